@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
 #include "check.h"

@@ -1,6 +1,6 @@
 /* call.c -- words to a Call, by the option table; see call.h. */
-#include "app/command/command_parts.h"
-#include "app/figure/panel_word.h"
+#include "app/command/command.h"
+#include "app/figure/plan.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* table.c -- text tables, numbers in words, quoted words; see command_parts.h. */
-#include "app/command/command_parts.h"
+/* table.c -- text tables, numbers in words, quoted words; see command.h. */
+#include "app/command/command.h"
 
 #include <stdarg.h>
 #include <stdio.h>

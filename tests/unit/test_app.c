@@ -4,9 +4,9 @@
 #include <time.h>
 
 #include "app/call.h"
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "app/figure/figure_run.h"
-#include "app/figure/panel_word.h"
+#include "app/figure/plan.h"
 #include "session_fixture.h"
 
 static void options_are_read_in_every_spelling(void **state)

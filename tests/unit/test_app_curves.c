@@ -6,8 +6,8 @@
 #include "app/call.h"
 #include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
-#include "app/result/derived.h"
 #include "app/result/steps.h"
+#include "app/result/views.h"
 #include "session_fixture.h"
 
 static const View *derived(Result *result, const char *name)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "app/figure/figure_run.h"
-#include "app/figure/picture_plot.h"
+#include "app/figure/picture.h"
 #include "check.h"
 #include "draw/plot/label.h"
 #include "draw/text/plot_cells.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "app/figure/plots.h"
-#include "app/figure/roof_point.h"
 #include "check.h"
 #include "draw/text/plot_cells.h"
 

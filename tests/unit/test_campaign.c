@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/study/campaign.h"
-#include "app/study/system_words.h"
+#include "app/study/sweep.h"
+#include "app/study/tables.h"
 #include "check.h"
 #include "cli/cli.h"
 

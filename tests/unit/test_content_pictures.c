@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/result/missed.h"
+#include "app/result/views.h"
 #include "preview.h"
 
 /* Sorted buckets never fall, are the same multiset, and chunks begin every 8 slots. */

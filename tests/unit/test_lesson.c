@@ -5,10 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/lesson/lesson_check.h"
-#include "app/lesson/lesson_page.h"
-#include "app/lesson/lesson_play.h"
-#include "app/lesson/lesson_progress.h"
+#include "app/lesson/lesson.h"
+#include "app/lesson/page.h"
+#include "app/lesson/play.h"
 #include "check.h"
 #include "script/script.h"
 #include "ui/shell/ui.h"

@@ -5,7 +5,7 @@
 
 #include "app/call.h"
 #include "app/figure/picture.h"
-#include "app/result/missed.h"
+#include "app/result/views.h"
 #include "profile/reference.h"
 #include "session_fixture.h"
 

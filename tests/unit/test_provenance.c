@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/figure/origins.h"
+#include "app/figure/picture.h"
 #include "attn/run.h"
 #include "check.h"
 #include "profile/measure.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/result/derived.h"
 #include "app/result/steps.h"
+#include "app/result/views.h"
 #include "session_fixture.h"
 
 #define N 40

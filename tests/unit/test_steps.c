@@ -5,7 +5,7 @@
 
 #include "app/figure/picture.h"
 #include "app/result/order.h"
-#include "app/result/step_strip.h"
+#include "app/result/steps.h"
 #include "session_fixture.h"
 
 static Session *session;

@@ -5,9 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command/command_parts.h"
-#include "app/figure/picture_plot.h"
-#include "app/figure/stored_figure.h"
+#include "app/command/command.h"
+#include "app/figure/picture.h"
 #include "check.h"
 
 /* With everything that a plot can have. */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "app/figure/figure_run.h"
 #include "check.h"
 

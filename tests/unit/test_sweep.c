@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/study/sweep.h"
+#include "app/study/vary.h"
 #include "session_fixture.h"
 
 static void add(Session *s, Sweep *sweep, const char *text, int seeds)

@@ -1,7 +1,7 @@
 /* test_table.c -- text tables in a terminal's room, and what stands in their cells. */
 #include <string.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "check.h"
 
 static void written(int room, TableStyle style, Text *out)

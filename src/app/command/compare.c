@@ -4,8 +4,7 @@
  * that.  The crossover is measured: both run on N(0,1) inputs of growing n with
  * this input's heads and head size, until the mechanism is faster and stays so.
  */
-#include "app/command/command_plot.h"
-#include "app/command/command_vary.h"
+#include "app/command/command.h"
 #include "app/session/internal.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* docs.c -- documents made from the tables: Markdown, man page.
  * `make docs` writes them, `make check` compares them. */
-#include "app/command/command_parts.h"
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "app/figure/plots.h"
 #include "profile/record.h"
 

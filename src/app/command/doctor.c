@@ -1,7 +1,7 @@
 /* doctor.c -- what this machine and terminal can do, and what is amiss. */
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 
-#include "app/place.h"
+#include "app/program.h"
 #include "app/session/device.h"
 #include "attn/cuda/ways.h"
 #include "profile/measure.h"

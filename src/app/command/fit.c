@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/study/result_table.h"
+#include "app/study/tables.h"
 
 static bool take_fits(const Results *rows, const Call *call, SeriesFit **fits, int *count,
                       Error *err)

@@ -1,11 +1,8 @@
 /* info.c -- info: the card of a mechanism, what a file holds. */
-#include "app/command/command_parts.h"
-#include "app/command/preset.h"
-#include "app/figure/stored_figure.h"
-#include "app/result/derived.h"
-#include "app/result/missed.h"
-#include "app/result/reach.h"
-#include "app/session/inputs.h"
+#include "app/command/command.h"
+#include "app/figure/picture.h"
+#include "app/result/views.h"
+#include "app/session/session.h"
 #include "profile/record.h"
 
 #include <stdio.h>

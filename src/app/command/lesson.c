@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
-#include "app/lesson/lesson_check.h"
-#include "app/lesson/lesson_page.h"
-#include "app/lesson/lesson_play.h"
-#include "app/lesson/lesson_progress.h"
+#include "app/command/command.h"
+#include "app/lesson/lesson.h"
+#include "app/lesson/page.h"
+#include "app/lesson/play.h"
 
 #define PRINT_WIDTH 78
 

@@ -1,6 +1,6 @@
 /* list.c -- what there is to run: the catalogue, and the surveys' tables. */
-#include "app/command/command_parts.h"
-#include "app/study/system_words.h"
+#include "app/command/command.h"
+#include "app/study/tables.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/study/result_table.h"
+#include "app/study/tables.h"
 
 typedef struct Merge {
     const Call *call;

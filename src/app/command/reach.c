@@ -1,5 +1,5 @@
 /* reach.c -- the receptive field over depth in numbers. */
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "app/session/internal.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * move at least, so a stage whose data stays in a cache may stand above the
  * slanted roof; nothing stands above the flat one.
  */
-#include "app/command/command_plot.h"
-#include "app/figure/roof_point.h"
+#include "app/command/command.h"
+#include "app/figure/plots.h"
 #include "app/session/internal.h"
 
 #include <math.h>

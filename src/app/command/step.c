@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "app/figure/step_figure.h"
-#include "app/result/missed.h"
-#include "app/result/step_strip.h"
+#include "app/result/steps.h"
+#include "app/result/views.h"
 
 #define TEXT_WIDTH 78
 #define STRIP_WIDTH 64 /* tokens of a line */

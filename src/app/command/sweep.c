@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/study/campaign.h"
-#include "app/study/result_table.h"
+#include "app/study/sweep.h"
+#include "app/study/tables.h"
 
 /* ---- progress --------------------------------------------------------------- */
 

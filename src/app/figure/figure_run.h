@@ -5,8 +5,8 @@
 #ifndef APP_FIGURE_FIGURE_RUN_H
 #define APP_FIGURE_FIGURE_RUN_H
 
-#include "app/figure/figure_plan.h"
 #include "app/figure/picture.h"
+#include "app/figure/plan.h"
 
 typedef struct Drawing {
     Result     *known;                /* a run made before, of use here; borrowed; NULL: none */

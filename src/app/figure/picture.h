@@ -2,20 +2,58 @@
 #ifndef APP_FIGURE_PICTURE_H
 #define APP_FIGURE_PICTURE_H
 
-#include "app/figure/panel_looks.h"
-#include "app/figure/stored_figure.h"
+#include "app/figure/plan.h"
+#include "app/figure/plots.h"
 #include "app/result/margins.h"
-#include "app/result/missed.h"
 #include "app/result/order.h"
-#include "app/result/reach.h"
+#include "app/result/views.h"
 #include "app/session/session.h"
+#include "attn/run.h"
+#include "core/text.h"
 #include "draw/figure/figure.h"
+#include "draw/plot/exponents.h"
+
+/* The measured plots of a figure, as its file holds them.
+ *
+ * A clock tells other numbers each time, so a file carries those it shows beside the command
+ * that measured them (NUMBERS_KEY): all of each plot, and with what it was drawn.  A figure
+ * of nothing but plots is drawn again from the file alone, without its input; where matrices
+ * stand beside them, the command makes those and takes the plots from here.
+ */
+
+#define NUMBERS_KEY "attnscope:numbers"
+
+typedef struct StoredFigure StoredFigure;
+
+/* {"environment":..,"figure":..,"panels":[..]}: all plots of the figure and with what it is
+ * drawn; nothing where it has none. */
+void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
+
+/* {"figure":..,"exponents":..}: the same of a chart of exponents, which needs its records no
+ * longer. */
+void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out);
+
+/* What the file holds; NULL: nothing that was measured, or an error (err->code). */
+StoredFigure *stored_figure_read(const char *path, Error *err);
+void          stored_figure_free(StoredFigure *stored);
+/* On what, and when: "AMD EPYC, 2 threads, 2026-11-21 17:07 UTC". */
+const char   *stored_figure_measured(const StoredFigure *stored);
+/* The panel of this number in the whole figure; NULL: it is none of the plots. */
+const Panel  *stored_figure_panel(const StoredFigure *stored, int panel);
+/* It has a plot for each panel. */
+bool          stored_figure_whole(const StoredFigure *stored);
+/* The text it was read from, freed by the caller; NULL: no memory. */
+char         *stored_figure_copy(const StoredFigure *stored);
+/* A whole figure drawn again as `to`, with the metadata of the file `from`; format: as in
+ * PngOptions. */
+bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,
+                         const char *to, Error *err);
 
 /* The view of this name, or the mechanism's most telling one (NULL or "auto"):
  * connectivity coloured by components, else weights, else the first matrix.
  * "reach" is there beside the run's own views wherever pairs are allowed or not, "missed"
  * wherever there are pairs of queries and keys (it may take a while the first time).
- * So are the curves of app/result/derived.h: "spectrum", "trace".
+ * So are the curves of app/result/views.h: "spectrum", "trace".
  * NULL with an error that lists the views there are. */
 const View *result_view(Result *result, const char *name, Error *err);
 /* "2x4", or "2x4~" for a loose grid; false: it is neither. */
@@ -104,5 +142,51 @@ const char *const *picture_metadata(const Figure *figure, Result *const *results
 /* A file of the kind that its ending or the options name, with its metadata. */
 bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
                   const char *command, const PngOptions *options, const char *path, Error *err);
+
+/* What stands over, beside and under the panels of a picture. */
+
+/* Appends "reach, 12 layers": a view and what else its name should say. */
+void picture_view_name(const Run *run, const View *view, Text *out);
+/* Titles, names of series and the caption of a figure whose panels are made. */
+void picture_words(Figure *figure, const PanelChoice *panels, int count,
+                   const PictureOptions *options);
+/* How many panels join the plot that begins with `at`. */
+int picture_joining(const PanelChoice *panels, int at, int count);
+/* The result of panels[at], with what is not the same in all of them; or its own title where
+ * it joins a plot. */
+void picture_result_name(const PanelChoice *panels, int count, int at,
+                         const PictureOptions *options, char *text, size_t size);
+/* Head that a panel shows; -1: the first. */
+int64_t picture_head(const PanelChoice *choice, const PictureOptions *options);
+
+/* Panels of figures that are plots of measured numbers.
+ *
+ * plot(NAME) stands where a view does; results that share a plot are joined by " + ".
+ */
+
+/* What the request must measure, added to it; true: the view is a plot. */
+bool request_for_plot(Request *request, const char *view, Error *err);
+/* The first result has all that the second request asks for. */
+bool request_covers(const Request *have, const Request *want);
+/* A panel of the results' numbers; names NULL: made of the requests. */
+bool picture_plot(PlotKind kind, Result *const *results, const char *const *names, int count,
+                  const Ceilings *ceilings, Panel *out, Error *err);
+/* Adds to the caption on which machines its plots were measured, and the last date. */
+void picture_say_measured(Figure *figure);
+/* A figure of a plot of times over n, measured on N(0,1) inputs of so many heads of d; it
+ * owns the plot, which is freed on failure. */
+Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err);
+/* The command that measures them: "compare full linear --plot scaling -n 4096 ...". */
+void picture_scaling_command(const Request *const *requests, int count, int64_t last,
+                             int64_t heads, int64_t d, Text *out);
+/* The plot of the panel of this number in the figure, as a file held it. */
+bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel *out, Error *err);
+
+/* In words, where the tensors behind a picture are from: drawn, fitted, given. */
+
+/* Appends "w1, w2: random seed 7; b1: file", at most so many names of an origin ("w1 and 3 more:
+ * random seed 7"); nothing for runs that have none.  Of several mechanisms: "performer
+ * (projection), rfa (projection): random seed 0". */
+void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
 
 #endif

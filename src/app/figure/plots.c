@@ -1,11 +1,13 @@
 /* plots.c -- the table of plots, and what they have in common; see plots.h. */
-#include "app/figure/machines.h"
-#include "app/figure/plots_parts.h"
-#include "app/figure/roof_point.h"
-
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include "app/figure/picture.h"
+#include "app/figure/plots.h"
+#include "attn/cuda/library.h"
 
 static const struct {
     const char *name, *title, *help;
@@ -130,4 +132,422 @@ Plot *plot_of(PlotKind kind, const PlotSubject *subjects, int count, const Ceili
         say_measured(plot, subjects, count, kind == PLOT_ROOFLINE ? ceilings : NULL);
     plot_settle(plot);
     return plot;
+}
+
+/* See picture.h. */
+
+#define USUAL_SEEDS   8
+#define USUAL_REPEATS 7 /* from six on the median has an interval */
+
+bool request_for_plot(Request *request, const char *view, Error *err)
+{
+    PlotKind kind;
+    unsigned needs;
+
+    if (!plot_word(view, &kind, err))
+        return false;
+    if (kind == PLOT_KINDS)
+        return true; /* *err says why */
+    needs = plot_needs(kind);
+    request->measure = request->measure || needs & NEEDS_TIME;
+    request->quality = request->quality || needs & NEEDS_QUALITY;
+    if (request->measure && !request->repeat)
+        request->repeat = USUAL_REPEATS;
+    if (needs & NEEDS_SEEDS && request->seeds < 2)
+        request->seeds = USUAL_SEEDS;
+    return true;
+}
+
+bool request_covers(const Request *have, const Request *want)
+{
+    return request_same(have, want) && have->pairs_only <= want->pairs_only &&
+           have->measure >= want->measure &&
+           have->quality >= want->quality && have->repeat >= want->repeat &&
+           (!want->quality || have->seeds == want->seeds ||
+            (have->seeds < 2 && want->seeds < 2));
+}
+
+/* A run that was only made has the numbers of a run; times need a measurement. */
+static const Record *record_for(PlotKind kind, const Result *result)
+{
+    const Request *r = &result->request;
+    unsigned       needs = plot_needs(kind);
+
+    if ((needs & NEEDS_TIME && !r->measure) || (needs & NEEDS_QUALITY && !r->quality))
+        return result->record.status == RECORD_OK ? NULL : &result->record;
+    return &result->record;
+}
+
+bool picture_plot(PlotKind kind, Result *const *results, const char *const *names, int count,
+                  const Ceilings *ceilings, Panel *out, Error *err)
+{
+    PlotSubject *subjects = calloc((size_t)count, sizeof(*subjects));
+    Text        *texts = calloc((size_t)count, sizeof(*texts));
+    Plot        *plot = NULL;
+
+    if (!subjects || !texts)
+        error_set(err, ERR_NOMEM, "a plot: out of memory");
+    for (int i = 0; subjects && texts && i < count; i++) {
+        request_text(&results[i]->request, &texts[i]);
+        subjects[i].name = names ? names[i] : text_str(&texts[i]);
+        subjects[i].record = record_for(kind, results[i]);
+    }
+    if (subjects && texts)
+        plot = plot_of(kind, subjects, count, ceilings, err);
+    if (plot)
+        panel_init_plot(out, plot, plot_title(kind));
+    for (int i = 0; texts && i < count; i++)
+        text_free(&texts[i]);
+    free(subjects);
+    free(texts);
+    return plot != NULL;
+}
+
+#define AND " and "
+
+/* Machines of "A and B", those that are not there yet. */
+static void add_machines(const char *text, size_t length, Text *out)
+{
+    while (length) {
+        const char *and = strstr(text, AND);
+        size_t      one = and && and < text + length ? (size_t)(and - text) : length;
+        char        name[160];
+
+        snprintf(name, sizeof(name), "%.*s", (int)one, text);
+        if (!strstr(text_str(out), name))
+            text_addf(out, "%s%s", out->length ? AND : "", name);
+        one += one < length ? strlen(AND) : 0;
+        text += one;
+        length -= one;
+    }
+}
+
+void picture_say_measured(Figure *figure)
+{
+    size_t      used = strlen(figure->caption);
+    Text        names = { 0 };
+    const char *last = "";
+
+    for (int k = 0; k < figure->count; k++) {
+        const char *measured = figure->panels[k].made ? figure->panels[k].made->measured : "";
+        const char *date = strrchr(measured, ',');
+
+        if (!date)
+            continue;
+        add_machines(measured, (size_t)(date - measured), &names);
+        last = strcmp(date, last) > 0 ? date : last;
+    }
+    if (names.length)
+        snprintf(figure->caption + used, sizeof(figure->caption) - used, "%smeasured on %s%s",
+                 used ? "; " : "", text_str(&names), last);
+    text_free(&names);
+}
+
+Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err)
+{
+    Figure *figure = figure_new(1, err);
+
+    if (!figure) {
+        plot_free(plot);
+        return NULL;
+    }
+    panel_init_plot(&figure->panels[0], plot, "time over n");
+    snprintf(figure->caption, sizeof(figure->caption),
+             "N(0,1) inputs, %lld head%s of %lld; measured on %s", (long long)heads,
+             heads == 1 ? "" : "s", (long long)d, plot->measured);
+    return figure;
+}
+
+bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel *out, Error *err)
+{
+    const Panel *panel = stored_figure_panel(stored, number);
+    Plot        *plot = panel ? plot_copy(panel->made, err) : NULL;
+
+    if (!panel)
+        return error_set(err, ERR_FORMAT, "the file holds no numbers for panel %d: rerender "
+                         "--measure measures them", number + 1);
+    if (plot) /* its words are made as for one that was measured */
+        panel_init_plot(out, plot, plot_title(kind));
+    return plot != NULL;
+}
+
+/* Bars of costs and quality, and draws over seeds; see plots.h. */
+
+typedef struct Bar {
+    Number value, low, high;
+} Bar;
+
+static bool name_rows(Plot *plot, const PlotSubject *subjects, int count, Error *err)
+{
+    if (!plot_rows(plot, count, err))
+        return false;
+    for (int i = 0; i < count; i++)
+        snprintf(plot->rows[i], sizeof(plot->rows[i]), "%s", subjects[i].name);
+    return true;
+}
+
+/* ---- bars ------------------------------------------------------------------- */
+
+static Bar quality_bar(const Record *r, const SeedBand *band, Number alone)
+{
+    return r->seeds.count > 1 && band->mean.valid ? (Bar){ band->mean, band->min, band->max }
+                                                  : (Bar){ .value = alone };
+}
+
+static Bar bar_of(const Record *r, PlotKind kind, int series)
+{
+    switch (kind) {
+    case PLOT_TIME: return (Bar){ r->time.median, r->time.low, r->time.high };
+    case PLOT_FLOPS: return (Bar){ .value = number_of(flops_total(r->counted)) };
+    case PLOT_MEMORY:
+        return (Bar){ .value = series == 2 ? r->device_peak : series ? r->heap_peak
+                                                                     : r->arena_peak };
+    case PLOT_MASS: return quality_bar(r, &r->seeds.mass, r->quality.mass_mean);
+    default: return quality_bar(r, &r->seeds.output_error, r->quality.output_error);
+    }
+}
+
+static void value_text(PlotKind kind, double value, char *text, size_t size)
+{
+    char count[32];
+
+    switch (kind) {
+    case PLOT_TIME: snprintf(text, size, "%.3g ms", value); break;
+    case PLOT_FLOPS: snprintf(text, size, "%s", format_count(value, count, sizeof(count))); break;
+    case PLOT_MEMORY:
+        snprintf(text, size, "%s", format_bytes((int64_t)value, count, sizeof(count)));
+        break;
+    default: snprintf(text, size, "%.3g", value);
+    }
+}
+
+static const char *axis_of(PlotKind kind)
+{
+    switch (kind) {
+    case PLOT_TIME: return "time (ms)";
+    case PLOT_FLOPS: return "FLOPs";
+    case PLOT_MEMORY: return "peak memory (bytes)";
+    case PLOT_MASS:
+    case PLOT_MASS_SEEDS: return "softmax mass kept";
+    default: return "output error";
+    }
+}
+
+static bool add_bars(Plot *plot, PlotKind kind, int series, const char *name,
+                     const PlotSubject *subjects, int count)
+{
+    PlotSeries *s = plot_add(plot, name, CURVE_BARS, count, true);
+
+    if (!s || !plot_label(s))
+        return false;
+    s->whiskers = true;
+    for (int i = 0; i < count; i++) {
+        Bar bar = subject_ok(&subjects[i]) ? bar_of(subjects[i].record, kind, series)
+                                           : (Bar){ .value = NUMBER_NONE };
+
+        s->y[i] = i;
+        s->x[i] = bar.value.valid ? bar.value.value : (double)NAN;
+        s->low[i] = bar.low.valid ? bar.low.value : (double)NAN;
+        s->high[i] = bar.high.valid ? bar.high.value : (double)NAN;
+        if (bar.value.valid)
+            value_text(kind, bar.value.value, s->labels[i], sizeof(s->labels[i]));
+        else if (kind == PLOT_MEMORY && series == 2 && subject_ok(&subjects[i]))
+            snprintf(s->labels[i], sizeof(s->labels[i]), "run on the CPU");
+        else
+            snprintf(s->labels[i], sizeof(s->labels[i]), "%s", subject_lacks(&subjects[i]));
+    }
+    return true;
+}
+
+/* Some of them ran where memory is a device's. */
+static bool has_device_peak(const PlotSubject *subjects, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (subject_ok(&subjects[i]) && subjects[i].record->device_peak.valid)
+            return true;
+    return false;
+}
+
+static int most_seeds(const PlotSubject *subjects, int count)
+{
+    int most = 0;
+
+    for (int i = 0; i < count; i++)
+        if (subjects[i].record && subjects[i].record->seeds.count > most)
+            most = subjects[i].record->seeds.count;
+    return most;
+}
+
+static void note_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count)
+{
+    int  seeds = most_seeds(subjects, count), least = 0, most = 0;
+
+    for (int i = 0; i < count; i++) {
+        int runs = subjects[i].record ? subjects[i].record->time.count : 0;
+
+        least = runs && (!least || runs < least) ? runs : least;
+        most = runs > most ? runs : most;
+    }
+    if (kind == PLOT_TIME && most > least)
+        snprintf(plot->note, sizeof(plot->note), "median of %d to %d runs; whiskers: its 95 %% "
+                 "confidence interval", least, most);
+    else if (kind == PLOT_TIME && most >= 6)
+        snprintf(plot->note, sizeof(plot->note), "median of %d runs; whiskers: its 95 %% "
+                 "confidence interval", most);
+    else if (kind == PLOT_TIME && most)
+        snprintf(plot->note, sizeof(plot->note), "median of %d run%s, too few for an interval",
+                 most, most == 1 ? "" : "s");
+    else if (kind == PLOT_MEMORY)
+        snprintf(plot->note, sizeof(plot->note), "own: live at once in the run's arena, output "
+                 "included; heap: of the process, above its level before the run%s",
+                 has_device_peak(subjects, count) ? "; GPU: taken from it at once, in pieces"
+                                                  : "");
+    else if ((kind == PLOT_MASS || kind == PLOT_ERROR) && seeds > 1)
+        snprintf(plot->note, sizeof(plot->note), "where something is drawn: mean over %d seeds, "
+                 "whiskers: least and most", seeds);
+    else if (kind == PLOT_MASS || kind == PLOT_ERROR)
+        snprintf(plot->note, sizeof(plot->note), "against full attention on the same input; n/a: "
+                 "without meaning here");
+    else
+        snprintf(plot->note, sizeof(plot->note), "counted by the operations that were done");
+}
+
+bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count, Error *err)
+{
+    bool memory = kind == PLOT_MEMORY, device = memory && has_device_peak(subjects, count);
+
+    if (!name_rows(plot, subjects, count, err))
+        return false;
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s", axis_of(kind));
+    if (!add_bars(plot, kind, 0, memory ? "own memory" : plot_title(kind), subjects, count) ||
+        (memory && !add_bars(plot, kind, 1, "heap", subjects, count)) ||
+        (device && !add_bars(plot, kind, 2, "GPU memory", subjects, count)))
+        return plot_no_memory(err);
+    if (kind == PLOT_MASS)
+        plot_guide(plot, "", true, 1);
+    note_bars(plot, kind, subjects, count);
+    return true;
+}
+
+/* ---- seeds ------------------------------------------------------------------ */
+
+static void spread_text(const SeedBand *band, char *text, size_t size)
+{
+    snprintf(text, size, "%.3g [%.3g, %.3g]", band->mean.value, band->min.value, band->max.value);
+}
+
+/* The mean with its band; one value where nothing is drawn. */
+static void fill_mean(PlotSeries *s, int i, const PlotSubject *subject, bool mass)
+{
+    const Record   *r = subject->record;
+    bool            ok = subject_ok(subject), drawn = ok && r->seeds.count > 1;
+    const SeedBand *band = !ok ? NULL : mass ? &r->seeds.mass : &r->seeds.output_error;
+    Number alone = !ok ? NUMBER_NONE : mass ? r->quality.mass_mean : r->quality.output_error;
+
+    s->y[i] = i;
+    s->x[i] = s->low[i] = s->high[i] = (double)NAN;
+    if (drawn && band->mean.valid) {
+        s->x[i] = band->mean.value;
+        s->low[i] = band->min.value;
+        s->high[i] = band->max.value;
+        spread_text(band, s->labels[i], sizeof(s->labels[i]));
+    } else if (alone.valid) {
+        s->x[i] = alone.value;
+        snprintf(s->labels[i], sizeof(s->labels[i]), "%.3g%s", alone.value,
+                 drawn ? "" : ", nothing drawn");
+    } else {
+        snprintf(s->labels[i], sizeof(s->labels[i]), "%s", subject_lacks(subject));
+    }
+}
+
+static bool add_draws(Plot *plot, const PlotSubject *subjects, int count, bool mass)
+{
+    int         total = 0, at = 0;
+    PlotSeries *s;
+
+    for (int i = 0; i < count; i++)
+        total += subject_ok(&subjects[i]) ? subjects[i].record->seeds.kept : 0;
+    s = plot_add(plot, "one draw", CURVE_POINTS, total, false);
+    if (!s)
+        return false;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; subject_ok(&subjects[i]) && k < subjects[i].record->seeds.kept; k++) {
+            const SeedSpread *seeds = &subjects[i].record->seeds;
+
+            s->x[at] = mass ? seeds->mass_draws[k] : seeds->output_error_draws[k];
+            s->y[at++] = i;
+        }
+    return true;
+}
+
+bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                     Error *err)
+{
+    bool        mass = kind == PLOT_MASS_SEEDS;
+    int         seeds = most_seeds(subjects, count);
+    PlotSeries *s;
+
+    if (!name_rows(plot, subjects, count, err))
+        return false;
+    s = plot_add(plot, "mean, least to most", CURVE_POINTS, count, true);
+    if (!s || !plot_label(s))
+        return plot_no_memory(err);
+    for (int i = 0; i < count; i++)
+        fill_mean(s, i, &subjects[i], mass);
+    if (seeds > 1 && !add_draws(plot, subjects, count, mass))
+        return plot_no_memory(err);
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s", axis_of(kind));
+    if (seeds > 1)
+        snprintf(plot->note, sizeof(plot->note), "%d seeds%s", seeds,
+                 seeds > SEED_DRAWS_MOST ? ", the first 128 drawn" : "");
+    else
+        snprintf(plot->note, sizeof(plot->note), "one seed; --seeds K measures the spread");
+    return true;
+}
+
+/* See plots.h. */
+
+static void add(Machines *m, const char *gpu, int threads, int64_t when)
+{
+    m->when = when > m->when ? when : m->when;
+    if (gpu)
+        snprintf(m->gpu, sizeof(m->gpu), "%s", gpu);
+    else
+        m->cpu = true, m->threads = threads;
+}
+
+void machines_add(Machines *m, const Ops *ops, int threads, int64_t when)
+{
+    const Device *device = device_of(ops);
+
+    add(m, device ? device_info(device)->name : NULL, threads, when);
+}
+
+void machines_add_record(Machines *m, const Record *r)
+{
+    if (r && r->when)
+        add(m, r->gpu ? r->gpu->name : NULL, r->threads, r->when);
+}
+
+void machines_names(const Machines *m, char *text, size_t size)
+{
+    char cpu[80], with[112] = "";
+
+    environment_cpu(cpu, sizeof(cpu));
+    if (m->cpu)
+        snprintf(with, sizeof(with), "%s, %d thread%s", cpu, m->threads,
+                 m->threads == 1 ? "" : "s");
+    snprintf(text, size, "%s%s%s", m->gpu, *m->gpu && *with ? " and " : "", with);
+}
+
+void machines_text(const Machines *m, char *text, size_t size)
+{
+    char      date[40], names[224];
+    time_t    seconds = (time_t)m->when;
+    struct tm utc;
+
+    gmtime_r(&seconds, &utc);
+    strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
+    machines_names(m, names, sizeof(names));
+    snprintf(text, size, "%.210s, %s", names, date);
 }

@@ -10,6 +10,7 @@
 #define APP_FIGURE_PLOTS_H
 
 #include "attn/ceilings.h"
+#include "attn/ops.h"
 #include "draw/plot/plot.h"
 #include "profile/record.h"
 
@@ -57,7 +58,7 @@ typedef struct ScalingCurve {
 
 /* Log-log; each claim is a dashed line in its curve's colour through its last point.
  * cost: name of the axis with its unit, as "time (ms)".  measured: "" or machine and
- * date (machines.h). */
+ * date (plots.h). */
 Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
                       const char *measured, Error *err);
 /* The same over something else than n, or with round numbers instead of decades; x NULL: n. */
@@ -67,5 +68,60 @@ typedef struct CostAxes {
 } CostAxes;
 Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
                     const char *measured, Error *err);
+
+/* Shared by the files that make plots; private to them. */
+
+/* Each fills an empty plot, not yet settled; false: no memory, or nothing to show. */
+bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count, Error *err);
+bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                     Error *err);
+bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Error *err);
+bool plot_fill_device(Plot *plot, const PlotSubject *subjects, int count, Error *err);
+bool plot_fill_kernels(Plot *plot, const PlotSubject *subjects, int count, Error *err);
+bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
+                        const Ceilings *ceilings, Error *err);
+
+/* The run was good, so that its numbers mean something. */
+bool subject_ok(const PlotSubject *subject);
+/* Why there is no number: "not measured", "UNSUPPORTED", "no meaning here". */
+const char *subject_lacks(const PlotSubject *subject);
+bool        plot_no_memory(Error *err);
+
+/* A stage's place in a roofline. */
+
+typedef struct RoofPoint {
+    Number flops, bytes, time_ms;
+    Number intensity; /* FLOPs to a byte */
+    Number rate;      /* FLOPs a second */
+    Number roof;      /* the most there can be at that intensity */
+} RoofPoint;
+
+/* The record is of the device whose ceilings they are. */
+bool roof_is_of(const Ceilings *ceilings, const Record *record);
+/* On a GPU by the best tier there is: the time of its kernels, or of the stage on its clock;
+ * FLOPs and bytes of DRAM by its counters, else as they were counted.  No roof where
+ * ceilings are NULL or another device's. */
+RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
+/* FLOPs and bytes of its points are the hardware's: its counters know all that was done, those of
+ * the tensor cores too where these took part. */
+bool roof_by_counters(const Record *record);
+/* Where the numbers of a record's points are from, in words, static. */
+const char *roof_point_source(const Record *record);
+
+/* On which machines numbers were measured, and when, for captions. */
+
+typedef struct Machines {
+    char    gpu[160]; /* its name, or who else measured; "": none */
+    bool    cpu;      /* it measured some, with so many threads */
+    int     threads;
+    int64_t when;     /* the last, seconds since 1970; 0: nothing was measured */
+} Machines;
+
+/* A measurement by these operations; by the CPU it had so many threads. */
+void machines_add(Machines *machines, const Ops *ops, int threads, int64_t when);
+void machines_add_record(Machines *machines, const Record *record); /* nothing if not measured */
+/* "NVIDIA H200 and AMD EPYC 9B14, 2 threads"; with its date ", 2026-11-21 08:10 UTC" behind. */
+void machines_names(const Machines *machines, char *text, size_t size);
+void machines_text(const Machines *machines, char *text, size_t size);
 
 #endif

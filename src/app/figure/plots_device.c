@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/figure/plots_parts.h"
+#include "app/figure/plots.h"
 
 #define KERNELS_NAMED 4 /* with a colour of their own, by their time; the rest shares one */
 #define ROWS_SHOWN    24

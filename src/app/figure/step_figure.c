@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/result/derived.h"
 #include "app/result/order.h"
+#include "app/result/views.h"
 
 #define STEPS_MOST 48 /* in one figure or animation */
 

@@ -1,16 +1,18 @@
 /* lesson.c -- lessons opened and closed, and the calls their words make; see lesson.h. */
-#include "app/lesson/lesson.h"
-
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
-#include "app/session/inputs.h"
+#include "app/command/command.h"
+#include "app/lesson/lesson.h"
+#include "app/lesson/shipped.h"
+#include "app/program.h"
 #include "app/session/internal.h"
+#include "app/session/session.h"
 
-#define LARGEST (1 << 20) /* bytes; a lesson has a few thousand */
+#define LARGEST_LESSON (1 << 20) /* bytes; a lesson has a few thousand */
 #define USUAL_INPUT "synthetic:normal"
 
 void session_on_lessons(Session *s, const LessonReader *reader)
@@ -33,9 +35,9 @@ bool session_lessons_on(Session *s, const char *device, const char *precision, E
 
 static bool read_file(const char *path, Text *out, Error *err)
 {
-    if (!file_read(path, LARGEST, out, err))
+    if (!file_read(path, LARGEST_LESSON, out, err))
         return false;
-    return out->length <= LARGEST ||
+    return out->length <= LARGEST_LESSON ||
            error_set(err, ERR_FILE, "%s: more than 1 MiB, so it is no lesson", path);
 }
 
@@ -170,4 +172,332 @@ bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, 
     }
     lesson_call_free(&made);
     return ok;
+}
+
+/* Which lessons there are: the program's own and the user's. */
+
+#define ENDING ".lua"
+
+/* "05-lsh.lua" in any folder is the lesson lsh. */
+static bool id_of(const char *path, char *id, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t      length = strlen(name), digits = strspn(name, "0123456789");
+
+    if (length <= strlen(ENDING) || strcmp(name + length - strlen(ENDING), ENDING) != 0 ||
+        *name == '.')
+        return false;
+    length -= strlen(ENDING);
+    if (digits && digits + 1 < length && name[digits] == '-') {
+        name += digits + 1;
+        length -= digits + 1;
+    }
+    if (length >= size || memchr(name, ' ', length))
+        return false;
+    snprintf(id, size, "%.*s", (int)length, name);
+    return true;
+}
+
+static LessonFile *find_id(LessonList *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(name, list->files[i].id))
+            return &list->files[i];
+    return NULL;
+}
+
+static bool add(LessonList *list, const LessonFile *file, Error *err)
+{
+    LessonFile *files, *old = find_id(list, file->id);
+
+    if (old) {
+        free(old->path);
+        *old = *file;
+        return true;
+    }
+    files = realloc(list->files, (size_t)(list->count + 1) * sizeof(*files));
+    if (!files) {
+        free(file->path);
+        return error_set(err, ERR_NOMEM, "not enough memory for the list of lessons");
+    }
+    list->files = files;
+    list->files[list->count++] = *file;
+    return true;
+}
+
+static bool add_shipped(LessonList *list, Error *err)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && lessons_shipped[i].name; i++) {
+        LessonFile file = { .bytes = lessons_shipped[i].bytes, .size = lessons_shipped[i].size };
+
+        ok = id_of(lessons_shipped[i].name, file.id, sizeof(file.id)) && add(list, &file, err);
+    }
+    return ok;
+}
+
+static int is_lesson(const struct dirent *entry)
+{
+    char id[LESSON_NAME];
+
+    return id_of(entry->d_name, id, sizeof(id));
+}
+
+static bool add_file(LessonList *list, const char *folder, const char *name, Error *err)
+{
+    LessonFile file = { .path = NULL };
+    Text       path = { 0 };
+
+    text_addf(&path, "%s/%s", folder, name);
+    file.path = path.data;
+    if (!text_ok(&path)) {
+        text_free(&path);
+        return error_set(err, ERR_NOMEM, "not enough memory for a path");
+    }
+    id_of(name, file.id, sizeof(file.id));
+    return add(list, &file, err);
+}
+
+static bool add_users(LessonList *list, Error *err)
+{
+    struct dirent **entries = NULL;
+    Text            folder = { 0 };
+    int             count = -1;
+    bool            ok = true;
+
+    if (place_data("lessons", &folder, NULL))
+        count = scandir(text_str(&folder), &entries, is_lesson, alphasort);
+    for (int i = 0; i < count; i++) {
+        ok = ok && add_file(list, text_str(&folder), entries[i]->d_name, err);
+        free(entries[i]);
+    }
+    free(entries);
+    text_free(&folder);
+    return ok;
+}
+
+bool lessons_find(LessonList *out, Error *err)
+{
+    *out = (LessonList){ 0 };
+    if (add_shipped(out, err) && add_users(out, err))
+        return true;
+    lessons_free(out);
+    return false;
+}
+
+void lessons_free(LessonList *list)
+{
+    for (int i = 0; i < list->count; i++)
+        free(list->files[i].path);
+    free(list->files);
+    *list = (LessonList){ 0 };
+}
+
+/* ---- by name ------------------------------------------------------------------------ */
+
+static bool unknown(const LessonList *list, const char *name, Error *err)
+{
+    Text names = { 0 };
+
+    for (int i = 0; i < list->count; i++)
+        text_addf(&names, "%s%s", i ? ", " : "", list->files[i].id);
+    error_set(err, ERR_USAGE, "there is no lesson '%.40s'; there are: %s; a file's name ends in %s",
+              name, text_str(&names), ENDING);
+    text_free(&names);
+    return false;
+}
+
+/* Points into the list; a file of its own is put behind it. */
+static const LessonFile *find(LessonList *list, const char *name, Error *err)
+{
+    LessonFile file = { .path = NULL };
+
+    if (find_id(list, name))
+        return find_id(list, name);
+    if (!id_of(name, file.id, sizeof(file.id))) {
+        unknown(list, name, err);
+        return NULL;
+    }
+    file.path = strdup(name);
+    if (!file.path) {
+        error_set(err, ERR_NOMEM, "not enough memory for a path");
+        return NULL;
+    }
+    return add(list, &file, err) ? find_id(list, file.id) : NULL;
+}
+
+Lesson *lesson_open_named(Session *s, const char *name, Error *err)
+{
+    LessonList        list;
+    const LessonFile *file;
+    Lesson           *lesson = NULL;
+
+    if (!lessons_find(&list, err))
+        return NULL;
+    file = find(&list, name, err);
+    if (file)
+        lesson = lesson_open(s, file, err);
+    lessons_free(&list);
+    return lesson;
+}
+
+/* See lesson.h. */
+
+#define HEAD    "attnscope lessons 1"
+#define NAME    "lessons"
+#define LARGEST_PROGRESS (1 << 18)
+
+/* ---- text --------------------------------------------------------------------------- */
+
+/* A step's number from 1; 0: it is none. */
+static int step_number(const char *word, char **end)
+{
+    long number;
+
+    errno = 0;
+    number = strtol(word, end, 10);
+    return *end == word || errno || number < 1 || number > LESSON_STEPS_MOST ? 0 : (int)number;
+}
+
+/* "lsh 3 1 2": left at step 3, steps 1 and 2 done. */
+static bool parse_line(const char *line, LessonProgress *out)
+{
+    size_t length = strcspn(line, " ");
+    char  *end;
+    int    step;
+
+    *out = (LessonProgress){ .at = 0 };
+    if (!length || length >= sizeof(out->id))
+        return false;
+    memcpy(out->id, line, length);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)line[i] < 0x21 || line[i] == 0x7f)
+            return false;
+    step = step_number(line + length, &end);
+    out->at = step - 1;
+    while (step && end[strspn(end, " \r")]) {
+        step = step_number(end, &end);
+        out->done |= step ? UINT32_C(1) << (step - 1) : 0;
+    }
+    return step > 0;
+}
+
+static LessonProgress *find_progress(Progress *progress, const char *id)
+{
+    for (int i = 0; i < progress->count; i++)
+        if (!strcmp(id, progress->items[i].id))
+            return &progress->items[i];
+    return NULL;
+}
+
+void progress_put(Progress *progress, const LessonProgress *item)
+{
+    LessonProgress *old = find_progress(progress, item->id);
+
+    if (old)
+        *old = *item;
+    else if (progress->count < PROGRESS_MOST)
+        progress->items[progress->count++] = *item;
+}
+
+void progress_parse(const char *text, Progress *out)
+{
+    LessonProgress item;
+    char           line[512];
+
+    *out = (Progress){ .count = 0 };
+    if (strncmp(text, HEAD, strlen(HEAD)) != 0 || !strchr("\r\n", text[strlen(HEAD)])) {
+        out->damaged = -1;
+        return;
+    }
+    text += strcspn(text, "\n");
+    while (*text) {
+        size_t length = strcspn(++text, "\n");
+
+        snprintf(line, sizeof(line), "%.*s", (int)length, text);
+        text += length;
+        if (!line[0] || line[0] == '#')
+            continue;
+        if (length < sizeof(line) && parse_line(line, &item))
+            progress_put(out, &item);
+        else
+            out->damaged++;
+    }
+}
+
+void progress_write(const Progress *progress, Text *out)
+{
+    text_add(out, HEAD "\n# lesson, the step it was left at, the steps that are done\n");
+    for (int i = 0; i < progress->count; i++) {
+        const LessonProgress *item = &progress->items[i];
+
+        text_addf(out, "%s %d", item->id, item->at + 1);
+        for (int k = 0; k < LESSON_STEPS_MOST; k++)
+            if (item->done >> k & 1)
+                text_addf(out, " %d", k + 1);
+        text_add(out, "\n");
+    }
+}
+
+/* ---- file --------------------------------------------------------------------------- */
+
+void progress_read(Progress *out)
+{
+    Text path = { 0 }, text = { 0 };
+
+    *out = (Progress){ .count = 0 };
+    if (place_state(NAME, &path, NULL) && file_read(text_str(&path), LARGEST_PROGRESS, &text, NULL))
+        progress_parse(text_str(&text), out);
+    text_free(&path);
+    text_free(&text);
+}
+
+LessonProgress progress_of(const Progress *progress, const char *id)
+{
+    for (int i = 0; i < progress->count; i++)
+        if (!strcmp(id, progress->items[i].id))
+            return progress->items[i];
+    return (LessonProgress){ .at = 0 };
+}
+
+static bool put_aside(const char *path, Error *err)
+{
+    Text to = { 0 };
+    bool ok;
+
+    text_addf(&to, "%s.damaged", path);
+    ok = text_ok(&to) && rename(path, text_str(&to)) == 0;
+    if (!ok)
+        error_set(err, ERR_FILE, "%s: not a list of lessons, and it cannot be renamed: %s", path,
+                  strerror(errno));
+    text_free(&to);
+    return ok;
+}
+
+bool progress_save(const LessonProgress *item, Error *err)
+{
+    Progress progress;
+    Text     path = { 0 }, text = { 0 };
+    bool     ok;
+
+    progress_read(&progress);
+    ok = place_state(NAME, &path, err) && place_make_folders(text_str(&path), err) &&
+         (progress.damaged != -1 || put_aside(text_str(&path), err));
+    progress_put(&progress, item);
+    progress_write(&progress, &text);
+    ok = ok && (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to save")) &&
+         file_write(text_str(&path), text.data, text.length, err);
+    text_free(&path);
+    text_free(&text);
+    return ok;
+}
+
+int progress_steps(const LessonProgress *item)
+{
+    int count = 0;
+
+    for (uint32_t bits = item->done; bits; bits &= bits - 1)
+        count++;
+    return count;
 }

@@ -1,8 +1,8 @@
-/* derived.c -- see derived.h.
+/* derived.c -- see views.h.
  *
  * A spectrum is found for one plane at a time, by whichever thread reads it first.
  */
-#include "app/result/derived.h"
+#include "app/result/views.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
-/* missed.c -- see missed.h.
+/* missed.c -- see views.h.
  *
  * Memory is that of the keys looked for: one byte each says what found it, and the view
  * is the union of a list for each bit.
  */
-#include "app/result/missed.h"
+#include "app/result/views.h"
 
 #include <math.h>
 #include <stdlib.h>

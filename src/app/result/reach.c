@@ -4,7 +4,7 @@
  * Rows are found a block at a time and kept in a few slots, so that reading row
  * after row costs one search a block.
  */
-#include "app/result/reach.h"
+#include "app/result/views.h"
 
 #include <math.h>
 #include <pthread.h>

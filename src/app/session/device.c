@@ -1,12 +1,19 @@
 /* device.c -- where requests run: the CPU, or the session's GPU; see app/session.h. */
-#include "app/session/internal.h"
-
-#include "app/session/device.h"
-
-#include "attn/cuda/library.h"
-
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/program.h"
+#include "app/session/device.h"
+#include "app/session/internal.h"
+#include "attn/cuda/library.h"
+#include "profile/measure.h"
 
 static bool precision_parse(const char *text, Arithmetic *out, Error *err)
 {
@@ -105,4 +112,208 @@ const char *request_gpu(const Request *request)
     const Device *device = device_of(request->ops);
 
     return device ? device_info(device)->name : NULL;
+}
+
+/* See device.h.
+ *
+ * A line of the file is "WAY<tab>GPU, driver, library<tab>used|not<tab>words".  Several machines
+ * may share the folder, so lines of others stay; the newest of each stands.
+ */
+
+#define NAME "trials"
+#define LARGEST (1 << 18)
+#define PATIENCE 120 /* seconds; a kernel that waits for nothing gives up after 20 */
+#define USED "used"
+#define NOT "not"
+
+static struct {
+    pthread_mutex_t lock;
+    bool            allowed;
+} policy = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void trials_allow(void)
+{
+    policy.allowed = true;
+}
+
+void trials_forbid(void)
+{
+    policy.allowed = false;
+}
+
+bool trials_allowed(void)
+{
+    return policy.allowed;
+}
+
+/* ---- what is known -------------------------------------------------------------------- */
+
+bool trials_path(Text *out, Error *err)
+{
+    return place_state(NAME, out, err);
+}
+
+/* Another driver, or another build of the kernels, is another matter. */
+static void about(const Device *d, DeviceWay way, Text *out)
+{
+    const DeviceInfo *info = device_info(d);
+    struct stat       file = { 0 };
+
+    stat(device_path(d), &file);
+    text_addf(out, "%s\t%s, %d.%d, driver for %d, library of %lld bytes from %lld\t", way_name(way),
+              info->name, info->major, info->minor, info->driver, (long long)file.st_size,
+              (long long)file.st_mtime);
+}
+
+/* The file without the lines of this way there; what these say last goes to *out. */
+static bool read_rest(const Device *d, DeviceWay way, Verdict *out, Text *rest)
+{
+    Text path = { 0 }, text = { 0 }, key = { 0 };
+    bool found = false;
+
+    about(d, way, &key);
+    if (trials_path(&path, NULL) && text_ok(&key))
+        file_read(text_str(&path), LARGEST, &text, NULL);
+    for (const char *at = text_str(&text), *end; (end = strchr(at, '\n')); at = end + 1) {
+        char word[8];
+
+        if (strncmp(at, key.data, key.length) != 0)
+            text_add_bytes(rest, at, (size_t)(end + 1 - at));
+        else if (sscanf(at + key.length, "%7[a-z]\t%255[^\n]", word, out->what) == 2) {
+            out->good = !strcmp(word, USED);
+            found = true;
+        }
+    }
+    text_free(&path);
+    text_free(&text);
+    text_free(&key);
+    return found;
+}
+
+bool trial_recall(const Device *d, DeviceWay way, Verdict *out)
+{
+    Text rest = { 0 };
+    bool found = read_rest(d, way, out, &rest);
+
+    text_free(&rest);
+    return found;
+}
+
+bool trial_keep(const Device *d, DeviceWay way, const Verdict *verdict, Error *err)
+{
+    Text    path = { 0 }, text = { 0 };
+    Verdict before;
+    bool    ok = trials_path(&path, err) && place_make_folders(text_str(&path), err);
+
+    if (ok) {
+        read_rest(d, way, &before, &text);
+        about(d, way, &text);
+        text_addf(&text, "%s\t%s\n", verdict->good ? USED : NOT, verdict->what);
+        ok = text_ok(&text) ? file_write(text_str(&path), text.data, text.length, err)
+                            : error_set(err, ERR_NOMEM, "not enough memory to keep a trial");
+    }
+    text_free(&path);
+    text_free(&text);
+    return ok;
+}
+
+/* ---- trials ----------------------------------------------------------------------------- */
+
+/* One line, without tabs: what the file and doctor have room for. */
+static void take_words(Verdict *out, const char *words)
+{
+    snprintf(out->what, sizeof(out->what), "%.*s", (int)strcspn(words, "\n"), words);
+    for (char *at = out->what; (at = strchr(at, '\t')); )
+        *at = ' ';
+}
+
+/* Answers come with these; a process that ended otherwise by itself, or that somebody killed, had
+ * no GPU that could be used, say, or no memory left on it. */
+static bool answers(const Child *child)
+{
+    int status = WEXITSTATUS(child->status);
+
+    return !WIFSIGNALED(child->status) &&
+           (!status || status == error_exit_status(ERR_DIFFERENCE));
+}
+
+static bool is_crash(const Child *child)
+{
+    return WIFSIGNALED(child->status) && WTERMSIG(child->status) != SIGKILL;
+}
+
+static bool judge(const Child *child, const char *said, Verdict *out, Error *err)
+{
+    char why[256];
+
+    out->good = answers(child) && WEXITSTATUS(child->status) == 0 && *said;
+    if (child->late)
+        snprintf(why, sizeof(why), "its trial had not ended after %d s", PATIENCE);
+    else
+        child_reason(child, why, sizeof(why));
+    if (!child->late && !is_crash(child) && !(answers(child) && *said))
+        return error_set(err, ERR_UNSUPPORTED, "not tried: %s", why);
+    take_words(out, answers(child) ? said : why);
+    return true;
+}
+
+bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Verdict *out,
+                Error *err)
+{
+    const ChildWatch watch = { clock_wall() + PATIENCE, stopped, context };
+    char  program[] = "attnscope", command[] = "trial", here[] = "--here", name[16];
+    char *words[] = { program, command, here, name, NULL };
+    Child child;
+    Text  said = { 0 };
+    bool  ok;
+
+    *out = (Verdict){ .good = false };
+    snprintf(name, sizeof(name), "%s", way_name(way));
+    ok = child_run(&child, words, &watch, &said, err);
+    if (ok && child.stopped)
+        ok = error_set(err, ERR_CANCELLED, "stopped");
+    else if (ok)
+        ok = judge(&child, text_str(&said), out, err);
+    child_end(&child);
+    text_free(&said);
+    return ok;
+}
+
+/* There is no use in a trial at each start. */
+static bool can_keep(void)
+{
+    char folder[PATH_MAX];
+    Text path = { 0 };
+    bool ok = trials_path(&path, NULL) && place_make_folders(text_str(&path), NULL);
+
+    snprintf(folder, sizeof(folder), "%s", ok ? text_str(&path) : "");
+    text_free(&path);
+    return ok && access(dirname(folder), W_OK) == 0;
+}
+
+static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, Verdict *out)
+{
+    char text[160];
+
+    if (!policy.allowed || !can_keep())
+        return false;
+    snprintf(text, sizeof(text), "trying %s, once (%d s at most; %s=0 goes without)", way_name(way),
+             PATIENCE, way_variable(way));
+    tell(context, text);
+    return trial_make(way, NULL, NULL, out, NULL) && trial_keep(d, way, out, NULL);
+}
+
+void trials_apply(Device *d, TrialTell tell, void *context)
+{
+    Verdict verdict;
+
+    pthread_mutex_lock(&policy.lock);
+    for (int x = 0; x < DEVICE_WAYS; x++) {
+        DeviceWay way = (DeviceWay)x;
+
+        if (device_way(d, way) == WAY_UNTRIED &&
+            (trial_recall(d, way, &verdict) || try_first(d, way, tell, context, &verdict)))
+            device_way_settle(d, way, verdict.good, verdict.what);
+    }
+    pthread_mutex_unlock(&policy.lock);
 }

@@ -2,9 +2,7 @@
  *
  * Runs on whichever thread asks: it touches no session.
  */
-#include "app/result/derived.h"
-#include "app/result/missed.h"
-#include "app/result/reach.h"
+#include "app/result/views.h"
 #include "app/session/internal.h"
 #include "attn/cuda/library.h"
 

@@ -1,5 +1,5 @@
 /* request.c -- requests from text and back; see session.h. */
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "app/session/internal.h"
 
 #include <ctype.h>

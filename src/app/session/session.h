@@ -54,9 +54,9 @@ typedef struct Result {
     Record       record;
     Run        **upper;    /* owned; of the layers above the request's, if it has some */
     int          upper_count;
-    struct Reach *reach;   /* private: see app/result/reach.h */
-    struct Missed *missed; /* private: see app/result/missed.h */
-    struct Derived *derived; /* private: see app/result/derived.h */
+    struct Reach *reach;   /* private: see app/result/views.h */
+    struct Missed *missed; /* private: see app/result/views.h */
+    struct Derived *derived; /* private: see app/result/views.h */
     Run         *replay;   /* private: see app/result/steps.h; owned */
     bool         replayed; /* it was tried */
     double       run_ms;   /* wall time of the run with views, for live re-runs */
@@ -213,5 +213,18 @@ bool session_stopped(const Session *s);
 
 /* ---- warnings of the environment, once per session -------------------------- */
 const char *session_warning(const Session *s); /* NULL: none */
+
+/* The inputs that need no file of one's own: the samples and the generators. */
+
+/* Adds the path of the shipped sample to a spec "sample:NAME"; any other spec as it is.  False:
+ * there is no such sample. */
+bool session_input_path(Session *s, const char *spec, Text *out, Error *err);
+
+/* input_load, where a sample keeps its name: "sample:NAME" is the same on every machine, so that
+ * what is made from it can be made again anywhere. */
+Input *session_read_input(Session *s, const char *spec, const InputChoice *choice, Error *err);
+
+/* What generators and samples there are, and how one writes them. */
+void inputs_describe(Text *out);
 
 #endif

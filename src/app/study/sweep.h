@@ -1,134 +1,134 @@
-/* app/study/sweep.h -- one parameter at several values: what is lost beside what it costs.
+/* app/study/sweep.h -- many points, one record each: mechanisms x n x parameters x
+ * positions x seeds x threads x devices x precisions.
  *
- * A line is a mechanism: one that has the parameter has a point for each of its values,
- * another one is the same everywhere.  The first line is exact attention, which costs are
- * held against.  Whoever has a Sweep runs its requests (at once, or one job after the other)
- * and gives back the results; nothing of a run is kept but its numbers and one sample.
+ * Every point is a process of its own, `attnscope run ... --json`: a crash or the
+ * out-of-memory killer costs one point, memory is not what the points before left
+ * behind, and each record holds the command that repeats it.  The record is one
+ * line, appended to the result file as the point ends, so a sweep that was killed
+ * goes on with what is missing.
+ *
+ * A point's key is "POINT@VERSION": POINT is a fingerprint of the mechanism, its
+ * bound parameters, position, causal, fit, seed, threads, device, precision, repeats, and of the
+ * input's content and size.  So what another sweep, or another version, left in the
+ * file is never taken for a point of this one.
  */
 #ifndef APP_STUDY_SWEEP_H
 #define APP_STUDY_SWEEP_H
 
-#include "app/session/session.h"
-#include "app/study/vary.h"
-#include "draw/figure/figure.h"
+#include "app/call.h"
+#include "profile/results.h"
 
-#define SWEEP_LINES 16
+typedef struct WordList {
+    char **items; /* owned */
+    int    count, capacity;
+} WordList;
 
-typedef enum SweepQuantity {
-    SWEEP_ERROR,
-    SWEEP_MASS,
-    SWEEP_VARIATION,
-    SWEEP_TIME,
-    SWEEP_FLOPS,
-    SWEEP_MEMORY,
-    SWEEP_QUANTITIES,
-} SweepQuantity;
+bool words_add(WordList *list, const char *word, size_t length, Error *err);
+void words_free(WordList *list);
+/* "256,512", the ranges of vary.h and mixtures; a comma in brackets or parentheses
+ * does not part.  `what` names the option in messages. */
+bool words_expand(const char *what, const char *text, WordList *out, Error *err);
+/* Whole numbers in order, each once. */
+void words_sort_numbers(WordList *list);
 
-typedef struct SweepPoint {
-    bool   done;
-    char   problem[256]; /* why there are no numbers; "": there are */
-    Number value[SWEEP_QUANTITIES];
-    Number low[SWEEP_QUANTITIES],
-        high[SWEEP_QUANTITIES]; /* seeds: least and most; time: quartiles */
-} SweepPoint;
+typedef struct CampaignAxis {
+    char     name[64];
+    WordList values;
+} CampaignAxis;
 
-typedef struct SweepLine {
-    Request     request; /* owned; without the parameter */
-    char        name[96];
-    bool        fixed;    /* it has not the parameter, so there is one point only */
-    bool        baseline; /* exact attention: it loses nothing */
-    SweepPoint *points;   /* owned */
-    Result     *sample;   /* retained; a run of it; NULL: none succeeded yet */
-} SweepLine;
+#define CAMPAIGN_AXES 16
 
-typedef struct Sweep {
-    Vary      vary;
-    bool      measure; /* take time and memory, in runs of their own */
-    char     *range;   /* owned; as it was given */
-    bool      words;   /* the values are no numbers */
-    bool      log;     /* a range by a factor, or numbers far apart */
-    SweepLine lines[SWEEP_LINES];
-    int       count;
-} Sweep;
+typedef struct CampaignSpec {
+    WordList     mechanisms;                     /* "bigbird(window=5)" */
+    /* One empty word: not given; n rises.  Precisions are of points on a GPU. */
+    WordList     n, positions, threads, devices, precisions;
+    CampaignAxis axes[CAMPAIGN_AXES];
+    int          axis_count;
+    int          seeds;
+    uint64_t     seed;
+    char        *input; /* owned; spec of it */
+    char         input_sha256[65];
+    int64_t      layer, d, heads;
+    int          causal; /* 1, 0, -1 */
+    bool         fit;    /* tensors fitted on the input */
+    int          repeat; /* 0: as `run` does */
+    double       within; /* repeat until the median is known to +- this share; 0: as usual */
+    bool         quality;
+    bool         table;         /* the systems of the surveys' table were asked for */
+    int64_t      memory;        /* bytes of a point's working memory */
+    double       budget;        /* seconds; 0: none */
+    int          shard, shards; /* 1..shards */
+    bool         resume;
+    char        *path; /* owned; of the JSON Lines; NULL: none is written */
+} CampaignSpec;
 
-/* "features=16:512:x2", and exact attention as the first line, run like `as` (position,
- * causal, seed, threads).  Free with sweep_free, also on failure. */
-bool sweep_open(Sweep *sweep, const char *range, const Request *as, Error *err);
-void sweep_free(Sweep *sweep);
-/* A copy of the request; exact attention is there already and is passed over. */
-bool sweep_add(Sweep *sweep, const Request *request, Error *err);
-/* Some line has the parameter; else an error. */
-bool sweep_check(const Sweep *sweep, Error *err);
-/* The request's own parameter, its position's, or what every run has: position, seed, fit,
- * causal. */
-bool sweep_varies(const Request *request, const char *name);
-const char *quantity_name(SweepQuantity quantity); /* "error"; static */
-/* "error,time"; at most SWEEP_QUANTITIES into out. */
-bool quantities_parse(const char *text, SweepQuantity *out, int *count, Error *err);
-/* Time and memory need runs of their own. */
-bool quantity_is_measured(SweepQuantity quantity);
+void campaign_spec_free(CampaignSpec *spec);
+/* From a call of `sweep`, and the Slurm array task it runs in. */
+bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error *err);
 
-/* ---- running ---------------------------------------------------------------- */
+typedef struct CampaignPoint {
+    char       *mechanism;    /* owned: with all parameters, as `run` takes it */
+    char       *params;       /* owned: JSON of those given, for records of points not run */
+    const char *asked;        /* the word it comes from, without axes; borrowed from the spec */
+    const char *device, *precision; /* borrowed from the spec; "": not given */
+    char        position[24]; /* "none" */
+    int         causal;       /* 1, 0, -1 */
+    bool        fit;
+    int64_t     n;       /* 0: the input's own */
+    int         threads; /* 0: not given */
+    uint64_t    seed;
+    int64_t     index;   /* over all shards */
+    int         series;  /* points that differ in n only share it */
+    int         shorter; /* the point of its series with the next smaller n; -1: none */
+    char        key[96];
+    char        refused[256]; /* its parameters are not valid: why; "" */
+} CampaignPoint;
 
-int  sweep_points(const Sweep *sweep, int line);
-/* The first point not done; false: all are. */
-bool sweep_next(const Sweep *sweep, int *line, int *point);
-int  sweep_done(const Sweep *sweep, int *all); /* how many */
-/* What is to be run for a point; the caller frees it. */
-bool sweep_request(const Sweep *sweep, Session *s, int line, int point, Request *out, Error *err);
-/* Its numbers; a run that failed leaves why. */
-void sweep_take(Sweep *sweep, int line, int point, Result *result);
-void sweep_refuse(Sweep *sweep, int line, int point, const Error *err);
-/* All points on this thread; points that cannot be run are left out with their reason. */
-bool sweep_run(Sweep *sweep, Session *s, Error *err);
+typedef struct CampaignPlan {
+    CampaignPoint *points; /* owned */
+    int            count, capacity, series;
+} CampaignPlan;
 
-/* ---- reading ---------------------------------------------------------------- */
+/* All points, each once, shortest n first; a shard keeps every shards-th. */
+bool campaign_plan(Session *s, const CampaignSpec *spec, CampaignPlan *out, Error *err);
+void campaign_plan_free(CampaignPlan *plan);
 
-/* Place of a point on the axis: its number, or its index. */
-double sweep_x(const Sweep *sweep, int point);
-/* Indices of the points from left to right; VARY_MOST at most. */
-void sweep_order(const Sweep *sweep, int *order);
-const SweepPoint *sweep_at(const Sweep *sweep, int line, int point); /* of a fixed line: its one */
-/* "0.41", "95.2 %", "1.3 ms", "130 k", "1.1 MiB" or "n/a". */
-const char *quantity_text(SweepQuantity quantity, Number number, char *text, size_t size);
+/* Who looks on.  All may be NULL. */
+typedef struct CampaignWatch {
+    void *context;
+    /* After each point; line: its record. `left`: seconds, or < 0 when unknown. */
+    void (*progress)(void *context, int done, int total, const char *line, double left);
+    bool (*stopped)(void *context);
+    /* Before a record is written; may change the line, but not its key.  False ends the sweep. */
+    bool (*record)(void *context, Text *line, Error *err);
+} CampaignWatch;
 
-/* What is to be reached: mass kept at least, or output error at most. */
-typedef struct SweepGoal {
-    SweepQuantity quantity;
-    double        bound;
-} SweepGoal;
+/* One point's record as a line without newline.  False: no process could be
+ * made, or it was stopped; a point that fails is a record.  deadline: clock_wall. */
+bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double deadline,
+                    const CampaignWatch *watch, Text *line, Error *err);
+/* The record of a point that was not run. */
+void campaign_refuse(const CampaignSpec *spec, const CampaignPoint *point, RecordStatus status,
+                     const char *why, Text *line);
 
-/* "95%", "0.95" or "error=5%" */
-bool goal_parse(const char *text, SweepGoal *out, Error *err);
-/* The point with the smallest value that reaches it (with every seed); -1: none does. */
-int  sweep_smallest(const Sweep *sweep, int line, const SweepGoal *goal);
-/* Adds a value between the smallest that reaches it and the one before, where a whole number
- * stands between them and the values are a list; false: there is none (or no memory: *err). */
-bool sweep_refine(Sweep *sweep, int line, const SweepGoal *goal, Error *err);
-/* "window=33 is the smallest of 6 that keeps 95 % of the mass (96.1 %)" */
-void sweep_answer(const Sweep *sweep, int line, const SweepGoal *goal, Text *out);
+typedef struct CampaignOutcome {
+    int  points, before, now; /* in the plan; there already; run this time */
+    int  ok, failed;          /* of the plan's points, those before included */
+    int  torn, damaged;       /* lines of the file found broken */
+    bool budget_ended;
+} CampaignOutcome;
 
-/* ---- drawing ---------------------------------------------------------------- */
+/* Runs what is missing and leaves the plan's records in *rows.  False with
+ * ERR_CANCELLED when it was stopped: *rows then holds what there is. */
+bool campaign_run(Session *s, const CampaignSpec *spec, const CampaignWatch *watch, Results *rows,
+                  CampaignOutcome *out, Error *err);
 
-typedef struct SweepLook {
-    SweepQuantity    quantities[SWEEP_QUANTITIES]; /* a plot each, side by side */
-    int              count;
-    const SweepGoal *goal;  /* a line at its bound; NULL: none */
-    double           now;   /* place of the value one has; NaN: none */
-    int              cursor; /* point to be marked; -1: none */
-    const char      *title, *caption; /* NULL: none, and what it was measured on */
-} SweepLook;
-
-/* Its figure borrows from it; a quantity without any number has no panel. */
-typedef struct SweepPicture {
-    Figure *figure;
-    struct SweepNumbers *numbers; /* private */
-} SweepPicture;
-
-bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out, Error *err);
-void sweep_picture_free(SweepPicture *picture);
-/* "compare 'performer' full --vary features=16:64:x2 --plot error,flops ...": the command
- * that draws it, without the program's name. */
-void sweep_command(const Sweep *sweep, const Session *s, const SweepLook *look, Text *out);
+/* What a point not yet run may need, from shorter ones of its series. */
+typedef struct Forecast {
+    Number  value;
+    int64_t from;  /* the n it grows from */
+    double  slope; /* as n^slope */
+} Forecast;
+Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t at);
 
 #endif

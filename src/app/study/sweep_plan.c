@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
-#include "app/study/campaign.h"
+#include "app/command/command.h"
+#include "app/study/sweep.h"
 #include "input/store.h"
 
 typedef struct Planner {

@@ -6,11 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command/command_parts.h"
-#include "app/session/inputs.h"
-#include "app/study/campaign.h"
-#include "app/study/result_table.h"
-#include "app/study/system_words.h"
+#include "app/command/command.h"
+#include "app/session/session.h"
+#include "app/study/sweep.h"
+#include "app/study/tables.h"
 #include "input/input.h"
 #include "input/store.h"
 

@@ -1,14 +1,13 @@
 /* vary_figure.c -- a Sweep as plots side by side: a view for each quantity, whose rows are
- * the points and whose columns are the mechanisms; see sweep.h. */
+ * the points and whose columns are the mechanisms; see vary.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
-#include "app/figure/machines.h"
+#include "app/command/command.h"
 #include "app/figure/plots.h"
-#include "app/study/sweep.h"
+#include "app/study/vary.h"
 
 typedef struct SweepNumbers {
     int       order[VARY_MOST];

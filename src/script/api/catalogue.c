@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/command/preset.h"
+#include "app/command/command.h"
 
 static void set_string(lua_State *L, const char *key, const char *value)
 {

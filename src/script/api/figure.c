@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "app/figure/figure_run.h"
-#include "app/figure/picture_plot.h"
+#include "app/figure/picture.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"
 

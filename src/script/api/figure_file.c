@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "app/figure/picture.h"
-#include "app/figure/picture_plot.h"
 #include "app/figure/step_figure.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"

@@ -4,9 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/figure/machines.h"
 #include "app/figure/picture.h"
-#include "app/figure/picture_plot.h"
+#include "app/figure/plots.h"
 #include "app/result/margins.h"
 #include "draw/colour/colour.h"
 #include "script/api/figure.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "app/study/sweep.h"
+#include "app/study/vary.h"
 #include "script/console/console.h"
 #include "script/host/work.h"
 

@@ -6,8 +6,8 @@
 
 #include "app/figure/picture.h"
 #include "app/result/cell.h"
-#include "app/result/derived.h"
 #include "app/result/order.h"
+#include "app/result/views.h"
 #include "draw/colour/colour.h"
 #include "script/host/binding.h"
 #include "script/host/work.h"

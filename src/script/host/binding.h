@@ -24,8 +24,7 @@
 #include <stdint.h>
 
 #include "app/call.h"
-#include "app/result/missed.h"
-#include "app/result/reach.h"
+#include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/mechanism.h"
 #include "core/error.h"

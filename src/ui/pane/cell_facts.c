@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/result/derived.h"
+#include "app/result/views.h"
 #include "ui/screen/compare.h"
 
 /* What the pane's numbers are a difference to; NULL: they are its own. */

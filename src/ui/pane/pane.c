@@ -1,7 +1,7 @@
 /* pane.c -- what a pane looks at: its view, order, cursor and title; see pane.h. */
 #include "ui/pane/pane.h"
 
-#include "app/result/derived.h"
+#include "app/result/views.h"
 
 #include <stdio.h>
 #include <string.h>

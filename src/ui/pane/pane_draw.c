@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/figure/origins.h"
-#include "app/result/derived.h"
+#include "app/figure/picture.h"
+#include "app/result/views.h"
 #include "draw/page/layout.h"
 #include "draw/text/plot_cells.h"
 #include "ui/screen/compare.h"

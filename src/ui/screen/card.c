@@ -1,7 +1,5 @@
 /* card.c -- a mechanism's card as text; everything is from its descriptor. */
-#include "app/result/derived.h"
-#include "app/result/missed.h"
-#include "app/result/reach.h"
+#include "app/result/views.h"
 #include "ui/shell/explorer.h"
 
 static void add_params(const Mechanism *m, Text *out)

@@ -2,9 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command/preset.h"
-#include "app/figure/panel_word.h"
-#include "app/figure/view_names.h"
+#include "app/command/command.h"
+#include "app/figure/plan.h"
 #include "ui/screen/compare.h"
 
 /* ---- opening ---------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "ui/screen/profile.h"
 #include "ui/screen/scaling.h"
 #include "ui/shell/actions.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
-#include "app/lesson/lesson_play.h"
+#include "app/command/command.h"
+#include "app/lesson/play.h"
 #include "app/result/steps.h"
 #include "ui/screen/compare.h"
 #include "ui/screen/lessons.h"

@@ -6,8 +6,8 @@
 #ifndef UI_SCREEN_LESSONS_H
 #define UI_SCREEN_LESSONS_H
 
-#include "app/lesson/lesson_page.h"
-#include "app/lesson/lesson_progress.h"
+#include "app/lesson/lesson.h"
+#include "app/lesson/page.h"
 #include "ui/term/field.h"
 
 typedef struct Ui Ui;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/lesson/lesson_words.h"
+#include "app/lesson/page.h"
 #include "ui/screen/compare.h"
 #include "ui/screen/form.h"
 #include "ui/shell/actions.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/figure/picture_plot.h"
+#include "app/figure/picture.h"
 #include "draw/text/plot_cells.h"
 #include "ui/screen/profile.h"
 #include "ui/screen/scaling.h"

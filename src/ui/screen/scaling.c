@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/figure/machines.h"
-#include "app/figure/picture_plot.h"
+#include "app/figure/picture.h"
+#include "app/figure/plots.h"
 
 #define FIRST   64
 #define LAST    4096

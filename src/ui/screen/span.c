@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
 

@@ -3,7 +3,7 @@
 #ifndef UI_SCREEN_STEPPING_H
 #define UI_SCREEN_STEPPING_H
 
-#include "app/result/step_strip.h"
+#include "app/result/steps.h"
 #include "ui/screen/compare.h"
 
 typedef struct StepRooms {

@@ -1,7 +1,7 @@
 /* stepping_actions.c -- the keys of the step screen, and its clock. */
 #include <string.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "ui/screen/stepping.h"
 #include "ui/shell/actions.h"
 

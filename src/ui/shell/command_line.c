@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/completion.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/figure/view_names.h"
+#include "app/figure/plan.h"
 #include "ui/screen/stepping.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/console.h"

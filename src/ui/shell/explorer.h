@@ -3,10 +3,10 @@
 #define UI_SHELL_EXPLORER_H
 
 #include "app/call.h"
-#include "app/figure/figure_plan.h"
+#include "app/figure/plan.h"
 #include "app/result/cell.h"
 #include "app/session/session.h"
-#include "app/study/sweep.h"
+#include "app/study/vary.h"
 #include "ui/pane/drawing.h"
 #include "ui/pane/marks.h"
 #include "ui/pane/pane.h"

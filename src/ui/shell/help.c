@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/command/preset.h"
+#include "app/command/command.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/explorer.h"
 #include "ui/term/keys.h"

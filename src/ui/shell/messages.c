@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/place.h"
+#include "app/program.h"
 #include "ui/shell/actions.h"
 
 #define KEPT "messages.log"

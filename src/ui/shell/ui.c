@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command/command_parts.h"
+#include "app/command/command.h"
 #include "app/session/device.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/browse.h"

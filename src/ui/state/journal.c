@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/result/reach.h"
+#include "app/result/views.h"
 #include "ui/shell/actions.h"
 
 #define ENTRIES_MOST 500

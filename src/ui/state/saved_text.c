@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/place.h"
+#include "app/program.h"
 #include "ui/shell/browse.h"
 #include "ui/state/saved.h"
 

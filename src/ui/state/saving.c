@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/place.h"
+#include "app/program.h"
 #include "ui/shell/actions.h"
 #include "ui/state/saved.h"
 

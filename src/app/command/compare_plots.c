@@ -1,0 +1,469 @@
+/* compare_plots.c -- see command.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "app/command/command.h"
+#include "app/figure/plots.h"
+
+bool plot_choice_parse(const char *text, PlotChoice *out, Error *err)
+{
+    *out = (PlotChoice){ .count = 0 };
+    while (*text) {
+        size_t   length = strcspn(text, ",");
+        char     name[48];
+        PlotKind kind;
+
+        snprintf(name, sizeof(name), "%.*s", (int)length, text);
+        if (!strcmp(name, SCALING_WORD))
+            return error_set(err, ERR_USAGE, "--plot " SCALING_WORD " stands alone: it measures "
+                                             "at lengths of its own");
+        if (!plot_parse(name, &kind, err))
+            return error_prefix(err, "--plot");
+        for (int i = 0; i < out->count; i++)
+            if (out->kinds[i] == kind)
+                return error_set(err, ERR_USAGE, "--plot: %s stands there twice", name);
+        out->kinds[out->count++] = kind;
+        out->ceilings = out->ceilings || plot_needs(kind) & NEEDS_CEILINGS;
+        text += length + (text[length] == ',');
+    }
+    return out->count || error_set(err, ERR_USAGE, "--plot needs a name, as in --plot time");
+}
+
+bool plot_choice_ask(const PlotChoice *choice, Request *request, Error *err)
+{
+    Error own = ERROR_INIT;
+
+    for (int k = 0; k < choice->count; k++) {
+        char word[64];
+
+        snprintf(word, sizeof(word), "plot(%s)", plot_name(choice->kinds[k]));
+        request_for_plot(request, word, &own);
+    }
+    if (own.code != ERR_NONE)
+        *err = own;
+    return own.code == ERR_NONE;
+}
+
+bool plot_refuse_formats(const Call *call, Error *err)
+{
+    if (call->values[OPT_JSON] || call->values[OPT_CSV] || call->values[OPT_MD])
+        return error_set(err, ERR_USAGE, "a plot has no --json, --csv or --md: without --plot and "
+                                         "-o its numbers come as these");
+    return true;
+}
+
+bool plot_figure_write(Session *s, const Call *call, const Figure *figure,
+                       Result *const *results, int count, Text *out, Error *err)
+{
+    TextOptions text;
+    PngOptions  png;
+
+    if (!call->file_count)
+        return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
+    return call_png_options(call, &png, err) &&
+           call_save(s, call, figure, results, count, &png, err);
+}
+
+bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
+                      Result *const *results, int count, Text *out, Error *err)
+{
+    PanelChoice   *panels = calloc((size_t)(choice->count * count), sizeof(*panels));
+    char           words[PLOT_KINDS][64];
+    PictureOptions options;
+    Figure        *figure = NULL;
+    bool           ok;
+
+    if (!panels)
+        return error_set(err, ERR_NOMEM, "not enough memory for plots");
+    for (int k = 0; k < choice->count; k++) {
+        snprintf(words[k], sizeof(words[k]), "plot(%s)", plot_name(choice->kinds[k]));
+        for (int i = 0; i < count; i++)
+            panels[k * count + i] = (PanelChoice){ .result = results[i], .view = words[k],
+                                                   .head = -1, .joins = i > 0 };
+    }
+    ok = call_picture_options(s, call, choice->count, &options, err);
+    if (ok && choice->ceilings) {
+        options.ceilings = session_ceilings(s, results[0]->request.ops,
+                                            results[0]->request.threads, err);
+        ok = options.ceilings != NULL;
+    }
+    if (ok)
+        figure = picture_of_panels(panels, choice->count * count, &options, err);
+    ok = figure && plot_figure_write(s, call, figure, results, count, out, err);
+    figure_free(figure);
+    free(panels);
+    return ok;
+}
+
+/* Compare --plot scaling: time over n against the claimed slopes.
+ *
+ * Lengths double from SCALING_FIRST up to the n of the call, or SCALING_LAST.  Each is
+ * an input of its own, in a session of its own, so what the command compares on stays.
+ */
+
+#define SCALING_FIRST   64
+#define SCALING_LAST    4096
+#define SCALING_MOST    24   /* lengths */
+#define SCALING_REPEATS 7
+#define SCALING_WIDTH   0.05 /* medians known to so much */
+
+/* The times of one mechanism; NaN where there is none. */
+typedef struct Series {
+    Text   name;
+    double time[SCALING_MOST], low[SCALING_MOST], high[SCALING_MOST];
+} Series;
+
+typedef struct Scaling {
+    double        n[SCALING_MOST];
+    int           lengths;
+    Series       *series; /* owned */
+    ScalingCurve *curves; /* owned */
+    int           count, threads;
+    Machines      machines;
+} Scaling;
+
+static double value_of(Number number)
+{
+    return number.valid ? number.value : (double)NAN;
+}
+
+/* Tensors from files fit one length only. */
+static bool check_tensors(Result *const *results, int count, Error *err)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < results[i]->request.given.count; k++)
+            if (results[i]->request.given.items[k].tensor.data)
+                return error_set(err, ERR_USAGE, "--plot scaling: the tensor %s of %s fits one "
+                                 "length only", results[i]->request.given.items[k].name,
+                                 results[i]->request.mechanism);
+    return true;
+}
+
+/* A length that a mechanism refuses, or that fails, is a gap. */
+static bool time_one(Session *on, const Request *request, int at, Scaling *s, Series *out,
+                     Error *err)
+{
+    Request timed;
+    Result *result;
+
+    if (!request_copy(&timed, request, err))
+        return false;
+    timed.measure = true;
+    timed.quality = false;
+    timed.seeds = 0;
+    timed.repeat = timed.repeat ? timed.repeat : SCALING_REPEATS;
+    timed.width = timed.width > 0 ? timed.width : SCALING_WIDTH;
+    result = session_run(on, &timed, err);
+    request_free(&timed);
+    if (!result)
+        return false;
+    out->time[at] = out->low[at] = out->high[at] = (double)NAN;
+    if (result->record.status == RECORD_OK) {
+        out->time[at] = value_of(result->record.time.median);
+        out->low[at] = value_of(result->record.time.low);
+        out->high[at] = value_of(result->record.time.high);
+    }
+    s->threads = result->record.threads;
+    result_release(result);
+    return true;
+}
+
+static bool time_all(Session *told, const Input *like, Result *const *results, Scaling *s,
+                     Error *err)
+{
+    Session *on = session_new(err);
+    bool     ok = on != NULL;
+
+    for (int at = 0; ok && at < s->lengths; at++) {
+        InputChoice choice = { .n = (int64_t)s->n[at], .d = like->d, .heads = like->heads,
+                               .seed = 1 };
+
+        session_progress(told, "scaling: n = %lld", (long long)choice.n);
+        ok = session_load(on, "synthetic:normal", &choice, err);
+        for (int i = 0; ok && i < s->count; i++)
+            ok = time_one(on, &results[i]->request, at, s, &s->series[i], err);
+    }
+    session_free(on);
+    return ok;
+}
+
+static void set_curves(Result *const *results, Scaling *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        const Mechanism *m = mechanism_find(results[i]->request.mechanism);
+        bool             claims = m && m->claim_exponent > 0;
+
+        machines_add(&s->machines, results[i]->request.ops, s->threads, (int64_t)time(NULL));
+        request_text(&results[i]->request, &s->series[i].name);
+        s->curves[i] = (ScalingCurve){ .name = text_str(&s->series[i].name), .n = s->n,
+                                       .cost = s->series[i].time, .low = s->series[i].low,
+                                       .high = s->series[i].high, .count = s->lengths,
+                                       .claim = claims ? m->claim_exponent : (double)NAN,
+                                       .claimed = claims ? m->claim_time : NULL };
+    }
+}
+
+static Figure *figure_of(const Scaling *s, const Input *like, const Call *call, Error *err)
+{
+    Figure *figure;
+    char    measured[256];
+    Plot   *plot;
+
+    machines_text(&s->machines, measured, sizeof(measured));
+    plot = plot_of_scaling(s->curves, s->count, "time (ms)", measured, err);
+    figure = plot ? picture_scaling(plot, like->heads, like->d, err) : NULL;
+    if (figure && call->values[OPT_TITLE])
+        snprintf(figure->title, sizeof(figure->title), "%s", call->values[OPT_TITLE]);
+    if (figure && call->values[OPT_CAPTION])
+        snprintf(figure->caption, sizeof(figure->caption), "%s", call->values[OPT_CAPTION]);
+    return figure;
+}
+
+static void set_lengths(const Call *call, const Input *like, Scaling *s)
+{
+    int64_t last = call->values[OPT_N] ? like->n : SCALING_LAST;
+
+    for (int64_t n = SCALING_FIRST; n <= last && s->lengths < SCALING_MOST; n *= 2)
+        s->n[s->lengths++] = (double)n;
+}
+
+bool scaling_show(Session *session, const Call *call, Result *const *results, int count, Text *out,
+                  Error *err)
+{
+    const Input *like = session_input(session);
+    Scaling      s = { .count = count, .series = calloc((size_t)count, sizeof(*s.series)),
+                       .curves = calloc((size_t)count, sizeof(*s.curves)) };
+    Figure      *figure = NULL;
+    bool         ok = s.series && s.curves;
+
+    if (!ok)
+        error_set(err, ERR_NOMEM, "not enough memory for a scaling plot");
+    set_lengths(call, like, &s);
+    if (ok && s.lengths < 2)
+        ok = error_set(err, ERR_USAGE, "--plot scaling needs lengths: -n %d at least",
+                       2 * SCALING_FIRST);
+    ok = ok && check_tensors(results, count, err) && time_all(session, like, results, &s, err);
+    if (ok) {
+        set_curves(results, &s);
+        figure = figure_of(&s, like, call, err);
+        ok = figure && plot_figure_write(session, call, figure, results, count, out, err);
+    }
+    figure_free(figure);
+    for (int i = 0; s.series && i < count; i++)
+        text_free(&s.series[i].name);
+    free(s.series);
+    free(s.curves);
+    return ok;
+}
+
+/* Compare --vary as plots and as an answer: error beside cost over one
+ * parameter, the smallest value that keeps so much. */
+
+#define USUAL_PLOT "error,flops"
+
+static bool make_look(const Call *call, SweepLook *look, SweepGoal *goal, Error *err)
+{
+    const char *keep = call->values[OPT_KEEP], *plot = call->values[OPT_PLOT];
+
+    *look = (SweepLook){ .now = (double)NAN, .cursor = -1, .title = call->values[OPT_TITLE],
+                         .caption = call->values[OPT_CAPTION] };
+    if (keep && !goal_parse(keep, goal, err))
+        return error_prefix(err, "--keep");
+    look->goal = keep ? goal : NULL;
+    if (!plot && keep) /* what was asked for must be seen */
+        plot = goal->quantity == SWEEP_MASS ? "mass,flops" : USUAL_PLOT;
+    return quantities_parse(plot ? plot : USUAL_PLOT, look->quantities, &look->count, err) ||
+           error_prefix(err, "--plot with --vary");
+}
+
+bool vary_check_options(const Call *call, Error *err)
+{
+    SweepLook look;
+    SweepGoal goal;
+    bool      file = call->values[OPT_OUTPUT] != NULL, plot = file || call->values[OPT_PLOT];
+
+    if (plot && !(file && call->values[OPT_KEEP]) && !plot_refuse_formats(call, err))
+        return false;
+    return make_look(call, &look, &goal, err);
+}
+
+static bool add_words(Session *s, const Call *call, Sweep *sweep, Error *err)
+{
+    for (int i = 0; i < call->word_count; i++) {
+        Request request;
+        bool    ok;
+
+        if (!call_request(s, call, call->words[i], &request, err))
+            return false;
+        if (!call_refuse_stack(call, &request, err))
+            return false;
+        ok = sweep_add(sweep, &request, err);
+        request_free(&request);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* The lines of the call's words; the baseline that nobody named takes no -p. */
+static bool open_sweep(Session *s, const Call *call, const SweepLook *look, Sweep *sweep,
+                       Error *err)
+{
+    Call    plain = *call;
+    Request exact;
+    bool    ok;
+
+    *sweep = (Sweep){ .count = 0 };
+    plain.param_count = 0;
+    if (!call_request(s, &plain, mechanism_at(0)->id, &exact, err))
+        return false;
+    ok = sweep_open(sweep, call->values[OPT_VARY], &exact, err) &&
+         add_words(s, call, sweep, err) && sweep_check(sweep, err);
+    request_free(&exact);
+    for (int k = 0; k < look->count; k++)
+        sweep->measure = sweep->measure || quantity_is_measured(look->quantities[k]);
+    return ok;
+}
+
+/* ---- showing ---------------------------------------------------------------- */
+
+static bool draw(Session *s, const Call *call, const Sweep *sweep, const SweepLook *look,
+                 Text *out, Error *err)
+{
+    Result        *samples[SWEEP_LINES];
+    SweepPicture   picture;
+    PictureOptions options;
+    int            count = 0;
+    bool           ok;
+
+    for (int i = 0; i < sweep->count; i++)
+        if (sweep->lines[i].sample && !sweep->lines[i].baseline)
+            samples[count++] = sweep->lines[i].sample;
+    if (!sweep_picture(sweep, look, &picture, err))
+        return false;
+    ok = call_picture_options(s, call, picture.figure->count, &options, err);
+    picture.figure->rows = options.rows;
+    picture.figure->cols = options.cols;
+    ok = ok && plot_figure_write(s, call, picture.figure, samples, count, out, err);
+    sweep_picture_free(&picture);
+    return ok;
+}
+
+static void answer_row(const Sweep *sweep, int line, const SweepGoal *goal, Table *t)
+{
+    int    at = sweep_smallest(sweep, line, goal);
+    Number kept = at < 0 ? NUMBER_NONE : sweep_at(sweep, line, at)->value[goal->quantity];
+
+    table_cell(t, "%s", sweep->lines[line].name);
+    table_cell(t, "%s", sweep->vary.name);
+    table_cell(t, "%s", at < 0 ? "none" : sweep->vary.values[at]);
+    if (kept.valid)
+        table_cell(t, "%.6g", kept.value);
+    else
+        table_cell(t, "n/a");
+}
+
+static void answer_table(const Sweep *sweep, const SweepGoal *goal, TableStyle style, Text *out)
+{
+    Table t = { .cols = 4 };
+
+    table_cell(&t, "mechanism");
+    table_cell(&t, "parameter");
+    table_cell(&t, "smallest");
+    table_cell(&t, "%s", quantity_name(goal->quantity));
+    for (int i = 0; i < sweep->count; i++)
+        if (!sweep->lines[i].fixed)
+            answer_row(sweep, i, goal, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+}
+
+static void answer_json(const Sweep *sweep, const SweepGoal *goal, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < sweep->count; i++) {
+        int at = sweep->lines[i].fixed ? -1 : sweep_smallest(sweep, i, goal);
+
+        if (sweep->lines[i].fixed)
+            continue;
+        jsonw_open(&json, '{');
+        jsonw_key(&json, "mechanism"), jsonw_string(&json, sweep->lines[i].name);
+        jsonw_key(&json, "parameter"), jsonw_string(&json, sweep->vary.name);
+        jsonw_key(&json, "smallest");
+        jsonw_raw(&json, at < 0 ? "null" : sweep->vary.values[at]);
+        jsonw_key(&json, quantity_name(goal->quantity));
+        if (at < 0)
+            jsonw_null(&json);
+        else
+            jsonw_number(&json, sweep_at(sweep, i, at)->value[goal->quantity].value);
+        jsonw_close(&json, '}');
+    }
+    jsonw_close(&json, ']');
+    text_add(out, "\n");
+}
+
+static void answer(const Call *call, const Sweep *sweep, const SweepGoal *goal, Text *out)
+{
+    if (call->values[OPT_JSON]) {
+        answer_json(sweep, goal, out);
+    } else if (call->values[OPT_CSV] || call->values[OPT_MD]) {
+        answer_table(sweep, goal, call->values[OPT_CSV] ? TABLE_CSV : TABLE_MARKDOWN, out);
+    } else {
+        for (int i = 0; i < sweep->count; i++) {
+            if (sweep->lines[i].fixed)
+                continue;
+            text_addf(out, "%s: ", sweep->lines[i].name);
+            sweep_answer(sweep, i, goal, out);
+            text_add(out, "\n");
+        }
+    }
+}
+
+bool vary_draws(const Call *call)
+{
+    return call->values[OPT_VARY] && (call->values[OPT_OUTPUT] || call->values[OPT_KEEP]);
+}
+
+bool vary_draw(Session *s, const Call *call, Text *out, Error *err)
+{
+    Sweep     sweep = { .count = 0 };
+    SweepLook look;
+    SweepGoal goal;
+    bool      ok;
+
+    ok = make_look(call, &look, &goal, err) && call_load_input(s, call, err) &&
+         call_check_params(call, err) && open_sweep(s, call, &look, &sweep, err) &&
+         sweep_run(&sweep, s, err);
+    if (ok && look.goal && !(call->values[OPT_OUTPUT] && !strcmp(call->values[OPT_OUTPUT], "-")))
+        answer(call, &sweep, &goal, out);
+    if (ok && (call->values[OPT_OUTPUT] || call->values[OPT_PLOT]))
+        ok = draw(s, call, &sweep, &look, out, err);
+    sweep_free(&sweep);
+    return ok;
+}
+
+/* Results stand in the order of the sweep's points. */
+bool vary_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
+               Error *err)
+{
+    Sweep     sweep = { .count = 0 };
+    SweepLook look;
+    SweepGoal goal;
+    int       line, point;
+    bool      ok = make_look(call, &look, &goal, err) &&
+              open_sweep(s, call, &look, &sweep, err);
+
+    for (int i = 0; ok && i < count && sweep_next(&sweep, &line, &point); i++)
+        sweep_take(&sweep, line, point, results[i]);
+    if (ok) {
+        text_add(out, "\n");
+        ok = draw(s, call, &sweep, &look, out, err);
+    }
+    sweep_free(&sweep);
+    return ok;
+}

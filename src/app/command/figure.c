@@ -1,0 +1,586 @@
+/* figure.c -- figures from the command line, and making them again. */
+#include <langinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/command/command.h"
+#include "app/figure/figure_run.h"
+
+static bool parse_number(const char *flag, const char *text, double lo, double hi, double *out,
+                         Error *err)
+{
+    char  *end;
+    double value;
+
+    if (!text)
+        return true;
+    value = strtod(text, &end);
+    if (end == text || *end || !(value >= lo && value <= hi))
+        return error_set(err, ERR_USAGE, "--%s: expected a number from %g to %g, got '%s'", flag,
+                         lo, hi, text);
+    *out = value;
+    return true;
+}
+
+static bool parse_width(const Call *call, double *out, Error *err)
+{
+    const char *text = call->values[OPT_WIDTH];
+
+    *out = text ? figure_width(text) : 0;
+    return !text || (*out >= 0.5 && *out <= 40) ||
+           error_set(err, ERR_USAGE, "--width: expected inches from 0.5 to 40, or as 8.5cm, 85mm "
+                     "or 246pt, got '%s'", text);
+}
+
+bool call_png_options(const Call *call, PngOptions *o, Error *err)
+{
+    const char *theme = call->values[OPT_THEME], *colour = call->values[OPT_COLOR];
+    double      dpi = 0, width = 0, delay = 0;
+
+    if (!figure_theme_check(theme, err)) {
+        error_prefix(err, "--theme");
+        return false;
+    }
+    if (!parse_number("dpi", call->values[OPT_DPI], 20, 2400, &dpi, err) ||
+        !parse_width(call, &width, err) ||
+        !parse_number("delay", call->values[OPT_DELAY], 0.01, 60, &delay, err))
+        return false;
+    *o = (PngOptions){ .format = call->values[OPT_FORMAT],
+                       .dpi = (int)dpi,
+                       .colours = colour && !strcmp(colour, "256") ? 256 : 24,
+                       .delay = delay,
+                       .width_inch = width,
+                       .theme = theme,
+                       .transparent = call->values[OPT_TRANSPARENT] != NULL };
+    return true;
+}
+
+/* A terminal that shows bytes as they are would show three signs for one of UTF-8; what goes to a
+ * file or on to another program is the same everywhere. */
+static bool shows_utf8(const Call *call)
+{
+    return !call->tty || !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+bool call_text_options(const Call *call, TextOptions *o, Error *err)
+{
+    const char *when = call->values[OPT_COLOR] ? call->values[OPT_COLOR] : "auto";
+    const char *term = getenv("COLORTERM"), *no_colour = getenv("NO_COLOR");
+
+    *o = (TextOptions){ .width = call->columns > 0 ? call->columns : 80, .utf8 = shows_utf8(call) };
+    if (!strcmp(when, "truecolor"))
+        o->colours = 24;
+    else if (!strcmp(when, "256"))
+        o->colours = 256;
+    else if (strcmp(when, "auto") && strcmp(when, "none"))
+        return error_set(err, ERR_USAGE, "--color: expected auto, truecolor, 256 or none, got '%s'",
+                         when);
+    else if (!strcmp(when, "auto") && call->tty && !(no_colour && *no_colour) &&
+             terminal_obeys())
+        o->colours = term && (!strcmp(term, "truecolor") || !strcmp(term, "24bit")) ? 24 : 256;
+    return true;
+}
+
+static bool text_figure(const Call *call, const Figure *figure, Text *out, Error *err)
+{
+    TextOptions o;
+
+    return call_text_options(call, &o, err) && figure_text(figure, &o, out, err);
+}
+
+bool call_save(Session *s, const Call *call, const Figure *figure, Result *const *results,
+               int count, const PngOptions *options, Error *err)
+{
+    bool ok = true;
+
+    for (int i = 0; ok && i < call->file_count; i++)
+        ok = picture_save(s, figure, results, count, call->line, options, call->files[i], err);
+    return ok;
+}
+
+static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
+{
+    PngOptions png;
+    Drawing   *d = calloc(1, sizeof(*d));
+    Figure    *figure = NULL;
+    bool       ok;
+
+    if (!d)
+        return error_set(err, ERR_NOMEM, "not enough memory");
+    ok = call_png_options(call, &png, err) && drawing_make(s, call, true, d, err);
+    if (ok)
+        figure = drawing_figure(s, call, d, err);
+    if (figure && call->file_count)
+        ok = call_save(s, call, figure, d->results, d->count, &png, err);
+    else
+        ok = figure && text_figure(call, figure, out, err);
+    figure_free(figure);
+    drawing_free(d);
+    free(d);
+    return ok;
+}
+
+/* A preset is a stored command: with the call's own options it is a command again. */
+static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
+{
+    const Preset *preset;
+    PresetCall    made;
+    bool          ok;
+
+    if (!strcmp(call->values[OPT_PRESET], "list")) {
+        presets_list(call, out);
+        return true;
+    }
+    if (!preset_parse(call->values[OPT_PRESET], &preset, err))
+        return false;
+    ok = preset_call(preset, call, &made, err) &&
+         make_figure(s, &made.call, out, err);
+    preset_call_free(&made);
+    return ok;
+}
+
+bool command_figure(Session *s, const Call *call, Text *out, Error *err)
+{
+    if (call->values[OPT_PRESET])
+        return draw_preset(s, call, out, err);
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE,
+                         "figure needs at least one mechanism, for example "
+                         "attnscope figure bigbird -n 48 -o bigbird.png");
+    return make_figure(s, call, out, err);
+}
+
+/* ---- again ------------------------------------------------------------------ */
+
+static bool read_file(const char *path, Text *out, Error *err)
+{
+    FILE  *file = fopen(path, "rb");
+    char   block[65536];
+    size_t length;
+    bool   ok;
+
+    if (!file)
+        return error_set(err, ERR_FILE, "%s: cannot be opened", path);
+    while ((length = fread(block, 1, sizeof(block), file)) > 0)
+        text_add_bytes(out, block, length);
+    ok = !ferror(file) && text_ok(out);
+    fclose(file);
+    return ok || error_set(err, ERR_FILE, "%s: cannot be read", path);
+}
+
+static bool same_bytes(const char *a, const char *b, bool measured, Error *err)
+{
+    Text x = { 0 }, y = { 0 };
+    bool ok = read_file(a, &x, err) && read_file(b, &y, err);
+
+    if (ok && (x.length != y.length || memcmp(x.data, y.data, x.length) != 0))
+        ok = error_set(err, ERR_DIFFERENCE,
+                       measured ? "%s: its numbers were measured, and measured again they "
+                                  "differ; without --measure those it holds are drawn"
+                                : "%s: the figure made again differs (another version, "
+                                  "input or library?)",
+                       a);
+    text_free(&x);
+    text_free(&y);
+    return ok;
+}
+
+/* The file was made from the input whose hash it carries; say so when that
+ * input has changed since. */
+static bool check_input(Session *s, const char *path, Text *out)
+{
+    Error ignored;
+    char *hash = figure_metadata(path, "attnscope:input-sha256", &ignored);
+    bool  same = hash && session_input(s) && !strcmp(hash, session_input(s)->sha256);
+
+    if (hash && !same)
+        text_addf(out, "%s: the input has changed since this figure was made\n", path);
+    free(hash);
+    return same;
+}
+
+/* The kind asked for; else what the new name says; else, for the same name and a stream,
+ * what the file is.  A PNG may be an animation, which the command knows. */
+static const char *format_again(const Call *call, const char *before)
+{
+    const char *to = call->values[OPT_OUTPUT], *kind = figure_kind(call->words[0]);
+    const char *ending = strrchr(call->words[0], '.');
+
+    if (call->values[OPT_FORMAT] || (to && strcmp(to, "-") != 0))
+        return call->values[OPT_FORMAT];
+    if (kind && !strcmp(kind, "png") &&
+        ((before && !strcmp(before, "apng")) || (ending && !strcmp(ending, ".apng"))))
+        return "apng";
+    return kind;
+}
+
+/* Where the figure's file of input lies now: what it must hold, and what it was called, are the
+ * figure's, so that the same content gives the same bytes from any folder. */
+static bool take_moved_input(const Call *call, Call *figure, char *held[2], Error *err)
+{
+    const char *path = call->words[0];
+
+    if (!call->values[OPT_INPUT])
+        return true;
+    held[0] = figure_metadata(path, "attnscope:input", err);
+    held[1] = held[0] ? figure_metadata(path, "attnscope:input-sha256", err) : NULL;
+    if (!held[0] || !held[1])
+        return err->code != ERR_NONE
+                   ? false
+                   : error_set(err, ERR_FORMAT, "%s: does not say what it was made from", path);
+    figure->values[OPT_INPUT] = call->values[OPT_INPUT];
+    figure->input_name = held[0];
+    figure->input_sha256 = held[1];
+    return true;
+}
+
+/* A path in a command holds where the command was given. */
+static void say_moved(const Call *call, const Call *figure, Error *err)
+{
+    const char *input = figure->values[OPT_INPUT];
+
+    if (err->code == ERR_FILE && input && !call->values[OPT_INPUT] && access(input, F_OK) != 0 &&
+        !strncmp(err->text, input, strlen(input)))
+        error_set(err, ERR_FILE, "%s: cannot be opened from here; --input FILE says where it lies "
+                  "now", input);
+}
+
+/* By the command; measured plots come from `stored` (NULL: there are none, or they are
+ * measured again). */
+static bool again(Session *s, const Call *call, const char *line, const StoredFigure *stored,
+                  const char *to, Text *out, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    Call        figure;
+    int         count;
+    char       *held[2] = { NULL, NULL };
+
+    bool ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
+    int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as one pastes it */
+
+    ok = ok && call_parse(&figure, words + skip, count - skip, err);
+    if (ok && !strcmp(figure.command->name, "lua"))
+        ok = error_set(err, ERR_FORMAT, "%s: a script drew it from what no single command has (its "
+                       "own tensors, mechanisms or several inputs): run %s again", call->words[0],
+                       line);
+    if (ok && (!command_takes(figure.command, option_at(OPT_OUTPUT)) ||
+               figure.command == call->command))
+        ok = error_set(err, ERR_FORMAT, "%s: '%s' is not a command that draws", call->words[0],
+                       figure.command->name);
+    ok = ok && take_moved_input(call, &figure, held, err);
+    if (ok) {
+        figure.line = line;
+        figure.stored = stored;
+        figure.values[OPT_OUTPUT] = figure.files[0] = to;
+        figure.file_count = 1;
+        figure.values[OPT_FORMAT] = format_again(call, figure.values[OPT_FORMAT]);
+        ok = figure.command->run(s, &figure, out, err);
+        if (ok)
+            check_input(s, call->words[0], out);
+        else
+            say_moved(call, &figure, err);
+    }
+    free(held[0]);
+    free(held[1]);
+    text_free(&storage);
+    return ok;
+}
+
+/* Plots are drawn from the numbers that the file holds, the rest is made by its command. */
+static bool draw_again(Session *s, const Call *call, const StoredFigure *stored, const char *to,
+                       Text *out, Error *err)
+{
+    const char *path = call->words[0];
+    char       *line;
+    bool        ok;
+
+    if (stored && stored_figure_whole(stored))
+        return stored_figure_write(stored, path, format_again(call, NULL), to, err);
+    line = figure_metadata(path, "attnscope:command", err);
+    if (!line)
+        return err->code != ERR_NONE
+                   ? false
+                   : error_set(err, ERR_FORMAT,
+                               "%s: holds no attnscope:command; only figures made by "
+                               "attnscope can be made again",
+                               path);
+    ok = again(s, call, line, stored, to, out, err);
+    free(line);
+    return ok;
+}
+
+/* True with *out NULL: the file holds no measured numbers, or they are not wanted. */
+static bool read_stored(const Call *call, StoredFigure **out, Error *err)
+{
+    *out = call->values[OPT_MEASURE] ? NULL : stored_figure_read(call->words[0], err);
+    return *out || err->code == ERR_NONE;
+}
+
+/* Into the call's file, or its own. */
+static bool rerender(Session *s, const Call *call, const StoredFigure *stored, Text *out,
+                     Error *err)
+{
+    char        real[PATH_MAX], temporary[4096];
+    const char *path = file_target(call->words[0], real), *ending = strrchr(path, '.'), *to;
+    bool        ok;
+
+    snprintf(temporary, sizeof(temporary), "%s.again%s", path, ending ? ending : "");
+    to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : temporary;
+    ok = draw_again(s, call, stored, to, out, err);
+    if (ok && call->values[OPT_CHECK])
+        ok = same_bytes(path, to, call->values[OPT_MEASURE] != NULL, err);
+    if (to == temporary && call->values[OPT_CHECK])
+        remove(temporary);
+    else if (to == temporary && ok)
+        ok = rename(temporary, path) == 0 ||
+             error_set(err, ERR_FILE, "%s: cannot be replaced", path);
+    return ok;
+}
+
+bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
+{
+    StoredFigure *stored;
+    bool          ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
+    if (!read_stored(call, &stored, err))
+        return false;
+    ok = call->file_count > 0 || rerender(s, call, stored, out, err);
+    for (int i = 0; ok && i < call->file_count; i++) {
+        Call one = *call;
+
+        one.values[OPT_OUTPUT] = one.files[0] = call->files[i];
+        one.file_count = 1;
+        ok = rerender(s, &one, stored, out, err);
+    }
+    stored_figure_free(stored);
+    return ok;
+}
+
+/* See command.h. */
+
+static const Preset presets[] = {
+#define PRESET(id, title, source, words, help) { id, title, source, words, help },
+#include "app/command/presets.def"
+#undef PRESET
+};
+
+const Preset *preset_at(size_t index)
+{
+    return index < sizeof(presets) / sizeof(*presets) ? &presets[index] : NULL;
+}
+
+const Preset *preset_find(const char *id)
+{
+    for (size_t i = 0; preset_at(i); i++)
+        if (!strcmp(presets[i].id, id))
+            return &presets[i];
+    return NULL;
+}
+
+bool preset_parse(const char *id, const Preset **out, Error *err)
+{
+    Meant nearest = { id, NULL, 2 + (int)strlen(id) / 4 };
+
+    *out = preset_find(id);
+    if (*out)
+        return true;
+    for (size_t i = 0; preset_at(i); i++)
+        meant_offer(&nearest, presets[i].id);
+    return error_set(err, ERR_USAGE, "unknown preset '%.64s'%s%s%s (attnscope preset lists them)",
+                     id, nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
+                     nearest.name ? "'" : "");
+}
+
+void preset_command(const Preset *preset, Text *out)
+{
+    text_addf(out, "figure %s --title ", preset->words);
+    word_quote(out, preset->title);
+    text_add(out, " --caption ");
+    text_addf(out, "'after %s'", preset->source);
+}
+
+/* ---- a preset and what changes it --------------------------------------------- */
+
+/* The changes say it otherwise. */
+static bool is_replaced(const Call *changes, int id)
+{
+    if (!changes || id < 0 || id == OPT_PARAM)
+        return false;
+    if (id == OPT_CAUSAL || id == OPT_NOCAUSAL)
+        return changes->values[OPT_CAUSAL] || changes->values[OPT_NOCAUSAL];
+    return changes->values[id] != NULL;
+}
+
+/* Words of the option at words[at], its value among them. */
+static int option_words(const char *word, int id)
+{
+    bool holds = word[1] == '-' ? strchr(word, '=') != NULL : word[2] != '\0';
+
+    return id >= 0 && option_at(id)->value && !holds ? 2 : 1;
+}
+
+/* Appends the line's words but those of `dropped` options; its first `skip` words
+ * are the program's and the command's names. */
+static bool add_words(const char *line, int skip, const Call *changes, bool preset, Text *out,
+                      Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    int         count = 0, length;
+    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
+
+    for (int at = skip; ok && at < count; at += length) {
+        int  id = call_option(command_find("figure"), words[at]);
+        bool drop = preset ? is_replaced(changes, id) : id == OPT_PRESET;
+
+        length = option_words(words[at], id);
+        for (int i = at; !drop && i < at + length && i < count; i++) {
+            text_add(out, " ");
+            word_quote(out, words[i]);
+        }
+    }
+    text_free(&storage);
+    return ok;
+}
+
+static int names_before(const char *line)
+{
+    return strncmp(line, "attnscope ", strlen("attnscope ")) == 0 ? 2 : 1;
+}
+
+static bool parse_line(PresetCall *out, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    int         count;
+
+    if (!call_split(text_str(&out->line), words, CALL_MAX_WORDS, &count, &out->storage, err) ||
+        !call_parse(&out->call, words, count, err))
+        return false;
+    out->call.line = text_str(&out->line);
+    return true;
+}
+
+bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err)
+{
+    Text command = { 0 };
+    bool ok;
+
+    *out = (PresetCall){ 0 };
+    if (changes && changes->word_count)
+        return error_set(err, ERR_USAGE,
+                         "a preset brings its panels, '%s' is one too many; attnscope preset %s "
+                         "prints the command to change",
+                         changes->words[0], preset->id);
+    preset_command(preset, &command);
+    text_add(&out->line, "figure");
+    ok = add_words(text_str(&command), 1, changes, true, &out->line, err);
+    if (ok && changes && changes->line)
+        ok = add_words(changes->line, names_before(changes->line), changes, false, &out->line, err);
+    text_free(&command);
+    if (!ok || !parse_line(out, err))
+        return false;
+    if (changes) {
+        out->call.tty = changes->tty;
+        out->call.columns = changes->columns;
+    }
+    return true;
+}
+
+bool preset_expand(const char *line, PresetCall *out, Error *err)
+{
+    PresetCall    named = { 0 };
+    const Preset *preset;
+    bool          ok;
+
+    *out = (PresetCall){ 0 };
+    text_add(&named.line, line);
+    ok = parse_line(&named, err);
+    if (ok && !named.call.values[OPT_PRESET]) {
+        *out = named;
+        return true;
+    }
+    ok = ok && preset_parse(named.call.values[OPT_PRESET], &preset, err) &&
+         preset_call(preset, &named.call, out, err);
+    preset_call_free(&named);
+    return ok;
+}
+
+void preset_call_free(PresetCall *made)
+{
+    text_free(&made->line);
+    text_free(&made->storage);
+}
+
+/* The presets as a list, or one as the command it is. */
+
+static void list_presets(TableStyle style, Text *out)
+{
+    Table t = { .cols = 3 };
+
+    table_cell(&t, "preset");
+    table_cell(&t, "title");
+    table_cell(&t, "from");
+    for (size_t i = 0; preset_at(i); i++) {
+        table_cell(&t, "%s", preset_at(i)->id);
+        table_cell(&t, "%s", preset_at(i)->title);
+        table_cell(&t, "%s", preset_at(i)->source);
+    }
+    table_write(&t, style, out);
+    table_free(&t);
+}
+
+static void list_json(Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (size_t i = 0; preset_at(i); i++) {
+        const Preset *p = preset_at(i);
+        Text          command = { 0 };
+
+        preset_command(p, &command);
+        jsonw_open(&json, '{');
+        jsonw_key(&json, "id"), jsonw_string(&json, p->id);
+        jsonw_key(&json, "title"), jsonw_string(&json, p->title);
+        jsonw_key(&json, "source"), jsonw_string(&json, p->source);
+        jsonw_key(&json, "help"), jsonw_string(&json, p->help);
+        jsonw_key(&json, "command"), jsonw_string(&json, text_str(&command));
+        jsonw_close(&json, '}');
+        text_free(&command);
+    }
+    jsonw_close(&json, ']');
+    text_add(out, "\n");
+}
+
+void presets_list(const Call *call, Text *out)
+{
+    if (call->values[OPT_JSON])
+        list_json(out);
+    else
+        list_presets(call->values[OPT_CSV]  ? TABLE_CSV
+                     : call->values[OPT_MD] ? TABLE_MARKDOWN
+                                            : TABLE_TEXT,
+                     out);
+}
+
+bool command_preset(Session *s, const Call *call, Text *out, Error *err)
+{
+    const Preset *preset;
+
+    (void)s;
+    if (!call->word_count) {
+        presets_list(call, out);
+        return true;
+    }
+    if (!preset_parse(call->words[0], &preset, err))
+        return false;
+    text_add(out, "attnscope ");
+    preset_command(preset, out);
+    text_add(out, "\n");
+    return true;
+}

@@ -1,0 +1,315 @@
+/* run.c -- run one mechanism: numbers on the screen, JSON, dumps. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/command/command.h"
+#include "app/result/cell.h"
+#include "draw/colour/colour.h"
+
+/* What a dumped view may take when --mem does not say: half of the memory. */
+static int64_t default_limit(void)
+{
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
+static bool check_run(const Result *result, Error *err)
+{
+    if (result->run->err.code == ERR_NONE)
+        return true;
+    *err = result->run->err;
+    return false;
+}
+
+static void write_result(const Result *result, const Call *call, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    if (!call->values[OPT_JSON]) {
+        record_text(&result->record, out);
+        return;
+    }
+    record_json(&result->record, &json);
+    text_add(out, "\n");
+}
+
+static bool dump(const Result *result, const char *folder, int64_t limit, Error *err)
+{
+    Text refused = { 0 };
+    bool ok = dump_result(result, folder, limit, &refused, err);
+
+    if (ok && refused.length)
+        ok = error_set(err, ERR_NOMEM, "%s: written, but without: %.400s", folder,
+                       text_str(&refused));
+    text_free(&refused);
+    return ok;
+}
+
+bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char *cell = call->values[OPT_CELL];
+    Request     request;
+    Result     *result;
+    bool        ok;
+
+    if (call->word_count != 1)
+        return error_set(err, ERR_USAGE, "run needs a mechanism (attnscope list shows them)");
+    if (!call_load_input(s, call, err) ||
+        !call_request(s, call, call->words[0], &request, err) ||
+        !call_refuse_stack(call, &request, err))
+        return false;
+    /* A dump wants the values, and only those: no second, timed run. */
+    request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
+    request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
+    if (!request.memory_limit)
+        request.memory_limit = default_limit();
+    /* Before the run: it may take long. */
+    result = call->values[OPT_DUMP] && !dump_folder(call->values[OPT_DUMP], err)
+                 ? NULL
+                 : session_run(s, &request, err);
+    ok = result != NULL;
+    if (ok && !cell && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
+        write_result(result, call, out);
+    ok = ok && check_run(result, err);
+    ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
+    if (ok && call->values[OPT_DUMP])
+        ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
+    result_release(result);
+    request_free(&request);
+    return ok;
+}
+
+/* What `run --dump DIR` writes: output.npy, one .npy per view under
+ * the names of the spec, figures.json and flops.json. */
+
+/* The folder and those above it. */
+bool dump_folder(const char *folder, Error *err)
+{
+    char path[4096];
+
+    if (!*folder || strlen(folder) >= sizeof(path))
+        return error_set(err, ERR_USAGE, "--dump: expected a folder's name of 1 to %zu bytes",
+                         sizeof(path) - 1);
+    strcpy(path, folder);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777); /* whether it is there shows at the end */
+        *slash = '/';
+    }
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+        return true;
+    return error_set(err, ERR_FILE, "%s: the folder cannot be made: %s", folder, strerror(errno));
+}
+
+static bool write_npy(const char *folder, const char *name, const Tensor *t, Error *err)
+{
+    char path[4096];
+
+    if (snprintf(path, sizeof(path), "%s/%s.npy", folder, name) >= (int)sizeof(path))
+        return error_set(err, ERR_FILE, "%.200s: the path is too long", folder);
+    return input_write_npy(path, t, err);
+}
+
+static bool dump_json(const char *folder, const char *name, const Text *json, Error *err)
+{
+    char path[4096];
+
+    if (snprintf(path, sizeof(path), "%s/%s.json", folder, name) >= (int)sizeof(path))
+        return error_set(err, ERR_FILE, "%.200s: the path is too long", folder);
+    return file_write(path, text_str(json), json->length, err);
+}
+
+/* The last view of a name is the final one; earlier ones are its iterations. */
+static bool is_last(const Run *run, int index)
+{
+    return run_view(run, run->views[index].name) == &run->views[index];
+}
+
+static bool dump_view(const View *view, const char *folder, int64_t limit, Error *err)
+{
+    Arena *arena = arena_new();
+    Tensor tensor;
+    bool   ok;
+
+    if (!arena)
+        return error_set(err, ERR_NOMEM, "view %s: not enough memory", view->name);
+    ok = view_materialise(view, arena, limit, &tensor, err) &&
+         write_npy(folder, view->name, &tensor, err);
+    arena_free(arena);
+    return ok;
+}
+
+static bool dump_figures(const Run *run, const char *folder, Error *err)
+{
+    Text text = { 0 };
+    Json json = jsonw_to(&text);
+    bool ok;
+
+    record_figures_json(run, &json);
+    ok = dump_json(folder, "figures", &text, err);
+    text_free(&text);
+    return ok;
+}
+
+static bool dump_flops(const Run *run, const char *folder, Error *err)
+{
+    Flops flops = run_flops(run);
+    Text  text = { 0 };
+    bool  ok;
+
+    text_addf(&text, "{\"score\": %.17g, \"mixing\": %.17g, \"overhead\": %.17g}", flops.score,
+              flops.mix, flops.overhead);
+    ok = dump_json(folder, "flops", &text, err);
+    text_free(&text);
+    return ok;
+}
+
+bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
+                 Error *err)
+{
+    const Run *run = result->run;
+
+    if (!dump_folder(folder, err) || !write_npy(folder, "output", &run->out, err) ||
+        !dump_flops(run, folder, err) || !dump_figures(run, folder, err))
+        return false;
+    for (int i = 0; i < run->view_count; i++) {
+        Error refused = ERROR_INIT;
+
+        if (!is_last(run, i) || dump_view(&run->views[i], folder, limit, &refused))
+            continue;
+        if (refused.code != ERR_NOMEM) {
+            *err = refused;
+            return false;
+        }
+        text_addf(messages, "%s\n", refused.text);
+    }
+    return true;
+}
+
+/* Run --cell: why a query gives a key its weight, as text or JSON. */
+
+static bool parse_place(const Run *run, const char *text, int64_t *q, int64_t *k, int64_t *head,
+                        Error *err)
+{
+    long long at[3] = { 0 };
+    int       used = 0;
+
+    if (sscanf(text, "%lld,%lld%n", &at[0], &at[1], &used) != 2 ||
+        (text[used] &&
+         (sscanf(text, "%lld,%lld,%lld%n", &at[0], &at[1], &at[2], &used) != 3 || text[used])))
+        return error_set(err, ERR_USAGE,
+                         "--cell %.40s: expected a query and a key, and a head, "
+                         "like 12,3 or 12,3,1",
+                         text);
+    if (at[0] < 0 || at[0] >= run->n || at[1] < 0 || at[1] >= run->m || at[2] < 0 ||
+        at[2] >= run->h)
+        return error_set(err, ERR_USAGE,
+                         "--cell %.40s: there are queries 0 to %lld, keys 0 to "
+                         "%lld and heads 0 to %lld",
+                         text, (long long)run->n - 1, (long long)run->m - 1, (long long)run->h - 1);
+    *q = at[0];
+    *k = at[1];
+    *head = at[2];
+    return true;
+}
+
+/* "window+global" of an allowed cell; false: masked. */
+static bool components_of(const Run *run, int64_t head, int64_t q, int64_t k, Text *out)
+{
+    const View *view = run_view(run, "connectivity");
+    bool        allowed = true;
+    uint8_t     bits;
+
+    if (!view || !view->support || view_rows(view) != run->n || view_cols(view) != run->m)
+        return true;
+    bits = pattern_cell(view->support, pattern_per_head(view->support) ? head : 0, q, k, &allowed);
+    for (int bit = COMPONENT_WINDOW; allowed && bit <= COMPONENT_LAST; bit <<= 1)
+        if (bits & bit)
+            text_addf(out, "%s%s", out->length ? "+" : "", cause_name(view, (uint8_t)bit));
+    return allowed;
+}
+
+static void number(Json *json, const char *name, double value, bool known)
+{
+    jsonw_key(json, name);
+    if (known)
+        jsonw_number(json, value);
+    else
+        jsonw_null(json);
+}
+
+static void add_place_json(Json *json, const Result *result)
+{
+    const Record *r = &result->record;
+
+    jsonw_key(json, "device"), jsonw_string(json, r->device);
+    jsonw_key(json, "precision"), jsonw_string(json, r->precision);
+    jsonw_key(json, "computed"), jsonw_string(json, *r->computed ? r->computed : r->precision);
+}
+
+static void cell_write_json(const Result *result, const CellWhy *why, int64_t q, int64_t k,
+                       int64_t head, bool allowed, const char *components, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    number(&json, "query", (double)q, true);
+    number(&json, "key", (double)k, true);
+    number(&json, "head", (double)head, true);
+    jsonw_key(&json, "allowed");
+    jsonw_bool(&json, allowed);
+    jsonw_key(&json, "components");
+    jsonw_string(&json, components);
+    number(&json, "weight", why->weight, why->weighs);
+    number(&json, "log_below_top", why->below, why->softmax);
+    number(&json, "score", why->score, why->scored);
+    jsonw_key(&json, "own_score");
+    jsonw_bool(&json, why->own_score);
+    number(&json, "exact_weight", why->exact, why->scored);
+    number(&json, "exact_rank", (double)why->exact_rank, why->scored);
+    number(&json, "exact_keys", (double)why->exact_of, why->scored);
+    number(&json, "share_of_output", why->share, why->adds);
+    number(&json, "length", why->length, why->adds);
+    number(&json, "output_length", why->output, why->adds);
+    add_place_json(&json, result);
+    jsonw_close(&json, '}');
+    text_add(out, "\n");
+}
+
+bool cell_write(Result *result, const char *place, bool as_json, Text *out, Error *err)
+{
+    int64_t     q = 0, k = 0, head = 0;
+    Text        components = { 0 };
+    CellReader *reader = NULL;
+    CellWhy     why;
+    bool        allowed, ok;
+
+    if (!parse_place(result->run, place, &q, &k, &head, err))
+        return false;
+    allowed = components_of(result->run, head, q, k, &components);
+    reader = cell_reader_new(result, err);
+    ok = reader && cell_read(reader, head, q, k, &why, err);
+    if (ok && as_json) {
+        cell_write_json(result, &why, q, k, head, allowed, text_str(&components), out);
+    } else if (ok) {
+        text_addf(out, "%s  query %lld, key %lld, head %lld\n", result->run->mechanism->id,
+                  (long long)q, (long long)k, (long long)head);
+        if (!allowed)
+            text_add(out, "masked     this pair is not computed\n");
+        else if (why.weighs)
+            text_addf(out, "weight     %.6g\n", why.weight);
+        if (components.length)
+            text_addf(out, "component  %s\n", text_str(&components));
+        cell_describe(&why, out);
+        if (request_gpu(&result->request)) {
+            text_add(out, "computed   ");
+            cell_place(result, out);
+            text_add(out, "\n");
+        }
+    }
+    cell_reader_free(reader);
+    text_free(&components);
+    return ok;
+}

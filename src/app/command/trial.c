@@ -1,0 +1,346 @@
+/* trial.c -- tries the GPU's faster ways, and keeps what came of it. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/session/device.h"
+#include "app/session/session.h"
+
+/* Sets variables of the environment, before the device is opened.  n: length of the runs; 0: as
+ * usual.  False: no run could be made, and what came of it says nothing of the way (err). */
+static bool trial_here(Session *s, DeviceWay way, int64_t n, Verdict *out, Error *err);
+
+static bool way_of(const char *word, DeviceWay *out, Error *err)
+{
+    return way_named(word, out) ||
+           error_set(err, ERR_USAGE, "trial: expected wgmma or graphs, got '%s'", word);
+}
+
+static bool here(Session *s, const Call *call, Text *out, Error *err)
+{
+    Verdict   verdict;
+    DeviceWay way;
+    int64_t   n = 0;
+
+    if (!trials_allowed()) /* the variables that it sets would stay, and what it breaks too */
+        return error_set(err, ERR_USAGE, "trial --here is for a process of its own: say 'trial'");
+    trials_forbid(); /* else this one would begin trials of what it does not try */
+    if (call->word_count != 1)
+        return error_set(err, ERR_USAGE, "trial --here needs one word: wgmma or graphs");
+    if (!way_of(call->words[0], &way, err) ||
+        !call_int(call, OPT_N, 1, INT64_C(1) << 20, &n, err) ||
+        !trial_here(s, way, n, &verdict, err))
+        return false;
+    text_addf(out, "%s\n", verdict.what);
+    return verdict.good || error_set(err, ERR_DIFFERENCE, "%s is not to be used", way_name(way));
+}
+
+/* What it came to also goes for this process's own runs from here on. */
+static void settle(Device *device, DeviceWay way, const Verdict *verdict)
+{
+    device_hold(device, NULL);
+    device_way_settle(device, way, verdict->good, verdict->what);
+    device_leave(device);
+}
+
+static bool is_stopped(void *context)
+{
+    return session_stopped(context);
+}
+
+/* Tries one and says so; what was not tried is no failure of the others. */
+static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
+{
+    Error   err = ERROR_INIT;
+    Verdict verdict;
+
+    if (device_way(device, way) == WAY_ABSENT) {
+        text_addf(out, "  %-10s %s\n", way_name(way), device_way_text(device, way));
+        return;
+    }
+    session_progress(s, "trying %s", way_name(way));
+    if (!trial_make(way, is_stopped, s, &verdict, &err)) {
+        text_addf(out, "  %-10s %s\n", way_name(way), err.text);
+        return;
+    }
+    settle(device, way, &verdict);
+    text_addf(out, "  %-10s %s: %s\n", way_name(way), verdict.good ? "used" : "not used",
+              verdict.what);
+    if (!trial_keep(device, way, &verdict, &err))
+        text_addf(out, "  %-10s not kept: %s\n", "", err.text);
+}
+
+bool command_trial(Session *s, const Call *call, Text *out, Error *err)
+{
+    DeviceWay ways[DEVICE_WAYS] = { WAY_WARPGROUP, WAY_GRAPHS };
+    int       count = call->word_count ? call->word_count : DEVICE_WAYS;
+    Device   *device;
+    Text      path = { 0 };
+
+    if (call->values[OPT_HERE])
+        return here(s, call, out, err);
+    if (call->values[OPT_N])
+        return error_set(err, ERR_USAGE, "trial: -n goes with --here");
+    for (int i = 0; i < call->word_count; i++)
+        if (!way_of(call->words[i], &ways[i], err))
+            return false;
+    trials_forbid(); /* of its own accord, before */
+    device = session_device(s, err);
+    if (!device)
+        return false;
+    text_addf(out, "%s\n", device_info(device)->name);
+    session_heeds_stop(s, true);
+    for (int i = 0; i < count && !session_stopped(s); i++)
+        try_one(s, device, ways[i], out);
+    session_heeds_stop(s, false);
+    if (session_stopped(s))
+        return error_set(err, ERR_CANCELLED, "trial: stopped; nothing is kept of the one that ran");
+    if (trials_path(&path, NULL))
+        text_addf(out, "  kept in    %s\n", text_str(&path));
+    text_free(&path);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory");
+}
+
+/* See trial.c.
+ *
+ * wgmma: whole outputs of every kind of call, of a length that fills no tile, against those of our
+ * kernel for all GPUs; then the times of both, four times as long.  graphs: timed runs of a few
+ * mechanisms, of which each graph is compared with its run bit by bit (attn/cuda/graph.h).
+ */
+
+#define HEADS 4
+#define LONGER 4   /* times n, where times are compared */
+
+/* Both kernels round weights to 8 bits (bf16) or 11 (f16), each against a largest score of its
+ * own. */
+#define NEAR 1e-2
+
+/* How large: an emulated GPU's threads are one after another on the CPU. */
+typedef struct Size {
+    int64_t n;
+    int     repeats; /* timed runs at least */
+} Size;
+
+typedef struct Trial {
+    Session *session;
+    int64_t  n;
+    int      repeats;
+    Verdict *out;
+    Error   *err;
+} Trial;
+
+static bool bad(const Trial *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The way's own fault: an answer. */
+static bool bad(const Trial *t, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(t->out->what, sizeof(t->out->what), fmt, args);
+    va_end(args);
+    t->out->good = false;
+    return false;
+}
+
+/* A run of it; NULL: *t says why not, as an answer or, without memory, as an error. */
+static Result *run(const Trial *t, const char *mechanism, int causal, const char *precision,
+                   int repeats)
+{
+    Request request = REQUEST_INIT;
+    Result *result = NULL;
+
+    request.causal = causal;
+    request.repeat = repeats;
+    request.measure = repeats > 0;
+    if (request_device(t->session, &request, "cuda", precision, t->err) &&
+        request_parse(t->session, &request, mechanism, t->err))
+        result = session_run(t->session, &request, t->err);
+    request_free(&request);
+    if (result && result->run->err.code) {
+        if (result->run->err.code == ERR_NOMEM)
+            *t->err = result->run->err;
+        else
+            bad(t, "%s in %s: %s", mechanism, precision, result->run->err.text);
+        result_release(result);
+        return NULL;
+    }
+    return result;
+}
+
+static bool load(const Trial *t, int64_t n, int64_t d, int64_t heads)
+{
+    return session_load(t->session, "synthetic:normal",
+                        &(InputChoice){ .n = n, .d = d, .heads = heads }, t->err);
+}
+
+/* ---- wgmma ------------------------------------------------------------------------------ */
+
+static void take(bool yes)
+{
+    setenv(way_variable(WAY_WARPGROUP), yes ? "1" : "0", 1);
+    setenv("ATTNSCOPE_CUDNN", "0", 1);
+}
+
+/* How far apart two outputs are, as a share of the largest number; NaN: one is no number. */
+static double apart(const Tensor *a, const Tensor *b)
+{
+    double  most = 0, most_apart = 0;
+    int64_t count = tensor_count(a);
+
+    for (int64_t i = 0; i < count; i++) {
+        double x = (double)tensor_f32(a)[i], y = (double)tensor_f32(b)[i];
+
+        if (!isfinite(x) || !isfinite(y))
+            return (double)NAN;
+        most = fmax(most, fabs(y));
+        most_apart = fmax(most_apart, fabs(x - y));
+    }
+    return most_apart / fmax(most, 1e-30);
+}
+
+static bool agrees(const Trial *t, const char *mechanism, int causal, const char *precision)
+{
+    Result *own, *other = NULL;
+    double  far = (double)NAN;
+    bool    ok;
+
+    take(true);
+    own = run(t, mechanism, causal, precision, 0);
+    take(false);
+    if (own)
+        other = run(t, mechanism, causal, precision, 0);
+    ok = other != NULL;
+    if (ok && !strstr(own->record.computed, "wgmma"))
+        ok = bad(t, "%s in %s did not take it: %s", mechanism, precision,
+                 own->record.warnings ? own->record.warnings : "nothing was said");
+    if (ok)
+        far = apart(&own->run->out, &other->run->out);
+    if (ok && !(far <= NEAR))
+        ok = bad(t, "%s in %s is apart by %.2g of the largest number from our kernel for all GPUs",
+                 mechanism, precision, far);
+    result_release(own);
+    result_release(other);
+    return ok;
+}
+
+static double time_of(const Trial *t, bool taken, const char *precision)
+{
+    Result *result;
+    double  ms = (double)NAN;
+
+    take(taken);
+    result = run(t, "full", 0, precision, t->repeats);
+    if (result && result->record.time.median.valid)
+        ms = result->record.time.median.value;
+    result_release(result);
+    return ms;
+}
+
+static bool faster(const Trial *t, const char *precision)
+{
+    double other = time_of(t, false, precision), own = time_of(t, true, precision);
+
+    if (!isfinite(own) || !isfinite(other))
+        return *t->out->what || t->err->code ? false : bad(t, "its time is not known");
+    t->out->good = own < other;
+    snprintf(t->out->what, sizeof(t->out->what),
+             "right; exact attention in %s, n = %lld, takes %.3g ms and by our kernel for all GPUs "
+             "%.3g ms%s", precision, (long long)(LONGER * t->n), own, other,
+             own < other ? "" : ": not faster");
+    return own < other;
+}
+
+static bool try_warpgroup(const Trial *t)
+{
+    static const char *const precisions[] = { "bf16", "f16" };
+    static const char *const mechanisms[] = { "full", "window", "bigbird" };
+    static const int64_t     sizes[] = { 64, 128 };
+
+    for (int size = 0; size < 2; size++) {
+        if (!load(t, t->n, sizes[size], HEADS))
+            return false;
+        for (int x = 0; x < 2; x++)
+            for (int m = 0; m < 3; m++)
+                for (int causal = 0; causal < 2; causal++)
+                    if (!agrees(t, mechanisms[m], causal, precisions[x]))
+                        return false;
+    }
+    return load(t, LONGER * t->n, 128, 4 * HEADS) && faster(t, "bf16");
+}
+
+/* ---- graphs ----------------------------------------------------------------------------- */
+
+typedef struct Replays {
+    int    count;
+    double ms, plain_ms; /* summed */
+} Replays;
+
+static bool replay(const Trial *t, const char *mechanism, const char *precision, Replays *sum)
+{
+    Result              *result = run(t, mechanism, 0, precision, t->repeats);
+    const DeviceProfile *gpu = result ? result->record.gpu : NULL;
+    bool                 ok = result != NULL;
+
+    if (ok && (!gpu || !gpu->graph.replayed))
+        ok = bad(t, "%s in %s: %s", mechanism, precision,
+                 gpu && *gpu->graph.why ? gpu->graph.why : "it was not measured");
+    if (ok) {
+        sum->count++;
+        sum->ms += result->record.time.median.value;
+        sum->plain_ms += gpu->graph.plain_ms.value;
+    }
+    result_release(result);
+    return ok;
+}
+
+static bool try_graphs(const Trial *t)
+{
+    static const char *const mechanisms[] = { "full", "window", "linear", "gmlp" };
+    Replays                  sum = { 0 };
+
+    setenv(way_variable(WAY_GRAPHS), "1", 1);
+    if (!load(t, t->n, 64, HEADS))
+        return false;
+    for (int m = 0; m < 4; m++)
+        if (!replay(t, mechanisms[m], "f32", &sum) || !replay(t, mechanisms[m], "bf16", &sum))
+            return false;
+    t->out->good = sum.ms < sum.plain_ms;
+    snprintf(t->out->what, sizeof(t->out->what),
+             "right; %d runs of n = %lld take %.3g ms as graphs and %.3g ms without%s", sum.count,
+             (long long)t->n, sum.ms, sum.plain_ms, t->out->good ? "" : ": not faster");
+    return t->out->good;
+}
+
+/* ---- both ------------------------------------------------------------------------------- */
+
+static Size usual(const Device *d, DeviceWay way)
+{
+    if (strcmp(device_api(d)->name, DEVICE_REAL) != 0)
+        return (Size){ 40, 1 };
+    return way == WAY_WARPGROUP ? (Size){ 1000, 20 } : (Size){ 256, 20 };
+}
+
+static bool trial_here(Session *s, DeviceWay way, int64_t n, Verdict *out, Error *err)
+{
+    Trial   t = { .session = s, .n = n, .out = out, .err = err };
+    Device *device;
+
+    *out = (Verdict){ .good = false };
+    setenv(way_variable(way), "1", 1);
+    setenv("ATTNSCOPE_CUPTI", "0", 1); /* kernels are not looked at: only whole runs */
+    device = session_device(s, err);
+    if (!device)
+        return false;
+    t.n = n ? n : usual(device, way).n;
+    t.repeats = usual(device, way).repeats;
+    if (device_way(device, way) == WAY_ABSENT) {
+        bad(&t, "%s", device_way_text(device, way));
+        return true;
+    }
+    (way == WAY_WARPGROUP ? try_warpgroup : try_graphs)(&t);
+    return *out->what != '\0';
+}

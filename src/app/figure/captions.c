@@ -1,0 +1,437 @@
+/* captions.c -- titles, captions and names of series: what differs between panels
+ * stands over each, what they share under the figure.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/figure/picture.h"
+#include "app/result/views.h"
+#include "attn/cuda/library.h"
+
+/* "reach, 12 layers" */
+void picture_view_name(const Run *run, const View *view, Text *out)
+{
+    int depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
+
+    char words[64];
+
+    text_add(out, view->name);
+    if (view->iteration >= 0 && run_view(run, view->name) != view)
+        text_addf(out, " of %s %lld", view->stage, (long long)view->iteration + 1);
+    if (view->found)
+        text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
+    derived_words(view, words, sizeof(words));
+    if (*words)
+        text_addf(out, " (%s)", words);
+    if (depth)
+        text_addf(out, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
+                  depth == 1 ? "" : "s");
+}
+
+/* What is not the same in all panels stands in the title of each. */
+typedef struct Differing {
+    bool position, seed, causal, fit, place, head;
+} Differing;
+
+static void compare_runs(Differing *d, const Run *first, const Result *result)
+{
+    if (!result)
+        return;
+    d->position = d->position || result->run->spec.position != first->spec.position;
+    d->seed = d->seed || result->run->seed != first->seed;
+    d->causal = d->causal || result->run->causal != first->causal;
+    d->fit = d->fit || result->run->spec.fit != first->spec.fit;
+    d->place = d->place || result->run->ops != first->ops;
+}
+
+static Differing what_differs(const PanelChoice *panels, int count, const PictureOptions *options)
+{
+    const Run *first = panels[0].result->run;
+    Differing  d = { 0 };
+
+    for (int i = 0; i < count; i++) {
+        compare_runs(&d, first, panels[i].result);
+        compare_runs(&d, first, panels[i].minus);
+        d.head = d.head || picture_head(&panels[i], options) != picture_head(&panels[0], options);
+    }
+    return d;
+}
+
+static void name_result(const Result *result, const Differing *d, Text *out)
+{
+    const Run *run = result->run;
+    Request    copy;
+    char       seed[32];
+
+    if (!request_copy(&copy, &result->request, NULL))
+        return;
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)run->seed);
+    if (d->position && run->spec.position)
+        assignments_set(&copy.given, "position", run->spec.position->id, NULL);
+    if (d->seed)
+        assignments_set(&copy.given, "seed", seed, NULL);
+    if (d->causal && run->causal)
+        assignments_set(&copy.given, "causal", "true", NULL);
+    if (d->fit && run->spec.fit)
+        assignments_set(&copy.given, "fit", "true", NULL);
+    if (d->place && copy.ops)
+        assignments_set(&copy.given, "device", copy.device, NULL);
+    if (d->place && copy.ops && arithmetic_of(copy.ops))
+        assignments_set(&copy.given, "precision", copy.precision, NULL);
+    request_text(&copy, out);
+    request_free(&copy);
+}
+
+static void word_panel(const PanelChoice *choice, const PictureOptions *options,
+                        const Differing *d, Panel *panel)
+{
+    int64_t head = picture_head(choice, options);
+    Text    title = { 0 };
+
+    if (choice->title) {
+        snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
+        return;
+    }
+    name_result(choice->result, d, &title);
+    if (choice->minus) {
+        text_add(&title, " \xe2\x88\x92 ");
+        name_result(choice->minus, d, &title);
+    }
+    text_add(&title, " \xc2\xb7 ");
+    picture_view_name(choice->result->run, panel->view, &title);
+    if (choice->looks && choice->looks->round)
+        text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->looks->round);
+    text_add(&title, choice->sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
+    if (panel->view->headless)
+        text_addf(&title, " \xc2\xb7 %s %lld", panel->view->round, (long long)panel->plane);
+    else if (d->head && choice->result->run->h > 1)
+        text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
+    snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));
+    text_free(&title);
+}
+
+/* What a reader needs to know of the data; a generator's text says the rest.  head -1: all. */
+static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head)
+{
+    const Run   *run = result->run;
+    const Input *input = result->input;
+    bool         generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
+    bool         causal = run->causal && !d->causal;
+    char         heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
+
+    if (run->h > 1 && head < 0)
+        snprintf(heads, sizeof(heads), ", %lld heads", (long long)run->h);
+    else if (run->h > 1 && !d->head)
+        snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
+    if (input->layers > 1 || input->layer)
+        snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
+    if (run->m != run->n)
+        snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);
+    if (run->spec.position && !d->position)
+        snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
+    if (generated)
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads, position,
+                 causal ? ", causal" : "");
+    else
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
+                 input_short_name(input), layer,
+                 input->note ? " (q, k, v made, not from a model)" : "", (long long)run->n, keys,
+                 heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
+}
+
+#define NAMES_ALONE 12  /* tensors of one origin that a caption names */
+#define NAMES_AMONG 4   /* with several panels: there are more to come */
+
+/* "; w1, w2: random seed 7; b1: file": where the tensors behind the pictures are from.  Returns
+ * whether there are any. */
+static bool word_tensors(const PanelChoice *panels, int count, Text *out)
+{
+    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted ones */
+    size_t      before = out->length;
+    int         found = 0;
+
+    for (int i = 0; runs && i < count; i++) {
+        runs[found++] = panels[i].result->run;
+        if (panels[i].minus)
+            runs[found++] = panels[i].minus->run;
+    }
+    origins_of_runs(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE, out);
+    free(runs);
+    return out->length > before;
+}
+
+/* Where noise is shown, words of one's own do not take the place of where it is from; no words
+ * at all leave the tensors alone. */
+static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
+                             const PictureOptions *options, const Differing *d, int64_t head)
+{
+    Text tensors = { 0 }, out = { 0 };
+    bool any = word_tensors(panels, count, &tensors);
+    bool none = options->caption && !*options->caption;
+
+    if (options->caption && !none)
+        text_addf(&out, "%s%s", options->caption, any ? "; " : "");
+    if (!none && (!options->caption || any)) {
+        caption_figure(figure, panels[0].result, d, head);
+        text_add(&out, figure->caption);
+    }
+    if (any)
+        text_addf(&out, "%s%s", none ? "" : "; ", text_str(&tensors));
+    snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&out));
+    text_free(&tensors);
+    text_free(&out);
+}
+
+/* ---- series of a plot that several results share ---- */
+
+/* What the panels of one plot have in common goes without saying. */
+typedef struct Shared {
+    const PanelChoice *first; /* the plot's, then those that join it */
+    int                count;
+} Shared;
+
+static bool is_shared(const Shared *s, const Assignment *a)
+{
+    for (int k = 0; k < s->count; k++) {
+        const Request *request = &s->first[k].result->request;
+        bool           same = false;
+
+        for (int i = 0; i < request->given.count; i++)
+            same |= !strcmp(request->given.items[i].name, a->name) &&
+                    !strcmp(request->given.items[i].text, a->text);
+        if (!same || strcmp(request->mechanism, s->first->result->request.mechanism) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* "temperature=2" where the mechanism is one and parameters differ; "linformer" where
+ * mechanisms do.  The title of the first is the plot's. */
+static void word_joined(const Shared *s, const PanelChoice *choice, const Differing *d, char *text,
+                        size_t size)
+{
+    const Request *own = &choice->result->request;
+    bool           one = true;
+    Text           name = { 0 };
+
+    for (int k = 0; k < s->count; k++)
+        one &= !strcmp(s->first[k].result->request.mechanism, own->mechanism);
+    for (int i = 0; one && i < own->given.count; i++)
+        if (!is_shared(s, &own->given.items[i]))
+            text_addf(&name, "%s%s=%s", name.length ? ", " : "", own->given.items[i].name,
+                      own->given.items[i].text);
+    if (own->above)
+        text_clear(&name);
+    if (!name.length)
+        name_result(choice->result, d, &name);
+    snprintf(text, size, "%s",
+             choice->joins && choice->title ? choice->title : text_str(&name));
+    text_free(&name);
+}
+
+int picture_joining(const PanelChoice *panels, int at, int count)
+{
+    int joins = 0;
+
+    while (at + joins + 1 < count && panels[at + joins + 1].joins)
+        joins++;
+    return joins;
+}
+
+void picture_result_name(const PanelChoice *panels, int count, int at,
+                         const PictureOptions *options, char *text, size_t size)
+{
+    Differing d = what_differs(panels, count, options);
+    Text      name = { 0 };
+
+    name_result(panels[at].result, &d, &name);
+    snprintf(text, size, "%s",
+             panels[at].joins && panels[at].title ? panels[at].title : text_str(&name));
+    text_free(&name);
+}
+
+/* A plot of one mechanism is named by it, of several only by what it shows. */
+static void word_plot(const PanelChoice *choice, const Differing *d, Panel *panel)
+{
+    PlotKind kind;
+    Text     name = { 0 };
+
+    if (choice->title) {
+        snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
+    } else if (!panel->made->rows ||
+               (plot_word(choice->view, &kind, NULL) && plot_is_of_parts(kind))) {
+        name_result(choice->result, d, &name);
+        text_addf(&name, " \xc2\xb7 %s", panel->title);
+        snprintf(panel->title, sizeof(panel->title), "%s", text_str(&name));
+    }
+    text_free(&name);
+}
+
+static void word_panels(Figure *figure, const PanelChoice *panels, int count,
+                        const PictureOptions *options, const Differing *d)
+{
+    Panel *panel = figure->panels - 1;
+    Shared shared = { panels, 1 };
+
+    for (int i = 0, joined = 0; i < count; i++) {
+        joined = panels[i].joins ? joined + 1 : 0;
+        panel += !panels[i].joins;
+        if (panel->made) { /* its series have their names */
+            if (!joined && (panels[i].title || !picture_joining(panels, i, count)))
+                word_plot(&panels[i], d, panel);
+            continue;
+        }
+        if (!panels[i].joins) {
+            shared = (Shared){ &panels[i], 1 + picture_joining(panels, i, count) };
+            word_panel(&panels[i], options, d, panel);
+            word_joined(&shared, &panels[i], d, panel->name, sizeof(panel->name));
+        } else {
+            word_joined(&shared, &panels[i], d, panel->overlays[joined - 1].name,
+                        sizeof(panel->overlays->name));
+        }
+        if (panels[i].joins && !panels[i - joined].title)
+            snprintf(panel->title, sizeof(panel->title), "%s", panel->view->name);
+    }
+}
+
+/* Their numbers are of all heads. */
+static bool only_plots(const Figure *figure)
+{
+    for (int k = 0; k < figure->count; k++)
+        if (!figure->panels[k].made)
+            return false;
+    return true;
+}
+
+void picture_words(Figure *figure, const PanelChoice *panels, int count,
+                   const PictureOptions *options)
+{
+    Differing d = what_differs(panels, count, options);
+    int64_t   head = picture_head(&panels[0], options);
+
+    word_panels(figure, panels, count, options, &d);
+    if (options->title)
+        snprintf(figure->title, sizeof(figure->title), "%s", options->title);
+    caption_pictures(figure, panels, count, options, &d,
+                     only_plots(figure) ? -1 : head < 0 ? 0 : head);
+    picture_say_measured(figure);
+}
+
+/* See picture.h. */
+
+typedef struct Runs {
+    const Run *const *runs;
+    int               count, most;
+    bool              one; /* all of one mechanism */
+} Runs;
+
+/* One origin in words, and a seed is part of it: "random seed 7". */
+typedef struct Source {
+    char text[48];
+} Source;
+
+static Source source_of(const Run *run, int tensor)
+{
+    Source s;
+
+    run_origin_text(run, run->tensors[tensor].origin, s.text, sizeof(s.text));
+    return s;
+}
+
+static bool is_from(const Run *run, int tensor, const Source *source)
+{
+    Source own = source_of(run, tensor);
+
+    return !strcmp(own.text, source->text);
+}
+
+static bool is_same_mechanism(const Runs *r, int a, int b)
+{
+    return r->runs[a]->mechanism == r->runs[b]->mechanism;
+}
+
+/* Names of that origin in all runs of the mechanism of run `at`, each once; how many. */
+static int collect_names(const Runs *r, int at, const Source *source, const char **names)
+{
+    int found = 0;
+
+    for (int i = at; i < r->count; i++) {
+        const Run *run = r->runs[i];
+
+        for (int t = 0; is_same_mechanism(r, at, i) && t < run->tensor_count; t++) {
+            int k = 0;
+
+            while (k < found && strcmp(names[k], run->tensors[t].name) != 0)
+                k++;
+            if (k == found && found < RUN_MAX_TENSORS && is_from(run, t, source))
+                names[found++] = run->tensors[t].name;
+        }
+    }
+    return found;
+}
+
+static void add_names(const Runs *r, const char *const *names, int count, Text *out)
+{
+    int shown = count > r->most ? r->most : count;
+
+    for (int i = 0; i < shown; i++)
+        text_addf(out, "%s%s", i ? ", " : "", names[i]);
+    if (shown < count)
+        text_addf(out, " and %d more", count - shown);
+}
+
+/* The runs with a tensor of that origin, a mechanism once. */
+static void add_source(const Runs *r, const Source *source, Text *out)
+{
+    const char *names[RUN_MAX_TENSORS];
+    bool        any = false;
+
+    for (int i = 0; i < r->count; i++) {
+        int count = 0, first = 0;
+
+        while (!is_same_mechanism(r, first, i))
+            first++;
+        count = first == i ? collect_names(r, i, source, names) : 0;
+        if (!count)
+            continue;
+        text_add(out, any ? ", " : "");
+        any = true;
+        if (!r->one)
+            text_addf(out, "%s (", r->runs[i]->mechanism->id);
+        add_names(r, names, count, out);
+        text_add(out, r->one ? "" : ")");
+    }
+    text_addf(out, ": %s", source->text);
+}
+
+static bool is_told(const Runs *r, int run, int tensor)
+{
+    Source source = source_of(r->runs[run], tensor);
+
+    for (int i = 0; i <= run; i++)
+        for (int t = 0; t < (i < run ? r->runs[i]->tensor_count : tensor); t++)
+            if (is_from(r->runs[i], t, &source))
+                return true;
+    return false;
+}
+
+void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
+{
+    Runs r = { runs, count, most, true };
+    bool any = false;
+
+    for (int i = 0; i < count; i++)
+        r.one = r.one && is_same_mechanism(&r, 0, i);
+    for (int i = 0; i < count; i++)
+        for (int t = 0; t < runs[i]->tensor_count; t++) {
+            Source source = source_of(runs[i], t);
+
+            if (is_told(&r, i, t))
+                continue;
+            text_add(out, any ? "; " : "");
+            any = true;
+            add_source(&r, &source, out);
+        }
+}

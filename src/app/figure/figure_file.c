@@ -1,0 +1,625 @@
+/* figure_file.c -- a figure as a file that says how it was made; see picture.h.
+ *
+ * The command line that draws it, parameters, seed and the hash of the input go
+ * into the file's metadata, so that `rerender` can make it again.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/figure/picture.h"
+#include "app/figure/step_figure.h"
+#include "profile/record.h"
+
+/* What a request has that the first one has not, as assignments. */
+static void differing_fields(const Request *first, const Request *request, Request *out)
+{
+    char number[32];
+
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)request->seed);
+    if (request->seed != first->seed)
+        assignments_set(&out->given, "seed", number, NULL);
+    if (request->causal != first->causal && request->causal >= 0)
+        assignments_set(&out->given, "causal", request->causal ? "true" : "false", NULL);
+    if (request->fit != first->fit)
+        assignments_set(&out->given, "fit", request->fit ? "true" : "false", NULL);
+    if (strcmp(request->position, first->position) != 0)
+        assignments_set(&out->given, "position", request->position, NULL);
+    if (request->ops != first->ops)
+        assignments_set(&out->given, "device", request->ops ? request->device : "cpu", NULL);
+    if (request->ops && request->ops != first->ops)
+        assignments_set(&out->given, "precision", request->precision, NULL);
+}
+
+static void add_side(const Request *first, const Request *request, const char *view, Text *out)
+{
+    Request copy;
+
+    if (!request_copy(&copy, request, NULL))
+        return;
+    differing_fields(first, request, &copy);
+    request_text(&copy, out);
+    if (view)
+        text_addf(out, ":%s", view);
+    request_free(&copy);
+}
+
+static void add_panel_word(const Request *first, const PanelChoice *panel, Text *out)
+{
+    Text word = { 0 };
+
+    add_side(first, &panel->result->request, panel->view, &word);
+    text_add(&word, panel->sorted ? "/sorted" : "");
+    if (panel->head >= 0)
+        text_addf(&word, "@%lld", (long long)panel->head);
+    if (panel->minus) {
+        text_add(&word, " - ");
+        add_side(first, &panel->minus->request, panel->minus_view, &word);
+    }
+    if (panel->looks)
+        panel_looks_text(panel->looks, &word);
+    text_addf(out, "%s%s", out->length ? " + " : "", text_str(&word));
+    text_free(&word);
+}
+
+static void add_picture_options(const PictureOptions *o, Text *out)
+{
+    if (o->head > 0)
+        text_addf(out, " --head %lld", (long long)o->head);
+    if (o->region.row1 > 0)
+        text_addf(out, " --region %lld:%lld,%lld:%lld", (long long)o->region.row0,
+                  (long long)o->region.row1, (long long)o->region.col0,
+                  (long long)o->region.col1);
+    if (o->pool)
+        text_addf(out, " --pool %s", o->pool);
+    if (o->scale)
+        text_addf(out, " --scale %s", o->scale);
+    if (o->map)
+        text_addf(out, " --cmap %s", o->map);
+    if (o->rows > 0)
+        text_addf(out, " --grid %dx%d%s", o->rows, o->cols, o->loose ? "~" : "");
+    if (o->excludes)
+        text_addf(out, " --exclude %lld", (long long)o->excluded);
+    if (o->strips.kind)
+        text_addf(out, " --strips %s", margin_name(o->strips.kind));
+    for (int k = 0; k < o->strips.query_count; k++)
+        text_addf(out, "%s%lld", k ? "," : " --queries ", (long long)o->strips.queries[k]);
+    if (o->span)
+        text_addf(out, " --span %s", o->span);
+    if (o->reach.layers)
+        text_addf(out, " --layers %d", o->reach.layers);
+    text_add(out, o->reach.strict ? " --no-residual" : "");
+    text_add(out, o->shared_scale ? " --shared-scale" : "");
+    text_add(out, o->sorted ? " --sorted" : "");
+}
+
+/* What plots were measured with. */
+static void add_measuring(const PanelChoice *panels, int count, Text *out)
+{
+    int      repeat = 0, seeds = 0;
+    PlotKind kind;
+
+    for (int i = 0; i < count; i++) {
+        const Request *r = &panels[i].result->request;
+
+        if (!plot_word(panels[i].view, &kind, NULL))
+            continue;
+        repeat = r->measure && r->repeat > repeat ? r->repeat : repeat;
+        seeds = r->quality && r->seeds > seeds ? r->seeds : seeds;
+    }
+    if (repeat)
+        text_addf(out, " --repeat %d", repeat);
+    if (seeds)
+        text_addf(out, " --seeds %d", seeds);
+}
+
+/* What --seed must say: that of the input where it is drawn by one, else of the first panel. */
+static uint64_t common_seed(const Session *s, const Request *first)
+{
+    const Input *input = session_input(s);
+    bool         drawn = input && (input->note || !strcmp(input->kind, "synthetic"));
+
+    return drawn ? session_choice(s)->seed : first->seed;
+}
+
+static const char *untold_request(const Request *request, int keys)
+{
+    for (; request; request = request->above) {
+        if (mechanism_is_added(request->mechanism))
+            return "a mechanism of the script is shown";
+        if (request->keys != keys)
+            return "the panels look for different numbers of missed keys";
+        for (int i = 0; i < request->given.count; i++)
+            if (request->given.items[i].tensor.data && *request->given.items[i].text != '@')
+                return "a parameter is a tensor of the script";
+    }
+    return NULL;
+}
+
+const char *picture_untold(const Session *s, const PanelChoice *panels, int count)
+{
+    const Input *input = session_input(s);
+    int          keys = panels[0].result->request.keys;
+    const char  *why = NULL;
+
+    if (!input || !strcmp(input->kind, "tensors"))
+        return "the input is made of tensors of the script";
+    for (int i = 0; i < count && !why; i++) {
+        if (panels[i].result->input != input || (panels[i].minus &&
+                                                 panels[i].minus->input != input))
+            return "the panels are of different inputs";
+        why = untold_request(&panels[i].result->request, keys);
+        if (!why && panels[i].minus)
+            why = untold_request(&panels[i].minus->request, keys);
+    }
+    return why;
+}
+
+void picture_command(const Session *s, const PanelChoice *panels, int count,
+                     const PictureOptions *options, Text *out)
+{
+    Request common = panels[0].result->request; /* borrows */
+    Text    word = { 0 };
+
+    common.seed = common_seed(s, &common);
+    text_add(out, "figure");
+    for (int i = 0; i < count; i++) {
+        add_panel_word(&common, &panels[i], &word);
+        if (i + 1 < count && panels[i + 1].joins)
+            continue;
+        text_add(out, " ");
+        word_quote(out, text_str(&word));
+        text_free(&word);
+    }
+    request_options(s, &common, out);
+    add_measuring(panels, count, out);
+    add_picture_options(options, out);
+}
+
+void picture_scaling_command(const Request *const *requests, int count, int64_t last,
+                             int64_t heads, int64_t d, Text *out)
+{
+    text_add(out, "compare");
+    for (int i = 0; i < count; i++) {
+        Text word = { 0 };
+
+        add_side(requests[0], requests[i], NULL, &word);
+        text_add(out, " ");
+        word_quote(out, text_str(&word));
+        text_free(&word);
+    }
+    text_addf(out, " --plot scaling -n %lld -d %lld --heads %lld", (long long)last, (long long)d,
+              (long long)heads);
+    request_settings(requests[0], out);
+    if (requests[0]->repeat)
+        text_addf(out, " --repeat %d", requests[0]->repeat);
+    if (requests[0]->width > 0)
+        text_addf(out, " --within %g%%", 100 * requests[0]->width);
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
+{
+    starts[(*count)++] = storage->length;
+    text_add_bytes(storage, key, strlen(key) + 1);
+    starts[(*count)++] = storage->length;
+    text_add_bytes(storage, value, strlen(value) + 1);
+}
+
+static void params_of(Result *const *results, int count, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < count; i++) {
+        jsonw_open(&json, '{');
+        jsonw_key(&json, "mechanism");
+        jsonw_string(&json, results[i]->request.mechanism);
+        jsonw_key(&json, "params");
+        jsonw_raw(&json, results[i]->record.params ? results[i]->record.params : "{}");
+        jsonw_close(&json, '}');
+    }
+    jsonw_close(&json, ']');
+}
+
+/* What each panel's tensor parameters are from, as its record says it. */
+static void tensors_of(Result *const *results, int count, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_raw(&json, results[i]->record.tensors ? results[i]->record.tensors : "{}");
+    jsonw_close(&json, ']');
+}
+
+#define METADATA_PAIRS 10
+#define METADATA_MORE  METADATA_OWN_MOST /* of the options */
+
+/* What is only of a script's own numbers has none of these. */
+static void add_results(Result *const *results, int count, Text *storage, size_t *starts,
+                        int *pairs)
+{
+    Text params = { 0 }, tensors = { 0 };
+    char seed[32];
+
+    if (!count)
+        return;
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
+    params_of(results, count, &params);
+    tensors_of(results, count, &tensors);
+    add_pair(storage, starts, pairs, "attnscope:params", text_str(&params));
+    add_pair(storage, starts, pairs, "attnscope:tensors", text_str(&tensors));
+    add_pair(storage, starts, pairs, "attnscope:seed", seed);
+    add_pair(storage, starts, pairs, "attnscope:input", results[0]->input->name);
+    add_pair(storage, starts, pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    text_free(&params);
+    text_free(&tensors);
+}
+
+const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
+                                    const char *command, const PngOptions *options, Text *storage)
+{
+    size_t       starts[2 * (METADATA_PAIRS + METADATA_MORE)];
+    int          pairs = 0;
+    Text         numbers = { 0 };
+    const char **list;
+
+    add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
+    add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
+    add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
+    add_results(results, count, storage, starts, &pairs);
+    stored_figure_text(figure, options, &numbers);
+    if (numbers.length)
+        add_pair(storage, starts, &pairs, NUMBERS_KEY, text_str(&numbers));
+    text_free(&numbers);
+    for (const char *const *own = options ? options->metadata : NULL; own && *own; own += 2)
+        if (pairs < 2 * (METADATA_PAIRS + METADATA_MORE))
+            add_pair(storage, starts, &pairs, own[0], own[1]);
+    list = calloc((size_t)pairs + 1, sizeof(*list));
+    for (int i = 0; list && i < pairs && text_ok(storage); i++)
+        list[i] = storage->data + starts[i];
+    return list;
+}
+
+bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
+                  const char *command, const PngOptions *options, const char *path, Error *err)
+{
+    PngOptions         own = options ? *options : (PngOptions){ 0 };
+    Text               bytes = { 0 }, storage = { 0 };
+    const char *const *metadata;
+    FigureFormat       format;
+    bool               ok;
+
+    (void)s;
+    if (!figure_format(path, options, &format, err) || !steps_name_once(path, err))
+        return false;
+    metadata = picture_metadata(figure, results, count, command, &own, &storage);
+    own.metadata = metadata;
+    ok = figure_file(figure, format, &own, &bytes, err);
+    ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)
+                                : error_set(err, ERR_NOMEM, "%s: not enough memory", path));
+    free((void *)(uintptr_t)metadata);
+    text_free(&storage);
+    text_free(&bytes);
+    return ok;
+}
+
+/* See picture.h. */
+
+struct StoredFigure {
+    Figure    *figure;  /* of the plots alone; owned */
+    int       *at;      /* the number of each of its panels in the whole figure; owned */
+    int        panels;  /* of the whole figure */
+    ExponentChart *chart; /* instead of a figure; owned; NULL: none */
+    PngOptions options; /* it was drawn with */
+    char       theme[32];
+    char      *text;    /* owned */
+};
+
+/* ---- to text ---------------------------------------------------------------- */
+
+static void add_options(const PngOptions *o, Json *json)
+{
+    if (o && o->width_inch > 0) {
+        jsonw_key(json, "width");
+        jsonw_number(json, o->width_inch);
+    }
+    jsonw_some_int(json, "dpi", o ? o->dpi : 0);
+    jsonw_some_int(json, "colours", o ? o->colours : 0);
+    jsonw_some_string(json, "theme", o ? o->theme : NULL);
+    jsonw_key(json, "transparent");
+    jsonw_bool(json, o && o->transparent);
+}
+
+static void add_look(const Figure *figure, const PngOptions *o, Json *json)
+{
+    jsonw_open(json, '{');
+    jsonw_some_int(json, "panels", figure->count);
+    jsonw_some_string(json, "title", figure->title);
+    jsonw_some_string(json, "caption", figure->caption);
+    jsonw_some_int(json, "rows", figure->rows);
+    jsonw_some_int(json, "cols", figure->cols);
+    if (figure->loose) {
+        jsonw_key(json, "loose");
+        jsonw_bool(json, true);
+    }
+    jsonw_key(json, "legend");
+    jsonw_bool(json, figure->legend);
+    add_options(o, json);
+    jsonw_close(json, '}');
+}
+
+static void add_panel(const Panel *panel, int number, Json *json)
+{
+    jsonw_open(json, '{');
+    jsonw_key_int(json, "panel", number);
+    jsonw_some_string(json, "title", panel->title);
+    jsonw_some_string(json, "caption", panel->caption);
+    plot_json(panel->made, json);
+    jsonw_close(json, '}');
+}
+
+void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out)
+{
+    Json json = jsonw_to(out);
+    bool any = false;
+
+    for (int k = 0; k < figure->count; k++)
+        any = any || figure->panels[k].made;
+    if (!any)
+        return;
+    if (figure->numbers) {
+        text_add(out, figure->numbers);
+        return;
+    }
+    jsonw_open(&json, '{');
+    jsonw_key(&json, "environment");
+    environment_json(&json);
+    jsonw_key(&json, "figure");
+    add_look(figure, options, &json);
+    jsonw_key(&json, "panels");
+    jsonw_open(&json, '[');
+    for (int k = 0; k < figure->count; k++)
+        if (figure->panels[k].made)
+            add_panel(&figure->panels[k], k, &json);
+    jsonw_close(&json, ']');
+    jsonw_close(&json, '}');
+}
+
+void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    jsonw_key(&json, "figure");
+    jsonw_open(&json, '{');
+    add_options(options, &json);
+    jsonw_close(&json, '}');
+    jsonw_key(&json, "exponents");
+    jsonw_open(&json, '{');
+    exponents_json(chart, &json);
+    jsonw_close(&json, '}');
+    jsonw_close(&json, '}');
+}
+
+/* ---- from text -------------------------------------------------------------- */
+
+/* What is larger in a file is not ours. */
+#define PANELS_MOST 4096
+#define DPI_MOST    4800
+#define INCHES_MOST 100
+
+static bool damaged(Error *err)
+{
+    return error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version; "
+                                       "rerender --measure takes new ones");
+}
+
+static int int_of(const json_t *object, const char *key)
+{
+    return (int)json_integer_value(json_object_get(object, key));
+}
+
+static void copy_string(const json_t *object, const char *key, char *out, size_t size)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    snprintf(out, size, "%s", value ? value : "");
+}
+
+static bool take_options(const json_t *look, StoredFigure *out)
+{
+    copy_string(look, "theme", out->theme, sizeof(out->theme));
+    out->options = (PngOptions){
+        .width_inch = json_number_value(json_object_get(look, "width")),
+        .dpi = int_of(look, "dpi"),
+        .colours = int_of(look, "colours"),
+        .theme = *out->theme ? out->theme : NULL,
+        .transparent = json_is_true(json_object_get(look, "transparent")),
+    };
+    return out->options.dpi >= 0 && out->options.dpi <= DPI_MOST &&
+           out->options.width_inch >= 0 && out->options.width_inch <= INCHES_MOST;
+}
+
+static bool take_look(const json_t *look, StoredFigure *out)
+{
+    Figure *figure = out->figure;
+
+    out->panels = int_of(look, "panels");
+    copy_string(look, "title", figure->title, sizeof(figure->title));
+    copy_string(look, "caption", figure->caption, sizeof(figure->caption));
+    figure->rows = int_of(look, "rows");
+    figure->cols = int_of(look, "cols");
+    figure->loose = json_is_true(json_object_get(look, "loose"));
+    figure->legend = !json_is_false(json_object_get(look, "legend"));
+    return take_options(look, out) && figure->rows >= 0 && figure->rows <= PANELS_MOST &&
+           figure->cols >= 0 && figure->cols <= PANELS_MOST && out->panels <= PANELS_MOST;
+}
+
+static bool take_panel(const json_t *json, StoredFigure *out, int k, Error *err)
+{
+    Panel *panel = &out->figure->panels[k];
+    char   title[sizeof(panel->title)];
+    Plot  *plot = plot_of_json(json, err);
+
+    if (!plot)
+        return false;
+    copy_string(json, "title", title, sizeof(title));
+    panel_init_plot(panel, plot, title);
+    copy_string(json, "caption", panel->caption, sizeof(panel->caption));
+    out->at[k] = int_of(json, "panel");
+    return true;
+}
+
+static bool take_chart(const json_t *json, StoredFigure *out, Error *err)
+{
+    out->chart = exponents_of_json(json_object_get(json, "exponents"), err);
+    return out->chart && (take_options(json_object_get(json, "figure"), out) || damaged(err));
+}
+
+static bool take_figure(const json_t *json, StoredFigure *out, Error *err)
+{
+    const json_t *panels = json_object_get(json, "panels");
+    size_t        count = json_array_size(panels);
+
+    if (!count || count > PANELS_MOST)
+        return damaged(err);
+    out->figure = figure_new((int)count, err);
+    out->at = calloc(count, sizeof(*out->at));
+    if (!out->figure || !out->at)
+        return error_set(err, ERR_NOMEM, "not enough memory for the numbers of a figure");
+    if (!take_look(json_object_get(json, "figure"), out))
+        return damaged(err);
+    for (size_t k = 0; k < count; k++)
+        if (!take_panel(json_array_get(panels, k), out, (int)k, err))
+            return false;
+    return true;
+}
+
+const char *stored_figure_measured(const StoredFigure *stored)
+{
+    if (stored->chart)
+        return stored->chart->measured;
+    for (int k = 0; k < stored->figure->count; k++)
+        if (*stored->figure->panels[k].made->measured)
+            return stored->figure->panels[k].made->measured;
+    return "";
+}
+
+StoredFigure *stored_figure_read(const char *path, Error *err)
+{
+    char         *text = figure_metadata(path, NUMBERS_KEY, err);
+    StoredFigure *out = text ? calloc(1, sizeof(*out)) : NULL;
+    json_t       *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    bool          ok = out && (json_object_get(json, "exponents") ? take_chart(json, out, err)
+                                                             : take_figure(json, out, err));
+
+    json_decref(json);
+    if (out)
+        out->text = text;
+    else
+        free(text);
+    if (text && !out)
+        error_set(err, ERR_NOMEM, "not enough memory for the numbers of a figure");
+    if (out && !ok)
+        error_prefix(err, "%s", path);
+    if (ok && *stored_figure_measured(out)) {
+        if (out->figure)
+            out->figure->numbers = stored_figure_copy(out);
+        return out;
+    }
+    stored_figure_free(out);
+    return NULL;
+}
+
+void stored_figure_free(StoredFigure *stored)
+{
+    if (!stored)
+        return;
+    figure_free(stored->figure);
+    exponents_free(stored->chart);
+    free(stored->at);
+    free(stored->text);
+    free(stored);
+}
+
+const Panel *stored_figure_panel(const StoredFigure *stored, int panel)
+{
+    for (int k = 0; stored->figure && k < stored->figure->count; k++)
+        if (stored->at[k] == panel)
+            return &stored->figure->panels[k];
+    return NULL;
+}
+
+bool stored_figure_whole(const StoredFigure *stored)
+{
+    return stored->chart || stored->figure->count == stored->panels;
+}
+
+char *stored_figure_copy(const StoredFigure *stored)
+{
+    return strdup(stored->text);
+}
+
+/* ---- again ------------------------------------------------------------------ */
+
+/* What a file tells of itself, in this order; the first two are of who draws it now. */
+static const char *const keys[] = {
+    "Software", "attnscope:version", "attnscope:command", "attnscope:params",
+    "attnscope:tensors", "attnscope:seed", "attnscope:input", "attnscope:input-sha256",
+    NUMBERS_KEY,
+};
+#define KEYS ((int)(sizeof(keys) / sizeof(*keys)))
+
+static void read_metadata(const char *from, char *values[KEYS])
+{
+    Error ignored;
+
+    values[0] = strdup("attnscope " ATTNSCOPE_VERSION);
+    values[1] = strdup(ATTNSCOPE_VERSION);
+    for (int k = 2; k < KEYS; k++)
+        values[k] = figure_metadata(from, keys[k], &ignored);
+}
+
+static bool draw(const StoredFigure *stored, FigureFormat kind, const PngOptions *options,
+                 const char *to, Text *bytes, Error *err)
+{
+    if (!stored->chart)
+        return figure_file(stored->figure, kind, options, bytes, err);
+    return exponent_chart_file(stored->chart, kind, options, bytes, err) ||
+           error_prefix(err, "%s", to);
+}
+
+bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,
+                         const char *to, Error *err)
+{
+    PngOptions   options = stored->options;
+    char        *values[KEYS];
+    const char  *metadata[2 * KEYS + 1] = { NULL };
+    Text         bytes = { 0 };
+    FigureFormat kind;
+    int          count = 0;
+    bool         ok;
+
+    options.format = format;
+    if (!figure_format(to, &options, &kind, err) || !steps_name_once(to, err))
+        return false;
+    read_metadata(from, values);
+    for (int k = 0; k < KEYS; k++)
+        if (values[k]) {
+            metadata[count++] = keys[k];
+            metadata[count++] = values[k];
+        }
+    options.metadata = metadata;
+    ok = draw(stored, kind, &options, to, &bytes, err) &&
+         (text_ok(&bytes) ? file_write(to, bytes.data, bytes.length, err)
+                          : error_set(err, ERR_NOMEM, "%s: not enough memory", to));
+    for (int k = 0; k < KEYS; k++)
+        free(values[k]);
+    text_free(&bytes);
+    return ok;
+}

@@ -1,0 +1,585 @@
+/* play.c -- see play.h. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/lesson/lesson.h"
+#include "app/lesson/page.h"
+#include "app/lesson/play.h"
+#include "profile/measure.h"
+
+/* Retained; NULL where it failed. */
+static Result *run(Session *s, const Request *request, Error *err)
+{
+    Result *result = session_run(s, request, err);
+
+    if (!result || result->run->err.code == ERR_NONE)
+        return result;
+    *err = result->run->err;
+    result_release(result);
+    return NULL;
+}
+
+bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *err)
+{
+    if (!call_load_input(s, &made->call, err) || !figure_plan_make(s, &made->call, plan, err))
+        return false;
+    if (plan->count > LESSON_PANES_MOST)
+        return error_set(err, ERR_USAGE, "more than %d panes", LESSON_PANES_MOST);
+    for (int i = 0; i < plan->count; i++) {
+        plan->panels[i].request.quality = session_input(s)->n <= LESSON_QUALITY_TO;
+        plan->panels[i].sorted |= made->call.values[OPT_SORTED] != NULL;
+    }
+    return true;
+}
+
+bool lesson_cursor_fits(const View *view, int64_t query, int64_t key, Error *err)
+{
+    if (query >= 0 && query < view_rows(view) && key >= 0 && key < view_cols(view))
+        return true;
+    return error_set(err, ERR_USAGE, "cursor: query %lld, key %lld is outside; the view %s has "
+                     "%lld x %lld cells, counted from 0", (long long)query, (long long)key,
+                     view->name, (long long)view_rows(view), (long long)view_cols(view));
+}
+
+/* Where the explorer puts the cursor: where the lesson says, else in the middle. */
+static bool play_cursor(const LessonWords *words, LessonFact *fact, Error *err)
+{
+    Error       none = ERROR_INIT; /* a pane with a plot has no cursor */
+    const View *view = result_view(fact->result, fact->view, &none);
+
+    fact->query = fact->key = -1;
+    if (!view)
+        return true;
+    fact->query = words->query >= 0 ? words->query : view_rows(view) / 2;
+    fact->key = words->query >= 0 ? words->key : view_cols(view) / 2;
+    return lesson_cursor_fits(view, fact->query, fact->key, err);
+}
+
+static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
+                      const LessonWords *words, LessonPlay *out, Error *err)
+{
+    LessonFact *fact = &out->facts.items[out->facts.count];
+    char       *view = out->views[out->facts.count];
+    Result     *result = run(s, &panel->request, err);
+
+    if (!result)
+        return false;
+    snprintf(view, sizeof(out->views[0]), "%s", panel->view);
+    *fact = (LessonFact){ .result = result,
+                          .measured = panel->request.measure ? &result->record : NULL,
+                          .view = view, .head = panel->head > 0 ? panel->head : head,
+                          .sorted = panel->sorted };
+    out->facts.count++;
+    return play_cursor(words, fact, err);
+}
+
+static bool play_panes(Session *s, const Lesson *lesson, const LessonWords *words, LessonPlay *out,
+                       Error *err)
+{
+    LessonCall made;
+    FigurePlan plan = { 0 };
+    int64_t    head = 0;
+    bool       ok = lesson_call(s, lesson, words, &made, err) &&
+              lesson_plan(s, &made, &plan, err) &&
+              call_int(&made.call, OPT_HEAD, 0, 1 << 20, &head, err);
+
+    for (int i = 0; ok && i < plan.count; i++)
+        ok = play_pane(s, &plan.panels[i], head, words, out, err);
+    figure_plan_free(&plan);
+    lesson_call_free(&made);
+    return ok;
+}
+
+static bool play_run(Session *s, const Lesson *lesson, const LessonRun *of, LessonPlay *out,
+                     Error *err)
+{
+    Request request = REQUEST_INIT;
+    Result *result = NULL;
+
+    if (lesson_run_request(s, lesson, of, &request, err))
+        result = run(s, &request, err);
+    request_free(&request);
+    if (!result)
+        return error_prefix(err, "runs.%s", of->name);
+    out->facts.items[out->facts.count++] = (LessonFact){
+        .name = of->name, .result = result, .measured = of->measure ? &result->record : NULL,
+        .query = -1, .key = -1,
+    };
+    return true;
+}
+
+bool lesson_play(Session *s, const Lesson *lesson, int step, const LessonWords *words,
+                 LessonPlay *out, Error *err)
+{
+    const LessonStep *of = &lesson->steps[step];
+    bool              ok = true;
+
+    *out = (LessonPlay){ .facts = { .count = 0 } };
+    if (!words)
+        words = lesson_shows(lesson, step);
+    if (words && !play_panes(s, lesson, words, out, err))
+        ok = error_prefix(err, words == &of->solution ? "solution" : "show");
+    for (int i = 0; ok && i < of->run_count; i++)
+        ok = play_run(s, lesson, &of->runs[i], out, err);
+    return ok || error_prefix(err, "%s: step %d", lesson->id, step + 1);
+}
+
+void lesson_play_free(LessonPlay *play)
+{
+    for (int i = 0; i < play->facts.count; i++)
+        result_release(play->facts.items[i].result);
+    *play = (LessonPlay){ .facts = { .count = 0 } };
+}
+
+/* A lesson's words and answers, where they are made of runs. */
+
+bool lesson_facts_ready(const LessonFacts *facts)
+{
+    for (int i = 0; i < facts->count; i++)
+        if (!facts->items[i].result)
+            return false;
+    return true;
+}
+
+/* The error names the lesson, the step and the field. */
+static bool call(const Lesson *lesson, int step, const char *field, int function,
+                 const LessonFacts *facts, LessonValue *out, Error *err)
+{
+    *out = (LessonValue){ .kind = LESSON_NIL };
+    if (lesson->reader->call(lesson, function, facts, out, err))
+        return true;
+    return error_prefix(err, "%s: step %d: %s", lesson->id, step + 1, field);
+}
+
+static bool wrong_kind(const Lesson *lesson, int step, const char *field, const char *wanted,
+                       Error *err)
+{
+    return error_set(err, ERR_DATA, "%s: step %d: %s: the function must return %s", lesson->id,
+                     step + 1, field, wanted);
+}
+
+/* Which of the lesson's texts it is, for messages. */
+static const char *field_of(const Lesson *lesson, const LessonText *text, int *step)
+{
+    for (*step = 0; *step < lesson->count; ++*step) {
+        const LessonStep *s = &lesson->steps[*step];
+
+        if (text == &s->text)
+            return "text";
+        if (text == &s->now)
+            return "now";
+        if (text == &s->hint)
+            return "hint";
+        if (text == &s->explain)
+            return "explain";
+    }
+    *step = 0;
+    return "text";
+}
+
+bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts *facts, Text *out,
+                 Error *err)
+{
+    int         step;
+    const char *field = field_of(lesson, text, &step);
+    LessonValue value;
+    bool        ok = true;
+
+    if (text->fixed)
+        text_add(out, text->fixed);
+    if (!text->make)
+        return true;
+    if (!lesson_facts_ready(facts)) {
+        text_add(out, "\xe2\x80\xa6");
+        return true;
+    }
+    if (!call(lesson, step, field, text->make, facts, &value, err))
+        return false;
+    if (value.kind == LESSON_STRING)
+        text_add(out, text_str(&value.text));
+    else if (value.kind != LESSON_NIL)
+        ok = wrong_kind(lesson, step, field, "a text", err);
+    text_free(&value.text);
+    return ok;
+}
+
+bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, bool *done,
+                      Error *err)
+{
+    LessonValue value;
+
+    *done = false;
+    if (!lesson->steps[step].done || !lesson_facts_ready(facts))
+        return true;
+    if (!call(lesson, step, "done", lesson->steps[step].done, facts, &value, err))
+        return false;
+    text_free(&value.text);
+    *done = value.kind == LESSON_TRUTH && value.truth;
+    return value.kind == LESSON_TRUTH || value.kind == LESSON_NIL ||
+           wrong_kind(lesson, step, "done", "true or false", err);
+}
+
+bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, double *out,
+                   Error *err)
+{
+    const LessonStep *s = &lesson->steps[step];
+    LessonValue       value;
+
+    *out = s->answer;
+    if (!s->answer_of)
+        return true;
+    if (!lesson_facts_ready(facts))
+        return error_set(err, ERR_DATA, "the runs of this step are not finished");
+    if (!call(lesson, step, "answer", s->answer_of, facts, &value, err))
+        return false;
+    text_free(&value.text);
+    *out = value.number;
+    if (value.kind != LESSON_NUMBER || !isfinite(value.number))
+        return wrong_kind(lesson, step, "answer", "a number", err);
+    if (s->ask == LESSON_ASKS_CHOICE && (*out != floor(*out) || !(*out >= 1) ||
+                                         !(*out <= s->choice_count)))
+        return wrong_kind(lesson, step, "answer", "the number of a choice", err);
+    return true;
+}
+
+bool lesson_accepts(const LessonStep *step, double right, double given)
+{
+    double room;
+
+    if (step->ask == LESSON_ASKS_CHOICE)
+        return given == right;
+    room = step->within * (right != 0 ? fabs(right) : 1);
+    return fabs(given - right) <= room + 1e-9 * fabs(right);
+}
+
+/* Numbers as a learner types them: with units, spaces and either comma. */
+
+#define TYPED_MOST 64
+
+static const struct {
+    const char *name;
+    double      factor;
+} units[] = { { "%", 1 },         { "x", 1 },           { "k", 1e3 },
+              { "K", 1e3 },       { "M", 1e6 },         { "G", 1e9 },
+              { "T", 1e12 },      { "KiB", 0x1p10 },    { "MiB", 0x1p20 },
+              { "GiB", 0x1p30 } };
+#define UNITS (sizeof(units) / sizeof(*units))
+
+/* 0: none of these. */
+static double factor_of(const char *name)
+{
+    for (size_t i = 0; i < UNITS; i++)
+        if (!strcmp(name, units[i].name))
+            return units[i].factor;
+    return 0;
+}
+
+static bool binary(const char *name)
+{
+    return *name && !strcmp(name + 1, "iB");
+}
+
+/* What a number with this unit behind it counts, where `asked` is the unit that is asked for:
+ * nothing and "%" the same; of KiB, "M" is MiB.  0: it is no such unit. */
+static double scale_of(const char *name, const char *asked)
+{
+    char whole[] = { *name == 'k' ? 'K' : *name, 'i', 'B', '\0' };
+
+    if (!*name || (asked && !strcmp(name, asked)))
+        return 1;
+    if (!asked || !binary(asked))
+        return factor_of(name);
+    if (!name[1] && factor_of(whole) > 0)
+        name = whole;
+    return binary(name) ? factor_of(name) / factor_of(asked) : 0;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "4,096" is four thousand and "4,5" four and a half: three digits behind a comma are thousands,
+ * unless a 0 stands before it. */
+static void read_commas(char *text)
+{
+    for (char *comma = strchr(text, ','); comma; comma = strchr(text, ',')) {
+        char  *whole = text + (*text == '-');
+        size_t digits = strspn(comma + 1, "0123456789");
+
+        if (digits == 3 && comma > whole && *whole != '0')
+            memmove(comma, comma + 1, strlen(comma)); /* its end with it */
+        else
+            *comma = '.';
+    }
+}
+
+/* Without blanks. */
+static void squeeze(const char *typed, char text[TYPED_MOST])
+{
+    size_t length = 0;
+
+    for (; *typed && length + 1 < TYPED_MOST; typed++)
+        if (*typed != ' ')
+            text[length++] = *typed;
+    text[length] = '\0';
+}
+
+bool lesson_number(const char *typed, const char *unit, double *out, Error *err)
+{
+    char   text[TYPED_MOST], *end;
+    double scale;
+
+    squeeze(typed, text);
+    read_commas(text);
+    *out = strtod(text, &end);
+    scale = scale_of(end, unit);
+    if (end == text || !(scale > 0) || !isfinite(*out))
+        return error_set(err, ERR_USAGE, "'%.20s' is no number; write it like 12, 0.5 or 1.5k",
+                         typed);
+    *out *= scale;
+    return true;
+}
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+bool lesson_number_begins(const char *typed, const char *unit)
+{
+    char   text[TYPED_MOST], *rest = text;
+    size_t points = 0;
+
+    squeeze(typed, text);
+    rest += *rest == '-';
+    if (*rest && !is_digit(*rest))
+        return false;
+    for (; is_digit(*rest) || *rest == '.' || *rest == ','; rest++)
+        points += *rest == '.';
+    if (points > 1)
+        return false;
+    if (!*rest || (unit && begins(unit, rest)))
+        return true;
+    for (size_t i = 0; i < UNITS; i++)
+        if (begins(units[i].name, rest) && *rest != 'x' && *rest != 'T')
+            return true;
+    return false;
+}
+
+/* See play.h. */
+
+typedef struct Check {
+    Session      *session;
+    const Lesson *lesson;
+    int           step;
+    Text         *out;
+    LessonTime   *time;
+    int           wrong;
+    size_t        begun; /* where in out the step's complaints begin */
+} Check;
+
+__attribute__((format(printf, 2, 3))) static void complain(Check *c, const char *fmt, ...)
+{
+    char    text[600];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    text_addf(c->out, "%s: step %d: %s\n", c->lesson->id, c->step + 1, text);
+    c->wrong++;
+}
+
+/* What was said by the lesson itself names lesson and step already.  A page is made several
+ * times: what is said again is one complaint. */
+static void complain_of(Check *c, const Error *err)
+{
+    if (strstr(text_str(c->out) + c->begun, err->text))
+        return;
+    text_addf(c->out, "%s\n", err->text);
+    c->wrong++;
+}
+
+/* The words make sense, and before anything is answered they fit the smallest screen. */
+static void check_page(Check *c, const LessonFacts *facts, const LessonSight *sight, bool fits)
+{
+    LessonPage page;
+    Error      err = ERROR_INIT;
+
+    if (!lesson_page(c->lesson, c->step, facts, sight, LESSON_PAGE_WIDTH, &page, &err))
+        complain_of(c, &err);
+    else if (fits && page.count > LESSON_PAGE_LINES)
+        complain(c, "the words take %d lines of %d columns, %d fit beside the panes at 80x24: "
+                 "shorten them or make two steps", page.count, LESSON_PAGE_WIDTH,
+                 LESSON_PAGE_LINES);
+    lesson_page_free(&page);
+}
+
+static void check_pages(Check *c, const LessonFacts *facts)
+{
+    check_page(c, facts, &(LessonSight){ .chosen = -1 }, true);
+    check_page(c, facts, &(LessonSight){ .chosen = -1, .hint = true }, false);
+    check_page(c, facts, &(LessonSight){ .chosen = -1, .done = true, .answered = true }, false);
+}
+
+/* Typed as it is shown it is taken, and twice as far off as allowed it is not. */
+static void check_number(Check *c, const LessonStep *step, double right)
+{
+    double off = (step->within > 0 ? 2 * step->within : 0.01) * (right != 0 ? fabs(right) : 1);
+    char   typed[64];
+    double given;
+    Error  err = ERROR_INIT;
+
+    snprintf(typed, sizeof(typed), "%.9g", right);
+    if (!lesson_number(typed, step->unit, &given, &err) || !lesson_accepts(step, right, given))
+        complain(c, "answer: the right number, %s, is not accepted", typed);
+    if (lesson_accepts(step, right, right + off) || lesson_accepts(step, right, right - off))
+        complain(c, "answer: %g is accepted for %g: within is too wide", right + off, right);
+}
+
+static void check_answer(Check *c, const LessonFacts *facts)
+{
+    const LessonStep *step = &c->lesson->steps[c->step];
+    double            right;
+    Error             err = ERROR_INIT;
+    int               accepted = 0;
+
+    if (step->ask == LESSON_ASKS_NOTHING)
+        return;
+    if (!lesson_answer(c->lesson, c->step, facts, &right, &err)) {
+        complain_of(c, &err);
+        return;
+    }
+    if (step->ask == LESSON_ASKS_NUMBER) {
+        check_number(c, step, right);
+        return;
+    }
+    for (int i = 1; i <= step->choice_count; i++)
+        accepted += lesson_accepts(step, right, i);
+    if (accepted != 1)
+        complain(c, "answer: %d choices are accepted", accepted);
+}
+
+static void check_keys(Check *c, const char *field, const char *words)
+{
+    LessonKey keys[LESSON_KEYS_MOST];
+    int       count = words && c->lesson->reader->knows_key ? lesson_keys(words, keys) : 0;
+
+    for (int i = 0; i < count; i++)
+        if (!c->lesson->reader->knows_key(keys[i].name, keys[i].length))
+            complain(c, "%s: there is no key '%.*s'; attnscope docs keys lists them", field,
+                     (int)keys[i].length, keys[i].name);
+}
+
+/* Keys that the words name are there, also in words that a function makes. */
+static void check_words(Check *c, const LessonFacts *facts)
+{
+    const LessonStep *step = &c->lesson->steps[c->step];
+    const struct {
+        const char       *field;
+        const LessonText *text;
+    } made[] = { { "text", &step->text }, { "now", &step->now }, { "hint", &step->hint },
+                 { "explain", &step->explain } };
+
+    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+        Text  words = { 0 };
+        Error err = ERROR_INIT; /* the page said it */
+
+        if (lesson_text(c->lesson, made[i].text, facts, &words, &err))
+            check_keys(c, made[i].field, text_str(&words));
+        text_free(&words);
+    }
+    check_keys(c, "ask", step->question);
+    check_keys(c, "task", step->task);
+    if (step->task && lesson_task_opens_form(step) && !lesson_task_names_any(step, facts))
+        complain(c, "task: it says to press p, but names no parameter of the panes: the form opens "
+                 "on the one that is named");
+}
+
+/* With what the learner would read there, which often says what is amiss. */
+static void complain_of_solution(Check *c, const LessonFacts *facts)
+{
+    Text  now = { 0 };
+    Error err = ERROR_INIT;
+
+    lesson_text(c->lesson, &c->lesson->steps[c->step].now, facts, &now, &err);
+    complain(c, "solution: the task is not done by it%s%s%s", now.length ? "; now: \"" : "",
+             text_str(&now), now.length ? "\"" : "");
+    text_free(&now);
+}
+
+/* The task is open at first, and what is said to do it does. */
+static void check_task(Check *c, const LessonFacts *facts)
+{
+    const LessonStep *step = &c->lesson->steps[c->step];
+    LessonPlay        play;
+    bool              done = true;
+    double            begun = clock_wall();
+    Error             err = ERROR_INIT;
+
+    if (!step->done)
+        return;
+    if (!lesson_task_done(c->lesson, c->step, facts, &done, &err)) {
+        complain_of(c, &err);
+        return;
+    }
+    if (done)
+        complain(c, "done: the task is done before the learner does anything");
+    if (!lesson_play(c->session, c->lesson, c->step, &step->solution, &play, &err) ||
+        !lesson_task_done(c->lesson, c->step, &play.facts, &done, &err))
+        complain_of(c, &err);
+    else if (!done)
+        complain_of_solution(c, &play.facts);
+    c->time->waited += clock_wall() - begun;
+    lesson_play_free(&play);
+}
+
+static void check_step(Check *c)
+{
+    LessonPlay play;
+    double     begun = clock_wall();
+    Error      err = ERROR_INIT;
+
+    c->begun = c->out->length;
+    if (lesson_play(c->session, c->lesson, c->step, NULL, &play, &err)) {
+        c->time->waited += clock_wall() - begun;
+        check_pages(c, &play.facts);
+        check_answer(c, &play.facts);
+        check_task(c, &play.facts);
+        check_words(c, &play.facts);
+        lesson_time_step(c->lesson, c->step, &play.facts, c->time, &err); /* said already */
+    } else {
+        complain_of(c, &err);
+    }
+    lesson_play_free(&play);
+}
+
+static void check_minutes(Check *c)
+{
+    double takes = lesson_minutes(c->time);
+
+    if (takes <= c->lesson->minutes + LESSON_MINUTES_ROOM)
+        return;
+    text_addf(c->out, "%s: minutes: it says %d, but %d words, %d keys and %d things to find out "
+              "take about %.1f: shorten it, or say so\n", c->lesson->id, c->lesson->minutes,
+              c->time->words, c->time->keys, c->time->questions, takes);
+    c->wrong++;
+}
+
+int lesson_check(Session *s, const Lesson *lesson, LessonTime *time, Text *out)
+{
+    Check c = { .session = s, .lesson = lesson, .time = time, .out = out };
+
+    *time = (LessonTime){ .words = 0 };
+    for (; c.step < lesson->count; c.step++) {
+        session_progress(s, "%s: step %d of %d", lesson->id, c.step + 1, lesson->count);
+        check_step(&c);
+    }
+    check_minutes(&c);
+    return c.wrong;
+}

@@ -1,0 +1,279 @@
+/* program.c -- see program.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/program.h"
+#include "profile/measure.h"
+
+#ifdef ATTNSCOPE_MODULE
+#include <dlfcn.h>
+#endif
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef ATTNSCOPE_MODULE
+
+bool place_home(Text *out)
+{
+    static const char own; /* lies in the module */
+    Dl_info           found;
+    char              path[PATH_MAX];
+
+    if (!dladdr(&own, &found) || !found.dli_fname || !realpath(found.dli_fname, path))
+        return false;
+    text_add(out, dirname(path));
+    return text_ok(out);
+}
+
+/* A folder may have that name too. */
+static bool is_program(const char *folder, size_t length, const char *below, Text *out)
+{
+    struct stat about;
+
+    text_clear(out);
+    text_addf(out, "%.*s%s/attnscope", (int)length, folder, below);
+    return text_ok(out) && stat(text_str(out), &about) == 0 && S_ISREG(about.st_mode) &&
+           access(text_str(out), X_OK) == 0;
+}
+
+bool place_program(Text *out, Error *err)
+{
+    const char *path = getenv("PATH");
+    Text        home = { 0 };
+    bool        found = place_home(&home) && (is_program(home.data, home.length, "", out) ||
+                                              is_program(home.data, home.length, "/..", out));
+
+    text_free(&home);
+    for (; !found && path && *path; path += strcspn(path, ":"), path += *path == ':')
+        found = is_program(path, strcspn(path, ":"), "", out);
+    return found || error_set(err, ERR_FILE, "the program attnscope, which runs each point of a "
+                              "sweep, is neither beside the module nor on PATH");
+}
+
+#else
+
+bool place_home(Text *out)
+{
+    char    path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (length <= 0)
+        return false;
+    path[length] = '\0';
+    text_add(out, dirname(path));
+    return text_ok(out);
+}
+
+bool place_program(Text *out, Error *err)
+{
+    text_add(out, "/proc/self/exe"); /* the very file, even when another took its place */
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+#endif
+
+/* The specification: a relative path is not valid and is to be ignored. */
+static bool place_below(const char *variable, const char *usual, const char *name, Text *out,
+                        Error *err)
+{
+    const char *set = getenv(variable), *home = getenv("HOME");
+
+    if (set && *set == '/')
+        text_addf(out, "%s/attnscope/%s", set, name);
+    else if (home && *home == '/')
+        text_addf(out, "%s/%s/attnscope/%s", home, usual, name);
+    else
+        return error_set(err, ERR_FILE, "neither HOME nor %s is set", variable);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+bool place_state(const char *name, Text *out, Error *err)
+{
+    return place_below("XDG_STATE_HOME", ".local/state", name, out, err);
+}
+
+bool place_data(const char *name, Text *out, Error *err)
+{
+    return place_below("XDG_DATA_HOME", ".local/share", name, out, err);
+}
+
+bool place_make_folders(const char *path, Error *err)
+{
+    char   folder[PATH_MAX];
+    size_t length = strlen(path);
+
+    if (length >= sizeof(folder))
+        return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
+    for (size_t i = 1; i < length; i++) {
+        if (path[i] != '/')
+            continue;
+        snprintf(folder, sizeof(folder), "%.*s", (int)i, path);
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+            return error_set(err, ERR_FILE, "%s: cannot be made: %s", folder, strerror(errno));
+    }
+    return true;
+}
+
+void place_absolute(const char *path, Text *out)
+{
+    char here[PATH_MAX];
+
+    if (*path != '/' && getcwd(here, sizeof(here)))
+        text_addf(out, "%s/", here);
+    text_add(out, strncmp(path, "./", 2) ? path : path + 2);
+}
+
+/* See program.h.
+ *
+ * The child is in a process group of its own, so that Ctrl-C reaches its parent
+ * alone, and dies with it, so that a parent killed outright leaves nothing
+ * running.  Between fork and exec only async-signal-safe calls are made: the
+ * explorer and Lua start it from a process with threads.
+ */
+
+static void become(const char *program, char *const *words, int out, int errors, pid_t parent)
+{
+    sigset_t none;
+    int      null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
+        _exit(127);
+    execv(program, words);
+    _exit(127);
+}
+
+static bool start(const char *program, char *const *words, Child *child, Error *err)
+{
+    pid_t parent = getpid();
+    int   ends[2] = { -1, -1 };
+
+    child->err = memfd_create("attnscope-messages", MFD_CLOEXEC);
+    if (child->err < 0 || pipe2(ends, O_CLOEXEC) != 0 || (child->pid = fork()) < 0) {
+        int why = errno;
+
+        child_end(child);
+        if (ends[0] >= 0) {
+            close(ends[0]);
+            close(ends[1]);
+        }
+        return error_set(err, ERR_NOMEM, "a process of its own cannot be started: %s",
+                         strerror(why));
+    }
+    if (child->pid == 0)
+        become(program, words, ends[1], child->err, parent);
+    close(ends[1]);
+    child->out = ends[0];
+    return true;
+}
+
+static void look(Child *child, const ChildWatch *watch)
+{
+    child->stopped = watch->stopped && watch->stopped(watch->context);
+    child->late = watch->deadline > 0 && clock_wall() > watch->deadline;
+    if (child->stopped || child->late)
+        kill(child->pid, SIGKILL);
+}
+
+/* Until its output ends; what it said goes to *text. */
+static void follow(Child *child, const ChildWatch *watch, Text *text)
+{
+    struct rusage usage;
+    char          bytes[8192];
+    double        began = clock_wall();
+    bool          open = true;
+
+    while (open) {
+        struct pollfd ready = { .fd = child->out, .events = POLLIN };
+
+        if (!child->stopped && !child->late)
+            look(child, watch);
+        if (poll(&ready, 1, 50) > 0) {
+            ssize_t got = read(child->out, bytes, sizeof(bytes));
+
+            open = got > 0 || (got < 0 && errno == EINTR);
+            if (got > 0)
+                text_add_bytes(text, bytes, (size_t)got);
+        }
+    }
+    close(child->out);
+    while (wait4(child->pid, &child->status, 0, &usage) < 0 && errno == EINTR)
+        continue;
+    child->seconds = clock_wall() - began;
+    child->cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* The last line of what it said on stderr, without the program's name. */
+static void last_message(int file, char *text, size_t size)
+{
+    char        bytes[4096];
+    off_t       end = lseek(file, 0, SEEK_END), most = sizeof(bytes) - 1;
+    ssize_t     got = pread(file, bytes, (size_t)most, end > most ? end - most : 0);
+    const char *line;
+
+    *text = '\0';
+    while (got > 0 && bytes[got - 1] == '\n')
+        got--;
+    if (got <= 0)
+        return;
+    bytes[got] = '\0';
+    line = strrchr(bytes, '\n');
+    line = line ? line + 1 : bytes;
+    if (!strncmp(line, "attnscope: ", 11))
+        line += 11;
+    snprintf(text, size, "%.*s", (int)size - 1, line);
+}
+
+void child_reason(const Child *child, char *text, size_t size)
+{
+    int number = WTERMSIG(child->status);
+
+    if (WIFSIGNALED(child->status)) {
+        snprintf(text, size, "its process was ended by signal %d (%s)%s", number, strsignal(number),
+                 number == SIGKILL ? "; when nobody sent it, the system was out of memory" : "");
+        return;
+    }
+    last_message(child->err, text, size);
+    if (!*text)
+        snprintf(text, size, "its process said nothing and left with status %d",
+                 WEXITSTATUS(child->status));
+}
+
+bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *said, Error *err)
+{
+    Text program = { 0 };
+    bool ok;
+
+    *child = (Child){ .out = -1, .err = -1 };
+    ok = place_program(&program, err) && start(text_str(&program), words, child, err);
+    text_free(&program);
+    if (ok)
+        follow(child, watch, said);
+    return ok;
+}
+
+void child_end(Child *child)
+{
+    if (child->err >= 0)
+        close(child->err);
+    child->err = -1;
+}

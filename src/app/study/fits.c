@@ -1,0 +1,697 @@
+/* fits.c -- measured exponents beside the claimed ones; see tables.h.
+ *
+ * The claim of a mechanism is of its time; counted FLOPs and measured time are held
+ * against it.  Memory is held against it only where the paper claims the same of
+ * memory.  A claimed log n is divided out before the slope is compared.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/figure/picture.h"
+#include "app/study/tables.h"
+#include "draw/plot/exponents.h"
+
+static const char *const paths[FIT_OF] = { "time_ms.median", "flops.counted",
+                                           "memory.arena_peak" };
+
+/* ---- one series ------------------------------------------------------------- */
+
+static void take_claims(SeriesFit *f)
+{
+    const Mechanism *m = mechanism_find(f->row->mechanism);
+
+    for (int of = 0; of < FIT_OF; of++) {
+        f->claim[of] = (Growth){ .power = -1 };
+        if (m && m->claim_exponent > 0 &&
+            (of != FIT_MEMORY || !strcmp(m->claim_memory, m->claim_time)))
+            f->claim[of] = (Growth){ m->claim_exponent, strstr(m->claim_time, "log") != NULL };
+    }
+}
+
+static bool fit_one(const Results *rows, int from, int to, FitOf of, int drop, SeriesFit *f,
+                    Error *err)
+{
+    double  x[FIT_MOST], y[FIT_MOST];
+    FitPlan plan = FIT_PLAN;
+    int     count = 0;
+
+    for (int i = from; i < to; i++) {
+        Number value = row_number(&rows->rows[i], paths[of]);
+
+        if (!rows->rows[i].ok || !value.valid)
+            continue;
+        if (count == FIT_MOST)
+            return error_set(err, ERR_DATA, "%s: a fit takes at most %d points",
+                             f->row->mechanism, FIT_MOST);
+        x[count] = (double)rows->rows[i].n;
+        y[count++] = value.value;
+    }
+    plan.drop = drop;
+    if (!fit_power(x, y, count, &plan, &f->plain[of], err))
+        return false;
+    plan.over_log = true;
+    return fit_power(x, y, count, &plan, &f->logless[of], err);
+}
+
+Verdict fit_verdict(const SeriesFit *f, FitOf of, Growth claim)
+{
+    const Fit *fit = claim.log ? &f->logless[of] : &f->plain[of];
+
+    if (!(claim.power >= 0) || !fit->lo.valid || !fit->hi.valid)
+        return VERDICT_NONE;
+    if (fit->lo.value > claim.power + VERDICT_TOLERANCE)
+        return VERDICT_ABOVE;
+    if (fit->hi.value < claim.power - VERDICT_TOLERANCE)
+        return VERDICT_BELOW;
+    return VERDICT_WITHIN;
+}
+
+/* ---- crossover -------------------------------------------------------------- */
+
+static bool is_baseline(const ResultRow *row)
+{
+    const Mechanism *m = mechanism_find(row->mechanism);
+
+    return m && (m->classes & CLASS_BASELINE);
+}
+
+/* Time of the baseline in the same setting and of the same n and seed. */
+static Number baseline_time(const Results *rows, const ResultRow *row)
+{
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *b = &rows->rows[i];
+
+        if (b->ok && b->n == row->n && b->seed == row->seed && is_baseline(b) &&
+            row_same_setting(b, row))
+            return row_number(b, paths[FIT_TIME]);
+    }
+    return NUMBER_NONE;
+}
+
+/* The smallest n from which it stays faster; rows of a series stand by n. */
+static void find_crossover(const Results *rows, int from, int to, SeriesFit *f)
+{
+    bool compared = false;
+
+    f->crossover_note = is_baseline(f->row) ? "-" : "n/a";
+    for (int i = from; i < to && !is_baseline(f->row); i++) {
+        const ResultRow *row = &rows->rows[i];
+        Number own = row_number(row, paths[FIT_TIME]), base = baseline_time(rows, row);
+
+        if (!row->ok || !own.valid || !base.valid)
+            continue;
+        compared = true;
+        if (!(own.value < base.value))
+            f->crossover = NUMBER_NONE;
+        else if (!f->crossover.valid)
+            f->crossover = number_of((double)row->n);
+    }
+    if (compared)
+        f->crossover_note = "not here";
+}
+
+static void count_points(const Results *rows, int from, int to, SeriesFit *f)
+{
+    for (int i = from; i < to; i++) {
+        const ResultRow *row = &rows->rows[i];
+
+        if (!row->ok)
+            continue;
+        f->row = f->row ? f->row : row;
+        f->from = f->points++ ? f->from : row->n; /* rows stand by n */
+        f->to = row->n;
+    }
+}
+
+bool fit_series(const Results *rows, int drop, SeriesFit **out, int *count, Error *err)
+{
+    SeriesFit *fits = calloc((size_t)rows->count + 1, sizeof(*fits));
+    bool       ok = fits || error_set(err, ERR_NOMEM, "not enough memory for the fits");
+
+    *count = 0;
+    for (int i = 0, end; ok && i < rows->count; i = end) {
+        SeriesFit *f = &fits[*count];
+
+        for (end = i + 1; end < rows->count && row_same_series(&rows->rows[i], &rows->rows[end]);)
+            end++;
+        count_points(rows, i, end, f);
+        if (!f->points)
+            continue;
+        take_claims(f);
+        for (int of = 0; ok && of < FIT_OF; of++)
+            ok = fit_one(rows, i, end, (FitOf)of, drop, f, err);
+        find_crossover(rows, i, end, f);
+        (*count)++;
+    }
+    *out = ok ? fits : NULL;
+    if (!ok)
+        free(fits);
+    return ok;
+}
+
+/* ---- shown ------------------------------------------------------------------ */
+
+const char *verdict_word(Verdict v)
+{
+    switch (v) {
+    case VERDICT_WITHIN: return "within";
+    case VERDICT_ABOVE: return "above";
+    case VERDICT_BELOW: return "below";
+    case VERDICT_NONE: break;
+    }
+    return "-";
+}
+
+const char *exponent_text(const Fit *fit, char *text, size_t size)
+{
+    if (fit->lo.valid)
+        snprintf(text, size, "%.2f [%.2f, %.2f]", fit->alpha.value, fit->lo.value, fit->hi.value);
+    else if (fit->alpha.valid)
+        snprintf(text, size, "%.2f", fit->alpha.value);
+    else
+        snprintf(text, size, "n/a");
+    return text;
+}
+
+const char *crossover_text(const SeriesFit *f, char *text, size_t size)
+{
+    if (f->crossover.valid)
+        snprintf(text, size, "%.0f", f->crossover.value);
+    else
+        snprintf(text, size, "%s", f->crossover_note);
+    return text;
+}
+
+static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table *t)
+{
+    const Fit *fit = &f->plain[of];
+    char       text[64];
+
+    if (style == TABLE_CSV) {
+        const Number all[] = { fit->alpha, fit->lo, fit->hi, fit->r2 };
+
+        for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+            if (all[i].valid)
+                table_cell(t, "%.6g", all[i].value);
+            else
+                table_cell(t, "n/a");
+        if (fit->locals)
+            table_cell(t, "%.6g", fit->local[fit->locals - 1]);
+        else
+            table_cell(t, "n/a");
+    } else {
+        table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
+    }
+    table_cell(t, "%s", fit->alpha.valid ? fit_model_name(fit->best) : "n/a");
+    table_cell(t, "%s", verdict_word(fit_verdict(f, of, f->claim[of])));
+}
+
+static const char *const of_names[FIT_OF] = { "time", "FLOPs", "memory" };
+
+static void fits_head(TableStyle style, Table *t)
+{
+    static const char *const csv[] = { "alpha", "lo", "hi", "r2", "last_local", "best", "verdict" };
+
+    table_cell(t, "mechanism");
+    if (style == TABLE_CSV) {
+        table_cell(t, "params");
+        table_cell(t, "device");
+        table_cell(t, "precision");
+    }
+    table_cell(t, "points");
+    table_cell(t, "claimed time");
+    if (style == TABLE_CSV) {
+        table_cell(t, "claimed_exponent");
+        table_cell(t, "claimed_memory");
+    }
+    for (int of = 0; of < FIT_OF; of++) {
+        if (style == TABLE_CSV) {
+            for (size_t i = 0; i < sizeof(csv) / sizeof(*csv); i++)
+                table_cell(t, "%s.%s", of_names[of], csv[i]);
+            continue;
+        }
+        table_cell(t, "%s n^", of_names[of]);
+        table_cell(t, "best");
+        table_cell(t, "claim");
+    }
+    table_cell(t, style == TABLE_CSV ? "faster_from_n" : "faster from n");
+    t->cols = t->count;
+}
+
+/* What tells this series from the others of its mechanism besides the parameters. */
+static void add_setting(const Results *rows, const ResultRow *row, Text *out)
+{
+    bool position = false, threads = false, causal = false, version = false, device = false;
+    bool precision = false;
+
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *other = &rows->rows[i];
+
+        if (!other->ok)
+            continue;
+        position |= strcmp(other->position, row->position) != 0;
+        threads |= other->threads != row->threads;
+        causal |= other->causal != row->causal;
+        version |= strcmp(other->version, row->version) != 0;
+        device |= strcmp(other->device, row->device) != 0;
+        precision |= strcmp(other->precision, row->precision) != 0;
+    }
+    if (position && strcmp(row->position, "none") != 0)
+        text_addf(out, " %s", row->position);
+    if (causal)
+        text_add(out, row->causal ? " causal" : " not causal");
+    if (device || strcmp(row->device, "cpu") != 0)
+        text_addf(out, " %s", row->device);
+    if (precision || strcmp(row->precision, "f32") != 0)
+        text_addf(out, " %s", row->precision);
+    if (threads)
+        text_addf(out, " t=%lld", (long long)row->threads);
+    if (version)
+        text_addf(out, " %s", row->version);
+}
+
+void series_name(const Results *rows, const ResultRow *row, Text *out)
+{
+    row_name(rows, row, out);
+    add_setting(rows, row, out);
+}
+
+/* Of "O(k^2), for what follows ..." what is compared; `list` has the whole. */
+static void claim_cell(const char *claim, Table *t)
+{
+    size_t length = 0;
+
+    for (int depth = 0; claim[length] && (depth || !strchr(",;", claim[length])); length++)
+        depth += (claim[length] == '(') - (claim[length] == ')');
+    table_cell(t, "%.*s%s", (int)length, claim, claim[length] ? ", ..." : "");
+}
+
+static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
+{
+    const Mechanism *m = mechanism_find(f->row->mechanism);
+    Text             name = { 0 };
+    char             text[48];
+
+    series_name(rows, f->row, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    if (style == TABLE_CSV) {
+        table_cell(t, "%s", f->row->params);
+        table_cell(t, "%s", f->row->device);
+        table_cell(t, "%s", f->row->precision);
+    }
+    table_cell(t, "%d", f->points);
+    if (style == TABLE_TEXT)
+        claim_cell(m ? m->claim_time : "-", t);
+    else
+        table_cell(t, "%s", m ? m->claim_time : "-");
+    if (style == TABLE_CSV) {
+        if (m && m->claim_exponent > 0)
+            table_cell(t, "%g", m->claim_exponent);
+        else
+            table_cell(t, "n/a");
+        table_cell(t, "%s", m ? m->claim_memory : "-");
+    }
+    for (int of = 0; of < FIT_OF; of++)
+        exponent_cells(f, (FitOf)of, style, t);
+    table_cell(t, "%s", crossover_text(f, text, sizeof(text)));
+}
+
+static void fits_notes(Text *out)
+{
+    text_addf(out,
+              "\ntime, FLOPs, memory n^: slope of log cost on log n, [95 %% interval from\n"
+              "resampled points; it needs 3 lengths].  best: nearest of 1, log n, n, n log n,\n"
+              "n^1.5, n^2.  claim: the interval holds the claimed exponent, or lies above or\n"
+              "below it by more than %.1f; a claimed log n is divided out first; -: nothing is\n"
+              "claimed (of memory: nothing like the time), or too few points.  faster from n:\n"
+              "than full attention, among the lengths of this file.  memory is the mechanism's\n"
+              "own (arena peak).  Slopes bend at small n: --drop K leaves out the K smallest.\n",
+              VERDICT_TOLERANCE);
+}
+
+void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
+                Text *out)
+{
+    Table t = { .cols = 1, .room = room };
+
+    fits_head(style, &t);
+    for (int i = 0; i < count; i++)
+        fits_row(rows, &fits[i], style, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+    if (style != TABLE_CSV)
+        fits_notes(out);
+}
+
+/* ---- JSON ------------------------------------------------------------------- */
+
+static void json_key_number(Json *j, const char *key, Number value)
+{
+    jsonw_key(j, key);
+    if (value.valid)
+        jsonw_number(j, value.value);
+    else
+        jsonw_null(j);
+}
+
+static void json_fit(Json *j, const SeriesFit *f, FitOf of)
+{
+    const Fit *fit = &f->plain[of];
+    Verdict    verdict = fit_verdict(f, of, f->claim[of]);
+
+    jsonw_open(j, '{');
+    json_key_number(j, "alpha", fit->alpha);
+    json_key_number(j, "lo", fit->lo);
+    json_key_number(j, "hi", fit->hi);
+    json_key_number(j, "r2", fit->r2);
+    json_key_number(j, "claimed", (Number){ f->claim[of].power, f->claim[of].power >= 0 });
+    jsonw_key(j, "claimed_log");
+    jsonw_bool(j, f->claim[of].log);
+    jsonw_key(j, "verdict");
+    jsonw_string(j, verdict == VERDICT_NONE ? NULL : verdict_word(verdict));
+    jsonw_key(j, "best");
+    jsonw_string(j, fit->alpha.valid ? fit_model_name(fit->best) : NULL);
+    jsonw_key(j, "models");
+    jsonw_open(j, '{');
+    for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
+        json_key_number(j, fit_model_name(m), fit->rms[m]);
+    jsonw_close(j, '}');
+    jsonw_key(j, "local");
+    jsonw_open(j, '[');
+    for (int i = 0; i < fit->locals; i++)
+        jsonw_number(j, fit->local[i]);
+    jsonw_close(j, ']');
+    jsonw_close(j, '}');
+}
+
+void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
+{
+    static const char *const keys[FIT_OF] = { "time", "flops", "memory" };
+    Json                     j = jsonw_to(out);
+
+    (void)rows;
+    jsonw_open(&j, '[');
+    for (int i = 0; i < count; i++) {
+        const SeriesFit *f = &fits[i];
+        const Mechanism *m = mechanism_find(f->row->mechanism);
+
+        jsonw_open(&j, '{');
+        jsonw_key(&j, "mechanism");
+        jsonw_string(&j, f->row->mechanism);
+        jsonw_key(&j, "asked");
+        jsonw_string(&j, f->row->asked);
+        jsonw_key(&j, "params");
+        jsonw_raw(&j, f->row->params);
+        jsonw_key(&j, "position");
+        jsonw_string(&j, f->row->position);
+        jsonw_key(&j, "device");
+        jsonw_string(&j, f->row->device);
+        jsonw_key(&j, "precision");
+        jsonw_string(&j, f->row->precision);
+        jsonw_key(&j, "points");
+        jsonw_int(&j, f->points);
+        jsonw_key(&j, "claimed_time");
+        jsonw_string(&j, m ? m->claim_time : NULL);
+        jsonw_key(&j, "claimed_memory");
+        jsonw_string(&j, m ? m->claim_memory : NULL);
+        for (int of = 0; of < FIT_OF; of++) {
+            jsonw_key(&j, keys[of]);
+            json_fit(&j, f, (FitOf)of);
+        }
+        json_key_number(&j, "faster_from_n", f->crossover);
+        jsonw_close(&j, '}');
+    }
+    jsonw_close(&j, ']');
+    text_add(out, "\n");
+}
+
+/* Fits as rows of a chart of exponents; see tables.h.
+ *
+ * A claimed n log n stands on the axis where such a curve has its slope at the middle of
+ * the measured lengths: 1 + 1 / log n.
+ */
+
+typedef struct Rows {
+    const Results   *results;
+    const SeriesFit *fits;
+    int              count;
+    ExponentRow     *rows; /* owned, with name and claim of each */
+    int              used, room;
+    bool             failed;
+} Rows;
+
+static void rows_free(Rows *r)
+{
+    for (int i = 0; i < r->used; i++) {
+        free((char *)(uintptr_t)r->rows[i].name);
+        free((char *)(uintptr_t)r->rows[i].claim);
+    }
+    free(r->rows);
+}
+
+static ExponentRow *new_row(Rows *r, const char *name, const char *claim)
+{
+    ExponentRow *row;
+
+    if (r->used == r->room) {
+        int          room = r->room ? 2 * r->room : 64;
+        ExponentRow *rows = realloc(r->rows, (size_t)room * sizeof(*rows));
+
+        if (!rows) {
+            r->failed = true;
+            return NULL;
+        }
+        r->rows = rows;
+        r->room = room;
+    }
+    row = &r->rows[r->used++];
+    *row = (ExponentRow){ .name = strdup(name), .claim = strdup(claim) };
+    r->failed |= !row->name || !row->claim;
+    return r->failed ? NULL : row;
+}
+
+static void add_claim(ExponentRow *row, const SeriesFit *f, Growth claim)
+{
+    double at = claim.power;
+
+    if (!(claim.power >= 0) || row->claim_count == EXPONENT_CLAIMS)
+        return;
+    if (claim.log && f->from > 0 && f->to > 1)
+        at += 1 / log(sqrt((double)f->from * (double)f->to));
+    for (int i = 0; i < row->claim_count; i++)
+        if (row->claims[i] == at)
+            return;
+    row->claims[row->claim_count++] = at;
+}
+
+static void take_fits(ExponentRow *row, const SeriesFit *f)
+{
+    static const FitOf of[EXPONENTS] = { FIT_FLOPS, FIT_TIME, FIT_MEMORY };
+
+    for (int i = 0; i < EXPONENTS; i++) {
+        const Fit *fit = &f->plain[of[i]];
+
+        row->measured[i] = (Exponent){ .value = fit->alpha.value,
+                                       .lo = fit->lo.value,
+                                       .hi = fit->hi.value,
+                                       .valid = fit->alpha.valid,
+                                       .bounded = fit->lo.valid && fit->hi.valid };
+    }
+    if (!f->plain[FIT_FLOPS].alpha.valid && !f->plain[FIT_TIME].alpha.valid)
+        row->note = "one length only: no slope";
+}
+
+/* ---- series ----------------------------------------------------------------- */
+
+static void add_series(Rows *r)
+{
+    for (int i = 0; i < r->count && !r->failed; i++) {
+        const SeriesFit *f = &r->fits[i];
+        const Mechanism *m = mechanism_find(f->row->mechanism);
+        Text             name = { 0 };
+        ExponentRow     *row;
+
+        series_name(r->results, f->row, &name);
+        row = new_row(r, text_str(&name), m ? m->claim_time : "-");
+        text_free(&name);
+        if (!row)
+            return;
+        take_fits(row, f);
+        add_claim(row, f, f->claim[FIT_TIME]);
+    }
+}
+
+/* ---- systems ---------------------------------------------------------------- */
+
+static ExponentRow *system_row(Rows *r, const System *system, const char *runs)
+{
+    Text         claims = { 0 }, name = { 0 };
+    ExponentRow *row;
+
+    system_claims(system, CLAIM_COMPLEXITY, &claims);
+    text_addf(&name, "%s%s%s", system->name, runs ? ": " : "", runs ? runs : "");
+    row = new_row(r, text_str(&name), text_str(&claims));
+    text_free(&claims);
+    text_free(&name);
+    return row;
+}
+
+static void measured_row(Rows *r, const System *system, const SeriesFit *f, bool alone)
+{
+    Text         name = { 0 };
+    ExponentRow *row;
+
+    asked_name(r->results, r->fits, r->count, f, &name);
+    row = system_row(r, system, alone ? NULL : text_str(&name));
+    text_free(&name);
+    if (!row)
+        return;
+    take_fits(row, f);
+    for (int s = 0; s < SURVEYS; s++)
+        add_claim(row, f, claim_growth(system->claims[s].complexity));
+}
+
+static int fits_of(const Rows *r, const System *system, const SeriesFit **last)
+{
+    const char *at = system->runs;
+    char        word[96];
+    int         count = 0;
+
+    while (system_next_word(&at, word, sizeof(word)))
+        count += fits_of_word(r->fits, r->count, word, last);
+    return count;
+}
+
+static void one_system(Rows *r, const System *system)
+{
+    const SeriesFit *only = NULL;
+    const char      *at = system->runs;
+    char             word[96];
+    int              count = fits_of(r, system, &only);
+    ExponentRow     *row;
+
+    if (count == 1) {
+        measured_row(r, system, only, true);
+        return;
+    }
+    while (count && system_next_word(&at, word, sizeof(word)))
+        for (int i = 0; i < r->count; i++)
+            if (!strcmp(r->fits[i].row->asked, word))
+                measured_row(r, system, &r->fits[i], false);
+    row = count ? NULL : system_row(r, system, NULL);
+    if (row)
+        row->note = system_mechanism(system) ? "not measured" : "nothing runs it here";
+}
+
+static void add_systems(Rows *r)
+{
+    SystemPart part = SYSTEM_PARTS;
+
+    for (size_t i = 0; system_at(i) && !r->failed; i++) {
+        const System *system = system_at(i);
+        int           before = r->used;
+
+        one_system(r, system);
+        if (system->part != part && r->used > before)
+            r->rows[before].group = system_part_title(system->part);
+        part = system->part;
+    }
+}
+
+/* ---- the chart -------------------------------------------------------------- */
+
+/* The first machine of each kind; with the CPU's threads: "NVIDIA H200 and AMD EPYC, 2 threads". */
+static void add_machines(const Rows *r, bool threads, Text *out)
+{
+    const ResultRow *cpu = NULL, *gpu = NULL;
+
+    for (int i = r->count - 1; i >= 0; i--) {
+        gpu = *r->fits[i].row->gpu ? r->fits[i].row : gpu;
+        cpu = *r->fits[i].row->gpu ? cpu : r->fits[i].row;
+    }
+    text_addf(out, "%s%s", gpu ? gpu->gpu : "", gpu && cpu ? " and " : "");
+    if (cpu || !gpu)
+        text_add(out, cpu && *cpu->cpu ? cpu->cpu : "a machine without a name");
+    if (threads && cpu)
+        text_addf(out, ", %lld thread%s", (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
+}
+
+static void caption(const Rows *r, bool systems, Text *out)
+{
+    const ResultRow *row = r->count ? r->fits[0].row : NULL;
+    int64_t          from = INT64_MAX, to = 0;
+
+    for (int i = 0; i < r->count; i++) {
+        from = r->fits[i].from < from ? r->fits[i].from : from;
+        to = r->fits[i].to > to ? r->fits[i].to : to;
+    }
+    text_add(out, "Slope of log cost on log n");
+    if (row) {
+        text_addf(out,
+                  ", n = %lld to %lld; d = %lld, heads = %lld, threads = %lld; %s; attnscope "
+                  "%s on ",
+                  (long long)from, (long long)to, (long long)row->d, (long long)row->heads,
+                  (long long)row->threads, row->source, row->version);
+        add_machines(r, false, out);
+    }
+    text_add(out, ". A claimed log n is shown as its slope at the middle length.");
+    for (int s = 0; systems && s < SURVEYS; s++)
+        text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
+}
+
+#define METADATA_MOST 16
+
+/* With the chart's numbers in the file, beside the metadata of the options. */
+static bool draw(const ExponentChart *chart, FigureFormat format, const PngOptions *options,
+                 Text *bytes, Error *err)
+{
+    const char *metadata[METADATA_MOST] = { NULL };
+    PngOptions  own = options ? *options : (PngOptions){ 0 };
+    Text        numbers = { 0 };
+    int         count = 0;
+    bool        ok;
+
+    while (own.metadata && own.metadata[count] && count + 3 < METADATA_MOST) {
+        metadata[count] = own.metadata[count];
+        count++;
+    }
+    stored_chart_text(chart, options, &numbers);
+    metadata[count] = NUMBERS_KEY;
+    metadata[count + 1] = text_str(&numbers);
+    own.metadata = metadata;
+    ok = text_ok(&numbers) ? exponent_chart_file(chart, format, &own, bytes, err)
+                           : error_set(err, ERR_NOMEM, "not enough memory for the chart");
+    text_free(&numbers);
+    return ok;
+}
+
+bool exponents_file(const Results *results, const SeriesFit *fits, int count, bool systems,
+                    const ChartWords *words, FigureFormat format, const PngOptions *options,
+                    Text *bytes, Error *err)
+{
+    Rows          rows = { .results = results, .fits = fits, .count = count };
+    Text          said = { 0 }, measured = { 0 };
+    ExponentChart chart = { .title = systems ? "Claimed and measured growth of the surveys' systems"
+                                             : "Claimed and measured growth" };
+    bool          ok;
+
+    systems ? add_systems(&rows) : add_series(&rows);
+    if (words->title)
+        chart.title = words->title;
+    caption(&rows, systems, &said);
+    add_machines(&rows, true, &measured);
+    chart.caption = words->caption ? words->caption : text_str(&said);
+    chart.measured = text_str(&measured);
+    chart.rows = rows.rows;
+    chart.count = rows.used;
+    ok = rows.failed || !text_ok(&said)
+             ? error_set(err, ERR_NOMEM, "not enough memory for the chart")
+             : draw(&chart, format, options, bytes, err);
+    text_free(&said);
+    text_free(&measured);
+    rows_free(&rows);
+    return ok;
+}

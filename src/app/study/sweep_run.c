@@ -1,0 +1,557 @@
+/* sweep_run.c -- runs the points of a plan that the result file lacks.
+ *
+ * A line is written by one write() to a file opened for appending, so a kill at
+ * any moment leaves whole lines and at most one torn one, which is cut off when
+ * the sweep goes on.  The disk is waited for once a second at most: that is for a
+ * machine that fails; a process that fails loses nothing written.
+ *
+ * Going on runs again what was stopped, failed or ran out of memory, and what a
+ * device did not support (another machine may have one); what was measured or
+ * cannot be stays.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/command/command.h"
+#include "app/program.h"
+#include "app/study/sweep.h"
+#include "attn/cuda/library.h"
+
+#define SYNC_SECONDS 1.0
+
+typedef struct Journal {
+    const char *path;
+    int         file; /* -1: none */
+    double      synced;
+} Journal;
+
+typedef struct Campaign {
+    const CampaignSpec  *spec;
+    const CampaignPlan  *plan;
+    const CampaignWatch *watch;
+    CampaignOutcome     *outcome;
+    Results             *rows; /* all of the file, then all that ends */
+    Journal              journal;
+    int                 *row_of; /* row of each point; -1: none yet */
+    double               began;
+} Campaign;
+
+/* ---- the file --------------------------------------------------------------- */
+
+static bool file_error(const Journal *j, const char *what, Error *err)
+{
+    return error_set(err, ERR_FILE, "%s: cannot be %s: %s", j->path, what, strerror(errno));
+}
+
+/* A torn line is cut off only when it is the beginning of one of ours. */
+static bool cut_torn(Campaign *s, Error *err)
+{
+    static const char begin[] = "{\"key\":\"";
+    Journal          *j = &s->journal;
+    char              found[sizeof(begin)] = "";
+    ssize_t           got = pread(j->file, found, sizeof(begin) - 1, (off_t)s->rows->whole_bytes);
+
+    if (got <= 0)
+        return file_error(j, "read", err);
+    if (memcmp(found, begin, (size_t)got) != 0)
+        return error_set(err, ERR_FORMAT,
+                         "%s ends in a line that is no record of a sweep; give "
+                         "another -o FILE",
+                         j->path);
+    return ftruncate(j->file, (off_t)s->rows->whole_bytes) == 0 || file_error(j, "cut", err);
+}
+
+/* What is there already; a torn end is cut off. */
+static bool read_before(Campaign *s, Error *err)
+{
+    Journal    *j = &s->journal;
+    const off_t size = lseek(j->file, 0, SEEK_END);
+
+    if (size <= 0)
+        return size == 0 || file_error(j, "read", err);
+    if (!s->spec->resume)
+        return error_set(err, ERR_USAGE,
+                         "%s is there already: --resume goes on with it, or "
+                         "remove it",
+                         j->path);
+    if (!results_read(j->path, 0, s->rows, err))
+        return false;
+    s->outcome->torn = s->rows->torn;
+    s->outcome->damaged = s->rows->damaged;
+    return !s->rows->torn || cut_torn(s, err);
+}
+
+static bool journal_open(Campaign *s, Error *err)
+{
+    Journal *j = &s->journal;
+
+    *j = (Journal){ .path = s->spec->path, .file = -1, .synced = clock_wall() };
+    if (!j->path)
+        return true;
+    j->file = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (j->file < 0)
+        return file_error(j, "written", err);
+    if (flock(j->file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return error_set(err, ERR_FILE, "%s: another sweep is writing it", j->path);
+    return read_before(s, err);
+}
+
+static bool journal_add(Journal *j, Text *line, Error *err)
+{
+    double now = clock_wall();
+
+    text_add(line, "\n");
+    if (!text_ok(line))
+        return error_set(err, ERR_NOMEM, "not enough memory for a record");
+    if (j->file < 0)
+        return true;
+    for (size_t at = 0; at < line->length;) {
+        ssize_t wrote = write(j->file, line->data + at, line->length - at);
+
+        if (wrote < 0 && errno != EINTR)
+            return file_error(j, "written", err);
+        at += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (now - j->synced < SYNC_SECONDS)
+        return true;
+    j->synced = now;
+    return fdatasync(j->file) == 0 || errno == EINVAL || file_error(j, "written to disk", err);
+}
+
+static void journal_close(Journal *j)
+{
+    if (j->file < 0)
+        return;
+    fdatasync(j->file);
+    close(j->file);
+}
+
+/* ---- forecasts -------------------------------------------------------------- */
+
+/* Grows as the last two points did, or in proportion from one. */
+Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t at)
+{
+    Forecast f = { .slope = 1 };
+
+    if (count < 1 || n[count - 1] >= at || n[count - 1] < 1)
+        return f;
+    f.from = n[count - 1];
+    if (count > 1 && n[count - 2] > 0 && n[count - 2] < f.from && y[count - 2] > 0 &&
+        y[count - 1] > 0)
+        f.slope = log(y[count - 1] / y[count - 2]) / log((double)f.from / (double)n[count - 2]);
+    f.slope = fmin(fmax(f.slope, 0), 3);
+    f.value = number_of(y[count - 1] * pow((double)at / (double)f.from, f.slope));
+    return f;
+}
+
+/* Of a number of the record, from the two longest points of the series. */
+static Forecast forecast(const Campaign *s, int at, const char *path)
+{
+    const CampaignPoint *point = &s->plan->points[at];
+    int64_t              n[2];
+    double               y[2];
+    int                  count = 0;
+
+    for (int i = point->shorter; i >= 0 && count < 2; i = s->plan->points[i].shorter) {
+        const CampaignPoint *other = &s->plan->points[i];
+        Number               value;
+
+        if (s->row_of[i] < 0)
+            continue;
+        value = row_number(&s->rows->rows[s->row_of[i]], path);
+        if (!value.valid)
+            continue;
+        if (count++) { /* found from the longest down */
+            n[1] = n[0];
+            y[1] = y[0];
+        }
+        n[0] = other->n;
+        y[0] = value.value;
+    }
+    return forecast_growth(n, y, count, point->n);
+}
+
+/* Shorter, in the same series, and out of memory. */
+static const ResultRow *ran_out_before(const Campaign *s, int at)
+{
+    for (int i = s->plan->points[at].shorter; i >= 0; i = s->plan->points[i].shorter)
+        if (s->row_of[i] >= 0 &&
+            !strcmp(s->rows->rows[s->row_of[i]].status, record_status_name(RECORD_OOM)))
+            return &s->rows->rows[s->row_of[i]];
+    return NULL;
+}
+
+/* Seconds for the points not yet run, each from its own series or like the rest. */
+static double time_left(const Campaign *s, int next)
+{
+    double spent = clock_wall() - s->began, known = 0;
+    int    unknown = 0;
+
+    if (!s->outcome->now)
+        return -1;
+    for (int i = next; i < s->plan->count; i++) {
+        Forecast f;
+
+        if (s->row_of[i] >= 0)
+            continue;
+        f = forecast(s, i, "process.seconds");
+        known += f.value.valid ? f.value.value : 0;
+        unknown += !f.value.valid;
+    }
+    return known + unknown * spent / s->outcome->now;
+}
+
+/* ---- refusals --------------------------------------------------------------- */
+
+static bool refuse_memory(const Campaign *s, int at, char *why, size_t size)
+{
+    const CampaignPoint *point = &s->plan->points[at];
+    const ResultRow     *before = ran_out_before(s, at);
+    Forecast             f = forecast(s, at, "memory.arena_peak");
+    char                 need[32], limit[32];
+
+    format_bytes(s->spec->memory, limit, sizeof(limit));
+    if (before) {
+        snprintf(why, size, "not run: n=%lld was already more than --mem %s allows",
+                 (long long)before->n, limit);
+        return true;
+    }
+    if (!f.value.valid || !(f.value.value > (double)s->spec->memory))
+        return false;
+    format_bytes((int64_t)f.value.value, need, sizeof(need));
+    snprintf(why, size,
+             "not run: it would need about %s of working memory (grown from n=%lld as "
+             "n^%.2f to n=%lld), --mem is %s",
+             need, (long long)f.from, f.slope, (long long)point->n, limit);
+    return true;
+}
+
+static double deadline(const Campaign *s)
+{
+    return s->spec->budget > 0 ? s->began + s->spec->budget : 0;
+}
+
+/* The record of a point: run, or refused with the reason. */
+static bool point_line(Campaign *s, int at, Text *line, Error *err)
+{
+    const CampaignPoint *point = &s->plan->points[at];
+    char                 why[320];
+
+    if (*point->refused) {
+        campaign_refuse(s->spec, point, RECORD_UNSUPPORTED, point->refused, line);
+    } else if (deadline(s) > 0 && clock_wall() >= deadline(s)) {
+        snprintf(why, sizeof(why), "not run: the budget of %.0f s ended before it",
+                 s->spec->budget);
+        s->outcome->budget_ended = true;
+        campaign_refuse(s->spec, point, RECORD_CANCELLED, why, line);
+    } else if (refuse_memory(s, at, why, sizeof(why))) {
+        campaign_refuse(s->spec, point, RECORD_OOM, why, line);
+    } else {
+        return campaign_point(s->spec, point, deadline(s), s->watch, line, err);
+    }
+    return true;
+}
+
+/* ---- all of them ------------------------------------------------------------ */
+
+static bool is_final(const ResultRow *row)
+{
+    return row->ok || (!strcmp(row->status, record_status_name(RECORD_UNSUPPORTED)) &&
+                       !strcmp(row->device, "cpu"));
+}
+
+static void find_before(Campaign *s)
+{
+    results_latest(s->rows);
+    for (int i = 0; i < s->plan->count; i++) {
+        const ResultRow *row = results_find(s->rows, s->plan->points[i].key);
+
+        s->row_of[i] = row && is_final(row) ? (int)(row - s->rows->rows) : -1;
+        s->outcome->before += s->row_of[i] >= 0;
+    }
+}
+
+static bool stopped(const Campaign *s)
+{
+    return s->watch && s->watch->stopped && s->watch->stopped(s->watch->context);
+}
+
+static bool run_point(Campaign *s, int at, Error *err)
+{
+    Text line = { 0 };
+    bool ok = point_line(s, at, &line, err);
+
+    if (ok && s->watch && s->watch->record)
+        ok = s->watch->record(s->watch->context, &line, err);
+    if (ok)
+        ok = journal_add(&s->journal, &line, err) &&
+             results_add(s->rows, line.data, line.length - 1, 0, err);
+    if (ok) {
+        s->row_of[at] = s->rows->count - 1;
+        s->outcome->now++;
+        if (s->watch && s->watch->progress) {
+            line.data[--line.length] = '\0';
+            s->watch->progress(s->watch->context, s->outcome->before + s->outcome->now,
+                               s->plan->count, line.data, time_left(s, at + 1));
+        }
+    }
+    text_free(&line);
+    return ok;
+}
+
+static bool run_missing(Campaign *s, Error *err)
+{
+    bool ok = true;
+
+    for (int i = 0; ok && i < s->plan->count; i++)
+        if (s->row_of[i] < 0)
+            ok = stopped(s) ? error_set(err, ERR_CANCELLED, "stopped") : run_point(s, i, err);
+    return ok;
+}
+
+/* The plan's own rows, in its order; the file may hold others. */
+static void keep_plan(Campaign *s)
+{
+    Results kept = { 0 };
+
+    for (int i = 0; i < s->plan->count; i++) {
+        const ResultRow *row = s->row_of[i] >= 0 ? &s->rows->rows[s->row_of[i]] : NULL;
+
+        if (row && results_add(&kept, row->line, strlen(row->line), 0, NULL)) {
+            s->outcome->ok += row->ok;
+            s->outcome->failed += !row->ok;
+        }
+    }
+    results_free(s->rows);
+    *s->rows = kept;
+}
+
+bool campaign_run(Session *session, const CampaignSpec *spec, const CampaignWatch *watch,
+                  Results *rows, CampaignOutcome *out, Error *err)
+{
+    CampaignPlan plan = { 0 };
+    Campaign     s = { .spec = spec,
+                       .plan = &plan,
+                       .watch = watch,
+                       .outcome = out,
+                       .rows = rows,
+                       .journal.file = -1,
+                       .began = clock_wall() };
+    bool         ok;
+
+    *out = (CampaignOutcome){ 0 };
+    if (!campaign_plan(session, spec, &plan, err))
+        return false;
+    out->points = plan.count;
+    s.row_of = calloc((size_t)plan.count + 1, sizeof(*s.row_of));
+    ok = s.row_of || error_set(err, ERR_NOMEM, "not enough memory for the sweep");
+    ok = ok && journal_open(&s, err);
+    if (ok) {
+        find_before(&s);
+        ok = run_missing(&s, err);
+        keep_plan(&s);
+    }
+    journal_close(&s.journal);
+    free(s.row_of);
+    campaign_plan_free(&plan);
+    return ok;
+}
+
+/* One point: a process `attnscope run ... --json`, and its record. */
+
+/* ---- the command ------------------------------------------------------------ */
+
+static bool add_word(WordList *out, Error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool add_word(WordList *out, Error *err, const char *fmt, ...)
+{
+    char   *text = NULL;
+    va_list args;
+    bool    ok;
+
+    va_start(args, fmt);
+    ok = vasprintf(&text, fmt, args) >= 0;
+    va_end(args);
+    ok = ok ? words_add(out, text, strlen(text), err)
+            : error_set(err, ERR_NOMEM, "not enough memory");
+    free(text);
+    return ok;
+}
+
+/* The words of the command that runs it. */
+static bool campaign_words(const CampaignSpec *spec, const CampaignPoint *p, WordList *out,
+                           Error *err)
+{
+    bool ok = add_word(out, err, "attnscope") && add_word(out, err, "run") &&
+              add_word(out, err, "%s", p->mechanism) &&
+              add_word(out, err, "--input=%s", spec->input);
+
+    if (spec->layer)
+        ok = ok && add_word(out, err, "--layer=%lld", (long long)spec->layer);
+    if (p->n)
+        ok = ok && add_word(out, err, "--n=%lld", (long long)p->n);
+    if (spec->d)
+        ok = ok && add_word(out, err, "--d=%lld", (long long)spec->d);
+    if (spec->heads)
+        ok = ok && add_word(out, err, "--heads=%lld", (long long)spec->heads);
+    if (p->causal >= 0)
+        ok = ok && add_word(out, err, p->causal ? "--causal" : "--no-causal");
+    if (p->fit)
+        ok = ok && add_word(out, err, "--fit");
+    if (strcmp(p->position, "none") != 0)
+        ok = ok && add_word(out, err, "--position=%s", p->position);
+    if (*p->device)
+        ok = ok && add_word(out, err, "--device=%s", p->device);
+    if (*p->precision)
+        ok = ok && add_word(out, err, "--precision=%s", p->precision);
+    if (p->threads)
+        ok = ok && add_word(out, err, "--threads=%d", p->threads);
+    if (spec->repeat)
+        ok = ok && add_word(out, err, "--repeat=%d", spec->repeat);
+    if (spec->within > 0)
+        ok = ok && add_word(out, err, "--within=%.17g", spec->within);
+    if (spec->quality)
+        ok = ok && add_word(out, err, "--quality");
+    return ok && add_word(out, err, "--seed=%llu", (unsigned long long)p->seed) &&
+           add_word(out, err, "--mem=%lld", (long long)spec->memory) &&
+           add_word(out, err, "--json");
+}
+
+/* ---- the record ------------------------------------------------------------- */
+
+/* Keys of the sweep before those of the record, whose '{' is at json[0]. */
+static void compose(const CampaignSpec *spec, const CampaignPoint *point, const Child *child,
+                    const char *json, size_t length, Text *line)
+{
+    WordList words = { 0 };
+    Text     command = { 0 };
+    Json     j = jsonw_to(line);
+
+    if (campaign_words(spec, point, &words, NULL))
+        words_join((const char *const *)words.items, words.count, &command);
+    words_free(&words);
+    jsonw_open(&j, '{');
+    jsonw_key(&j, "key");
+    jsonw_string(&j, point->key);
+    jsonw_key(&j, "asked");
+    jsonw_string(&j, point->asked);
+    jsonw_key(&j, "command");
+    jsonw_string(&j, text_str(&command));
+    jsonw_key(&j, "source");
+    jsonw_string(&j, spec->input);
+    jsonw_key(&j, "input_sha256");
+    jsonw_string(&j, spec->input_sha256);
+    jsonw_key(&j, "process");
+    jsonw_open(&j, '{');
+    jsonw_key(&j, "seconds");
+    child ? jsonw_number(&j, child->seconds) : jsonw_null(&j);
+    jsonw_key(&j, "cpu_seconds");
+    child ? jsonw_number(&j, child->cpu) : jsonw_null(&j);
+    jsonw_close(&j, '}');
+    text_add(line, ",");
+    text_add_bytes(line, json + 1, length - 1);
+    text_free(&command);
+}
+
+static void refusal(const CampaignSpec *spec, const CampaignPoint *point, const Child *child,
+                    RecordStatus status, const char *why, Text *line)
+{
+    Record record = { .n = point->n,
+                      .m = point->n,
+                      .d = spec->d,
+                      .e = spec->d,
+                      .params = point->params,
+                      .heads = spec->heads,
+                      .causal = point->causal > 0,
+                      .seed = point->seed,
+                      .threads = point->threads,
+                      .status = status };
+    Text   json = { 0 };
+    Json   j = jsonw_to(&json);
+
+    snprintf(record.mechanism, sizeof(record.mechanism), "%.*s",
+             (int)strcspn(point->mechanism, "("), point->mechanism);
+    snprintf(record.position, sizeof(record.position), "%s", point->position);
+    snprintf(record.device, sizeof(record.device), "%s", *point->device ? point->device : "cpu");
+    snprintf(record.precision, sizeof(record.precision), "%s",
+             *point->precision ? point->precision : "f32");
+    snprintf(record.input, sizeof(record.input), "%.120s", spec->input);
+    snprintf(record.message, sizeof(record.message), "%s", why);
+    record.quality.worst_query = record.quality.worst_head = -1;
+    record_json(&record, &j);
+    compose(spec, point, child, text_str(&json), json.length, line);
+    text_free(&json);
+}
+
+void campaign_refuse(const CampaignSpec *spec, const CampaignPoint *point, RecordStatus status,
+                     const char *why, Text *line)
+{
+    refusal(spec, point, NULL, status, why, line);
+}
+
+static RecordStatus reason(const Child *child, char *text, size_t size)
+{
+    if (child->late) {
+        snprintf(text, size, "the budget ended after %.1f s of this point", child->seconds);
+        return RECORD_CANCELLED;
+    }
+    child_reason(child, text, size);
+    return !WIFSIGNALED(child->status) &&
+                   (WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
+                    !strncmp(text, NO_GPU, strlen(NO_GPU)))
+               ? RECORD_UNSUPPORTED
+               : RECORD_FAILED;
+}
+
+/* What is executed wants NULL after the last word. */
+static bool words_end(WordList *words, Error *err)
+{
+    if (!words_add(words, "", 0, err))
+        return false;
+    free(words->items[--words->count]);
+    words->items[words->count] = NULL;
+    return true;
+}
+
+/* One whole JSON object on one line. */
+static bool is_record(const Text *text)
+{
+    const char *end = text->length ? memchr(text->data, '\n', text->length) : NULL;
+
+    return end && end == text->data + text->length - 1 && text->data[0] == '{' && end[-1] == '}';
+}
+
+bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double deadline,
+                    const CampaignWatch *watch, Text *line, Error *err)
+{
+    ChildWatch looks = { .deadline = deadline };
+    WordList   words = { 0 };
+    Child      child = { .err = -1 };
+    Text       said = { 0 };
+    char       why[500];
+    bool       ok = campaign_words(spec, point, &words, err) && words_end(&words, err);
+
+    if (watch) {
+        looks.stopped = watch->stopped;
+        looks.context = watch->context;
+    }
+    ok = ok && child_run(&child, words.items, &looks, &said, err);
+    words_free(&words);
+    if (ok && child.stopped)
+        ok = error_set(err, ERR_CANCELLED, "stopped");
+    else if (ok && !child.late && !WIFSIGNALED(child.status) && is_record(&said))
+        compose(spec, point, &child, said.data, said.length - 1, line);
+    else if (ok)
+        refusal(spec, point, &child, reason(&child, why, sizeof(why)), why, line);
+    child_end(&child);
+    text_free(&said);
+    return ok;
+}
