@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "ui/state/saved.h"
+#include "ui/state/workspace.h"
 
 static Ui *open_ui(void)
 {

@@ -1,11 +1,63 @@
-/* ui/pane/matrix.h -- the cells of a matrix as characters. */
+/* ui/pane/matrix.h -- which part of a matrix is on the screen, and how large; pure geometry.
+ *
+ * Zoom is one number for both axes: 0 fits everything, m > 0 gives an entry m
+ * pixels, m < 0 puts -m entries into a pixel.  Zoomed cells are whole blocks
+ * of entries, so neighbouring cells never stand for different amounts.
+ */
 #ifndef UI_PANE_MATRIX_H
 #define UI_PANE_MATRIX_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "draw/figure/figure.h"
-#include "ui/pane/lens.h"
+#include "draw/grid/grid.h"
 #include "ui/term/term.h"
-#include "ui/term/theme.h"
+
+typedef struct Lens {
+    int     zoom;
+    int64_t row0, col0; /* first entry in sight, when zoomed */
+    int64_t q, k;       /* cursor, in displayed order */
+} Lens;
+
+/* One axis as shown. */
+typedef struct LensAxis {
+    int64_t count;       /* entries there are */
+    int64_t first, last; /* in sight: [first, last) */
+    int64_t cells;       /* of the grid */
+    int     size;        /* pixels per cell */
+    double  per;         /* entries per cell, about */
+} LensAxis;
+
+typedef struct LensShape {
+    int64_t rows, cols;    /* entries */
+    int     height, width; /* pixels there are */
+    int     tall;          /* height of a pixel in widths: 1 or 2 */
+    bool    even;          /* an entry is as high as wide (queries against keys) */
+} LensShape;
+
+typedef struct LensView {
+    LensAxis row, col;
+} LensView;
+
+/* Clamps *lens to the shape and lays it out. */
+LensView lens_view(Lens *lens, const LensShape *shape);
+Region   lens_region(const LensView *view);
+/* One step in (+1) or out (-1), the cursor staying where it is on the screen. */
+void lens_zoom(Lens *lens, const LensShape *shape, int direction);
+/* The same zoom for every shape: 1 is one pixel per entry. */
+void lens_zoom_to(Lens *lens, const LensShape *shape, int zoom);
+/* The region as large as it fits, the cursor in its middle. */
+void lens_show(Lens *lens, const LensShape *shape, Region region);
+/* Moves the cursor, and the sight with it if it would leave. */
+void lens_move(Lens *lens, const LensShape *shape, int64_t dq, int64_t dk);
+void lens_centre(Lens *lens, const LensShape *shape);
+void lens_pan(Lens *lens, const LensShape *shape, int64_t rows, int64_t cols);
+/* Entry under a pixel, and the first pixel of an entry. */
+int64_t lens_entry(const LensAxis *axis, int pixel);
+int     lens_pixel(const LensAxis *axis, int64_t entry);
+
+/* The cells of a matrix as characters. */
 
 /* How pixels become characters. */
 typedef enum Glyphs {

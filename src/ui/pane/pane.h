@@ -4,11 +4,9 @@
 #define UI_PANE_PANE_H
 
 #include "app/figure/picture.h"
-#include "ui/pane/drawing.h"
-#include "ui/pane/lens.h"
 #include "ui/pane/matrix.h"
+#include "ui/pane/reduction.h"
 #include "ui/pane/row.h"
-#include "ui/pane/side.h"
 
 typedef struct Ui Ui;
 

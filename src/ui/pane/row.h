@@ -2,6 +2,10 @@
 #ifndef UI_PANE_ROW_H
 #define UI_PANE_ROW_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/result/margins.h"
 #include "attn/view.h"
 
 typedef struct RowCell {
@@ -40,5 +44,19 @@ int64_t        row_rank(const Row *row, int64_t key);
 const RowCell *row_by_weight(Row *row);
 /* Next place after (or before) key where allowed and masked meet; -1: none. */
 int64_t row_edge(const Row *row, int64_t key, int direction);
+
+/* Queries that were marked, to be seen together. */
+
+typedef struct Marks {
+    int64_t at[MARGIN_QUERIES_MOST]; /* in increasing order */
+    int     count;
+    bool    summed;  /* shown as a sum instead of a mean */
+    int     version; /* changes with every change */
+} Marks;
+
+bool marks_has(const Marks *marks, int64_t query);
+/* In or out; false: there is no room for one more. */
+bool marks_toggle(Marks *marks, int64_t query);
+void marks_clear(Marks *marks);
 
 #endif

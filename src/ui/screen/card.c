@@ -1,5 +1,9 @@
 /* card.c -- a mechanism's card as text; everything is from its descriptor. */
+#include <stdio.h>
+#include <string.h>
+
 #include "app/result/views.h"
+#include "ui/screen/compare.h"
 #include "ui/shell/explorer.h"
 
 static void add_params(const Mechanism *m, Text *out)
@@ -61,4 +65,225 @@ void card_text(const Mechanism *m, Text *out)
     add_views(m, out);
     if (m->source)
         text_addf(out, "\nSource: %s\n", m->source);
+}
+
+/* The card of the chosen mechanism, with a small picture of it.
+ *
+ * The picture is a real run on the first 64 tokens of the input, made by a
+ * session of its own and kept, so that moving through the list costs nothing.
+ */
+
+#define FACTS_LEAST 11 /* lines beside the picture */
+
+/* ---- thumbnail -------------------------------------------------------------- */
+
+#define LARGE (1 << 20) /* numbers of an input that is not read twice */
+
+/* The first 64 tokens: of what is generated anew, of a large file from memory. */
+static bool load_side(Ui *ui, Session *side)
+{
+    const Input *in = session_input(ui->session);
+    InputChoice  choice = *session_choice(ui->session);
+    Error        err = ERROR_INIT;
+    Input       *first;
+
+    choice.n = in->n < 64 ? choice.n : 64;
+    if (in->heads * in->n * (in->d + in->e) < LARGE || !input_can_be_cut(in) ||
+        !strncmp(session_input_spec(ui->session), "synthetic:", 10))
+        return session_load(side, session_input_spec(ui->session), &choice, &err);
+    first = input_cut(in, 64, &err);
+    return first && session_set_input(side, first, session_input_spec(ui->session), &err);
+}
+
+/* A session of its own: cheap for every mechanism. */
+static bool open_side(Ui *ui)
+{
+    Browse *b = &ui->browse;
+    Error   err = ERROR_INIT;
+
+    if (b->side || b->side_failed)
+        return b->side != NULL;
+    if (!session_input(ui->session))
+        return false;
+    b->side = session_new(&err);
+    if (b->side && !load_side(ui, b->side) &&
+        !session_load(b->side, "synthetic:normal(n=64)", NULL, &err)) {
+        session_free(b->side);
+        b->side = NULL;
+    }
+    b->side_failed = !b->side;
+    return b->side != NULL;
+}
+
+static void want_thumb(Ui *ui, int index)
+{
+    Browse *b = &ui->browse;
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+
+    if (b->thumbs[index] || b->thumb_failed[index] || b->thumb_job || !open_side(ui))
+        return;
+    b->thumb_of = index;
+    if (request_first_look(b->side, &request, mechanism_at((size_t)index), &err))
+        b->thumb_job = session_submit(b->side, &request, &err);
+    b->thumb_failed[index] = !b->thumb_job;
+    request_free(&request);
+}
+
+bool browse_poll(Ui *ui)
+{
+    Browse  *b = &ui->browse;
+    JobState state = b->thumb_job ? job_state(b->thumb_job) : JOB_WAITING;
+    bool     changed = drawing_poll(&ui->draughtsman, &b->thumb);
+
+    if (state == JOB_WAITING || state == JOB_RUNNING)
+        return changed;
+    b->thumbs[b->thumb_of] = job_result(b->thumb_job);
+    if (b->thumbs[b->thumb_of] && b->thumbs[b->thumb_of]->run->err.code != ERR_NONE) {
+        result_release(b->thumbs[b->thumb_of]);
+        b->thumbs[b->thumb_of] = NULL;
+    }
+    b->thumb_failed[b->thumb_of] = !b->thumbs[b->thumb_of];
+    job_free(b->thumb_job);
+    b->thumb_job = NULL;
+    return true;
+}
+
+void browse_forget(Ui *ui, const Mechanism *changed)
+{
+    Browse *b = &ui->browse;
+
+    for (int i = 0; i < MARKS_MOST && mechanism_at((size_t)i); i++) {
+        if (mechanism_at((size_t)i) != changed)
+            continue;
+        drawing_clear(&ui->draughtsman, &b->thumb);
+        result_release(b->thumbs[i]);
+        b->thumbs[i] = NULL;
+        b->thumb_failed[i] = false;
+        if (b->thumb_of == i) {
+            job_free(b->thumb_job);
+            b->thumb_job = NULL;
+        }
+    }
+}
+
+void browse_close(Ui *ui)
+{
+    Browse *b = &ui->browse;
+
+    drawing_clear(&ui->draughtsman, &b->thumb);
+    job_free(b->thumb_job);
+    for (int i = 0; i < MARKS_MOST; i++)
+        result_release(b->thumbs[i]);
+    session_free(b->side);
+    *b = (Browse){ .order = b->order };
+}
+
+/* Returns the lines of the area that the picture takes. */
+static int draw_thumb(Ui *ui, Area area, int index)
+{
+    Browse     *b = &ui->browse;
+    Result     *result = b->thumbs[index];
+    const View *view = result ? result_view(result, NULL, NULL) : NULL;
+    Panel       panel;
+    Lens        lens = { 0 };
+    LensShape   shape;
+    LensView    v;
+    MatrixLook  look = { .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
+                         .q = -1,
+                         .k = -1 };
+    GridRequest request;
+
+    if (!view) {
+        term_paragraph(ui->term, (Area){ area.y + 1, area.x + 1, 3, area.w - 2 },
+                       b->thumb_failed[index] ? "no picture of this input" : "\xe2\x80\xa6",
+                       ui_style(ui, ROLE_DIM));
+        return area.h;
+    }
+    panel_init(&panel, view, result_components(result, view), 0, "");
+    look.glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
+    shape = (LensShape){ .rows = view_rows(view),
+                         .cols = view_cols(view),
+                         .tall = glyphs_size(look.glyphs).tall,
+                         .even = true };
+    matrix_pixels(area, look.glyphs, &shape.height, &shape.width);
+    v = lens_view(&lens, &shape);
+    request = (GridRequest){ .view = view,
+                             .components = panel.components,
+                             .region = lens_region(&v),
+                             .rows = v.row.cells,
+                             .cols = v.col.cells };
+    drawing_want(&ui->draughtsman, &b->thumb, &request, result, NULL);
+    if (b->thumb.grid.cells && b->thumb.shown == view)
+        matrix_draw(ui->term, area, &panel, &b->thumb.grid, &v, &look);
+    return (int)(v.row.cells * v.row.size + glyphs_size(look.glyphs).down - 1) /
+           glyphs_size(look.glyphs).down;
+}
+
+static void draw_facts(Ui *ui, Area area, const Mechanism *m)
+{
+    Text out = { 0 };
+    char classes[64];
+
+    text_addf(&out, "%s%s", m->authors ? m->authors : "", m->authors ? " " : "");
+    if (m->year)
+        text_addf(&out, "%d", m->year);
+    text_add(&out, "\n");
+    if (m->arxiv)
+        text_addf(&out, "arXiv:%s\n", m->arxiv);
+    text_addf(&out, "class   %s\ntime    %s\nmemory  %s\ncausal  %s\n",
+              mechanism_classes(m, classes, sizeof(classes)), m->claim_time ? m->claim_time : "-",
+              m->claim_memory ? m->claim_memory : "-", m->causal ? "yes" : "no");
+    if (m->claim_decode)
+        text_addf(&out, "decode  %s\n", m->claim_decode);
+    term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_TEXT));
+    text_free(&out);
+}
+
+static int draw_part(Ui *ui, Area *area, const char *heading, const char *text)
+{
+    int used;
+
+    if (!text || area->h < 2)
+        return 0;
+    term_text(ui->term, area->y, area->x, area->w, heading, ui_style(ui, ROLE_KEY));
+    used = 1 + term_paragraph(ui->term, (Area){ area->y + 1, area->x, area->h - 1, area->w }, text,
+                              ui_style(ui, ROLE_TEXT));
+    area->y += used + 1;
+    area->h -= used + 1;
+    return used;
+}
+
+static void params_line(const Mechanism *m, Text *out)
+{
+    for (const Param *p = m->params; p->name; p++) {
+        if (p->type == PARAM_TYPE_TENSOR)
+            continue;
+        text_addf(out, "%s%s=", out->length ? "  " : "", p->name);
+        params_print(p, NULL, out);
+    }
+    if (m->sketch || m->example)
+        text_addf(out, "\nin the picture %s", m->sketch ? m->sketch : m->example);
+}
+
+void browse_card_draw(Ui *ui, Area area, int index)
+{
+    const Mechanism *m = mechanism_at((size_t)index);
+    Text             params = { 0 };
+    Area             text;
+    int              side = area.h / 2 < 12 ? 11 : area.h / 2 < 34 ? area.h / 2 - 2 : 32;
+    int              drawn, wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
+
+    term_frame(ui->term, area, m->title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    want_thumb(ui, index);
+    drawn = draw_thumb(ui, (Area){ area.y + 1, area.x + 2, side, wide }, index);
+    side = drawn > FACTS_LEAST ? drawn : FACTS_LEAST;
+    draw_facts(ui, (Area){ area.y + 1, area.x + wide + 4, side, area.w - wide - 6 }, m);
+    text = (Area){ area.y + side + 2, area.x + 2, area.h - side - 3, area.w - 4 };
+    draw_part(ui, &text, "What to look for", m->teaches);
+    params_line(m, &params);
+    draw_part(ui, &text, "Parameters", params.length ? text_str(&params) : NULL);
+    draw_part(ui, &text, "Formula", m->formula);
+    draw_part(ui, &text, "Source", m->source);
+    text_free(&params);
 }

@@ -2,6 +2,7 @@
 #ifndef UI_SCREEN_COMPARE_H
 #define UI_SCREEN_COMPARE_H
 
+#include "app/result/steps.h"
 #include "ui/shell/explorer.h"
 
 /* Rooms of the compare screen. */
@@ -83,5 +84,26 @@ const char *col_token(const Pane *pane, const View *view, int64_t index);
 char       *token_short(const char *token, int columns, char *text, size_t size);
 /* Ends of the colours of a pane; false: its colours are not of values. */
 bool        pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi);
+
+/* The inside of the step screen: what its state, its picture and its keys
+ * share. */
+
+typedef struct StepRooms {
+    Area rail, strip, first, second, words; /* h 0: not there */
+} StepRooms;
+
+/* The step looked at, with the row that is followed; false: no pane has any. */
+bool    stepping_now(Ui *ui, Step *step);
+int64_t stepping_head(const Pane *pane);
+/* The order known at this step, for a matrix of tokens; NULL: none. */
+const int32_t *stepping_order(const Step *step, int64_t head);
+StepRooms      stepping_rooms(const Pane *pane, const Step *step, Area area);
+/* Tokens that a line has room for, and the first one in sight; the last page is full. */
+int64_t stepping_tokens(Area area);
+int64_t stepping_token(const Ui *ui, int64_t n, int64_t room);
+/* Goes on to the next stage when its time has come. */
+void stepping_play(Ui *ui);
+/* It plays from now on, from the first stage if this is the last. */
+void stepping_start(Ui *ui, const Step *step);
 
 #endif

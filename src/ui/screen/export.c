@@ -1,6 +1,6 @@
 /* export.c -- what is on the screen as a file: PNG, SVG or PDF, text for notes.
  *
- * The figure is the one that a command draws (see shot.h), and the file carries the
+ * The figure is the one that a command draws (see journal.h), and the file carries the
  * command, so that it can be made again.  The worker draws; the results are kept
  * until the file is written.
  */
@@ -11,10 +11,8 @@
 
 #include "app/command/command.h"
 #include "ui/screen/profile.h"
-#include "ui/screen/scaling.h"
 #include "ui/shell/actions.h"
 #include "ui/state/journal.h"
-#include "ui/state/shot.h"
 
 struct ExportWork {
     Job               *job;

@@ -1,5 +1,5 @@
-/* form.c -- see form.h. */
-#include "ui/screen/form.h"
+/* form.c -- see params.h. */
+#include "ui/screen/params.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,7 +8,7 @@
 
 #include "app/lesson/lesson.h"
 #include "app/lesson/page.h"
-#include "ui/term/field.h"
+#include "ui/term/term.h"
 
 typedef struct Ui Ui;
 
@@ -67,7 +67,7 @@ bool lessons_focused(const Ui *ui);
 /* The step of Tab goes from the words into the panes, or back: true. */
 bool lessons_passes(Ui *ui, int direction);
 
-/* ---- lesson_keys.c: answering ---- */
+/* ---- lesson_step.c: answering ---- */
 
 bool lessons_key(Ui *ui, uint32_t key); /* true: taken */
 
@@ -83,7 +83,7 @@ void lesson_finish(Ui *ui);
 /* All that is asked of the learner is done. */
 bool lesson_step_is_done(const Ui *ui);
 
-/* ---- lesson_draw.c ---- */
+/* ---- lessons.c ---- */
 
 /* Columns of the dock; the panes have the rest.  All of them: there is room for one only. */
 int  lesson_width(const Ui *ui);

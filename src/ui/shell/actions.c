@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ui/shell/ui.h"
-#include "ui/term/keys.h"
+#include "ui/term/term.h"
 
 static const Action actions[] = {
 #define ACTION(id, keys, scope, words, help) { #id, keys, scope, words, help, action_##id },

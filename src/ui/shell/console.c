@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "ui/shell/actions.h"
-#include "ui/shell/control.h"
-#include "ui/term/keys.h"
+#include "ui/shell/console.h"
+#include "ui/term/term.h"
 
 #define KEYS_MOST 64
 #define PAST_MOST 64

@@ -1,9 +1,13 @@
-/* ui/shell/console.h -- scripts in the explorer: the docked prompt, keys of their own, their turn. */
+/* ui/shell/console.h -- the explorer's half of app/scripting.h. */
 #ifndef UI_SHELL_CONSOLE_H
 #define UI_SHELL_CONSOLE_H
 
 #include "app/scripting.h"
 #include "ui/shell/explorer.h"
+
+void control_fill(Ui *ui, Control *control);
+
+/* Scripts in the explorer: the docked prompt, keys of their own, their turn. */
 
 /* Before the loop; NULL: there is no interpreter. */
 void console_begin(Ui *ui, Interpreter *interpreter);

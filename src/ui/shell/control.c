@@ -1,20 +1,20 @@
-/* control.c -- what a script does with the explorer; see control.h.
+/* control.c -- what a script does with the explorer; see console.h.
  *
  * It is what a hand does: typed lines, actions, keys, and settings as they stand in a
  * saved session.  The docked console is no obstacle: it is set aside meanwhile.
  */
-#include "ui/shell/control.h"
+#include "ui/shell/console.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/figure/plan.h"
-#include "ui/screen/stepping.h"
+#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/console.h"
-#include "ui/shell/explorer_run.h"
-#include "ui/state/saved.h"
-#include "ui/term/keys.h"
+#include "ui/shell/explorer.h"
+#include "ui/state/workspace.h"
+#include "ui/term/term.h"
 
 /* ---- the console is no layer that keys go to -------------------------------- */
 

@@ -4,14 +4,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ui/shell/explorer_run.h"
+#include "ui/shell/explorer.h"
 
-#include "ui/screen/scaling.h"
+#include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/console.h"
 #include "ui/state/journal.h"
-#include "ui/term/keys.h"
-#include "ui/term/signals.h"
+#include "ui/term/term.h"
 
 #define FIRST_ANSWER 12 /* ms a frame waits for a drawing that comes at once */
 

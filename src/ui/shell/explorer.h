@@ -7,16 +7,13 @@
 #include "app/result/cell.h"
 #include "app/session/session.h"
 #include "app/study/vary.h"
-#include "ui/pane/drawing.h"
-#include "ui/pane/marks.h"
 #include "ui/pane/pane.h"
-#include "ui/pane/tiles.h"
+#include "ui/pane/reduction.h"
+#include "ui/pane/row.h"
 #include "ui/screen/lessons.h"
-#include "ui/screen/meter.h"
+#include "ui/screen/params.h"
 #include "ui/state/history.h"
-#include "ui/term/field.h"
 #include "ui/term/term.h"
-#include "ui/term/theme.h"
 
 #define PANES_MOST 6
 
@@ -130,7 +127,7 @@ typedef struct Profiling {
     Ceilings         ceilings;
     const Ops       *ops;      /* whose ceilings; NULL: not asked for */
     struct RoofWork *work;     /* measures them; NULL: none */
-    struct Scaling  *scaling;  /* time over n: scaling.h; owned; NULL: not begun */
+    struct Scaling  *scaling;  /* time over n: profile.h; owned; NULL: not begun */
 } Profiling;
 
 /* What the inspector has found out of a result. */
@@ -412,5 +409,50 @@ bool               export_cancel(Ui *ui);
 void               export_close(Ui *ui);
 extern const Layer export_layer;
 extern const Layer confirm_layer;
+
+/* The loop of the explorer, for ui.c. */
+
+void explorer_loop(Ui *ui); /* until it is left */
+/* As if the key was pressed. */
+void explorer_key(Ui *ui, uint32_t key);
+
+/* What the last line but one has said so far: seen, found, written, kept. */
+
+/* Adds the message that is shown now to the log, with its time. */
+void messages_add(Ui *ui);
+/* Where it was asked for: the log goes to the end of the file in the state folder. */
+bool messages_keep(Ui *ui, Error *err);
+/* :messages FILE writes them; :messages keep, :messages drop: on leaving, or not. */
+void messages_typed(Ui *ui, const char *rest);
+
+/* Inside of the first screen; for its own files. */
+
+#define LINES_MOST 256
+#define MARKS_MOST 128 /* mechanisms there may be */
+
+enum { BROWSE_BY_CLASS, BROWSE_BY_YEAR, BROWSE_BY_COST, BROWSE_ORDERS };
+
+/* A line of the list: a group or a mechanism. */
+typedef struct BrowseLine {
+    int  index; /* of the mechanism; -1: a heading */
+    int  group; /* of the order: a bit of Browse.folded */
+    char text[64];
+} BrowseLine;
+
+typedef struct BrowseList {
+    BrowseLine lines[LINES_MOST];
+    int        count, mechanisms;
+} BrowseList;
+
+/* Lines as filtered and folded; clamps the cursor to them. */
+void browse_list(Browse *browse, BrowseList *list);
+bool browse_is_folded(const Browse *browse, int group);
+/* The cursor to the mechanism that shows finished weights. */
+void browse_find_weights(Ui *ui);
+/* Where a mechanism stands; 0: not in sight. */
+int  browse_line_of(const BrowseList *list, int index);
+void browse_list_draw(Ui *ui, Area area, const BrowseList *list);
+/* The card of mechanism `index`, with its thumbnail. */
+void browse_card_draw(Ui *ui, Area area, int index);
 
 #endif

@@ -6,7 +6,7 @@
 #include "app/command/command.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/explorer.h"
-#include "ui/term/keys.h"
+#include "ui/term/term.h"
 
 #define CHOICES_MOST 512
 #define ROOMY        90 /* columns from which the longest name of a mechanism fits beside words */

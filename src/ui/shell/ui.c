@@ -11,14 +11,11 @@
 #include "app/command/command.h"
 #include "app/session/device.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/browse.h"
 #include "ui/shell/console.h"
-#include "ui/shell/explorer_run.h"
-#include "ui/shell/messages.h"
+#include "ui/shell/explorer.h"
 #include "ui/state/journal.h"
-#include "ui/state/saving.h"
-#include "ui/term/capability.h"
-#include "ui/term/signals.h"
+#include "ui/state/workspace.h"
+#include "ui/term/term.h"
 
 typedef struct Start {
     TermOptions term;

@@ -3,7 +3,7 @@
 #define UI_STATE_HISTORY_H
 
 #include "app/session/session.h"
-#include "ui/pane/lens.h"
+#include "ui/pane/matrix.h"
 
 typedef struct Ui       Ui;
 typedef struct Snapshot Snapshot;

@@ -1,16 +1,37 @@
-/* ui/state/journal.h -- what was done in the explorer, to be told as a Lua script.
+/* ui/state/journal.h -- the panes on the screen as the figure that one command draws.
  *
- * A step is what the panes showed for a second or more, a file that was exported, a
- * measurement or a command.  Keys are not kept: a script of runs and figures says what was
- * seen and goes on working when keys change.
+ * A panel's word names its view, its head and what is subtracted; what all panes share is an
+ * option of the whole figure, in what they differ stands in the braces of each.
  */
 #ifndef UI_STATE_JOURNAL_H
 #define UI_STATE_JOURNAL_H
 
 #include <time.h>
 
+#include "app/figure/picture.h"
 #include "ui/shell/explorer.h"
-#include "ui/state/shot.h"
+
+typedef struct Shot {
+    Pane          *panes[PANES_MOST];
+    Panel          panels[PANES_MOST];
+    Result        *results[PANES_MOST]; /* borrowed from the panes */
+    PanelChoice    choices[PANES_MOST]; /* of the command */
+    PanelLooks     looks[PANES_MOST];   /* of the choices, which point here */
+    int            count;
+    PictureOptions options; /* of all */
+    Result        *base;    /* what differences are to; NULL: none; borrowed */
+} Shot;
+
+/* only: this pane alone; NULL: the panes on the screen.  Pane 1 is there also
+ * when it is not shown, if another one is a difference to it. */
+void shot_take(Ui *ui, Pane *only, Shot *shot);
+
+/* What was done in the explorer, to be told as a Lua script.
+ *
+ * A step is what the panes showed for a second or more, a file that was exported, a
+ * measurement or a command.  Keys are not kept: a script of runs and figures says what was
+ * seen and goes on working when keys change.
+ */
 
 typedef enum JournalKind {
     JOURNAL_SEEN,
@@ -53,7 +74,7 @@ void journal_close(Ui *ui);
 void journal_typed_record(Ui *ui, const char *rest);
 void journal_typed_history(Ui *ui, const char *path);
 
-/* The script of entries, oldest first (journal_lua.c). */
+/* The script of entries, oldest first (journal.c). */
 void journal_script(const JournalEntry *entries, int count, Text *out);
 /* `text` as a Lua string. */
 void journal_quote(Text *out, const char *text);

@@ -1,5 +1,5 @@
-/* shot.c -- see shot.h. */
-#include "ui/state/shot.h"
+/* shot.c -- see journal.h. */
+#include "ui/state/journal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* signals.c -- see signals.h.
+/* signals.c -- see term.h.
  *
  * The flags and the wake-up pipe are the only mutable globals of the program's
  * front end: a handler has no other way to speak.  A crash handler may use
  * nothing but write, tcsetattr and raise; it runs on a stack of its own so that
  * it also works after a stack overflow.
  */
-#include "ui/term/signals.h"
+#include "ui/term/term.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,6 +10,7 @@
 #define UI_TERM_TERM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -59,7 +60,7 @@ typedef struct Area {
     int y, x, h, w;
 } Area;
 
-/* ---- device (curses.c, curses_input.c) -------------------------------------- */
+/* ---- device (curses.c, curses.c) -------------------------------------- */
 
 Term *term_open(const TermOptions *options, Error *err);
 void  term_close(Term *term); /* the terminal is as before */
@@ -84,7 +85,7 @@ typedef enum EventKind {
 
 typedef struct Event {
     EventKind kind;
-    uint32_t  key;    /* a character or a KEY of keys.h */
+    uint32_t  key;    /* a character or a KEY of term.h */
     int       y, x;   /* of the mouse */
     int       button; /* 0 left, 1 middle, 2 right */
 } Event;
@@ -94,7 +95,7 @@ bool term_event(Term *term, Event *event);
 /* Sleeps until an event, a readable descriptor or the time limit (ms; -1: none). */
 void term_wait(Term *term, const int *fds, int count, int timeout);
 
-/* ---- drawing (cells.c) ------------------------------------------------------ */
+/* ---- drawing (term.c) ------------------------------------------------------ */
 
 void term_clear(Term *term, Style style);
 void term_char(Term *term, int y, int x, uint32_t ch, Style style);
@@ -110,5 +111,123 @@ void term_frame(Term *term, Area box, const char *title, bool heavy, Style frame
  * with box.w == 0 none.  term NULL: they are only counted. */
 int term_paragraph(Term *term, Area box, const char *text, Style style);
 int term_width(const char *text); /* columns */
+
+/* What the terminal can show, read from the environment. */
+
+typedef struct Capability {
+    TermColours wanted; /* at most; the terminal's own entry may allow less */
+    bool        utf8;
+    bool        half_block;
+    bool        tmux; /* of the screen and tmux family */
+} Capability;
+
+/* The ladder: an explicit choice, NO_COLOR, COLORTERM and TERM, then what the
+ * terminal's entry says (TERM_256 here).  Sets LC_CTYPE and nothing else. */
+Capability capability_find(const TermOptions *options);
+/* "auto", "truecolor", "256", "16", "8", "mono" */
+bool        capability_parse(const char *name, int *out, Error *err);
+
+/* Signals that reach the explorer, and the way out of a crash. */
+
+/* Catches INT, TERM, HUP, QUIT, TSTP and WINCH as notes to be read, and SEGV, BUS, FPE, ILL and
+ * ABRT to give the terminal back before they do what they do.  The terminal's present modes
+ * are remembered; reset_bytes (static) undo what the screen switched on. */
+bool signals_install(const char *reset_bytes);
+void signals_restore(void); /* as before */
+int  signals_wake_fd(void); /* readable when a signal was noted */
+void signals_drain(void);
+int  signals_ending(void);      /* the signal that asks to end, or 0 */
+bool signals_take_stop(void);   /* a SIGTSTP came since the last call */
+bool signals_take_resize(void); /* a SIGWINCH */
+/* Ends the process by `number` as if it had not been caught. */
+void signals_raise(int number);
+
+/* Keys by name, for the action table and the help. */
+
+/* Keys without a character stand above Unicode; control characters are
+ * themselves (Ctrl-P is 16). */
+enum {
+    K_TAB = 9,
+    K_RETURN = 13,
+    K_ESCAPE = 27,
+    K_SPACE = 32,
+    K_BACK = 127,
+    K_FIRST = 0x200000,
+    K_ARROW_UP = K_FIRST,
+    K_ARROW_DOWN,
+    K_ARROW_LEFT,
+    K_ARROW_RIGHT,
+    K_SHIFT_UP,
+    K_SHIFT_DOWN,
+    K_SHIFT_LEFT,
+    K_SHIFT_RIGHT,
+    K_PAGE_UP,
+    K_PAGE_DOWN,
+    K_LINE_HOME,
+    K_LINE_END,
+    K_DELETE,
+    K_INSERT,
+    K_SHIFT_TAB,
+    K_FUNCTION, /* F1; the others follow */
+    K_FUNCTION_LAST = K_FUNCTION + 11 /* F12 */,
+    K_UNKNOWN,
+};
+
+#define K_CONTROL(letter) ((letter)&31)
+
+/* The key of a name such as "j", "Up", "C-p", "S-Tab", "F5"; 0: no such name. */
+uint32_t key_parse(const char *name, size_t length);
+/* As a reader knows it: "↑", "Ctrl-P", "Shift-Tab". Returns text. */
+char *key_label(uint32_t key, char *text, size_t size);
+/* Is key one of the blank-separated names? */
+bool key_among(uint32_t key, const char *names);
+
+/* How the parts of the screen look.  Text keeps the terminal's
+ * own colours; a colour is never the only carrier of a meaning. */
+
+typedef enum Role {
+    ROLE_TEXT,
+    ROLE_DIM, /* explanations */
+    ROLE_BAR, /* first line */
+    ROLE_TAB, /* the open screen in it */
+    ROLE_FRAME,
+    ROLE_FOCUS, /* frame that has the keys */
+    ROLE_TITLE,
+    ROLE_KEY,    /* names of keys */
+    ROLE_SELECT, /* the line under the list's cursor */
+    ROLE_MARK,
+    ROLE_GOOD,
+    ROLE_WARN,
+    ROLE_ERROR,
+    ROLE_FIELD, /* text being typed */
+    ROLE_METER, /* bars of numbers */
+    ROLE_COUNT
+} Role;
+
+typedef enum Theme { THEME_DEFAULT, THEME_LIGHT, THEME_CONTRAST, THEME_MONO, THEME_COUNT } Theme;
+
+const char *theme_name(Theme theme);
+/* Of COLORFGBG ("0;15"), which some terminals set: light on a light background. */
+Theme       theme_of_background(const char *colours);
+/* The name or its beginning: "high". */
+bool        theme_parse(const char *name, Theme *out, Error *err);
+Style       theme_style(Theme theme, Role role);
+bool        theme_dark(Theme theme);
+/* Behind a matrix, so that its extent shows; and its cross-hair. */
+Ink theme_matrix(Theme theme);
+Ink theme_cross(Theme theme);
+
+/* One line of text being typed. */
+
+typedef struct Field {
+    char text[512];      /* UTF-8 */
+    int  length, cursor; /* bytes; the cursor stands before text[cursor] */
+} Field;
+
+void field_set(Field *field, const char *text); /* cursor at the end */
+void field_insert(Field *field, const char *text);
+/* True when the key belonged to the field: characters and line editing. */
+bool field_key(Field *field, uint32_t key);
+void field_draw(const Field *field, Term *term, int y, int x, int width, Style style);
 
 #endif

@@ -1,4 +1,4 @@
-/* varying.c -- one parameter of a pane at several values, run in the background.
+/* vary.c -- one parameter of a pane at several values, run in the background.
  *
  * The points are jobs of the session, one after the other and only while nothing else
  * waits, so panes stay live; each is on the screen as soon as it is there.  Panes beside the
@@ -6,11 +6,13 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
-#include "ui/state/saved.h"
+#include "ui/state/workspace.h"
+#include "ui/term/term.h"
 
 #define USUAL_GOAL ((SweepGoal){ .quantity = SWEEP_MASS, .bound = 0.95 })
 
@@ -425,4 +427,215 @@ void action_vary_smallest(Ui *ui)
     v->closes_in = true;
     v->stopped = v->told = false;
     vary_poll(ui);
+}
+
+/* The layer of a varied parameter: loss and cost beside each other, and
+ * the numbers of the value under the cursor. */
+
+#define STACKED_BELOW 72 /* columns; a narrower screen shows the plots above each other */
+
+/* The parameter's value in the pane, as it is written. */
+static void write_now(const Pane *pane, const char *name, Text *out)
+{
+    const Mechanism  *m = mechanism_find(pane->request.mechanism);
+    const Assignment *given = assignments_find(&pane->request.given, name);
+    const Param      *param = m ? mechanism_param(m, &pane->request.given, name) : NULL;
+
+    if (given)
+        text_add(out, given->text);
+    else if (!strcmp(name, "position"))
+        text_add(out, pane->request.position);
+    else if (param)
+        params_print(param, NULL, out);
+}
+
+double vary_now(Ui *ui)
+{
+    const Varying *v = &ui->varying;
+    const Vary    *vary = &v->sweep.vary;
+    const Pane    *pane = vary_pane(ui);
+    Text           now = { 0 };
+    double         place = (double)NAN;
+    char          *end;
+
+    if (!pane)
+        return place;
+    write_now(pane, vary->name, &now);
+    if (!v->sweep.words && now.length) {
+        place = strtod(text_str(&now), &end);
+        place = *end ? (double)NAN : place;
+    }
+    for (int i = 0; i < vary->count; i++)
+        if (!strcmp(vary->values[i], text_str(&now)))
+            place = sweep_x(&v->sweep, i);
+    text_free(&now);
+    return place;
+}
+
+static void draw_one(Ui *ui, SweepQuantity quantity, double now, int cursor, Area area)
+{
+    Varying     *v = &ui->varying;
+    SweepLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor };
+    SweepPicture picture;
+    Error        err = ERROR_INIT;
+    Plot        *plot;
+    int          line, point;
+
+    if (v->goal.quantity == quantity && (v->seeks || quantity == SWEEP_MASS))
+        look.goal = &v->goal;
+    if (!sweep_picture(&v->sweep, &look, &picture, &err)) {
+        bool        rest = sweep_next(&v->sweep, &line, &point);
+        const char *text = !rest        ? err.text
+                           : v->stopped ? "stopped: nothing to plot yet"
+                                        : "running\xe2\x80\xa6";
+
+        term_paragraph(ui->term, (Area){ area.y + 1, area.x, area.h - 1, area.w }, text,
+                       ui_style(ui, rest && !v->stopped ? ROLE_DIM : ROLE_WARN));
+        return;
+    }
+    plot = panel_plot(&picture.figure->panels[0], &err);
+    if (plot)
+        plot_draw(ui, plot, area);
+    plot_free(plot);
+    sweep_picture_free(&picture);
+}
+
+/* "features=64: error 0.92, mass n/a, FLOPs 6.6 M" */
+static void draw_numbers(Ui *ui, int point, Area area)
+{
+    static const struct {
+        const char   *name;
+        SweepQuantity quantity;
+    } shown[] = { { "error", SWEEP_ERROR }, { "mass", SWEEP_MASS },     { "TV", SWEEP_VARIATION },
+                  { "FLOPs", SWEEP_FLOPS }, { "time", SWEEP_TIME }, { "memory", SWEEP_MEMORY } };
+    Varying          *v = &ui->varying;
+    const SweepPoint *p = sweep_at(&v->sweep, v->main, point);
+    int               x = area.x;
+    char              text[32];
+
+    x += term_textf(ui->term, area.y, x, area.w, ui_style(ui, ROLE_KEY), "%s=%s",
+                    v->sweep.vary.name, v->sweep.vary.values[point]) + 2;
+    if (p->problem[0]) {
+        term_text(ui->term, area.y, x, area.x + area.w - x, p->problem, ui_style(ui, ROLE_ERROR));
+        return;
+    }
+    for (size_t i = 0; i < sizeof(shown) / sizeof(*shown) && x < area.x + area.w - 8; i++) {
+        if (!p->value[shown[i].quantity].valid)
+            continue;
+        x += term_textf(ui->term, area.y, x, area.x + area.w - x, ui_style(ui, ROLE_TEXT), "%s %s",
+                        shown[i].name, quantity_text(shown[i].quantity,
+                                                     p->value[shown[i].quantity], text,
+                                                     sizeof(text))) + 2;
+    }
+    if (!p->done)
+        term_text(ui->term, area.y, x, area.x + area.w - x, "not run yet", ui_style(ui, ROLE_DIM));
+}
+
+static void draw_plots(Ui *ui, Area inside)
+{
+    Varying *v = &ui->varying;
+    int      order[VARY_MOST];
+    double   now = vary_now(ui);
+    Area     left = { inside.y, inside.x, inside.h - 2, (inside.w - 2) / 2 }, right = left;
+
+    sweep_order(&v->sweep, order);
+    if (inside.w < STACKED_BELOW) {
+        left = (Area){ inside.y, inside.x, (inside.h - 2) / 2, inside.w };
+        right = (Area){ left.y + left.h, left.x, left.h, left.w };
+    } else {
+        right.x += left.w + 2;
+    }
+    draw_one(ui, v->loss, now, order[v->cursor], left);
+    draw_one(ui, v->cost, now, order[v->cursor], right);
+    draw_numbers(ui, order[v->cursor], (Area){ inside.y + inside.h - 1, inside.x, 1, inside.w });
+}
+
+void vary_layer_draw(Ui *ui)
+{
+    Varying *v = &ui->varying;
+    Area     area = { 1, 0, ui->term->rows - 3, ui->term->cols };
+    char     title[200];
+
+    if (!v->sweep.count)
+        return;
+    snprintf(title, sizeof(title), "approximation beside cost: %s over %s",
+             v->sweep.lines[v->main].name, v->sweep.vary.name);
+    term_fill(ui->term, area, ' ', (Style){ 0 });
+    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    draw_plots(ui, (Area){ area.y + 1, area.x + 2, area.h - 2, area.w - 4 });
+}
+
+/* Keys of a parameter at several values: the point, what is plotted, its file. */
+
+/* Esc first stops what runs, then closes. */
+static bool vary_key(Ui *ui, uint32_t key)
+{
+    if (key != K_ESCAPE || !vary_cancel(ui))
+        return false;
+    ui_say(ui, ROLE_WARN, "stopped; Esc closes");
+    return true;
+}
+
+const Layer vary_layer = { .mode = "VARY",
+                           .scope = IN_VARY,
+                           .draw = vary_layer_draw,
+                           .key = vary_key,
+                           .escape = "stop, close" };
+
+static void move(Ui *ui, int by)
+{
+    Varying *v = &ui->varying;
+    int      to = v->cursor + by;
+
+    if (v->sweep.count > 0 && to >= 0 && to < v->sweep.vary.count)
+        v->cursor = to;
+}
+
+void action_vary_left(Ui *ui)
+{
+    move(ui, -1);
+}
+void action_vary_right(Ui *ui)
+{
+    move(ui, 1);
+}
+
+void action_vary_loss(Ui *ui)
+{
+    SweepQuantity *loss = &ui->varying.loss;
+
+    *loss = *loss == SWEEP_ERROR ? SWEEP_MASS : *loss == SWEEP_MASS ? SWEEP_VARIATION : SWEEP_ERROR;
+}
+
+/* What must be measured is run again. */
+void action_vary_cost(Ui *ui)
+{
+    Varying *v = &ui->varying;
+
+    v->cost = v->cost == SWEEP_FLOPS ? SWEEP_TIME : v->cost == SWEEP_TIME ? SWEEP_MEMORY
+                                                                           : SWEEP_FLOPS;
+    if (!quantity_is_measured(v->cost) || v->sweep.measure)
+        return;
+    v->sweep.measure = true;
+    for (int i = 0; i < v->sweep.count; i++)
+        for (int p = 0; p < sweep_points(&v->sweep, i); p++)
+            v->sweep.lines[i].points[p].done = false;
+    v->stopped = v->told = false;
+    vary_poll(ui);
+}
+
+void action_vary_export(Ui *ui)
+{
+    Varying  *v = &ui->varying;
+    SweepLook look = { .quantities = { v->loss, v->cost }, .count = 2 };
+    Text      line = { 0 };
+
+    if (v->sweep.count <= 0)
+        return;
+    sweep_command(&v->sweep, ui->session, &look, &line);
+    text_addf(&line, " -o %s-%s.png", v->sweep.lines[v->main].request.mechanism,
+              v->sweep.vary.name);
+    prompt_open(ui, PROMPT_COMMAND);
+    field_set(&ui->prompt.field, text_str(&line));
+    text_free(&line);
 }

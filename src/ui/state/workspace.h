@@ -1,12 +1,12 @@
-/* ui/state/saved.h -- what is open in the explorer as a value: taken from the screen, written
+/* ui/state/workspace.h -- what is open in the explorer as a value: taken from the screen, written
  * as text, read back, put on the screen.
  *
  * State is saved and not the keys that led to it: a key means something else once the
  * catalogue or the key map has changed.  Reading changes nothing; putting a state that was
  * read on the screen can fail at its input only, and then changes nothing either.
  */
-#ifndef UI_STATE_SAVED_H
-#define UI_STATE_SAVED_H
+#ifndef UI_STATE_WORKSPACE_H
+#define UI_STATE_WORKSPACE_H
 
 #include "ui/shell/explorer.h"
 
@@ -55,5 +55,23 @@ void saved_write_session_fields(const Saved *saved, Text *out);
 void saved_write(const Saved *saved, Text *out);
 /* name: of the file, for messages: "NAME:12: there is no mechanism 'x'". */
 bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err);
+
+/* Sessions by name: :save, :restore, --session, and the one kept on leaving. */
+
+#define SAVING_LAST "last" /* name of the session that leaving keeps */
+
+/* input: stands for the saved one; NULL: just that.  False: nothing was changed. */
+bool saving_restore(Ui *ui, const char *name, const char *input, const InputChoice *choice,
+                    Error *err);
+/* "; 2 shows its panes" where it was left in the list, though panes are open; else "". */
+const char *saving_behind(const Ui *ui);
+/* Keeps what is open as SAVING_LAST, if anything is. */
+bool saving_keep(Ui *ui, Error *err);
+/* Calls `each` with the name of every saved session. */
+void saving_names(void (*each)(void *context, const char *name), void *context);
+
+/* What :save and :restore do. */
+void saving_typed_save(Ui *ui, const char *name);
+void saving_typed_restore(Ui *ui, const char *name);
 
 #endif

@@ -1,0 +1,123 @@
+/* ui/pane/reduction.h -- a matrix reduced to the cells of a pane, on the worker.
+ *
+ * What is wanted is said for every frame; a first answer comes from a sample,
+ * better ones follow, and an old answer stays to be shown until then.  The
+ * worker is the side session's, so that drawing goes on while a run takes long.
+ */
+#ifndef UI_PANE_REDUCTION_H
+#define UI_PANE_REDUCTION_H
+
+#include "app/figure/picture.h"
+#include "app/result/margins.h"
+#include "app/session/session.h"
+#include "draw/grid/grid.h"
+
+typedef struct Reduction Reduction;
+
+/* Work for the worker that nobody may wait for any more; the first member of such work. */
+typedef struct Chore {
+    struct Chore *next;
+    Job          *job;
+    void (*let_go)(struct Chore *chore); /* frees all of it once the job is over */
+} Chore;
+
+typedef struct Drawing {
+    Grid        grid;   /* cells NULL: nothing yet */
+    const void *shown;  /* the view it is of; to compare with, it may be gone */
+    ViewKind    kind;   /* of that view */
+    bool        causes; /* its cells carry components */
+    GridRequest wanted;
+    Result     *results[2]; /* retained: the views of `wanted` live in them */
+    int         effort;     /* of the work under way or done: 0 coarse, 1, 2 exact */
+    bool        settled;    /* the grid is the best answer to `wanted` there will be */
+    Reduction  *work;       /* under way; NULL: none */
+    char        problem[256];
+} Drawing;
+
+/* The worker and what it still holds. */
+typedef struct Draughtsman {
+    Session   *session;
+    Threads   *threads;   /* used by the worker only */
+    Chore     *abandoned; /* list: cancelled, not yet let go */
+} Draughtsman;
+
+bool draughtsman_open(Draughtsman *d, Error *err);
+void draughtsman_close(Draughtsman *d);
+
+void drawing_want(Draughtsman *d, Drawing *drawing, const GridRequest *request, Result *result,
+                  Result *minus);
+/* Takes what is finished; true when the grid changed. */
+bool drawing_poll(Draughtsman *d, Drawing *drawing);
+bool drawing_pending(const Drawing *drawing); /* the first answer is still to come */
+void drawing_clear(Draughtsman *d, Drawing *drawing);
+void draughtsman_sweep(Draughtsman *d); /* frees what the worker let go */
+/* Cancels it; it is freed when the worker has let it go. */
+void draughtsman_abandon(Draughtsman *d, Chore *chore);
+bool chore_over(const Chore *chore);
+
+/* The strips of a pane: bars beside and above its matrix, read on the worker.
+ *
+ * As with drawings a first answer comes from a sample and better ones follow.
+ */
+
+typedef struct SideWork SideWork;
+
+typedef struct Side {
+    Margin        margin;  /* kind MARGIN_NONE: nothing yet */
+    const View  *shown;   /* the view it is of; to compare with, it may be gone */
+    MarginRequest wanted;
+    Result      *results[2]; /* retained: the views of `wanted` live in them */
+    int          effort;
+    bool         settled;
+    SideWork    *work;    /* under way; NULL: none */
+    char         problem[256]; /* why there is none */
+} Side;
+
+void side_want(Draughtsman *d, Side *side, const MarginRequest *request, Result *result,
+               Result *minus);
+/* There is none, and why. */
+void side_refuse(Draughtsman *d, Side *side, const char *why);
+/* Takes what is finished; true when something changed. */
+bool side_poll(Draughtsman *d, Side *side);
+void side_clear(Draughtsman *d, Side *side);
+
+/* The same view of every layer and head as small matrices, made on the worker.
+ *
+ * A layer is loaded and run in a session of its own, its heads are reduced to cells, and the
+ * run is let go before the next layer: memory is that of one layer and of the tiles.
+ */
+
+typedef enum TileState { TILE_WAITS, TILE_READY, TILE_NONE } TileState;
+
+typedef struct Tile {
+    Grid       grid;
+    View       view;  /* what is left of it when its run is gone: kind, shape, names */
+    ViewFound  found;
+    double     share; /* of found */
+    atomic_int state; /* a TileState; the rest is written before it is READY or NONE */
+    char       why[96]; /* of NONE */
+} Tile;
+
+typedef struct TilesRequest {
+    const Request *request;
+    Result        *result; /* of the layer that is open */
+    const View    *shown;  /* of it */
+    ReachOptions   reach;
+    int64_t        round;
+    const char    *spec;   /* of the input; NULL: only the open layer */
+    InputChoice    choice;
+    int64_t        layers, heads, layer; /* layer: which of them is open */
+    int64_t        rows, cols; /* of a tile, in pixels */
+} TilesRequest;
+
+typedef struct Tiles Tiles;
+
+/* NULL with an error.  The tiles fill in until tiles_done. */
+Tiles *tiles_start(Draughtsman *d, const TilesRequest *request, Error *err);
+const Tile *tiles_at(const Tiles *tiles, int64_t layer, int64_t head);
+int64_t     tiles_ready(const Tiles *tiles); /* how many are READY or NONE */
+bool        tiles_done(const Tiles *tiles);
+/* Cancels what is under way and frees all when the worker let it go. */
+void tiles_end(Draughtsman *d, Tiles *tiles);
+
+#endif

@@ -1,0 +1,640 @@
+/* step.c -- the step screen: the focused pane's algorithm, stage by stage.
+ *
+ * Two panes of its own look at the matrix a stage made, by position and in the
+ * mechanism's order; they borrow the compared pane's result and never run anything.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "ui/screen/compare.h"
+#include "ui/shell/actions.h"
+
+#define WIDE 120 /* columns from which both orders stand side by side */
+
+#define BESIDE 60 /* columns from which there is room for words beside the matrix */
+
+/* ---- what is looked at ------------------------------------------------------ */
+
+int64_t stepping_head(const Pane *pane)
+{
+    int64_t heads = pane->result->run->h;
+
+    return pane->head < heads ? pane->head : heads - 1;
+}
+
+bool stepping_now(Ui *ui, Step *step)
+{
+    Pane *pane = compare_focus(ui);
+    int   count = pane && pane->result ? result_steps(pane->result) : 0;
+
+    if (!count)
+        return false;
+    if (ui->stepping.of != pane->result->run->mechanism) {
+        ui->stepping.of = pane->result->run->mechanism;
+        ui->stepping.at = 0;
+        ui->stepping.token = 0;
+        ui->stepping.row = -1;
+        ui->stepping.playing = false;
+    }
+    if (ui->stepping.at >= count)
+        ui->stepping.at = count - 1;
+    if (!result_step(pane->result, ui->stepping.at, step))
+        return false;
+    step->head = stepping_head(pane);
+    if (!step->stage->about && ui->stepping.row >= 0 && ui->stepping.row < step->row)
+        step->row = ui->stepping.row;
+    return true;
+}
+
+static bool has_tokens(const View *view)
+{
+    return view && (!strcmp(view->rows, "query") || !strcmp(view->cols, "key"));
+}
+
+const int32_t *stepping_order(const Step *step, int64_t head)
+{
+    return has_tokens(step->shown) ? step_order(step, head) : NULL;
+}
+
+static void forget(Ui *ui, Pane *pane)
+{
+    drawing_clear(&ui->draughtsman, &pane->drawing);
+    result_release(pane->result);
+    *pane = (Pane){ .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+}
+
+/* A pane of ours on the step's matrix. */
+static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bool sorted)
+{
+    int64_t head = stepping_head(source);
+    double  value;
+
+    if (pane->result != source->result || pane->pinned != step->shown || pane->head != head ||
+        pane->sorted != sorted) {
+        const View *before = pane->result == source->result ? pane->pinned : NULL;
+        Lens        lens = pane->lens;
+
+        if (pane->result != source->result) {
+            forget(ui, pane);
+            pane->result = result_retain(source->result);
+        }
+        pane->lens = before && views_share_rows(before, step->shown) &&
+                             views_share_cols(before, step->shown)
+                         ? lens
+                         : (Lens){ .q = 0 };
+    }
+    pane->pinned = step->shown;
+    pane->telling = step->shown;
+    pane->head = head;
+    pane->sorted = sorted;
+    pane->pool = source->pool;
+    pane->scale = source->scale;
+    pane->map = source->map;
+    pane->order = sorted ? stepping_order(step, head) : NULL;
+    pane->order_head = head;
+    pane->order_view = step->shown;
+    pane->order_round = step_round(step);
+    if (!sorted && (step->stage->about || step_watched(step, 0, &value)))
+        pane->lens.q = step->row;
+}
+
+/* ---- rooms ------------------------------------------------------------------ */
+
+static int strip_lines(const Strip *strip)
+{
+    return strip->original ? 4 + (strip->sorted != NULL) + (strip->chunk != NULL) : 0;
+}
+
+/* Beside a lesson's own words: the tokens in as many lines as they need, or the matrix. */
+static StepRooms rooms_narrow(Area area, const Strip *strip, const Step *step)
+{
+    StepRooms r = { .rail = { area.y, area.x, 1, area.w } };
+    Area      rest = { area.y + 1, area.x, area.h - 1, area.w };
+    int       lines = strip_lines(strip), block = lines - 2;
+    int64_t   room = stepping_tokens(area), blocks = lines ? (strip->n + room - 1) / room : 0;
+
+    if (!has_tokens(step->shown) || !lines) /* what it shows is the tokens' own line */
+        lines = (int)(2 + block * blocks < rest.h ? 2 + block * blocks : rest.h);
+    lines = strip_lines(strip) ? lines : 0;
+    r.strip = (Area){ rest.y, rest.x, lines, rest.w };
+    rest.y += lines;
+    rest.h -= lines;
+    if (rest.h >= 10 && step->shown)
+        r.first = rest;
+    else if (!lines)
+        r.words = rest;
+    return r;
+}
+
+static StepRooms rooms_of(Area area, int strip, bool matrix, bool second)
+{
+    StepRooms r = { .rail = { area.y, area.x, 1, area.w } };
+    Area      rest = { area.y + 1, area.x, area.h - 1, area.w };
+    int       words;
+
+    if (strip && rest.h - strip >= 10) {
+        r.strip = (Area){ rest.y, rest.x, strip, rest.w };
+        rest.y += strip;
+        rest.h -= strip;
+    }
+    words = !matrix ? rest.w : area.w >= WIDE ? 46 : rest.w / 2 - 2;
+    r.words = (Area){ rest.y, rest.x + rest.w - words, rest.h, words };
+    rest.w -= words;
+    if (!matrix)
+        return r;
+    r.first = rest;
+    if (!second || area.w < WIDE)
+        return r;
+    r.first.w = rest.w / 2;
+    r.second = (Area){ rest.y, rest.x + r.first.w, rest.h, rest.w - r.first.w };
+    return r;
+}
+
+StepRooms stepping_rooms(const Pane *pane, const Step *step, Area area)
+{
+    Strip     strip = { 0 };
+    StepRooms rooms;
+
+    if (area.w < 20)
+        return (StepRooms){ .words = area };
+    strip_read(step, stepping_head(pane), &strip);
+    rooms = area.w < BESIDE ? rooms_narrow(area, &strip, step)
+                            : rooms_of(area, strip_lines(&strip), step->shown != NULL,
+                                       step->shown && stepping_order(step, stepping_head(pane)));
+    strip_free(&strip);
+    return rooms;
+}
+
+void step_prepare(Ui *ui, Area area)
+{
+    Stepping *s = &ui->stepping;
+    Pane     *source = compare_focus(ui);
+    Step      step;
+    StepRooms rooms;
+    bool      narrow;
+
+    s->panes[0].area.h = s->panes[1].area.h = 0;
+    if (!stepping_now(ui, &step) || !step.shown)
+        return;
+    rooms = stepping_rooms(source, &step, area);
+    narrow = !rooms.second.h;
+    look_at(ui, &s->panes[0], source, &step,
+            narrow && s->sorted_alone && stepping_order(&step, stepping_head(source)));
+    look_at(ui, &s->panes[1], source, &step, !narrow);
+    pane_lay_out(ui, &s->panes[0], rooms.first);
+    pane_lay_out(ui, &s->panes[1], rooms.second);
+    for (int i = 0; i < 2; i++)
+        if (s->panes[i].area.h)
+            pane_want_drawing(ui, &s->panes[i]);
+}
+
+/* ---- time ------------------------------------------------------------------- */
+
+bool step_pending(const Ui *ui)
+{
+    const Stepping *s = &ui->stepping;
+
+    return (s->panes[0].area.h && drawing_pending(&s->panes[0].drawing)) ||
+           (s->panes[1].area.h && drawing_pending(&s->panes[1].drawing));
+}
+
+bool step_poll(Ui *ui)
+{
+    bool changed = false;
+
+    if (ui->screen != SCREEN_STEP)
+        return false;
+    stepping_play(ui);
+    for (int i = 0; i < 2; i++)
+        changed |= drawing_poll(&ui->draughtsman, &ui->stepping.panes[i].drawing);
+    return changed;
+}
+
+void step_close(Ui *ui)
+{
+    for (int i = 0; i < 2; i++)
+        forget(ui, &ui->stepping.panes[i]);
+}
+
+/* The keys of the step screen, and its clock. */
+
+static const double paces[] = { 4, 2, 1, 0.5, 0.25 }; /* seconds a stage stays */
+#define PACES ((int)(sizeof(paces) / sizeof(*paces)))
+
+static double pace_of(const Stepping *s)
+{
+    return s->pace > 0 ? s->pace : paces[s->speed];
+}
+
+double step_deadline(const Ui *ui)
+{
+    double left = ui->stepping.due - ui_now();
+
+    return !ui->stepping.playing || ui->screen != SCREEN_STEP ? -1 : left > 0 ? left : 0.001;
+}
+
+void stepping_play(Ui *ui)
+{
+    Stepping *s = &ui->stepping;
+    Step      step;
+
+    if (step_deadline(ui) < 0 || ui_now() < s->due || !stepping_now(ui, &step))
+        return;
+    if (s->at + 1 < step.count)
+        s->at++;
+    else
+        s->playing = false;
+    s->due = ui_now() + pace_of(s);
+    ui->dirty = true;
+}
+
+void stepping_start(Ui *ui, const Step *step)
+{
+    Stepping *s = &ui->stepping;
+
+    s->playing = true;
+    if (s->at + 1 == step->count)
+        s->at = 0;
+    s->due = ui_now() + pace_of(s);
+}
+
+void step_go(Ui *ui, int at)
+{
+    Step step;
+
+    if (!stepping_now(ui, &step))
+        return;
+    ui->stepping.playing = false;
+    if (at >= 0 && at < step.count)
+        ui->stepping.at = at;
+    else
+        ui_say(ui, ROLE_DIM, at < 0 ? "this is the first stage" : "this is the last stage");
+}
+
+void action_step_next(Ui *ui)
+{
+    step_go(ui, ui->stepping.at + 1);
+}
+void action_step_back(Ui *ui)
+{
+    step_go(ui, ui->stepping.at - 1);
+}
+void action_step_first(Ui *ui)
+{
+    step_go(ui, 0);
+}
+void action_step_last(Ui *ui)
+{
+    Step step;
+
+    if (stepping_now(ui, &step))
+        step_go(ui, step.count - 1);
+}
+
+/* Half of the line in sight further. */
+static void move_tokens(Ui *ui, int way)
+{
+    Step    step;
+    int64_t room = stepping_tokens(ui_area(ui)), n;
+
+    if (!stepping_now(ui, &step))
+        return;
+    n = step.result->run->n;
+    if (!step_categories(&step) || n <= room) {
+        ui_say(ui, ROLE_DIM, "there is no line of tokens longer than the screen");
+        return;
+    }
+    ui->stepping.token = stepping_token(ui, n, room) + way * (room / 2);
+    if (ui->stepping.token < 0)
+        ui->stepping.token = 0;
+    ui->stepping.token = stepping_token(ui, n, room);
+}
+
+void action_step_tokens_next(Ui *ui)
+{
+    move_tokens(ui, 1);
+}
+void action_step_tokens_back(Ui *ui)
+{
+    move_tokens(ui, -1);
+}
+
+/* Another query's running numbers. */
+static void move_row(Ui *ui, int64_t by)
+{
+    Step    step;
+    double  value;
+    int64_t n;
+
+    if (!stepping_now(ui, &step))
+        return;
+    if (!step_watched(&step, 0, &value)) {
+        ui_say(ui, ROLE_DIM, "no row is followed at this stage");
+        return;
+    }
+    n = step.run->n;
+    if (by > 0 ? step.row == n - 1 : step.row == 0)
+        ui_hint(ui, "query %lld is the %s", (long long)step.row, by > 0 ? "last" : "first");
+    step.row += by;
+    ui->stepping.row = step.row < 0 ? 0 : step.row >= n ? n - 1 : step.row;
+}
+
+void action_step_row_down(Ui *ui)
+{
+    move_row(ui, 1);
+}
+void action_step_row_up(Ui *ui)
+{
+    move_row(ui, -1);
+}
+void action_step_rows_down(Ui *ui)
+{
+    move_row(ui, 10);
+}
+void action_step_rows_up(Ui *ui)
+{
+    move_row(ui, -10);
+}
+
+void action_step_play(Ui *ui)
+{
+    Stepping *s = &ui->stepping;
+    Step      step;
+
+    if (!stepping_now(ui, &step))
+        return;
+    if (s->playing)
+        s->playing = false;
+    else
+        stepping_start(ui, &step);
+    ui_say(ui, ROLE_DIM, s->playing ? "playing, %g s a stage; Space pauses" : "paused",
+           pace_of(s));
+}
+
+static void change_speed(Ui *ui, int by)
+{
+    Stepping *s = &ui->stepping;
+
+    s->speed += by;
+    s->speed = s->speed < 0 ? 0 : s->speed >= PACES ? PACES - 1 : s->speed;
+    s->pace = 0;
+    ui_say(ui, ROLE_DIM, "%g s a stage", paces[s->speed]);
+}
+
+void action_step_faster(Ui *ui)
+{
+    change_speed(ui, 1);
+}
+void action_step_slower(Ui *ui)
+{
+    change_speed(ui, -1);
+}
+
+void action_step_order(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Step  step;
+
+    if (!stepping_now(ui, &step))
+        return;
+    if (!stepping_order(&step, stepping_head(pane))) {
+        ui_say(ui, ROLE_DIM, "no order is known at this stage, or its matrix is not of tokens");
+        return;
+    }
+    ui->stepping.sorted_alone = !ui->stepping.sorted_alone;
+    if (ui->stepping.panes[1].area.h)
+        ui_say(ui, ROLE_DIM, "both orders are shown, side by side");
+    else
+        ui_say(ui, ROLE_DIM, ui->stepping.sorted_alone ? "tokens in the mechanism's order"
+                                                       : "tokens by position");
+}
+
+void action_step_export(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Text  line = { 0 };
+
+    if (!pane)
+        return;
+    request_command(ui->session, &pane->request, "step", &line);
+    text_addf(&line, " -o %s-steps.png", pane->request.mechanism);
+    prompt_open(ui, PROMPT_COMMAND);
+    field_set(&ui->prompt.field, text_str(&line) + strlen("attnscope "));
+    text_free(&line);
+}
+
+/* The step screen's picture: the stages in a line, the tokens in theirs, the
+ * matrix of a stage, and in words what happens.
+ */
+
+#define STRIP_NAME 10 /* columns before the tokens of a line */
+
+#define CURVE_LINES 14 /* most of the plot under the words */
+
+int64_t stepping_tokens(Area area)
+{
+    return area.w - 4 - STRIP_NAME - 1;
+}
+
+int64_t stepping_token(const Ui *ui, int64_t n, int64_t room)
+{
+    int64_t most = n > room ? n - room : 0;
+
+    return ui->stepping.token < most ? ui->stepping.token : most;
+}
+
+/* "1 hash > 2 sort > [3 attend 1/4] > ...", the present one in the middle. */
+static void draw_rail(Ui *ui, const Step *now, Area area)
+{
+    Term *term = ui->term;
+    int   x = area.x + 1, first = now->index, width = 0;
+
+    for (int i = now->index; i >= 0 && width < area.w / 2; i--) {
+        Step step;
+        char name[80];
+
+        result_step(now->result, i, &step);
+        step_name(&step, name, sizeof(name));
+        width += term_width(name) + 6;
+        first = i;
+    }
+    if (first > 0)
+        x += term_text(term, area.y, x, 2, "\xe2\x80\xa6", ui_style(ui, ROLE_DIM)) + 1;
+    for (int i = first; i < now->count; i++) {
+        int  room = area.x + area.w - 1 - x;
+        Step step;
+        char name[80], text[96];
+
+        result_step(now->result, i, &step);
+        step_name(&step, name, sizeof(name));
+        snprintf(text, sizeof(text), " %d %s ", i + 1, name);
+        if (i + 1 < now->count) /* the sign that more follows */
+            room -= 2;
+        if (i > now->index && term_width(text) > room) { /* whole names only */
+            term_text(term, area.y, x, 2, " \xe2\x80\xa6", ui_style(ui, ROLE_DIM));
+            break;
+        }
+        x += term_text(term, area.y, x, room, text,
+                       ui_style(ui, i == now->index ? ROLE_SELECT : ROLE_DIM));
+        if (i + 1 < now->count)
+            x += term_text(term, area.y, x, 1, "\xe2\x94\x80", ui_style(ui, ROLE_DIM));
+    }
+}
+
+/* A line of tokens as letters, coloured by category. */
+static void draw_tokens(Ui *ui, Area line, const char *name, const Strip *strip,
+                        const int32_t *values, int64_t first)
+{
+    Term *term = ui->term;
+    int   x = line.x + STRIP_NAME;
+
+    term_text(term, line.y, line.x, 9, name, ui_style(ui, ROLE_DIM));
+    if (first)
+        term_char(term, line.y, x - 1, 0x2026, ui_style(ui, ROLE_DIM));
+    for (int64_t i = first; i < strip->n && x < line.x + line.w - 1; i++, x++) {
+        Rgb   rgb = values ? colour_of_category(values[i]) : (Rgb){ 0 };
+        Style style = values ? (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) }
+                             : ui_style(ui, ROLE_DIM);
+
+        term_char(term, line.y, x, (uint32_t)(values ? strip_letter(values[i])
+                                                     : strip_border(strip, i)), style);
+    }
+    if (x - line.x - STRIP_NAME < strip->n - first)
+        term_char(term, line.y, line.x + line.w - 1, 0x2026, ui_style(ui, ROLE_DIM));
+}
+
+static void draw_positions(Ui *ui, Area line, int64_t first, int64_t n)
+{
+    for (int64_t i = (first + 9) / 10 * 10; i < n && i - first + 4 < line.w - STRIP_NAME; i += 10)
+        term_textf(ui->term, line.y, line.x + STRIP_NAME + (int)(i - first), 6,
+                   ui_style(ui, ROLE_DIM), "%lld", (long long)i);
+}
+
+/* "tokens 0-64 of 96 (H L) by position, then sorted in round 2 (buckets)" */
+static void title_strip(const Step *step, const Strip *strip, int64_t first, int64_t room,
+                        bool tight, Text *out)
+{
+    text_add(out, "tokens ");
+    if (strip->n > room)
+        text_addf(out, "%lld-%lld of %lld (H L) ", (long long)first,
+                  (long long)(first + room - 1), (long long)strip->n);
+    if (tight)
+        text_add(out, strip->sorted ? "sorted" : "by position");
+    else
+        text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
+    if (step->stage->iteration >= 0 && result_order_rounds(step->result) > 1)
+        text_addf(out, " in round %lld", (long long)step_round(step) + 1);
+    text_addf(out, strip->n > room ? " (%s)" : " (letter = %s)", step_categories(step)->name);
+}
+
+/* The lines of the tokens from `first` on; returns how many. */
+static int draw_block(Ui *ui, Area line, const Strip *strip, int64_t first)
+{
+    int y = line.y;
+
+    draw_positions(ui, line, first, strip->n);
+    line.y++;
+    draw_tokens(ui, line, "position", strip, strip->original, first);
+    line.y++;
+    if (strip->sorted) {
+        draw_tokens(ui, line, "sorted", strip, strip->sorted, first);
+        line.y++;
+    }
+    if (strip->chunk)
+        draw_tokens(ui, line, "chunks", strip, NULL, first);
+    return line.y + (strip->chunk != NULL) - y;
+}
+
+static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
+{
+    Strip   strip;
+    Area    line = { area.y + 1, area.x + 2, 1, area.w - 4 };
+    int64_t room = stepping_tokens(area), first, seen;
+    int     blocks;
+    Text    title = { 0 };
+
+    if (!area.h || !strip_read(step, head, &strip))
+        return;
+    blocks = (area.h - 2) / (2 + (strip.sorted != NULL) + (strip.chunk != NULL));
+    seen = room * (blocks > 0 ? blocks : 1);
+    first = stepping_token(ui, strip.n, seen);
+    title_strip(step, &strip, first, seen, false, &title);
+    if (term_width(text_str(&title)) > area.w - 6) {
+        text_clear(&title);
+        title_strip(step, &strip, first, seen, true, &title);
+    }
+    term_frame(ui->term, area, text_str(&title), false, ui_style(ui, ROLE_FRAME),
+               ui_style(ui, ROLE_TEXT));
+    text_free(&title);
+    for (int i = 0; i < blocks && first + i * room < strip.n; i++)
+        line.y += draw_block(ui, line, &strip, first + i * room);
+    strip_free(&strip);
+}
+
+/* The watched numbers, from the first iteration to this one. */
+static void draw_curve(Ui *ui, const Step *step, int y, Area area)
+{
+    Area  room = { y, area.x + 2, area.y + area.h - 1 - y, area.w - 4 };
+    Plot *plot = room.h >= 6 && room.w >= 20 ? step_plot(step) : NULL;
+
+    if (!plot)
+        return;
+    room.h = room.h > CURVE_LINES ? CURVE_LINES : room.h;
+    plot_draw(ui, plot, room);
+    plot_free(plot);
+}
+
+static void draw_words(Ui *ui, const Step *step, Area area)
+{
+    Text out = { 0 };
+    char title[96], name[64];
+    int  lines;
+
+    step_name(step, name, sizeof(name));
+    snprintf(title, sizeof(title), "what happens: %s", name);
+    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    step_describe(step, &out);
+    if (step->shown && !step->fresh)
+        text_addf(&out, "\nThe matrix beside is of step %d: this one makes none.",
+                  step->shown->step + 1);
+    lines = term_paragraph(ui->term,
+                           (Area){ area.y + 1, area.x + 2, area.h - 2, area.w - 4 },
+                           text_str(&out), ui_style(ui, ROLE_TEXT));
+    text_free(&out);
+    draw_curve(ui, step, area.y + 2 + lines, area);
+}
+
+static void draw_nothing(Ui *ui, Area area)
+{
+    const Pane *pane = compare_focus(ui);
+    char        text[600];
+
+    snprintf(text, sizeof(text), "%s",
+             !pane             ? "No pane is open, so there is no algorithm to watch.\n\n"
+                                 "1 goes to the list: Enter opens a mechanism, 3 comes back here."
+             : pane->problem[0] ? pane->problem
+                                : "running\xe2\x80\xa6");
+    term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 6, area.w - 8 }, text,
+                   ui_style(ui, pane && pane->problem[0] ? ROLE_ERROR : ROLE_TEXT));
+}
+
+void step_draw(Ui *ui, Area area)
+{
+    Stepping *s = &ui->stepping;
+    Pane     *source = compare_focus(ui);
+    StepRooms rooms;
+    Step      step;
+
+    if (!stepping_now(ui, &step)) {
+        draw_nothing(ui, area);
+        return;
+    }
+    rooms = stepping_rooms(source, &step, area);
+    draw_rail(ui, &step, rooms.rail);
+    draw_strip(ui, rooms.strip, &step, stepping_head(source));
+    for (int i = 0; i < 2; i++)
+        if (s->panes[i].area.h)
+            pane_draw(ui, &s->panes[i], i + 1, false);
+    draw_words(ui, &step, rooms.words);
+}
