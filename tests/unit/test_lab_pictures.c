@@ -4,7 +4,7 @@
 
 #include "preview.h"
 
-static Plot *plot_of(const Preview *p, int panel)
+static Plot *lab_plot(const Preview *p, int panel)
 {
     Error err = ERROR_INIT;
     Plot *plot = panel_plot(&p->figure->panels[panel], &err);
@@ -26,7 +26,7 @@ static double highest(const PlotSeries *s)
 static void memory_over_time(void **state)
 {
     Preview          *p = preview_open("lab-memory", 4);
-    Plot             *plot = plot_of(p, 0), *error = plot_of(p, 1);
+    Plot             *plot = lab_plot(p, 0), *error = lab_plot(p, 1);
     const PlotSeries *plain = &plot->series[0], *reversible = &plot->series[1];
     const PlotSeries *saw = &plot->series[2];
 
@@ -52,7 +52,7 @@ static void a_bubble_shrinks(void **state)
 {
     static const int64_t batches[] = { 1, 4, 8 };
     Preview             *p = preview_open("lab-gpipe", 4);
-    Plot                *plot = plot_of(p, 3);
+    Plot                *plot = lab_plot(p, 3);
 
     (void)state;
     for (int panel = 0; panel < 3; panel++) {
@@ -92,7 +92,7 @@ static void a_schedule_names_its_micro_batches(void **state)
 static void heads_are_removed_in_order(void **state)
 {
     Preview          *p = preview_open("lab-heads", 2);
-    Plot             *plot = plot_of(p, 1);
+    Plot             *plot = lab_plot(p, 1);
     const PlotSeries *curve = &plot->series[0];
     double            least = INFINITY;
 
@@ -111,7 +111,7 @@ static void heads_are_removed_in_order(void **state)
 static void tokens_stop_pondering(void **state)
 {
     Preview          *p = preview_open("lab-ponder", 2);
-    Plot             *plot = plot_of(p, 1);
+    Plot             *plot = lab_plot(p, 1);
     const View       *halting = p->figure->panels[0].view;
     const PlotSeries *ponder = &plot->series[0];
 

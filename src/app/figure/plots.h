@@ -1,4 +1,5 @@
-/* app/figure/plots.h -- measured numbers as plots: bars, memory over time, roofline, seeds, scaling.
+/* app/figure/plots.h -- measured numbers as plots: bars, memory over time, roofline,
+ * seeds, scaling.
  *
  * Every function makes a settled Plot from records alone; the command line, figures, the
  * explorer and Lua show the same.  What was not measured is a row or a name that says so,

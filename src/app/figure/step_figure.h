@@ -1,4 +1,4 @@
-/* app/figure/step_figure.h -- the steps of a mechanism as a figure, an animation, or a file each. */
+/* app/figure/step_figure.h -- a mechanism's steps as a figure, an animation, or files. */
 #ifndef APP_FIGURE_STEP_FIGURE_H
 #define APP_FIGURE_STEP_FIGURE_H
 

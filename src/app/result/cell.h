@@ -1,5 +1,5 @@
-/* app/result/cell.h -- one cell of a result explained: the score behind it, its share of the output,
- * and what exact attention makes of the same pair.
+/* app/result/cell.h -- one cell of a result explained: the score behind it, its share of
+ * the output, and what exact attention makes of the same pair.
  *
  * Nothing is known of the mechanism: that its weights are the softmax of exact attention's
  * scores, and that its output is their sum over V, is found by doing it.

@@ -588,7 +588,8 @@ void sheet_marks(Sheet *sheet, int k)
 /* Marked cells of a matrix on a page: a frame in two colours, so that it is seen
  * on every map, and the words in a box beside it. */
 
-static void draw_note_frame(Sheet *sheet, double x, double y, double w, double h, double width, Rgb rgb)
+static void draw_note_frame(Sheet *sheet, double x, double y, double w, double h, double width,
+                            Rgb rgb)
 {
     canvas_rect(sheet->canvas, x, y, w, width, rgb);
     canvas_rect(sheet->canvas, x, y + h - width, w, width, rgb);
