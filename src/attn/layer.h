@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "attn/param.h"
+#include "attn/run/param.h"
 #include "core/tensor.h"
 
 typedef struct Run Run;

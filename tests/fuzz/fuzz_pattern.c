@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/param.h"
-#include "attn/pattern.h"
+#include "attn/pattern/pattern.h"
+#include "attn/run/param.h"
 
 #define TOKENS 19 /* prime, so no block divides it */
 

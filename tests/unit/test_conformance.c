@@ -1,4 +1,4 @@
-/* test_conformance.c -- the promises of attn/mechanism.h, for every mechanism.
+/* test_conformance.c -- the promises of attn/run/mechanism.h, for every mechanism.
  *
  * Everything is derived from the catalogue: a new mechanism is tested here
  * without editing this file.

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/pattern.h"
+#include "attn/pattern/pattern.h"
 #include "draw/colour/colour.h"
 #include "draw/text/unicode.h"
 

@@ -3,8 +3,8 @@
 #include "unit/gpu_fixture.h"
 
 #include "attn/cuda/gpu_panels.h"
-#include "attn/lambdas.h"
-#include "attn/pattern.h"
+#include "attn/mech/mixer/lambdas.h"
+#include "attn/pattern/pattern.h"
 
 #include <signal.h>
 #include <sys/wait.h>

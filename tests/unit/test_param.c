@@ -1,7 +1,7 @@
 /* test_param.c -- parameters from text: types, ranges, messages, stepping. */
 #include <string.h>
 
-#include "attn/param.h"
+#include "attn/run/param.h"
 #include "check.h"
 
 typedef struct Values {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/pattern.h"
+#include "attn/pattern/pattern.h"
 #include "check.h"
 #include "mech_fixture.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/reach.h"
+#include "attn/study/reach.h"
 #include "check.h"
 
 #define MOST 90

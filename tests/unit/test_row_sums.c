@@ -3,7 +3,7 @@
 #include "unit/mech_fixture.h"
 
 #include "attn/cpu/kernel.h"
-#include "attn/view.h"
+#include "attn/run/view.h"
 
 #define LARGE 40  /* times normal numbers: scores up to some thousands */
 #define VAST  4e4f /* and to some tens of thousands of millions, where a float knows no hundreds */

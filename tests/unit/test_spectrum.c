@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "attn/cpu/svd.h"
-#include "attn/spectrum.h"
+#include "attn/study/spectrum.h"
 #include "check.h"
 #include "core/rng.h"
 

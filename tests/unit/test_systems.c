@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "app/call.h"
-#include "attn/mechanism.h"
-#include "attn/systems.h"
+#include "attn/run/mechanism.h"
+#include "attn/run/systems.h"
 #include "check.h"
 
 static void one_runs(Session *s, const char *word)

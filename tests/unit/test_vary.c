@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "app/study/vary.h"
-#include "attn/param.h"
+#include "attn/run/param.h"
 #include "check.h"
 
 static void check_values(const char *text, const char *expected)

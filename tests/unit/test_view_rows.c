@@ -2,7 +2,7 @@
  * catalogue that offers it. */
 #include "unit/mech_fixture.h"
 
-#include "attn/view.h"
+#include "attn/run/view.h"
 
 #define KEYS 300 /* more than are read together */
 

@@ -12,7 +12,7 @@
 
 #include "app/call.h"
 #include "app/session/session.h"
-#include "attn/mechanism.h"
+#include "attn/run/mechanism.h"
 #include "core/error.h"
 #include "draw/figure/figure.h"
 

@@ -10,8 +10,8 @@
 #ifndef APP_FIGURE_PLOTS_H
 #define APP_FIGURE_PLOTS_H
 
-#include "attn/ceilings.h"
-#include "attn/ops.h"
+#include "attn/ops/ceilings.h"
+#include "attn/ops/ops.h"
 #include "draw/plot/plot.h"
 #include "profile/record.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "app/result/steps.h"
-#include "attn/spectrum.h"
+#include "attn/study/spectrum.h"
 
 typedef struct Derived {
     struct Derived *next;

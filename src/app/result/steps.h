@@ -1,7 +1,7 @@
 /* app/result/steps.h -- a run as steps one can go through: what each stage did and made.
  *
  * A step is a stage of the run, in the order they ran; behind them come those of its replay
- * (attn/replay.h), which is made when steps are first asked for.  The command `step`, the
+ * (attn/study/replay.h), which is made when steps are first asked for.  The command `step`, the
  * explorer's step screen and Lua read the same steps.
  */
 #ifndef APP_RESULT_STEPS_H

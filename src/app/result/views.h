@@ -3,13 +3,13 @@
  * The layers are the result's mechanism repeated, or a stack "A > B > C" (bottom
  * first).  The cells of a layer are those of its run's connectivity, so a
  * mechanism that chooses cells by content is looked at as it ran on this input.
- * See attn/reach.h for the meaning of a hop count.
+ * See attn/study/reach.h for the meaning of a hop count.
  */
 #ifndef APP_RESULT_VIEWS_H
 #define APP_RESULT_VIEWS_H
 
 #include "app/session/session.h"
-#include "attn/reach.h"
+#include "attn/study/reach.h"
 
 #define REACH_USUAL 12 /* layers when nobody says: as BERT base and GPT-2 have */
 #define REACH_VIEW  "reach"
@@ -107,7 +107,7 @@ void missed_free(Missed *missed);
  *     spectrum(VIEW)      of any other matrix
  *     trace               all numbers the stages are watched by (run_trace)
  *     row_error           one of them, by its name with _ for blanks
- *     running_max         a view of the run's replay (attn/replay.h)
+ *     running_max         a view of the run's replay (attn/study/replay.h)
  *
  * They stand beside the run's own views wherever a view is named; a view of the run
  * with such a name comes first.

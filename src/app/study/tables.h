@@ -3,8 +3,8 @@
 #define APP_STUDY_TABLES_H
 
 #include "app/command/command.h"
-#include "attn/mechanism.h"
-#include "attn/systems.h"
+#include "attn/run/mechanism.h"
+#include "attn/run/systems.h"
 #include "core/text.h"
 #include "profile/results.h"
 #include "profile/statistics.h"

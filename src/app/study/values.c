@@ -6,7 +6,7 @@
 
 #include "app/study/sweep.h"
 #include "app/study/vary.h"
-#include "attn/param.h"
+#include "attn/run/param.h"
 #include "core/text.h"
 
 void vary_free(Vary *vary)

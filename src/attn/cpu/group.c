@@ -8,9 +8,9 @@
  */
 #include "attn/cpu/cpu.h"
 
-#include "attn/cell_rows.h"
 #include "attn/cpu/block.h"
 #include "attn/cpu/pack.h"
+#include "attn/ops/cell_rows.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "attn/cpu/kernel.h"
 #include "attn/cpu/phases.h"
-#include "attn/pattern.h"
+#include "attn/pattern/pattern.h"
 
 /* A tile with fewer cells than this is cheaper cell by cell: a cell costs four
  * to five times more alone than inside a tile of 384. */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "attn/ops.h"
+#include "attn/ops/ops.h"
 
 /* Fills g's lists (i32 [1,.], in the run's arena) when rows are shared by enough queries to
  * pay for gathering; `cells` are those of one head.  False: they are not, or no memory. */

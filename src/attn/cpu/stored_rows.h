@@ -6,7 +6,7 @@
 #ifndef ATTN_CPU_STORED_ROWS_H
 #define ATTN_CPU_STORED_ROWS_H
 
-#include "attn/ops.h"
+#include "attn/ops/ops.h"
 
 /* The same cells, with rows in the run's arena; `pattern` itself where its heads differ, where
  * the rows take more than `most` bytes, or without memory. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "attn/cpu/block.h"
-#include "attn/ops.h"
+#include "attn/ops/ops.h"
 
 typedef struct Terms {
     const AttendInput *in;

@@ -1,4 +1,4 @@
-/* gpu_attend.c -- pattern attention on the device; see attn/ops.h, op_attend. */
+/* gpu_attend.c -- pattern attention on the device; see attn/ops/ops.h, op_attend. */
 #include "attn/cuda/gpu_matrix.h"
 
 static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)

@@ -1,4 +1,4 @@
-/* gpu_groups.c -- attention inside groups, and of few queries, on the device; see attn/ops.h,
+/* gpu_groups.c -- attention inside groups, and of few queries, on the device; see attn/ops/ops.h,
  * op_group_attend and op_few_attend. */
 #include "attn/cuda/gpu_panels.h"
 

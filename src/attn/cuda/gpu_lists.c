@@ -1,4 +1,4 @@
-/* gpu_lists.c -- rows by lists on the device; see attn/ops.h, op_gather and below. */
+/* gpu_lists.c -- rows by lists on the device; see attn/ops/ops.h, op_gather and below. */
 #include "attn/cuda/gpu.h"
 
 static void move(Run *r, const Tensor *x, const Tensor *index, Tensor *y, bool scatter)

@@ -1,4 +1,4 @@
-/* gpu_logits.c -- attention over logits on the device; see attn/ops.h, op_logit_attend. */
+/* gpu_logits.c -- attention over logits on the device; see attn/ops/ops.h, op_logit_attend. */
 #include "attn/cuda/gpu_panels.h"
 
 _Static_assert(LOGITS_GIVEN == 0 && LOGITS_UNIFORM == 1 && LOGITS_PRODUCT == 2 &&

@@ -1,4 +1,4 @@
-/* gpu_row_attend.c -- rows of scores in double on the device; see attn/ops.h, op_row_attend and
+/* gpu_row_attend.c -- rows of scores in double on the device; see attn/ops/ops.h, op_row_attend and
  * op_key_usage.
  *
  * As many rows as fit are scored, made weights and mixed at a time.

@@ -14,14 +14,14 @@ typedef struct PanelInput {
     PanelOut     to;
 } PanelInput;
 
-/* As Visits of attn/ops.h; chunk absent: none are counted. */
+/* As Visits of attn/ops/ops.h; chunk absent: none are counted. */
 typedef struct VisitCall {
     DeviceTensor tag, chunk; /* i32 [h,lists,positions] */
     int64_t      before, after, ring;
     bool         cross;
 } VisitCall;
 
-/* As GroupAttend of attn/ops.h; a panel's group is RowPanel.group. */
+/* As GroupAttend of attn/ops/ops.h; a panel's group is RowPanel.group. */
 typedef struct GroupCall {
     PanelInput   in;
     DeviceTensor key_start;           /* i32 [h',1,groups+1] */

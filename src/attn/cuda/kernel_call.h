@@ -2,7 +2,7 @@
 #ifndef ATTN_CUDA_KERNEL_CALL_H
 #define ATTN_CUDA_KERNEL_CALL_H
 
-/* As FeatureKind of attn/ops.h, and its numbers. */
+/* As FeatureKind of attn/ops/ops.h, and its numbers. */
 typedef enum FeaturesOf {
     FEATURES_POSITIVE, FEATURES_HYPERBOLIC, FEATURES_TRIG, FEATURES_RELU, FEATURES_ELU,
     FEATURES_RECTIFIED, FEATURES_EXP, FEATURES_SOFTMAX, FEATURES_COLUMN_SOFTMAX,
@@ -82,7 +82,7 @@ typedef struct RecurCall {
     float        *memory; /* [heads][f][e] */
 } RecurCall;
 
-/* As DenominatorForm of attn/ops.h, and its numbers. */
+/* As DenominatorForm of attn/ops/ops.h, and its numbers. */
 typedef enum DivisorOf {
     DIVISOR_GUARD, DIVISOR_ADD, DIVISOR_ADD_FEATURES, DIVISOR_NONE, DIVISOR_FLOOR,
 } DivisorOf;

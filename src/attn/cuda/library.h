@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "attn/cuda/device.h"
-#include "attn/ops.h"
+#include "attn/ops/ops.h"
 #include "core/error.h"
 
 typedef struct Device Device;

@@ -5,7 +5,7 @@
 #include "attn/cuda/random.cuh"
 #include "attn/cuda/wide_tile.cuh"
 
-// attn/ops.h, LogitKind, which the host checks.
+// attn/ops/ops.h, LogitKind, which the host checks.
 enum { GIVEN, UNIFORM, PRODUCT, FOLDED, TILED };
 
 struct LogitMemory {

@@ -5,7 +5,7 @@
 
 #include "attn/cuda/panel_call.h"
 
-/* As LogitAttend of attn/ops.h; kind is a LogitKind of there. */
+/* As LogitAttend of attn/ops/ops.h; kind is a LogitKind of there. */
 typedef struct LogitsCall {
     int64_t      heads;
     int32_t      kind;

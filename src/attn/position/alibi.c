@@ -7,7 +7,7 @@
  * power of two <= h: the first P are 2^(-8(t+1)/P); the rest are elements 0, 2,
  * 4, ... of the list for 2P heads.  They are not sorted.
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
  * delta(p_i,j): pos_p2c_index.  pos_max_distance > 0 makes distances
  * logarithmic beyond k/2, as versions 2 and 3 of the model do.
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 #include <math.h>
 

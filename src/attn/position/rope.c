@@ -7,7 +7,7 @@
  * training: interleaved (x[2t], x[2t+1]) in the paper and GPT-J, half
  * (x[t], x[R/2+t]) in GPT-NeoX and LLaMA.
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  * With pos_value the output is not weights @ V; the weights are shown all the
  * same.  Without files one table is drawn for all heads, as in the paper.
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 typedef struct Params {
     int64_t pos_k;

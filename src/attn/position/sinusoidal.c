@@ -7,7 +7,7 @@
  * and v that is past, so only q and k take it and the values stay clean;
  * pos_target=qkv adds it to v too (then output = weights @ (V + PE)).
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 typedef struct Params {
     double pos_base, pos_scale;

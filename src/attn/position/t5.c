@@ -6,7 +6,7 @@
  * up to pos_max_distance; with both directions, keys ahead have buckets of
  * their own (the upper half).  T5 itself does not scale: scale=1 is its form.
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 #include <math.h>
 

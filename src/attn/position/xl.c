@@ -8,7 +8,7 @@
  * r has one row per distance, so the shift of rows is an index, no n x n x d
  * tensor exists.
  */
-#include "attn/position_terms.h"
+#include "attn/position/terms.h"
 
 #define DEVIATION 0.02
 

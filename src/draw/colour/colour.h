@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/view.h"
+#include "attn/run/view.h"
 #include "core/error.h"
 
 typedef struct Rgb {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/view.h"
+#include "attn/run/view.h"
 #include "core/threads.h"
 
 typedef struct Region { /* half-open: rows [row0,row1), cols [col0,col1) */

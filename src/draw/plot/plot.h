@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/view.h"
+#include "attn/run/view.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "draw/colour/colour.h"

@@ -26,7 +26,7 @@
 #include "app/call.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
-#include "attn/mechanism.h"
+#include "attn/run/mechanism.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "draw/grid/grid.h"

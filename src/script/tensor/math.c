@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/dense.h"
+#include "attn/ops/dense.h"
 #include "script/tensor/tensor.h"
 
 /* ---- elementwise ------------------------------------------------------------ */

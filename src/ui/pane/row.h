@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "app/result/margins.h"
-#include "attn/view.h"
+#include "attn/run/view.h"
 
 typedef struct RowCell {
     int64_t key;

@@ -6,7 +6,7 @@
 
 #include "app/call.h"
 #include "app/command/command.h"
-#include "attn/mechanism.h"
+#include "attn/run/mechanism.h"
 #include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/console.h"

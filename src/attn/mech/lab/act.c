@@ -8,7 +8,7 @@
  * tokens go on being keys and values.
  *
  * (Graves section 2; Dehghani et al. section 2.2, signs and accumulation as in the published
- * tensor2tensor model; attn/stack.h is the layer.)
+ * tensor2tensor model; attn/mech/lab/stack.h is the layer.)
  */
 #include "attn/run.h"
 

@@ -9,7 +9,7 @@
  * Heads go by ascending importance, which is measured once.  Michel et al. score heads by the
  * gradient of a loss; there is no loss here, so that score is not offered.
  *
- * (Michel, Levy, Neubig section 3; Voita et al.; attn/stack.h is the stack.)
+ * (Michel, Levy, Neubig section 3; Voita et al.; attn/mech/lab/stack.h is the stack.)
  */
 #include "attn/run.h"
 

@@ -8,7 +8,7 @@
  * Given x and weights of a stack the shared stack runs as well: set s is layer s's weights.
  *
  * (Lan et al. section 3; Dehghani et al.; Kitaev et al. for W_Q = W_K; Wang et al. section 4
- * for the projections; attn/stack.h is the stack.)
+ * for the projections; attn/mech/lab/stack.h is the stack.)
  */
 #include "attn/run.h"
 

@@ -7,7 +7,7 @@
  * away forward does not come back: the error of the inverse grows with depth, and with
  * coarser formats.  In exchange the activations of one branch are all that is ever held.
  *
- * (Gomez et al. section 3; Kitaev et al. section 3; attn/stack.h is the stack.)
+ * (Gomez et al. section 3; Kitaev et al. section 3; attn/mech/lab/stack.h is the stack.)
  */
 #include "attn/run.h"
 

@@ -8,7 +8,7 @@
  *     output_i = sum_j A_c(i),j v_j
  *
  * So C rows of attention are computed, not n.  Hashing and clustering are exact
- * (attn/lsh.h, attn/hamming.h).
+ * (attn/mech/learned/lsh.h, attn/mech/learned/hamming.h).
  */
 #include "attn/run.h"
 

@@ -7,7 +7,7 @@
  *     F3 = softmax(scale Ql K^T)    (L x m)
  *     output = (F1 Z)(F3 V),  Z near the pseudo-inverse of A
  *
- * Z comes from matrix products alone (attn/pinv_products.h).  A is nearly
+ * Z comes from matrix products alone (attn/mech/lowrank/pinv_products.h).  A is nearly
  * singular when landmarks look alike; then Z is large and the product cancels, so
  * A and Z are in double, and where Z is large all of it is.  (Xiong et al. 2021;
  * runs of unequal length as in the official token_nystromformer.py.)

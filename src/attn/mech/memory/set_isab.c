@@ -1,12 +1,12 @@
 /* set_isab.c -- sets attend through inducing points; pooling by seeds.
  *
- * MAB is multihead attention with a residual and a feed-forward (attn/mab.h):
+ * MAB is multihead attention with a residual and a feed-forward (attn/mech/memory/mab.h):
  *
  *     H = MAB_0(I, X)        k inducing points read the set     (k x dim)
  *     Y = MAB_1(X, H)        the set reads what they hold       (n x dim)
  *     pooled = MAB_p(S, Y)   with seeds S                       (s x dim)
  *
- * With q, k and v only the attention is left (mab=core; attn/latents.h):
+ * With q, k and v only the attention is left (mab=core; attn/mech/lowrank/latents.h):
  *
  *     A_in = softmax(scale I K^T),  H_K = A_in K,  H_V = A_in V
  *     output = softmax(scale Q H_K^T) H_V = A_out H_V

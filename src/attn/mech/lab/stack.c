@@ -1,0 +1,327 @@
+/* stack.c -- see stack.h. */
+#include "attn/mech/lab/stack.h"
+
+#include <math.h>
+
+#include "attn/run.h"
+
+#define NORM_FLOPS 7 /* mean, variance, scale; gain and bias */
+#define GELU_FLOPS 10
+
+const char *const stack_norms[] = { "pre", "none", NULL };
+const char *const stack_activations[] = { "relu", "gelu", NULL };
+
+/* ---- sizes and weights ------------------------------------------------------ */
+
+static int64_t layers_of(Run *r, const StackParams *p)
+{
+    const SizeFrom from[] = { { "wq", p->wq, 3, 0, 1 }, { "wk", p->wk, 3, 0, 1 },
+                              { "wv", p->wv, 3, 0, 1 }, { "wo", p->wo, 3, 0, 1 },
+                              { "w1", p->w1, 3, 0, 1 }, { "b1", p->b1, 2, 0, 1 },
+                              { "w2", p->w2, 3, 0, 1 }, { "b2", p->b2, 2, 0, 1 },
+                              { "ln1_gamma", p->ln1_gamma, 2, 0, 1 },
+                              { "ln1_beta", p->ln1_beta, 2, 0, 1 },
+                              { "ln2_gamma", p->ln2_gamma, 2, 0, 1 },
+                              { "ln2_beta", p->ln2_beta, 2, 0, 1 }, { .name = NULL } };
+
+    return layer_size(r, "layers", p->layers, p->layers, from);
+}
+
+/* d_ff=0 is left to the files, even where the user says so himself. */
+static int64_t hidden_of(Run *r, const StackParams *p, int64_t dm)
+{
+    const SizeFrom from[] = { { "w1", p->w1, 3, 2, 1 }, { "b1", p->b1, 2, 1, 1 },
+                              { "w2", p->w2, 3, 1, 1 }, { .name = NULL } };
+
+    return layer_size(r, p->d_ff > 0 ? "d_ff" : "hidden units", p->d_ff, 4 * dm, from);
+}
+
+StackShape stack_shape(Run *r, const StackParams *p, int64_t dm)
+{
+    StackShape s = { .layers = layers_of(r, p), .heads = p->heads, .n = r->n, .dm = dm,
+                     .norm = p->norm == STACK_PRE, .gelu = p->activation == STACK_GELU };
+
+    s.d_ff = hidden_of(r, p, dm);
+    if (dm % s.heads)
+        run_fail(r, ERR_PARAM, "%s: heads=%lld does not divide the width dm=%lld of a layer",
+                 r->mechanism->id, (long long)s.heads, (long long)dm);
+    return s;
+}
+
+static Tensor matrix(Run *r, const StackShape *s, const char *name, Tensor given, int64_t in,
+                     int64_t out)
+{
+    return layer_weight(r, name, given, 3, (int64_t[]){ s->layers, in, out },
+                        (Init){ INIT_NORMAL, 1 / sqrt((double)in) });
+}
+
+static Tensor vector(Run *r, const StackShape *s, const char *name, Tensor given, int64_t size)
+{
+    return layer_given(r, name, given, 2, (int64_t[]){ s->layers, size });
+}
+
+Stack stack_open(Run *r, const StackParams *p, int64_t dm)
+{
+    Stack       s = { .p = p, .shape = stack_shape(r, p, dm) };
+    StackShape *z = &s.shape;
+
+    s.attention = inner_find(r, "attention", p->attention);
+    if (run_failed(r))
+        return s;
+    s.wq = matrix(r, z, "wq", p->wq, dm, dm);
+    s.wk = matrix(r, z, "wk", p->wk, dm, dm);
+    s.wv = matrix(r, z, "wv", p->wv, dm, dm);
+    s.wo = matrix(r, z, "wo", p->wo, dm, dm);
+    s.w1 = matrix(r, z, "w1", p->w1, dm, z->d_ff);
+    s.b1 = vector(r, z, "b1", p->b1, z->d_ff);
+    s.w2 = matrix(r, z, "w2", p->w2, z->d_ff, dm);
+    s.b2 = vector(r, z, "b2", p->b2, dm);
+    s.ln1_gamma = vector(r, z, "ln1_gamma", p->ln1_gamma, dm);
+    s.ln1_beta = vector(r, z, "ln1_beta", p->ln1_beta, dm);
+    s.ln2_gamma = vector(r, z, "ln2_gamma", p->ln2_gamma, dm);
+    s.ln2_beta = vector(r, z, "ln2_beta", p->ln2_beta, dm);
+    return s;
+}
+
+/* The weights of one layer: a matrix [1,in,out]. */
+static Tensor of_layer(Tensor w, int64_t layer)
+{
+    int64_t shape[3] = { 1, w.shape[1], w.shape[2] };
+
+    return tensor_of(DT_F32, 3, shape, tensor_f32(&w) + layer * shape[1] * shape[2]);
+}
+
+/* A vector of one layer, or absent. */
+static Tensor vector_of(const Tensor *w, int64_t layer)
+{
+    return w->data ? tensor_of(DT_F32, 1, &w->shape[1], tensor_f32(w) + layer * w->shape[1])
+                   : (Tensor){ .rank = 0 };
+}
+
+/* ---- steps of a branch ------------------------------------------------------ */
+
+Tensor stack_tokens(Run *r, const Stack *s)
+{
+    return run_tensor3(r, DT_F64, 1, s->shape.n, s->shape.dm);
+}
+
+Tensor stack_input(Run *r, const Stack *s)
+{
+    Tensor x = stack_tokens(r, s);
+
+    op_entries(r, r->x, ENTRY_CAST, 0, x);
+    return x;
+}
+
+void stack_copy(Run *r, Tensor from, Tensor to)
+{
+    op_entries(r, from, ENTRY_CAST, 0, to);
+}
+
+static FlopClass charge_of(const Stack *s)
+{
+    return s->silent ? FLOP_APART : FLOP_OVERHEAD;
+}
+
+static void multiply(Run *r, const Stack *s, Tensor x, Tensor w, Tensor y)
+{
+    op_gemm(r, x, false, w, false, 1, 0, y, charge_of(s));
+}
+
+/* x itself without norm. */
+static Tensor normed(Run *r, const Stack *s, Tensor x, Tensor gamma, Tensor beta)
+{
+    int64_t rows[3] = { s->shape.n, 1, s->shape.dm };
+    Tensor  y = x;
+
+    if (!s->shape.norm)
+        return x;
+    y = stack_tokens(r, s);
+    op_standardise64(r, tensor_of(DT_F64, 3, rows, x.data), s->p->ln_eps, gamma, beta,
+                     tensor_of(DT_F64, 3, rows, y.data));
+    op_charge(r, charge_of(s), NORM_FLOPS * (double)tensor_count(&y));
+    return y;
+}
+
+/* x w cut into heads, f32 [h,n,dh]. */
+static Tensor heads_of(Run *r, const Stack *s, Tensor x, Tensor w)
+{
+    int64_t   h = s->shape.heads, n = s->shape.n, dh = s->shape.dm / h;
+    Tensor    y = run_tensor3(r, DT_F32, h, n, dh), wide;
+    ArenaMark mark = arena_mark(r->arena);
+
+    wide = stack_tokens(r, s);
+    multiply(r, s, x, w, wide);
+    op_entries(r, tensor_split(wide, h), ENTRY_CAST, 0, y);
+    arena_release(r->arena, mark);
+    return y;
+}
+
+static void note_use(const Run *r, Stack *s, int64_t used)
+{
+    int64_t now = arena_used(r->arena);
+
+    used = used > now ? used : now;
+    s->used = s->used > used ? s->used : used;
+}
+
+static Tensor narrowed(Run *r, Tensor x)
+{
+    Tensor y = run_tensor2(r, DT_F32, x.shape[1], x.shape[2]);
+
+    op_entries(r, x, ENTRY_CAST, 0, y);
+    return y;
+}
+
+void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
+{
+    int64_t   h = s->shape.heads, n = s->shape.n, dh = s->shape.dm / h;
+    ArenaMark mark = arena_mark(r->arena);
+    InnerCall call = { .mechanism = s->attention, .charge = !s->silent };
+    Tensor    y;
+
+    if (run_failed(r))
+        return;
+    y = normed(r, s, x, vector_of(&s->ln1_gamma, layer), vector_of(&s->ln1_beta, layer));
+    call.measure = run_wants_views(r) && !s->measured;
+    call.q = heads_of(r, s, y, of_layer(s->wq, layer));
+    call.k = heads_of(r, s, y, of_layer(s->wk, layer));
+    call.v = heads_of(r, s, y, of_layer(s->wv, layer));
+    call.out = run_tensor3(r, DT_F32, h, n, dh);
+    call.x = narrowed(r, y);
+    inner_attend(r, &call);
+    op_entries(r, call.out, ENTRY_CAST, 0, tensor_split(context, h));
+    if (call.measure) {
+        s->measured = true;
+        s->cells = call.cells;
+        s->written = call.written;
+    }
+    note_use(r, s, call.used);
+    if (!s->keep)
+        arena_release(r->arena, mark);
+}
+
+void stack_project(Run *r, Stack *s, int64_t layer, Tensor context, Tensor y)
+{
+    if (!run_failed(r))
+        multiply(r, s, context, of_layer(s->wo, layer), y);
+}
+
+void stack_attend(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    context = stack_tokens(r, s);
+
+    stack_context(r, s, layer, x, context);
+    stack_project(r, s, layer, context, y);
+    if (!s->keep)
+        arena_release(r->arena, mark);
+}
+
+/* act(hidden + bias); into another tensor when a backward pass needs both. */
+static void activate(Run *r, const Stack *s, Tensor bias, Tensor hidden, Tensor to)
+{
+    if (bias.data)
+        op_entries_of(r, hidden, bias, ENTRY_SUM, 1, hidden);
+    op_entries(r, hidden, s->shape.gelu ? ENTRY_GELU_ERF : ENTRY_RELU, 0, to);
+    op_charge(r, charge_of(s),
+              (1 + (s->shape.gelu ? GELU_FLOPS : 1)) * (double)tensor_count(&hidden));
+}
+
+void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
+{
+    int64_t      n = s->shape.n, f = s->shape.d_ff, dm = s->shape.dm;
+    Tensor       bias = vector_of(&s->b2, layer);
+    ArenaMark    mark = arena_mark(r->arena);
+    Tensor       normal, hidden, active;
+
+    if (run_failed(r))
+        return;
+    normal = normed(r, s, x, vector_of(&s->ln2_gamma, layer), vector_of(&s->ln2_beta, layer));
+    hidden = run_tensor3(r, DT_F64, 1, n, f);
+    active = s->shape.gelu && s->keep ? run_tensor3(r, DT_F64, 1, n, f) : hidden;
+    multiply(r, s, normal, of_layer(s->w1, layer), hidden);
+    activate(r, s, vector_of(&s->b1, layer), hidden, active);
+    multiply(r, s, active, of_layer(s->w2, layer), y);
+    if (bias.data)
+        op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
+    op_charge(r, charge_of(s), (double)n * (double)dm);
+    note_use(r, s, 0);
+    if (!s->keep)
+        arena_release(r->arena, mark);
+}
+
+void stack_add(Run *r, const Stack *s, Tensor x, Tensor y)
+{
+    op_entries_of(r, x, y, ENTRY_SUM, 1, x);
+    op_charge(r, charge_of(s), (double)tensor_count(&x));
+}
+
+void stack_layer(Run *r, Stack *s, int64_t layer, Tensor x)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    y = stack_tokens(r, s);
+
+    stack_attend(r, s, layer, x, y);
+    stack_add(r, s, x, y);
+    if (s->keep) /* the middle */
+        y = stack_tokens(r, s);
+    stack_ffn(r, s, layer, x, y);
+    stack_add(r, s, x, y);
+    if (!s->keep)
+        arena_release(r->arena, mark);
+}
+
+void stack_out(Run *r, Tensor x)
+{
+    if (!r->out.data)
+        r->out = run_tensor3(r, DT_F32, 1, x.shape[1], x.shape[2]);
+    op_entries(r, x, ENTRY_CAST, 0, r->out);
+}
+
+/* ---- accounts --------------------------------------------------------------- */
+
+double stack_attend_flops(const StackShape *s)
+{
+    double tokens = (double)s->n * (double)s->dm;
+
+    return tokens * (1 + 8 * (double)s->dm + (s->norm ? NORM_FLOPS : 0));
+}
+
+double stack_ffn_flops(const StackShape *s)
+{
+    double tokens = (double)s->n * (double)s->dm, hidden = (double)s->n * (double)s->d_ff;
+
+    return tokens * (2 + (s->norm ? NORM_FLOPS : 0)) + 4 * hidden * (double)s->dm +
+           hidden * (1 + (s->gelu ? GELU_FLOPS : 1));
+}
+
+StackBytes stack_bytes(Run *r, const Stack *s)
+{
+    const StackShape *z = &s->shape;
+    double  e = (double)s->p->element_bytes, tokens = (double)z->n * (double)z->dm;
+    double  norm = z->norm ? tokens : 0;
+    bool    cells = s->cells >= 0 && inner_holds_cells(s->attention);
+    double  held = (double)(cells ? s->cells : s->written);
+    double  ffn = e * (norm + (z->gelu ? 2 : 1) * (double)z->n * (double)z->d_ff);
+    double  attention = e * (norm + 4 * tokens + held);
+    StackBytes b = { 0 };
+
+    if (run_failed(r))
+        return b;
+    if ((double)z->layers * (2 * e * tokens + attention + ffn) >= PARAM_COUNT_MAX / 4)
+        run_fail(r, ERR_PARAM, "%s: the accounted bytes are beyond 2^51; give fewer layers or "
+                 "smaller sizes", r->mechanism->id);
+    if (!cells)
+        run_warn(r, "%s: attention=%s holds no n x n weights; in their place the bytes count the "
+                 "%.0f numbers that its operations write", r->mechanism->id, s->attention->id,
+                 held);
+    if (run_failed(r))
+        return b;
+    b.token = (int64_t)(e * tokens);
+    b.attention = (int64_t)attention;
+    b.ffn = (int64_t)ffn;
+    b.work = b.attention + b.ffn + b.token;
+    b.layer = b.work + b.token;
+    return b;
+}

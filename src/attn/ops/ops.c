@@ -1,0 +1,404 @@
+/* ops.c -- the front of the operations: allocate, charge, dispatch; see ops.h. */
+#include "attn/ops/ops.h"
+
+#include <string.h>
+
+#include "attn/ops/ops_front.h"
+#include "attn/run.h"
+
+void ops_lack(Run *r, const char *entry)
+{
+    run_fail(r, ERR_UNSUPPORTED, "%s: the back end '%s' has no operation '%s'; use --device cpu",
+             r->mechanism->id, r->ops->name, entry);
+}
+
+void op_wait(Run *r, const char *reads)
+{
+    if (r->ops->wait)
+        r->ops->wait(r, reads);
+}
+
+void op_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (r->ops->toward && !run_failed(r))
+        r->ops->toward(r, data, bytes);
+}
+
+AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
+{
+    int64_t      n = in->q.shape[1]; /* not r->n: a mechanism may add tokens of its own */
+    AttendResult out = { .out = run_tensor3(r, DT_F32, r->h, n, in->v.shape[2]),
+                         .lse = run_tensor2(r, DT_F32, r->h, n) };
+    double       cells = 0;
+
+    if (!pattern)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
+    if (run_failed(r))
+        return out;
+    if (r->spec.pairs_only) {
+        memset(out.out.data, 0, (size_t)tensor_bytes(&out.out));
+        memset(out.lse.data, 0, (size_t)tensor_bytes(&out.lse));
+        return out;
+    }
+    DISPATCH(r, attend, in, pattern, &out, &cells);
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);
+    op_charge(r, FLOP_OVERHEAD,
+              (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) * cells);
+    op_charge(r, FLOP_POSITION, in->cell_flops * cells);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
+               bytes_of(out.out) + bytes_of(out.lse));
+    return out;
+}
+
+Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern)
+{
+    int64_t n = pattern ? pattern_queries(pattern) : 0;
+    Tensor  y = run_tensor3(r, in->x.dtype, r->h, n, in->x.shape[2]);
+    double  cells = 0, rows = (double)(r->h * n);
+
+    if (!pattern)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, pattern_means, in, pattern, &y, &cells);
+    op_charge(r, FLOP_MIX, (double)in->x.shape[2] * (cells + rows * (in->less_own ? 2 : 1)));
+    op_traffic(r, bytes_of(in->x), bytes_of(y));
+    return y;
+}
+
+FewResult op_few_attend(Run *r, const FewAttend *in)
+{
+    int64_t   l = in->q.shape[1], e = in->v.shape[2], f = in->more.data ? in->more.shape[2] : 0;
+    double    cells = (double)r->h * (double)l * (double)in->k.shape[1];
+    FewResult out = { .out = run_tensor3(r, DT_F32, r->h, l, e),
+                      .lse = run_tensor2(r, DT_F64, r->h, l) };
+
+    if (f > 0)
+        out.more = run_tensor3(r, DT_F32, r->h, l, f);
+    if (run_failed(r))
+        return out;
+    DISPATCH(r, few_attend, in, &out);
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)(e + f));
+    op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * cells);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v) + bytes_of(in->more),
+               bytes_of(out.out) + bytes_of(out.more));
+    return out;
+}
+
+/* (query entry, key entry) pairs over all heads and groups. */
+static double group_pairs(const GroupAttend *g, int64_t heads)
+{
+    double pairs = 0;
+
+    for (int64_t h = 0; h < heads; h++) {
+        const int32_t *q = tensor_head(&g->query_start, h, heads);
+        const int32_t *k = tensor_head(&g->key_start, h, heads);
+
+        for (int64_t c = 0; c < g->groups; c++)
+            pairs += (double)(q[c + 1] - q[c]) * (double)(k[c + 1] - k[c]);
+    }
+    return pairs;
+}
+
+static double skipped_pairs(const GroupAttend *g, int64_t heads)
+{
+    double queries = 0;
+
+    for (int64_t h = 0; h < heads && g->query_skip.data; h++)
+        queries += ((int32_t *)tensor_head(&g->query_start, h, heads))[g->groups];
+    return queries * (double)(g->query_skip.data ? g->query_skip.shape[2] : 0);
+}
+
+GroupResult op_group_attend(Run *r, const GroupAttend *g)
+{
+    int64_t     queries = g->query_index.shape[1], e = g->v.shape[2];
+    GroupResult out = { .out = run_tensor3(r, DT_F32, r->h, queries, e),
+                        .lse = run_tensor2(r, DT_F32, r->h, queries) };
+    double      pairs;
+
+    if (run_failed(r))
+        return out;
+    DISPATCH(r, group_attend, g, &out);
+    pairs = group_pairs(g, r->h);
+    op_charge(r, FLOP_SCORE, 2 * pairs * (double)g->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * (pairs - skipped_pairs(g, r->h)) * (double)e);
+    op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * pairs);
+    op_traffic(r, bytes_of(g->q) + bytes_of(g->k) + bytes_of(g->v), bytes_of(out.out));
+    return out;
+}
+
+int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i)
+{
+    int64_t m = in->k.shape[1], seen = i + r->q_offset + 1;
+
+    return !in->causal || seen > m ? m : seen < 0 ? 0 : seen;
+}
+
+static void charge_rows(Run *r, const RowAttend *in, const RowResult *out)
+{
+    int64_t n = in->q.shape[1];
+    double  cells = 0, weights = 0, overhead = 0;
+
+    for (int64_t x = 0; x < r->h * n; x++) {
+        int64_t count = row_attend_keys(r, in, x % n);
+
+        cells += (double)count;
+        weights += (double)tensor_i32(&out->support)[x];
+        overhead += entmax_flops(&in->form[x / n], count);
+    }
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * weights * (double)in->v.shape[2]);
+    op_charge(r, FLOP_OVERHEAD, overhead);
+}
+
+RowResult op_row_attend(Run *r, const RowAttend *in)
+{
+    int64_t   n = in->q.shape[1];
+    RowResult out = { .out = run_tensor3(r, DT_F32, r->h, n, in->v.shape[2]),
+                      .tau = run_tensor2(r, DT_F64, r->h, n),
+                      .total = run_tensor2(r, DT_F64, r->h, n),
+                      .support = run_tensor2(r, DT_I32, r->h, n) };
+
+    if (run_failed(r))
+        return out;
+    DISPATCH(r, row_attend, in, &out);
+    op_wait(r, "the host counts the weights that are not zero");
+    if (run_failed(r))
+        return out;
+    charge_rows(r, in, &out);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v), bytes_of(out.out));
+    return out;
+}
+
+void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double beta, Tensor c,
+             FlopClass charge)
+{
+    if (run_failed(r))
+        return;
+    DISPATCH(r, gemm, &a, ta, &b, tb, alpha, beta, &c);
+    op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[ta ? 1 : 2]);
+    if (charge != FLOP_NONE)
+        op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
+}
+
+void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass charge)
+{
+    if (run_failed(r))
+        return;
+    DISPATCH(r, gemm_long, &a, &b, alpha, &c);
+    op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[2]);
+    if (charge != FLOP_NONE)
+        op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
+}
+
+Tensor op_pinv(Run *r, Tensor a, double rcond)
+{
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[2], a.shape[1]);
+
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, pinv, &a, rcond, &y);
+    op_charge(r, FLOP_OVERHEAD, 24 * (double)tensor_count(&a) * (double)a.shape[1]);
+    op_traffic(r, bytes_of(a), bytes_of(y));
+    return y;
+}
+
+static double logit_cost(const LogitAttend *in)
+{
+    switch (in->kind) {
+    case LOGITS_PRODUCT: return 2 * (double)in->left.shape[2];
+    case LOGITS_FOLDED: return 1;
+    case LOGITS_TILED: return 2 * (double)in->left.shape[2] * (double)in->right.shape[2];
+    case LOGITS_GIVEN:
+    case LOGITS_UNIFORM: break;
+    }
+    return 0;
+}
+
+LogitResult op_logit_attend(Run *r, const LogitAttend *in)
+{
+    int64_t     n = in->n, m = in->v.shape[1], e = in->v.shape[2];
+    double      seen = in->causal ? (double)in->offset + (double)(n + 1) / 2 : (double)m;
+    double      cells = (double)r->h * (double)n * seen;
+    LogitResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
+                        .lse = run_tensor2(r, DT_F64, r->h, n) };
+
+    if (run_failed(r))
+        return out;
+    DISPATCH(r, logit_attend, in, &out);
+    op_charge(r, FLOP_SCORE, cells * logit_cost(in));
+    op_charge(r, FLOP_MIX, 2 * cells * (double)e);
+    op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * cells);
+    op_traffic(r, bytes_of(in->left) + bytes_of(in->right) + bytes_of(in->v), bytes_of(out.out));
+    return out;
+}
+
+Tensor op_dots64(Run *r, Tensor x, Tensor w)
+{
+    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], w.shape[2]);
+
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, dots64, &x, &w, &y);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)x.shape[2]);
+    op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
+    return y;
+}
+
+void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
+{
+    if (run_failed(r))
+        return;
+    DISPATCH(r, product64, &x, &w, bias, &y);
+    op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
+}
+
+Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias)
+{
+    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
+
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, standardise, &x, eps, gain, bias, &y);
+    op_traffic(r, bytes_of(x), bytes_of(y));
+    return y;
+}
+
+double op_largest_norm(Run *r, Tensor x)
+{
+    if (!run_failed(r) && !r->ops->largest_norm)
+        ops_lack(r, "largest_norm");
+    op_traffic(r, bytes_of(x), 0);
+    return run_failed(r) ? 0 : r->ops->largest_norm(r, &x);
+}
+
+void op_gelu(Run *r, Tensor x, const float *bias)
+{
+    if (run_failed(r))
+        return;
+    DISPATCH(r, gelu, &x, bias);
+    op_traffic(r, bytes_of(x), bytes_of(x));
+}
+
+/* Per feature, besides the projection: as the mechanisms' entries count. */
+static double feature_cost(FeatureKind kind)
+{
+    return kind <= FEATURE_RELU ? 5 : kind <= FEATURE_COLUMN_SOFTMAX ? 3 : 4;
+}
+
+static int64_t feature_count(const Tensor *x, const Tensor *w, FeatureMap map)
+{
+    if (!map.project)
+        return x->shape[2];
+    return map.kind == FEATURE_POSITIVE || map.kind == FEATURE_RELU ||
+                   map.kind == FEATURE_ARC_COS
+               ? w->shape[1]
+               : 2 * w->shape[1];
+}
+
+Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
+{
+    int64_t f = feature_count(&x, &w, map);
+    Tensor  y = run_tensor3(r, map.wide ? DT_F64 : DT_F32, r->h, x.shape[1], f);
+    double  rows = (double)r->h * (double)x.shape[1];
+
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, features, &x, &w, &map, keys, &y);
+    if (map.project)
+        op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w.shape[1] * (double)x.shape[2]);
+    op_charge(r, FLOP_OVERHEAD, feature_cost(map.kind) * rows * (double)f);
+    op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
+    return y;
+}
+
+/* Spec, `linear`: the state and its read, or the dense form. */
+static Flops linear_cost(double n, double m, double f, double e, bool causal, LinearForm form,
+                         double chunk)
+{
+    double cells = causal ? n * (n + 1) / 2 : n * m;
+    Flops  cost = { .mix = 2 * (n + m) * f * e, .overhead = m * f + 2 * n * f + n * e };
+
+    if (form == LINEAR_MATRIX)
+        return (Flops){ .score = 2 * cells * f, .mix = 2 * cells * e, .overhead = 2 * cells };
+    if (causal && form == LINEAR_CHUNKED) {
+        cost.score = 2 * n * chunk * f;
+        cost.mix += 2 * n * chunk * e;
+    }
+    return cost;
+}
+
+Flops linear_attend_flops(const Run *r, int64_t f, bool causal, LinearForm form, int64_t chunk,
+                          Flops sum)
+{
+    double h = (double)r->h;
+    Flops  cost = linear_cost((double)r->n, (double)r->m, (double)f, (double)r->e, causal, form,
+                              (double)chunk);
+
+    sum.score += h * cost.score;
+    sum.mix += h * cost.mix;
+    sum.overhead += h * cost.overhead;
+    return sum;
+}
+
+static void charge_linear(Run *r, const LinearAttend *in)
+{
+    double h = (double)r->h, n = (double)in->fq.shape[1], f = (double)in->fq.shape[2];
+    double e = (double)in->v.shape[2];
+    Flops  cost = linear_cost(n, (double)in->fk.shape[1], f, e, in->causal, in->form,
+                              (double)in->chunk);
+
+    op_charge(r, FLOP_SCORE, h * cost.score);
+    op_charge(r, FLOP_MIX, h * cost.mix);
+    op_charge(r, FLOP_OVERHEAD, h * cost.overhead);
+    if (in->gates.data)
+        op_charge(r, FLOP_OVERHEAD, 3 * h * n * f * (e + 1));
+}
+
+LinearResult op_linear_attend(Run *r, const LinearAttend *in)
+{
+    int64_t      n = in->fq.shape[1], f = in->fq.shape[2], e = in->v.shape[2];
+    LinearResult out = { .out = run_tensor3(r, in->wide ? DT_F64 : DT_F32, r->h, n, e),
+                         .memory = run_tensor3(r, DT_F32, r->h, f, e),
+                         .denominator = run_tensor2(r, DT_F32, r->h, n),
+                         .divisor = run_tensor2(r, DT_F64, r->h, n) };
+
+    if (run_failed(r))
+        return out;
+    DISPATCH(r, linear_attend, in, &out);
+    charge_linear(r, in);
+    op_traffic(r, bytes_of(in->fq) + bytes_of(in->fk) + bytes_of(in->v), bytes_of(out.out));
+    return out;
+}
+
+void op_lambda_content(Run *r, const Lambdas *l)
+{
+    if (!run_failed(r))
+        DISPATCH(r, lambda_content, l);
+}
+
+void op_lambda_apply(Run *r, const Lambdas *l, Tensor out)
+{
+    if (!run_failed(r))
+        DISPATCH(r, lambda_apply, l, &out);
+}
+
+void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
+{
+    if (run_failed(r))
+        return;
+    DISPATCH(r, mix_blocks, &perm, &x, b, &y);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)perm.shape[2]);
+    op_traffic(r, bytes_of(perm) + bytes_of(x), bytes_of(y));
+}
+
+void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
+{
+    if (run_failed(r))
+        return;
+    DISPATCH(r, sinkhorn, &log_p, &allowed, columns);
+    op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&log_p));
+    op_traffic(r, bytes_of(log_p), bytes_of(log_p));
+}

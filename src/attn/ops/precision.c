@@ -1,0 +1,90 @@
+/* precision.c -- see precision.h. */
+#include "attn/ops/precision.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const precision_names[] = { "bf16", "fp16", "tf32", "float32", "float64", NULL };
+
+static const Precision formats[PRECISION_COUNT] = {
+    [PRECISION_BF16] = { "bf16", 8, -126, 128, 0x1p-126, 0x1p128, 2 },
+    [PRECISION_FP16] = { "fp16", 11, -14, 16, 0x1p-14, 0x1p16, 2 },
+    [PRECISION_TF32] = { "tf32", 11, -126, 128, 0x1p-126, 0x1p128, 4 },
+    [PRECISION_FLOAT32] = { "float32", 24, -126, 128, 0x1p-126, 0x1p128, 4 },
+    [PRECISION_FLOAT64] = { "float64", 53, -1022, 1024, 0x1p-1022, (double)INFINITY, 8 },
+};
+
+const Precision *precision_of(PrecisionFormat format)
+{
+    return &formats[format];
+}
+
+/* A normal double to fewer bits of significand: half a unit of the last bit that stays is
+ * added, a little less where that bit is even, and what lies below is cut.  A carry runs into
+ * the exponent, as it should. */
+static double round_normal(double a, int bits)
+{
+    int      cut = 53 - bits;
+    uint64_t u, half = (uint64_t)1 << (cut - 1);
+
+    memcpy(&u, &a, sizeof(u));
+    u += half - 1 + (u >> cut & 1);
+    u &= ~((half << 1) - 1);
+    memcpy(&a, &u, sizeof(a));
+    return a;
+}
+
+double precision_round(const Precision *p, double a)
+{
+    double size = fabs(a), coarse;
+
+    if (p->bits == 53 || !(size <= 0x1.fffffffffffffp1023)) /* itself, infinite, NaN */
+        return a;
+    if (size < p->least) {
+        /* Beside this number doubles are exactly one subnormal apart. */
+        coarse = p->least * 0x1.8p53 / (double)((int64_t)1 << p->bits);
+        size = (size + coarse) - coarse;
+    } else {
+        size = round_normal(size, p->bits);
+    }
+    return copysign(size >= p->limit ? (double)INFINITY : size, a);
+}
+
+void precision_round_all(const Precision *p, const double *from, double *to, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++)
+        to[c] = precision_round(p, from[c]);
+}
+
+double precision_ulp(const Precision *p, double a)
+{
+    int e = p->emin;
+
+    if (!isfinite(a))
+        return a - a;
+    if (fabs(a) >= p->least)
+        e = ilogb(a);
+    return ldexp(1, e - (p->bits - 1));
+}
+
+double precision_dot(const Precision *p, int64_t count, const double *x, int64_t x_step,
+                     const double *y, int64_t y_step)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < count; c++) {
+        double product = precision_round(p, x[c * x_step] * y[c * y_step]);
+
+        sum = precision_round(p, sum + product);
+    }
+    return sum;
+}
+
+double precision_sum(const Precision *p, int64_t count, const double *x)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < count; c++)
+        sum = precision_round(p, sum + x[c]);
+    return sum;
+}

@@ -1,0 +1,386 @@
+/* pattern.c -- pattern nodes and their combination; see pattern.h.
+ *
+ * Each node evaluates one row by pushing runs on the row's stack (runs.h).
+ * The primitives are in pattern_shapes.c.
+ */
+#include "attn/pattern/pattern_node.h"
+
+#include <string.h>
+
+Pattern *pattern_node(Arena *a, PatternShape s, PatternRowFn row, uint8_t bits)
+{
+    Pattern *p = arena_zalloc(a, 1, sizeof(*p));
+
+    if (p) {
+        p->shape = s;
+        p->row = row;
+        p->bits = bits;
+    }
+    return p;
+}
+
+int64_t pattern_queries(const Pattern *p)
+{
+    return p->shape.n;
+}
+
+int64_t pattern_keys(const Pattern *p)
+{
+    return p->shape.m;
+}
+
+int64_t pattern_heads(const Pattern *p)
+{
+    return p->shape.heads;
+}
+
+bool pattern_per_head(const Pattern *p)
+{
+    return p->per_head;
+}
+
+Pattern *pattern_operand(const Pattern *p)
+{
+    Pattern *plain;
+
+    memcpy(&plain, &p, sizeof(plain));
+    return plain;
+}
+
+void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    row->count = 0;
+    p->row(p, head, i, row);
+    runs_tidy(row, 0);
+}
+
+uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool *allowed)
+{
+    PatternRow row = { 0 };
+    PatternRun cell = { .start = j, .count = 1, .step = 1 };
+    uint8_t    bits = 0;
+
+    *allowed = false;
+    pattern_row(p, head, i, &row);
+    for (int64_t r = 0; r < row.count && !row.failed && !*allowed; r++)
+        if (runs_common(row.runs[r], cell).count) {
+            *allowed = true;
+            bits = row.runs[r].bits;
+        }
+    pattern_row_free(&row);
+    return bits;
+}
+
+int64_t pattern_count(const Pattern *p)
+{
+    PatternRow row = { 0 };
+    int64_t    heads = p->per_head ? p->shape.heads : 1, total = 0;
+
+    for (int64_t h = 0; h < heads && !row.failed; h++)
+        for (int64_t i = 0; i < p->shape.n && !row.failed; i++) {
+            pattern_row(p, h, i, &row);
+            for (int64_t r = 0; r < row.count; r++)
+                total += row.runs[r].count;
+        }
+    if (row.failed)
+        total = -1;
+    pattern_row_free(&row);
+    return total < 0 || p->per_head ? total : total * p->shape.heads;
+}
+
+/* ---- combination ----------------------------------------------------------- */
+
+static Pattern *combine(Arena *a, Pattern *x, Pattern *y, PatternRowFn row)
+{
+    Pattern *p = x && y ? pattern_node(a, x->shape, row, 0) : NULL;
+
+    if (!p)
+        return NULL;
+    p->x = x;
+    p->y = y;
+    p->per_head = x->per_head || y->per_head;
+    return p;
+}
+
+static int64_t operands(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t middle;
+
+    p->x->row(p->x, head, i, row);
+    middle = row->count;
+    p->y->row(p->y, head, i, row);
+    return middle;
+}
+
+static void row_union(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    runs_union(row, x, operands(p, head, i, row));
+}
+
+/* x, and what is outside x: no key of one is a key of the other. */
+static void row_beside(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    operands(p, head, i, row);
+}
+
+static void row_intersect(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    runs_intersect(row, x, operands(p, head, i, row));
+}
+
+static void row_difference(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    runs_difference(row, x, operands(p, head, i, row));
+}
+
+Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y)
+{
+    bool beside = x && y && y->row == row_difference && y->y == x;
+
+    return combine(a, x, y, beside ? row_beside : row_union);
+}
+
+Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y)
+{
+    return combine(a, x, y, row_intersect);
+}
+
+Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y)
+{
+    return combine(a, x, y, row_difference);
+}
+
+static void row_complement(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    runs_push_range(row, 0, p->shape.m, p->shape.m, COMPONENT_OTHER);
+    p->x->row(p->x, head, i, row);
+    runs_difference(row, x, x + 1);
+}
+
+Pattern *pattern_complement(Arena *a, Pattern *x)
+{
+    return combine(a, x, x, row_complement);
+}
+
+static void row_marked(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    p->x->row(p->x, head, i, row);
+    for (int64_t r = x; r < row->count && !row->failed; r++)
+        row->runs[r].bits = p->bits;
+}
+
+Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits)
+{
+    Pattern *p = combine(a, x, x, row_marked);
+
+    if (p)
+        p->bits = bits;
+    return p;
+}
+
+/* ---- whole patterns --------------------------------------------------------- */
+
+/* A block run {start, count, step} covers count intervals of b keys, or, when
+ * that is fewer, b strided runs. */
+static void push_blocks(PatternRow *row, PatternRun blocks, int64_t b, int64_t m)
+{
+    if (blocks.step == 1) {
+        runs_push_range(row, blocks.start * b, (blocks.start + blocks.count) * b, m,
+                        blocks.bits);
+        return;
+    }
+    for (int64_t t = 0; t < blocks.count; t++) {
+        int64_t at = (blocks.start + t * blocks.step) * b;
+
+        runs_push_range(row, at, at + b, m, blocks.bits);
+    }
+}
+
+static void row_tile(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t    b = p->a, x = row->count;
+    PatternRow inner = { 0 };
+
+    p->x->row(p->x, head, i / b, &inner);
+    for (int64_t r = 0; r < inner.count; r++)
+        push_blocks(row, inner.runs[r], b, p->shape.m);
+    row->failed |= inner.failed;
+    pattern_row_free(&inner);
+    runs_tidy(row, x);
+}
+
+Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x)
+{
+    Pattern *p = x ? pattern_node(a, s, row_tile, 0) : NULL;
+
+    if (!p)
+        return NULL;
+    p->x = x;
+    p->a = b;
+    p->per_head = x->per_head;
+    return p;
+}
+
+static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count, at = i - p->a;
+
+    if (at < 0 || at >= p->x->shape.n)
+        return;
+    p->x->row(p->x, head, at, row);
+    for (int64_t r = x; r < row->count && !row->failed; r++)
+        row->runs[r].start += p->b;
+}
+
+Pattern *pattern_offset(Arena *a, PatternShape s, int64_t rows, int64_t cols, Pattern *x)
+{
+    Pattern *p = x ? pattern_node(a, s, row_offset, 0) : NULL;
+
+    if (!p)
+        return NULL;
+    p->x = x;
+    p->a = rows;
+    p->b = cols;
+    p->per_head = x->per_head;
+    return p;
+}
+
+static void row_by_head(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const Pattern *x = p->parts[head % p->part_count];
+
+    x->row(x, head, i, row);
+}
+
+Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t count)
+{
+    Pattern  *p = pattern_node(a, s, row_by_head, 0);
+    Pattern **parts = arena_alloc(a, count, sizeof(*parts));
+
+    if (!p || !parts)
+        return NULL;
+    for (int64_t t = 0; t < count; t++) {
+        if (!xs[t])
+            return NULL;
+        parts[t] = xs[t];
+        p->per_head |= xs[t]->per_head;
+    }
+    p->parts = parts;
+    p->part_count = count;
+    p->per_head |= count > 1 && s.heads > 1;
+    return p;
+}
+
+static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    p->x->row(p->x, head, i, row);
+    if (p->a) {
+        int64_t y = row->count;
+
+        runs_push_range(row, 0, i + p->shape.q_offset + 1, p->shape.m, 0);
+        runs_intersect(row, x, y);
+    }
+    for (int64_t r = x; r < row->count && !row->failed; r++)
+        if (!row->runs[r].bits)
+            row->runs[r].bits = COMPONENT_OTHER;
+}
+
+Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
+{
+    Pattern *p = x ? pattern_node(a, s, row_finish, 0) : NULL;
+
+    if (!p)
+        return NULL;
+    p->x = x;
+    p->a = causal;
+    p->per_head = x->per_head;
+    return p;
+}
+
+/* ---- transpose -------------------------------------------------------------- */
+
+typedef struct Transposed {
+    int64_t *offset; /* [h' * m + 1] */
+    int32_t *query;
+    uint8_t *bits;
+} Transposed;
+
+static void row_transposed(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const Transposed *t = p->table;
+    int64_t at = (p->per_head ? head : 0) * p->shape.n + i, x = row->count;
+
+    for (int64_t c = t->offset[at]; c < t->offset[at + 1]; c++)
+        runs_push(row, t->query[c], 1, 1, t->bits[c]);
+    runs_tidy(row, x);
+}
+
+/* Counting sort of all cells by key: pass 0 counts, pass 1 places. */
+static bool transpose_pass(const Pattern *x, Transposed *t, bool place)
+{
+    PatternRow row = { 0 };
+    int64_t    heads = x->per_head ? x->shape.heads : 1, m = x->shape.m;
+
+    for (int64_t h = 0; h < heads && !row.failed; h++)
+        for (int64_t i = 0; i < x->shape.n && !row.failed; i++) {
+            pattern_row(x, h, i, &row);
+            for (int64_t r = 0; r < row.count; r++)
+                for (int64_t c = 0; c < row.runs[r].count; c++) {
+                    int64_t j = row.runs[r].start + c * row.runs[r].step, at;
+
+                    if (!place) {
+                        t->offset[h * m + j + 1]++;
+                        continue;
+                    }
+                    at = t->offset[h * m + j]++;
+                    t->query[at] = (int32_t)i;
+                    t->bits[at] = row.runs[r].bits;
+                }
+        }
+    pattern_row_free(&row);
+    return !row.failed;
+}
+
+Pattern *pattern_transpose(Arena *a, Pattern *x)
+{
+    int64_t      lines, cells;
+    Transposed  *t = arena_zalloc(a, 1, sizeof(*t));
+    Pattern     *p;
+    PatternShape s;
+
+    if (!x || !t || (cells = pattern_count(x)) < 0)
+        return NULL;
+    lines = (x->per_head ? x->shape.heads : 1) * x->shape.m;
+    t->offset = arena_zalloc(a, lines + 1, sizeof(*t->offset));
+    t->query = arena_alloc(a, cells, sizeof(*t->query));
+    t->bits = arena_alloc(a, cells, sizeof(*t->bits));
+    if (!t->offset || !t->query || !t->bits || !transpose_pass(x, t, false))
+        return NULL;
+    for (int64_t l = 0; l < lines; l++)
+        t->offset[l + 1] += t->offset[l];
+    if (!transpose_pass(x, t, true))
+        return NULL;
+    memmove(t->offset + 1, t->offset, (size_t)lines * sizeof(*t->offset));
+    t->offset[0] = 0;
+    s = x->shape;
+    s.n = x->shape.m;
+    s.m = x->shape.n;
+    p = pattern_node(a, s, row_transposed, 0);
+    if (p) {
+        p->table = t;
+        p->per_head = x->per_head;
+    }
+    return p;
+}

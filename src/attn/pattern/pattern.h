@@ -1,0 +1,189 @@
+/* attn/pattern/pattern.h -- which (query, key) cells are allowed, without n x n storage.
+ *
+ * A Pattern is an expression tree.  Evaluating one row gives a list of
+ * arithmetic runs {start, count, step}: pairwise disjoint as sets, each with
+ * the component bits of its cells.  The attention kernel and the picture read
+ * the same rows, so what is drawn is what ran.  The intersection of two runs
+ * is again one run (Chinese remainder theorem), so union, intersection,
+ * difference and complement stay exact and small.
+ *
+ * All nodes and tables live in an arena and are immutable once built; rows may
+ * be evaluated by several threads at once, each with its own PatternRow.
+ */
+#ifndef ATTN_PATTERN_PATTERN_H
+#define ATTN_PATTERN_PATTERN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+/* Component bits, as dumped in the `components` view. */
+enum {
+    COMPONENT_WINDOW = 1,
+    COMPONENT_GLOBAL = 2,
+    COMPONENT_RANDOM = 4,
+    COMPONENT_STRIDED = 8, /* strided, dilated, logarithmic */
+    COMPONENT_BLOCK = 16,
+    COMPONENT_OTHER = 32,
+    COMPONENT_BUCKET = 64,   /* content decides: same hash bucket; never dumped */
+    COMPONENT_CLUSTER = 128, /* same cluster; never dumped */
+    COMPONENT_LAST = COMPONENT_CLUSTER,
+};
+
+typedef struct PatternRun {
+    int64_t start, count, step; /* keys start, start + step, ...; count >= 1, step >= 1 */
+    uint8_t bits;
+} PatternRun;
+
+/* One row's runs.  Zero-initialise, reuse for many rows, then free. */
+typedef struct PatternRow {
+    PatternRun *runs; /* owned */
+    int64_t     count, capacity;
+    bool        failed; /* an allocation failed; the row is not usable */
+} PatternRow;
+
+void pattern_row_free(PatternRow *row);
+
+typedef struct Pattern Pattern;
+
+/* Key j of row i must satisfy 0 <= j < m; heads share a pattern unless
+ * pattern_per_head. */
+int64_t pattern_queries(const Pattern *p);  /* n */
+int64_t pattern_keys(const Pattern *p);     /* m */
+int64_t pattern_heads(const Pattern *p);    /* h */
+bool    pattern_per_head(const Pattern *p); /* rows differ between heads */
+
+/* Replaces *row by the runs of query i in `head`, sorted by start. */
+void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
+
+/* Bits of one cell; *allowed tells whether it is in at all (a cell may be
+ * allowed with no bit only inside an expression, never in a finished pattern). */
+uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool *allowed);
+
+/* Exact number of allowed cells summed over heads; -1: out of memory. */
+int64_t pattern_count(const Pattern *p);
+
+/* ---- builders; NULL when the arena is out of memory or an operand is NULL --- */
+
+typedef struct PatternShape {
+    int64_t heads, n, m;
+    bool    causal;   /* used only by random draws: candidates j <= i + q_offset */
+    int64_t q_offset;
+} PatternShape;
+
+Pattern *pattern_full(Arena *a, PatternShape s, uint8_t bits);
+Pattern *pattern_none(Arena *a, PatternShape s);
+/* j <= i + q_offset */
+Pattern *pattern_causal(Arena *a, PatternShape s);
+/* lo <= j - i <= hi, and (j - i) mod step = 0; step >= 1 */
+Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t step,
+                      uint8_t bits);
+/* floor(i/b) - back <= floor(j/b) <= floor(i/b) + ahead */
+Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead);
+/* B - left <= j < B + b + right, B = b floor(i/b) */
+Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_t right);
+/* (floor(i nb/n) + s) mod nb = floor(j nb/n) */
+Pattern *pattern_shift(Arena *a, PatternShape s, int64_t nb, int64_t shift);
+/* block(j) = table[head, block(i)], block(i) = floor(i nb/n); i32 [h',nb], borrowed */
+Pattern *pattern_permuted(Arena *a, PatternShape s, int64_t nb, const Tensor *table);
+/* (i - j) mod step = 0 */
+Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step);
+/* stride - (v+1)c <= j mod stride < stride - v c */
+Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v);
+/* n = m: on[abs(i - j)] != 0, or always[i], or always[j]; on u8 [h',n] for each head or
+ * shared, always u8 [n] or NULL; both borrowed, must live in a */
+Pattern *pattern_distances(Arena *a, PatternShape s, const Tensor *on, const uint8_t *always);
+/* n = m: least <= abs(i - j) <= reach[i]; i32 [h',n], or [h',1] for all rows, borrowed */
+Pattern *pattern_spans(Arena *a, PatternShape s, const Tensor *reach, int64_t least,
+                       uint8_t bits);
+/* abs(i - j) in the distances of LogSparse (spec: logsparse) */
+Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart);
+/* row i is full if flags[i]; column j is full if flags[j]; flags u8 [n], copied */
+Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags);
+Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags);
+/* keys table[i,:]; int32 [n,r] or [h,n,r], -1 unused; borrowed, must live in a */
+Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bits);
+/* compressed rows: keys[offset[h*n+i] .. offset[h*n+i+1]) sorted; borrowed */
+Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
+                       uint8_t bits);
+/* row i of head t: runs[offset[(t n +) i] .. offset[.. + 1]), disjoint; per_head: offsets of
+ * every head, else of one; both borrowed */
+Pattern *pattern_stored(Arena *a, PatternShape s, const int64_t *offset, const PatternRun *runs,
+                        bool per_head);
+/* Image Transformer 2-D: key pixel in the memory rectangle of i's query block */
+Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
+                       int64_t hm, int64_t wm, int64_t below);
+/* The order in which the Image Transformer makes pixels: blocks of hq x wq in raster
+ * order, pixels in raster order inside; cells whose key is not later; no bits */
+Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq);
+/* Key pixels that a pass along one axis and then the other reaches over a pixel that
+ * exists.  corner_row: the one between them is in the key's image row, else in the
+ * query's.  causal: only rows and columns not after the query's. */
+Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool corner_row,
+                               bool causal);
+/* key pixel at most `rows` image rows and `cols` columns from the query's */
+Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int64_t cols,
+                      uint8_t bits);
+/* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
+Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);
+/* {i,j} = {first, n-1}, n-1 > first */
+Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first);
+/* mask[i,j] != 0; any dtype's u8 copy [n,n] or [h,n,n]; borrowed */
+Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask);
+
+/* n = m: what a decoder holds at row i < rows: its own key (4), keys it reads (1), and those
+ * that it only keeps for a later query (2); last i32 [h',m]: the last query that reads a key. */
+Pattern *pattern_held(Arena *a, PatternShape s, const Pattern *reads, const Tensor *last,
+                      int64_t rows);
+
+/* A finished pattern as an operand: builders store it and change nothing. */
+Pattern *pattern_operand(const Pattern *p);
+Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y);        /* ORs bits */
+Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y);    /* ORs bits */
+Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y);   /* keeps x's bits */
+Pattern *pattern_complement(Arena *a, Pattern *x);               /* bits 32 */
+Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits);     /* x, with these bits only */
+Pattern *pattern_transpose(Arena *a, Pattern *x);                /* materialised lists */
+/* E on ceil(n/b) blocks; x was built with the block shape */
+Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x);
+/* x moved down and right: cell (i, j) of x becomes (i + rows, j + cols) of s */
+Pattern *pattern_offset(Arena *a, PatternShape s, int64_t rows, int64_t cols, Pattern *x);
+/* head t uses xs[t mod count] */
+Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t count);
+/* The root of a finished pattern: intersects with causal if asked, and gives
+ * cells without a bit COMPONENT_OTHER. */
+Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal);
+
+/* ---- the expression language (spec: "Pattern expressions") ------------------ */
+
+/* Finds the tensor called `name`; data NULL: there is none. */
+typedef Tensor (*PatternLookup)(void *context, const char *name);
+/* Draws `random(r)` tables; see pattern_draw_random. */
+typedef struct PatternSource {
+    PatternLookup lookup;
+    void         *context;
+    uint64_t      seed;
+    /* Called for each table drawn so that the run can show it; may be NULL.
+     * name is "random", "random_2", ... in order of appearance. */
+    void (*drawn)(void *context, const char *name, Tensor table);
+    /* Called for each $name used, so unused tensors can be reported; may be NULL. */
+    void (*used)(void *context, const char *name);
+} PatternSource;
+
+/* Parses and builds; the result still lacks pattern_finish.  An error names the
+ * byte offset and what was expected. */
+Pattern *pattern_parse(Arena *a, PatternShape s, const char *text, const PatternSource *source,
+                       Error *err);
+
+/* min(r, candidates) distinct keys per row and head, uniformly from positions
+ * whose flag in `forbidden` (u8 [n], may be NULL) is 0, and j <= i when causal.
+ * int32 [h,n,r], unused entries -1.  `skip` (may be NULL) tells rows and cells
+ * left out: called for (i, j); j = -1 asks for the whole row. */
+typedef bool (*PatternSkip)(void *context, int64_t i, int64_t j);
+Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, const char *name,
+                           PatternSkip skip, void *context);
+
+#endif

@@ -1,0 +1,326 @@
+/* runs.c -- see runs.h.
+ *
+ * Two runs meet where x = a.start (mod a.step) and x = b.start (mod b.step):
+ * by the Chinese remainder theorem that is again one run, of step
+ * lcm(a.step, b.step).  What is left of a without it is, counted in a's own
+ * steps, an interval minus a run, hence few runs.
+ */
+#include "attn/pattern/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pattern_row_free(PatternRow *row)
+{
+    free(row->runs);
+    *row = (PatternRow){ 0 };
+}
+
+static bool room(PatternRow *row)
+{
+    int64_t     capacity = row->capacity ? 2 * row->capacity : 16;
+    PatternRun *runs;
+
+    if (row->failed || row->count < row->capacity)
+        return !row->failed;
+    runs = realloc(row->runs, (size_t)capacity * sizeof(*runs));
+    if (!runs) {
+        row->failed = true;
+        return false;
+    }
+    row->runs = runs;
+    row->capacity = capacity;
+    return true;
+}
+
+static void push(PatternRow *row, PatternRun run)
+{
+    if (run.count > 0 && room(row))
+        row->runs[row->count++] = run;
+}
+
+void runs_push(PatternRow *row, int64_t start, int64_t count, int64_t step, uint8_t bits)
+{
+    push(row, (PatternRun){ start, count, count == 1 ? 1 : step, bits });
+}
+
+void runs_push_range(PatternRow *row, int64_t lo, int64_t hi, int64_t m, uint8_t bits)
+{
+    if (lo < 0)
+        lo = 0;
+    if (hi > m)
+        hi = m;
+    runs_push(row, lo, hi - lo, 1, bits);
+}
+
+static int64_t last_of(PatternRun run)
+{
+    return run.start + (run.count - 1) * run.step;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* g = gcd(a, b) and u with a u = g (mod b). */
+static int64_t gcd_extended(int64_t a, int64_t b, int64_t *u)
+{
+    int64_t u0 = 1, u1 = 0;
+
+    while (b) {
+        int64_t q = a / b, r = a % b, next = u0 - q * u1;
+
+        a = b;
+        b = r;
+        u0 = u1;
+        u1 = next;
+    }
+    *u = u0;
+    return a;
+}
+
+/* The keys of a run in [lo, hi]; divisions are dear. */
+static PatternRun between(PatternRun run, int64_t lo, int64_t hi)
+{
+    int64_t first = lo > run.start ? lo - run.start : 0, span;
+
+    if (run.step > 1)
+        first = (first + run.step - 1) / run.step * run.step;
+    run.start += first;
+    span = hi - run.start;
+    run.count = span < 0 ? 0 : (run.step > 1 ? span / run.step : span) + 1;
+    return run;
+}
+
+PatternRun runs_common(PatternRun a, PatternRun b)
+{
+    PatternRun none = { 0 };
+    int64_t    lo = max64(a.start, b.start), hi = min64(last_of(a), last_of(b));
+    int64_t    u, g, period, shift, start;
+
+    if (lo > hi)
+        return none;
+    if (a.step == 1 || b.step == 1) {
+        PatternRun common = between(a.step == 1 ? b : a, lo, hi);
+
+        common.bits = (uint8_t)(a.bits | b.bits);
+        return common.count ? common : none;
+    }
+    g = gcd_extended(a.step, b.step, &u);
+    if ((b.start - a.start) % g)
+        return none;
+    period = b.step / g;
+    shift = (int64_t)((__int128)((b.start - a.start) / g % period) * u % period);
+    if (shift < 0)
+        shift += period;
+    period *= a.step; /* lcm */
+    start = a.start + shift * a.step;
+    if (start < lo)
+        start += (lo - start + period - 1) / period * period;
+    else
+        start -= (start - lo) / period * period;
+    if (start > hi)
+        return none;
+    return (PatternRun){ start, (hi - start) / period + 1, period,
+                         (uint8_t)(a.bits | b.bits) };
+}
+
+typedef void (*Emit)(void *context, PatternRun piece);
+
+static void emit_piece(Emit emit, void *context, PatternRun a, int64_t from, int64_t count,
+                       int64_t step)
+{
+    if (count > 0)
+        emit(context, (PatternRun){ a.start + from * a.step, count,
+                                    count == 1 ? 1 : a.step * step, a.bits });
+}
+
+/* The pieces of a outside `common`, a subset of a.  In a's own steps common is
+ * from, from + k, ...: left are both ends and the gaps, which are given as
+ * intervals or as k - 1 strided runs, whichever are fewer. */
+static void without(PatternRun a, PatternRun common, Emit emit, void *context)
+{
+    int64_t from = (common.start - a.start) / a.step;
+    int64_t k = common.count > 1 ? common.step / a.step : 1;
+    int64_t last = from + (common.count - 1) * k, gaps = common.count - 1;
+
+    emit_piece(emit, context, a, 0, from, 1);
+    if (k - 1 < gaps)
+        for (int64_t phase = 1; phase < k; phase++)
+            emit_piece(emit, context, a, from + phase, gaps, k);
+    else
+        for (int64_t gap = 0; gap < gaps; gap++)
+            emit_piece(emit, context, a, from + gap * k + 1, k - 1, 1);
+    emit_piece(emit, context, a, last + 1, a.count - last - 1, 1);
+}
+
+/* Moves the slice [from, end) down to `to`. */
+static void drop_below(PatternRow *row, int64_t to, int64_t from)
+{
+    if (row->failed)
+        return;
+    if (row->count > from) /* an empty row may have no memory at all */
+        memmove(row->runs + to, row->runs + from,
+                (size_t)(row->count - from) * sizeof(*row->runs));
+    row->count -= from - to;
+}
+
+static void emit_push(void *context, PatternRun piece)
+{
+    push(context, piece);
+}
+
+/* Runs of the second operand are disjoint, so each is held against the first one's only: what
+ * is left of it is kept apart, or a row of many runs would take their square. */
+typedef struct Absorb {
+    PatternRow *row;  /* from `at` on: runs of the first operand */
+    PatternRow *left; /* of the second */
+    int64_t     at;
+} Absorb;
+
+/* Common keys get both bits. */
+static void absorb(void *context, PatternRun p)
+{
+    const Absorb *a = context;
+    PatternRow   *row = a->row;
+
+    for (int64_t at = a->at; at < row->count && !row->failed; at++) {
+        PatternRun x = row->runs[at], common = runs_common(x, p);
+
+        if (!common.count)
+            continue;
+        row->runs[at] = common;
+        without(x, common, emit_push, row);
+        without(p, common, absorb, &(Absorb){ row, a->left, at + 1 });
+        return;
+    }
+    push(a->left, p);
+}
+
+void runs_union(PatternRow *row, int64_t x, int64_t y)
+{
+    PatternRow left = { 0 };
+    int64_t    end = row->count;
+
+    if (y == end || row->failed)
+        return;
+    for (int64_t i = x; i < y; i++)
+        push(row, row->runs[i]);
+    for (int64_t i = y; i < end && !row->failed; i++)
+        absorb(&(Absorb){ row, &left, end }, row->runs[i]);
+    row->failed = row->failed || left.failed;
+    for (int64_t i = 0; i < left.count; i++)
+        push(row, left.runs[i]);
+    pattern_row_free(&left);
+    drop_below(row, x, end);
+}
+
+void runs_intersect(PatternRow *row, int64_t x, int64_t y)
+{
+    int64_t end = row->count;
+
+    if (row->failed)
+        return;
+    for (int64_t i = x; i < y; i++)
+        for (int64_t j = y; j < end && !row->failed; j++)
+            push(row, runs_common(row->runs[i], row->runs[j]));
+    drop_below(row, x, end);
+}
+
+typedef struct Subtract {
+    PatternRow *row;
+    int64_t     at, end; /* runs taken away, still to be looked at */
+} Subtract;
+
+static void subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p);
+
+static void emit_subtract(void *context, PatternRun piece)
+{
+    const Subtract *s = context;
+
+    subtract(s->row, s->at, s->end, piece);
+}
+
+static void subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p)
+{
+    for (; at < end && !row->failed; at++) {
+        PatternRun common = runs_common(row->runs[at], p);
+
+        if (!common.count)
+            continue;
+        without(p, common, emit_subtract, &(Subtract){ row, at + 1, end });
+        return;
+    }
+    push(row, p);
+}
+
+void runs_difference(PatternRow *row, int64_t x, int64_t y)
+{
+    int64_t end = row->count;
+
+    if (y == end || row->failed)
+        return;
+    for (int64_t i = x; i < y && !row->failed; i++)
+        subtract(row, y, end, row->runs[i]);
+    drop_below(row, x, end);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    int64_t x = ((const PatternRun *)a)->start, y = ((const PatternRun *)b)->start;
+
+    return (x > y) - (x < y);
+}
+
+#define INSERTION_LIMIT 24
+#define FEW_STRAYS 8
+
+/* Runs that start before the one in front of them: few where a short list was added to
+ * a long one, and then insertion is the faster sort. */
+static int64_t count_strays(const PatternRun *runs, int64_t count)
+{
+    int64_t strays = 0;
+
+    for (int64_t i = 1; i < count; i++)
+        strays += runs[i].start < runs[i - 1].start;
+    return strays;
+}
+
+static void sort_runs(PatternRun *runs, int64_t count)
+{
+    if (count > INSERTION_LIMIT && count_strays(runs, count) > FEW_STRAYS) {
+        qsort(runs, (size_t)count, sizeof(*runs), by_start);
+        return;
+    }
+    for (int64_t i = 1; i < count; i++)
+        for (int64_t j = i; j > 0 && runs[j].start < runs[j - 1].start; j--) {
+            PatternRun swap = runs[j];
+
+            runs[j] = runs[j - 1];
+            runs[j - 1] = swap;
+        }
+}
+
+void runs_tidy(PatternRow *row, int64_t x)
+{
+    int64_t kept = x;
+
+    if (row->failed || row->count - x < 2)
+        return;
+    sort_runs(row->runs + x, row->count - x);
+    for (int64_t i = x + 1; i < row->count; i++) {
+        PatternRun *a = &row->runs[kept], b = row->runs[i];
+
+        if (a->step == 1 && b.step == 1 && a->bits == b.bits && a->start + a->count == b.start)
+            a->count += b.count;
+        else
+            row->runs[++kept] = b;
+    }
+    row->count = kept + 1;
+}

@@ -1,0 +1,200 @@
+/* mechanism.c -- the catalogue; see mechanism.h. */
+#include "attn/run/mechanism.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MECH(id) extern const Mechanism mech_##id;
+#include "attn/mechanisms.def"
+#undef MECH
+
+static const Mechanism *const catalogue[] = {
+#define MECH(id) &mech_##id,
+#include "attn/mechanisms.def"
+#undef MECH
+};
+
+static const struct {
+    unsigned    bit;
+    const char *name, *title;
+} classes[] = {
+    { CLASS_BASELINE, "baseline", "Exact attention" },
+    { CLASS_FP, "FP", "Fixed patterns" },
+    { CLASS_LP, "LP", "Learnable patterns" },
+    { CLASS_M, "M", "Memory" },
+    { CLASS_LR, "LR", "Low rank" },
+    { CLASS_KR, "KR", "Kernels" },
+    { CLASS_RC, "RC", "Recurrence" },
+    { CLASS_DS, "DS", "Downsampling" },
+    { CLASS_SP, "SP", "Sparse modules" },
+    { CLASS_MX, "MX", "Mixers" },
+    { CLASS_LAB, "LAB", "General methods" },
+};
+#define CLASSES (sizeof(classes) / sizeof(*classes))
+
+#define BUILT_IN (sizeof(catalogue) / sizeof(*catalogue))
+#define ADDED_MOST 48
+
+/* The catalogue is the program's, so what the user adds to it is as well: the one exception to
+ * "no global state" here.  Slots are published by the count. */
+static _Atomic(const Mechanism *) added[ADDED_MOST];
+static atomic_size_t added_count;
+
+size_t mechanism_count(void)
+{
+    return BUILT_IN + atomic_load(&added_count);
+}
+
+const Mechanism *mechanism_at(size_t index)
+{
+    if (index < BUILT_IN)
+        return catalogue[index];
+    return index < mechanism_count() ? atomic_load(&added[index - BUILT_IN]) : NULL;
+}
+
+static size_t place_of(const char *id)
+{
+    size_t place = 0;
+
+    while (mechanism_at(place) && strcmp(mechanism_at(place)->id, id) != 0)
+        place++;
+    return place;
+}
+
+const Mechanism *mechanism_find(const char *id)
+{
+    return mechanism_at(place_of(id));
+}
+
+bool mechanism_is_added(const char *id)
+{
+    size_t place = place_of(id);
+
+    return place >= BUILT_IN && place < mechanism_count();
+}
+
+bool mechanism_add(const Mechanism *m, Error *err)
+{
+    size_t place = place_of(m->id);
+
+    if (place < BUILT_IN)
+        return error_set(err, ERR_PARAM, "'%s' is a mechanism of the program; choose another id",
+                         m->id);
+    if (place == BUILT_IN + ADDED_MOST)
+        return error_set(err, ERR_UNSUPPORTED, "%s: there are %d added mechanisms already, which "
+                         "is the most", m->id, ADDED_MOST);
+    atomic_store(&added[place - BUILT_IN], m);
+    if (place == mechanism_count())
+        atomic_fetch_add(&added_count, 1);
+    return true;
+}
+
+void mechanism_forget(void)
+{
+    atomic_store(&added_count, 0);
+}
+
+const Mechanism *mechanism_baseline(void)
+{
+    for (size_t i = 0; i < mechanism_count(); i++)
+        if (catalogue[i]->classes & CLASS_BASELINE)
+            return catalogue[i];
+    return NULL;
+}
+
+const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given)
+{
+    const Assignment *chosen = m->inner ? assignments_find(given, m->inner) : NULL;
+    const Param      *p = m->inner ? params_find(m->params, m->inner) : NULL;
+    const char       *id = chosen && chosen->text ? chosen->text : p ? p->word : NULL;
+
+    return id ? mechanism_find(id) : NULL;
+}
+
+const char *mechanism_inner_name(const Mechanism *m, const char *name)
+{
+    size_t length = m->inner ? strlen(m->inner) : 0;
+
+    if (!m->inner)
+        return NULL;
+    if (!strncmp(name, m->inner, length) && name[length] == '.')
+        return name + length + 1;
+    return params_find(m->params, name) ? NULL : name;
+}
+
+const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name)
+{
+    const char      *passed = mechanism_inner_name(m, name);
+    const Mechanism *inner = passed ? mechanism_inner(m, given) : NULL;
+
+    return inner ? params_find(inner->params, passed) : params_find(m->params, name);
+}
+
+#define SLIPS_SURE 2 /* so near that it is meant */
+#define PART_LEAST 4 /* letters of a name that tell which one is meant */
+
+/* One holds the other: "sliding-window", "synthesizer". */
+static bool holds_part(const char *id, const char *other)
+{
+    return strlen(id) >= PART_LEAST && strlen(other) >= PART_LEAST &&
+           (strstr(id, other) || strstr(other, id));
+}
+
+/* The one that is probably meant; NULL: none is near. */
+static const Mechanism *nearest_to(const char *id)
+{
+    const Mechanism *near = NULL, *part = NULL, *m;
+    Meant            nearest = { id, NULL, ANY_SLIPS };
+
+    for (size_t i = 0; (m = mechanism_at(i)); i++) {
+        if (meant_offer(&nearest, m->id))
+            near = m;
+        if (!part && holds_part(id, m->id))
+            part = m;
+    }
+    if (nearest.slips > SLIPS_SURE && part)
+        return part;
+    return nearest.slips <= 1 + (int)strlen(id) / 3 ? near : NULL;
+}
+
+bool mechanism_parse(const char *id, const Mechanism **out, Error *err)
+{
+    const Mechanism *nearest;
+
+    *out = mechanism_find(id);
+    if (*out)
+        return true;
+    nearest = nearest_to(id);
+    return error_set(err, ERR_USAGE, "unknown mechanism '%.40s'%s%s%s (attnscope list has all %d)",
+                     id, nearest ? "; nearest is '" : "", nearest ? nearest->id : "",
+                     nearest ? "'" : "", (int)mechanism_count());
+}
+
+const char *class_name(unsigned bit)
+{
+    for (size_t i = 0; i < CLASSES; i++)
+        if (classes[i].bit == bit)
+            return classes[i].name;
+    return "?";
+}
+
+const char *class_title(unsigned bit)
+{
+    for (size_t i = 0; i < CLASSES; i++)
+        if (classes[i].bit == bit)
+            return classes[i].title;
+    return "?";
+}
+
+char *mechanism_classes(const Mechanism *m, char *text, size_t size)
+{
+    size_t at = 0;
+
+    *text = '\0';
+    for (size_t i = 0; i < CLASSES && at < size; i++)
+        if (m->classes & classes[i].bit)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? "+" : "",
+                                   classes[i].name);
+    return text;
+}

@@ -1,0 +1,142 @@
+/* attn/run/mechanism.h -- what an attention mechanism is.
+ *
+ * A mechanism is one constant Mechanism at the end of its own file in
+ * attn/mech/FAMILY/, listed by one line of attn/mechanisms.def.  Menus, the
+ * command line, Lua, figures, sweeps, tests and documents are derived from it.
+ * If you are about to name a mechanism anywhere else, add a field here.
+ *
+ * A Mechanism owns nothing and has no mutable state, so one descriptor may run
+ * on several threads at once; all memory belongs to the Run.
+ */
+#ifndef ATTN_RUN_MECHANISM_H
+#define ATTN_RUN_MECHANISM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "attn/ops/ops.h"
+#include "attn/run/param.h"
+#include "attn/run/view.h"
+
+typedef struct Run Run;
+
+/* Class bits of the surveys' table (Tay et al. 2020, Fig. 2 and Table 1). */
+enum {
+    CLASS_BASELINE = 1 << 0,
+    CLASS_FP = 1 << 1, /* fixed patterns */
+    CLASS_M = 1 << 2,  /* memory, inducing points */
+    CLASS_LP = 1 << 3, /* learnable patterns */
+    CLASS_LR = 1 << 4, /* low rank */
+    CLASS_KR = 1 << 5, /* kernels */
+    CLASS_RC = 1 << 6, /* recurrence */
+    CLASS_DS = 1 << 7, /* downsampling */
+    CLASS_SP = 1 << 8, /* sparse (conditional) modules */
+    CLASS_MX = 1 << 9, /* mixers without attention */
+    CLASS_LAB = 1 << 10, /* general methods of the lab */
+};
+
+/* A view the mechanism promises to emit when views are wanted. */
+typedef struct ViewPromise {
+    const char *name;
+    ViewKind    kind;
+    const char *help;     /* one line */
+    bool        maybe;    /* only under some parameters (help says which) */
+    ViewCurve   curve;    /* .y given: it is drawn as a curve */
+    const char *quantity; /* View.quantity */
+    const char *const *categories; /* View.categories */
+} ViewPromise;
+#define VIEW_PROMISE_END { .name = NULL }
+#define VIEWS_OF_PATTERN                                                                       \
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },                 \
+    { .name = "components", .kind = VIEW_COMPONENTS, .help = "what allows a cell" },           \
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },                  \
+    { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,                             \
+      .help = "what the position adds to the scores (with --position)" }
+
+/* What a stage does, for those who watch it; the table ends with a NULL stage. */
+typedef struct StageNote {
+    const char *stage; /* as given to run_stage */
+    const char *note;  /* one to three plain sentences */
+} StageNote;
+
+typedef struct Mechanism {
+    const char *id;        /* "window"; stable: files, command line, Lua use it */
+    const char *title;
+    const char *authors;   /* "Beltagy, Peters, Cohan" */
+    int         year;
+    const char *arxiv;     /* "2004.05150"; NULL: none */
+    const char *source;    /* paper section or official file followed */
+    const char *formula;   /* plain-text, one to four lines */
+    const char *teaches;   /* what its picture must make visible */
+    const char *picture;   /* view that is its picture in print; NULL: connectivity, or weights */
+    const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
+    const char *sketch;    /* parameters that show it on a few tokens, "block=8", where the defaults
+                              are made for long inputs; NULL: those will do */
+    unsigned    classes;   /* CLASS_* bits */
+    const char *claim_time, *claim_memory; /* as printed: "O(n w)" */
+    const char *claim_decode;              /* "yes", "no", with a word why */
+    double      claim_exponent; /* of n in claim_time, logs not counted; 0: not stated */
+
+    bool        causal;     /* supports --causal */
+    const char *no_causal;  /* the reason when it does not */
+    bool        cross;      /* m may differ from n */
+    bool        needs_x;    /* reads the layer input x instead of q, k, v */
+    bool        or_x;       /* reads x where q, k or v are missing, or its parameters ask for x */
+    bool        needs_v;    /* of q, k, v only v must be there (and what check asks for) */
+    bool        own_rows;   /* the output's rows are latents or pooled tokens, not the queries;
+                               causal: the last positions */
+    bool        needs_none; /* computes from its parameters alone, whatever the input holds */
+    bool        own_sizes;  /* check sees to the sizes of q, k and v */
+    bool        needs_attn; /* shows finished weights instead of computing */
+    bool        free_tensors; /* accepts tensor parameters of any name ($name) */
+    unsigned    positions;  /* PositionClass bits accepted */
+
+    const char  *inner;      /* text parameter that names a mechanism run inside, which is given
+                                the parameters this one lacks; NULL: none */
+
+    const ViewPromise *views; /* VIEW_PROMISE_END-terminated */
+    const char *fit;          /* what it fits on its input, and how, with --fit; NULL: nothing */
+    const StageNote *notes;   /* NULL: the stages' names must do */
+    const Param *params;      /* PARAM_END-terminated; offsets into the struct */
+    size_t       params_size;
+
+    /* Rejects what ranges alone cannot, by run_fail().  Optional. */
+    void (*check)(Run *r, const void *params);
+    /* Sets r->out and emits views.  Need not test for errors: see run.h. */
+    void (*run)(Run *r, const void *params);
+    /* Closed form of exactly what run's ops count; may allocate in r->arena. */
+    Flops (*flops)(Run *r, const void *params);
+    double values_error; /* weights act on values of V rounded by at most this share of the
+                            largest (and what they make of them is rounded so); 0: on V itself */
+    bool  flops_bound; /* data decides: flops is an upper bound */
+    bool  flops_works; /* flops takes as long as a part of the run: not asked for beforehand */
+} Mechanism;
+
+/* The catalogue: the built-in mechanisms, then those added while the program runs (by a
+ * script of the user). */
+const Mechanism *mechanism_at(size_t index);     /* NULL past the end */
+const Mechanism *mechanism_find(const char *id); /* NULL: unknown */
+const Mechanism *mechanism_baseline(void);       /* exact attention; NULL: there is none */
+size_t           mechanism_count(void);
+/* Appends one, or puts it in the place of an added one with its id.  Both stay borrowed until
+ * mechanism_forget: runs may still hold the old one.  Any thread may look meanwhile; only one
+ * thread adds. */
+bool mechanism_add(const Mechanism *m, Error *err);
+bool mechanism_is_added(const char *id);
+/* Without the added ones; no run of one may be left. */
+void mechanism_forget(void);
+/* Unknown: the error names the nearest and says what lists them. */
+bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
+/* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */
+const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
+/* Name that the mechanism inside knows parameter `name` of m by: "heads" for
+ * "attention.heads", "window" for a "window" that m has none of; NULL: it is m's own. */
+const char *mechanism_inner_name(const Mechanism *m, const char *name);
+/* The parameter of m called `name`, else of what it runs inside; NULL: neither has it. */
+const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name);
+/* "FP+M" into text; returns text. */
+char *mechanism_classes(const Mechanism *m, char *text, size_t size);
+const char *class_name(unsigned bit);  /* "FP"; static */
+const char *class_title(unsigned bit); /* "Fixed patterns"; static */
+
+#endif

@@ -1,0 +1,43 @@
+/* attn/run/position.h -- positional score modifiers, orthogonal to mechanisms.
+ *
+ * A Position is one constant descriptor at the end of its own file in
+ * attn/position/, listed in positions.def.  Input kinds change q and k (and
+ * perhaps v) before anything else; bias kinds add to the scores inside the
+ * tile.  Either way the work is put into an AttendInput (attn/ops/ops.h).
+ */
+#ifndef ATTN_RUN_POSITION_H
+#define ATTN_RUN_POSITION_H
+
+#include "attn/ops/ops.h"
+#include "attn/run/param.h"
+
+typedef struct Run Run;
+
+typedef enum PositionClass {
+    POSITIONS_NONE = 0,  /* a mechanism that takes no position */
+    POSITION_INPUT = 1,  /* sinusoidal, rope */
+    POSITION_BIAS = 2,   /* alibi, t5, xl, disentangled, shaw */
+    POSITIONS_ALL = 3,
+} PositionClass;
+
+typedef struct Position {
+    const char   *id;     /* "alibi" */
+    const char   *title;
+    const char   *source; /* paper, section */
+    const char   *help;   /* one line: what it changes */
+    const char   *views;  /* besides position_bias: names and what they are; NULL: none */
+    PositionClass class_;
+    const Param  *params; /* names start with pos_ */
+    size_t        params_size;
+    /* Changes *in (whose q, k, v, scale are the raw ones).  Sticky errors. */
+    void (*apply)(Run *r, const void *params, AttendInput *in);
+    /* Default scale when the user gave none; NULL: 1/sqrt(d). */
+    double (*default_scale)(const void *params, int64_t d);
+} Position;
+
+const Position *position_at(size_t index);       /* NULL past the end */
+const Position *position_find(const char *id);   /* NULL: unknown */
+/* As position_find, "none" gives NULL in *out; unknown names the valid ones. */
+bool position_parse(const char *id, const Position **out, Error *err);
+
+#endif

@@ -1,0 +1,175 @@
+/* attn/run/view.h -- what a run lets one look at.
+ *
+ * A View is a named matrix (per head) or tensor.  Its source is either a small
+ * tensor or a reader that fills any piece on demand; nothing n x n is stored.
+ * Views borrow from the Run and die with it.  Reading is thread-safe.
+ */
+#ifndef ATTN_RUN_VIEW_H
+#define ATTN_RUN_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/pattern/pattern.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+typedef enum ViewKind {
+#define VIEW_KIND(name, cell) VIEW_##name,
+#include "attn/run/views.def"
+#undef VIEW_KIND
+    VIEW_KIND_COUNT
+} ViewKind;
+
+typedef struct View View;
+
+/* Values of row i of `head` at keys start, start + step, ... (count of them).
+ * Only cells that `support` allows are asked for when there is a support. */
+typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t start,
+                            int64_t count, int64_t step, float *out);
+
+/* The same of several rows, at keys start .. start + count, into out [row_count,count]: for
+ * views whose rows go through the same large factors.  At most VIEW_ROWS_MOST rows and
+ * VIEW_KEYS_MOST keys; what a support does not allow of them may be anything. */
+typedef void (*ViewReadRows)(const View *view, int64_t head, const int64_t *rows,
+                             int64_t row_count, int64_t start, int64_t count, float *out);
+#define VIEW_ROWS_MOST 32
+#define VIEW_KEYS_MOST 256
+
+/* How much falls on each column, or row: a bar for each, beside the matrix. */
+typedef struct ViewLoad {
+    Tensor used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and what more of it
+                          found no place (over.data NULL: nothing did) */
+    int64_t     limit;      /* the line the bars are held against; 0: none */
+    const char *used_name, *over_name, *limit_name; /* "placed", "dropped", "capacity"; static */
+} ViewLoad;
+
+/* Cells to be seen whatever their value is. */
+typedef struct ViewMarks {
+    const Pattern *cells; /* heads: the view's planes, or fewer shared by groups */
+    const char    *name;  /* what such a cell is: "dropped"; static */
+    bool           chosen; /* a ring, as for what was taken; else a cross, for what was lost */
+} ViewMarks;
+
+/* A COMPONENTS view of what was looked for: COMPONENT_OTHER is a cell that was missed, the
+ * other bits say what found it. */
+typedef struct ViewFound {
+    int     rounds; /* bits in order are the rounds that found it first (the last: that and
+                       later ones); 1: just found; 0: bits are causes, as everywhere */
+    int64_t keys;   /* so many were looked for in each row */
+    const double *share; /* of each plane: how much was found; NaN: nothing to find */
+} ViewFound;
+
+#define VIEW_FOUND_ROUNDS 7 /* bits there are for rounds */
+/* How the points of a curve are drawn. */
+/* CURVE_SPANS: from low to high, in plots with rows. */
+typedef enum CurveMark { CURVE_LINE, CURVE_STEPS, CURVE_BARS, CURVE_POINTS, CURVE_SPANS } CurveMark;
+
+/* A view that is read along an axis: its rows are the points, its columns the series; a view
+ * of one axis is one series.  A mechanism says so beside the view's promise. */
+typedef struct ViewCurve {
+    const char *x, *y;      /* the axes, units in brackets: "layer", "memory (bytes)"; y NULL: it
+                               is none */
+    const char *series;     /* names with bars between: "plain|reversible"; NULL: its own name */
+    CurveMark   mark;
+    bool        log_x, log_y;
+    bool        by_rows;    /* rows are the series, columns the points */
+    double      first;      /* x of the first point */
+    double      spacing;    /* from point to point; 0: 1 */
+    int         main;       /* series that go into a plot with other views'; 0: all */
+    const char *points;     /* what the points are called: "relu|trig"; NULL: by their x */
+    const char *along;      /* view of the run that holds the x of the points; NULL: see first */
+    const char *low, *high; /* views of the same shape: the band around it; NULL: none */
+} ViewCurve;
+
+/* A line to hold a curve against. */
+typedef struct ViewGuide {
+    const char *name; /* "capacity"; in the run's arena or static */
+    double      at;
+    bool        vertical;
+} ViewGuide;
+
+#define VIEW_GUIDES_MOST 4
+
+struct View {
+    char        name[48]; /* as in the spec: "weights" */
+    ViewKind    kind;
+    const char *stage;     /* stage that made it; static */
+    int64_t     iteration; /* -1: not of an iteration */
+    int         step;      /* index of that stage in the run; -1: none */
+    DType       dtype;     /* as dumped */
+    int         rank;      /* 1..4, as dumped */
+    int64_t     shape[TENSOR_MAX_RANK];
+    Tensor      tensor;    /* data NULL: use the reader */
+    ViewReadRun read;      /* NULL: use the tensor */
+    ViewReadRows read_rows; /* NULL: row by row; for a support of nearly all cells, or a triangle */
+    const void *context;   /* the reader's; lives in the run's arena */
+    double      cost;      /* multiply-adds to read one entry; 0: few */
+    const Pattern *support; /* cells that can be non-zero; NULL: all */
+    const Pattern *shown;   /* of a view without support: cells that pictures show, the
+                               others hold values no score uses; NULL: all */
+    const char *rows, *cols; /* what the last two axes are: "query", "key", "block"; static */
+    /* Groups of rows and columns (segments, chunks) that a picture on paper sets apart by
+     * lines: the first row of each, [count], in the run's arena; NULL: none. */
+    const int64_t *row_groups, *col_groups;
+    int64_t     row_group_count, col_group_count;
+    const ViewMarks *marks; /* NULL: none */
+    const ViewLoad  *load;  /* of the columns; NULL: none */
+    const ViewLoad  *row_load; /* of the rows; NULL: none */
+    const char *const *summary; /* of each plane, what its picture says in numbers; in the run's
+                                   arena; NULL: nothing */
+    const ViewFound *found; /* of a view that tells what was found; NULL: none */
+    const ViewCurve *curve; /* NULL: not said to be one; see view_curve */
+    const View      *along, *low, *high; /* that the curve names; NULL: not there */
+    ViewGuide   guides[VIEW_GUIDES_MOST];
+    int         guide_count;
+    const char *quantity;   /* what its numbers are, "probability"; static; NULL: as of its kind */
+    const char *const *categories; /* of a BUCKETS view, names of 0, 1, ... ending in NULL;
+                               first letters differ; static; NULL: numbers */
+    bool        headless;   /* planes are not of heads: `round` names them, a head's number is
+                               which */
+    const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
+    const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
+    const char *const *components; /* what the bits 1, 2, 4, ... mean here, [8], NULL where as
+                               usual; static; NULL: all of them */
+    const char *window;     /* what COMPONENT_WINDOW means here; static; NULL: "window" */
+    double      centre;     /* of a signed view: the value that its two colours part at */
+    const char *watched;    /* rows are followed through this stage's iterations, which are the
+                               columns: its name, static; NULL: they are not */
+    const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
+};
+
+/* The last two axes; everything before is folded into "head" planes. */
+int64_t view_planes(const View *view);
+int64_t view_rows(const View *view);
+int64_t view_cols(const View *view);
+
+/* True when the plane does not depend on the head (one plane for all). */
+bool view_shared(const View *view);
+
+/* How it is drawn as a curve: as declared, or any view of one axis by its names.  False: it
+ * is a matrix. */
+bool view_curve(const View *view, ViewCurve *out);
+
+/* Row i, columns start, start+step, ...: any view.  Unsupported cells are 0. */
+void view_read(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+               int64_t step, float *out);
+/* rows [i, i+rows) x keys [start, start+count) into out, `pitch` numbers from one row to the next;
+ * as view_read of each, together where the view reads rows together (read_rows). */
+void view_read_rows(const View *view, int64_t plane, int64_t i, int64_t rows, int64_t start,
+                    int64_t count, float *out, int64_t pitch);
+/* rows [i0, i0+rows) x cols [j0, j0+cols) into out (row-major, float). */
+bool view_read_rect(const View *view, int64_t plane, int64_t i0, int64_t rows, int64_t j0,
+                    int64_t cols, float *out, Error *err);
+/* The whole view in its own dtype and shape, for dumps and tests.  Refuses with
+ * the size when it exceeds max_bytes (0: no limit). */
+bool view_materialise(const View *view, Arena *arena, int64_t max_bytes, Tensor *out,
+                      Error *err);
+
+/* The bar of column (or row) `at` in a plane; over NULL: not asked for. */
+int64_t view_load(const ViewLoad *load, int64_t plane, int64_t at, int64_t *over);
+
+const char *view_kind_name(ViewKind kind);    /* "weights"; static, lower case */
+const char *view_kind_meaning(ViewKind kind); /* static */
+
+#endif

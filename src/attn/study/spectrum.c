@@ -1,0 +1,182 @@
+/* spectrum.c -- see spectrum.h. */
+#include "attn/study/spectrum.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/cpu/cpu.h"
+#include "attn/cpu/svd.h"
+#include "core/rng.h"
+
+#define OVERSAMPLE    16
+#define BLOCK_NUMBERS (1 << 21) /* entries of a block of rows */
+#define BLOCK_ROWS    256
+#define CHUNK         32        /* directions a thread takes */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+bool spectrum_is_exact(const View *view, const SpectrumWay *way)
+{
+    int64_t most = way->exact ? way->exact : SPECTRUM_EXACT;
+
+    return view_rows(view) <= most && view_cols(view) <= most;
+}
+
+int64_t spectrum_count(const View *view, const SpectrumWay *way)
+{
+    int64_t all = least(view_rows(view), view_cols(view));
+
+    return spectrum_is_exact(view, way) ? all : least(all, way->rank ? way->rank : SPECTRUM_RANK);
+}
+
+/* One plane on its way; matrices of directions lie by columns. */
+typedef struct Finder {
+    const View        *view;
+    const SpectrumWay *way;
+    int64_t            plane, rows, cols, directions, block;
+    float             *line;   /* [workers][cols] */
+    double            *part;   /* [block][cols], rows one after the other */
+    double            *v, *w;  /* [directions][cols] */
+    double            *t;      /* [directions][block] */
+    double            *y;      /* [directions][rows]: A V */
+    int64_t            first, count; /* rows in `part` */
+    bool               last;   /* the pass that keeps A V */
+} Finder;
+
+static void read_row(void *context, int64_t item, int worker)
+{
+    Finder *f = context;
+    float  *line = f->line + worker * f->cols;
+
+    view_read(f->view, f->plane, f->first + item, 0, f->cols, 1, line);
+    for (int64_t j = 0; j < f->cols; j++)
+        f->part[item * f->cols + j] = (double)line[j];
+}
+
+static bool read_rows(Finder *f, int64_t first, double *energy, Error *err)
+{
+    if (f->way->cancel && atomic_load(f->way->cancel))
+        return error_set(err, ERR_CANCELLED, "singular values: interrupted");
+    f->first = first;
+    f->count = least(f->block, f->rows - first);
+    threads_run(f->way->threads, f->count, read_row, f);
+    for (int64_t i = 0; energy && i < f->count * f->cols; i++)
+        *energy += f->part[i] * f->part[i];
+    return true;
+}
+
+/* Some directions: T = A_block V; W += A_block^T T, or T into Y. */
+static void apply_chunk(void *context, int64_t item, int worker)
+{
+    Finder *f = context;
+    int64_t at = item * CHUNK, some = least(CHUNK, f->directions - at);
+    double *t = f->last ? f->y + at * f->rows + f->first : f->t + at * f->block;
+    int64_t ld = f->last ? f->rows : f->block;
+
+    (void)worker;
+    cpu_single_blas();
+    /* by rows: T^T = V^T A_block^T, W^T += T^T A_block */
+    cpu_dgemm((WideMatrix){ f->v + at * f->cols, f->cols, false },
+              (WideMatrix){ f->part, f->cols, true }, some, f->count, f->cols, 1, 0, t, ld);
+    if (!f->last)
+        cpu_dgemm((WideMatrix){ t, ld, false }, (WideMatrix){ f->part, f->cols, false }, some,
+                  f->cols, f->count, 1, 1, f->w + at * f->cols, f->cols);
+}
+
+static bool pass(Finder *f, double *energy, Error *err)
+{
+    if (energy)
+        *energy = 0;
+    for (int64_t first = 0; first < f->rows; first += f->block) {
+        if (!read_rows(f, first, energy, err))
+            return false;
+        threads_run(f->way->threads, (f->directions + CHUNK - 1) / CHUNK, apply_chunk, f);
+    }
+    return true;
+}
+
+/* V = orth(A^T A V) */
+static bool turn(Finder *f, Error *err)
+{
+    double *old = f->v;
+
+    memset(f->w, 0, (size_t)(f->directions * f->cols) * sizeof(double));
+    if (!pass(f, NULL, err))
+        return false;
+    f->v = f->w;
+    f->w = old;
+    return svd_orthonormal(f->v, f->cols, f->directions, err);
+}
+
+static bool find(Finder *f, double *values, int64_t count, double *energy, Error *err)
+{
+    Rng     rng = rng_named(f->way->seed, "spectrum");
+    double *all = malloc((size_t)f->directions * sizeof(*all));
+    bool    ok = all || error_set(err, ERR_NOMEM, "singular values: out of memory");
+
+    for (int64_t i = 0; i < f->directions * f->cols; i++)
+        f->v[i] = rng_normal(&rng);
+    ok = ok && svd_orthonormal(f->v, f->cols, f->directions, err) && turn(f, err) && turn(f, err);
+    f->last = true;
+    ok = ok && pass(f, energy, err) && svd_values(f->y, f->rows, f->directions, all, err);
+    if (ok)
+        memcpy(values, all, (size_t)count * sizeof(*values));
+    free(all);
+    return ok;
+}
+
+static double *numbers(int64_t a, int64_t b)
+{
+    return malloc((size_t)a * (size_t)b * sizeof(double));
+}
+
+static bool finder_open(Finder *f, bool whole, Error *err)
+{
+    f->block = whole ? f->rows : least(BLOCK_ROWS, BLOCK_NUMBERS / f->cols + 1);
+    f->part = numbers(f->block, f->cols);
+    f->line = malloc((size_t)threads_count(f->way->threads) * (size_t)f->cols * sizeof(float));
+    if (!whole) {
+        f->v = numbers(f->directions, f->cols);
+        f->w = numbers(f->directions, f->cols);
+        f->t = numbers(f->directions, f->block);
+        f->y = numbers(f->directions, f->rows);
+    }
+    return (f->part && f->line && (whole || (f->v && f->w && f->t && f->y))) ||
+           error_set(err, ERR_NOMEM, "singular values of %lld x %lld: out of memory",
+                     (long long)f->rows, (long long)f->cols);
+}
+
+static void finder_close(Finder *f)
+{
+    free(f->part);
+    free(f->line);
+    free(f->v);
+    free(f->w);
+    free(f->t);
+    free(f->y);
+}
+
+bool spectrum_make(const View *view, int64_t plane, const SpectrumWay *way, double *values,
+                   double *energy, Error *err)
+{
+    Finder  f = { .view = view, .way = way, .plane = plane, .rows = view_rows(view),
+                  .cols = view_cols(view) };
+    bool    whole = spectrum_is_exact(view, way), ok;
+    int64_t count = spectrum_count(view, way);
+
+    *energy = 0;
+    if (count < 1)
+        return true;
+    f.directions = least(count + OVERSAMPLE, least(f.rows, f.cols));
+    ok = finder_open(&f, whole, err);
+    if (ok && whole) /* by rows is the transpose by columns: of the same values */
+        ok = read_rows(&f, 0, energy, err) && svd_values(f.part, f.cols, f.rows, values, err);
+    else if (ok)
+        ok = find(&f, values, count, energy, err);
+    finder_close(&f);
+    return ok;
+}
