@@ -15,47 +15,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/layer.h"
-#include "attn/mech/lab/inner.h"
-#include "attn/mech/lab/quantise.h"
+#include "attn/mech/lab/arithmetic.h"
 #include "attn/mech/lab/stack.h"
-#include "attn/mech/lab/wide.h"
-#include "attn/mech/learned/balance.h"
-#include "attn/mech/learned/centroids.h"
-#include "attn/mech/learned/chunks.h"
-#include "attn/mech/learned/hamming.h"
-#include "attn/mech/learned/lsh.h"
-#include "attn/mech/learned/lsh_chunks.h"
-#include "attn/mech/learned/partition.h"
+#include "attn/mech/learned/groups.h"
 #include "attn/mech/learned/query_clusters.h"
-#include "attn/mech/learned/routed_clusters.h"
 #include "attn/mech/learned/soft_blocks.h"
 #include "attn/mech/lowrank/latents.h"
-#include "attn/mech/lowrank/pinv_products.h"
-#include "attn/mech/lowrank/synthesizer.h"
-#include "attn/mech/memory/compressed_memory.h"
-#include "attn/mech/memory/image_convolved.h"
-#include "attn/mech/memory/mab.h"
 #include "attn/mech/memory/recurrence.h"
-#include "attn/mech/memory/squeeze.h"
 #include "attn/mech/mixer/lambdas.h"
-#include "attn/mech/pattern/dilation.h"
-#include "attn/mech/pattern/extra_tokens.h"
-#include "attn/mech/pattern/slots.h"
+#include "attn/mech/pattern/keys.h"
 #include "attn/mech/routing/experts.h"
-#include "attn/mech/routing/factored.h"
 #include "attn/mech/routing/sparse_ffn.h"
-#include "attn/ops/cell_rows.h"
 #include "attn/ops/dense.h"
-#include "attn/ops/entmax.h"
-#include "attn/ops/exact.h"
-#include "attn/ops/implicit.h"
 #include "attn/ops/ops.h"
-#include "attn/ops/precision.h"
-#include "attn/ops/row_sums.h"
+#include "attn/ops/rows.h"
+#include "attn/ops/weights.h"
 #include "attn/pattern/pattern.h"
-#include "attn/pattern/segments.h"
-#include "attn/progress.h"
 #include "attn/run/mechanism.h"
 #include "attn/run/param.h"
 #include "attn/run/position.h"
@@ -66,6 +41,91 @@
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "core/threads.h"
+
+/* Parameters of a mechanism that is a layer of its own.
+ *
+ * A layer (experts, memories, factored projections) has weights without a head
+ * axis, and sizes that a file may decide: a size the user sets must agree with
+ * the files, one he leaves out is taken from them.
+ */
+
+typedef struct Run Run;
+typedef struct Init Init;
+
+/* The extent of `axis` of a given tensor of `rank` axes says the size, times `factor`
+ * (0: 1). */
+typedef struct SizeFrom {
+    const char *name;
+    Tensor      tensor; /* data NULL: not given */
+    int         rank, axis;
+    int64_t     factor;
+} SizeFrom;
+
+/* The size called `name`: its value if the user set it (a file that says otherwise fails the
+ * run), else what the first given tensor says, else `fallback`.  The list ends with a NULL
+ * name.  Tensors of another rank are passed over: layer_weight tells of them. */
+int64_t layer_size(Run *r, const char *name, int64_t value, int64_t fallback,
+                   const SizeFrom *from);
+
+/* Normal, of variance 1 / in: what a layer of so many inputs usually begins with. */
+Init layer_by_fan(int64_t in);
+/* As run_param and run_param_given, f32, of exactly this shape: no axis is shared. */
+Tensor layer_weight(Run *r, const char *name, Tensor given, int rank, const int64_t *shape,
+                    Init init);
+Tensor layer_given(Run *r, const char *name, Tensor given, int rank, const int64_t *shape);
+
+/* How much of a run is done, for whoever waits for it.
+ *
+ * The share is counted: FLOPs done over the FLOPs of the closed form, which was asked for before
+ * the run (the position's own are in neither).  Operations that take long tell as they go what
+ * they have done, others when they end.  A mechanism that knows better says its share itself.
+ *
+ * The run's threads write and another one reads; the numbers only ever grow.
+ */
+
+typedef struct RunProgress {
+    _Atomic(const char *) stage; /* static, or as long as the script; "" between stages */
+    atomic_llong planned; /* FLOPs; 0: not known beforehand */
+    atomic_llong done;
+    atomic_llong ahead;   /* of these, told by an operation that has not ended */
+    _Atomic double told;  /* by the mechanism, 0..1; < 0: it says nothing */
+} RunProgress;
+
+static inline void progress_begin(RunProgress *p, double planned)
+{
+    atomic_store(&p->done, 0);
+    atomic_store(&p->ahead, 0);
+    atomic_store(&p->told, -1.0);
+    atomic_store(&p->planned, planned < 1e18 ? (long long)planned : 0);
+}
+
+/* Some work of an operation that goes on; any thread. */
+static inline void progress_ahead(RunProgress *p, double flops)
+{
+    atomic_fetch_add_explicit(&p->ahead, (long long)flops, memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->done, (long long)flops, memory_order_relaxed);
+}
+
+/* Work that has ended, what was told ahead of it included; the run's thread. */
+static inline void progress_charge(RunProgress *p, double flops)
+{
+    long long all = (long long)flops, ahead = atomic_load(&p->ahead);
+    long long told = ahead < all ? ahead : all;
+
+    atomic_store(&p->ahead, ahead - told);
+    atomic_fetch_add(&p->done, all - told);
+}
+
+/* From 0 to 1; < 0: not known. */
+static inline double progress_share(const RunProgress *p)
+{
+    double told = atomic_load(&p->told);
+    double planned = (double)atomic_load(&p->planned), done = (double)atomic_load(&p->done);
+
+    if (told >= 0)
+        return told;
+    return planned > 0 && done <= 1.001 * planned ? (done < planned ? done / planned : 1) : -1;
+}
 
 #define RUN_MAX_STAGES 512
 #define RUN_MAX_VIEWS 96

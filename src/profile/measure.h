@@ -47,7 +47,7 @@ bool record_of_run(Run *run, Record *out, Error *err);
  *                    connected by design, 1.000 would say nothing;
  *   output_error     needs an output of the shape of full attention's;
  *   total_variation  needs a view `weights` of n x m cells;
- *   kl               needs the same, and rows that are distributions (attn/study/row_weights.h).
+ *   kl               needs the same, and rows that are distributions (attn/study/row.h).
  * A mechanism that reads the layer input instead of q, k, v is not compared.
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);

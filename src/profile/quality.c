@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/study/row_weights.h"
+#include "attn/study/row.h"
 #include "profile/measure.h"
 #include "profile/reference.h"
 

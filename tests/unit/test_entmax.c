@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/ops/entmax.h"
+#include "attn/ops/ops.h"
 #include "check.h"
 #include "core/rng.h"
 

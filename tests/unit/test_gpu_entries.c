@@ -1,4 +1,4 @@
-/* test_gpu_entries.c -- operations on entries, rows and columns (attn/ops/ops_rows.h): the CPU's
+/* test_gpu_entries.c -- operations on entries, rows and columns (attn/ops/rows.h): the CPU's
  * against plain loops, the emulated device's against the CPU's. */
 #include "unit/gpu_fixture.h"
 

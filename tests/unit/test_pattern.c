@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/pattern/node.h"
 #include "attn/pattern/pattern.h"
-#include "attn/pattern/runs.h"
 #include "check.h"
 #include "core/rng.h"
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "attn/ops/precision.h"
+#include "attn/ops/rows.h"
 #include "check.h"
 #include "core/rng.h"
 

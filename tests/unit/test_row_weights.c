@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "attn/cpu/kernel.h"
-#include "attn/study/row_weights.h"
+#include "attn/study/row.h"
 #include "check.h"
 
 #define MOST 40

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "app/figure/picture.h"
-#include "attn/study/span.h"
+#include "attn/study/row.h"
 #include "check.h"
 
 static Session *session;

@@ -3,7 +3,6 @@
 
 #include "app/call.h"
 #include "attn/run/mechanism.h"
-#include "attn/run/systems.h"
 #include "check.h"
 
 static void one_runs(Session *s, const char *word)

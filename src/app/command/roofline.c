@@ -1,6 +1,6 @@
 /* roofline.c -- every stage against what this machine can do at most.
  *
- * The ceilings are measured in the same command (attn/ops/ceilings.h).  A stage is a
+ * The ceilings are measured in the same command (attn/ops/ops.h).  A stage is a
  * point: FLOPs to a byte of traffic, and FLOPs a second.  Traffic is what must
  * move at least, so a stage whose data stays in a cache may stand above the
  * slanted roof; nothing stands above the flat one.

@@ -6,7 +6,7 @@
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/result/views.h"
-#include "attn/study/span.h"
+#include "attn/study/row.h"
 
 static bool is_matrix(const View *view)
 {

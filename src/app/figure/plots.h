@@ -10,7 +10,6 @@
 #ifndef APP_FIGURE_PLOTS_H
 #define APP_FIGURE_PLOTS_H
 
-#include "attn/ops/ceilings.h"
 #include "attn/ops/ops.h"
 #include "draw/plot/plot.h"
 #include "profile/record.h"

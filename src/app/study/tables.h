@@ -4,7 +4,6 @@
 
 #include "app/command/command.h"
 #include "attn/run/mechanism.h"
-#include "attn/run/systems.h"
 #include "core/text.h"
 #include "profile/results.h"
 #include "profile/statistics.h"

@@ -9,7 +9,7 @@
  */
 #include "attn/cpu/attend_job.h"
 
-#include "attn/ops/cell_rows.h"
+#include "attn/ops/weights.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include "attn/cpu/block.h"
 #include "attn/cpu/pack.h"
-#include "attn/ops/cell_rows.h"
+#include "attn/ops/weights.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,7 +16,7 @@ typedef struct ScoreRows {
     int64_t      pitch;
 } ScoreRows;
 
-/* As Entmax of attn/ops/entmax.h; form is an EntmaxForm of there. */
+/* As Entmax of attn/ops/ops.h; form is an EntmaxForm of there. */
 typedef struct RowForm {
     int32_t form;
     double  alpha;

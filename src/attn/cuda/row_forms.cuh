@@ -1,4 +1,4 @@
-// row_forms.cuh -- the normalisers of attn/ops/entmax.h for a row of scores that a block has.
+// row_forms.cuh -- the normalisers of attn/ops/ops.h for a row of scores that a block has.
 //
 // The CPU sorts; here thresholds are found by steps from below.  Entries that can have a weight
 // (less than 1 below the largest, in the scale of the threshold) are listed by each warp in
@@ -13,7 +13,7 @@
 #define STEPS 100   // most of Newton's method, which takes some ten
 #define CLOSE 1e-14 // steps that change no entry's being in or out
 
-// attn/ops/entmax.h, EntmaxForm, which the host checks.
+// attn/ops/ops.h, EntmaxForm, which the host checks.
 enum { FORM_SOFTMAX, FORM_SPARSEMAX, FORM_SQUARE, FORM_BISECT };
 
 struct FormRow {

@@ -1,9 +1,9 @@
-/* cells.c -- see cell_rows.h.
+/* cells.c -- see weights.h.
  *
  * The lists grow on the heap, so each row is asked for once, and are moved to the arena when
  * their length is known: the run keeps no page that nothing is in.
  */
-#include "attn/ops/cell_rows.h"
+#include "attn/ops/weights.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* entmax.c -- see entmax.h.
+/* entmax.c -- see ops.h.
  *
  * A weight of sparsemax or entmax is 0 unless its entry lies less than 1 (in the
  * scale of tau) below the largest: only those entries are sorted or raised to
  * powers, which changes nothing.
  */
-#include "attn/ops/entmax.h"
+#include "attn/ops/ops.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* implicit.c -- see implicit.h. */
-#include "attn/ops/implicit.h"
+/* implicit.c -- see weights.h. */
+#include "attn/ops/weights.h"
 
 #include <math.h>
 #include <string.h>

@@ -19,11 +19,72 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/ops/ceilings.h"
-#include "attn/ops/entmax.h"
 #include "attn/pattern/pattern.h"
 #include "core/tensor.h"
 #include "core/threads.h"
+
+/* What a back end can do at most on this machine, measured.
+ *
+ * The roofline of a stage with F FLOPs and B bytes of traffic is
+ * min(peak, stream * F / B): no kernel passes it, wherever its data lies past
+ * the caches (Williams, Waterman, Patterson 2009).
+ */
+
+typedef struct Ceilings {
+    double peak;   /* flop/s, multiply-adds in registers, as matrix products are computed:
+                      fused ones, or the tensor cores'; NaN: unknown */
+    double tensor; /* flop/s, the tensor cores' in BF16, or as products are computed; NaN: none */
+    double gemm;   /* flop/s, products of matrices; CPU: by the library, one a thread */
+    double stream; /* bytes/s, triad past the caches */
+    char   device[32]; /* whose they are, as records name it; "": not said */
+} Ceilings;
+
+/* FLOPs a second at most, at so many FLOPs to a byte. */
+static inline double ceilings_roof(const Ceilings *c, double intensity)
+{
+    double memory = c->stream * intensity;
+
+    return memory < c->peak ? memory : c->peak;
+}
+
+/* From the scores of a row to weights, some of them exactly 0.
+ *
+ *     alpha = 1    softmax      w = exp(z - tau)                    tau = logsumexp z
+ *     alpha = 2    sparsemax    w = max(z - tau, 0)
+ *     alpha = 1.5               w = max(z/2 - tau, 0)^2
+ *     any alpha    bisection    w = max((alpha-1) z - tau, 0)^(1/(alpha-1)) / total
+ *
+ * tau makes the weights of the row sum to 1; it is found exactly by sorting where
+ * alpha has a closed form, else by bisection.  All in double.
+ */
+
+typedef enum EntmaxForm {
+    ENTMAX_SOFTMAX,
+    ENTMAX_SPARSEMAX,
+    ENTMAX_SQUARE, /* alpha = 1.5 */
+    ENTMAX_BISECT,
+} EntmaxForm;
+
+typedef struct Entmax {
+    EntmaxForm form;
+    double     alpha;
+    int64_t    iterations; /* of the bisection */
+    bool       divide;     /* its result by its sum */
+} Entmax;
+
+typedef struct EntmaxRow {
+    double tau;   /* in the scale of its form; a row without entries: 0 */
+    double total; /* what weights are divided by */
+} EntmaxRow;
+
+/* Of z [count]; an entry of -inf is absent.  `work` has room for count numbers.  The
+ * first `traced` thresholds a bisection tries go to trace. */
+EntmaxRow entmax_row(const Entmax *e, const double *z, int64_t count, double *work,
+                     double *trace, int64_t traced);
+double    entmax_weight(const Entmax *e, EntmaxRow row, double z);
+/* What is charged for a row: softmax 5 per entry, a sort count log2 count comparisons,
+ * a bisection one power per entry and step. */
+double    entmax_flops(const Entmax *e, int64_t count);
 
 typedef struct Run Run;
 
@@ -147,10 +208,10 @@ void op_wait(Run *r, const char *reads);
 void op_toward(Run *r, const void *data, int64_t bytes);
 
 /* Entries, rows and lists of rows. */
-#include "attn/ops/ops_rows.h"
+#include "attn/ops/rows.h"
 
 /* Choices among rows and columns, counts, sorting. */
-#include "attn/ops/ops_choose.h"
+#include "attn/ops/rows.h"
 
 /* Fused pattern attention with an online softmax; nothing n x n is stored.
  * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */

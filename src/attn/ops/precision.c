@@ -1,8 +1,9 @@
-/* precision.c -- see precision.h. */
-#include "attn/ops/precision.h"
-
+/* precision.c -- see rows.h. */
 #include <math.h>
 #include <string.h>
+
+#include "attn/ops/rows.h"
+#include "attn/run.h"
 
 const char *const precision_names[] = { "bf16", "fp16", "tf32", "float32", "float64", NULL };
 
@@ -87,4 +88,46 @@ double precision_sum(const Precision *p, int64_t count, const double *x)
     for (int64_t c = 0; c < count; c++)
         sum = precision_round(p, sum + x[c]);
     return sum;
+}
+
+/* The arithmetic of attention in a narrow format; see RoundedAttend. */
+
+/* Never fused: a product is a number of its own before it is added. */
+double rounded_dot(const RoundedAttend *in, int64_t count, const double *x, const double *y,
+                   int64_t step)
+{
+    const Precision *format = precision_of(in->format);
+    double           sum = 0;
+
+    if (in->half_sums)
+        return precision_dot(format, count, x, 1, y, step);
+    for (int64_t c = 0; c < count; c++)
+        sum += x[c] * y[c * step];
+    return precision_round(format, sum);
+}
+
+static const double *row_of(const Tensor *t, int64_t heads, int64_t head, int64_t i)
+{
+    return (const double *)tensor_head(t, head, heads) + i * t->stride[1];
+}
+
+double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, int64_t i,
+                         int64_t j)
+{
+    return rounded_dot(in, in->q.shape[2], row_of(&in->q, heads, head, i),
+                       row_of(&in->k, heads, head, j), 1);
+}
+
+double rounded_scaled(const RoundedAttend *in, double score)
+{
+    return in->scale > 0 ? precision_round(precision_of(in->format), score * in->scale) : score;
+}
+
+double rounded_exponential(const RoundedAttend *in, double score, double top)
+{
+    const Precision *format = precision_of(in->format);
+
+    if (!in->half_softmax)
+        return exp(score - top);
+    return precision_round(format, exp(precision_round(format, score - top)));
 }

@@ -6,7 +6,15 @@
  * attend_scores_run is for pictures and comparisons of thousands of cells: 16 partial
  * sums in f32, four keys at once, in vectors that every compiler knows.
  */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "attn/cpu/kernel.h"
+#include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
+#include "attn/ops/weights.h"
+#include "attn/run.h"
 
 #define PARTS 16
 
@@ -220,4 +228,327 @@ AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t qu
     if (tensor_given(&in->value.table))
         part.value.index += move;
     return part;
+}
+
+/* Single logits of attention without queries and keys, for readers. */
+
+#define LOGIT_PIECE 256 /* entries of a factor's row, widened at once */
+#define CELLS 256 /* logits read at once */
+
+/* Entry c of row i. */
+static double entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
+{
+    const void *slice = tensor_head(t, head, heads);
+    int64_t     at = i * t->stride[1] + c;
+
+    return t->dtype == DT_F64 ? ((const double *)slice)[at] : (double)((const float *)slice)[at];
+}
+
+static double drawn(const LogitAttend *in, int64_t head, int64_t i, int64_t j)
+{
+    Rng     rng = { .seed = in->seed, .stream = in->stream,
+                    .at = (uint64_t)((head * in->n + i) * in->v.shape[1] + j) };
+    float   value;
+
+    rng_fill_uniform(&rng, &value, 1, -in->bound, in->bound);
+    return (double)value;
+}
+
+static void add_pieces(const LogitAttend *in, int64_t heads, int64_t head, int64_t start,
+                       int64_t count, int64_t step, const double *left, int64_t from, int64_t depth,
+                       double *out)
+{
+    const Kernel *kernel = kernel_at(0);
+    const char   *right = tensor_head(&in->right, head, heads);
+    bool          wide = in->right.dtype == DT_F64;
+
+    for (int64_t c = 0; c < count && in->turned; c++) {
+        int64_t at = (start + c * step) * in->right.stride[1] + from;
+
+        out[c] += wide ? kernel->dot_double((const double *)(const void *)right + at, left, depth)
+                       : kernel->dot_wide((const float *)(const void *)right + at, left, depth);
+    }
+    for (int64_t t = 0; t < depth && !in->turned; t++)
+        for (int64_t c = 0; c < count; c++)
+            out[c] += left[t] * entry(&in->right, heads, head, from + t, start + c * step);
+}
+
+static void product_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i,
+                        int64_t start, int64_t count, int64_t step, double *out)
+{
+    int64_t r = in->left.shape[2];
+    double  left[LOGIT_PIECE];
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = in->bias.data ? entry(&in->bias, heads, head, 0, start + c * step) : 0;
+    for (int64_t from = 0; from < r; from += LOGIT_PIECE) {
+        int64_t depth = r - from < LOGIT_PIECE ? r - from : LOGIT_PIECE;
+
+        for (int64_t t = 0; t < depth; t++)
+            left[t] = entry(&in->left, heads, head, i, from + t);
+        add_pieces(in, heads, head, start, count, step, left, from, depth, out);
+    }
+}
+
+static double row_sum(const Tensor *t, int64_t heads, int64_t head, int64_t i)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < t->shape[2]; c++)
+        sum += entry(t, heads, head, i, c);
+    return sum;
+}
+
+/* One logit that is no product over features. */
+static double single(const LogitAttend *in, int64_t heads, int64_t head, int64_t i, int64_t j)
+{
+    int64_t a;
+
+    switch (in->kind) {
+    case LOGITS_GIVEN: return entry(&in->left, heads, head, i, j);
+    case LOGITS_UNIFORM: return drawn(in, head, i, j);
+    case LOGITS_FOLDED:
+        a = in->left.shape[2];
+        return entry(&in->left, heads, head, i, j % a) * entry(&in->right, heads, head, i, j / a);
+    default: break;
+    }
+    /* The sum over t of A[i, t mod a] B[j, floor(t/a)] falls apart into two sums. */
+    return row_sum(&in->left, heads, head, i) * row_sum(&in->right, heads, head, j);
+}
+
+void logit_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i, int64_t start,
+               int64_t count, int64_t step, double *out)
+{
+    if (in->kind == LOGITS_PRODUCT) {
+        product_run(in, heads, head, i, start, count, step, out);
+        return;
+    }
+    for (int64_t c = 0; c < count; c++)
+        out[c] = single(in, heads, head, i, start + c * step);
+}
+
+typedef struct Weights {
+    const LogitAttend *in;
+    const double      *lse;
+    float             *out;
+    int64_t            heads, m;
+} Weights;
+
+static void weights_row(void *context, int64_t row, int worker)
+{
+    const Weights *w = context;
+    int64_t        head = row / w->in->n, i = row % w->in->n;
+    double         logits[CELLS];
+
+    (void)worker;
+    for (int64_t j = 0; j < w->m; j += CELLS) {
+        int64_t count = w->m - j < CELLS ? w->m - j : CELLS;
+
+        logit_run(w->in, w->heads, head, i, j, count, 1, logits);
+        for (int64_t c = 0; c < count; c++)
+            w->out[row * w->m + j + c] = w->in->causal && j + c > i + w->in->offset
+                                             ? 0
+                                             : (float)exp(logits[c] - w->lse[row]);
+    }
+}
+
+Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse)
+{
+    Tensor  y = run_tensor3(r, DT_F32, r->h, in->n, in->v.shape[1]);
+    Weights w = { .in = in, .lse = lse.data, .out = y.data, .heads = r->h, .m = in->v.shape[1] };
+
+    if (!run_failed(r))
+        threads_run(r->threads, r->h * in->n, weights_row, &w);
+    return y;
+}
+
+/* Cells of a learned mask; see attn/ops/ops.h, RowMask. */
+
+static double number(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t j)
+{
+    if (!t->data)
+        return 0;
+    return (double)((const float *)tensor_head(t, head, heads))[i * t->stride[1] + j];
+}
+
+double row_mask_of(const RowMask *mask, double x)
+{
+    if (mask->hard)
+        return x >= 0;
+    return 1 / (1 + exp(-x / mask->tau));
+}
+
+double row_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t i, int64_t j,
+                double score)
+{
+    int64_t apart = i < j ? j - i : i - j;
+    bool    swap = mask->symmetric && j < i;
+    int64_t row = swap ? j : i, col = swap ? i : j;
+
+    if (mask->no_diagonal && i == j)
+        return 0;
+    if (mask->borders && (i == 0 || i == mask->n - 1 || j == 0 || j == mask->m - 1))
+        return 1;
+    if (mask->distance.data)
+        return ((const double *)tensor_head(&mask->distance, head, heads))[apart];
+    if (mask->logits.data)
+        score = number(&mask->logits, heads, head, row, col);
+    return row_mask_of(mask, score + (number(&mask->plus, heads, head, row, col) -
+                                      number(&mask->minus, heads, head, row, col)));
+}
+
+/* See weights.h. */
+
+/* Up to this lse and scores are good to 1e-6; scores of usual size over a million keys stay below,
+ * so that no picture of these sums rows. */
+#define FINE 16
+/* Up to this a score is good to 1e-6 or so though what it sums cancels: 1/sqrt(d) times the
+ * lengths of a usual query and key is sqrt(d), so that no usual row is summed here either. */
+#define SHORT 32
+#define SUM_PIECE 256
+#define ROUNDING 1e-6 /* of scores and lse, as a share of their size */
+
+/* Weights are exp(score - base) / sum; sum 0: not yet known.  In known[] as the bits of both. */
+typedef struct Softmax {
+    float base, sum;
+} Softmax;
+
+static bool all_zero(Run *r, void *list, int64_t count, int64_t size)
+{
+    void *data = run_alloc(r, count, size);
+
+    if (data)
+        memset(data, 0, (size_t)(count * size));
+    *(void **)list = data;
+    return data != NULL;
+}
+
+RowSums row_sums_of(Run *r, int64_t heads, int inputs, const Pattern *cells)
+{
+    RowSums sums = { .cells = cells };
+
+    if (cells && run_wants_views(r) && !run_failed(r) &&
+        all_zero(r, &sums.longest, inputs * heads, sizeof(*sums.longest)))
+        all_zero(r, &sums.known, heads * pattern_queries(cells), sizeof(*sums.known));
+    return sums;
+}
+
+static float lse_of(const WeightRow *w)
+{
+    return tensor_f32(w->lse)[w->head * w->lse->stride[0] + w->i];
+}
+
+/* ---- how large scores may be -------------------------------------------------- */
+
+static double length_of(const float *x, int64_t d)
+{
+    double squares = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        squares += (double)x[t] * (double)x[t];
+    return sqrt(squares);
+}
+
+/* Of the keys of an input; two threads may both look, and find the same.  Never 0, which is not
+ * yet known. */
+static double longest_key(const WeightRow *w, const AttendInput *in, int input)
+{
+    _Atomic(float) *known = &w->sums->longest[input * w->heads + w->head];
+    const float    *k = tensor_head(&in->k, w->head, w->heads);
+    float           most = atomic_load_explicit(known, memory_order_relaxed);
+
+    if (most > 0)
+        return (double)most;
+    most = FLT_MIN;
+    for (int64_t j = 0; j < in->k.shape[1]; j++)
+        most = fmaxf(most, (float)length_of(k + j * in->k.stride[1], in->k.shape[2]));
+    atomic_store_explicit(known, most, memory_order_relaxed);
+    return (double)most;
+}
+
+/* No score of the row is further from 0, and no sum of some of its products. */
+static double furthest(const WeightRow *w)
+{
+    const AttendInput *in = w->in;
+    const float       *q = (const float *)tensor_head(&in->q, w->head, w->heads) +
+                     w->i * in->q.stride[1];
+    double             key = w->sums->own ? longest_key(w, w->sums->own, 0)
+                                          : longest_key(w, in, w->input);
+
+    if (w->sums->other)
+        key = fmax(key, longest_key(w, w->sums->other, 1));
+    return fabs(in->scale) * length_of(q, in->q.shape[2]) * key;
+}
+
+/* ---- sums --------------------------------------------------------------------- */
+
+static void join_run(const WeightRow *w, const AttendInput *in, PatternRun cells, LogSum *own)
+{
+    float piece[SUM_PIECE];
+
+    for (int64_t done = 0; done < cells.count; done += SUM_PIECE) {
+        int64_t count = cells.count - done < SUM_PIECE ? cells.count - done : SUM_PIECE;
+
+        attend_scores_run(in, w->heads, w->head, w->i, cells.start + done * cells.step, count,
+                          cells.step, piece);
+        for (int64_t c = 0; c < count; c++)
+            log_sum_add(own, (double)piece[c]);
+    }
+}
+
+static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern *cells, LogSum *own)
+{
+    PatternRow row = { 0 };
+
+    pattern_row(cells, pattern_per_head(cells) ? w->head : 0, w->at, &row);
+    for (int64_t x = 0; !row.failed && x < row.count; x++)
+        join_run(w, in, row.runs[x], own);
+    pattern_row_free(&row);
+}
+
+/* That of lse where the row's own cannot be had, or where they differ by more than rounding of
+ * what is as large as `size`: then the softmax was over more than these cells. */
+static Softmax softmax_of_row(const WeightRow *w, float lse, double size)
+{
+    const RowSums *s = w->sums;
+    LogSum         own = log_sum_new();
+
+    join_cells(w, s->own ? s->own : w->in, s->cells, &own);
+    if (s->other)
+        join_cells(w, s->other, s->other_cells, &own);
+    return fabs(log_sum_of(&own) - (double)lse) <= ROUNDING * size
+               ? (Softmax){ (float)own.top, (float)own.sum }
+               : (Softmax){ lse, 1 };
+}
+
+static Softmax softmax_known(const WeightRow *w, float lse)
+{
+    Softmax            found = { lse, 1 };
+    _Atomic(uint64_t) *known;
+    uint64_t           bits;
+
+    if (!w->sums->known || !isfinite(lse))
+        return found;
+    known = &w->sums->known[w->head * pattern_queries(w->sums->cells) + w->at];
+    bits = atomic_load_explicit(known, memory_order_relaxed);
+    if (bits == 0) { /* two threads may both sum it, and find the same */
+        double size = fabs((double)lse), far = furthest(w);
+
+        if (size > FINE || far > SHORT)
+            found = softmax_of_row(w, lse, fmax(size, far));
+        memcpy(&bits, &found, sizeof(bits));
+        atomic_store_explicit(known, bits, memory_order_relaxed);
+    }
+    memcpy(&found, &bits, sizeof(found));
+    return found;
+}
+
+/* Scores that differ by less than lse can tell have the same weight: the difference is a float. */
+void attend_weights_run(const WeightRow *w, int64_t start, int64_t count, int64_t step, float *out)
+{
+    Softmax of = softmax_known(w, lse_of(w));
+
+    attend_scores_run(w->in, w->heads, w->head, w->i, start, count, step, out);
+    kernel_at(0)->line(out, count, 1, -of.base);
+    kernel_at(0)->exp_over(out, count, (double)of.sum);
 }

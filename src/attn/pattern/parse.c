@@ -14,7 +14,7 @@
  * A recursive descent parser that builds the nodes of pattern.c as it goes.
  * Every error names the byte offset and what was expected there.
  */
-#include "attn/pattern/pattern_language.h"
+#include "attn/pattern/node.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -186,4 +186,31 @@ typedef bool (*PatternSkip)(void *context, int64_t i, int64_t j);
 Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, const char *name,
                            PatternSkip skip, void *context);
 
+/* A pattern as a list of its runs, which a file can hold.
+ *
+ * i64 [c, 6]: head (-1: all), query, start, count, step, component bits.
+ */
+
+#define LISTED_FIELDS 6
+
+/* In order of heads and queries, in the arena; data NULL: no memory. */
+Tensor pattern_list(Arena *a, const Pattern *p);
+/* Of a contiguous i64 list in any order; cells that come twice are in once, with the bits of
+ * both.  NULL with an error that names the line. */
+Pattern *pattern_of_list(Arena *a, PatternShape s, const Tensor *list, Error *err);
+
+/* 0..n-1 split into L runs in order, nearly equally long.
+ *
+ * With base = floor(n/L) the first (base+1) L - n runs have `base` tokens and
+ * the rest base + 1: long runs come last (as in Nystromformer's ImageNet code).
+ */
+
+/* First token of run i; i = L gives n. */
+static inline int64_t segment_start(int64_t n, int64_t L, int64_t i)
+{
+    int64_t base = n / L, shorter = (base + 1) * L - n;
+
+    return i * base + (i > shorter ? i - shorter : 0);
+}
+
 #endif

@@ -3,8 +3,8 @@
  * One row of the table per primitive: its name, its builder, and its arguments
  * with their types, defaults and least values (spec: "Pattern expressions").
  */
-#include "attn/pattern/pattern_language.h"
-#include "attn/pattern/pattern_listed.h"
+#include "attn/pattern/node.h"
+#include "attn/pattern/pattern.h"
 
 #include <stdio.h>
 #include <string.h>

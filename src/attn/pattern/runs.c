@@ -1,11 +1,11 @@
-/* runs.c -- see runs.h.
+/* runs.c -- see node.h.
  *
  * Two runs meet where x = a.start (mod a.step) and x = b.start (mod b.step):
  * by the Chinese remainder theorem that is again one run, of step
  * lcm(a.step, b.step).  What is left of a without it is, counted in a's own
  * steps, an interval minus a run, hence few runs.
  */
-#include "attn/pattern/runs.h"
+#include "attn/pattern/node.h"
 
 #include <stdlib.h>
 #include <string.h>

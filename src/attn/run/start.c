@@ -1,8 +1,8 @@
 /* start.c -- from a RunSpec to a finished Run: checks, binding, execution. */
-#include "attn/run.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "attn/run.h"
 
 /* ---- parameters ------------------------------------------------------------- */
 
@@ -383,4 +383,26 @@ void run_free(Run *r)
         arena_free(r->arena);
     text_free(&r->warnings);
     free(r);
+}
+
+/* What every mechanism that is only a set of cells does. */
+
+void run_pattern_attention(Run *r, double scale, const Pattern *cells)
+{
+    AttendInput  in = run_attend_input(r, scale);
+    AttendResult result;
+
+    run_stage(r, "attend");
+    result = op_attend(r, &in, cells);
+    r->out = result.out;
+    view_pattern(r, cells, true);
+    view_attention(r, cells, &in, result.lse);
+    replay_offer_attend(r, &in, cells);
+}
+
+Flops run_pattern_flops(const Run *r, double cells)
+{
+    return (Flops){ .score = 2 * cells * (double)r->d,
+                    .mix = 2 * cells * (double)r->e,
+                    .overhead = FLOPS_SOFTMAX * cells };
 }

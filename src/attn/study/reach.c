@@ -284,3 +284,296 @@ bool reach_rows(const ReachStack *s, ReachBlock *b, int64_t first, uint8_t *out,
     memset(out, REACH_NONE, (size_t)(count * rows.stride));
     return reach_search(s, b, first, write_hops, &rows, NULL, cancel);
 }
+
+/* How much of the matrix is reached at each depth; see reach.h.
+ *
+ * Blocks of rows are items of the pool.  Each worker adds up what its blocks
+ * reach; sums and extremes do not depend on who took which block.
+ */
+
+#define DEPTHS (REACH_MOST + 1)
+
+typedef struct Tally {
+    ReachBlock *block;
+    int32_t    *tokens; /* [rows of a block][DEPTHS] found at each depth */
+    ReachDepth  at[DEPTHS];
+    bool        changed[DEPTHS]; /* some row reaches other tokens than at the depth before */
+} Tally;
+
+typedef struct Job {
+    const ReachStack  *stack;
+    const atomic_bool *cancel;
+    int64_t            n;
+    Tally             *tallies; /* one a worker */
+    atomic_bool        failed;
+} Job;
+
+static void count_tokens(void *context, int depth, int64_t row, int64_t group, uint64_t tokens)
+{
+    Tally *t = context;
+
+    (void)group;
+    t->tokens[row * DEPTHS + depth] += __builtin_popcountll(tokens);
+}
+
+static void add_row(Tally *t, const ReachStack *s, const int32_t *tokens)
+{
+    int64_t sum = 0;
+
+    for (int depth = 0; depth <= s->depth; depth++) {
+        ReachDepth *at = &t->at[depth];
+
+        sum = (s->residual ? sum : 0) + tokens[depth];
+        at->pairs += sum;
+        at->least = sum < at->least ? sum : at->least;
+        at->most = sum > at->most ? sum : at->most;
+    }
+}
+
+static void tally_block(void *context, int64_t item, int worker)
+{
+    Job    *job = context;
+    Tally  *t = &job->tallies[worker];
+    int64_t rows = reach_block_rows(job->n), first = item * rows;
+
+    if (atomic_load(&job->failed))
+        return;
+    memset(t->tokens, 0, (size_t)(rows * DEPTHS) * sizeof(*t->tokens));
+    if (!reach_search(job->stack, t->block, first, count_tokens, t, t->changed, job->cancel)) {
+        atomic_store(&job->failed, true);
+        return;
+    }
+    for (int64_t r = 0; r < rows && first + r < job->n; r++)
+        add_row(t, job->stack, t->tokens + r * DEPTHS);
+}
+
+static void merge(Job *job, int workers, ReachSummary *out, bool *changed)
+{
+    for (int depth = 0; depth <= job->stack->depth; depth++) {
+        ReachDepth *at = &out->at[depth];
+
+        *at = (ReachDepth){ .least = INT64_MAX };
+        for (int w = 0; w < workers; w++) {
+            const ReachDepth *part = &job->tallies[w].at[depth];
+
+            at->pairs += part->pairs;
+            at->least = part->least < at->least ? part->least : at->least;
+            at->most = part->most > at->most ? part->most : at->most;
+            changed[depth] = changed[depth] || job->tallies[w].changed[depth];
+        }
+    }
+}
+
+/* The depth from which on every layer in turn changed nothing. */
+static int fixed_depth(const ReachStack *s, const bool *changed)
+{
+    int quiet = 0;
+
+    for (int depth = 1; depth <= s->depth; depth++) {
+        quiet = changed[depth] ? 0 : quiet + 1;
+        if (quiet == s->count)
+            return depth - quiet;
+    }
+    return -1;
+}
+
+static void conclude(const ReachStack *s, const bool *changed, ReachSummary *out)
+{
+    const ReachDepth *at = out->at;
+    double            hops = 0;
+
+    out->full = out->fixed = -1;
+    for (int depth = s->depth; depth >= 0; depth--)
+        if (at[depth].pairs == out->possible)
+            out->full = depth;
+    out->fixed = fixed_depth(s, changed);
+    if (s->residual && out->full >= 0) /* there is nothing more to reach */
+        out->fixed = out->full;
+    for (int depth = 1; depth <= s->depth && s->residual; depth++)
+        hops += (double)depth * (double)(at[depth].pairs - at[depth - 1].pairs);
+    if (s->residual && at[s->depth].pairs > out->tokens)
+        out->mean = hops / (double)(at[s->depth].pairs - out->tokens);
+}
+
+static bool tallies_new(Job *job, int workers, Error *err)
+{
+    size_t size = (size_t)(reach_block_rows(job->n) * DEPTHS) * sizeof(int32_t);
+
+    job->tallies = calloc((size_t)workers, sizeof(*job->tallies));
+    for (int w = 0; job->tallies && w < workers; w++) {
+        Tally *t = &job->tallies[w];
+
+        t->tokens = malloc(size);
+        t->block = reach_block_new(job->n, err);
+        if (!t->tokens || !t->block)
+            return error_set(err, ERR_NOMEM, "the reach of %lld tokens: not enough memory",
+                             (long long)job->n);
+        for (int depth = 0; depth < DEPTHS; depth++)
+            t->at[depth].least = INT64_MAX;
+    }
+    return job->tallies || error_set(err, ERR_NOMEM, "the reach of %lld tokens: not enough memory",
+                                     (long long)job->n);
+}
+
+bool reach_summary(const ReachStack *s, bool causal, Threads *threads, const atomic_bool *cancel,
+                   ReachSummary *out, Error *err)
+{
+    int64_t n = reach_layer_tokens(s->layers[0]), rows = reach_block_rows(n);
+    int     workers = threads_count(threads);
+    bool    changed[DEPTHS] = { false }, ok;
+    Job     job = { .stack = s, .cancel = cancel, .n = n };
+
+    *out = (ReachSummary){ .tokens = n,
+                           .depth = s->depth,
+                           .possible = causal ? n * (n + 1) / 2 : n * n };
+    ok = tallies_new(&job, workers, err);
+    if (ok)
+        threads_run(threads, (n + rows - 1) / rows, tally_block, &job);
+    if (ok && atomic_load(&job.failed))
+        ok =
+            cancel && atomic_load(cancel)
+                ? error_set(err, ERR_CANCELLED, "the reach of %lld tokens: cancelled", (long long)n)
+                : error_set(err, ERR_NOMEM, "the reach of %lld tokens: not enough memory",
+                            (long long)n);
+    if (ok) {
+        merge(&job, workers, out, changed);
+        conclude(s, changed, out);
+    }
+    for (int w = 0; job.tallies && w < workers; w++) {
+        reach_block_free(job.tallies[w].block);
+        free(job.tallies[w].tokens);
+    }
+    free(job.tallies);
+    return ok;
+}
+
+/* A shortest way between two tokens; see reach.h.
+ *
+ * The tokens that query i comes to after t layers from the top are marked for
+ * every t; then the way is found from the bottom up, each time with the lowest
+ * token that is marked and leads on.
+ */
+
+typedef struct Search {
+    const ReachStack *stack;
+    int64_t           n;
+    uint8_t          *marks; /* [depth + 1][n]: token is come to after t layers from the top */
+    uint8_t          *done;  /* lists gone through in this layer */
+} Search;
+
+static uint8_t *marks_at(const Search *s, int t)
+{
+    return s->marks + t * s->n;
+}
+
+static void mark_list(const ReachLayer *l, int32_t list, uint8_t *to)
+{
+    for (int64_t e = l->first[list]; e < l->first[list + 1]; e++) {
+        int32_t         edge = l->edge[e];
+        const ReachRun *run = edge < 0 ? &l->run[~edge] : NULL;
+
+        if (!run)
+            to[edge] = 1;
+        else if (run->step == 1)
+            memset(to + run->start, 1, (size_t)run->count);
+        else
+            for (int64_t c = 0; c < run->count; c++)
+                to[run->start + c * run->step] = 1;
+    }
+}
+
+/* Step t of a way of `hops` layers from the top. */
+static void mark_step(Search *s, int hops, int t)
+{
+    const ReachLayer *l = reach_layer_at(s->stack, hops - t + 1);
+    const uint8_t    *from = marks_at(s, t - 1);
+    uint8_t          *to = marks_at(s, t);
+
+    memset(s->done, 0, (size_t)l->lists);
+    if (s->stack->residual)
+        memcpy(to, from, (size_t)s->n);
+    else
+        memset(to, 0, (size_t)s->n);
+    for (int64_t k = 0; k < s->n; k++)
+        if (from[k] && !s->done[l->list[k]]) {
+            s->done[l->list[k]] = 1;
+            mark_list(l, l->list[k], to);
+        }
+}
+
+static bool has_key(const ReachLayer *l, int64_t k, int64_t key)
+{
+    for (int64_t e = l->first[l->list[k]]; e < l->first[l->list[k] + 1]; e++) {
+        int32_t         edge = l->edge[e];
+        const ReachRun *run = edge < 0 ? &l->run[~edge] : NULL;
+        int64_t         at = run ? key - run->start : 0;
+
+        if (run ? at >= 0 && at % run->step == 0 && at / run->step < run->count : edge == key)
+            return true;
+    }
+    return false;
+}
+
+/* Which of the tokens come to before step t leads to `key`. */
+static int64_t step_back(const Search *s, int hops, int t, int64_t key)
+{
+    const ReachLayer *l = reach_layer_at(s->stack, hops - t + 1);
+    const uint8_t    *from = marks_at(s, t - 1);
+
+    for (int64_t k = 0; k < s->n; k++)
+        if (from[k] && ((s->stack->residual && k == key) || has_key(l, k, key)))
+            return k;
+    return key;
+}
+
+/* Marks what a way of `hops` layers can come to; one layer repeated needs only its
+ * last step. */
+static void mark_way(Search *s, int64_t i, int hops)
+{
+    bool again = s->stack->count > 1;
+
+    if (hops == 0 || again) {
+        memset(s->marks, 0, (size_t)s->n);
+        s->marks[i] = 1;
+    }
+    for (int t = again ? 1 : hops; t >= 1 && t <= hops; t++)
+        mark_step(s, hops, t);
+}
+
+/* One layer repeated has come to all it ever will. */
+static bool at_rest(const Search *s, int hops)
+{
+    return s->stack->count == 1 && hops > 0 &&
+           memcmp(marks_at(s, hops), marks_at(s, hops - 1), (size_t)s->n) == 0;
+}
+
+static int find_way(Search *s, int64_t i, int64_t j, int64_t *path)
+{
+    for (int hops = 0; hops <= s->stack->depth; hops++) {
+        mark_way(s, i, hops);
+        if (!marks_at(s, hops)[j] && s->stack->residual && at_rest(s, hops))
+            return -1;
+        if (!marks_at(s, hops)[j] || (!s->stack->residual && hops < s->stack->depth))
+            continue;
+        path[hops] = j;
+        for (int t = hops; t > 0; t--)
+            path[t - 1] = step_back(s, hops, t, path[t]);
+        return hops;
+    }
+    return -1;
+}
+
+int reach_path(const ReachStack *stack, int64_t i, int64_t j, int64_t *path)
+{
+    int64_t n = reach_layer_tokens(stack->layers[0]);
+    Search  s = { .stack = stack, .n = n };
+    int     hops = -2;
+
+    s.marks = malloc((size_t)(n * (stack->depth + 1)));
+    s.done = malloc((size_t)n);
+    if (s.marks && s.done)
+        hops = find_way(&s, i, j, path);
+    free(s.marks);
+    free(s.done);
+    return hops;
+}

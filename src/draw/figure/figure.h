@@ -53,7 +53,7 @@ typedef struct Panel {
     int64_t        excluded;
     Margin        *margin; /* bars beside it, instead of the view's own; the figure's; NULL: none */
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
-    /* The view is a picture (attn/study/span.h): its pixels, 0 black to 1 white, row by row, lie
+    /* The view is a picture (attn/study/row.h): its pixels, 0 black to 1 white, row by row, lie
      * behind the cells; NULL: none known.  The query's pixel is marked. */
     bool           picture;
     const float   *pixels;      /* borrowed */

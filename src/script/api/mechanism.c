@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "attn/pattern/runs.h"
+#include "attn/pattern/node.h"
 #include "script/api/define.h"
 #include "script/tensor/tensor.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/pattern/pattern_listed.h"
+#include "attn/pattern/pattern.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"
 

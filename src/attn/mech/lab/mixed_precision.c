@@ -1,6 +1,6 @@
 /* mixed_precision.c -- attention as 16-bit arithmetic would compute it.
  *
- * R rounds to the format (attn/ops/precision.h).  With the scale first:
+ * R rounds to the format (attn/ops/rows.h).  With the scale first:
  *
  *     Qh = R(R(Q) scale),  Kh = R(K),  Vh = R(V)
  *     S  = R(Qh Kh^T)                  or R(R(R(Q) Kh^T) scale), scaled afterwards

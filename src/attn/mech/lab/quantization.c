@@ -1,6 +1,6 @@
 /* quantization.c -- attention of tensors kept as small integers.
  *
- *     c = the code of W (attn/mech/lab/quantise.h),  W' = (c - z) s,  |W - W'| <= s/2
+ *     c = the code of W (attn/mech/lab/arithmetic.h),  W' = (c - z) s,  |W - W'| <= s/2
  *     output = softmax(scale Q' K'^T) V'
  *
  * The same comes out of integer sums, sum (c_q - z_q)(c_k - z_k) s_q s_k, as

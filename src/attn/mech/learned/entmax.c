@@ -6,7 +6,7 @@
  *     output_i = sum_j w_ij v_j
  *
  * tau_i makes the row sum to 1.  alpha = 1 is softmax, alpha = 2 sparsemax, and each
- * head has its own alpha, which training may learn (attn/ops/entmax.h has the forms).
+ * head has its own alpha, which training may learn (attn/ops/ops.h has the forms).
  * Rows are computed one at a time in double; no row is kept.
  */
 #include "attn/run.h"

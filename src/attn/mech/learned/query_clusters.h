@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/mech/learned/partition.h"
+#include "attn/mech/learned/groups.h"
 #include "attn/ops/ops.h"
 
 typedef struct QueryClusterParams {

@@ -1,6 +1,6 @@
 /* set_isab.c -- sets attend through inducing points; pooling by seeds.
  *
- * MAB is multihead attention with a residual and a feed-forward (attn/mech/memory/mab.h):
+ * MAB is multihead attention with a residual and a feed-forward (attn/mech/memory/set_isab.c):
  *
  *     H = MAB_0(I, X)        k inducing points read the set     (k x dim)
  *     Y = MAB_1(X, H)        the set reads what they hold       (n x dim)
@@ -15,9 +15,42 @@
  * there only the way attention flows through the points.
  * (Lee et al. 2019; official: juho-lee/set_transformer modules.py.)
  */
-#include "attn/run.h"
-
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "attn/ops/ops.h"
+#include "attn/run.h"
+#include "core/tensor.h"
+
+typedef struct Run Run;
+
+typedef struct MabTensors {
+    Tensor wq, bq, wk, bk, wv, bv, wo, bo; /* as given; data NULL: not */
+    Tensor wf, bf;                         /* feed-forward of the paper's */
+    Tensor ln0_g, ln0_b, ln1_g, ln1_b;
+} MabTensors;
+
+typedef struct Mab {
+    MabTensors  given;
+    const char *suffix; /* of the parameters' names: "_0" */
+    bool        paper, norm, ff;
+    int64_t     heads, dim;
+    double      scale;
+} Mab;
+
+typedef struct MabResult {
+    Tensor out;     /* f64 [1,rows,dim] */
+    Tensor weights; /* f64 [heads,rows,keys] */
+} MabResult;
+
+/* xq and xkv f32 or f64 [1,.,.].  Charges scores, softmax and mix as attention does and the
+ * layers' products to overhead. */
+static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv);
+/* The closed form of it, added to `sum`. */
+static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
+                Flops sum);
 
 enum { MAB_AUTO, MAB_OFFICIAL, MAB_PAPER, MAB_CORE };
 static const char *const mabs[] = { "auto", "official", "paper", "core", NULL };
@@ -337,3 +370,94 @@ const Mechanism mech_set_isab = {
     .run = set_isab_run,
     .flops = set_isab_flops,
 };
+
+/* See set_isab.c. */
+
+#define LAYER_EPS 1e-5
+
+static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows)
+{
+    char full[32];
+
+    snprintf(full, sizeof(full), "%s%s", name, m->suffix);
+    return dense_matrix(r, full, given, rows, m->dim, 1 / sqrt((double)rows));
+}
+
+static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given)
+{
+    char full[32];
+
+    snprintf(full, sizeof(full), "%s%s", name, m->suffix);
+    return dense_vector(r, full, given, m->dim);
+}
+
+static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
+                    Tensor b, Tensor x)
+{
+    return dense_layer(r, x, matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
+                       (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+}
+
+static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const char *b_name,
+                   Tensor b, Tensor x)
+{
+    return m->norm ? dense_norm(r, x, vector(r, m, g_name, g), vector(r, m, b_name, b), LAYER_EPS,
+                                FLOP_APART)
+                   : x;
+}
+
+/* [1,rows,dim] seen as [heads,rows,dim/heads]; borrows. */
+static Tensor by_head(const Mab *m, Tensor x)
+{
+    x.shape[0] = m->heads;
+    x.shape[2] = x.stride[0] = m->dim / m->heads;
+    return x;
+}
+
+static MabResult attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v)
+{
+    MabResult out = { .out = run_tensor3(r, DT_F64, 1, q.shape[1], m->dim),
+                      .weights = run_tensor3(r, DT_F64, m->heads, q.shape[1], k.shape[1]) };
+
+    op_gemm(r, by_head(m, q), false, by_head(m, k), true, m->scale, 0, out.weights, FLOP_SCORE);
+    op_softmax(r, out.weights);
+    op_gemm(r, out.weights, false, by_head(m, v), false, 1, 0, by_head(m, out.out), FLOP_MIX);
+    return out;
+}
+
+static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
+{
+    const MabTensors *t = &m->given;
+    Tensor    q = layer(r, m, "wq", t->wq, "bq", t->bq, xq);
+    Tensor    k = layer(r, m, "wk", t->wk, "bk", t->bk, xkv);
+    Tensor    v = layer(r, m, "wv", t->wv, "bv", t->bv, xkv), inner;
+    MabResult result = attend(r, m, q, k, v);
+    Tensor    o = result.out;
+
+    if (m->paper)
+        o = dense_add(r, layer(r, m, "wo", t->wo, "bo", t->bo, o), xq);
+    else
+        o = dense_add(r, o, q);
+    o = norm(r, m, "ln0_g", t->ln0_g, "ln0_b", t->ln0_b, o);
+    if (m->ff) {
+        inner = m->paper ? layer(r, m, "wf", t->wf, "bf", t->bf, o)
+                         : layer(r, m, "wo", t->wo, "bo", t->bo, o);
+        o = dense_add(r, dense_activate(r, inner, ACTIVATE_RELU), o);
+    }
+    result.out = norm(r, m, "ln1_g", t->ln1_g, "ln1_b", t->ln1_b, o);
+    return result;
+}
+
+static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
+                Flops sum)
+{
+    double dim = (double)m->dim, cells = (double)rows * (double)keys;
+    double after = (m->paper ? 1 : 0) + (m->ff ? 1 : 0);
+
+    sum.score += 2 * cells * dim;
+    sum.mix += 2 * cells * dim;
+    sum.overhead += FLOPS_ROW_SOFTMAX * (double)m->heads * cells +
+                    2 * dim * ((double)rows * (double)width + 2 * (double)keys * (double)key_width +
+                               after * (double)rows * dim);
+    return sum;
+}

@@ -9,20 +9,20 @@
  */
 #include "attn/run.h"
 
-typedef struct Params {
+typedef struct WindowParams {
     int64_t window;
     double  scale;
-} Params;
+} WindowParams;
 
-static const Param params[] = {
-    PARAM_INT(Params, window, 7, 0, PARAM_COUNT_MAX,
+static const Param window_params[] = {
+    PARAM_INT(WindowParams, window, 7, 0, PARAM_COUNT_MAX,
               "total width; reach to each side is half of it, rounded down"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(WindowParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static void window_run(Run *r, const void *opaque)
 {
-    const Params *p = opaque;
+    const WindowParams *p = opaque;
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m };
     int64_t       reach = p->window / 2;
     Pattern      *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
@@ -34,7 +34,7 @@ static void window_run(Run *r, const void *opaque)
 /* k' = min(k, n-1): n (2k' + 1) - k' (k' + 1) cells, causal n (k' + 1) - k' (k' + 1) / 2. */
 static Flops window_flops(Run *r, const void *opaque)
 {
-    const Params *p = opaque;
+    const WindowParams *p = opaque;
     double        n = (double)r->n, h = (double)r->h;
     double        k = (double)(p->window / 2 < r->n ? p->window / 2 : r->n - 1);
     double cells = h * (r->causal ? n * (k + 1) - k * (k + 1) / 2 : n * (2 * k + 1) - k * (k + 1));
@@ -42,7 +42,7 @@ static Flops window_flops(Run *r, const void *opaque)
     return run_pattern_flops(r, cells);
 }
 
-static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+static const ViewPromise window_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
 
 const Mechanism mech_window = {
     .id = "window",
@@ -62,9 +62,154 @@ const Mechanism mech_window = {
     .claim_exponent = 1,
     .causal = true,
     .positions = POSITIONS_ALL,
-    .views = views,
-    .params = params,
-    .params_size = sizeof(Params),
+    .views = window_views,
+    .params = window_params,
+    .params_size = sizeof(WindowParams),
     .run = window_run,
     .flops = window_flops,
+};
+
+/* Dilated sliding window.
+ *
+ * Token i of head h sees j = i + t delta_h for t = -k..k, k = floor(window / 2):
+ * parallel diagonals delta apart.  Positions of different i mod delta never meet;
+ * heads with different delta cover different ranges at equal cost.
+ */
+
+typedef struct DilatedParams {
+    int64_t   window;
+    IndexList dilation;
+    double    scale;
+} DilatedParams;
+
+static const Param dilated_params[] = {
+    PARAM_INT(DilatedParams, window, 7, 0, PARAM_COUNT_MAX, "cells per row: half of it to each side"),
+    PARAM_LIST(DilatedParams, dilation, 2, 1, PARAM_COUNT_MAX,
+               "distance between the cells; one, or one per head: [1,4]"),
+    PARAM_FLOAT(DilatedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static void dilated_check(Run *r, const void *opaque)
+{
+    const DilatedParams *p = opaque;
+
+    dilation_check(r, p->dilation);
+}
+
+static void dilated_run(Run *r, const void *opaque)
+{
+    const DilatedParams *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    Pattern      *cells = dilated_window(r, p->window, p->dilation);
+
+    run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, cells, r->causal));
+}
+
+static Flops dilated_flops(Run *r, const void *opaque)
+{
+    const DilatedParams *p = opaque;
+
+    return run_pattern_flops(r, dilated_window_cells(r, p->window, p->dilation));
+}
+
+static const ViewPromise dilated_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+
+const Mechanism mech_dilated = {
+    .id = "dilated",
+    .title = "Dilated sliding window",
+    .authors = "Beltagy, Peters, Cohan",
+    .year = 2020,
+    .arxiv = "2004.05150",
+    .source = "paper, sections 3.1 and 3.2",
+    .formula = "A = { j = i + t delta, |t| <= floor(window / 2) }",
+    .teaches =
+        "Parallel diagonals: the same number of cells reaches further, but tokens of different "
+        "phase never meet.",
+    .classes = CLASS_FP,
+    .claim_time = "O(n w)",
+    .claim_memory = "O(n w)",
+    .claim_decode = "yes",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .views = dilated_views,
+    .params = dilated_params,
+    .params_size = sizeof(DilatedParams),
+    .check = dilated_check,
+    .run = dilated_run,
+    .flops = dilated_flops,
+};
+
+/* Cascade Transformer: windows that grow with the layer.
+ *
+ * Layer l (the first is 0) sees |i - j| < b m^l: narrow bands below, full attention
+ * above.  The paper is causal; the survey mirrors the window.
+ */
+
+typedef struct CascadeParams {
+    int64_t base_window, cardinal, layer;
+    double  scale;
+} CascadeParams;
+
+static const Param cascade_params[] = {
+    PARAM_INT(CascadeParams, base_window, 1, 1, PARAM_COUNT_MAX, "b, the window of layer 0"),
+    PARAM_INT(CascadeParams, cardinal, 2, 1, PARAM_COUNT_MAX, "m, how much wider each layer is"),
+    PARAM_INT(CascadeParams, layer, 0, 0, PARAM_COUNT_MAX, "l, the layer, from 0"),
+    PARAM_FLOAT(CascadeParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+/* b m^l, at most n, without overflow on the way. */
+static int64_t width_of(const Run *r, const CascadeParams *p)
+{
+    int64_t width = p->base_window < r->n ? p->base_window : r->n;
+
+    for (int64_t l = 0; l < p->layer && p->cardinal > 1 && width < r->n; l++)
+        width = width > r->n / p->cardinal ? r->n : width * p->cardinal;
+    return width;
+}
+
+static void cascade_run(Run *r, const void *opaque)
+{
+    const CascadeParams *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    int64_t       reach = width_of(r, p) - 1;
+    Pattern      *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
+
+    run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, band, r->causal));
+}
+
+/* k = b m^l - 1: n (2k + 1) - k (k + 1) cells, causal n (k + 1) - k (k + 1) / 2. */
+static Flops cascade_flops(Run *r, const void *opaque)
+{
+    double n = (double)r->n, k = (double)width_of(r, opaque) - 1;
+    double cells = r->causal ? n * (k + 1) - k * (k + 1) / 2 : n * (2 * k + 1) - k * (k + 1);
+
+    return run_pattern_flops(r, (double)r->h * cells);
+}
+
+static const ViewPromise cascade_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+
+const Mechanism mech_cascade = {
+    .id = "cascade",
+    .title = "Cascade Transformer",
+    .authors = "Wang et al.",
+    .year = 2020,
+    .arxiv = "2002.06170",
+    .source = "survey of Fournier et al., figure 12",
+    .formula = "A_l = { |i - j| < b m^l } in layer l = 0, 1, ...",
+    .teaches = "The layer is the slider: with b = 1 and m = 2 the bands are 1, 3, 7, 15 wide and "
+               "end in full attention.",
+    .classes = CLASS_FP,
+    .claim_time = "O(n b m^l)",
+    .claim_memory = "O(n b m^l)",
+    .claim_decode = "yes",
+    .claim_exponent = 1,
+    .example = "layer=3",
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .views = cascade_views,
+    .params = cascade_params,
+    .params_size = sizeof(CascadeParams),
+    .run = cascade_run,
+    .flops = cascade_flops,
 };

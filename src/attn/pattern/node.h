@@ -1,0 +1,98 @@
+/* attn/pattern/node.h -- the inside of a Pattern; private to the pattern files. */
+#ifndef ATTN_PATTERN_NODE_H
+#define ATTN_PATTERN_NODE_H
+
+#include <stddef.h>
+
+#include "attn/pattern/pattern.h"
+
+/* Set algebra on arithmetic runs; private to the pattern files.
+ *
+ * A PatternRow is used as a stack: an operand is a slice of it, an operation
+ * takes the topmost slices and leaves its result in their place.  All runs of
+ * a slice are pairwise disjoint as sets.
+ */
+
+void runs_push(PatternRow *row, int64_t start, int64_t count, int64_t step, uint8_t bits);
+/* Keys lo <= j < hi clipped to [0, m). */
+void runs_push_range(PatternRow *row, int64_t lo, int64_t hi, int64_t m, uint8_t bits);
+
+/* The common keys of a and b: one run, count 0 when there are none. */
+PatternRun runs_common(PatternRun a, PatternRun b);
+
+/* Slices [x, y) and [y, end) become one slice at x. */
+void runs_union(PatternRow *row, int64_t x, int64_t y);
+void runs_intersect(PatternRow *row, int64_t x, int64_t y);
+void runs_difference(PatternRow *row, int64_t x, int64_t y);
+
+/* Sorts the slice [x, end) by start and joins neighbours with equal bits. */
+void runs_tidy(PatternRow *row, int64_t x);
+
+/* Pushes row i of head on the stack: disjoint runs inside [0, m). */
+typedef void (*PatternRowFn)(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
+
+struct Pattern {
+    PatternRowFn   row;
+    PatternShape   shape;
+    bool           per_head;
+    uint8_t        bits;
+    int64_t        a, b, c, d, e, f; /* meaning belongs to the row function */
+    const Pattern *x, *y;            /* operands */
+    Pattern *const *parts;           /* by_head */
+    int64_t        part_count;
+    const void    *table;            /* tables, flags, lists */
+    Tensor         tensor;
+};
+
+Pattern *pattern_node(Arena *a, PatternShape s, PatternRowFn row, uint8_t bits);
+
+/* The parser and its primitives; private to
+ * parse.c (the grammar) and primitives.c (what each name builds).
+ */
+
+#define PATTERN_MAX_ARGUMENTS 6
+
+typedef struct PatternValue {
+    enum { VALUE_ABSENT, VALUE_INT, VALUE_LIST, VALUE_TENSOR } kind;
+    int64_t number;
+    Tensor  tensor;  /* TENSOR as given; LIST: u8 [n] flags, arena */
+    char    name[64]; /* TENSOR */
+    size_t  offset;   /* where it stands in the text */
+} PatternValue;
+
+typedef struct PatternParser {
+    Arena               *arena;
+    PatternShape         shape;  /* of the level being parsed; tile() changes it */
+    const char          *text, *at;
+    const PatternSource *source;
+    Error               *err;
+    int                  depth;
+    bool                 tiled; /* inside a tile */
+    int                  draws; /* random tables drawn so far */
+} PatternParser;
+
+typedef struct PatternArg {
+    const char *name;
+    const char *takes;    /* of "i": integer, "l": list, "t": tensor */
+    bool        required;
+    int64_t     fallback, lo;
+} PatternArg;
+
+typedef struct PatternPrimitive {
+    const char *name;
+    Pattern *(*build)(PatternParser *p, const PatternValue *v);
+    PatternArg  args[PATTERN_MAX_ARGUMENTS + 1];
+} PatternPrimitive;
+
+/* Sets the error "pattern, at offset N: ..."; returns NULL, so that builders can
+ * end with it. */
+void *pattern_fail(PatternParser *p, size_t offset, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void *pattern_no_memory(PatternParser *p);
+/* NULL, with the error set, when the arena had no room for the node. */
+Pattern *pattern_built(PatternParser *p, Pattern *pattern);
+
+/* NULL, with an error that names the nearest, when there is none of this name. */
+const PatternPrimitive *pattern_primitive(PatternParser *p, const char *name, size_t offset);
+
+#endif
