@@ -39,9 +39,23 @@ static void no_key_means_two_things(void **state)
         }
 }
 
+/* The loop sleeps until the first of several deadlines, whichever is asked for last. */
+static void the_earlier_deadline_counts(void **state)
+{
+    static const double cases[][3] = { { 0.1, 0.5, 0.1 }, { -1, 0.5, 0.5 }, { 0.1, -1, 0.1 },
+                                       { 0, 0.5, 0 },     { -1, -1, -1 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_true(deadline_earlier(cases[i][0], cases[i][1]) == cases[i][2]);
+        assert_true(deadline_earlier(cases[i][1], cases[i][0]) == cases[i][2]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_key_means_two_things) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_key_means_two_things),
+                                        cmocka_unit_test(the_earlier_deadline_counts) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,6 +285,24 @@ static void drain_events(Ui *ui)
         handle(ui, &event);
 }
 
+double deadline_earlier(double a, double b)
+{
+    return a < 0 ? b : b < 0 || a < b ? a : b;
+}
+
+/* Seconds until something is due, whoever it is for; < 0: nothing is. */
+static double next_deadline(Ui *ui)
+{
+    double deadline = deadline_earlier(params_deadline(ui), step_deadline(ui));
+
+    deadline = deadline_earlier(deadline, overview_deadline(ui));
+    if (deadline < 0 && ui_job_runs(ui)) {
+        deadline = 0.25; /* the stage of a run is shown as it changes */
+        ui->dirty = true;
+    }
+    return deadline_earlier(deadline, console_deadline(ui));
+}
+
 void explorer_loop(Ui *ui)
 {
     ui->dirty = true;
@@ -305,17 +323,7 @@ void explorer_loop(Ui *ui)
         again = console_tick(ui);
         if (ui->quit)
             break;
-        deadline = params_deadline(ui);
-        if (step_deadline(ui) >= 0 && (deadline < 0 || step_deadline(ui) < deadline))
-            deadline = step_deadline(ui);
-        if (overview_deadline(ui) >= 0)
-            deadline = overview_deadline(ui);
-        if (deadline < 0 && ui_job_runs(ui)) {
-            deadline = 0.25; /* the stage of a run is shown as it changes */
-            ui->dirty = true;
-        }
-        if (console_deadline(ui) >= 0 && (deadline < 0 || console_deadline(ui) < deadline))
-            deadline = console_deadline(ui);
+        deadline = next_deadline(ui);
         if (again) {
             ui->dirty = true;
             deadline = 0;

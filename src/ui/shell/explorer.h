@@ -415,6 +415,8 @@ extern const Layer confirm_layer;
 void explorer_loop(Ui *ui); /* until it is left */
 /* As if the key was pressed. */
 void explorer_key(Ui *ui, uint32_t key);
+/* The earlier of two times in seconds from now; < 0: none. */
+double deadline_earlier(double a, double b);
 
 /* What the last line but one has said so far: seen, found, written, kept. */
 
