@@ -54,7 +54,7 @@ static void fill(Ui *ui, Rng *rng, size_t at, Saved *saved)
     saved_init(saved);
     saved->spec = strdup("synthetic:blocks(n=64,d=32,seed=3)");
     saved->choice.n = pick(rng, 2) * 77;
-    saved->screen = pick(rng, SCREEN_COUNT);
+    saved->screen = pick(rng, SCREEN_TABS);
     saved->theme = pick(rng, THEME_COUNT);
     saved->glyphs = pick(rng, GLYPHS_COUNT);
     saved->order = pick(rng, 3);

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
 
 /* The n-th word of an action's keys. */
 static bool key_word(const Action *a, int n, char *word, size_t size)

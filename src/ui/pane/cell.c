@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/result/views.h"
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 
 /* What the pane's numbers are a difference to; NULL: they are its own. */
 static const View *minus_of(Ui *ui, const Pane *pane)
@@ -205,7 +205,7 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
 {
     CellFacts      f = { 0 };
     const View    *view = pane->result ? pane_numbers(pane) : NULL;
-    const View    *asked = compare_focus(ui) ? pane_view(compare_focus(ui)) : NULL;
+    const View    *asked = panes_focus(ui) ? pane_view(panes_focus(ui)) : NULL;
     bool           differs = pane_differs(ui, pane);
     const RowCell *cell;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 
 /* What a bit of a pane's picture means, unless an earlier one meant the same. */
 static bool is_new_cause(const Ui *ui, int pane, const View *view, uint8_t bit)
@@ -133,7 +133,7 @@ typedef struct Told {
 static Pane *categories_pane(Ui *ui, Panel *panel)
 {
     for (int i = -1; i < ui->compare.count; i++) {
-        Pane *pane = i < 0 ? compare_focus(ui) : &ui->compare.panes[i];
+        Pane *pane = i < 0 ? panes_focus(ui) : &ui->compare.panes[i];
 
         if (pane->area.h && pane->drawing.grid.cells && pane_panel(ui, pane, panel) &&
             !panel->plot && panel_shows_categories(panel) && !panel_shows_schedule(panel))
@@ -325,7 +325,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     const uint8_t *ramp;
     ColourMap      map;
 
-    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells || panel.plot)
+    if (!pane_panel(ui, panes_focus(ui), &panel) || !pane->drawing.grid.cells || panel.plot)
         return x;
     if (!pane_range(&panel, &pane->drawing.grid, &lo, &hi)) {
         if (panel.view->kind != VIEW_HOPS && panel.view->kind != VIEW_BUCKETS &&
@@ -368,5 +368,5 @@ void legend_draw(Ui *ui, int y, int x)
     x = legend_schedule(ui, y, x);
     x = legend_loads(ui, y, x);
     x = legend_categories(ui, y, x);
-    legend_values(ui, compare_focus(ui), y, x);
+    legend_values(ui, panes_focus(ui), y, x);
 }

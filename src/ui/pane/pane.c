@@ -4,7 +4,7 @@
 
 #include "app/result/views.h"
 #include "ui/pane/pane.h"
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
 
 /* ---- what is looked at ------------------------------------------------------ */
 
@@ -571,7 +571,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
 {
     const char *warnings = text_str(&result->run->warnings);
 
-    bool first = !pane->result;
+    bool        first = !pane->result;
 
     result_release(pane->result);
     pane->result = result;
@@ -581,10 +581,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     pane->order_head = -1;
     pane->telling = result_view(result, NULL, NULL);
     pane->head = pane->head < result->run->h ? pane->head : 0;
-    if (first && pane->telling && !pane->lens.q && !pane->lens.k && !compare_adopt(ui, pane)) {
-        pane->lens.q = view_rows(pane->telling) / 2; /* on the diagonal something is allowed */
-        pane->lens.k = view_cols(pane->telling) / 2;
-    }
+    pane->unplaced = first && pane->telling && !pane->lens.q && !pane->lens.k;
     if (pane->measured) {
         result_release(pane->measured);
         pane->measured = NULL;
@@ -713,4 +710,25 @@ void pane_placed_name(const Ui *ui, int index, int room, char *text, size_t size
         snprintf(text, size, "%d %s %s", index + 1, r->mechanism, place);
     else
         snprintf(text, size, "%d %.*s. %s", index + 1, name - 1, r->mechanism, place);
+}
+
+int pane_marked(Ui *ui, const Pane *pane, int64_t *queries)
+{
+    const Marks *marks = &ui->compare.marks;
+    const View  *view = pane_view(pane);
+    int          count = 0;
+
+    for (int k = 0; view && !strcmp(view->rows, "query") && k < marks->count; k++)
+        if (marks->at[k] < view_rows(view))
+            queries[count++] = marks->at[k];
+    return count;
+}
+
+void request_take_place(Request *to, const Request *from)
+{
+    for (; to; to = to->above) {
+        to->ops = from->ops;
+        memcpy(to->device, from->device, sizeof(to->device));
+        memcpy(to->precision, from->precision, sizeof(to->precision));
+    }
 }

@@ -39,6 +39,7 @@ typedef struct Pane {
     int64_t     excluded;
     bool        differs; /* shown as a difference to pane 1, whatever the others are */
     Lens        lens;
+    bool        unplaced; /* the first result is there, and the cursor has no place yet */
     Region      sight; /* to be shown as soon as the shape is known; all zero: no wish */
     Place       places[PLACES_MOST];
     Drawing     drawing;
@@ -103,6 +104,8 @@ void        pane_placed_name(const Ui *ui, int index, int room, char *text, size
 /* Where the numbers of a cell come from: the view looked at, or the weights for
  * one that only says allowed or not; NULL: none. */
 const View *pane_numbers(const Pane *pane);
+/* Device and precision only; of the layers above, too. */
+void        request_take_place(Request *to, const Request *from);
 /* Axes of two views that stand for the same things. */
 bool        views_share_rows(const View *a, const View *b);
 bool        views_share_cols(const View *a, const View *b);
@@ -124,5 +127,89 @@ void pane_step_view(Pane *pane, int direction);
 const char *pane_offers(const Pane *pane, int at);
 bool        pane_take_view(Pane *pane, const char *name); /* false: it is not offered */
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size);
+
+/* ---- drawing (pane_draw.c, strips.c, legend.c) ------------------------------- */
+
+void         legend_draw(Ui *ui, int y, int x); /* what colours mean, on one line */
+void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
+/* A plot on the screen. */
+void         plot_draw(Ui *ui, const Plot *plot, Area area);
+/* Marked cells over its matrix. */
+void         notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                        GlyphSize glyph);
+/* Asks for what its matrix shows, as laid out. */
+void         pane_want_drawing(Ui *ui, Pane *pane);
+/* Where the matrix stands in the pane's area. */
+void pane_lay_out(Ui *ui, Pane *pane, Area area);
+/* Room that the strips take beside and above a matrix in the area; and what they show. */
+Area strips_room(Ui *ui, Pane *pane, Area area);
+void strips_want(Ui *ui, Pane *pane);
+void strips_draw(Ui *ui, Pane *pane);
+/* Room that the view's loads take beside and below its matrix in the canvas; what they show;
+ * and what their colours mean, for all panes: the column after it. */
+Area loads_room(const Pane *pane, const Panel *panel, Area canvas);
+void loads_draw(Ui *ui, const Pane *pane, const Panel *panel);
+int  legend_loads(Ui *ui, int y, int x);
+/* "strips: sums" of the focused pane, with what of it was read; nothing where they are off. */
+void strips_describe(Ui *ui, const Pane *pane, Text *out);
+/* Ends of the colours of a pane; false: its colours are not of values. */
+bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi);
+/* The next kind of strips, with a message. */
+void strips_next(Ui *ui);
+
+/* ---- rows and cells (cell.c) ------------------------------------------------- */
+
+/* Reads the row under the cursor; false: not at hand. */
+bool pane_row(Ui *ui, Pane *pane, int64_t q);
+/* The marked queries that the pane's view has; returns how many. */
+int  pane_marked(Ui *ui, const Pane *pane, int64_t *queries);
+/* Reads their sum or mean; false: none is marked, or it is not at hand. */
+bool pane_marked_row(Ui *ui, Pane *pane);
+
+/* What one pane says about a cell. */
+typedef struct CellFacts {
+    bool    known; /* the pane has such a cell */
+    bool    allowed;
+    bool    number; /* value means something beyond allowed */
+    double  value;
+    int64_t rank, of; /* 0: not at hand */
+    uint8_t bits;
+    char    text[80]; /* "0.187 #2/9 window" */
+} CellFacts;
+#define REACHED_IN "reached in " /* how facts of reach begin */
+CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
+/* "window+pooled cell": components of a cell, by the view's own name for what is other. */
+void        bits_text(const View *view, uint8_t bits, char *text, size_t size);
+/* The same of a cell of a row that was read: "dense" where nothing was chosen. */
+void        reason_text(const Row *row, uint8_t bits, char *text, size_t size);
+/* All about a cell, a line each, for the inspector; narrow screens leave out what its title
+ * says. */
+void        inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out);
+/* "bigbird on cuda bf16, weights": of the numbers around the cell; of a narrow pane the place is
+ * one word, and the CPU's is said only beside another. */
+void        inspect_title(Ui *ui, const Pane *pane, int width, char *text, size_t size);
+/* The place alone, added to a title. */
+void        inspect_place(const Ui *ui, const Pane *pane, char *text, size_t size);
+#define INSPECT_WIDE 76 /* columns for the cell and the numbers around it */
+/* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
+const char *row_token(const Pane *pane, const View *view, int64_t index);
+const char *col_token(const Pane *pane, const View *view, int64_t index);
+/* At most so many columns of it, cut with an ellipsis. */
+char       *token_short(const char *token, int columns, char *text, size_t size);
+/* What the inspector has found out is let go. */
+void        inspect_close(Ui *ui);
+
+/* ---- the inspector (inspector.c) --------------------------------------------- */
+
+void inspect_line(Ui *ui, int y);
+void inspect_dock(Ui *ui, Area area);
+/* Where the cursor is: "(q=3 'the', k=5)", "round 0, token 17". */
+void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size);
+/* A row as lines of keys, values and bars; k: the cursor's key. */
+void row_draw(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k);
+void row_summary(const Pane *pane, int64_t q, char *text, size_t size);
+/* "mean of queries 3, 17, 20: 24 of 64 keys, sum 1.0000" */
+void marked_summary(Ui *ui, const Pane *pane, char *text, size_t size);
+Role row_role(const Row *row);
 
 #endif

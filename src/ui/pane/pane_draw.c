@@ -8,7 +8,7 @@
 #include "draw/page/layout.h"
 #include "draw/text/plot_cells.h"
 #include "draw/text/unicode.h"
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 
 #define GUTTER        6 /* columns left of the matrix, with numbers */
 #define GUTTER_LABELS 10
@@ -419,6 +419,33 @@ static void draw_origins(Ui *ui, const Pane *pane)
         term_textf(ui->term, a.y + a.h - 1, a.x + 2, a.w - 4, ui_style(ui, ROLE_DIM), " %s ",
                    text_str(&words));
     text_free(&words);
+}
+
+void pane_want_drawing(Ui *ui, Pane *pane)
+{
+    Panel       panel;
+    LensView    view;
+    GridRequest request;
+    Pane       *first = &ui->compare.panes[0];
+
+    if (pane->canvas.h < 1 || pane->canvas.w < 1 || !pane_panel(ui, pane, &panel))
+        return;
+    view = lens_view(&pane->lens, &pane->shape);
+    request = (GridRequest){
+        .view = panel.view,
+        .minus = panel.minus,
+        .components = panel.components,
+        .plane = panel.plane,
+        .region = lens_region(&view),
+        .rows = view.row.cells,
+        .cols = view.col.cells,
+        .row_order = panel.row_order,
+        .col_order = panel.col_order,
+        .excludes = panel.excludes,
+        .excluded = panel.excluded,
+    };
+    drawing_want(&ui->draughtsman, &pane->drawing, &request, pane->result,
+                 panel.minus ? first->result : NULL);
 }
 
 void pane_draw(Ui *ui, Pane *pane, int number, bool focused)

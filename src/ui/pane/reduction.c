@@ -1,4 +1,4 @@
-/* reduction.c -- see figure_run.h. */
+/* reduction.c -- see drawing.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ui/pane/row.h"
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 #include "ui/shell/actions.h"
 
 #define LONGEST 262144 /* keys; beyond, a row is not read at the speed of a key press */
@@ -321,66 +321,4 @@ void marks_clear(Marks *marks)
 {
     marks->count = 0;
     marks->version++;
-}
-
-/* ---- of a pane ---------------------------------------------------------------------- */
-
-int pane_marked(Ui *ui, const Pane *pane, int64_t *queries)
-{
-    const Marks *marks = &ui->compare.marks;
-    const View  *view = pane_view(pane);
-    int          count = 0;
-
-    for (int k = 0; view && !strcmp(view->rows, "query") && k < marks->count; k++)
-        if (marks->at[k] < view_rows(view))
-            queries[count++] = marks->at[k];
-    return count;
-}
-
-/* ---- actions -------------------------------------------------------------------------- */
-
-static void say(Ui *ui)
-{
-    const Marks *marks = &ui->compare.marks;
-    const Pane  *pane = compare_focus(ui);
-
-    if (!marks->count)
-        ui_say(ui, ROLE_DIM, "no query is marked");
-    else if (pane && pane_shows_missed(pane))
-        ui_say(ui, ROLE_DIM, "%d quer%s marked; what was found has no %s: v goes to weights",
-               marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
-    else
-        ui_say(ui, ROLE_DIM, "%d quer%s marked; their %s is beside the matrix or behind Enter; # U",
-               marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
-}
-
-void action_mark_query(Ui *ui)
-{
-    Pane   *pane = compare_focus(ui);
-    int64_t q, k;
-
-    if (!pane || !pane_view(pane) || strcmp(pane_view(pane)->rows, "query") != 0) {
-        ui_say(ui, ROLE_DIM, "only queries can be marked: v takes a view of queries and keys");
-        return;
-    }
-    pane_cursor(pane, &q, &k);
-    history_note(ui);
-    if (marks_toggle(&ui->compare.marks, q))
-        say(ui);
-    else
-        ui_say(ui, ROLE_WARN, "%d queries are marked; U unmarks all", MARGIN_QUERIES_MOST);
-}
-
-void action_marks_clear(Ui *ui)
-{
-    history_note(ui);
-    marks_clear(&ui->compare.marks);
-    say(ui);
-}
-
-void action_marks_sum(Ui *ui)
-{
-    ui->compare.marks.summed = !ui->compare.marks.summed;
-    ui->compare.marks.version++;
-    say(ui);
 }

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
-#include "ui/shell/actions.h"
+#include "ui/state/panes.h"
 
 #define NARROW 7  /* columns of the bars of rows, with the blank before them */
 #define WIDE 11
@@ -280,9 +279,9 @@ void strips_describe(Ui *ui, const Pane *pane, Text *out)
         text_addf(out, ", %.2g%% of the rows", 100 * side->margin.share);
 }
 
-void action_strips_next(Ui *ui)
+void strips_next(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Error err = ERROR_INIT;
 
     ui->compare.strips = (MarginKind)((ui->compare.strips + 1) % MARGIN_KINDS);
@@ -290,9 +289,6 @@ void action_strips_next(Ui *ui)
         ui_say(ui, ROLE_DIM, "no %s here: %s", margin_name(ui->compare.strips), err.text);
     else
         ui_say(ui, ROLE_DIM, "%s", words[ui->compare.strips]);
-    for (int i = 0; i < ui->compare.count; i++)
-        if (ui->compare.panes[i].area.h)
-            pane_lay_out(ui, &ui->compare.panes[i], ui->compare.panes[i].area);
 }
 
 /* The loads of a pane's view on the screen (View.load, View.row_load): what each

@@ -1,13 +1,28 @@
-/* browse.c -- the mechanisms as lines: a tree by class, year or claimed time. */
+/* browse.c -- the list of mechanisms, a tree by class, year or claimed time, and the card of the
+ * chosen one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "ui/screen/browse.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/shell/explorer.h"
-#include "ui/term/term.h"
+#include "ui/shell/shell.h"
+#include "ui/state/panes.h"
+
+#define LINES_MOST 256
+
+/* A line of the list: a group or a mechanism. */
+typedef struct BrowseLine {
+    int  index; /* of the mechanism; -1: a heading */
+    int  group; /* of the order: a bit of Browse.folded */
+    char text[64];
+} BrowseLine;
+
+typedef struct BrowseList {
+    BrowseLine lines[LINES_MOST];
+    int        count, mechanisms;
+} BrowseList;
 
 /* A stage or what is said of it: "hash" finds what hashes. */
 static bool notes_match(const Mechanism *m, const char *wanted)
@@ -92,7 +107,7 @@ static const struct Order {
 _Static_assert(sizeof(((Browse *)0)->folded) / sizeof(uint64_t) == BROWSE_ORDERS,
                "what is folded in each order");
 
-bool browse_is_folded(const Browse *b, int group)
+static bool browse_is_folded(const Browse *b, int group)
 {
     return b->folded[b->order] >> group & 1 && !b->filter.length;
 }
@@ -134,7 +149,7 @@ static void add_group(const Browse *b, int group, BrowseList *list)
     }
 }
 
-void browse_list(Browse *b, BrowseList *list)
+static void browse_list(Browse *b, BrowseList *list)
 {
     list->count = list->mechanisms = 0;
     for (int group = 0; group < GROUPS; group++)
@@ -145,7 +160,7 @@ void browse_list(Browse *b, BrowseList *list)
         b->cursor = 0;
 }
 
-int browse_line_of(const BrowseList *list, int index)
+static int browse_line_of(const BrowseList *list, int index)
 {
     for (int i = 0; i < list->count; i++)
         if (list->lines[i].index == index)
@@ -182,7 +197,7 @@ static void draw_line(Ui *ui, const BrowseLine *line, int y, int x, int width, b
               here ? style : ui_style(ui, ROLE_DIM));
 }
 
-void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
+static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
 {
     Browse *b = &ui->browse;
     char    title[64];
@@ -207,8 +222,6 @@ void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
                        ui_style(ui, ROLE_DIM));
 }
 
-/* The list of mechanisms with the card of the chosen one. */
-
 /* The mechanism under the cursor, or the first of its group; -1: none. */
 static int chosen(Ui *ui)
 {
@@ -222,7 +235,7 @@ static int chosen(Ui *ui)
     return -1;
 }
 
-void browse_draw(Ui *ui, Area area)
+static void browse_draw(Ui *ui, Area area)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
@@ -233,14 +246,14 @@ void browse_draw(Ui *ui, Area area)
     browse_list_draw(ui, (Area){ area.y, 0, area.h, width }, &list);
     index = chosen(ui);
     if (index >= 0)
-        browse_card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
+        card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
     if (b->filtering) { /* what is typed is to be seen, whatever else is told */
         term_fill(ui->term, (Area){ y, 0, 1, area.w }, ' ', (Style){ 0 });
         term_text(ui->term, y, 1, 8, "filter", ui_style(ui, ROLE_KEY));
         field_draw(&b->filter, ui->term, y, 8, 30, ui_style(ui, ROLE_FIELD));
         return;
     }
-    if (status_tells(ui))
+    if (ui_tells(ui))
         return;
     for (int i = 0; i < MARKS_MOST; i++)
         marked += b->marked[i];
@@ -343,10 +356,10 @@ void action_list_order(Ui *ui)
 static void open_alone(Ui *ui, int index)
 {
     history_note(ui);
-    compare_clear(ui);
-    compare_pick(ui, mechanism_at((size_t)index));
+    panes_clear(ui);
+    panes_pick(ui, mechanism_at((size_t)index));
     ui->screen = SCREEN_COMPARE;
-    compare_ask(ui);
+    panes_ask(ui);
 }
 
 void action_list_open(Ui *ui)
@@ -372,18 +385,18 @@ void action_list_step(Ui *ui)
     if (index < 0)
         return;
     open_alone(ui, index);
-    if (!compare_focus(ui) || !compare_focus(ui)->ask)
+    if (!panes_focus(ui) || !panes_focus(ui)->ask)
         ui->screen = SCREEN_STEP;
 }
 
-void browse_filter(Ui *ui)
+static void begin_filter(Ui *ui)
 {
     ui->browse.filtering = true;
     field_set(&ui->browse.filter, "");
     find_line(ui, chosen(ui));
 }
 
-void browse_show_all(Ui *ui)
+static void browse_show_all(Ui *ui)
 {
     int index = chosen(ui);
 
@@ -430,16 +443,16 @@ void action_list_compare(Ui *ui)
         return;
     }
     history_note(ui);
-    compare_clear(ui);
+    panes_clear(ui);
     for (int i = 0; i < MARKS_MOST; i++)
         if (b->marked[i])
-            compare_pick(ui, mechanism_at((size_t)i));
+            panes_pick(ui, mechanism_at((size_t)i));
     ui->compare.focus = 0;
     ui->compare.align = true;
     ui->screen = SCREEN_COMPARE;
 }
 
-bool browse_key(Ui *ui, uint32_t key)
+static bool browse_key(Ui *ui, uint32_t key)
 {
     Browse *b = &ui->browse;
 
@@ -457,7 +470,7 @@ bool browse_key(Ui *ui, uint32_t key)
     return true;
 }
 
-void browse_press(Ui *ui, const Event *event)
+static void browse_press(Ui *ui, const Event *event)
 {
     Browse *b = &ui->browse;
 
@@ -473,7 +486,39 @@ void browse_press(Ui *ui, const Event *event)
     move(ui, 0);
 }
 
-int browse_chosen(Ui *ui)
+void action_info(Ui *ui)
 {
-    return chosen(ui);
+    int              index = chosen(ui);
+    const Mechanism *m = index >= 0 ? mechanism_at((size_t)index) : NULL;
+    Pane            *pane = panes_focus(ui);
+    Text             text = { 0 };
+
+    if (ui->screen != SCREEN_BROWSE && pane)
+        m = mechanism_find(pane->request.mechanism);
+    if (!m)
+        return;
+    card_text(m, &text);
+    pager_open(ui, m->id, text_str(&text), false);
+    text_free(&text);
 }
+
+static unsigned scope_now(const Ui *ui)
+{
+    return ui->browse.filtering ? IN_FILTER : IN_BROWSE;
+}
+
+const Screen screen_browse = {
+    .tab = "1 Browse",
+    .mode = "BROWSE",
+    .scope = IN_BROWSE,
+    .scope_now = scope_now,
+    .draw = browse_draw,
+    .key = browse_key,
+    .clear = browse_show_all,
+    .press = browse_press,
+    .filter = begin_filter,
+    .poll = card_poll,
+    .wake_fd = card_wake_fd,
+    .forget = card_forget,
+    .end = card_end,
+};

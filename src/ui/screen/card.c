@@ -1,10 +1,13 @@
-/* card.c -- a mechanism's card as text; everything is from its descriptor. */
+/* card.c -- a mechanism's card: all of it as text, and beside the list with a small picture.
+ *
+ * Everything is from its descriptor.  The picture is a real run on the first 64 tokens of the
+ * input, made by a session of its own and kept, so that moving through the list costs nothing.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "app/result/views.h"
-#include "ui/screen/compare.h"
-#include "ui/shell/explorer.h"
+#include "ui/screen/browse.h"
 
 static void add_params(const Mechanism *m, Text *out)
 {
@@ -67,12 +70,6 @@ void card_text(const Mechanism *m, Text *out)
         text_addf(out, "\nSource: %s\n", m->source);
 }
 
-/* The card of the chosen mechanism, with a small picture of it.
- *
- * The picture is a real run on the first 64 tokens of the input, made by a
- * session of its own and kept, so that moving through the list costs nothing.
- */
-
 #define FACTS_LEAST 11 /* lines beside the picture */
 
 /* ---- thumbnail -------------------------------------------------------------- */
@@ -130,7 +127,7 @@ static void want_thumb(Ui *ui, int index)
     request_free(&request);
 }
 
-bool browse_poll(Ui *ui)
+bool card_poll(Ui *ui)
 {
     Browse  *b = &ui->browse;
     JobState state = b->thumb_job ? job_state(b->thumb_job) : JOB_WAITING;
@@ -149,7 +146,7 @@ bool browse_poll(Ui *ui)
     return true;
 }
 
-void browse_forget(Ui *ui, const Mechanism *changed)
+void card_forget(Ui *ui, const Mechanism *changed)
 {
     Browse *b = &ui->browse;
 
@@ -167,7 +164,12 @@ void browse_forget(Ui *ui, const Mechanism *changed)
     }
 }
 
-void browse_close(Ui *ui)
+int card_wake_fd(const Ui *ui)
+{
+    return ui->browse.side ? session_wake_fd(ui->browse.side) : -1;
+}
+
+void card_end(Ui *ui)
 {
     Browse *b = &ui->browse;
 
@@ -266,7 +268,7 @@ static void params_line(const Mechanism *m, Text *out)
         text_addf(out, "\nin the picture %s", m->sketch ? m->sketch : m->example);
 }
 
-void browse_card_draw(Ui *ui, Area area, int index)
+void card_draw(Ui *ui, Area area, int index)
 {
     const Mechanism *m = mechanism_at((size_t)index);
     Text             params = { 0 };

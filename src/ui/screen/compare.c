@@ -1,153 +1,14 @@
-/* compare.c -- the compare screen: tiles, what is linked. */
+/* compare.c -- the compare screen: panes in tiles; cursor, sight, search and mouse on their
+ * matrices. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command.h"
-#include "app/figure/plan.h"
-#include "ui/screen/compare.h"
+#include "ui/shell/actions.h"
+#include "ui/state/panes.h"
 
-#define DOCK_FROM  140 /* columns from which the right column is there */
-#define DOCK_LEAST 32  /* its least width */
-#define DOCK_MOST  72
-#define STRIP_FROM 50 /* lines from which the bottom strip is there */
-
-Pane *compare_focus(Ui *ui)
-{
-    Compare *c = &ui->compare;
-
-    return c->count ? &c->panes[c->focus] : NULL;
-}
-
-/* ---- tiles ------------------------------------------------------------------ */
-
-/* Square matrices leave room beside them: for what the cursor is on. */
-static void dock_beside(Ui *ui, CompareRooms *r)
-{
-    Compare *c = &ui->compare;
-    int      strips = 0, needed, spare;
-
-    for (int i = 0; i < c->count; i++)
-        strips = c->panes[i].beside.w > strips ? c->panes[i].beside.w : strips;
-    needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9 + strips);
-    spare = r->panes.w - needed;
-    if (!r->dock.w && r->rows > 1)
-        return; /* small tiles: better wide captions */
-    for (int i = 0; i < c->count; i++)
-        if (!c->panes[i].shape.even && c->panes[i].canvas.h)
-            return;
-    if (spare < (r->dock.w ? 1 : DOCK_LEAST))
-        return;
-    if (r->dock.w + spare > DOCK_MOST)
-        spare = DOCK_MOST - r->dock.w;
-    r->panes.w -= spare;
-    r->dock = (Area){ r->panes.y, r->panes.x + r->panes.w, r->panes.h, r->dock.w + spare };
-}
-
-/* Lines and columns a matrix needs to be worth a tile, and what is around it. */
-#define LEAST_ROWS 8
-#define MATRIX_COLS 24
-#define AROUND_ROWS 4
-#define TILE_LEAST  24 /* columns of a tile; where two have not so many there is one */
-#define AROUND_COLS 8
-
-/* Side of the square matrix in each of so many tiles, in pixels; 0: not worth it. */
-static int tile_side(const CompareRooms *r, int rows, int cols)
-{
-    int lines = r->panes.h / rows - AROUND_ROWS, columns = r->panes.w / cols - AROUND_COLS;
-
-    if (lines < LEAST_ROWS || columns < MATRIX_COLS)
-        return 0;
-    return 2 * lines < columns ? 2 * lines : columns;
-}
-
-/* The usual arrangement, or another where that makes the matrices clearly larger; false: so
- * many do not fit. */
-static bool arrange_tiles(CompareRooms *r, int count)
-{
-    int usual = count > 2 ? 2 : 1, best = 0;
-
-    for (int k = 0; k <= count; k++) {
-        int rows = k ? k : usual, cols = (count + rows - 1) / rows;
-        int side = (rows - 1) * cols < count ? tile_side(r, rows, cols) : 0;
-
-        if (4 * side <= 5 * best)
-            continue;
-        best = side;
-        r->rows = rows;
-        r->cols = cols;
-        r->shown = count;
-    }
-    return best > 0;
-}
-
-/* As somebody wished, where each tile can hold a few characters. */
-static bool lay_out_tiles(const Compare *c, CompareRooms *r)
-{
-    int rows, cols;
-
-    if (sscanf(c->layout, "%dx%d", &rows, &cols) != 2 || c->count < 2 ||
-        r->panes.w / cols < TILE_LEAST || r->panes.h / rows < AROUND_ROWS + 2)
-        return false;
-    r->rows = rows;
-    r->cols = cols;
-    r->shown = c->count < rows * cols ? c->count : rows * cols;
-    return true;
-}
-
-/* As many tiles as fit, two at least where it is not too narrow. */
-static void choose_tiles(const Compare *c, CompareRooms *r)
-{
-    int most = c->solo ? 1 : c->count;
-
-    if (!c->solo && lay_out_tiles(c, r))
-        return;
-    r->rows = 1;
-    r->cols = r->shown = most < 2 || r->panes.w < 2 * TILE_LEAST ? most > 0 : 2;
-    while (most > 1 && !arrange_tiles(r, most))
-        most--;
-    r->cols = r->cols > 0 ? r->cols : 1;
-}
-
-CompareRooms compare_rooms(Ui *ui, Area area)
-{
-    CompareRooms r = { .panes = area };
-    Compare     *c = &ui->compare;
-
-    if (area.w >= DOCK_FROM) {
-        r.dock = area;
-        r.dock.w = area.w / 3 < 56 ? area.w / 3 : 56;
-        r.dock.x = area.x + area.w - r.dock.w;
-        r.panes.w -= r.dock.w;
-    }
-    if (ui->term->rows >= STRIP_FROM) {
-        int height = 4 + c->count;
-
-        r.strip = (Area){ area.y + area.h - height, area.x, height, area.w };
-        r.panes.h -= height;
-        r.dock.h -= r.dock.h ? height : 0;
-    }
-    r.panes.h -= 2;
-    r.legend_y = r.panes.y + r.panes.h;
-    r.dock.h -= r.dock.h ? 2 : 0;
-    choose_tiles(c, &r);
-    dock_beside(ui, &r);
-    return r;
-}
-
-static Area tile_of(const CompareRooms *r, int index)
-{
-    int  row = index / r->cols, col = index % r->cols;
-    Area p = r->panes, tile;
-
-    tile.y = p.y + p.h * row / r->rows;
-    tile.h = p.y + p.h * (row + 1) / r->rows - tile.y;
-    tile.x = p.x + p.w * col / r->cols;
-    tile.w = p.x + p.w * (col + 1) / r->cols - tile.x;
-    return tile;
-}
-
-static void choose_first(Compare *c, const CompareRooms *r)
+static void choose_first(Compare *c, const PaneRooms *r)
 {
     if (c->focus < c->first || c->solo)
         c->first = c->focus;
@@ -159,37 +20,10 @@ static void choose_first(Compare *c, const CompareRooms *r)
         c->first = 0;
 }
 
-void pane_want_drawing(Ui *ui, Pane *pane)
-{
-    Panel       panel;
-    LensView    view;
-    GridRequest request;
-    Pane       *first = &ui->compare.panes[0];
-
-    if (pane->canvas.h < 1 || pane->canvas.w < 1 || !pane_panel(ui, pane, &panel))
-        return;
-    view = lens_view(&pane->lens, &pane->shape);
-    request = (GridRequest){
-        .view = panel.view,
-        .minus = panel.minus,
-        .components = panel.components,
-        .plane = panel.plane,
-        .region = lens_region(&view),
-        .rows = view.row.cells,
-        .cols = view.col.cells,
-        .row_order = panel.row_order,
-        .col_order = panel.col_order,
-        .excludes = panel.excludes,
-        .excluded = panel.excluded,
-    };
-    drawing_want(&ui->draughtsman, &pane->drawing, &request, pane->result,
-                 panel.minus ? first->result : NULL);
-}
-
-void compare_prepare(Ui *ui, Area area)
+static void compare_prepare(Ui *ui, Area area)
 {
     Compare     *c = &ui->compare;
-    CompareRooms r = compare_rooms(ui, area);
+    PaneRooms r = panes_rooms(ui, area);
 
     choose_first(c, &r);
     for (int i = 0; i < c->count; i++) {
@@ -205,96 +39,7 @@ void compare_prepare(Ui *ui, Area area)
     }
 }
 
-/* ---- the screen ------------------------------------------------------------- */
-
-static void draw_empty(Ui *ui, Area area)
-{
-    static const char text[] =
-        "No pane is open.\n\nPress a to pick a mechanism, or 1 for the list: Enter opens one, "
-        "Space marks several and c compares them.";
-
-    term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 6, area.w - 8 }, text,
-                   ui_style(ui, ROLE_TEXT));
-}
-
-void compare_draw(Ui *ui, Area area)
-{
-    Compare     *c = &ui->compare;
-    CompareRooms r = compare_rooms(ui, area);
-
-    if (c->count == 0) {
-        draw_empty(ui, area);
-        return;
-    }
-    for (int i = 0; i < c->count; i++)
-        if (c->panes[i].area.h)
-            pane_draw(ui, &c->panes[i], i + 1, i == c->focus && !lessons_focused(ui));
-    legend_draw(ui, r.legend_y, area.x + 1);
-    compare_state(ui, (Area){ r.legend_y + 1, area.x, 1, area.w });
-    if (r.dock.h)
-        inspect_dock(ui, r.dock);
-    if (r.strip.h)
-        profile_bars(ui, r.strip, true);
-}
-
-/* ---- linked panes ----------------------------------------------------------- */
-
-/* Cursor and sight of one pane for another, as far as their axes are the same. */
-static bool follow(const Pane *from, Pane *to)
-{
-    const View *view = pane_view(from), *other = pane_view(to);
-    bool        rows = view && other && views_share_rows(view, other);
-    bool        cols = view && other && views_share_cols(view, other);
-    int64_t     q, k;
-
-    if (!rows && !cols)
-        return false;
-    pane_cursor(from, &q, &k);
-    if (rows && cols)
-        to->lens.zoom = from->lens.zoom;
-    to->lens.row0 = rows ? from->lens.row0 : to->lens.row0;
-    to->lens.col0 = cols ? from->lens.col0 : to->lens.col0;
-    pane_point(to, rows ? q : to->lens.q, cols ? k : to->lens.k);
-    return rows && cols;
-}
-
-void compare_link(Ui *ui)
-{
-    Compare    *c = &ui->compare;
-    const Pane *from = compare_focus(ui);
-
-    if (!from || !pane_view(from) || !c->linked)
-        return;
-    for (int i = 0; i < c->count; i++) {
-        Pane *to = &c->panes[i];
-
-        if (to == from || !pane_view(to))
-            continue;
-        follow(from, to);
-    }
-}
-
-bool compare_adopt(Ui *ui, Pane *pane)
-{
-    Compare *c = &ui->compare;
-
-    for (int i = 0; c->linked && i < c->count; i++)
-        if (&c->panes[i] != pane && follow(&c->panes[i], pane))
-            return true;
-    return false;
-}
-
-bool compare_poll(Ui *ui)
-{
-    bool changed = false;
-
-    for (int i = 0; i < ui->compare.count; i++)
-        changed |= pane_poll(ui, &ui->compare.panes[i]);
-    changed |= effect_poll(ui);
-    return compare_align(ui) || changed;
-}
-
-/* The line below the panes: what of the matrices is seen, and how. */
+/* ---- the line below the panes: what of the matrices is seen, and how ---------- */
 
 static void zoom_text(const LensView *v, char *text, size_t size)
 {
@@ -380,10 +125,10 @@ static void describe(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *o
         text_add(out, " \xe2\x94\x82 alone (o)");
 }
 
-void compare_state(Ui *ui, Area line)
+static void state_draw(Ui *ui, Area line)
 {
     Compare *c = &ui->compare;
-    Pane    *pane = compare_focus(ui);
+    Pane    *pane = panes_focus(ui);
     Panel    panel;
     Text     out = { 0 };
 
@@ -403,245 +148,500 @@ void compare_state(Ui *ui, Area line)
     text_free(&out);
 }
 
-/* Panes come and go: opened by name, in views that can be compared, closed. */
+/* ---- the screen ------------------------------------------------------------- */
 
-/* ---- opening ---------------------------------------------------------------- */
-
-/* A parameter without a default that must be typed. */
-static bool lacks_text(const Request *request)
+static void draw_empty(Ui *ui, Area area)
 {
-    const Mechanism *m = mechanism_find(request->mechanism);
+    static const char text[] =
+        "No pane is open.\n\nPress a to pick a mechanism, or 1 for the list: Enter opens one, "
+        "Space marks several and c compares them.";
 
-    for (const Param *p = m->params; p->name; p++)
-        if (p->type == PARAM_TYPE_TEXT && !p->optional &&
-            !assignments_find(&request->given, p->name))
+    term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 6, area.w - 8 }, text,
+                   ui_style(ui, ROLE_TEXT));
+}
+
+static void compare_draw(Ui *ui, Area area)
+{
+    Compare     *c = &ui->compare;
+    PaneRooms r = panes_rooms(ui, area);
+
+    if (c->count == 0) {
+        draw_empty(ui, area);
+        return;
+    }
+    for (int i = 0; i < c->count; i++)
+        if (c->panes[i].area.h)
+            pane_draw(ui, &c->panes[i], i + 1, i == c->focus && !lessons_focused(ui));
+    legend_draw(ui, r.legend_y, area.x + 1);
+    state_draw(ui, (Area){ r.legend_y + 1, area.x, 1, area.w });
+    if (r.dock.h)
+        inspect_dock(ui, r.dock);
+    if (r.strip.h)
+        costs_draw(ui, r.strip);
+}
+
+/* ---- cursor ----------------------------------------------------------------- */
+
+static bool points_are_rows(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+    ViewCurve   curve;
+
+    return view_curve(view, &curve) && view->rank >= 2 && !curve.by_rows;
+}
+
+/* One step is a cell of the screen, so that the cursor moves when keys are pressed; in the
+ * inspector, where each entry is a number, an entry. */
+static void move(Ui *ui, int rows, int cols)
+{
+    Pane    *pane = seen_pane(ui);
+    LensView v;
+
+    if (!pane)
+        return;
+    v = lens_view(&pane->lens, &pane->shape);
+    if (ui_has(ui, SCREEN_INSPECT))
+        v.row.per = v.col.per = 1;
+    if (points_are_rows(pane)) /* its x axis lies across */
+        lens_move(&pane->lens, &pane->shape, cols, rows);
+    else
+        lens_move(&pane->lens, &pane->shape, (int64_t)lround(rows * v.row.per),
+                  (int64_t)lround(cols * v.col.per));
+    panes_link(ui);
+}
+
+static void jump(Ui *ui, int64_t q, int64_t k)
+{
+    Pane *pane = seen_pane(ui);
+
+    if (!pane)
+        return;
+    lens_move(&pane->lens, &pane->shape, q - pane->lens.q, k - pane->lens.k);
+    panes_link(ui);
+}
+
+void action_cell_left(Ui *ui)
+{
+    move(ui, 0, -1);
+}
+void action_cell_right(Ui *ui)
+{
+    move(ui, 0, 1);
+}
+void action_cell_up(Ui *ui)
+{
+    move(ui, -1, 0);
+}
+void action_cell_down(Ui *ui)
+{
+    move(ui, 1, 0);
+}
+void action_cell_left_ten(Ui *ui)
+{
+    move(ui, 0, -10);
+}
+void action_cell_right_ten(Ui *ui)
+{
+    move(ui, 0, 10);
+}
+void action_cell_up_ten(Ui *ui)
+{
+    move(ui, -10, 0);
+}
+void action_cell_down_ten(Ui *ui)
+{
+    move(ui, 10, 0);
+}
+
+static void half_screen(Ui *ui, int direction)
+{
+    Pane    *pane = seen_pane(ui);
+    LensView v;
+
+    if (!pane)
+        return;
+    v = lens_view(&pane->lens, &pane->shape);
+    jump(ui, pane->lens.q + direction * ((v.row.last - v.row.first + 1) / 2), pane->lens.k);
+}
+
+void action_cell_page_up(Ui *ui)
+{
+    half_screen(ui, -1);
+}
+void action_cell_page_down(Ui *ui)
+{
+    half_screen(ui, 1);
+}
+
+static void to_edge(Ui *ui, int row, int col)
+{
+    Pane *pane = seen_pane(ui);
+
+    if (pane)
+        jump(ui,
+             row < 0   ? 0
+             : row > 0 ? pane->shape.rows - 1
+                       : pane->lens.q,
+             col < 0   ? 0
+             : col > 0 ? pane->shape.cols - 1
+                       : pane->lens.k);
+}
+
+void action_cell_row_start(Ui *ui)
+{
+    to_edge(ui, 0, -1);
+}
+void action_cell_row_end(Ui *ui)
+{
+    to_edge(ui, 0, 1);
+}
+void action_cell_first_row(Ui *ui)
+{
+    to_edge(ui, -1, 0);
+}
+void action_cell_last_row(Ui *ui)
+{
+    to_edge(ui, 1, 0);
+}
+
+void action_cell_diagonal(Ui *ui)
+{
+    Pane *pane = seen_pane(ui);
+    const View *view = pane ? pane_view(pane) : NULL;
+
+    if (!pane)
+        return;
+    if (pane->shape.rows != pane->shape.cols &&
+        (strcmp(view->rows, "query") != 0 || strcmp(view->cols, "key") != 0))
+        ui_hint(ui, "no diagonal here: rows are %ss, columns %ss", view->rows, view->cols);
+    else
+        jump(ui, pane->lens.q, pane->lens.q + pane->shape.cols - pane->shape.rows);
+}
+
+/* True, with a word: a curve has points, no pairs that are allowed or not. */
+static bool is_curve(Ui *ui, const Pane *pane)
+{
+    ViewCurve curve;
+    bool      is = view_curve(pane_view(pane), &curve);
+
+    if (is)
+        ui_hint(ui, "a curve has no masked cells, and all of it is in sight");
+    return is;
+}
+
+static void next_allowed(Ui *ui, int direction)
+{
+    Pane   *pane = seen_pane(ui);
+    int64_t q, k, best = -1;
+
+    if (!pane || is_curve(ui, pane))
+        return;
+    pane_cursor(pane, &q, &k);
+    if (!pane_row(ui, pane, q))
+        return;
+    for (int64_t c = 0; c < pane->row.count; c++) {
+        int64_t key = pane->row.cells[c].key;
+
+        if (direction > 0 ? key > k && best < 0 : key < k)
+            best = key;
+    }
+    if (best < 0)
+        ui_say(ui, ROLE_DIM, "no %s allowed key in row %lld", direction > 0 ? "later" : "earlier",
+               (long long)q);
+    else
+        go_to_cell(ui, pane, q, best);
+}
+
+void action_cell_next(Ui *ui)
+{
+    next_allowed(ui, 1);
+}
+void action_cell_previous(Ui *ui)
+{
+    next_allowed(ui, -1);
+}
+
+static void next_edge(Ui *ui, int direction)
+{
+    Pane   *pane = seen_pane(ui);
+    int64_t q, k, at;
+
+    if (!pane || is_curve(ui, pane))
+        return;
+    pane_cursor(pane, &q, &k);
+    if (!pane_row(ui, pane, q))
+        return;
+    at = row_edge(&pane->row, k, direction);
+    if (at < 0)
+        ui_say(ui, ROLE_DIM, "no edge %s in row %lld",
+               direction > 0 ? "further on" : "before this", (long long)q);
+    else
+        go_to_cell(ui, pane, q, at);
+}
+
+void action_edge_next(Ui *ui)
+{
+    next_edge(ui, 1);
+}
+void action_edge_previous(Ui *ui)
+{
+    next_edge(ui, -1);
+}
+
+/* ---- sight ------------------------------------------------------------------ */
+
+/* A zoom that is there already is no change to undo. */
+static void zoom_change(Ui *ui, Pane *pane, Lens to)
+{
+    const Lens *from = &pane->lens;
+
+    if (to.zoom == from->zoom &&
+        (to.zoom == 0 || (to.row0 == from->row0 && to.col0 == from->col0))) {
+        ui_hint(ui, "%s", to.zoom == 0 ? "the whole matrix is in sight"
+                                       : "no other zoom that way");
+        return;
+    }
+    history_note(ui);
+    pane->lens = to;
+    panes_link(ui);
+}
+
+static void zoom(Ui *ui, int direction)
+{
+    Pane *pane = seen_pane(ui);
+    Lens  to;
+
+    if (!pane || is_curve(ui, pane))
+        return;
+    to = pane->lens;
+    lens_zoom(&to, &pane->shape, direction);
+    zoom_change(ui, pane, to);
+}
+
+void action_zoom_in(Ui *ui)
+{
+    zoom(ui, 1);
+}
+void action_zoom_out(Ui *ui)
+{
+    zoom(ui, -1);
+}
+
+static void zoom_to(Ui *ui, int level)
+{
+    Pane *pane = seen_pane(ui);
+    Lens  to;
+
+    if (!pane || is_curve(ui, pane))
+        return;
+    to = pane->lens;
+    lens_zoom_to(&to, &pane->shape, level);
+    zoom_change(ui, pane, to);
+}
+
+void action_zoom_fit(Ui *ui)
+{
+    zoom_to(ui, 0);
+}
+void action_zoom_one(Ui *ui)
+{
+    zoom_to(ui, 1);
+}
+
+void action_centre(Ui *ui)
+{
+    Pane *pane = seen_pane(ui);
+    Lens  before;
+
+    if (!pane || is_curve(ui, pane))
+        return;
+    before = pane->lens;
+    lens_centre(&pane->lens, &pane->shape);
+    if (pane->lens.row0 == before.row0 && pane->lens.col0 == before.col0)
+        ui_hint(ui, "the cursor is as near the middle as the matrix allows");
+    panes_link(ui);
+}
+
+/* ---- search ----------------------------------------------------------------- */
+
+static int64_t find_token(char *const *tokens, int64_t count, int64_t from, const char *text)
+{
+    for (int64_t i = 1; tokens && i <= count; i++) {
+        int64_t at = (from + i) % count;
+
+        if (strstr(tokens[at], text))
+            return at;
+    }
+    return -1;
+}
+
+static void compare_search(Ui *ui, const char *text)
+{
+    Compare     *c = &ui->compare;
+    Pane        *pane = seen_pane(ui);
+    bool         key = !strncmp(text, "k:", 2), query = !strncmp(text, "q:", 2);
+    const char  *rest = key || query ? text + 2 : text;
+    const Input *input = session_input(ui->session);
+    int64_t      q, k, at;
+    char        *end;
+
+    if (!pane || !input)
+        return;
+    pane_cursor(pane, &q, &k);
+    if (*rest)
+        snprintf(c->sought, sizeof(c->sought), "%s", rest);
+    rest = c->sought;
+    at = strtoll(rest, &end, 10);
+    if ((key || query) && !*end && end != rest) {
+        int64_t most = (key ? pane->shape.cols : pane->shape.rows) - 1;
+
+        if (at < 0 || at > most) {
+            ui_say(ui, ROLE_WARN, "%s is outside 0..%lld", text, (long long)most);
+            return;
+        }
+    } else {
+        at = key ? find_token(input->k_tokens, input->m, k, rest)
+                 : find_token(input->q_tokens, input->n, q, rest);
+    }
+    if (at < 0 || at >= (key ? pane->shape.cols : pane->shape.rows)) {
+        ui_say(ui, ROLE_WARN, "'%s' not found%s", rest,
+               input->q_tokens ? ""
+                               : ": this input has no token labels (q:12 and k:5 go to numbers)");
+        return;
+    }
+    go_to_cell(ui, pane, key ? q : at, key ? at : k);
+}
+
+/* ---- mouse ------------------------------------------------------------------ */
+
+static bool inside(Area a, int y, int x)
+{
+    return y >= a.y && y < a.y + a.h && x >= a.x && x < a.x + a.w;
+}
+
+static Pane *pane_under(Ui *ui, const Event *event)
+{
+    Compare *c = &ui->compare;
+
+    for (int i = 0; i < c->count; i++)
+        if (c->panes[i].area.h && inside(c->panes[i].area, event->y, event->x)) {
+            c->focus = i;
+            return &c->panes[i];
+        }
+    return NULL;
+}
+
+static void point_at(Ui *ui, Pane *pane, const Event *event)
+{
+    Panel     panel;
+    LensView  v = lens_view(&pane->lens, &pane->shape);
+    GlyphSize glyph;
+    int64_t   q, k;
+
+    if (!pane_panel(ui, pane, &panel) || !inside(pane->canvas, event->y, event->x))
+        return;
+    glyph = glyphs_size(glyphs_for(ui->term, ui->glyphs, &panel));
+    q = lens_entry(&v.row, (event->y - pane->canvas.y) * glyph.down);
+    k = lens_entry(&v.col, (event->x - pane->canvas.x) / glyph.columns * glyph.across);
+    if (q >= 0 && k >= 0)
+        lens_move(&pane->lens, &pane->shape, q - pane->lens.q, k - pane->lens.k);
+}
+
+static void drag(Ui *ui, Pane *pane, const Event *event)
+{
+    Compare  *c = &ui->compare;
+    Panel     panel;
+    LensView  v;
+    GlyphSize glyph;
+
+    if (c->drag_y < 0 || !pane_panel(ui, pane, &panel))
+        return;
+    v = lens_view(&pane->lens, &pane->shape);
+    glyph = glyphs_size(glyphs_for(ui->term, ui->glyphs, &panel));
+    lens_pan(&pane->lens, &pane->shape,
+             (int64_t)lround((c->drag_y - event->y) * glyph.down * v.row.per / v.row.size),
+             (int64_t)lround((double)(c->drag_x - event->x) * glyph.across / glyph.columns *
+                             v.col.per / v.col.size));
+}
+
+static void compare_mouse(Ui *ui, const Event *event)
+{
+    Compare *c = &ui->compare;
+    bool     held = event->kind == EVENT_DRAG || event->kind == EVENT_RELEASE;
+    Pane    *pane = held ? panes_focus(ui) : pane_under(ui, event);
+
+    if (!pane || !pane_view(pane))
+        return;
+    if (event->kind == EVENT_PRESS)
+        point_at(ui, pane, event);
+    if (event->kind == EVENT_DRAG)
+        drag(ui, pane, event);
+    if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN) {
+        point_at(ui, pane, event);
+        lens_zoom(&pane->lens, &pane->shape, event->kind == EVENT_WHEEL_UP ? 1 : -1);
+    }
+    c->drag_y = event->kind == EVENT_RELEASE ? -1 : event->y;
+    c->drag_x = event->x;
+    panes_link(ui);
+}
+
+/* ---- work ------------------------------------------------------------------- */
+
+static unsigned scope_now(const Ui *ui)
+{
+    return ui->compare.count ? IN_COMPARE : IN_EMPTY;
+}
+
+static bool compare_line(Ui *ui, int y)
+{
+    inspect_line(ui, y);
+    return true;
+}
+
+static bool compare_pending(const Ui *ui)
+{
+    for (int i = 0; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].area.h && drawing_pending(&ui->compare.panes[i].drawing))
             return true;
     return false;
 }
 
-/* A bare id opens as one first meets the mechanism: with its example where it
- * has one. */
-static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
+static bool compare_runs(const Ui *ui)
 {
-    const Mechanism *m = mechanism_find(text);
-
-    return m ? request_example(ui->session, request, m, err)
-             : request_parse(ui->session, request, text, err);
+    for (int i = 0; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].job || ui->compare.panes[i].measuring)
+            return true;
+    return false;
 }
 
-/* A pane for the request, which it takes over; it is run. */
-static Pane *open_request(Ui *ui, Request request, const char *view, int64_t head)
+/* Cancelling is the worker's business; what it frees is taken by the next poll. */
+static bool compare_cancel(Ui *ui)
 {
-    Compare *c = &ui->compare;
-    Pane    *pane = &c->panes[c->count++];
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
 
-    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
-    snprintf(pane->view, sizeof(pane->view), "%s", view);
-    if (head >= 0)
-        pane->head = head;
-    else if (c->linked && c->count > 1)
-        pane->head = c->panes[c->focus].head;
-    c->focus = c->count - 1;
-    if (lacks_text(&request))
-        pane->ask = true; /* instead of a run that must fail */
-    else
-        pane_run(ui, pane);
-    return pane;
-}
-
-Pane *compare_open_request(Ui *ui, Request *request)
-{
-    if (ui->compare.count < PANES_MOST)
-        return open_request(ui, *request, "", -1);
-    ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
-    request_free(request);
-    return NULL;
-}
-
-static Pane *open_side(Ui *ui, const PanelSide *side, Error *err)
-{
-    Request request = { 0 };
-
-    if (request_copy(&request, &ui->defaults, err) &&
-        request_open(ui, &request, side->mechanism, err) &&
-        view_name_check(mechanism_find(request.mechanism), side->view, err))
-        return open_request(ui, request, side->view, side->head);
-    request_free(&request);
-    return NULL;
-}
-
-Pane *compare_open(Ui *ui, const char *text)
-{
-    PanelWord word = { 0 };
-    Error     err = ERROR_INIT;
-    Pane     *pane = NULL;
-
-    if (ui->compare.count == PANES_MOST) {
-        ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
-        return NULL;
+        if (pane->job)
+            job_cancel(pane->job);
+        if (pane->measuring)
+            job_cancel(pane->measuring);
     }
-    if (panel_word_parse(text, &word, &err)) {
-        if (word.minus.mechanism)
-            error_set(&err, ERR_USAGE, "a difference here is to pane 1: d shows it");
-        else if (word.shown.head == HEADS_ALL)
-            error_set(&err, ERR_USAGE, "a pane shows one head: A shows all of them, small");
-        else
-            pane = open_side(ui, &word.shown, &err);
-        if (pane)
-            pane_wear(pane, &word.looks);
-        panel_word_free(&word);
-    }
-    if (!pane)
-        ui_say(ui, ROLE_ERROR, "%s", err.text);
-    ui->compare.effect = false;
-    return pane;
+    return compare_runs(ui);
 }
 
-Pane *compare_pick(Ui *ui, const Mechanism *m)
-{
-    Request request = { 0 };
-    Error   err = ERROR_INIT;
-    Pane   *pane = NULL;
-
-    if (request_copy(&request, &ui->defaults, &err) &&
-        request_first_look(ui->session, &request, m, &err))
-        pane = compare_open_request(ui, &request);
-    else
-        request_free(&request);
-    if (err.code != ERR_NONE)
-        ui_say(ui, ROLE_ERROR, "%s", err.text);
-    else if (pane && m->sketch && pane->request.given.count)
-        ui_say(ui, ROLE_DIM, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
-               (long long)session_input(ui->session)->n);
-    ui->compare.effect = false;
-    return pane;
-}
-
-void compare_open_plan(Ui *ui, FigurePlan *plan)
-{
-    Compare *c = &ui->compare;
-
-    compare_clear(ui);
-    c->effect = plan->effect;
-    for (int i = 0; i < plan->count && c->count < PANES_MOST; i++) {
-        PlannedPanel *planned = &plan->panels[i];
-        bool          every = strchr(planned->view, '*') != NULL;
-        Pane         *pane;
-
-        if (every && planned->maybe)
-            continue;
-        planned->request.threads = ui->defaults.threads;
-        planned->request.memory_limit = ui->defaults.memory_limit;
-        pane = open_request(ui, planned->request, every ? "" : planned->view, planned->head);
-        planned->request = REQUEST_INIT;
-        pane->sorted = planned->sorted;
-        pane_wear(pane, &planned->looks);
-        pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
-    }
-    c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */
-    ui->screen = SCREEN_COMPARE;
-}
-
-/* The query whose picture is asked for gets the cursor; false: none is. */
-static bool point_at_span(Ui *ui, const char *span)
-{
-    int64_t   width = session_input(ui->session)->width;
-    long long row = 0, col = 0;
-    int       parts = span ? sscanf(span, "%lld,%lld", &row, &col) : 0;
-
-    for (int i = 0; parts > 0 && i < ui->compare.count; i++)
-        ui->compare.panes[i].lens.q = ui->compare.panes[i].lens.k =
-            parts == 2 ? row * width + col : row;
-    return parts > 0;
-}
-
-void compare_open_preset(Ui *ui, const char *name)
-{
-    const Preset *preset;
-    PresetCall    made = { 0 };
-    FigurePlan    plan = { 0 };
-    Error         err = ERROR_INIT;
-
-    if (preset_parse(name, &preset, &err) && preset_call(preset, NULL, &made, &err)) {
-        history_note(ui);
-        if (call_load_input(ui->session, &made.call, &err) &&
-            figure_plan_make(ui->session, &made.call, &plan, &err)) {
-            compare_open_plan(ui, &plan);
-            ui_say(ui, ROLE_DIM, "%s", preset->help);
-            ui_say(ui, ROLE_DIM, "%s (%s); %su goes back", preset->title, preset->source,
-                   point_at_span(ui, made.call.values[OPT_SPAN]) ? "I shows it on the image, "
-                                                                 : "");
-        }
-    }
-    if (err.code != ERR_NONE)
-        ui_say(ui, ROLE_ERROR, "%s", err.text);
-    figure_plan_free(&plan);
-    preset_call_free(&made);
-}
-
-void compare_ask(Ui *ui)
-{
-    Pane *pane = compare_focus(ui);
-
-    if (pane && pane->ask)
-        params_open(ui);
-}
-
-/* ---- views that can be compared ---------------------------------------------- */
-
-/* A set of all cells, or of all in the causal triangle, is no picture. */
-static bool connectivity_tells(const Run *run)
-{
-    const View *view = run_view(run, "connectivity");
-    double      n = (double)run->n, m = (double)run->m, cells;
-    double      all = run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m;
-
-    if (!view || !view->support)
-        return false;
-    cells = (double)pattern_count(view->support) / (double)pattern_heads(view->support);
-    return cells < all;
-}
-
-static void show_all(Compare *c, const char *name)
-{
-    for (int i = 0; i < c->count; i++) {
-        Pane *pane = &c->panes[i];
-
-        if (pane->result && !pane->view[0] && run_view(pane->result->run, name))
-            snprintf(pane->view, sizeof(pane->view), "%s", name);
-    }
-}
-
-bool compare_align(Ui *ui)
-{
-    Compare *c = &ui->compare;
-    bool     tells = true;
-
-    if (!c->align)
-        return false;
-    for (int i = 0; i < c->count; i++) {
-        if (c->panes[i].job)
-            return false;
-        tells = tells && (!c->panes[i].result || connectivity_tells(c->panes[i].result->run));
-    }
-    c->align = false;
-    show_all(c, tells ? "connectivity" : "weights");
-    return true;
-}
-
-/* ---- closing ---------------------------------------------------------------- */
-
-void compare_clear(Ui *ui)
-{
-    Compare *c = &ui->compare;
-
-    while (c->count > 0)
-        pane_close(ui, &c->panes[--c->count]);
-    c->focus = c->first = 0;
-    c->solo = c->difference = c->align = c->effect = false;
-}
-
-void compare_close(Ui *ui)
-{
-    compare_clear(ui);
-}
+const Screen screen_compare = {
+    .tab = "2 Compare",
+    .mode = "VIEW",
+    .scope = IN_COMPARE,
+    .scope_now = scope_now,
+    .draw = compare_draw,
+    .hint = pane_hint,
+    .press = compare_mouse,
+    .find = compare_search,
+    .line = compare_line,
+    .prepare = compare_prepare,
+    .pending = compare_pending,
+    .poll = panes_poll,
+    .runs = compare_runs,
+    .cancel = compare_cancel,
+    .end = panes_clear,
+};

@@ -2,8 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
+#include "ui/state/panes.h"
 
 /* ---- what is shown ---------------------------------------------------------- */
 
@@ -12,7 +13,7 @@ static void view_changed(Ui *ui, Pane *pane)
 {
     pane->pool = pane->scale = -1;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
-    compare_link(ui);
+    panes_link(ui);
     if (pane_lacks_missed(pane) && !result_missed_soon(pane->result, pane->request.keys)) {
         pane_run(ui, pane);
         ui_say(ui, ROLE_DIM, "missed: looking for the strongest keys of exact attention");
@@ -27,7 +28,7 @@ static void view_changed(Ui *ui, Pane *pane)
 
 static void step_view(Ui *ui, int direction)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
 
     if (!pane || !pane->result)
         return;
@@ -59,7 +60,7 @@ static void say_views(Ui *ui, const Pane *pane, const char *name)
 
 void compare_typed_view(Ui *ui, const char *name)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
 
     if (!pane || !pane->result) {
         ui_say(ui, ROLE_ERROR, "no pane has views yet: the name of a mechanism opens one");
@@ -74,23 +75,23 @@ void compare_typed_view(Ui *ui, const char *name)
 /* From the words of a lesson beside plots: the plots. */
 void action_view_next(Ui *ui)
 {
-    if (ui->screen == SCREEN_PROFILE)
-        action_plot_next(ui);
-    else
+    if (!ui->screens[ui->screen]->turn)
         step_view(ui, 1);
+    else
+        ui->screens[ui->screen]->turn(ui, 1);
 }
 void action_view_previous(Ui *ui)
 {
-    if (ui->screen == SCREEN_PROFILE)
-        action_plot_previous(ui);
-    else
+    if (!ui->screens[ui->screen]->turn)
         step_view(ui, -1);
+    else
+        ui->screens[ui->screen]->turn(ui, -1);
 }
 
 /* What some views have no use for is refused, so that the line below does not claim it. */
 void action_pool_next(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Panel panel;
 
     if (!pane || !pane_panel(ui, pane, &panel))
@@ -106,7 +107,7 @@ void action_pool_next(Ui *ui)
 
 void action_scale_next(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Panel panel;
 
     if (!pane || !pane_panel(ui, pane, &panel))
@@ -123,7 +124,7 @@ void action_scale_next(Ui *ui)
 
 void action_colours(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Panel panel;
     int   map;
 
@@ -147,7 +148,7 @@ void action_colours(Ui *ui)
 /* Of the panes that move together all leave out the same key. */
 void action_exclude(Ui *ui)
 {
-    Pane   *pane = compare_focus(ui);
+    Pane   *pane = panes_focus(ui);
     int64_t q, k;
     bool    on;
 
@@ -175,7 +176,7 @@ void action_exclude(Ui *ui)
 
 static void step_head(Ui *ui, int direction)
 {
-    Pane   *pane = compare_focus(ui);
+    Pane   *pane = panes_focus(ui);
     int64_t heads = pane && pane->result ? pane_heads(pane) : 0;
 
     if (heads < 1)
@@ -217,7 +218,7 @@ static void step_layers(Ui *ui, Pane *pane, int direction)
 
 void action_residual(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
 
     if (!pane || !pane_shows_reach(pane)) {
         ui_say(ui, ROLE_DIM, "residual connections belong to the view reach: v steps to it");
@@ -250,7 +251,7 @@ static void step_keys(Ui *ui, Pane *pane, int direction)
 /* Rounds are planes of one view; iterations are views of the same kind. */
 static void change_round(Ui *ui, int direction)
 {
-    Pane       *pane = compare_focus(ui);
+    Pane       *pane = panes_focus(ui);
     const View *now = pane ? pane_view(pane) : NULL;
     int64_t     rounds = now ? pane_rounds(pane) : 0;
     const Run  *run = pane && pane->result ? pane->result->run : NULL;
@@ -331,7 +332,7 @@ void action_difference(Ui *ui)
     c->difference = !c->difference;
     if (c->difference && c->focus == 0)
         c->focus = 1;
-    if (c->difference && !pane_differs(ui, compare_focus(ui))) {
+    if (c->difference && !pane_differs(ui, panes_focus(ui))) {
         c->difference = false;
         ui_say(ui, ROLE_WARN,
                "no difference: this pane and pane 1 show other things; v steps the view");
@@ -341,8 +342,64 @@ void action_difference(Ui *ui)
 void action_link(Ui *ui)
 {
     ui->compare.linked = !ui->compare.linked;
-    compare_link(ui);
+    panes_link(ui);
     ui_say(ui, ROLE_DIM, ui->compare.linked ? "panes linked" : "each pane for itself");
+}
+
+void action_strips_next(Ui *ui)
+{
+    strips_next(ui);
+    for (int i = 0; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].area.h)
+            pane_lay_out(ui, &ui->compare.panes[i], ui->compare.panes[i].area);
+}
+
+/* ---- marked queries ----------------------------------------------------------- */
+
+static void say_marks(Ui *ui)
+{
+    const Marks *marks = &ui->compare.marks;
+    const Pane  *pane = panes_focus(ui);
+
+    if (!marks->count)
+        ui_say(ui, ROLE_DIM, "no query is marked");
+    else if (pane && pane_shows_missed(pane))
+        ui_say(ui, ROLE_DIM, "%d quer%s marked; what was found has no %s: v goes to weights",
+               marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
+    else
+        ui_say(ui, ROLE_DIM, "%d quer%s marked; their %s is beside the matrix or behind Enter; # U",
+               marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
+}
+
+void action_mark_query(Ui *ui)
+{
+    Pane   *pane = panes_focus(ui);
+    int64_t q, k;
+
+    if (!pane || !pane_view(pane) || strcmp(pane_view(pane)->rows, "query") != 0) {
+        ui_say(ui, ROLE_DIM, "only queries can be marked: v takes a view of queries and keys");
+        return;
+    }
+    pane_cursor(pane, &q, &k);
+    history_note(ui);
+    if (marks_toggle(&ui->compare.marks, q))
+        say_marks(ui);
+    else
+        ui_say(ui, ROLE_WARN, "%d queries are marked; U unmarks all", MARGIN_QUERIES_MOST);
+}
+
+void action_marks_sum(Ui *ui)
+{
+    ui->compare.marks.summed = !ui->compare.marks.summed;
+    ui->compare.marks.version++;
+    say_marks(ui);
+}
+
+void action_marks_clear(Ui *ui)
+{
+    history_note(ui);
+    marks_clear(&ui->compare.marks);
+    say_marks(ui);
 }
 
 /* ---- panes ------------------------------------------------------------------ */
@@ -379,39 +436,21 @@ void action_solo(Ui *ui)
 void action_pane_add(Ui *ui)
 {
     ui->compare.adding = true;
-    help_open(ui, true);
+    ui->help = (Help){ .palette = true };
+    ui_push(ui, SCREEN_LIST);
 }
 
 void action_pane_close_it(Ui *ui)
 {
-    Compare *c = &ui->compare;
-    int      at = c->focus;
-
-    if (!c->count)
+    if (!ui->compare.count)
         return;
     history_note(ui);
-    pane_close(ui, &c->panes[at]);
-    memmove(&c->panes[at], &c->panes[at + 1], (size_t)(c->count - at - 1) * sizeof(*c->panes));
-    c->count--;
-    c->panes[c->count] = (Pane){ 0 };
-    c->focus = at < c->count ? at : c->count ? c->count - 1 : 0;
-    c->solo = c->solo && c->count > 1;
-    c->difference = c->difference && c->count > 1;
-    c->effect = false;
-}
-
-void compare_take_place(Request *to, const Request *from)
-{
-    for (; to; to = to->above) {
-        to->ops = from->ops;
-        memcpy(to->device, from->device, sizeof(to->device));
-        memcpy(to->precision, from->precision, sizeof(to->precision));
-    }
+    panes_close_one(ui, ui->compare.focus);
 }
 
 void action_rerun(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
 
     if (!pane)
         return;
@@ -428,16 +467,16 @@ void action_device_next(Ui *ui)
     Text     place = { 0 };
     Error    err = ERROR_INIT;
 
-    compare_take_place(&next, c->count ? &c->panes[c->focus].request : &ui->defaults);
+    request_take_place(&next, c->count ? &c->panes[c->focus].request : &ui->defaults);
     if (!request_next_place(ui->session, &next, &err)) {
         ui_say(ui, ROLE_WARN, "%s", err.text);
         return;
     }
     if (c->count)
         history_note(ui);
-    compare_take_place(&ui->defaults, &next);
+    request_take_place(&ui->defaults, &next);
     for (int i = 0; i < c->count; i++) {
-        compare_take_place(&c->panes[i].request, &next);
+        request_take_place(&c->panes[i].request, &next);
         pane_run(ui, &c->panes[i]);
     }
     request_place(&ui->defaults, &place);
@@ -449,20 +488,20 @@ void action_device_next(Ui *ui)
 
 void action_reseed(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
 
     if (!pane)
         return;
     history_note(ui);
     pane->request.seed++;
-    compare_run(ui, pane);
+    panes_run(ui, pane);
     ui_say(ui, ROLE_DIM, "seed %llu", (unsigned long long)pane->request.seed);
 }
 
 void action_parameters(Ui *ui)
 {
-    if (compare_focus(ui))
-        params_open(ui);
+    if (panes_focus(ui))
+        ui_open(ui, SCREEN_PARAMS);
 }
 
 void action_undo(Ui *ui)
@@ -530,7 +569,7 @@ static bool choose_position(Ui *ui, Request *request)
 
 void action_position_effect(Ui *ui)
 {
-    Pane      *pane = compare_focus(ui);
+    Pane      *pane = panes_focus(ui);
     Error      err = ERROR_INIT;
     FigurePlan plan = { 0 };
     Request    request;
@@ -548,7 +587,7 @@ void action_position_effect(Ui *ui)
     if (choose_position(ui, &request)) {
         if (figure_plan_effect(&plan, &request, NULL, head, "", &err)) {
             history_note(ui);
-            compare_open_plan(ui, &plan);
+            panes_open_plan(ui, &plan);
         } else {
             ui_say(ui, ROLE_ERROR, "%s", err.text);
         }
@@ -559,71 +598,3 @@ void action_position_effect(Ui *ui)
 
 /* ---- one request for all ------------------------------------------------------- */
 
-/* The request of a pane without the position, with that of another. */
-static bool put_position(Request *request, const Request *from)
-{
-    snprintf(request->position, sizeof(request->position), "%s", from->position);
-    for (int i = 0; i < from->given.count; i++) {
-        const Assignment *item = &from->given.items[i];
-
-        if (strncmp(item->name, "pos_", 4) != 0)
-            continue;
-        if (item->tensor.data ? !assignments_set_tensor(&request->given, item->name, item->tensor,
-                                                        item->text, NULL)
-                              : !assignments_set(&request->given, item->name, item->text, NULL))
-            return false;
-    }
-    return true;
-}
-
-static void give_request(Ui *ui, Pane *pane, const Request *request)
-{
-    Request copy;
-
-    if (request_same(&pane->request, request) || !request_copy(&copy, request, NULL))
-        return;
-    request_free(&pane->request);
-    pane->request = copy;
-    pane_run(ui, pane);
-}
-
-static void follow(Ui *ui, const Pane *changed)
-{
-    Compare *c = &ui->compare;
-    Request  with, without;
-    bool     bare = changed == &c->panes[PANE_WITHOUT] && c->count > PANE_WITH &&
-                !strcmp(changed->request.position, "none");
-
-    if (!request_copy(&with, &changed->request, NULL))
-        return;
-    if ((!bare || put_position(&with, &c->panes[PANE_WITH].request)) &&
-        request_without_position(&with, &without, NULL)) {
-        for (int i = 0; i < c->count; i++)
-            give_request(ui, &c->panes[i], i == PANE_WITHOUT ? &without : &with);
-        request_free(&without);
-    }
-    request_free(&with);
-}
-
-void compare_run(Ui *ui, Pane *pane)
-{
-    pane_run(ui, pane);
-    if (ui->compare.effect)
-        follow(ui, pane);
-}
-
-bool effect_poll(Ui *ui)
-{
-    Compare   *c = &ui->compare;
-    Pane      *pane = &c->panes[PANE_BIAS];
-    const Run *run = c->effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
-
-    if (!run || !run->spec.position || run_view(run, "bias"))
-        return false;
-    pane_close(ui, pane);
-    c->count--;
-    c->focus = c->focus < c->count ? c->focus : 0;
-    ui_say(ui, ROLE_DIM, "%s has no one bias to show: each of its steps uses the position",
-           run->mechanism->id);
-    return true;
-}

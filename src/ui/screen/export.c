@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
-#include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
 #include "ui/state/journal.h"
+#include "ui/state/panes.h"
 
 struct ExportWork {
     Job               *job;
@@ -82,7 +83,7 @@ static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
     return true;
 }
 
-/* The panes, or the plots of the profile screen; *command says what draws them again. */
+/* The panes; *command says what draws them again. */
 static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
     Shot shot;
@@ -98,41 +99,40 @@ static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return true;
 }
 
-static bool take_plots(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+static void screen_figure_free(ScreenFigure *f)
 {
-    PanelChoice    choices[PROFILE_CHOICES_MOST];
-    PictureOptions options;
-    const char    *problem;
-    int            count = profile_choices(ui, choices, &options, &problem);
-
-    if (!count)
-        return error_set(err, ERR_DATA, "%s", problem);
-    w->figure = picture_of_panels(choices, count, &options, err);
-    if (!w->figure)
-        return false;
-    w->results[w->count++] = result_retain(choices[0].result);
-    for (int i = 1; i < count && choices[i].joins; i++) /* the other plots are of the same */
-        w->results[w->count++] = result_retain(choices[i].result);
-    w->shown = w->count;
-    picture_command(ui->session, choices, count, &options, command);
-    journal_exporting(ui, text_str(command), w->path);
-    return true;
+    figure_free(f->figure);
+    text_free(&f->command);
 }
 
-/* Times over n are of no pane: the file tells of the command, and holds the times. */
-static bool take_scaling(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+/* A figure of no pane, as times over n, is there already: the file names its command, and
+ * holds its numbers. */
+static bool take_screen(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
-    w->figure = scaling_figure(ui, command, err);
-    if (w->figure)
-        journal_command(ui, text_str(command));
+    ScreenFigure f = { .count = 0 };
+    bool         ok = ui->screens[ui->screen]->figure(ui, &f, err);
+
+    if (ok && f.count)
+        f.figure = picture_of_panels(f.choices, f.count, &f.options, err);
+    if (ok && f.figure) {
+        w->figure = f.figure;
+        f.figure = NULL;
+        for (int i = 0; i < f.count && (i == 0 || f.choices[i].joins); i++)
+            w->results[w->count++] = result_retain(f.choices[i].result); /* others are the same */
+        w->shown = w->count;
+        text_add(command, text_str(&f.command));
+        if (f.count)
+            journal_exporting(ui, text_str(command), w->path);
+        else
+            journal_command(ui, text_str(command));
+    }
+    screen_figure_free(&f);
     return w->figure != NULL;
 }
 
 static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
-    if (ui->screen != SCREEN_PROFILE)
-        return take_panes(ui, w, command, err);
-    return (ui->profiling.view == PROFILE_SCALING ? take_scaling : take_plots)(ui, w, command, err);
+    return (ui->screens[ui->screen]->figure ? take_screen : take_panes)(ui, w, command, err);
 }
 
 /* What can be known before a figure is drawn; one file at a time is written. */
@@ -185,7 +185,7 @@ fail:
     return false;
 }
 
-bool export_poll(Ui *ui)
+static bool export_poll(Ui *ui)
 {
     struct ExportWork *w = ui->export.work;
     JobState           state = w ? job_state(w->job) : JOB_WAITING;
@@ -207,14 +207,14 @@ bool export_poll(Ui *ui)
     return true;
 }
 
-bool export_cancel(Ui *ui)
+static bool export_cancel(Ui *ui)
 {
     if (ui->export.work)
         job_cancel(ui->export.work->job);
     return ui->export.work != NULL;
 }
 
-void export_close(Ui *ui)
+static void export_end(Ui *ui)
 {
     if (!ui->export.work)
         return;
@@ -226,7 +226,7 @@ void export_close(Ui *ui)
 
 /* ---- the dialogue ----------------------------------------------------------- */
 
-static void export_draw(Ui *ui)
+static void export_draw(Ui *ui, Area all)
 {
     Term *term = ui->term;
     int   width = term->cols - 8 < 72 ? term->cols - 8 : 72;
@@ -234,6 +234,7 @@ static void export_draw(Ui *ui)
     Area  foot = { area.y + 4, area.x + 2, 4, width - 4 };
     bool  there = access(ui->export.field.text, F_OK) == 0, wrong = ui->export.problem[0];
 
+    (void)all;
     term_fill(term, area, ' ', (Style){ 0 });
     term_frame(term, area, "Export what is on the screen", true, ui_style(ui, ROLE_FOCUS),
                ui_style(ui, ROLE_TITLE));
@@ -260,14 +261,6 @@ static void export_leave(Ui *ui)
     ui->export.problem[0] = '\0';
 }
 
-const Layer export_layer = {
-    .mode = "EXPORT",
-    .scope = IN_EXPORT,
-    .draw = export_draw,
-    .key = export_key,
-    .leave = export_leave,
-};
-
 /* mechanism.png, or the first number that is free. */
 static void suggest(const Ui *ui, char *path, size_t size)
 {
@@ -279,7 +272,7 @@ static void suggest(const Ui *ui, char *path, size_t size)
         snprintf(path, size, "%s-%d.png", stem, i);
 }
 
-void export_open(Ui *ui)
+static bool export_open(Ui *ui)
 {
     char path[256];
 
@@ -287,37 +280,55 @@ void export_open(Ui *ui)
         suggest(ui, path, sizeof(path));
         field_set(&ui->export.field, path);
     }
-    ui_push(ui, &export_layer);
+    return true;
 }
 
-/* Why nothing on the screen can be written; NULL: something can. */
-static const char *nothing_shown(Ui *ui)
+static bool export_runs(const Ui *ui)
 {
-    PanelChoice    choices[PROFILE_CHOICES_MOST];
-    PictureOptions options;
-    const char    *problem = "nothing is measured yet: r measures";
-    Shot           shot;
+    return ui->export.work != NULL;
+}
 
-    if (ui->screen == SCREEN_PROFILE && ui->profiling.view == PROFILE_SCALING)
-        return scaling_known(ui) ? NULL : problem;
-    if (ui->screen == SCREEN_PROFILE)
-        return profile_choices(ui, choices, &options, &problem) ? NULL : problem;
+const Screen screen_export = {
+    .mode = "EXPORT",
+    .scope = IN_EXPORT,
+    .draw = export_draw,
+    .key = export_key,
+    .open = export_open,
+    .close = export_leave,
+    .poll = export_poll,
+    .runs = export_runs,
+    .cancel = export_cancel,
+    .end = export_end,
+};
+
+/* False, with the reason: nothing on the screen can be written. */
+static bool something_shown(Ui *ui, Error *err)
+{
+    ScreenFigure f = { .count = 0 };
+    Shot         shot;
+    bool         ok;
+
+    if (ui->screens[ui->screen]->figure) {
+        ok = ui->screens[ui->screen]->figure(ui, &f, err);
+        screen_figure_free(&f);
+        return ok;
+    }
     shot_take(ui, NULL, &shot);
-    return shot.count ? NULL : "no pane shows a picture yet";
+    return shot.count || error_set(err, ERR_DATA, "no pane shows a picture yet");
 }
 
 void action_export(Ui *ui)
 {
-    const char *problem;
+    Error err = ERROR_INIT;
 
-    if (!compare_focus(ui))
+    if (!panes_focus(ui))
         ui_say(ui, ROLE_WARN, "no pane is open");
     else if (ui->export.work)
         ui_say(ui, ROLE_WARN, "a file is being written");
-    else if ((problem = nothing_shown(ui)))
-        ui_say(ui, ROLE_WARN, "%s", problem);
+    else if (!something_shown(ui, &err))
+        ui_say(ui, ROLE_WARN, "%s", err.text);
     else
-        export_open(ui);
+        ui_open(ui, SCREEN_EXPORT);
 }
 
 void action_export_write(Ui *ui)
@@ -326,7 +337,7 @@ void action_export_write(Ui *ui)
     if (export_start(ui, ui->export.field.text) || !ui->export.problem[0])
         return; /* another name would not help */
     ui->message[0] = '\0'; /* the dialogue says it, beside what was typed */
-    ui_push(ui, &export_layer);
+    ui_push(ui, SCREEN_EXPORT);
 }
 
 #define CLIPBOARD "sent to the terminal's clipboard (OSC 52)"
@@ -335,7 +346,7 @@ void action_export_write(Ui *ui)
 
 void action_copy_value(Ui *ui)
 {
-    Pane     *pane = compare_focus(ui);
+    Pane     *pane = panes_focus(ui);
     int64_t   q, k;
     CellFacts f;
     char      value[32] = "masked";
@@ -374,59 +385,42 @@ static void show_sent(Ui *ui, const char *command)
     text_free(&lines);
 }
 
-static bool command_of_plots(Ui *ui, Text *command, Error *err)
+static void copy_line(Ui *ui, const char *figure)
 {
-    PanelChoice    choices[PROFILE_CHOICES_MOST];
-    PictureOptions options;
-    const char    *problem;
-    int            count;
-
-    if (ui->profiling.view == PROFILE_SCALING) {
-        Figure *figure = scaling_figure(ui, command, err);
-        bool    ok = figure != NULL;
-
-        figure_free(figure);
-        return ok;
-    }
-    count = profile_choices(ui, choices, &options, &problem);
-    if (!count)
-        return error_set(err, ERR_DATA, "%s", problem);
-    picture_command(ui->session, choices, count, &options, command);
-    return true;
-}
-
-static void copy_plots(Ui *ui)
-{
-    Error err = ERROR_INIT;
-    Text  command = { 0 };
-    char  path[256];
+    Text command = { 0 };
+    char path[256];
 
     suggest(ui, path, sizeof(path));
-    text_add(&command, "attnscope ");
-    if (!command_of_plots(ui, &command, &err)) {
-        ui_say(ui, ROLE_WARN, "%s", err.text);
-        text_free(&command);
-        return;
-    }
-    text_add(&command, " -o ");
+    text_addf(&command, "attnscope %s -o ", figure);
     word_quote(&command, path);
     term_copy(ui->term, text_str(&command));
     show_sent(ui, text_str(&command));
     text_free(&command);
 }
 
+static void copy_screen(Ui *ui)
+{
+    ScreenFigure f = { .count = 0 };
+    Error        err = ERROR_INIT;
+
+    if (ui->screens[ui->screen]->figure(ui, &f, &err))
+        copy_line(ui, text_str(&f.command));
+    else
+        ui_say(ui, ROLE_WARN, "%s", err.text);
+    screen_figure_free(&f);
+}
+
 /* All panes in one figure. */
 void action_copy_command(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Text  command = { 0 };
-    char  path[256];
     Shot  shot;
 
     if (!pane)
         return;
-    if (ui->screen == SCREEN_PROFILE) {
-        copy_plots(ui);
+    if (ui->screens[ui->screen]->figure) {
+        copy_screen(ui);
         return;
     }
     shot_take(ui, ui->screen == SCREEN_COMPARE ? NULL : pane, &shot);
@@ -434,12 +428,7 @@ void action_copy_command(Ui *ui)
         ui_say(ui, ROLE_WARN, "no pane shows a picture");
         return;
     }
-    suggest(ui, path, sizeof(path));
-    text_add(&command, "attnscope ");
     picture_command(ui->session, shot.choices, shot.count, &shot.options, &command);
-    text_add(&command, " -o ");
-    word_quote(&command, path);
-    term_copy(ui->term, text_str(&command));
-    show_sent(ui, text_str(&command));
+    copy_line(ui, text_str(&command));
     text_free(&command);
 }

@@ -4,336 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
+#include "ui/state/panes.h"
 
-#define BAR_MOST   24
 #define ROW_LEAST  6  /* lines of the row, with its frame */
-
-#define TOKEN_COLUMNS 20
-
-static void place_text(const char *name, int64_t index, const char *token, char *text, size_t size)
-{
-    char word[TOKEN_COLUMNS * 4 + 8];
-
-    if (token)
-        snprintf(text, size, "%s%lld '%s'", name, (long long)index,
-                 token_short(token, TOKEN_COLUMNS, word, sizeof(word)));
-    else
-        snprintf(text, size, "%s%lld", name, (long long)index);
-}
-
-/* Axes of other views are named in full: "round 0, token 17"; the points of a curve go by what
- * its axis says, in the pane. */
-static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
-{
-    const View *view = pane_view(pane);
-    ViewCurve   curve;
-    bool        pairs = !strcmp(view->rows, "query") && !strcmp(view->cols, "key");
-    char        row[128], col[128], row_name[32], col_name[32];
-
-    if (view_curve(view, &curve)) {
-        int64_t points = curve.by_rows || view->rank < 2 ? view_cols(view) : view_rows(view);
-
-        snprintf(text, size, "%s, point %lld of %lld", view->name,
-                 (long long)(curve.by_rows || view->rank < 2 ? k : q) + 1, (long long)points);
-        return;
-    }
-    snprintf(row_name, sizeof(row_name), "%s ", view->rows);
-    snprintf(col_name, sizeof(col_name), "%s ", view->cols);
-    place_text(pairs ? "q=" : row_name, q, row_token(pane, view, q), row, sizeof(row));
-    place_text(pairs ? "k=" : col_name, k, col_token(pane, view, k), col, sizeof(col));
-    snprintf(text, size, pairs ? "(%s, %s)" : "%s, %s", row, col);
-}
-
-void inspect_line(Ui *ui, int y)
-{
-    Compare *c = &ui->compare;
-    Pane    *pane = compare_focus(ui);
-    Term    *term = ui->term;
-    int64_t  q, k;
-    char     where[300];
-    int      x = 1;
-
-    if (!pane || !pane_view(pane))
-        return;
-    pane_cursor(pane, &q, &k);
-    cursor_text(pane, q, k, where, sizeof(where));
-    x += term_text(term, y, x, term->cols - 2, where, ui_style(ui, ROLE_TITLE));
-    for (int n = 0; n < 2 * c->count; n++) { /* panes in sight first */
-        int         i = n % c->count;
-        CellFacts   f;
-        const View *view = pane_view(&c->panes[i]);
-        ViewCurve   curve;
-
-        if ((c->panes[i].area.h > 0) != (n < c->count))
-            continue;
-        f = cell_facts(ui, &c->panes[i], q, k);
-        if (!f.known || (view && view_curve(view, &curve))) /* a plot says it of all its curves */
-            continue;
-        if (x + 12 > term->cols) { /* not a value that looks whole */
-            term_char(term, y, x < term->cols - 2 ? x + 1 : term->cols - 2, 0x2026,
-                      ui_style(ui, ROLE_DIM));
-            break;
-        }
-        x += term_text(term, y, x, 3, " \xe2\x94\x82 ", ui_style(ui, ROLE_DIM));
-        if (c->count > 1)
-            x += term_textf(term, y, x, 4, ui_style(ui, ROLE_KEY), "%d: ", i + 1);
-        x += term_text(term, y, x, term->cols - 1 - x, f.text,
-                       ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
-    }
-}
 
 /* ---- the row ---------------------------------------------------------------- */
 
-/* Columns of the lines of a row: the entry, its number, its bar, and why it is there. */
-typedef struct RowColumns {
-    int place, number, bar; /* widths; 0: none */
-} RowColumns;
-
-static void place_of(const Pane *pane, const Row *row, const RowCell *cell, char *text, size_t size)
-{
-    const char *token = col_token(pane, row->view, cell->key);
-
-    snprintf(text, size, "%lld %.100s", (long long)cell->key, token ? token : "");
-}
-
-/* Nine columns at most: "-8.959e-05" has a digit less.  The name of a category that has one. */
-static void number_text(const Row *row, const RowCell *cell, char *text, size_t size)
-{
-    double             value = (double)cell->value;
-    const char *const *names = row->minus ? NULL : row->view->categories;
-
-    if (names) {
-        snprintf(text, size, "%s", value < 0 ? "none" : names[(int)value]);
-        return;
-    }
-    snprintf(text, size, row->minus ? "%+.3g" : "%.4g", value);
-    if (strlen(text) > 9)
-        snprintf(text, size, row->minus ? "%+.2g" : "%.3g", value);
-}
-
-/* What was found has no number, and the number of a category is no length.  Where there is
- * little room the names of what allows a cell come before blanks and the bar. */
-static RowColumns row_columns(const Pane *pane, const Row *row, const RowCell *cells, int64_t count,
-                              int width)
-{
-    RowColumns c = { .place = 14, .number = row->view->found ? 0 : 10, .bar = BAR_MOST };
-    int        places = 0, reasons = 9, room;
-
-    for (int64_t i = 0; i < count; i++) {
-        char text[128];
-
-        place_of(pane, row, &cells[i], text, sizeof(text));
-        places = term_width(text) > places ? term_width(text) : places;
-        number_text(row, &cells[i], text, sizeof(text));
-        c.number = c.number && term_width(text) >= c.number ? term_width(text) + 1 : c.number;
-        reason_text(row, cells[i].bits, text, sizeof(text));
-        reasons = term_width(text) > reasons ? term_width(text) : reasons;
-    }
-    room = width - c.place - c.number - reasons - 1;
-    if (room < 3 && places + 1 < c.place) {
-        room += c.place - places - 1;
-        c.place = places + 1;
-    }
-    c.bar = room < BAR_MOST ? room : BAR_MOST;
-    if (c.bar < 0 || row->view->found || row->view->kind == VIEW_BUCKETS)
-        c.bar = 0;
-    return c;
-}
-
-static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, int line,
-                          const RowCell *cell, double most, int64_t k, RowColumns c)
-{
-    char bits[64], place[128], number[32];
-    int  y = area.y + line, bar_x = area.x + c.place + c.number, length, used;
-
-    reason_text(row, cell->bits, bits, sizeof(bits));
-    place_of(pane, row, cell, place, sizeof(place));
-    term_text(ui->term, y, area.x, c.place, place,
-              ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
-    number_text(row, cell, number, sizeof(number));
-    if (c.number)
-        term_text(ui->term, y, area.x + c.place, c.number - 1, number, ui_style(ui, ROLE_TEXT));
-    length = most > 0 ? (int)lround(fabs((double)cell->value) / most * c.bar) : 0;
-    for (int x = 0; x < length; x++)
-        term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
-    used = c.place + c.number + (c.bar ? c.bar + 1 : 0);
-    term_text(ui->term, y, area.x + used, area.w - used, bits, ui_style(ui, ROLE_DIM));
-}
-
-static void draw_row(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
-{
-    const RowCell *cells;
-    double         most = 0;
-    int64_t        first = 0, shown;
-    RowColumns     columns;
-
-    cells = ui->inspecting.by_key ? row->cells : row_by_weight(row);
-    for (int64_t c = 0; cells && c < row->count; c++)
-        most = fmax(most, fabs((double)cells[c].value));
-    for (int64_t c = 0; ui->inspecting.by_key && c < row->count; c++)
-        first = cells[c].key <= k ? c : first;
-    first = ui->inspecting.by_key && first > area.h / 2 ? first - area.h / 2 : 0;
-    shown = row->count - first < area.h ? row->count - first : area.h;
-    if (!cells || shown < 1)
-        return;
-    columns = row_columns(pane, row, &cells[first], shown, area.w);
-    for (int line = 0; line < shown; line++)
-        draw_row_line(ui, pane, row, area, line, &cells[first + line], most, k, columns);
-}
-
-static int64_t found_in(const Row *row)
-{
-    int64_t found = 0;
-
-    for (int64_t c = 0; c < row->count; c++)
-        found += row->cells[c].bits != COMPONENT_OTHER;
-    return found;
-}
-
-static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
-{
-    const Row  *row = &pane->row;
-    const char *entries = !row->view ? "" : row->view->cols;
-
-    if (row->minus)
-        snprintf(text, size, "row %lld: difference to pane 1 at %lld of %lld keys, sum |\xce\x94| "
-                             "%.4f",
-                 (long long)q, (long long)row->count, (long long)row->all, row->magnitude);
-    else if (row->view && row->view->kind == VIEW_WEIGHTS)
-        snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f, entropy %.3g nats",
-                 (long long)q, (long long)row->count, (long long)row->all, row->sum, row->entropy);
-    else if (row->view && row->view->found)
-        snprintf(text, size, "query %lld: %lld of its %lld strongest keys found", (long long)q,
-                 (long long)found_in(row), (long long)row->count);
-    else if (row->view && row->view->kind == VIEW_HOPS)
-        snprintf(text, size, "query %lld is reached by %lld of %lld tokens, mean %.3g layers",
-                 (long long)q, (long long)row->count, (long long)row->all,
-                 row->count ? row->sum / (double)row->count : 0);
-    else
-        snprintf(text, size, "%s %lld: %lld of %lld %ss", row->view ? row->view->rows : "row",
-                 (long long)q, (long long)row->count, (long long)row->all, entries);
-}
-
-/* "mean of queries 3, 17, 20: 24 of 64 keys, sum 1.0000" */
-static void marked_summary(Ui *ui, const Pane *pane, char *text, size_t size)
-{
-    const Row *row = &pane->marked;
-    int64_t    queries[MARGIN_QUERIES_MOST];
-    int        count = pane_marked(ui, pane, queries);
-    Text       out = { 0 };
-
-    text_addf(&out, "%s of %d marked quer%s", ui->compare.marks.summed ? "sum" : "mean", count,
-              count == 1 ? "y" : "ies");
-    for (int k = 0; k < count && k < 8; k++)
-        text_addf(&out, "%s%lld", k ? ", " : " (", (long long)queries[k]);
-    text_addf(&out, "%s): %lld of %lld %ss", count > 8 ? ", \xe2\x80\xa6" : "",
-              (long long)row->count, (long long)row->all, row->view ? row->view->cols : "key");
-    if (row->view && row->view->kind == VIEW_HOPS) {
-        text_addf(&out, ", %.3g layers on average",
-                  row->count ? row->sum / (double)row->count : 0);
-        if (ui->compare.marks.summed)
-            text_add(&out, " together");
-    } else {
-        text_addf(&out, ", sum %.4f", row->sum);
-    }
-    if (row->view && row->view->kind == VIEW_WEIGHTS && !row->minus)
-        text_addf(&out, ", entropy %.3g nats", row->entropy);
-    snprintf(text, size, "%s", text_str(&out));
-    text_free(&out);
-}
-
-/* Weights of a row are shares of one: clearly another sum is worth a second look. */
-static Role row_role(const Row *row)
-{
-    return row->view && row->view->kind == VIEW_WEIGHTS && !row->minus && row->count > 0 &&
-                   !(row->sum >= 0.9 && row->sum <= 1.1)
-               ? ROLE_WARN
-               : ROLE_DIM;
-}
-
 /* ---- the column beside the panes -------------------------------------------- */
-
-/* In a narrow column the number comes first. */
-static const char *facts_short(const CellFacts *f)
-{
-    size_t length = strlen(REACHED_IN);
-
-    return !f->known                                  ? "\xe2\x80\x94"
-           : !strncmp(f->text, REACHED_IN, length) ? f->text + length
-                                                      : f->text;
-}
-
-#define NAMES_USUAL 18
-
-/* Columns of the panes' names: fewer than usual where the facts need them, more where they do
- * not; of a lone pane none before the facts are cut. */
-static int names_width(const Ui *ui, const CellFacts *facts, int width)
-{
-    const Compare *c = &ui->compare;
-    int            widest = 0, longest = 0;
-
-    for (int i = 0; i < c->count; i++) {
-        int  text = term_width(facts_short(&facts[i])), named;
-        char name[80];
-
-        pane_placed_name(ui, i, sizeof(name), name, sizeof(name));
-        named = term_width(name);
-        widest = named > widest ? named : widest;
-        longest = text > longest ? text : longest;
-    }
-    if (widest > NAMES_USUAL && longest <= width - widest - 5)
-        return widest;
-    if (c->count == 1 && longest > width - widest - 5) /* its frame has the name */
-        return 0;
-    return longest <= width - NAMES_USUAL - 5 || widest > NAMES_USUAL ? NAMES_USUAL : widest;
-}
-
-void inspect_dock(Ui *ui, Area area)
-{
-    Compare *c = &ui->compare;
-    Pane    *pane = compare_focus(ui);
-    Term    *term = ui->term;
-    int64_t  q, k;
-    char     title[300], summary[200];
-    int      y = area.y + 1, names;
-    bool     marked;
-    Area     row;
-    CellFacts facts[PANES_MOST];
-
-    if (!pane || !pane_view(pane) || area.h < 8)
-        return;
-    pane_cursor(pane, &q, &k);
-    cursor_text(pane, q, k, title, sizeof(title));
-    term_frame(term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
-    for (int i = 0; i < c->count; i++)
-        facts[i] = cell_facts(ui, &c->panes[i], q, k);
-    names = names_width(ui, facts, area.w);
-    for (int i = 0; i < c->count; i++) {
-        int  x = names ? names + 3 : 2;
-        char name[80];
-
-        pane_placed_name(ui, i, names, name, sizeof(name));
-        if (names)
-            term_text(term, y, area.x + 2, names, name,
-                      ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
-        term_text(term, y++, area.x + x, area.w - x - 2, facts_short(&facts[i]),
-                  ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
-    }
-    y++;
-    marked = pane_marked_row(ui, pane);
-    if (!marked && !pane_row(ui, pane, q))
-        return;
-    if (marked)
-        marked_summary(ui, pane, summary, sizeof(summary));
-    else
-        row_summary(pane, q, summary, sizeof(summary));
-    y += term_paragraph(term, (Area){ y, area.x + 2, 3, area.w - 4 }, summary,
-                        ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
-    row = (Area){ y + 1, area.x + 2, area.y + area.h - y - 2, area.w - 4 };
-    draw_row(ui, pane, marked ? &pane->marked : &pane->row, row, k);
-}
 
 /* ---- a screen of its own ---------------------------------------------------- */
 
@@ -403,7 +81,7 @@ static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
                  ui->inspecting.by_key ? "by position" : "by value");
     term_frame(ui->term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     if (known)
-        draw_row(ui, pane, marked ? &pane->marked : &pane->row,
+        row_draw(ui, pane, marked ? &pane->marked : &pane->row,
                  (Area){ low.y + 1, low.x + 2, low.h - 2, low.w - 4 }, k);
     if (marked)
         marked_summary(ui, pane, summary, sizeof(summary));
@@ -428,15 +106,16 @@ static void lay_out(Area all, const char *facts, Area *left, Area *right, Area *
     *low = (Area){ all.y + height, 0, all.h - height - 1, all.w };
 }
 
-static void inspect_draw(Ui *ui)
+static void inspect_draw(Ui *ui, Area screen)
 {
-    Pane   *pane = compare_focus(ui);
+    Pane   *pane = panes_focus(ui);
     Term   *term = ui->term;
     Area    all = { 1, 0, term->rows - 3, term->cols }, left, right, low;
     Text    text = { 0 };
     char    title[300];
     int64_t q, k;
 
+    (void)screen;
     if (!pane || !pane_view(pane))
         return;
     pane_cursor(pane, &q, &k);
@@ -458,19 +137,21 @@ static void inspect_draw(Ui *ui)
     draw_below(ui, pane, low, q, k);
 }
 
-const Layer inspect_layer = {
+const Screen screen_inspect = {
     .mode = "INSPECT",
     .scope = IN_INSPECT,
     .draw = inspect_draw,
-    .leave = inspect_close,
+    .hint = pane_hint,
+    .close = inspect_close,
+    .end = inspect_close,
 };
 
 void action_inspect(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
 
     if (pane && pane_view(pane))
-        ui_push(ui, &inspect_layer);
+        ui_push(ui, SCREEN_INSPECT);
     else
         ui_hint(ui, pane && pane->job ? "it still runs" : "no matrix is shown");
 }

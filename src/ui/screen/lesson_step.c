@@ -7,11 +7,8 @@
 #include "app/command/command.h"
 #include "app/lesson/play.h"
 #include "app/result/steps.h"
-#include "ui/screen/compare.h"
-#include "ui/screen/lessons.h"
-#include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
-#include "ui/term/term.h"
+#include "ui/state/panes.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
@@ -41,7 +38,7 @@ static void take_looks(Ui *ui, const Call *call, Pane *pane)
 static void open_panes(Ui *ui, const LessonWords *words, const Call *call, FigurePlan *plan)
 {
     ui->compare.strips = (MarginKind)0;
-    compare_open_plan(ui, plan);
+    panes_open_plan(ui, plan);
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *pane = &ui->compare.panes[i];
 
@@ -50,7 +47,7 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
             pane->lens.q = words->query;
             pane->lens.k = words->key;
         }
-        profile_take(ui, pane);
+        ui_take(ui, pane);
     }
     ui->lessons.opened = ui->compare.count;
     ui->lessons.aimed = words->query >= 0;
@@ -130,7 +127,7 @@ void lesson_show(Ui *ui, int at)
     field_set(&l->field, "");
     l->judged = false;
     lesson_drop_runs(ui);
-    ui->layer_count = 0;
+    ui->overlay_count = 0;
     l->aimed &= words == l->shown;
     history_clear(ui); /* what was in the panes is of another step */
     if ((words != l->shown && !open_words(ui, words, &err)) || !start_runs(ui, step, &err))
@@ -213,7 +210,7 @@ static void follow_device(Ui *ui)
 static void go_to_stage(Ui *ui)
 {
     Lessons *l = &ui->lessons;
-    Pane    *pane = compare_focus(ui);
+    Pane    *pane = panes_focus(ui);
     Error    err = ERROR_INIT;
     int      from, to;
 
@@ -426,7 +423,7 @@ static bool type_number(Lessons *l, const LessonStep *step, uint32_t key)
 }
 
 /* Letters choose; digits are typed where a number is asked for. */
-bool lessons_key(Ui *ui, uint32_t key)
+bool lesson_key(Ui *ui, uint32_t key)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];

@@ -3,11 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/screen/lessons.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/explorer.h"
+#include "ui/state/panes.h"
 #include "ui/state/workspace.h"
-#include "ui/term/term.h"
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
@@ -69,16 +67,6 @@ static Lesson *listed(Ui *ui, const char *name)
 
 /* ---- one begins and ends ------------------------------------------------------------------ */
 
-bool lessons_docked(const Ui *ui)
-{
-    return ui->lessons.running && ui->screen != SCREEN_BROWSE && ui->screen != SCREEN_LESSONS;
-}
-
-bool lessons_focused(const Ui *ui)
-{
-    return lessons_docked(ui) && (ui->lessons.focused || !ui->compare.count);
-}
-
 /* What is open, for coming back. */
 static void remember(Ui *ui)
 {
@@ -130,7 +118,7 @@ bool lessons_begin(Ui *ui, const char *name, int step)
     return true;
 }
 
-static void keep(Ui *ui)
+static void save_progress(Ui *ui)
 {
     Lessons       *l = &ui->lessons;
     LessonProgress item = { .at = l->step, .done = l->done };
@@ -155,7 +143,7 @@ void lessons_leave(Ui *ui)
 
     if (!l->running)
         return;
-    keep(ui);
+    save_progress(ui);
     l->running = NULL;
     l->shown = NULL;
     lesson_drop_runs(ui);
@@ -169,14 +157,20 @@ void lessons_leave(Ui *ui)
     }
 }
 
-void lessons_leave_said(Ui *ui)
+static void leave_list(Ui *ui)
+{
+    lessons_leave(ui);
+    ui->screen = SCREEN_BROWSE;
+}
+
+static void leave_lesson(Ui *ui)
 {
     lessons_leave(ui);
     ui->screen = SCREEN_LESSONS;
     ui_say(ui, ROLE_DIM, "left; Enter goes on where you were");
 }
 
-void lessons_close(Ui *ui)
+static void lessons_end(Ui *ui)
 {
     Lessons *l = &ui->lessons;
 
@@ -210,7 +204,7 @@ void lesson_finish(Ui *ui)
         return;
     l->done |= UINT32_C(1) << l->step;
     l->scroll = LESSON_END;
-    keep(ui);
+    save_progress(ui);
     ui->dirty = true;
 }
 
@@ -243,7 +237,7 @@ void action_lesson_next(Ui *ui)
     else
         lesson_show(ui, l->step + 1);
     if (l->running)
-        keep(ui);
+        save_progress(ui);
 }
 
 void action_lesson_back(Ui *ui)
@@ -253,7 +247,7 @@ void action_lesson_back(Ui *ui)
         return;
     }
     lesson_show(ui, ui->lessons.step - 1);
-    keep(ui);
+    save_progress(ui);
 }
 
 void action_lesson_hint(Ui *ui)
@@ -275,21 +269,6 @@ void action_lesson_reset(Ui *ui)
     ui_say(ui, ROLE_DIM, "the panes are as the step showed them");
 }
 
-bool lessons_passes(Ui *ui, int direction)
-{
-    Lessons *l = &ui->lessons;
-    Compare *c = &ui->compare;
-    int      last = direction > 0 ? c->count - 1 : 0;
-
-    if (l->focused) {
-        l->focused = false;
-        c->focus = direction > 0 || !c->count ? 0 : c->count - 1;
-        return true;
-    }
-    l->focused = c->focus == last || !c->count;
-    return l->focused;
-}
-
 void action_lesson_panes(Ui *ui)
 {
     lessons_passes(ui, 1);
@@ -299,7 +278,7 @@ void action_lesson_panes(Ui *ui)
 
 void action_screen_lessons(Ui *ui)
 {
-    ui->layer_count = 0;
+    ui->overlay_count = 0;
     if (ui->lessons.running && ui->screen == SCREEN_LESSONS) {
         ui->screen = SCREEN_COMPARE; /* back to the one that runs */
         ui->lessons.shown = NULL;
@@ -317,7 +296,7 @@ void action_screen_lessons(Ui *ui)
 void action_lesson_list(Ui *ui)
 {
     lessons_read(ui);
-    ui->layer_count = 0;
+    ui->overlay_count = 0;
     ui->screen = SCREEN_LESSONS;
 }
 
@@ -351,7 +330,7 @@ void action_lesson_again(Ui *ui)
     if (lessons_begin(ui, l->items[l->cursor].id, 0)) {
         l->done = 0;
         lesson_show(ui, 0);
-        keep(ui);
+        save_progress(ui);
     }
 }
 
@@ -403,19 +382,9 @@ void action_lessons_last(Ui *ui)
 
 /* The dock of a lesson that runs, and the list of all. */
 
-#define DOCK_NARROW 44
-#define DOCK_WIDE   60
 #define DOCK_WIDE_FROM 140
-#define BOTH_FROM   76 /* columns from which words and panes stand side by side */
 
-int lesson_width(const Ui *ui)
-{
-    int cols = ui->term->cols;
-
-    if (cols < BOTH_FROM)
-        return ui->lessons.focused ? cols : 0;
-    return cols < DOCK_WIDE_FROM ? DOCK_NARROW : DOCK_WIDE;
-}
+#define WIDE_FROM 140 /* columns from which the list and the card share them evenly */
 
 /* ---- a step ------------------------------------------------------------------------------- */
 
@@ -509,7 +478,7 @@ static void draw_trouble(Ui *ui, Area area, const char *text)
                    ui_style(ui, ROLE_TEXT));
 }
 
-void lesson_draw(Ui *ui, Area area)
+static void lesson_draw(Ui *ui, Area area)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
@@ -534,7 +503,8 @@ void lesson_draw(Ui *ui, Area area)
         lesson_page_free(&page);
 }
 
-bool lesson_line_now(Ui *ui, int y)
+/* The line below the panes while a form hides the words: what is to be done, and where one is. */
+static bool draw_task(Ui *ui, int y)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
@@ -620,10 +590,10 @@ static void draw_card(Ui *ui, Area area)
     draw_steps(ui, item->lesson, &progress, (Area){ in.y + used, in.x, in.h - used, in.w });
 }
 
-void lessons_draw(Ui *ui, Area area)
+static void lessons_draw(Ui *ui, Area area)
 {
     Lessons *l = &ui->lessons;
-    int      width = area.w < DOCK_WIDE_FROM ? area.w * 5 / 8 : area.w / 2, room = area.h - 2;
+    int      width = area.w < WIDE_FROM ? area.w * 5 / 8 : area.w / 2, room = area.h - 2;
     Area     list = { area.y, area.x, area.h, width };
 
     if (!l->items) /* a saved session may begin here */
@@ -640,3 +610,24 @@ void lessons_draw(Ui *ui, Area area)
         term_text(ui->term, area.y + 2, area.x + 3, width - 6, "there is no lesson",
                   ui_style(ui, ROLE_DIM));
 }
+
+const Screen screen_lessons = {
+    .tab = "5 Lessons",
+    .mode = "LESSONS",
+    .scope = IN_LESSONS,
+    .draw = lessons_draw,
+    .close = leave_list,
+    .end = lessons_end,
+};
+
+const Screen screen_lesson = {
+    .mode = "LESSON",
+    .scope = IN_LESSON,
+    .draw = lesson_draw,
+    .key = lesson_key,
+    .hint = pane_hint,
+    .close = leave_lesson,
+    .line = draw_task,
+    .poll = lesson_poll,
+    .wake_fd = lesson_wake_fd,
+};

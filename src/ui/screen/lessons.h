@@ -48,47 +48,27 @@ typedef struct Lessons {
     struct Saved *before; /* owned: what was open; NULL: nothing to go back to */
 } Lessons;
 
-/* ---- lessons.c: list and keys ---- */
+/* ---- lessons.c ---- */
 
 void lessons_read(Ui *ui); /* the list and what is done, as they are now */
-void lessons_draw(Ui *ui, Area area);
 /* Begins a lesson, at a step from 0 or where it was left (-1); false with a message. */
 bool lessons_begin(Ui *ui, const char *name, int step);
 /* What is typed after "lesson": a name, a path, or nothing. */
 void lessons_typed(Ui *ui, const char *name);
 void lessons_names(void (*each)(void *context, const char *name), void *context);
 void lessons_leave(Ui *ui); /* what was open before comes back */
-void lessons_leave_said(Ui *ui); /* the same, to the list, with a message */
-void lessons_close(Ui *ui);
-/* The lesson has a dock on the screen that is open. */
-bool lessons_docked(const Ui *ui);
-/* And the keys are its own. */
-bool lessons_focused(const Ui *ui);
-/* The step of Tab goes from the words into the panes, or back: true. */
-bool lessons_passes(Ui *ui, int direction);
-
-/* ---- lesson_step.c: answering ---- */
-
-bool lessons_key(Ui *ui, uint32_t key); /* true: taken */
-
-/* ---- lesson_step.c: what a step shows ---- */
-
-void lesson_show(Ui *ui, int step);
-void lesson_facts(Ui *ui, LessonFacts *out);
-bool lesson_poll(Ui *ui); /* true: something is to be drawn */
-void lesson_drop_runs(Ui *ui);
-int  lesson_wake_fd(const Ui *ui); /* -1: none */
 /* The step is done: kept, and said. */
 void lesson_finish(Ui *ui);
 /* All that is asked of the learner is done. */
 bool lesson_step_is_done(const Ui *ui);
 
-/* ---- lessons.c ---- */
+/* ---- lesson_step.c: what a step shows, and answering ---- */
 
-/* Columns of the dock; the panes have the rest.  All of them: there is room for one only. */
-int  lesson_width(const Ui *ui);
-void lesson_draw(Ui *ui, Area area);
-/* The line below the panes while a form hides the words: what is to be done, and where one is. */
-bool lesson_line_now(Ui *ui, int y);
+bool lesson_key(Ui *ui, uint32_t key); /* true: taken */
+void lesson_show(Ui *ui, int step);
+void lesson_facts(Ui *ui, LessonFacts *out);
+bool lesson_poll(Ui *ui); /* true: something is to be drawn */
+void lesson_drop_runs(Ui *ui);
+int  lesson_wake_fd(const Ui *ui); /* -1: none */
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
+#include "ui/state/panes.h"
 
 #define TILE_LEAST 8  /* columns of a tile */
 #define TILE_USUAL 16
@@ -233,15 +233,16 @@ static void draw_words(Ui *ui, int y)
     text_free(&out);
 }
 
-static void overview_draw(Ui *ui)
+static void overview_draw(Ui *ui, Area screen)
 {
     Overview *o = &ui->overview;
-    Pane     *pane = compare_focus(ui);
+    Pane     *pane = panes_focus(ui);
     Area      all = { 1, 0, ui->term->rows - 3, ui->term->cols };
     Wall      wall = wall_of(ui);
     Text      name = { 0 };
     char      title[200];
 
+    (void)screen;
     term_fill(ui->term, all, ' ', (Style){ 0 });
     if (!pane || !pane->result || !pane_view(pane) || ui->term->rows < 16)
         return;
@@ -262,15 +263,7 @@ static void overview_draw(Ui *ui)
         draw_words(ui, all.y + all.h - 2);
 }
 
-static void leave(Ui *ui)
-{
-    forget(ui);
-}
-
-const Layer overview_layer = { .mode = "HEADS", .scope = IN_OVERVIEW, .draw = overview_draw,
-                               .leave = leave };
-
-bool overview_poll(Ui *ui)
+static bool overview_poll(Ui *ui)
 {
     Overview *o = &ui->overview;
     int64_t   before = o->ready;
@@ -279,17 +272,22 @@ bool overview_poll(Ui *ui)
     return o->ready != before;
 }
 
-double overview_deadline(const Ui *ui)
+static double overview_deadline(Ui *ui)
 {
     const Tiles *tiles = ui->overview.tiles;
 
     return tiles && !tiles_done(tiles) ? 0.1 : -1;
 }
 
-void overview_close(Ui *ui)
-{
-    forget(ui);
-}
+const Screen screen_overview = {
+    .mode = "HEADS",
+    .scope = IN_OVERVIEW,
+    .draw = overview_draw,
+    .close = forget,
+    .poll = overview_poll,
+    .deadline = overview_deadline,
+    .end = forget,
+};
 
 /* ---- actions ------------------------------------------------------------------------- */
 
@@ -302,7 +300,7 @@ static bool is_matrix(const View *view)
 
 void action_overview(Ui *ui)
 {
-    Pane        *pane = compare_focus(ui);
+    Pane        *pane = panes_focus(ui);
     const Input *input = session_input(ui->session);
     Overview    *o = &ui->overview;
 
@@ -318,7 +316,7 @@ void action_overview(Ui *ui)
     if (o->layers * o->heads < 2)
         ui_say(ui, ROLE_DIM, "one layer, and this view is the same for every head");
     else
-        ui_push(ui, &overview_layer);
+        ui_push(ui, SCREEN_OVERVIEW);
 }
 
 static void step(Ui *ui, int64_t rows, int64_t cols)
@@ -371,7 +369,7 @@ static bool open_layer(Ui *ui, int64_t layer)
 void action_overview_go(Ui *ui)
 {
     Overview *o = &ui->overview;
-    Pane     *pane = compare_focus(ui);
+    Pane     *pane = panes_focus(ui);
     int64_t   heads = o->heads, before = session_input(ui->session)->layer;
     int64_t   layer = layer_number(ui, o->layer);
 

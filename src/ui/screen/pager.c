@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ui/shell/actions.h"
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
 
 static int count_lines(const char *text)
 {
@@ -47,13 +47,14 @@ static void mark_sought(Ui *ui, const char *line, Area at)
     }
 }
 
-static void pager_draw(Ui *ui)
+static void pager_draw(Ui *ui, Area screen)
 {
     Pager *p = &ui->pager;
     Area   area = room(ui);
     int    lines = count_lines(text_str(&p->text)), most = lines - (area.h - 2);
     char   title[160];
 
+    (void)screen;
     p->top = p->top > most ? most : p->top;
     p->top = p->top < 0 ? 0 : p->top;
     snprintf(title, sizeof(title), "%s  %d-%d/%d", p->title, lines ? p->top + 1 : 0,
@@ -74,8 +75,6 @@ static void pager_draw(Ui *ui)
         mark_sought(ui, copy + p->left, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 });
     }
 }
-
-const Layer pager_layer = { .mode = "TEXT", .scope = IN_TEXT, .draw = pager_draw };
 
 /* Of so many bytes of UTF-8; pictures are lines of characters of one column. */
 static int columns_of(const char *text, size_t length)
@@ -121,8 +120,8 @@ void pager_open(Ui *ui, const char *title, const char *text, bool from_end)
     p->top = from_end ? count_lines(text_str(&p->text)) : 0;
     p->left = 0;
     p->sought[0] = '\0';
-    if (!ui_has(ui, &pager_layer))
-        ui_push(ui, &pager_layer);
+    if (!ui_has(ui, SCREEN_TEXT))
+        ui_push(ui, SCREEN_TEXT);
 }
 
 /* ---- finding ---------------------------------------------------------------- */
@@ -156,7 +155,7 @@ static void go_to_sought(Ui *ui, int line, int direction)
     ui_say(ui, ROLE_WARN, "'%s' is not in this text", p->sought);
 }
 
-void pager_search(Ui *ui, const char *text)
+static void pager_search(Ui *ui, const char *text)
 {
     snprintf(ui->pager.sought, sizeof(ui->pager.sought), "%s", text);
     if (*text)
@@ -170,6 +169,11 @@ void action_text_next(Ui *ui)
 void action_text_previous(Ui *ui)
 {
     go_to_sought(ui, ui->pager.found - 1, -1);
+}
+
+static void pager_end(Ui *ui)
+{
+    text_free(&ui->pager.text);
 }
 
 /* ---- moving ----------------------------------------------------------------- */
@@ -207,18 +211,10 @@ void action_text_left(Ui *ui)
     ui->pager.left -= ui->pager.left >= 8 ? 8 : ui->pager.left;
 }
 
-void action_info(Ui *ui)
-{
-    int              index = browse_chosen(ui);
-    const Mechanism *m = index >= 0 ? mechanism_at((size_t)index) : NULL;
-    Pane            *pane = compare_focus(ui);
-    Text             text = { 0 };
-
-    if (ui->screen != SCREEN_BROWSE && pane)
-        m = mechanism_find(pane->request.mechanism);
-    if (!m)
-        return;
-    card_text(m, &text);
-    pager_open(ui, m->id, text_str(&text), false);
-    text_free(&text);
-}
+const Screen screen_text = {
+    .mode = "TEXT",
+    .scope = IN_TEXT,
+    .draw = pager_draw,
+    .find = pager_search,
+    .end = pager_end,
+};

@@ -1,19 +1,305 @@
 /* params.c -- the parameter editor: a form over the pane's request, run as it changes.
  *
+ * The rows come from the mechanism's Param table and the position's; the tensors that
+ * a text names as $name have a row each.  Position, causal, seed and fit stand below them.
  * The request is changed in place; Esc puts back what it was.  A value that is
  * refused leaves the last good result on the screen.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/lesson/page.h"
-#include "ui/screen/compare.h"
-#include "ui/screen/params.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/explorer.h"
-#include "ui/term/term.h"
+#include "ui/state/panes.h"
+
+#define ROWS_MOST 64
+
+typedef enum RowKind { ROW_PARAM, ROW_TENSOR, ROW_SEED, ROW_CAUSAL, ROW_POSITION,
+                       ROW_FIT } RowKind;
+
+typedef struct FormRow {
+    RowKind      kind;
+    const Param *param;    /* of ROW_PARAM */
+    char         name[64]; /* of ROW_TENSOR */
+} FormRow;
+
+typedef struct Form {
+    FormRow rows[ROWS_MOST];
+    int     count;
+} Form;
+
+/* ---- the form --------------------------------------------------------------- */
+
+static void add_table(Form *form, const Param *table)
+{
+    for (const Param *p = table; p && p->name && form->count < ROWS_MOST - 4; p++)
+        form->rows[form->count++] = (FormRow){ .kind = ROW_PARAM, .param = p };
+}
+
+static void add_tensor(Form *form, const char *name, size_t length)
+{
+    FormRow row = { .kind = ROW_TENSOR };
+
+    if (length == 0 || length >= sizeof(row.name) || form->count >= ROWS_MOST - 4)
+        return;
+    memcpy(row.name, name, length);
+    for (int i = 0; i < form->count; i++)
+        if (!strcmp(form->rows[i].name, row.name))
+            return;
+    form->rows[form->count++] = row;
+}
+
+/* Tensors by names of the user's own: those that a text asks for, and those given. */
+static void add_tensors(Form *form, const Mechanism *m, const Assignments *given)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+    for (int i = 0; i < given->count; i++) {
+        const Param *p = params_find(m->params, given->items[i].name);
+        const char  *at = p && p->type == PARAM_TYPE_TEXT ? given->items[i].text : "";
+
+        while ((at = strchr(at, '$'))) {
+            at++;
+            add_tensor(form, at, strspn(at, letters));
+        }
+    }
+    for (int i = 0; i < given->count; i++)
+        if (!params_find(m->params, given->items[i].name) &&
+            strncmp(given->items[i].name, "pos_", 4) != 0)
+            add_tensor(form, given->items[i].name, strlen(given->items[i].name));
+}
+
+static void form_make(const Pane *pane, Form *form)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+    const Position  *position = position_find(pane->request.position);
+
+    form->count = 0;
+    add_table(form, m->params);
+    if (m->free_tensors)
+        add_tensors(form, m, &pane->request.given);
+    if (m->positions != POSITIONS_NONE)
+        form->rows[form->count++] = (FormRow){ .kind = ROW_POSITION };
+    if (position)
+        add_table(form, position->params);
+    form->rows[form->count++] = (FormRow){ .kind = ROW_CAUSAL };
+    form->rows[form->count++] = (FormRow){ .kind = ROW_SEED };
+    if (m->fit)
+        form->rows[form->count++] = (FormRow){ .kind = ROW_FIT };
+}
+
+static const char *form_name(const FormRow *row)
+{
+    static const char *const names[] = { "", "", "seed", "causal", "position", "fit" };
+
+    return row->kind == ROW_PARAM    ? row->param->name
+           : row->kind == ROW_TENSOR ? row->name
+                                     : names[row->kind];
+}
+
+static void form_default(const FormRow *row, Text *out)
+{
+    switch (row->kind) {
+    case ROW_PARAM:
+        if (row->param->type == PARAM_TYPE_TENSOR)
+            text_add(out, row->param->drawn ? "drawn" : "none");
+        else
+            params_print(row->param, NULL, out);
+        break;
+    case ROW_TENSOR: text_add(out, strcmp(row->name, "segments") ? "none" : "input"); break;
+    case ROW_SEED: text_add(out, "0"); break;
+    case ROW_CAUSAL: text_add(out, "input"); break;
+    case ROW_POSITION: text_add(out, "none"); break;
+    case ROW_FIT: text_add(out, "no"); break;
+    }
+}
+
+static void form_value(const Pane *pane, const FormRow *row, Text *out)
+{
+    const Assignment *given;
+
+    switch (row->kind) {
+    case ROW_PARAM:
+    case ROW_TENSOR:
+        given = assignments_find(&pane->request.given, form_name(row));
+        if (given)
+            text_add(out, given->text);
+        else
+            form_default(row, out);
+        break;
+    case ROW_SEED: text_addf(out, "%llu", (unsigned long long)pane->request.seed); break;
+    case ROW_CAUSAL:
+        text_add(out, pane->request.causal < 0 ? "input" : pane->request.causal ? "yes" : "no");
+        break;
+    case ROW_POSITION: text_add(out, pane->request.position); break;
+    case ROW_FIT: text_add(out, pane->request.fit ? "yes" : "no"); break;
+    }
+}
+
+static void bound_text(double bound, char *text, size_t size)
+{
+    if (fabs(bound) >= 1e9) /* no bound that anybody meets */
+        snprintf(text, size, "%s", bound > 0 ? "" : "-");
+    else
+        snprintf(text, size, "%.10g", bound);
+}
+
+/* "0..64", "yes no" */
+static void form_range(const FormRow *row, Text *out)
+{
+    const Param *p = row->param;
+    char         lo[32], hi[32];
+
+    if (row->kind != ROW_PARAM) {
+        text_add(out, row->kind == ROW_SEED     ? "0.."
+                      : row->kind == ROW_CAUSAL ? "input yes no"
+                      : row->kind == ROW_FIT    ? "yes no"
+                      : row->kind == ROW_TENSOR ? "@file.npy"
+                                                : "");
+        return;
+    }
+    for (int i = 0; p->choices && p->choices[i]; i++)
+        text_addf(out, "%s%s", i ? " " : "", p->choices[i]);
+    if (p->type == PARAM_TYPE_TENSOR || p->type == PARAM_TYPE_PER_HEAD)
+        text_addf(out, "@file.npy%s", p->type == PARAM_TYPE_PER_HEAD ? " or " : "");
+    if (p->type == PARAM_TYPE_BOOL)
+        text_add(out, "true false");
+    if (p->type != PARAM_TYPE_INT && p->type != PARAM_TYPE_FLOAT &&
+        p->type != PARAM_TYPE_LIST && p->type != PARAM_TYPE_PER_HEAD)
+        return;
+    bound_text(p->lo, lo, sizeof(lo));
+    bound_text(p->hi, hi, sizeof(hi));
+    text_addf(out, "%s%s..%s%s", p->above_lo ? ">" : "", lo, hi, p->even ? " even" : "");
+}
+
+static const char *form_help(const Pane *pane, const FormRow *row)
+{
+    const Position  *position = position_find(pane->request.position);
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+
+    switch (row->kind) {
+    case ROW_PARAM: return row->param->help;
+    case ROW_FIT: return m->fit;
+    case ROW_TENSOR: return "the tensor that the expression names $...";
+    case ROW_SEED: return "seed of every random draw";
+    case ROW_CAUSAL: return "queries see no later key; input: as the input says";
+    default: return position ? position->help : "how positions enter the scores";
+    }
+}
+
+/* What cannot be a value is refused here, where it can be typed again, not by a run. */
+static bool can_be(const Pane *pane, const Param *param, const char *text, Error *err)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+    const Position  *position = position_find(pane->request.position);
+    const Param      table[] = { *param, { .name = NULL } };
+    size_t           size = m ? m->params_size : 0;
+    Assignments      given = { 0 };
+    void            *values;
+    bool             ok;
+
+    size = position && position->params_size > size ? position->params_size : size;
+    values = calloc(1, size + 1);
+    ok = (values && assignments_set(&given, param->name, text, err)) ||
+         error_set(err, ERR_NOMEM, "%s: not enough memory", param->name);
+    ok = ok && params_bind(table, values, &given, err);
+    assignments_free(&given);
+    free(values);
+    return ok;
+}
+
+/* Changes the pane's request; an empty text gives the default. */
+static bool form_set(Session *session, Pane *pane, const FormRow *row, const char *text, Error *err)
+{
+    char  assignment[640];
+    char *end;
+
+    if (row->kind == ROW_PARAM && *text && *text != '@' && !can_be(pane, row->param, text, err))
+        return false;
+    switch (row->kind) {
+    case ROW_TENSOR:
+        if (*text && *text != '@')
+            return error_set(err, ERR_PARAM, "%s: expected @FILE.npy, got '%.40s'", row->name,
+                             text);
+        /* fall through */
+    case ROW_PARAM:
+        assignments_remove(&pane->request.given, form_name(row));
+        if (!*text)
+            return true;
+        snprintf(assignment, sizeof(assignment), "%s=%s", form_name(row), text);
+        return request_set(session, &pane->request, assignment, err);
+    case ROW_SEED:
+        errno = 0;
+        pane->request.seed = strtoull(text, &end, 10);
+        return (!*end && !errno && *text && *text != '-') ||
+               error_set(err, ERR_PARAM, "seed: '%.40s' is not a whole number from 0", text);
+    case ROW_CAUSAL:
+        if (strcmp(text, "yes") && strcmp(text, "no") && strcmp(text, "input"))
+            return error_set(err, ERR_PARAM, "causal: '%.40s' is not input, yes or no", text);
+        pane->request.causal = !strcmp(text, "input") ? -1 : !strcmp(text, "yes");
+        return true;
+    case ROW_FIT:
+        if (strcmp(text, "yes") && strcmp(text, "no"))
+            return error_set(err, ERR_PARAM, "fit: '%.40s' is not yes or no", text);
+        pane->request.fit = !strcmp(text, "yes");
+        return true;
+    default:
+        snprintf(pane->request.position, sizeof(pane->request.position), "%s", text);
+        return true;
+    }
+}
+
+/* The next position the mechanism takes, "none" among them. */
+static void step_position(const Pane *pane, int direction, Text *out)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+    const Position  *list[32], *p, *now = position_find(pane->request.position);
+    int              count = 0, at = 0;
+
+    list[count++] = NULL;
+    for (size_t i = 0; (p = position_at(i)) && count < 32; i++)
+        if (m->positions & p->class_) {
+            at = p == now ? count : at;
+            list[count++] = p;
+        }
+    p = list[(at + direction + count) % count];
+    text_add(out, p ? p->id : "none");
+}
+
+/* The next value up or down; false: there is none. */
+static bool form_step(const Pane *pane, const FormRow *row, int direction, Text *out)
+{
+    static const char *const causal[] = { "input", "yes", "no" };
+    Text                     value = { 0 };
+    bool                     ok = true;
+
+    switch (row->kind) {
+    case ROW_PARAM:
+        form_value(pane, row, &value);
+        ok = params_step(row->param, text_str(&value), direction, out);
+        break;
+    case ROW_TENSOR: ok = false; break;
+    case ROW_SEED:
+        ok = direction > 0 || pane->request.seed > 0;
+        text_addf(out, "%llu",
+                  (unsigned long long)pane->request.seed + (unsigned long long)direction);
+        break;
+    case ROW_CAUSAL:
+        text_add(out, causal[((pane->request.causal < 0 ? 0
+                               : pane->request.causal   ? 1
+                                                        : 2) +
+                              direction + 3) %
+                             3]);
+        break;
+    case ROW_FIT: text_add(out, pane->request.fit ? "no" : "yes"); break;
+    default: step_position(pane, direction, out);
+    }
+    text_free(&value);
+    return ok;
+}
 
 #define IDLE      0.15 /* seconds without a key before a live run */
 #define LIVE_MOST 300  /* milliseconds the last run may have taken */
@@ -25,6 +311,8 @@ static Pane *edited(Ui *ui)
 }
 
 /* ---- changing --------------------------------------------------------------- */
+
+static void run_changes(Ui *ui);
 
 static void changed(Ui *ui, bool at_once)
 {
@@ -129,7 +417,7 @@ void action_param_apply(Ui *ui)
     if (p->problem[0]) /* what cannot be taken is to be seen and typed again */
         return;
     p->changed_at = 0;
-    params_tick(ui);
+    run_changes(ui);
     if (request_same(&pane->request, &p->before))
         history_drop(ui);
     request_free(&p->before);
@@ -155,8 +443,12 @@ static void vary_row(Ui *ui, bool seek)
         return;
     }
     action_param_apply(ui);
-    if (!ui_has(ui, &params_layer))
-        vary_param(ui, ui->params.pane, row.param, seek);
+    if (ui_has(ui, SCREEN_PARAMS))
+        return;
+    ui->varying.wanted = row.param;
+    ui->varying.wanted_of = ui->params.pane;
+    ui->varying.wanted_seeks = seek;
+    ui_open(ui, SCREEN_VARY);
 }
 
 void action_param_vary(Ui *ui)
@@ -208,7 +500,7 @@ static void params_leave(Ui *ui)
     p->before = (Request){ 0 };
     p->changed = false;
     if (!same)
-        compare_run(ui, pane);
+        panes_run(ui, pane);
 }
 
 /* Where a lesson's task names a parameter, the form opens on it; else on the first. */
@@ -226,7 +518,7 @@ static int first_row(const Ui *ui, const Pane *pane)
     return 0;
 }
 
-void params_open(Ui *ui)
+static bool params_open(Ui *ui)
 {
     Params *p = &ui->params;
     Pane   *pane;
@@ -234,14 +526,14 @@ void params_open(Ui *ui)
 
     if (ui->compare.effect && ui->compare.focus == 0)
         ui->compare.focus = 1; /* what the panes have in common is the one with the position */
-    pane = compare_focus(ui);
+    pane = panes_focus(ui);
     if (!pane || !request_copy(&before, &pane->request, NULL))
-        return;
+        return false;
     history_note(ui);
     meter_close(&p->meter);
     *p = (Params){ .pane = ui->compare.focus, .before = before, .line = first_row(ui, pane) };
     meter_open(ui, &p->meter, pane);
-    ui_push(ui, &params_layer);
+    return true;
 }
 
 static bool runs_live(Ui *ui)
@@ -251,22 +543,29 @@ static bool runs_live(Ui *ui)
     return pane && (!pane->result || pane->result->run_ms < LIVE_MOST);
 }
 
-void params_tick(Ui *ui)
+static void run_changes(Ui *ui)
 {
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
 
-    if (pane && ui_has(ui, &params_layer))
-        ui->dirty |= meter_poll(ui, &p->meter, pane);
     if (!p->changed || !pane)
         return;
     if (p->changed_at > 0 && (!runs_live(ui) || ui_now() - p->changed_at < IDLE))
         return;
     p->changed = false;
-    compare_run(ui, pane);
+    panes_run(ui, pane);
 }
 
-double params_deadline(Ui *ui)
+static bool params_poll(Ui *ui)
+{
+    Pane *pane = edited(ui);
+    bool  changed = pane && ui_has(ui, SCREEN_PARAMS) && meter_poll(ui, &ui->params.meter, pane);
+
+    run_changes(ui);
+    return changed;
+}
+
+static double params_deadline(Ui *ui)
 {
     double left = ui->params.changed_at + IDLE - ui_now();
 
@@ -276,24 +575,6 @@ double params_deadline(Ui *ui)
 }
 
 /* ---- drawing ---------------------------------------------------------------- */
-
-/* Beside the pane that is edited, or in the right column. */
-Area params_area(Ui *ui)
-{
-    Area         all = ui_area(ui);
-    Pane        *pane = edited(ui);
-    CompareRooms rooms = compare_rooms(ui, all);
-
-    if (rooms.dock.h)
-        return rooms.dock;
-    all.h -= 2;
-    if (lessons_docked(ui)) /* over the words: the picture is what changes */
-        return (Area){ all.y, 0, all.h, lesson_width(ui) ? lesson_width(ui) : all.w };
-    all.w = all.w / 2 > 60 ? 60 : all.w / 2;
-    if (!pane || pane->area.x < ui->term->cols / 3)
-        all.x = ui->term->cols - all.w;
-    return all;
-}
 
 static void draw_row(Ui *ui, const Pane *pane, const FormRow *row, Area line, bool here)
 {
@@ -387,7 +668,7 @@ static void draw_foot(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
     text_free(&out);
 }
 
-static void params_draw(Ui *ui)
+static void params_draw(Ui *ui, Area screen)
 {
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
@@ -396,6 +677,7 @@ static void params_draw(Ui *ui)
     Form    form;
     char    title[96];
 
+    (void)screen;
     if (!pane)
         return;
     form_make(pane, &form);
@@ -414,280 +696,22 @@ static void params_draw(Ui *ui)
               (Area){ area.y + area.h - 5, area.x + 2, 4, area.w - 4 });
 }
 
-const Layer params_layer = {
+static void params_end(Ui *ui)
+{
+    meter_close(&ui->params.meter);
+    request_free(&ui->params.before);
+}
+
+const Screen screen_params = {
     .mode = "PARAM",
     .scope = IN_PARAMS,
     .draw = params_draw,
     .key = params_key,
-    .leave = params_leave,
+    .open = params_open,
+    .close = params_leave,
     .escape = "undo",
+    .keep = action_param_apply,
+    .poll = params_poll,
+    .deadline = params_deadline,
+    .end = params_end,
 };
-
-/* See params.h. */
-
-#define LINES         3
-#define ROOMY         16   /* lines of a box that has room for all of them */
-#define PLANNED_UP_TO 16384
-#define MASS_UP_TO    8192 /* exact attention is n x n */
-#define FIRST_UP_TO   2048
-#define QUICK         0.03 /* seconds a closed form may take to follow a key */
-
-/* ---- numbers ---------------------------------------------------------------- */
-
-static void set_before(MeterNumber *number, double value)
-{
-    number->before = value;
-    number->before_known = true;
-}
-
-static void set_now(const Meter *meter, MeterNumber *number, double value)
-{
-    number->now = value;
-    number->known = true;
-    number->stale = false;
-    if (!meter->moved)
-        set_before(number, value);
-}
-
-static bool plan(Ui *ui, Meter *meter, const Request *request, double *flops, bool *bound)
-{
-    double start = ui_now();
-    Flops  planned;
-    bool   ok = !meter->slow && session_input(ui->session)->n <= PLANNED_UP_TO &&
-              request_planned_flops(ui->session, request, &planned, bound);
-
-    meter->slow |= ui_now() - start > QUICK;
-    *flops = ok ? flops_total(planned) : 0;
-    return ok;
-}
-
-/* Whether the closed form says of a run what was counted in it. */
-static bool plan_holds(Ui *ui, Meter *meter, const Result *result)
-{
-    double flops;
-    bool   bound = false;
-
-    if (!plan(ui, meter, &result->request, &flops, &bound) || !result->record.has_closed_form)
-        return false;
-    meter->bound = bound;
-    return fabs(flops - flops_total(result->record.closed_form)) <= 1e-9 * flops;
-}
-
-static void take_result(Ui *ui, Meter *meter, const Result *result)
-{
-    meter->of = result;
-    meter->masses = false;
-    set_now(meter, &meter->flops, flops_total(result->record.counted));
-    set_now(meter, &meter->bytes, result->record.bytes.read + result->record.bytes.written);
-    meter->trusted = plan_holds(ui, meter, result);
-}
-
-/* ---- the kept mass ---------------------------------------------------------- */
-
-static void drop_job(Meter *meter)
-{
-    job_free(meter->job);
-    meter->job = NULL;
-}
-
-static void ask_mass(Ui *ui, Meter *meter, const Pane *pane)
-{
-    Request request = pane->request;
-    Error   err = ERROR_INIT;
-
-    meter->masses = true;
-    meter->first = !meter->moved;
-    if (session_input(ui->session)->n > MASS_UP_TO)
-        return;
-    request.above = NULL; /* it is the layer's own */
-    request.measure = request.missed = false;
-    request.repeat = request.seeds = 0;
-    request.quality = true;
-    meter->job = session_submit(ui->session, &request, &err);
-}
-
-static void take_quality(Meter *meter, const Quality *quality)
-{
-    const Number numbers[2] = { quality->mass_mean, quality->output_error };
-    MeterNumber *const shown[2] = { &meter->mass, &meter->error };
-
-    for (int i = 0; i < 2; i++)
-        if (numbers[i].valid && meter->first && meter->moved)
-            set_before(shown[i], numbers[i].value);
-        else if (numbers[i].valid)
-            set_now(meter, shown[i], numbers[i].value);
-}
-
-static bool poll_mass(Meter *meter)
-{
-    JobState state = meter->job ? job_state(meter->job) : JOB_WAITING;
-    Result  *result;
-
-    if (state == JOB_WAITING || state == JOB_RUNNING)
-        return false;
-    result = state == JOB_DONE ? job_result(meter->job) : NULL;
-    if (result && result->run->err.code == ERR_NONE)
-        take_quality(meter, &result->record.quality);
-    result_release(result);
-    drop_job(meter);
-    return true;
-}
-
-/* ---- following the form ----------------------------------------------------- */
-
-void meter_open(Ui *ui, Meter *meter, const Pane *pane)
-{
-    *meter = (Meter){ 0 };
-    meter_poll(ui, meter, pane);
-}
-
-void meter_change(Ui *ui, Meter *meter, const Pane *pane)
-{
-    double flops;
-    bool   bound = false;
-
-    /* What was before is worth a moment of the worker, if it is one. */
-    if (!meter->first || session_input(ui->session)->n > FIRST_UP_TO)
-        drop_job(meter);
-    meter->moved = true;
-    meter->of = NULL;
-    meter->flops.stale = meter->bytes.stale = meter->mass.stale = meter->error.stale = true;
-    if (!meter->trusted || !plan(ui, meter, &pane->request, &flops, &bound))
-        return;
-    meter->bound = bound;
-    set_now(meter, &meter->flops, flops);
-}
-
-bool meter_poll(Ui *ui, Meter *meter, const Pane *pane)
-{
-    bool idle = !pane->job && pane->result && !pane->problem[0] &&
-                request_same(&pane->result->request, &pane->request);
-    bool changed = poll_mass(meter);
-
-    if (idle && meter->of != pane->result) {
-        take_result(ui, meter, pane->result);
-        changed = true;
-    }
-    if (idle && !meter->masses && !meter->job)
-        ask_mass(ui, meter, pane);
-    return changed;
-}
-
-void meter_close(Meter *meter)
-{
-    drop_job(meter);
-    meter->of = NULL;
-}
-
-/* ---- drawing ---------------------------------------------------------------- */
-
-int meter_height(int height)
-{
-    return height >= ROOMY ? LINES : 0;
-}
-
-typedef char *NumberText(double value, char *text, size_t size);
-
-static char *bytes_text(double value, char *text, size_t size)
-{
-    return format_bytes((int64_t)value, text, size);
-}
-
-static char *count_text(double value, char *text, size_t size)
-{
-    return format_count(value, text, size);
-}
-
-static char *share_text(double value, char *text, size_t size)
-{
-    snprintf(text, size, "%.4f", value);
-    return text;
-}
-
-/* How it changed: in percent, shares in their own unit. */
-static void change_text(const MeterNumber *number, bool share, char *text, size_t size)
-{
-    double change = number->now - number->before;
-
-    text[0] = '\0';
-    if (!number->before_known)
-        return;
-    if (share)
-        snprintf(text, size, "%+.4f", change);
-    else if (number->before > 0)
-        snprintf(text, size, "%+.3g %%", 100 * change / number->before);
-    if (change == 0)
-        snprintf(text, size, "as before");
-}
-
-/* A bar of what it is now, with a mark at what it was. */
-static void draw_bar(Ui *ui, const MeterNumber *number, bool share, Area line)
-{
-    double most = share ? 1 : fmax(number->before, number->now);
-    int    now = most > 0 ? (int)lround(number->now / most * line.w) : 0;
-    int    before = most > 0 ? (int)lround(number->before / most * line.w) : 0;
-    bool   utf8 = ui->term->utf8;
-
-    for (int i = 0; i < line.w && i < now; i++)
-        term_char(ui->term, line.y, line.x + i, utf8 ? 0x2588 : '#',
-                  ui_style(ui, number->stale ? ROLE_DIM : ROLE_METER));
-    if (number->before_known && before != now && before > 0)
-        term_char(ui->term, line.y, line.x + before - 1, utf8 ? 0x2502 : '|',
-                  ui_style(ui, ROLE_KEY));
-}
-
-#define BAR_FROM 52 /* columns from which there is a bar */
-#define BAR      12
-
-static void draw_number(Ui *ui, const char *name, const MeterNumber *number, bool share,
-                        bool bound, NumberText *words, Area line)
-{
-    char  before[32], now[32], change[32];
-    Text  out = { 0 };
-    Style style = ui_style(ui, number->stale ? ROLE_DIM : ROLE_TEXT);
-    int   bar = line.w >= BAR_FROM && number->known ? BAR + 1 : 0;
-
-    term_text(ui->term, line.y, line.x, 7, name, ui_style(ui, ROLE_KEY));
-    if (!number->known) {
-        term_text(ui->term, line.y, line.x + 7, line.w - 7, "not known yet",
-                  ui_style(ui, ROLE_DIM));
-        return;
-    }
-    change_text(number, share, change, sizeof(change));
-    words(number->now, now, sizeof(now));
-    if (number->before_known && number->now != number->before)
-        text_addf(&out, "%s \xe2\x86\x92 ", words(number->before, before, sizeof(before)));
-    text_addf(&out, "%s%s  %s", bound ? "\xe2\x89\xa4 " : "", now,
-              number->stale ? "(of an older value)" : change);
-    if (bar)
-        draw_bar(ui, number, share, (Area){ line.y, line.x + line.w - BAR, 1, BAR });
-    term_text(ui->term, line.y, line.x + 7, line.w - 7 - bar, text_str(&out), style);
-    text_free(&out);
-}
-
-void meter_words(const Meter *meter, Text *out)
-{
-    char number[32], change[32];
-
-    if (!meter->flops.known)
-        return;
-    text_add(out, flops_text(meter->flops.now, number, sizeof(number)));
-    change_text(&meter->flops, false, change, sizeof(change));
-    text_addf(out, " (%s)", meter->flops.stale ? "older" : change);
-    if (meter->mass.known)
-        text_addf(out, ", kept %s%s", share_text(meter->mass.now, number, sizeof(number)),
-                  meter->mass.stale ? " (older)" : "");
-}
-
-void meter_draw(Ui *ui, const Meter *meter, Area area)
-{
-    bool errors = !meter->mass.known && meter->error.known;
-    bool planned = meter->bound && !meter->flops.stale && !meter->of; /* of no run yet */
-
-    draw_number(ui, "FLOPs", &meter->flops, false, planned, count_text,
-                (Area){ area.y, area.x, 1, area.w });
-    draw_number(ui, "moved", &meter->bytes, false, false, bytes_text,
-                (Area){ area.y + 1, area.x, 1, area.w });
-    draw_number(ui, errors ? "error" : "kept", errors ? &meter->error : &meter->mass, true, false,
-                share_text, (Area){ area.y + 2, area.x, 1, area.w });
-}

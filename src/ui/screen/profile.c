@@ -1,7 +1,4 @@
-/* profile.c -- what the panes cost: bars of time, FLOPs and memory, and stages.
- *
- * A number that was not measured is said to be so; it is never an empty bar.
- */
+/* profile.c -- the profile screen: what the panes cost as bars and by stage, and over n. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,125 +12,27 @@
 
 #define PLOT_LINES 16 /* a plot is worth drawing */
 
-typedef enum Metric {
-    METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP,
-    METRIC_DEVICE, /* the last: there only where a pane was measured on a GPU */
-    METRIC_COUNT
-} Metric;
-
-static const char *const metric_names[METRIC_COUNT] = {
-    "time, median",
-    "FLOPs counted",
-    "memory of the mechanism, peak",
-    "heap, peak",
-    "GPU memory, peak",
-};
-
-static const Record *record_of(const Pane *pane)
-{
-    return pane->measured ? &pane->measured->record : NULL;
-}
-
-/* FLOPs are counted by every run; the rest is measured when asked for. */
-static Number number_for(const Pane *pane, Metric metric)
-{
-    const Record *r = record_of(pane), *any = r ? r : pane->result ? &pane->result->record : NULL;
-
-    switch (metric) {
-    case METRIC_TIME: return r ? r->time.median : NUMBER_NONE;
-    case METRIC_FLOPS:
-        return any && any->status == RECORD_OK ? number_of(flops_total(any->counted)) : NUMBER_NONE;
-    case METRIC_ARENA: return r ? r->arena_peak : NUMBER_NONE;
-    case METRIC_HEAP: return r ? r->heap_peak : NUMBER_NONE;
-    default: return r ? r->device_peak : NUMBER_NONE;
-    }
-}
-
-static int metrics_of(const Ui *ui)
-{
-    for (int i = 0; i < ui->compare.count; i++)
-        if (number_for(&ui->compare.panes[i], METRIC_DEVICE).valid)
-            return METRIC_COUNT;
-    return METRIC_DEVICE;
-}
-
-char *flops_text(double flops, char *text, size_t size)
-{
-    char   count[32];
-    size_t length = strlen(format_count(flops, count, sizeof(count)));
-    bool   bare = length > 0 && count[length - 1] >= '0' && count[length - 1] <= '9';
-
-    snprintf(text, size, "%s%sFLOP", count, bare ? " " : "");
-    return text;
-}
-
-static void number_label(const Pane *pane, Metric metric, Number number, char *text, size_t size)
-{
-    const Record *r = record_of(pane);
-    char          part[48];
-
-    if (pane->measuring && (!number.valid || metric != METRIC_FLOPS)) /* those are counted */
-        snprintf(text, size, "measuring\xe2\x80\xa6");
-    else if (!number.valid)
-        snprintf(text, size, metric == METRIC_DEVICE && r && !r->gpu ? "on the CPU"
-                                                                     : "not measured");
-    else if (metric == METRIC_TIME && r->time.q1.valid && r->time.q3.valid)
-        snprintf(text, size, "%.3g ms  [%.3g, %.3g]", number.value, r->time.q1.value,
-                 r->time.q3.value);
-    else if (metric == METRIC_TIME)
-        snprintf(text, size, "%.3g ms", number.value);
-    else if (metric == METRIC_FLOPS)
-        flops_text(number.value, text, size);
-    else
-        snprintf(text, size, "%s", format_bytes((int64_t)number.value, part, sizeof(part)));
-}
-
-static void draw_bar(Ui *ui, int y, int x, int width, double share, Role role)
-{
-    static const uint32_t eighths[] = {
-        ' ', 0x258F, 0x258E, 0x258D, 0x258C, 0x258B, 0x258A, 0x2589
-    };
-    int full = (int)(share * width * 8 + 0.5);
-
-    for (int i = 0; i < width && full > 0; i++, full -= 8)
-        term_char(ui->term, y, x + i, full >= 8 || !ui->term->utf8 ? 0x2588 : eighths[full],
-                  ui_style(ui, role));
-}
-
-static double largest(const Ui *ui, Metric metric)
-{
-    double most = 0;
-
-    for (int i = 0; i < ui->compare.count; i++) {
-        Number number = number_for(&ui->compare.panes[i], metric);
-
-        if (number.valid)
-            most = fmax(most, number.value);
-    }
-    return most;
-}
-
 static void draw_metric(Ui *ui, Area area, Metric metric)
 {
     Compare *c = &ui->compare;
-    double   most = largest(ui, metric);
+    double   most = cost_largest(ui, metric);
     int      value_width = metric == METRIC_TIME ? 28 : 15;
     int      bar = area.w - 4 - 16 - value_width;
 
-    term_frame(ui->term, area, metric_names[metric], false, ui_style(ui, ROLE_FRAME),
+    term_frame(ui->term, area, cost_names[metric], false, ui_style(ui, ROLE_FRAME),
                ui_style(ui, ROLE_TITLE));
     for (int i = 0; i < c->count && i < area.h - 2; i++) {
         Pane  *pane = &c->panes[i];
-        Number number = number_for(pane, metric);
+        Number number = cost_number(pane, metric);
         int    y = area.y + 1 + i;
         char   label[64], name[48];
 
-        number_label(pane, metric, number, label, sizeof(label));
+        cost_label(pane, metric, number, label, sizeof(label));
         pane_placed_name(ui, i, 15, name, sizeof(name));
         term_text(ui->term, y, area.x + 2, 15, name,
                   ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
         if (number.valid && most > 0 && bar > 4)
-            draw_bar(ui, y, area.x + 18, bar, number.value / most, ROLE_METER);
+            cost_bar(ui, y, area.x + 18, bar, number.value / most, ROLE_METER);
         term_text(ui->term, y, area.x + area.w - 2 - term_width(label), area.w - 20, label,
                   ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
     }
@@ -192,12 +91,12 @@ static void stage_line(Ui *ui, Area line, const Record *r, int index, double mos
     if (gpu)
         stage_gpu(ui, line, gpu, index);
     if (line.w > bar + 4)
-        draw_bar(ui, line.y, line.x + bar, line.w - bar - 2, share, ROLE_GOOD);
+        cost_bar(ui, line.y, line.x + bar, line.w - bar - 2, share, ROLE_GOOD);
 }
 
 static void draw_stages(Ui *ui, Area area, const Pane *pane)
 {
-    const Record *r = record_of(pane);
+    const Record *r = pane_record(pane);
     double        most = 0;
     char          title[96];
 
@@ -218,7 +117,7 @@ static void draw_stages(Ui *ui, Area area, const Pane *pane)
 /* One line; the tensors come last, where there is room for them. */
 static void quality_text(const Pane *pane, int room, Text *out)
 {
-    const Record *r = record_of(pane);
+    const Record *r = pane_record(pane);
     bool          mass;
 
     if (!r) {
@@ -259,7 +158,7 @@ static void quality_text(const Pane *pane, int room, Text *out)
 /* Stages, and under them plots where there is room. */
 static void draw_rest(Ui *ui, Area area, const Pane *pane)
 {
-    const Record *r = record_of(pane);
+    const Record *r = pane_record(pane);
     int           lines = r && r->stage_count > 4 ? r->stage_count + 2 : 6;
     bool          more = r && area.h >= lines + PLOT_LINES;
     Area          below = { area.y + lines, area.x, area.h - lines, area.w };
@@ -277,7 +176,7 @@ static void draw_rest(Ui *ui, Area area, const Pane *pane)
  * for bars.  *y: below them. */
 static void draw_metrics(Ui *ui, Area area, bool wide, int *y)
 {
-    int height = ui->compare.count + 2, count = metrics_of(ui), x = 0;
+    int height = ui->compare.count + 2, count = cost_count(ui), x = 0;
 
     for (int m = 0; m < count && *y + height <= area.y + area.h - 1; m++) {
         bool first = wide ? m % 2 == 0 && m + 1 < count : m == METRIC_HEAP && m + 1 < count;
@@ -289,9 +188,9 @@ static void draw_metrics(Ui *ui, Area area, bool wide, int *y)
     }
 }
 
-void profile_draw(Ui *ui, Area area)
+static void profile_draw(Ui *ui, Area area)
 {
-    Pane    *pane = compare_focus(ui);
+    Pane    *pane = panes_focus(ui);
     bool     wide = area.w >= 110;
     int      y = area.y;
     Text     quality = { 0 };
@@ -312,51 +211,6 @@ void profile_draw(Ui *ui, Area area)
     term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
     text_free(&quality);
     draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
-}
-
-#define BARS_TIME  29 /* columns of the numbers beside the bars */
-#define BARS_OTHER 14
-
-static void bars_line(Ui *ui, Area line, int index, int count, double most)
-{
-    Pane  *pane = &ui->compare.panes[index];
-    int    numbers = BARS_TIME + (count - 1) * BARS_OTHER, x = line.x + line.w - numbers;
-    Number time = number_for(pane, METRIC_TIME);
-    char   name[48];
-
-    pane_placed_name(ui, index, time.valid ? 16 : 32, name, sizeof(name));
-    term_text(ui->term, line.y, line.x, 32, name, ui_style(ui, ROLE_TEXT));
-    if (time.valid && most > 0)
-        draw_bar(ui, line.y, line.x + 17, line.w - 19 - numbers, time.value / most, ROLE_METER);
-    for (int m = 0; m < count; m++) {
-        Number number = number_for(pane, (Metric)m);
-        int    width = m == METRIC_TIME ? BARS_TIME : BARS_OTHER;
-        char   label[64];
-
-        number_label(pane, (Metric)m, number, label, sizeof(label));
-        term_text(ui->term, line.y, x + width - term_width(label), width, label,
-                  ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
-        x += width;
-    }
-}
-
-/* Under the panes of a tall screen: the bars of time, the rest as numbers. */
-void profile_bars(Ui *ui, Area area, bool wide)
-{
-    Compare *c = &ui->compare;
-    double   most = largest(ui, METRIC_TIME);
-    int      count = metrics_of(ui), numbers = BARS_TIME + (count - 1) * BARS_OTHER;
-
-    if (!wide || area.h < 4)
-        return;
-    term_frame(ui->term, area, "cost (4 measures)", false, ui_style(ui, ROLE_FRAME),
-               ui_style(ui, ROLE_TITLE));
-    term_textf(ui->term, area.y + 1, area.x + area.w - 2 - numbers, numbers,
-               ui_style(ui, ROLE_DIM), "%*s%*s%*s%*s%*s", BARS_TIME, "time", BARS_OTHER, "FLOPs",
-               BARS_OTHER, "own peak", BARS_OTHER, "heap peak",
-               count > METRIC_DEVICE ? BARS_OTHER : 0, count > METRIC_DEVICE ? "GPU peak" : "");
-    for (int i = 0; i < c->count && i < area.h - 3; i++)
-        bars_line(ui, (Area){ area.y + 2 + i, area.x + 2, 1, area.w - 4 }, i, count, most);
 }
 
 void action_measure(Ui *ui)
@@ -669,3 +523,22 @@ Figure *scaling_figure(const Ui *ui, Text *command, Error *err)
     picture_scaling_command(requests, s->count, LAST, s->heads, s->d, command);
     return picture_scaling(plot, s->heads, s->d, err);
 }
+
+static bool profile_runs(const Ui *ui)
+{
+    return ui->profiling.work || scaling_runs(ui);
+}
+
+const Screen screen_profile = {
+    .tab = "4 Profile",
+    .mode = "PROFILE",
+    .scope = IN_PROFILE,
+    .draw = profile_draw,
+    .turn = profile_turn,
+    .poll = profile_poll,
+    .runs = profile_runs,
+    .cancel = scaling_cancel,
+    .figure = profile_figure,
+    .take = profile_take,
+    .end = profile_end,
+};

@@ -1,11 +1,11 @@
-/* ui/screen/profile.h -- the profile screen beyond its bars: plots, and what they are made of. */
+/* ui/screen/profile.h -- the profile screen's own: bars and time over n (profile.c), plots and
+ * a GPU's page (profile_plots.c). */
 #ifndef UI_SCREEN_PROFILE_H
 #define UI_SCREEN_PROFILE_H
 
 #include "app/figure/picture.h"
 #include "app/figure/plots.h"
-#include "draw/figure/figure.h"
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 
 /* What the profile screen shows; v steps through them. */
 enum {
@@ -21,8 +21,6 @@ enum {
     PROFILE_VIEWS
 };
 
-#define PROFILE_CHOICES_MOST (3 * PANES_MOST)
-
 void profile_plot_draw(Ui *ui, Area area);
 /* One plot of the panes that the present page is about, in a frame. */
 void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area);
@@ -31,11 +29,15 @@ void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
 bool profile_has_gpu(const Pane *pane);
 /* Where the bars leave room: memory over time, and the last other plot that is known. */
 void profile_more_draw(Ui *ui, Area area);
-/* What is shown as panels of a figure; 0: nothing can be, *problem says why. */
-int  profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const char **problem);
+/* As a figure, with an error where nothing is measured. */
+bool profile_figure(Ui *ui, ScreenFigure *out, Error *err);
 /* A pane that was opened for a plot: it is measured, and the screen shows the plot;
  * false: it was not. */
 bool profile_take(Ui *ui, Pane *pane);
+bool profile_poll(Ui *ui); /* true: something is to be drawn */
+void profile_end(Ui *ui);
+/* Another plot. */
+void profile_turn(Ui *ui, int by);
 
 /* Time over n of the open panes, filling in while it is measured.
  *

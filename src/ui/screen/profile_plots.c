@@ -59,7 +59,7 @@ static void work_free(struct RoofWork *w)
 static void want_ceilings(Ui *ui)
 {
     Error            err = ERROR_INIT;
-    const Pane      *pane = compare_focus(ui);
+    const Pane      *pane = panes_focus(ui);
     const Ops       *ops = pane && pane->request.ops ? pane->request.ops : ops_cpu();
     struct RoofWork *w;
     const Ceilings  *known = session_known_ceilings(ui->session, ops, ui->defaults.threads);
@@ -107,7 +107,7 @@ bool profile_poll(Ui *ui)
     return true;
 }
 
-void profile_close(Ui *ui)
+void profile_end(Ui *ui)
 {
     scaling_close(ui);
     if (!ui->profiling.work)
@@ -269,7 +269,7 @@ static void draw_scaling(Ui *ui, Area area)
 void profile_plot_draw(Ui *ui, Area area)
 {
     const struct ProfileView *view = &views[ui->profiling.view];
-    const Pane               *pane = compare_focus(ui);
+    const Pane               *pane = panes_focus(ui);
     bool                      beside = area.w >= 120;
 
     if (ui->profiling.view == PROFILE_SCALING)
@@ -316,7 +316,8 @@ void profile_more_draw(Ui *ui, Area area)
 
 /* ---- as a figure ------------------------------------------------------------ */
 
-int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const char **problem)
+/* The plots of the page as choices; false: they are not measured. */
+static bool choose_plots(Ui *ui, ScreenFigure *out, Error *err)
 {
     static const char *const words[PLOT_KINDS] = {
 #define PLOT_KIND(id, name, title, needs, help) "plot(" name ")",
@@ -325,22 +326,31 @@ int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const cha
     };
     const struct ProfileView *view = &views[ui->profiling.view];
     Pane                     *panes[PANES_MOST];
-    int                       there = panes_of(ui, panes), count = 0;
+    int                       there = panes_of(ui, panes);
 
-    *options = (PictureOptions){ .head = -1, .threads = ui->draughtsman.threads };
-    *problem = "nothing is measured yet: r measures";
-    if (view->kinds[0] == PLOT_ROOFLINE && !ui->profiling.known) {
-        *problem = "this machine's ceilings are not measured yet";
-        return 0;
-    }
-    options->ceilings = &ui->profiling.ceilings;
+    out->options = (PictureOptions){ .head = -1, .threads = ui->draughtsman.threads };
+    if (view->kinds[0] == PLOT_ROOFLINE && !ui->profiling.known)
+        return error_set(err, ERR_DATA, "this machine's ceilings are not measured yet");
+    out->options.ceilings = &ui->profiling.ceilings;
     for (int k = 0; k < view->count; k++)
         for (int i = 0, joined = 0; i < there; i++)
             if (panes[i]->measured)
-                out[count++] = (PanelChoice){ .result = panes[i]->measured, .head = -1,
-                                              .view = words[view->kinds[k]],
-                                              .joins = joined++ > 0 };
-    return count;
+                out->choices[out->count++] =
+                    (PanelChoice){ .result = panes[i]->measured, .head = -1,
+                                   .view = words[view->kinds[k]], .joins = joined++ > 0 };
+    return out->count || error_set(err, ERR_DATA, "nothing is measured yet: r measures");
+}
+
+bool profile_figure(Ui *ui, ScreenFigure *out, Error *err)
+{
+    if (ui->profiling.view == PROFILE_SCALING) {
+        out->figure = scaling_figure(ui, &out->command, err);
+        return out->figure != NULL;
+    }
+    if (!choose_plots(ui, out, err))
+        return false;
+    picture_command(ui->session, out->choices, out->count, &out->options, &out->command);
+    return true;
 }
 
 /* ---- actions ---------------------------------------------------------------- */
@@ -369,7 +379,7 @@ static void show(Ui *ui, int view)
     ui_say(ui, ROLE_DIM, "%s (%d of %d)", views[view].name, at, count);
 }
 
-static void step(Ui *ui, int by)
+void profile_turn(Ui *ui, int by)
 {
     int view = ui->profiling.view;
 
@@ -381,12 +391,12 @@ static void step(Ui *ui, int by)
 
 void action_plot_next(Ui *ui)
 {
-    step(ui, 1);
+    profile_turn(ui, 1);
 }
 
 void action_plot_previous(Ui *ui)
 {
-    step(ui, -1);
+    profile_turn(ui, -1);
 }
 
 bool profile_take(Ui *ui, Pane *pane)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
+#include "ui/state/panes.h"
 
 #define NARROW 60 /* columns below which what is told takes two lines */
 
@@ -144,7 +144,7 @@ static Area room(Ui *ui)
     Area all = { 1, 0, ui->term->rows - 3, ui->term->cols }, editor;
 
     term_fill(ui->term, all, ' ', (Style){ 0 });
-    if (!ui_has(ui, &params_layer))
+    if (!ui_has(ui, SCREEN_PARAMS))
         return all;
     editor = params_area(ui);
     all.x = editor.x ? 0 : editor.w;
@@ -152,12 +152,13 @@ static Area room(Ui *ui)
     return all;
 }
 
-static void span_draw(Ui *ui)
+static void span_draw(Ui *ui, Area screen)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     char  title[160], name[128] = "";
     Area  area;
 
+    (void)screen;
     if (!pane)
         return;
     area = room(ui);
@@ -168,14 +169,15 @@ static void span_draw(Ui *ui)
     draw_picture(ui, pane, area);
 }
 
-const Layer span_layer = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw };
-
-void span_close(Ui *ui)
+static void span_end(Ui *ui)
 {
     forget(&ui->spanning);
     arena_free(ui->spanning.arena);
     ui->spanning.arena = NULL;
 }
+
+const Screen screen_span = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw,
+                             .end = span_end };
 
 /* ---- actions ---------------------------------------------------------------- */
 
@@ -200,12 +202,12 @@ void action_span(Ui *ui)
     }
     forget(&ui->spanning);
     ui->spanning.problem[0] = '\0';
-    ui_push(ui, &span_layer);
+    ui_push(ui, SCREEN_SPAN);
 }
 
 static void move(Ui *ui, int64_t rows, int64_t cols)
 {
-    Pane   *pane = compare_focus(ui);
+    Pane   *pane = panes_focus(ui);
     int64_t width = pane && pane->result ? picture_width(pane->result) : 0, q, k, to;
 
     if (!width || !pane_view(pane))
@@ -236,7 +238,7 @@ void action_span_right(Ui *ui)
 
 void action_span_command(Ui *ui)
 {
-    Pane          *pane = compare_focus(ui);
+    Pane          *pane = panes_focus(ui);
     PictureOptions o = { .head = pane ? pane->head : 0 };
     PanelChoice    choice;
     Text           line = { 0 };

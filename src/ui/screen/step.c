@@ -7,16 +7,22 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
+#include "ui/state/panes.h"
 
-#define WIDE 120 /* columns from which both orders stand side by side */
+#define WIDE   120 /* columns from which both orders stand side by side */
+#define BESIDE 60  /* columns from which there is room for words beside the matrix */
 
-#define BESIDE 60 /* columns from which there is room for words beside the matrix */
+#define STRIP_NAME 10 /* columns before the tokens of a line */
+
+typedef struct StepRooms {
+    Area rail, strip, first, second, words; /* h 0: not there */
+} StepRooms;
 
 /* ---- what is looked at ------------------------------------------------------ */
 
-int64_t stepping_head(const Pane *pane)
+static int64_t stepping_head(const Pane *pane)
 {
     int64_t heads = pane->result->run->h;
 
@@ -25,7 +31,7 @@ int64_t stepping_head(const Pane *pane)
 
 bool stepping_now(Ui *ui, Step *step)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     int   count = pane && pane->result ? result_steps(pane->result) : 0;
 
     if (!count)
@@ -52,7 +58,7 @@ static bool has_tokens(const View *view)
     return view && (!strcmp(view->rows, "query") || !strcmp(view->cols, "key"));
 }
 
-const int32_t *stepping_order(const Step *step, int64_t head)
+static const int32_t *stepping_order(const Step *step, int64_t head)
 {
     return has_tokens(step->shown) ? step_order(step, head) : NULL;
 }
@@ -97,6 +103,21 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
     pane->order_round = step_round(step);
     if (!sorted && (step->stage->about || step_watched(step, 0, &value)))
         pane->lens.q = step->row;
+}
+
+/* ---- the line of tokens ------------------------------------------------------- */
+
+/* Tokens that a line has room for, and the first one in sight; the last page is full. */
+static int64_t stepping_tokens(Area area)
+{
+    return area.w - 4 - STRIP_NAME - 1;
+}
+
+static int64_t stepping_token(const Ui *ui, int64_t n, int64_t room)
+{
+    int64_t most = n > room ? n - room : 0;
+
+    return ui->stepping.token < most ? ui->stepping.token : most;
 }
 
 /* ---- rooms ------------------------------------------------------------------ */
@@ -151,7 +172,7 @@ static StepRooms rooms_of(Area area, int strip, bool matrix, bool second)
     return r;
 }
 
-StepRooms stepping_rooms(const Pane *pane, const Step *step, Area area)
+static StepRooms stepping_rooms(const Pane *pane, const Step *step, Area area)
 {
     Strip     strip = { 0 };
     StepRooms rooms;
@@ -166,10 +187,10 @@ StepRooms stepping_rooms(const Pane *pane, const Step *step, Area area)
     return rooms;
 }
 
-void step_prepare(Ui *ui, Area area)
+static void step_prepare(Ui *ui, Area area)
 {
     Stepping *s = &ui->stepping;
-    Pane     *source = compare_focus(ui);
+    Pane     *source = panes_focus(ui);
     Step      step;
     StepRooms rooms;
     bool      narrow;
@@ -189,34 +210,6 @@ void step_prepare(Ui *ui, Area area)
             pane_want_drawing(ui, &s->panes[i]);
 }
 
-/* ---- time ------------------------------------------------------------------- */
-
-bool step_pending(const Ui *ui)
-{
-    const Stepping *s = &ui->stepping;
-
-    return (s->panes[0].area.h && drawing_pending(&s->panes[0].drawing)) ||
-           (s->panes[1].area.h && drawing_pending(&s->panes[1].drawing));
-}
-
-bool step_poll(Ui *ui)
-{
-    bool changed = false;
-
-    if (ui->screen != SCREEN_STEP)
-        return false;
-    stepping_play(ui);
-    for (int i = 0; i < 2; i++)
-        changed |= drawing_poll(&ui->draughtsman, &ui->stepping.panes[i].drawing);
-    return changed;
-}
-
-void step_close(Ui *ui)
-{
-    for (int i = 0; i < 2; i++)
-        forget(ui, &ui->stepping.panes[i]);
-}
-
 /* The keys of the step screen, and its clock. */
 
 static const double paces[] = { 4, 2, 1, 0.5, 0.25 }; /* seconds a stage stays */
@@ -227,14 +220,14 @@ static double pace_of(const Stepping *s)
     return s->pace > 0 ? s->pace : paces[s->speed];
 }
 
-double step_deadline(const Ui *ui)
+static double step_deadline(Ui *ui)
 {
     double left = ui->stepping.due - ui_now();
 
     return !ui->stepping.playing || ui->screen != SCREEN_STEP ? -1 : left > 0 ? left : 0.001;
 }
 
-void stepping_play(Ui *ui)
+static void stepping_play(Ui *ui)
 {
     Stepping *s = &ui->stepping;
     Step      step;
@@ -393,7 +386,7 @@ void action_step_slower(Ui *ui)
 
 void action_step_order(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Step  step;
 
     if (!stepping_now(ui, &step))
@@ -412,15 +405,14 @@ void action_step_order(Ui *ui)
 
 void action_step_export(Ui *ui)
 {
-    Pane *pane = compare_focus(ui);
+    Pane *pane = panes_focus(ui);
     Text  line = { 0 };
 
     if (!pane)
         return;
     request_command(ui->session, &pane->request, "step", &line);
     text_addf(&line, " -o %s-steps.png", pane->request.mechanism);
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&ui->prompt.field, text_str(&line) + strlen("attnscope "));
+    ui_prompt(ui, text_str(&line) + strlen("attnscope "));
     text_free(&line);
 }
 
@@ -428,21 +420,7 @@ void action_step_export(Ui *ui)
  * matrix of a stage, and in words what happens.
  */
 
-#define STRIP_NAME 10 /* columns before the tokens of a line */
-
 #define CURVE_LINES 14 /* most of the plot under the words */
-
-int64_t stepping_tokens(Area area)
-{
-    return area.w - 4 - STRIP_NAME - 1;
-}
-
-int64_t stepping_token(const Ui *ui, int64_t n, int64_t room)
-{
-    int64_t most = n > room ? n - room : 0;
-
-    return ui->stepping.token < most ? ui->stepping.token : most;
-}
 
 /* "1 hash > 2 sort > [3 attend 1/4] > ...", the present one in the middle. */
 static void draw_rail(Ui *ui, const Step *now, Area area)
@@ -607,7 +585,7 @@ static void draw_words(Ui *ui, const Step *step, Area area)
 
 static void draw_nothing(Ui *ui, Area area)
 {
-    const Pane *pane = compare_focus(ui);
+    const Pane *pane = panes_focus(ui);
     char        text[600];
 
     snprintf(text, sizeof(text), "%s",
@@ -619,10 +597,10 @@ static void draw_nothing(Ui *ui, Area area)
                    ui_style(ui, pane && pane->problem[0] ? ROLE_ERROR : ROLE_TEXT));
 }
 
-void step_draw(Ui *ui, Area area)
+static void step_draw(Ui *ui, Area area)
 {
     Stepping *s = &ui->stepping;
-    Pane     *source = compare_focus(ui);
+    Pane     *source = panes_focus(ui);
     StepRooms rooms;
     Step      step;
 
@@ -638,3 +616,51 @@ void step_draw(Ui *ui, Area area)
             pane_draw(ui, &s->panes[i], i + 1, false);
     draw_words(ui, &step, rooms.words);
 }
+
+/* ---- work ------------------------------------------------------------------- */
+
+static bool step_pending(const Ui *ui)
+{
+    const Stepping *s = &ui->stepping;
+
+    if (ui->screen != SCREEN_STEP)
+        return false;
+    return (s->panes[0].area.h && drawing_pending(&s->panes[0].drawing)) ||
+           (s->panes[1].area.h && drawing_pending(&s->panes[1].drawing));
+}
+
+static bool step_poll(Ui *ui)
+{
+    bool changed = false;
+
+    if (ui->screen != SCREEN_STEP)
+        return false;
+    stepping_play(ui);
+    for (int i = 0; i < 2; i++)
+        changed |= drawing_poll(&ui->draughtsman, &ui->stepping.panes[i].drawing);
+    return changed;
+}
+
+static void step_end(Ui *ui)
+{
+    for (int i = 0; i < 2; i++)
+        forget(ui, &ui->stepping.panes[i]);
+}
+
+static unsigned scope_now(const Ui *ui)
+{
+    return ui->compare.count ? IN_STEP : IN_EMPTY;
+}
+
+const Screen screen_step = {
+    .tab = "3 Step",
+    .mode = "STEP",
+    .scope = IN_STEP,
+    .scope_now = scope_now,
+    .draw = step_draw,
+    .prepare = step_prepare,
+    .pending = step_pending,
+    .poll = step_poll,
+    .deadline = step_deadline,
+    .end = step_end,
+};

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
+#include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 #include "ui/term/term.h"
 
@@ -28,13 +29,16 @@ static void forget(Varying *v)
     *v = (Varying){ .sweep = { .count = 0 } };
 }
 
-void vary_close(Ui *ui)
+static void vary_end(Ui *ui)
 {
     forget(&ui->varying);
 }
 
+static bool  vary_poll(Ui *ui);
+static double value_now(Ui *ui);
+
 /* The pane it began on, while it is still that. */
-Pane *vary_pane(Ui *ui)
+static Pane *vary_pane(Ui *ui)
 {
     const Varying *v = &ui->varying;
     Pane          *pane = v->pane < ui->compare.count ? &ui->compare.panes[v->pane] : NULL;
@@ -113,7 +117,7 @@ static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
     if (!add_panes(ui, v, pane, err) || !any_value(ui, v, err))
         return false;
     for (int i = 0; i < v->sweep.vary.count; i++)
-        if (sweep_x(&v->sweep, i) == vary_now(ui))
+        if (sweep_x(&v->sweep, i) == value_now(ui))
             point_at(v, i);
     return true;
 }
@@ -139,8 +143,8 @@ static bool start(Ui *ui, Pane *pane, const char *range, const SweepGoal *goal)
     v->seeks = goal != NULL;
     v->goal = goal ? *goal : USUAL_GOAL;
     v->loss = goal ? goal->quantity : SWEEP_ERROR;
-    if (!ui_has(ui, &vary_layer))
-        ui_push(ui, &vary_layer);
+    if (!ui_has(ui, SCREEN_VARY))
+        ui_push(ui, SCREEN_VARY);
     vary_poll(ui);
     return true;
 }
@@ -160,7 +164,7 @@ void vary_enter(Ui *ui, const char *range)
     char text[512];
 
     trim(range, text, sizeof(text));
-    start(ui, compare_focus(ui), text, NULL);
+    start(ui, panes_focus(ui), text, NULL);
 }
 
 void vary_enter_goal(Ui *ui, const char *line)
@@ -176,10 +180,10 @@ void vary_enter_goal(Ui *ui, const char *line)
         return;
     }
     text[strcspn(text, " ")] = '\0';
-    start(ui, compare_focus(ui), text, &goal);
+    start(ui, panes_focus(ui), text, &goal);
 }
 
-bool vary_param(Ui *ui, int at, const Param *param, bool seek)
+static bool vary_param(Ui *ui, int at, const Param *param, bool seek)
 {
     Pane             *pane = at < ui->compare.count ? &ui->compare.panes[at] : NULL;
     const Assignment *given = pane ? assignments_find(&pane->request.given, param->name) : NULL;
@@ -218,7 +222,7 @@ static const Param *first_number(const Pane *pane)
 
 static void vary_first(Ui *ui, bool seek)
 {
-    Pane        *pane = compare_focus(ui);
+    Pane        *pane = panes_focus(ui);
     const Param *param = pane ? first_number(pane) : NULL;
 
     if (!pane)
@@ -242,8 +246,8 @@ static bool is_of(Ui *ui, const Pane *pane)
 
 void action_vary(Ui *ui)
 {
-    if (is_of(ui, compare_focus(ui)))
-        ui_push(ui, &vary_layer);
+    if (is_of(ui, panes_focus(ui)))
+        ui_push(ui, SCREEN_VARY);
     else
         vary_first(ui, false);
 }
@@ -299,7 +303,7 @@ static void set_value(Ui *ui, int point)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
         return;
     }
-    compare_run(ui, pane);
+    panes_run(ui, pane);
     ui_say(ui, ROLE_GOOD, "%s; u undoes", assignment);
 }
 
@@ -339,12 +343,12 @@ static void finish(Ui *ui)
         return;
     if (v->seeks)
         answer(ui);
-    else if (!ui_has(ui, &vary_layer))
+    else if (!ui_has(ui, SCREEN_VARY))
         ui_say(ui, ROLE_GOOD, "%s over %s is there: A shows it", v->sweep.lines[v->main].name,
                v->sweep.vary.name);
 }
 
-bool vary_poll(Ui *ui)
+static bool vary_poll(Ui *ui)
 {
     Varying *v = &ui->varying;
     JobState state = v->job ? job_state(v->job) : JOB_DONE;
@@ -370,7 +374,7 @@ bool vary_poll(Ui *ui)
     return changed;
 }
 
-bool vary_cancel(Ui *ui)
+static bool vary_cancel(Ui *ui)
 {
     Varying *v = &ui->varying;
     int      line, point;
@@ -386,16 +390,21 @@ bool vary_cancel(Ui *ui)
     return true;
 }
 
-bool vary_progress(const Ui *ui, char *text, size_t size)
+/* "features: 3 of 6, performer at 64   Ctrl-C cancels"; false: nothing runs. */
+static bool vary_progress(const Ui *ui, char *text, size_t size)
 {
     const Varying   *v = &ui->varying;
     const SweepLine *line = &v->sweep.lines[v->line];
     int              all, done = is_open(v) ? sweep_done(&v->sweep, &all) : 0;
+    char             point[160];
 
     if (!is_open(v) || !v->job)
         return false;
-    snprintf(text, size, "%s: %d of %d, %s%s%s", v->sweep.vary.name, done + 1, all, line->name,
-             line->fixed ? "" : " at ", line->fixed ? "" : v->sweep.vary.values[v->point]);
+    snprintf(point, sizeof(point), "%s: %d of %d, %s%s%s", v->sweep.vary.name, done + 1, all,
+             line->name, line->fixed ? "" : " at ",
+             line->fixed ? "" : v->sweep.vary.values[v->point]);
+    snprintf(text, size, "%s   %s", point,
+             ui_has(ui, SCREEN_VARY) ? "Esc stops" : "Ctrl-C cancels");
     return true;
 }
 
@@ -449,7 +458,7 @@ static void write_now(const Pane *pane, const char *name, Text *out)
         params_print(param, NULL, out);
 }
 
-double vary_now(Ui *ui)
+static double value_now(Ui *ui)
 {
     const Varying *v = &ui->varying;
     const Vary    *vary = &v->sweep.vary;
@@ -535,7 +544,7 @@ static void draw_plots(Ui *ui, Area inside)
 {
     Varying *v = &ui->varying;
     int      order[VARY_MOST];
-    double   now = vary_now(ui);
+    double   now = value_now(ui);
     Area     left = { inside.y, inside.x, inside.h - 2, (inside.w - 2) / 2 }, right = left;
 
     sweep_order(&v->sweep, order);
@@ -550,12 +559,13 @@ static void draw_plots(Ui *ui, Area inside)
     draw_numbers(ui, order[v->cursor], (Area){ inside.y + inside.h - 1, inside.x, 1, inside.w });
 }
 
-void vary_layer_draw(Ui *ui)
+static void vary_draw(Ui *ui, Area screen)
 {
     Varying *v = &ui->varying;
     Area     area = { 1, 0, ui->term->rows - 3, ui->term->cols };
     char     title[200];
 
+    (void)screen;
     if (!v->sweep.count)
         return;
     snprintf(title, sizeof(title), "approximation beside cost: %s over %s",
@@ -575,12 +585,6 @@ static bool vary_key(Ui *ui, uint32_t key)
     ui_say(ui, ROLE_WARN, "stopped; Esc closes");
     return true;
 }
-
-const Layer vary_layer = { .mode = "VARY",
-                           .scope = IN_VARY,
-                           .draw = vary_layer_draw,
-                           .key = vary_key,
-                           .escape = "stop, close" };
 
 static void move(Ui *ui, int by)
 {
@@ -635,7 +639,37 @@ void action_vary_export(Ui *ui)
     sweep_command(&v->sweep, ui->session, &look, &line);
     text_addf(&line, " -o %s-%s.png", v->sweep.lines[v->main].request.mechanism,
               v->sweep.vary.name);
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&ui->prompt.field, text_str(&line));
+    ui_prompt(ui, text_str(&line));
     text_free(&line);
 }
+
+/* It opens by itself once it has begun. */
+static bool vary_open(Ui *ui)
+{
+    Varying     *v = &ui->varying;
+    const Param *param = v->wanted;
+
+    v->wanted = NULL;
+    if (param)
+        vary_param(ui, v->wanted_of, param, v->wanted_seeks);
+    return !param;
+}
+
+static bool vary_runs(const Ui *ui)
+{
+    return ui->varying.job != NULL;
+}
+
+const Screen screen_vary = {
+    .mode = "VARY",
+    .scope = IN_VARY,
+    .draw = vary_draw,
+    .key = vary_key,
+    .open = vary_open,
+    .escape = "stop, close",
+    .poll = vary_poll,
+    .runs = vary_runs,
+    .cancel = vary_cancel,
+    .progress = vary_progress,
+    .end = vary_end,
+};

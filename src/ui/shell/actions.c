@@ -7,6 +7,11 @@
 #include "ui/shell/ui.h"
 #include "ui/term/term.h"
 
+const Screen *const screens[SCREEN_COUNT] = {
+#define SCREEN(NAME, name) [SCREEN_##NAME] = &screen_##name,
+#include "ui/screen/screens.def"
+};
+
 static const Action actions[] = {
 #define ACTION(id, keys, scope, words, help) { #id, keys, scope, words, help, action_##id },
 #include "ui/shell/actions.def"
@@ -68,14 +73,6 @@ char *action_keys(const Action *action, char *text, size_t size)
     return text;
 }
 
-static const struct {
-    unsigned    scope;
-    const char *name;
-} screens[] = {
-    { IN_BROWSE, "1 Browse" }, { IN_COMPARE, "2 Compare" }, { IN_STEP, "3 Step" },
-    { IN_PROFILE, "4 Profile" }, { IN_LESSONS, "5 Lessons" },
-};
-
 void action_say_none(Ui *ui, uint32_t key)
 {
     unsigned scope = ui_scope(ui), below = ui_screen_scope(ui);
@@ -83,7 +80,7 @@ void action_say_none(Ui *ui, uint32_t key)
     char     label[32];
 
     key_label(key, label, sizeof(label));
-    if (ui->layer_count && action_of_key(below, key)) {
+    if (ui->overlay_count && action_of_key(below, key)) {
         ui_hint(ui, "%s works once Esc has closed this%s", label,
                 help ? "; ? lists what works here" : "");
         return;
@@ -92,10 +89,11 @@ void action_say_none(Ui *ui, uint32_t key)
         ui_hint(ui, "%s needs a pane: a adds one, 1 is the list", label);
         return;
     }
-    for (size_t i = 0; help && i < sizeof(screens) / sizeof(*screens); i++)
-        if (!(screens[i].scope & below) && action_of_key(screens[i].scope, key)) {
+    for (size_t i = 0; help && i < SCREEN_COUNT; i++)
+        if (screens[i]->tab && !(screens[i]->scope & below) &&
+            action_of_key(screens[i]->scope, key)) {
             ui_hint(ui, "%s works in %s, not here; ? lists what works here", label,
-                    screens[i].name);
+                    screens[i]->tab);
             return;
         }
     ui_hint(ui, "%s does nothing here; %s", label,

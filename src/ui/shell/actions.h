@@ -1,17 +1,15 @@
-/* ui/shell/actions.h -- the action table and who looks into it. */
+/* ui/shell/actions.h -- the tables: every screen, every action, and who looks into them. */
 #ifndef UI_SHELL_ACTIONS_H
 #define UI_SHELL_ACTIONS_H
 
 #include <stddef.h>
 
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
 
-typedef struct Action {
-    const char *id, *keys;
-    unsigned    scope; /* IN_ bits */
-    const char *words, *help;
-    void (*run)(Ui *ui);
-} Action;
+/* Every screen: one file each. */
+#define SCREEN(NAME, name) extern const Screen screen_##name;
+#include "ui/screen/screens.def"
+extern const Screen *const screens[SCREEN_COUNT];
 
 #define ACTION(id, keys, scope, words, help) void action_##id(Ui *ui);
 #include "ui/shell/actions.def"

@@ -1,4 +1,10 @@
-/* command_line.c -- see command_line.c. */
+/* command_line.c -- what a typed line does, and what it completes to.
+ *
+ * A line is a command of the program, an action of the screen, or a mechanism to open.
+ * A command runs on the worker in a session of its own on the same input, so a
+ * long one does not hold up the screen; its progress stands in the message line,
+ * its result opens as a text.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +13,13 @@
 #include "app/call.h"
 #include "app/command/command.h"
 #include "attn/run/mechanism.h"
-#include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/shell/explorer.h"
+#include "ui/shell/shell.h"
 #include "ui/state/journal.h"
+#include "ui/state/panes.h"
 #include "ui/state/workspace.h"
+
+/* ---- what a word may become ---------------------------------------------------- */
 
 typedef struct Found {
     const char *stem; /* what is there of the word; not ended */
@@ -125,13 +132,7 @@ static bool found_in_call(Found *f, const Command *command, const char *line)
     return true;
 }
 
-/* What a typed line does: a command of the program, an action of
- * the screen, or a mechanism to open.
- *
- * A command runs on the worker in a session of its own on the same input, so a
- * long one does not hold up the screen; its progress stands in the message line,
- * its result opens as a text.
- */
+/* ---- a command that runs ------------------------------------------------------ */
 
 struct CommandWork {
     Job        *job;
@@ -256,7 +257,12 @@ bool command_cancel(Ui *ui)
     return ui->command.work != NULL;
 }
 
-void command_close(Ui *ui)
+bool command_runs(const Ui *ui)
+{
+    return ui->command.work != NULL;
+}
+
+void command_end(Ui *ui)
 {
     if (!ui->command.work)
         return;
@@ -273,7 +279,7 @@ void command_close(Ui *ui)
 /* What the focused pane's mechanism can be varied by. */
 static void consider_params(Ui *ui, Found *f)
 {
-    const Pane      *pane = compare_focus(ui);
+    const Pane      *pane = panes_focus(ui);
     const Mechanism *m = pane ? mechanism_find(pane->request.mechanism) : NULL;
     char             name[72];
 
@@ -287,7 +293,7 @@ static void consider_params(Ui *ui, Found *f)
 /* What v goes through. */
 static void consider_views(Ui *ui, Found *f)
 {
-    const Pane *pane = compare_focus(ui);
+    const Pane *pane = panes_focus(ui);
 
     for (int at = 0; pane && pane_offers(pane, at); at++)
         if (*pane_offers(pane, at))
@@ -371,7 +377,7 @@ typedef struct Typed {
 } Typed;
 
 static const Typed typed[] = {
-    { PRESET_WORD, false, compare_open_preset, consider_presets },
+    { PRESET_WORD, false, panes_open_preset, consider_presets },
     { "view", true, compare_typed_view, consider_views },
     { "vary", false, vary_enter, consider_params },
     { "smallest", false, vary_enter_goal, consider_params },
@@ -436,10 +442,10 @@ void command_enter(Ui *ui, const char *line)
     } else if (mechanism_find(word)) {
         history_note(ui);
         if (ui->screen != SCREEN_COMPARE)
-            compare_clear(ui);
-        if (compare_open(ui, line) && !profile_take(ui, compare_focus(ui))) {
+            panes_clear(ui);
+        if (panes_open(ui, line) && !ui_take(ui, panes_focus(ui))) {
             ui->screen = SCREEN_COMPARE;
-            compare_ask(ui);
+            panes_ask(ui);
         }
     } else {
         ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism; Ctrl-P lists everything",

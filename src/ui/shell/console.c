@@ -1,13 +1,10 @@
-/* console.c -- see console.h. */
-#include "ui/shell/console.h"
-
+/* console.c -- scripts in the explorer: the docked prompt, keys of their own, their turn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/term/term.h"
+#include "ui/shell/shell.h"
 
 #define KEYS_MOST 64
 #define PAST_MOST 64
@@ -44,7 +41,8 @@ void console_begin(Ui *ui, Interpreter *interpreter)
     control_fill(ui, &ui->console->control);
 }
 
-void console_end(Ui *ui)
+/* Before anything else is closed. */
+static void console_end(Ui *ui)
 {
     Console *c = ui->console;
 
@@ -102,18 +100,25 @@ bool console_tick(Ui *ui)
     return done;
 }
 
-bool console_runs(const Ui *ui)
+/* One has run for so long that it is to be said. */
+static bool console_runs(const Ui *ui)
 {
     const Console *c = ui->console;
 
     return c && c->since > 0 && ui_now() - c->since > LONG_SCRIPT;
 }
 
-const char *console_doing(const Ui *ui)
+/* What a script waits for, when that takes long, or that one runs for long. */
+static bool console_progress(const Ui *ui, char *text, size_t size)
 {
     const Console *c = ui->console;
+    const char    *doing = c && c->opened ? c->interpreter->doing(c->interpreter->host) : NULL;
 
-    return c && c->opened ? c->interpreter->doing(c->interpreter->host) : NULL;
+    if (!doing && !(ui_has(ui, SCREEN_CONSOLE) && console_runs(ui)))
+        return false;
+    snprintf(text, size, "a script runs%s%s   Ctrl-C stops it", doing ? ": " : "",
+             doing ? doing : "");
+    return true;
 }
 
 double console_deadline(const Ui *ui)
@@ -201,13 +206,6 @@ bool console_key(Ui *ui, uint32_t key)
 
 /* ---- the docked prompt ------------------------------------------------------ */
 
-int console_height(const Ui *ui)
-{
-    int third = ui->term->rows / 3;
-
-    return ui_has(ui, &console_layer) ? third < 6 ? 6 : third : 0;
-}
-
 /* The line `back` lines before the end of the text; *end: where it ends. */
 static const char *line_before(const char *text, const char **end, int back)
 {
@@ -245,13 +243,14 @@ static void draw_output(Ui *ui, Area area)
     }
 }
 
-static void console_draw(Ui *ui)
+static void console_draw(Ui *ui, Area screen)
 {
     Console *c = ui->console;
     Term    *term = ui->term;
     int      height = console_height(ui);
     Area     area = { term->rows - 2 - height, 0, height, term->cols };
 
+    (void)screen;
     term_fill(term, area, ' ', (Style){ 0 });
     term_fill(term, (Area){ area.y, 0, 1, area.w }, term->utf8 ? 0x2500 : '-',
               ui_style(ui, ROLE_DIM));
@@ -275,11 +274,13 @@ static bool console_typed(Ui *ui, uint32_t key)
     return true;
 }
 
-const Layer console_layer = {
+const Screen screen_console = {
     .mode = "LUA",
     .scope = IN_CONSOLE,
     .draw = console_draw,
     .key = console_typed,
+    .progress = console_progress,
+    .end = console_end,
 };
 
 void action_console(Ui *ui)
@@ -287,7 +288,7 @@ void action_console(Ui *ui)
     if (!open_interpreter(ui))
         return;
     ui->console->choices[0] = '\0';
-    ui_push(ui, &console_layer);
+    ui_push(ui, SCREEN_CONSOLE);
 }
 
 static void remember(Console *c, const char *line)

@@ -3,28 +3,25 @@
  * It is what a hand does: typed lines, actions, keys, and settings as they stand in a
  * saved session.  The docked console is no obstacle: it is set aside meanwhile.
  */
-#include "ui/shell/console.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/figure/plan.h"
-#include "ui/screen/compare.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/shell/explorer.h"
+#include "ui/shell/shell.h"
+#include "ui/state/panes.h"
 #include "ui/state/workspace.h"
-#include "ui/term/term.h"
 
-/* ---- the console is no layer that keys go to -------------------------------- */
+/* ---- the console is no overlay that keys go to ------------------------------ */
 
 static bool set_aside(Ui *ui)
 {
-    for (int i = 0; i < ui->layer_count; i++)
-        if (ui->layers[i] == &console_layer) {
-            memmove(&ui->layers[i], &ui->layers[i + 1],
-                    (size_t)(ui->layer_count - i - 1) * sizeof(*ui->layers));
-            ui->layer_count--;
+    for (int i = 0; i < ui->overlay_count; i++)
+        if (ui->overlays[i] == SCREEN_CONSOLE) {
+            memmove(&ui->overlays[i], &ui->overlays[i + 1],
+                    (size_t)(ui->overlay_count - i - 1) * sizeof(*ui->overlays));
+            ui->overlay_count--;
             return true;
         }
     return false;
@@ -33,13 +30,12 @@ static bool set_aside(Ui *ui)
 /* Below what has been opened meanwhile. */
 static void bring_back(Ui *ui, bool was_there)
 {
-    int most = sizeof(ui->layers) / sizeof(*ui->layers);
-
-    if (!was_there || ui->layer_count == most)
+    if (!was_there || ui->overlay_count == OVERLAYS_MOST)
         return;
-    memmove(&ui->layers[1], &ui->layers[0], (size_t)ui->layer_count * sizeof(*ui->layers));
-    ui->layers[0] = &console_layer;
-    ui->layer_count++;
+    memmove(&ui->overlays[1], &ui->overlays[0],
+            (size_t)ui->overlay_count * sizeof(*ui->overlays));
+    ui->overlays[0] = SCREEN_CONSOLE;
+    ui->overlay_count++;
 }
 
 /* What the explorer says instead of returning it. */
@@ -145,7 +141,9 @@ static void control_redefined(void *context, const char *id)
     Ui              *ui = context;
     const Mechanism *m = mechanism_find(id);
 
-    browse_forget(ui, m);
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->forget)
+            ui->screens[i]->forget(ui, m);
     for (int i = 0; i < ui->compare.count; i++)
         if (runs_mechanism(&ui->compare.panes[i].request, m))
             pane_run(ui, &ui->compare.panes[i]);
@@ -156,9 +154,10 @@ static bool control_ask(void *context, const char *question, Error *err)
 {
     Ui *ui = context;
 
-    if (ui_has(ui, &ask_layer))
+    if (ui_has(ui, SCREEN_ASK))
         return error_set(err, ERR_UNSUPPORTED, "another question is open");
-    prompt_ask(ui, question);
+    ui_open(ui, SCREEN_ASK);
+    snprintf(ui->prompt.choices, sizeof(ui->prompt.choices), "%s", question);
     ui->dirty = true;
     return true;
 }
@@ -295,7 +294,7 @@ static int control_pane_open(void *context, const char *text, Error *err)
 
     ui->message[0] = '\0';
     history_note(ui);
-    if (!compare_open(ui, text)) {
+    if (!panes_open(ui, text)) {
         history_drop(ui);
         nothing_refused(ui, err);
         if (err->code == ERR_NONE)
@@ -315,7 +314,8 @@ static bool control_pane_close(void *context, int number, Error *err)
         return false;
     ui->compare.focus = number - 1;
     ui->dirty = true;
-    action_pane_close_it(ui);
+    history_note(ui);
+    panes_close_one(ui, ui->compare.focus);
     return true;
 }
 
@@ -378,7 +378,7 @@ static bool control_pane_set(void *context, int number, const char *const *names
         history_note(ui);
         saved_show_pane(ui, pane, &saved);
         ui->compare.focus = number - 1;
-        compare_link(ui);
+        panes_link(ui);
     }
     request_free(&saved.request);
     ui->dirty = true;
@@ -429,7 +429,7 @@ static bool control_pane_zoom(void *context, int number, const Region *region, E
     if (region)
         lens_show(&pane->lens, &pane->shape, *region);
     ui->compare.focus = number - 1;
-    compare_link(ui);
+    panes_link(ui);
     ui->dirty = true;
     return true;
 }

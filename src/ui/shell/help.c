@@ -5,8 +5,7 @@
 
 #include "app/command/command.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/explorer.h"
-#include "ui/term/term.h"
+#include "ui/state/panes.h"
 
 #define CHOICES_MOST 512
 #define ROOMY        90 /* columns from which the longest name of a mechanism fits beside words */
@@ -24,10 +23,11 @@ typedef struct Choices {
     bool   elsewhere; /* no key here is called so: what can be opened or run by name */
 } Choices;
 
-/* What the layer below this one allows. */
+/* What is allowed below this. */
 static unsigned scope_below(const Ui *ui)
 {
-    return ui->layer_count > 1 ? ui->layers[ui->layer_count - 2]->scope : ui_screen_scope(ui);
+    return ui->overlay_count > 1 ? ui->screens[ui->overlays[ui->overlay_count - 2]]->scope
+                                 : ui_screen_scope(ui);
 }
 
 static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)
@@ -118,7 +118,7 @@ static void draw_whole(Ui *ui, const char *text, int room)
     term_paragraph(ui->term, below, text, ui_style(ui, ROLE_TEXT));
 }
 
-static void help_draw(Ui *ui)
+static void help_draw(Ui *ui, Area all)
 {
     Help   *h = &ui->help;
     Term   *term = ui->term;
@@ -128,6 +128,7 @@ static void help_draw(Ui *ui)
     int     room = area.h - 4;
     char    title[96];
 
+    (void)all;
     make_choices(ui, &list);
     keys_width = !h->palette && !list.elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
     h->line = h->line >= list.count ? list.count - 1 : h->line;
@@ -195,29 +196,29 @@ static void help_leave(Ui *ui)
     ui->compare.adding = false;
 }
 
-const Layer help_layer = {
+const Screen screen_list = {
     .mode = "HELP",
     .scope = IN_LIST,
     .draw = help_draw,
     .key = help_key,
-    .leave = help_leave,
+    .close = help_leave,
     .press = help_press,
 };
 
-void help_open(Ui *ui, bool palette)
+static void open_list(Ui *ui, bool palette)
 {
     ui->help = (Help){ .palette = palette };
-    ui_push(ui, &help_layer);
+    ui_push(ui, SCREEN_LIST);
 }
 
 void action_help(Ui *ui)
 {
-    help_open(ui, false);
+    open_list(ui, false);
 }
 
 void action_palette(Ui *ui)
 {
-    help_open(ui, true);
+    open_list(ui, true);
 }
 
 void action_choice_up(Ui *ui)
@@ -241,10 +242,10 @@ static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
 {
     history_note(ui);
     if (!adding)
-        compare_clear(ui);
-    if (compare_pick(ui, m)) {
+        panes_clear(ui);
+    if (panes_pick(ui, m)) {
         ui->screen = SCREEN_COMPARE;
-        compare_ask(ui);
+        panes_ask(ui);
     }
 }
 
@@ -264,10 +265,9 @@ void action_choice_run(Ui *ui)
     else if (choice.mechanism)
         open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
     else if (choice.preset)
-        compare_open_preset(ui, choice.preset->id);
+        panes_open_preset(ui, choice.preset->id);
     else {
-        prompt_open(ui, PROMPT_COMMAND);
-        field_set(&ui->prompt.field, choice.command->name);
+        ui_prompt(ui, choice.command->name);
         field_insert(&ui->prompt.field, " ");
     }
 }

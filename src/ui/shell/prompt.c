@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/shell/explorer.h"
+#include "ui/shell/shell.h"
 
-static void prompt_draw(Ui *ui)
+static void prompt_draw(Ui *ui, Area area)
 {
     Prompt *p = &ui->prompt;
     int     y = ui->term->rows - 2;
 
+    (void)area;
     term_fill(ui->term, (Area){ y, 0, 1, ui->term->cols }, ' ', (Style){ 0 });
     term_char(ui->term, y, 1, p->kind == PROMPT_SEARCH ? '/' : p->kind == PROMPT_ASK ? '?' : ':',
               ui_style(ui, ROLE_KEY));
@@ -35,36 +35,7 @@ static void ask_leave(Ui *ui)
     console_answer(ui, NULL);
 }
 
-const Layer prompt_layer = {
-    .mode = "COMMAND",
-    .scope = IN_PROMPT,
-    .draw = prompt_draw,
-    .key = prompt_key,
-};
-
-const Layer search_layer = {
-    .mode = "FIND",
-    .scope = IN_SEARCH,
-    .draw = prompt_draw,
-    .key = prompt_key,
-};
-
-const Layer ask_layer = {
-    .mode = "ASKED",
-    .scope = IN_SEARCH,
-    .draw = prompt_draw,
-    .key = prompt_key,
-    .leave = ask_leave,
-    .escape = "no answer",
-};
-
-void prompt_ask(Ui *ui, const char *question)
-{
-    prompt_open(ui, PROMPT_ASK);
-    snprintf(ui->prompt.choices, sizeof(ui->prompt.choices), "%s", question);
-}
-
-void prompt_open(Ui *ui, PromptKind kind)
+static void begin(Ui *ui, PromptKind kind)
 {
     Prompt *p = &ui->prompt;
 
@@ -73,22 +44,69 @@ void prompt_open(Ui *ui, PromptKind kind)
     p->choices[0] = '\0';
     p->past_at = p->past_count;
     ui->message[0] = '\0';
-    ui_push(ui, kind == PROMPT_SEARCH ? &search_layer
-                : kind == PROMPT_ASK  ? &ask_layer
-                                      : &prompt_layer);
 }
+
+static bool open_command(Ui *ui)
+{
+    begin(ui, PROMPT_COMMAND);
+    return true;
+}
+
+static bool open_search(Ui *ui)
+{
+    begin(ui, PROMPT_SEARCH);
+    return true;
+}
+
+static bool open_ask(Ui *ui)
+{
+    begin(ui, PROMPT_ASK);
+    return true;
+}
+
+const Screen screen_prompt = {
+    .mode = "COMMAND",
+    .scope = IN_PROMPT,
+    .draw = prompt_draw,
+    .key = prompt_key,
+    .open = open_command,
+    .poll = command_poll,
+    .runs = command_runs,
+    .cancel = command_cancel,
+    .end = command_end,
+};
+
+const Screen screen_search = {
+    .mode = "FIND",
+    .scope = IN_SEARCH,
+    .draw = prompt_draw,
+    .key = prompt_key,
+    .open = open_search,
+};
+
+const Screen screen_ask = {
+    .mode = "ASKED",
+    .scope = IN_SEARCH,
+    .draw = prompt_draw,
+    .key = prompt_key,
+    .open = open_ask,
+    .close = ask_leave,
+    .escape = "no answer",
+};
 
 void action_command(Ui *ui)
 {
-    prompt_open(ui, PROMPT_COMMAND);
+    ui_open(ui, SCREEN_PROMPT);
 }
 
 void action_search(Ui *ui)
 {
-    if (ui->screen == SCREEN_BROWSE && !ui_has(ui, &pager_layer))
-        browse_filter(ui);
+    const Screen *screen = ui->screens[ui->screen];
+
+    if (ui_has(ui, SCREEN_TEXT) || !screen->filter)
+        ui_open(ui, SCREEN_SEARCH);
     else
-        prompt_open(ui, PROMPT_SEARCH);
+        screen->filter(ui);
 }
 
 static void remember(Prompt *p, const char *line)
@@ -110,10 +128,7 @@ void action_prompt_run(Ui *ui)
     snprintf(line, sizeof(line), "%s", p->field.text);
     ui_pop(ui);
     if (p->kind == PROMPT_SEARCH) {
-        if (ui_has(ui, &pager_layer))
-            pager_search(ui, line);
-        else
-            compare_search(ui, line);
+        ui->screens[ui_has(ui, SCREEN_TEXT) ? SCREEN_TEXT : SCREEN_COMPARE]->find(ui, line);
         return;
     }
     if (p->kind == PROMPT_ASK) {

@@ -8,8 +8,7 @@
 
 #include "app/program.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/shell/explorer.h"
+#include "ui/shell/shell.h"
 #include "ui/state/journal.h"
 #include "ui/term/term.h"
 
@@ -17,17 +16,6 @@
 #define LEAST_COLS 60
 #define LONG_RUN   3 /* seconds: from then on it is told how many */
 #define NAME_FROM  100 /* columns from which the first line has the program's name */
-
-static const struct {
-    Screen      screen;
-    const char *name, *mode, *action;
-} tabs[] = {
-    { SCREEN_BROWSE, "1 Browse", "BROWSE", "screen_browse" },
-    { SCREEN_COMPARE, "2 Compare", "VIEW", "screen_compare" },
-    { SCREEN_STEP, "3 Step", "STEP", "screen_step" },
-    { SCREEN_PROFILE, "4 Profile", "PROFILE", "screen_profile" },
-    { SCREEN_LESSONS, "5 Lessons", "LESSONS", "screen_lessons" },
-};
 
 static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
 {
@@ -42,11 +30,16 @@ static int draw_tabs(Ui *ui)
 
     if (term->cols >= NAME_FROM)
         x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
-    for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++) {
-        int width = term_text(term, 0, x, 20, tabs[i].name,
-                              ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR));
+    for (size_t i = 0; i < SCREEN_COUNT; i++) {
+        int  width;
+        char action[32];
 
-        add_hit(ui, 0, x, width, action_find(tabs[i].action));
+        if (!ui->screens[i]->tab)
+            continue;
+        width = term_text(term, 0, x, 20, ui->screens[i]->tab,
+                          ui_style(ui, i == ui->screen ? ROLE_TAB : ROLE_BAR));
+        snprintf(action, sizeof(action), "screen_%s", screen_word((ScreenId)i));
+        add_hit(ui, 0, x, width, action_find(action));
         x += width + 2;
     }
     return x;
@@ -132,11 +125,8 @@ static void draw_first_line(Ui *ui)
     Text        input = { 0 };
     char        mode[24];
     int         left = draw_tabs(ui), width, mode_x;
-    const char *name = ui->layer_count       ? ui->layers[ui->layer_count - 1]->mode
-                       : lessons_focused(ui) ? "LESSON"
-                                             : tabs[ui->screen].mode;
 
-    snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", name);
+    snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", ui_front(ui)->mode);
     if (left + (int)strlen(mode) > term->cols && journal_records(ui))
         snprintf(mode, sizeof(mode), "[REC]"); /* where one is, the tabs say too */
     mode_x = term->cols - (int)strlen(mode) - 1;
@@ -160,25 +150,18 @@ static int hint_width(const Action *action, char *key, size_t size)
 
 static const char *escape_words(const Ui *ui)
 {
-    const Layer *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+    const Screen *front = ui_front(ui);
 
-    if (top)
-        return top->escape ? top->escape : "close";
+    if (ui->overlay_count)
+        return front->escape ? front->escape : "close";
     return ui_scope(ui) == IN_FILTER ? "clear" : NULL;
 }
 
-/* Some keys work only with what is in the focused pane. */
 static bool hint_applies(Ui *ui, const Action *action)
 {
-    Pane *pane = compare_focus(ui);
+    const Screen *front = ui_front(ui);
 
-    if (!strcmp(action->id, "sorted"))
-        return pane && pane_has_order(pane);
-    if (!strcmp(action->id, "round_next"))
-        return pane && pane_shows_reach(pane);
-    if (!strcmp(action->id, "span"))
-        return pane && pane->result && picture_width(pane->result) > 0;
-    return true;
+    return !front->hint || front->hint(ui, action);
 }
 
 static void draw_last_line(Ui *ui)
@@ -217,21 +200,6 @@ static void draw_last_line(Ui *ui)
     }
 }
 
-/* The run under way; NULL: none. */
-static const Job *running_job(const Ui *ui, const Pane **which)
-{
-    for (int i = 0; i < ui->compare.count; i++) {
-        const Pane *pane = &ui->compare.panes[i];
-        const Job  *job = pane->job ? pane->job : pane->measuring;
-
-        if (job && job_state(job) == JOB_RUNNING) {
-            *which = pane;
-            return job;
-        }
-    }
-    return NULL;
-}
-
 #define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_CONSOLE) /* where the message would be */
 #define BAR_CELLS 16
 
@@ -268,47 +236,27 @@ static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
                *stage ? ": " : "", stage, since, share);
 }
 
-/* False: no script is at work for long. */
-static bool draw_script(Ui *ui, int y)
-{
-    const char *doing = console_doing(ui);
-
-    if (!doing && !(ui_has(ui, &console_layer) && console_runs(ui)))
-        return false;
-    term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
-               "a script runs%s%s   Ctrl-C stops it", doing ? ": " : "", doing ? doing : "");
-    return true;
-}
-
-bool status_tells(const Ui *ui)
-{
-    const Pane *pane;
-    char        progress[160];
-
-    return ui->message[0] || console_doing(ui) || running_job(ui, &pane) ||
-           vary_progress(ui, progress, sizeof(progress));
-}
-
 static void draw_message(Ui *ui)
 {
     const Pane *pane = NULL;
-    const Job  *job = running_job(ui, &pane);
-    int         y = ui->term->rows - 2;
+    const Job  *job = ui_running_job(ui, &pane);
+    int         y = ui->term->rows - 2, by;
     char        progress[160];
 
-    if (lessons_docked(ui) && ui_has(ui, &params_layer) && lesson_line_now(ui, y))
+    if (lessons_docked(ui) && ui_has(ui, SCREEN_PARAMS) &&
+        ui->screens[SCREEN_LESSON]->line(ui, y))
         return;
     if (ui->message[0]) {
         term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
         return;
     }
-    if (!job && vary_progress(ui, progress, sizeof(progress)))
-        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
-                   "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
-    else if (job)
+    by = job ? -1 : ui_progress(ui, progress, sizeof(progress));
+    if (job)
         draw_running(ui, y, pane, job);
-    else if (!draw_script(ui, y) && ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
-        inspect_line(ui, y);
+    else if (by >= 0)
+        term_text(ui->term, y, 1, ui->term->cols - 2, progress, ui_style(ui, ROLE_WARN));
+    else if (ui->screens[ui->screen]->line && !ui_has(ui, SCREEN_VARY))
+        ui->screens[ui->screen]->line(ui, y);
 }
 
 #define MESSAGE_LINES 6
@@ -359,68 +307,9 @@ bool status_draw(Ui *ui)
     return true;
 }
 
-/* ---- messages --------------------------------------------------------------- */
-
-static void put_message(Ui *ui, Role role, const char *fmt, va_list args)
-{
-    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
-    ui->message_role = role;
-    ui->dirty = true;
-}
-
-void ui_say(Ui *ui, Role role, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    put_message(ui, role, fmt, args);
-    va_end(args);
-    messages_add(ui);
-}
-
-void ui_hint(Ui *ui, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    put_message(ui, ROLE_DIM, fmt, args);
-    va_end(args);
-}
-
-/* See explorer.h. */
+/* ---- messages that are kept ---------------------------------------------------- */
 
 #define KEPT "messages.log"
-#define LOG_MOST 200000 /* bytes; then the older half goes */
-
-static void forget_older(Text *log)
-{
-    const char *half = log->data + log->length / 2, *line = strchr(half, '\n');
-    size_t      kept = line ? log->length - (size_t)(line + 1 - log->data) : 0;
-
-    memmove(log->data, log->data + log->length - kept, kept);
-    log->data[kept] = '\0';
-    log->length = kept;
-}
-
-void messages_add(Ui *ui)
-{
-    time_t    now = time(NULL);
-    struct tm parts;
-    char      when[16] = "";
-
-    if (localtime_r(&now, &parts))
-        strftime(when, sizeof(when), "%H:%M:%S  ", &parts);
-    if (ui->log.length > LOG_MOST)
-        forget_older(&ui->log);
-    text_addf(&ui->log, "%s%s%s\n", when,
-              ui->message_role == ROLE_ERROR  ? "error: "
-              : ui->message_role == ROLE_WARN ? "note: "
-                                              : "",
-              ui->message);
-}
-
-
-/* ---- kept ------------------------------------------------------------------- */
 
 static bool append(const char *path, const Text *text, Error *err)
 {

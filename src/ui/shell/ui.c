@@ -11,9 +11,9 @@
 #include "app/command/command.h"
 #include "app/session/device.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
-#include "ui/shell/explorer.h"
+#include "ui/shell/shell.h"
 #include "ui/state/journal.h"
+#include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 #include "ui/term/term.h"
 
@@ -321,7 +321,7 @@ static bool open_step(Ui *ui, const Start *start, Error *err)
         return open_lesson(ui, &start->step, err);
     if (!call_request(ui->session, &start->step, start->step.words[0], &request, err))
         return false;
-    compare_open_request(ui, &request);
+    panes_open_request(ui, &request);
     ui->screen = SCREEN_STEP;
     return true;
 }
@@ -394,26 +394,14 @@ static void close_all(Ui *ui)
 {
     term_close(ui->term);
     ui->term = NULL;
-    console_end(ui);
-    export_close(ui);
-    command_close(ui);
-    step_close(ui);
-    profile_close(ui);
-    span_close(ui);
-    vary_close(ui);
-    overview_close(ui);
-    inspect_close(ui);
-    lessons_close(ui);
-    compare_close(ui);
+    for (int i = SCREEN_COUNT - 1; i >= 0; i--)
+        if (ui->screens[i]->end)
+            ui->screens[i]->end(ui);
     history_clear(ui);
-    meter_close(&ui->params.meter);
-    browse_close(ui);
     if (ui->draughtsman.session)
         draughtsman_close(&ui->draughtsman);
     session_free(ui->session);
-    request_free(&ui->params.before);
     text_free(&ui->log);
-    text_free(&ui->pager.text);
 }
 
 static int fail(const Error *err)
@@ -451,6 +439,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     ui = calloc(1, sizeof(*ui));
     if (!ui)
         return 1;
+    ui->screens = screens;
     console_begin(ui, interpreter);
     opened = open_all(ui, &start, &err);
     if (opened && start.script)

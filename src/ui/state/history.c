@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 
 struct Snapshot {
     PaneState panes[PANES_MOST];
@@ -40,7 +40,7 @@ static Snapshot *snapshot_take(const Ui *ui)
     s->marks = c->marks;
     s->spec = session_input_spec(ui->session) ? strdup(session_input_spec(ui->session)) : NULL;
     s->choice = *session_choice(ui->session);
-    compare_take_place(&s->place, &ui->defaults);
+    request_take_place(&s->place, &ui->defaults);
     for (int i = 0; i < c->count; i++) {
         if (!pane_take(&c->panes[i], &s->panes[i], NULL)) {
             snapshot_free(s);
@@ -97,7 +97,7 @@ static void snapshot_restore(Ui *ui, Snapshot *s)
     c->effect = s->effect;
     c->linked = s->linked;
     c->solo = s->solo;
-    compare_take_place(&ui->defaults, &s->place);
+    request_take_place(&ui->defaults, &s->place);
     s->marks.version = c->marks.version + 1; /* rows read since are of others */
     c->marks = s->marks;
 }

@@ -215,7 +215,7 @@ static bool settled(const Ui *ui)
 {
     const Compare *c = &ui->compare;
 
-    if (ui->screen != SCREEN_COMPARE || ui->layer_count || !c->count)
+    if (ui->screen != SCREEN_COMPARE || ui->overlay_count || !c->count)
         return false;
     for (int i = 0; i < c->count; i++)
         if (c->panes[i].job || !c->panes[i].result || c->panes[i].problem[0])
@@ -426,14 +426,12 @@ void action_record(Ui *ui)
         stop(ui);
         return;
     }
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&ui->prompt.field, "record session.lua");
+    ui_prompt(ui, "record session.lua");
 }
 
 void action_history(Ui *ui)
 {
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&ui->prompt.field, "history session.lua");
+    ui_prompt(ui, "history session.lua");
 }
 
 void journal_close(Ui *ui)

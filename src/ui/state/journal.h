@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "app/figure/picture.h"
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
 
 typedef struct Shot {
     Pane          *panes[PANES_MOST];

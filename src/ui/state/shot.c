@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
+#include "ui/state/panes.h"
 
 static Region whole(const View *view)
 {
@@ -19,7 +19,7 @@ static bool same_region(Region a, Region b)
 /* Linked panes are cut as the focused one: tiles differ by a column now and then. */
 static Region region_of(Ui *ui, Pane *pane, const View *view)
 {
-    Pane       *focus = compare_focus(ui);
+    Pane       *focus = panes_focus(ui);
     const View *shown = pane_view(focus);
     bool        follows = ui->compare.linked && shown && views_share_rows(shown, view) &&
                    views_share_cols(shown, view) && focus->canvas.h;

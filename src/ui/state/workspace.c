@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/screen/compare.h"
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
+#include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
 void saved_init(Saved *saved)
@@ -91,7 +91,7 @@ void saved_show_pane(Ui *ui, Pane *pane, PaneState *saved)
     pane->request = saved->request;
     saved->request = REQUEST_INIT;
     pane->ask = false;
-    compare_run(ui, pane);
+    panes_run(ui, pane);
 }
 
 static void show_pane(Ui *ui, PaneState *saved)
@@ -109,7 +109,7 @@ void saved_show_screen(Ui *ui, const Saved *saved)
 {
     Compare *c = &ui->compare;
 
-    ui->screen = (Screen)saved->screen;
+    ui->screen = (ScreenId)saved->screen;
     ui->theme = (Theme)saved->theme;
     ui->glyphs = (Glyphs)saved->glyphs;
     ui->browse.order = saved->order;
@@ -139,10 +139,10 @@ bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choi
         history_drop(ui);
         return false;
     }
-    compare_clear(ui);
+    panes_clear(ui);
     for (int i = 0; i < saved->count; i++)
         show_pane(ui, &saved->panes[i]);
-    ui->layer_count = 0;
+    ui->overlay_count = 0;
     saved_show_screen(ui, saved);
     now = session_input(ui->session);
     if (!input && saved->sha256[0] && now && strcmp(now->sha256, saved->sha256) != 0)
@@ -179,12 +179,9 @@ typedef struct FieldOf {
 
 /* ---- names of choices ------------------------------------------------------- */
 
-static const char *screen_word(int i)
+static const char *tab_word(int i)
 {
-    static const char *const words[] = { "browse", "compare", "step", "profile", "lessons" };
-
-    _Static_assert(sizeof(words) / sizeof(*words) == SCREEN_COUNT, "a word for each screen");
-    return words[i];
+    return screen_word((ScreenId)i);
 }
 
 static const char *order_word(int i)
@@ -239,7 +236,7 @@ static const FieldOf of_session[] = {
       NULL },
     { "precision", FIELD_TEXT, OF(Saved, defaults.precision), 0,
       sizeof(((Request *)0)->precision), IS_F32, NULL },
-    { "screen", FIELD_CHOICE, OF(Saved, screen), 0, SCREEN_COUNT, -2, screen_word },
+    { "screen", FIELD_CHOICE, OF(Saved, screen), 0, SCREEN_TABS, -2, tab_word },
     { "theme", FIELD_CHOICE, OF(Saved, theme), 0, THEME_COUNT, -2, theme_word },
     { "glyphs", FIELD_CHOICE, OF(Saved, glyphs), 0, GLYPHS_COUNT, -2, glyphs_word },
     { "order", FIELD_CHOICE, OF(Saved, order), 0, BROWSE_ORDERS, -2, order_word },

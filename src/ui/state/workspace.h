@@ -8,7 +8,7 @@
 #ifndef UI_STATE_WORKSPACE_H
 #define UI_STATE_WORKSPACE_H
 
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
 
 typedef struct Saved {
     char       *spec; /* of the input; owned; NULL: as it is */

@@ -19,7 +19,7 @@
 
 #include "app/program.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/explorer.h"
+#include "ui/state/explorer.h"
 #include "ui/state/workspace.h"
 
 #define HEAD    "attnscope session "
@@ -431,8 +431,7 @@ static void ask_name(Ui *ui, const char *word, const char *alone)
     Prompt *p = &ui->prompt;
     Text    names = { 0 };
 
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&p->field, word);
+    ui_prompt(ui, word);
     saving_names(add_name, &names);
     snprintf(p->choices, sizeof(p->choices), "Enter alone: %.100s%s%.300s", alone,
              names.length ? "   saved: " : "", text_str(&names));

@@ -85,7 +85,7 @@ bool key_among(uint32_t key, const char *list)
     return false;
 }
 
-/* See field.h. */
+/* See term.h. */
 
 void field_set(Field *f, const char *text)
 {

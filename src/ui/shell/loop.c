@@ -1,106 +1,26 @@
-/* explorer.c -- the loop: events, finished jobs, one frame; and the actions of all screens. */
+/* loop.c -- the event loop: events, finished jobs, one frame; and the actions of all screens. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ui/shell/explorer.h"
-
-#include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
-#include "ui/shell/console.h"
+#include "ui/shell/shell.h"
 #include "ui/state/journal.h"
-#include "ui/term/term.h"
 
 #define FIRST_ANSWER 12 /* ms a frame waits for a drawing that comes at once */
 
-double ui_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-Style ui_style(const Ui *ui, Role role)
-{
-    return theme_style(ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme, role);
-}
-
-/* ---- layers ----------------------------------------------------------------- */
-
-void ui_push(Ui *ui, const Layer *layer)
-{
-    int most = sizeof(ui->layers) / sizeof(*ui->layers);
-
-    if (ui->layer_count < most)
-        ui->layers[ui->layer_count++] = layer;
-}
-
-void ui_pop(Ui *ui)
-{
-    if (ui->layer_count)
-        ui->layer_count--;
-}
-
-bool ui_has(const Ui *ui, const Layer *layer)
-{
-    for (int i = 0; i < ui->layer_count; i++)
-        if (ui->layers[i] == layer)
-            return true;
-    return false;
-}
-
-unsigned ui_screen_scope(const Ui *ui)
-{
-    if (lessons_focused(ui))
-        return IN_LESSON;
-    switch (ui->screen) {
-    case SCREEN_LESSONS: return IN_LESSONS;
-    case SCREEN_BROWSE: return ui->browse.filtering ? IN_FILTER : IN_BROWSE;
-    case SCREEN_COMPARE: return ui->compare.count ? IN_COMPARE : IN_EMPTY;
-    case SCREEN_STEP: return ui->compare.count ? IN_STEP : IN_EMPTY;
-    default: return IN_PROFILE;
-    }
-}
-
-unsigned ui_scope(const Ui *ui)
-{
-    return ui->layer_count ? ui->layers[ui->layer_count - 1]->scope : ui_screen_scope(ui);
-}
-
-bool ui_job_runs(const Ui *ui)
-{
-    for (int i = 0; i < ui->compare.count; i++)
-        if (ui->compare.panes[i].job || ui->compare.panes[i].measuring)
-            return true;
-    return ui->command.work || ui->export.work || ui->varying.job || ui->profiling.work ||
-           scaling_runs(ui);
-}
-
 /* ---- a frame ---------------------------------------------------------------- */
-
-Area ui_area(const Ui *ui)
-{
-    int left = lessons_docked(ui) ? lesson_width(ui) : 0;
-
-    return (Area){ 1, left, ui->term->rows - 3 - console_height(ui), ui->term->cols - left };
-}
 
 #define CANCELLING "cancelling\xe2\x80\xa6"
 
 static bool poll_jobs(Ui *ui)
 {
-    bool changed = compare_poll(ui);
+    bool changed = false;
 
-    changed |= step_poll(ui);
-    changed |= profile_poll(ui);
-    changed |= browse_poll(ui);
-    changed |= command_poll(ui);
-    changed |= export_poll(ui);
-    changed |= vary_poll(ui);
-    changed |= overview_poll(ui);
-    changed |= lesson_poll(ui);
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->poll)
+            changed |= ui->screens[i]->poll(ui);
     draughtsman_sweep(&ui->draughtsman);
     if (changed && !strcmp(ui->message, CANCELLING) && !ui_job_runs(ui))
         ui_say(ui, ROLE_DIM, "cancelled; what is there stays");
@@ -109,10 +29,10 @@ static bool poll_jobs(Ui *ui)
 
 static bool first_answers_pending(const Ui *ui)
 {
-    for (int i = 0; i < ui->compare.count; i++)
-        if (ui->compare.panes[i].area.h && drawing_pending(&ui->compare.panes[i].drawing))
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->pending && ui->screens[i]->pending(ui))
             return true;
-    return ui->screen == SCREEN_STEP && step_pending(ui);
+    return false;
 }
 
 static void drain(int fd)
@@ -133,48 +53,30 @@ static void wait_for_answers(Ui *ui)
         struct timespec pause = { .tv_nsec = 500000 };
 
         nanosleep(&pause, NULL);
-        compare_poll(ui);
-        step_poll(ui);
-    }
-}
-
-static void prepare(Ui *ui, Area area)
-{
-    if (ui->screen == SCREEN_COMPARE)
-        compare_prepare(ui, area);
-    else
-        step_prepare(ui, area);
-}
-
-static void draw_screen(Ui *ui, Area area)
-{
-    switch (ui->screen) {
-    case SCREEN_BROWSE: browse_draw(ui, area); break;
-    case SCREEN_COMPARE: compare_draw(ui, area); break;
-    case SCREEN_STEP: step_draw(ui, area); break;
-    case SCREEN_LESSONS: lessons_draw(ui, area); break;
-    default: profile_draw(ui, area);
+        for (int i = 0; i < SCREEN_COUNT; i++)
+            if (ui->screens[i]->pending)
+                ui->screens[i]->poll(ui);
     }
 }
 
 static void draw(Ui *ui)
 {
-    Area area = ui_area(ui), dock = { area.y, 0, area.h, area.x };
+    const Screen *screen = ui->screens[ui->screen];
+    Area          area = ui_area(ui), dock = { area.y, 0, area.h, area.x };
 
-    if ((ui->screen == SCREEN_COMPARE || ui->screen == SCREEN_STEP) && ui->term->rows > 8 &&
-        area.w) {
-        prepare(ui, area);
+    if (screen->prepare && ui->term->rows > 8 && area.w) {
+        screen->prepare(ui, area);
         wait_for_answers(ui);
-        prepare(ui, area); /* results may have come meanwhile */
+        screen->prepare(ui, area); /* results may have come meanwhile */
     }
     term_clear(ui->term, (Style){ 0 });
     if (status_draw(ui)) {
         if (area.w)
-            draw_screen(ui, area);
+            screen->draw(ui, area);
         if (dock.w)
-            lesson_draw(ui, dock);
-        for (int i = 0; i < ui->layer_count; i++)
-            ui->layers[i]->draw(ui);
+            ui->screens[SCREEN_LESSON]->draw(ui, dock);
+        for (int i = 0; i < ui->overlay_count; i++)
+            ui->screens[ui->overlays[i]]->draw(ui, area);
         status_draw_long(ui);
     }
     term_flush(ui->term);
@@ -194,12 +96,10 @@ static void key_unseen(Ui *ui, uint32_t key)
 
 void explorer_key(Ui *ui, uint32_t key)
 {
-    const Layer  *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+    const Screen *front = ui_front(ui);
     const Action *action;
 
-    if (top ? top->key && top->key(ui, key)
-            : lessons_focused(ui) ? lessons_key(ui, key)
-                                  : ui->screen == SCREEN_BROWSE && browse_key(ui, key))
+    if (front->key && front->key(ui, key))
         return;
     ui->message[0] = '\0';
     if (console_key(ui, key))
@@ -233,14 +133,14 @@ static bool press_words(Ui *ui, const Event *event)
     return false;
 }
 
-static void mouse_on_layer(Ui *ui, const Event *event)
+static void mouse_on_overlay(Ui *ui, const Event *event)
 {
-    const Layer *top = ui->layers[ui->layer_count - 1];
+    const Screen *front = ui_front(ui);
 
     if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN)
         explorer_key(ui, event->kind == EVENT_WHEEL_UP ? K_ARROW_UP : K_ARROW_DOWN);
-    else if (event->kind == EVENT_PRESS && top->press)
-        top->press(ui, event);
+    else if (event->kind == EVENT_PRESS && front->press)
+        front->press(ui, event);
 }
 
 static void handle_mouse(Ui *ui, const Event *event)
@@ -251,14 +151,12 @@ static void handle_mouse(Ui *ui, const Event *event)
         ui->message[0] = '\0';
     if (press_words(ui, event))
         return;
-    if (event->kind == EVENT_PRESS && !ui->layer_count && lessons_docked(ui))
+    if (event->kind == EVENT_PRESS && !ui->overlay_count && lessons_docked(ui))
         ui->lessons.focused = event->x < lesson_width(ui);
-    if (ui->layer_count)
-        mouse_on_layer(ui, event);
-    else if (ui->screen == SCREEN_COMPARE)
-        compare_mouse(ui, event);
-    else if (ui->screen == SCREEN_BROWSE)
-        browse_press(ui, event);
+    if (ui->overlay_count)
+        mouse_on_overlay(ui, event);
+    else if (ui->screens[ui->screen]->press)
+        ui->screens[ui->screen]->press(ui, event);
 }
 
 static void handle(Ui *ui, const Event *event)
@@ -293,9 +191,11 @@ double deadline_earlier(double a, double b)
 /* Seconds until something is due, whoever it is for; < 0: nothing is. */
 static double next_deadline(Ui *ui)
 {
-    double deadline = deadline_earlier(params_deadline(ui), step_deadline(ui));
+    double deadline = -1;
 
-    deadline = deadline_earlier(deadline, overview_deadline(ui));
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->deadline)
+            deadline = deadline_earlier(deadline, ui->screens[i]->deadline(ui));
     if (deadline < 0 && ui_job_runs(ui)) {
         deadline = 0.25; /* the stage of a run is shown as it changes */
         ui->dirty = true;
@@ -303,17 +203,30 @@ static double next_deadline(Ui *ui)
     return deadline_earlier(deadline, console_deadline(ui));
 }
 
+/* Sleeps until an event, a finished job or the deadline. */
+static void sleep_until(Ui *ui, double deadline)
+{
+    int fds[SCREEN_COUNT + 2] = { session_wake_fd(ui->session),
+                                  session_wake_fd(ui->draughtsman.session) };
+    int count = 2;
+
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->wake_fd)
+            fds[count++] = ui->screens[i]->wake_fd(ui);
+    term_wait(ui->term, fds, count, deadline < 0 ? -1 : (int)(deadline * 1000) + 1);
+    for (int i = 0; i < count; i++)
+        drain(fds[i]);
+}
+
 void explorer_loop(Ui *ui)
 {
     ui->dirty = true;
     while (!ui->quit) {
-        int    fds[4];
         double deadline;
         bool   again; /* scripts changed something */
 
         journal_tick(ui); /* what has stood until the next key */
         drain_events(ui);
-        params_tick(ui);
         ui->dirty |= poll_jobs(ui);
         if (ui->quit)
             break;
@@ -328,13 +241,7 @@ void explorer_loop(Ui *ui)
             ui->dirty = true;
             deadline = 0;
         }
-        fds[0] = session_wake_fd(ui->session);
-        fds[1] = session_wake_fd(ui->draughtsman.session);
-        fds[2] = ui->browse.side ? session_wake_fd(ui->browse.side) : -1;
-        fds[3] = lesson_wake_fd(ui);
-        term_wait(ui->term, fds, 4, deadline < 0 ? -1 : (int)(deadline * 1000) + 1);
-        for (int i = 0; i < 4; i++)
-            drain(fds[i]);
+        sleep_until(ui, deadline);
     }
 }
 
@@ -342,31 +249,32 @@ void explorer_loop(Ui *ui)
 
 void action_close(Ui *ui)
 {
-    const Layer *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+    const Screen *front = ui_front(ui);
 
-    if (!top) {
-        if (ui->screen == SCREEN_BROWSE)
-            browse_show_all(ui);
+    if (!ui->overlay_count) {
+        if (ui->screens[ui->screen]->clear)
+            ui->screens[ui->screen]->clear(ui);
         ui->compare.solo = false;
         return;
     }
     ui_pop(ui);
-    if (top->leave)
-        top->leave(ui);
+    if (front->close)
+        front->close(ui);
 }
 
-static void confirm_draw(Ui *ui)
+static void confirm_draw(Ui *ui, Area all)
 {
     Term *term = ui->term;
     Area  area = { term->rows / 2 - 2, term->cols / 2 - 22, 5, 44 };
 
+    (void)all;
     term_fill(term, area, ' ', (Style){ 0 });
     term_frame(term, area, "Quit", true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     term_text(term, area.y + 2, area.x + 3, 38, "A job is running. Quit anyway? y/n",
               ui_style(ui, ROLE_WARN));
 }
 
-const Layer confirm_layer = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw };
+const Screen screen_confirm = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw };
 
 void action_confirm_yes(Ui *ui)
 {
@@ -380,16 +288,17 @@ void action_confirm_no(Ui *ui)
 
 void action_leave(Ui *ui)
 {
-    if (ui->layer_count) {
+    const Screen *below = ui_below(ui);
+
+    if (ui->overlay_count) {
         action_close(ui);
-    } else if (lessons_focused(ui)) {
-        lessons_leave_said(ui);
     } else if (ui->screen != SCREEN_BROWSE) {
-        if (ui->screen == SCREEN_LESSONS)
-            lessons_leave(ui);
-        ui->screen = SCREEN_BROWSE;
+        if (below->close)
+            below->close(ui);
+        else
+            ui->screen = SCREEN_BROWSE;
     } else if (ui_job_runs(ui)) {
-        ui_push(ui, &confirm_layer);
+        ui_push(ui, SCREEN_CONFIRM);
     } else {
         ui->quit = true;
     }
@@ -405,19 +314,9 @@ void action_cancel(Ui *ui)
 {
     bool any = false, script;
 
-    for (int i = 0; i < ui->compare.count; i++) {
-        Pane *pane = &ui->compare.panes[i];
-
-        if (pane->job)
-            job_cancel(pane->job);
-        if (pane->measuring)
-            job_cancel(pane->measuring);
-        any |= pane->job || pane->measuring;
-    }
-    any |= command_cancel(ui);
-    any |= export_cancel(ui);
-    any |= vary_cancel(ui);
-    any |= scaling_cancel(ui);
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->cancel)
+            any |= ui->screens[i]->cancel(ui);
     script = console_stop(ui);
     if (any)
         ui_say(ui, ROLE_WARN, CANCELLING);
@@ -438,14 +337,14 @@ void action_suspend(Ui *ui)
 }
 
 /* What lies over the screen closes; parameters keep what was set, as by Enter. */
-static void go_to(Ui *ui, Screen screen)
+static void go_to(Ui *ui, ScreenId screen)
 {
-    while (ui->layer_count) {
-        const Layer *top = ui->layers[ui->layer_count - 1];
+    while (ui->overlay_count) {
+        const Screen *front = ui_front(ui);
 
-        if (top == &params_layer)
-            action_param_apply(ui);
-        if (ui->layer_count && ui->layers[ui->layer_count - 1] == top)
+        if (front->keep)
+            front->keep(ui);
+        if (ui->overlay_count && ui_front(ui) == front)
             action_close(ui);
     }
     ui->screen = screen;

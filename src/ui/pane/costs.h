@@ -1,39 +1,29 @@
-/* ui/screen/params.h -- a request as rows of names and values: what the parameter editor edits.
- *
- * The rows come from the mechanism's Param table and the position's; the tensors that
- * a text names as $name have a row each.  Position, causal, seed and fit stand below them.
+/* ui/pane/costs.h -- what the runs of panes cost, and what a change of parameters does to that.
  */
-#ifndef UI_SCREEN_PARAMS_H
-#define UI_SCREEN_PARAMS_H
+#ifndef UI_PANE_COSTS_H
+#define UI_PANE_COSTS_H
 
 #include "ui/pane/pane.h"
 
-#define ROWS_MOST 64
+typedef enum Metric {
+    METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP,
+    METRIC_DEVICE, /* the last: there only where a pane was measured on a GPU */
+    METRIC_COUNT
+} Metric;
 
-typedef enum RowKind { ROW_PARAM, ROW_TENSOR, ROW_SEED, ROW_CAUSAL, ROW_POSITION,
-                       ROW_FIT } RowKind;
-
-typedef struct FormRow {
-    RowKind      kind;
-    const Param *param;    /* of ROW_PARAM */
-    char         name[64]; /* of ROW_TENSOR */
-} FormRow;
-
-typedef struct Form {
-    FormRow rows[ROWS_MOST];
-    int     count;
-} Form;
-
-void        form_make(const Pane *pane, Form *form);
-const char *form_name(const FormRow *row);
-const char *form_help(const Pane *pane, const FormRow *row);
-void        form_value(const Pane *pane, const FormRow *row, Text *out);
-void        form_default(const FormRow *row, Text *out);
-void        form_range(const FormRow *row, Text *out); /* "0..64", "yes no" */
-/* Changes the pane's request; an empty text gives the default. */
-bool form_set(Session *session, Pane *pane, const FormRow *row, const char *text, Error *err);
-/* The next value up or down; false: there is none. */
-bool form_step(const Pane *pane, const FormRow *row, int direction, Text *out);
+extern const char *const cost_names[METRIC_COUNT];
+/* Of what was measured; NULL: nothing was. */
+const Record *pane_record(const Pane *pane);
+/* FLOPs are counted by every run; the rest is measured when asked for. */
+Number cost_number(const Pane *pane, Metric metric);
+int    cost_count(const Ui *ui); /* metrics there are numbers of */
+double cost_largest(const Ui *ui, Metric metric);
+void   cost_label(const Pane *pane, Metric metric, Number number, char *text, size_t size);
+void   cost_bar(Ui *ui, int y, int x, int width, double share, Role role);
+/* Under the panes of a tall screen: the bars of time, the rest as numbers. */
+void   costs_draw(Ui *ui, Area area);
+/* "130 kFLOP" */
+char *flops_text(double flops, char *text, size_t size);
 
 /* What a change of parameters costs and keeps, before it and now.
  *

@@ -1,0 +1,79 @@
+/* ui/shell/shell.h -- the shell: the loop, the lines above and below a screen, typed lines,
+ * scripts; and what typed lines and scripts ask of screens. */
+#ifndef UI_SHELL_SHELL_H
+#define UI_SHELL_SHELL_H
+
+#include "app/result/steps.h"
+#include "app/scripting.h"
+#include "ui/state/explorer.h"
+
+/* ---- loop.c ------------------------------------------------------------------ */
+
+void explorer_loop(Ui *ui); /* until it is left */
+/* As if the key was pressed. */
+void explorer_key(Ui *ui, uint32_t key);
+/* The earlier of two times in seconds from now; < 0: none. */
+double deadline_earlier(double a, double b);
+void   say_glyphs(Ui *ui);
+
+/* ---- status.c ---------------------------------------------------------------- */
+
+bool status_draw(Ui *ui);       /* first and last lines; false: the terminal is too small */
+bool status_fits(const Ui *ui); /* false: nothing but that is said */
+void status_draw_long(Ui *ui);  /* a message that needs more than its line, over the screen */
+/* Where it was asked for: the log goes to the end of the file in the state folder. */
+bool messages_keep(Ui *ui, Error *err);
+/* :messages FILE writes them; :messages keep, :messages drop: on leaving, or not. */
+void messages_typed(Ui *ui, const char *rest);
+
+/* ---- command_line.c ---------------------------------------------------------- */
+
+/* Runs a typed line: a command, an action, or a mechanism to open. */
+void command_enter(Ui *ui, const char *line);
+void command_complete(Ui *ui, Field *field, char *choices, size_t size);
+bool command_poll(Ui *ui);
+bool command_runs(const Ui *ui);
+bool command_cancel(Ui *ui); /* false: none runs */
+void command_end(Ui *ui);
+
+/* ---- console.c: the docked prompt of scripts, keys of their own, their turn --- */
+
+/* Before the loop; NULL: there is no interpreter. */
+void console_begin(Ui *ui, Interpreter *interpreter);
+/* A script's file begins to run; false with a message. */
+bool console_file(Ui *ui, const char *path);
+void console_typed_script(Ui *ui, const char *path);
+/* Scripts go on; true: something is to be drawn. */
+bool   console_tick(Ui *ui);
+double console_deadline(const Ui *ui); /* seconds from now; < 0: none */
+bool   console_stop(Ui *ui);           /* false: no script runs */
+/* What was asked for was typed; NULL: it was not. */
+void console_answer(Ui *ui, const char *text);
+bool console_map(Ui *ui, const char *where, const char *key, const char *action, int function,
+                 Error *err);
+/* True: the key is one of a script. */
+bool console_key(Ui *ui, uint32_t key);
+
+/* ---- control.c --------------------------------------------------------------- */
+
+/* The explorer's half of app/scripting.h. */
+void control_fill(Ui *ui, Control *control);
+
+/* ---- screens ----------------------------------------------------------------- */
+
+/* The focused pane shows that view, or why it does not is said; "": which there are. */
+void compare_typed_view(Ui *ui, const char *name);
+/* "features=16:512:x2"; and "NAME=RANGE 95%": the smallest value that keeps so much is set. */
+void vary_enter(Ui *ui, const char *range);
+void vary_enter_goal(Ui *ui, const char *text);
+/* Writes what is on the screen; with a message.  False: nothing is written. */
+bool export_start(Ui *ui, const char *path);
+/* The step looked at, with the row that is followed; false: no pane has any. */
+bool stepping_now(Ui *ui, Step *step);
+/* It plays from now on, from the first stage if this is the last. */
+void stepping_start(Ui *ui, const Step *step);
+void step_go(Ui *ui, int at);
+/* The cursor to the mechanism that shows finished weights. */
+void browse_find_weights(Ui *ui);
+
+#endif

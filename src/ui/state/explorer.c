@@ -1,0 +1,261 @@
+/* explorer.c -- what every screen may ask of the explorer: the message line, what is open over
+ * the screen, and room; see explorer.h. */
+#include "ui/state/explorer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+double ui_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+Style ui_style(const Ui *ui, Role role)
+{
+    return theme_style(ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme, role);
+}
+
+/* ---- words ------------------------------------------------------------------- */
+
+#define LOG_MOST 200000 /* bytes; then the older half goes */
+
+static void forget_older(Text *log)
+{
+    const char *half = log->data + log->length / 2, *line = strchr(half, '\n');
+    size_t      kept = line ? log->length - (size_t)(line + 1 - log->data) : 0;
+
+    memmove(log->data, log->data + log->length - kept, kept);
+    log->data[kept] = '\0';
+    log->length = kept;
+}
+
+static void add_to_log(Ui *ui)
+{
+    time_t    now = time(NULL);
+    struct tm parts;
+    char      when[16] = "";
+
+    if (localtime_r(&now, &parts))
+        strftime(when, sizeof(when), "%H:%M:%S  ", &parts);
+    if (ui->log.length > LOG_MOST)
+        forget_older(&ui->log);
+    text_addf(&ui->log, "%s%s%s\n", when,
+              ui->message_role == ROLE_ERROR  ? "error: "
+              : ui->message_role == ROLE_WARN ? "note: "
+                                              : "",
+              ui->message);
+}
+
+static void put_message(Ui *ui, Role role, const char *fmt, va_list args)
+{
+    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    ui->message_role = role;
+    ui->dirty = true;
+}
+
+void ui_say(Ui *ui, Role role, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    put_message(ui, role, fmt, args);
+    va_end(args);
+    add_to_log(ui);
+}
+
+void ui_hint(Ui *ui, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    put_message(ui, ROLE_DIM, fmt, args);
+    va_end(args);
+}
+
+/* The run under way; NULL: none. */
+const Job *ui_running_job(const Ui *ui, const Pane **which)
+{
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Pane *pane = &ui->compare.panes[i];
+        const Job  *job = pane->job ? pane->job : pane->measuring;
+
+        if (job && job_state(job) == JOB_RUNNING) {
+            *which = pane;
+            return job;
+        }
+    }
+    return NULL;
+}
+
+int ui_progress(const Ui *ui, char *text, size_t size)
+{
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->progress && ui->screens[i]->progress(ui, text, size))
+            return i;
+    return -1;
+}
+
+bool ui_tells(const Ui *ui)
+{
+    const Pane *pane;
+    char        progress[160];
+
+    return ui->message[0] || ui_running_job(ui, &pane) ||
+           ui_progress(ui, progress, sizeof(progress)) >= 0;
+}
+
+/* ---- screens and overlays ---------------------------------------------------- */
+
+const char *screen_word(ScreenId id)
+{
+    static const char *const words[] = {
+#define SCREEN(NAME, name) #name,
+#include "ui/screen/screens.def"
+    };
+
+    return words[id];
+}
+
+void ui_push(Ui *ui, ScreenId id)
+{
+    if (ui->overlay_count < OVERLAYS_MOST)
+        ui->overlays[ui->overlay_count++] = id;
+}
+
+void ui_open(Ui *ui, ScreenId id)
+{
+    const Screen *s = ui->screens[id];
+
+    if (!s->open || s->open(ui))
+        ui_push(ui, id);
+}
+
+void ui_pop(Ui *ui)
+{
+    if (ui->overlay_count)
+        ui->overlay_count--;
+}
+
+bool ui_has(const Ui *ui, ScreenId overlay)
+{
+    for (int i = 0; i < ui->overlay_count; i++)
+        if (ui->overlays[i] == overlay)
+            return true;
+    return false;
+}
+
+const Screen *ui_below(const Ui *ui)
+{
+    return ui->screens[lessons_focused(ui) ? SCREEN_LESSON : ui->screen];
+}
+
+const Screen *ui_front(const Ui *ui)
+{
+    return ui->overlay_count ? ui->screens[ui->overlays[ui->overlay_count - 1]] : ui_below(ui);
+}
+
+static unsigned scope_of(const Ui *ui, const Screen *s)
+{
+    return s->scope_now ? s->scope_now(ui) : s->scope;
+}
+
+unsigned ui_screen_scope(const Ui *ui)
+{
+    return scope_of(ui, ui_below(ui));
+}
+
+unsigned ui_scope(const Ui *ui)
+{
+    return scope_of(ui, ui_front(ui));
+}
+
+bool ui_job_runs(const Ui *ui)
+{
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->runs && ui->screens[i]->runs(ui))
+            return true;
+    return false;
+}
+
+bool ui_take(Ui *ui, Pane *pane)
+{
+    for (int i = 0; i < SCREEN_COUNT; i++)
+        if (ui->screens[i]->take && ui->screens[i]->take(ui, pane))
+            return true;
+    return false;
+}
+
+void ui_prompt(Ui *ui, const char *text)
+{
+    ui_open(ui, SCREEN_PROMPT);
+    field_set(&ui->prompt.field, text);
+}
+
+Pane *panes_focus(Ui *ui)
+{
+    Compare *c = &ui->compare;
+
+    return c->count ? &c->panes[c->focus] : NULL;
+}
+
+/* ---- room -------------------------------------------------------------------- */
+
+Area ui_area(const Ui *ui)
+{
+    int left = lessons_docked(ui) ? lesson_width(ui) : 0;
+
+    return (Area){ 1, left, ui->term->rows - 3 - console_height(ui), ui->term->cols - left };
+}
+
+int console_height(const Ui *ui)
+{
+    int third = ui->term->rows / 3;
+
+    return ui_has(ui, SCREEN_CONSOLE) ? third < 6 ? 6 : third : 0;
+}
+
+#define DOCK_NARROW 44
+
+#define DOCK_WIDE   60
+#define DOCK_WIDE_FROM 140 /* columns of the terminal */
+
+#define BOTH_FROM   76 /* columns from which words and panes stand side by side */
+
+int lesson_width(const Ui *ui)
+{
+    int cols = ui->term->cols;
+
+    if (cols < BOTH_FROM)
+        return ui->lessons.focused ? cols : 0;
+    return cols < DOCK_WIDE_FROM ? DOCK_NARROW : DOCK_WIDE;
+}
+
+bool lessons_docked(const Ui *ui)
+{
+    return ui->lessons.running && ui->screen != SCREEN_BROWSE && ui->screen != SCREEN_LESSONS;
+}
+
+bool lessons_focused(const Ui *ui)
+{
+    return lessons_docked(ui) && (ui->lessons.focused || !ui->compare.count);
+}
+
+bool lessons_passes(Ui *ui, int direction)
+{
+    Lessons *l = &ui->lessons;
+    Compare *c = &ui->compare;
+    int      last = direction > 0 ? c->count - 1 : 0;
+
+    if (l->focused) {
+        l->focused = false;
+        c->focus = direction > 0 || !c->count ? 0 : c->count - 1;
+        return true;
+    }
+    l->focused = c->focus == last || !c->count;
+    return l->focused;
+}

@@ -1,0 +1,367 @@
+/* ui/state/explorer.h -- everything the explorer has open; shared by the ui files only. */
+#ifndef UI_STATE_EXPLORER_H
+#define UI_STATE_EXPLORER_H
+
+#include "app/call.h"
+#include "app/figure/picture.h"
+#include "app/figure/plan.h"
+#include "app/result/cell.h"
+#include "app/session/session.h"
+#include "app/study/vary.h"
+#include "ui/pane/costs.h"
+#include "ui/screen/lessons.h"
+#include "ui/state/history.h"
+#include "ui/term/term.h"
+
+#define PANES_MOST 6
+#define OVERLAYS_MOST 6
+
+typedef enum ScreenId {
+#define SCREEN(NAME, name) SCREEN_##NAME,
+#include "ui/screen/screens.def"
+    SCREEN_COUNT
+} ScreenId;
+
+/* Where an action is valid: bits. */
+enum {
+#define SCREEN(NAME, name) IN_##NAME = 1 << SCREEN_##NAME,
+#include "ui/screen/screens.def"
+    IN_EMPTY = 1 << SCREEN_COUNT,        /* compare or step without a pane */
+    IN_FILTER = 1 << (SCREEN_COUNT + 1), /* of the list, being typed */
+    IN_ALL = (1 << (SCREEN_COUNT + 2)) - 1,
+    IN_FILLED = IN_BROWSE | IN_COMPARE | IN_STEP | IN_PROFILE,
+    IN_SCREENS = IN_FILLED | IN_EMPTY | IN_LESSONS | IN_LESSON,
+    IN_LISTED = IN_BROWSE | IN_FILTER,
+    IN_MATRIX = IN_COMPARE | IN_INSPECT,
+    IN_LAID = IN_INSPECT | IN_SPAN | IN_VARY | IN_OVERVIEW, /* pictures over the panes */
+};
+
+/* What a key does: a line of ui/shell/actions.def, or of a screen's own table. */
+typedef struct Action {
+    const char *id, *keys;
+    unsigned    scope; /* IN_ bits */
+    const char *words, *help;
+    void (*run)(Ui *ui);
+} Action;
+
+#define FIGURE_CHOICES_MOST (3 * PANES_MOST)
+
+/* What a screen without matrices shows, to be written to a file. */
+typedef struct ScreenFigure {
+    PanelChoice    choices[FIGURE_CHOICES_MOST];
+    int            count;
+    PictureOptions options; /* of the choices */
+    Figure        *figure;  /* owned; made already, where there are no choices */
+    Text           command; /* owned; what draws it again */
+} ScreenFigure;
+
+/* A screen, or something laid over one.  Every function may be NULL but `draw`. */
+typedef struct Screen {
+    const char *tab;   /* "2 Compare", in the first line; NULL: no tab */
+    const char *mode;  /* "VIEW", at the right end of the first line */
+    unsigned    scope; /* the IN_ bit of its keys */
+    unsigned (*scope_now)(const Ui *ui); /* where that bit changes; NULL: it is `scope` */
+    void (*draw)(Ui *ui, Area area); /* area: between the first line and the last ones */
+    bool (*key)(Ui *ui, uint32_t key); /* true: taken.  NULL: actions only */
+    bool (*hint)(Ui *ui, const Action *action); /* its words stand in the last line; NULL: all do */
+    bool (*open)(Ui *ui);  /* before it is shown; false: it is not */
+    void (*close)(Ui *ui); /* overlay: Esc; screen: q, which else goes to the list */
+    void (*clear)(Ui *ui); /* screen: Esc */
+    const char *escape;    /* what Esc does, in the last line; NULL: "close" */
+    void (*keep)(Ui *ui);  /* before it closes for another screen: what was set counts */
+    void (*press)(Ui *ui, const Event *event); /* overlay: a press; screen: whatever the mouse does */
+    void (*turn)(Ui *ui, int by);              /* v: another view of its own; NULL: the pane's */
+    void (*find)(Ui *ui, const char *text);    /* what was typed after / */
+    void (*filter)(Ui *ui);                    /* / is typed here; NULL: in a line of its own */
+    bool (*line)(Ui *ui, int y);     /* draws the message line where there is no message */
+    void (*prepare)(Ui *ui, Area area); /* lays out, and asks the worker for drawings */
+    bool (*pending)(const Ui *ui);      /* the first of these are still to come */
+
+    /* Work that goes on whether it is shown or not. */
+    bool (*poll)(Ui *ui);             /* takes what is finished; true: something is to be drawn */
+    double (*deadline)(Ui *ui);       /* seconds until it wants to be polled; < 0: none */
+    int (*wake_fd)(const Ui *ui);     /* readable when something is finished; -1: none */
+    bool (*runs)(const Ui *ui);       /* something that Ctrl-C would stop */
+    bool (*cancel)(Ui *ui);           /* false: nothing ran */
+    bool (*progress)(const Ui *ui, char *text, size_t size); /* false: nothing to report */
+    void (*forget)(Ui *ui, const Mechanism *changed); /* what was made with it before */
+    void (*end)(Ui *ui);              /* frees everything, after the terminal is given back */
+
+    /* What an export writes, with an error where there is nothing; NULL: the panes. */
+    bool (*figure)(Ui *ui, ScreenFigure *out, Error *err);
+    bool (*take)(Ui *ui, Pane *pane); /* a pane opened for a view that this screen shows */
+    const Action *actions;            /* its own, beside those of actions.def */
+    int           action_count;
+} Screen;
+
+/* Words on the screen that a click on them does. */
+typedef struct Hit {
+    int                  y, x, width;
+    const Action *action;
+} Hit;
+#define HITS_MOST 32
+
+#define MARKS_MOST 128 /* mechanisms there may be */
+
+enum { BROWSE_BY_CLASS, BROWSE_BY_YEAR, BROWSE_BY_COST, BROWSE_ORDERS };
+
+typedef struct Browse {
+    Field    filter;
+    bool     filtering;   /* keys go to the filter */
+    int      order;       /* BROWSE_BY_* */
+    uint64_t folded[3];   /* in each order: bits of groups */
+    int      cursor, top; /* line of the list */
+    bool     marked[128]; /* by index in the table */
+    int64_t  card_scroll;
+    Session *side; /* owned; its input is the sample cut to 64; NULL: not open */
+    bool     side_failed;
+    Result  *thumbs[128]; /* retained, of `side` */
+    Job     *thumb_job;
+    int      thumb_of; /* index the job is for */
+    bool     thumb_failed[128];
+    Drawing  thumb;
+} Browse;
+
+typedef struct Compare {
+    Pane panes[PANES_MOST];
+    int  count, focus;
+    int  first; /* first pane on the screen when not all fit */
+    bool solo, linked, difference, labels, adding;
+    bool effect; /* panes without and with one position, their difference, the bias */
+    char layout[8];    /* ROWSxCOLS of the panes; "": as they are largest */
+    MarginKind strips; /* beside the matrices */
+    Marks marks;       /* queries seen together */
+    bool align; /* the views are to be made alike once all panes have a result */
+    char sought[64];
+    int  drag_y, drag_x; /* -1: no drag */
+} Compare;
+
+/* The focused pane's run, stage by stage. */
+typedef struct Stepping {
+    Pane   panes[2]; /* the step's matrix by position, and sorted; they own no request */
+    const Mechanism *of; /* whose stages; another one begins at its first */
+    int    at;       /* step */
+    bool   playing, sorted_alone;
+    int    speed;    /* index of the pace */
+    double pace;     /* seconds a stage stays, as a script wants it; 0: that of the index */
+    double due;      /* when playing goes on, seconds */
+    int64_t token;   /* first of the line of tokens in sight */
+    int64_t row;     /* query whose running numbers are told; -1: the last */
+} Stepping;
+
+/* What the profile screen shows: profile.h. */
+typedef struct Profiling {
+    int              view;
+    int              line;     /* of a GPU's page, the first in sight */
+    bool             known;    /* the ceilings are measured */
+    bool             failed;   /* they cannot be */
+    Ceilings         ceilings;
+    const Ops       *ops;      /* whose ceilings; NULL: not asked for */
+    struct RoofWork *work;     /* measures them; NULL: none */
+    struct Scaling  *scaling;  /* time over n: profile.h; owned; NULL: not begun */
+} Profiling;
+
+/* What the inspector has found out of a result. */
+typedef struct Inspecting {
+    CellReader   *reader; /* owned; NULL: nothing yet */
+    const Result *of;     /* to compare with only */
+    bool          by_key; /* its row by position instead of weight */
+} Inspecting;
+
+/* What the query under the cursor sees, on the image. */
+typedef struct Spanning {
+    Arena        *arena; /* owned: of the picture; NULL: none yet */
+    Panel         panel;
+    Grid          grid;
+    const Result *of; /* what they are of; to compare with only */
+    const View   *view;
+    int64_t       plane, query;
+    int           height, width; /* pixels it was reduced to */
+    char          problem[256];
+} Spanning;
+
+/* The focused pane's view in all layers and heads. */
+typedef struct Overview {
+    Tiles  *tiles;  /* owned; NULL: none */
+    const Result *of; /* what they are of; to compare with only */
+    const View   *view;
+    int64_t layers, heads;
+    int64_t layer, head;   /* chosen */
+    int64_t top, left;     /* first row and column of tiles on the screen */
+    int     height, width; /* pixels of a tile */
+    int64_t ready;         /* tiles as last counted */
+} Overview;
+
+typedef struct Params {
+    int     pane; /* its index */
+    int     line, top;
+    bool    typing;
+    Field   field;
+    Request before;     /* owned; for Esc */
+    bool    changed;    /* something is to be run */
+    double  changed_at; /* seconds */
+    char    problem[512];
+    Meter   meter;
+} Params;
+
+/* One parameter of a pane at several values: a run after the other, as they come. */
+typedef struct Varying {
+    Sweep         sweep;    /* count 0: none yet */
+    Job          *job;      /* of the point below; NULL: none under way */
+    int           line, point;
+    int           main;     /* the line of the pane */
+    int           pane;     /* its index when it began */
+    const Input  *input;    /* it began on; to compare with only */
+    bool          stopped, told;
+    bool          seeks;    /* the smallest value that reaches the goal is to be set */
+    bool          closes_in; /* between the values there are, too */
+    SweepGoal     goal;
+    SweepQuantity loss, cost; /* of the plots */
+    int           cursor;   /* among the points from left to right */
+    const Param  *wanted;   /* to begin with when it is opened; NULL: what is there is shown */
+    int           wanted_of; /* the pane whose parameter that is */
+    bool          wanted_seeks;
+} Varying;
+
+typedef struct Console Console;
+
+typedef struct Help {
+    Field filter;
+    int   line, top;
+    bool  palette;
+} Help;
+
+typedef struct Pager {
+    Text text;
+    char title[96];
+    int  top, left;
+    bool from_end;
+    char sought[128]; /* "": nothing */
+    int  found;       /* its line */
+} Pager;
+
+typedef enum PromptKind { PROMPT_COMMAND, PROMPT_SEARCH, PROMPT_ASK } PromptKind;
+
+typedef struct Prompt {
+    PromptKind kind;
+    Field      field;
+    char       past[32][256]; /* newest last */
+    int        past_count, past_at;
+    char       choices[512]; /* what Tab found; what a script asks */
+} Prompt;
+
+typedef struct Export {
+    Field              field;
+    char               problem[512]; /* of what was typed; "": none */
+    struct ExportWork *work; /* being written; NULL: none */
+} Export;
+
+typedef struct Commanding {
+    struct CommandWork *work; /* a command that runs; NULL: none */
+} Commanding;
+
+struct Ui {
+    Term        *term;
+    Session     *session;
+    Draughtsman  draughtsman;
+    Theme        theme;
+    Glyphs       glyphs;
+    const Screen *const *screens; /* by ScreenId */
+    ScreenId     screen;
+    ScreenId     overlays[OVERLAYS_MOST]; /* over it; the last one gets the keys */
+    int          overlay_count;
+    bool         quit, dirty;
+    int          signal;   /* that ended us; 0: none */
+    Request      defaults; /* causal, seed, threads for new panes; no parameters */
+    Hit          hits[HITS_MOST]; /* of the frame on the screen */
+    int          hit_count;
+    char         message[512];
+    Role         message_role;
+    Text         log;
+    Browse       browse;
+    Compare      compare;
+    Stepping     stepping;
+    Spanning     spanning;
+    Profiling    profiling;
+    Overview     overview;
+    Params       params;
+    Varying      varying;
+    Help         help;
+    Pager        pager;
+    Prompt       prompt;
+    Export export;
+    Commanding command;
+    History    history;
+    Inspecting inspecting;
+    Lessons    lessons;
+    struct Console *console; /* owned; NULL: no scripts */
+    struct Journal *journal; /* owned; what was done; NULL: nothing yet */
+    bool         keep_messages; /* on leaving */
+    char         session_name[256]; /* last saved or restored; "": none */
+};
+
+double ui_now(void); /* seconds, monotonic */
+
+/* ---- words ------------------------------------------------------------------- */
+
+/* Message line; also kept in the log. */
+void  ui_say(Ui *ui, Role role, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same for what is of this moment only: it is not kept. */
+void  ui_hint(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+Style ui_style(const Ui *ui, Role role);
+/* The message line is taken: by a message, or by what runs. */
+bool  ui_tells(const Ui *ui);
+/* Something runs that Ctrl-C would stop. */
+bool  ui_job_runs(const Ui *ui);
+/* The run under way; NULL: none.  *which: its pane. */
+const Job *ui_running_job(const Ui *ui, const Pane **which);
+/* The first of these that has something to report; its number, or -1. */
+int   ui_progress(const Ui *ui, char *text, size_t size);
+
+/* ---- screens and overlays ---------------------------------------------------- */
+
+enum {
+#define TAB(NAME, name) +1
+#define OVERLAY(NAME, name)
+    SCREEN_TABS = 0
+#include "ui/screen/screens.def"
+};
+/* "compare": of a screen with a tab, in saved sessions and for the action that goes to it. */
+const char *screen_word(ScreenId id);
+
+
+/* Opens an overlay, if it can be opened. */
+void ui_open(Ui *ui, ScreenId id);
+void ui_push(Ui *ui, ScreenId id); /* as it is */
+void ui_pop(Ui *ui);               /* without closing it */
+bool ui_has(const Ui *ui, ScreenId overlay);
+/* What gets the keys: the last overlay, the words of a lesson, or the screen. */
+const Screen *ui_front(const Ui *ui);
+/* The same without the overlays. */
+const Screen *ui_below(const Ui *ui);
+/* The IN_ bits that decide which keys are valid: now, and under the overlays. */
+unsigned ui_scope(const Ui *ui);
+unsigned ui_screen_scope(const Ui *ui);
+Pane *panes_focus(Ui *ui); /* NULL: no pane */
+/* Goes to the screen that shows what the pane was opened for; false: that is a matrix. */
+bool ui_take(Ui *ui, Pane *pane);
+/* A text over the screen; from_end: its last lines first. */
+void pager_open(Ui *ui, const char *title, const char *text, bool from_end);
+/* The command line opens with this text in it. */
+void ui_prompt(Ui *ui, const char *text);
+
+/* ---- room -------------------------------------------------------------------- */
+
+/* Room of the screen's own between the lines, beside a lesson that runs. */
+Area ui_area(const Ui *ui);
+int  console_height(const Ui *ui); /* rows that it takes at the bottom; 0: it is closed */
+/* Columns of a lesson's dock; the panes have the rest.  All of them: there is room for one. */
+int  lesson_width(const Ui *ui);
+/* The lesson has a dock on the screen that is open. */
+bool lessons_docked(const Ui *ui);
+/* And the keys are its own. */
+bool lessons_focused(const Ui *ui);
+/* The step of Tab goes from the words into the panes, or back: true. */
+bool lessons_passes(Ui *ui, int direction);
+
+#endif

@@ -1,0 +1,585 @@
+/* panes.c -- see panes.h. */
+#include "ui/state/panes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/figure/plan.h"
+
+Pane *seen_pane(Ui *ui)
+{
+    Pane *pane = panes_focus(ui);
+
+    return pane && pane_view(pane) && pane->canvas.h ? pane : NULL;
+}
+
+/* ---- tiles ------------------------------------------------------------------ */
+
+#define DOCK_FROM  140 /* columns from which the right column is there */
+#define DOCK_LEAST 32  /* its least width */
+#define DOCK_MOST  72
+#define STRIP_FROM 50 /* lines from which the bottom strip is there */
+
+/* Lines and columns a matrix needs to be worth a tile, and what is around it. */
+#define LEAST_ROWS  8
+#define MATRIX_COLS 24
+#define AROUND_ROWS 4
+#define TILE_LEAST  24 /* columns of a tile; where two have not so many there is one */
+#define AROUND_COLS 8
+
+/* Square matrices leave room beside them: for what the cursor is on. */
+static void dock_beside(Ui *ui, PaneRooms *r)
+{
+    Compare *c = &ui->compare;
+    int      strips = 0, needed, spare;
+
+    for (int i = 0; i < c->count; i++)
+        strips = c->panes[i].beside.w > strips ? c->panes[i].beside.w : strips;
+    needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9 + strips);
+    spare = r->panes.w - needed;
+    if (!r->dock.w && r->rows > 1)
+        return; /* small tiles: better wide captions */
+    for (int i = 0; i < c->count; i++)
+        if (!c->panes[i].shape.even && c->panes[i].canvas.h)
+            return;
+    if (spare < (r->dock.w ? 1 : DOCK_LEAST))
+        return;
+    if (r->dock.w + spare > DOCK_MOST)
+        spare = DOCK_MOST - r->dock.w;
+    r->panes.w -= spare;
+    r->dock = (Area){ r->panes.y, r->panes.x + r->panes.w, r->panes.h, r->dock.w + spare };
+}
+
+/* Side of the square matrix in each of so many tiles, in pixels; 0: not worth it. */
+static int tile_side(const PaneRooms *r, int rows, int cols)
+{
+    int lines = r->panes.h / rows - AROUND_ROWS, columns = r->panes.w / cols - AROUND_COLS;
+
+    if (lines < LEAST_ROWS || columns < MATRIX_COLS)
+        return 0;
+    return 2 * lines < columns ? 2 * lines : columns;
+}
+
+/* The usual arrangement, or another where that makes the matrices clearly larger; false: so
+ * many do not fit. */
+static bool arrange_tiles(PaneRooms *r, int count)
+{
+    int usual = count > 2 ? 2 : 1, best = 0;
+
+    for (int k = 0; k <= count; k++) {
+        int rows = k ? k : usual, cols = (count + rows - 1) / rows;
+        int side = (rows - 1) * cols < count ? tile_side(r, rows, cols) : 0;
+
+        if (4 * side <= 5 * best)
+            continue;
+        best = side;
+        r->rows = rows;
+        r->cols = cols;
+        r->shown = count;
+    }
+    return best > 0;
+}
+
+/* As somebody wished, where each tile can hold a few characters. */
+static bool lay_out_tiles(const Compare *c, PaneRooms *r)
+{
+    int rows, cols;
+
+    if (sscanf(c->layout, "%dx%d", &rows, &cols) != 2 || c->count < 2 ||
+        r->panes.w / cols < TILE_LEAST || r->panes.h / rows < AROUND_ROWS + 2)
+        return false;
+    r->rows = rows;
+    r->cols = cols;
+    r->shown = c->count < rows * cols ? c->count : rows * cols;
+    return true;
+}
+
+/* As many tiles as fit, two at least where it is not too narrow. */
+static void choose_tiles(const Compare *c, PaneRooms *r)
+{
+    int most = c->solo ? 1 : c->count;
+
+    if (!c->solo && lay_out_tiles(c, r))
+        return;
+    r->rows = 1;
+    r->cols = r->shown = most < 2 || r->panes.w < 2 * TILE_LEAST ? most > 0 : 2;
+    while (most > 1 && !arrange_tiles(r, most))
+        most--;
+    r->cols = r->cols > 0 ? r->cols : 1;
+}
+
+PaneRooms panes_rooms(Ui *ui, Area area)
+{
+    PaneRooms r = { .panes = area };
+    Compare     *c = &ui->compare;
+
+    if (area.w >= DOCK_FROM) {
+        r.dock = area;
+        r.dock.w = area.w / 3 < 56 ? area.w / 3 : 56;
+        r.dock.x = area.x + area.w - r.dock.w;
+        r.panes.w -= r.dock.w;
+    }
+    if (ui->term->rows >= STRIP_FROM) {
+        int height = 4 + c->count;
+
+        r.strip = (Area){ area.y + area.h - height, area.x, height, area.w };
+        r.panes.h -= height;
+        r.dock.h -= r.dock.h ? height : 0;
+    }
+    r.panes.h -= 2;
+    r.legend_y = r.panes.y + r.panes.h;
+    r.dock.h -= r.dock.h ? 2 : 0;
+    choose_tiles(c, &r);
+    dock_beside(ui, &r);
+    return r;
+}
+
+Area tile_of(const PaneRooms *r, int index)
+{
+    int  row = index / r->cols, col = index % r->cols;
+    Area p = r->panes, tile;
+
+    tile.y = p.y + p.h * row / r->rows;
+    tile.h = p.y + p.h * (row + 1) / r->rows - tile.y;
+    tile.x = p.x + p.w * col / r->cols;
+    tile.w = p.x + p.w * (col + 1) / r->cols - tile.x;
+    return tile;
+}
+
+/* Beside the pane that is edited, or in the right column. */
+Area params_area(Ui *ui)
+{
+    const Params *p = &ui->params;
+    const Pane   *pane = p->pane < ui->compare.count ? &ui->compare.panes[p->pane] : NULL;
+    Area          all = ui_area(ui);
+    PaneRooms     rooms = panes_rooms(ui, all);
+
+    if (rooms.dock.h)
+        return rooms.dock;
+    all.h -= 2;
+    if (lessons_docked(ui)) /* over the words: the picture is what changes */
+        return (Area){ all.y, 0, all.h, lesson_width(ui) ? lesson_width(ui) : all.w };
+    all.w = all.w / 2 > 60 ? 60 : all.w / 2;
+    if (!pane || pane->area.x < ui->term->cols / 3)
+        all.x = ui->term->cols - all.w;
+    return all;
+}
+
+/* ---- linked panes ----------------------------------------------------------- */
+
+/* Cursor and sight of one pane for another, as far as their axes are the same. */
+static bool follow(const Pane *from, Pane *to)
+{
+    const View *view = pane_view(from), *other = pane_view(to);
+    bool        rows = view && other && views_share_rows(view, other);
+    bool        cols = view && other && views_share_cols(view, other);
+    int64_t     q, k;
+
+    if (!rows && !cols)
+        return false;
+    pane_cursor(from, &q, &k);
+    if (rows && cols)
+        to->lens.zoom = from->lens.zoom;
+    to->lens.row0 = rows ? from->lens.row0 : to->lens.row0;
+    to->lens.col0 = cols ? from->lens.col0 : to->lens.col0;
+    pane_point(to, rows ? q : to->lens.q, cols ? k : to->lens.k);
+    return rows && cols;
+}
+
+void panes_link(Ui *ui)
+{
+    Compare    *c = &ui->compare;
+    const Pane *from = panes_focus(ui);
+
+    if (!from || !pane_view(from) || !c->linked)
+        return;
+    for (int i = 0; i < c->count; i++) {
+        Pane *to = &c->panes[i];
+
+        if (to == from || !pane_view(to))
+            continue;
+        follow(from, to);
+    }
+}
+
+static bool panes_adopt(Ui *ui, Pane *pane)
+{
+    Compare *c = &ui->compare;
+
+    for (int i = 0; c->linked && i < c->count; i++)
+        if (&c->panes[i] != pane && follow(&c->panes[i], pane))
+            return true;
+    return false;
+}
+
+void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k)
+{
+    pane_point(pane, q, k);
+    lens_move(&pane->lens, &pane->shape, 0, 0);
+    panes_link(ui);
+}
+
+/* ---- opening ---------------------------------------------------------------- */
+
+/* A parameter without a default that must be typed. */
+static bool lacks_text(const Request *request)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+
+    for (const Param *p = m->params; p->name; p++)
+        if (p->type == PARAM_TYPE_TEXT && !p->optional &&
+            !assignments_find(&request->given, p->name))
+            return true;
+    return false;
+}
+
+/* A bare id opens as one first meets the mechanism: with its example where it
+ * has one. */
+static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
+{
+    const Mechanism *m = mechanism_find(text);
+
+    return m ? request_example(ui->session, request, m, err)
+             : request_parse(ui->session, request, text, err);
+}
+
+/* A pane for the request, which it takes over; it is run. */
+static Pane *open_request(Ui *ui, Request request, const char *view, int64_t head)
+{
+    Compare *c = &ui->compare;
+    Pane    *pane = &c->panes[c->count++];
+
+    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+    snprintf(pane->view, sizeof(pane->view), "%s", view);
+    if (head >= 0)
+        pane->head = head;
+    else if (c->linked && c->count > 1)
+        pane->head = c->panes[c->focus].head;
+    c->focus = c->count - 1;
+    if (lacks_text(&request))
+        pane->ask = true; /* instead of a run that must fail */
+    else
+        pane_run(ui, pane);
+    return pane;
+}
+
+Pane *panes_open_request(Ui *ui, Request *request)
+{
+    if (ui->compare.count < PANES_MOST)
+        return open_request(ui, *request, "", -1);
+    ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
+    request_free(request);
+    return NULL;
+}
+
+static Pane *open_side(Ui *ui, const PanelSide *side, Error *err)
+{
+    Request request = { 0 };
+
+    if (request_copy(&request, &ui->defaults, err) &&
+        request_open(ui, &request, side->mechanism, err) &&
+        view_name_check(mechanism_find(request.mechanism), side->view, err))
+        return open_request(ui, request, side->view, side->head);
+    request_free(&request);
+    return NULL;
+}
+
+Pane *panes_open(Ui *ui, const char *text)
+{
+    PanelWord word = { 0 };
+    Error     err = ERROR_INIT;
+    Pane     *pane = NULL;
+
+    if (ui->compare.count == PANES_MOST) {
+        ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
+        return NULL;
+    }
+    if (panel_word_parse(text, &word, &err)) {
+        if (word.minus.mechanism)
+            error_set(&err, ERR_USAGE, "a difference here is to pane 1: d shows it");
+        else if (word.shown.head == HEADS_ALL)
+            error_set(&err, ERR_USAGE, "a pane shows one head: A shows all of them, small");
+        else
+            pane = open_side(ui, &word.shown, &err);
+        if (pane)
+            pane_wear(pane, &word.looks);
+        panel_word_free(&word);
+    }
+    if (!pane)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    ui->compare.effect = false;
+    return pane;
+}
+
+Pane *panes_pick(Ui *ui, const Mechanism *m)
+{
+    Request request = { 0 };
+    Error   err = ERROR_INIT;
+    Pane   *pane = NULL;
+
+    if (request_copy(&request, &ui->defaults, &err) &&
+        request_first_look(ui->session, &request, m, &err))
+        pane = panes_open_request(ui, &request);
+    else
+        request_free(&request);
+    if (err.code != ERR_NONE)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    else if (pane && m->sketch && pane->request.given.count)
+        ui_say(ui, ROLE_DIM, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
+               (long long)session_input(ui->session)->n);
+    ui->compare.effect = false;
+    return pane;
+}
+
+void panes_open_plan(Ui *ui, FigurePlan *plan)
+{
+    Compare *c = &ui->compare;
+
+    panes_clear(ui);
+    c->effect = plan->effect;
+    for (int i = 0; i < plan->count && c->count < PANES_MOST; i++) {
+        PlannedPanel *planned = &plan->panels[i];
+        bool          every = strchr(planned->view, '*') != NULL;
+        Pane         *pane;
+
+        if (every && planned->maybe)
+            continue;
+        planned->request.threads = ui->defaults.threads;
+        planned->request.memory_limit = ui->defaults.memory_limit;
+        pane = open_request(ui, planned->request, every ? "" : planned->view, planned->head);
+        planned->request = REQUEST_INIT;
+        pane->sorted = planned->sorted;
+        pane_wear(pane, &planned->looks);
+        pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
+    }
+    c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */
+    ui->screen = SCREEN_COMPARE;
+}
+
+/* The query whose picture is asked for gets the cursor; false: none is. */
+static bool point_at_span(Ui *ui, const char *span)
+{
+    int64_t   width = session_input(ui->session)->width;
+    long long row = 0, col = 0;
+    int       parts = span ? sscanf(span, "%lld,%lld", &row, &col) : 0;
+
+    for (int i = 0; parts > 0 && i < ui->compare.count; i++)
+        ui->compare.panes[i].lens.q = ui->compare.panes[i].lens.k =
+            parts == 2 ? row * width + col : row;
+    return parts > 0;
+}
+
+void panes_open_preset(Ui *ui, const char *name)
+{
+    const Preset *preset;
+    PresetCall    made = { 0 };
+    FigurePlan    plan = { 0 };
+    Error         err = ERROR_INIT;
+
+    if (preset_parse(name, &preset, &err) && preset_call(preset, NULL, &made, &err)) {
+        history_note(ui);
+        if (call_load_input(ui->session, &made.call, &err) &&
+            figure_plan_make(ui->session, &made.call, &plan, &err)) {
+            panes_open_plan(ui, &plan);
+            ui_say(ui, ROLE_DIM, "%s", preset->help);
+            ui_say(ui, ROLE_DIM, "%s (%s); %su goes back", preset->title, preset->source,
+                   point_at_span(ui, made.call.values[OPT_SPAN]) ? "I shows it on the image, "
+                                                                 : "");
+        }
+    }
+    if (err.code != ERR_NONE)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    figure_plan_free(&plan);
+    preset_call_free(&made);
+}
+
+void panes_ask(Ui *ui)
+{
+    Pane *pane = panes_focus(ui);
+
+    if (pane && pane->ask)
+        ui_open(ui, SCREEN_PARAMS);
+}
+
+/* ---- closing ---------------------------------------------------------------- */
+
+void panes_clear(Ui *ui)
+{
+    Compare *c = &ui->compare;
+
+    while (c->count > 0)
+        pane_close(ui, &c->panes[--c->count]);
+    c->focus = c->first = 0;
+    c->solo = c->difference = c->align = c->effect = false;
+}
+
+/* ---- views that can be compared ---------------------------------------------- */
+
+/* A set of all cells, or of all in the causal triangle, is no picture. */
+static bool connectivity_tells(const Run *run)
+{
+    const View *view = run_view(run, "connectivity");
+    double      n = (double)run->n, m = (double)run->m, cells;
+    double      all = run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m;
+
+    if (!view || !view->support)
+        return false;
+    cells = (double)pattern_count(view->support) / (double)pattern_heads(view->support);
+    return cells < all;
+}
+
+static void show_all(Compare *c, const char *name)
+{
+    for (int i = 0; i < c->count; i++) {
+        Pane *pane = &c->panes[i];
+
+        if (pane->result && !pane->view[0] && run_view(pane->result->run, name))
+            snprintf(pane->view, sizeof(pane->view), "%s", name);
+    }
+}
+
+static bool panes_align(Ui *ui)
+{
+    Compare *c = &ui->compare;
+    bool     tells = true;
+
+    if (!c->align)
+        return false;
+    for (int i = 0; i < c->count; i++) {
+        if (c->panes[i].job)
+            return false;
+        tells = tells && (!c->panes[i].result || connectivity_tells(c->panes[i].result->run));
+    }
+    c->align = false;
+    show_all(c, tells ? "connectivity" : "weights");
+    return true;
+}
+
+/* ---- one request for all ------------------------------------------------------- */
+
+enum { PANE_WITHOUT, PANE_WITH, PANE_DIFFERENCE, PANE_BIAS };
+
+/* The request of a pane without the position, with that of another. */
+static bool put_position(Request *request, const Request *from)
+{
+    snprintf(request->position, sizeof(request->position), "%s", from->position);
+    for (int i = 0; i < from->given.count; i++) {
+        const Assignment *item = &from->given.items[i];
+
+        if (strncmp(item->name, "pos_", 4) != 0)
+            continue;
+        if (item->tensor.data ? !assignments_set_tensor(&request->given, item->name, item->tensor,
+                                                        item->text, NULL)
+                              : !assignments_set(&request->given, item->name, item->text, NULL))
+            return false;
+    }
+    return true;
+}
+
+static void give_request(Ui *ui, Pane *pane, const Request *request)
+{
+    Request copy;
+
+    if (request_same(&pane->request, request) || !request_copy(&copy, request, NULL))
+        return;
+    request_free(&pane->request);
+    pane->request = copy;
+    pane_run(ui, pane);
+}
+
+static void follow_position(Ui *ui, const Pane *changed)
+{
+    Compare *c = &ui->compare;
+    Request  with, without;
+    bool     bare = changed == &c->panes[PANE_WITHOUT] && c->count > PANE_WITH &&
+                !strcmp(changed->request.position, "none");
+
+    if (!request_copy(&with, &changed->request, NULL))
+        return;
+    if ((!bare || put_position(&with, &c->panes[PANE_WITH].request)) &&
+        request_without_position(&with, &without, NULL)) {
+        for (int i = 0; i < c->count; i++)
+            give_request(ui, &c->panes[i], i == PANE_WITHOUT ? &without : &with);
+        request_free(&without);
+    }
+    request_free(&with);
+}
+
+void panes_run(Ui *ui, Pane *pane)
+{
+    pane_run(ui, pane);
+    if (ui->compare.effect)
+        follow_position(ui, pane);
+}
+
+static bool poll_effect(Ui *ui)
+{
+    Compare   *c = &ui->compare;
+    Pane      *pane = &c->panes[PANE_BIAS];
+    const Run *run = c->effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
+
+    if (!run || !run->spec.position || run_view(run, "bias"))
+        return false;
+    pane_close(ui, pane);
+    c->count--;
+    c->focus = c->focus < c->count ? c->focus : 0;
+    ui_say(ui, ROLE_DIM, "%s has no one bias to show: each of its steps uses the position",
+           run->mechanism->id);
+    return true;
+}
+
+/* A pane's first cursor: where the linked panes have theirs, else in the middle, where on the
+ * diagonal something is allowed. */
+static void place_cursor(Ui *ui, Pane *pane)
+{
+    pane->unplaced = false;
+    if (panes_adopt(ui, pane))
+        return;
+    pane->lens.q = view_rows(pane->telling) / 2;
+    pane->lens.k = view_cols(pane->telling) / 2;
+}
+
+bool panes_poll(Ui *ui)
+{
+    bool changed = false;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
+
+        changed |= pane_poll(ui, pane);
+        if (pane->unplaced)
+            place_cursor(ui, pane);
+    }
+    changed |= poll_effect(ui);
+    return panes_align(ui) || changed;
+}
+
+/* ---- keys that work only with what is in the focused pane ----------------------- */
+
+bool pane_hint(Ui *ui, const Action *action)
+{
+    Pane *pane = panes_focus(ui);
+
+    if (!strcmp(action->id, "sorted"))
+        return pane && pane_has_order(pane);
+    if (!strcmp(action->id, "round_next"))
+        return pane && pane_shows_reach(pane);
+    if (!strcmp(action->id, "span"))
+        return pane && pane->result && picture_width(pane->result) > 0;
+    return true;
+}
+
+void panes_close_one(Ui *ui, int at)
+{
+    Compare *c = &ui->compare;
+
+    pane_close(ui, &c->panes[at]);
+    memmove(&c->panes[at], &c->panes[at + 1], (size_t)(c->count - at - 1) * sizeof(*c->panes));
+    c->count--;
+    c->panes[c->count] = (Pane){ 0 };
+    c->focus = at < c->count ? at : c->count ? c->count - 1 : 0;
+    c->solo = c->solo && c->count > 1;
+    c->difference = c->difference && c->count > 1;
+    c->effect = false;
+}
