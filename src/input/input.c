@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/utf8.h"
 #include "input/input.h"
 #include "input/labels.h"
 #include "input/load.h"
@@ -398,7 +399,7 @@ static bool is_text(Mapped bytes)
     int64_t end = bytes.size < 4096 ? bytes.size : 4096;
 
     for (int64_t at = 0, step; at < end; at += step) {
-        step = labels_utf8(bytes.data + at, bytes.size - at);
+        step = utf8_decode(bytes.data + at, (size_t)(bytes.size - at), NULL);
         if (step == 0 || bytes.data[at] == 0)
             return false;
     }

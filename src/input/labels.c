@@ -8,62 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/utf8.h"
 #include "input/labels.h"
-
-#define REPLACEMENT 0xfffdu
-
-int labels_utf8(const uint8_t *text, int64_t size)
-{
-    uint32_t least, code;
-    int      more;
-
-    if (size <= 0)
-        return 0;
-    if (text[0] < 0x80)
-        return 1;
-    if (text[0] < 0xc2 || text[0] > 0xf4)
-        return 0;
-    more = text[0] < 0xe0 ? 1 : text[0] < 0xf0 ? 2 : 3;
-    least = more == 1 ? 0x80 : more == 2 ? 0x800 : 0x10000;
-    if (size <= more)
-        return 0;
-    code = text[0] & (0x3fu >> more);
-    for (int i = 1; i <= more; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3fu);
-    }
-    if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return 0;
-    return more + 1;
-}
-
-/* At most 4 bytes; returns how many. */
-static int encode(uint32_t code, char out[4])
-{
-    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        code = REPLACEMENT;
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
-}
 
 /* What is shown for a code point. */
 static uint32_t shown(uint32_t code)
@@ -72,7 +18,7 @@ static uint32_t shown(uint32_t code)
         return 0x2400 + code;
     if (code == 0x7f)
         return 0x2421;
-    return code > 0x7f && code < 0xa0 ? REPLACEMENT : code;
+    return code > 0x7f && code < 0xa0 ? UTF8_REPLACEMENT : code;
 }
 
 /* The code point at src; *used bytes hold it. */
@@ -85,15 +31,11 @@ static uint32_t next_code(ElementType type, const uint8_t *src, int64_t left, in
         *used = 4;
         return type.swapped ? __builtin_bswap32(code) : code;
     }
-    *used = labels_utf8(src, left);
-    if (*used == 0) {
-        *used = 1;
-        return REPLACEMENT;
-    }
-    code = *used == 1 ? src[0] : src[0] & (0x7fu >> *used);
-    for (int i = 1; i < *used; i++)
-        code = code << 6 | (src[i] & 0x3fu);
-    return code;
+    *used = utf8_decode(src, (size_t)left, &code);
+    if (*used)
+        return code;
+    *used = 1;
+    return UTF8_REPLACEMENT;
 }
 
 static int64_t text_end(ElementType type, const uint8_t *src)
@@ -114,7 +56,7 @@ int64_t labels_text(ElementType type, const uint8_t *src, char *out, int64_t siz
     int     used, count;
 
     for (int64_t at = 0; at < end; at += used) {
-        count = encode(shown(next_code(type, src + at, end - at, &used)), piece);
+        count = utf8_encode(shown(next_code(type, src + at, end - at, &used)), piece);
         if (length + count >= size)
             break;
         memcpy(out + length, piece, (size_t)count);

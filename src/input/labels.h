@@ -15,9 +15,6 @@
 #include "core/arena.h"
 #include "input/store.h"
 
-/* Bytes of the valid UTF-8 sequence at text, or 0 (size 0 included). */
-int labels_utf8(const uint8_t *text, int64_t size);
-
 /* One text element as UTF-8, cut to fit; returns its length. */
 int64_t labels_text(ElementType type, const uint8_t *src, char *out, int64_t size);
 

@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "core/rng.h"
+#include "core/utf8.h"
 #include "input/generators.h"
 #include "input/labels.h"
 #include "input/load.h"
@@ -85,7 +86,7 @@ out:
 static bool check_text(Mapped bytes, Error *err)
 {
     for (int64_t at = 0, step; at < bytes.size; at += step) {
-        step = labels_utf8(bytes.data + at, bytes.size - at);
+        step = utf8_decode(bytes.data + at, (size_t)(bytes.size - at), NULL);
         if (step == 0 || bytes.data[at] == 0)
             return error_set(err, ERR_FORMAT, "byte %lld: expected UTF-8 text, found byte 0x%02x",
                              (long long)at, bytes.data[at]);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "draw/figure/figure.h"
 #include "draw/file/metadata.h"
-#include "draw/text/unicode.h"
 
 /* Nothing that a line or XML cannot hold. */
 static bool is_plain(const char *value)
@@ -219,14 +219,9 @@ static int hex_value(char c)
 
 static void add_utf8(Text *out, uint32_t code)
 {
-    char bytes[4] = { (char)code };
-    int  length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    char bytes[4];
 
-    for (int k = length - 1; k > 0; k--, code >>= 6)
-        bytes[k] = (char)(0x80 | (code & 0x3F));
-    if (length > 1)
-        bytes[0] = (char)((0xF00 >> length & 0xFF) | code);
-    text_add_bytes(out, bytes, (size_t)length);
+    text_add_bytes(out, bytes, (size_t)utf8_encode(code, bytes));
 }
 
 /* <FEFF....>: UTF-16, high byte first. */

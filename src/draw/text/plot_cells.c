@@ -338,21 +338,14 @@ void cells_put(PlotCells *c, int y, int x, uint32_t ch, int ink)
 
 int cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    int                  used = 0;
+    int used = 0;
 
-    while (*s && used < room) {
-        uint32_t ch = *s++;
+    while (*text && used < room) {
+        uint32_t ch = utf8_next(&text);
 
-        if (ch >= 0xC0) {
-            int more = ch >= 0xE0 ? ch >= 0xF0 ? 3 : 2 : 1;
-
-            for (ch &= 0x3Fu >> more; more > 0 && (*s & 0xC0) == 0x80; more--)
-                ch = ch << 6 | (*s++ & 0x3F);
-        }
         if (ch >= 128 && !utf8)
             ch = ch == 0xB7 || ch == 0x2212 ? '-' : '?';
-        cells_put(c, y, x + used++, ch, ink);
+        cells_put(c, y, x + used++, ch == UTF8_MALFORMED ? UTF8_REPLACEMENT : ch, ink);
     }
     return used;
 }

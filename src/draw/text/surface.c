@@ -113,21 +113,6 @@ void pen_end(Pen *pen)
 
 #define USUAL_LINES 16
 
-static void encode(uint32_t ch, char *out)
-{
-    if (ch < 0x80) {
-        *out++ = (char)ch;
-    } else if (ch < 0x800) {
-        *out++ = (char)(0xC0 | ch >> 6);
-        *out++ = (char)(0x80 | (ch & 0x3F));
-    } else {
-        *out++ = (char)(0xE0 | (ch >> 12 & 0xF));
-        *out++ = (char)(0x80 | (ch >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (ch & 0x3F));
-    }
-    *out = '\0';
-}
-
 static void draw_cells(const PlotCells *cells, int colours, Block *out)
 {
     Pen pen = { .colours = colours };
@@ -143,7 +128,7 @@ static void draw_cells(const PlotCells *cells, int colours, Block *out)
                 ink.rgb = plot_colour(cell->ink, true);
                 ink.index256 = plot_colour_256(cell->ink);
             }
-            encode(cell->ch, glyph);
+            glyph[utf8_encode(cell->ch, glyph)] = '\0';
             pen_put(&pen, glyph, ink, (PenColour){ 0 });
         }
         pen_end(&pen);

@@ -1,54 +1,18 @@
-/* unicode.c -- see unicode.h.  A malformed byte is one character on its own, so any
- * bytes (a token cut in the middle of a letter) can be shown. */
+/* unicode.c -- see unicode.h. */
+#include "draw/text/unicode.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/text/unicode.h"
-
-#define REPLACEMENT 0xFFFDu
 #define OPEN_BOX "\xE2\x90\xA3"
 
-/* One character or UTF8_MALFORMED; *length bytes were used. */
-static uint32_t decode_any(const unsigned char *s, int *length)
+/* The character at *text that can be shown in its place; *text moves past it. */
+static uint32_t next_shown(const char **text)
 {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    int      need = s[0] < 0x80 ? 1 : s[0] >= 0xF8 ? 0 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3
-                  : s[0] >= 0xC0 ? 2 : 0;
-    uint32_t code = need == 1 ? s[0] : need ? s[0] & (0xFFu >> (need + 1)) : UTF8_MALFORMED;
+    uint32_t code = utf8_next(text);
 
-    *length = 1;
-    for (int k = 1; k < need; k++) {
-        if ((s[k] & 0xC0) != 0x80)
-            return UTF8_MALFORMED;
-        code = code << 6 | (s[k] & 0x3F);
-    }
-    if (need && (code < least[need] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)))
-        return UTF8_MALFORMED;
-    *length = need ? need : 1;
-    return code;
-}
-
-uint32_t utf8_next(const char **text)
-{
-    int      length;
-    uint32_t code = decode_any((const unsigned char *)*text, &length);
-
-    *text += length;
-    return code;
-}
-
-static bool is_control(uint32_t code)
-{
-    return code < 0x20 || (code >= 0x7F && code < 0xA0);
-}
-
-/* One character that can be shown. */
-static uint32_t decode(const unsigned char *s, int *length)
-{
-    uint32_t code = decode_any(s, length);
-
-    return code == UTF8_MALFORMED || is_control(code) ? REPLACEMENT : code;
+    return code == UTF8_MALFORMED || utf8_is_control(code) ? UTF8_REPLACEMENT : code;
 }
 
 static int columns_of(uint32_t c)
@@ -65,11 +29,10 @@ static int columns_of(uint32_t c)
 
 int utf8_columns(const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    int                  columns = 0, length;
+    int columns = 0;
 
-    for (; *s; s += length)
-        columns += columns_of(decode(s, &length));
+    while (*text)
+        columns += columns_of(next_shown(&text));
     return columns;
 }
 
@@ -93,24 +56,24 @@ static const char *ascii_of(uint32_t c, int width)
 
 void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
 {
-    const unsigned char *s = (const unsigned char *)text;
     bool   cut = utf8_columns(text) > columns;
-    int    used = 0, length, room = cut ? columns - 1 : columns;
+    int    used = 0, room = cut ? columns - 1 : columns;
     size_t at = 0;
 
-    for (; *s; s += length) {
-        uint32_t c = decode(s, &length);
-        int      width = columns_of(c);
+    while (*text) {
+        const char *first = text;
+        uint32_t    c = next_shown(&text);
+        int         width = columns_of(c);
 
         if (used + width > room)
             break;
         used += width;
         if (ascii && c >= 0x80)
             at = put(out, at, size, ascii_of(c, width), (size_t)width);
-        else if (c == REPLACEMENT)
+        else if (c == UTF8_REPLACEMENT)
             at = put(out, at, size, "\xEF\xBF\xBD", 3);
         else
-            at = put(out, at, size, (const char *)s, (size_t)length);
+            at = put(out, at, size, first, (size_t)(text - first));
     }
     if (cut && columns > 0)
         at = ascii ? put(out, at, size, ".", 1) : put(out, at, size, "\xE2\x80\xA6", 3);
@@ -124,7 +87,7 @@ static bool is_invisible(uint32_t c)
            (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;
 }
 
-static void escape_of(uint32_t code, const unsigned char *bytes, char *text, size_t size)
+static void escape_of(uint32_t code, char byte, char *text, size_t size)
 {
     static const struct {
         uint32_t    code;
@@ -137,7 +100,7 @@ static void escape_of(uint32_t code, const unsigned char *bytes, char *text, siz
             return;
         }
     if (code == UTF8_MALFORMED || code < 0x80)
-        snprintf(text, size, "\\x%02X", bytes[0]);
+        snprintf(text, size, "\\x%02X", (unsigned char)byte);
     else
         snprintf(text, size, "\\u%04X", (unsigned)code);
 }
@@ -145,20 +108,19 @@ static void escape_of(uint32_t code, const unsigned char *bytes, char *text, siz
 void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t code),
                  const void *context, char *out, size_t size)
 {
-    const unsigned char *s = (const unsigned char *)text;
     size_t at = 0;
-    int    length;
 
-    for (; *s; s += length) {
-        uint32_t code = decode_any(s, &length);
-        char     escape[16];
+    while (*text) {
+        const char *first = text;
+        uint32_t    code = utf8_next(&text);
+        char        escape[16];
 
-        if (code != UTF8_MALFORMED && !is_control(code) && !is_invisible(code) &&
+        if (code != UTF8_MALFORMED && !utf8_is_control(code) && !is_invisible(code) &&
             (!has || has(context, code))) {
-            at = put(out, at, size, (const char *)s, (size_t)length);
+            at = put(out, at, size, first, (size_t)(text - first));
             continue;
         }
-        escape_of(code, s, escape, sizeof(escape));
+        escape_of(code, *first, escape, sizeof(escape));
         at = put(out, at, size, escape, strlen(escape));
     }
     out[at] = '\0';
@@ -401,18 +363,6 @@ static bool code_points(const char *text, Codes *out)
     return any && !*text;
 }
 
-static size_t encode(uint32_t code, char *bytes)
-{
-    int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-
-    bytes[0] = (char)code;
-    for (int k = length - 1; k > 0; k--, code >>= 6)
-        bytes[k] = (char)(0x80 | (code & 0x3F));
-    if (length > 1)
-        bytes[0] = (char)((0xF00 >> length & 0xFF) | code);
-    return (size_t)length;
-}
-
 void shape_text(const char *text, bool (*has)(const void *context, uint32_t code),
                 const void *context, char *out, size_t size)
 {
@@ -436,7 +386,7 @@ void shape_text(const char *text, bool (*has)(const void *context, uint32_t code
             at = end - 1;
         }
     for (int at = 0; at < seen.count && used + sizeof(bytes) < size; at++) {
-        size_t length = encode(seen.code[at], bytes);
+        size_t length = (size_t)utf8_encode(seen.code[at], bytes);
 
         memcpy(out + used, bytes, length);
         used += length;

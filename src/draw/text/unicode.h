@@ -6,14 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/utf8.h"
+
 /* Columns a terminal gives the text: wide East Asian signs count 2, combining
  * marks 0. */
 int utf8_columns(const char *text);
-
-/* The character at *text, which moves past it; a malformed byte is one of its own, beyond
- * all there are (UTF8_MALFORMED). */
-#define UTF8_MALFORMED 0xFFFFFFFFu
-uint32_t utf8_next(const char **text);
 
 /* Copies at most `columns` columns into out (NUL-terminated, `size` bytes),
  * ending in a dot or "..." sign if cut.  Malformed bytes and control

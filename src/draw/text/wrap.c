@@ -30,11 +30,6 @@ static bool fits(const char *text, size_t length, const WrapRule *rule)
     return rule->width(rule->context, part) <= rule->room;
 }
 
-static bool starts_character(char c)
-{
-    return ((unsigned char)c & 0xC0) != 0x80;
-}
-
 static bool joins(char c)
 {
     return c == ',' || c == '+';
@@ -47,7 +42,7 @@ size_t wrap_break(const char *text, const WrapRule *rule)
     if (fits(text, length, rule))
         return length;
     for (size_t at = 1; at < length; at++) {
-        if (!starts_character(text[at]))
+        if (utf8_continues(text[at]))
             continue;
         if (any && !fits(text, at, rule))
             break;

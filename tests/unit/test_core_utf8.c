@@ -1,0 +1,69 @@
+/* test_core_utf8.c -- one decoder and one encoder: they agree for every character, and what is not
+ * UTF-8 is found byte by byte. */
+#include <string.h>
+
+#include "check.h"
+#include "core/utf8.h"
+
+static void every_character_comes_back(void **state)
+{
+    (void)state;
+    for (uint32_t code = 0; code < 0x110000; code++) {
+        char     bytes[5] = { 0 };
+        int      length = utf8_encode(code, bytes);
+        uint32_t read;
+        bool     none = code >= 0xD800 && code < 0xE000;
+
+        assert_int_equal(utf8_decode(bytes, (size_t)length, &read), length);
+        assert_int_equal(read, none ? UTF8_REPLACEMENT : code);
+        for (int cut = 0; cut < length; cut++)
+            assert_int_equal(utf8_decode(bytes, (size_t)cut, NULL), 0);
+        assert_int_equal(utf8_count(bytes, (size_t)length), 1);
+    }
+}
+
+/* Of all sequences of four bytes those are taken whose encoding is the same again. */
+static void only_the_shortest_form(void **state)
+{
+    static const unsigned char second[] = { 0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0 };
+
+    (void)state;
+    for (int first = 0; first < 256; first++)
+        for (size_t k = 0; k < sizeof(second); k++)
+            for (size_t last = 0; last < sizeof(second); last++) {
+                unsigned char bytes[4] = { (unsigned char)first, second[k], 0x80, second[last] };
+                char          again[4];
+                uint32_t      code;
+                int           length = utf8_decode(bytes, 4, &code);
+
+                if (!length) {
+                    assert_int_equal(code, UTF8_MALFORMED);
+                    continue;
+                }
+                assert_int_equal(utf8_encode(code, again), length);
+                assert_memory_equal(again, bytes, (size_t)length);
+            }
+}
+
+static void a_malformed_byte_stands_alone(void **state)
+{
+    const char *text = "\xE2\x82" "a\xFF\xED\xA0\x80\xC3\xA4", *at = text;
+    uint32_t    expected[] = { UTF8_MALFORMED, UTF8_MALFORMED, 'a',           UTF8_MALFORMED,
+                               UTF8_MALFORMED, UTF8_MALFORMED, UTF8_MALFORMED, 0xE4 };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(expected) / sizeof(*expected); k++)
+        assert_int_equal(utf8_next(&at), expected[k]);
+    assert_ptr_equal(at, text + strlen(text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_character_comes_back),
+        cmocka_unit_test(only_the_shortest_form),
+        cmocka_unit_test(a_malformed_byte_stands_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
