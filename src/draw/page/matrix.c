@@ -275,10 +275,10 @@ static void draw_upright_pair(Sheet *sheet, const char *name, double x, double r
     double size = UPRIGHT_TWO * sheet->style.axis;
     Lines  lines;
 
-    sheet_wrap(sheet->canvas, name, size, room, &lines);
+    sheet_wrap(sheet->canvas, name, size, room, WRAP_LINES, &lines);
     while (lines.count > 2) {
         size *= UPRIGHT_STEP;
-        sheet_wrap(sheet->canvas, name, size, room, &lines);
+        sheet_wrap(sheet->canvas, name, size, room, WRAP_LINES, &lines);
     }
     for (int k = 0; k < lines.count; k++)
         draw_upright(sheet, lines.text[k], size,

@@ -139,14 +139,20 @@ static bool plan(Sheet *sheet, const Figure *figure, const PngOptions *options, 
     return sheet_plan(sheet, err);
 }
 
-/* Draws the sheet in the middle of a page of this size. */
-static bool draw(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
-                 Error *err)
+bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
+                Error *err)
 {
     canvas_free(sheet->canvas);
     sheet->canvas = canvas_new(kind, width, height, sheet->style.dpi,
                                options->transparent ? NULL : &sheet->style.paper, err);
-    if (!sheet->canvas)
+    return sheet->canvas != NULL;
+}
+
+/* Draws the sheet in the middle of a page of this size. */
+static bool draw(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
+                 Error *err)
+{
+    if (!sheet_open(sheet, kind, width, height, options, err))
         return false;
     canvas_shift(sheet->canvas, (width - sheet->layout.width) / 2, 0);
     sheet_draw(sheet);
@@ -160,17 +166,19 @@ CanvasKind sheet_canvas(FigureFormat format)
                                        : CANVAS_PIXELS;
 }
 
-bool sheet_finish(Canvas *canvas, CanvasKind kind, int dpi, const char *title,
-                  const PngOptions *options, Text *bytes, Error *err)
+bool sheet_finish(Sheet *sheet, CanvasKind kind, const char *title, const PngOptions *options,
+                  Text *bytes, Error *err)
 {
     int      width, height;
     uint8_t *pixels;
     bool     ok;
 
+    if (!canvas_ok(sheet->canvas, err))
+        return false;
     if (kind != CANVAS_PIXELS)
-        return canvas_finish(canvas, title, options->metadata, bytes, err);
-    pixels = canvas_pixels(canvas, &width, &height);
-    ok = pixels ? png_encode(pixels, width, height, dpi, options->metadata, bytes, err)
+        return canvas_finish(sheet->canvas, title, options->metadata, bytes, err);
+    pixels = canvas_pixels(sheet->canvas, &width, &height);
+    ok = pixels ? png_encode(pixels, width, height, sheet->style.dpi, options->metadata, bytes, err)
                 : error_set(err, ERR_NOMEM, "a figure of %d x %d pixels: out of memory", width,
                             height);
     free(pixels);
@@ -183,8 +191,7 @@ static bool write_page(Sheet *sheet, FigureFormat format, int width, int height,
     CanvasKind kind = sheet_canvas(format);
 
     return draw(sheet, kind, width, height, options, err) &&
-           sheet_finish(sheet->canvas, kind, sheet->style.dpi, sheet->figure->title, options,
-                        bytes, err);
+           sheet_finish(sheet, kind, sheet->figure->title, options, bytes, err);
 }
 
 static bool write_text(const Figure *figure, bool colours, const PngOptions *options, Text *bytes,

@@ -9,7 +9,7 @@ typedef struct Pens {
     Sheet            *sheet;
     const Plot       *plot;
     const SheetStyle *s;
-    Box               box;
+    LabelBox          box;
     Box               column; /* x and w: what belongs to the panel */
     PlotAxis          axis;   /* the lower one: the plot's, or longer for words */
     LabelPlaces       places; /* of the words among the curves */
@@ -23,6 +23,8 @@ void   pens_line(const Pens *p, double x0, double y0, double x1, double y1, doub
 void   pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb rgb);
 /* The mark of a hue, in units of its radius. */
 void   pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb);
+/* Square, diamond and triangle of the first three hues, filled. */
+void   pens_solid(const Pens *p, int hue, double x, double y, double size, Rgb rgb);
 Rgb    pens_colour(const Pens *p, int hue); /* -1: muted */
 double pens_width(const Pens *p, const char *text);
 void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);

@@ -41,12 +41,12 @@ void sheet_fit(Canvas *canvas, const char *text, double font, double room, char 
     wrap_cut(text, &rule, out, size);
 }
 
-void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Lines *out)
+void sheet_wrap(Canvas *canvas, const char *text, double font, double room, int most, Lines *out)
 {
     Ruler    ruler = { canvas, font };
     WrapRule rule = rule_of(&ruler, room);
 
-    wrap_text(text, &rule, WRAP_LINES, out);
+    wrap_text(text, &rule, most, out);
 }
 
 int sheet_lines_height(const Lines *lines, double font, int space)

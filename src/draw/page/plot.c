@@ -62,6 +62,43 @@ void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
     }
 }
 
+static void solid_outline(Canvas *canvas, int hue, double x, double y, double size, Rgb rgb)
+{
+    double half = 0.85 * size;
+    double square[4][2] = { { x - half, y - half }, { x + half, y - half }, { x + half, y + half },
+                            { x - half, y + half } };
+    double diamond[4][2] = { { x, y - size }, { x + size, y }, { x, y + size }, { x - size, y } };
+    double triangle[3][2] = { { x, y - size }, { x + size, y + size }, { x - size, y + size } };
+
+    canvas_polygon(canvas, (const double(*)[2])(hue == 0   ? square
+                                                : hue == 1 ? diamond
+                                                           : triangle),
+                   hue < 2 ? 4 : 3, rgb, 1);
+}
+
+void pens_solid(const Pens *p, int hue, double x, double y, double size, Rgb rgb)
+{
+    Canvas *canvas = p->sheet->canvas;
+
+    if (!isfinite(x) || !isfinite(y))
+        return;
+    if (canvas_is_vector(canvas)) {
+        solid_outline(canvas, hue, x, y, size, rgb);
+        return;
+    }
+    x = round(x); /* on whole pixels, so that its lines leave no seams */
+    y = round(y);
+    size = round(size);
+    for (double dy = -size; dy <= size; dy += 1) {
+        double half = floor(hue == 0   ? size * 0.85
+                            : hue == 1 ? size - fabs(dy)
+                                       : (size + dy) / 2);
+
+        if (hue != 0 || fabs(dy) <= half)
+            canvas_rect(canvas, x - half, y + dy, 2 * half + 1, 1, rgb);
+    }
+}
+
 Rgb pens_colour(const Pens *p, int hue)
 {
     if (hue < 0)
@@ -212,7 +249,7 @@ int sheet_plot_below(const Sheet *sheet)
 /* Words have each the room there is; numbers are never cut. */
 static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text, size_t size)
 {
-    double room = (double)p->box.w / (count > 0 ? count : 1) - p->s->space;
+    double room = p->box.w / (count > 0 ? count : 1) - p->s->space;
 
     if (p->axis.words)
         sheet_fit(p->sheet->canvas, tick->text, p->s->tick, room, text, size);
@@ -267,7 +304,7 @@ static void draw_y_axis(const Pens *p, int panel)
 {
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
-    int               count = y_ticks(p->sheet, p->plot, p->box.h, ticks);
+    int               count = y_ticks(p->sheet, p->plot, (int)p->box.h, ticks);
 
     for (int k = 0; k < count; k++) {
         double y = p->box.y + (1 - ticks[k].place) * p->box.h;
@@ -333,7 +370,8 @@ static int key_name(const Sheet *sheet, const PlotSeries *series, double room, c
     const SheetStyle *s = &sheet->style;
     Lines             lines;
 
-    sheet_wrap(sheet->canvas, series->name, s->tick, room - KEY_SIGN * s->tick, &lines);
+    sheet_wrap(sheet->canvas, series->name, s->tick, room - KEY_SIGN * s->tick, WRAP_LINES,
+               &lines);
     if (pens)
         key_sign(pens, series, x, middle);
     for (int k = 0; pens && k < lines.count; k++)
@@ -405,10 +443,10 @@ void sheet_plot(Sheet *sheet, int panel)
 {
     const PanelBoxes *b = &sheet->layout.panels[panel];
     const Plot       *plot = sheet->scene.plots[panel];
-    Pens              p = { .sheet = sheet, .plot = plot, .s = &sheet->style, .box = b->matrix,
-                           .column = b->caption, .axis = plot->x };
+    LabelBox          box = { b->matrix.x, b->matrix.y, b->matrix.w, b->matrix.h };
+    Pens              p = { .sheet = sheet, .plot = plot, .s = &sheet->style, .box = box,
+                           .column = b->caption, .axis = plot->x, .places.frame = box };
 
-    p.places.frame = (LabelBox){ b->matrix.x, b->matrix.y, b->matrix.w, b->matrix.h };
     if (plot->rows) {
         sheet_rows(&p);
     } else {
@@ -573,7 +611,7 @@ static double width_of(const void *context, const char *text)
 
 void sheet_rows(Pens *p)
 {
-    double each = p->box.h / (double)p->plot->row_count, radius = sheet_points(p->s, 1.3);
+    double each = p->box.h / p->plot->row_count, radius = sheet_points(p->s, 1.3);
     int    bars = bars_of(p->plot), at = 0;
     Box    gutter = { .w = (int)sheet_rows_gutter(p->sheet, p->plot) + p->s->space };
 

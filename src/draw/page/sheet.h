@@ -55,7 +55,10 @@ typedef struct Sheet {
 SheetStyle sheet_style(const PngOptions *options);
 /* What a file of that format is drawn on, and the bytes of the file once it is. */
 CanvasKind sheet_canvas(FigureFormat format);
-bool       sheet_finish(Canvas *canvas, CanvasKind kind, int dpi, const char *title,
+/* A page of that size in place of the canvas there was. */
+bool       sheet_open(Sheet *sheet, CanvasKind kind, int width, int height,
+                      const PngOptions *options, Error *err);
+bool       sheet_finish(Sheet *sheet, CanvasKind kind, const char *title,
                         const PngOptions *options, Text *bytes, Error *err);
 double     sheet_points(const SheetStyle *style, double points);
 
@@ -67,8 +70,8 @@ void sheet_free(Sheet *sheet);
 void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size);
 /* Cuts the text so that it is at most `room` wide. */
 void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size);
-/* The text in lines at most `room` wide. */
-void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Lines *out);
+/* The text in at most `most` lines, each at most `room` wide. */
+void sheet_wrap(Canvas *canvas, const char *text, double font, double room, int most, Lines *out);
 /* Every word of the panels' titles fits its column, as no word may be cut that another
  * arrangement would show whole. */
 bool sheet_words_fit(const Sheet *sheet);

@@ -1,413 +1,117 @@
-/* exponents.c -- the chart of exponents; see exponents.h.
+/* exponents.c -- a chart of exponents as a plot, as JSON and back; see exponents.h.
  *
- * Two columns of words, the axis, one column of numbers.  A row holds three marks one
- * below the other, so that they do not hide each other where they agree.
+ * The JSON holds all that is drawn, so a stored chart is drawn again without its records, to the
+ * same bytes.
  */
+#include "draw/plot/exponents.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/file/png.h"
-#include "draw/page/sheet.h"
-#include "draw/plot/exponents.h"
+/* ---- the plot --------------------------------------------------------------- */
 
-#define PAGE_INCH   6.75
-#define ROW_POINTS  11.5
-#define TICK_STEP   0.5
-#define COLUMN      "0.00   " /* of numbers: as wide as this */
-#define NAMES_HEAD  "mechanism"
-#define CLAIMS_HEAD "claimed"
+#define TICK_STEP 0.5
+#define LEAST     (-2.0) /* of the axis: values beyond lie on its ends */
+#define MOST      5.0
 
-typedef struct Chart {
-    const ExponentChart *chart;
-    SheetStyle           style;
-    Canvas              *canvas; /* owned; a scrap one while measuring */
-    int                  width, height;
-    double               margin, row, top; /* top: of the first row */
-    double               claim_x, axis_x, axis_w, numbers_x;
-    double               lo, hi; /* of the axis */
-    Lines                title, caption;
-} Chart;
-
-/* Okabe and Ito's blue, vermilion and green: told apart in any eye, and by their shapes. */
-static Rgb mark_colour(ExponentOf of)
-{
-    static const Rgb colours[EXPONENTS] = {
-        [EXPONENT_FLOPS] = { 0, 114, 178 },
-        [EXPONENT_TIME] = { 213, 94, 0 },
-        [EXPONENT_MEMORY] = { 0, 158, 115 },
-    };
-
-    return colours[of];
-}
-
-static const char *mark_name(ExponentOf of)
-{
-    static const char *const names[EXPONENTS] = { "FLOPs counted", "time", "memory" };
-
-    return names[of];
-}
-
-/* ---- measuring -------------------------------------------------------------- */
-
-static double text_width(void *context, const char *text)
-{
-    const Chart *c = context;
-
-    return canvas_text_width(c->canvas, text, FONT_SANS, c->style.tick);
-}
-
-static double widest(Chart *c, bool claims)
-{
-    double most = text_width(c, claims ? CLAIMS_HEAD : NAMES_HEAD);
-
-    for (int i = 0; i < c->chart->count; i++)
-        most = fmax(most, text_width(c, claims ? c->chart->rows[i].claim : c->chart->rows[i].name));
-    return most;
-}
-
-static void widen(Chart *c, double value)
+static void widen(PlotAxis *axis, double value)
 {
     if (!isfinite(value))
         return;
-    c->lo = fmin(c->lo, fmax(value, -2));
-    c->hi = fmax(c->hi, fmin(value, 5));
+    axis->lo = fmin(axis->lo, fmax(value, LEAST));
+    axis->hi = fmax(axis->hi, fmin(value, MOST));
 }
 
 /* 0 to 2 at least, in whole ticks; a wide interval is cut at the edge. */
-static void choose_axis(Chart *c)
+static void settle_range(const ExponentChart *chart, PlotAxis *axis)
 {
-    c->lo = 0;
-    c->hi = 2;
-    for (int i = 0; i < c->chart->count; i++) {
-        const ExponentRow *row = &c->chart->rows[i];
+    axis->lo = 0;
+    axis->hi = 2;
+    for (int i = 0; i < chart->count; i++) {
+        const ExponentRow *row = &chart->rows[i];
 
         for (int k = 0; k < row->claim_count; k++)
-            widen(c, row->claims[k]);
+            widen(axis, row->claims[k]);
         for (int of = 0; of < EXPONENTS; of++)
             if (row->measured[of].valid)
-                widen(c, row->measured[of].value);
+                widen(axis, row->measured[of].value);
     }
-    c->lo = floor(c->lo / TICK_STEP) * TICK_STEP;
-    c->hi = ceil((c->hi + 0.05) / TICK_STEP) * TICK_STEP;
+    axis->lo = floor(axis->lo / TICK_STEP) * TICK_STEP;
+    axis->hi = ceil((axis->hi + 0.05) / TICK_STEP) * TICK_STEP;
 }
 
-static int groups(const ExponentChart *chart)
+/* Its ticks are names, so that all have one digit after the point. */
+static bool settle_axis(const ExponentChart *chart, PlotAxis *axis)
 {
-    int count = 0;
+    int most = (int)((MOST + 1 - LEAST) / TICK_STEP) + 1;
 
-    for (int i = 0; i < chart->count; i++)
-        count += chart->rows[i].group != NULL;
-    return count;
-}
+    snprintf(axis->name, sizeof(axis->name), "exponent of n");
+    settle_range(chart, axis);
+    axis->names = calloc((size_t)most, sizeof(*axis->names));
+    for (double at = axis->lo; axis->names && at <= axis->hi + 1e-9; at += TICK_STEP) {
+        PlotName *name = &axis->names[axis->name_count++];
 
-static int legend(Chart *c, double y, bool drawn);
-
-static void lay_out(Chart *c)
-{
-    const SheetStyle *s = &c->style;
-    WrapRule          rule = { .width = text_width, .context = c };
-    double            most = 0.26 * c->width, claims, numbers;
-
-    c->margin = 2 * s->space;
-    c->row = sheet_points(s, ROW_POINTS);
-    rule.room = c->width - 2 * c->margin;
-    wrap_text(c->chart->caption, &rule, WRAP_LINES, &c->caption);
-    rule.room *= s->tick / s->head; /* the title is set larger */
-    wrap_text(c->chart->title, &rule, 2, &c->title);
-    c->claim_x = c->margin + fmin(widest(c, false), most) + 2 * s->space;
-    claims = fmin(widest(c, true), most);
-    c->axis_x = c->claim_x + claims + 3 * s->space;
-    numbers = EXPONENTS * text_width(c, COLUMN) - text_width(c, " ");
-    c->numbers_x = c->width - c->margin - numbers;
-    c->axis_w = c->numbers_x - 4 * s->space - c->axis_x;
-    c->top = c->margin + sheet_lines_height(&c->title, s->head, s->space) + 2 * c->row;
-    c->height = (int)ceil(c->top + (c->chart->count + groups(c->chart)) * c->row +
-                          ((c->caption.count ? 3.2 : 2.4) + legend(c, 0, false)) * c->row +
-                          sheet_lines_height(&c->caption, s->tick, s->space) + c->margin);
-    choose_axis(c);
-}
-
-/* ---- drawing ---------------------------------------------------------------- */
-
-static double place(const Chart *c, double exponent)
-{
-    double t = (fmin(fmax(exponent, c->lo), c->hi) - c->lo) / (c->hi - c->lo);
-
-    return c->axis_x + t * c->axis_w;
-}
-
-static void words(Chart *c, double x, double y, const char *text, double size, Rgb rgb,
-                  CanvasAlign align)
-{
-    canvas_text(c->canvas, x, y, text,
-                (CanvasText){ .font = FONT_SANS, .align = align, .size = size, .rgb = rgb });
-}
-
-static void words_in(Chart *c, double x, double y, double room, const char *text, Rgb rgb)
-{
-    char cut[256];
-
-    sheet_fit(c->canvas, text, c->style.tick, room, cut, sizeof(cut));
-    words(c, x, y, cut, c->style.tick, rgb, ALIGN_LEFT);
-}
-
-static void mark_outline(Canvas *canvas, double x, double y, double size, ExponentOf of, Rgb rgb)
-{
-    double half = 0.85 * size;
-    double square[4][2] = { { x - half, y - half }, { x + half, y - half }, { x + half, y + half },
-                            { x - half, y + half } };
-    double diamond[4][2] = { { x, y - size }, { x + size, y }, { x, y + size }, { x - size, y } };
-    double triangle[3][2] = { { x, y - size }, { x + size, y + size }, { x - size, y + size } };
-
-    if (of == EXPONENT_MEMORY)
-        canvas_polygon(canvas, (const double(*)[2])triangle, 3, rgb, 1);
-    else if (of == EXPONENT_TIME)
-        canvas_polygon(canvas, (const double(*)[2])diamond, 4, rgb, 1);
-    else
-        canvas_polygon(canvas, (const double(*)[2])square, 4, rgb, 1);
-}
-
-/* A square, a diamond and a triangle of the same size. */
-static void mark(Chart *c, double x, double y, double size, ExponentOf of)
-{
-    Rgb rgb = mark_colour(of);
-
-    if (canvas_is_vector(c->canvas)) {
-        mark_outline(c->canvas, x, y, size, of, rgb);
-        return;
+        name->at = at;
+        snprintf(name->text, sizeof(name->text), "%.1f", at);
     }
-    x = round(x); /* on whole pixels, so that its lines leave no seams */
-    y = round(y);
-    size = round(size);
-    for (double dy = -size; dy <= size; dy += 1) {
-        double half = of == EXPONENT_FLOPS  ? size * 0.85
-                      : of == EXPONENT_TIME ? size - fabs(dy)
-                                            : (size + dy) / 2;
+    return axis->names != NULL;
+}
 
-        half = floor(half);
-        if (of != EXPONENT_FLOPS || fabs(dy) <= half)
-            canvas_rect(c->canvas, x - half, y + dy, 2 * half + 1, 1, rgb);
+static bool add_measured(const ExponentChart *chart, ExponentOf of, Plot *plot)
+{
+    static const char *const series_names[EXPONENTS] = { "FLOPs counted", "time", "memory" };
+    PlotSeries *s = plot_add(plot, series_names[of], CURVE_POINTS, chart->count, true);
+
+    for (int i = 0; s && i < chart->count; i++) {
+        const Exponent *e = &chart->rows[i].measured[of];
+
+        s->y[i] = i;
+        s->x[i] = e->valid ? e->value : (double)NAN;
+        s->low[i] = e->valid && e->bounded ? e->lo : (double)NAN;
+        s->high[i] = e->valid && e->bounded ? e->hi : (double)NAN;
     }
+    return s != NULL;
 }
 
-static void draw_measured(Chart *c, const ExponentRow *row, double y)
+static bool add_claims(const ExponentChart *chart, Plot *plot)
 {
-    double lane = c->row / 4;
+    PlotSeries *s = plot_add(plot, "claimed; lines: 95 % intervals", CURVE_POINTS,
+                             (int64_t)chart->count * EXPONENT_CLAIMS, false);
 
-    for (ExponentOf of = EXPONENT_FLOPS; of < EXPONENTS; of++) {
-        const Exponent *e = &row->measured[of];
-        double          at = y + (of + 1) * lane;
+    for (int64_t i = 0; s && i < s->count; i++) {
+        const ExponentRow *row = &chart->rows[i / EXPONENT_CLAIMS];
 
-        if (!e->valid)
-            continue;
-        if (e->bounded)
-            canvas_line(c->canvas, place(c, e->lo), at, place(c, e->hi), at, 2 * c->style.frame,
-                        mark_colour(of), 0.45);
-        mark(c, place(c, e->value), at, sheet_points(&c->style, 1.7), of);
+        s->y[i] = (double)(i / EXPONENT_CLAIMS);
+        s->x[i] = i % EXPONENT_CLAIMS < row->claim_count ? row->claims[i % EXPONENT_CLAIMS]
+                                                         : (double)NAN;
     }
+    if (s)
+        s->hue = -1; /* grey */
+    return s != NULL;
 }
 
-static void draw_numbers(Chart *c, const ExponentRow *row, double y)
+Plot *exponents_plot(const ExponentChart *chart, Error *err)
 {
-    double column = text_width(c, COLUMN);
+    Plot *plot = plot_new(err);
+    bool  ok = plot && settle_axis(chart, &plot->x);
 
-    for (ExponentOf of = EXPONENT_FLOPS; of < EXPONENTS; of++) {
-        char text[32] = "-";
-
-        if (row->measured[of].valid)
-            snprintf(text, sizeof(text), "%.2f", row->measured[of].value);
-        words(c, c->numbers_x + of * column, y, text, c->style.tick, c->style.ink, ALIGN_LEFT);
-    }
+    for (ExponentOf of = EXPONENT_FLOPS; ok && of < EXPONENTS; of++)
+        ok = add_measured(chart, of, plot);
+    if (ok && add_claims(chart, plot))
+        return plot;
+    if (plot)
+        error_set(err, ERR_NOMEM, "a chart of exponents: out of memory");
+    plot_free(plot);
+    return NULL;
 }
-
-static void draw_row(Chart *c, const ExponentRow *row, double y)
-{
-    const SheetStyle *s = &c->style;
-    double            line = y + c->row / 2 + 0.36 * s->tick;
-    Rgb               claim = s->muted;
-
-    canvas_line(c->canvas, c->margin, y, c->width - c->margin, y, s->hair, s->rule, 1);
-    words_in(c, c->margin, line, c->claim_x - c->margin - s->space, row->name,
-             row->note ? s->muted : s->ink);
-    words_in(c, c->claim_x, line, c->axis_x - c->claim_x - s->space, row->claim, s->muted);
-    for (int k = 0; k < row->claim_count; k++)
-        canvas_line(c->canvas, place(c, row->claims[k]), y + s->hair, place(c, row->claims[k]),
-                    y + c->row, sheet_points(s, 2.2), claim, 0.4);
-    if (row->note) {
-        words_in(c, c->axis_x + s->space, line, c->axis_w - s->space, row->note, s->muted);
-        return;
-    }
-    draw_measured(c, row, y);
-    draw_numbers(c, row, line);
-}
-
-static void draw_axis(Chart *c, double top, double bottom)
-{
-    static const char *const short_names[EXPONENTS] = { "FLOPs", "time", "mem." };
-    const SheetStyle        *s = &c->style;
-
-    for (double at = c->lo; at <= c->hi + 1e-9; at += TICK_STEP) {
-        char text[32];
-        bool whole = fabs(at - round(at)) < 1e-9;
-
-        canvas_line(c->canvas, place(c, at), top, place(c, at), bottom, s->hair,
-                    whole ? s->muted : s->rule, whole ? 0.7 : 1);
-        snprintf(text, sizeof(text), "%.1f", at);
-        words(c, place(c, at), top - s->space, text, s->tick, s->ink, ALIGN_CENTRE);
-    }
-    words(c, c->axis_x + c->axis_w / 2, top - s->space - 1.3 * s->tick, "exponent of n", s->axis,
-          s->ink, ALIGN_CENTRE);
-    words(c, c->margin, top - s->space, NAMES_HEAD, s->tick, s->muted, ALIGN_LEFT);
-    words(c, c->claim_x, top - s->space, CLAIMS_HEAD, s->tick, s->muted, ALIGN_LEFT);
-    for (ExponentOf of = EXPONENT_FLOPS; of < EXPONENTS; of++)
-        words(c, c->numbers_x + of * text_width(c, COLUMN), top - s->space, short_names[of],
-              s->small, s->muted, ALIGN_LEFT);
-}
-
-#define CLAIMED_WORDS "claimed; lines: 95 % intervals"
-
-static const char *legend_words(int entry)
-{
-    return entry < EXPONENTS ? mark_name((ExponentOf)entry) : CLAIMED_WORDS;
-}
-
-static double legend_width(Chart *c, int entry)
-{
-    double size = sheet_points(&c->style, 2);
-
-    return (entry < EXPONENTS ? 7 : 2) * size +
-           canvas_text_width(c->canvas, legend_words(entry), FONT_SANS, c->style.legend);
-}
-
-static void draw_entry(Chart *c, int entry, double x, double y)
-{
-    const SheetStyle *s = &c->style;
-    double            size = sheet_points(s, 2);
-
-    if (entry < EXPONENTS) {
-        canvas_line(c->canvas, x, y - size, x + 6 * size, y - size, 2 * s->frame,
-                    mark_colour((ExponentOf)entry), 0.45);
-        mark(c, x + 3 * size, y - size, size, (ExponentOf)entry);
-        x += 7 * size;
-    } else {
-        canvas_line(c->canvas, x, y - 2.5 * size, x, y + size, sheet_points(s, 2.2), s->muted, 0.4);
-        x += 2 * size;
-    }
-    words(c, x, y, legend_words(entry), s->legend, s->ink, ALIGN_LEFT);
-}
-
-/* What the shapes mean; the claims' band too.  The lines below the first that it takes. */
-static int legend(Chart *c, double y, bool drawn)
-{
-    double gap = 5 * sheet_points(&c->style, 2), x = c->margin;
-    int    more = 0;
-
-    for (int entry = 0; entry <= EXPONENTS; entry++) {
-        double width = legend_width(c, entry);
-
-        if (x > c->margin && x + width > c->width - c->margin) {
-            x = c->margin;
-            more++;
-        }
-        if (drawn)
-            draw_entry(c, entry, x, y + more * c->row);
-        x += width + gap;
-    }
-    return more;
-}
-
-static void draw_lines(Chart *c, const Lines *lines, double y, double size, Rgb rgb)
-{
-    for (int i = 0; i < lines->count; i++)
-        words(c, c->margin, y + (i + 0.8) * size * SHEET_LINE, lines->text[i], size, rgb,
-              ALIGN_LEFT);
-}
-
-static void draw(Chart *c)
-{
-    const SheetStyle *s = &c->style;
-    double            y = c->top, bottom = c->top + (c->chart->count + groups(c->chart)) * c->row;
-
-    draw_lines(c, &c->title, c->margin, s->head, s->ink);
-    draw_axis(c, c->top, bottom);
-    for (int i = 0; i < c->chart->count; i++) {
-        if (c->chart->rows[i].group) {
-            words(c, c->margin, y + c->row / 2 + 0.36 * s->axis, c->chart->rows[i].group, s->axis,
-                  s->ink, ALIGN_LEFT);
-            y += c->row;
-        }
-        draw_row(c, &c->chart->rows[i], y);
-        y += c->row;
-    }
-    canvas_line(c->canvas, c->margin, y, c->width - c->margin, y, s->hair, s->rule, 1);
-    y += 1.6 * c->row;
-    y += (1 + legend(c, y, true)) * c->row;
-    draw_lines(c, &c->caption, y, s->tick, s->muted);
-}
-
-/* ---- the file --------------------------------------------------------------- */
-
-static bool write_chart(Chart *c, CanvasKind kind, const PngOptions *options, Text *bytes,
-                        Error *err)
-{
-    canvas_free(c->canvas);
-    c->canvas = canvas_new(kind, c->width, c->height, c->style.dpi,
-                           options->transparent ? NULL : &c->style.paper, err);
-    if (!c->canvas)
-        return false;
-    draw(c);
-    return canvas_ok(c->canvas, err) &&
-           sheet_finish(c->canvas, kind, c->style.dpi, c->chart->title, options, bytes, err);
-}
-
-static bool kind_of(FigureFormat format, CanvasKind *out, Error *err)
-{
-    *out = sheet_canvas(format);
-    return *out != CANVAS_PIXELS || format == FORMAT_PNG_FILE ||
-           error_set(err, ERR_USAGE, "a chart of exponents is a .png, .svg or .pdf; as text it is "
-                     "the table that fit prints, or writes as .md or .csv");
-}
-
-bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
-                         const PngOptions *options, Text *bytes, Error *err)
-{
-    CanvasKind kind;
-    Chart  c = { .chart = chart, .style = sheet_style(options) };
-    double inch = options->width_inch > 0 ? options->width_inch : PAGE_INCH;
-    bool   ok;
-
-    if (!kind_of(format, &kind, err))
-        return false;
-    if (chart->count < 1)
-        return error_set(err, ERR_DATA, "the chart has no row");
-    c.width = (int)lround(inch * c.style.dpi);
-    c.canvas = canvas_new_image(8, 8, NULL, err);
-    if (!c.canvas)
-        return false;
-    lay_out(&c);
-    ok = c.axis_w > sheet_points(&c.style, 60)
-             ? write_chart(&c, kind, options, bytes, err)
-             : error_set(err, ERR_USAGE,
-                         "--width: a chart of exponents needs more than %.2g "
-                         "inches",
-                         inch);
-    canvas_free(c.canvas);
-    return ok;
-}
-
-/* A chart of exponents as JSON and back; see exponents.h.
- *
- * All that is drawn is there, so that a file's chart can be drawn again without the records it
- * was made of, to the same bytes.
- */
 
 /* What is larger in a file is not ours. */
 #define ROWS_MOST 4096
 
-static const char *const names[EXPONENTS] = {
+static const char *const keys[EXPONENTS] = {
     [EXPONENT_FLOPS] = "flops", [EXPONENT_TIME] = "time", [EXPONENT_MEMORY] = "memory",
 };
 
@@ -442,7 +146,7 @@ static void row_json(const ExponentRow *row, Json *out)
         jsonw_number(out, row->claims[i]);
     jsonw_close(out, ']');
     for (int of = 0; of < EXPONENTS; of++) {
-        jsonw_key(out, names[of]);
+        jsonw_key(out, keys[of]);
         exponent_json(&row->measured[of], out);
     }
     jsonw_close(out, '}');
@@ -488,7 +192,7 @@ static bool take_row(const json_t *object, ExponentRow *row)
     size_t        count = json_array_size(claims);
 
     for (int of = 0; of < EXPONENTS; of++)
-        if (!take_exponent(json_object_get(object, names[of]), &row->measured[of]))
+        if (!take_exponent(json_object_get(object, keys[of]), &row->measured[of]))
             return false;
     if (!json_is_array(claims) || count > EXPONENT_CLAIMS)
         return false;

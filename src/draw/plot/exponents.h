@@ -1,5 +1,5 @@
-/* draw/plot/exponents.h -- how costs grow, as a picture: a row for each mechanism, on one axis
- * the measured exponents of n with their intervals and the claimed ones.
+/* draw/plot/exponents.h -- how costs grow: a row for each mechanism, with the measured exponents
+ * of n, their intervals and the claimed ones on one axis.
  */
 #ifndef DRAW_PLOT_EXPONENTS_H
 #define DRAW_PLOT_EXPONENTS_H
@@ -31,6 +31,10 @@ typedef struct ExponentChart {
     const ExponentRow *rows; /* texts borrowed */
     int                count;
 } ExponentChart;
+
+/* The chart's numbers as a plot: a series for each of EXPONENTS with a point for each row, then
+ * one of EXPONENT_CLAIMS points a row; NaN where there is no number.  The axis is settled. */
+Plot *exponents_plot(const ExponentChart *chart, Error *err);
 
 /* A PNG, an SVG or a PDF; as text a chart is the table of its fits.  Byte-identical for the same
  * chart, format, options and build. */

@@ -1,0 +1,327 @@
+/* exponents.c -- the chart of exponents on a page; see plot/exponents.h.
+ *
+ * Two columns of words, the plot's field, one column of numbers.  The three marks of a row stand
+ * one below the other, so that they do not hide each other where they agree.
+ */
+#include "draw/plot/exponents.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "draw/page/pens.h"
+
+#define PAGE_INCH   6.75
+#define ROW_POINTS  11.5
+#define COLUMN      "0.00   " /* of numbers: as wide as this */
+#define NAMES_HEAD  "mechanism"
+#define CLAIMS_HEAD "claimed"
+
+typedef struct Chart {
+    const ExponentChart *chart;
+    Sheet                sheet; /* no panels: the chart lays itself out */
+    Pens                 pens;  /* their box is the field: as high as all rows */
+    double               margin, row, claim_x, numbers_x;
+} Chart;
+
+/* ---- measuring -------------------------------------------------------------- */
+
+static double widest(const Chart *c, bool claims)
+{
+    double most = pens_width(&c->pens, claims ? CLAIMS_HEAD : NAMES_HEAD);
+
+    for (int i = 0; i < c->chart->count; i++) {
+        const ExponentRow *row = &c->chart->rows[i];
+
+        most = fmax(most, pens_width(&c->pens, claims ? row->claim : row->name));
+    }
+    return most;
+}
+
+/* Rows and the titles of groups. */
+static int lines_of(const ExponentChart *chart)
+{
+    int count = chart->count;
+
+    for (int i = 0; i < chart->count; i++)
+        count += chart->rows[i].group != NULL;
+    return count;
+}
+
+/* Column of the words, the field, the numbers; false: the field is too narrow. */
+static bool place_columns(Chart *c)
+{
+    const SheetStyle *s = &c->sheet.style;
+    double            most = 0.26 * c->sheet.width, claims, numbers;
+
+    c->margin = 2 * s->space;
+    c->row = sheet_points(s, ROW_POINTS);
+    c->claim_x = c->margin + fmin(widest(c, false), most) + 2 * s->space;
+    claims = fmin(widest(c, true), most);
+    c->pens.box.x = c->claim_x + claims + 3 * s->space;
+    numbers = EXPONENTS * pens_width(&c->pens, COLUMN) - pens_width(&c->pens, " ");
+    c->numbers_x = c->sheet.width - c->margin - numbers;
+    c->pens.box.w = c->numbers_x - 4 * s->space - c->pens.box.x;
+    return c->pens.box.w > sheet_points(s, 60);
+}
+
+static int draw_legend(Chart *c, double y, bool drawn);
+
+/* Returns the height of the page. */
+static int place_lines(Chart *c)
+{
+    const SheetStyle *s = &c->sheet.style;
+    Sheet            *sheet = &c->sheet;
+    double            room = c->sheet.width - 2 * c->margin;
+    LabelBox         *box = &c->pens.box;
+
+    sheet_wrap(sheet->canvas, c->chart->caption, s->tick, room, WRAP_LINES, &sheet->caption);
+    room *= s->tick / s->head; /* the title is set larger */
+    sheet_wrap(sheet->canvas, c->chart->title, s->tick, room, 2, &sheet->title);
+    box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->row;
+    box->h = lines_of(c->chart) * c->row;
+    return (int)ceil(box->y + box->h +
+                     ((sheet->caption.count ? 3.2 : 2.4) + draw_legend(c, 0, false)) * c->row +
+                     sheet_lines_height(&sheet->caption, s->tick, s->space) + c->margin);
+}
+
+/* ---- drawing ---------------------------------------------------------------- */
+
+static void words(Chart *c, double x, double y, const char *text, double size, Rgb rgb,
+                  CanvasAlign align)
+{
+    canvas_text(c->sheet.canvas, x, y, text,
+                (CanvasText){ .align = align, .size = size, .rgb = rgb });
+}
+
+static void words_in(Chart *c, double x, double y, double room, const char *text, Rgb rgb)
+{
+    char cut[256];
+
+    sheet_fit(c->sheet.canvas, text, c->sheet.style.tick, room, cut, sizeof(cut));
+    pens_text(&c->pens, x, y, cut, rgb);
+}
+
+static void draw_lines(Chart *c, const Lines *lines, double y, double size, Rgb rgb)
+{
+    for (int i = 0; i < lines->count; i++)
+        words(c, c->margin, y + (i + 0.8) * size * SHEET_LINE, lines->text[i], size, rgb,
+              ALIGN_LEFT);
+}
+
+/* On paper and dark pages alike. */
+static Rgb hue_of(const PlotSeries *s)
+{
+    return plot_colour(s->hue, false);
+}
+
+/* A claim is a bar behind the marks. */
+static void draw_claim(const Chart *c, double x, double top, double bottom)
+{
+    pens_line(&c->pens, x, top, x, bottom, sheet_points(&c->sheet.style, 2.2),
+              c->sheet.style.muted, 0.4);
+}
+
+static void draw_claims(const Chart *c, int row, double y)
+{
+    const PlotSeries *s = &c->pens.plot->series[EXPONENTS];
+
+    for (int64_t i = (int64_t)row * EXPONENT_CLAIMS; i < (row + 1) * EXPONENT_CLAIMS; i++)
+        draw_claim(c, pens_x(&c->pens, s->x[i]), y + c->sheet.style.hair, y + c->row);
+}
+
+/* The mark of a series and its interval, each in a lane of its own. */
+static void draw_measured(Chart *c, int row, double y)
+{
+    double lane = c->row / 4;
+
+    for (int of = 0; of < EXPONENTS; of++) {
+        const PlotSeries *s = &c->pens.plot->series[of];
+        double            at = y + (of + 1) * lane;
+
+        pens_line(&c->pens, pens_x(&c->pens, s->low[row]), at, pens_x(&c->pens, s->high[row]), at,
+                  2 * c->sheet.style.frame, hue_of(s), 0.45);
+        pens_solid(&c->pens, s->hue, pens_x(&c->pens, s->x[row]), at,
+                   sheet_points(&c->sheet.style, 1.7), hue_of(s));
+    }
+}
+
+static void draw_numbers(Chart *c, int row, double y)
+{
+    double column = pens_width(&c->pens, COLUMN);
+
+    for (int of = 0; of < EXPONENTS; of++) {
+        double value = c->pens.plot->series[of].x[row];
+        char   text[32] = "-";
+
+        if (!isnan(value))
+            snprintf(text, sizeof(text), "%.2f", value);
+        pens_text(&c->pens, c->numbers_x + of * column, y, text, c->sheet.style.ink);
+    }
+}
+
+static void draw_rule(Chart *c, double y)
+{
+    canvas_line(c->sheet.canvas, c->margin, y, c->sheet.width - c->margin, y,
+                c->sheet.style.hair, c->sheet.style.rule, 1);
+}
+
+static void draw_row(Chart *c, int at, double y)
+{
+    const SheetStyle  *s = &c->sheet.style;
+    const ExponentRow *row = &c->chart->rows[at];
+    double             line = y + c->row / 2 + 0.36 * s->tick, field = c->pens.box.x;
+
+    draw_rule(c, y);
+    words_in(c, c->margin, line, c->claim_x - c->margin - s->space, row->name,
+             row->note ? s->muted : s->ink);
+    words_in(c, c->claim_x, line, field - c->claim_x - s->space, row->claim, s->muted);
+    draw_claims(c, at, y);
+    if (row->note) {
+        words_in(c, field + s->space, line, c->pens.box.w - s->space, row->note, s->muted);
+        return;
+    }
+    draw_measured(c, at, y);
+    draw_numbers(c, at, line);
+}
+
+static void draw_heads(Chart *c, double y)
+{
+    static const char *const short_names[EXPONENTS] = { "FLOPs", "time", "mem." };
+    const SheetStyle        *s = &c->sheet.style;
+
+    pens_text(&c->pens, c->margin, y, NAMES_HEAD, s->muted);
+    pens_text(&c->pens, c->claim_x, y, CLAIMS_HEAD, s->muted);
+    for (int of = 0; of < EXPONENTS; of++)
+        words(c, c->numbers_x + of * pens_width(&c->pens, COLUMN), y, short_names[of], s->small,
+              s->muted, ALIGN_LEFT);
+}
+
+/* Above the field; whole numbers have stronger lines. */
+static void draw_axis(Chart *c)
+{
+    const SheetStyle *s = &c->sheet.style;
+    const PlotAxis   *axis = &c->pens.axis;
+    const LabelBox   *box = &c->pens.box;
+
+    for (int k = 0; k < axis->name_count; k++) {
+        double at = axis->names[k].at, x = pens_x(&c->pens, at);
+        bool   whole = fabs(at - round(at)) < 1e-9;
+
+        pens_line(&c->pens, x, box->y, x, box->y + box->h, s->hair, whole ? s->muted : s->rule,
+                  whole ? 0.7 : 1);
+        words(c, x, box->y - s->space, axis->names[k].text, s->tick, s->ink, ALIGN_CENTRE);
+    }
+    words(c, box->x + box->w / 2, box->y - s->space - 1.3 * s->tick, axis->name, s->axis, s->ink,
+          ALIGN_CENTRE);
+    draw_heads(c, box->y - s->space);
+}
+
+static double legend_width(const Chart *c, int entry)
+{
+    double size = sheet_points(&c->sheet.style, 2);
+
+    return (entry < EXPONENTS ? 7 : 2) * size +
+           canvas_text_width(c->sheet.canvas, c->pens.plot->series[entry].name, FONT_SANS,
+                             c->sheet.style.legend);
+}
+
+static void draw_entry(Chart *c, int entry, double x, double y)
+{
+    const SheetStyle *s = &c->sheet.style;
+    const PlotSeries *series = &c->pens.plot->series[entry];
+    double            size = sheet_points(s, 2);
+
+    if (entry < EXPONENTS) {
+        pens_line(&c->pens, x, y - size, x + 6 * size, y - size, 2 * s->frame, hue_of(series),
+                  0.45);
+        pens_solid(&c->pens, series->hue, x + 3 * size, y - size, size, hue_of(series));
+        x += 7 * size;
+    } else {
+        draw_claim(c, x, y - 2.5 * size, y + size);
+        x += 2 * size;
+    }
+    words(c, x, y, series->name, s->legend, s->ink, ALIGN_LEFT);
+}
+
+/* What the shapes mean, and the bar of a claim.  Returns the lines below the first that it takes. */
+static int draw_legend(Chart *c, double y, bool drawn)
+{
+    double gap = 5 * sheet_points(&c->sheet.style, 2), x = c->margin;
+    int    more = 0;
+
+    for (int entry = 0; entry < c->pens.plot->count; entry++) {
+        double width = legend_width(c, entry);
+
+        if (x > c->margin && x + width > c->sheet.width - c->margin) {
+            x = c->margin;
+            more++;
+        }
+        if (drawn)
+            draw_entry(c, entry, x, y + more * c->row);
+        x += width + gap;
+    }
+    return more;
+}
+
+static void draw_chart(Chart *c)
+{
+    const SheetStyle *s = &c->sheet.style;
+    double            y = c->pens.box.y;
+
+    draw_lines(c, &c->sheet.title, c->margin, s->head, s->ink);
+    draw_axis(c);
+    for (int i = 0; i < c->chart->count; i++) {
+        if (c->chart->rows[i].group) {
+            words(c, c->margin, y + c->row / 2 + 0.36 * s->axis, c->chart->rows[i].group, s->axis,
+                  s->ink, ALIGN_LEFT);
+            y += c->row;
+        }
+        draw_row(c, i, y);
+        y += c->row;
+    }
+    draw_rule(c, y);
+    y += 1.6 * c->row;
+    y += (1 + draw_legend(c, y, true)) * c->row;
+    draw_lines(c, &c->sheet.caption, y, s->tick, s->muted);
+}
+
+/* ---- the file --------------------------------------------------------------- */
+
+static bool write_chart(Chart *c, FigureFormat format, const PngOptions *options, Text *bytes,
+                        Error *err)
+{
+    double inch = options->width_inch > 0 ? options->width_inch : PAGE_INCH;
+
+    c->sheet.width = (int)lround(inch * c->sheet.style.dpi);
+    if (!place_columns(c))
+        return error_set(err, ERR_USAGE,
+                         "--width: a chart of exponents needs more than %.2g inches", inch);
+    if (!sheet_open(&c->sheet, sheet_canvas(format), c->sheet.width, place_lines(c), options, err))
+        return false;
+    draw_chart(c);
+    return sheet_finish(&c->sheet, sheet_canvas(format), c->chart->title, options, bytes, err);
+}
+
+bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
+                         const PngOptions *options, Text *bytes, Error *err)
+{
+    Chart c = { .chart = chart, .sheet.style = sheet_style(options) };
+    Plot *plot;
+    bool  ok;
+
+    if (sheet_canvas(format) == CANVAS_PIXELS && format != FORMAT_PNG_FILE)
+        return error_set(err, ERR_USAGE,
+                         "a chart of exponents is a .png, .svg or .pdf; as text it is "
+                         "the table that fit prints, or writes as .md or .csv");
+    if (chart->count < 1)
+        return error_set(err, ERR_DATA, "the chart has no row");
+    plot = exponents_plot(chart, err);
+    if (!plot)
+        return false;
+    c.pens = (Pens){ .sheet = &c.sheet, .plot = plot, .s = &c.sheet.style, .axis = plot->x };
+    c.sheet.canvas = canvas_new_image(8, 8, NULL, err);
+    ok = c.sheet.canvas && write_chart(&c, format, options, bytes, err);
+    canvas_free(c.sheet.canvas);
+    plot_free(plot);
+    return ok;
+}
