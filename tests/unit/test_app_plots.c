@@ -392,11 +392,11 @@ static void words_cross_guides_before_curves(void **state)
     assert_true(box.y >= 8.5 + 0.8 * 7);
 }
 
-static bool on_a_slope(const void *context, int64_t point, double *x, double *y)
+static bool in_place(const void *context, double x, double y, double *at_x, double *at_y)
 {
     (void)context;
-    *x = (double)point * 40 / 63;
-    *y = point < 32 ? 1 : 9;
+    *at_x = x;
+    *at_y = y;
     return true;
 }
 
@@ -404,15 +404,21 @@ static bool on_a_slope(const void *context, int64_t point, double *x, double *y)
 static void words_avoid_long_curves(void **state)
 {
     LabelPlaces places = { .frame = { 0, 0, 40, 10 } };
-    PlotSeries  s = { .mark = CURVE_LINE, .count = 64 };
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *s = plot_add(plot, "a slope", CURVE_LINE, 64, false);
 
     (void)state;
-    label_take_series(&places, &s, on_a_slope, NULL);
+    for (int i = 0; i < 64; i++) {
+        s->x[i] = i * 40.0 / 63;
+        s->y[i] = i < 32 ? 1 : 9;
+    }
+    label_take_plot(&(LabelDevice){ .plot = plot, .places = &places, .point = in_place });
     assert_false(label_fits(&places, (LabelBox){ 5, 0.5, 6, 1 }, true));
     assert_false(label_fits(&places, (LabelBox){ 17, 4.5, 6, 1 }, true));
     assert_false(label_fits(&places, (LabelBox){ 30, 8.5, 6, 1 }, true));
     assert_true(label_fits(&places, (LabelBox){ 21, 4.5, 6, 1 }, true));
     assert_true(label_fits(&places, (LabelBox){ 5, 0.5, 6, 1 }, false)); /* if need be */
+    plot_free(plot);
 }
 
 /* ---- figures ---------------------------------------------------------------- */

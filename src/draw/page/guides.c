@@ -20,55 +20,67 @@ static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
     pens_text(p, box.x, box.y + p->s->tick, text, rgb);
 }
 
-/* Words do not touch: some room on both sides. */
-static LabelBox with_gap(const Pens *p, LabelBox box)
-{
-    double gap = p->s->space / 2.0;
-
-    return (LabelBox){ box.x - gap, box.y, box.w + 2 * gap, box.h };
-}
-
 /* Beside an upright guide, on the side and at the height where there is room. */
 static void name_upright(Pens *p, const PlotGuide *g, double at)
 {
-    double wide = pens_width(p, g->name), space = p->s->space, line = 1.3 * p->s->tick;
-    int    heights = (int)fmax(1, p->box.h / line);
+    double   space = p->s->space, gap = space / 2; /* on both sides: words do not touch */
+    double   wide = pens_width(p, g->name), line = 1.3 * p->s->tick;
+    LabelBox right = box_of(p, at + space - gap, p->box.y + p->box.h - space, wide + 2 * gap);
+    LabelBox left = right, box;
 
-    for (int k = 0; k < 2 * heights && *g->name; k++) /* clear of the curves first */
-        for (int left = 0; left < 2; left++) {
-            double   up = line * (k % heights);
-            LabelBox box = box_of(p, left ? at - wide - space : at + space,
-                                  p->box.y + p->box.h - space - up, wide);
-
-            if (label_fits(&p->places, with_gap(p, box), k < heights)) {
-                write_in(p, box, g->name, p->s->muted);
-                return;
-            }
-        }
+    left.x = at - wide - space - gap;
+    if (*g->name && label_beside(&p->places, right, left, -line, (int)fmax(1, p->box.h / line),
+                                 &box))
+        pens_text(p, box.x + gap, box.y + p->s->tick, g->name, p->s->muted);
 }
 
-static bool is_level(const Pens *p, const PlotSeries *s)
+/* ---- the page as a device of names ------------------------------------------ */
+
+static bool point_at(const void *context, double x, double y, double *at_x, double *at_y)
 {
-    return s->guide && s->count > 1 &&
-           fabs(pens_y(p, s->y[s->count - 1]) - pens_y(p, s->y[0])) < p->s->tick;
+    *at_x = pens_x(context, x);
+    *at_y = pens_y(context, y);
+    return isfinite(*at_x) && isfinite(*at_y);
 }
+
+static bool guide_at(const void *context, const PlotGuide *g, double *at)
+{
+    *at = g->vertical ? pens_x(context, g->at) : pens_y(context, g->at);
+    return isfinite(*at);
+}
+
+static bool level_at(const void *context, const PlotSeries *s, double *at)
+{
+    const Pens *p = context;
+
+    if (!s->guide || s->count < 2)
+        return false;
+    *at = pens_y(p, s->y[s->count - 1]);
+    return fabs(*at - pens_y(p, s->y[0])) < p->s->tick;
+}
+
+static void name_line(void *context, const PlotSeries *line);
+
+static LabelDevice device_of(Pens *p)
+{
+    return (LabelDevice){ .plot = p->plot, .places = &p->places, .context = p,
+                          .mark = sheet_points(p->s, 2.2), .point = point_at, .guide = guide_at,
+                          .level = level_at, .name = name_line };
+}
+
+/* ---- names of lines --------------------------------------------------------- */
 
 /* No other level line is nearer to the box than the one at height y, whose name it would hold. */
-static bool is_own(const Pens *p, LabelBox box, double y)
+static bool is_own(Pens *p, LabelBox box, double y)
 {
-    double middle = box.y + box.h / 2, away = fabs(middle - y);
+    LabelDevice device = device_of(p);
+    double      middle = box.y + box.h / 2;
 
     for (int k = 0; k < p->plot->guide_count; k++)
         if (!p->plot->guides[k].vertical &&
-            fabs(middle - pens_y(p, p->plot->guides[k].at)) < away)
+            fabs(middle - pens_y(p, p->plot->guides[k].at)) < fabs(middle - y))
             return false;
-    for (int k = 0; k < p->plot->count; k++) {
-        const PlotSeries *s = &p->plot->series[k];
-
-        if (is_level(p, s) && fabs(middle - pens_y(p, s->y[s->count - 1])) < away)
-            return false;
-    }
-    return true;
+    return label_is_own(&device, middle, y);
 }
 
 /* Places for the name of a level line, tried one kind after the other. */
@@ -152,41 +164,22 @@ static void name_slanted(Pens *p, const PlotSeries *s)
     }
 }
 
-static double level_of(const Pens *p, const PlotSeries *s)
+static void name_line(void *context, const PlotSeries *s)
 {
-    return pens_y(p, s->y[s->count - 1]);
-}
+    Pens   *p = context;
+    double  at;
 
-/* Level lines first, whose names have fewer places, and of those from the top down: each has then
- * its place above or under it. */
-static void name_lines(Pens *p)
-{
-    double above = -HUGE_VAL, next = 0;
-
-    while (next < HUGE_VAL) {
-        next = HUGE_VAL;
-        for (int k = 0; k < p->plot->count; k++)
-            if (is_level(p, &p->plot->series[k]) && level_of(p, &p->plot->series[k]) > above)
-                next = fmin(next, level_of(p, &p->plot->series[k]));
-        for (int k = 0; k < p->plot->count; k++) {
-            const PlotSeries *s = &p->plot->series[k];
-
-            if (is_level(p, s) && *s->name && !(level_of(p, s) < next || level_of(p, s) > next))
-                name_level(p, s->name, pens_x(p, s->x[0]), pens_x(p, s->x[s->count - 1]), next,
-                           pens_colour(p, s->hue));
-        }
-        above = next;
-    }
-    for (int k = 0; k < p->plot->count; k++) {
-        const PlotSeries *s = &p->plot->series[k];
-
-        if (s->guide && s->count > 1 && *s->name && !is_level(p, s))
-            name_slanted(p, s);
-    }
+    if (level_at(p, s, &at))
+        name_level(p, s->name, pens_x(p, s->x[0]), pens_x(p, s->x[s->count - 1]), at,
+                   pens_colour(p, s->hue));
+    else
+        name_slanted(p, s);
 }
 
 void pens_guides(Pens *p)
 {
+    LabelDevice device = device_of(p);
+
     for (int k = 0; k < p->plot->guide_count; k++)
         draw_guide(p, &p->plot->guides[k]);
     for (int k = 0; k < p->plot->count; k++) {
@@ -196,52 +189,14 @@ void pens_guides(Pens *p)
             pens_dashes(p, pens_x(p, s->x[i]), pens_y(p, s->y[i]), pens_x(p, s->x[i + 1]),
                         pens_y(p, s->y[i + 1]), pens_colour(p, s->hue));
     }
-    name_lines(p);
-}
-
-typedef struct Points {
-    const Pens       *p;
-    const PlotSeries *s;
-} Points;
-
-static bool point_at(const void *context, int64_t point, double *x, double *y)
-{
-    const Points *of = context;
-
-    *x = pens_x(of->p, of->s->x[point]);
-    *y = pens_y(of->p, of->s->y[point]);
-    return isfinite(*x) && isfinite(*y);
-}
-
-static void take_guide(Pens *p, const PlotGuide *g)
-{
-    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at);
-
-    if (!isfinite(at))
-        return;
-    if (g->vertical)
-        label_take_guide(&p->places, at, p->box.y, at, p->box.y + p->box.h);
-    else
-        label_take_guide(&p->places, p->box.x, at, p->box.x + p->box.w, at);
+    label_name_lines(&device);
 }
 
 void pens_take_points(Pens *p)
 {
-    double r = sheet_points(p->s, 2.2);
+    LabelDevice device = device_of(p);
 
-    for (int k = 0; k < p->plot->guide_count; k++)
-        take_guide(p, &p->plot->guides[k]);
-    for (int k = 0; k < p->plot->count; k++)
-        label_take_series(&p->places, &p->plot->series[k], point_at,
-                          &(Points){ p, &p->plot->series[k] });
-
-    for (int k = 0; k < p->plot->count; k++) {
-        const PlotSeries *s = &p->plot->series[k];
-
-        for (int64_t i = 0; s->labels && i < s->count; i++)
-            label_take(&p->places, (LabelBox){ pens_x(p, s->x[i]) - r / 2,
-                                               pens_y(p, s->y[i]) - r / 2, r, r });
-    }
+    label_take_plot(&device);
 }
 
 void pens_labels(Pens *p)

@@ -70,55 +70,146 @@ bool label_fits(LabelPlaces *p, LabelBox box, bool clear)
     return take_free(p, clear ? p->guides : p->lines, box);
 }
 
+bool label_beside(LabelPlaces *p, LabelBox right, LabelBox left, double step, int steps,
+                  LabelBox *out)
+{
+    for (int k = 0; k < 2 * steps; k++)
+        for (int side = 0; side < 2; side++) {
+            *out = side ? left : right;
+            out->y += step * (k % steps);
+            if (label_fits(p, *out, k < steps))
+                return true;
+        }
+    return false;
+}
+
+/* ---- what is drawn ---------------------------------------------------------- */
+
+static bool point_at(const LabelDevice *d, const PlotSeries *s, int64_t i, double *x, double *y)
+{
+    return d->point(d->context, s->x[i], s->y[i], x, y);
+}
+
 /* Boxes around stretches of a curve. */
-static void take_stretches(LabelPlaces *p, const PlotSeries *s,
-                           bool (*at)(const void *context, int64_t point, double *x, double *y),
-                           const void *context)
+static void take_stretches(const LabelDevice *d, const PlotSeries *s)
 {
     for (int64_t k = 0; k < STRETCHES; k++) {
         double x0 = HUGE_VAL, x1 = -HUGE_VAL, y0 = HUGE_VAL, y1 = -HUGE_VAL, x, y;
 
         for (int64_t i = k * (s->count - 1) / STRETCHES;
              i <= ((k + 1) * (s->count - 1) + STRETCHES - 1) / STRETCHES && i < s->count; i++)
-            if (at(context, i, &x, &y)) {
+            if (point_at(d, s, i, &x, &y)) {
                 x0 = fmin(x0, x);
                 x1 = fmax(x1, x);
                 y0 = fmin(y0, y);
                 y1 = fmax(y1, y);
             }
         if (x1 >= x0)
-            label_take(p, (LabelBox){ x0, y0, x1 - x0, y1 - y0 });
+            label_take(d->places, (LabelBox){ x0, y0, x1 - x0, y1 - y0 });
     }
-    p->lines = p->count;
+    d->places->lines = d->places->count;
 }
 
 /* Steps that stay level are one line. */
-void label_take_series(LabelPlaces *p, const PlotSeries *s,
-                       bool (*at)(const void *context, int64_t point, double *x, double *y),
-                       const void *context)
+static void take_series(const LabelDevice *d, const PlotSeries *s)
 {
     double x0, y0, x1, y1;
 
     if (s->mark == CURVE_BARS || s->mark == CURVE_POINTS)
         return;
     if (s->mark == CURVE_LINE && s->count > LINES_MOST) {
-        take_stretches(p, s, at, context);
+        take_stretches(d, s);
         return;
     }
     for (int64_t i = 0, next; i + 1 < s->count; i = next) {
         for (next = i + 1; s->mark == CURVE_STEPS && next + 1 < s->count &&
                            !(s->y[next] > s->y[i] || s->y[next] < s->y[i]); next++)
             ;
-        if (!at(context, i, &x0, &y0) || !at(context, next, &x1, &y1))
+        if (!point_at(d, s, i, &x0, &y0) || !point_at(d, s, next, &x1, &y1))
             continue;
         if (s->mark == CURVE_STEPS) {
-            label_take_line(p, x0, y0, x1, y0);
-            label_take_line(p, x1, y0, x1, y1);
+            label_take_line(d->places, x0, y0, x1, y0);
+            label_take_line(d->places, x1, y0, x1, y1);
         } else {
-            label_take_line(p, x0, y0, x1, y1);
+            label_take_line(d->places, x0, y0, x1, y1);
         }
     }
 }
+
+static void take_guide(const LabelDevice *d, const PlotGuide *g)
+{
+    const LabelBox *f = &d->places->frame;
+    double          at;
+
+    if (!d->guide(d->context, g, &at))
+        return;
+    if (g->vertical)
+        label_take_guide(d->places, at, f->y, at, f->y + f->h);
+    else
+        label_take_guide(d->places, f->x, at, f->x + f->w, at);
+}
+
+static void take_points(const LabelDevice *d, const PlotSeries *s)
+{
+    double x, y, half = d->mark / 2;
+
+    for (int64_t i = 0; s->labels && i < s->count; i++)
+        if (point_at(d, s, i, &x, &y))
+            label_take(d->places, d->mark > 0
+                                      ? (LabelBox){ x - half, y - half, d->mark, d->mark }
+                                      : (LabelBox){ floor(x), floor(y), 1, 1 });
+}
+
+void label_take_plot(const LabelDevice *d)
+{
+    for (int k = 0; k < d->plot->guide_count; k++)
+        take_guide(d, &d->plot->guides[k]);
+    for (int k = 0; k < d->plot->count; k++)
+        take_series(d, &d->plot->series[k]);
+    for (int k = 0; k < d->plot->count; k++)
+        take_points(d, &d->plot->series[k]);
+}
+
+/* ---- names of lines --------------------------------------------------------- */
+
+static bool is_named(const PlotSeries *s)
+{
+    return s->guide && s->count > 1 && *s->name;
+}
+
+void label_name_lines(const LabelDevice *d)
+{
+    const Plot *plot = d->plot;
+    double      above = -HUGE_VAL, next = 0, at;
+
+    while (next < HUGE_VAL) {
+        next = HUGE_VAL;
+        for (int k = 0; k < plot->count; k++)
+            if (d->level(d->context, &plot->series[k], &at) && at > above)
+                next = fmin(next, at);
+        for (int k = 0; k < plot->count; k++)
+            if (is_named(&plot->series[k]) && d->level(d->context, &plot->series[k], &at) &&
+                !(at < next || at > next))
+                d->name(d->context, &plot->series[k]);
+        above = next;
+    }
+    for (int k = 0; k < plot->count; k++)
+        if (is_named(&plot->series[k]) && !d->level(d->context, &plot->series[k], &at))
+            d->name(d->context, &plot->series[k]);
+}
+
+bool label_is_own(const LabelDevice *d, double middle, double own)
+{
+    double at;
+
+    for (int k = 0; k < d->plot->count; k++)
+        if (d->level(d->context, &d->plot->series[k], &at) &&
+            fabs(middle - at) < fabs(middle - own))
+            return false;
+    return true;
+}
+
+/* ---- words beside points ---------------------------------------------------- */
 
 static bool place(LabelPlaces *p, int first, int rings, double x, double y, double gap_x,
                   double gap_y, double w, double h, LabelBox *out)

@@ -16,17 +16,12 @@ static LabelBox box_of(int y, int x, int width)
 
 static void name_upright(Field *f, const PlotGuide *g, int at)
 {
-    int length = cells_width(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
+    int      length = cells_width(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
+    LabelBox right = box_of(f->y, f->x + at + 1, length + 2), left = right, box;
 
-    for (int k = 0; k < 2 * most && length; k++) /* clear of the curves first */
-        for (int left = 0; left < 2; left++) {
-            int line = k % most, x = f->x + (left ? at - length - 1 : at + 2);
-
-            if (label_fits(&f->places, box_of(f->y + line, x - 1, length + 2), k < most)) {
-                cells_text(f->out, f->y + line, x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
-                return;
-            }
-        }
+    left.x = f->x + at - length - 2;
+    if (length && label_beside(&f->places, right, left, 1, most, &box))
+        cells_text(f->out, (int)box.y, (int)box.x + 1, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
 }
 
 /* Column or line of a guide, from the field's corner; false: it is out of sight. */
@@ -107,16 +102,57 @@ static bool level_at(const Field *f, const PlotSeries *s, int *dot_y)
     return abs(to[1] - from[1]) < 2 * down;
 }
 
-/* No other level line is nearer to line y of the screen than the one at so many dots. */
-static bool is_own(const Field *f, int y, int dot_y)
-{
-    int down = f->utf8 ? 4 : 1, middle = 2 * down * (y - f->y) + down - 1, other;
+/* ---- the field as a device of names ----------------------------------------- */
 
-    for (int k = 0; k < f->plot->count; k++)
-        if (level_at(f, &f->plot->series[k], &other) &&
-            abs(middle - 2 * other) < abs(middle - 2 * dot_y))
-            return false;
+static bool place_of(const void *context, double x, double y, double *at_x, double *at_y)
+{
+    const Field *f = context;
+    int          dot_x, dot_y;
+
+    if (!cells_dot_of(f, x, y, &dot_x, &dot_y))
+        return false;
+    *at_x = f->x + (dot_x + 0.5) / (f->utf8 ? 2 : 1);
+    *at_y = f->y + (dot_y + 0.5) / (f->utf8 ? 4 : 1);
     return true;
+}
+
+static bool guide_place(const void *context, const PlotGuide *g, double *place)
+{
+    const Field *f = context;
+    int          at;
+
+    if (!guide_at(f, g, &at))
+        return false;
+    *place = (g->vertical ? f->x : f->y) + at + 0.5;
+    return true;
+}
+
+/* In dots from the top of the field. */
+static bool level_place(const void *context, const PlotSeries *s, double *place)
+{
+    int dot_y;
+
+    if (!level_at(context, s, &dot_y))
+        return false;
+    *place = dot_y;
+    return true;
+}
+
+static void name_one(void *context, const PlotSeries *s);
+
+static LabelDevice device_of(Field *f)
+{
+    return (LabelDevice){ .plot = f->plot, .places = &f->places, .context = f, .point = place_of,
+                          .guide = guide_place, .level = level_place, .name = name_one };
+}
+
+/* No other level line is nearer to line y of the screen than the one at so many dots. */
+static bool is_own(Field *f, int y, int dot_y)
+{
+    LabelDevice device = device_of(f);
+    int         down = f->utf8 ? 4 : 1;
+
+    return label_is_own(&device, down * (y - f->y) + (down - 1) / 2.0, dot_y);
 }
 
 /* The number that the name has in the key, else the name. */
@@ -182,95 +218,24 @@ void cells_guide_line(Field *f, const PlotSeries *s)
     }
 }
 
-static void name_one(Field *f, const PlotSeries *s)
+static void name_one(void *context, const PlotSeries *s)
 {
+    Field  *f = context;
     int64_t last = s->count - 1;
     int     from[2], to[2];
 
-    if (s->guide && last > 0 && *s->name &&
-        cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
+    if (cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
         cells_dot_of(f, s->x[last], s->y[last], &to[0], &to[1]))
         name_line(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
 }
 
-/* Names of lines come upon the curves.  Those of level ones from the top down, each of which has
- * then its place above or under it; the others find one anywhere along their line. */
-static void name_lines(Field *f)
-{
-    const Plot *plot = f->plot;
-    int         dot_y, above = -1;
-
-    for (int named = 0; named < plot->count; named++) {
-        int next = -1, best = 0;
-
-        for (int k = 0; k < plot->count; k++)
-            if (level_at(f, &plot->series[k], &dot_y) && (next < 0 || dot_y < best) &&
-                dot_y > above) {
-                next = k;
-                best = dot_y;
-            }
-        if (next < 0)
-            break;
-        above = best;
-        for (int k = 0; k < plot->count; k++)
-            if (level_at(f, &plot->series[k], &dot_y) && dot_y == best)
-                name_one(f, &plot->series[k]);
-    }
-    for (int k = 0; k < plot->count; k++)
-        if (!level_at(f, &plot->series[k], &dot_y))
-            name_one(f, &plot->series[k]);
-}
-
 /* ---- words beside points ---------------------------------------------------- */
-
-typedef struct Points {
-    const Field      *f;
-    const PlotSeries *s;
-} Points;
-
-static bool point_at(const void *context, int64_t point, double *x, double *y)
-{
-    const Points *of = context;
-    const Field  *f = of->f;
-    int           dot_x, dot_y;
-
-    if (!cells_dot_of(f, of->s->x[point], of->s->y[point], &dot_x, &dot_y))
-        return false;
-    *x = f->x + (dot_x + 0.5) / (f->utf8 ? 2 : 1);
-    *y = f->y + (dot_y + 0.5) / (f->utf8 ? 4 : 1);
-    return true;
-}
-
-static void take_guide(Field *f, const PlotGuide *g)
-{
-    int at;
-
-    if (!guide_at(f, g, &at))
-        return;
-    if (g->vertical)
-        label_take_guide(&f->places, f->x + at + 0.5, f->y, f->x + at + 0.5, f->y + f->h);
-    else
-        label_take_guide(&f->places, f->x, f->y + at + 0.5, f->x + f->w, f->y + at + 0.5);
-}
 
 void cells_take_points(Field *f)
 {
-    int x, y;
+    LabelDevice device = device_of(f);
 
-    for (int k = 0; k < f->plot->guide_count; k++)
-        take_guide(f, &f->plot->guides[k]);
-    for (int k = 0; k < f->plot->count; k++)
-        label_take_series(&f->places, &f->plot->series[k], point_at,
-                          &(Points){ f, &f->plot->series[k] });
-
-    for (int k = 0; k < f->plot->count; k++) {
-        const PlotSeries *s = &f->plot->series[k];
-
-        for (int64_t i = 0; s->labels && i < s->count; i++)
-            if (cells_dot_of(f, s->x[i], s->y[i], &x, &y))
-                label_take(&f->places,
-                           box_of(f->y + y / (f->utf8 ? 4 : 1), f->x + x / (f->utf8 ? 2 : 1), 1));
-    }
+    label_take_plot(&device);
 }
 
 /* Squared, of a point's character from a box; lines are twice as far apart as columns. */
@@ -324,10 +289,13 @@ static void put_label(Field *f, const PlotSeries *s, int64_t i)
     }
 }
 
+/* Names of lines come upon the curves. */
 void cells_labels(Field *f)
 {
+    LabelDevice device = device_of(f);
+
     cells_name_guides(f);
-    name_lines(f);
+    label_name_lines(&device);
     for (int k = 0; k < f->plot->count; k++)
         for (int64_t i = 0; f->plot->series[k].labels && i < f->plot->series[k].count; i++)
             put_label(f, &f->plot->series[k], i);
