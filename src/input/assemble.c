@@ -243,7 +243,7 @@ static StoreEntry *only_array(const Store *store)
 }
 
 /* Names the first row that does not sum to 1. */
-static bool check_rows(const Tensor *t, const char *name, Error *err)
+static bool check_row_sums(const Tensor *t, const char *name, Error *err)
 {
     int64_t rows = t->shape[0] * t->shape[1], m = t->shape[2];
 
@@ -290,7 +290,7 @@ static bool check_guess(Assembly *a, Error *err)
     ArenaMark mark = arena_mark(a->in->arena);
     Tensor    all = { .data = NULL };
     bool      ok = check_total(a, err) && read_part(a, ROLE_ATTN, &all, err) &&
-              check_rows(&all, part->entry->info.name, err);
+              check_row_sums(&all, part->entry->info.name, err);
 
     arena_release(a->in->arena, mark);
     return ok;

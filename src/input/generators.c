@@ -50,7 +50,7 @@ static int64_t at_least_one(double value)
 }
 
 /* A fixed random number below bound for position i. */
-static int64_t draw(const Generation *g, const char *name, int64_t i, int64_t bound)
+static int64_t draw_below(const Generation *g, const char *name, int64_t i, int64_t bound)
 {
     Rng rng = rng_named(g->seed, name);
 
@@ -200,7 +200,7 @@ static void blocks_place(const Generation *g, int64_t i, Position *out)
 
 static void clusters_place(const Generation *g, int64_t i, Position *out)
 {
-    int64_t cluster = draw(g, "clusters", i, at_least_one(g->a));
+    int64_t cluster = draw_below(g, "clusters", i, at_least_one(g->a));
 
     out->q[0] = out->k[0] = term("group", cluster, 1);
     out->q[1] = term("noise q", i, g->b);
@@ -216,7 +216,7 @@ static void needle_settle(Generation *g, double *a, double *b)
 {
     *b = *b > 0 ? *b : (double)at_least_one((double)(g->n / 8));
     if (!(*a > 0))
-        *a = (double)draw(g, "needle", 0, at_least_one((double)g->n - *b));
+        *a = (double)draw_below(g, "needle", 0, at_least_one((double)g->n - *b));
     if (*a > (double)g->n - 1)
         *a = (double)g->n - 1;
 }
@@ -243,12 +243,12 @@ static void delimiter_place(const Generation *g, int64_t i, Position *out)
         return;
     }
     out->k[0] = term("noise k", i, NOISE);
-    word_value(out, draw(g, "words", i, 40));
+    word_value(out, draw_below(g, "words", i, 40));
 }
 
 static void sink_place(const Generation *g, int64_t i, Position *out)
 {
-    int64_t number = draw(g, "words", i, 40);
+    int64_t number = draw_below(g, "words", i, 40);
 
     out->q[0] = term("mark", 0, 1);
     out->q[1] = term("word", number, NOISE);
@@ -274,7 +274,7 @@ static void document_settle(Generation *g, double *a, double *b)
 static int64_t section_start(const Generation *g, int64_t section, int64_t sections)
 {
     double share = (double)g->n / (double)sections;
-    double moved = ((double)draw(g, "sections", section, 1000) - 500) / 1500;
+    double moved = ((double)draw_below(g, "sections", section, 1000) - 500) / 1500;
 
     return (int64_t)(share * ((double)section + moved));
 }
@@ -305,7 +305,7 @@ static void document_place(const Generation *g, int64_t i, Position *out)
         snprintf(out->label, sizeof(out->label), "#%lld", (long long)section + 1);
         return;
     }
-    word_value(out, draw(g, "words", i, 200));
+    word_value(out, draw_below(g, "words", i, 200));
 }
 
 /* ---- low rank ------------------------------------------------------------ */

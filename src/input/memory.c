@@ -17,7 +17,8 @@ static bool given(const Tensor *t)
 }
 
 /* A contiguous float32 copy of `rank` axes. */
-static bool take(Input *in, const char *name, const Tensor *t, int rank, Tensor *out, Error *err)
+static bool take_tensor(Input *in, const char *name, const Tensor *t, int rank, Tensor *out,
+                        Error *err)
 {
     Tensor copy;
     char   shape[80];
@@ -145,9 +146,10 @@ Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, con
     in->causal = -1;
     in->name = arena_strdup(arena, "tensors");
     in->kind = arena_strdup(arena, "tensors");
-    if (in->name && in->kind && take(in, "q", q, 3, &in->q, err) &&
-        take(in, "k", k, 3, &in->k, err) && take(in, "v", v, 3, &in->v, err) &&
-        take(in, "x", x, 2, &in->x, err) && set_sizes(in, err) && take_tokens(in, tokens, err)) {
+    if (in->name && in->kind && take_tensor(in, "q", q, 3, &in->q, err) &&
+        take_tensor(in, "k", k, 3, &in->k, err) && take_tensor(in, "v", v, 3, &in->v, err) &&
+        take_tensor(in, "x", x, 2, &in->x, err) && set_sizes(in, err) &&
+        take_tokens(in, tokens, err)) {
         fingerprint(in);
         return in;
     }

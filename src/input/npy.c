@@ -42,7 +42,7 @@ static void skip_space(Cursor *c)
         c->at++;
 }
 
-static bool take(Cursor *c, char wanted)
+static bool take_sign(Cursor *c, char wanted)
 {
     skip_space(c);
     if (c->at >= c->end || *c->at != wanted)
@@ -113,20 +113,20 @@ static bool parse_extent(Cursor *c, int64_t *out, Error *err)
     return true;
 }
 
-static bool parse_shape(Cursor *c, StoreEntry *entry, Error *err)
+static bool parse_tuple(Cursor *c, StoreEntry *entry, Error *err)
 {
     int64_t extent = 0;
 
-    if (!take(c, '('))
+    if (!take_sign(c, '('))
         return expected(c, "'(' of the shape", err);
-    while (!take(c, ')')) {
+    while (!take_sign(c, ')')) {
         if (!parse_extent(c, &extent, err))
             return false;
         if (entry->info.rank == STORE_MAX_RANK)
             return expected(c, "at most 8 extents", err);
         entry->info.shape[entry->info.rank++] = extent;
         skip_space(c);
-        if (!take(c, ',') && (c->at >= c->end || *c->at != ')'))
+        if (!take_sign(c, ',') && (c->at >= c->end || *c->at != ')'))
             return expected(c, "',' or ')'", err);
     }
     return true;
@@ -215,9 +215,9 @@ static bool parse_dict(Cursor *c, StoreEntry *entry, Error *err)
     char key[32];
     int  k;
 
-    if (!take(c, '{'))
+    if (!take_sign(c, '{'))
         return expected(c, "'{'", err);
-    while (!take(c, '}')) {
+    while (!take_sign(c, '}')) {
         if (!parse_string(c, key, sizeof(key), err))
             return false;
         for (k = 0; k < 3 && strcmp(keys[k], key) != 0;)
@@ -225,13 +225,13 @@ static bool parse_dict(Cursor *c, StoreEntry *entry, Error *err)
         if (k == 3 || seen[k])
             return expected(c, "one each of 'descr', 'fortran_order' and 'shape' before this", err);
         seen[k] = true;
-        if (!take(c, ':'))
+        if (!take_sign(c, ':'))
             return expected(c, "':'", err);
         if (!(k == 0   ? parse_descr_value(c, entry, err)
               : k == 1 ? parse_bool(c, &entry->fortran, err)
-                       : parse_shape(c, entry, err)))
+                       : parse_tuple(c, entry, err)))
             return false;
-        if (!take(c, ',') && (c->at >= c->end || *c->at != '}'))
+        if (!take_sign(c, ',') && (c->at >= c->end || *c->at != '}'))
             return expected(c, "',' or '}'", err);
     }
     if (!seen[0] || !seen[1] || !seen[2])
@@ -436,7 +436,7 @@ static bool npz_fetch(Store *store, StoreEntry *entry, Error *err)
     return ok;
 }
 
-static bool add_member(Store *store, const zip_stat_t *stat, int64_t archive_size, Error *err)
+static bool list_member(Store *store, const zip_stat_t *stat, int64_t archive_size, Error *err)
 {
     StoreEntry *entry;
     const char *slash = strrchr(stat->name, '/');
@@ -494,7 +494,7 @@ bool store_open_npz(Store *store, Mapped bytes, Error *err)
             return member_failed(store->backend, NULL, "(directory)", err);
         if (!(stat.valid & ZIP_STAT_NAME) || !(stat.valid & ZIP_STAT_INDEX))
             return error_set(err, ERR_FORMAT, "zip member %lld has no name", (long long)i);
-        if (!add_member(store, &stat, bytes.size, err))
+        if (!list_member(store, &stat, bytes.size, err))
             return false;
     }
     for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
@@ -524,7 +524,7 @@ static void convert(const StoreEntry *entry, int64_t from, int64_t to, Tensor *o
 }
 
 /* u64 values that i64 does not hold would come out negative. */
-static bool fits(const StoreEntry *entry, const Tensor *t, Error *err)
+static bool fits_int64(const StoreEntry *entry, const Tensor *t, Error *err)
 {
     int64_t count = tensor_count(t);
 
@@ -560,7 +560,7 @@ static bool read_entry(const StoreEntry *entry, Arena *arena, Tensor *out, Error
         for (int axis = out->rank - 1; axis >= 0 && ++index[axis] == out->shape[axis]; axis--)
             index[axis] = 0;
     }
-    return fits(entry, out, err);
+    return fits_int64(entry, out, err);
 }
 
 bool input_read_npy(const char *path, Arena *arena, Tensor *out, Error *err)

@@ -42,7 +42,7 @@ void store_close(Store *store)
     *store = (Store){ 0 };
 }
 
-static bool grow(void **array, int64_t capacity, size_t size, Error *err)
+static bool grow_list(void **array, int64_t capacity, size_t size, Error *err)
 {
     void *grown = realloc(*array, (size_t)capacity * size);
 
@@ -75,7 +75,7 @@ StoreEntry *store_add(Store *store, const char *name, size_t length, Error *err)
         int64_t capacity = store->capacity ? 2 * store->capacity : 8;
         void   *entries = store->entries;
 
-        if (!grow(&entries, capacity, sizeof(*store->entries), err))
+        if (!grow_list(&entries, capacity, sizeof(*store->entries), err))
             return NULL;
         store->entries = entries;
         store->capacity = capacity;
@@ -93,10 +93,10 @@ static bool metadata_room(Store *store, Error *err)
 
     if (store->metadata_count < store->metadata_capacity)
         return true;
-    if (!grow(&keys, capacity, sizeof(char *), err))
+    if (!grow_list(&keys, capacity, sizeof(char *), err))
         return false;
     store->keys = keys;
-    if (!grow(&values, capacity, sizeof(char *), err))
+    if (!grow_list(&values, capacity, sizeof(char *), err))
         return false;
     store->values = values;
     store->metadata_capacity = capacity;

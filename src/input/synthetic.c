@@ -357,7 +357,7 @@ static void take_choice(Spec *spec, const InputChoice *choice)
         spec->seed = choice->seed;
 }
 
-static bool settle(Spec *spec, Generation *g, Error *err)
+static bool settle_sizes(Spec *spec, Generation *g, Error *err)
 {
     Argument *own = &spec->arguments[ARGUMENT_OWN], *match = &spec->arguments[ARGUMENT_MATCH];
 
@@ -431,7 +431,7 @@ static void place_row(const Generation *g, const Position *position, int64_t i, 
                  tensor_f32(&g->in->v) + at, g->d);
 }
 
-static void place_rows(void *context, int64_t item, int worker)
+static void place_positions(void *context, int64_t item, int worker)
 {
     const PlaceTask  *task = context;
     const Generation *g = task->g;
@@ -484,7 +484,7 @@ static bool run_generator(Generation *g, const Generator *generator, Error *err)
     if (generator->fill)
         generator->fill(g, scratch);
     else if ((ok = label_positions(g, generator, err)))
-        generate_parallel((g->n + ROWS - 1) / ROWS, place_rows, &task);
+        generate_parallel((g->n + ROWS - 1) / ROWS, place_positions, &task);
 out:
     free(g->table);
     free(scratch);
@@ -504,7 +504,7 @@ bool load_synthetic(Input *in, const char *text, const InputChoice *choice, Erro
     g.d = (int64_t)spec.arguments[ARGUMENT_D].value;
     g.heads = (int64_t)spec.arguments[ARGUMENT_HEADS].value;
     g.seed = spec.seed;
-    return settle(&spec, &g, err) && name_input(&spec, in, err) &&
+    return settle_sizes(&spec, &g, err) && name_input(&spec, in, err) &&
            generate_allocate(in, g.heads, g.n, g.d, choice, err) &&
            run_generator(&g, spec.generator, err) && generate_x(in, choice, err);
 }

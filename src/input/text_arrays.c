@@ -186,7 +186,8 @@ static bool first_shape(StoreEntry *entry, const json_t *value, Error *err)
 }
 
 /* Whether lists and numbers are as the shape says; the numbers go to *out. */
-static bool take(const InputEntry *info, const json_t *value, int depth, double **out, Error *err)
+static bool take_nested(const InputEntry *info, const json_t *value, int depth, double **out,
+                        Error *err)
 {
     if (depth == info->rank) {
         if (!json_is_number(value) && !json_is_boolean(value))
@@ -202,7 +203,7 @@ static bool take(const InputEntry *info, const json_t *value, int depth, double 
                          "one %lld", info->name, depth + 1, json_array_size(value),
                          (long long)info->shape[depth]);
     for (size_t i = 0; i < json_array_size(value); i++)
-        if (!take(info, json_array_get(value, i), depth + 1, out, err))
+        if (!take_nested(info, json_array_get(value, i), depth + 1, out, err))
             return false;
     return true;
 }
@@ -224,7 +225,7 @@ static bool add_array(Store *store, const char *name, const json_t *value, Error
                          (long long)entry->info.bytes);
     entry->data = entry->owned;
     numbers = (double *)(void *)entry->owned;
-    return take(&entry->info, value, 0, &numbers, err);
+    return take_nested(&entry->info, value, 0, &numbers, err);
 }
 
 /* ---- the file ------------------------------------------------------------- */
@@ -242,7 +243,7 @@ static bool add_words(Store *store, const char *key, const json_t *value, Error 
     return ok;
 }
 
-static bool add_member(Store *store, const char *key, const json_t *value, Error *err)
+static bool add_json(Store *store, const char *key, const json_t *value, Error *err)
 {
     if (json_is_object(value) || json_is_null(value))
         return error_set(err, ERR_FORMAT, "%.80s: expected nested lists of numbers, or a text",
@@ -252,13 +253,13 @@ static bool add_member(Store *store, const char *key, const json_t *value, Error
     return add_words(store, key, value, err);
 }
 
-static bool add_members(Store *store, json_t *root, Error *err)
+static bool add_object(Store *store, json_t *root, Error *err)
 {
     const char *key;
     json_t     *value;
 
     json_object_foreach(root, key, value)
-        if (!add_member(store, key, value, err))
+        if (!add_json(store, key, value, err))
             return false;
     return true;
 }
@@ -285,7 +286,7 @@ bool store_open_json(Store *store, Mapped bytes, const char *path, const char *s
                        "file, one in each line");
     else
         ok = json_is_array(root) ? add_array(store, stem, root, err)
-                                 : add_members(store, root, err);
+                                 : add_object(store, root, err);
     json_decref(root);
     return ok;
 }

@@ -79,7 +79,7 @@ static bool output_close(Output *out, bool ok, Error *err)
     return error_set(err, ERR_FILE, "%.300s: writing failed: %s", out->path, strerror(why));
 }
 
-static bool put(Output *out, const void *bytes, size_t size)
+static bool write_bytes(Output *out, const void *bytes, size_t size)
 {
     return size == 0 || fwrite(bytes, 1, size, out->file) == size;
 }
@@ -140,8 +140,8 @@ bool input_write_npy(const char *path, const Tensor *t, Error *err)
     if (plain.data && !text_ok(&header))
         out_of_memory(path, err);
     else if (plain.data && output_open(&out, path, err))
-        ok = output_close(&out, put(&out, header.data, header.length) &&
-                          put(&out, plain.data, (size_t)tensor_bytes(&plain)), err);
+        ok = output_close(&out, write_bytes(&out, header.data, header.length) &&
+                          write_bytes(&out, plain.data, (size_t)tensor_bytes(&plain)), err);
     text_free(&header);
     arena_free(arena);
     return ok;
@@ -287,16 +287,16 @@ static void safetensors_header(const NamedTensor *items, int64_t count,
     text_free(&text);
 }
 
-static bool put_all(Output *out, const Text *header, Arena *arena, const NamedTensor *items,
-                    int64_t count)
+static bool write_parts(Output *out, const Text *header, Arena *arena, const NamedTensor *items,
+                        int64_t count)
 {
-    bool ok = put(out, header->data, header->length);
+    bool ok = write_bytes(out, header->data, header->length);
 
     for (int64_t i = 0; ok && i < count; i++) {
         ArenaMark mark = arena_mark(arena);
         Tensor    t = packed(arena, out->path, items[i].name, items[i].tensor, NULL);
 
-        ok = t.data && put(out, t.data, (size_t)tensor_bytes(&t));
+        ok = t.data && write_bytes(out, t.data, (size_t)tensor_bytes(&t));
         arena_release(arena, mark);
     }
     return ok;
@@ -320,7 +320,7 @@ bool input_write_safetensors(const char *path, const NamedTensor *items, int64_t
     if (!arena || !text_ok(&header))
         out_of_memory(path, err);
     else if (output_open(&out, path, err))
-        ok = output_close(&out, put_all(&out, &header, arena, items, count), err);
+        ok = output_close(&out, write_parts(&out, &header, arena, items, count), err);
 out:
     text_free(&header);
     arena_free(arena);

@@ -161,7 +161,7 @@ static bool is_listed(int hops, int most)
 }
 
 /* after: counts before this one have no entry, which its text says. */
-static LegendItem item_of(ColourMap map, int hops, bool after, bool dark)
+static LegendItem hops_item(ColourMap map, int hops, bool after, bool dark)
 {
     Paint      paint = { 0 };
     LegendItem item = { 0 };
@@ -183,7 +183,7 @@ int hops_legend(ColourMap map, double least, double most, bool unreached, bool d
 
     for (int hops = (int)least; hops <= (int)most && count < room; hops++)
         if (is_listed(hops, (int)most)) {
-            items[count++] = item_of(map, hops, hops > last + 1, dark);
+            items[count++] = hops_item(map, hops, hops > last + 1, dark);
             last = hops;
         }
     if (unreached && count < room) {

@@ -81,8 +81,8 @@ void panel_settle(Panel *panel, const Grid *grid)
 }
 
 /* Where a value stands on the colour map, quantised; 0..1 or NaN. */
-static double place_of(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
-                       int *level)
+static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                        int *level)
 {
     Panel  settled;
     double lo = panel->lo, hi = panel->hi, unit;
@@ -248,7 +248,7 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
 
     if (!cell->any)
         return paint_background(panel, dark_background);
-    t = place_of(panel, grid, row, col, levels, &paint.level);
+    t = map_place(panel, grid, row, col, levels, &paint.level);
     if (isnan(t)) {
         paint.rgb = colour_odd();
         paint.index256 = 200;

@@ -193,12 +193,12 @@ void figure_arrange(const Figure *figure, int *rows, int *cols)
 
 #define EXACT_MOST 1e5 /* counts below are written out */
 
-static int64_t height_of(const Grid *grid)
+static int64_t rows_of(const Grid *grid)
 {
     return grid->region.row1 - grid->region.row0;
 }
 
-static int64_t width_of(const Grid *grid)
+static int64_t cols_of(const Grid *grid)
 {
     return grid->region.col1 - grid->region.col0;
 }
@@ -217,15 +217,15 @@ static double clipped_sum(double end, double width)
 static double triangle(const Grid *grid, int64_t offset)
 {
     double start = (double)(grid->region.row0 + offset + 1 - grid->region.col0);
-    double width = (double)width_of(grid);
+    double width = (double)cols_of(grid);
 
-    return clipped_sum(start + (double)height_of(grid), width) - clipped_sum(start, width);
+    return clipped_sum(start + (double)rows_of(grid), width) - clipped_sum(start, width);
 }
 
 /* Values everywhere, or everywhere a causal run may have some. */
 static bool is_plain(const Panel *panel, const Grid *grid)
 {
-    double  area = (double)height_of(grid) * (double)width_of(grid);
+    double  area = (double)rows_of(grid) * (double)cols_of(grid);
     int64_t later = view_cols(panel->view) - view_rows(panel->view);
 
     return grid->count >= area || grid->count == triangle(grid, 0) ||
@@ -256,7 +256,7 @@ static const char *comma(const Text *out)
 
 static void caption_count(const Panel *panel, const Grid *grid, Text *out)
 {
-    double area = (double)height_of(grid) * (double)width_of(grid);
+    double area = (double)rows_of(grid) * (double)cols_of(grid);
     char   count[32];
 
     if (area < EXACT_MOST)
@@ -290,8 +290,8 @@ static void caption_categories(const Panel *panel, const Grid *grid, Text *out)
 /* Cells differ by at most one entry each way; the larger size is named. */
 static void caption_cell(const Panel *panel, const Grid *grid, bool categories, Text *out)
 {
-    int64_t rows = (height_of(grid) + grid->rows - 1) / grid->rows;
-    int64_t cols = (width_of(grid) + grid->cols - 1) / grid->cols;
+    int64_t rows = (rows_of(grid) + grid->rows - 1) / grid->rows;
+    int64_t cols = (cols_of(grid) + grid->cols - 1) / grid->cols;
     bool    shade = panel->pool == POOL_COVER && !categories;
 
     if (rows == 1 && cols == 1)
@@ -315,7 +315,7 @@ static void caption_picture(const Panel *panel, const Grid *grid, Text *out)
 static void caption_schedule(const Grid *grid, Text *out)
 {
     double first = floor(grid->value_min / 2), last = floor(grid->value_max / 2);
-    double cells = (double)height_of(grid) * (double)width_of(grid);
+    double cells = (double)rows_of(grid) * (double)cols_of(grid);
 
     if (first < last)
         text_addf(out, "micro-batches %.0f to %.0f", first, last);

@@ -10,7 +10,7 @@
 #include "draw/file/metadata.h"
 
 /* Nothing that a line or XML cannot hold. */
-static bool is_plain(const char *value)
+static bool is_one_line(const char *value)
 {
     const char *at = value;
 
@@ -71,7 +71,7 @@ static char *copy_of(const char *bytes, size_t length)
 void metadata_write_lines(const char *const *metadata, const char *before, Text *out)
 {
     for (; metadata && metadata[0] && metadata[1]; metadata += 2) {
-        bool plain = is_plain(metadata[1]);
+        bool plain = is_one_line(metadata[1]);
 
         text_addf(out, "%s%s%s: ", before, metadata[0], plain ? "" : "*");
         if (plain)
@@ -147,7 +147,7 @@ void metadata_write_xml(const char *const *metadata, Text *out)
         return;
     text_add(out, "<metadata>\n");
     for (; metadata[0] && metadata[1]; metadata += 2) {
-        bool plain = is_plain(metadata[1]);
+        bool plain = is_one_line(metadata[1]);
 
         text_addf(out, "<entry xmlns=\"urn:attnscope:figure\" key=\"%s%s\">", metadata[0],
                   plain ? "" : "*");
@@ -286,7 +286,7 @@ static char *metadata_in_pdf(const char *bytes, size_t length, const char *key)
 /* ---- files ------------------------------------------------------------------ */
 
 /* `length` bytes from `from`. */
-static bool read_part(FILE *file, long from, long length, Text *out)
+static bool read_bytes(FILE *file, long from, long length, Text *out)
 {
     char   block[65536];
     size_t got = 1;
@@ -309,7 +309,7 @@ static char *find_in_text(const char *bytes, size_t length, const char *key)
     return metadata_in_lines(bytes, length, METADATA_TEXT_MARK, key);
 }
 
-static bool begins(const char *head, size_t length, const char *with)
+static bool has_magic(const char *head, size_t length, const char *with)
 {
     return length >= strlen(with) && !memcmp(head, with, strlen(with));
 }
@@ -318,11 +318,11 @@ static bool begins(const char *head, size_t length, const char *with)
 
 static const char *kind_of(const char *head, size_t got)
 {
-    if (begins(head, got, "\x89PNG"))
+    if (has_magic(head, got, "\x89PNG"))
         return "png";
-    if (begins(head, got, "%PDF-"))
+    if (has_magic(head, got, "%PDF-"))
         return "pdf";
-    if (begins(head, got, "<?xml") || begins(head, got, "<svg"))
+    if (has_magic(head, got, "<?xml") || has_magic(head, got, "<svg"))
         return "svg";
     if (!got || memchr(head, '\0', got))
         return NULL;
@@ -340,7 +340,7 @@ const char *figure_kind(const char *path)
     return kind_of(head, got);
 }
 
-static char *find(const char *path, const char *kind, const char *key)
+static char *find_value(const char *path, const char *kind, const char *key)
 {
     bool    pdf = !strcmp(kind, "pdf"), svg = !strcmp(kind, "svg");
     Finder *finder = pdf ? metadata_in_pdf : svg ? metadata_in_xml : find_in_text;
@@ -353,7 +353,7 @@ static char *find(const char *path, const char *kind, const char *key)
         size = ftell(file);
     if (!pdf && !svg && size > TAIL)
         from = size - TAIL;
-    if (size >= 0 && size - from <= LARGEST && read_part(file, from, size - from, &bytes))
+    if (size >= 0 && size - from <= LARGEST && read_bytes(file, from, size - from, &bytes))
         value = finder(bytes.data, bytes.length, key);
     if (file)
         fclose(file);
@@ -367,7 +367,8 @@ char *figure_metadata(const char *path, const char *key, Error *err)
     FILE       *file = kind ? NULL : fopen(path, "rb");
 
     if (kind)
-        return strcmp(kind, "png") ? find(path, kind, key) : figure_png_metadata(path, key, err);
+        return strcmp(kind, "png") ? find_value(path, kind, key)
+                                   : figure_png_metadata(path, key, err);
     if (file)
         fclose(file);
     else

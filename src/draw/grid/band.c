@@ -229,7 +229,7 @@ void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
  * matters.  Ties go to the smaller category, whatever the order of reading.
  */
 
-static GridTally *find(GridTally *tallies, int64_t capacity, int32_t cell, int32_t category)
+static GridTally *find_tally(GridTally *tallies, int64_t capacity, int32_t cell, int32_t category)
 {
     uint64_t hash = ((uint64_t)(uint32_t)cell << 32 | (uint32_t)category) * 0x9E3779B97F4A7C15u;
     int64_t  at = (int64_t)(hash >> 20) & (capacity - 1);
@@ -240,7 +240,7 @@ static GridTally *find(GridTally *tallies, int64_t capacity, int32_t cell, int32
     return &tallies[at];
 }
 
-static bool grow(GridWorker *w)
+static bool grow_tallies(GridWorker *w)
 {
     int64_t    capacity = w->tally_capacity ? 2 * w->tally_capacity : 1024;
     GridTally *tallies = malloc((size_t)capacity * sizeof(*tallies));
@@ -253,7 +253,7 @@ static bool grow(GridWorker *w)
         GridTally *old = &w->tallies[k];
 
         if (old->cell >= 0)
-            *find(tallies, capacity, old->cell, old->category) = *old;
+            *find_tally(tallies, capacity, old->cell, old->category) = *old;
     }
     free(w->tallies);
     w->tallies = tallies;
@@ -265,11 +265,11 @@ void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int
 {
     GridTally *tally;
 
-    if (2 * w->tally_used >= w->tally_capacity && !grow(w)) {
+    if (2 * w->tally_used >= w->tally_capacity && !grow_tallies(w)) {
         atomic_store(&job->failed, true);
         return;
     }
-    tally = find(w->tallies, w->tally_capacity, (int32_t)cell, category);
+    tally = find_tally(w->tallies, w->tally_capacity, (int32_t)cell, category);
     if (tally->cell < 0) {
         *tally = (GridTally){ .cell = (int32_t)cell, .category = category };
         w->tally_used++;
@@ -351,8 +351,8 @@ static void take_hops(GridWorker *w, GridCell *cell, const float *values, int64_
         }
 }
 
-static void take(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell, const float *values,
-                 int64_t count)
+static void take_values(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell,
+                        const float *values, int64_t count)
 {
     bool    schedule = job->request->view->kind == VIEW_SCHEDULE;
     int32_t category;
@@ -384,7 +384,7 @@ static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
         int64_t j = run.start + k * run.step;
 
         if (job->col_cell[j] >= 0)
-            take(job, w, cells, job->col_cell[j], &w->values[k], 1);
+            take_values(job, w, cells, job->col_cell[j], &w->values[k], 1);
     }
     if (job->col_cell)
         return;
@@ -394,7 +394,7 @@ static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
 
         same = smaller(end, run.count) - k;
         if (same > 0)
-            take(job, w, cells, cell, &w->values[k], same);
+            take_values(job, w, cells, cell, &w->values[k], same);
     }
 }
 

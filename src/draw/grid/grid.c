@@ -219,7 +219,7 @@ bool grid_job_stopped(GridJob *job)
 
 /* ---- the request ------------------------------------------------------------- */
 
-static int64_t within(int64_t value, int64_t lo, int64_t hi)
+static int64_t clip_region(int64_t value, int64_t lo, int64_t hi)
 {
     return value < lo ? lo : value > hi ? hi : value;
 }
@@ -231,14 +231,14 @@ static Region region_of(const GridRequest *q)
 
     if (r.row1 == 0 && r.col1 == 0)
         return (Region){ 0, rows, 0, cols };
-    r.row0 = within(r.row0, 0, rows);
-    r.row1 = within(r.row1, r.row0, rows);
-    r.col0 = within(r.col0, 0, cols);
-    r.col1 = within(r.col1, r.col0, cols);
+    r.row0 = clip_region(r.row0, 0, rows);
+    r.row1 = clip_region(r.row1, r.row0, rows);
+    r.col0 = clip_region(r.col0, 0, cols);
+    r.col1 = clip_region(r.col1, r.col0, cols);
     return r;
 }
 
-static GridMode mode_of(const GridRequest *q, const Pattern *support)
+static GridMode grid_mode(const GridRequest *q, const Pattern *support)
 {
     ViewKind kind = q->view->kind;
 
@@ -551,7 +551,7 @@ static void mark_cells(GridJob *job, PatternRow *row)
         atomic_store(&job->failed, true);
 }
 
-static void finish(GridJob *job)
+static void finish_grid(GridJob *job)
 {
     Grid *g = job->grid;
     bool  first = true;
@@ -579,16 +579,16 @@ bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
     bool    ok;
 
     *out = (Grid){ .region = region_of(q), .excluded = -1 };
-    out->rows = within(q->rows, 1, out->region.row1 - out->region.row0);
-    out->cols = within(q->cols, 1, out->region.col1 - out->region.col0);
+    out->rows = clip_region(q->rows, 1, out->region.row1 - out->region.row0);
+    out->cols = clip_region(q->cols, 1, out->region.col1 - out->region.col0);
     ok = arena ? check_request(q, out, err) && find_support(&job, arena, err)
                : error_set(err, ERR_NOMEM, "drawing %s: out of memory", q->view->name);
     if (!ok)
         goto out;
-    job.mode = mode_of(q, job.support);
+    job.mode = grid_mode(q, job.support);
     job.causes = q->components && q->components != job.support ? q->components : NULL;
-    job.plane = within(q->plane, 0, view_planes(q->view) - 1);
-    job.minus_plane = q->minus ? within(q->plane, 0, view_planes(q->minus) - 1) : 0;
+    job.plane = clip_region(q->plane, 0, view_planes(q->view) - 1);
+    job.minus_plane = q->minus ? clip_region(q->plane, 0, view_planes(q->minus) - 1) : 0;
     ok = job_memory(&job);
     if (ok)
         run_passes(&job);
@@ -604,7 +604,7 @@ bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
     else if (atomic_load(&job.cancelled))
         ok = error_set(err, ERR_CANCELLED, "drawing %s was interrupted", q->view->name);
     else
-        finish(&job);
+        finish_grid(&job);
 out:
     job_free(&job);
     arena_free(arena);

@@ -101,7 +101,7 @@ static void words_in(Chart *c, double x, double y, double room, const char *text
     pens_text(&c->pens, x, y, cut, rgb);
 }
 
-static void draw_lines(Chart *c, const Lines *lines, double y, double size, Rgb rgb)
+static void draw_paragraph(Chart *c, const Lines *lines, double y, double size, Rgb rgb)
 {
     for (int i = 0; i < lines->count; i++)
         words(c, c->margin, y + (i + 0.8) * size * SHEET_LINE, lines->text[i], size, rgb,
@@ -145,7 +145,7 @@ static void draw_measured(Chart *c, int row, double y)
     }
 }
 
-static void draw_numbers(Chart *c, int row, double y)
+static void draw_values(Chart *c, int row, double y)
 {
     double column = pens_width(&c->pens, COLUMN);
 
@@ -165,7 +165,7 @@ static void draw_rule(Chart *c, double y)
                 c->sheet.style.hair, c->sheet.style.rule, 1);
 }
 
-static void draw_row(Chart *c, int at, double y)
+static void draw_chart_row(Chart *c, int at, double y)
 {
     const SheetStyle  *s = &c->sheet.style;
     const ExponentRow *row = &c->chart->rows[at];
@@ -181,7 +181,7 @@ static void draw_row(Chart *c, int at, double y)
         return;
     }
     draw_measured(c, at, y);
-    draw_numbers(c, at, line);
+    draw_values(c, at, line);
 }
 
 static void draw_heads(Chart *c, double y)
@@ -197,7 +197,7 @@ static void draw_heads(Chart *c, double y)
 }
 
 /* Above the field; whole numbers have stronger lines. */
-static void draw_axis(Chart *c)
+static void draw_exponent_axis(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
     const PlotAxis   *axis = &c->pens.axis;
@@ -268,21 +268,21 @@ static void draw_chart(Chart *c)
     const SheetStyle *s = &c->sheet.style;
     double            y = c->pens.box.y;
 
-    draw_lines(c, &c->sheet.title, c->margin, s->head, s->ink);
-    draw_axis(c);
+    draw_paragraph(c, &c->sheet.title, c->margin, s->head, s->ink);
+    draw_exponent_axis(c);
     for (int i = 0; i < c->chart->count; i++) {
         if (c->chart->rows[i].group) {
             words(c, c->margin, y + c->row / 2 + 0.36 * s->axis, c->chart->rows[i].group, s->axis,
                   s->ink, ALIGN_LEFT);
             y += c->row;
         }
-        draw_row(c, i, y);
+        draw_chart_row(c, i, y);
         y += c->row;
     }
     draw_rule(c, y);
     y += 1.6 * c->row;
     y += (1 + draw_legend(c, y, true)) * c->row;
-    draw_lines(c, &c->sheet.caption, y, s->tick, s->muted);
+    draw_paragraph(c, &c->sheet.caption, y, s->tick, s->muted);
 }
 
 /* ---- the file --------------------------------------------------------------- */

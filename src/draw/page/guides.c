@@ -10,7 +10,7 @@
 #define LEVEL_ROWS  8  /* ... above it and under it */
 
 /* Words stand on their baseline, a box is around them. */
-static LabelBox box_of(const Pens *p, double x, double baseline, double width)
+static LabelBox words_box(const Pens *p, double x, double baseline, double width)
 {
     return (LabelBox){ x, baseline - p->s->tick, width, 1.25 * p->s->tick };
 }
@@ -25,7 +25,7 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
 {
     double   space = p->s->space, gap = space / 2; /* on both sides: words do not touch */
     double   wide = pens_width(p, g->name), line = 1.3 * p->s->tick;
-    LabelBox right = box_of(p, at + space - gap, p->box.y + p->box.h - space, wide + 2 * gap);
+    LabelBox right = words_box(p, at + space - gap, p->box.y + p->box.h - space, wide + 2 * gap);
     LabelBox left = right, box;
 
     left.x = at - wide - space - gap;
@@ -105,7 +105,7 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
 {
     double   space = p->s->space, right = fmin(x1, p->box.x + p->box.w) - wide - space;
     double   left = places->far ? p->box.x : fmax(x0, p->box.x);
-    LabelBox above = box_of(p, right, y - space, wide);
+    LabelBox above = words_box(p, right, y - space, wide);
 
     for (int k = 0; k < 2 * LEVEL_STEPS * places->rows; k++) {
         int step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS;
@@ -154,8 +154,8 @@ static void name_slanted(Pens *p, const PlotSeries *s)
 
     for (int k = 0; k < 2 * SLANT_STEPS; k++) {
         double   t = fmod(SLANT_FIRST + (double)k / SLANT_STEPS, SLANT_LAST);
-        LabelBox box = box_of(p, x0 + t * (x1 - x0) + 2 * p->s->space,
-                              y0 + t * (y1 - y0) + 1.4 * p->s->tick, pens_width(p, s->name));
+        LabelBox box = words_box(p, x0 + t * (x1 - x0) + 2 * p->s->space,
+                                 y0 + t * (y1 - y0) + 1.4 * p->s->tick, pens_width(p, s->name));
 
         if (label_fits(&p->places, box, k < SLANT_STEPS)) {
             write_in(p, box, s->name, pens_colour(p, s->hue));

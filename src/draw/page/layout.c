@@ -9,7 +9,7 @@
 #define NARROW_WIDE 0.6 /* and their width */
 #define PLOT_ASPECT 0.62 /* height of a plot that stands alone, in widths */
 
-static int larger(int a, int b)
+static int max_of(int a, int b)
 {
     return a > b ? a : b;
 }
@@ -36,10 +36,10 @@ static int64_t fit_axis(int64_t n, int64_t decided, int extent, int fine, int *p
 {
     int64_t cells = decided ? decided : n;
 
-    extent = larger(extent, 1);
+    extent = max_of(extent, 1);
     if (n > extent && !decided)
         cells = reduced_cells(n, extent, fine);
-    *pixels = larger((int)(extent / cells), 1);
+    *pixels = max_of((int)(extent / cells), 1);
     return cells;
 }
 
@@ -66,7 +66,7 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
 
     if (panel->plot) {
         out->cols = room;
-        out->rows = larger(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
+        out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
         out->cell_w = out->cell_h = 1;
         return;
     }
@@ -91,8 +91,8 @@ static void measure_columns(const LayoutNeed *need, Gutters *columns)
         const PanelNeed *p = &need->panels[k];
         Gutters         *g = &columns[k % need->cols];
 
-        g->left = larger(g->left, p->row_axis_w + p->row_labels_w);
-        g->right = larger(g->right, p->bar_w + p->load_w);
+        g->left = max_of(g->left, p->row_axis_w + p->row_labels_w);
+        g->right = max_of(g->right, p->bar_w + p->load_w);
     }
 }
 
@@ -122,11 +122,11 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
         Gutters         *g = &rows[k / need->cols];
 
         fit_matrix(need, p, room, &boxes[k]);
-        g->above = larger(g->above, p->title_h);
-        g->axis = larger(g->axis, p->col_axis_h);
-        g->labels = larger(g->labels, p->col_labels_h);
-        g->matrix = larger(g->matrix, (int)boxes[k].rows * boxes[k].cell_h + p->load_h);
-        g->caption = larger(g->caption, p->caption_h);
+        g->above = max_of(g->above, p->title_h);
+        g->axis = max_of(g->axis, p->col_axis_h);
+        g->labels = max_of(g->labels, p->col_labels_h);
+        g->matrix = max_of(g->matrix, (int)boxes[k].rows * boxes[k].cell_h + p->load_h);
+        g->caption = max_of(g->caption, p->caption_h);
     }
 }
 
@@ -202,7 +202,7 @@ bool layout_make(const LayoutNeed *need, Layout *out, Error *err)
     Gutters *rows = calloc((size_t)need->rows, sizeof(*rows));
     bool     ok;
 
-    *out = (Layout){ .panels = calloc((size_t)larger(need->count, 1), sizeof(*out->panels)),
+    *out = (Layout){ .panels = calloc((size_t)max_of(need->count, 1), sizeof(*out->panels)),
                      .count = need->count };
     if (columns && rows && out->panels)
         ok = place_all(need, columns, rows, out, err);
@@ -233,7 +233,7 @@ int64_t layout_tick_step(int64_t n, int most)
     static const int64_t decimal[] = { 1, 2, 5 };
     int64_t              step = 1, power = 1;
 
-    most = larger(most, 1);
+    most = max_of(most, 1);
     if (n % 16 == 0) {
         while ((n + step - 1) / step > most)
             step *= 2;

@@ -45,7 +45,7 @@ static void draw_lines(Sheet *sheet, const Lines *lines, double font, Rgb rgb, B
 
 /* ---- the matrix ------------------------------------------------------------- */
 
-static void draw_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
+static void draw_matrix_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
 {
     const PanelBoxes *b = &sheet->layout.panels[k];
     const Grid       *g = &sheet->scene.grids[k];
@@ -71,7 +71,7 @@ static void draw_matrix(Sheet *sheet, int k)
     uint8_t    *skip = malloc((size_t)(g->rows * g->cols));
 
     if (cells && skip)
-        draw_cells(sheet, k, cells, skip);
+        draw_matrix_cells(sheet, k, cells, skip);
     free(cells);
     free(skip);
 }
@@ -436,7 +436,7 @@ static int64_t entries_each(const Bars *b)
 }
 
 /* Those that share a pixel are one bar: their mean. */
-static void draw_numbers(const Bars *b, const double *numbers)
+static void draw_margin_bars(const Bars *b, const double *numbers)
 {
     const int32_t *order = b->rows ? b->panel->row_order : b->panel->col_order;
     Bars           bars = *b; /* whole pixels each where entries share them */
@@ -454,7 +454,7 @@ static void draw_numbers(const Bars *b, const double *numbers)
 }
 
 /* Entries that share a pixel are one bar: the largest. */
-static void draw_bars(const Bars *b)
+static void draw_load_bars(const Bars *b)
 {
     int64_t each = entries_each(b);
 
@@ -533,10 +533,10 @@ void sheet_load(Sheet *sheet, int k, bool rows)
     b.box.h -= rows ? 0 : 2 * s->space;
     b.most = most_of(&b, load);
     if (load) {
-        draw_bars(&b);
+        draw_load_bars(&b);
         draw_limit(&b, load);
     } else {
-        draw_numbers(&b, numbers_of(panel, rows));
+        draw_margin_bars(&b, numbers_of(panel, rows));
     }
     snprintf(text, sizeof(text), load ? "%.0f" : "%.3g", b.most);
     if (rows)

@@ -40,7 +40,7 @@ static const PageTheme themes[] = {
     { .name = "colour-blind", LIGHT, ON_PAPER, .values = MAP_CIVIDIS, .hues = HUES_SAFE },
 };
 
-static const PageTheme *find(const char *name)
+static const PageTheme *find_theme(const char *name)
 {
     for (size_t k = 0; k < sizeof(themes) / sizeof(*themes); k++)
         if (!strcmp(name, themes[k].name))
@@ -50,7 +50,7 @@ static const PageTheme *find(const char *name)
 
 const PageTheme *page_theme(const char *name)
 {
-    const PageTheme *theme = name ? find(name) : NULL;
+    const PageTheme *theme = name ? find_theme(name) : NULL;
 
     return theme ? theme : &themes[0];
 }
@@ -73,7 +73,7 @@ double figure_width(const char *text)
 
 bool figure_theme_check(const char *name, Error *err)
 {
-    return !name || find(name) ||
+    return !name || find_theme(name) ||
            error_set(err, ERR_USAGE, "there is no theme '%.40s'; choose light, dark, print, slide "
                      "or colour-blind", name);
 }
@@ -149,8 +149,8 @@ bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngO
 }
 
 /* Draws the sheet in the middle of a page of this size. */
-static bool draw(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
-                 Error *err)
+static bool draw_page(Sheet *sheet, CanvasKind kind, int width, int height,
+                      const PngOptions *options, Error *err)
 {
     if (!sheet_open(sheet, kind, width, height, options, err))
         return false;
@@ -190,7 +190,7 @@ static bool write_page(Sheet *sheet, FigureFormat format, int width, int height,
 {
     CanvasKind kind = sheet_canvas(format);
 
-    return draw(sheet, kind, width, height, options, err) &&
+    return draw_page(sheet, kind, width, height, options, err) &&
            sheet_finish(sheet, kind, sheet->figure->title, options, bytes, err);
 }
 
@@ -263,7 +263,7 @@ static void frames_free(Frames *f)
 }
 
 /* Ranges of values that all panels of one quantity share. */
-static bool settle(const Figure *all, Panel *panels, Error *err)
+static bool settle_ranges(const Figure *all, Panel *panels, Error *err)
 {
     Figure     figure = *all;
     Scene      scene;
@@ -299,7 +299,7 @@ static bool frames_plan(Frames *f, const Figure *all, const PngOptions *options,
                    .pixels = calloc(count, sizeof(*f->pixels)) };
     ok = (f->each && f->panels && f->sheets && f->pixels) ||
          error_set(err, ERR_NOMEM, "drawing frames: out of memory");
-    ok = ok && settle(all, f->panels, err);
+    ok = ok && settle_ranges(all, f->panels, err);
     for (int k = 0; ok && k < f->count; k++) {
         f->each[k] = *all;
         f->each[k].panels = &f->panels[k];
@@ -318,7 +318,7 @@ static bool animate(Frames *f, const PngOptions *options, Text *bytes, Error *er
     bool ok = true;
 
     for (int k = 0; ok && k < f->count; k++) {
-        ok = draw(&f->sheets[k], CANVAS_PIXELS, f->width, f->height, options, err);
+        ok = draw_page(&f->sheets[k], CANVAS_PIXELS, f->width, f->height, options, err);
         f->pixels[k] = ok ? canvas_pixels(f->sheets[k].canvas, &width, &height) : NULL;
         if (ok && !f->pixels[k])
             ok = error_set(err, ERR_NOMEM, "%d frames of %d x %d pixels: out of memory", f->count,

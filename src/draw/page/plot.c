@@ -463,15 +463,6 @@ void sheet_plot(Sheet *sheet, int panel)
 #define NAMES_SHARE 0.42 /* of the room that names take at most */
 #define BAR         0.62 /* of a row's height */
 
-static int bars_of(const Plot *plot)
-{
-    int count = 0;
-
-    for (int k = 0; k < plot->count; k++)
-        count += plot->series[k].mark == CURVE_BARS;
-    return count;
-}
-
 double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
 {
     double widest = 0, most = NAMES_SHARE * sheet->width / sheet->cols;
@@ -484,7 +475,7 @@ double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
 
 int sheet_rows_height(const Sheet *sheet, const Plot *plot)
 {
-    int bars = bars_of(plot);
+    int bars = plot_bars(plot);
 
     return (int)ceil(plot->row_count * (1.1 + 1.4 * (bars > 1 ? bars : 1)) * sheet->style.tick);
 }
@@ -507,7 +498,7 @@ static bool write_beside(const Pens *p, double x, double middle, const char *tex
     return true;
 }
 
-static int brightness(Rgb c)
+static int luma(Rgb c)
 {
     return 3 * c.r + 6 * c.g + c.b;
 }
@@ -518,8 +509,8 @@ static void write_inside(const Pens *p, double zero, double x, double middle, co
                          Rgb bar)
 {
     double wide = pens_width(p, text), gap = p->s->space;
-    bool   dark = abs(brightness(bar) - brightness(p->s->ink)) >
-                abs(brightness(bar) - brightness(p->s->paper));
+    bool   dark = abs(luma(bar) - luma(p->s->ink)) >
+                abs(luma(bar) - luma(p->s->paper));
 
     if (zero + gap + wide + gap <= x)
         pens_text(p, x - gap - wide, middle + 0.36 * p->s->tick, text,
@@ -604,7 +595,7 @@ static void draw_grid(const Pens *p)
     }
 }
 
-static double width_of(const void *context, const char *text)
+static double words_width(const void *context, const char *text)
 {
     return pens_width(context, text);
 }
@@ -612,10 +603,10 @@ static double width_of(const void *context, const char *text)
 void sheet_rows(Pens *p)
 {
     double each = p->box.h / p->plot->row_count, radius = sheet_points(p->s, 1.3);
-    int    bars = bars_of(p->plot), at = 0;
+    int    bars = plot_bars(p->plot), at = 0;
     Box    gutter = { .w = (int)sheet_rows_gutter(p->sheet, p->plot) + p->s->space };
 
-    p->axis = plot_rows_axis(p->plot, p->box.w, 3 * p->s->space, width_of, p);
+    p->axis = plot_rows_axis(p->plot, p->box.w, 3 * p->s->space, words_width, p);
     draw_grid(p);
     pens_x_axis(p);
     draw_names(p, &gutter);

@@ -42,7 +42,7 @@ static double value_at(const Source *s, const View *view, int64_t series, int64_
     return (double)value;
 }
 
-static double place_of(const Source *s, int64_t point)
+static double point_x(const Source *s, int64_t point)
 {
     const View *along = s->view->along;
     Source      x;
@@ -93,7 +93,7 @@ static double shown_value(const Source *s, const View *minus, int64_t series, in
 static void fill_points(const Source *s, const View *minus, int64_t series, PlotSeries *out)
 {
     for (int64_t i = 0; i < s->points; i++) {
-        out->x[i] = place_of(s, i);
+        out->x[i] = point_x(s, i);
         out->y[i] = shown_value(s, minus, series, i);
         if (!out->low)
             continue;
@@ -117,9 +117,9 @@ static void fill_bins(const Source *s, const View *minus, int64_t series, int64_
             lo = lo_at == i ? value : lo;
             hi = hi_at == i ? value : hi;
         }
-        out->x[at] = place_of(s, lo_at < hi_at ? lo_at : hi_at);
+        out->x[at] = point_x(s, lo_at < hi_at ? lo_at : hi_at);
         out->y[at] = lo_at < hi_at ? lo : hi;
-        out->x[at + 1] = place_of(s, lo_at < hi_at ? hi_at : lo_at);
+        out->x[at + 1] = point_x(s, lo_at < hi_at ? hi_at : lo_at);
         out->y[at + 1] = lo_at < hi_at ? hi : lo;
     }
 }

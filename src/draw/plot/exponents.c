@@ -167,7 +167,7 @@ void exponents_json(const ExponentChart *chart, Json *out)
 /* ---- from JSON -------------------------------------------------------------- */
 
 /* A copy; *text NULL where there is none.  False: it is there and no string, or no memory. */
-static bool take_string(const json_t *object, const char *key, const char **text)
+static bool copy_string(const json_t *object, const char *key, const char **text)
 {
     const json_t *value = json_object_get(object, key);
 
@@ -199,12 +199,12 @@ static bool take_row(const json_t *object, ExponentRow *row)
     row->claim_count = (int)count;
     for (size_t i = 0; i < count; i++)
         row->claims[i] = json_number_value(json_array_get(claims, i));
-    return take_string(object, "group", &row->group) && take_string(object, "note", &row->note) &&
-           take_string(object, "name", &row->name) && row->name &&
-           take_string(object, "claim", &row->claim) && row->claim;
+    return copy_string(object, "group", &row->group) && copy_string(object, "note", &row->note) &&
+           copy_string(object, "name", &row->name) && row->name &&
+           copy_string(object, "claim", &row->claim) && row->claim;
 }
 
-static bool take_all(const json_t *json, ExponentChart *chart)
+static bool take_chart(const json_t *json, ExponentChart *chart)
 {
     const json_t *list = json_object_get(json, "rows");
     size_t        count = json_array_size(list);
@@ -215,9 +215,9 @@ static bool take_all(const json_t *json, ExponentChart *chart)
     for (int i = 0; i < chart->count; i++)
         if (!take_row(json_array_get(list, (size_t)i), &rows[i]))
             return false;
-    return rows && take_string(json, "measured", &chart->measured) && chart->measured &&
-           take_string(json, "title", &chart->title) && chart->title &&
-           take_string(json, "caption", &chart->caption) && chart->caption;
+    return rows && copy_string(json, "measured", &chart->measured) && chart->measured &&
+           copy_string(json, "title", &chart->title) && chart->title &&
+           copy_string(json, "caption", &chart->caption) && chart->caption;
 }
 
 ExponentChart *exponents_of_json(const json_t *json, Error *err)
@@ -228,7 +228,7 @@ ExponentChart *exponents_of_json(const json_t *json, Error *err)
         error_set(err, ERR_NOMEM, "not enough memory for a chart of exponents");
         return NULL;
     }
-    if (take_all(json, chart))
+    if (take_chart(json, chart))
         return chart;
     exponents_free(chart);
     error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version; rerender --measure "

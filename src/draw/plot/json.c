@@ -278,7 +278,7 @@ static bool take_guides(const json_t *object, Plot *plot)
     return json_array_size(guides) == (size_t)plot->guide_count;
 }
 
-static bool take_all(const json_t *json, Plot *plot)
+static bool take_plot(const json_t *json, Plot *plot)
 {
     const json_t *series = json_object_get(json, "series"), *one;
     size_t        k;
@@ -301,7 +301,7 @@ Plot *plot_of_json(const json_t *json, Error *err)
 {
     Plot *plot = plot_new(err);
 
-    if (!plot || take_all(json, plot))
+    if (!plot || take_plot(json, plot))
         return plot;
     plot_free(plot);
     error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version; rerender --measure "

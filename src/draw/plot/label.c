@@ -85,7 +85,7 @@ bool label_beside(LabelPlaces *p, LabelBox right, LabelBox left, double step, in
 
 /* ---- what is drawn ---------------------------------------------------------- */
 
-static bool point_at(const LabelDevice *d, const PlotSeries *s, int64_t i, double *x, double *y)
+static bool device_point(const LabelDevice *d, const PlotSeries *s, int64_t i, double *x, double *y)
 {
     return d->point(d->context, s->x[i], s->y[i], x, y);
 }
@@ -98,7 +98,7 @@ static void take_stretches(const LabelDevice *d, const PlotSeries *s)
 
         for (int64_t i = k * (s->count - 1) / STRETCHES;
              i <= ((k + 1) * (s->count - 1) + STRETCHES - 1) / STRETCHES && i < s->count; i++)
-            if (point_at(d, s, i, &x, &y)) {
+            if (device_point(d, s, i, &x, &y)) {
                 x0 = fmin(x0, x);
                 x1 = fmax(x1, x);
                 y0 = fmin(y0, y);
@@ -125,7 +125,7 @@ static void take_series(const LabelDevice *d, const PlotSeries *s)
         for (next = i + 1; s->mark == CURVE_STEPS && next + 1 < s->count &&
                            !(s->y[next] > s->y[i] || s->y[next] < s->y[i]); next++)
             ;
-        if (!point_at(d, s, i, &x0, &y0) || !point_at(d, s, next, &x1, &y1))
+        if (!device_point(d, s, i, &x0, &y0) || !device_point(d, s, next, &x1, &y1))
             continue;
         if (s->mark == CURVE_STEPS) {
             label_take_line(d->places, x0, y0, x1, y0);
@@ -154,7 +154,7 @@ static void take_points(const LabelDevice *d, const PlotSeries *s)
     double x, y, half = d->mark / 2;
 
     for (int64_t i = 0; s->labels && i < s->count; i++)
-        if (point_at(d, s, i, &x, &y))
+        if (device_point(d, s, i, &x, &y))
             label_take(d->places, d->mark > 0
                                       ? (LabelBox){ x - half, y - half, d->mark, d->mark }
                                       : (LabelBox){ floor(x), floor(y), 1, 1 });

@@ -395,6 +395,15 @@ int plot_named(const Plot *plot)
     return count;
 }
 
+int plot_bars(const Plot *plot)
+{
+    int count = 0;
+
+    for (int k = 0; k < plot->count; k++)
+        count += plot->series[k].mark == CURVE_BARS;
+    return count;
+}
+
 #define LEAST_BAR 0.1 /* of the room, that words leave to what they stand beside */
 
 PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,

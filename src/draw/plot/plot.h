@@ -128,6 +128,8 @@ int     plot_mark(int series); /* shape, so that where colours come again shapes
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
 /* Series that share a legend: those that are no guides. */
 int     plot_named(const Plot *plot);
+/* ... and those that are bars. */
+int     plot_bars(const Plot *plot);
 /* What a reader wants in words: the note, or extremes of each series. */
 void plot_caption(const Plot *plot, char *text, size_t size);
 /* All of it, for an object that is open: names and units, numbers, and how they are drawn

@@ -24,7 +24,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static TextMode mode_of(const Panel *panel, const TextOptions *options, bool several_causes)
+static TextMode text_mode(const Panel *panel, const TextOptions *options, bool several_causes)
 {
     PanelStyle style = panel_style(panel);
 
@@ -105,7 +105,7 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
     Region   region = panel_region(panel);
     int64_t  rows = region.row1 - region.row0, cols = region.col1 - region.col0;
     int64_t  most = lines ? lines : width > TALL ? width : TALL;
-    TextPlan plan = { .mode = mode_of(panel, options, several_causes), .width = width };
+    TextPlan plan = { .mode = text_mode(panel, options, several_causes), .width = width };
 
     rows = rows > 0 ? rows : 1;
     cols = cols > 0 ? cols : 1;
@@ -439,7 +439,7 @@ static void entries_of(const Grid *grid, bool rows, int64_t first, int64_t last,
     *to = start + last * count / cells;
 }
 
-static double most_of(const Panel *panel, const Grid *grid, bool rows)
+static double longest_bar(const Panel *panel, const Grid *grid, bool rows)
 {
     int64_t cells = rows ? grid->rows : grid->cols, from, to;
 
@@ -473,7 +473,7 @@ void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan,
 
     entries_of(grid, true, first, last < grid->rows ? last : grid->rows, &from, &to);
     value = margin_mean(panel->margin->row, panel->row_order, from, to);
-    parts = eighths(value, most_of(panel, grid, true), plan->side - 2);
+    parts = eighths(value, longest_bar(panel, grid, true), plan->side - 2);
     line_pad(line, plan->gutter + (int)grid->cols * plan->across);
     line_add(line, value < 0 ? "-" : " ");
     for (; parts > 0; parts -= 8)
@@ -487,7 +487,7 @@ void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan
                       Block *out)
 {
     static const char ascii[] = " .:-=+*#@";
-    double            most = panel->margin->col ? most_of(panel, grid, false) : 0;
+    double            most = panel->margin->col ? longest_bar(panel, grid, false) : 0;
     Line             *line = panel->margin->col ? block_line(out) : NULL;
     char              text[128], title[64];
 
@@ -507,10 +507,10 @@ void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan
     }
     margin_title(panel->margin, title, sizeof(title));
     snprintf(text, sizeof(text), "bars: %s, to %.3g", title,
-             most_of(panel, grid, true));
+             longest_bar(panel, grid, true));
     if (line)
         snprintf(text, sizeof(text), "bars: %s, to %.3g, %.3g", title,
-                 most_of(panel, grid, true), most);
+                 longest_bar(panel, grid, true), most);
     block_wrap(out, text, plan->width, !utf8);
 }
 

@@ -270,7 +270,7 @@ static void draw_field(Field *f, int above, int below, int key_lines)
 
 /* Names that find no place get numbers and a key below, which leaves less room for others: so it
  * is drawn until all have their place, or the key as many lines as there are for it. */
-static void draw_curves(Field *f, int above)
+static void put_curves(Field *f, int above)
 {
     int     below = f->out->height >= above + 6 ? 3 : 2, lines = 0;
     int     most = f->out->height - above - below - FIELD_LEAST;
@@ -307,7 +307,7 @@ bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *o
         cells_rows(&f, above);
     } else {
         above = out->height >= above + 8 ? above + 1 : out->height >= 7 ? 1 : 0;
-        draw_curves(&f, above);
+        put_curves(&f, above);
     }
     if (above > !plot->rows)
         legend(plot, out, 0, utf8, true);
@@ -396,18 +396,9 @@ void cells_x_axis(Field *f)
 
 #define NAMES_SHARE 0.42 /* of the width that names take at most */
 
-static int bars_of(const Plot *plot)
-{
-    int count = 0;
-
-    for (int k = 0; k < plot->count; k++)
-        count += plot->series[k].mark == CURVE_BARS;
-    return count;
-}
-
 static int lines_of(const Plot *plot)
 {
-    int bars = bars_of(plot);
+    int bars = plot_bars(plot);
 
     return bars > 1 ? bars + 1 : 1; /* a blank line keeps groups apart */
 }
@@ -556,7 +547,7 @@ static bool is_shape(const PlotSeries *s)
     return s->mark == CURVE_BARS || s->mark == CURVE_SPANS;
 }
 
-static void put_all(Field *f, int each)
+static void put_row_series(Field *f, int each)
 {
     const Plot *plot = f->plot;
     int         bar = 0;
@@ -578,7 +569,7 @@ static void put_all(Field *f, int each)
                 put_mean(f, &plot->series[k], i, f->y + (int)plot->series[k].y[i] * each);
 }
 
-static double width_of(const void *context, const char *text)
+static double cells_width_of(const void *context, const char *text)
 {
     (void)context;
     return cells_width(text);
@@ -599,10 +590,10 @@ void cells_rows(Field *f, int top)
     f->h = f->out->height - top - 3;
     each += f->h > plot->row_count * (each + 1) && each < 3;
     f->h = f->h < plot->row_count * each ? f->h : plot->row_count * each;
-    f->axis = plot_rows_axis(plot, f->w, 2, width_of, NULL);
+    f->axis = plot_rows_axis(plot, f->w, 2, cells_width_of, NULL);
     f->places.frame = (LabelBox){ f->x, f->y, f->w, f->h };
     cells_guides(f);
-    put_all(f, each);
+    put_row_series(f, each);
     cells_name_guides(f);
     put_names(f, widest, each);
     for (int y = 0; y < f->h; y++)

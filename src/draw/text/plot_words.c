@@ -9,15 +9,15 @@
 #define NAME_STEPS 8 /* places that the name of a line tries */
 #define NAME_LINES 6 /* that names of upright guides may take */
 
-static LabelBox box_of(int y, int x, int width)
+static LabelBox cells_box(int y, int x, int width)
 {
     return (LabelBox){ x, y, width, 1 };
 }
 
-static void name_upright(Field *f, const PlotGuide *g, int at)
+static void write_upright(Field *f, const PlotGuide *g, int at)
 {
     int      length = cells_width(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
-    LabelBox right = box_of(f->y, f->x + at + 1, length + 2), left = right, box;
+    LabelBox right = cells_box(f->y, f->x + at + 1, length + 2), left = right, box;
 
     left.x = f->x + at - length - 2;
     if (length && label_beside(&f->places, right, left, 1, most, &box))
@@ -49,7 +49,7 @@ static void put_guide(Field *f, const PlotGuide *g)
 }
 
 /* The name of a level guide: at its right end, or before an upright one that would cut it. */
-static void name_level(Field *f, const PlotGuide *g)
+static void write_level(Field *f, const PlotGuide *g)
 {
     int length = cells_width(g->name), x = f->w - length - 1, at, upright;
 
@@ -63,7 +63,7 @@ static void name_level(Field *f, const PlotGuide *g)
                 upright <= x + length && upright > length)
                 x = upright - length - 1;
         }
-    label_take(&f->places, box_of(f->y + at, f->x + x, length));
+    label_take(&f->places, cells_box(f->y + at, f->x + x, length));
     cells_text(f->out, f->y + at, f->x + x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
 }
 
@@ -75,7 +75,7 @@ void cells_name_guides(Field *f)
         double           place = plot_place(&f->axis, g->at);
 
         if (g->vertical && !isnan(place))
-            name_upright(f, g, (int)lround(place * (f->w - 1)));
+            write_upright(f, g, (int)lround(place * (f->w - 1)));
     }
 }
 
@@ -85,7 +85,7 @@ void cells_guides(Field *f)
         put_guide(f, &f->plot->guides[k]);
     for (int k = 0; k < f->plot->guide_count; k++)
         if (!f->plot->guides[k].vertical)
-            name_level(f, &f->plot->guides[k]);
+            write_level(f, &f->plot->guides[k]);
 }
 
 /* ---- lines ------------------------------------------------------------------ */
@@ -147,7 +147,7 @@ static LabelDevice device_of(Field *f)
 }
 
 /* No other level line is nearer to line y of the screen than the one at so many dots. */
-static bool is_own(Field *f, int y, int dot_y)
+static bool is_own_line(Field *f, int y, int dot_y)
 {
     LabelDevice device = device_of(f);
     int         down = f->utf8 ? 4 : 1;
@@ -165,7 +165,7 @@ static const char *word_of(const Field *f, const PlotSeries *s, int64_t point, c
 }
 
 /* Where the line ends, in characters; level ones are named above that. */
-static void name_line(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
+static void write_line_name(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
 {
     char        text[8];
     const char *name = word_of(f, s, -1, text);
@@ -180,9 +180,9 @@ static void name_line(Field *f, const PlotSeries *s, const int *from, const int 
 
         x = level ? x - length : x + 3;
         y = level ? y + (step % 2 ? 1 : -1) * (1 + step / 2) : y + 1;
-        if (k < 2 * NAME_STEPS && !is_own(f, y, to[1]))
+        if (k < 2 * NAME_STEPS && !is_own_line(f, y, to[1]))
             continue;
-        if (label_fits(&f->places, box_of(y, x - 1, length + 2), k / NAME_STEPS % 2 == 0)) {
+        if (label_fits(&f->places, cells_box(y, x - 1, length + 2), k / NAME_STEPS % 2 == 0)) {
             cells_text(f->out, y, x, length, name, ink, f->utf8);
             return;
         }
@@ -226,7 +226,7 @@ static void name_one(void *context, const PlotSeries *s)
 
     if (cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
         cells_dot_of(f, s->x[last], s->y[last], &to[0], &to[1]))
-        name_line(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
+        write_line_name(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
 }
 
 /* ---- words beside points ---------------------------------------------------- */

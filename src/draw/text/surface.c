@@ -113,7 +113,7 @@ void pen_end(Pen *pen)
 
 #define USUAL_LINES 16
 
-static void draw_cells(const PlotCells *cells, int colours, Block *out)
+static void draw_plot_cells(const PlotCells *cells, int colours, Block *out)
 {
     Pen pen = { .colours = colours };
 
@@ -152,7 +152,7 @@ void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
         out->failed = true;
         return;
     }
-    draw_cells(&cells, options->colours, out);
+    draw_plot_cells(&cells, options->colours, out);
     plot_cells_free(&cells);
     plot_caption(plot, caption, sizeof(caption));
     block_wrap(out, *panel->caption ? panel->caption : caption, width, !options->utf8);
@@ -180,7 +180,7 @@ typedef struct TextFigure {
     Block              body;
 } TextFigure;
 
-static void arrange(TextFigure *t)
+static void arrange_columns(TextFigure *t)
 {
     const Figure *f = t->figure;
 
@@ -282,7 +282,7 @@ static bool make_scene(TextFigure *t, Error *err)
 }
 
 /* One row of panels: their blocks beside each other. */
-static void draw_row(TextFigure *t, int row)
+static void draw_panel_row(TextFigure *t, int row)
 {
     Block *blocks = calloc((size_t)t->cols, sizeof(*blocks));
     int    tallest = 0, first = row * t->cols;
@@ -351,7 +351,7 @@ static void draw_legend(TextFigure *t)
     }
 }
 
-static bool finish(TextFigure *t, Text *out, Error *err)
+static bool finish_text(TextFigure *t, Text *out, Error *err)
 {
     bool ok = !t->body.failed;
 
@@ -377,7 +377,7 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
 
     if (figure->count < 1)
         return error_set(err, ERR_USAGE, "the figure has no panel");
-    arrange(&t);
+    arrange_columns(&t);
     t.item_count = figure_legend(figure, t.items, ITEMS);
     ok = make_titles(&t, err) && make_scene(&t, err);
     if (ok) {
@@ -386,12 +386,12 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
         for (int row = 0; row < t.rows; row++) {
             if (row > 0)
                 block_line(&t.body);
-            draw_row(&t, row);
+            draw_panel_row(&t, row);
         }
         if (figure->legend)
             draw_legend(&t);
         block_wrap(&t.body, figure->caption, t.width, !t.options->utf8);
-        ok = finish(&t, out, err);
+        ok = finish_text(&t, out, err);
     }
     block_free(&t.body);
     scene_free(&t.scene);

@@ -36,7 +36,7 @@ int utf8_columns(const char *text)
     return columns;
 }
 
-static size_t put(char *out, size_t at, size_t size, const char *bytes, size_t length)
+static size_t put_bytes(char *out, size_t at, size_t size, const char *bytes, size_t length)
 {
     if (at + length >= size)
         return at;
@@ -69,14 +69,14 @@ void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
             break;
         used += width;
         if (ascii && c >= 0x80)
-            at = put(out, at, size, ascii_of(c, width), (size_t)width);
+            at = put_bytes(out, at, size, ascii_of(c, width), (size_t)width);
         else if (c == UTF8_REPLACEMENT)
-            at = put(out, at, size, "\xEF\xBF\xBD", 3);
+            at = put_bytes(out, at, size, "\xEF\xBF\xBD", 3);
         else
-            at = put(out, at, size, first, (size_t)(text - first));
+            at = put_bytes(out, at, size, first, (size_t)(text - first));
     }
     if (cut && columns > 0)
-        at = ascii ? put(out, at, size, ".", 1) : put(out, at, size, "\xE2\x80\xA6", 3);
+        at = ascii ? put_bytes(out, at, size, ".", 1) : put_bytes(out, at, size, "\xE2\x80\xA6", 3);
     out[at] = '\0';
 }
 
@@ -117,11 +117,11 @@ void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t cod
 
         if (code != UTF8_MALFORMED && !utf8_is_control(code) && !is_invisible(code) &&
             (!has || has(context, code))) {
-            at = put(out, at, size, first, (size_t)(text - first));
+            at = put_bytes(out, at, size, first, (size_t)(text - first));
             continue;
         }
         escape_of(code, *first, escape, sizeof(escape));
-        at = put(out, at, size, escape, strlen(escape));
+        at = put_bytes(out, at, size, escape, strlen(escape));
     }
     out[at] = '\0';
 }
@@ -139,7 +139,7 @@ void utf8_token(const char *token, bool ascii, char *out, size_t size)
 
     if (*token && !token[strspn(token, " ")]) {
         for (; *token; token++)
-            at = put(out, at, size, box, strlen(box));
+            at = put_bytes(out, at, size, box, strlen(box));
         out[at] = '\0';
         return;
     }
@@ -200,7 +200,7 @@ static const Letter *letter_of(uint32_t code)
     return bsearch(&code, letters, LETTERS, sizeof(*letters), by_code);
 }
 
-static bool within(uint32_t code, uint32_t from, uint32_t to)
+static bool is_within(uint32_t code, uint32_t from, uint32_t to)
 {
     return code >= from && code <= to;
 }
@@ -208,28 +208,29 @@ static bool within(uint32_t code, uint32_t from, uint32_t to)
 /* A mark above or below a letter: it neither joins nor parts. */
 static bool is_mark(uint32_t code)
 {
-    return within(code, 0x0591, 0x05BD) || within(code, 0x05BF, 0x05C7) ||
-           within(code, 0x0610, 0x061A) || within(code, 0x064B, 0x065F) || code == 0x0670 ||
-           within(code, 0x06D6, 0x06DC) || within(code, 0x06DF, 0x06E8) ||
-           within(code, 0x06EA, 0x06ED) || within(code, 0x07EB, 0x07F3);
+    return is_within(code, 0x0591, 0x05BD) || is_within(code, 0x05BF, 0x05C7) ||
+           is_within(code, 0x0610, 0x061A) || is_within(code, 0x064B, 0x065F) || code == 0x0670 ||
+           is_within(code, 0x06D6, 0x06DC) || is_within(code, 0x06DF, 0x06E8) ||
+           is_within(code, 0x06EA, 0x06ED) || is_within(code, 0x07EB, 0x07F3);
 }
 
 static bool is_digit(uint32_t code)
 {
-    return within(code, '0', '9') || within(code, 0x0660, 0x0669) || within(code, 0x06F0, 0x06F9);
+    return is_within(code, '0', '9') || is_within(code, 0x0660, 0x0669) ||
+           is_within(code, 0x06F0, 0x06F9);
 }
 
 static bool from_right(uint32_t code)
 {
-    return !is_digit(code) && (within(code, 0x0590, 0x07FF) || within(code, 0xFB1D, 0xFDFF) ||
-                               within(code, 0xFE70, 0xFEFC));
+    return !is_digit(code) && (is_within(code, 0x0590, 0x07FF) || is_within(code, 0xFB1D, 0xFDFF) ||
+                               is_within(code, 0xFE70, 0xFEFC));
 }
 
 /* Neither direction of its own: blanks and signs. */
 static bool is_neutral(uint32_t code)
 {
-    return code < 0x80 ? !(within(code | 0x20, 'a', 'z') || is_digit(code))
-                       : code == 0xA0 || within(code, 0x2000, 0x2BFF);
+    return code < 0x80 ? !(is_within(code | 0x20, 'a', 'z') || is_digit(code))
+                       : code == 0xA0 || is_within(code, 0x2000, 0x2BFF);
 }
 
 /* ---- joining ---------------------------------------------------------------- */

@@ -19,7 +19,7 @@ WrapRule wrap_columns(int columns, bool ascii)
     return (WrapRule){ .width = columns_width, .room = columns, .ascii = ascii };
 }
 
-static bool fits(const char *text, size_t length, const WrapRule *rule)
+static bool fits_room(const char *text, size_t length, const WrapRule *rule)
 {
     char part[1024];
 
@@ -39,12 +39,12 @@ size_t wrap_break(const char *text, const WrapRule *rule)
 {
     size_t length = strlen(text), blank = 0, clause = 0, joint = 0, any = 0;
 
-    if (fits(text, length, rule))
+    if (fits_room(text, length, rule))
         return length;
     for (size_t at = 1; at < length; at++) {
         if (utf8_continues(text[at]))
             continue;
-        if (any && !fits(text, at, rule))
+        if (any && !fits_room(text, at, rule))
             break;
         any = at;
         if (text[at] == ' ' && text[at - 1] != ' ')
@@ -95,7 +95,7 @@ static bool two_lines(const char *title, size_t end, size_t next, const WrapRule
 {
     size_t rest = strlen(title + next);
 
-    if (!fits(title, end, rule) || !fits(title + next, rest, rule))
+    if (!fits_room(title, end, rule) || !fits_room(title + next, rest, rule))
         return false;
     line_cut(out, title, end, rule);
     line_cut(out, title + next, rest, rule);
@@ -138,7 +138,7 @@ bool wrap_title(const char *title, const WrapRule *rule, Lines *out)
     out->count = 0;
     if (!length)
         return true;
-    if (fits(title, length, rule)) {
+    if (fits_room(title, length, rule)) {
         line_cut(out, title, length, rule);
         return true;
     }
