@@ -38,7 +38,7 @@ static double widest(const Chart *c, bool claims)
 }
 
 /* Rows and the titles of groups. */
-static int lines_of(const ExponentChart *chart)
+static int chart_lines(const ExponentChart *chart)
 {
     int count = chart->count;
 
@@ -48,7 +48,7 @@ static int lines_of(const ExponentChart *chart)
 }
 
 /* Column of the words, the field, the numbers; false: the field is too narrow. */
-static bool place_columns(Chart *c)
+static bool place_chart(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
     double            most = 0.26 * c->sheet.width, claims, numbers;
@@ -64,7 +64,7 @@ static bool place_columns(Chart *c)
     return c->pens.box.w > sheet_points(s, 60);
 }
 
-static int draw_legend(Chart *c, double y, bool drawn);
+static int draw_marks_legend(Chart *c, double y, bool drawn);
 
 /* Returns the height of the page. */
 static int place_lines(Chart *c)
@@ -78,9 +78,9 @@ static int place_lines(Chart *c)
     room *= s->tick / s->head; /* the title is set larger */
     sheet_wrap(sheet->canvas, c->chart->title, s->tick, room, 2, &sheet->title);
     box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->row;
-    box->h = lines_of(c->chart) * c->row;
+    box->h = chart_lines(c->chart) * c->row;
     return (int)ceil(box->y + box->h +
-                     ((sheet->caption.count ? 3.2 : 2.4) + draw_legend(c, 0, false)) * c->row +
+                     ((sheet->caption.count ? 3.2 : 2.4) + draw_marks_legend(c, 0, false)) * c->row +
                      sheet_lines_height(&sheet->caption, s->tick, s->space) + c->margin);
 }
 
@@ -244,7 +244,7 @@ static void draw_entry(Chart *c, int entry, double x, double y)
 }
 
 /* What the shapes mean, and the bar of a claim.  Returns the lines below the first that it takes. */
-static int draw_legend(Chart *c, double y, bool drawn)
+static int draw_marks_legend(Chart *c, double y, bool drawn)
 {
     double gap = 5 * sheet_points(&c->sheet.style, 2), x = c->margin;
     int    more = 0;
@@ -281,7 +281,7 @@ static void draw_chart(Chart *c)
     }
     draw_rule(c, y);
     y += 1.6 * c->row;
-    y += (1 + draw_legend(c, y, true)) * c->row;
+    y += (1 + draw_marks_legend(c, y, true)) * c->row;
     draw_paragraph(c, &c->sheet.caption, y, s->tick, s->muted);
 }
 
@@ -293,7 +293,7 @@ static bool write_chart(Chart *c, FigureFormat format, const PngOptions *options
     double inch = options->width_inch > 0 ? options->width_inch : PAGE_INCH;
 
     c->sheet.width = (int)lround(inch * c->sheet.style.dpi);
-    if (!place_columns(c))
+    if (!place_chart(c))
         return error_set(err, ERR_USAGE,
                          "--width: a chart of exponents needs more than %.2g inches", inch);
     if (!sheet_open(&c->sheet, sheet_canvas(format), c->sheet.width, place_lines(c), options, err))

@@ -43,13 +43,13 @@ static bool point_at(const void *context, double x, double y, double *at_x, doub
     return isfinite(*at_x) && isfinite(*at_y);
 }
 
-static bool guide_at(const void *context, const PlotGuide *g, double *at)
+static bool guide_on_page(const void *context, const PlotGuide *g, double *at)
 {
     *at = g->vertical ? pens_x(context, g->at) : pens_y(context, g->at);
     return isfinite(*at);
 }
 
-static bool level_at(const void *context, const PlotSeries *s, double *at)
+static bool level_on_page(const void *context, const PlotSeries *s, double *at)
 {
     const Pens *p = context;
 
@@ -61,11 +61,11 @@ static bool level_at(const void *context, const PlotSeries *s, double *at)
 
 static void name_line(void *context, const PlotSeries *line);
 
-static LabelDevice device_of(Pens *p)
+static LabelDevice page_device(Pens *p)
 {
     return (LabelDevice){ .plot = p->plot, .places = &p->places, .context = p,
-                          .mark = sheet_points(p->s, 2.2), .point = point_at, .guide = guide_at,
-                          .level = level_at, .name = name_line };
+                          .mark = sheet_points(p->s, 2.2), .point = point_at, .guide = guide_on_page,
+                          .level = level_on_page, .name = name_line };
 }
 
 /* ---- names of lines --------------------------------------------------------- */
@@ -73,7 +73,7 @@ static LabelDevice device_of(Pens *p)
 /* No other level line is nearer to the box than the one at height y, whose name it would hold. */
 static bool is_own(Pens *p, LabelBox box, double y)
 {
-    LabelDevice device = device_of(p);
+    LabelDevice device = page_device(p);
     double      middle = box.y + box.h / 2;
 
     for (int k = 0; k < p->plot->guide_count; k++)
@@ -169,7 +169,7 @@ static void name_line(void *context, const PlotSeries *s)
     Pens   *p = context;
     double  at;
 
-    if (level_at(p, s, &at))
+    if (level_on_page(p, s, &at))
         name_level(p, s->name, pens_x(p, s->x[0]), pens_x(p, s->x[s->count - 1]), at,
                    pens_colour(p, s->hue));
     else
@@ -178,7 +178,7 @@ static void name_line(void *context, const PlotSeries *s)
 
 void pens_guides(Pens *p)
 {
-    LabelDevice device = device_of(p);
+    LabelDevice device = page_device(p);
 
     for (int k = 0; k < p->plot->guide_count; k++)
         draw_guide(p, &p->plot->guides[k]);
@@ -194,7 +194,7 @@ void pens_guides(Pens *p)
 
 void pens_take_points(Pens *p)
 {
-    LabelDevice device = device_of(p);
+    LabelDevice device = page_device(p);
 
     label_take_plot(&device);
 }

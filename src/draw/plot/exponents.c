@@ -44,7 +44,7 @@ static void settle_range(const ExponentChart *chart, PlotAxis *axis)
 }
 
 /* Its ticks are names, so that all have one digit after the point. */
-static bool settle_axis(const ExponentChart *chart, PlotAxis *axis)
+static bool settle_ticks(const ExponentChart *chart, PlotAxis *axis)
 {
     int most = (int)((MOST + 1 - LEAST) / TICK_STEP) + 1;
 
@@ -96,7 +96,7 @@ static bool add_claims(const ExponentChart *chart, Plot *plot)
 Plot *exponents_plot(const ExponentChart *chart, Error *err)
 {
     Plot *plot = plot_new(err);
-    bool  ok = plot && settle_axis(chart, &plot->x);
+    bool  ok = plot && settle_ticks(chart, &plot->x);
 
     for (ExponentOf of = EXPONENT_FLOPS; ok && of < EXPONENTS; of++)
         ok = add_measured(chart, of, plot);

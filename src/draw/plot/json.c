@@ -201,7 +201,7 @@ static bool take_hue(const json_t *object, int number, PlotSeries *s)
     return value >= -1 && value < PLOT_SERIES_MOST && (s->guide || value >= 0);
 }
 
-static bool take_series(const json_t *object, Plot *plot)
+static bool read_series(const json_t *object, Plot *plot)
 {
     const json_t *labels = json_object_get(object, "labels");
     int64_t       count = (int64_t)json_array_size(json_object_get(object, "x"));
@@ -284,7 +284,7 @@ static bool take_plot(const json_t *json, Plot *plot)
     size_t        k;
 
     json_array_foreach(series, k, one)
-        if (!take_series(one, plot))
+        if (!read_series(one, plot))
             return false;
     plot->left_out = json_integer_value(json_object_get(json, "left_out"));
     plot->binned = json_integer_value(json_object_get(json, "binned"));

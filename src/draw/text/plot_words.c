@@ -140,7 +140,7 @@ static bool level_place(const void *context, const PlotSeries *s, double *place)
 
 static void name_one(void *context, const PlotSeries *s);
 
-static LabelDevice device_of(Field *f)
+static LabelDevice field_device(Field *f)
 {
     return (LabelDevice){ .plot = f->plot, .places = &f->places, .context = f, .point = place_of,
                           .guide = guide_place, .level = level_place, .name = name_one };
@@ -149,7 +149,7 @@ static LabelDevice device_of(Field *f)
 /* No other level line is nearer to line y of the screen than the one at so many dots. */
 static bool is_own_line(Field *f, int y, int dot_y)
 {
-    LabelDevice device = device_of(f);
+    LabelDevice device = field_device(f);
     int         down = f->utf8 ? 4 : 1;
 
     return label_is_own(&device, down * (y - f->y) + (down - 1) / 2.0, dot_y);
@@ -233,7 +233,7 @@ static void name_one(void *context, const PlotSeries *s)
 
 void cells_take_points(Field *f)
 {
-    LabelDevice device = device_of(f);
+    LabelDevice device = field_device(f);
 
     label_take_plot(&device);
 }
@@ -292,7 +292,7 @@ static void put_label(Field *f, const PlotSeries *s, int64_t i)
 /* Names of lines come upon the curves. */
 void cells_labels(Field *f)
 {
-    LabelDevice device = device_of(f);
+    LabelDevice device = field_device(f);
 
     cells_name_guides(f);
     label_name_lines(&device);
