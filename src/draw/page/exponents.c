@@ -71,7 +71,7 @@ static int place_lines(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
     Sheet            *sheet = &c->sheet;
-    double            room = c->sheet.width - 2 * c->margin;
+    double            room = c->sheet.width - 2 * c->margin, legend;
     LabelBox         *box = &c->pens.box;
 
     sheet_wrap(sheet->canvas, c->chart->caption, s->tick, room, WRAP_LINES, &sheet->caption);
@@ -79,8 +79,8 @@ static int place_lines(Chart *c)
     sheet_wrap(sheet->canvas, c->chart->title, s->tick, room, 2, &sheet->title);
     box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->row;
     box->h = chart_lines(c->chart) * c->row;
-    return (int)ceil(box->y + box->h +
-                     ((sheet->caption.count ? 3.2 : 2.4) + draw_marks_legend(c, 0, false)) * c->row +
+    legend = (sheet->caption.count ? 3.2 : 2.4) + draw_marks_legend(c, 0, false);
+    return (int)ceil(box->y + box->h + legend * c->row +
                      sheet_lines_height(&sheet->caption, s->tick, s->space) + c->margin);
 }
 
@@ -243,7 +243,7 @@ static void draw_entry(Chart *c, int entry, double x, double y)
     words(c, x, y, series->name, s->legend, s->ink, ALIGN_LEFT);
 }
 
-/* What the shapes mean, and the bar of a claim.  Returns the lines below the first that it takes. */
+/* What the marks and the bar of a claim mean.  Returns how many lines it takes below the first. */
 static int draw_marks_legend(Chart *c, double y, bool drawn)
 {
     double gap = 5 * sheet_points(&c->sheet.style, 2), x = c->margin;

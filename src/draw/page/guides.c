@@ -64,8 +64,8 @@ static void name_line(void *context, const PlotSeries *line);
 static LabelDevice page_device(Pens *p)
 {
     return (LabelDevice){ .plot = p->plot, .places = &p->places, .context = p,
-                          .mark = sheet_points(p->s, 2.2), .point = point_at, .guide = guide_on_page,
-                          .level = level_on_page, .name = name_line };
+                          .mark = sheet_points(p->s, 2.2), .point = point_at,
+                          .guide = guide_on_page, .level = level_on_page, .name = name_line };
 }
 
 /* ---- names of lines --------------------------------------------------------- */
