@@ -9,6 +9,8 @@
  *     build/bench [rounds]
  */
 #include "attn/cpu/cpu.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 #include <cblas.h>
 #include <math.h>

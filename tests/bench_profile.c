@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/rng.h"
+#include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/watch.h"
 

@@ -9,6 +9,8 @@
  *     build/bench_scattered [rounds]
  */
 #include "attn/cpu/cpu.h"
+#include "core/rng.h"
+#include "core/threads.h"
 #include "profile/measure.h"
 
 #include <math.h>

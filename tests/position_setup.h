@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "attn/run.h"
+#include "attn/run/position.h"
+#include "core/rng.h"
 
 #define LENGTH(a) ((int)(sizeof(a) / sizeof(*(a))))
 

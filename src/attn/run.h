@@ -15,32 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/mech/lab/arithmetic.h"
-#include "attn/mech/lab/stack.h"
-#include "attn/mech/learned/groups.h"
-#include "attn/mech/learned/query_clusters.h"
-#include "attn/mech/learned/soft_blocks.h"
-#include "attn/mech/lowrank/latents.h"
-#include "attn/mech/memory/recurrence.h"
-#include "attn/mech/mixer/lambdas.h"
-#include "attn/mech/pattern/keys.h"
-#include "attn/mech/routing/experts.h"
-#include "attn/mech/routing/sparse_ffn.h"
-#include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
-#include "attn/ops/rows.h"
-#include "attn/ops/weights.h"
-#include "attn/pattern/pattern.h"
 #include "attn/run/mechanism.h"
-#include "attn/run/param.h"
-#include "attn/run/position.h"
-#include "attn/run/view.h"
-#include "attn/study/replay.h"
 #include "core/arena.h"
-#include "core/error.h"
-#include "core/rng.h"
-#include "core/tensor.h"
-#include "core/threads.h"
 
 /* Parameters of a mechanism that is a layer of its own.
  *
@@ -49,8 +26,9 @@
  * the files, one he leaves out is taken from them.
  */
 
-typedef struct Run Run;
 typedef struct Init Init;
+typedef struct Position Position;
+typedef struct Rng Rng;
 
 /* The extent of `axis` of a given tensor of `rank` axes says the size, times `factor`
  * (0: 1). */
@@ -126,6 +104,20 @@ static inline double progress_share(const RunProgress *p)
         return told;
     return planned > 0 && done <= 1.001 * planned ? (done < planned ? done / planned : 1) : -1;
 }
+
+/* What a run leaves for its replays; all of it lives as long as the run. */
+typedef struct ReplaySource {
+    AttendInput    attend;
+    const Pattern *cells;     /* of attend; NULL: there is none */
+    Tensor         fq, fk, v; /* features f32 or f64 of queries and keys; data NULL: none */
+    DenominatorForm denominator;
+    double         eps;
+    /* Features that are estimates by random directions, of exp(scale q . k): */
+    int64_t        directions; /* 0: they are not */
+    int            waves;      /* features of a direction, each kind beside the other */
+    bool           negative;   /* weights may be */
+    double         scale;
+} ReplaySource;
 
 #define RUN_MAX_STAGES 512
 #define RUN_MAX_VIEWS 96
@@ -401,6 +393,11 @@ void view_guide(Run *r, const char *view, bool vertical, double at, const char *
 void view_join_curves(Run *r);
 /* The weights have at most this rank by construction; name: of what sets it, static. */
 void run_rank(Run *r, int64_t rank, const char *name);
+/* The mechanism's steps let themselves be replayed; nothing is computed.  NULL fields of the
+ * source stay what they were. */
+void replay_offer_attend(Run *r, const AttendInput *in, const Pattern *cells);
+void replay_offer_state(Run *r, const LinearAttend *in);
+void replay_offer_features(Run *r, int64_t directions, int waves, bool negative, double scale);
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);

@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
 

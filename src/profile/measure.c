@@ -15,6 +15,7 @@
 
 #include "attn/cuda/graph.h"
 #include "attn/cuda/ways.h"
+#include "attn/run/position.h"
 #include "profile/measure.h"
 #include "profile/watch.h"
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "attn/study/row.h"
+#include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/reference.h"
 

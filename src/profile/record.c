@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "attn/cuda/library.h"
+#include "attn/run/position.h"
+#include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/run/position.h"
+#include "core/threads.h"
 #include "profile/reference.h"
 
 /* The scale and the like, under the same name and type, and the position's. */

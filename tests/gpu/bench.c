@@ -9,6 +9,8 @@
  *     build/bench-gpu [rounds]        77: there is no GPU to measure
  */
 #include "attn/cuda/gpu_matrix.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
 
 #include "attn/cuda/gpu.h"
 #include "attn/cuda/graph.h"
+#include "core/rng.h"
 
 #define HEADS 4
 #define SIZE 64

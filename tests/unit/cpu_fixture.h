@@ -18,6 +18,8 @@
 #include <cmocka.h>
 
 #include "attn/cpu/cpu.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 typedef struct Fixture {
     Run *run;

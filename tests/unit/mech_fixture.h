@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "attn/run.h"
+#include "core/rng.h"
 
 #define HEADS 2
 #define KEY_SIZE 5

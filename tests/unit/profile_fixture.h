@@ -16,6 +16,8 @@
 
 #include <jansson.h>
 
+#include "core/rng.h"
+#include "core/threads.h"
 #include "profile/measure.h"
 
 /* cmocka's own comparison of reals is in float. */

@@ -8,6 +8,7 @@
 #include "app/figure/figure_run.h"
 #include "app/figure/plan.h"
 #include "session_fixture.h"
+#include "attn/run/position.h"
 
 static void options_are_read_in_every_spelling(void **state)
 {

@@ -6,6 +6,7 @@
 
 #include "app/call.h"
 #include "app/figure/picture.h"
+#include "core/threads.h"
 #include "draw/figure/figure.h"
 #include "session_fixture.h"
 

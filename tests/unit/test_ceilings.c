@@ -1,5 +1,6 @@
 /* test_ceilings.c -- the machine's ceilings, and the roof they make. */
 #include "profile_fixture.h"
+#include "core/threads.h"
 
 static void the_roof_bends_where_memory_meets_arithmetic(void **state)
 {

@@ -9,6 +9,9 @@
 
 #include "attn/run.h"
 #include "check.h"
+#include "attn/run/position.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 typedef struct Case {
     int64_t h, n, d, e;

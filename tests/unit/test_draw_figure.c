@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/threads.h"
 #include "draw/figure/scene.h"
 #include "draw/text/unicode.h"
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "core/threads.h"
 #include "draw/grid/grid.h"
 
 static float value_at(int64_t i, int64_t j)

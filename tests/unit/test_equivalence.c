@@ -4,6 +4,7 @@
 
 #include "attn/run.h"
 #include "check.h"
+#include "core/rng.h"
 
 #define KEY_SIZE 8
 #define VALUE_SIZE 5

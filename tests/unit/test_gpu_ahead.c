@@ -11,6 +11,7 @@
 
 #include "attn/cuda/graph.h"
 #include "check.h"
+#include "attn/run/position.h"
 
 /* ---- the emulation itself --------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "gpu_attend_fixture.h"
 #include "gpu_fixture.h"
+#include "core/threads.h"
 
 static const Shape shapes[] = {
     { 1, 1, 1, 1, 1, 1 },       { 2, 1, 7, 7, 5, 3 },     { 3, 3, 64, 64, 64, 64 },

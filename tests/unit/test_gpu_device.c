@@ -3,8 +3,9 @@
 #include "unit/gpu_fixture.h"
 
 #include "attn/cuda/gpu_panels.h"
-#include "attn/mech/mixer/lambdas.h"
+#include "attn/ops/lambdas.h"
 #include "attn/pattern/pattern.h"
+#include "attn/run/position.h"
 
 #include <signal.h>
 #include <sys/wait.h>

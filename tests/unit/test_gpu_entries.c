@@ -1,5 +1,6 @@
 /* test_gpu_entries.c -- operations on entries, rows and columns (attn/ops/rows.h): the CPU's
  * against plain loops, the emulated device's against the CPU's. */
+#include "attn/ops/dense.h"
 #include "unit/gpu_fixture.h"
 
 /* t seen with the last two axes exchanged. */

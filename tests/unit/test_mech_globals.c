@@ -1,6 +1,7 @@
 /* test_mech_globals.c -- what longformer, etc, poolingformer, long-short and
  * memory-compressed promise beyond their reference cases. */
 #include "mech_fixture.h"
+#include "attn/run/position.h"
 
 #define N 21
 

@@ -1,6 +1,7 @@
 /* test_mech_recurrence.c -- segments with a memory: equal to what they must be equal to, what
  * is kept and forgotten, and how far back layers reach. */
 #include "mech_fixture.h"
+#include "attn/run/position.h"
 
 static const int64_t lengths[] = { 1, 2, 13, 16, 31 };
 #define LENGTHS (sizeof(lengths) / sizeof(*lengths))

@@ -6,6 +6,8 @@
 
 #include "attn/run.h"
 #include "check.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 #define DM 8
 

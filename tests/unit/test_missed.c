@@ -6,6 +6,7 @@
 #include "app/call.h"
 #include "app/figure/picture.h"
 #include "app/result/views.h"
+#include "core/threads.h"
 #include "profile/reference.h"
 #include "session_fixture.h"
 

@@ -3,6 +3,7 @@
  * The formulas here know nothing of distance tables, indices or tiles.
  */
 #include "position_setup.h"
+#include "attn/run/position.h"
 
 /* ---- formulas in plain double ----------------------------------------------- */
 

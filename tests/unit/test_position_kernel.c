@@ -5,6 +5,8 @@
  * that runs out.
  */
 #include "position_setup.h"
+#include "attn/run/position.h"
+#include "core/threads.h"
 
 static const Mechanism *full(void)
 {

@@ -4,6 +4,7 @@
  * another machine.
  */
 #include "profile_fixture.h"
+#include "attn/run/position.h"
 
 #define QUICK                                                                                      \
     ((MeasurePlan){                                                                                \

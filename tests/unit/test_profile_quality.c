@@ -3,6 +3,7 @@
  * The reference here is a plain double softmax over whole rows, n x n.
  */
 #include "profile_fixture.h"
+#include "attn/run/position.h"
 
 static Quality quality_of(const RunSpec *spec)
 {

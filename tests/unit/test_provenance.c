@@ -10,6 +10,7 @@
 #include "app/figure/picture.h"
 #include "attn/run.h"
 #include "check.h"
+#include "core/rng.h"
 #include "profile/measure.h"
 
 #define TOKENS 24

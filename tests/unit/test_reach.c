@@ -4,6 +4,7 @@
 
 #include "attn/study/reach.h"
 #include "check.h"
+#include "core/threads.h"
 
 #define MOST 90
 #define LAYERS 4

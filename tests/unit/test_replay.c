@@ -6,6 +6,7 @@
 #include "app/result/steps.h"
 #include "app/result/views.h"
 #include "session_fixture.h"
+#include "attn/study/replay.h"
 
 #define N 40
 #define HEADS 2

@@ -4,6 +4,8 @@
 
 #include "attn/run.h"
 #include "check.h"
+#include "attn/run/position.h"
+#include "core/rng.h"
 
 #define N 12
 #define D 4

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "core/rng.h"
 #include "ui/state/workspace.h"
 
 static Ui *open_ui(void)

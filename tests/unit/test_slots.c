@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "mech_fixture.h"
+#include "attn/mech/pattern/keys.h"
 
 #define MOST 23
 

@@ -7,6 +7,7 @@
 #include "attn/study/spectrum.h"
 #include "check.h"
 #include "core/rng.h"
+#include "core/threads.h"
 
 /* A matrix of floats as a view; rows x cols. */
 static View view_of(float *values, int64_t rows, int64_t cols)

@@ -2,6 +2,7 @@
  * `make docs` writes them, `make check` compares them. */
 #include "app/command/command.h"
 #include "app/figure/plots.h"
+#include "attn/run/position.h"
 #include "profile/record.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "app/figure/picture.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
+#include "attn/run/position.h"
 #include "profile/record.h"
 
 #include <stdio.h>

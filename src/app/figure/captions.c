@@ -9,6 +9,7 @@
 #include "app/figure/picture.h"
 #include "app/result/views.h"
 #include "attn/cuda/library.h"
+#include "attn/run/position.h"
 
 /* "reach, 12 layers" */
 void picture_view_name(const Run *run, const View *view, Text *out)

@@ -12,6 +12,7 @@
 
 #include "app/result/order.h"
 #include "app/result/views.h"
+#include "attn/study/replay.h"
 
 #define STEPS_MOST 48 /* in one figure or animation */
 

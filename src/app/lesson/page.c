@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/lesson/page.h"
+#include "attn/run/position.h"
 
 #define INDENT 6 /* of what stands behind a label */
 

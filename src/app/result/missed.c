@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/threads.h"
 #include "profile/reference.h"
 
 #define SOON 4e6       /* exact weights that are read at once when someone waits */

@@ -8,6 +8,7 @@
 #include "app/result/order.h"
 #include "app/result/steps.h"
 #include "app/result/views.h"
+#include "attn/study/replay.h"
 
 const Run *result_replay(Result *result)
 {

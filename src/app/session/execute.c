@@ -5,6 +5,7 @@
 #include "app/result/views.h"
 #include "app/session/internal.h"
 #include "attn/cuda/library.h"
+#include "attn/run/position.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -11,6 +11,7 @@
 #include "app/session/internal.h"
 #include "app/session/session.h"
 #include "attn/cuda/library.h"
+#include "core/threads.h"
 #include "input/input.h"
 
 Loaded *loaded_retain(Loaded *loaded)

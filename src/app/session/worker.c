@@ -4,6 +4,7 @@
  * the wake pipe only ends its wait.
  */
 #include "app/session/internal.h"
+#include "core/threads.h"
 #include "profile/measure.h"
 
 #include <fcntl.h>

@@ -11,6 +11,7 @@
 
 #include "app/command/command.h"
 #include "app/study/sweep.h"
+#include "attn/run/position.h"
 #include "input/store.h"
 
 typedef struct Planner {

@@ -1,5 +1,6 @@
 /* activate.c -- activations and norms of rows of features. */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 

@@ -17,6 +17,7 @@
 #include "attn/cpu/pack.h"
 #include "attn/cpu/shared_rows.h"
 #include "attn/cpu/stored_rows.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "attn/cpu/attend_job.h"
 
 #include "attn/ops/weights.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

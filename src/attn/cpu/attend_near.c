@@ -10,6 +10,7 @@
  * worker busy at the end: such blocks come last, each head an item of its own.
  */
 #include "attn/cpu/attend_job.h"
+#include "core/threads.h"
 
 #include <string.h>
 

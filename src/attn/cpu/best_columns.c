@@ -1,6 +1,7 @@
 /* best_columns.c -- the largest entries of every row, in order, or of the sums of two rows;
  * products of a row with rows by number. */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <string.h>
 

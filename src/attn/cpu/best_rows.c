@@ -8,6 +8,7 @@
  * between are decided in double.
  */
 #include "attn/cpu/columns.h"
+#include "core/threads.h"
 
 #include <string.h>
 

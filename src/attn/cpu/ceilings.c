@@ -7,6 +7,7 @@
  * as usual, though a write may cause a read first.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <cblas.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "attn/cpu/columns.h"
 
 #include "attn/cpu/pack.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -160,8 +160,8 @@ void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void cpu_merge_rows(Run *r, const MergeRows *in);
 void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
 void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
-void cpu_lambda_content(Run *r, const Lambdas *l);
-void cpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void cpu_lambda_content(Run *r, const struct Lambdas *l);
+void cpu_lambda_apply(Run *r, const struct Lambdas *l, Tensor *out);
 bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
 double cpu_peak(Threads *threads);

@@ -5,6 +5,8 @@
  * contiguous in all tensors is one long row.
  */
 #include "attn/cpu/cpu.h"
+#include "attn/ops/dense.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,6 +12,7 @@
  * maximum over all of them; trig: the maximum of s over the head's rows.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  *     column softmax  over the n rows of a head, separately for each feature
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -13,6 +13,7 @@
  * c as in features.c.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #include "attn/cpu/cpu.h"
 
 #include "attn/cpu/pack.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * the number of threads.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <cblas.h>
 

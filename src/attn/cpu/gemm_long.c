@@ -9,6 +9,7 @@
  * Both depend on the shapes only, so threads change no bit.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <string.h>
 

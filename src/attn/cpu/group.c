@@ -11,6 +11,7 @@
 #include "attn/cpu/block.h"
 #include "attn/cpu/pack.h"
 #include "attn/ops/weights.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,6 +5,8 @@
  * its keys, some keys at a time.
  */
 #include "attn/cpu/cpu.h"
+#include "attn/ops/lambdas.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

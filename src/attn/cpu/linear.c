@@ -10,6 +10,7 @@
 #include "attn/cpu/cpu.h"
 
 #include "attn/cpu/pack.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,6 +10,7 @@
  * Slices and blocks have fixed sizes: threads change no bit.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * result (merged lists) the lists are taken one after another.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

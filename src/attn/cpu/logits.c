@@ -9,6 +9,8 @@
  * threads change no bit.
  */
 #include "attn/cpu/cpu.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

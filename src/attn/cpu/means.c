@@ -6,6 +6,7 @@
  * is written once and nothing lies between: the memory's speed is what bounds it.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * An item of the sums is a head, so that they are the same for any number of threads.
  */
 #include "attn/cpu/columns.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

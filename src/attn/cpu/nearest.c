@@ -5,6 +5,7 @@
  * Decided in float where that is certain, else in double; see columns.h.
  */
 #include "attn/cpu/columns.h"
+#include "core/threads.h"
 
 #include <string.h>
 

@@ -9,6 +9,7 @@
  * cut at rcond needs.  Matrices are kept by columns, one after the other.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 /* rounded.c -- attention as a narrow format would compute it; see op_rounded_attend. */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 

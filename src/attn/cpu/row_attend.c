@@ -5,6 +5,7 @@
  * weights there, and those that are not 0 are mixed in float.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

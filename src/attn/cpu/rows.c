@@ -1,5 +1,6 @@
 /* rows.c -- normalisation of single rows; statistics are taken in double. */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 

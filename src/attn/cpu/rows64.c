@@ -1,5 +1,7 @@
 /* rows64.c -- rows in double: normalised, standardised. */
 #include "attn/cpu/cpu.h"
+#include "attn/ops/dense.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * stable.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "attn/cpu/shared_rows.h"
 
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * Lines are taken LINES at a time, so that columns are read along rows too.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * The sum is in double, so that long rows lose nothing.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * a tap that is one number for neighbouring channels multiplies them all.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <string.h>
 

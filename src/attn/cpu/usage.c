@@ -4,6 +4,7 @@
  * heads, so the result depends neither on the threads nor on which takes what.
  */
 #include "attn/cpu/cpu.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -144,8 +144,8 @@ void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
 void gpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
                    Tensor *usage);
-void gpu_lambda_content(Run *r, const Lambdas *l);
-void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void gpu_lambda_content(Run *r, const struct Lambdas *l);
+void gpu_lambda_apply(Run *r, const struct Lambdas *l, Tensor *out);
 void gpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);

@@ -1,5 +1,6 @@
 /* gpu_lambda.c -- lambdas on the device; see attn/lambdas.h. */
 #include "attn/cuda/gpu.h"
+#include "attn/ops/lambdas.h"
 
 #define BLOCK_GROUPS 64 /* heads that share a key head, for what a block holds of them */
 #define BLOCK_HEADS 65535

@@ -1,5 +1,6 @@
 /* gpu_select.c -- choices on the device: nearest vectors, best rows, codes, sorts. */
 #include "attn/cuda/gpu.h"
+#include "core/threads.h"
 
 #define FILL_ROWS 256            /* rows in double that one item of work makes */
 #define KEYS_MOST ((int64_t)1 << 25) /* keys held at once, unless one column has more */

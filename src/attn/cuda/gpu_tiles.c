@@ -7,6 +7,7 @@
  * lists are joined in order.
  */
 #include "attn/cuda/gpu.h"
+#include "core/threads.h"
 
 #include <stddef.h>
 #include <stdlib.h>

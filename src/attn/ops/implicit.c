@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attn/cpu/kernel.h"
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #define PIECE 512 /* entries of a factor's row, widened at once */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "attn/ops/ops.h"
+#include "attn/ops/lambdas.h"
 #include "attn/ops/rows.h"
 #include "attn/run.h"
 

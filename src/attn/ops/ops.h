@@ -21,7 +21,6 @@
 
 #include "attn/pattern/pattern.h"
 #include "core/tensor.h"
-#include "core/threads.h"
 
 /* What a back end can do at most on this machine, measured.
  *
@@ -87,6 +86,7 @@ double    entmax_weight(const Entmax *e, EntmaxRow row, double z);
 double    entmax_flops(const Entmax *e, int64_t count);
 
 typedef struct Run Run;
+typedef struct Threads Threads;
 
 typedef struct Flops {
     double score, mix, overhead, position;
@@ -207,10 +207,7 @@ void op_wait(Run *r, const char *reads);
  * device takes it as a whole, and not page by page under the first kernel. */
 void op_toward(Run *r, const void *data, int64_t bytes);
 
-/* Entries, rows and lists of rows. */
-#include "attn/ops/rows.h"
-
-/* Choices among rows and columns, counts, sorting. */
+/* Entries, rows, lists of rows, choices, counts and sorting. */
 #include "attn/ops/rows.h"
 
 /* Fused pattern attention with an online softmax; nothing n x n is stored.
@@ -437,7 +434,7 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
-/* Lambdas (attn/mech/mixer/lambdas.h), in double; the caller charges and counts traffic.  The first fills
+/* Lambdas (attn/ops/lambdas.h), in double; the caller charges and counts traffic.  The first fills
  * lse and content, the second out f32 [h,n,e] or [1,n,h e]. */
 struct Lambdas;
 void op_lambda_content(Run *r, const struct Lambdas *l);

@@ -15,6 +15,8 @@
 #include "attn/ops/ops.h"
 #include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 #define PARTS 16
 

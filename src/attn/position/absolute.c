@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "attn/position/terms.h"
+#include "attn/run/position.h"
 
 typedef struct SinusoidalParams {
     double pos_base, pos_scale;

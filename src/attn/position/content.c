@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "attn/position/terms.h"
+#include "attn/run/position.h"
 
 #define DEVIATION 0.02
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "attn/position/terms.h"
+#include "attn/run/position.h"
 
 typedef struct ShawParams {
     int64_t pos_k;

@@ -5,6 +5,7 @@
  * the number of threads changes nothing.
  */
 #include "attn/position/terms.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -59,6 +59,14 @@ typedef struct StageNote {
     const char *note;  /* one to three plain sentences */
 } StageNote;
 
+/* Where a positional modifier acts (attn/run/position.h). */
+typedef enum PositionClass {
+    POSITIONS_NONE = 0,  /* a mechanism that takes no position */
+    POSITION_INPUT = 1,  /* sinusoidal, rope */
+    POSITION_BIAS = 2,   /* alibi, t5, xl, disentangled, shaw */
+    POSITIONS_ALL = 3,
+} PositionClass;
+
 typedef struct Mechanism {
     const char *id;        /* "window"; stable: files, command line, Lua use it */
     const char *title;

@@ -8,17 +8,9 @@
 #ifndef ATTN_RUN_POSITION_H
 #define ATTN_RUN_POSITION_H
 
-#include "attn/ops/ops.h"
-#include "attn/run/param.h"
+#include "attn/run/mechanism.h"
 
 typedef struct Run Run;
-
-typedef enum PositionClass {
-    POSITIONS_NONE = 0,  /* a mechanism that takes no position */
-    POSITION_INPUT = 1,  /* sinusoidal, rope */
-    POSITION_BIAS = 2,   /* alibi, t5, xl, disentangled, shaw */
-    POSITIONS_ALL = 3,
-} PositionClass;
 
 typedef struct Position {
     const char   *id;     /* "alibi" */

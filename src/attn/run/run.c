@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "attn/run.h"
+#include "attn/run/position.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 /* ---- errors ----------------------------------------------------------------- */
 

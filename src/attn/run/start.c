@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attn/run.h"
+#include "attn/run/position.h"
 
 /* ---- parameters ------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/ops/weights.h"
 #include "attn/pattern/node.h"
 #include "attn/run.h"
 #include "attn/run/view.h"

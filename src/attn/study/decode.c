@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/run.h"
 #include "attn/study/replay.h"
 
 typedef struct Cache {

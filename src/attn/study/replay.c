@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/run.h"
 #include "attn/study/replay.h"
+#include "attn/ops/weights.h"
 
 /* ---- what a run leaves ------------------------------------------------------ */
 

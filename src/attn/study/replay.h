@@ -15,35 +15,11 @@
 #ifndef ATTN_STUDY_REPLAY_H
 #define ATTN_STUDY_REPLAY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "attn/ops/ops.h"
-#include "attn/pattern/pattern.h"
+#include "attn/run.h"
 
 #define REPLAY_QUERIES 8192 /* longer runs are not replayed */
 #define REPLAY_TILES   8    /* at most */
 #define REPLAY_TOKENS  32   /* steps of a decoding; longer ones take several tokens a step */
-
-/* What a run leaves for its replays; all of it lives as long as the run. */
-typedef struct ReplaySource {
-    AttendInput    attend;
-    const Pattern *cells;     /* of attend; NULL: there is none */
-    Tensor         fq, fk, v; /* features f32 or f64 of queries and keys; data NULL: none */
-    DenominatorForm denominator;
-    double         eps;
-    /* Features that are estimates by random directions, of exp(scale q . k): */
-    int64_t        directions; /* 0: they are not */
-    int            waves;      /* features of a direction, each kind beside the other */
-    bool           negative;   /* weights may be */
-    double         scale;
-} ReplaySource;
-
-/* The mechanism's steps let themselves be replayed; nothing is computed.  NULL fields of the
- * source stay what they were. */
-void replay_offer_attend(Run *r, const AttendInput *in, const Pattern *cells);
-void replay_offer_state(Run *r, const LinearAttend *in);
-void replay_offer_features(Run *r, int64_t directions, int waves, bool negative, double scale);
 
 /* A decoding would be there if the run were causal. */
 bool replay_wants_causal(const Run *run);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "app/command/command.h"
+#include "attn/run/position.h"
 
 static void set_string(lua_State *L, const char *key, const char *value)
 {

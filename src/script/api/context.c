@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "core/rng.h"
 #include "script/api/define.h"
 #include "script/tensor/tensor.h"
 

@@ -4,6 +4,7 @@
  * parameters.  The run is a job of the session's worker, so that SIGINT can
  * cancel it.
  */
+#include "attn/run/position.h"
 #include "script/host/binding.h"
 
 #include <poll.h>

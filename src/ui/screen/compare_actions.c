@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attn/run/position.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "app/lesson/page.h"
+#include "attn/run/position.h"
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "app/program.h"
+#include "attn/run/position.h"
 #include "ui/shell/actions.h"
 #include "ui/state/explorer.h"
 #include "ui/state/workspace.h"

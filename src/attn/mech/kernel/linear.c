@@ -8,6 +8,7 @@
  * softmax's.  It is made only for the cells somebody looks at.
  * (Katharopoulos et al. 2020; efficient: Shen et al. 2018, arXiv 1812.01243.)
  */
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 enum { MAP_ELU, MAP_RELU, MAP_EXP, MAP_SOFTMAX, MAP_EFFICIENT };

@@ -10,7 +10,9 @@
  * The n x n matrix phi(q_i).phi(k_j) / z_i is implicit and only made for the
  * cells somebody looks at.
  */
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 #include <math.h>
 #include <string.h>

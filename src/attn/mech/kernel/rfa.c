@@ -15,7 +15,10 @@
  * of it is in double.
  * (Peng et al. 2021; the gate is from the paper's equations.)
  */
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 #include <math.h>
 

@@ -10,6 +10,7 @@
  * (Graves section 2; Dehghani et al. section 2.2, signs and accumulation as in the published
  * tensor2tensor model; attn/mech/lab/stack.h is the layer.)
  */
+#include "attn/mech/lab/stack.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include "attn/mech/lab/arithmetic.h"
 #include "attn/run.h"
+#include "core/threads.h"
 
 /* ---- one group ------------------------------------------------------------------ */
 

@@ -11,6 +11,7 @@
  *
  * (Chen et al.; torch.utils.checkpoint's sequential helper for keep_last; attn/stack.h.)
  */
+#include "attn/mech/lab/stack.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -11,6 +11,7 @@
  *
  * (Michel, Levy, Neubig section 3; Voita et al.; attn/mech/lab/stack.h is the stack.)
  */
+#include "attn/mech/lab/stack.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -12,7 +12,11 @@
  * float32 sums are taken in double and rounded once.  All is emulated, so a
  * cell is the same on every machine.  (Micikevicius et al. 2018, section 3.)
  */
+#include "attn/mech/lab/arithmetic.h"
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/threads.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,6 +10,7 @@
  * (Lan et al. section 3; Dehghani et al.; Kitaev et al. for W_Q = W_K; Wang et al. section 4
  * for the projections; attn/mech/lab/stack.h is the stack.)
  */
+#include "attn/mech/lab/stack.h"
 #include "attn/run.h"
 
 #include <string.h>

@@ -10,6 +10,9 @@
  * cancels, but the codes do not fit N bits.
  * (Jacob et al. 2018, section 2; Zafrir et al. 2019; the survey's eqs 10-11.)
  */
+#include "attn/mech/lab/arithmetic.h"
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -9,6 +9,7 @@
  *
  * (Gomez et al. section 3; Kitaev et al. section 3; attn/mech/lab/stack.h is the stack.)
  */
+#include "attn/mech/lab/stack.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "attn/ops/ops.h"
+#include "attn/run/mechanism.h"
 #include "attn/run/param.h"
 #include "core/tensor.h"
 

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/mech/learned/query_clusters.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 static const Param clustered_params[] = { QUERY_CLUSTER_PARAM_ROWS, PARAM_END };

@@ -13,6 +13,9 @@
  * mean of t_i / |t_i| over its members.  Cosines and means are in double: the
  * clusters are decided on them.
  */
+#include "attn/mech/learned/groups.h"
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

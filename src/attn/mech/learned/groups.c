@@ -5,6 +5,7 @@
 #include "attn/mech/learned/groups.h"
 #include "attn/ops/dense.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 Partition partition_of(Run *r, Tensor cluster, int64_t clusters)
 {

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/ops/dense.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 #define SNAPSHOTS 16 /* iterations whose clusters are shown */
 #define FIT_MOST 100 /* iterations when the codes are fitted */

@@ -15,6 +15,7 @@
 
 #include "attn/mech/learned/groups.h"
 #include "attn/ops/ops.h"
+#include "attn/run/param.h"
 
 typedef struct QueryClusterParams {
     int64_t n_clusters, bits, iterations, topk; /* topk: of improved clustered attention */

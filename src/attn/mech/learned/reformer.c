@@ -20,7 +20,9 @@
 #include <string.h>
 
 #include "attn/mech/learned/groups.h"
+#include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 typedef struct Lsh {

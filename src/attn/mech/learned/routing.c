@@ -18,8 +18,12 @@
 #include <string.h>
 
 #include "attn/mech/learned/groups.h"
+#include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
+#include "core/threads.h"
 
 typedef struct RoutedClusters {
     int64_t h, n, d, clusters, window;

@@ -11,6 +11,8 @@
  * Pooling, network and balancing are in double because top1 and the picture of
  * the chosen block decide on them.
  */
+#include "attn/mech/learned/soft_blocks.h"
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #include <math.h>

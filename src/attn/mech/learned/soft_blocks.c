@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "attn/mech/learned/soft_blocks.h"
+#include "attn/mech/learned/groups.h"
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #define CACHE 256 /* slot weights a reader remembers */

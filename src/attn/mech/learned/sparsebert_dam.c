@@ -13,6 +13,7 @@
  * additive mask runs as a pattern; a soft one in double, row by row, because
  * 10000 (1 - M) would swallow the digits of a float score.
  */
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #include <math.h>

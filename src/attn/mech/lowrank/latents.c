@@ -1,6 +1,8 @@
 /* latents.c -- see latents.h. */
 #include "attn/mech/lowrank/latents.h"
 
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 /* Float rounds logits, and so weights, by 2^-24 of the largest logit, and outputs by that

@@ -10,7 +10,11 @@
  * looks.  Each projected row mixes all positions: there is no causal form.
  * (Wang et al. 2020, section 4.)
  */
+#include "attn/mech/lowrank/latents.h"
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 #include <math.h>
 #include <string.h>

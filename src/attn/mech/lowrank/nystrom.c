@@ -17,6 +17,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "attn/mech/lowrank/latents.h"
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 #include "core/tensor.h"
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "attn/ops/ops.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 typedef enum FirstLayer { FIRST_LAYER_AUTO, FIRST_LAYER_TRUE, FIRST_LAYER_FALSE } FirstLayer;
 extern const char *const first_layer_names[];

@@ -20,6 +20,8 @@
 
 #include "attn/mech/memory/recurrence.h"
 #include "attn/run.h"
+#include "attn/run/position.h"
+#include "core/rng.h"
 
 typedef enum SqueezeWay {
     SQUEEZE_MEAN,

@@ -11,6 +11,7 @@
  * are 0.  A window holds later tokens: there is no causal form.
  * (Dai et al. 2020; laiguokun/Funnel-Transformer pytorch/ops.py, tensorflow/modeling.py.)
  */
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -11,6 +11,9 @@
  *
  * (Ma et al. 2021, sections 3.1 and 3.3; luna_attention.py of fairseq-apollo.)
  */
+#include "attn/mech/lowrank/latents.h"
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

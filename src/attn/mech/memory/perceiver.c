@@ -11,6 +11,8 @@
  * p = n - N + r, sees keys up to p and latents up to its own.
  * (Jaegle et al. 2021, section 3; Perceiver IO 2107.14795; Hawthorne et al. 2022, 2202.07765.)
  */
+#include "attn/mech/lowrank/latents.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <string.h>

@@ -20,7 +20,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "attn/mech/lowrank/latents.h"
+#include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 #include "core/tensor.h"
 

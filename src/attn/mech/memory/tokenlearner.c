@@ -18,7 +18,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #define IMAGE_TAPS 9 /* of 3 x 3 */

@@ -11,6 +11,7 @@
  * same_length a query sees the last M keys, itself included, and no others of these.
  * (Dai et al., section 3.2; relative positions are position=xl.)
  */
+#include "attn/mech/memory/recurrence.h"
 #include "attn/run.h"
 
 typedef struct Params {

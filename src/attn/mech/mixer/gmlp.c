@@ -9,6 +9,8 @@
  * attention of y finds.  W starts near 0 and b at 1, so G starts at 1 and the
  * unit lets everything through.  (Liu et al. 2021, section 2 and appendix.)
  */
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

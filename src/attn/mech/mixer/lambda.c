@@ -10,6 +10,8 @@
  * maximum grows.  The n x n matrix q_n . (Kbar_m + E_nm), here `weights`, is
  * never formed.  (Bello 2021, section 3.)
  */
+#include "attn/ops/dense.h"
+#include "attn/ops/lambdas.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -12,7 +12,10 @@
  * 0 and the taps are not renormalised.  (Wu et al. 2020, section 4;
  * mit-han-lab/lite-transformer.)
  */
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 #include <math.h>
 #include <string.h>

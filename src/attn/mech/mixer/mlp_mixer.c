@@ -14,6 +14,8 @@
  * With 1 in the place of g it is the fixed skeleton (w1 w2)^T; with gelu' it is
  * the derivative dU[i,c] / dY[j,c].  (Tolstikhin et al. 2021, section 2.)
  */
+#include "attn/ops/dense.h"
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

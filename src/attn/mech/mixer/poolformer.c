@@ -9,6 +9,7 @@
  * GN normalises over all tokens and channels at once.  The mixer has no
  * parameters at all.  (Yu et al. 2022, section 3; sail-sg/poolformer.)
  */
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -14,6 +14,7 @@
  *
  * where `up` takes a pixel to the one above it, and the first image row to nothing.
  */
+#include "attn/ops/weights.h"
 #include "attn/run.h"
 
 #include <math.h>

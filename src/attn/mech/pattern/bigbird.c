@@ -10,6 +10,7 @@
  * tokens with vectors of their own instead: the sequence becomes
  * [globals, tokens] and a global sees, and is seen by, everything.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <math.h>

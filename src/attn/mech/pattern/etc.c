@@ -10,6 +10,7 @@
  * sentence sees only its tokens).  Globals may be seen by tokens, and tokens by globals,
  * through projections of their own.  A global costs O(n), so all of it is O(g n + n radius).
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <string.h>

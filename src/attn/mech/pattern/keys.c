@@ -5,6 +5,7 @@
 #include "attn/mech/pattern/keys.h"
 #include "attn/pattern/node.h"
 #include "attn/run.h"
+#include "attn/run/position.h"
 
 static int64_t dilation_of(IndexList dilation, int64_t head)
 {

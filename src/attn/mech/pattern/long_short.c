@@ -13,6 +13,7 @@
  * dual_ln normalises the tokens' keys and values (over all heads of a token) with one
  * gain and bias and the slots' with another, because mixtures are smaller than tokens.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -9,6 +9,7 @@
  * given they are q, K, V and all is one softmax over one set of cells.  Other rows
  * see a global token by its ordinary key and value, never by K' and V'.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <string.h>

@@ -10,6 +10,7 @@
  * The paper alternates this with block-local layers and convolves the layer input; here
  * the convolution acts on K and V.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <string.h>

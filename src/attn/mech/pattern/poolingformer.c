@@ -11,6 +11,7 @@
  * q2, k2, v2 are q, k, v (parallel), or projections of y (sequential, the paper's).
  * Causal: only cells whose last token is not after i; this rule is ours.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <math.h>

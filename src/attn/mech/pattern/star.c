@@ -5,6 +5,7 @@
  * min(|i - j|, N-1 - |i - j|).  relay=mean puts an extra relay in front whose q, k, v
  * are the means over the tokens, N = n + 1.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
  *
  * Causal keeps the left half and the diagonal.  Rows at both ends are shorter.
  */
+#include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
 
 typedef struct WindowParams {

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "attn/mech/routing/experts.h"
+#include "attn/ops/dense.h"
 #include "attn/run.h"
+#include "core/rng.h"
 
 /* One run.  An entry is a choice of a token: token * choices + which. */
 typedef struct Experts {

@@ -7,6 +7,7 @@
  * A token that finds no room is carried by the residual connection around the
  * layer (Fedus, Zoph, Shazeer, section 2; mesh moe.py rounds the capacity down).
  */
+#include "attn/mech/routing/experts.h"
 #include "attn/run.h"
 
 static const Param switch_params[] = {

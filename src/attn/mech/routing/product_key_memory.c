@@ -10,6 +10,7 @@
  * (Lample et al., section 3; XLM model/memory).  Queries and scores are in
  * double because they choose.  A tile of tokens at a time.
  */
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -12,6 +12,7 @@
  * (Jaszczur et al., section 3; trax layers/research/sparsity.py; the steps are
  * in attn/mech/routing/sparse_ffn.h and attn/factored.h.)
  */
+#include "attn/mech/routing/sparse_ffn.h"
 #include "attn/run.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attn/mech/routing/sparse_ffn.h"
+#include "attn/ops/dense.h"
 #include "attn/run.h"
 
 #define TILE (1 << 21) /* controller logits held at a time */

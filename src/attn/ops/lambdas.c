@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/mech/mixer/lambdas.h"
+#include "attn/ops/lambdas.h"
 #include "attn/run.h"
 
 void lambdas_reach(Lambdas *l)

@@ -1,4 +1,4 @@
-/* attn/mech/mixer/lambdas.h -- lambdas: contexts summed up as small matrices (spec: lambda).
+/* attn/ops/lambdas.h -- lambdas: contexts summed up as small matrices (spec: lambda).
  *
  *     content[k,e]  = sum over positions m, u of Kbar[m,k,u] V[m,e,u]
  *     position[k,e] = the same with E[n,m,k,u], for each query n
@@ -7,8 +7,8 @@
  * Kbar is the softmax of the keys over the positions, causal: over each query's
  * past, as a running sum that is rescaled when its maximum grows.
  */
-#ifndef ATTN_MECH_MIXER_LAMBDAS_H
-#define ATTN_MECH_MIXER_LAMBDAS_H
+#ifndef ATTN_OPS_LAMBDAS_H
+#define ATTN_OPS_LAMBDAS_H
 
 #include <stdbool.h>
 #include <stdint.h>
