@@ -1,243 +1,617 @@
-/* test_sweep.c -- one parameter at several values: points, plots, what reaches a goal. */
-#include <math.h>
+/* test_sweep.c -- points, keys, shards, and going on after a kill at any byte.
+ *
+ * A point is a process of this very program: called with `run` it is the command line.
+ */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "app/study/vary.h"
-#include "session_fixture.h"
+#include "app/study/sweep.h"
+#include "app/study/tables.h"
+#include "check.h"
+#include "cli/cli.h"
 
-static void add(Session *s, Sweep *sweep, const char *text, int seeds)
+/* ---- lists ------------------------------------------------------------------ */
+
+static void check_list(const char *text, const char *expected)
 {
-    Request request = REQUEST_INIT;
-    Error   err = ERROR_INIT;
+    WordList list = { 0 };
+    Text     all = { 0 };
+    Error    err = ERROR_INIT;
 
-    CHECK(request_parse(s, &request, text, &err), "%s", err.text);
-    request.seeds = seeds;
-    CHECK(sweep_add(sweep, &request, &err), "%s", err.text);
-    request_free(&request);
+    CHECK(words_expand("--n", text, &list, &err), "%s", err.text);
+    for (int i = 0; i < list.count; i++)
+        text_addf(&all, "%s%s", i ? " " : "", list.items[i]);
+    assert_string_equal(text_str(&all), expected);
+    text_free(&all);
+    words_free(&list);
 }
 
-static void run(Session *s, Sweep *sweep, const char *range, const char *a, const char *b,
-                int seeds)
+static void lists_and_ranges_mix(void **state)
 {
-    Request exact = REQUEST_INIT;
-    Error   err = ERROR_INIT;
-
-    CHECK(sweep_open(sweep, range, &exact, &err), "%s", err.text);
-    add(s, sweep, a, seeds);
-    if (b)
-        add(s, sweep, b, seeds);
-    CHECK(sweep_run(sweep, s, &err), "%s", err.text);
-}
-
-static double value(const Sweep *sweep, int line, int point, SweepQuantity q)
-{
-    const SweepPoint *p = sweep_at(sweep, line, point);
-
-    CHECK(!p->problem[0], "%s", p->problem);
-    return p->value[q].valid ? p->value[q].value : (double)NAN;
-}
-
-static void points_have_their_numbers(void **state)
-{
-    Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
-    Sweep    sweep;
-    int      all, order[VARY_MOST];
+    static const char *const bad[] = { "", "1,,2", "8:4", "0:8:x2", "1:4:x1", "1:4:+0", "1:2:z" };
 
     (void)state;
-    run(s, &sweep, "window=33,1,9", "window", "linformer(k=8)", 0);
-    assert_int_equal(sweep.count, 3); /* exact attention is the first line */
-    assert_true(sweep.lines[0].baseline && sweep.lines[2].fixed && !sweep.lines[1].fixed);
-    assert_int_equal(sweep_done(&sweep, &all), 1 + 3 + 1);
-    assert_int_equal(all, 1 + 3 + 1);
-    sweep_order(&sweep, order);
-    assert_true(order[0] == 1 && order[1] == 2 && order[2] == 0);
-    for (int i = 0; i < 2; i++) {
-        assert_true(value(&sweep, 1, order[i], SWEEP_ERROR) >
-                    value(&sweep, 1, order[i + 1], SWEEP_ERROR));
-        assert_true(value(&sweep, 1, order[i], SWEEP_MASS) <
-                    value(&sweep, 1, order[i + 1], SWEEP_MASS));
-        assert_true(value(&sweep, 1, order[i], SWEEP_FLOPS) <
-                    value(&sweep, 1, order[i + 1], SWEEP_FLOPS));
-    }
-    assert_true(isnan(value(&sweep, 1, 0, SWEEP_TIME))); /* nothing was measured */
-    assert_true(isnan(value(&sweep, 0, 0, SWEEP_ERROR)));
-    assert_true(value(&sweep, 2, 0, SWEEP_ERROR) > 0);
-    sweep_free(&sweep);
-    session_free(s);
-}
+    check_list("256:2048:x2", "256 512 1024 2048");
+    check_list("7,1:5:+2,64", "7 1 3 5 64");
+    check_list("full,bigbird(window=3,random=2)", "full bigbird(window=3,random=2)");
+    check_list("pattern(\"a,b\"),full", "pattern(\"a,b\") full");
+    check_list("[1,2],[3,4]", "[1,2] [3,4]");
+    check_list("0.1:0.3:+0.1", "0.1 0.2 0.3");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        WordList list = { 0 };
+        Error    err = ERROR_INIT;
 
-static void goals_are_reached_or_not(void **state)
-{
-    static const struct {
-        const char *goal, *answer;
-        int         at;
-    } cases[] = {
-        { "100%", "window=95 is the smallest of 4 that keeps 100 % of the mass", 0 },
-        { "0.2", "window=33 is the smallest of 4 that keeps 20 % of the mass (", 3 },
-        { "error=1e-5", "window=95 is the smallest of 4 that has an error of at most 1e-05", 0 },
-        { "error=0.0001%", "none of 4 values", -2 },
-    };
-    Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
-    Sweep    sweep;
-
-    (void)state;
-    run(s, &sweep, "window=95,1,9,33", "window", NULL, 0);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        SweepGoal goal;
-        Error     err = ERROR_INIT;
-        Text      text = { 0 };
-
-        CHECK(goal_parse(cases[i].goal, &goal, &err), "%s", err.text);
-        sweep_answer(&sweep, 1, &goal, &text);
-        if (cases[i].at >= -1) {
-            CHECK(strstr(text_str(&text), cases[i].answer), "%s", text_str(&text));
-            assert_int_equal(sweep_smallest(&sweep, 1, &goal), cases[i].at);
-        }
-        text_free(&text);
-    }
-    sweep_free(&sweep);
-    session_free(s);
-}
-
-static void values_between_close_in(void **state)
-{
-    Session  *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
-    SweepGoal goal = { SWEEP_MASS, 0.5 };
-    Sweep     sweep;
-    Error     err = ERROR_INIT;
-    int       at, runs = 0;
-
-    (void)state;
-    run(s, &sweep, "window=1,95", "window", NULL, 0);
-    for (; sweep_refine(&sweep, 1, &goal, &err); runs++)
-        CHECK(sweep_run(&sweep, s, &err), "%s", err.text);
-    CHECK(err.code == ERR_NONE && runs >= 5 && runs <= 8, "%d: %s", runs, err.text);
-    at = sweep_smallest(&sweep, 1, &goal);
-    assert_true(value(&sweep, 1, at, SWEEP_MASS) >= 0.5);
-    for (int i = 0; i < sweep.vary.count; i++) /* the one below does not reach it */
-        if (sweep_x(&sweep, i) == sweep_x(&sweep, at) - 1)
-            assert_true(value(&sweep, 1, i, SWEEP_MASS) < 0.5);
-    CHECK(strstr(sweep.range, "window=1,95,48,"), "%s", sweep.range);
-    sweep_free(&sweep);
-    session_free(s);
-}
-
-static void bad_goals_and_quantities_are_told(void **state)
-{
-    static const char *const goals[] = { "", "most", "0", "101%", "error=", "error=-1", "95%x" };
-    static const char *const lists[] = { "", "speed", "error,", "error,error" };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(goals) / sizeof(*goals); i++) {
-        SweepGoal goal;
-        Error     err = ERROR_INIT;
-
-        CHECK(!goal_parse(goals[i], &goal, &err), "'%s'", goals[i]);
+        assert_false(words_expand("--n", bad[i], &list, &err));
         assert_int_equal(err.code, ERR_USAGE);
-    }
-    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
-        SweepQuantity list[SWEEP_QUANTITIES];
-        Error         err = ERROR_INIT;
-        int           count;
-
-        CHECK(!quantities_parse(lists[i], list, &count, &err), "'%s'", lists[i]);
-        assert_int_equal(err.code, ERR_USAGE);
+        words_free(&list);
     }
 }
 
-static void a_picture_has_what_was_found(void **state)
+static void lengths_rise(void **state)
 {
-    Session      *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
-    SweepLook     look = { .quantities = { SWEEP_ERROR, SWEEP_FLOPS }, .count = 2, .now = 16,
-                              .cursor = 2 };
-    SweepPicture  picture;
-    Sweep         sweep;
-    Error         err = ERROR_INIT;
-    Plot         *plot;
-    Text          command = { 0 };
-
-    (void)state;
-    run(s, &sweep, "features=8:32:x2", "performer", "nystrom(n_landmarks=8)", 3);
-    CHECK(sweep_picture(&sweep, &look, &picture, &err), "%s", err.text);
-    plot = panel_plot(&picture.figure->panels[0], &err);
-    assert_int_equal(plot->count, 2);
-    assert_true(plot->x.log && !plot->x.words);
-    assert_int_equal(plot->x.name_count, 3);
-    assert_true(plot->series[0].x[2] == 32);
-    assert_true(plot->series[0].low[0] <= plot->series[0].y[0] &&
-                plot->series[0].y[0] <= plot->series[0].high[0]);
-    assert_true(isnan(plot->series[1].low[0])); /* nothing is drawn there */
-    plot_free(plot);
-    plot = panel_plot(&picture.figure->panels[1], &err);
-    assert_int_equal(plot->guide_count, 3); /* exact attention, the present value, the cursor */
-    assert_string_equal(plot->guides[0].name, "full");
-    plot_free(plot);
-    CHECK(strstr(picture.figure->caption, "of 3 seeds"), "%s", picture.figure->caption);
-    sweep_command(&sweep, s, &look, &command);
-    CHECK(strstr(text_str(&command), "--vary features=8:32:x2 --plot error,flops --seeds 3"), "%s",
-          text_str(&command));
-    text_free(&command);
-    sweep_picture_free(&picture);
-    look = (SweepLook){ .quantities = { SWEEP_MASS }, .count = 1, .now = (double)NAN,
-                          .cursor = -1 };
-    assert_false(sweep_picture(&sweep, &look, &picture, &err));
-    CHECK(strstr(err.text, "no mass kept"), "%s", err.text);
-    sweep_free(&sweep);
-    session_free(s);
-}
-
-static void what_fails_is_left_out(void **state)
-{
-    Session     *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
-    SweepLook    look = { .quantities = { SWEEP_ERROR }, .count = 1, .now = (double)NAN,
-                          .cursor = -1 };
-    SweepPicture picture;
-    Sweep        sweep;
-    Error        err = ERROR_INIT;
-    Plot        *plot;
-
-    (void)state;
-    run(s, &sweep, "kernel=relu,cosine,trig", "performer", NULL, 0);
-    assert_true(sweep.words && sweep_at(&sweep, 1, 1)->problem[0]);
-    CHECK(sweep_picture(&sweep, &look, &picture, &err), "%s", err.text);
-    plot = panel_plot(&picture.figure->panels[0], &err);
-    assert_true(plot->x.words && isnan(plot->series[0].y[1]) && plot->series[0].y[2] > 0);
-    assert_string_equal(plot->x.names[1].text, "cosine");
-    plot_free(plot);
-    CHECK(strstr(picture.figure->caption, "left out: performer at cosine ("), "%s",
-          picture.figure->caption);
-    sweep_picture_free(&picture);
-    sweep_free(&sweep);
-    session_free(s);
-}
-
-static void nobody_has_the_parameter(void **state)
-{
-    Session *s = session_on("synthetic:normal(n=8,d=4)");
-    Request  exact = REQUEST_INIT;
-    Sweep    sweep;
+    WordList list = { 0 };
     Error    err = ERROR_INIT;
 
     (void)state;
-    assert_true(sweep_open(&sweep, "features=1:2", &exact, &err));
-    add(s, &sweep, "linear", 0);
-    assert_false(sweep_run(&sweep, s, &err));
-    assert_int_equal(err.code, ERR_PARAM);
-    sweep_free(&sweep);
+    assert_true(words_expand("--n", "512,64,1024,64", &list, &err));
+    words_sort_numbers(&list);
+    assert_int_equal(list.count, 3);
+    assert_string_equal(list.items[0], "64");
+    assert_string_equal(list.items[2], "1024");
+    words_free(&list);
+}
+
+/* ---- plans ------------------------------------------------------------------ */
+
+typedef struct Planned {
+    Session     *session;
+    SweepSpec spec;
+    SweepPlan plan;
+} Planned;
+
+static bool try_parse(Session *s, const char *line, SweepSpec *spec, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    Call        call;
+    int         count;
+    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err) &&
+              call_parse(&call, words, count, err) && sweep_spec_parse(s, &call, spec, err);
+
+    text_free(&storage);
+    return ok;
+}
+
+static Planned plan_of(const char *line)
+{
+    Error   err = ERROR_INIT;
+    Planned p = { .session = session_new(&err) };
+
+    CHECK(p.session && try_parse(p.session, line, &p.spec, &err), "%s", err.text);
+    CHECK(sweep_plan(p.session, &p.spec, &p.plan, &err), "%s", err.text);
+    return p;
+}
+
+static void planned_free(Planned *p)
+{
+    sweep_plan_free(&p->plan);
+    sweep_spec_free(&p->spec);
+    session_free(p->session);
+}
+
+static bool holds(const SweepPlan *plan, const char *key)
+{
+    for (int i = 0; i < plan->count; i++)
+        if (!strcmp(plan->points[i].key, key))
+            return true;
+    return false;
+}
+
+#define SMALL "sweep -m full,window,bigbird -p window=3:7:+2 -n 32:128:x2 -d 8 --seeds 2"
+
+static void points_are_all_combinations(void **state)
+{
+    Planned p = plan_of(SMALL " --position none,alibi --threads 1,2");
+
+    (void)state;
+    /* full has no window: one point where the others have three. */
+    assert_int_equal(p.plan.count, (1 + 3 + 3) * 3 * 2 * 2 * 2);
+    for (int i = 1; i < p.plan.count; i++)
+        assert_true(p.plan.points[i - 1].n <= p.plan.points[i].n);
+    for (int i = 0; i < p.plan.count; i++) {
+        const SweepPoint *point = &p.plan.points[i];
+
+        assert_int_equal(point->shorter < 0, point->n == 32);
+        if (point->shorter < 0)
+            continue;
+        assert_int_equal(p.plan.points[point->shorter].n, point->n / 2);
+        assert_string_equal(p.plan.points[point->shorter].mechanism, point->mechanism);
+    }
+    planned_free(&p);
+}
+
+static void shards_part_the_points(void **state)
+{
+    Planned whole = plan_of(SMALL);
+
+    (void)state;
+    for (int n = 2; n <= 7; n++) {
+        int sum = 0;
+
+        for (int k = 1; k <= n; k++) {
+            char    line[200];
+            Planned part;
+
+            snprintf(line, sizeof(line), SMALL " -o x.jsonl --shard %d/%d", k, n);
+            part = plan_of(line);
+            snprintf(line, sizeof(line), "x.%dof%d.jsonl", k, n);
+            assert_string_equal(part.spec.path, line);
+            for (int i = 0; i < part.plan.count; i++)
+                assert_true(holds(&whole.plan, part.plan.points[i].key));
+            sum += part.plan.count;
+            assert_true(part.plan.count >= whole.plan.count / n);
+            planned_free(&part);
+        }
+        assert_int_equal(sum, whole.plan.count); /* keys are unique, so nothing is twice */
+    }
+    planned_free(&whole);
+}
+
+static void a_point_is_planned_once(void **state)
+{
+    Planned twice = plan_of("sweep -m full,full -m bigbird -m 'bigbird(window=3)' -n 32,64,32");
+    Planned all = plan_of("sweep -m all -m full -n 32"), every = plan_of("sweep -m all -n 32");
+
+    (void)state;
+    assert_int_equal(twice.plan.count, 4); /* window=3 is bigbird's default */
+    assert_int_equal(all.plan.count, every.plan.count);
+    planned_free(&twice);
+    planned_free(&all);
+    planned_free(&every);
+}
+
+static void key_of(const char *line, char key[96])
+{
+    Planned p = plan_of(line);
+
+    assert_int_equal(p.plan.count, 1);
+    snprintf(key, 96, "%s", p.plan.points[0].key);
+    planned_free(&p);
+}
+
+static void keys_tell_points_apart(void **state)
+{
+    static const char *const other[] = {
+        "sweep -m bigbird -n 64",
+        "sweep -m full -n 32",
+        "sweep -m bigbird -n 32 -p window=5",
+        "sweep -m bigbird -n 32 --causal",
+        "sweep -m bigbird -n 32 --no-causal",
+        "sweep -m bigbird -n 32 --seed 1",
+        "sweep -m bigbird -n 32 --threads 1",
+        "sweep -m bigbird -n 32 --position alibi",
+        "sweep -m bigbird -n 32 -d 8",
+        "sweep -m bigbird -n 32 --heads 2",
+        "sweep -m bigbird -n 32 --repeat 9",
+        "sweep -m bigbird -n 32 --within 1%",
+        "sweep -m bigbird -n 32 --quality",
+        "sweep -m bigbird -n 32 --fit-tensors",
+        "sweep -m bigbird -n 32 --input synthetic:blocks",
+    };
+    char key[96], again[96], seen[20][96];
+    int  count = sizeof(other) / sizeof(*other);
+
+    (void)state;
+    key_of("sweep -m bigbird -n 32", key);
+    key_of("sweep -m 'bigbird(window=3)' -n 32", again);
+    assert_string_equal(key, again);
+    key_of("sweep -m bigbird -n 32,32 --mem 1G --budget 10s", again); /* limits are no cost */
+    assert_string_equal(key, again);
+    assert_string_equal(key + key_point_length(key) + 1, ATTNSCOPE_VERSION);
+    for (int i = 0; i < count; i++) {
+        key_of(other[i], seen[i]);
+        assert_string_not_equal(seen[i], key);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(seen[i], seen[j]);
+    }
+}
+
+static void parentheses_have_the_last_word(void **state)
+{
+    Planned p = plan_of("sweep -m 'bigbird(window=9)' -m 'full(position=rope,seed=5,causal=true)' "
+                        "-n 32 -p window=3,5 --position alibi");
+
+    (void)state;
+    assert_int_equal(p.plan.count, 2);
+    assert_string_equal(p.plan.points[0].mechanism, "bigbird(window=9)");
+    assert_string_equal(p.plan.points[0].position, "alibi");
+    assert_string_equal(p.plan.points[1].position, "rope");
+    assert_int_equal(p.plan.points[1].causal, 1);
+    assert_int_equal(p.plan.points[1].seed, 5);
+    planned_free(&p);
+}
+
+/* A generator's own text does not overrule what the sweep asks for. */
+static void lengths_are_those_asked_for(void **state)
+{
+    static const char *const inputs[][2] = {
+        { "synthetic:blocks(n=64, d=8, heads=1)", "synthetic:blocks(d=8, heads=1)" },
+        { "synthetic:blocks(d=8,n=64)", "synthetic:blocks(d=8)" },
+        { "synthetic:blocks(n=64)", "synthetic:blocks()" },
+        { "synthetic:blocks", "synthetic:blocks" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(*inputs); i++) {
+        char    line[200];
+        Planned p;
+
+        snprintf(line, sizeof(line), "sweep -m full -n 32 --input '%s'", inputs[i][0]);
+        p = plan_of(line);
+        assert_string_equal(p.spec.input, inputs[i][1]);
+        planned_free(&p);
+        snprintf(line, sizeof(line), "sweep -m full --input '%s'", inputs[i][0]);
+        p = plan_of(line);
+        assert_string_equal(p.spec.input, inputs[i][0]);
+        planned_free(&p);
+    }
+}
+
+static void what_does_not_bind_is_a_refused_point(void **state)
+{
+    Planned p = plan_of("sweep -m bigbird -n 32 -p window=3,-1");
+
+    (void)state;
+    assert_int_equal(p.plan.count, 2);
+    assert_string_equal(p.plan.points[0].refused, "");
+    assert_non_null(strstr(p.plan.points[1].refused, "window"));
+    planned_free(&p);
+}
+
+/* Every system that something here runs has its points. */
+static void table1_is_the_surveys_table(void **state)
+{
+    Planned p = plan_of("sweep -m table1 -n 32");
+
+    (void)state;
+    assert_true(p.spec.table);
+    for (size_t i = 0; system_at(i); i++) {
+        const char *at = system_at(i)->runs;
+        char        word[96];
+
+        while (system_next_word(&at, word, sizeof(word))) {
+            bool found = false;
+
+            for (int k = 0; k < p.plan.count; k++)
+                found |= !strcmp(p.plan.points[k].asked, word);
+            CHECK(found, "%s of %s", word, system_at(i)->name);
+        }
+    }
+    planned_free(&p);
+}
+
+static void slips_are_told(void **state)
+{
+    static const char *const bad[] = {
+        "sweep -n 32",
+        "sweep -m fulll -n 32",
+        "sweep -m class:XX -n 32",
+        "sweep -m full -n 0",
+        "sweep -m full -n x",
+        "sweep -m full -n 32 --threads 0",
+        "sweep -m full -n 32 --shard 1/2",
+        "sweep -m full -n 32 -o a.jsonl --shard 3/2",
+        "sweep -m full -n 32 -o a.jsonl --shard 1",
+        "sweep -m full -n 32 -o a.txt",
+        "sweep -m full -n 32 --budget 3x",
+        "sweep -m full -n 32 --budget 0",
+        "sweep -m full -n 32 --position roope",
+        "sweep -m full -n 32 --input no-such-file.npz",
+        "sweep -m full -n 32 --within 2",
+        "sweep -m full -n 32 --input synthetic:normall",
+    };
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        SweepSpec spec = { 0 };
+
+        err = ERROR_INIT;
+        CHECK(!try_parse(s, bad[i], &spec, &err), "%s", bad[i]);
+        assert_string_not_equal(err.text, "");
+        sweep_spec_free(&spec);
+    }
     session_free(s);
 }
 
-int main(void)
+/* ---- Slurm ------------------------------------------------------------------ */
+
+static void task(const char *id, const char *min, const char *max, const char *count)
+{
+    setenv("SLURM_ARRAY_TASK_ID", id, 1);
+    setenv("SLURM_ARRAY_TASK_MIN", min, 1);
+    setenv("SLURM_ARRAY_TASK_MAX", max, 1);
+    setenv("SLURM_ARRAY_TASK_COUNT", count, 1);
+}
+
+static void no_task(void)
+{
+    unsetenv("SLURM_ARRAY_TASK_ID");
+    unsetenv("SLURM_ARRAY_TASK_MIN");
+    unsetenv("SLURM_ARRAY_TASK_MAX");
+    unsetenv("SLURM_ARRAY_TASK_COUNT");
+}
+
+static void array_tasks_are_shards(void **state)
+{
+    static const struct {
+        const char *id, *min, *max, *count;
+        int         shard, shards; /* 0: refused */
+    } tasks[] = {
+        { "1", "1", "8", "8", 1, 8 },    { "8", "1", "8", "8", 8, 8 }, { "0", "0", "3", "4", 1, 4 },
+        { "12", "10", "20", "6", 2, 6 }, { "5", "5", "5", "1", 1, 1 }, { "4", "1", "5", "3", 0, 0 },
+        { "9", "1", "8", "8", 0, 0 },
+    };
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
+        SweepSpec spec = { 0 };
+        bool         ok;
+
+        task(tasks[i].id, tasks[i].min, tasks[i].max, tasks[i].count);
+        ok = try_parse(s, "sweep -m full -n 32 -o a.jsonl", &spec, &err);
+        assert_int_equal(ok, tasks[i].shard > 0);
+        assert_true(!ok || (spec.shard == tasks[i].shard && spec.shards == tasks[i].shards));
+        sweep_spec_free(&spec);
+    }
+    task("2", "1", "8", "8");
+    {
+        SweepSpec spec = { 0 };
+
+        assert_true(try_parse(s, "sweep -m full -n 32 -o a.jsonl --shard 3/4", &spec, &err));
+        assert_int_equal(spec.shard, 3); /* what is said stands above the environment */
+        sweep_spec_free(&spec);
+    }
+    no_task();
+    session_free(s);
+}
+
+/* ---- going on --------------------------------------------------------------- */
+
+static char folder[] = "/tmp/attnscope-sweep-XXXXXX";
+
+static SweepOutcome sweep_file(const char *line, Results *rows, Error *err)
+{
+    SweepOutcome outcome = { 0 };
+    SweepSpec    spec = { 0 };
+    Session        *s = session_new(err);
+
+    *rows = (Results){ 0 };
+    CHECK(try_parse(s, line, &spec, err), "%s", err->text);
+    sweep_run(s, &spec, NULL, rows, &outcome, err);
+    sweep_spec_free(&spec);
+    session_free(s);
+    return outcome;
+}
+
+static char *read_all(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+
+    assert_non_null(file);
+    *length = fread(text, 1, (1 << 20) - 1, file);
+    fclose(file);
+    return text;
+}
+
+static void write_all(const char *path, const char *text, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    fclose(file);
+}
+
+static int whole_lines(const char *text, size_t length)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < length; i++)
+        count += text[i] == '\n';
+    return count;
+}
+
+/* A kill leaves a beginning of the file.  Whatever its length, going on keeps the whole
+ * lines as they are and adds the rest, each point once. */
+static void it_goes_on_from_any_byte(void **state)
+{
+    char            path[64], line[200];
+    size_t          length, after;
+    char           *whole, *again;
+    Results         rows;
+    Error           err = ERROR_INIT;
+    SweepOutcome o;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/k.jsonl", folder);
+    snprintf(line, sizeof(line), "sweep -m full,bigbird -n 16,32 -d 8 --threads 1 --resume -o %s",
+             path);
+    o = sweep_file(line, &rows, &err);
+    CHECK(o.ok == 4 && o.before == 0 && o.now == 4, "%s", err.text);
+    results_free(&rows);
+    whole = read_all(path, &length);
+    for (size_t cut = 0; cut < length; cut += 1 + length / 23) {
+        int kept = whole_lines(whole, cut);
+
+        write_all(path, whole, cut);
+        o = sweep_file(line, &rows, &err);
+        CHECK(o.ok == 4 && o.before == kept && o.now == 4 - kept, "cut at %zu: %s", cut, err.text);
+        assert_int_equal(o.torn, cut > 0 && whole[cut - 1] != '\n');
+        results_free(&rows);
+        again = read_all(path, &after);
+        assert_int_equal(whole_lines(again, after), 4);
+        for (size_t i = cut; i > 0 && kept > 0; i--)
+            if (whole[i - 1] == '\n') {
+                assert_memory_equal(again, whole, i);
+                break;
+            }
+        free(again);
+    }
+    free(whole);
+}
+
+static void other_files_are_left_alone(void **state)
+{
+    static const char foreign[] = "my notes, without a newline";
+    char              path[64], line[200];
+    size_t            length;
+    char             *text;
+    Results           rows;
+    Error             err = ERROR_INIT;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/n.jsonl", folder);
+    snprintf(line, sizeof(line), "sweep -m full -n 16 -d 8 --resume -o %s", path);
+    write_all(path, foreign, sizeof(foreign) - 1);
+    sweep_file(line, &rows, &err);
+    assert_int_equal(err.code, ERR_FORMAT);
+    results_free(&rows);
+    text = read_all(path, &length);
+    assert_memory_equal(text, foreign, sizeof(foreign) - 1);
+    free(text);
+}
+
+/* Another version's point, or another parameter's, is not taken for this one. */
+static void other_keys_are_other_points(void **state)
+{
+    char            path[64], line[200];
+    size_t          length;
+    char           *text, *at;
+    Results         rows;
+    Error           err = ERROR_INIT;
+    SweepOutcome o;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/v.jsonl", folder);
+    snprintf(line, sizeof(line), "sweep -m full -n 16 -d 8 --threads 1 --resume -o %s", path);
+    sweep_file(line, &rows, &err);
+    results_free(&rows);
+    text = read_all(path, &length);
+    at = strchr(text, '@');
+    assert_non_null(at);
+    at[1] = 'x'; /* of the version */
+    write_all(path, text, length);
+    free(text);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.before, 0);
+    assert_int_equal(o.now, 1);
+    assert_int_equal(rows.count, 1);
+    results_free(&rows);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.before, 1);
+    results_free(&rows);
+    text = read_all(path, &length);
+    assert_int_equal(whole_lines(text, length), 2);
+    free(text);
+}
+
+/* Not run is a record with the reason, its numbers null, and is run when one goes on. */
+static void what_was_not_run_is_a_record(void **state)
+{
+    char            path[64], line[240];
+    Results         rows;
+    Error           err = ERROR_INIT;
+    SweepOutcome o;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/b.jsonl", folder);
+    snprintf(line, sizeof(line),
+             "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --budget 0.000001s -o %s", path);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.failed, 3);
+    assert_true(o.budget_ended);
+    for (int i = 0; i < rows.count; i++) {
+        assert_false(rows.rows[i].ok);
+        assert_string_not_equal(rows.rows[i].message, "");
+        assert_false(row_number(&rows.rows[i], "time_ms.median").valid);
+        assert_false(row_number(&rows.rows[i], "flops.counted").valid);
+        assert_false(row_number(&rows.rows[i], "memory.arena_peak").valid);
+    }
+    results_free(&rows);
+    snprintf(line, sizeof(line), "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --resume -o %s",
+             path);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.ok, 2);
+    assert_int_equal(o.failed, 1);
+    assert_int_equal(o.before, 1); /* a parameter that does not bind never will */
+    results_free(&rows);
+}
+
+static void growth_is_forecast(void **state)
+{
+    static const int64_t n[] = { 64, 128 };
+    static const double  y[] = { 10, 40 }, falling[] = { 10, 5 };
+    Forecast             f = forecast_growth(n, y, 2, 512);
+
+    (void)state;
+    CHECK_NEAR(f.value.value, 640, 1e-9);
+    CHECK_NEAR(f.slope, 2, 1e-12);
+    assert_int_equal(f.from, 128);
+    CHECK_NEAR(forecast_growth(n, y, 1, 128).value.value, 20, 1e-9);
+    CHECK_NEAR(forecast_growth(n, falling, 2, 512).value.value, 5, 1e-9); /* never less */
+    assert_false(forecast_growth(n, y, 0, 512).value.valid);
+    assert_false(forecast_growth(n, y, 2, 128).value.valid);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    no_task();
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+    static const char *const names[] = { "k", "n", "v", "b" };
+    char                     path[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), "%s/%s.jsonl", folder, names[i]);
+        unlink(path);
+    }
+    return rmdir(folder);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_have_their_numbers),
-        cmocka_unit_test(goals_are_reached_or_not),
-        cmocka_unit_test(values_between_close_in),
-        cmocka_unit_test(bad_goals_and_quantities_are_told),
-        cmocka_unit_test(a_picture_has_what_was_found),
-        cmocka_unit_test(what_fails_is_left_out),
-        cmocka_unit_test(nobody_has_the_parameter),
+        cmocka_unit_test(lists_and_ranges_mix),
+        cmocka_unit_test(lengths_rise),
+        cmocka_unit_test(points_are_all_combinations),
+        cmocka_unit_test(shards_part_the_points),
+        cmocka_unit_test(a_point_is_planned_once),
+        cmocka_unit_test(keys_tell_points_apart),
+        cmocka_unit_test(parentheses_have_the_last_word),
+        cmocka_unit_test(lengths_are_those_asked_for),
+        cmocka_unit_test(what_does_not_bind_is_a_refused_point),
+        cmocka_unit_test(table1_is_the_surveys_table),
+        cmocka_unit_test(slips_are_told),
+        cmocka_unit_test(array_tasks_are_shards),
+        cmocka_unit_test(it_goes_on_from_any_byte),
+        cmocka_unit_test(other_files_are_left_alone),
+        cmocka_unit_test(other_keys_are_other_points),
+        cmocka_unit_test(what_was_not_run_is_a_record),
+        cmocka_unit_test(growth_is_forecast),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc > 1 && !strcmp(argv[1], "run"))
+        return cli_main(argc, argv, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

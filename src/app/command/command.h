@@ -4,7 +4,7 @@
 
 #include "app/call.h"
 #include "app/figure/picture.h"
-#include "app/study/vary.h"
+#include "app/study/study.h"
 
 #define COMMAND_FUNCTION(name)                                                                 \
     bool command_##name(Session *s, const Call *call, Text *out, Error *err)

@@ -17,7 +17,7 @@ typedef struct Comparison {
     Result *results[MOST];
     char    crossover_note[MOST][48];
     int     count;
-    Vary    vary; /* owned; count 0: nothing varies */
+    Axis    axis; /* owned; count 0: nothing varies */
     PlotChoice plots; /* count 0: the table */
     bool       scaling; /* time over n instead of it */
 } Comparison;
@@ -79,7 +79,7 @@ static void find_crossover(Session *s, Comparison *c, int index)
     double         spent = 0, last = 0;
 
     snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
-    if (index == 0 || c->vary.count || has_tensors(request) ||
+    if (index == 0 || c->axis.count || has_tensors(request) ||
         c->results[index]->record.status != RECORD_OK)
         return;
     for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
@@ -186,38 +186,38 @@ static bool takes(Session *s, const Call *call, const char *word, const char *pa
 
     if (!ok)
         return false;
-    ok = sweep_varies(&request, param);
+    ok = study_varies(&request, param);
     request_free(&request);
     return ok;
 }
 
 /* One row, or one for each value of the parameter that varies. */
-static bool add_word(Session *s, const Call *call, const char *word, const Vary *vary,
+static bool add_word(Session *s, const Call *call, const char *word, const Axis *axis,
                      Comparison *c, Error *err)
 {
     char value[256];
 
-    if (!vary->count || !takes(s, call, word, vary->name))
+    if (!axis->count || !takes(s, call, word, axis->name))
         return add(s, call, word, NULL, c, err);
-    for (int i = 0; i < vary->count; i++) {
-        snprintf(value, sizeof(value), "%s=%s", vary->name, vary->values[i]);
+    for (int i = 0; i < axis->count; i++) {
+        snprintf(value, sizeof(value), "%s=%s", axis->name, axis->values[i]);
         if (!add(s, call, word, value, c, err))
             return false;
     }
     return true;
 }
 
-static bool parse_vary(Session *s, const Call *call, Vary *vary, Error *err)
+static bool parse_vary(Session *s, const Call *call, Axis *axis, Error *err)
 {
     if (!call->values[OPT_VARY])
         return true;
-    if (!vary_parse(call->values[OPT_VARY], vary, err))
+    if (!axis_parse(call->values[OPT_VARY], axis, err))
         return false;
     for (int i = 0; i < call->word_count; i++)
-        if (takes(s, call, call->words[i], vary->name))
+        if (takes(s, call, call->words[i], axis->name))
             return true;
     error_set(err, ERR_PARAM, "--vary %s: none of these mechanisms has the parameter %s",
-              call->values[OPT_VARY], vary->name);
+              call->values[OPT_VARY], axis->name);
     return false;
 }
 
@@ -231,12 +231,12 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = mechanism_baseline();
 
-    if (!call_check_params(call, err) || !parse_vary(s, call, &c->vary, err) ||
+    if (!call_check_params(call, err) || !parse_vary(s, call, &c->axis, err) ||
         (exact && !add(s, call, exact->id, NULL, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
-            !add_word(s, call, call->words[i], &c->vary, c, err))
+            !add_word(s, call, call->words[i], &c->axis, c, err))
             return false;
     for (int i = 0; i < c->count && shows_table(call); i++)
         find_crossover(s, c, i);
@@ -511,12 +511,12 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
         show_json(&c, out);
     else if (ok)
         show_table(s, call, &c, out);
-    if (ok && c.vary.count && !call->values[OPT_JSON] && !call->values[OPT_CSV] &&
+    if (ok && c.axis.count && !call->values[OPT_JSON] && !call->values[OPT_CSV] &&
         !call->values[OPT_MD])
         ok = vary_show(s, call, c.results, c.count, out, err);
     ok = ok && first_failure(&c, err);
     for (int i = 0; i < c.count; i++)
         result_release(c.results[i]);
-    vary_free(&c.vary);
+    axis_free(&c.axis);
     return ok;
 }

@@ -56,7 +56,7 @@ static bool asked_to_stop(void *context)
 
 /* ---- the result ------------------------------------------------------------- */
 
-static void summarise(const CampaignSpec *spec, const CampaignOutcome *o, Text *out)
+static void summarise(const SweepSpec *spec, const SweepOutcome *o, Text *out)
 {
     text_add_count(out, o->points, "point");
     text_addf(out, ": %d measured", o->ok);
@@ -86,7 +86,7 @@ static void failures(const Results *rows, Text *out)
 }
 
 /* cost.2of8.csv beside cost.2of8.jsonl. */
-static bool file_beside(const CampaignSpec *spec, const char *ending, const Text *content,
+static bool file_beside(const SweepSpec *spec, const char *ending, const Text *content,
                         Text *out, Error *err)
 {
     Text path = { 0 };
@@ -103,7 +103,7 @@ static bool file_beside(const CampaignSpec *spec, const char *ending, const Text
 }
 
 /* The tables of fits before the points, with what a reader needs of them. */
-static bool markdown(const CampaignSpec *spec, const Call *call, const Results *rows, Text *out,
+static bool markdown(const SweepSpec *spec, const Call *call, const Results *rows, Text *out,
                      Error *err)
 {
     Call plain = *call;
@@ -122,7 +122,7 @@ static bool markdown(const CampaignSpec *spec, const Call *call, const Results *
 }
 
 /* The picture is drawn from the records, so its command draws it again. */
-static bool chart(const CampaignSpec *spec, const Call *call, const Results *rows,
+static bool chart(const SweepSpec *spec, const Call *call, const Results *rows,
                   const char *ending, Text *out, Error *err)
 {
     const char *words[8] = { "attnscope", "fit", spec->path };
@@ -147,7 +147,7 @@ static bool chart(const CampaignSpec *spec, const Call *call, const Results *row
 }
 
 /* What -o asks for besides the records; of the surveys' table both its forms. */
-static bool write_files(const CampaignSpec *spec, const Call *call, const Results *rows, Text *out,
+static bool write_files(const SweepSpec *spec, const Call *call, const Results *rows, Text *out,
                         Error *err)
 {
     const char *path = call->values[OPT_OUTPUT];
@@ -175,8 +175,8 @@ static void records(const Results *rows, Text *out)
         text_addf(out, "%s\n", rows->rows[i].line);
 }
 
-static bool show(const CampaignSpec *spec, const Call *call, const Results *rows,
-                 const CampaignOutcome *outcome, Text *out, Error *err)
+static bool show(const SweepSpec *spec, const Call *call, const Results *rows,
+                 const SweepOutcome *outcome, Text *out, Error *err)
 {
     bool data = call->values[OPT_JSON] || call->values[OPT_CSV];
     bool fits = call->values[OPT_EXPONENTS] || call->values[OPT_RELATIVE];
@@ -202,16 +202,16 @@ static bool show(const CampaignSpec *spec, const Call *call, const Results *rows
     return ok;
 }
 
-static bool run_call(Session *s, const Call *call, const CampaignWatch *watch, Results *rows,
-                     CampaignOutcome *outcome, Text *out, Error *err)
+static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Results *rows,
+                     SweepOutcome *outcome, Text *out, Error *err)
 {
-    CampaignSpec spec;
+    SweepSpec spec;
     Error        ignored = ERROR_INIT;
     bool         ok;
 
-    if (!campaign_spec_parse(s, call, &spec, err))
+    if (!sweep_spec_parse(s, call, &spec, err))
         return false;
-    ok = campaign_run(s, &spec, watch, rows, outcome, err);
+    ok = sweep_run(s, &spec, watch, rows, outcome, err);
     results_sort(rows);
     if (ok)
         ok = show(&spec, call, rows, outcome, out, err);
@@ -222,15 +222,15 @@ static bool run_call(Session *s, const Call *call, const CampaignWatch *watch, R
                   spec.path ? "; the same command with --resume goes on (" : "",
                   spec.path ? spec.path : "", spec.path ? ")" : "");
     }
-    campaign_spec_free(&spec);
+    sweep_spec_free(&spec);
     return ok;
 }
 
 bool command_sweep(Session *s, const Call *call, Text *out, Error *err)
 {
     Looking         looking = { .session = s };
-    CampaignWatch   watch = { .context = &looking, .progress = tell, .stopped = asked_to_stop };
-    CampaignOutcome outcome;
+    SweepWatch   watch = { .context = &looking, .progress = tell, .stopped = asked_to_stop };
+    SweepOutcome outcome;
     Results         rows = { 0 };
     bool            ok;
 

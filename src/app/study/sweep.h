@@ -25,24 +25,24 @@ typedef struct WordList {
 
 bool words_add(WordList *list, const char *word, size_t length, Error *err);
 void words_free(WordList *list);
-/* "256,512", the ranges of vary.h and mixtures; a comma in brackets or parentheses
+/* "256,512", the ranges of study.h and mixtures; a comma in brackets or parentheses
  * does not part.  `what` names the option in messages. */
 bool words_expand(const char *what, const char *text, WordList *out, Error *err);
 /* Whole numbers in order, each once. */
 void words_sort_numbers(WordList *list);
 
-typedef struct CampaignAxis {
+typedef struct SweepAxis {
     char     name[64];
     WordList values;
-} CampaignAxis;
+} SweepAxis;
 
-#define CAMPAIGN_AXES 16
+#define SWEEP_AXES 16
 
-typedef struct CampaignSpec {
+typedef struct SweepSpec {
     WordList     mechanisms;                     /* "bigbird(window=5)" */
     /* One empty word: not given; n rises.  Precisions are of points on a GPU. */
     WordList     n, positions, threads, devices, precisions;
-    CampaignAxis axes[CAMPAIGN_AXES];
+    SweepAxis axes[SWEEP_AXES];
     int          axis_count;
     int          seeds;
     uint64_t     seed;
@@ -60,13 +60,13 @@ typedef struct CampaignSpec {
     int          shard, shards; /* 1..shards */
     bool         resume;
     char        *path; /* owned; of the JSON Lines; NULL: none is written */
-} CampaignSpec;
+} SweepSpec;
 
-void campaign_spec_free(CampaignSpec *spec);
+void sweep_spec_free(SweepSpec *spec);
 /* From a call of `sweep`, and the Slurm array task it runs in. */
-bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error *err);
+bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err);
 
-typedef struct CampaignPoint {
+typedef struct SweepPoint {
     char       *mechanism;    /* owned: with all parameters, as `run` takes it */
     char       *params;       /* owned: JSON of those given, for records of points not run */
     const char *asked;        /* the word it comes from, without axes; borrowed from the spec */
@@ -82,46 +82,46 @@ typedef struct CampaignPoint {
     int         shorter; /* the point of its series with the next smaller n; -1: none */
     char        key[96];
     char        refused[256]; /* its parameters are not valid: why; "" */
-} CampaignPoint;
+} SweepPoint;
 
-typedef struct CampaignPlan {
-    CampaignPoint *points; /* owned */
+typedef struct SweepPlan {
+    SweepPoint *points; /* owned */
     int            count, capacity, series;
-} CampaignPlan;
+} SweepPlan;
 
 /* All points, each once, shortest n first; a shard keeps every shards-th. */
-bool campaign_plan(Session *s, const CampaignSpec *spec, CampaignPlan *out, Error *err);
-void campaign_plan_free(CampaignPlan *plan);
+bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err);
+void sweep_plan_free(SweepPlan *plan);
 
 /* Who looks on.  All may be NULL. */
-typedef struct CampaignWatch {
+typedef struct SweepWatch {
     void *context;
     /* After each point; line: its record. `left`: seconds, or < 0 when unknown. */
     void (*progress)(void *context, int done, int total, const char *line, double left);
     bool (*stopped)(void *context);
     /* Before a record is written; may change the line, but not its key.  False ends the sweep. */
     bool (*record)(void *context, Text *line, Error *err);
-} CampaignWatch;
+} SweepWatch;
 
 /* One point's record as a line without newline.  False: no process could be
  * made, or it was stopped; a point that fails is a record.  deadline: clock_wall. */
-bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double deadline,
-                    const CampaignWatch *watch, Text *line, Error *err);
+bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline,
+                    const SweepWatch *watch, Text *line, Error *err);
 /* The record of a point that was not run. */
-void campaign_refuse(const CampaignSpec *spec, const CampaignPoint *point, RecordStatus status,
+void sweep_refuse(const SweepSpec *spec, const SweepPoint *point, RecordStatus status,
                      const char *why, Text *line);
 
-typedef struct CampaignOutcome {
+typedef struct SweepOutcome {
     int  points, before, now; /* in the plan; there already; run this time */
     int  ok, failed;          /* of the plan's points, those before included */
     int  torn, damaged;       /* lines of the file found broken */
     bool budget_ended;
-} CampaignOutcome;
+} SweepOutcome;
 
 /* Runs what is missing and leaves the plan's records in *rows.  False with
  * ERR_CANCELLED when it was stopped: *rows then holds what there is. */
-bool campaign_run(Session *s, const CampaignSpec *spec, const CampaignWatch *watch, Results *rows,
-                  CampaignOutcome *out, Error *err);
+bool sweep_run(Session *s, const SweepSpec *spec, const SweepWatch *watch, Results *rows,
+                  SweepOutcome *out, Error *err);
 
 /* What a point not yet run may need, from shorter ones of its series. */
 typedef struct Forecast {

@@ -16,14 +16,14 @@
 
 typedef struct Planner {
     Session            *session;
-    const CampaignSpec *spec;
-    CampaignPlan       *plan;
+    const SweepSpec *spec;
+    SweepPlan       *plan;
     Text                canonical; /* of the point being made, without n */
     Error              *err;
     const char         *asked; /* the mechanism's word */
     int                 own;   /* parameters in its parentheses, which have the last word */
     int                 n_at, series;
-    bool                used[CAMPAIGN_AXES]; /* some mechanism has the parameter */
+    bool                used[SWEEP_AXES]; /* some mechanism has the parameter */
 } Planner;
 
 static void fingerprint(const char *text, size_t length, char hex[65])
@@ -89,7 +89,7 @@ static void add_free(const Request *r, const Mechanism *m, const Position *posit
 
 static bool canonical_request(Planner *p, const Request *r, Error *err)
 {
-    const CampaignSpec *spec = p->spec;
+    const SweepSpec *spec = p->spec;
     const Mechanism    *m = mechanism_find(r->mechanism);
     const Position     *position = NULL;
 
@@ -110,7 +110,7 @@ static bool canonical_request(Planner *p, const Request *r, Error *err)
     return true;
 }
 
-static void make_key(Planner *p, CampaignPoint *point)
+static void make_key(Planner *p, SweepPoint *point)
 {
     Text text = { 0 };
     char hex[65];
@@ -128,13 +128,13 @@ static void make_key(Planner *p, CampaignPoint *point)
 
 /* ---- points ----------------------------------------------------------------- */
 
-static CampaignPoint *new_point(Planner *p)
+static SweepPoint *new_point(Planner *p)
 {
-    CampaignPlan *plan = p->plan;
+    SweepPlan *plan = p->plan;
 
     if (plan->count == plan->capacity) {
         int            capacity = plan->capacity ? 2 * plan->capacity : 256;
-        CampaignPoint *points = realloc(plan->points, (size_t)capacity * sizeof(*points));
+        SweepPoint *points = realloc(plan->points, (size_t)capacity * sizeof(*points));
 
         if (!points) {
             error_set(p->err, ERR_NOMEM, "not enough memory for the points of the sweep");
@@ -143,7 +143,7 @@ static CampaignPoint *new_point(Planner *p)
         plan->points = points;
         plan->capacity = capacity;
     }
-    plan->points[plan->count] = (CampaignPoint){ .index = plan->count };
+    plan->points[plan->count] = (SweepPoint){ .index = plan->count };
     return &plan->points[plan->count++];
 }
 
@@ -172,8 +172,8 @@ static char *given_json(const Request *r)
 static bool add_point(Planner *p, const Request *r, const char *refused, int threads,
                       const char *device, const char *precision)
 {
-    const CampaignSpec *spec = p->spec;
-    CampaignPoint      *point = new_point(p);
+    const SweepSpec *spec = p->spec;
+    SweepPoint      *point = new_point(p);
     Text                text = { 0 };
     Error               err = ERROR_INIT;
 
@@ -201,7 +201,7 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
 /* The CPU computes in one precision: there it is one point. */
 static bool add_devices(Planner *p, const Request *r, const char *refused, int threads)
 {
-    const CampaignSpec *spec = p->spec;
+    const SweepSpec *spec = p->spec;
     bool                ok = true;
 
     for (int d = 0; ok && d < spec->devices.count; d++) {
@@ -216,7 +216,7 @@ static bool add_devices(Planner *p, const Request *r, const char *refused, int t
 
 static bool add_places(Planner *p, Request *r, const char *refused)
 {
-    const CampaignSpec *spec = p->spec;
+    const SweepSpec *spec = p->spec;
     char                own[sizeof(r->position)];
     bool                ok = true;
 
@@ -234,7 +234,7 @@ static bool add_places(Planner *p, Request *r, const char *refused)
 }
 
 /* The mechanism, one that it runs inside, or the position has such a parameter. */
-static bool takes(const Request *r, const CampaignAxis *axis)
+static bool takes(const Request *r, const SweepAxis *axis)
 {
     const Mechanism *m = mechanism_find(r->mechanism);
 
@@ -253,8 +253,8 @@ static bool is_own(const Planner *p, const Request *r, const char *name)
 /* Values of the axes from `axis` on that this mechanism has. */
 static bool add_parameters(Planner *p, Request *r, int axis, const char *refused)
 {
-    const CampaignSpec *spec = p->spec;
-    const CampaignAxis *a = &spec->axes[axis];
+    const SweepSpec *spec = p->spec;
+    const SweepAxis *a = &spec->axes[axis];
     char                assignment[600];
     bool                ok = true;
 
@@ -318,7 +318,7 @@ static bool check_axes(const Planner *p)
 
 /* ---- each once, and this shard's ----------------------------------------------- */
 
-static void point_free(CampaignPoint *point)
+static void point_free(SweepPoint *point)
 {
     free(point->mechanism);
     free(point->params);
@@ -326,7 +326,7 @@ static void point_free(CampaignPoint *point)
 
 static int by_key(const void *a, const void *b)
 {
-    const CampaignPoint *x = a, *y = b;
+    const SweepPoint *x = a, *y = b;
     int                  order = strcmp(x->key, y->key);
 
     return order ? order : (x->index > y->index) - (x->index < y->index);
@@ -334,13 +334,13 @@ static int by_key(const void *a, const void *b)
 
 static int by_index(const void *a, const void *b)
 {
-    const CampaignPoint *x = a, *y = b;
+    const SweepPoint *x = a, *y = b;
 
     return (x->index > y->index) - (x->index < y->index);
 }
 
 /* `-m full,all` means full once. */
-static void drop_doubles(CampaignPlan *plan)
+static void drop_doubles(SweepPlan *plan)
 {
     int kept = 0;
 
@@ -357,7 +357,7 @@ static void drop_doubles(CampaignPlan *plan)
         qsort(plan->points, (size_t)kept, sizeof(*plan->points), by_index);
 }
 
-static void keep_shard(const CampaignSpec *spec, CampaignPlan *plan)
+static void keep_shard(const SweepSpec *spec, SweepPlan *plan)
 {
     int kept = 0;
 
@@ -370,7 +370,7 @@ static void keep_shard(const CampaignSpec *spec, CampaignPlan *plan)
     plan->count = kept;
 }
 
-static bool link_series(CampaignPlan *plan, Error *err)
+static bool link_series(SweepPlan *plan, Error *err)
 {
     int *last = calloc((size_t)plan->series + 1, sizeof(*last)); /* index + 1 */
 
@@ -384,12 +384,12 @@ static bool link_series(CampaignPlan *plan, Error *err)
     return true;
 }
 
-bool campaign_plan(Session *s, const CampaignSpec *spec, CampaignPlan *out, Error *err)
+bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
 {
     Planner p = { .session = s, .spec = spec, .plan = out, .err = err };
     bool    ok = true;
 
-    *out = (CampaignPlan){ 0 };
+    *out = (SweepPlan){ 0 };
     for (p.n_at = 0; ok && p.n_at < spec->n.count; p.n_at++) {
         p.series = 0;
         for (int k = 0; ok && k < spec->seeds; k++)
@@ -405,14 +405,14 @@ bool campaign_plan(Session *s, const CampaignSpec *spec, CampaignPlan *out, Erro
         ok = link_series(out, err);
     }
     if (!ok)
-        campaign_plan_free(out);
+        sweep_plan_free(out);
     return ok;
 }
 
-void campaign_plan_free(CampaignPlan *plan)
+void sweep_plan_free(SweepPlan *plan)
 {
     for (int i = 0; i < plan->count; i++)
         point_free(&plan->points[i]);
     free(plan->points);
-    *plan = (CampaignPlan){ 0 };
+    *plan = (SweepPlan){ 0 };
 }

@@ -33,16 +33,16 @@ typedef struct Journal {
     double      synced;
 } Journal;
 
-typedef struct Campaign {
-    const CampaignSpec  *spec;
-    const CampaignPlan  *plan;
-    const CampaignWatch *watch;
-    CampaignOutcome     *outcome;
+typedef struct SweepRun {
+    const SweepSpec  *spec;
+    const SweepPlan  *plan;
+    const SweepWatch *watch;
+    SweepOutcome     *outcome;
     Results             *rows; /* all of the file, then all that ends */
     Journal              journal;
     int                 *row_of; /* row of each point; -1: none yet */
     double               began;
-} Campaign;
+} SweepRun;
 
 /* ---- the file --------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static bool file_error(const Journal *j, const char *what, Error *err)
 }
 
 /* A torn line is cut off only when it is the beginning of one of ours. */
-static bool cut_torn(Campaign *s, Error *err)
+static bool cut_torn(SweepRun *s, Error *err)
 {
     static const char begin[] = "{\"key\":\"";
     Journal          *j = &s->journal;
@@ -70,7 +70,7 @@ static bool cut_torn(Campaign *s, Error *err)
 }
 
 /* What is there already; a torn end is cut off. */
-static bool read_before(Campaign *s, Error *err)
+static bool read_before(SweepRun *s, Error *err)
 {
     Journal    *j = &s->journal;
     const off_t size = lseek(j->file, 0, SEEK_END);
@@ -89,7 +89,7 @@ static bool read_before(Campaign *s, Error *err)
     return !s->rows->torn || cut_torn(s, err);
 }
 
-static bool journal_open(Campaign *s, Error *err)
+static bool journal_open(SweepRun *s, Error *err)
 {
     Journal *j = &s->journal;
 
@@ -153,15 +153,15 @@ Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t a
 }
 
 /* Of a number of the record, from the two longest points of the series. */
-static Forecast forecast(const Campaign *s, int at, const char *path)
+static Forecast forecast(const SweepRun *s, int at, const char *path)
 {
-    const CampaignPoint *point = &s->plan->points[at];
+    const SweepPoint *point = &s->plan->points[at];
     int64_t              n[2];
     double               y[2];
     int                  count = 0;
 
     for (int i = point->shorter; i >= 0 && count < 2; i = s->plan->points[i].shorter) {
-        const CampaignPoint *other = &s->plan->points[i];
+        const SweepPoint *other = &s->plan->points[i];
         Number               value;
 
         if (s->row_of[i] < 0)
@@ -180,7 +180,7 @@ static Forecast forecast(const Campaign *s, int at, const char *path)
 }
 
 /* Shorter, in the same series, and out of memory. */
-static const ResultRow *ran_out_before(const Campaign *s, int at)
+static const ResultRow *ran_out_before(const SweepRun *s, int at)
 {
     for (int i = s->plan->points[at].shorter; i >= 0; i = s->plan->points[i].shorter)
         if (s->row_of[i] >= 0 &&
@@ -190,7 +190,7 @@ static const ResultRow *ran_out_before(const Campaign *s, int at)
 }
 
 /* Seconds for the points not yet run, each from its own series or like the rest. */
-static double time_left(const Campaign *s, int next)
+static double time_left(const SweepRun *s, int next)
 {
     double spent = clock_wall() - s->began, known = 0;
     int    unknown = 0;
@@ -211,9 +211,9 @@ static double time_left(const Campaign *s, int next)
 
 /* ---- refusals --------------------------------------------------------------- */
 
-static bool refuse_memory(const Campaign *s, int at, char *why, size_t size)
+static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
 {
-    const CampaignPoint *point = &s->plan->points[at];
+    const SweepPoint *point = &s->plan->points[at];
     const ResultRow     *before = ran_out_before(s, at);
     Forecast             f = forecast(s, at, "memory.arena_peak");
     char                 need[32], limit[32];
@@ -234,28 +234,28 @@ static bool refuse_memory(const Campaign *s, int at, char *why, size_t size)
     return true;
 }
 
-static double deadline(const Campaign *s)
+static double deadline(const SweepRun *s)
 {
     return s->spec->budget > 0 ? s->began + s->spec->budget : 0;
 }
 
 /* The record of a point: run, or refused with the reason. */
-static bool point_line(Campaign *s, int at, Text *line, Error *err)
+static bool point_line(SweepRun *s, int at, Text *line, Error *err)
 {
-    const CampaignPoint *point = &s->plan->points[at];
+    const SweepPoint *point = &s->plan->points[at];
     char                 why[320];
 
     if (*point->refused) {
-        campaign_refuse(s->spec, point, RECORD_UNSUPPORTED, point->refused, line);
+        sweep_refuse(s->spec, point, RECORD_UNSUPPORTED, point->refused, line);
     } else if (deadline(s) > 0 && clock_wall() >= deadline(s)) {
         snprintf(why, sizeof(why), "not run: the budget of %.0f s ended before it",
                  s->spec->budget);
         s->outcome->budget_ended = true;
-        campaign_refuse(s->spec, point, RECORD_CANCELLED, why, line);
+        sweep_refuse(s->spec, point, RECORD_CANCELLED, why, line);
     } else if (refuse_memory(s, at, why, sizeof(why))) {
-        campaign_refuse(s->spec, point, RECORD_OOM, why, line);
+        sweep_refuse(s->spec, point, RECORD_OOM, why, line);
     } else {
-        return campaign_point(s->spec, point, deadline(s), s->watch, line, err);
+        return sweep_point(s->spec, point, deadline(s), s->watch, line, err);
     }
     return true;
 }
@@ -268,7 +268,7 @@ static bool is_final(const ResultRow *row)
                        !strcmp(row->device, "cpu"));
 }
 
-static void find_before(Campaign *s)
+static void find_before(SweepRun *s)
 {
     results_latest(s->rows);
     for (int i = 0; i < s->plan->count; i++) {
@@ -279,12 +279,12 @@ static void find_before(Campaign *s)
     }
 }
 
-static bool stopped(const Campaign *s)
+static bool stopped(const SweepRun *s)
 {
     return s->watch && s->watch->stopped && s->watch->stopped(s->watch->context);
 }
 
-static bool run_point(Campaign *s, int at, Error *err)
+static bool run_point(SweepRun *s, int at, Error *err)
 {
     Text line = { 0 };
     bool ok = point_line(s, at, &line, err);
@@ -307,7 +307,7 @@ static bool run_point(Campaign *s, int at, Error *err)
     return ok;
 }
 
-static bool run_missing(Campaign *s, Error *err)
+static bool run_missing(SweepRun *s, Error *err)
 {
     bool ok = true;
 
@@ -318,7 +318,7 @@ static bool run_missing(Campaign *s, Error *err)
 }
 
 /* The plan's own rows, in its order; the file may hold others. */
-static void keep_plan(Campaign *s)
+static void keep_plan(SweepRun *s)
 {
     Results kept = { 0 };
 
@@ -334,11 +334,11 @@ static void keep_plan(Campaign *s)
     *s->rows = kept;
 }
 
-bool campaign_run(Session *session, const CampaignSpec *spec, const CampaignWatch *watch,
-                  Results *rows, CampaignOutcome *out, Error *err)
+bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch,
+                  Results *rows, SweepOutcome *out, Error *err)
 {
-    CampaignPlan plan = { 0 };
-    Campaign     s = { .spec = spec,
+    SweepPlan plan = { 0 };
+    SweepRun     s = { .spec = spec,
                        .plan = &plan,
                        .watch = watch,
                        .outcome = out,
@@ -347,8 +347,8 @@ bool campaign_run(Session *session, const CampaignSpec *spec, const CampaignWatc
                        .began = clock_wall() };
     bool         ok;
 
-    *out = (CampaignOutcome){ 0 };
-    if (!campaign_plan(session, spec, &plan, err))
+    *out = (SweepOutcome){ 0 };
+    if (!sweep_plan(session, spec, &plan, err))
         return false;
     out->points = plan.count;
     s.row_of = calloc((size_t)plan.count + 1, sizeof(*s.row_of));
@@ -361,7 +361,7 @@ bool campaign_run(Session *session, const CampaignSpec *spec, const CampaignWatc
     }
     journal_close(&s.journal);
     free(s.row_of);
-    campaign_plan_free(&plan);
+    sweep_plan_free(&plan);
     return ok;
 }
 
@@ -387,7 +387,7 @@ static bool add_word(WordList *out, Error *err, const char *fmt, ...)
 }
 
 /* The words of the command that runs it. */
-static bool campaign_words(const CampaignSpec *spec, const CampaignPoint *p, WordList *out,
+static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out,
                            Error *err)
 {
     bool ok = add_word(out, err, "attnscope") && add_word(out, err, "run") &&
@@ -428,14 +428,14 @@ static bool campaign_words(const CampaignSpec *spec, const CampaignPoint *p, Wor
 /* ---- the record ------------------------------------------------------------- */
 
 /* Keys of the sweep before those of the record, whose '{' is at json[0]. */
-static void compose(const CampaignSpec *spec, const CampaignPoint *point, const Child *child,
+static void compose(const SweepSpec *spec, const SweepPoint *point, const Child *child,
                     const char *json, size_t length, Text *line)
 {
     WordList words = { 0 };
     Text     command = { 0 };
     Json     j = jsonw_to(line);
 
-    if (campaign_words(spec, point, &words, NULL))
+    if (sweep_words(spec, point, &words, NULL))
         words_join((const char *const *)words.items, words.count, &command);
     words_free(&words);
     jsonw_open(&j, '{');
@@ -461,7 +461,7 @@ static void compose(const CampaignSpec *spec, const CampaignPoint *point, const 
     text_free(&command);
 }
 
-static void refusal(const CampaignSpec *spec, const CampaignPoint *point, const Child *child,
+static void refusal(const SweepSpec *spec, const SweepPoint *point, const Child *child,
                     RecordStatus status, const char *why, Text *line)
 {
     Record record = { .n = point->n,
@@ -491,7 +491,7 @@ static void refusal(const CampaignSpec *spec, const CampaignPoint *point, const 
     text_free(&json);
 }
 
-void campaign_refuse(const CampaignSpec *spec, const CampaignPoint *point, RecordStatus status,
+void sweep_refuse(const SweepSpec *spec, const SweepPoint *point, RecordStatus status,
                      const char *why, Text *line)
 {
     refusal(spec, point, NULL, status, why, line);
@@ -529,15 +529,15 @@ static bool is_record(const Text *text)
     return end && end == text->data + text->length - 1 && text->data[0] == '{' && end[-1] == '}';
 }
 
-bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double deadline,
-                    const CampaignWatch *watch, Text *line, Error *err)
+bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline,
+                    const SweepWatch *watch, Text *line, Error *err)
 {
     ChildWatch looks = { .deadline = deadline };
     WordList   words = { 0 };
     Child      child = { .err = -1 };
     Text       said = { 0 };
     char       why[500];
-    bool       ok = campaign_words(spec, point, &words, err) && words_end(&words, err);
+    bool       ok = sweep_words(spec, point, &words, err) && words_end(&words, err);
 
     if (watch) {
         looks.stopped = watch->stopped;

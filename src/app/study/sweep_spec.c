@@ -1,4 +1,4 @@
-/* sweep_spec.c -- the words of `sweep` become a CampaignSpec. */
+/* sweep_spec.c -- the words of `sweep` become a SweepSpec. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "input/input.h"
 #include "input/store.h"
 
-void campaign_spec_free(CampaignSpec *spec)
+void sweep_spec_free(SweepSpec *spec)
 {
     words_free(&spec->mechanisms);
     words_free(&spec->n);
@@ -26,7 +26,7 @@ void campaign_spec_free(CampaignSpec *spec)
         words_free(&spec->axes[i].values);
     free(spec->input);
     free(spec->path);
-    *spec = (CampaignSpec){ 0 };
+    *spec = (SweepSpec){ 0 };
 }
 
 /* ---- mechanisms ------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static bool class_bits(const char *name, unsigned *bits, Error *err)
     return *bits != 0;
 }
 
-static bool add_mechanism(CampaignSpec *out, const char *word, Error *err)
+static bool add_mechanism(SweepSpec *out, const char *word, Error *err)
 {
     char             id[48];
     const Mechanism *m;
@@ -91,7 +91,7 @@ static bool add_mechanism(CampaignSpec *out, const char *word, Error *err)
     return mechanism_parse(id, &m, err) && words_add(&out->mechanisms, word, strlen(word), err);
 }
 
-static bool take_mechanisms(const Call *call, CampaignSpec *out, Error *err)
+static bool take_mechanisms(const Call *call, SweepSpec *out, Error *err)
 {
     WordList words = { 0 };
     bool     ok = true;
@@ -176,7 +176,7 @@ static bool environment_int(const char *name, long long *out)
 }
 
 /* Slurm counts tasks from any number in any step; their places count here. */
-static bool shard_of_slurm(CampaignSpec *out, Error *err)
+static bool shard_of_slurm(SweepSpec *out, Error *err)
 {
     long long id, count, min = 0, max, step = 1;
 
@@ -198,7 +198,7 @@ static bool shard_of_slurm(CampaignSpec *out, Error *err)
     return true;
 }
 
-static bool take_shard(const Call *call, CampaignSpec *out, Error *err)
+static bool take_shard(const Call *call, SweepSpec *out, Error *err)
 {
     const char *text = call->values[OPT_SHARD];
     int         used = 0;
@@ -216,7 +216,7 @@ static bool take_shard(const Call *call, CampaignSpec *out, Error *err)
 /* ---- the result file -------------------------------------------------------- */
 
 /* cost.csv, cost.md and cost.svg are made from cost.jsonl; shard 2 of 8 is cost.2of8.jsonl. */
-static bool take_path(const Call *call, CampaignSpec *out, Error *err)
+static bool take_path(const Call *call, SweepSpec *out, Error *err)
 {
     const char *path = call->values[OPT_OUTPUT];
     size_t      stem;
@@ -243,18 +243,18 @@ static bool take_path(const Call *call, CampaignSpec *out, Error *err)
 
 /* ---- the rest --------------------------------------------------------------- */
 
-static bool take_axes(const Call *call, CampaignSpec *out, Error *err)
+static bool take_axes(const Call *call, SweepSpec *out, Error *err)
 {
     for (int i = 0; i < call->param_count; i++) {
         const char   *text = call->params[i], *equals = strchr(text, '=');
-        CampaignAxis *axis = &out->axes[out->axis_count];
+        SweepAxis *axis = &out->axes[out->axis_count];
 
         if (!equals || equals == text || (size_t)(equals - text) >= sizeof(axis->name))
             return error_set(err, ERR_PARAM,
                              "-p %s: expected name=value, name=3,5,9 or "
                              "name=3:33:x2",
                              text);
-        if (out->axis_count++ == CAMPAIGN_AXES)
+        if (out->axis_count++ == SWEEP_AXES)
             return error_set(err, ERR_USAGE, "more than %d parameters", --out->axis_count);
         snprintf(axis->name, sizeof(axis->name), "%.*s", (int)(equals - text), text);
         if (!words_expand(axis->name, equals + 1, &axis->values, err))
@@ -264,7 +264,7 @@ static bool take_axes(const Call *call, CampaignSpec *out, Error *err)
 }
 
 /* The content's, as little of it loaded as the shortest point takes. */
-static bool fingerprint_input(Session *s, CampaignSpec *out, Error *err)
+static bool fingerprint_input(Session *s, SweepSpec *out, Error *err)
 {
     InputChoice choice = { .layer = out->layer,
                            .n = strtoll(out->n.items[0], NULL, 10),
@@ -313,7 +313,7 @@ static void drop_argument(char *spec, const char *name)
 }
 
 /* What the session holds, unless the call says otherwise. */
-static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *err)
+static bool take_input(Session *s, const Call *call, SweepSpec *out, Error *err)
 {
     const char *spec = call->values[OPT_INPUT];
     bool        known = !spec && session_input_spec(s);
@@ -338,7 +338,7 @@ static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *e
     return fingerprint_input(s, out, err);
 }
 
-static bool take_numbers(const Call *call, CampaignSpec *out, Error *err)
+static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
 {
     int64_t seed = 0, repeat = 0, seeds = 1;
 
@@ -364,7 +364,7 @@ static bool take_numbers(const Call *call, CampaignSpec *out, Error *err)
     return !call->values[OPT_BUDGET] || parse_time(call->values[OPT_BUDGET], &out->budget, err);
 }
 
-static bool on_cpu_only(const CampaignSpec *spec)
+static bool on_cpu_only(const SweepSpec *spec)
 {
     for (int i = 0; i < spec->devices.count; i++)
         if (*spec->devices.items[i] && strcmp(spec->devices.items[i], "cpu") != 0)
@@ -378,7 +378,7 @@ static bool says_f32(const char *precision)
 }
 
 /* Words that name no device and no precision: the whole sweep is refused, not each point. */
-static bool check_places(const CampaignSpec *spec, Error *err)
+static bool check_places(const SweepSpec *spec, Error *err)
 {
     for (int i = 0; i < spec->devices.count; i++)
         if (!device_word(spec->devices.items[i], err))
@@ -392,11 +392,11 @@ static bool check_places(const CampaignSpec *spec, Error *err)
     return true;
 }
 
-bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error *err)
+bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
 {
     bool ok;
 
-    *out = (CampaignSpec){ 0 };
+    *out = (SweepSpec){ 0 };
     ok = take_mechanisms(call, out, err) && expand_option(call, OPT_N, &out->n, err) &&
          check_counts("--n", &out->n, err) && take_axes(call, out, err) &&
          expand_option(call, OPT_POSITION, &out->positions, err) &&
@@ -412,6 +412,6 @@ bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error 
         ok = !*out->positions.items[i] || position_parse(out->positions.items[i], &position, err);
     }
     if (!ok)
-        campaign_spec_free(out);
+        sweep_spec_free(out);
     return ok;
 }

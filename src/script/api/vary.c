@@ -4,31 +4,31 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "app/study/vary.h"
+#include "app/study/study.h"
 #include "script/console/console.h"
 #include "script/host/work.h"
 
 #define USUAL_PLOT "error,flops"
 
 /* All that stays while the figure does. */
-typedef struct Swept {
-    Sweep        sweep;
-    SweepPicture picture;
-} Swept;
+typedef struct StudyOwned {
+    Study        study;
+    StudyPicture picture;
+} StudyOwned;
 
-static void drop_swept(void *thing)
+static void drop_owned(void *thing)
 {
-    Swept *swept = thing;
+    StudyOwned *owned = thing;
 
-    sweep_picture_free(&swept->picture);
-    sweep_free(&swept->sweep);
-    free(swept);
+    study_picture_free(&owned->picture);
+    study_free(&owned->study);
+    free(owned);
 }
 
 /* ---- what is to be run ------------------------------------------------------ */
 
 /* One mechanism by its text; false: the world refused it, a file for example.  [-0, +0, v] */
-static bool add_line(lua_State *L, Session *s, int options, const char *text, Sweep *sweep,
+static bool add_line(lua_State *L, Session *s, int options, const char *text, Study *study,
                      Error *err)
 {
     Request *request = request_push(L);
@@ -36,7 +36,7 @@ static bool add_line(lua_State *L, Session *s, int options, const char *text, Sw
 
     request_set_options(L, options, request);
     ok = request_parse(s, request, text, err) &&
-         request_set_place(L, options, s, request, err) && sweep_add(sweep, request, err);
+         request_set_place(L, options, s, request, err) && study_add(study, request, err);
     if (ok && request->above)
         luaL_error(L, "%s: a stack of layers has no one parameter to vary", text);
     lua_pop(L, 1);
@@ -44,15 +44,15 @@ static bool add_line(lua_State *L, Session *s, int options, const char *text, Sw
 }
 
 /* Argument 1 is a text or a list of them.  [-0, +0, v] */
-static bool add_lines(lua_State *L, Session *s, int options, Sweep *sweep, Error *err)
+static bool add_lines(lua_State *L, Session *s, int options, Study *study, Error *err)
 {
     if (lua_type(L, 1) == LUA_TSTRING)
-        return add_line(L, s, options, lua_tostring(L, 1), sweep, err);
+        return add_line(L, s, options, lua_tostring(L, 1), study, err);
     luaL_checktype(L, 1, LUA_TTABLE);
     for (lua_Integer i = 1, count = (lua_Integer)lua_rawlen(L, 1); i <= count; i++) {
         if (lua_rawgeti(L, 1, i) != LUA_TSTRING)
             luaL_error(L, "mechanisms: expected texts, got %s", luaL_typename(L, -1));
-        if (!add_line(L, s, options, lua_tostring(L, -1), sweep, err))
+        if (!add_line(L, s, options, lua_tostring(L, -1), study, err))
             return false;
         lua_pop(L, 1);
     }
@@ -60,15 +60,15 @@ static bool add_lines(lua_State *L, Session *s, int options, Sweep *sweep, Error
 }
 
 /* [-0, +0, v] */
-static bool open_sweep(lua_State *L, Session *s, int options, Sweep *sweep, Error *err)
+static bool open_study(lua_State *L, Session *s, int options, Study *study, Error *err)
 {
     Request *exact = request_push(L);
 
     request_set_options(L, options, exact);
-    if (!sweep_open(sweep, check_text(L, 2), exact, err))
+    if (!study_open(study, check_text(L, 2), exact, err))
         return false;
     lua_pop(L, 1);
-    return add_lines(L, s, options, sweep, err) && sweep_check(sweep, err);
+    return add_lines(L, s, options, study, err) && study_check(study, err);
 }
 
 /* ---- running it --------------------------------------------------------------- */
@@ -78,12 +78,12 @@ static bool open_sweep(lua_State *L, Session *s, int options, Sweep *sweep, Erro
 
 /* Point after point, each a job of the session's worker. */
 typedef struct Varying {
-    Sweep    *sweep; /* of the figure below it on the stack */
+    Study    *study; /* of the figure below it on the stack */
     Session  *session;
     Job      *job; /* NULL: none */
     int       line, point;
-    SweepLook look;
-    SweepGoal goal; /* the look may point to it */
+    StudyLook look;
+    StudyGoal goal; /* the look may point to it */
     double    began;
 } Varying;
 
@@ -122,17 +122,17 @@ static Varying *push_varying(lua_State *L)
 /* A point that cannot be run is left out; false: none is left. */
 static bool begin_point(Varying *v)
 {
-    while (sweep_next(v->sweep, &v->line, &v->point)) {
+    while (study_next(v->study, &v->line, &v->point)) {
         Error   err = ERROR_INIT;
         Request request;
 
-        if (sweep_request(v->sweep, v->session, v->line, v->point, &request, &err)) {
+        if (study_request(v->study, v->session, v->line, v->point, &request, &err)) {
             v->job = session_submit(v->session, &request, &err);
             request_free(&request);
         }
         if (v->job)
             return true;
-        sweep_refuse(v->sweep, v->line, v->point, &err);
+        study_refuse(v->study, v->line, v->point, &err);
     }
     return false;
 }
@@ -147,9 +147,9 @@ static bool end_point(Varying *v, Error *err)
     job_free(v->job);
     v->job = NULL;
     if (result)
-        sweep_take(v->sweep, v->line, v->point, result);
+        study_take(v->study, v->line, v->point, result);
     else if (!cancelled)
-        sweep_refuse(v->sweep, v->line, v->point, &own);
+        study_refuse(v->study, v->line, v->point, &own);
     result_release(result);
     return !cancelled || error_set(err, ERR_CANCELLED, "interrupted");
 }
@@ -166,10 +166,10 @@ static void set_number(lua_State *L, const char *name, const char *which, Number
 }
 
 /* [-0, +0, m] */
-static void set_quantities(lua_State *L, const SweepPoint *p)
+static void set_quantities(lua_State *L, const StudyPoint *p)
 {
-    for (int q = 0; q < SWEEP_QUANTITIES; q++) {
-        const char *name = quantity_name((SweepQuantity)q);
+    for (int q = 0; q < STUDY_QUANTITIES; q++) {
+        const char *name = quantity_name((StudyQuantity)q);
 
         set_number(L, name, "", p->value[q]);
         set_number(L, name, "_low", p->low[q]);
@@ -178,24 +178,24 @@ static void set_quantities(lua_State *L, const SweepPoint *p)
 }
 
 /* A number where the values are numbers, else the text.  [-0, +1, m] */
-static void push_value(lua_State *L, const Sweep *sweep, int point)
+static void push_value(lua_State *L, const Study *study, int point)
 {
-    if (sweep->words)
-        lua_pushstring(L, sweep->vary.values[point]);
+    if (study->words)
+        lua_pushstring(L, study->axis.values[point]);
     else
-        lua_pushnumber(L, sweep_x(sweep, point));
+        lua_pushnumber(L, study_x(study, point));
 }
 
 /* [-0, +1, m] */
-static void push_points(lua_State *L, const Sweep *sweep, int line)
+static void push_points(lua_State *L, const Study *study, int line)
 {
-    lua_createtable(L, sweep_points(sweep, line), 0);
-    for (int i = 0; i < sweep_points(sweep, line); i++) {
-        const SweepPoint *p = &sweep->lines[line].points[i];
+    lua_createtable(L, study_points(study, line), 0);
+    for (int i = 0; i < study_points(study, line); i++) {
+        const StudyPoint *p = &study->lines[line].points[i];
 
         lua_newtable(L);
-        if (!sweep->lines[line].fixed) {
-            push_value(L, sweep, i);
+        if (!study->lines[line].fixed) {
+            push_value(L, study, i);
             lua_setfield(L, -2, "value");
         }
         set_quantities(L, p);
@@ -208,45 +208,45 @@ static void push_points(lua_State *L, const Sweep *sweep, int line)
 }
 
 /* [-0, +1, m] */
-static void push_line(lua_State *L, const Sweep *sweep, int line, const SweepGoal *goal)
+static void push_line(lua_State *L, const Study *study, int line, const StudyGoal *goal)
 {
-    int at = goal && !sweep->lines[line].fixed ? sweep_smallest(sweep, line, goal) : -1;
+    int at = goal && !study->lines[line].fixed ? study_smallest(study, line, goal) : -1;
 
     lua_newtable(L);
-    lua_pushstring(L, sweep->lines[line].name);
+    lua_pushstring(L, study->lines[line].name);
     lua_setfield(L, -2, "mechanism");
-    lua_pushboolean(L, sweep->lines[line].fixed);
+    lua_pushboolean(L, study->lines[line].fixed);
     lua_setfield(L, -2, "fixed");
-    push_points(L, sweep, line);
+    push_points(L, study, line);
     lua_setfield(L, -2, "points");
     if (at < 0)
         return;
-    push_value(L, sweep, at);
+    push_value(L, study, at);
     lua_setfield(L, -2, "smallest");
 }
 
 /* Into the table at the top.  [-0, +0, m] */
-static void set_lines(lua_State *L, const Sweep *sweep, const SweepGoal *goal)
+static void set_lines(lua_State *L, const Study *study, const StudyGoal *goal)
 {
     lua_Integer count = 0;
 
     lua_newtable(L);
-    for (int i = 0; i < sweep->count; i++) {
-        if (sweep->lines[i].baseline) {
+    for (int i = 0; i < study->count; i++) {
+        if (study->lines[i].baseline) {
             lua_newtable(L);
-            set_quantities(L, &sweep->lines[i].points[0]);
+            set_quantities(L, &study->lines[i].points[0]);
             lua_setfield(L, -3, "exact");
             continue;
         }
-        push_line(L, sweep, i, goal);
+        push_line(L, study, i, goal);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "lines");
-    lua_pushstring(L, sweep->vary.name);
+    lua_pushstring(L, study->axis.name);
     lua_setfield(L, -2, "parameter");
-    lua_createtable(L, sweep->vary.count, 0);
-    for (int i = 0; i < sweep->vary.count; i++) {
-        push_value(L, sweep, i);
+    lua_createtable(L, study->axis.count, 0);
+    for (int i = 0; i < study->axis.count; i++) {
+        push_value(L, study, i);
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "values");
@@ -255,12 +255,12 @@ static void set_lines(lua_State *L, const Sweep *sweep, const SweepGoal *goal)
 /* ---- the function ----------------------------------------------------------- */
 
 /* [-0, +0, v] */
-static void read_look(lua_State *L, int t, SweepLook *look, SweepGoal *goal)
+static void read_look(lua_State *L, int t, StudyLook *look, StudyGoal *goal)
 {
     const char *keep = option_string(L, t, "keep", NULL);
     Error       err = ERROR_INIT;
 
-    *look = (SweepLook){ .now = (double)NAN, .cursor = -1,
+    *look = (StudyLook){ .now = (double)NAN, .cursor = -1,
                          .title = option_string(L, t, "title", NULL),
                          .caption = option_string(L, t, "caption", NULL) };
     if (keep && !goal_parse(keep, goal, &err))
@@ -271,40 +271,40 @@ static void read_look(lua_State *L, int t, SweepLook *look, SweepGoal *goal)
         luaL_error(L, "plot: %s", err.text);
 }
 
-/* The figure's owner, with an empty sweep in its keep.  [-0, +1, v] */
+/* The figure's owner, with an empty study in its keep.  [-0, +1, v] */
 static LuaFigure *push_owner(lua_State *L, Keep *below)
 {
-    LuaFigure *out = figure_push_closed(L, SWEEP_LINES);
-    Swept     *swept = calloc(1, sizeof(*swept));
-    Keep      *keep = swept ? keep_new(swept, drop_swept, below) : NULL;
+    LuaFigure *out = figure_push_closed(L, STUDY_LINES);
+    StudyOwned     *owned = calloc(1, sizeof(*owned));
+    Keep      *keep = owned ? keep_new(owned, drop_owned, below) : NULL;
 
     if (!keep)
-        luaL_error(L, "not enough memory for a sweep");
+        luaL_error(L, "not enough memory for a study");
     out->keeps[out->keep_count++] = keep;
     return out;
 }
 
 /* The picture into the figure below the table at the top; without one, why.  [-0, +0, m] */
 static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
-                       const SweepLook *look)
+                       const StudyLook *look)
 {
-    Swept *swept = out->keeps[0]->thing;
+    StudyOwned *owned = out->keeps[0]->thing;
     Text   line = { 0 };
     Error  err = ERROR_INIT;
 
-    if (!sweep_picture(&swept->sweep, look, &swept->picture, &err)) {
+    if (!study_picture(&owned->study, look, &owned->picture, &err)) {
         lua_pushstring(L, err.text);
         lua_setfield(L, -2, "problem");
         return;
     }
-    out->figure = swept->picture.figure;
-    swept->picture.figure = NULL;
-    sweep_command(&swept->sweep, session, look, &line);
+    out->figure = owned->picture.figure;
+    owned->picture.figure = NULL;
+    study_command(&owned->study, session, look, &line);
     out->line = arena_printf(out->arena, "%s", text_str(&line));
     text_free(&line);
-    for (int i = 0; i < swept->sweep.count; i++)
-        if (swept->sweep.lines[i].sample && !swept->sweep.lines[i].baseline)
-            out->results[out->result_count++] = swept->sweep.lines[i].sample;
+    for (int i = 0; i < owned->study.count; i++)
+        if (owned->study.lines[i].sample && !owned->study.lines[i].baseline)
+            out->results[out->result_count++] = owned->study.lines[i].sample;
     lua_pushvalue(L, at);
     lua_setfield(L, -2, "figure");
 }
@@ -315,7 +315,7 @@ static int push_varied(lua_State *L, Varying *v, int at)
     LuaFigure *out = figure_at(L, at - 1);
 
     lua_newtable(L);
-    set_lines(L, v->sweep, v->look.goal);
+    set_lines(L, v->study, v->look.goal);
     set_figure(L, out, at - 1, v->session, &v->look);
     return 1;
 }
@@ -328,8 +328,8 @@ static int vary_more(lua_State *L, int status, lua_KContext at)
     (void)status;
     for (;;) {
         while (job_goes_on(v->job)) {
-            console_tell(L, v->began, "attn.vary, %s of %d values", v->sweep->vary.name,
-                         v->sweep->vary.count);
+            console_tell(L, v->began, "attn.vary, %s of %d values", v->study->axis.name,
+                         v->study->axis.count);
             if (console_can_wait(L))
                 return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, vary_more);
             job_await(L, v->session, v->job, 3600);
@@ -353,13 +353,13 @@ static int vary_loaded(lua_State *L, int status, lua_KContext unused)
     (void)status;
     (void)unused;
     v->session = input->session;
-    v->sweep = &((Swept *)out->keeps[0]->thing)->sweep;
+    v->study = &((StudyOwned *)out->keeps[0]->thing)->study;
     read_look(L, 3, &v->look, &v->goal);
-    if (!open_sweep(L, input->session, 3, v->sweep, &err))
+    if (!open_study(L, input->session, 3, v->study, &err))
         return failure(L, &err);
-    v->sweep->measure = option_bool(L, 3, "measure", false);
+    v->study->measure = option_bool(L, 3, "measure", false);
     for (int k = 0; k < v->look.count; k++)
-        v->sweep->measure = v->sweep->measure || quantity_is_measured(v->look.quantities[k]);
+        v->study->measure = v->study->measure || quantity_is_measured(v->look.quantities[k]);
     v->began = console_seconds();
     lua_toclose(L, -1);
     return vary_more(L, LUA_OK, lua_gettop(L));
@@ -368,8 +368,8 @@ static int vary_loaded(lua_State *L, int status, lua_KContext unused)
 /* [-0, +1 or 3, v] */
 int attn_vary(lua_State *L)
 {
-    SweepLook look;
-    SweepGoal goal;
+    StudyLook look;
+    StudyGoal goal;
 
     lua_settop(L, 3);
     options_check(L, 3, &class_vary_options);

@@ -15,18 +15,18 @@
 #include "ui/state/workspace.h"
 #include "ui/term/term.h"
 
-#define USUAL_GOAL ((SweepGoal){ .quantity = SWEEP_MASS, .bound = 0.95 })
+#define USUAL_GOAL ((StudyGoal){ .quantity = STUDY_MASS, .bound = 0.95 })
 
 static bool is_open(const Varying *v)
 {
-    return v->sweep.count > 0;
+    return v->study.count > 0;
 }
 
 static void forget(Varying *v)
 {
     job_free(v->job);
-    sweep_free(&v->sweep);
-    *v = (Varying){ .sweep = { .count = 0 } };
+    study_free(&v->study);
+    *v = (Varying){ .study = { .count = 0 } };
 }
 
 static void vary_end(Ui *ui)
@@ -43,7 +43,7 @@ static Pane *vary_pane(Ui *ui)
     const Varying *v = &ui->varying;
     Pane          *pane = v->pane < ui->compare.count ? &ui->compare.panes[v->pane] : NULL;
 
-    return pane && !strcmp(pane->request.mechanism, v->sweep.lines[v->main].request.mechanism)
+    return pane && !strcmp(pane->request.mechanism, v->study.lines[v->main].request.mechanism)
                ? pane
                : NULL;
 }
@@ -51,10 +51,10 @@ static Pane *vary_pane(Ui *ui)
 /* Cursor to a point. */
 static void point_at(Varying *v, int point)
 {
-    int order[VARY_MOST];
+    int order[AXIS_MOST];
 
-    sweep_order(&v->sweep, order);
-    for (int i = 0; i < v->sweep.vary.count; i++)
+    study_order(&v->study, order);
+    for (int i = 0; i < v->study.axis.count; i++)
         if (order[i] == point)
             v->cursor = i;
 }
@@ -63,17 +63,17 @@ static void point_at(Varying *v, int point)
 
 static bool add_panes(Ui *ui, Varying *v, const Pane *first, Error *err)
 {
-    if (!sweep_add(&v->sweep, &first->request, err))
+    if (!study_add(&v->study, &first->request, err))
         return false;
-    v->main = v->sweep.count - 1;
+    v->main = v->study.count - 1;
     for (int i = 0; i < ui->compare.count; i++) {
         const Request *request = &ui->compare.panes[i].request;
         bool           there = false;
 
-        for (int k = 0; k < v->sweep.count; k++)
-            there = there || request_same(&v->sweep.lines[k].request, request);
+        for (int k = 0; k < v->study.count; k++)
+            there = there || request_same(&v->study.lines[k].request, request);
         if (!there && !request_same(request, &first->request) && !request->above &&
-            !sweep_add(&v->sweep, request, err))
+            !study_add(&v->study, request, err))
             return false;
     }
     return true;
@@ -84,10 +84,10 @@ static bool any_value(Ui *ui, const Varying *v, Error *err)
 {
     Request request;
 
-    for (int i = 0; i < v->sweep.vary.count; i++) {
+    for (int i = 0; i < v->study.axis.count; i++) {
         Error own = ERROR_INIT;
 
-        if (sweep_request(&v->sweep, ui->session, v->main, i, &request, &own)) {
+        if (study_request(&v->study, ui->session, v->main, i, &request, &own)) {
             bool can = saved_check_request(&request, &own);
 
             request_free(&request);
@@ -106,24 +106,24 @@ static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
 
     if (pane->request.above)
         return error_set(err, ERR_USAGE, "a stack of layers has no one parameter to vary");
-    if (!sweep_open(&v->sweep, range, &pane->request, err))
+    if (!study_open(&v->study, range, &pane->request, err))
         return false;
-    if (!sweep_varies(&pane->request, v->sweep.vary.name))
+    if (!study_varies(&pane->request, v->study.axis.name))
         return error_set(err, ERR_PARAM, "%s has no parameter %s", pane->request.mechanism,
-                         v->sweep.vary.name);
+                         v->study.axis.name);
     v->pane = (int)(pane - ui->compare.panes);
     v->input = session_input(ui->session);
-    v->cost = SWEEP_FLOPS;
+    v->cost = STUDY_FLOPS;
     if (!add_panes(ui, v, pane, err) || !any_value(ui, v, err))
         return false;
-    for (int i = 0; i < v->sweep.vary.count; i++)
-        if (sweep_x(&v->sweep, i) == value_now(ui))
+    for (int i = 0; i < v->study.axis.count; i++)
+        if (study_x(&v->study, i) == value_now(ui))
             point_at(v, i);
     return true;
 }
 
 /* goal: what is sought; NULL: only the plots.  What cannot begin leaves what was there. */
-static bool start(Ui *ui, Pane *pane, const char *range, const SweepGoal *goal)
+static bool start(Ui *ui, Pane *pane, const char *range, const StudyGoal *goal)
 {
     Varying *v = &ui->varying, before = *v;
     Error    err = ERROR_INIT;
@@ -132,7 +132,7 @@ static bool start(Ui *ui, Pane *pane, const char *range, const SweepGoal *goal)
         ui_say(ui, ROLE_WARN, "no pane is open");
         return false;
     }
-    *v = (Varying){ .sweep = { .count = 0 } };
+    *v = (Varying){ .study = { .count = 0 } };
     if (!begin(ui, pane, range, &err)) {
         forget(v);
         *v = before;
@@ -142,7 +142,7 @@ static bool start(Ui *ui, Pane *pane, const char *range, const SweepGoal *goal)
     forget(&before);
     v->seeks = goal != NULL;
     v->goal = goal ? *goal : USUAL_GOAL;
-    v->loss = goal ? goal->quantity : SWEEP_ERROR;
+    v->loss = goal ? goal->quantity : STUDY_ERROR;
     if (!ui_has(ui, SCREEN_VARY))
         ui_push(ui, SCREEN_VARY);
     vary_poll(ui);
@@ -169,7 +169,7 @@ void vary_enter(Ui *ui, const char *range)
 
 void vary_enter_goal(Ui *ui, const char *line)
 {
-    SweepGoal goal = USUAL_GOAL;
+    StudyGoal goal = USUAL_GOAL;
     Error     err = ERROR_INIT;
     char      text[512], *share;
 
@@ -188,7 +188,7 @@ static bool vary_param(Ui *ui, int at, const Param *param, bool seek)
     Pane             *pane = at < ui->compare.count ? &ui->compare.panes[at] : NULL;
     const Assignment *given = pane ? assignments_find(&pane->request.given, param->name) : NULL;
     const Input      *input = session_input(ui->session);
-    SweepGoal         goal = USUAL_GOAL;
+    StudyGoal         goal = USUAL_GOAL;
     Text              range = { 0 }, now = { 0 };
     bool              ok;
 
@@ -196,7 +196,7 @@ static bool vary_param(Ui *ui, int at, const Param *param, bool seek)
         text_add(&now, given->text);
     else
         params_print(param, NULL, &now);
-    ok = vary_usual(param, text_str(&now), input ? input->n : 1, seek, &range);
+    ok = axis_usual(param, text_str(&now), input ? input->n : 1, seek, &range);
     if (ok) {
         ok = start(ui, pane, text_str(&range), seek ? &goal : NULL);
         ui->varying.closes_in = ok && seek;
@@ -241,7 +241,7 @@ static bool is_of(Ui *ui, const Pane *pane)
 
     return pane && is_open(v) && v->pane == ui->compare.focus &&
            v->input == session_input(ui->session) &&
-           !strcmp(v->sweep.lines[v->main].request.mechanism, pane->request.mechanism);
+           !strcmp(v->study.lines[v->main].request.mechanism, pane->request.mechanism);
 }
 
 void action_vary(Ui *ui)
@@ -260,12 +260,12 @@ static void submit(Ui *ui)
     Error    err = ERROR_INIT;
     Request  request;
 
-    if (sweep_request(&v->sweep, ui->session, v->line, v->point, &request, &err)) {
+    if (study_request(&v->study, ui->session, v->line, v->point, &request, &err)) {
         v->job = session_submit(ui->session, &request, &err);
         request_free(&request);
     }
     if (!v->job)
-        sweep_refuse(&v->sweep, v->line, v->point, &err);
+        study_refuse(&v->study, v->line, v->point, &err);
 }
 
 static void take_job(Ui *ui, JobState state)
@@ -274,9 +274,9 @@ static void take_job(Ui *ui, JobState state)
     Result  *result = job_result(v->job);
 
     if (result)
-        sweep_take(&v->sweep, v->line, v->point, result);
+        study_take(&v->study, v->line, v->point, result);
     else if (state == JOB_FAILED)
-        sweep_refuse(&v->sweep, v->line, v->point, job_error(v->job));
+        study_refuse(&v->study, v->line, v->point, job_error(v->job));
     else
         v->stopped = true;
     result_release(result);
@@ -289,14 +289,14 @@ static void set_value(Ui *ui, int point)
     Varying    *v = &ui->varying;
     Pane       *pane = vary_pane(ui);
     Error       err = ERROR_INIT;
-    const char *value = v->sweep.vary.values[point];
+    const char *value = v->study.axis.values[point];
     char        assignment[320];
 
     if (!pane) {
-        ui_say(ui, ROLE_WARN, "the pane of %s is closed", v->sweep.lines[v->main].name);
+        ui_say(ui, ROLE_WARN, "the pane of %s is closed", v->study.lines[v->main].name);
         return;
     }
-    snprintf(assignment, sizeof(assignment), "%s=%s", v->sweep.vary.name, value);
+    snprintf(assignment, sizeof(assignment), "%s=%s", v->study.axis.name, value);
     history_note(ui);
     if (!request_set(ui->session, &pane->request, assignment, &err)) {
         history_drop(ui);
@@ -310,11 +310,11 @@ static void set_value(Ui *ui, int point)
 static void answer(Ui *ui)
 {
     Varying *v = &ui->varying;
-    int      at = sweep_smallest(&v->sweep, v->main, &v->goal);
+    int      at = study_smallest(&v->study, v->main, &v->goal);
     Text     text = { 0 };
 
     v->seeks = false;
-    sweep_answer(&v->sweep, v->main, &v->goal, &text);
+    study_answer(&v->study, v->main, &v->goal, &text);
     if (at >= 0) {
         point_at(v, at);
         set_value(ui, at);
@@ -330,7 +330,7 @@ static bool closes_in(Ui *ui)
     Varying *v = &ui->varying;
     Error    ignored = ERROR_INIT;
 
-    v->told = !sweep_refine(&v->sweep, v->main, &v->goal, &ignored);
+    v->told = !study_refine(&v->study, v->main, &v->goal, &ignored);
     return !v->told;
 }
 
@@ -344,8 +344,8 @@ static void finish(Ui *ui)
     if (v->seeks)
         answer(ui);
     else if (!ui_has(ui, SCREEN_VARY))
-        ui_say(ui, ROLE_GOOD, "%s over %s is there: A shows it", v->sweep.lines[v->main].name,
-               v->sweep.vary.name);
+        ui_say(ui, ROLE_GOOD, "%s over %s is there: A shows it", v->study.lines[v->main].name,
+               v->study.axis.name);
 }
 
 static bool vary_poll(Ui *ui)
@@ -363,9 +363,9 @@ static bool vary_poll(Ui *ui)
     if (v->input != session_input(ui->session))
         v->stopped = true;
     while (!v->stopped && !v->job && !session_busy(ui->session) &&
-           sweep_next(&v->sweep, &v->line, &v->point))
+           study_next(&v->study, &v->line, &v->point))
         submit(ui);
-    if (!v->stopped && !v->told && !v->job && !sweep_next(&v->sweep, &v->line, &v->point)) {
+    if (!v->stopped && !v->told && !v->job && !study_next(&v->study, &v->line, &v->point)) {
         finish(ui);
         changed = true;
         if (!v->told)
@@ -378,7 +378,7 @@ static bool vary_cancel(Ui *ui)
 {
     Varying *v = &ui->varying;
     int      line, point;
-    bool     runs = is_open(v) && !v->stopped && sweep_next(&v->sweep, &line, &point);
+    bool     runs = is_open(v) && !v->stopped && study_next(&v->study, &line, &point);
 
     if (!runs)
         return false;
@@ -394,15 +394,15 @@ static bool vary_cancel(Ui *ui)
 static bool vary_progress(const Ui *ui, char *text, size_t size)
 {
     const Varying   *v = &ui->varying;
-    const SweepLine *line = &v->sweep.lines[v->line];
-    int              all, done = is_open(v) ? sweep_done(&v->sweep, &all) : 0;
+    const StudyLine *line = &v->study.lines[v->line];
+    int              all, done = is_open(v) ? study_done(&v->study, &all) : 0;
     char             point[160];
 
     if (!is_open(v) || !v->job)
         return false;
-    snprintf(point, sizeof(point), "%s: %d of %d, %s%s%s", v->sweep.vary.name, done + 1, all,
+    snprintf(point, sizeof(point), "%s: %d of %d, %s%s%s", v->study.axis.name, done + 1, all,
              line->name, line->fixed ? "" : " at ",
-             line->fixed ? "" : v->sweep.vary.values[v->point]);
+             line->fixed ? "" : v->study.axis.values[v->point]);
     snprintf(text, size, "%s   %s", point,
              ui_has(ui, SCREEN_VARY) ? "Esc stops" : "Ctrl-C cancels");
     return true;
@@ -412,11 +412,11 @@ static bool vary_progress(const Ui *ui, char *text, size_t size)
 
 void action_vary_set(Ui *ui)
 {
-    int order[VARY_MOST];
+    int order[AXIS_MOST];
 
     if (!is_open(&ui->varying))
         return;
-    sweep_order(&ui->varying.sweep, order);
+    study_order(&ui->varying.study, order);
     set_value(ui, order[ui->varying.cursor]);
     ui_pop(ui);
 }
@@ -432,7 +432,7 @@ void action_vary_smallest(Ui *ui)
 
     v->goal = USUAL_GOAL;
     v->seeks = true;
-    v->loss = SWEEP_MASS;
+    v->loss = STUDY_MASS;
     v->closes_in = true;
     v->stopped = v->told = false;
     vary_poll(ui);
@@ -461,7 +461,7 @@ static void write_now(const Pane *pane, const char *name, Text *out)
 static double value_now(Ui *ui)
 {
     const Varying *v = &ui->varying;
-    const Vary    *vary = &v->sweep.vary;
+    const Axis    *vary = &v->study.axis;
     const Pane    *pane = vary_pane(ui);
     Text           now = { 0 };
     double         place = (double)NAN;
@@ -470,30 +470,30 @@ static double value_now(Ui *ui)
     if (!pane)
         return place;
     write_now(pane, vary->name, &now);
-    if (!v->sweep.words && now.length) {
+    if (!v->study.words && now.length) {
         place = strtod(text_str(&now), &end);
         place = *end ? (double)NAN : place;
     }
     for (int i = 0; i < vary->count; i++)
         if (!strcmp(vary->values[i], text_str(&now)))
-            place = sweep_x(&v->sweep, i);
+            place = study_x(&v->study, i);
     text_free(&now);
     return place;
 }
 
-static void draw_one(Ui *ui, SweepQuantity quantity, double now, int cursor, Area area)
+static void draw_one(Ui *ui, StudyQuantity quantity, double now, int cursor, Area area)
 {
     Varying     *v = &ui->varying;
-    SweepLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor };
-    SweepPicture picture;
+    StudyLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor };
+    StudyPicture picture;
     Error        err = ERROR_INIT;
     Plot        *plot;
     int          line, point;
 
-    if (v->goal.quantity == quantity && (v->seeks || quantity == SWEEP_MASS))
+    if (v->goal.quantity == quantity && (v->seeks || quantity == STUDY_MASS))
         look.goal = &v->goal;
-    if (!sweep_picture(&v->sweep, &look, &picture, &err)) {
-        bool        rest = sweep_next(&v->sweep, &line, &point);
+    if (!study_picture(&v->study, &look, &picture, &err)) {
+        bool        rest = study_next(&v->study, &line, &point);
         const char *text = !rest        ? err.text
                            : v->stopped ? "stopped: nothing to plot yet"
                                         : "running\xe2\x80\xa6";
@@ -506,7 +506,7 @@ static void draw_one(Ui *ui, SweepQuantity quantity, double now, int cursor, Are
     if (plot)
         plot_draw(ui, plot, area);
     plot_free(plot);
-    sweep_picture_free(&picture);
+    study_picture_free(&picture);
 }
 
 /* "features=64: error 0.92, mass n/a, FLOPs 6.6 M" */
@@ -514,16 +514,16 @@ static void draw_numbers(Ui *ui, int point, Area area)
 {
     static const struct {
         const char   *name;
-        SweepQuantity quantity;
-    } shown[] = { { "error", SWEEP_ERROR }, { "mass", SWEEP_MASS },     { "TV", SWEEP_VARIATION },
-                  { "FLOPs", SWEEP_FLOPS }, { "time", SWEEP_TIME }, { "memory", SWEEP_MEMORY } };
+        StudyQuantity quantity;
+    } shown[] = { { "error", STUDY_ERROR }, { "mass", STUDY_MASS },     { "TV", STUDY_VARIATION },
+                  { "FLOPs", STUDY_FLOPS }, { "time", STUDY_TIME }, { "memory", STUDY_MEMORY } };
     Varying          *v = &ui->varying;
-    const SweepPoint *p = sweep_at(&v->sweep, v->main, point);
+    const StudyPoint *p = study_at(&v->study, v->main, point);
     int               x = area.x;
     char              text[32];
 
     x += term_textf(ui->term, area.y, x, area.w, ui_style(ui, ROLE_KEY), "%s=%s",
-                    v->sweep.vary.name, v->sweep.vary.values[point]) + 2;
+                    v->study.axis.name, v->study.axis.values[point]) + 2;
     if (p->problem[0]) {
         term_text(ui->term, area.y, x, area.x + area.w - x, p->problem, ui_style(ui, ROLE_ERROR));
         return;
@@ -543,11 +543,11 @@ static void draw_numbers(Ui *ui, int point, Area area)
 static void draw_plots(Ui *ui, Area inside)
 {
     Varying *v = &ui->varying;
-    int      order[VARY_MOST];
+    int      order[AXIS_MOST];
     double   now = value_now(ui);
     Area     left = { inside.y, inside.x, inside.h - 2, (inside.w - 2) / 2 }, right = left;
 
-    sweep_order(&v->sweep, order);
+    study_order(&v->study, order);
     if (inside.w < STACKED_BELOW) {
         left = (Area){ inside.y, inside.x, (inside.h - 2) / 2, inside.w };
         right = (Area){ left.y + left.h, left.x, left.h, left.w };
@@ -566,10 +566,10 @@ static void vary_draw(Ui *ui, Area screen)
     char     title[200];
 
     (void)screen;
-    if (!v->sweep.count)
+    if (!v->study.count)
         return;
     snprintf(title, sizeof(title), "approximation beside cost: %s over %s",
-             v->sweep.lines[v->main].name, v->sweep.vary.name);
+             v->study.lines[v->main].name, v->study.axis.name);
     term_fill(ui->term, area, ' ', (Style){ 0 });
     term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     draw_plots(ui, (Area){ area.y + 1, area.x + 2, area.h - 2, area.w - 4 });
@@ -591,7 +591,7 @@ static void move(Ui *ui, int by)
     Varying *v = &ui->varying;
     int      to = v->cursor + by;
 
-    if (v->sweep.count > 0 && to >= 0 && to < v->sweep.vary.count)
+    if (v->study.count > 0 && to >= 0 && to < v->study.axis.count)
         v->cursor = to;
 }
 
@@ -606,9 +606,9 @@ void action_vary_right(Ui *ui)
 
 void action_vary_loss(Ui *ui)
 {
-    SweepQuantity *loss = &ui->varying.loss;
+    StudyQuantity *loss = &ui->varying.loss;
 
-    *loss = *loss == SWEEP_ERROR ? SWEEP_MASS : *loss == SWEEP_MASS ? SWEEP_VARIATION : SWEEP_ERROR;
+    *loss = *loss == STUDY_ERROR ? STUDY_MASS : *loss == STUDY_MASS ? STUDY_VARIATION : STUDY_ERROR;
 }
 
 /* What must be measured is run again. */
@@ -616,14 +616,14 @@ void action_vary_cost(Ui *ui)
 {
     Varying *v = &ui->varying;
 
-    v->cost = v->cost == SWEEP_FLOPS ? SWEEP_TIME : v->cost == SWEEP_TIME ? SWEEP_MEMORY
-                                                                           : SWEEP_FLOPS;
-    if (!quantity_is_measured(v->cost) || v->sweep.measure)
+    v->cost = v->cost == STUDY_FLOPS ? STUDY_TIME : v->cost == STUDY_TIME ? STUDY_MEMORY
+                                                                           : STUDY_FLOPS;
+    if (!quantity_is_measured(v->cost) || v->study.measure)
         return;
-    v->sweep.measure = true;
-    for (int i = 0; i < v->sweep.count; i++)
-        for (int p = 0; p < sweep_points(&v->sweep, i); p++)
-            v->sweep.lines[i].points[p].done = false;
+    v->study.measure = true;
+    for (int i = 0; i < v->study.count; i++)
+        for (int p = 0; p < study_points(&v->study, i); p++)
+            v->study.lines[i].points[p].done = false;
     v->stopped = v->told = false;
     vary_poll(ui);
 }
@@ -631,14 +631,14 @@ void action_vary_cost(Ui *ui)
 void action_vary_export(Ui *ui)
 {
     Varying  *v = &ui->varying;
-    SweepLook look = { .quantities = { v->loss, v->cost }, .count = 2 };
+    StudyLook look = { .quantities = { v->loss, v->cost }, .count = 2 };
     Text      line = { 0 };
 
-    if (v->sweep.count <= 0)
+    if (v->study.count <= 0)
         return;
-    sweep_command(&v->sweep, ui->session, &look, &line);
-    text_addf(&line, " -o %s-%s.png", v->sweep.lines[v->main].request.mechanism,
-              v->sweep.vary.name);
+    study_command(&v->study, ui->session, &look, &line);
+    text_addf(&line, " -o %s-%s.png", v->study.lines[v->main].request.mechanism,
+              v->study.axis.name);
     ui_prompt(ui, text_str(&line));
     text_free(&line);
 }

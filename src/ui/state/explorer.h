@@ -7,7 +7,7 @@
 #include "app/figure/plan.h"
 #include "app/result/cell.h"
 #include "app/session/session.h"
-#include "app/study/vary.h"
+#include "app/study/study.h"
 #include "ui/pane/costs.h"
 #include "ui/screen/lessons.h"
 #include "ui/state/history.h"
@@ -206,7 +206,7 @@ typedef struct Params {
 
 /* One parameter of a pane at several values: a run after the other, as they come. */
 typedef struct Varying {
-    Sweep         sweep;    /* count 0: none yet */
+    Study         study;    /* count 0: none yet */
     Job          *job;      /* of the point below; NULL: none under way */
     int           line, point;
     int           main;     /* the line of the pane */
@@ -215,8 +215,8 @@ typedef struct Varying {
     bool          stopped, told;
     bool          seeks;    /* the smallest value that reaches the goal is to be set */
     bool          closes_in; /* between the values there are, too */
-    SweepGoal     goal;
-    SweepQuantity loss, cost; /* of the plots */
+    StudyGoal     goal;
+    StudyQuantity loss, cost; /* of the plots */
     int           cursor;   /* among the points from left to right */
     const Param  *wanted;   /* to begin with when it is opened; NULL: what is there is shown */
     int           wanted_of; /* the pane whose parameter that is */

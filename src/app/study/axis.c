@@ -1,36 +1,36 @@
-/* values.c -- see vary.h. */
+/* axis.c -- the values of a parameter in words, and lists of words; see study.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/study/sweep.h"
-#include "app/study/vary.h"
+#include "app/study/study.h"
 #include "attn/run/param.h"
 #include "core/text.h"
 
-void vary_free(Vary *vary)
+void axis_free(Axis *axis)
 {
-    for (int i = 0; i < vary->count; i++)
-        free(vary->values[i]);
-    free(vary->values);
-    *vary = (Vary){ 0 };
+    for (int i = 0; i < axis->count; i++)
+        free(axis->values[i]);
+    free(axis->values);
+    *axis = (Axis){ 0 };
 }
 
-double vary_number(const Vary *vary, int index)
+double axis_number(const Axis *axis, int index)
 {
     char  *end;
-    double value = strtod(vary->values[index], &end);
+    double value = strtod(axis->values[index], &end);
 
-    return *end || end == vary->values[index] ? (double)NAN : value;
+    return *end || end == axis->values[index] ? (double)NAN : value;
 }
 
-static bool add_value(Vary *out, const char *text, size_t length, Error *err)
+static bool add_value(Axis *out, const char *text, size_t length, Error *err)
 {
     char **grown;
 
-    if (out->count == VARY_MOST)
-        return error_set(err, ERR_USAGE, "%s: more than %d values", out->name, VARY_MOST);
+    if (out->count == AXIS_MOST)
+        return error_set(err, ERR_USAGE, "%s: more than %d values", out->name, AXIS_MOST);
     if (!length)
         return error_set(err, ERR_USAGE, "%s: an empty value in the list", out->name);
     grown = realloc(out->values, (size_t)(out->count + 1) * sizeof(*grown));
@@ -44,7 +44,7 @@ static bool add_value(Vary *out, const char *text, size_t length, Error *err)
     return true;
 }
 
-static bool add_number(Vary *out, double value, Error *err)
+static bool add_number(Axis *out, double value, Error *err)
 {
     char text[32];
 
@@ -53,7 +53,7 @@ static bool add_number(Vary *out, double value, Error *err)
     return add_value(out, text, strlen(text), err);
 }
 
-static bool add_list(Vary *out, const char *text, Error *err)
+static bool add_list(Axis *out, const char *text, Error *err)
 {
     for (;; text++) {
         size_t length = strcspn(text, ",");
@@ -68,7 +68,7 @@ static bool add_list(Vary *out, const char *text, Error *err)
 
 #define FORM "expected FIRST:LAST:xFACTOR, FIRST:LAST:+STEP or values with commas"
 
-static bool add_range(Vary *out, const char *text, Error *err)
+static bool add_range(Axis *out, const char *text, Error *err)
 {
     char  *end;
     double first = strtod(text, &end), last, by = 2, slack;
@@ -93,23 +93,23 @@ static bool add_range(Vary *out, const char *text, Error *err)
     return true;
 }
 
-bool vary_parse(const char *text, Vary *out, Error *err)
+bool axis_parse(const char *text, Axis *out, Error *err)
 {
     const char *equals = strchr(text, '=');
     bool        ok;
 
-    *out = (Vary){ 0 };
+    *out = (Axis){ 0 };
     if (!equals || equals == text || (size_t)(equals - text) >= sizeof(out->name))
         return error_set(err, ERR_USAGE, "'%s': expected NAME=VALUES, as features=16:512:x2", text);
     memcpy(out->name, text, (size_t)(equals - text));
     ok = strchr(equals, ':') ? add_range(out, equals + 1, err) : add_list(out, equals + 1, err);
     if (!ok)
-        vary_free(out);
+        axis_free(out);
     return ok;
 }
 
 /* A range for a parameter when nobody named one: by factors of two around
- * the value one has, or by small steps all over what is allowed; see vary.h. */
+ * the value one has, or by small steps all over what is allowed; see axis.h. */
 
 static void add_words(const Param *param, Text *out)
 {
@@ -155,7 +155,7 @@ static bool add_numbers(const Param *param, const char *now, int64_t n, bool den
     return isfinite(last);
 }
 
-bool vary_usual(const struct Param *param, const char *now, int64_t n, bool dense, Text *out)
+bool axis_usual(const struct Param *param, const char *now, int64_t n, bool dense, Text *out)
 {
     text_addf(out, "%s=", param->name);
     switch (param->type) {
@@ -210,16 +210,16 @@ static bool is_range(const char *item)
 static bool words_add_range(const char *what, const char *item, WordList *out, Error *err)
 {
     char text[200];
-    Vary vary;
+    Axis axis;
     bool ok;
 
     if (snprintf(text, sizeof(text), "%s=%s", what, item) >= (int)sizeof(text))
         return error_set(err, ERR_USAGE, "%s: '%.60s...' is too long for a range", what, item);
-    ok = vary_parse(text, &vary, err);
-    for (int i = 0; ok && i < vary.count; i++)
-        ok = words_add(out, vary.values[i], strlen(vary.values[i]), err);
+    ok = axis_parse(text, &axis, err);
+    for (int i = 0; ok && i < axis.count; i++)
+        ok = words_add(out, axis.values[i], strlen(axis.values[i]), err);
     if (ok)
-        vary_free(&vary);
+        axis_free(&axis);
     return ok;
 }
 

@@ -1,23 +1,23 @@
-/* test_vary.c -- ranges of one parameter in words. */
+/* test_axis.c -- ranges of one parameter in words. */
 #include <math.h>
 #include <string.h>
 
-#include "app/study/vary.h"
+#include "app/study/study.h"
 #include "attn/run/param.h"
 #include "check.h"
 
 static void check_values(const char *text, const char *expected)
 {
-    Vary  vary;
+    Axis  axis;
     Error err = ERROR_INIT;
     char  all[256] = "";
 
-    CHECK(vary_parse(text, &vary, &err), "%s", err.text);
-    for (int i = 0; i < vary.count; i++)
+    CHECK(axis_parse(text, &axis, &err), "%s", err.text);
+    for (int i = 0; i < axis.count; i++)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? " " : "",
-                 vary.values[i]);
+                 axis.values[i]);
     assert_string_equal(all, expected);
-    vary_free(&vary);
+    axis_free(&axis);
 }
 
 static void ranges_and_lists(void **state)
@@ -40,12 +40,12 @@ static void slips_are_told(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        Vary  vary;
+        Axis  axis;
         Error err = ERROR_INIT;
 
-        assert_false(vary_parse(bad[i], &vary, &err));
+        assert_false(axis_parse(bad[i], &axis, &err));
         assert_int_equal(err.code, ERR_USAGE);
-        assert_int_equal(vary.count, 0);
+        assert_int_equal(axis.count, 0);
     }
 }
 
@@ -78,7 +78,7 @@ static void usual_ranges_hold_the_value(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Text range = { 0 };
 
-        assert_int_equal(vary_usual(cases[i].param, cases[i].now, 64, cases[i].dense, &range),
+        assert_int_equal(axis_usual(cases[i].param, cases[i].now, 64, cases[i].dense, &range),
                          cases[i].range != NULL);
         if (cases[i].range)
             assert_string_equal(text_str(&range), cases[i].range);
@@ -88,13 +88,13 @@ static void usual_ranges_hold_the_value(void **state)
 
 static void words_are_no_numbers(void **state)
 {
-    Vary  vary;
+    Axis  axis;
     Error err = ERROR_INIT;
 
     (void)state;
-    assert_true(vary_parse("x=2.5,relu", &vary, &err));
-    assert_true(vary_number(&vary, 0) == 2.5 && isnan(vary_number(&vary, 1)));
-    vary_free(&vary);
+    assert_true(axis_parse("x=2.5,relu", &axis, &err));
+    assert_true(axis_number(&axis, 0) == 2.5 && isnan(axis_number(&axis, 1)));
+    axis_free(&axis);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* vary_figure.c -- a Sweep as plots side by side: a view for each quantity, whose rows are
- * the points and whose columns are the mechanisms; see vary.h. */
+/* study_figure.c -- a Study as plots side by side: a view for each quantity, whose rows are
+ * the points and whose columns are the mechanisms; see study.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,20 +7,20 @@
 
 #include "app/command/command.h"
 #include "app/figure/plots.h"
-#include "app/study/vary.h"
+#include "app/study/study.h"
 
-typedef struct SweepNumbers {
-    int       order[VARY_MOST];
-    double    x[VARY_MOST];
+typedef struct StudyNumbers {
+    int       order[AXIS_MOST];
+    double    x[AXIS_MOST];
     Text      points;                            /* what the points are called */
-    Text      series[SWEEP_QUANTITIES];
-    double   *values[SWEEP_QUANTITIES];          /* owned: [3][points][columns] */
-    View      along, view[SWEEP_QUANTITIES][3];  /* value, low, high */
-    ViewCurve curve[SWEEP_QUANTITIES];
+    Text      series[STUDY_QUANTITIES];
+    double   *values[STUDY_QUANTITIES];          /* owned: [3][points][columns] */
+    View      along, view[STUDY_QUANTITIES][3];  /* value, low, high */
+    ViewCurve curve[STUDY_QUANTITIES];
     char      goal[48];
-} SweepNumbers;
+} StudyNumbers;
 
-static const char *const axes[SWEEP_QUANTITIES] = {
+static const char *const axes[STUDY_QUANTITIES] = {
     "output error", "mass kept", "total variation", "time (ms)", "FLOPs", "arena memory (bytes)",
 };
 
@@ -28,26 +28,26 @@ static const char *const axes[SWEEP_QUANTITIES] = {
 
 /* ---- columns ---------------------------------------------------------------- */
 
-static bool has_numbers(const Sweep *sweep, int line, SweepQuantity q)
+static bool has_numbers(const Study *study, int line, StudyQuantity q)
 {
-    for (int p = 0; p < sweep_points(sweep, line); p++)
-        if (sweep->lines[line].points[p].value[q].valid)
+    for (int p = 0; p < study_points(study, line); p++)
+        if (study->lines[line].points[p].value[q].valid)
             return true;
     return false;
 }
 
 /* Exact attention is a line that costs are held against, no curve. */
-static bool is_column(const Sweep *sweep, int line, SweepQuantity q)
+static bool is_column(const Study *study, int line, StudyQuantity q)
 {
-    return !sweep->lines[line].baseline && has_numbers(sweep, line, q);
+    return !study->lines[line].baseline && has_numbers(study, line, q);
 }
 
-static int count_columns(const Sweep *sweep, SweepQuantity q)
+static int count_columns(const Study *study, StudyQuantity q)
 {
     int count = 0;
 
-    for (int i = 0; i < sweep->count; i++)
-        count += is_column(sweep, i, q);
+    for (int i = 0; i < study->count; i++)
+        count += is_column(study, i, q);
     return count;
 }
 
@@ -56,14 +56,14 @@ static double number_or_nan(Number n)
     return n.valid ? n.value : (double)NAN;
 }
 
-static void fill_column(const Sweep *sweep, SweepNumbers *n, SweepQuantity q, int line, int column,
+static void fill_column(const Study *study, StudyNumbers *n, StudyQuantity q, int line, int column,
                         int columns)
 {
-    int     points = sweep->vary.count;
+    int     points = study->axis.count;
     double *out = n->values[q];
 
     for (int i = 0; i < points; i++) {
-        const SweepPoint *p = sweep_at(sweep, line, n->order[i]);
+        const StudyPoint *p = study_at(study, line, n->order[i]);
         int               at = i * columns + column;
 
         out[at] = number_or_nan(p->value[q]);
@@ -85,17 +85,17 @@ static void add_name(Text *names, const char *name, const char *more)
 /* ---- views ------------------------------------------------------------------ */
 
 /* A logarithmic axis where all is above 0 and apart; an error of nothing is none. */
-static bool is_log(const Sweep *sweep, const SweepNumbers *n, SweepQuantity q, int64_t count)
+static bool is_log(const Study *study, const StudyNumbers *n, StudyQuantity q, int64_t count)
 {
     double lo = HUGE_VAL, hi = 0;
 
-    if (q == SWEEP_MASS || q == SWEEP_VARIATION)
+    if (q == STUDY_MASS || q == STUDY_VARIATION)
         return false;
     for (int64_t i = 0; i < count; i++) {
         lo = isnan(n->values[q][i]) ? lo : fmin(lo, n->values[q][i]);
         hi = isnan(n->values[q][i]) ? hi : fmax(hi, n->values[q][i]);
     }
-    return (q == SWEEP_ERROR ? lo > 1e-4 : lo > 0 && sweep->log) && hi > SPREAD * lo;
+    return (q == STUDY_ERROR ? lo > 1e-4 : lo > 0 && study->log) && hi > SPREAD * lo;
 }
 
 static View table_view(const double *data, int64_t rows, int64_t cols, const char *name)
@@ -115,69 +115,69 @@ static void add_guide(View *view, const char *name, double at, bool vertical)
             (ViewGuide){ .name = name, .at = at, .vertical = vertical };
 }
 
-static void add_guides(const Sweep *sweep, const SweepLook *look, SweepNumbers *n, SweepQuantity q)
+static void add_guides(const Study *study, const StudyLook *look, StudyNumbers *n, StudyQuantity q)
 {
     View            *view = &n->view[q][0];
-    const SweepLine *exact = &sweep->lines[0];
+    const StudyLine *exact = &study->lines[0];
 
-    if (sweep->count && exact->baseline && exact->points[0].value[q].valid)
+    if (study->count && exact->baseline && exact->points[0].value[q].valid)
         add_guide(view, exact->name, exact->points[0].value[q].value, false);
     if (look->goal && look->goal->quantity == q)
         add_guide(view, n->goal, look->goal->bound, false);
     add_guide(view, "now", look->now, true);
     if (look->cursor >= 0)
-        add_guide(view, "", sweep_x(sweep, look->cursor), true);
+        add_guide(view, "", study_x(study, look->cursor), true);
 }
 
-static bool no_numbers(const Sweep *sweep, SweepQuantity q, Error *err)
+static bool no_numbers(const Study *study, StudyQuantity q, Error *err)
 {
-    for (int i = 0; i < sweep->count; i++)
-        for (int p = 0; p < sweep_points(sweep, i) && !sweep->lines[i].baseline; p++)
-            if (sweep->lines[i].points[p].problem[0])
+    for (int i = 0; i < study->count; i++)
+        for (int p = 0; p < study_points(study, i) && !study->lines[i].baseline; p++)
+            if (study->lines[i].points[p].problem[0])
                 return error_set(err, ERR_DATA, "no %s to plot: %.300s", axes[q],
-                                 sweep->lines[i].points[p].problem);
+                                 study->lines[i].points[p].problem);
     return error_set(err, ERR_DATA, "no %s to plot: these mechanisms have none%s", axes[q],
-                     quantity_is_measured(q) && !sweep->measure ? " that was measured" : "");
+                     quantity_is_measured(q) && !study->measure ? " that was measured" : "");
 }
 
-static bool make_view(const Sweep *sweep, const SweepLook *look, SweepNumbers *n, SweepQuantity q,
+static bool make_view(const Study *study, const StudyLook *look, StudyNumbers *n, StudyQuantity q,
                       Error *err)
 {
-    int     columns = count_columns(sweep, q), points = sweep->vary.count, at = 0;
+    int     columns = count_columns(study, q), points = study->axis.count, at = 0;
     int64_t size = (int64_t)points * columns;
 
     n->values[q] = malloc((size_t)(3 * size) * sizeof(double));
     if (!n->values[q])
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
-    for (int i = 0; i < sweep->count; i++) {
-        if (!is_column(sweep, i, q))
+    for (int i = 0; i < study->count; i++) {
+        if (!is_column(study, i, q))
             continue;
-        add_name(&n->series[q], sweep->lines[i].name, sweep->lines[i].fixed ? " (fixed)" : "");
-        fill_column(sweep, n, q, i, at++, columns);
+        add_name(&n->series[q], study->lines[i].name, study->lines[i].fixed ? " (fixed)" : "");
+        fill_column(study, n, q, i, at++, columns);
     }
     for (int k = 0; k < 3; k++)
         n->view[q][k] = table_view(n->values[q] + k * size, points, columns, axes[q]);
-    n->curve[q] = (ViewCurve){ .x = sweep->vary.name, .y = axes[q],
+    n->curve[q] = (ViewCurve){ .x = study->axis.name, .y = axes[q],
                                .series = text_str(&n->series[q]),
                                .points = text_str(&n->points),
-                               .mark = sweep->words ? CURVE_POINTS : CURVE_LINE,
-                               .log_x = sweep->log, .log_y = is_log(sweep, n, q, size) };
+                               .mark = study->words ? CURVE_POINTS : CURVE_LINE,
+                               .log_x = study->log, .log_y = is_log(study, n, q, size) };
     n->view[q][0].curve = &n->curve[q];
     n->view[q][0].along = &n->along;
     n->view[q][0].low = &n->view[q][1];
     n->view[q][0].high = &n->view[q][2];
-    add_guides(sweep, look, n, q);
+    add_guides(study, look, n, q);
     return text_ok(&n->series[q]) || error_set(err, ERR_NOMEM, "a plot: out of memory");
 }
 
-static void place_points(const Sweep *sweep, SweepNumbers *n)
+static void place_points(const Study *study, StudyNumbers *n)
 {
-    int64_t count = sweep->vary.count;
+    int64_t count = study->axis.count;
 
-    sweep_order(sweep, n->order);
+    study_order(study, n->order);
     for (int i = 0; i < count; i++) {
-        n->x[i] = sweep_x(sweep, n->order[i]);
-        add_name(&n->points, sweep->vary.values[n->order[i]], "");
+        n->x[i] = study_x(study, n->order[i]);
+        add_name(&n->points, study->axis.values[n->order[i]], "");
     }
     n->along = (View){ .name = "x", .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = 1,
                        .shape = { count }, .rows = "", .cols = "" };
@@ -186,37 +186,37 @@ static void place_points(const Sweep *sweep, SweepNumbers *n)
 
 /* ---- words ------------------------------------------------------------------ */
 
-static const Result *any_sample(const Sweep *sweep)
+static const Result *any_sample(const Study *study)
 {
     const Result *sample = NULL;
 
-    for (int i = 0; i < sweep->count; i++)
-        sample = sweep->lines[i].sample ? sweep->lines[i].sample : sample;
+    for (int i = 0; i < study->count; i++)
+        sample = study->lines[i].sample ? study->lines[i].sample : sample;
     return sample;
 }
 
 /* Not every mechanism has a causal form. */
-static const char *causal_words(const Sweep *sweep)
+static const char *causal_words(const Study *study)
 {
     int causal = 0, all = 0;
 
-    for (int i = 0; i < sweep->count; i++)
-        if (sweep->lines[i].sample && !sweep->lines[i].baseline) {
-            causal += sweep->lines[i].sample->run->causal;
+    for (int i = 0; i < study->count; i++)
+        if (study->lines[i].sample && !study->lines[i].baseline) {
+            causal += study->lines[i].sample->run->causal;
             all++;
         }
     return !causal ? "" : causal == all ? ", causal" : ", causal where there is such a form";
 }
 
-static void caption_input(const Sweep *sweep, Text *out)
+static void caption_input(const Study *study, Text *out)
 {
-    const Result *r = any_sample(sweep);
+    const Result *r = any_sample(study);
     bool          generated;
 
-    for (int i = 0, shown = 0; i < sweep->count; i++)
-        if (!sweep->lines[i].baseline)
-            text_addf(out, "%s%s", shown++ ? ", " : "", sweep->lines[i].name);
-    text_addf(out, " against full attention, over %s", sweep->vary.name);
+    for (int i = 0, shown = 0; i < study->count; i++)
+        if (!study->lines[i].baseline)
+            text_addf(out, "%s%s", shown++ ? ", " : "", study->lines[i].name);
+    text_addf(out, " against full attention, over %s", study->axis.name);
     if (!r)
         return;
     generated = !strncmp(r->input->name, "synthetic:", strlen("synthetic:"));
@@ -225,69 +225,69 @@ static void caption_input(const Sweep *sweep, Text *out)
         text_addf(out, ", n = %lld", (long long)r->run->n);
     if (r->run->h > 1)
         text_addf(out, ", all %lld heads", (long long)r->run->h);
-    text_add(out, causal_words(sweep));
+    text_add(out, causal_words(study));
     if (!generated)
         text_addf(out, ", seed %llu", (unsigned long long)r->request.seed);
 }
 
-static Machines machines_of(const Sweep *sweep)
+static Machines machines_of(const Study *study)
 {
     Machines machines = { .when = 0 };
 
-    for (int i = 0; i < sweep->count; i++)
-        if (sweep->lines[i].sample)
-            machines_add_record(&machines, &sweep->lines[i].sample->record);
+    for (int i = 0; i < study->count; i++)
+        if (study->lines[i].sample)
+            machines_add_record(&machines, &study->lines[i].sample->record);
     return machines;
 }
 
-static void caption_measured(const Sweep *sweep, const SweepLook *look, Text *out)
+static void caption_measured(const Study *study, const StudyLook *look, Text *out)
 {
-    const Result *r = any_sample(sweep);
-    Machines      machines = machines_of(sweep);
+    const Result *r = any_sample(study);
+    Machines      machines = machines_of(study);
     char          names[224];
     bool          time = false;
 
     for (int k = 0; k < look->count; k++)
-        time = time || look->quantities[k] == SWEEP_TIME;
+        time = time || look->quantities[k] == STUDY_TIME;
     if (!time || !r)
         return;
     machines_names(&machines, names, sizeof(names));
     text_addf(out, "; time: median and quartiles, measured on %s", names);
 }
 
-static bool has_band(const Sweep *sweep, SweepQuantity q)
+static bool has_band(const Study *study, StudyQuantity q)
 {
-    for (int i = 0; i < sweep->count; i++)
-        for (int p = 0; p < sweep_points(sweep, i); p++)
-            if (sweep->lines[i].points[p].low[q].valid)
+    for (int i = 0; i < study->count; i++)
+        for (int p = 0; p < study_points(study, i); p++)
+            if (study->lines[i].points[p].low[q].valid)
                 return true;
     return false;
 }
 
-static void caption_seeds(const Sweep *sweep, Text *out)
+static void caption_seeds(const Study *study, Text *out)
 {
     int seeds = 0;
 
-    for (int i = 0; i < sweep->count; i++)
-        seeds = !sweep->lines[i].fixed ? sweep->lines[i].request.seeds : seeds;
-    if (has_band(sweep, SWEEP_ERROR) || has_band(sweep, SWEEP_MASS))
+    for (int i = 0; i < study->count; i++)
+        seeds = !study->lines[i].fixed ? study->lines[i].request.seeds : seeds;
+    if (has_band(study, STUDY_ERROR) || has_band(study, STUDY_MASS))
         text_addf(out, "; band: least and most of %d seeds", seeds);
 }
 
 /* Points without numbers are gaps, and a reader must know why. */
-static void caption_problems(const Sweep *sweep, Text *out)
+static void caption_problems(const Study *study, Text *out)
 {
-    for (int i = 0; i < sweep->count; i++) {
-        const SweepLine *line = &sweep->lines[i];
+    for (int i = 0; i < study->count; i++) {
+        const StudyLine *line = &study->lines[i];
         const char      *why = NULL;
 
-        for (int p = 0; p < sweep_points(sweep, i); p++) {
+        for (int p = 0; p < study_points(study, i); p++) {
             if (!line->points[p].problem[0])
                 continue;
             if (!why)
                 text_addf(out, "; left out: %s", line->name);
             if (!line->fixed)
-                text_addf(out, "%s %s", why ? "," : " at", sweep->vary.values[p]);
+                text_addf(out, "%s %s", why ? "," : " at", study->axis.values[p]);
             why = why ? why : line->points[p].problem;
         }
         if (why)
@@ -296,25 +296,25 @@ static void caption_problems(const Sweep *sweep, Text *out)
 }
 
 /* A plot there are no numbers for is left out as well. */
-static void caption_quantities(const Sweep *sweep, const SweepLook *look, Text *out)
+static void caption_quantities(const Study *study, const StudyLook *look, Text *out)
 {
     for (int k = 0; k < look->count; k++)
-        if (!count_columns(sweep, look->quantities[k]))
+        if (!count_columns(study, look->quantities[k]))
             text_addf(out, "; no %s: %s", axes[look->quantities[k]],
-                      look->quantities[k] == SWEEP_MASS
+                      look->quantities[k] == STUDY_MASS
                           ? "nothing is left out by choice"
                           : "there is nothing to compare it with");
 }
 
-static void word_figure(const Sweep *sweep, const SweepLook *look, Figure *figure)
+static void word_figure(const Study *study, const StudyLook *look, Figure *figure)
 {
     Text caption = { 0 };
 
-    caption_input(sweep, &caption);
-    caption_quantities(sweep, look, &caption);
-    caption_seeds(sweep, &caption);
-    caption_measured(sweep, look, &caption);
-    caption_problems(sweep, &caption);
+    caption_input(study, &caption);
+    caption_quantities(study, look, &caption);
+    caption_seeds(study, &caption);
+    caption_measured(study, look, &caption);
+    caption_problems(study, &caption);
     snprintf(figure->caption, sizeof(figure->caption), "%s",
              look->caption ? look->caption : text_str(&caption));
     if (look->title)
@@ -325,27 +325,27 @@ static void word_figure(const Sweep *sweep, const SweepLook *look, Figure *figur
 /* ---- the figure ------------------------------------------------------------- */
 
 /* Those of which there are numbers; where there are none at all, an error. */
-static bool make_panels(const Sweep *sweep, const SweepLook *look, SweepNumbers *n,
+static bool make_panels(const Study *study, const StudyLook *look, StudyNumbers *n,
                         Figure *figure, Error *err)
 {
     figure->count = 0;
     for (int k = 0; k < look->count; k++) {
-        SweepQuantity q = look->quantities[k];
+        StudyQuantity q = look->quantities[k];
 
-        if (!count_columns(sweep, q))
+        if (!count_columns(study, q))
             continue;
-        if (!make_view(sweep, look, n, q, err))
+        if (!make_view(study, look, n, q, err))
             return false;
         panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, axes[q]);
     }
-    return figure->count || no_numbers(sweep, look->quantities[0], err);
+    return figure->count || no_numbers(study, look->quantities[0], err);
 }
 
 /* Measured numbers are kept as the plots they make, which a file holds and draws again. */
-static bool keep_measured(const Sweep *sweep, const SweepLook *look, Figure *figure, Error *err)
+static bool keep_measured(const Study *study, const StudyLook *look, Figure *figure, Error *err)
 {
-    const Result *r = any_sample(sweep);
-    Machines      machines = machines_of(sweep);
+    const Result *r = any_sample(study);
+    Machines      machines = machines_of(study);
     bool          measured = false;
 
     for (int k = 0; k < look->count; k++)
@@ -361,65 +361,65 @@ static bool keep_measured(const Sweep *sweep, const SweepLook *look, Figure *fig
     return true;
 }
 
-bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out, Error *err)
+bool study_picture(const Study *study, const StudyLook *look, StudyPicture *out, Error *err)
 {
-    SweepNumbers *n = calloc(1, sizeof(*n));
+    StudyNumbers *n = calloc(1, sizeof(*n));
     bool          ok;
 
-    *out = (SweepPicture){ .numbers = n, .figure = figure_new(look->count, err) };
+    *out = (StudyPicture){ .numbers = n, .figure = figure_new(look->count, err) };
     if (!n || !out->figure) {
-        sweep_picture_free(out);
+        study_picture_free(out);
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
     }
-    place_points(sweep, n);
+    place_points(study, n);
     if (look->goal)
         snprintf(n->goal, sizeof(n->goal), "%.4g%s", look->goal->bound *
-                 (look->goal->quantity == SWEEP_MASS ? 100 : 1),
-                 look->goal->quantity == SWEEP_MASS ? " %" : "");
-    ok = make_panels(sweep, look, n, out->figure, err);
-    word_figure(sweep, look, out->figure);
-    ok = ok && keep_measured(sweep, look, out->figure, err);
+                 (look->goal->quantity == STUDY_MASS ? 100 : 1),
+                 look->goal->quantity == STUDY_MASS ? " %" : "");
+    ok = make_panels(study, look, n, out->figure, err);
+    word_figure(study, look, out->figure);
+    ok = ok && keep_measured(study, look, out->figure, err);
     if (!ok)
-        sweep_picture_free(out);
+        study_picture_free(out);
     return ok;
 }
 
-void sweep_picture_free(SweepPicture *picture)
+void study_picture_free(StudyPicture *picture)
 {
     figure_free(picture->figure);
-    for (int q = 0; picture->numbers && q < SWEEP_QUANTITIES; q++) {
+    for (int q = 0; picture->numbers && q < STUDY_QUANTITIES; q++) {
         free(picture->numbers->values[q]);
         text_free(&picture->numbers->series[q]);
     }
     if (picture->numbers)
         text_free(&picture->numbers->points);
     free(picture->numbers);
-    *picture = (SweepPicture){ .figure = NULL };
+    *picture = (StudyPicture){ .figure = NULL };
 }
 
 /* ---- the command ------------------------------------------------------------ */
 
-static void add_words(const Sweep *sweep, Text *out)
+static void add_words(const Study *study, Text *out)
 {
-    for (int i = 0; i < sweep->count; i++)
-        if (!sweep->lines[i].baseline) {
+    for (int i = 0; i < study->count; i++)
+        if (!study->lines[i].baseline) {
             Text word = { 0 };
 
-            request_text(&sweep->lines[i].request, &word);
+            request_text(&study->lines[i].request, &word);
             text_add(out, " ");
             word_quote(out, text_str(&word));
             text_free(&word);
         }
 }
 
-void sweep_command(const Sweep *sweep, const Session *s, const SweepLook *look, Text *out)
+void study_command(const Study *study, const Session *s, const StudyLook *look, Text *out)
 {
-    const Request *first = &sweep->lines[sweep->count > 1 ? 1 : 0].request;
+    const Request *first = &study->lines[study->count > 1 ? 1 : 0].request;
 
     text_add(out, "compare");
-    add_words(sweep, out);
+    add_words(study, out);
     text_add(out, " --vary ");
-    word_quote(out, sweep->range);
+    word_quote(out, study->range);
     text_add(out, " --plot ");
     for (int k = 0; k < look->count; k++)
         text_addf(out, "%s%s", k ? "," : "", quantity_name(look->quantities[k]));

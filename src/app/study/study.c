@@ -1,0 +1,522 @@
+/* study.c -- see study.h: lines, points and the numbers of their runs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/study/study.h"
+
+static const struct {
+    const char *name;
+    bool        measured;
+} quantities[STUDY_QUANTITIES] = {
+    [STUDY_ERROR] = { "error", false },   [STUDY_MASS] = { "mass", false },
+    [STUDY_VARIATION] = { "tv", false },  [STUDY_TIME] = { "time", true },
+    [STUDY_FLOPS] = { "flops", false },   [STUDY_MEMORY] = { "memory", true },
+};
+
+const char *quantity_name(StudyQuantity quantity)
+{
+    return quantities[quantity].name;
+}
+
+bool quantity_is_measured(StudyQuantity quantity)
+{
+    return quantities[quantity].measured;
+}
+
+static bool add_quantity(const char *name, size_t length, StudyQuantity *out, int *count,
+                         Error *err)
+{
+    for (int k = 0; k < STUDY_QUANTITIES; k++) {
+        if (strlen(quantities[k].name) != length || strncmp(quantities[k].name, name, length) != 0)
+            continue;
+        for (int i = 0; i < *count; i++)
+            if ((int)out[i] == k)
+                return error_set(err, ERR_USAGE, "%s is there twice", quantities[k].name);
+        out[(*count)++] = (StudyQuantity)k;
+        return true;
+    }
+    return error_set(err, ERR_USAGE, "'%.*s': expected error, mass, tv, time, flops or memory",
+                     (int)length, name);
+}
+
+bool quantities_parse(const char *text, StudyQuantity *out, int *count, Error *err)
+{
+    *count = 0;
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+
+        if (!add_quantity(text, length, out, count, err))
+            return false;
+        text += length;
+        if (!*text)
+            return true;
+    }
+}
+
+/* ---- lines ------------------------------------------------------------------ */
+
+bool study_varies(const Request *request, const char *name)
+{
+    static const char *const common[] = { "position", "seed", "causal", "fit" };
+    const Mechanism         *m = mechanism_find(request->mechanism);
+
+    for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+        if (!strcmp(name, common[i]))
+            return true;
+    return !strncmp(name, "pos_", 4) || (m && mechanism_param(m, &request->given, name));
+}
+
+static void name_line(StudyLine *line)
+{
+    Text text = { 0 };
+
+    request_text(&line->request, &text);
+    snprintf(line->name, sizeof(line->name), "%s", text_str(&text));
+    text_free(&text);
+}
+
+static bool add_line(Study *study, const Request *request, bool baseline, Error *err)
+{
+    StudyLine *line = &study->lines[study->count];
+
+    if (study->count == STUDY_LINES)
+        return error_set(err, ERR_USAGE, "more than %d mechanisms", STUDY_LINES);
+    *line = (StudyLine){ .baseline = baseline };
+    line->fixed = baseline || !study_varies(request, study->axis.name);
+    line->points = calloc((size_t)study->axis.count, sizeof(*line->points));
+    if (!line->points || !request_copy(&line->request, request, err)) {
+        free(line->points);
+        return error_set(err, ERR_NOMEM, "not enough memory for the values of %s",
+                         study->axis.name);
+    }
+    if (!line->fixed)
+        assignments_remove(&line->request.given, study->axis.name);
+    name_line(line);
+    study->count++;
+    return true;
+}
+
+static bool is_baseline(const Request *request)
+{
+    return (mechanism_find(request->mechanism)->classes & CLASS_BASELINE) && !request->above &&
+           !request->given.count;
+}
+
+static bool add_baseline(Study *study, const Request *as, Error *err)
+{
+    const Mechanism *m = mechanism_baseline();
+    Request          exact = *as;
+
+    if (!m)
+        return true;
+    exact.given = (Assignments){ 0 };
+    exact.above = NULL;
+    snprintf(exact.mechanism, sizeof(exact.mechanism), "%s", m->id);
+    return add_line(study, &exact, true, err);
+}
+
+#define APART 8 /* from this factor on a list of numbers is shown on a logarithmic axis */
+
+static void judge_values(Study *study)
+{
+    double lo = HUGE_VAL, hi = -HUGE_VAL;
+
+    for (int i = 0; i < study->axis.count; i++) {
+        double value = axis_number(&study->axis, i);
+
+        study->words = study->words || !isfinite(value);
+        lo = fmin(lo, value);
+        hi = fmax(hi, value);
+    }
+    study->log = !study->words && lo > 0 &&
+                 (study->axis.times || (!strchr(study->range, ':') && hi >= APART * lo));
+}
+
+bool study_open(Study *study, const char *range, const Request *as, Error *err)
+{
+    *study = (Study){ .count = 0 };
+    if (!axis_parse(range, &study->axis, err))
+        return false;
+    study->range = strdup(range);
+    if (!study->range)
+        return error_set(err, ERR_NOMEM, "not enough memory for the values of %s",
+                         study->axis.name);
+    judge_values(study);
+    return add_baseline(study, as, err);
+}
+
+bool study_add(Study *study, const Request *request, Error *err)
+{
+    return is_baseline(request) ? true : add_line(study, request, false, err);
+}
+
+bool study_check(const Study *study, Error *err)
+{
+    for (int i = 0; i < study->count; i++)
+        if (!study->lines[i].fixed)
+            return true;
+    return error_set(err, ERR_PARAM, "%s: none of these mechanisms has the parameter %s",
+                     study->range, study->axis.name);
+}
+
+void study_free(Study *study)
+{
+    for (int i = 0; i < study->count; i++) {
+        result_release(study->lines[i].sample);
+        request_free(&study->lines[i].request);
+        free(study->lines[i].points);
+    }
+    axis_free(&study->axis);
+    free(study->range);
+    *study = (Study){ .count = 0 };
+}
+
+/* ---- running ---------------------------------------------------------------- */
+
+int study_points(const Study *study, int line)
+{
+    return study->lines[line].fixed ? 1 : study->axis.count;
+}
+
+bool study_next(const Study *study, int *line, int *point)
+{
+    for (*line = 0; *line < study->count; (*line)++)
+        for (*point = 0; *point < study_points(study, *line); (*point)++)
+            if (!study->lines[*line].points[*point].done)
+                return true;
+    return false;
+}
+
+int study_done(const Study *study, int *all)
+{
+    int done = 0;
+
+    *all = 0;
+    for (int i = 0; i < study->count; i++)
+        for (int p = 0; p < study_points(study, i); p++, (*all)++)
+            done += study->lines[i].points[p].done;
+    return done;
+}
+
+bool study_request(const Study *study, Session *s, int line, int point, Request *out, Error *err)
+{
+    const StudyLine *l = &study->lines[line];
+    char             assignment[320];
+
+    if (!request_copy(out, &l->request, err))
+        return false;
+    out->measure = study->measure;
+    out->quality = !l->baseline;
+    if (l->fixed)
+        return true;
+    snprintf(assignment, sizeof(assignment), "%s=%s", study->axis.name,
+             study->axis.values[point]);
+    if (request_set(s, out, assignment, err))
+        return true;
+    request_free(out);
+    return false;
+}
+
+static void take_band(StudyPoint *p, StudyQuantity quantity, const SeedSpread *seeds,
+                      const SeedBand *band)
+{
+    if (seeds->count < 2 || !band->mean.valid)
+        return;
+    p->value[quantity] = band->mean;
+    p->low[quantity] = band->min;
+    p->high[quantity] = band->max;
+}
+
+static void take_quality(StudyPoint *p, const Record *r)
+{
+    p->value[STUDY_ERROR] = r->quality.output_error;
+    p->value[STUDY_MASS] = r->quality.mass_mean;
+    p->value[STUDY_VARIATION] = r->quality.total_variation;
+    take_band(p, STUDY_ERROR, &r->seeds, &r->seeds.output_error);
+    take_band(p, STUDY_MASS, &r->seeds, &r->seeds.mass);
+}
+
+static void take_cost(StudyPoint *p, const Record *r, bool measured)
+{
+    p->value[STUDY_FLOPS] = number_of(flops_total(r->counted));
+    if (!measured)
+        return;
+    p->value[STUDY_MEMORY] = r->arena_peak;
+    p->value[STUDY_TIME] = r->time.median;
+    if (r->time.count > 1) {
+        p->low[STUDY_TIME] = r->time.q1;
+        p->high[STUDY_TIME] = r->time.q3;
+    }
+}
+
+void study_take(Study *study, int line, int point, Result *result)
+{
+    StudyLine    *l = &study->lines[line];
+    StudyPoint   *p = &l->points[point];
+    const Record *r = &result->record;
+
+    *p = (StudyPoint){ .done = true };
+    if (r->status != RECORD_OK) {
+        snprintf(p->problem, sizeof(p->problem), "%.250s", r->message);
+        return;
+    }
+    if (!l->baseline)
+        take_quality(p, r);
+    take_cost(p, r, result->request.measure);
+    if (!l->sample)
+        l->sample = result_retain(result);
+}
+
+void study_refuse(Study *study, int line, int point, const Error *err)
+{
+    StudyPoint *p = &study->lines[line].points[point];
+
+    *p = (StudyPoint){ .done = true };
+    snprintf(p->problem, sizeof(p->problem), "%.250s", err->text);
+}
+
+static void tell_progress(const Study *study, Session *s, int line, int point)
+{
+    const StudyLine *l = &study->lines[line];
+    int              all, done = study_done(study, &all);
+
+    if (l->fixed)
+        session_progress(s, "%d of %d: %s", done + 1, all, l->name);
+    else
+        session_progress(s, "%d of %d: %s, %s=%s", done + 1, all, l->name, study->axis.name,
+                         study->axis.values[point]);
+}
+
+bool study_run(Study *study, Session *s, Error *err)
+{
+    int line, point;
+
+    if (!study_check(study, err))
+        return false;
+    while (study_next(study, &line, &point)) {
+        Error   own = ERROR_INIT;
+        Request request;
+        Result *result = NULL;
+
+        tell_progress(study, s, line, point);
+        if (study_request(study, s, line, point, &request, &own)) {
+            result = session_run(s, &request, &own);
+            request_free(&request);
+        }
+        if (result)
+            study_take(study, line, point, result);
+        else
+            study_refuse(study, line, point, &own);
+        result_release(result);
+    }
+    return true;
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+double study_x(const Study *study, int point)
+{
+    return study->words ? point : axis_number(&study->axis, point);
+}
+
+void study_order(const Study *study, int *order)
+{
+    for (int i = 0; i < study->axis.count; i++) {
+        int at = i;
+
+        for (; at > 0 && study_x(study, order[at - 1]) > study_x(study, i); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+const StudyPoint *study_at(const Study *study, int line, int point)
+{
+    return &study->lines[line].points[study->lines[line].fixed ? 0 : point];
+}
+
+const char *quantity_text(StudyQuantity quantity, Number number, char *text, size_t size)
+{
+    if (!number.valid)
+        snprintf(text, size, "n/a");
+    else if (quantity == STUDY_FLOPS)
+        format_count(number.value, text, size);
+    else if (quantity == STUDY_MEMORY)
+        format_bytes((int64_t)number.value, text, size);
+    else if (quantity == STUDY_MASS)
+        snprintf(text, size, "%.1f %%", 100 * number.value);
+    else
+        snprintf(text, size, quantity == STUDY_TIME ? "%.3g ms" : "%.3g", number.value);
+    return text;
+}
+
+/* The smallest value that reaches a goal, and the values between two that
+ * close in on it; see study.h. */
+
+bool goal_parse(const char *text, StudyGoal *out, Error *err)
+{
+    const char *number = text;
+    char       *end;
+
+    *out = (StudyGoal){ .quantity = STUDY_MASS };
+    if (!strncmp(text, "error=", 6))
+        *out = (StudyGoal){ .quantity = STUDY_ERROR };
+    number = text + (out->quantity == STUDY_ERROR ? 6 : !strncmp(text, "mass=", 5) ? 5 : 0);
+    out->bound = strtod(number, &end);
+    if (*end == '%') {
+        out->bound /= 100;
+        end++;
+    }
+    return (end > number && !*end && out->bound > 0 &&
+            (out->quantity == STUDY_ERROR ? out->bound < 100 : out->bound <= 1)) ||
+           error_set(err, ERR_USAGE,
+                     "'%s': expected a share of the mass such as 95%%, or error=5%%", text);
+}
+
+/* With every seed: the worst of them counts. */
+static Number worst(const StudyPoint *p, StudyQuantity quantity)
+{
+    const Number *band = quantity == STUDY_MASS ? p->low : p->high;
+
+    return band[quantity].valid ? band[quantity] : p->value[quantity];
+}
+
+/* a is better than b; anything is better than no number. */
+static bool is_better(const StudyGoal *goal, Number a, Number b)
+{
+    if (!a.valid || !b.valid)
+        return a.valid;
+    return goal->quantity == STUDY_MASS ? a.value > b.value : a.value < b.value;
+}
+
+static bool reaches(const StudyGoal *goal, Number n)
+{
+    double slack = 1e-9; /* 0.95 as a decimal is not a double */
+
+    return n.valid && (goal->quantity == STUDY_MASS ? n.value >= goal->bound - slack
+                                                    : n.value <= goal->bound + slack);
+}
+
+int study_smallest(const Study *study, int line, const StudyGoal *goal)
+{
+    int order[AXIS_MOST];
+
+    study_order(study, order);
+    for (int i = 0; i < study->axis.count && !study->words && !study->lines[line].fixed; i++)
+        if (reaches(goal, worst(study_at(study, line, order[i]), goal->quantity)))
+            return order[i];
+    return -1;
+}
+
+static int best_point(const Study *study, int line, const StudyGoal *goal)
+{
+    int best = -1;
+
+    for (int i = 0; i < study->axis.count; i++) {
+        Number n = worst(study_at(study, line, i), goal->quantity);
+
+        if (n.valid && (best < 0 || is_better(goal, n, worst(study_at(study, line, best),
+                                                             goal->quantity))))
+            best = i;
+    }
+    return best;
+}
+
+void study_answer(const Study *study, int line, const StudyGoal *goal, Text *out)
+{
+    const StudyLine *l = &study->lines[line];
+    const Axis      *v = &study->axis;
+    bool             mass = goal->quantity == STUDY_MASS;
+    int              at = study_smallest(study, line, goal), best = best_point(study, line, goal);
+    char             text[32], words[80];
+
+    if (mass)
+        snprintf(words, sizeof(words), "keeps %.4g %% of the mass", 100 * goal->bound);
+    else
+        snprintf(words, sizeof(words), "has an error of at most %.4g", goal->bound);
+    if (study->words)
+        text_addf(out, "the values of %s are no numbers, so none is the smallest", v->name);
+    else if (at >= 0)
+        text_addf(out, "%s=%s is the smallest of %d that %s (%s)", v->name, v->values[at],
+                  v->count, words,
+                  quantity_text(goal->quantity, worst(study_at(study, line, at), goal->quantity),
+                                text, sizeof(text)));
+    else if (best >= 0)
+        text_addf(out, "none of %d values of %s %s; the best is %s at %s", v->count, v->name,
+                  words,
+                  quantity_text(goal->quantity, worst(study_at(study, line, best), goal->quantity),
+                                text, sizeof(text)),
+                  v->values[best]);
+    else if (l->points[0].problem[0])
+        text_addf(out, "%s", l->points[0].problem);
+    else
+        text_addf(out, "there is no %s here%s", mass ? "kept mass" : "output error",
+                  mass ? ": it leaves out no key by choice (error=5% asks for the output error)"
+                       : " to compare");
+}
+
+/* ---- closing in ------------------------------------------------------------- */
+
+/* One more value, at the end: the order on the axis is by their numbers. */
+static bool add_value(Study *study, const char *text, Error *err)
+{
+    Axis  *v = &study->axis;
+    size_t more = (size_t)v->count + 1, length = strlen(study->range) + strlen(text) + 2;
+    char **values = realloc(v->values, more * sizeof(*values));
+    char  *range = realloc(study->range, length), *copy = strdup(text);
+
+    v->values = values ? values : v->values;
+    study->range = range ? range : study->range;
+    for (int i = 0; i < study->count && values && range && copy; i++) {
+        StudyPoint *points = realloc(study->lines[i].points, more * sizeof(*points));
+
+        if (!points)
+            values = NULL;
+        else
+            study->lines[i].points = points;
+    }
+    if (!values || !range || !copy) {
+        free(copy);
+        return error_set(err, ERR_NOMEM, "not enough memory for the values of %s", v->name);
+    }
+    for (int i = 0; i < study->count; i++)
+        if (!study->lines[i].fixed)
+            study->lines[i].points[v->count] = (StudyPoint){ .done = false };
+    v->values[v->count++] = copy;
+    strcat(strcat(study->range, ","), text);
+    return true;
+}
+
+/* The number before a point on the axis; NaN: it is the first. */
+static double number_before(const Study *study, int point)
+{
+    int order[AXIS_MOST], at = 0;
+
+    study_order(study, order);
+    while (order[at] != point)
+        at++;
+    return at ? study_x(study, order[at - 1]) : (double)NAN;
+}
+
+bool study_refine(Study *study, int line, const StudyGoal *goal, Error *err)
+{
+    const StudyLine *l = &study->lines[line];
+    const Mechanism *m = mechanism_find(l->request.mechanism);
+    const Param     *p = m ? mechanism_param(m, &l->request.given, study->axis.name) : NULL;
+    int              at = study_smallest(study, line, goal);
+    double           step = p && p->even ? 2 : 1, low, middle;
+    char             text[32];
+
+    if (at < 0 || !p || p->type != PARAM_TYPE_INT || study->axis.count == AXIS_MOST ||
+        strchr(study->range, ':'))
+        return false;
+    low = number_before(study, at);
+    middle = low + step * floor((study_x(study, at) - low) / step / 2);
+    if (!(middle > low))
+        return false;
+    snprintf(text, sizeof(text), "%.0f", middle);
+    return add_value(study, text, err);
+}
