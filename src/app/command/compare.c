@@ -22,92 +22,6 @@ typedef struct Comparison {
     bool       scaling; /* time over n instead of it */
 } Comparison;
 
-/* ---- crossover -------------------------------------------------------------- */
-
-#define CROSSOVER_FIRST 64
-#define CROSSOVER_LAST  4096
-#define CROSSOVER_RUNS  3 /* at least, of a time */
-#define CROSSOVER_SECONDS 10 /* of a mechanism's search; what would go beyond is not searched */
-#define CROSSOVER_GROWTH 4   /* of the time from one n to the next, at the most that is usual */
-
-/* Smallest of a few wall times on n tokens; not valid when the run fails.  A quick run is
- * repeated by itself, so that one measurement of it is enough. */
-static Number time_at(Session *s, const Request *request, const Input *like, int64_t n)
-{
-    InputChoice choice = { .n = n, .d = like->d, .heads = like->heads, .seed = 1 };
-    Number      best = NUMBER_NONE;
-    Error       err = ERROR_INIT;
-    Input      *input = input_load("synthetic:normal", &choice, &err);
-    Loaded      loaded = { .input = input, .references = 1 };
-    Request     timed = *request;
-
-    timed.measure = true;
-    timed.repeat = 0;
-    timed.quality = false;
-    timed.seeds = 0;
-    for (int runs = 0; input && runs < CROSSOVER_RUNS;) {
-        Result *r = execute_request(&loaded, &timed, session_threads(s, request->threads), NULL,
-                                    NULL, &err);
-
-        if (!r)
-            break;
-        if (r->record.status == RECORD_OK && r->record.time.min.valid &&
-            (!best.valid || r->record.time.min.value < best.value))
-            best = r->record.time.min;
-        runs += r->record.time.count > 0 ? r->record.time.count : 1;
-        result_release(r);
-    }
-    input_free(input);
-    return best;
-}
-
-/* Tensors from files fit one length only, so there is nothing to vary. */
-static bool has_tensors(const Request *request)
-{
-    for (int i = 0; i < request->given.count; i++)
-        if (request->given.items[i].tensor.data)
-            return true;
-    return false;
-}
-
-static void find_crossover(Session *s, Comparison *c, int index)
-{
-    const Request *base = &c->results[0]->request, *request = &c->results[index]->request;
-    const Input   *like = session_input(s);
-    int64_t        from = 0;
-    bool           measured = true;
-    double         spent = 0, last = 0;
-
-    snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
-    if (index == 0 || c->axis.count || has_tensors(request) ||
-        c->results[index]->record.status != RECORD_OK)
-        return;
-    for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
-        double began = clock_wall();
-        Number full, other;
-
-        if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS) {
-            format_crossover(from, n / 2, false, c->crossover_note[index],
-                             sizeof(c->crossover_note[index]));
-            return;
-        }
-        session_progress(s, "crossover of %s: n = %lld", request->mechanism, (long long)n);
-        full = time_at(s, base, like, n);
-        other = time_at(s, request, like, n);
-        last = clock_wall() - began;
-        spent += last;
-        measured = full.valid && other.valid;
-        if (!measured || !(other.value < full.value))
-            from = 0;
-        else if (!from)
-            from = n;
-    }
-    if (!measured)
-        return;
-    format_crossover(from, CROSSOVER_LAST, true, c->crossover_note[index],
-                     sizeof(c->crossover_note[index]));
-}
-
 /* ---- running ---------------------------------------------------------------- */
 
 /* The baseline that nobody named takes no -p. */
@@ -219,6 +133,20 @@ static bool parse_vary(Session *s, const Call *call, Axis *axis, Error *err)
     error_set(err, ERR_PARAM, "--vary %s: none of these mechanisms has the parameter %s",
               call->values[OPT_VARY], axis->name);
     return false;
+}
+
+/* The first row is exact attention, which the others are searched against. */
+static void find_crossover(Session *s, Comparison *c, int index)
+{
+    const Result *result = c->results[index];
+    char         *note = c->crossover_note[index];
+    size_t        size = sizeof(c->crossover_note[index]);
+
+    if (index == 0 || c->axis.count || request_has_tensors(&result->request) ||
+        result->record.status != RECORD_OK)
+        snprintf(note, size, "n/a");
+    else
+        study_crossover(s, &c->results[0]->request, &result->request, note, size);
 }
 
 /* Records and plots have no place for where a mechanism becomes faster. */

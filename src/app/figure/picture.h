@@ -173,10 +173,7 @@ bool picture_plot(PlotKind kind, Result *const *results, const char *const *name
                   const Ceilings *ceilings, Panel *out, Error *err);
 /* Adds to the caption on which machines its plots were measured, and the last date. */
 void picture_say_measured(Figure *figure);
-/* A figure of a plot of times over n, measured on N(0,1) inputs of so many heads of d; it
- * owns the plot, which is freed on failure. */
-Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err);
-/* The command that measures them: "compare full linear --plot scaling -n 4096 ...". */
+/* The command that measures times over n: "compare full linear --plot scaling -n 4096 ...". */
 void picture_scaling_command(const Request *const *requests, int count, int64_t last,
                              int64_t heads, int64_t d, Text *out);
 /* The plot of the panel of this number in the figure, as a file held it. */

@@ -243,21 +243,6 @@ void picture_say_measured(Figure *figure)
     text_free(&names);
 }
 
-Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err)
-{
-    Figure *figure = figure_new(1, err);
-
-    if (!figure) {
-        plot_free(plot);
-        return NULL;
-    }
-    panel_init_plot(&figure->panels[0], plot, "time over n");
-    snprintf(figure->caption, sizeof(figure->caption),
-             "N(0,1) inputs, %lld head%s of %lld; measured on %s", (long long)heads,
-             heads == 1 ? "" : "s", (long long)d, plot->measured);
-    return figure;
-}
-
 bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel *out, Error *err)
 {
     const Panel *panel = stored_figure_panel(stored, number);

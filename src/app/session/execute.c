@@ -281,6 +281,25 @@ static bool run_upper(Result *result, const RunSpec *common, Error *err)
     return true;
 }
 
+/* The request's own N(0,1) input; released by the caller. */
+static Loaded *load_normal(const NormalInput *normal, const atomic_bool *cancel, Error *err)
+{
+    InputChoice choice = { .n = normal->n, .d = normal->d, .heads = normal->heads, .seed = 1,
+                           .cancel = cancel };
+    Loaded     *loaded = calloc(1, sizeof(*loaded));
+
+    if (!loaded) {
+        error_set(err, ERR_NOMEM, "not enough memory for an input");
+        return NULL;
+    }
+    atomic_init(&loaded->references, 1);
+    loaded->input = input_load("synthetic:normal", &choice, err);
+    if (loaded->input)
+        return loaded;
+    free(loaded);
+    return NULL;
+}
+
 static Result *execute(Loaded *loaded, const Request *request, Threads *threads,
                        const atomic_bool *cancel, RunProgress *progress, Error *err)
 {
@@ -330,17 +349,22 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
                         const atomic_bool *cancel, RunProgress *progress, Error *err)
 {
     Device *device = device_of(request->ops);
+    Loaded *normal = request->normal.n ? load_normal(&request->normal, cancel, err) : NULL;
     Result *result;
 
+    if (request->normal.n && !normal)
+        return NULL;
     if (!device_hold_now(device)) {
         next_phase(progress, "waiting for the GPU", 0);
         if (!device_hold(device, cancel)) {
             error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
+            loaded_release(normal);
             return NULL;
         }
     }
-    result = execute(loaded, request, threads, cancel, progress, err);
+    result = execute(normal ? normal : loaded, request, threads, cancel, progress, err);
     device_leave(device);
+    loaded_release(normal);
     return result;
 }
 
@@ -389,7 +413,7 @@ Result *session_run(Session *s, const Request *request, Error *err)
         error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
         return NULL;
     }
-    if (s->progress && s->tells_runs)
+    if (s->progress && s->tells_runs && !request->normal.n)
         return run_telling(s, request, err);
     return execute_request(s->loaded, request, session_threads(s, request->threads), NULL, NULL,
                            err);

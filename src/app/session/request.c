@@ -57,7 +57,7 @@ bool request_same(const Request *a, const Request *b)
     request_text(b, &y);
     same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
            a->causal == b->causal && a->seed == b->seed && a->fit == b->fit && a->keys == b->keys &&
-           a->ops == b->ops;
+           a->ops == b->ops && a->normal.n == b->normal.n;
     text_free(&x);
     text_free(&y);
     return same;

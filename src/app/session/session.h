@@ -19,6 +19,11 @@
 #include "profile/measure.h"
 #include "profile/record.h"
 
+/* The shape of a N(0,1) input, on which times over n are measured. */
+typedef struct NormalInput {
+    int64_t n, d, heads; /* n 0: none */
+} NormalInput;
+
 /* What to run, independent of how it was asked for. */
 typedef struct Request {
     char        mechanism[48];
@@ -40,6 +45,7 @@ typedef struct Request {
     bool        pairs_only;  /* for a picture of allowed pairs: RunSpec.pairs_only */
     bool        missed;      /* that view is made with the run, which may take a while */
     int         seeds;       /* quality over so many seeds from `seed` on; 0, 1: one */
+    NormalInput normal;      /* the input, instead of the session's */
     struct Request *above;   /* the layer upon this one, for reach; owned; NULL: none */
 } Request;
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "app/command/command.h"
 #include "app/study/study.h"
@@ -78,21 +79,32 @@ static void name_line(StudyLine *line)
     text_free(&text);
 }
 
+/* Over n only times are taken. */
+static void time_only(Request *request)
+{
+    request->measure = true;
+    request->quality = request->missed = false;
+    request->seeds = request->keys = 0;
+}
+
 static bool add_line(Study *study, const Request *request, bool baseline, Error *err)
 {
     StudyLine *line = &study->lines[study->count];
+    int        most = study->lengths ? STUDY_LINES : VARY_LINES;
 
-    if (study->count == STUDY_LINES)
-        return error_set(err, ERR_USAGE, "more than %d mechanisms", STUDY_LINES);
+    if (study->count == most)
+        return error_set(err, ERR_USAGE, "more than %d mechanisms", most);
     *line = (StudyLine){ .baseline = baseline };
-    line->fixed = baseline || !study_varies(request, study->axis.name);
+    line->fixed = !study->lengths && (baseline || !study_varies(request, study->axis.name));
     line->points = calloc((size_t)study->axis.count, sizeof(*line->points));
     if (!line->points || !request_copy(&line->request, request, err)) {
         free(line->points);
         return error_set(err, ERR_NOMEM, "not enough memory for the values of %s",
                          study->axis.name);
     }
-    if (!line->fixed)
+    if (study->lengths)
+        time_only(&line->request);
+    else if (!line->fixed)
         assignments_remove(&line->request.given, study->axis.name);
     name_line(line);
     study->count++;
@@ -148,9 +160,18 @@ bool study_open(Study *study, const char *range, const Request *as, Error *err)
     return add_baseline(study, as, err);
 }
 
+bool study_open_lengths(Study *study, const Input *like, int64_t first, int64_t last, Error *err)
+{
+    char range[64];
+
+    *study = (Study){ .measure = true, .lengths = true, .heads = like->heads, .d = like->d };
+    snprintf(range, sizeof(range), "n=%lld:%lld:x2", (long long)first, (long long)last);
+    return axis_parse(range, &study->axis, err);
+}
+
 bool study_add(Study *study, const Request *request, Error *err)
 {
-    return is_baseline(request) ? true : add_line(study, request, false, err);
+    return !study->lengths && is_baseline(request) ? true : add_line(study, request, false, err);
 }
 
 bool study_check(const Study *study, Error *err)
@@ -164,6 +185,7 @@ bool study_check(const Study *study, Error *err)
 
 void study_free(Study *study)
 {
+    job_free(study->job);
     for (int i = 0; i < study->count; i++) {
         result_release(study->lines[i].sample);
         request_free(&study->lines[i].request);
@@ -181,12 +203,21 @@ int study_points(const Study *study, int line)
     return study->lines[line].fixed ? 1 : study->axis.count;
 }
 
-bool study_next(const Study *study, int *line, int *point)
+static bool is_due(const Study *study, int line, int point)
 {
-    for (*line = 0; *line < study->count; (*line)++)
-        for (*point = 0; *point < study_points(study, *line); (*point)++)
-            if (!study->lines[*line].points[*point].done)
-                return true;
+    return point < study_points(study, line) && !study->lines[line].points[point].done;
+}
+
+bool study_next(Study *study)
+{
+    int lines = study->count, values = study->axis.count;
+
+    for (int i = 0; i < lines * values; i++) {
+        study->line = study->lengths ? i % lines : i / values;
+        study->point = study->lengths ? i / lines : i % values;
+        if (is_due(study, study->line, study->point))
+            return true;
+    }
     return false;
 }
 
@@ -208,6 +239,11 @@ bool study_request(const Study *study, Session *s, int line, int point, Request 
 
     if (!request_copy(out, &l->request, err))
         return false;
+    if (study->lengths) {
+        out->normal = (NormalInput){ .n = strtoll(study->axis.values[point], NULL, 10),
+                                     .heads = study->heads, .d = study->d };
+        return true;
+    }
     out->measure = study->measure;
     out->quality = !l->baseline;
     if (l->fixed)
@@ -252,15 +288,50 @@ static void take_cost(StudyPoint *p, const Record *r, bool measured)
     }
 }
 
-void study_take(Study *study, int line, int point, Result *result)
+/* Of several runs the fastest; a point is done when there are enough of them. */
+static void take_fastest(StudyPoint *p, const Record *r, int least)
 {
-    StudyLine    *l = &study->lines[line];
-    StudyPoint   *p = &l->points[point];
+    Number *best = &p->value[STUDY_TIME];
+
+    if (r->status == RECORD_OK && r->time.min.valid &&
+        (!best->valid || r->time.min.value < best->value))
+        *best = r->time.min;
+    p->runs += r->time.count > 0 ? r->time.count : 1;
+    p->done = p->runs >= least;
+}
+
+static void take_time(StudyPoint *p, const Record *r)
+{
+    p->value[STUDY_TIME] = r->time.median;
+    p->low[STUDY_TIME] = r->time.low;
+    p->high[STUDY_TIME] = r->time.high;
+}
+
+static void refuse(StudyPoint *p, const char *why)
+{
+    *p = (StudyPoint){ .done = true };
+    snprintf(p->problem, sizeof(p->problem), "%.250s", why);
+}
+
+void study_take(Study *study, Result *result)
+{
+    StudyLine    *l = &study->lines[study->line];
+    StudyPoint   *p = &l->points[study->point];
     const Record *r = &result->record;
 
-    *p = (StudyPoint){ .done = true };
+    study->threads = r->threads;
+    study->when = (int64_t)time(NULL);
+    if (study->least) {
+        take_fastest(p, r, study->least);
+        return;
+    }
     if (r->status != RECORD_OK) {
-        snprintf(p->problem, sizeof(p->problem), "%.250s", r->message);
+        refuse(p, r->message);
+        return;
+    }
+    *p = (StudyPoint){ .done = true };
+    if (study->lengths) {
+        take_time(p, r);
         return;
     }
     if (!l->baseline)
@@ -270,49 +341,91 @@ void study_take(Study *study, int line, int point, Result *result)
         l->sample = result_retain(result);
 }
 
-void study_refuse(Study *study, int line, int point, const Error *err)
+void study_refuse(Study *study, const Error *err)
 {
-    StudyPoint *p = &study->lines[line].points[point];
-
-    *p = (StudyPoint){ .done = true };
-    snprintf(p->problem, sizeof(p->problem), "%.250s", err->text);
+    refuse(&study->lines[study->line].points[study->point], err->text);
 }
 
-static void tell_progress(const Study *study, Session *s, int line, int point)
+static void report_progress(const Study *study, Session *s)
 {
-    const StudyLine *l = &study->lines[line];
+    const StudyLine *l = &study->lines[study->line];
+    const char      *value = study->axis.values[study->point];
     int              all, done = study_done(study, &all);
 
-    if (l->fixed)
+    if (study->lengths)
+        session_progress(s, "%s: n = %s", study->title, value);
+    else if (l->fixed)
         session_progress(s, "%d of %d: %s", done + 1, all, l->name);
     else
         session_progress(s, "%d of %d: %s, %s=%s", done + 1, all, l->name, study->axis.name,
-                         study->axis.values[point]);
+                         value);
+}
+
+bool study_step(Study *study, Session *s, Error *err)
+{
+    Request request;
+    Result *result = NULL;
+    bool    ok;
+
+    report_progress(study, s);
+    if (study_request(study, s, study->line, study->point, &request, err)) {
+        result = session_run(s, &request, err);
+        request_free(&request);
+    }
+    ok = result != NULL;
+    if (ok)
+        study_take(study, result);
+    else
+        study_refuse(study, err);
+    result_release(result);
+    return ok;
 }
 
 bool study_run(Study *study, Session *s, Error *err)
 {
-    int line, point;
-
-    if (!study_check(study, err))
+    if (!study->lengths && !study_check(study, err))
         return false;
-    while (study_next(study, &line, &point)) {
-        Error   own = ERROR_INIT;
-        Request request;
-        Result *result = NULL;
+    while (study_next(study)) {
+        Error why = ERROR_INIT;
 
-        tell_progress(study, s, line, point);
-        if (study_request(study, s, line, point, &request, &own)) {
-            result = session_run(s, &request, &own);
-            request_free(&request);
+        if (!study_step(study, s, &why) && study->lengths) {
+            *err = why;
+            return false;
         }
-        if (result)
-            study_take(study, line, point, result);
-        else
-            study_refuse(study, line, point, &own);
-        result_release(result);
     }
     return true;
+}
+
+bool study_begin(Study *study, Session *s)
+{
+    while (study_next(study)) {
+        Error   why = ERROR_INIT;
+        Request request;
+
+        if (study_request(study, s, study->line, study->point, &request, &why)) {
+            study->job = session_submit(s, &request, &why);
+            request_free(&request);
+        }
+        if (study->job)
+            return true;
+        study_refuse(study, &why);
+    }
+    return false;
+}
+
+bool study_end(Study *study)
+{
+    Result *result = job_result(study->job);
+    bool    cancelled = !result && job_state(study->job) != JOB_FAILED;
+
+    if (result)
+        study_take(study, result);
+    else if (!cancelled)
+        study_refuse(study, job_error(study->job));
+    result_release(result);
+    job_free(study->job);
+    study->job = NULL;
+    return !cancelled;
 }
 
 /* ---- reading ---------------------------------------------------------------- */

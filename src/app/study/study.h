@@ -1,9 +1,12 @@
-/* app/study/study.h -- one parameter at several values: what is lost beside what it costs.
+/* app/study/study.h -- a study: requests at the values of one axis, and the numbers of their
+ * runs.
  *
- * A line is a mechanism: one that has the parameter has a point for each of its values,
- * another one is the same everywhere.  The first line is exact attention, which costs are
- * held against.  Whoever has a Study runs its requests (at once, or one job after the other)
- * and gives back the results; nothing of a run is kept but its numbers and one sample.
+ * A line is a mechanism.  Over the values of a parameter, a mechanism that has it has a point
+ * for each value, another one has one point; the first line is exact attention, which costs
+ * are held against.  Over n, each point has a N(0,1) input of that length, and its number is a
+ * time.  There is one runner: point after point on this thread (study_run), or as jobs of the
+ * session's worker (study_begin, study_end).  Of a run only its numbers are kept, and one
+ * sample of each line.
  */
 #ifndef APP_STUDY_STUDY_H
 #define APP_STUDY_STUDY_H
@@ -42,7 +45,8 @@ bool axis_usual(const struct Param *param, const char *now, int64_t n, bool dens
 /* The value as a number, for an axis; NaN when it is none. */
 double axis_number(const Axis *axis, int index);
 
-#define STUDY_LINES 16
+#define STUDY_LINES 64
+#define VARY_LINES  16 /* over a parameter */
 
 typedef enum StudyQuantity {
     STUDY_ERROR,
@@ -56,15 +60,17 @@ typedef enum StudyQuantity {
 
 typedef struct StudyPoint {
     bool   done;
+    int    runs;         /* timed ones, of a study that takes the fastest */
     char   problem[256]; /* why there are no numbers; "": there are */
     Number value[STUDY_QUANTITIES];
     Number low[STUDY_QUANTITIES],
-        high[STUDY_QUANTITIES]; /* seeds: least and most; time: quartiles */
+        high[STUDY_QUANTITIES]; /* seeds: least and most; time: quartiles, over n the
+                                   interval of the median */
 } StudyPoint;
 
 typedef struct StudyLine {
     Request     request; /* owned; without the parameter */
-    char        name[96];
+    char        name[256];
     bool        fixed;    /* it has not the parameter, so there is one point only */
     bool        baseline; /* exact attention: it loses nothing */
     StudyPoint *points;   /* owned */
@@ -77,13 +83,24 @@ typedef struct Study {
     char     *range;   /* owned; as it was given */
     bool      words;   /* the values are no numbers */
     bool      log;     /* a range by a factor, or numbers far apart */
+    bool      lengths; /* the axis is n */
+    int64_t   heads, d; /* of the inputs over n */
+    int       least;   /* over n: the fastest of at least so many runs; 0: the median */
+    char      title[64]; /* of its progress, over n */
     StudyLine lines[STUDY_LINES];
     int       count;
+    int       line, point; /* found by study_next */
+    Job      *job;         /* of that point; owned; NULL: none is under way */
+    int       threads;     /* of the last run */
+    int64_t   when;        /* it ended, seconds since 1970 */
 } Study;
 
 /* "features=16:512:x2", and exact attention as the first line, run like `as` (position,
  * causal, seed, threads).  Free with study_free, also on failure. */
 bool study_open(Study *study, const char *range, const Request *as, Error *err);
+/* Over n = first, 2 first, ... up to last, with as many heads of the size as `like` has; without
+ * lines. */
+bool study_open_lengths(Study *study, const Input *like, int64_t first, int64_t last, Error *err);
 void study_free(Study *study);
 /* A copy of the request; exact attention is there already and is passed over. */
 bool study_add(Study *study, const Request *request, Error *err);
@@ -101,16 +118,26 @@ bool quantity_is_measured(StudyQuantity quantity);
 /* ---- running ---------------------------------------------------------------- */
 
 int  study_points(const Study *study, int line);
-/* The first point not done; false: all are. */
-bool study_next(const Study *study, int *line, int *point);
+/* The first point not done becomes line and point; false: all are done.  Over n, the shortest
+ * lengths of all lines come first. */
+bool study_next(Study *study);
 int  study_done(const Study *study, int *all); /* how many */
 /* What is to be run for a point; the caller frees it. */
 bool study_request(const Study *study, Session *s, int line, int point, Request *out, Error *err);
-/* Its numbers; a run that failed leaves why. */
-void study_take(Study *study, int line, int point, Result *result);
-void study_refuse(Study *study, int line, int point, const Error *err);
-/* All points on this thread; points that cannot be run are left out with their reason. */
+/* The numbers of the point that study_next found; a run that failed leaves why. */
+void study_take(Study *study, Result *result);
+void study_refuse(Study *study, const Error *err);
+
+/* Runs the point that study_next found, on this thread.  False: there is no result, and the
+ * point says why. */
+bool study_step(Study *study, Session *s, Error *err);
+/* All points; those that cannot be run are left out with their reason. */
 bool study_run(Study *study, Session *s, Error *err);
+
+/* The next point becomes a job; those that cannot be run are left out.  False: none is left. */
+bool study_begin(Study *study, Session *s);
+/* Takes what came of a job that has ended; false: it was cancelled, and the point is not done. */
+bool study_end(Study *study);
 
 /* ---- reading ---------------------------------------------------------------- */
 
@@ -160,5 +187,24 @@ void study_picture_free(StudyPicture *picture);
 /* "compare 'performer' full --vary features=16:64:x2 --plot error,flops ...": the command
  * that draws it, without the program's name. */
 void study_command(const Study *study, const Session *s, const StudyLook *look, Text *out);
+
+/* ---- over n ----------------------------------------------------------------- */
+
+#define SCALING_FIRST 64   /* tokens */
+#define SCALING_LAST  4096 /* when nobody says */
+#define SCALING_WIDTH 0.05 /* medians are known to so much */
+
+/* What is given to it fits one length only: tensors from files or scripts. */
+bool request_has_tensors(const Request *request);
+/* Each line's curve so far, against the slope that it claims, log-log. */
+Plot *study_scaling_plot(const Study *study, Error *err);
+Figure *study_scaling_figure(const Study *study, Error *err);
+
+/* From which n `other` is faster than `base` and stays so, in words: both run on inputs of
+ * doubling n until that is known or time is up.  "n/a" where a run fails. */
+#define CROSSOVER_LAST    4096
+#define CROSSOVER_SECONDS 10 /* of a search; what would go beyond is not searched */
+void study_crossover(Session *s, const Request *base, const Request *other, char *text,
+                     size_t size);
 
 #endif

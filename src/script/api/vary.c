@@ -80,8 +80,6 @@ static bool open_study(lua_State *L, Session *s, int options, Study *study, Erro
 typedef struct Varying {
     Study    *study; /* of the figure below it on the stack */
     Session  *session;
-    Job      *job; /* NULL: none */
-    int       line, point;
     StudyLook look;
     StudyGoal goal; /* the look may point to it */
     double    began;
@@ -91,8 +89,8 @@ static int varying_close(lua_State *L)
 {
     Varying *v = luaL_checkudata(L, 1, VARYING);
 
-    if (v->job)
-        job_cancel(v->job);
+    if (v->study && v->study->job)
+        job_cancel(v->study->job);
     return 0;
 }
 
@@ -100,8 +98,10 @@ static int varying_free(lua_State *L)
 {
     Varying *v = luaL_checkudata(L, 1, VARYING);
 
-    job_free(v->job);
-    v->job = NULL;
+    if (v->study) {
+        job_free(v->study->job);
+        v->study->job = NULL;
+    }
     return 0;
 }
 
@@ -112,46 +112,11 @@ static Varying *push_varying(lua_State *L)
                                      { NULL, NULL } };
     Varying *v = lua_newuserdatauv(L, sizeof(*v), 0);
 
-    *v = (Varying){ .job = NULL };
+    *v = (Varying){ .study = NULL };
     if (luaL_newmetatable(L, VARYING))
         luaL_setfuncs(L, meta, 0);
     lua_setmetatable(L, -2);
     return v;
-}
-
-/* A point that cannot be run is left out; false: none is left. */
-static bool begin_point(Varying *v)
-{
-    while (study_next(v->study, &v->line, &v->point)) {
-        Error   err = ERROR_INIT;
-        Request request;
-
-        if (study_request(v->study, v->session, v->line, v->point, &request, &err)) {
-            v->job = session_submit(v->session, &request, &err);
-            request_free(&request);
-        }
-        if (v->job)
-            return true;
-        study_refuse(v->study, v->line, v->point, &err);
-    }
-    return false;
-}
-
-/* What came of the point; false: it was cancelled. */
-static bool end_point(Varying *v, Error *err)
-{
-    Result *result = job_result(v->job);
-    Error   own = *job_error(v->job);
-    bool    cancelled = job_state(v->job) == JOB_CANCELLED;
-
-    job_free(v->job);
-    v->job = NULL;
-    if (result)
-        study_take(v->study, v->line, v->point, result);
-    else if (!cancelled)
-        study_refuse(v->study, v->line, v->point, &own);
-    result_release(result);
-    return !cancelled || error_set(err, ERR_CANCELLED, "interrupted");
 }
 
 /* ---- numbers ---------------------------------------------------------------- */
@@ -274,7 +239,7 @@ static void read_look(lua_State *L, int t, StudyLook *look, StudyGoal *goal)
 /* The figure's owner, with an empty study in its keep.  [-0, +1, v] */
 static LuaFigure *push_owner(lua_State *L, Keep *below)
 {
-    LuaFigure *out = figure_push_closed(L, STUDY_LINES);
+    LuaFigure *out = figure_push_closed(L, VARY_LINES);
     StudyOwned     *owned = calloc(1, sizeof(*owned));
     Keep      *keep = owned ? keep_new(owned, drop_owned, below) : NULL;
 
@@ -327,17 +292,19 @@ static int vary_more(lua_State *L, int status, lua_KContext at)
 
     (void)status;
     for (;;) {
-        while (job_goes_on(v->job)) {
+        while (job_goes_on(v->study->job)) {
             console_tell(L, v->began, "attn.vary, %s of %d values", v->study->axis.name,
                          v->study->axis.count);
             if (console_can_wait(L))
                 return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, vary_more);
-            job_await(L, v->session, v->job, 3600);
+            job_await(L, v->session, v->study->job, 3600);
         }
         lua_settop(L, (int)at);
-        if (v->job && !end_point(v, &err))
+        if (v->study->job && !study_end(v->study)) {
+            error_set(&err, ERR_CANCELLED, "interrupted");
             return failure(L, &err);
-        if (!begin_point(v))
+        }
+        if (!study_begin(v->study, v->session))
             return push_varied(L, v, (int)at);
     }
 }

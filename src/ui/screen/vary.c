@@ -24,7 +24,6 @@ static bool is_open(const Varying *v)
 
 static void forget(Varying *v)
 {
-    job_free(v->job);
     study_free(&v->study);
     *v = (Varying){ .study = { .count = 0 } };
 }
@@ -254,36 +253,6 @@ void action_vary(Ui *ui)
 
 /* ---- running ---------------------------------------------------------------- */
 
-static void submit(Ui *ui)
-{
-    Varying *v = &ui->varying;
-    Error    err = ERROR_INIT;
-    Request  request;
-
-    if (study_request(&v->study, ui->session, v->line, v->point, &request, &err)) {
-        v->job = session_submit(ui->session, &request, &err);
-        request_free(&request);
-    }
-    if (!v->job)
-        study_refuse(&v->study, v->line, v->point, &err);
-}
-
-static void take_job(Ui *ui, JobState state)
-{
-    Varying *v = &ui->varying;
-    Result  *result = job_result(v->job);
-
-    if (result)
-        study_take(&v->study, v->line, v->point, result);
-    else if (state == JOB_FAILED)
-        study_refuse(&v->study, v->line, v->point, job_error(v->job));
-    else
-        v->stopped = true;
-    result_release(result);
-    job_free(v->job);
-    v->job = NULL;
-}
-
 static void set_value(Ui *ui, int point)
 {
     Varying    *v = &ui->varying;
@@ -351,21 +320,20 @@ static void finish(Ui *ui)
 static bool vary_poll(Ui *ui)
 {
     Varying *v = &ui->varying;
-    JobState state = v->job ? job_state(v->job) : JOB_DONE;
+    JobState state = v->study.job ? job_state(v->study.job) : JOB_DONE;
     bool     changed = false;
 
     if (!is_open(v) || state == JOB_WAITING || state == JOB_RUNNING)
         return false;
-    if (v->job) {
-        take_job(ui, state);
+    if (v->study.job) {
+        v->stopped = !study_end(&v->study) || v->stopped;
         changed = true;
     }
     if (v->input != session_input(ui->session))
         v->stopped = true;
-    while (!v->stopped && !v->job && !session_busy(ui->session) &&
-           study_next(&v->study, &v->line, &v->point))
-        submit(ui);
-    if (!v->stopped && !v->told && !v->job && !study_next(&v->study, &v->line, &v->point)) {
+    if (!v->stopped && !v->study.job && !session_busy(ui->session))
+        study_begin(&v->study, ui->session);
+    if (!v->stopped && !v->told && !v->study.job && !study_next(&v->study)) {
         finish(ui);
         changed = true;
         if (!v->told)
@@ -377,13 +345,12 @@ static bool vary_poll(Ui *ui)
 static bool vary_cancel(Ui *ui)
 {
     Varying *v = &ui->varying;
-    int      line, point;
-    bool     runs = is_open(v) && !v->stopped && study_next(&v->study, &line, &point);
+    bool     runs = is_open(v) && !v->stopped && study_next(&v->study);
 
     if (!runs)
         return false;
-    if (v->job)
-        job_cancel(v->job);
+    if (v->study.job)
+        job_cancel(v->study.job);
     else
         v->stopped = true;
     v->seeks = false;
@@ -394,15 +361,15 @@ static bool vary_cancel(Ui *ui)
 static bool vary_progress(const Ui *ui, char *text, size_t size)
 {
     const Varying   *v = &ui->varying;
-    const StudyLine *line = &v->study.lines[v->line];
+    const StudyLine *line = &v->study.lines[v->study.line];
     int              all, done = is_open(v) ? study_done(&v->study, &all) : 0;
     char             point[160];
 
-    if (!is_open(v) || !v->job)
+    if (!is_open(v) || !v->study.job)
         return false;
     snprintf(point, sizeof(point), "%s: %d of %d, %s%s%s", v->study.axis.name, done + 1, all,
              line->name, line->fixed ? "" : " at ",
-             line->fixed ? "" : v->study.axis.values[v->point]);
+             line->fixed ? "" : v->study.axis.values[v->study.point]);
     snprintf(text, size, "%s   %s", point,
              ui_has(ui, SCREEN_VARY) ? "Esc stops" : "Ctrl-C cancels");
     return true;
@@ -488,12 +455,11 @@ static void draw_one(Ui *ui, StudyQuantity quantity, double now, int cursor, Are
     StudyPicture picture;
     Error        err = ERROR_INIT;
     Plot        *plot;
-    int          line, point;
 
     if (v->goal.quantity == quantity && (v->seeks || quantity == STUDY_MASS))
         look.goal = &v->goal;
     if (!study_picture(&v->study, &look, &picture, &err)) {
-        bool        rest = study_next(&v->study, &line, &point);
+        bool        rest = study_next(&v->study);
         const char *text = !rest        ? err.text
                            : v->stopped ? "stopped: nothing to plot yet"
                                         : "running\xe2\x80\xa6";
@@ -657,7 +623,7 @@ static bool vary_open(Ui *ui)
 
 static bool vary_runs(const Ui *ui)
 {
-    return ui->varying.job != NULL;
+    return ui->varying.study.job != NULL;
 }
 
 const Screen screen_vary = {

@@ -207,8 +207,6 @@ typedef struct Params {
 /* One parameter of a pane at several values: a run after the other, as they come. */
 typedef struct Varying {
     Study         study;    /* count 0: none yet */
-    Job          *job;      /* of the point below; NULL: none under way */
-    int           line, point;
     int           main;     /* the line of the pane */
     int           pane;     /* its index when it began */
     const Input  *input;    /* it began on; to compare with only */
