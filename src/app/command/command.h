@@ -49,7 +49,7 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
 /* The figure in each of the call's files. */
-bool call_save(Session *s, const Call *call, const Figure *figure, Result *const *results,
+bool call_save(const Call *call, const Figure *figure, Result *const *results,
                int count, const PngOptions *options, Error *err);
 
 /* Writes output.npy, the views, figures.json and flops.json of a run. */
@@ -115,7 +115,7 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
 bool scaling_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                   Error *err);
 /* The figure as text, or into the call's file. */
-bool plot_figure_write(Session *s, const Call *call, const Figure *figure,
+bool plot_figure_write(const Call *call, const Figure *figure,
                        Result *const *results, int count, Text *out, Error *err);
 
 /* The plots and the answer of compare --vary; private to app/. */

@@ -55,7 +55,7 @@ bool plot_refuse_formats(const Call *call, Error *err)
     return true;
 }
 
-bool plot_figure_write(Session *s, const Call *call, const Figure *figure,
+bool plot_figure_write(const Call *call, const Figure *figure,
                        Result *const *results, int count, Text *out, Error *err)
 {
     TextOptions text;
@@ -64,7 +64,7 @@ bool plot_figure_write(Session *s, const Call *call, const Figure *figure,
     if (!call->file_count)
         return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
     return call_png_options(call, &png, err) &&
-           call_save(s, call, figure, results, count, &png, err);
+           call_save(call, figure, results, count, &png, err);
 }
 
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
@@ -92,7 +92,7 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     }
     if (ok)
         figure = picture_of_panels(panels, choice->count * count, &options, err);
-    ok = figure && plot_figure_write(s, call, figure, results, count, out, err);
+    ok = figure && plot_figure_write(call, figure, results, count, out, err);
     figure_free(figure);
     free(panels);
     return ok;
@@ -158,7 +158,7 @@ bool scaling_show(Session *s, const Call *call, Result *const *results, int coun
         snprintf(figure->title, sizeof(figure->title), "%s", call->values[OPT_TITLE]);
     if (figure && call->values[OPT_CAPTION])
         snprintf(figure->caption, sizeof(figure->caption), "%s", call->values[OPT_CAPTION]);
-    ok = figure && plot_figure_write(s, call, figure, results, count, out, err);
+    ok = figure && plot_figure_write(call, figure, results, count, out, err);
     figure_free(figure);
     study_free(&study);
     return ok;
@@ -252,7 +252,7 @@ static bool draw(Session *s, const Call *call, const Study *study, const StudyLo
     ok = call_picture_options(s, call, picture.figure->count, &options, err);
     picture.figure->rows = options.rows;
     picture.figure->cols = options.cols;
-    ok = ok && plot_figure_write(s, call, picture.figure, samples, count, out, err);
+    ok = ok && plot_figure_write(call, picture.figure, samples, count, out, err);
     study_picture_free(&picture);
     return ok;
 }

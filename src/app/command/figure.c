@@ -90,13 +90,13 @@ static bool text_figure(const Call *call, const Figure *figure, Text *out, Error
     return call_text_options(call, &o, err) && figure_text(figure, &o, out, err);
 }
 
-bool call_save(Session *s, const Call *call, const Figure *figure, Result *const *results,
+bool call_save(const Call *call, const Figure *figure, Result *const *results,
                int count, const PngOptions *options, Error *err)
 {
     bool ok = true;
 
     for (int i = 0; ok && i < call->file_count; i++)
-        ok = picture_save(s, figure, results, count, call->line, options, call->files[i], err);
+        ok = picture_save(figure, results, count, call->line, options, call->files[i], err);
     return ok;
 }
 
@@ -113,7 +113,7 @@ static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
     if (ok)
         figure = drawing_figure(s, call, d, err);
     if (figure && call->file_count)
-        ok = call_save(s, call, figure, d->results, d->count, &png, err);
+        ok = call_save(call, figure, d->results, d->count, &png, err);
     else
         ok = figure && text_figure(call, figure, out, err);
     figure_free(figure);

@@ -292,7 +292,7 @@ static bool show(Session *s, const Call *call, Result *result, Text *out, Error 
                          (long long)result->run->h, (long long)result->run->h - 1);
     ok = !call->file_count || call_png_options(call, &png, err);
     for (int i = 0; ok && i < call->file_count; i++)
-        ok = steps_save(s, result, from, to, &o, call->values[OPT_FRAME], call->line, &png,
+        ok = steps_save(result, from, to, &o, call->values[OPT_FRAME], call->line, &png,
                         call->files[i], err);
     if (call->file_count)
         return ok;

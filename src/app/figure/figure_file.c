@@ -201,12 +201,30 @@ void picture_scaling_command(const Request *const *requests, int count, int64_t 
 
 /* ---- files ------------------------------------------------------------------ */
 
-static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
+void metadata_add(Metadata *m, const char *key, const char *value)
 {
-    starts[(*count)++] = storage->length;
-    text_add_bytes(storage, key, strlen(key) + 1);
-    starts[(*count)++] = storage->length;
-    text_add_bytes(storage, value, strlen(value) + 1);
+    if (m->count + 2 > METADATA_MOST)
+        return;
+    m->starts[m->count++] = m->storage.length;
+    text_add_bytes(&m->storage, key, strlen(key) + 1);
+    m->starts[m->count++] = m->storage.length;
+    text_add_bytes(&m->storage, value, strlen(value) + 1);
+}
+
+const char *const *metadata_list(Metadata *m)
+{
+    int count = text_ok(&m->storage) ? m->count : 0;
+
+    for (int i = 0; i < count; i++)
+        m->list[i] = m->storage.data + m->starts[i];
+    m->list[count] = NULL;
+    return m->list;
+}
+
+void metadata_free(Metadata *m)
+{
+    text_free(&m->storage);
+    *m = (Metadata){ .count = 0 };
 }
 
 static void params_of(Result *const *results, int count, Text *out)
@@ -236,12 +254,8 @@ static void tensors_of(Result *const *results, int count, Text *out)
     jsonw_close(&json, ']');
 }
 
-#define METADATA_PAIRS 10
-#define METADATA_MORE  METADATA_OWN_MOST /* of the options */
-
 /* What is only of a script's own numbers has none of these. */
-static void add_results(Result *const *results, int count, Text *storage, size_t *starts,
-                        int *pairs)
+static void add_results(Metadata *m, Result *const *results, int count)
 {
     Text params = { 0 }, tensors = { 0 };
     char seed[32];
@@ -251,61 +265,74 @@ static void add_results(Result *const *results, int count, Text *storage, size_t
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
     params_of(results, count, &params);
     tensors_of(results, count, &tensors);
-    add_pair(storage, starts, pairs, "attnscope:params", text_str(&params));
-    add_pair(storage, starts, pairs, "attnscope:tensors", text_str(&tensors));
-    add_pair(storage, starts, pairs, "attnscope:seed", seed);
-    add_pair(storage, starts, pairs, "attnscope:input", results[0]->input->name);
-    add_pair(storage, starts, pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    metadata_add(m, "attnscope:params", text_str(&params));
+    metadata_add(m, "attnscope:tensors", text_str(&tensors));
+    metadata_add(m, "attnscope:seed", seed);
+    metadata_add(m, "attnscope:input", results[0]->input->name);
+    metadata_add(m, "attnscope:input-sha256", results[0]->input->sha256);
     text_free(&params);
     text_free(&tensors);
 }
 
-const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
-                                    const char *command, const PngOptions *options, Text *storage)
+void picture_metadata(const Figure *figure, Result *const *results, int count,
+                      const char *command, const PngOptions *options, Metadata *out)
 {
-    size_t       starts[2 * (METADATA_PAIRS + METADATA_MORE)];
-    int          pairs = 0;
-    Text         numbers = { 0 };
-    const char **list;
+    Text numbers = { 0 };
 
-    add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
-    add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
-    add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
-    add_results(results, count, storage, starts, &pairs);
+    *out = (Metadata){ .count = 0 };
+    metadata_add(out, "Software", "attnscope " ATTNSCOPE_VERSION);
+    metadata_add(out, "attnscope:version", ATTNSCOPE_VERSION);
+    metadata_add(out, "attnscope:command", command ? command : "");
+    add_results(out, results, count);
     stored_figure_text(figure, options, &numbers);
     if (numbers.length)
-        add_pair(storage, starts, &pairs, NUMBERS_KEY, text_str(&numbers));
+        metadata_add(out, NUMBERS_KEY, text_str(&numbers));
     text_free(&numbers);
     for (const char *const *own = options ? options->metadata : NULL; own && *own; own += 2)
-        if (pairs < 2 * (METADATA_PAIRS + METADATA_MORE))
-            add_pair(storage, starts, &pairs, own[0], own[1]);
-    list = calloc((size_t)pairs + 1, sizeof(*list));
-    for (int i = 0; list && i < pairs && text_ok(storage); i++)
-        list[i] = storage->data + starts[i];
-    return list;
+        metadata_add(out, own[0], own[1]);
 }
 
-bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
-                  const char *command, const PngOptions *options, const char *path, Error *err)
+static bool write_bytes(const char *path, const Text *bytes, Error *err)
 {
-    PngOptions         own = options ? *options : (PngOptions){ 0 };
-    Text               bytes = { 0 }, storage = { 0 };
-    const char *const *metadata;
-    FigureFormat       format;
-    bool               ok;
+    return text_ok(bytes) ? file_write(path, bytes->data, bytes->length, err)
+                          : error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+}
 
-    (void)s;
-    if (!figure_format(path, options, &format, err) || !steps_name_once(path, err))
+/* frame: as figure_frames; NULL: the panels side by side. */
+static bool save(const Figure *figure, const int *frame, Result *const *results, int count,
+                 const char *command, const PngOptions *options, const char *path, Error *err)
+{
+    PngOptions   own = options ? *options : (PngOptions){ 0 };
+    Text         bytes = { 0 };
+    Metadata     metadata;
+    FigureFormat format;
+    bool         ok;
+
+    if (!figure_format(path, options, &format, err))
         return false;
-    metadata = picture_metadata(figure, results, count, command, &own, &storage);
-    own.metadata = metadata;
-    ok = figure_file(figure, format, &own, &bytes, err);
-    ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)
-                                : error_set(err, ERR_NOMEM, "%s: not enough memory", path));
-    free((void *)(uintptr_t)metadata);
-    text_free(&storage);
+    picture_metadata(figure, results, count, command, &own, &metadata);
+    own.metadata = metadata_list(&metadata);
+    ok = frame ? figure_frames(figure, *frame, format, &own, &bytes, err)
+               : figure_file(figure, format, &own, &bytes, err);
+    ok = ok && write_bytes(path, &bytes, err);
+    metadata_free(&metadata);
     text_free(&bytes);
     return ok;
+}
+
+bool picture_save(const Figure *figure, Result *const *results, int count, const char *command,
+                  const PngOptions *options, const char *path, Error *err)
+{
+    FigureFormat format;
+
+    return figure_format(path, options, &format, err) && steps_name_once(path, err) &&
+           save(figure, NULL, results, count, command, options, path, err);
+}
+
+bool picture_save_frames(const Figure *figure, int only, Result *result, const char *command,
+                         const PngOptions *options, const char *path, Error *err)
+{
+    return save(figure, &only, &result, 1, command, options, path, err);
 }
 
 /* See picture.h. */
@@ -567,22 +594,25 @@ char *stored_figure_copy(const StoredFigure *stored)
 
 /* ---- again ------------------------------------------------------------------ */
 
-/* What a file tells of itself, in this order; the first two are of who draws it now. */
+/* What the new file takes over, in this order, behind the name and version of the program. */
 static const char *const keys[] = {
-    "Software", "attnscope:version", "attnscope:command", "attnscope:params",
-    "attnscope:tensors", "attnscope:seed", "attnscope:input", "attnscope:input-sha256",
-    NUMBERS_KEY,
+    "attnscope:command", "attnscope:params", "attnscope:tensors", "attnscope:seed",
+    "attnscope:input", "attnscope:input-sha256", NUMBERS_KEY,
 };
-#define KEYS ((int)(sizeof(keys) / sizeof(*keys)))
 
-static void read_metadata(const char *from, char *values[KEYS])
+static void copy_metadata(const char *from, Metadata *out)
 {
-    Error ignored;
+    *out = (Metadata){ .count = 0 };
+    metadata_add(out, "Software", "attnscope " ATTNSCOPE_VERSION);
+    metadata_add(out, "attnscope:version", ATTNSCOPE_VERSION);
+    for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
+        Error ignored;
+        char *value = figure_metadata(from, keys[k], &ignored);
 
-    values[0] = strdup("attnscope " ATTNSCOPE_VERSION);
-    values[1] = strdup(ATTNSCOPE_VERSION);
-    for (int k = 2; k < KEYS; k++)
-        values[k] = figure_metadata(from, keys[k], &ignored);
+        if (value)
+            metadata_add(out, keys[k], value);
+        free(value);
+    }
 }
 
 static bool draw(const StoredFigure *stored, FigureFormat kind, const PngOptions *options,
@@ -598,28 +628,18 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
                          const char *to, Error *err)
 {
     PngOptions   options = stored->options;
-    char        *values[KEYS];
-    const char  *metadata[2 * KEYS + 1] = { NULL };
+    Metadata     metadata;
     Text         bytes = { 0 };
     FigureFormat kind;
-    int          count = 0;
     bool         ok;
 
     options.format = format;
     if (!figure_format(to, &options, &kind, err) || !steps_name_once(to, err))
         return false;
-    read_metadata(from, values);
-    for (int k = 0; k < KEYS; k++)
-        if (values[k]) {
-            metadata[count++] = keys[k];
-            metadata[count++] = values[k];
-        }
-    options.metadata = metadata;
-    ok = draw(stored, kind, &options, to, &bytes, err) &&
-         (text_ok(&bytes) ? file_write(to, bytes.data, bytes.length, err)
-                          : error_set(err, ERR_NOMEM, "%s: not enough memory", to));
-    for (int k = 0; k < KEYS; k++)
-        free(values[k]);
+    copy_metadata(from, &metadata);
+    options.metadata = metadata_list(&metadata);
+    ok = draw(stored, kind, &options, to, &bytes, err) && write_bytes(to, &bytes, err);
+    metadata_free(&metadata);
     text_free(&bytes);
     return ok;
 }

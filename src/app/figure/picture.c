@@ -238,7 +238,7 @@ bool picture_overlay(Result *result, const char *view, int64_t head, Panel *pane
     return true;
 }
 
-static bool set_looks(Panel *panel, const PictureOptions *options, Error *err)
+bool picture_looks(const PictureOptions *options, Panel *panel, Error *err)
 {
     if (options->pool && !pool_parse(options->pool, &panel->pool, err))
         return false;
@@ -311,7 +311,7 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
 
     if (!picture_panel(choice->result, view, head, panel, err) ||
         !picture_reach(choice->result, &options->reach, panel, err) ||
-        !set_looks(panel, options, err) || !set_region(panel, options->region, err) ||
+        !picture_looks(options, panel, err) || !set_region(panel, options->region, err) ||
         (options->excludes && !picture_exclude(options->excluded, panel, err)))
         return false;
     if (choice->minus && !subtract(choice, panel, err))

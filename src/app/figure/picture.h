@@ -132,16 +132,33 @@ void picture_command(const Session *s, const PanelChoice *panels, int count,
  * does.  Static. */
 const char *picture_untold(const Session *s, const PanelChoice *panels, int count);
 
-/* Metadata of a file drawn with the options: command, params, seed, input hash, version,
- * the numbers of plots. key, value, ..., NULL; the strings live in *storage, the list is
- * freed with free(). */
-#define METADATA_OWN_MOST 16 /* further pairs that options->metadata may hold */
-const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
-                                    const char *command, const PngOptions *options, Text *storage);
+/* What a file says of itself: keys and their values, copied. */
+#define METADATA_OWN_MOST 16 /* pairs that PngOptions.metadata may add to those of a picture */
+#define METADATA_MOST     (2 * (10 + METADATA_OWN_MOST))
+typedef struct Metadata {
+    Text        storage;
+    size_t      starts[METADATA_MOST];
+    const char *list[METADATA_MOST + 1];
+    int         count;
+} Metadata;
+
+void metadata_add(Metadata *m, const char *key, const char *value);
+/* key, value, ..., NULL; valid until the next is added. */
+const char *const *metadata_list(Metadata *m);
+void metadata_free(Metadata *m);
+/* Of a file drawn with the options: command, params, seed, input hash, version, the numbers of
+ * plots, and the options' own. */
+void picture_metadata(const Figure *figure, Result *const *results, int count,
+                      const char *command, const PngOptions *options, Metadata *out);
 
 /* A file of the kind that its ending or the options name, with its metadata. */
-bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
-                  const char *command, const PngOptions *options, const char *path, Error *err);
+bool picture_save(const Figure *figure, Result *const *results, int count, const char *command,
+                  const PngOptions *options, const char *path, Error *err);
+/* The panels of one result as frames: as figure_frames. */
+bool picture_save_frames(const Figure *figure, int only, Result *result, const char *command,
+                         const PngOptions *options, const char *path, Error *err);
+/* How the options say that panels look: pool, scale, colours. */
+bool picture_looks(const PictureOptions *options, Panel *panel, Error *err);
 
 /* What stands over, beside and under the panels of a picture. */
 

@@ -40,13 +40,6 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
         picture_sort_panel(step->result, head, step_round(step), panel);
 }
 
-static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
-{
-    return (!o->pool || pool_parse(o->pool, &panel->pool, err)) &&
-           (!o->scale || scale_parse(o->scale, &panel->scale, err)) &&
-           (!o->map || (panel->map_given = colour_map_parse(o->map, &panel->map, err)));
-}
-
 const View *steps_watched(Result *result, int from, int to)
 {
     const Run *run = result->run;
@@ -117,7 +110,7 @@ Figure *steps_figure(Result *result, const int *which, int count, const StepCurv
 
         result_step(result, which[i], &step);
         step_panel(&step, o, &figure->panels[i]);
-        ok = panel_looks(o, &figure->panels[i], err);
+        ok = picture_looks(o, &figure->panels[i], err);
     }
     if (!ok) {
         figure_free(figure);
@@ -227,27 +220,6 @@ static void add_words(Figure *figure, Result *result, const int *which)
     }
 }
 
-static bool save(const Figure *figure, Result *result, int only, const char *command,
-                 const PngOptions *options, const char *path, Error *err)
-{
-    PngOptions         own = *options;
-    Text               bytes = { 0 }, storage = { 0 };
-    const char *const *metadata;
-    FigureFormat       format;
-    bool               ok;
-
-    if (!figure_format(path, options, &format, err))
-        return false;
-    metadata = picture_metadata(figure, &result, 1, command, options, &storage);
-    own.metadata = metadata;
-    ok = figure_frames(figure, only, format, &own, &bytes, err) &&
-         file_write(path, bytes.data, bytes.length, err);
-    free((void *)(uintptr_t)metadata);
-    text_free(&storage);
-    text_free(&bytes);
-    return ok;
-}
-
 /* The frame into the file whose name has its number, from 1. */
 static bool save_one(const Figure *figure, Result *result, int frame, const char *line,
                      const PngOptions *options, const char *path, Error *err)
@@ -260,7 +232,7 @@ static bool save_one(const Figure *figure, Result *result, int frame, const char
 
     if (at)
         text_addf(&name, "%.*s%0*d%s", (int)(at - path), path, digits, frame + 1, at + length);
-    ok = at && save(figure, result, frame, line, options, text_str(&name), err);
+    ok = at && picture_save_frames(figure, frame, result, line, options, text_str(&name), err);
     text_free(&name);
     return ok;
 }
@@ -290,15 +262,16 @@ static bool save_frames(Figure *figure, Result *result, const int *which, const 
     if (frame && (end == frame || *end || number < 1 || number > figure->count))
         return error_set(err, ERR_USAGE, "--frame: there are frames 1 to %d, not '%s'",
                          figure->count, frame);
-    if (frame)
-        return strchr(path, '%') ? save_one(figure, result, (int)number - 1, line, options, path,
-                                            err)
-                                 : save(figure, result, (int)number - 1, line, options, path, err);
-    return strchr(path, '%') ? save_numbered(figure, result, line, options, path, err)
-                             : save(figure, result, -1, line, options, path, err);
+    if (!frame)
+        return strchr(path, '%') ? save_numbered(figure, result, line, options, path, err)
+                                 : picture_save_frames(figure, -1, result, line, options, path,
+                                                       err);
+    return strchr(path, '%') ? save_one(figure, result, (int)number - 1, line, options, path, err)
+                             : picture_save_frames(figure, (int)number - 1, result, line, options,
+                                                   path, err);
 }
 
-bool steps_save(Session *s, Result *result, int from, int to, const PictureOptions *o,
+bool steps_save(Result *result, int from, int to, const PictureOptions *o,
                 const char *frame, const char *line, const PngOptions *options, const char *path,
                 Error *err)
 {
@@ -322,7 +295,7 @@ bool steps_save(Session *s, Result *result, int from, int to, const PictureOptio
              o->title ? o->title : text_str(&request));
     text_free(&request);
     ok = moves ? save_frames(figure, result, which, frame, line, options, path, err)
-               : picture_save(s, figure, &result, 1, line, options, path, err);
+               : picture_save(figure, &result, 1, line, options, path, err);
     figure_free(figure);
     return ok;
 }

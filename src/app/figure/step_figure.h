@@ -24,7 +24,7 @@ const View *steps_watched(Result *result, int from, int to);
 /* What steps [from, to) make, side by side in one figure; .apng: one after the other; with a
  * number in the name (steps-%02d.png): a file each, all of one size.  frame: the number
  * of the one that is written, from 1; NULL: all.  line: the command for the metadata. */
-bool steps_save(Session *s, Result *result, int from, int to, const PictureOptions *options,
+bool steps_save(Result *result, int from, int to, const PictureOptions *options,
                 const char *frame, const char *line, const PngOptions *png, const char *path,
                 Error *err);
 

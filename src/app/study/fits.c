@@ -642,28 +642,23 @@ static void caption(const Rows *r, bool systems, Text *out)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
 }
 
-#define METADATA_MOST 16
-
 /* With the chart's numbers in the file, beside the metadata of the options. */
 static bool draw(const ExponentChart *chart, FigureFormat format, const PngOptions *options,
                  Text *bytes, Error *err)
 {
-    const char *metadata[METADATA_MOST] = { NULL };
-    PngOptions  own = options ? *options : (PngOptions){ 0 };
-    Text        numbers = { 0 };
-    int         count = 0;
-    bool        ok;
+    PngOptions own = options ? *options : (PngOptions){ 0 };
+    Metadata   metadata = { .count = 0 };
+    Text       numbers = { 0 };
+    bool       ok;
 
-    while (own.metadata && own.metadata[count] && count + 3 < METADATA_MOST) {
-        metadata[count] = own.metadata[count];
-        count++;
-    }
+    for (const char *const *pair = own.metadata; pair && *pair; pair += 2)
+        metadata_add(&metadata, pair[0], pair[1]);
     stored_chart_text(chart, options, &numbers);
-    metadata[count] = NUMBERS_KEY;
-    metadata[count + 1] = text_str(&numbers);
-    own.metadata = metadata;
+    metadata_add(&metadata, NUMBERS_KEY, text_str(&numbers));
+    own.metadata = metadata_list(&metadata);
     ok = text_ok(&numbers) ? exponent_chart_file(chart, format, &own, bytes, err)
                            : error_set(err, ERR_NOMEM, "not enough memory for the chart");
+    metadata_free(&metadata);
     text_free(&numbers);
     return ok;
 }

@@ -121,9 +121,9 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
 
     (void)cancel;
     if (f)
-        return picture_save(s->session, f->figure, f->results, f->result_count, text_str(s->line),
+        return picture_save(f->figure, f->results, f->result_count, text_str(s->line),
                             &s->png, s->path, err);
-    return steps_save(s->session, s->result, 0, result_steps(s->result), &s->picture, NULL,
+    return steps_save(s->result, 0, result_steps(s->result), &s->picture, NULL,
                       text_str(s->line), &s->png, s->path, err);
 }
 

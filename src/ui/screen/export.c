@@ -23,8 +23,7 @@ struct ExportWork {
     PanelChoice        choices[PANES_MOST]; /* for the strips, which the worker finds */
     PictureOptions     options;
     char               path[512];
-    Text               storage; /* of the metadata */
-    const char *const *metadata;
+    Metadata           metadata;
     Threads           *threads; /* of the worker; borrowed */
 };
 
@@ -32,7 +31,7 @@ static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
 {
     struct ExportWork *w = context;
     Text               bytes = { 0 };
-    PngOptions         options = { .metadata = w->metadata };
+    PngOptions         options = { .metadata = metadata_list(&w->metadata) };
     FigureFormat       format;
     bool               ok;
 
@@ -56,8 +55,7 @@ static void work_free(struct ExportWork *w)
     figure_free(w->figure);
     for (int i = 0; i < w->count; i++)
         result_release(w->results[i]);
-    text_free(&w->storage);
-    free((void *)(uintptr_t)w->metadata);
+    metadata_free(&w->metadata);
     free(w);
 }
 
@@ -168,8 +166,7 @@ bool export_start(Ui *ui, const char *path)
         goto fail;
     text_add(&command, " -o ");
     word_quote(&command, path);
-    w->metadata = picture_metadata(w->figure, w->results, w->shown, text_str(&command), NULL,
-                                   &w->storage);
+    picture_metadata(w->figure, w->results, w->shown, text_str(&command), NULL, &w->metadata);
     w->threads = ui->draughtsman.threads;
     w->job = session_submit_work(ui->draughtsman.session, write_figure, w, &err);
     text_free(&command);
