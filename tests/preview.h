@@ -5,14 +5,13 @@
 #include <stdlib.h>
 
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
 #include "check.h"
 
 typedef struct Preview {
     Session   *session;
     PresetCall made;
-    Drawing    drawing;
+    FigureRun    drawing;
     Figure    *figure;
 } Preview;
 
@@ -28,7 +27,7 @@ static inline Preview *preview_open(const char *name, int panels)
     p->session = session_new(&err);
     assert_non_null(p->session);
     CHECK(preset_parse(name, &preset, &err) && preset_call(preset, NULL, &p->made, &err) &&
-              drawing_make(p->session, &p->made.call, false, &p->drawing, &err),
+              figure_run_make(p->session, &p->made.call, false, &p->drawing, &err),
           "%s: %s", name, err.text);
     assert_int_equal(p->drawing.count, panels);
     p->figure = picture_of_panels(p->drawing.panels, panels, &options, &err);
@@ -39,7 +38,7 @@ static inline Preview *preview_open(const char *name, int panels)
 static inline void preview_close(Preview *p)
 {
     figure_free(p->figure);
-    drawing_free(&p->drawing);
+    figure_run_free(&p->drawing);
     preset_call_free(&p->made);
     session_free(p->session);
     free(p);

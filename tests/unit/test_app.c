@@ -5,7 +5,7 @@
 
 #include "app/call.h"
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
 #include "app/figure/plan.h"
 #include "session_fixture.h"
 #include "attn/run/position.h"
@@ -178,12 +178,12 @@ static void the_command_repeats_the_request(void **state)
 }
 
 /* The drawing of a line on the session's input; its call stays with `made`. */
-static void draw(Session *s, const char *line, PresetCall *made, Drawing *drawing)
+static void draw(Session *s, const char *line, PresetCall *made, FigureRun *drawing)
 {
     Error err = ERROR_INIT;
 
     CHECK(preset_expand(line, made, &err), "%s: %s", line, err.text);
-    CHECK(drawing_make(s, &made->call, false, drawing, &err), "%s: %s", line, err.text);
+    CHECK(figure_run_make(s, &made->call, false, drawing, &err), "%s: %s", line, err.text);
 }
 
 static void a_position_is_shown_by_what_it_does(void **state)
@@ -194,7 +194,7 @@ static void a_position_is_shown_by_what_it_does(void **state)
     for (size_t k = 0; position_at(k); k++) {
         Text       line = { 0 };
         PresetCall made;
-        Drawing   *d = calloc(1, sizeof(*d));
+        FigureRun   *d = calloc(1, sizeof(*d));
 
         text_addf(&line, "figure full bigbird --position %s --position-effect", position_at(k)->id);
         draw(s, text_str(&line), &made, d);
@@ -210,7 +210,7 @@ static void a_position_is_shown_by_what_it_does(void **state)
             assert_string_equal(p[3].view, "position_bias");
             assert_non_null(strstr(p[3].title, position_at(k)->id));
         }
-        drawing_free(d);
+        figure_run_free(d);
         free(d);
         preset_call_free(&made);
         text_free(&line);
@@ -221,7 +221,7 @@ static void a_position_is_shown_by_what_it_does(void **state)
 static void the_effect_drops_what_is_of_the_position(void **state)
 {
     Session   *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
-    Drawing   *d = calloc(1, sizeof(*d));
+    FigureRun   *d = calloc(1, sizeof(*d));
     PresetCall made;
 
     (void)state;
@@ -231,7 +231,7 @@ static void the_effect_drops_what_is_of_the_position(void **state)
     assert_int_equal(d->results[0]->request.given.count, 0);
     assert_int_equal(d->results[1]->request.given.count, 2);
     assert_string_equal(d->panels[4].view, "position_buckets");
-    drawing_free(d);
+    figure_run_free(d);
     free(d);
     preset_call_free(&made);
     session_free(s);

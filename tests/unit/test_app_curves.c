@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "app/call.h"
-#include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
 #include "app/result/steps.h"
 #include "app/result/views.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
 #include "check.h"
 #include "draw/plot/label.h"

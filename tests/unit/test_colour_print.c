@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
 #include "check.h"
 #include "draw/figure/scene.h"
 
@@ -115,19 +115,19 @@ static void expect_colour(const char *theme, bool there)
     Error       err = ERROR_INIT;
     Session    *s = session_new(&err);
     Text        svg = { 0 };
-    Drawing     drawing;
+    FigureRun     drawing;
     Figure     *figure;
     Call        call;
     char        hex[16];
 
     assert_true(call_parse(&call, words, 6, &err));
-    CHECK(drawing_make(s, &call, true, &drawing, &err), "%s", err.text);
-    figure = drawing_figure(s, &call, &drawing, &err);
+    CHECK(figure_run_make(s, &call, true, &drawing, &err), "%s", err.text);
+    figure = figure_run_draw(s, &call, &drawing, &err);
     CHECK(figure && figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
     snprintf(hex, sizeof(hex), "#%02x%02x%02x", rgb.r, rgb.g, rgb.b);
     CHECK((strstr(text_str(&svg), hex) != NULL) == there, "%s: %s", theme, hex);
     figure_free(figure);
-    drawing_free(&drawing);
+    figure_run_free(&drawing);
     session_free(s);
     text_free(&svg);
 }

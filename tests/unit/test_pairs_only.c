@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
 #include "session_fixture.h"
 
 /* The text of the figure; *skipped: some run of it was without attention. */
@@ -16,7 +16,7 @@ static void draw(Session *s, const char *line, bool pictures_only, bool *skipped
 {
     const char *words[CALL_MAX_WORDS];
     Text        storage = { 0 };
-    Drawing    *d = calloc(1, sizeof(*d));
+    FigureRun    *d = calloc(1, sizeof(*d));
     Error       err = ERROR_INIT;
     Figure     *figure = NULL;
     Call        call;
@@ -25,15 +25,15 @@ static void draw(Session *s, const char *line, bool pictures_only, bool *skipped
     assert_non_null(d);
     assert_true(call_split(line, words, CALL_MAX_WORDS, &count, &storage, &err));
     assert_true(call_parse(&call, words, count, &err));
-    CHECK(drawing_make(s, &call, pictures_only, d, &err) &&
-              (figure = drawing_figure(s, &call, d, &err)) != NULL &&
+    CHECK(figure_run_make(s, &call, pictures_only, d, &err) &&
+              (figure = figure_run_draw(s, &call, d, &err)) != NULL &&
               figure_text(figure, &(TextOptions){ .width = 100, .utf8 = true }, out, &err),
           "%s: %s", line, err.text);
     *skipped = false;
     for (int i = 0; i < d->count; i++)
         *skipped = *skipped || d->results[i]->request.pairs_only;
     figure_free(figure);
-    drawing_free(d);
+    figure_run_free(d);
     free(d);
     text_free(&storage);
 }

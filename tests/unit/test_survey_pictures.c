@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
 #include "check.h"
 
 enum { WINDOW = 1, GLOBAL = 2, RANDOM = 4, STRIDED = 8, BLOCK = 16, OTHER = 32 };
@@ -227,7 +227,7 @@ static const struct Picture {
 typedef struct Preview {
     Session   *session;
     PresetCall made;
-    Drawing    drawing;
+    FigureRun    drawing;
 } Preview;
 
 static Preview *preview_open(const char *name)
@@ -240,14 +240,14 @@ static Preview *preview_open(const char *name)
     p->session = session_new(&err);
     assert_non_null(p->session);
     CHECK(preset_parse(name, &preset, &err) && preset_call(preset, NULL, &p->made, &err) &&
-              drawing_make(p->session, &p->made.call, false, &p->drawing, &err),
+              figure_run_make(p->session, &p->made.call, false, &p->drawing, &err),
           "%s: %s", name, err.text);
     return p;
 }
 
 static void preview_close(Preview *p)
 {
-    drawing_free(&p->drawing);
+    figure_run_free(&p->drawing);
     preset_call_free(&p->made);
     session_free(p->session);
     free(p);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
 
 static bool parse_number(const char *flag, const char *text, double lo, double hi, double *out,
                          Error *err)
@@ -103,21 +103,21 @@ bool call_save(const Call *call, const Figure *figure, Result *const *results,
 static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
 {
     PngOptions png;
-    Drawing   *d = calloc(1, sizeof(*d));
+    FigureRun   *d = calloc(1, sizeof(*d));
     Figure    *figure = NULL;
     bool       ok;
 
     if (!d)
         return error_set(err, ERR_NOMEM, "not enough memory");
-    ok = call_png_options(call, &png, err) && drawing_make(s, call, true, d, err);
+    ok = call_png_options(call, &png, err) && figure_run_make(s, call, true, d, err);
     if (ok)
-        figure = drawing_figure(s, call, d, err);
+        figure = figure_run_draw(s, call, d, err);
     if (figure && call->file_count)
         ok = call_save(call, figure, d->results, d->count, &png, err);
     else
         ok = figure && text_figure(call, figure, out, err);
     figure_free(figure);
-    drawing_free(d);
+    figure_run_free(d);
     free(d);
     return ok;
 }

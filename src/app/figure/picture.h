@@ -203,4 +203,27 @@ bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel
  * (projection), rfa (projection): random seed 0". */
 void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
 
+/* ---- the figure that words describe: planned, run, put together ---------------- */
+
+typedef struct FigureRun {
+    Result     *known;                /* a run made before, of use here; borrowed; NULL: none */
+    FigurePlan  plan;
+    int         count;                /* of panels */
+    PanelChoice panels[FIGURE_PLAN_MOST];
+    Result     *results[FIGURE_PLAN_MOST];   /* retained; of each panel */
+    Result     *bases[FIGURE_PLAN_MOST];     /* retained; what is subtracted; NULL: nothing */
+    char        views[FIGURE_PLAN_MOST][48]; /* of the panels; "" the most telling one */
+    char        titles[FIGURE_PLAN_MOST][128];
+} FigureRun;
+
+/* Loads the call's input and runs what its words ask for.  Free with figure_run_free
+ * also on failure.  pictures_only: nobody looks at the results but the figure, so that a run
+ * of which it shows allowed pairs leaves attention out (RunSpec.pairs_only). */
+bool figure_run_make(Session *s, const Call *call, bool pictures_only, FigureRun *out, Error *err);
+/* What the position of a result does, drawn beside it. */
+bool figure_run_effect(Session *s, Result *with, int64_t head, FigureRun *out, Error *err);
+/* With the call's options.  The drawing must outlive it. */
+Figure *figure_run_draw(Session *s, const Call *call, FigureRun *drawing, Error *err);
+void    figure_run_free(FigureRun *drawing);
+
 #endif

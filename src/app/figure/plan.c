@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
 #include "app/session/internal.h"
@@ -277,20 +276,20 @@ bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
 
 /* See figure_run.h. */
 
-void drawing_free(Drawing *d)
+void figure_run_free(FigureRun *d)
 {
     for (int i = 0; i < FIGURE_PLAN_MOST; i++) {
         result_release(d->results[i]);
         result_release(d->bases[i]);
     }
     figure_plan_free(&d->plan);
-    *d = (Drawing){ 0 };
+    *d = (FigureRun){ 0 };
 }
 
 /* ---- runs ------------------------------------------------------------------- */
 
 /* Of the same request, run before; NULL: none. */
-static Result *find_result(const Drawing *d, const Request *request)
+static Result *find_result(const FigureRun *d, const Request *request)
 {
     if (d->known && request_covers(&d->known->request, request))
         return d->known;
@@ -304,7 +303,7 @@ static Result *find_result(const Drawing *d, const Request *request)
 }
 
 /* Retained; NULL: it could not be run, or it failed; a plot says itself which run did. */
-static Result *run_once(Session *s, const Drawing *d, const Request *request, bool plot, Error *err)
+static Result *run_once(Session *s, const FigureRun *d, const Request *request, bool plot, Error *err)
 {
     Result *result = find_result(d, request);
 
@@ -323,7 +322,7 @@ static Result *run_once(Session *s, const Drawing *d, const Request *request, bo
 /* ---- panels ----------------------------------------------------------------- */
 
 /* One panel more; takes over neither result. */
-static bool add_panel_of(Drawing *d, const PlannedPanel *planned, const char *view, int64_t head,
+static bool add_panel_of(FigureRun *d, const PlannedPanel *planned, const char *view, int64_t head,
                          Result *result, Result *base, Error *err)
 {
     int k = d->count;
@@ -346,7 +345,7 @@ static bool add_panel_of(Drawing *d, const PlannedPanel *planned, const char *vi
 }
 
 /* Of every head where the word says so: of a view that is the same for all, one. */
-static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view, Result *result,
+static bool add_panel(FigureRun *d, const PlannedPanel *planned, const char *view, Result *result,
                       Result *base, Error *err)
 {
     const View *shown;
@@ -364,7 +363,7 @@ static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view,
     return ok;
 }
 
-static bool is_drawn(const Drawing *d, const Result *result, const View *view)
+static bool is_drawn(const FigureRun *d, const Result *result, const View *view)
 {
     for (int i = 0; i < d->count; i++)
         if (d->results[i] == result && !d->panels[i].minus && d->panels[i].view &&
@@ -374,7 +373,7 @@ static bool is_drawn(const Drawing *d, const Result *result, const View *view)
 }
 
 /* "position_*": a panel for each matrix whose name begins so. */
-static bool add_matching(Drawing *d, const PlannedPanel *planned, Result *result, Result *base,
+static bool add_matching(FigureRun *d, const PlannedPanel *planned, Result *result, Result *base,
                          Error *err)
 {
     const Run *run = result->run;
@@ -439,7 +438,7 @@ static bool pairs_will_do(const Call *call, const FigurePlan *plan, const Planne
 }
 
 /* As run_once, without attention where the panel turns out to show pairs. */
-static Result *run_for_pairs(Session *s, Drawing *d, PlannedPanel *planned, Error *err)
+static Result *run_for_pairs(Session *s, FigureRun *d, PlannedPanel *planned, Error *err)
 {
     Result     *result;
     const View *shown;
@@ -455,7 +454,7 @@ static Result *run_for_pairs(Session *s, Drawing *d, PlannedPanel *planned, Erro
     return run_once(s, d, &planned->request, false, err);
 }
 
-static bool draw_planned(Session *s, Drawing *d, PlannedPanel *planned, bool pairs, Error *err)
+static bool draw_planned(Session *s, FigureRun *d, PlannedPanel *planned, bool pairs, Error *err)
 {
     size_t  length = strlen(planned->view);
     Result *base = NULL, *result = pairs ? run_for_pairs(s, d, planned, err)
@@ -476,7 +475,7 @@ static bool draw_planned(Session *s, Drawing *d, PlannedPanel *planned, bool pai
 }
 
 /* Curves that join the plot before them take no room. */
-static int places(const Drawing *d)
+static int places(const FigureRun *d)
 {
     int count = d->count;
 
@@ -486,7 +485,7 @@ static int places(const Drawing *d)
 }
 
 /* "first | second": blanks around the bars do not count. */
-static bool set_titles(Drawing *d, const char *text, Error *err)
+static bool set_titles(FigureRun *d, const char *text, Error *err)
 {
     for (int k = 0; text; k++) {
         size_t length = strcspn(text, "|"), skip = strspn(text, " ");
@@ -508,11 +507,11 @@ static bool set_titles(Drawing *d, const char *text, Error *err)
     return true;
 }
 
-bool drawing_make(Session *s, const Call *call, bool pictures_only, Drawing *out, Error *err)
+bool figure_run_make(Session *s, const Call *call, bool pictures_only, FigureRun *out, Error *err)
 {
     bool ok;
 
-    *out = (Drawing){ .count = 0 };
+    *out = (FigureRun){ .count = 0 };
     ok = call_load_input(s, call, err) && figure_plan_make(s, call, &out->plan, err);
     for (int i = 0; ok && i < out->plan.count; i++)
         ok = draw_planned(s, out, &out->plan.panels[i],
@@ -521,11 +520,11 @@ bool drawing_make(Session *s, const Call *call, bool pictures_only, Drawing *out
     return ok && (!call->values[OPT_TITLES] || set_titles(out, call->values[OPT_TITLES], err));
 }
 
-bool drawing_effect(Session *s, Result *with, int64_t head, Drawing *out, Error *err)
+bool figure_run_effect(Session *s, Result *with, int64_t head, FigureRun *out, Error *err)
 {
     bool ok;
 
-    *out = (Drawing){ .known = with };
+    *out = (FigureRun){ .known = with };
     ok = figure_plan_effect(&out->plan, &with->request, NULL, head, "", err);
     for (int i = 0; ok && i < out->plan.count; i++)
         ok = draw_planned(s, out, &out->plan.panels[i], false, err);
@@ -618,7 +617,7 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
            parse_grid(call->values[OPT_GRID], panels, o, err);
 }
 
-Figure *drawing_figure(Session *s, const Call *call, Drawing *d, Error *err)
+Figure *figure_run_draw(Session *s, const Call *call, FigureRun *d, Error *err)
 {
     PictureOptions options;
     PlotKind       kind;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/figure/figure_run.h"
 #include "app/figure/picture.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"
@@ -368,14 +367,14 @@ const Class class_text_options = { .name = "TextOptions", .help = "How to write 
 typedef struct Drawn {
     Session   *session; /* owned; NULL: another one's */
     PresetCall made;
-    Drawing    drawing;
+    FigureRun    drawing;
 } Drawn;
 
 static void drop_drawn(void *thing)
 {
     Drawn *drawn = thing;
 
-    drawing_free(&drawn->drawing);
+    figure_run_free(&drawn->drawing);
     preset_call_free(&drawn->made);
     session_free(drawn->session);
     free(drawn);
@@ -388,18 +387,18 @@ static Figure *draw_line(Drawn *drawn, const char *line, Error *err)
         return NULL;
     drawn->session = session_new(err);
     if (!drawn->session ||
-        !drawing_make(drawn->session, &drawn->made.call, false, &drawn->drawing, err))
+        !figure_run_make(drawn->session, &drawn->made.call, false, &drawn->drawing, err))
         return NULL;
-    return drawing_figure(drawn->session, &drawn->made.call, &drawn->drawing, err);
+    return figure_run_draw(drawn->session, &drawn->made.call, &drawn->drawing, err);
 }
 
 static Figure *draw_effect(Drawn *drawn, const LuaResult *with, int64_t head, Error *err)
 {
     static const Call none = { 0 };
 
-    if (!drawing_effect(with->session, with->result, head, &drawn->drawing, err))
+    if (!figure_run_effect(with->session, with->result, head, &drawn->drawing, err))
         return NULL;
-    return drawing_figure(with->session, &none, &drawn->drawing, err);
+    return figure_run_draw(with->session, &none, &drawn->drawing, err);
 }
 
 /* What is drawn on the worker; the object keeps `drawn`. */
