@@ -219,12 +219,14 @@ static bool print_lesson(Session *s, const Call *call, Text *out, Error *err)
 
 /* ---- checks --------------------------------------------------------------------------- */
 
-static void add_verdict(const Lesson *lesson, const LessonTime *time, int wrong, Text *out)
+static void add_verdict(const Lesson *lesson, int wrong, Text *out)
 {
+    const LessonEffort *effort = &lesson->effort;
+
     text_addf(out, "%s: %d step%s, %d wrong; %.1f minutes: %d words, %d keys, %d things to find "
               "out; %.1f s for runs\n", lesson->id, lesson->count, lesson->count == 1 ? "" : "s",
-              wrong, lesson_minutes(time), time->words, time->keys, time->questions,
-              time->waited);
+              wrong, lesson_minutes(lesson), effort->words, effort->keys, effort->questions,
+              effort->waited);
 }
 
 static bool check_lessons(Session *s, const Call *call, Text *out, Error *err)
@@ -234,14 +236,13 @@ static bool check_lessons(Session *s, const Call *call, Text *out, Error *err)
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "which lesson? attnscope lesson --check FILE.lua");
     for (int i = 0; i < call->word_count; i++) {
-        Lesson    *lesson = lesson_open_named(s, call->words[i], err);
-        LessonTime time;
-        int        found;
+        Lesson *lesson = lesson_open_named(s, call->words[i], err);
+        int     found;
 
         if (!lesson)
             return false;
-        found = lesson_check(s, lesson, &time, out);
-        add_verdict(lesson, &time, found, out);
+        found = lesson_check(s, lesson, out);
+        add_verdict(lesson, found, out);
         wrong += found;
         lesson_free(lesson);
     }

@@ -7,6 +7,7 @@
 
 #include "app/command/command.h"
 #include "app/lesson/lesson.h"
+#include "app/lesson/page.h"
 #include "app/lesson/shipped.h"
 #include "app/program.h"
 #include "app/session/internal.h"
@@ -58,6 +59,8 @@ static Lesson *lesson_read(Session *s, const LessonFile *file, const char *name,
         lesson_free(lesson);
         return NULL;
     }
+    for (int i = 0; i < lesson->count; i++)
+        lesson_task_read(&lesson->steps[i]);
     return lesson;
 }
 

@@ -46,6 +46,7 @@ typedef struct LessonStep {
     const char  *title;
     LessonText   text, now, hint, explain;
     const char  *task;     /* NULL: none */
+    bool         opens_form; /* the task says to press p, which opens the form of parameters */
     int          done;     /* function: the task is done; 0: no task */
     LessonWords  show;     /* count 0: what the step before showed */
     LessonWords  solution; /* what does the task; for the check */
@@ -61,6 +62,14 @@ typedef struct LessonStep {
     const char  *unit;    /* said behind the number; NULL: none */
 } LessonStep;
 
+/* What it takes a learner: all there is to read, to type and to find out. */
+typedef struct LessonEffort {
+    int    words;     /* all that is read, with what comes with the right answers */
+    int    keys;      /* pressed to answer, to do the tasks and to go on */
+    int    questions; /* and tasks: each wants something to be looked for */
+    double waited;    /* seconds for runs, on this machine */
+} LessonEffort;
+
 typedef struct Lesson {
     char        id[LESSON_NAME]; /* of the file's name */
     const char *title, *summary;
@@ -68,6 +77,7 @@ typedef struct Lesson {
     char       *file; /* where it was read, or NULL: it came with the program */
     LessonStep  steps[LESSON_STEPS_MOST];
     int         count;
+    LessonEffort effort; /* of a lesson that was checked */
     Arena      *arena; /* of the texts */
     const struct LessonReader *reader;
     void       *state; /* the reader's */

@@ -268,7 +268,7 @@ static int number_keys(const LessonStep *step, double right)
     return (int)strlen(typed) + 1;
 }
 
-static bool add_answer(const Lesson *lesson, int at, const LessonFacts *facts, LessonTime *total,
+static bool add_answer(const Lesson *lesson, int at, const LessonFacts *facts, LessonEffort *total,
                        const char **why, Error *err)
 {
     const LessonStep *step = &lesson->steps[at];
@@ -331,9 +331,9 @@ static int task_keys(const Lesson *lesson, int at)
                                                                               : FORM_KEYS;
 }
 
-bool lesson_time_step(const Lesson *lesson, int step, const LessonFacts *facts, LessonTime *total,
-                      Error *err)
+bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error *err)
 {
+    LessonEffort *total = &lesson->effort;
     LessonSight sight = { .chosen = -1, .done = true, .answered = true };
     LessonPage  page = { .count = 0 };
     bool        ok = add_answer(lesson, step, facts, total, &sight.said, err) &&
@@ -351,8 +351,10 @@ bool lesson_time_step(const Lesson *lesson, int step, const LessonFacts *facts, 
     return ok;
 }
 
-double lesson_minutes(const LessonTime *total)
+double lesson_minutes(const Lesson *lesson)
 {
+    const LessonEffort *total = &lesson->effort;
+
     return total->words / WORDS_A_MINUTE +
            (total->keys * KEY_SECONDS + total->questions * SEARCH_SECONDS) / 60;
 }
@@ -379,15 +381,14 @@ bool lesson_task_names(const LessonStep *step, const char *name)
     return false;
 }
 
-bool lesson_task_opens_form(const LessonStep *step)
+void lesson_task_read(LessonStep *step)
 {
     LessonKey keys[LESSON_KEYS_MOST];
-    int       count = lesson_keys(step->task, keys);
+    int       count = step->task ? lesson_keys(step->task, keys) : 0;
 
     for (int i = 0; i < count; i++)
         if (keys[i].length == 1 && *keys[i].name == 'p')
-            return true;
-    return false;
+            step->opens_form = true;
 }
 
 static bool names_one(const LessonStep *step, const Param *params)

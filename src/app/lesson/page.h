@@ -52,31 +52,19 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
 const char *lesson_line(const LessonPage *page, int index);
 void        lesson_page_free(LessonPage *page);
 
-/* How long a lesson takes: what there is to read, to type and to find out. */
-
-typedef struct LessonTime {
-    int    words;     /* all that is read, with what comes with the right answers */
-    int    keys;      /* that are pressed to answer, to do the tasks and to go on */
-    int    questions; /* and tasks: each wants something to be looked for */
-    double waited;    /* s, for runs; as it was here and now */
-} LessonTime;
-
-/* Adds a step; facts as the step shows them. */
-bool lesson_time_step(const Lesson *lesson, int step, const LessonFacts *facts, LessonTime *total,
-                      Error *err);
-/* Without the waiting, which is another one on every machine. */
-double lesson_minutes(const LessonTime *total);
+/* Adds a step to the lesson's effort; facts as the step shows them. */
+bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error *err);
+/* Of the lesson's effort, without the waiting, which differs on every machine. */
+double lesson_minutes(const Lesson *lesson);
 
 /* What a lesson may take beyond the minutes that it promises: it says whole ones. */
 #define LESSON_MINUTES_ROOM 0.5
 
-/* What a lesson's words tell the learner to press and to change. */
-
 /* The task has this name of a parameter, as a word of its own. */
 bool lesson_task_names(const LessonStep *step, const char *name);
-/* It says to press p, which opens the form of parameters. */
-bool lesson_task_opens_form(const LessonStep *step);
-/* It names a parameter, or a row of the form that every mechanism has, of one of the panes. */
+/* Sets step->opens_form. */
+void lesson_task_read(LessonStep *step);
+/* The task names a parameter, or a row of the form that every mechanism has, of one of the panes. */
 bool lesson_task_names_any(const LessonStep *step, const LessonFacts *facts);
 
 typedef struct LessonKey {

@@ -375,10 +375,9 @@ bool lesson_number_begins(const char *typed, const char *unit)
 
 typedef struct Check {
     Session      *session;
-    const Lesson *lesson;
+    Lesson       *lesson;
     int           step;
     Text         *out;
-    LessonTime   *time;
     int           wrong;
     size_t        begun; /* where in out the step's complaints begin */
 } Check;
@@ -496,7 +495,7 @@ static void check_words(Check *c, const LessonFacts *facts)
     }
     check_keys(c, "ask", step->question);
     check_keys(c, "task", step->task);
-    if (step->task && lesson_task_opens_form(step) && !lesson_task_names_any(step, facts))
+    if (step->opens_form && !lesson_task_names_any(step, facts))
         complain(c, "task: it says to press p, but names no parameter of the panes: the form opens "
                  "on the one that is named");
 }
@@ -535,7 +534,7 @@ static void check_task(Check *c, const LessonFacts *facts)
         complain_of(c, &err);
     else if (!done)
         complain_of_solution(c, &play.facts);
-    c->time->waited += clock_wall() - begun;
+    c->lesson->effort.waited += clock_wall() - begun;
     lesson_play_free(&play);
 }
 
@@ -547,12 +546,12 @@ static void check_step(Check *c)
 
     c->begun = c->out->length;
     if (lesson_play(c->session, c->lesson, c->step, NULL, &play, &err)) {
-        c->time->waited += clock_wall() - begun;
+        c->lesson->effort.waited += clock_wall() - begun;
         check_pages(c, &play.facts);
         check_answer(c, &play.facts);
         check_task(c, &play.facts);
         check_words(c, &play.facts);
-        lesson_time_step(c->lesson, c->step, &play.facts, c->time, &err); /* said already */
+        lesson_add_effort(c->lesson, c->step, &play.facts, &err); /* reported already */
     } else {
         complain_of(c, &err);
     }
@@ -561,21 +560,22 @@ static void check_step(Check *c)
 
 static void check_minutes(Check *c)
 {
-    double takes = lesson_minutes(c->time);
+    const LessonEffort *effort = &c->lesson->effort;
+    double              takes = lesson_minutes(c->lesson);
 
     if (takes <= c->lesson->minutes + LESSON_MINUTES_ROOM)
         return;
     text_addf(c->out, "%s: minutes: it says %d, but %d words, %d keys and %d things to find out "
               "take about %.1f: shorten it, or say so\n", c->lesson->id, c->lesson->minutes,
-              c->time->words, c->time->keys, c->time->questions, takes);
+              effort->words, effort->keys, effort->questions, takes);
     c->wrong++;
 }
 
-int lesson_check(Session *s, const Lesson *lesson, LessonTime *time, Text *out)
+int lesson_check(Session *s, Lesson *lesson, Text *out)
 {
-    Check c = { .session = s, .lesson = lesson, .time = time, .out = out };
+    Check c = { .session = s, .lesson = lesson, .out = out };
 
-    *time = (LessonTime){ .words = 0 };
+    lesson->effort = (LessonEffort){ .words = 0 };
     for (; c.step < lesson->count; c.step++) {
         session_progress(s, "%s: step %d of %d", lesson->id, c.step + 1, lesson->count);
         check_step(&c);

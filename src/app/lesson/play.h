@@ -25,7 +25,7 @@ bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *er
 
 /* Every run, text and answer of a lesson, tried. */
 
-/* A line for each thing that is wrong; returns how many.  time: what it takes a learner. */
-int lesson_check(Session *s, const Lesson *lesson, LessonTime *time, Text *out);
+/* A line for each thing that is wrong; returns how many.  Finds the lesson's effort. */
+int lesson_check(Session *s, Lesson *lesson, Text *out);
 
 #endif
