@@ -303,7 +303,8 @@ static Result *find_result(const FigureRun *d, const Request *request)
 }
 
 /* Retained; NULL: it could not be run, or it failed; a plot says itself which run did. */
-static Result *run_once(Session *s, const FigureRun *d, const Request *request, bool plot, Error *err)
+static Result *run_once(Session *s, const FigureRun *d, const Request *request, bool plot,
+                        Error *err)
 {
     Result *result = find_result(d, request);
 

@@ -334,9 +334,9 @@ static int task_keys(const Lesson *lesson, int at)
 bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error *err)
 {
     LessonEffort *total = &lesson->effort;
-    LessonSight sight = { .chosen = -1, .done = true, .answered = true };
-    LessonPage  page = { .count = 0 };
-    bool        ok = add_answer(lesson, step, facts, total, &sight.said, err) &&
+    LessonSight   sight = { .chosen = -1, .done = true, .answered = true };
+    LessonPage    page = { .count = 0 };
+    bool          ok = add_answer(lesson, step, facts, total, &sight.said, err) &&
               lesson_page(lesson, step, facts, &sight, LESSON_PAGE_WIDTH, &page, err);
 
     total->words += words_of(lesson->steps[step].title);

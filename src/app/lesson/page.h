@@ -64,7 +64,8 @@ double lesson_minutes(const Lesson *lesson);
 bool lesson_task_names(const LessonStep *step, const char *name);
 /* Sets step->opens_form. */
 void lesson_task_read(LessonStep *step);
-/* The task names a parameter, or a row of the form that every mechanism has, of one of the panes. */
+/* The task names a parameter of one of the panes, or a row of the form that every mechanism
+ * has. */
 bool lesson_task_names_any(const LessonStep *step, const LessonFacts *facts);
 
 typedef struct LessonKey {

@@ -367,7 +367,7 @@ const Class class_text_options = { .name = "TextOptions", .help = "How to write 
 typedef struct Drawn {
     Session   *session; /* owned; NULL: another one's */
     PresetCall made;
-    FigureRun    drawing;
+    FigureRun  drawing;
 } Drawn;
 
 static void drop_drawn(void *thing)
