@@ -88,7 +88,7 @@ end
 -- What is measured: milliseconds, MiB, and whether they go beyond what was asked for.
 local budget = settings.time or settings.memory
 local function cost(mechanism, input)
-  local record, why = run(mechanism, input, { reps = 1 })
+  local record, why = run(mechanism, input, { ["repeat"] = 1 })
   if not record then
     return nil, why
   end

@@ -102,7 +102,7 @@ if #rows == 0 then
 end
 
 settings:write_figure(settings.try(attn.figure, {
-  panels = panels, rows = #rows, cols = 4,
+  panels = panels, grid = ("%dx4"):format(#rows),
   title = "What suits a family, and what breaks it",
 }))
 if settings.csv then

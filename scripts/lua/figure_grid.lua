@@ -67,7 +67,7 @@ if #list == 0 then
 end
 local cols = settings.cols or math.min(4, #list)
 local figure = settings.try(attn.figure, {
-  panels = list, cols = cols, rows = (#list + cols - 1) // cols, legend = true,
+  panels = list, grid = ("%dx%d"):format((#list + cols - 1) // cols, cols), legend = true,
   title = ("%d mechanisms, n = %d"):format(#list, input.n),
 })
 settings:write_figure(figure)

@@ -61,7 +61,7 @@ function attn.lessons()
   return attn.from_json(text)
 end
 
-local random_keys = { structure = true, dist = true, m = true, dv = true }
+local random_keys = { structure = true, m = true, dv = true }
 
 -- A whole number from 1, or nil.
 local function size_of(options, key)
@@ -99,8 +99,8 @@ function attn.random(options)
       arguments[#arguments + 1] = string.format("%s=%s", key, options[key])
     end
   end
-  local spec = options.structure or options.dist or "normal"
-  expect("string", spec, options.structure and "structure" or "dist")
+  local spec = options.structure or "normal"
+  expect("string", spec, "structure")
   local m, dv = size_of(options, "m"), size_of(options, "dv")
   if m or dv then
     if spec ~= "normal" or #arguments > 0 then
@@ -178,7 +178,6 @@ function attn.start(mechanism, options)
   end
   return job, message, code
 end
-attn.run_async = attn.start
 
 -- jobs --------------------------------------------------------------------------
 
@@ -240,7 +239,7 @@ local named_records, measure -- of a sweep, see below
 local figure = attn.figure
 local units = {
   time_ms = "time (ms)", ["time_ms.median"] = "time (ms)", memory = "memory (bytes)",
-  mem = "memory (bytes)", ["memory.arena_peak"] = "memory (bytes)", flops = "FLOPs",
+  ["memory.arena_peak"] = "memory (bytes)", flops = "FLOPs",
   ["flops.counted"] = "FLOPs", bytes = "traffic (bytes)",
 }
 
@@ -420,12 +419,6 @@ function attn.figure(options)
   made.region = nil
   made.panels = #options.panels == #panels and panels or options.panels
   return figure(made)
-end
-
-local text = classes.Figure.text
-
-function attn.text(figure, options)
-  return text(figure, options)
 end
 
 -- numbers -----------------------------------------------------------------------

@@ -7,10 +7,10 @@ local function register(definition)
   expect("table", definition, "definition")
   if definition.row or definition.cell then
     return attn.pattern(definition)
-  elseif definition.run or definition.forward then
+  elseif definition.run then
     return attn.mechanism(definition)
   end
-  raise("register: the table has none of row, cell, run and forward")
+  raise("register: the table has none of row, cell and run")
 end
 
 function attn.register(definition)
@@ -25,16 +25,6 @@ function attn.register(definition)
     ids[i] = id
   end
   return ids
-end
-
-function classes.Context.step(context, name, views, charge)
-  context:stage(name, charge)
-  if views ~= nil then
-    expect("table", views, "views")
-    for _, view in ipairs(sorted_keys(views)) do
-      context:view(view, views[view])
-    end
-  end
 end
 
 -- checks --------------------------------------------------------------------------

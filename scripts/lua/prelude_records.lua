@@ -3,12 +3,11 @@
 -- sweeps ------------------------------------------------------------------------
 
 -- Flag of each option, and whether it is a switch.
-local sweep_words = { grid = "params", budget_s = "budget", max_mem = "memory" } -- the same
 local sweep_flags = {
   n = "--n", d = "--d", heads = "--heads", input = "--input", layer = "--layer",
   position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
-  device = "--device", precision = "--precision", reps = "--repeat", within = "--within",
-  memory = "--mem", budget = "--budget", shard = "--shard", out = "-o",
+  device = "--device", precision = "--precision", ["repeat"] = "--repeat", within = "--within",
+  memory = "--mem", budget = "--budget", shard = "--shard", output = "-o",
 }
 local sweep_switches = { quality = "--quality", fit = "--fit-tensors", resume = "--resume" }
 
@@ -46,7 +45,6 @@ local function sweep_option(words, key, value)
   if key == "seeds" and type(value) == "table" then
     return sweep_seeds(words, value)
   end
-  key = sweep_words[key] or key
   if sweep_flags[key] then
     words[#words + 1] = sweep_flags[key]
     words[#words + 1] = written(value, key)
@@ -134,9 +132,6 @@ local Sweep = classes.Sweep
 local sweep_meta = { __index = Sweep, __name = "attnscope.Sweep" }
 
 local function as_sweep(records)
-  for _, record in ipairs(records) do
-    sweeping.named(record)
-  end
   return setmetatable(records, sweep_meta)
 end
 
@@ -147,7 +142,7 @@ function measure(record, column)
     value = record.params[column]
   end
   if type(value) == "table" then
-    return value.median or value.counted or value.peak or value.arena_peak or value.mass_mean
+    return value.median or value.counted or value.arena_peak or value.mass_mean
   end
   return value
 end
@@ -213,25 +208,16 @@ end
 function attn.sweep(options)
   expect("table", options, "options")
   local words, functions, records = { "sweep" }, {}, {}
-  local mech = type(options.mech) == "string" and { options.mech } or options.mech or {}
-  expect("table", mech, "mech")
-  for _, list in ipairs { options, mech } do
-    for _, mechanism in ipairs(list) do
-      expect("string", mechanism, "mechanism")
-      words[#words + 1] = "-m"
-      words[#words + 1] = mechanism
-    end
-  end
-  for same, key in pairs(sweep_words) do
-    if options[same] ~= nil and options[key] ~= nil then
-      raise("%s and %s are the same: give one", same, key)
-    end
+  for _, mechanism in ipairs(options) do
+    expect("string", mechanism, "mechanism")
+    words[#words + 1] = "-m"
+    words[#words + 1] = mechanism
   end
   for _, key in ipairs(sorted_keys(options)) do
     if key == "progress" or key == "row" then
       expect("function", options[key], key)
       functions[key] = options[key]
-    elseif math.type(key) ~= "integer" and key ~= "mech" then
+    elseif math.type(key) ~= "integer" then
       sweep_option(words, key, options[key])
     end
   end
@@ -274,7 +260,5 @@ function attn.roofline(options)
   if not text then
     return nil, message, code
   end
-  local roof = attn.from_json(text)
-  roof.peak_gflops, roof.bw_gbs = roof.ceilings.peak / 1e9, roof.ceilings.stream / 1e9
-  return roof
+  return attn.from_json(text)
 end

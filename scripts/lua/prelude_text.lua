@@ -187,10 +187,6 @@ function attn.csv(target, rows, columns)
   return write_file(target, text)
 end
 
-function Sweep.rows(sweep)
-  return sweep
-end
-
 function Sweep.filter(sweep, f)
   expect("function", f, "f")
   local kept = {}

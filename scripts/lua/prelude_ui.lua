@@ -35,23 +35,6 @@ function attn.ui.ask(question, choices)
   end
 end
 
-function attn.ui.link(on)
-  expect("boolean", on, "on")
-  return attn.ui.set { linked = on }
-end
-
-function attn.ui.mode(screen)
-  expect("string", screen, "screen")
-  return attn.ui.set { screen = screen }
-end
-
-function attn.ui.step(stage)
-  if math.type(stage) ~= "integer" then
-    raise("step: expected a stage from 0, got %s", tostring(stage))
-  end
-  return attn.ui.set { step = stage }
-end
-
 -- A number: so many stages a second, 0 stops.
 function attn.ui.play(on)
   if type(on) == "number" then
@@ -69,16 +52,6 @@ function attn.ui.play(on)
   return attn.ui.set { playing = on }
 end
 
-local wait_for_all = attn.ui.wait
-
-function attn.ui.wait(event)
-  if attn.has_ui and event ~= nil and event ~= "done" and event ~= "drawn" then
-    raise("wait: there is only the end of all that runs and is drawn, 'done'; got '%s'",
-      tostring(event))
-  end
-  return wait_for_all()
-end
-
 function attn.ui.lesson(name)
   if type(name) == "table" then
     raise("lesson: a lesson is a file (docs/lessons.md); expected its path or its name")
@@ -89,21 +62,19 @@ end
 
 local set_pane = classes.Pane.set
 
--- mech is mechanism; params are settings like the others.
+-- params are settings like the others.
 local function pane_settings(settings)
-  if type(settings) ~= "table" or (settings.mech == nil and settings.params == nil) then
+  if type(settings) ~= "table" or settings.params == nil then
     return settings
   end
+  expect("table", settings.params, "params")
   local all = {}
-  if settings.params ~= nil then
-    expect("table", settings.params, "params")
-    for key, value in pairs(settings.params) do
-      all[key] = value
-    end
+  for key, value in pairs(settings.params) do
+    all[key] = value
   end
   for key, value in pairs(settings) do
     if key ~= "params" then
-      all[key == "mech" and "mechanism" or key] = value
+      all[key] = value
     end
   end
   return all
@@ -112,18 +83,10 @@ end
 function classes.Pane.set(pane, settings)
   return set_pane(pane, pane_settings(settings))
 end
-classes.Pane.show = classes.Pane.set
 
 function attn.ui.session(path)
   expect("string", path, "path")
   return attn.ui.enter("save " .. path)
-end
-
-function attn.ui.layout(text)
-  if text ~= nil then
-    expect("string", text, "layout")
-  end
-  return attn.ui.set { layout = text or "" }
 end
 
 -- A place of a note as text: a number, or all of the axis.

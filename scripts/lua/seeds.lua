@@ -64,7 +64,7 @@ for i, plot in ipairs(settings.plots) do
                 with = { table.unpack(results, 2) } }
 end
 settings:write_figure(settings.try(attn.figure, {
-  panels = panels, cols = #panels, rows = 1,
+  panels = panels, grid = ("1x%d"):format(#panels),
   title = ("%d draws of each, n = %d"):format(settings.seeds, input.n),
 }))
 if settings.csv then

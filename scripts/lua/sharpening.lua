@@ -55,7 +55,7 @@ for _, temperature in ipairs(temperatures) do
 end
 
 local figure = settings.try(attn.figure, {
-  panels = panels, rows = #temperatures, cols = #iterations, shared_scale = true,
+  panels = panels, grid = ("%dx%d"):format(#temperatures, #iterations), shared_scale = true,
   title = "Sinkhorn: the permutation sharpens",
 })
 settings:write_figure(figure)

@@ -18,7 +18,7 @@ local settings = require "library.arguments" {
   { "seed", "0", "whole", "of every random draw" },
   { "structure", "normal", "text", "its generator" },
   { "causal", "false", "flag", "run causally what can" },
-  { "reps", "3", "count", "timed runs at least" },
+  { "repeat", "3", "count", "timed runs at least" },
   { "quality", "false", "flag", "compare with full attention as well" },
   { "out", "sweep.csv", "out", "the file; - for standard output" },
 }
@@ -40,7 +40,7 @@ local function measure(mechanism, input)
   local good, record, message, _, failed = pcall(attn.profile, mechanism, {
     input = input, causal = causal, seed = settings.seed,
     quality = settings.quality,
-  }, { reps = settings.reps })
+  }, { ["repeat"] = settings["repeat"] })
   if not good then
     return { status = "FAILED", message = record }
   end
@@ -81,7 +81,7 @@ local function report(chosen, out)
       exponent(list, function(row) return row.time_ms.median end),
       exponent(list, function(row) return row.flops.counted end),
       exponent(list, function(row) return row.memory.arena_peak end),
-      attn.info(id_of(mechanism)).claim.time or "-"))
+      attn.info(id_of(mechanism)).claim_time or "-"))
   end
 end
 

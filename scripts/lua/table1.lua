@@ -15,7 +15,7 @@ local settings = require "library.arguments" {
   { "mechanisms", "", "list", "default: all that the surveys' tables name" },
   { "n", "256:2048:x2", "lengths", "three at least" },
   { "d", "64", "count", "head size" },
-  { "reps", "3", "count", "timed runs at least" },
+  { "repeat", "3", "count", "timed runs at least" },
   { "tolerance", "0.15", "number", "of an exponent" },
   { "out", "table1.md", "out", "Markdown (.md) or .csv; - prints Markdown" },
   { "records", "", "out", "file of the records (.jsonl), which makes a second start go on" },
@@ -27,7 +27,7 @@ end
 
 local scratch = not settings.records and os.tmpname() or nil
 local file = settings.records or scratch .. ".jsonl"
-local options = { n = settings.n, d = settings.d, reps = settings.reps, out = file,
+local options = { n = settings.n, d = settings.d, ["repeat"] = settings["repeat"], output = file,
                   resume = settings.records and io.open(settings.records) ~= nil or nil }
 if #settings.mechanisms == 0 then
   options[1] = "table1"
@@ -59,11 +59,11 @@ local function row_of(name, list)
   local info = attn.info(name)
   local flops = growth(list, function(r) return r.flops.counted end)
   return {
-    mechanism = name, class = info.class, ["claimed time"] = info.claim.time,
-    ["claimed exponent"] = info.claim.exponent or "n/a", FLOPs = written(flops),
+    mechanism = name, class = info.class, ["claimed time"] = info.claim_time,
+    ["claimed exponent"] = info.claim_exponent or "n/a", FLOPs = written(flops),
     time = written(growth(list, function(r) return r.time_ms.median end)),
     memory = written(growth(list, function(r) return r.memory.arena_peak end)),
-    verdict = verdict(info.claim.exponent, flops),
+    verdict = verdict(info.claim_exponent, flops),
   }
 end
 

@@ -21,7 +21,7 @@ end
 
 local input = attn.random { n = 16, d = 4 }
 local result = attn.run("full", { input = input })
-local sweep = attn.sweep { "full", n = "8,16", d = 4, reps = 1 }
+local sweep = attn.sweep { "full", n = "8,16", d = 4, ["repeat"] = 1 }
 
 case("functions in Lua", function()
   raises_here("#1 to 'figure'", function() local _ = attn.figure(3) end)
@@ -33,7 +33,7 @@ case("functions in Lua", function()
   raises_here("spec: expected string", function() attn.synthetic(3) end)
   raises_here("options: expected table", function() attn.random(3) end)
   raises_here("", function() attn.random { heads = "many" } end)
-  raises_here("", function() attn.text(3) end)
+  raises_here("", function() attn.csv(3) end)
   raises_here("options: expected table", function() attn.compare(3) end)
   raises_here("unknown mechanism", function() attn.compare { "fulll" } end)
   raises_here("mechanism: expected string", function() attn.check(3) end)
@@ -68,7 +68,7 @@ case("functions in C", function()
   raises_here("unknown mechanism", function() attn.info "fulll" end)
   raises_here("has no member", function() return result.outputt end)
   raises_here("needs the interactive program", function() attn.ui.action "difference" end)
-  raises_here("needs the interactive program", function() attn.ui.link(true) end)
+  raises_here("needs the interactive program", function() attn.ui.play(true) end)
 end)
 
 case("a function that is given raises in its own place", function()

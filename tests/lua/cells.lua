@@ -45,7 +45,7 @@ case("it runs again, on its input or another", function()
     equal(again:pattern():compare(p).same, true)
     equal(attn.run(p, { n = 40, d = 4, heads = 2 }).input.d, 4)
     equal(attn.start(p, { causal = true }):wait().stats.nnz < p.nnz, true)
-    equal(attn.profile(p, { threads = 1 }, { reps = 2 }).mechanism, "pattern")
+    equal(attn.profile(p, { threads = 1 }, { ["repeat"] = 2 }).mechanism, "pattern")
     check.refuses("PARAM", function()
       local ok, why = pcall(attn.run, p, { n = 30, heads = 2 })
       return nil, why, ok and "OK" or "PARAM"

@@ -50,12 +50,12 @@ check.case("it is in the catalogue, figures, reach, vary and compare", function(
   assert(attn.command("list"):find("own%-window"))
   assert(attn.command("figure", "own-window", "-n", "16"):find("own%-window"))
   assert(attn.figure { panels = { { result = attn.run("own-window", { n = 16 }) } } })
-  local records = attn.compare { "full", "own-window", n = 32, reps = 1 }
+  local records = attn.compare { "full", "own-window", n = 32, ["repeat"] = 1 }
   check.equal(records[2].status, "OK")
   check.equal(records[2].params.window, 5)
   assert(attn.run("own-window", { n = 32 }):reach())
   assert(attn.vary("own-window", "window=1:9:+4", { n = 32 }))
-  check.equal(#attn.sweep { "own-window", n = "16:32:x2", reps = 1 }, 2)
+  check.equal(#attn.sweep { "own-window", n = "16:32:x2", ["repeat"] = 1 }, 2)
 end)
 
 check.case("patterns of heads, steps, overlaps and edges", function()
@@ -127,7 +127,7 @@ check.case("misuse raises", function()
   check.raises("type 'real'", attn.pattern,
     { id = "x", row = print, params = { { name = "w", type = "real" } } })
   check.raises("none of its values", attn.pattern, { id = "x", row = print,
-    params = { { name = "w", type = "choice", values = { "a" }, default = "b" } } })
+    params = { { name = "w", type = "enum", values = { "a" }, default = "b" } } })
   check.raises("whole number", attn.pattern,
     { id = "x", row = print, params = { { name = "w", min = 3, default = 1 } } })
   check.raises("unknown 'ZZ'", attn.pattern, { id = "x", class = "ZZ", row = print })
@@ -177,7 +177,7 @@ end)
 
 local function define_exact()
   attn.mechanism {
-    id = "own-full", title = "Own full attention", exponent = 2, time = "O(n^2)",
+    id = "own-full", title = "Own full attention", claim_exponent = 2, claim_time = "O(n^2)",
     params = { { name = "heat", type = "float", default = 1, min = 0 } },
     views = { { name = "weights", help = "weights" } },
     run = function(ctx)
@@ -187,7 +187,7 @@ local function define_exact()
       s = s * (ctx.scale * ctx.params.heat)
       local w = s:softmax(ctx.causal)
       ctx:view("weights", w)
-      ctx:stage("mix", "mix")
+      ctx:stage("mix", "mixing")
       return w:matmul(ctx.v)
     end,
   }
@@ -231,7 +231,7 @@ check.case("linear attention with drawn features", function()
       local function phi(x) return (x * (ctx.d ^ -0.25)):matmul(w):map("abs") end
       local q, k = phi(ctx.q), phi(ctx.k)
       ctx:view("features", k)
-      ctx:stage("attend", "mix")
+      ctx:stage("attend", "mixing")
       if ctx.causal then
         local s = q:matmul(k:transpose())
         local mask = attn.tensor { s.shape[1], s.shape[2], s.shape[3] }:softmax(true):map("sign")
@@ -277,7 +277,7 @@ check.case("attn.check finds what is wrong", function()
     return ctx.v
   end }
   failing("weights @ V", "wrong")
-  attn.mechanism { id = "wrong", flops = function() return { mix = 1 } end,
+  attn.mechanism { id = "wrong", flops = function() return { mixing = 1 } end,
     run = function(ctx) return ctx.v * 2 end }
   failing("FLOPs", "wrong")
   attn.mechanism { id = "wrong", run = function(ctx) return ctx.v:slice { nil, { 0, 1 } } end }
@@ -309,7 +309,7 @@ check.case("parameters of every type", function()
   attn.mechanism { id = "typed", params = {
     { name = "a", default = 3 }, { name = "b", type = "float", default = 0.5 },
     { name = "c", type = "bool", default = true }, { name = "e", type = "text", default = "hm" },
-    { name = "f", type = "choice", values = { "x", "y" }, default = "y" },
+    { name = "f", type = "enum", values = { "x", "y" }, default = "y" },
     { name = "t", type = "tensor" } },
     run = function(ctx) got = ctx.params return ctx.v end }
   attn.run("typed", { n = 2 })
@@ -360,7 +360,7 @@ check.case("what is given to a function says what it is", function()
   attn.register { { id = "says-row", row = function(_, r) row = r
     check.equal(tostring(r):sub(1, 12), "Row of query")
     check.equal(#r, 8)
-  end }, { id = "says-context", forward = function(ctx) context = ctx
+  end }, { id = "says-context", run = function(ctx) context = ctx
     check.equal(tostring(ctx), "Context of says-context n=8")
     check.equal(#ctx, 8)
     return ctx.v
@@ -372,23 +372,25 @@ check.case("what is given to a function says what it is", function()
   check.raises("only while its function runs", function() return #context end)
 end)
 
-check.case("by the names of the plan", function()
+check.case("a list of definitions", function()
   local function weights_of(ctx)
     return (ctx.q:matmul(ctx.k:transpose()) * ctx.scale):softmax(ctx.causal)
   end
   local ids = assert(attn.register {
     { id = "planned-near",
-      params = { { name = "w", type = "int", default = 2, doc = "keys around" },
+      params = { { name = "w", type = "int", default = 2, help = "keys around" },
       { name = "how", type = "enum", values = { "both", "left" } } },
       row = function(i, row, p) row:range(i - p.w, p.how == "both" and i + p.w or i) end },
     { id = "planned-cell", cell = function(i, j) return i == j end },
-    { id = "planned", views = { "features", { name = "other", doc = "another" } },
-      forward = function(ctx)
+    { id = "planned", views = { "features", { name = "other", help = "another" } },
+      run = function(ctx)
         local first, second = ctx.rng:normal { 2, 3 }, ctx.rng:normal({ 2, 3 }, 0.5)
         assert(not first:allclose(second))
-        ctx:step("draw", { features = first, other = second }, "mix")
-        ctx:flops(1000)
-        ctx:step "attend"
+        ctx:stage("draw", "mixing")
+        ctx:view("features", first)
+        ctx:view("other", second)
+        ctx:charge(1000)
+        ctx:stage "attend"
         return weights_of(ctx):matmul(ctx.v)
       end,
       weights = weights_of,
@@ -405,9 +407,9 @@ check.case("by the names of the plan", function()
   check.equal(attn.info("planned").views[3].name, "weights")
   local input = attn.random { n = 16, d = 4 }
   check.equal(#attn.run("planned-near", { input = input, w = 1, how = "left" }):row(5), 2)
-  local r = assert(attn.run("planned", { input = input, seed = 3, reps = 3 }))
+  local r = assert(attn.run("planned", { input = input, seed = 3, ["repeat"] = 3 }))
   check.equal(r.stats.flops.total, r.record.flops.counted) -- weights are for whoever looks on
-  check.equal(r.stats.flops.mix, 1000)
+  check.equal(r.stats.flops.mixing, 1000)
   check.equal(r:stages()[2].name, "draw")
   check.same(r:stages()[2].views, { "features", "other" })
   assert(r.views.weights:matmul(input.v):allclose(r.output, 1e-4, 1e-4))
@@ -419,11 +421,10 @@ check.case("by the names of the plan", function()
   end
   check.equal(attn.check("planned-near", "planned-near").error, 0)
   check.raises("check has no option 'N'", attn.check, "planned", { N = 3 })
-  check.raises("run and forward are the same", attn.mechanism,
-    { id = "b", run = print, forward = print })
+  check.raises("did you mean", attn.mechanism, { id = "b", run = print, forward = print })
   check.raises("has none of row, cell", attn.register, { id = "b" })
   check.raises("definition: expected table", attn.register, { print })
-  attn.mechanism { id = "no-weights", forward = function(ctx) return ctx.v end,
+  attn.mechanism { id = "no-weights", run = function(ctx) return ctx.v end,
     weights = function() error "not today" end }
   assert(check.refuses("SCRIPT", attn.run, "no-weights", { input = input }):find("not today"))
 end)

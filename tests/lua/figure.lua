@@ -8,10 +8,10 @@ local bigbird = assert(attn.run("bigbird", { input = input }))
 
 case("text", function()
   local fig = attn.figure { panels = { full, { result = bigbird, title = "the birds" } },
-    title = "two of them", layout = "1x2" }
+    title = "two of them", grid = "1x2" }
   equal(#fig, 2)
   equal(tostring(fig), "Figure of 2 panels")
-  local text = assert(attn.text(fig, { width = 70 }))
+  local text = assert(fig:text { width = 70 })
   assert(text:find("two of them", 1, true) and text:find("the birds", 1, true))
   equal(text, fig:text { width = 70 })
   for line in text:gmatch("[^\n]+") do
@@ -72,7 +72,7 @@ case("a figure of panels is a command that makes it again", function()
   local low = assert(attn.run("linformer", { input = input, k = 4 }))
   local figures = {
     { panels = { window, { result = other, view = "weights", head = 1, minus = window,
-      title = "what BigBird has more" } }, title = "two", caption = "by hand", rows = 2 },
+      title = "what BigBird has more" } }, title = "two", caption = "by hand", grid = "2x1" },
     { panels = { { result = window, view = "weights", pool = "mean", region = { 0, 12, 0, 12 } },
       { result = other, view = "weights", scale = "log", cmap = "magma", lo = 0, hi = 0.3 },
       { result = other, view = "reach", layers = 3, residual = false } }, shared_scale = true },
@@ -162,7 +162,7 @@ case("presets, commands, what a position does", function()
     equal(preset.command:match("^figure "), "figure ")
   end
   equal(ids[1], "fournier-fig5")
-  local fig = assert(attn.figure { preset = "slides-bigbird", title = "Birds", layout = "1x4" })
+  local fig = assert(attn.figure { preset = "slides-bigbird", title = "Birds", grid = "1x4" })
   equal(#fig, 4)
   assert(fig:text { width = 160 }:find("Birds", 1, true))
   local path = check.scratch("attnscope-preset.png")
@@ -170,7 +170,7 @@ case("presets, commands, what a position does", function()
   assert(attn.command("rerender", path, "--check")) -- the file knows the whole command
   os.remove(path)
   local narrow = assert(attn.run("full", { input = "synthetic:normal", n = 16 }))
-  local loose = assert(attn.figure { panels = { narrow, narrow, narrow, narrow }, layout = "1x4~" })
+  local loose = assert(attn.figure { panels = { narrow, narrow, narrow, narrow }, grid = "1x4~" })
   assert(loose:save(path, { dpi = 100, width = 2 }))
   assert(attn.command("rerender", path, "--check"))
   os.remove(path)
@@ -202,9 +202,9 @@ case("misuse", function()
   raises("head", attn.figure, { panels = { { result = full, head = 2 } } })
   raises("not inside", attn.figure, { panels = { { result = full, region = { 0, 99 } } } })
   raises("pool", attn.figure, { panels = { { result = full, pool = "median" } } })
-  raises("do not fit", attn.figure, { panels = { full, bigbird }, layout = "1x1" })
-  raises("ROWSxCOLS", attn.figure, { panels = { full }, layout = "one" })
-  raises("ROWSxCOLS", attn.figure, { panels = { full }, layout = "1x1?" })
+  raises("do not fit", attn.figure, { panels = { full, bigbird }, grid = "1x1" })
+  raises("ROWSxCOLS", attn.figure, { panels = { full }, grid = "one" })
+  raises("ROWSxCOLS", attn.figure, { panels = { full }, grid = "1x1?" })
   local fig = attn.figure { panels = { full } }
   raises("width", fig.text, fig, { width = 5 })
   raises("0, 256 or 24", fig.text, fig, { colours = 16 })
@@ -230,8 +230,8 @@ end)
 
 case("plots of measured numbers", function()
   local data = attn.random { n = 32, d = 8 }
-  local timed = assert(attn.run("full", { input = data, reps = 7, quality = true }))
-  local drawn = assert(attn.run("performer", { input = data, reps = 7, seeds = 3 }))
+  local timed = assert(attn.run("full", { input = data, ["repeat"] = 7, quality = true }))
+  local drawn = assert(attn.run("performer", { input = data, ["repeat"] = 7, seeds = 3 }))
   local plain = assert(attn.run("linear", { input = data }))
   local figure = assert(attn.figure { panels = {
     { result = timed, view = "plot(time)", with = { drawn, plain } },

@@ -33,7 +33,7 @@ local function objects()
 end
 
 local keys = { "n", "d", "heads", "seed", "input", "q", "k", "v", "x", "tokens", "panels", "result",
-  "tensor", "view", "head", "region", "minus", "title", "rows", "cols", "window", "causal", "reps",
+  "tensor", "view", "head", "region", "minus", "title", "grid", "window", "causal", "repeat",
   "width", "height", "colours", "kind", "lo", "hi", "structure", "class", "text", "params",
   "position" }
 local texts = { "", "full", "bigbird", "bigbird(window=3)", "weights", "f32", "u8", "exp", "x,y=(",

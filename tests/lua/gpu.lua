@@ -3,7 +3,7 @@ local check = require "support.check"
 local case, equal = check.case, check.equal
 
 local input = assert(attn.random { n = 24, d = 8, heads = 2 })
-local options = { input = input, device = "cuda", measure = true, reps = 2 }
+local options = { input = input, device = "cuda", measure = true, ["repeat"] = 2 }
 
 case("a record of a GPU holds its tiers, with why one is missing", function()
   local r = assert(attn.run("full", options))
@@ -25,7 +25,7 @@ case("a GPU's kernels are a plot", function()
 end)
 
 case("costs of a sweep name the devices they were measured on", function()
-  local sweep = attn.sweep { "full", n = "16,32", d = 8, reps = 1, device = { "cpu", "cuda" } }
+  local sweep = attn.sweep { "full", n = "16,32", d = 8, ["repeat"] = 1, device = { "cpu", "cuda" } }
   local figure = attn.figure { panels = { { sweep = sweep } } }
   local text = figure:text { width = 120 }
   assert(text:find("measured on [^\n]*emulated on the CPU"), text)
@@ -38,8 +38,8 @@ end)
 case("hand-made costs are measured where their records were", function()
   local here, there = {}, {}
   for i, n in ipairs { 16, 32 } do
-    here[i] = assert(attn.run("full", { n = n, d = 8, measure = true, reps = 1 }))
-    there[i] = assert(attn.run("full", { n = n, d = 8, measure = true, reps = 1,
+    here[i] = assert(attn.run("full", { n = n, d = 8, measure = true, ["repeat"] = 1 }))
+    there[i] = assert(attn.run("full", { n = n, d = 8, measure = true, ["repeat"] = 1,
       device = "cuda" })).record
   end
   local function said(panel)

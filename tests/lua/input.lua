@@ -140,7 +140,7 @@ case("random, other keys than queries", function()
   equal(attn.run("full", { input = i }).output.shape[3], 3)
   equal(attn.random { n = 6, dv = 2, d = 4 }.m, 6)
   local blocks = attn.random { n = 6, structure = "blocks" }
-  equal(attn.random({ n = 6, dist = "blocks" }).name, blocks.name)
+  equal(attn.random({ n = 6, structure = "blocks" }).name, blocks.name)
   raises("only normal numbers", attn.random, { n = 6, m = 9, structure = "blocks" })
   raises("m: expected a whole number", attn.random, { m = 1.5 })
 end)

@@ -9,7 +9,7 @@ local skipped = { -- what takes long, ends the test, or writes what it is told t
 
 local writers = { csv = true, write = true, write_npz = true, save = true, save_steps = true,
   jsonl = true } -- which are given no name that would be a file
-local sweep = attn.sweep { "full", n = "8,16", d = 4, reps = 1 }
+local sweep = attn.sweep { "full", n = "8,16", d = 4, ["repeat"] = 1 }
 
 local function closed(object)
   object:close()
@@ -50,7 +50,7 @@ local bad = {
   { panels = { { tensor = 3 } } }, { id = "a\0b", row = quiet }, { id = "!", row = quiet },
   { id = "m", params = { { name = "p", type = "?" } }, row = quiet }, { "full", n = {} },
   { id = "m", params = { 3 }, run = quiet }, { id = "m", views = { 3 }, run = quiet },
-  { "nothing", n = "8" }, { mech = { 3 } }, { q = 3 }, { q = "a\0b" }, { width = "wide" },
+  { "nothing", n = "8" }, { q = 3 }, { q = "a\0b" }, { width = "wide" },
   { width = 0 / 0 }, { dpi = -1 }, { theme = "pink" }, { metadata = { [3] = 4 } }, endless, loop,
   quiet, coroutine.create(quiet), io.stdout,
 }
@@ -153,7 +153,7 @@ check.case("fields of objects are not assigned", function()
     assert(not good and said:find("object:close(...)", 1, true), said)
     object:close()
   end
-  local list = attn.sweep { "full", n = "8", d = 4, reps = 1 }
+  local list = attn.sweep { "full", n = "8", d = 4, ["repeat"] = 1 }
   list[#list + 1] = list[1] -- a list stays one
   assert(#list == 2)
 end)

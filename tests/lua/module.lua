@@ -23,7 +23,7 @@ case("catalogue", function()
   for _, id in ipairs(ids) do
     local info = attn.info(id)
     equal(info.id, id)
-    assert(#info.classes > 0 and info.title and info.claim and info.views)
+    assert(#info.classes > 0 and info.title and info.claim_time and info.views)
     for _, p in ipairs(info.params) do
       assert(p.name and p.type and p.default and p.help, id)
     end
@@ -117,8 +117,8 @@ case("sweep", function()
   local path = os.tmpname()
   os.remove(path)
   path = path .. ".jsonl"
-  local options = { "full", "bigbird", n = { 16, 32 }, d = 8, threads = 1, reps = 3,
-                    params = { window = "3:5:+2" }, out = path }
+  local options = { "full", "bigbird", n = { 16, 32 }, d = 8, threads = 1, ["repeat"] = 3,
+                    params = { window = "3:5:+2" }, output = path }
   local records = attn.sweep(options)
   equal(#records, 6)
   for _, record in ipairs(records) do
@@ -148,7 +148,7 @@ case("records of a file, pivoted", function()
   local path = os.tmpname()
   os.remove(path)
   path = path .. ".jsonl"
-  assert(attn.sweep { "full", "bigbird", n = "16,32", d = 4, out = path, reps = 1 })
+  assert(attn.sweep { "full", "bigbird", n = "16,32", d = 4, output = path, ["repeat"] = 1 })
   local file = io.open(path, "ab")
   file:write('{"half')
   file:close()
@@ -170,7 +170,7 @@ case("records of a file, pivoted", function()
 end)
 
 case("roofline", function()
-  local roof = attn.roofline { "full", "bigbird(window=3)", n = 32, reps = 1 }
+  local roof = attn.roofline { "full", "bigbird(window=3)", n = 32, ["repeat"] = 1 }
   assert(roof.ceilings.gemm > 0 and roof.ceilings.stream > 0 and roof.threads >= 1)
   local mechanisms = {}
   for _, point in ipairs(roof.points) do

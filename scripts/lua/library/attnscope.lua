@@ -23,33 +23,12 @@ function ui.pane(number) end
 ---@return attnscope.Pane[]
 function ui.panes() end
 
----Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a stage).
+---Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a stage), layout (panes as ROWSxCOLS where there is room; "": as their matrices are largest).
 ---@param settings table<string, any>
 ---@return true?
 ---@return string?
 ---@return string?
 function ui.set(settings) end
-
----Whether panes follow each other.
----@param on boolean
----@return true?
----@return string?
----@return string?
-function ui.link(on) end
-
----Goes to a screen: browse, compare, step, profile.
----@param screen string
----@return true?
----@return string?
----@return string?
-function ui.mode(screen) end
-
----Goes to a stage, from 0, on the step screen.
----@param stage integer
----@return true?
----@return string?
----@return string?
-function ui.step(stage) end
 
 ---Goes to the step screen and on from stage to stage, so many a second if it is a number; false or 0 stops.
 ---@param on? boolean|number
@@ -71,13 +50,6 @@ function ui.lesson(name) end
 ---@return string?
 ---@return string?
 function ui.session(path) end
-
----Panes as ROWSxCOLS, "2x2", where there is room; nothing: as their matrices are largest.
----@param text? string
----@return true?
----@return string?
----@return string?
-function ui.layout(text) end
 
 ---The same as they are now.
 ---@return table?
@@ -134,9 +106,8 @@ function ui.ask(question, choices) end
 ---@param seconds number
 function ui.sleep(seconds) end
 
----Until all runs are done and drawn; "done" says the same.
----@param event? string
-function ui.wait(event) end
+---Until all runs are done and drawn.
+function ui.wait() end
 
 ---Calls frame(0), frame(1), ... so many times a second, each when the one before is drawn, until it gives false; the number of frames.
 ---@param rate number
@@ -161,19 +132,12 @@ function ui.leave() end
 ---@field number integer as on the screen, from 1
 local Pane = {}
 
----Parameters and settings, at once: pane:set{ window = 5, view = "weights", head = 1 }.  Names are those of a saved session (view, head, round, pool, scale, colours, sorted, position, seed, causal, query, key, ...), mechanism (or mech), and the mechanism's parameters, which may also stand in a table params.
+---Parameters and settings, at once: pane:set{ window = 5, view = "weights", head = 1 }.  Names are those of a saved session (view, head, round, pool, scale, colours, sorted, position, seed, causal, query, key, ...), mechanism, and the mechanism's parameters, which may also stand in a table params.
 ---@param settings table<string, any>
 ---@return true?
 ---@return string?
 ---@return string?
 function Pane:set(settings) end
-
----The same as set: pane:show{ mech = "bigbird", params = { window = 5 }, view = "weights" }.
----@param settings table<string, any>
----@return true?
----@return string?
----@return string?
-function Pane:show(settings) end
 
 ---What it shows, by the same names: mechanism, view, head, query, key, running, problem; what is as usual is absent.
 ---@return table?
@@ -383,7 +347,7 @@ function Input:close() end
 ---@field output attnscope.Tensor [h,n,e], read only
 ---@field views table<string, attnscope.Tensor> made when asked for
 ---@field params table<string, any> every parameter as it was bound
----@field stats table run_ms; flops {score, mix, overhead, position, total}; nnz, density; threads, cpu, bytes; time_ms {median, iqr, min, reps, q1, q3, ...} when it was taken; mem {peak, workspace: without the output}, in detail memory; quality
+---@field stats table run_ms; flops {score, mixing, overhead, position, total}; nnz, density; threads, bytes; time_ms {median, q1, q3, min, ...} and memory {arena_peak, ...} where they were taken; quality
 ---@field record attnscope.Record as `attnscope run --json` prints it
 ---@field mechanism string its id
 ---@field text string mechanism and parameters as on a command line
@@ -628,26 +592,15 @@ function Row:range(from, to, component, step) end
 ---@operator len: integer
 local Context = {}
 
----Begins a step; what is computed from here on is charged as score, mix or overhead (the default).
+---Begins a step; what is computed from here on is charged as score, mixing or overhead (the default).
 ---@param name string
 ---@param charge? string
 function Context:stage(name, charge) end
-
----stage and view in one: ctx:step("features", { features = t }).
----@param name string
----@param views? table<string, attnscope.Tensor>
----@param charge? string
-function Context:step(name, views, charge) end
 
 ---FLOPs of what was computed without tensors.
 ---@param flops number
 ---@param charge? string
 function Context:charge(flops, charge) end
-
----The same as charge.
----@param flops number
----@param charge? string
-function Context:flops(flops, charge) end
 
 ---Shows one of the mechanism's views; costs nothing when none is wanted.
 ---@param name string
@@ -672,21 +625,19 @@ function Context:warn(text) end
 ---A parameter of a mechanism.
 ---@class attnscope.Param
 ---@field name? string as it is given: window
----@field type? string int (default), float, bool, choice, text or tensor
+---@field type? string int (default), float, bool, enum, text or tensor
 ---@field default? any value when it is not given
 ---@field min? number smallest value
 ---@field max? number largest value
----@field values? string[] of a choice
+---@field values? string[] of an enum
 ---@field shape? string of a tensor, for readers
 ---@field help? string one line
----@field doc? string the same as help
 
 ---What a mechanism shows.
 ---@class attnscope.ViewPromise
 ---@field name? string weights: those that make the output of V
 ---@field kind? string default: the kind of that name, else tensor
 ---@field help? string one line
----@field doc? string the same as help
 ---@field maybe? boolean shown under some parameters only
 
 ---A pattern of one's own.
@@ -704,9 +655,9 @@ function Context:warn(text) end
 ---@field teaches? string what its picture shows
 ---@field example? string parameters that show it: "window=5"
 ---@field class? string of the surveys (default FP for a pattern, else LAB)
----@field time? string claimed: "O(n w)"
----@field memory? string claimed
----@field exponent? number of n in the claimed time
+---@field claim_time? string "O(n w)"
+---@field claim_memory? string "O(n)"
+---@field claim_exponent? number of n in the claimed time
 ---@field causal? boolean has a causal form (default true)
 ---@field cross? boolean takes other keys than queries (default false)
 ---@field params? attnscope.Param[] its parameters
@@ -714,8 +665,7 @@ function Context:warn(text) end
 ---A mechanism of one's own.
 ---@class attnscope.MechanismOptions
 ---@field run? fun(ctx: attnscope.Context): attnscope.Tensor computes the output [h,n,e]
----@field forward? fun(ctx: attnscope.Context): attnscope.Tensor the same as run
----@field flops? fun(ctx: attnscope.Context, params: table): table|number closed form: score, mix and overhead, or their sum; ctx has n, m, d, e and heads
+---@field flops? fun(ctx: attnscope.Context, params: table): table|number closed form: score, mixing and overhead, or their sum; ctx has n, m, d, e and heads
 ---@field weights? fun(ctx: attnscope.Context): attnscope.Tensor its weights [h,n,m], asked for after run where somebody wants to see them, which is not part of its time and FLOPs
 ---@field views? (attnscope.ViewPromise|string)[] what it shows; the first is its picture
 ---@field id? string the name it runs by
@@ -728,9 +678,9 @@ function Context:warn(text) end
 ---@field teaches? string what its picture shows
 ---@field example? string parameters that show it: "window=5"
 ---@field class? string of the surveys (default FP for a pattern, else LAB)
----@field time? string claimed: "O(n w)"
----@field memory? string claimed
----@field exponent? number of n in the claimed time
+---@field claim_time? string "O(n w)"
+---@field claim_memory? string "O(n)"
+---@field claim_exponent? number of n in the claimed time
 ---@field causal? boolean has a causal form (default true)
 ---@field cross? boolean takes other keys than queries (default false)
 ---@field params? attnscope.Param[] its parameters
@@ -767,7 +717,6 @@ function Context:warn(text) end
 ---@field heads? integer heads
 ---@field seed? integer of the draw
 ---@field structure? string a generator's name (default normal)
----@field dist? string the same as structure
 ---@field m? integer keys, where there are others than queries: of normal numbers
 ---@field dv? integer size of a value, where it is another: of normal numbers
 
@@ -798,7 +747,7 @@ function Context:warn(text) end
 ---@field precision? string of matrix products on a GPU: "f32" (default), "tf32", "bf16" or "f16"
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of the run in bytes (default 8 GiB)
----@field reps? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least
 ---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
@@ -808,7 +757,7 @@ function Context:warn(text) end
 
 ---How to measure.
 ---@class attnscope.ProfileOptions
----@field reps? integer timed runs at least (default 7)
+---@field ["repeat"]? integer timed runs at least (default 7)
 
 ---How deep to follow what reaches what.
 ---@class attnscope.ReachOptions
@@ -836,7 +785,7 @@ function Context:warn(text) end
 ---@field precision? string of matrix products on a GPU
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of a run in bytes (default 8 GiB)
----@field reps? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least
 ---@field measure? boolean take time and memory even if no plot shows them
 ---@field plot? string plots beside each other: "error,flops"; also mass, tv, time, memory
 ---@field keep? string "95%" of the mass, or "error=5%": the smallest value that does
@@ -853,9 +802,7 @@ function Context:warn(text) end
 ---Axes and limits of a sweep; the list part names the mechanisms.
 ---@class attnscope.SweepOptions: { [string]: any }
 ---@field n? integer|string|integer[] lengths: 512, {256, 512} or "256:4096:x2"
----@field mech? string|string[] mechanisms, behind those of the list part
 ---@field params? table<string, any> values of parameters: {window = {3, 5}}
----@field grid? table<string, any> the same as params
 ---@field position? string|string[] positional modifiers
 ---@field seed? integer the first seed
 ---@field seeds? integer|integer[] so many seeds; or these, one after the other
@@ -867,16 +814,14 @@ function Context:warn(text) end
 ---@field layer? integer layer of a file
 ---@field d? integer head size of a generated input
 ---@field heads? integer heads of a generated input
----@field reps? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least
 ---@field within? number|string repeat until the median is known to +- this share
 ---@field quality? boolean compare with full attention
 ---@field fit? boolean fit the mechanisms' own tensors on the input
 ---@field memory? integer|string limit of a run: bytes or "8G"
----@field max_mem? integer|string the same as memory
 ---@field budget? number|string seconds, or "10m"; what is left is a record
----@field budget_s? number the same in seconds
 ---@field shard? string "2/8": only the second of eight parts
----@field out? string file of the records, which makes the sweep resumable
+---@field output? string file of the records, which makes the sweep resumable
 ---@field resume? boolean go on with what the file lacks
 ---@field row? fun(record: attnscope.Record): attnscope.Record? sees each record before it is written, and may give another with the same key
 ---@field progress? fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean? called after each point, with the seconds that are left, where they can be told; false ends the sweep
@@ -884,10 +829,6 @@ function Context:warn(text) end
 ---Records of a sweep: a list, with a few words on top.
 ---@class attnscope.Sweep
 local Sweep = {}
-
----The records: the sweep itself is their list.
----@return attnscope.Record[]
-function Sweep:rows() end
 
 ---Those for which f gives true.
 ---@param f fun(record: attnscope.Record): boolean
@@ -929,7 +870,7 @@ function Sweep:jsonl(path) end
 ---@field seed? integer of every random draw
 ---@field params? table<string, any> parameters
 ---@field threads? integer default: all CPUs
----@field reps? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least
 ---@field within? number|string repeat until the median is known to +- this share
 ---@field memory? integer|string limit of a run: bytes or "8G"
 
@@ -945,7 +886,7 @@ function Sweep:jsonl(path) end
 ---@field measured? string|attnscope.Record[]|attnscope.Result[] of scaling: on what, in words or as the records that were; without it where the curves' records were, and of curves without records this machine's CPU
 ---@field sweep? attnscope.Sweep or the same of a sweep's records
 ---@field x? string of a sweep: the number along (default n), like "window"; of scaling: its name
----@field y? string of a sweep: the number up (default time_ms), like "flops", "mem", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")
+---@field y? string of a sweep: the number up (default time_ms), like "flops", "memory", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")
 ---@field log? string of both: axes with decades: "xy" (default), "x", "y" or ""
 ---@field cost? string of a sweep, or of scaling's records: the number up, when y is to be its name
 ---@field view? string default: the most telling one
@@ -997,9 +938,7 @@ function Sweep:jsonl(path) end
 ---@field head? integer of position_effect, counted from 0
 ---@field title? string above all panels
 ---@field caption? string below all panels
----@field layout? string ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow
----@field rows? integer rows of panels
----@field cols? integer columns of panels
+---@field grid? string ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow
 ---@field legend? boolean default true
 ---@field region? integer[]|{ q: integer[], k: integer[] } of every panel that has none of its own and shows a matrix
 ---@field width? number|string of files: inches, "6.75in", "8.5cm" or "900px"; also of save
@@ -1036,7 +975,6 @@ function Sweep:jsonl(path) end
 ---@class attnscope.Card
 ---@field id? string the name it runs by
 ---@field title? string as a reader knows it
----@field paper? { authors: string, year: integer, arxiv?: string } it is from
 ---@field authors? string of the paper
 ---@field year? integer of the paper
 ---@field arxiv? string number of the paper
@@ -1046,9 +984,10 @@ function Sweep:jsonl(path) end
 ---@field example? string parameters for what cannot run without: "window=5"
 ---@field class? string of the surveys: "FP+M"
 ---@field classes? string[] the same, one by one
----@field claim? table claimed: time, memory, decode, exponent
----@field time? string claimed: "O(n w)"
----@field memory? string claimed
+---@field claim_time? string "O(n w)"
+---@field claim_memory? string "O(n)"
+---@field claim_decode? string of one more token
+---@field claim_exponent? number of n in the claimed time
 ---@field inputs? string[] what of an input it reads: q, k and v, or x, or attn, or nothing
 ---@field causal? boolean has a causal form
 ---@field no_causal? string why it has none
@@ -1070,18 +1009,16 @@ function Sweep:jsonl(path) end
 ---@field default? string written
 ---@field min? number least value
 ---@field max? number largest value
----@field values? string[] of a choice
+---@field values? string[] of an enum
 ---@field shape? string of a tensor
 ---@field drawn? string how a tensor is drawn that is not given
 ---@field help? string its meaning
----@field doc? string the same as help
 
 ---A view of a mechanism.
 ---@class attnscope.ViewCard
 ---@field name? string as in result.views
 ---@field kind? string what a number in it is
 ---@field help? string what it shows
----@field doc? string the same as help
 ---@field maybe? boolean not always there
 
 ---What was measured of a run.
@@ -1103,11 +1040,9 @@ function Sweep:jsonl(path) end
 ---@field computed? string what products were computed in
 ---@field threads? integer that ran
 ---@field input? string its name
----@field time_ms? table median, iqr, min, reps, q1, q3, median_low, median_high, first, samples; absent: not measured
----@field flops? table counted, closed_form, and the parts of each; also total, score, mix, overhead and position of those counted
+---@field time_ms? table median, q1, q3, min, median_low, median_high, first, samples; absent: not measured
+---@field flops? table counted, closed_form; counted_parts and closed_form_parts: score, mixing, overhead, position
 ---@field memory? table arena_peak, heap_peak, device_peak (of a GPU), rss_peak, allocations, arena_allocations, timeline (step_ms, arena, heap, device), largest
----@field mem? table peak: the same as memory.arena_peak; workspace: without the output
----@field cpu? string the same as environment.cpu
 ---@field nnz? integer allowed cells, of attn.profile's
 ---@field density? number their share of all cells, of attn.profile's
 ---@field bytes? number that must move at least
@@ -1130,7 +1065,6 @@ function Sweep:jsonl(path) end
 ---@field length? number of what it adds
 ---@field exact? table weight, rank and keys of exact attention
 ---@field components? string[] what allows it: "window", "global"
----@field component? string[] the same as components
 ---@field bucket_q? integer|integer[] bucket or cluster of the token at q; of several rounds a list; absent: tokens are not grouped
 ---@field bucket_k? integer|integer[] of the token at k (where queries alone are grouped: of its query)
 ---@field q_token? string label of the query
@@ -1142,8 +1076,6 @@ function Sweep:jsonl(path) end
 ---@field k? integer the key
 ---@field weight? number its weight
 ---@field components? string[] what allows it
----@field w? number the same as weight
----@field component? string[] the same as components
 
 ---A step of the algorithm.
 ---@class attnscope.StageEntry: { [string]: any }
@@ -1153,7 +1085,7 @@ function Sweep:jsonl(path) end
 ---@field said? string by the step itself, in a replay
 ---@field iteration? integer of a step that comes several times, from 0
 ---@field replay? boolean of the replay
----@field flops? table score, mix, overhead, position, total
+---@field flops? table score, mixing, overhead, position, total
 ---@field arena_peak? integer bytes held at most
 ---@field traces? table<string, number> numbers that the step is watched by
 ---@field views? string[] that it made
@@ -1185,15 +1117,11 @@ function Sweep:jsonl(path) end
 ---@field count? integer points
 ---@field model? string whose c and r2 these are: power, or as was asked for
 ---@field best? string nearest of 1, log n, n, n log n, n^1.5, n^2
----@field best_model? string the same as best
 ---@field models? table<string, number> the deviation that each leaves
 ---@field slopes? number[] between neighbours
----@field local_alpha? number[] the same as slopes
 
 ---Stages and ceilings.
 ---@class attnscope.Roofline
----@field peak_gflops? number 10^9 FLOPs a second at most; ceilings.peak / 10^9
----@field bw_gbs? number 10^9 bytes a second from memory; ceilings.stream / 10^9
 ---@field ceilings? table of the first mechanism's device: device, precision, name (of a GPU), peak, tensor, gemm (FLOPs a second), stream (bytes a second)
 ---@field devices? table[] the same of every device and precision that a mechanism ran in
 ---@field points? table[] of each stage: mechanism, stage, device, computed, source (what tier its numbers are of), time_ms, flops, bytes, intensity, flops_per_second, roof
@@ -1310,7 +1238,7 @@ function attn.pattern(definition) end
 ---@return string?
 function attn.mechanism(definition) end
 
----Adds what a table says: a pattern if it has row or cell, a mechanism if it has run or forward, or a list of both.  attn.pattern and attn.mechanism do so at once.
+---Adds what a table says: a pattern if it has row or cell, a mechanism if it has run, or a list of both.  attn.pattern and attn.mechanism do so at once.
 ---@param definition table
 ---@return string|string[]?
 ---@return string?
@@ -1347,14 +1275,6 @@ function attn.run(mechanism, options) end
 ---@return string?
 function attn.start(mechanism, options) end
 
----The same as start.
----@param mechanism string|attnscope.Pattern
----@param options? attnscope.RunOptions
----@return attnscope.Job?
----@return string?
----@return string?
-function attn.run_async(mechanism, options) end
-
 ---Measures a mechanism; its record, with nnz and density.
 ---@param mechanism string|attnscope.Pattern
 ---@param options? attnscope.RunOptions
@@ -1365,7 +1285,7 @@ function attn.run_async(mechanism, options) end
 ---@return attnscope.Record?
 function attn.profile(mechanism, options, plan) end
 
----Records with quality: attn.compare{"full", "bigbird", n=512, reps=5}; a point that failed is a record too.
+---Records with quality: attn.compare{"full", "bigbird", n=512, ["repeat"]=5}; a point that failed is a record too.
 ---@param options table
 ---@return attnscope.Record[]
 function attn.compare(options) end
@@ -1386,14 +1306,6 @@ function attn.vary(mechanisms, range, options) end
 ---@return string?
 function attn.figure(options) end
 
----A figure as lines of text.
----@param figure attnscope.Figure
----@param options? attnscope.TextOptions
----@return string?
----@return string?
----@return string?
-function attn.text(figure, options) end
-
 ---y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from resampled points; three different x at least), stderr, c, r2, count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: between neighbours.
 ---@param xs number[]
 ---@param ys number[]
@@ -1401,7 +1313,7 @@ function attn.text(figure, options) end
 ---@return attnscope.Growth
 function attn.fit(xs, ys, options) end
 
----Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}, or with lists attn.sweep{mech={"window"}, n={256, 512}, grid={window={3, 5}}, seeds={0, 1}}; a point that failed is a record too.  What the functions `row` and `progress` raise is raised when the sweep has ended in order: its file holds whole records, and resume goes on.
+---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", output="cost.jsonl", resume=true}, or with lists attn.sweep{"window", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; a point that failed is a record too.  What the functions `row` and `progress` raise is raised when the sweep has ended in order: its file holds whole records, and resume goes on.
 ---@param options attnscope.SweepOptions
 ---@return attnscope.Sweep?
 ---@return string?

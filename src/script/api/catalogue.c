@@ -19,8 +19,6 @@ static void set_bool(lua_State *L, const char *key, bool value)
     lua_setfield(L, -2, key);
 }
 
-static const Alias help_names[] = { { "doc", "help" }, { NULL, NULL } };
-
 /* ---- parameters ------------------------------------------------------------- */
 
 /* Bounds only where they say something. */
@@ -64,7 +62,6 @@ static void push_param(lua_State *L, const Param *p)
     set_string(L, "shape", p->shape);
     set_string(L, "drawn", p->drawn);
     set_string(L, "help", p->help);
-    names_set(L, help_names);
     lua_remove(L, -2);
 }
 
@@ -99,17 +96,13 @@ static void set_classes(lua_State *L, const Mechanism *m)
 
 static void set_claims(lua_State *L, const Mechanism *m)
 {
-    lua_newtable(L);
-    set_string(L, "time", m->claim_time);
-    set_string(L, "memory", m->claim_memory);
-    set_string(L, "decode", m->claim_decode);
+    set_string(L, "claim_time", m->claim_time);
+    set_string(L, "claim_memory", m->claim_memory);
+    set_string(L, "claim_decode", m->claim_decode);
     if (m->claim_exponent > 0) {
         lua_pushnumber(L, m->claim_exponent);
-        lua_setfield(L, -2, "exponent");
+        lua_setfield(L, -2, "claim_exponent");
     }
-    lua_setfield(L, -2, "claim");
-    set_string(L, "time", m->claim_time);
-    set_string(L, "memory", m->claim_memory);
 }
 
 static void set_paper(lua_State *L, const Mechanism *m)
@@ -149,7 +142,6 @@ static void set_views(lua_State *L, const Mechanism *m)
         set_string(L, "kind", view_kind_name(v->kind));
         set_string(L, "help", v->help);
         set_bool(L, "maybe", v->maybe);
-        names_set(L, help_names);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "views");
@@ -181,9 +173,6 @@ int attn_info(lua_State *L)
     set_string(L, "id", m->id);
     set_string(L, "title", m->title);
     set_paper(L, m);
-    lua_newtable(L);
-    set_paper(L, m);
-    lua_setfield(L, -2, "paper");
     set_inputs(L, m);
     set_string(L, "source", m->source);
     set_string(L, "formula", m->formula);

@@ -248,7 +248,7 @@ static const char waiting[] =
     "end\n"
     "function attn.profile(mechanism, options, plan)\n"
     "  if not attn.has_ui then return profile(mechanism, options, plan) end\n"
-    "  local all = { reps = 7 }\n"
+    "  local all = { [\"repeat\"] = 7 }\n"
     "  for key, value in pairs(options or {}) do all[key] = value end\n"
     "  for key, value in pairs(plan or {}) do all[key] = value end\n"
     "  local result, message, code, record = attn.run(mechanism, all)\n"

@@ -162,7 +162,7 @@ static const char *kept_name(lua_State *L, Script *script, const char *name)
 
 static FlopClass check_charge(lua_State *L, int arg)
 {
-    static const char *const names[] = { "score", "mix", "overhead", NULL };
+    static const char *const names[] = { "score", "mixing", "overhead", NULL };
 
     return (FlopClass)luaL_checkoption(L, arg, "overhead", names);
 }
@@ -340,13 +340,10 @@ static const Member context_members[] = {
     { "params", context_params, NULL, "table", "every parameter as it was bound" },
     { "rng", context_rng, NULL, "attnscope.Context", "for ctx.rng:normal(shape)" },
     { "stage", context_stage, "name: string, charge?: string", "",
-      "Begins a step; what is computed from here on is charged as score, mix or overhead (the "
+      "Begins a step; what is computed from here on is charged as score, mixing or overhead (the "
       "default)." },
-    { "step", NULL, "name: string, views?: table<string, attnscope.Tensor>, charge?: string", "",
-      "stage and view in one: ctx:step(\"features\", { features = t })." },
     { "charge", context_charge, "flops: number, charge?: string", "",
       "FLOPs of what was computed without tensors." },
-    { "flops", context_charge, "flops: number, charge?: string", "", "The same as charge." },
     { "view", context_view, "name: string, tensor: attnscope.Tensor", "",
       "Shows one of the mechanism's views; costs nothing when none is wanted." },
     { "normal", context_normal, "name: string, shape: integer[], deviation?: number", TENSOR_TYPE,

@@ -145,7 +145,7 @@ static const char *const *read_choices(lua_State *L, Defined *d, int t)
     }
     lua_pop(L, 1);
     if (!count)
-        luaL_error(L, "a choice needs its values: values = { \"a\", \"b\" }");
+        luaL_error(L, "an enum needs its values: values = { \"a\", \"b\" }");
     return choices;
 }
 
@@ -166,16 +166,15 @@ static ParamType read_type(lua_State *L, int t)
         ParamType   type;
     } types[] = {
         { "int", PARAM_TYPE_INT },   { "float", PARAM_TYPE_FLOAT },
-        { "bool", PARAM_TYPE_BOOL }, { "choice", PARAM_TYPE_ENUM },
+        { "bool", PARAM_TYPE_BOOL }, { "enum", PARAM_TYPE_ENUM },
         { "text", PARAM_TYPE_TEXT }, { "tensor", PARAM_TYPE_TENSOR },
-        { "enum", PARAM_TYPE_ENUM }, /* as attn.info calls a choice */
     };
     const char *name = option_string(L, t, "type", "int");
 
     for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
         if (!strcmp(types[i].name, name))
             return types[i].type;
-    luaL_error(L, "type '%s': expected int, float, bool, choice, text or tensor", name);
+    luaL_error(L, "type '%s': expected int, float, bool, enum, text or tensor", name);
     return PARAM_TYPE_INT;
 }
 
@@ -225,7 +224,7 @@ static void read_param(lua_State *L, Defined *d, Param *p, int index)
         luaL_error(L, "parameter %s: every run has an option of that name", p->name);
     p->type = read_type(L, t);
     p->offset = (size_t)index * SLOT;
-    p->help = kept(L, d, t, "help", option_string(L, t, "doc", ""));
+    p->help = kept(L, d, t, "help", "");
     read_default(L, d, t, p);
 }
 
@@ -272,10 +271,10 @@ static void read_texts(lua_State *L, Defined *d)
     m->formula = kept(L, d, 1, "formula", "as its script computes it");
     m->teaches = kept(L, d, 1, "teaches", "");
     m->example = kept(L, d, 1, "example", NULL);
-    m->claim_time = kept(L, d, 1, "time", "not stated");
-    m->claim_memory = kept(L, d, 1, "memory", "not stated");
+    m->claim_time = kept(L, d, 1, "claim_time", "not stated");
+    m->claim_memory = kept(L, d, 1, "claim_memory", "not stated");
     m->claim_decode = "not stated";
-    m->claim_exponent = option_number(L, 1, "exponent", 0);
+    m->claim_exponent = option_number(L, 1, "claim_exponent", 0);
     m->causal = option_bool(L, 1, "causal", true);
     m->no_causal = m->causal ? NULL : "its script says so";
     m->cross = option_bool(L, 1, "cross", false);
@@ -307,19 +306,6 @@ Defined *define_read(lua_State *L, const Class *class)
     read_params(L, d);
     d->m.classes = read_class(L, option_string(L, 1, "class", "LAB"));
     return d;
-}
-
-int define_function_of(lua_State *L, const char *key, const char *same)
-{
-    int first = define_function(L, key, false), second;
-
-    lua_getfield(L, 1, same);
-    second = lua_isnil(L, -1) ? LUA_NOREF : define_function(L, same, true);
-    lua_settop(L, 2);
-    if (first != LUA_NOREF && second != LUA_NOREF)
-        luaL_error(L, "%s and %s are the same: give one", key, same);
-    return first != LUA_NOREF ? first : second != LUA_NOREF ? second
-                                                            : define_function(L, key, true);
 }
 
 int define_function(lua_State *L, const char *key, bool needed)
@@ -377,14 +363,13 @@ void script_forget(Script *script)
 
 static const Member param_members[] = {
     { "name", NULL, NULL, "string", "as it is given: window" },
-    { "type", NULL, NULL, "string", "int (default), float, bool, choice, text or tensor" },
+    { "type", NULL, NULL, "string", "int (default), float, bool, enum, text or tensor" },
     { "default", NULL, NULL, "any", "value when it is not given" },
     { "min", NULL, NULL, "number", "smallest value" },
     { "max", NULL, NULL, "number", "largest value" },
-    { "values", NULL, NULL, "string[]", "of a choice" },
+    { "values", NULL, NULL, "string[]", "of an enum" },
     { "shape", NULL, NULL, "string", "of a tensor, for readers" },
     { "help", NULL, NULL, "string", "one line" },
-    { "doc", NULL, NULL, "string", "the same as help" },
     MEMBER_END,
 };
 const Class class_param_options = { .name = "Param",

@@ -104,16 +104,13 @@ static LuaFigure *push_figure(lua_State *L, int count)
 
 /* ---- the whole --------------------------------------------------------------- */
 
-/* "2x3" or rows= and cols=. */
-static void set_layout(lua_State *L, Figure *figure)
+static void set_grid(lua_State *L, Figure *figure)
 {
-    const char *layout = option_string(L, 1, "layout", NULL);
+    const char *grid = option_string(L, 1, "grid", NULL);
 
-    figure->rows = (int)option_integer(L, 1, "rows", figure->rows, 1, 1000);
-    figure->cols = (int)option_integer(L, 1, "cols", figure->cols, 1, 1000);
-    if (layout && !picture_grid(layout, &figure->rows, &figure->cols, &figure->loose))
-        luaL_error(L, "layout: expected ROWSxCOLS like 2x3, or 2x3~ for fewer columns where they "
-                   "get narrow, got '%s'", layout);
+    if (grid && !picture_grid(grid, &figure->rows, &figure->cols, &figure->loose))
+        luaL_error(L, "grid: expected ROWSxCOLS like 2x3, or 2x3~ for fewer columns where they "
+                   "get narrow, got '%s'", grid);
     if (figure->rows && figure->cols && figure->rows * figure->cols < figure->count)
         luaL_error(L, "%d panels do not fit %d x %d", figure->count, figure->rows, figure->cols);
 }
@@ -132,7 +129,7 @@ void figure_set_words(lua_State *L, Figure *figure)
         picture_say_measured(figure);
     figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
     figure->legend = option_bool(L, 1, "legend", true);
-    set_layout(L, figure);
+    set_grid(L, figure);
 }
 
 /* [-0, +1, v] */
@@ -278,7 +275,7 @@ static const Member panel_members[] = {
     { "x", NULL, NULL, "string", "of a sweep: the number along (default n), like \"window\"; of "
       "scaling: its name" },
     { "y", NULL, NULL, "string", "of a sweep: the number up (default time_ms), like \"flops\", "
-      "\"mem\", \"quality.mass_mean\"; of scaling: its name with its unit (default \"time "
+      "\"memory\", \"quality.mass_mean\"; of scaling: its name with its unit (default \"time "
       "(ms)\")" },
     { "log", NULL, NULL, "string",
       "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\"" },
@@ -334,10 +331,8 @@ static const Member figure_options[] = {
     { "head", NULL, NULL, "integer", "of position_effect, counted from 0" },
     { "title", NULL, NULL, "string", "above all panels" },
     { "caption", NULL, NULL, "string", "below all panels" },
-    { "layout", NULL, NULL, "string",
+    { "grid", NULL, NULL, "string",
       "ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow" },
-    { "rows", NULL, NULL, "integer", "rows of panels" },
-    { "cols", NULL, NULL, "integer", "columns of panels" },
     { "legend", NULL, NULL, "boolean", "default true" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }",
       "of every panel that has none of its own and shows a matrix" },
@@ -445,7 +440,7 @@ static const char *push_line(lua_State *L, int t)
     add_option(line, "preset", preset);
     add_option(line, "title", title);
     add_option(line, "caption", caption);
-    add_option(line, "grid", option_string(L, t, "layout", NULL));
+    add_option(line, "grid", option_string(L, t, "grid", NULL));
     text_add(line, shared ? " --shared-scale" : "");
     return preset || command ? text_str(line) : NULL;
 }

@@ -461,7 +461,6 @@ static const Member random_members[] = {
     { "heads", NULL, NULL, "integer", "heads" },
     { "seed", NULL, NULL, "integer", "of the draw" },
     { "structure", NULL, NULL, "string", "a generator's name (default normal)" },
-    { "dist", NULL, NULL, "string", "the same as structure" },
     { "m", NULL, NULL, "integer", "keys, where there are others than queries: of normal numbers" },
     { "dv", NULL, NULL, "integer", "size of a value, where it is another: of normal numbers" },
     MEMBER_END,

@@ -110,7 +110,7 @@ static int closed_form(lua_State *L)
         return luaL_error(L, "flops: expected a number, or a table of score, mix and overhead, got "
                           "%s", luaL_typename(L, -1));
     *flops = (Flops){ .score = flops_field(L, "score"),
-                      .mix = flops_field(L, "mix"),
+                      .mix = flops_field(L, "mixing"),
                       .overhead = flops_field(L, "overhead") };
     return 0;
 }
@@ -164,7 +164,7 @@ static void read_views(lua_State *L, Defined *d)
         luaL_checktype(L, t, LUA_TTABLE);
         options_check(L, t, &class_view_options);
         views[i].name = need(L, arena_strdup(d->arena, option_string(L, t, "name", "view")));
-        views[i].help = option_string(L, t, "help", option_string(L, t, "doc", ""));
+        views[i].help = option_string(L, t, "help", "");
         views[i].help = need(L, arena_strdup(d->arena, views[i].help));
         views[i].maybe = option_bool(L, t, "maybe", false);
         views[i].kind = check_kind(L, t, views[i].name);
@@ -188,7 +188,7 @@ int attn_mechanism(lua_State *L)
     if (d->m.views->name)
         d->m.picture = d->m.views->name;
     d->m.run = mechanism_run;
-    d->function = define_function_of(L, "run", "forward");
+    d->function = define_function(L, "run", true);
     d->flops = define_function(L, "flops", false);
     if (d->flops != LUA_NOREF)
         d->m.flops = mechanism_flops;
@@ -199,7 +199,6 @@ static const Member view_members[] = {
     { "name", NULL, NULL, "string", "weights: those that make the output of V" },
     { "kind", NULL, NULL, "string", "default: the kind of that name, else tensor" },
     { "help", NULL, NULL, "string", "one line" },
-    { "doc", NULL, NULL, "string", "the same as help" },
     { "maybe", NULL, NULL, "boolean", "shown under some parameters only" },
     MEMBER_END,
 };
@@ -210,9 +209,8 @@ const Class class_view_options = { .name = "ViewPromise",
 static const Member mechanism_members[] = {
     { "run", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
       "computes the output [h,n,e]" },
-    { "forward", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor", "the same as run" },
     { "flops", NULL, NULL, "fun(ctx: attnscope.Context, params: table): table|number",
-      "closed form: score, mix and overhead, or their sum; ctx has n, m, d, e and heads" },
+      "closed form: score, mixing and overhead, or their sum; ctx has n, m, d, e and heads" },
     { "weights", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
       "its weights [h,n,m], asked for after run where somebody wants to see them, which is not "
       "part of its time and FLOPs" },

@@ -81,8 +81,8 @@ static const Member attn_members[] = {
     { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
       "Adds a mechanism to the catalogue; its function computes the output with tensors." },
     { "register", NULL, "definition: table", "string|string[]" OR_FAILURE,
-      "Adds what a table says: a pattern if it has row or cell, a mechanism if it has run or "
-      "forward, or a list of both.  attn.pattern and attn.mechanism do so at once." },
+      "Adds what a table says: a pattern if it has row or cell, a mechanism if it has run, or a "
+      "list of both.  attn.pattern and attn.mechanism do so at once." },
     { "reload", attn_reload, "file: string", "string[]" OR_FAILURE,
       "Runs a script's file again; the patterns and mechanisms that it defines, whose ids it "
       "gives, take the place of those before, and the explorer's panes show them." },
@@ -99,14 +99,12 @@ static const Member attn_members[] = {
     { "start", attn_start, RUNNABLE,
       "attnscope.Job" OR_FAILURE, "As run, but goes on at once; runs of one input wait for each "
       "other." },
-    { "run_async", attn_start, RUNNABLE,
-      "attnscope.Job" OR_FAILURE, "The same as start." },
     { "profile", attn_profile,
       RUNNABLE ", plan?: attnscope.ProfileOptions",
       "attnscope.Record" OR_FAILURE ", attnscope.Record?",
       "Measures a mechanism; its record, with nnz and density." },
     { "compare", NULL, "options: table", "attnscope.Record[]",
-      "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
+      "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, [\"repeat\"]=5}; a point that "
       "failed is a record too." },
     { "vary", attn_vary,
       "mechanisms: string|string[], range: string, options?: attnscope.VaryOptions",
@@ -117,8 +115,6 @@ static const Member attn_members[] = {
       "with `keep` a line's smallest), and figure." },
     { "figure", attn_figure, "options: attnscope.FigureOptions", "attnscope.Figure" OR_FAILURE,
       "A figure of panels, of a preset, of a command's words, or of what a position does." },
-    { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",
-      "string" OR_FAILURE, "A figure as lines of text." },
     { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions",
       "attnscope.Growth",
       "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from "
@@ -127,8 +123,8 @@ static const Member attn_members[] = {
       "between neighbours." },
     { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
-      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}, or "
-      "with lists attn.sweep{mech={\"window\"}, n={256, 512}, grid={window={3, 5}}, seeds={0, 1}}; "
+      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", output=\"cost.jsonl\", resume=true}, or "
+      "with lists attn.sweep{\"window\", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; "
       "a point that failed is a record too.  What the functions `row` and `progress` raise is "
       "raised when the sweep has ended in order: its file holds whole records, and resume goes "
       "on." },
@@ -380,10 +376,13 @@ static void add_returns(const char *types, Text *out)
 
 static void add_fields(const Class *class, Text *out)
 {
-    for (const Member *m = class->members; m->name; m++)
+    for (const Member *m = class->members; m->name; m++) {
+        bool reserved = !strcmp(m->name, "repeat"); /* a word of Lua's own */
+
         if (!m->args)
-            text_addf(out, "---@field %s%s %s %s\n", m->name, is_object(class) ? "" : "?",
-                      m->type, m->help);
+            text_addf(out, "---@field %s%s%s%s %s %s\n", reserved ? "[\"" : "", m->name,
+                      reserved ? "\"]" : "", is_object(class) ? "" : "?", m->type, m->help);
+    }
 }
 
 static void add_functions(const Class *class, Text *out)

@@ -128,7 +128,6 @@ void record_push(lua_State *L, const Record *record)
 
     record_json(record, &json);
     push_own(L, text);
-    names_set_record(L);
     lua_remove(L, -2);
 }
 
@@ -143,205 +142,6 @@ int attn_environment(lua_State *L)
     return 1;
 }
 
-/* Further names of what a table holds, and numbers that follow from it.
- *
- * They are read like fields, by a metatable, and are no keys: a record, an entry of a row stays
- * as it is when it is walked through, written as JSON or as CSV.
- */
-
-/* The metatable whose __index is `index` with the upvalue at the top, made once for each `key`.
- * [-1, +0, m] */
-static void make_meta(lua_State *L, const void *key, lua_CFunction index)
-{
-    lua_createtable(L, 0, 1);
-    lua_insert(L, -2);
-    lua_pushcclosure(L, index, 1);
-    lua_setfield(L, -2, "__index");
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
-}
-
-/* Upvalue: name -> the key that is meant.  [-0, +1, v] */
-static int other_name(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 2);
-    if (lua_isnil(L, 2) || lua_rawget(L, lua_upvalueindex(1)) == LUA_TNIL) {
-        lua_pushnil(L);
-        return 1;
-    }
-    lua_rawget(L, 1);
-    return 1;
-}
-
-void names_set(lua_State *L, const Alias *aliases)
-{
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, aliases) == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        for (const Alias *a = aliases; a->name; a++) {
-            lua_pushstring(L, a->of);
-            lua_setfield(L, -2, a->name);
-        }
-        make_meta(L, aliases, other_name);
-    }
-    lua_setmetatable(L, -2);
-}
-
-/* ---- records ------------------------------------------------------------------ */
-
-/* Number `key` of the table at t; false: there is none. */
-static bool number_at(lua_State *L, int t, const char *key, double *out)
-{
-    int there;
-
-    lua_pushstring(L, key);
-    lua_rawget(L, t);
-    *out = lua_tonumberx(L, -1, &there);
-    lua_pop(L, 1);
-    return there;
-}
-
-/* [-0, +1, v] */
-static int time_index(lua_State *L)
-{
-    const char *key;
-    double      low, high;
-
-    luaL_checktype(L, 1, LUA_TTABLE);
-    key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
-    if (!strcmp(key, "iqr") && number_at(L, 1, "q1", &low) && number_at(L, 1, "q3", &high)) {
-        lua_pushnumber(L, high - low);
-    } else if (!strcmp(key, "reps")) {
-        lua_pushliteral(L, "samples");
-        if (lua_rawget(L, 1) == LUA_TTABLE)
-            lua_pushinteger(L, (lua_Integer)lua_rawlen(L, -1));
-        else
-            lua_pushnil(L);
-    } else {
-        lua_pushnil(L);
-    }
-    return 1;
-}
-
-/* [-0, +1, v] */
-static int flops_index(lua_State *L)
-{
-    static const Alias parts[] = { { "score", "score" }, { "mix", "mixing" },
-                                   { "overhead", "overhead" }, { "position", "position" },
-                                   { NULL, NULL } };
-    const char *key;
-
-    luaL_checktype(L, 1, LUA_TTABLE);
-    key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
-    lua_settop(L, 2);
-    if (!strcmp(key, "total")) {
-        lua_pushliteral(L, "counted");
-        lua_rawget(L, 1);
-        return 1;
-    }
-    for (const Alias *part = parts; part->name; part++)
-        if (!strcmp(key, part->name)) {
-            lua_pushliteral(L, "counted_parts");
-            if (lua_rawget(L, 1) != LUA_TTABLE)
-                return 0;
-            lua_pushstring(L, part->of);
-            lua_rawget(L, -2);
-            return 1;
-        }
-    lua_pushnil(L);
-    return 1;
-}
-
-/* A whole number where it is one: the record may be a script's own. */
-static void push_bytes(lua_State *L, double bytes)
-{
-    lua_Integer whole;
-
-    if (lua_numbertointeger(bytes, &whole))
-        lua_pushinteger(L, whole);
-    else
-        lua_pushnumber(L, bytes);
-}
-
-/* { peak, workspace } of the record at 1: all that a run held, and that without its output. */
-static void push_memory(lua_State *L)
-{
-    double peak, heads, n, e;
-
-    lua_pushliteral(L, "memory");
-    if (lua_rawget(L, 1) != LUA_TTABLE || !number_at(L, lua_gettop(L), "arena_peak", &peak)) {
-        lua_pushnil(L);
-        return;
-    }
-    lua_createtable(L, 0, 2);
-    push_bytes(L, peak);
-    lua_setfield(L, -2, "peak");
-    if (number_at(L, 1, "heads", &heads) && number_at(L, 1, "n", &n) && number_at(L, 1, "e", &e) &&
-        peak >= 4 * heads * n * e) {
-        push_bytes(L, peak - 4 * heads * n * e);
-        lua_setfield(L, -2, "workspace");
-    }
-}
-
-/* [-0, +1, v] */
-static int record_index(lua_State *L)
-{
-    const char *key;
-
-    luaL_checktype(L, 1, LUA_TTABLE);
-    key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
-    lua_settop(L, 2);
-    if (!strcmp(key, "mem")) {
-        push_memory(L);
-        return 1;
-    }
-    if (strcmp(key, "cpu") != 0)
-        return 0;
-    lua_pushliteral(L, "environment");
-    if (lua_rawget(L, 1) != LUA_TTABLE)
-        return 0;
-    lua_pushliteral(L, "cpu");
-    lua_rawget(L, -2);
-    return 1;
-}
-
-/* The table at the top reads by `index`.  [-0, +0, m] */
-static void read_by(lua_State *L, const void *key, lua_CFunction index)
-{
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_pushnil(L);
-        make_meta(L, key, index);
-    }
-    lua_setmetatable(L, -2);
-}
-
-void names_set_record(lua_State *L)
-{
-    static const struct {
-        const char   *key;
-        lua_CFunction index;
-    } parts[] = { { "time_ms", time_index }, { "flops", flops_index } };
-    static const char record;
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-        lua_pushstring(L, parts[i].key);
-        if (lua_rawget(L, -2) == LUA_TTABLE)
-            read_by(L, &parts[i], parts[i].index);
-        lua_pop(L, 1);
-    }
-    read_by(L, &record, record_index);
-}
-
-int names_of_record(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    names_set_record(L);
-    return 1;
-}
-
 /* The plain tables that functions give back, described for the manual and for
  * the language server. */
 
@@ -350,7 +150,6 @@ int names_of_record(lua_State *L)
 static const Member card_members[] = {
     FIELD("id", "string", "the name it runs by"),
     FIELD("title", "string", "as a reader knows it"),
-    FIELD("paper", "{ authors: string, year: integer, arxiv?: string }", "it is from"),
     FIELD("authors", "string", "of the paper"),
     FIELD("year", "integer", "of the paper"),
     FIELD("arxiv", "string", "number of the paper"),
@@ -360,9 +159,10 @@ static const Member card_members[] = {
     FIELD("example", "string", "parameters for what cannot run without: \"window=5\""),
     FIELD("class", "string", "of the surveys: \"FP+M\""),
     FIELD("classes", "string[]", "the same, one by one"),
-    FIELD("claim", "table", "claimed: time, memory, decode, exponent"),
-    FIELD("time", "string", "claimed: \"O(n w)\""),
-    FIELD("memory", "string", "claimed"),
+    FIELD("claim_time", "string", "\"O(n w)\""),
+    FIELD("claim_memory", "string", "\"O(n)\""),
+    FIELD("claim_decode", "string", "of one more token"),
+    FIELD("claim_exponent", "number", "of n in the claimed time"),
     FIELD("inputs", "string[]", "what of an input it reads: q, k and v, or x, or attn, or nothing"),
     FIELD("causal", "boolean", "has a causal form"),
     FIELD("no_causal", "string", "why it has none"),
@@ -387,11 +187,10 @@ static const Member param_card_members[] = {
     FIELD("default", "string", "written"),
     FIELD("min", "number", "least value"),
     FIELD("max", "number", "largest value"),
-    FIELD("values", "string[]", "of a choice"),
+    FIELD("values", "string[]", "of an enum"),
     FIELD("shape", "string", "of a tensor"),
     FIELD("drawn", "string", "how a tensor is drawn that is not given"),
     FIELD("help", "string", "its meaning"),
-    FIELD("doc", "string", "the same as help"),
     MEMBER_END,
 };
 const Class class_param_card = { .name = "ParamCard", .help = "A parameter of a mechanism.",
@@ -401,7 +200,6 @@ static const Member view_card_members[] = {
     FIELD("name", "string", "as in result.views"),
     FIELD("kind", "string", "what a number in it is"),
     FIELD("help", "string", "what it shows"),
-    FIELD("doc", "string", "the same as help"),
     FIELD("maybe", "boolean", "not always there"),
     MEMBER_END,
 };
@@ -428,16 +226,14 @@ static const Member record_members[] = {
     FIELD("threads", "integer", "that ran"),
     FIELD("input", "string", "its name"),
     FIELD("time_ms", "table",
-          "median, iqr, min, reps, q1, q3, median_low, median_high, first, samples; absent: not "
+          "median, q1, q3, min, median_low, median_high, first, samples; absent: not "
           "measured"),
     FIELD("flops", "table",
-          "counted, closed_form, and the parts of each; also total, score, mix, overhead and "
-          "position of those counted"),
+          "counted, closed_form; counted_parts and closed_form_parts: score, mixing, overhead, "
+          "position"),
     FIELD("memory", "table",
           "arena_peak, heap_peak, device_peak (of a GPU), rss_peak, allocations, "
           "arena_allocations, timeline (step_ms, arena, heap, device), largest"),
-    FIELD("mem", "table", "peak: the same as memory.arena_peak; workspace: without the output"),
-    FIELD("cpu", "string", "the same as environment.cpu"),
     FIELD("nnz", "integer", "allowed cells, of attn.profile's"),
     FIELD("density", "number", "their share of all cells, of attn.profile's"),
     FIELD("bytes", "number", "that must move at least"),
@@ -475,7 +271,6 @@ static const Member cell_members[] = {
     FIELD("length", "number", "of what it adds"),
     FIELD("exact", "table", "weight, rank and keys of exact attention"),
     FIELD("components", "string[]", "what allows it: \"window\", \"global\""),
-    FIELD("component", "string[]", "the same as components"),
     FIELD("bucket_q", "integer|integer[]",
           "bucket or cluster of the token at q; of several rounds a list; absent: tokens are not "
           "grouped"),
@@ -493,8 +288,6 @@ static const Member entry_members[] = {
     FIELD("k", "integer", "the key"),
     FIELD("weight", "number", "its weight"),
     FIELD("components", "string[]", "what allows it"),
-    FIELD("w", "number", "the same as weight"),
-    FIELD("component", "string[]", "the same as components"),
     MEMBER_END,
 };
 const Class class_entry = { .name = "RowEntry", .help = "A key that a query sees.",
@@ -507,7 +300,7 @@ static const Member stage_members[] = {
     FIELD("said", "string", "by the step itself, in a replay"),
     FIELD("iteration", "integer", "of a step that comes several times, from 0"),
     FIELD("replay", "boolean", "of the replay"),
-    FIELD("flops", "table", "score, mix, overhead, position, total"),
+    FIELD("flops", "table", "score, mixing, overhead, position, total"),
     FIELD("arena_peak", "integer", "bytes held at most"),
     FIELD("traces", "table<string, number>", "numbers that the step is watched by"),
     FIELD("views", "string[]", "that it made"),
@@ -560,18 +353,14 @@ static const Member growth_members[] = {
     FIELD("count", "integer", "points"),
     FIELD("model", "string", "whose c and r2 these are: power, or as was asked for"),
     FIELD("best", "string", "nearest of 1, log n, n, n log n, n^1.5, n^2"),
-    FIELD("best_model", "string", "the same as best"),
     FIELD("models", "table<string, number>", "the deviation that each leaves"),
     FIELD("slopes", "number[]", "between neighbours"),
-    FIELD("local_alpha", "number[]", "the same as slopes"),
     MEMBER_END,
 };
 const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through points.",
                              .members = growth_members };
 
 static const Member roofline_result_members[] = {
-    FIELD("peak_gflops", "number", "10^9 FLOPs a second at most; ceilings.peak / 10^9"),
-    FIELD("bw_gbs", "number", "10^9 bytes a second from memory; ceilings.stream / 10^9"),
     FIELD("ceilings", "table",
           "of the first mechanism's device: device, precision, name (of a GPU), peak, tensor, gemm "
           "(FLOPs a second), stream (bytes a second)"),

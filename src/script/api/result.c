@@ -159,7 +159,7 @@ static void set_flops(lua_State *L, Flops flops)
     lua_pushnumber(L, flops.score);
     lua_setfield(L, -2, "score");
     lua_pushnumber(L, flops.mix);
-    lua_setfield(L, -2, "mix");
+    lua_setfield(L, -2, "mixing");
     lua_pushnumber(L, flops.overhead);
     lua_setfield(L, -2, "overhead");
     lua_pushnumber(L, flops.position);
@@ -189,8 +189,8 @@ void result_set_cells(lua_State *L, const Run *run)
 /* Fields of the record, with the counts of this run.  [-0, +1, v] */
 static int result_stats(lua_State *L)
 {
-    static const char *const shared[] = { "time_ms", "memory", "mem", "bytes", "quality", "seeds",
-                                          "tensors", "status", "threads", "cpu", "device", NULL };
+    static const char *const shared[] = { "time_ms", "memory", "bytes", "quality", "seeds",
+                                          "tensors", "status", "threads", "device", NULL };
     const Result *result = result_check(L, 1)->result;
 
     result_record(L);
@@ -290,9 +290,9 @@ static const Member result_members[] = {
     { "views", result_views, NULL, "table<string, attnscope.Tensor>", "made when asked for" },
     { "params", result_params, NULL, "table<string, any>", "every parameter as it was bound" },
     { "stats", result_stats, NULL, "table",
-      "run_ms; flops {score, mix, overhead, position, total}; nnz, density; threads, cpu, bytes; "
-      "time_ms {median, iqr, min, reps, q1, q3, ...} when it was taken; mem {peak, workspace: "
-      "without the output}, in detail memory; quality" },
+      "run_ms; flops {score, mixing, overhead, position, total}; nnz, density; threads, bytes; "
+      "time_ms {median, q1, q3, min, ...} and memory {arena_peak, ...} where they were taken; "
+      "quality" },
     { "record", result_record, NULL, "attnscope.Record", "as `attnscope run --json` prints it" },
     { "mechanism", result_mechanism, NULL, "string", "its id" },
     { "text", result_text, NULL, "string", "mechanism and parameters as on a command line" },

@@ -199,7 +199,7 @@ void request_set_options(lua_State *L, int t, Request *request)
     request->keys = (int)option_integer(L, t, "keys", 0, 1, MISSED_MOST);
     request->memory_limit = option_integer(L, t, "memory", MEMORY_LIMIT, 1, INT64_MAX);
     request->threads = (int)option_integer(L, t, "threads", script->threads, 0, 4096);
-    request->repeat = (int)option_integer(L, t, "reps", 0, 1, 1000000);
+    request->repeat = (int)option_integer(L, t, "repeat", 0, 1, 1000000);
     request->width = option_number(L, t, "within", 0);
     if (request->width < 0 || request->width >= 1)
         luaL_error(L, "within: expected a share of the median from 0 to 1, got %f",
@@ -403,12 +403,12 @@ static void merge_plan(lua_State *L)
         lua_rawset(L, -5);
     }
     lua_pushinteger(L, 7);
-    lua_setfield(L, -2, "reps");
+    lua_setfield(L, -2, "repeat");
     for (int t = 2; t <= 3; t++) {
-        if (lua_getfield(L, t, "reps") == LUA_TNIL)
+        if (lua_getfield(L, t, "repeat") == LUA_TNIL)
             lua_pop(L, 1);
         else
-            lua_setfield(L, -2, "reps");
+            lua_setfield(L, -2, "repeat");
     }
     lua_replace(L, 2);
 }
@@ -461,7 +461,7 @@ static const Member run_members[] = {
       "of matrix products on a GPU: \"f32\" (default), \"tf32\", \"bf16\" or \"f16\"" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of the run in bytes (default 8 GiB)" },
-    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "repeat", NULL, NULL, "integer", "timed runs at least" },
     { "within", NULL, NULL, "number", "repeat until the median is known to +- this share" },
     { "measure", NULL, NULL, "boolean", "take time and memory in runs of their own" },
     { "quality", NULL, NULL, "boolean", "compare with full attention" },
@@ -481,7 +481,7 @@ const Class class_run_options = {
 };
 
 static const Member compare_members[] = {
-    { "reps", NULL, NULL, "integer", "timed runs at least (default 7)" },
+    { "repeat", NULL, NULL, "integer", "timed runs at least (default 7)" },
     MEMBER_END,
 };
 const Class class_compare_options = { .name = "ProfileOptions", .help = "How to measure.",

@@ -49,9 +49,6 @@ static void set_models(lua_State *L, const Fit *fit)
     lua_setfield(L, -2, "best");
 }
 
-static const Alias fit_names[] = { { "local_alpha", "slopes" }, { "best_model", "best" },
-                                   { NULL, NULL } };
-
 /* model: whose factor and r2 are told; FIT_MODELS: those of the free exponent.  [-0, +1, m] */
 static void push_fit(lua_State *L, const Fit *fit, FitModel model)
 {
@@ -75,7 +72,6 @@ static void push_fit(lua_State *L, const Fit *fit, FitModel model)
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "slopes");
-    names_set(L, fit_names);
 }
 
 /* "linear", "nlogn", "n^1.5": FIT_MODELS is the free exponent.  [-0, +0, v] */
@@ -172,9 +168,7 @@ const Class class_fit_options = { .name = "FitOptions",
 
 static const Member sweep_members[] = {
     { "n", NULL, NULL, VALUES, "lengths: 512, {256, 512} or \"256:4096:x2\"" },
-    { "mech", NULL, NULL, "string|string[]", "mechanisms, behind those of the list part" },
     { "params", NULL, NULL, "table<string, any>", "values of parameters: {window = {3, 5}}" },
-    { "grid", NULL, NULL, "table<string, any>", "the same as params" },
     { "position", NULL, NULL, "string|string[]", "positional modifiers" },
     { "seed", NULL, NULL, "integer", "the first seed" },
     { "seeds", NULL, NULL, "integer|integer[]", "so many seeds; or these, one after the other" },
@@ -187,16 +181,14 @@ static const Member sweep_members[] = {
     { "layer", NULL, NULL, "integer", "layer of a file" },
     { "d", NULL, NULL, "integer", "head size of a generated input" },
     { "heads", NULL, NULL, "integer", "heads of a generated input" },
-    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "repeat", NULL, NULL, "integer", "timed runs at least" },
     { "within", NULL, NULL, "number|string", "repeat until the median is known to +- this share" },
     { "quality", NULL, NULL, "boolean", "compare with full attention" },
     { "fit", NULL, NULL, "boolean", "fit the mechanisms' own tensors on the input" },
     { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
-    { "max_mem", NULL, NULL, "integer|string", "the same as memory" },
     { "budget", NULL, NULL, "number|string", "seconds, or \"10m\"; what is left is a record" },
-    { "budget_s", NULL, NULL, "number", "the same in seconds" },
     { "shard", NULL, NULL, "string", "\"2/8\": only the second of eight parts" },
-    { "out", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
+    { "output", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
     { "resume", NULL, NULL, "boolean", "go on with what the file lacks" },
     { "row", NULL, NULL, "fun(record: attnscope.Record): attnscope.Record?",
       "sees each record before it is written, and may give another with the same key" },
@@ -208,7 +200,6 @@ static const Member sweep_members[] = {
 };
 
 static const Member sweep_methods[] = {
-    { "rows", NULL, "", "attnscope.Record[]", "The records: the sweep itself is their list." },
     { "filter", NULL, "f: fun(record: attnscope.Record): boolean", "attnscope.Sweep",
       "Those for which f gives true." },
     { "pivot", NULL, "down: string, across: string, value?: string", "table[], string[]",
@@ -244,7 +235,7 @@ static const Member roofline_members[] = {
     { "seed", NULL, NULL, "integer", "of every random draw" },
     { "params", NULL, NULL, "table<string, any>", "parameters" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
-    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "repeat", NULL, NULL, "integer", "timed runs at least" },
     { "within", NULL, NULL, "number|string", "repeat until the median is known to +- this share" },
     { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
     MEMBER_END,
@@ -546,8 +537,7 @@ void sweep_push_functions(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "begin", sweep_begin }, { "turn", sweep_turn }, { "answer", sweep_answer },
-        { "stop", sweep_stop }, { "finish", sweep_finish }, { "named", names_of_record },
-        { "nearest", sweep_nearest },
+        { "stop", sweep_stop }, { "finish", sweep_finish }, { "nearest", sweep_nearest },
         { NULL, NULL },
     };
 

@@ -361,7 +361,7 @@ static const Member vary_members[] = {
     { "precision", NULL, NULL, "string", "of matrix products on a GPU" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of a run in bytes (default 8 GiB)" },
-    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "repeat", NULL, NULL, "integer", "timed runs at least" },
     { "measure", NULL, NULL, "boolean", "take time and memory even if no plot shows them" },
     { "plot", NULL, NULL, "string",
       "plots beside each other: \"error,flops\"; also mass, tv, time, memory" },

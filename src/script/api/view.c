@@ -280,10 +280,6 @@ static const View *groups_of(const Run *run)
     return NULL;
 }
 
-static const Alias cell_names[] = { { "component", "components" }, { NULL, NULL } };
-static const Alias entry_names[] = { { "w", "weight" }, { "component", "components" },
-                                     { NULL, NULL } };
-
 typedef struct Asked {
     Result *result;
     int64_t head, q, k;
@@ -452,7 +448,6 @@ static int push_cell(lua_State *L, int status, lua_KContext at)
     set_group(L, a, a->k, "bucket_k");
     set_token(L, a->result->input->q_tokens, a->q, "q_token");
     set_token(L, a->result->input->k_tokens, a->k, "k_token");
-    names_set(L, cell_names);
     return 1;
 }
 
@@ -498,7 +493,6 @@ static void write_key(lua_State *L, RowWriter *writer, int64_t k)
     }
     push_components(L, bits);
     lua_setfield(L, -2, "components");
-    names_set(L, entry_names);
     lua_rawseti(L, -2, ++writer->count);
 }
 

@@ -378,11 +378,8 @@ static const Member pane_members[] = {
     { "set", pane_set, "settings: table<string, any>", TRUE_OR_FAILURE,
       "Parameters and settings, at once: pane:set{ window = 5, view = \"weights\", head = 1 }.  "
       "Names are those of a saved session (view, head, round, pool, scale, colours, sorted, "
-      "position, seed, causal, query, key, ...), mechanism (or mech), and the mechanism's "
+      "position, seed, causal, query, key, ...), mechanism, and the mechanism's "
       "parameters, which may also stand in a table params." },
-    { "show", pane_set, "settings: table<string, any>", TRUE_OR_FAILURE,
-      "The same as set: pane:show{ mech = \"bigbird\", params = { window = 5 }, view = "
-      "\"weights\" }." },
     { "state", pane_state, "", "table" "?, string?, string?",
       "What it shows, by the same names: mechanism, view, head, query, key, running, problem; "
       "what is as usual is absent." },
@@ -409,12 +406,8 @@ static const Member ui_members[] = {
     { "set", ui_set, "settings: table<string, any>", TRUE_OR_FAILURE,
       "Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, "
       "labels, strips, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a "
-      "stage)." },
-    { "link", NULL, "on: boolean", TRUE_OR_FAILURE, "Whether panes follow each other." },
-    { "mode", NULL, "screen: string", TRUE_OR_FAILURE,
-      "Goes to a screen: browse, compare, step, profile." },
-    { "step", NULL, "stage: integer", TRUE_OR_FAILURE,
-      "Goes to a stage, from 0, on the step screen." },
+      "stage), layout (panes as ROWSxCOLS where there is room; \"\": as their matrices are "
+      "largest)." },
     { "play", NULL, "on?: boolean|number", TRUE_OR_FAILURE,
       "Goes to the step screen and on from stage to stage, so many a second if it is a number; "
       "false or 0 stops." },
@@ -422,8 +415,6 @@ static const Member ui_members[] = {
       "Opens a lesson: one of attn.lessons(), or a file (docs/lessons.md)." },
     { "session", NULL, "path: string", TRUE_OR_FAILURE,
       "Saves the session; ui.enter \"restore PATH\" brings it back." },
-    { "layout", NULL, "text?: string", TRUE_OR_FAILURE,
-      "Panes as ROWSxCOLS, \"2x2\", where there is room; nothing: as their matrices are largest." },
     { "state", ui_state, "", "table" "?, string?, string?", "The same as they are now." },
     { "action", ui_action, "id: string", TRUE_OR_FAILURE,
       "What a key does, by its name: ui.action \"difference\"; docs/keys.md lists them." },
@@ -441,8 +432,7 @@ static const Member ui_members[] = {
       "Waits for a typed answer; nil: Esc.  Of choices it is one, of which the beginning was "
       "typed; until then the question comes again." },
     { "sleep", ui_sleep, "seconds: number", "", "Waits; the explorer lives on." },
-    { "wait", ui_wait, "event?: string", "",
-      "Until all runs are done and drawn; \"done\" says the same." },
+    { "wait", ui_wait, "", "", "Until all runs are done and drawn." },
     { "animate", NULL, "rate: number, frame: fun(i: integer): boolean?", "integer",
       "Calls frame(0), frame(1), ... so many times a second, each when the one before is drawn, "
       "until it gives false; the number of frames." },

@@ -104,17 +104,6 @@ const char *check_word(lua_State *L, int arg);
 int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
 void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */
 
-/* ---- further names (record.c) ------------------------------------------------- */
-
-typedef struct Alias {
-    const char *name, *of;
-} Alias;
-/* The table at the top gives its `of` for `name` as well; aliases: static.  [-0, +0, m] */
-void names_set(lua_State *L, const Alias *aliases);
-/* The same of a record: time_ms.iqr and .reps, flops.total and its parts, mem, cpu. */
-void names_set_record(lua_State *L);
-int  names_of_record(lua_State *L); /* the record that it is called with */
-
 /* ---- failures and owners (class.c) --------------------------------------- */
 
 /* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */

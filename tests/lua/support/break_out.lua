@@ -96,7 +96,7 @@ for _, words in ipairs {
 } do
   try("command " .. words[1], attn.command, table.unpack(words))
 end
-try("sweep", attn.sweep, { "full", n = "8", out = path .. ".new.jsonl" })
+try("sweep", attn.sweep, { "full", n = "8", output = path .. ".new.jsonl" })
 try("vary", function()
   return attn.vary("bigbird", "window=3,5", { input = input }).figure:save(path .. ".new.png")
 end)
@@ -234,26 +234,9 @@ try("a slice behind the end", function() return attn.tensor({ 4 }):slice({ { 0, 
 try("panels", function()
   local panels, result = {}, attn.run("full", { input = input })
   for i = 1, 1 << 16 do panels[i] = { result = result } end
-  return attn.figure { panels = panels, cols = 1, rows = #panels }
+  return attn.figure { panels = panels, grid = "1000x66" }
 end)
 try("a name of a megabyte", attn.pattern, { id = ("x"):rep(1 << 20), row = print })
-
--- What a metatable of ours leads to, with arguments of somebody else's.
-collectgarbage() -- what came before took all that there was
-local record = attn.run("full", { input = input, reps = 1 }).record
-for _, owner in ipairs { record, record.time_ms, record.flops,
-  attn.run("full", { input = input }):row(0)[1], attn.info("full").params[1] } do
-  local index = getmetatable(owner).__index
-  for _, given in ipairs { 3, "x", input, {},
-    { memory = 3, environment = 3, samples = 3, q1 = "x" },
-    { memory = { arena_peak = 1e300 }, heads = 0 / 0, n = 1, e = 1, counted_parts = 7, q1 = 1 } } do
-    for _, key in ipairs { "mem", "cpu", "iqr", "reps", "total", "mix", "w", "doc", 0 / 0, {} } do
-      pcall(index, given, key)
-    end
-    pcall(index, given)
-    pcall(index)
-  end
-end
 
 -- Errors that are no texts, and finalizers that raise.
 try("error in a metamethod", function()
