@@ -643,7 +643,7 @@ static void kernel_line(const DeviceKernelRow *row, KernelColumns c, const char 
 }
 
 void device_kernels_text(const DeviceProfile *p, int width, int most,
-                         const char *(*stage_name)(const void *context, int stage),
+                         const char *(*name_of)(const void *context, int stage),
                          const void *context, Text *out)
 {
     int           shown = p->kernel_count < most ? p->kernel_count : most;
@@ -659,7 +659,7 @@ void device_kernels_text(const DeviceProfile *p, int width, int most,
         text_addf(out, " %8s %5s", "grid", "block");
     text_addf(out, " %4s %7s%s\n", "regs", "smem", c.more ? " local/th" : "");
     for (int i = 0; i < shown; i++)
-        kernel_line(&p->kernels[i], c, stage_name(context, p->kernels[i].stage), out);
+        kernel_line(&p->kernels[i], c, name_of(context, p->kernels[i].stage), out);
     if (shown < p->kernel_count)
         text_addf(out, "    ... and %d more\n", p->kernel_count - shown);
 }

@@ -25,7 +25,8 @@ case("a GPU's kernels are a plot", function()
 end)
 
 case("costs of a sweep name the devices they were measured on", function()
-  local sweep = attn.sweep { "full", n = "16,32", d = 8, ["repeat"] = 1, device = { "cpu", "cuda" } }
+  local sweep = attn.sweep { "full", n = "16,32", d = 8, ["repeat"] = 1,
+    device = { "cpu", "cuda" } }
   local figure = attn.figure { panels = { { sweep = sweep } } }
   local text = figure:text { width = 120 }
   assert(text:find("measured on [^\n]*emulated on the CPU"), text)

@@ -87,14 +87,39 @@ case("jobs, sweeps and figures", function()
   all(f, "save text close", "figure")
   local text = f:text { width = 100 }
   assert(text:find("work") and text:find("time %(ms%)") and text:find("FLOPs"))
-  all(attn.fit({ 1, 2, 4 }, { 1, 2, 4 }), [[alpha lo hi c r2 count best models slopes model]], "fit")
-  all(attn.roofline { "full", n = 16, d = 4 }, "ceilings devices points threads environment", "roofline")
+  all(attn.fit({ 1, 2, 4 }, { 1, 2, 4 }),
+    [[alpha lo hi c r2 count best models slopes model]], "fit")
+  all(attn.roofline { "full", n = 16, d = 4 },
+    "ceilings devices points threads environment", "roofline")
   local record = attn.profile("full", { input = input }, { ["repeat"] = 3 })
   all(record, "time_ms flops memory bytes nnz density", "record")
   assert(#record.time_ms.samples >= 3)
   local within = attn.profile("full", { input = input, within = 0.5 })
   assert(within.time_ms.median > 0)
   check.raises("within", attn.run, "full", { within = 2 })
+end)
+
+case("no second name for anything", function()
+  for _, name in ipairs { "run_async", "text" } do
+    equal(attn[name], nil)
+  end
+  check.raises("no option of a run; did you mean", attn.run, "full", { input = input, reps = 3 })
+  check.raises("did you mean 'repeat'", attn.profile, "full", { input = input }, { reps = 3 })
+  check.raises("sweep has no option 'budget_s'; did you mean 'budget'", attn.sweep,
+    { "full", n = 8, budget_s = 3 })
+  for _, name in ipairs { "grid", "max_mem", "mech", "reps" } do
+    check.raises(("sweep has no option '%s'"):format(name), attn.sweep,
+      { "full", n = 8, [name] = 3 })
+  end
+  check.raises("unknown option 'forward'", attn.mechanism, { id = "x", forward = print })
+  local r = attn.run("full", { input = input })
+  check.raises("unknown option 'layout'", attn.figure, { panels = { r }, layout = "1x1" })
+  equal(r:row(3)[1].w, nil)
+  equal(r:cell(3, 3).component, nil)
+  equal(r.record.flops.total, nil)
+  attn.mechanism { id = "old-words", run = function(ctx) ctx:flops(3) return ctx.v end }
+  local why = check.refuses("SCRIPT", attn.run, "old-words", { input = input })
+  assert(why:find("no member 'flops'"))
 end)
 
 case("userdata says what it is and closes", function()

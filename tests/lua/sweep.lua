@@ -148,9 +148,6 @@ case("lists of values", function()
   check.raises("one after the other", attn.sweep, { "full", n = 8, seeds = { 0, 2 } })
   check.raises("the list is empty", attn.sweep, { "full", n = 8, seeds = {} })
   check.raises("did you mean 'budget", attn.sweep, { "full", n = 8, budgets = 3 })
-  for name, word in pairs { budget_s = "budget", max_mem = "", grid = "", mech = "", reps = "" } do
-    check.raises("did you mean '" .. word, attn.sweep, { "full", n = 8, [name] = 3 })
-  end
 end)
 
 case("a figure of a sweep", function()

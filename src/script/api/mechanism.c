@@ -91,6 +91,17 @@ static double flops_field(lua_State *L, const char *key)
     return value;
 }
 
+/* The table at the top has no other parts.  [-0, +0, v] */
+static void check_parts(lua_State *L)
+{
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+
+        if (strcmp(key, "score") != 0 && strcmp(key, "mixing") != 0 && strcmp(key, "overhead") != 0)
+            luaL_error(L, "flops: unknown part '%s'; expected score, mixing and overhead", key);
+    }
+}
+
 /* Under define_call. */
 static int closed_form(lua_State *L)
 {
@@ -107,8 +118,9 @@ static int closed_form(lua_State *L)
         return 0;
     }
     if (!lua_istable(L, -1))
-        return luaL_error(L, "flops: expected a number, or a table of score, mix and overhead, got "
-                          "%s", luaL_typename(L, -1));
+        return luaL_error(L, "flops: expected a number, or a table of score, mixing and "
+                          "overhead, got %s", luaL_typename(L, -1));
+    check_parts(L);
     *flops = (Flops){ .score = flops_field(L, "score"),
                       .mix = flops_field(L, "mixing"),
                       .overhead = flops_field(L, "overhead") };

@@ -104,8 +104,8 @@ static const Member attn_members[] = {
       "attnscope.Record" OR_FAILURE ", attnscope.Record?",
       "Measures a mechanism; its record, with nnz and density." },
     { "compare", NULL, "options: table", "attnscope.Record[]",
-      "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, [\"repeat\"]=5}; a point that "
-      "failed is a record too." },
+      "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, [\"repeat\"]=5}; a point "
+      "that failed is a record too." },
     { "vary", attn_vary,
       "mechanisms: string|string[], range: string, options?: attnscope.VaryOptions",
       "table" OR_FAILURE,
@@ -123,8 +123,8 @@ static const Member attn_members[] = {
       "between neighbours." },
     { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
-      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", output=\"cost.jsonl\", resume=true}, or "
-      "with lists attn.sweep{\"window\", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; "
+      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", output=\"cost.jsonl\", resume=true}, "
+      "or with lists attn.sweep{\"window\", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; "
       "a point that failed is a record too.  What the functions `row` and `progress` raise is "
       "raised when the sweep has ended in order: its file holds whole records, and resume goes "
       "on." },
