@@ -1,5 +1,6 @@
 /* table.c -- text tables, numbers in words, quoted words; see command.h. */
 #include "app/command/command.h"
+#include "core/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,19 +48,10 @@ void table_free(Table *t)
     *t = (Table){ 0 };
 }
 
-/* Columns a UTF-8 text takes: its bytes that begin a character. */
-static int bytes_width(const char *s, size_t length)
-{
-    int width = 0;
-
-    for (size_t i = 0; i < length; i++)
-        width += ((unsigned char)s[i] & 0xc0) != 0x80;
-    return width;
-}
-
+/* Columns a text takes: one for each character. */
 static int display_width(const char *s)
 {
-    return bytes_width(s, strlen(s));
+    return utf8_count(s, strlen(s));
 }
 
 static bool is_numeric(const char *cell)
@@ -149,7 +141,7 @@ void text_add_folded(Text *out, const char *line, int room, int indent)
 
     while (room && *line) {
         size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");
-        int    width = (int)blanks + bytes_width(line + blanks, word);
+        int    width = (int)blanks + utf8_count(line + blanks, word);
 
         if (column > least && column + width > room) {
             text_addf(out, "\n%*s", indent, "");

@@ -6,6 +6,7 @@
 
 #include "app/lesson/page.h"
 #include "attn/run/position.h"
+#include "core/utf8.h"
 
 #define INDENT 6 /* of what stands behind a label */
 
@@ -46,16 +47,6 @@ static void gap(LessonPage *page)
         begin(page, LESSON_LINE_TEXT);
 }
 
-/* Columns of so many bytes: one for each character. */
-static int columns_of(const char *text, size_t length)
-{
-    int columns = 0;
-
-    for (size_t i = 0; i < length; i++)
-        columns += ((unsigned char)text[i] & 0xC0) != 0x80;
-    return columns;
-}
-
 static void blanks(LessonPage *page, int count)
 {
     while (count-- > 0)
@@ -90,10 +81,10 @@ static void add(LessonPage *page, LessonLineKind kind, const char *label, int in
 
     begin(page, kind);
     text_add(&page->text, label);
-    blanks(page, indent - columns_of(label, strlen(label)));
+    blanks(page, indent - utf8_count(label, strlen(label)));
     while (*text) {
         size_t length = word_length(text);
-        int    columns = columns_of(text, length);
+        int    columns = utf8_count(text, length);
 
         if (!first && column + 1 + columns > width) {
             begin(page, kind);
@@ -430,11 +421,7 @@ static size_t bare_length(const char *word, size_t length)
 /* One character, or a name as keys have: "Enter", "S-Right", "F5". */
 static bool like_key(const char *at, size_t length)
 {
-    size_t characters = 0;
-
-    for (size_t i = 0; i < length; i++)
-        characters += ((unsigned char)at[i] & 0xC0) != 0x80;
-    return characters == 1 || isupper((unsigned char)*at);
+    return utf8_count(at, length) == 1 || isupper((unsigned char)*at);
 }
 
 static bool is_word(const char *at, size_t length, const char *word)

@@ -7,6 +7,7 @@
  * limits bound memory, time and output.  So a hole in the first fence leads
  * nowhere.
  */
+#include "core/utf8.h"
 #include "script/host/state.h"
 
 #include <errno.h>
@@ -31,38 +32,13 @@
 
 /* ---- the state -------------------------------------------------------------- */
 
-/* Whether the second byte can follow this first one: not where the character would have had a
- * shorter form (which hides a control from who only looks for that), is no character, or is none
- * of Unicode's. */
-static bool follows(unsigned char first, unsigned char second)
+/* Bytes of the character at text that a terminal only shows; 0: the terminal may obey it. */
+static size_t harmless(const char *text, size_t left)
 {
-    switch (first) {
-    case 0xe0: return second >= 0xa0;
-    case 0xed: return second < 0xa0;
-    case 0xf0: return second >= 0x90;
-    case 0xf4: return second < 0x90;
-    default: return true;
-    }
-}
+    uint32_t code;
+    int      bytes = utf8_decode(text, left, &code);
 
-/* Bytes of the character at text that a terminal only shows; 0: it may obey it. */
-static size_t harmless(const unsigned char *text, size_t left)
-{
-    size_t bytes = *text < 0x80   ? 1
-                   : *text < 0xc2 ? 0
-                   : *text < 0xe0 ? 2
-                   : *text < 0xf0 ? 3
-                   : *text < 0xf5 ? 4
-                                  : 0;
-
-    if (bytes > left || (bytes == 1 && (*text == 127 || (*text < 32 && !strchr("\n\t", *text)))))
-        return 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    if (bytes > 1 && !follows(text[0], text[1]))
-        return 0;
-    return bytes == 2 && *text == 0xc2 && text[1] < 0xa0 ? 0 : bytes;
+    return bytes && (!utf8_is_control(code) || code == '\n' || code == '\t') ? (size_t)bytes : 0;
 }
 
 void safe_push_clean(lua_State *L, int at)
@@ -73,7 +49,7 @@ void safe_push_clean(lua_State *L, int at)
 
     luaL_buffinit(L, &clean);
     for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
-        bytes = text[i] ? harmless((const unsigned char *)text + i, length - i) : 0;
+        bytes = harmless(text + i, length - i);
         if (bytes)
             luaL_addlstring(&clean, text + i, bytes);
         else

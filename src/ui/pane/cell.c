@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/result/views.h"
+#include "core/utf8.h"
 #include "ui/state/panes.h"
 
 /* What the pane's numbers are a difference to; NULL: they are its own. */
@@ -93,7 +94,7 @@ char *token_short(const char *token, int columns, char *text, size_t size)
         return text;
     length = length + 4 < size ? length : size - 4;
     do {
-        while (length > 0 && ((unsigned char)token[--length] & 0xC0) == 0x80)
+        while (length > 0 && utf8_continues(token[--length]))
             ;
         snprintf(text, size, "%.*s\xe2\x80\xa6", (int)length, token);
     } while (length > 0 && term_width(text) > columns);

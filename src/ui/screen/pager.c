@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "ui/shell/actions.h"
 #include "ui/state/explorer.h"
 
@@ -76,16 +77,6 @@ static void pager_draw(Ui *ui, Area screen)
     }
 }
 
-/* Of so many bytes of UTF-8; pictures are lines of characters of one column. */
-static int columns_of(const char *text, size_t length)
-{
-    int columns = 0;
-
-    for (size_t i = 0; i < length; i++)
-        columns += ((unsigned char)text[i] & 0xC0) != 0x80;
-    return columns;
-}
-
 /* Long lines of prose are broken at the width there is now. */
 static void wrap(const char *text, int width, Text *out)
 {
@@ -93,7 +84,7 @@ static void wrap(const char *text, int width, Text *out)
 
     while (*text) {
         size_t word = strcspn(text, " \n"), blanks = strspn(text + word, " ");
-        int    columns = columns_of(text, word);
+        int    columns = utf8_count(text, word);
 
         if (column > 0 && column + columns > width) {
             text_add(out, "\n    ");

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "ui/term/term.h"
 
 static const struct KeyName {
@@ -109,27 +110,13 @@ static void insert_character(Field *f, uint32_t ch)
 {
     char utf8[5] = { 0 };
 
-    if (ch < 0x80) {
-        utf8[0] = (char)ch;
-    } else if (ch < 0x800) {
-        utf8[0] = (char)(0xC0 | ch >> 6);
-        utf8[1] = (char)(0x80 | (ch & 63));
-    } else if (ch < 0x10000) {
-        utf8[0] = (char)(0xE0 | ch >> 12);
-        utf8[1] = (char)(0x80 | (ch >> 6 & 63));
-        utf8[2] = (char)(0x80 | (ch & 63));
-    } else {
-        utf8[0] = (char)(0xF0 | ch >> 18);
-        utf8[1] = (char)(0x80 | (ch >> 12 & 63));
-        utf8[2] = (char)(0x80 | (ch >> 6 & 63));
-        utf8[3] = (char)(0x80 | (ch & 63));
-    }
+    utf8_encode(ch, utf8);
     field_insert(f, utf8);
 }
 
 static bool inside_character(const Field *f, int at)
 {
-    return at > 0 && at < f->length && ((unsigned char)f->text[at] & 0xC0) == 0x80;
+    return at > 0 && at < f->length && utf8_continues(f->text[at]);
 }
 
 static int step(const Field *f, int at, int direction)
@@ -191,7 +178,7 @@ void field_draw(const Field *f, Term *term, int y, int x, int width, Style style
     /* Scrolled by whole characters so that the cursor stays in sight. */
     while (column >= width && *from) {
         from++;
-        while (((unsigned char)*from & 0xC0) == 0x80)
+        while (utf8_continues(*from))
             from++;
         snprintf(before, sizeof(before), "%.*s", (int)(f->text + f->cursor - from), from);
         column = term_width(before);

@@ -8,6 +8,7 @@
 #include <wchar.h>
 
 #include "ui/term/term.h"
+#include "core/utf8.h"
 
 /* What stands for a character where only ASCII can be shown. */
 static uint32_t ascii_of(uint32_t ch)
@@ -48,27 +49,12 @@ void term_char(Term *term, int y, int x, uint32_t ch, Style style)
         (TermCell){ .ch = term->utf8 ? ch : ascii_of(ch), .style = style };
 }
 
-/* One character of UTF-8; malformed bytes become U+FFFD. */
-static uint32_t decode(const char **text)
+/* The next character; a malformed byte becomes U+FFFD. */
+static uint32_t next_character(const char **text)
 {
-    const unsigned char *s = (const unsigned char *)*text;
-    int                  more = s[0] < 0x80   ? 0
-                                : s[0] < 0xC2 ? -1
-                                : s[0] < 0xE0 ? 1
-                                : s[0] < 0xF0 ? 2
-                                : s[0] < 0xF5 ? 3
-                                              : -1;
-    uint32_t             ch = more <= 0 ? s[0] : s[0] & (0x3Fu >> more);
+    uint32_t ch = utf8_next(text);
 
-    for (int i = 1; i <= more; i++) {
-        if ((s[i] & 0xC0) != 0x80) {
-            *text += i;
-            return 0xFFFD;
-        }
-        ch = ch << 6 | (s[i] & 0x3F);
-    }
-    *text += more < 0 ? 1 : more + 1;
-    return more < 0 ? 0xFFFD : ch;
+    return ch == UTF8_MALFORMED ? UTF8_REPLACEMENT : ch;
 }
 
 /* Columns of a character; a control character is shown as a blank. */
@@ -87,7 +73,7 @@ int term_width(const char *text)
     int columns = 0;
 
     while (*text)
-        columns += columns_of(decode(&text));
+        columns += columns_of(next_character(&text));
     return columns;
 }
 
@@ -99,7 +85,7 @@ int term_text(Term *term, int y, int x, int width, const char *text, Style style
         return 0;
     while (*text) {
         const char *here = text;
-        uint32_t    ch = decode(&text);
+        uint32_t    ch = next_character(&text);
         int         columns = columns_of(ch);
 
         if (columns == 0)
@@ -173,7 +159,7 @@ static size_t line_length(const char *text, int width, size_t *skip)
     while (*at && *at != '\n') {
         const char *next = at;
 
-        columns += columns_of(decode(&next));
+        columns += columns_of(next_character(&next));
         if (columns > width)
             break;
         if (*next == ' ' || *next == '\n' || !*next)
