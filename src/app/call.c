@@ -95,7 +95,7 @@ static bool takes_files(const Command *command)
     return command_draws(command) || command->run == command_fit;
 }
 
-static bool add_file(Call *call, const char *path, Error *err)
+static bool add_output(Call *call, const char *path, Error *err)
 {
     if (call->file_count && !takes_files(call->command))
         return error_set(err, ERR_USAGE, "%s writes one file: -o %s or -o %s?",
@@ -113,7 +113,7 @@ static bool add_file(Call *call, const char *path, Error *err)
 static bool set_option(Call *call, int id, const char *value, Error *err)
 {
     if (id == OPT_OUTPUT)
-        return add_file(call, value, err);
+        return add_output(call, value, err);
     if (id == OPT_MECH) { /* -m X is the word X: several may be given */
         if (call->word_count == CALL_MAX_WORDS)
             return error_set(err, ERR_USAGE, "more than %d words", CALL_MAX_WORDS);

@@ -185,7 +185,7 @@ static bool start(const char *program, char *const *words, Child *child, Error *
     return true;
 }
 
-static void look(Child *child, const ChildWatch *watch)
+static void watch_child(Child *child, const ChildWatch *watch)
 {
     child->stopped = watch->stopped && watch->stopped(watch->context);
     child->late = watch->deadline > 0 && clock_wall() > watch->deadline;
@@ -205,7 +205,7 @@ static void follow(Child *child, const ChildWatch *watch, Text *text)
         struct pollfd ready = { .fd = child->out, .events = POLLIN };
 
         if (!child->stopped && !child->late)
-            look(child, watch);
+            watch_child(child, watch);
         if (poll(&ready, 1, 50) > 0) {
             ssize_t got = read(child->out, bytes, sizeof(bytes));
 

@@ -139,7 +139,7 @@ typedef struct Lists {
     Text commands, mechanisms, flags, presets, lessons;
 } Lists;
 
-static void add_word(Text *list, const char *before, const char *word)
+static void complete_word(Text *list, const char *before, const char *word)
 {
     text_addf(list, "%s%s%s", list->length ? " " : "", before, word);
 }
@@ -149,24 +149,24 @@ static void add_lessons(Text *list)
 {
     LessonList lessons;
 
-    add_word(list, "", "list");
+    complete_word(list, "", "list");
     if (!lessons_find(&lessons, NULL))
         return;
     for (int i = 0; i < lessons.count; i++)
-        add_word(list, "", lessons.files[i].id);
+        complete_word(list, "", lessons.files[i].id);
     lessons_free(&lessons);
 }
 
 static void make_lists(Lists *l)
 {
     for (size_t i = 0; command_at(i); i++)
-        add_word(&l->commands, "", command_at(i)->name);
+        complete_word(&l->commands, "", command_at(i)->name);
     for (size_t i = 0; mechanism_at(i); i++)
-        add_word(&l->mechanisms, "", mechanism_at(i)->id);
+        complete_word(&l->mechanisms, "", mechanism_at(i)->id);
     for (size_t i = 0; preset_at(i); i++)
-        add_word(&l->presets, "", preset_at(i)->id);
+        complete_word(&l->presets, "", preset_at(i)->id);
     for (int id = 0; id < OPT_COUNT; id++)
-        add_word(&l->flags, "--", option_at(id)->flag);
+        complete_word(&l->flags, "--", option_at(id)->flag);
     add_lessons(&l->lessons);
 }
 

@@ -63,8 +63,8 @@ static bool ask(const Comparison *c, Request *request, Error *err)
 }
 
 /* value: NAME=VALUE on top of the call's; NULL: nothing. */
-static bool add(Session *s, const Call *call, const char *mechanism, const char *value,
-                Comparison *c, Error *err)
+static bool add_row(Session *s, const Call *call, const char *mechanism, const char *value,
+                    Comparison *c, Error *err)
 {
     Request request;
     Result *result;
@@ -106,16 +106,16 @@ static bool takes(Session *s, const Call *call, const char *word, const char *pa
 }
 
 /* One row, or one for each value of the parameter that varies. */
-static bool add_word(Session *s, const Call *call, const char *word, const Axis *axis,
-                     Comparison *c, Error *err)
+static bool add_rows_of(Session *s, const Call *call, const char *word, const Axis *axis,
+                        Comparison *c, Error *err)
 {
     char value[256];
 
     if (!axis->count || !takes(s, call, word, axis->name))
-        return add(s, call, word, NULL, c, err);
+        return add_row(s, call, word, NULL, c, err);
     for (int i = 0; i < axis->count; i++) {
         snprintf(value, sizeof(value), "%s=%s", axis->name, axis->values[i]);
-        if (!add(s, call, word, value, c, err))
+        if (!add_row(s, call, word, value, c, err))
             return false;
     }
     return true;
@@ -136,7 +136,7 @@ static bool parse_vary(Session *s, const Call *call, Axis *axis, Error *err)
 }
 
 /* The first row is exact attention, which the others are searched against. */
-static void find_crossover(Session *s, Comparison *c, int index)
+static void search_crossover(Session *s, Comparison *c, int index)
 {
     const Result *result = c->results[index];
     char         *note = c->crossover_note[index];
@@ -160,14 +160,14 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
     const Mechanism *exact = mechanism_baseline();
 
     if (!call_check_params(call, err) || !parse_vary(s, call, &c->axis, err) ||
-        (exact && !add(s, call, exact->id, NULL, c, err)))
+        (exact && !add_row(s, call, exact->id, NULL, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
-            !add_word(s, call, call->words[i], &c->axis, c, err))
+            !add_rows_of(s, call, call->words[i], &c->axis, c, err))
             return false;
     for (int i = 0; i < c->count && shows_table(call); i++)
-        find_crossover(s, c, i);
+        search_crossover(s, c, i);
     return true;
 }
 
@@ -366,7 +366,7 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
     show_warnings(c, room, out);
 }
 
-static void show_table(Session *s, const Call *call, const Comparison *c, Text *out)
+static void compare_table(Session *s, const Call *call, const Comparison *c, Text *out)
 {
     TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
                        : call->values[OPT_MD] ? TABLE_MARKDOWN
@@ -389,7 +389,7 @@ static void show_table(Session *s, const Call *call, const Comparison *c, Text *
         show_notes(s, c, style == TABLE_TEXT ? call_room(call) : 0, out);
 }
 
-static void show_json(const Comparison *c, Text *out)
+static void compare_json(const Comparison *c, Text *out)
 {
     Json json = jsonw_to(out);
 
@@ -436,9 +436,9 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
     else if (ok && c.plots.count)
         ok = plot_choice_show(s, call, &c.plots, c.results, c.count, out, err);
     else if (ok && call->values[OPT_JSON])
-        show_json(&c, out);
+        compare_json(&c, out);
     else if (ok)
-        show_table(s, call, &c, out);
+        compare_table(s, call, &c, out);
     if (ok && c.axis.count && !call->values[OPT_JSON] && !call->values[OPT_CSV] &&
         !call->values[OPT_MD])
         ok = vary_show(s, call, c.results, c.count, out, err);

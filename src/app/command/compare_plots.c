@@ -130,7 +130,7 @@ static bool open_scaling(const Call *call, const Input *like, Study *study, Erro
     return true;
 }
 
-static bool add_results(Study *study, Result *const *results, int count, Error *err)
+static bool add_scaling_lines(Study *study, Result *const *results, int count, Error *err)
 {
     bool ok = check_tensors(results, count, err);
 
@@ -150,7 +150,7 @@ bool scaling_show(Session *s, const Call *call, Result *const *results, int coun
     Study   study = { .count = 0 };
     Figure *figure = NULL;
     bool    ok = open_scaling(call, session_input(s), &study, err) &&
-              add_results(&study, results, count, err) && study_run(&study, s, err);
+              add_scaling_lines(&study, results, count, err) && study_run(&study, s, err);
 
     if (ok)
         figure = study_scaling_figure(&study, err);
@@ -195,7 +195,7 @@ bool vary_check_options(const Call *call, Error *err)
     return make_look(call, &look, &goal, err);
 }
 
-static bool add_words(Session *s, const Call *call, Study *study, Error *err)
+static bool add_call_words(Session *s, const Call *call, Study *study, Error *err)
 {
     for (int i = 0; i < call->word_count; i++) {
         Request request;
@@ -226,7 +226,7 @@ static bool open_study(Session *s, const Call *call, const StudyLook *look, Stud
     if (!call_request(s, &plain, mechanism_at(0)->id, &exact, err))
         return false;
     ok = study_open(study, call->values[OPT_VARY], &exact, err) &&
-         add_words(s, call, study, err) && study_check(study, err);
+         add_call_words(s, call, study, err) && study_check(study, err);
     request_free(&exact);
     for (int k = 0; k < look->count; k++)
         study->measure = study->measure || quantity_is_measured(look->quantities[k]);
@@ -235,8 +235,8 @@ static bool open_study(Session *s, const Call *call, const StudyLook *look, Stud
 
 /* ---- showing ---------------------------------------------------------------- */
 
-static bool draw(Session *s, const Call *call, const Study *study, const StudyLook *look,
-                 Text *out, Error *err)
+static bool draw_study(Session *s, const Call *call, const Study *study, const StudyLook *look,
+                       Text *out, Error *err)
 {
     Result        *samples[VARY_LINES];
     StudyPicture   picture;
@@ -347,7 +347,7 @@ bool vary_draw(Session *s, const Call *call, Text *out, Error *err)
     if (ok && look.goal && !(call->values[OPT_OUTPUT] && !strcmp(call->values[OPT_OUTPUT], "-")))
         answer(call, &study, &goal, out);
     if (ok && (call->values[OPT_OUTPUT] || call->values[OPT_PLOT]))
-        ok = draw(s, call, &study, &look, out, err);
+        ok = draw_study(s, call, &study, &look, out, err);
     study_free(&study);
     return ok;
 }
@@ -366,7 +366,7 @@ bool vary_show(Session *s, const Call *call, Result *const *results, int count, 
         study_take(&study, results[i]);
     if (ok) {
         text_add(out, "\n");
-        ok = draw(s, call, &study, &look, out, err);
+        ok = draw_study(s, call, &study, &look, out, err);
     }
     study_free(&study);
     return ok;

@@ -38,7 +38,7 @@ static const ResultRow *partner(const Results *rows, const ResultRow *row)
     return NULL;
 }
 
-static void add_name(Diff *d, const Results *rows, const ResultRow *row, const char *why)
+static void add_point_name(Diff *d, const Results *rows, const ResultRow *row, const char *why)
 {
     text_add(&d->names, "  ");
     row_name(rows, row, &d->names);
@@ -112,20 +112,20 @@ static void compare_pair(Diff *d, const ResultRow *a, const ResultRow *b)
     text_free(&verdict);
 }
 
-static void take_row(Diff *d, const ResultRow *a)
+static void take_point(Diff *d, const ResultRow *a)
 {
     const ResultRow *b = partner(d->b, a);
     char             why[600];
 
     if (!b) {
         d->missing++;
-        add_name(d, d->a, a, "missing in the second file");
+        add_point_name(d, d->a, a, "missing in the second file");
     } else if (a->ok && b->ok) {
         compare_pair(d, a, b);
     } else if (a->ok) {
         d->unmeasured++;
         snprintf(why, sizeof(why), "%s in the second file: %.500s", b->status, b->message);
-        add_name(d, d->a, a, why);
+        add_point_name(d, d->a, a, why);
     }
 }
 
@@ -137,11 +137,11 @@ static void take_all(Diff *d)
     for (int i = 0; i < 7; i++)
         table_cell(&d->table, "%s", heads[i]);
     for (int i = 0; i < d->a->count; i++)
-        take_row(d, &d->a->rows[i]);
+        take_point(d, &d->a->rows[i]);
     for (int i = 0; i < d->b->count; i++)
         if (!partner(d->a, &d->b->rows[i])) {
             d->added++;
-            add_name(d, d->b, &d->b->rows[i], "new in the second file");
+            add_point_name(d, d->b, &d->b->rows[i], "new in the second file");
         }
 }
 
@@ -162,7 +162,7 @@ static bool parse_share(const char *text, double *out, Error *err)
     return true;
 }
 
-static void summarise(const Diff *d, Text *out)
+static void summarise_diff(const Diff *d, Text *out)
 {
     text_add(out, "\n");
     text_add_count(out, d->pairs, "point");
@@ -180,7 +180,7 @@ static void summarise(const Diff *d, Text *out)
                   "dearer when the whole interval is.\n");
 }
 
-static bool verdict(const Diff *d, const char *a, const char *b, Error *err)
+static bool judge_diff(const Diff *d, const char *a, const char *b, Error *err)
 {
     if (!d->pairs)
         return error_set(err, ERR_DATA, "%s and %s have no measured point in common (other input, "
@@ -211,8 +211,8 @@ bool command_diff(Session *s, const Call *call, Text *out, Error *err)
         take_all(&d);
         table_write(&d.table, call_style(call), out);
         if (!call->values[OPT_CSV])
-            summarise(&d, out);
-        ok = verdict(&d, call->words[0], call->words[1], err);
+            summarise_diff(&d, out);
+        ok = judge_diff(&d, call->words[0], call->words[1], err);
     }
     table_free(&d.table);
     text_free(&d.names);

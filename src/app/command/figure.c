@@ -154,7 +154,7 @@ bool command_figure(Session *s, const Call *call, Text *out, Error *err)
 
 /* ---- again ------------------------------------------------------------------ */
 
-static bool read_file(const char *path, Text *out, Error *err)
+static bool read_figure_file(const char *path, Text *out, Error *err)
 {
     FILE  *file = fopen(path, "rb");
     char   block[65536];
@@ -173,7 +173,7 @@ static bool read_file(const char *path, Text *out, Error *err)
 static bool same_bytes(const char *a, const char *b, bool measured, Error *err)
 {
     Text x = { 0 }, y = { 0 };
-    bool ok = read_file(a, &x, err) && read_file(b, &y, err);
+    bool ok = read_figure_file(a, &x, err) && read_figure_file(b, &y, err);
 
     if (ok && (x.length != y.length || memcmp(x.data, y.data, x.length) != 0))
         ok = error_set(err, ERR_DIFFERENCE,
@@ -426,8 +426,8 @@ static int option_words(const char *word, int id)
 
 /* Appends the line's words but those of `dropped` options; its first `skip` words
  * are the program's and the command's names. */
-static bool add_words(const char *line, int skip, const Call *changes, bool preset, Text *out,
-                      Error *err)
+static bool add_preset_words(const char *line, int skip, const Call *changes, bool preset,
+                             Text *out, Error *err)
 {
     const char *words[CALL_MAX_WORDS];
     Text        storage = { 0 };
@@ -453,7 +453,7 @@ static int names_before(const char *line)
     return strncmp(line, "attnscope ", strlen("attnscope ")) == 0 ? 2 : 1;
 }
 
-static bool parse_line(PresetCall *out, Error *err)
+static bool parse_preset_line(PresetCall *out, Error *err)
 {
     const char *words[CALL_MAX_WORDS];
     int         count;
@@ -478,11 +478,12 @@ bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Err
                          changes->words[0], preset->id);
     preset_command(preset, &command);
     text_add(&out->line, "figure");
-    ok = add_words(text_str(&command), 1, changes, true, &out->line, err);
+    ok = add_preset_words(text_str(&command), 1, changes, true, &out->line, err);
     if (ok && changes && changes->line)
-        ok = add_words(changes->line, names_before(changes->line), changes, false, &out->line, err);
+        ok = add_preset_words(changes->line, names_before(changes->line), changes, false,
+                              &out->line, err);
     text_free(&command);
-    if (!ok || !parse_line(out, err))
+    if (!ok || !parse_preset_line(out, err))
         return false;
     if (changes) {
         out->call.tty = changes->tty;
@@ -499,7 +500,7 @@ bool preset_expand(const char *line, PresetCall *out, Error *err)
 
     *out = (PresetCall){ 0 };
     text_add(&named.line, line);
-    ok = parse_line(&named, err);
+    ok = parse_preset_line(&named, err);
     if (ok && !named.call.values[OPT_PRESET]) {
         *out = named;
         return true;
@@ -534,7 +535,7 @@ static void list_presets(TableStyle style, Text *out)
     table_free(&t);
 }
 
-static void list_json(Text *out)
+static void presets_json(Text *out)
 {
     Json json = jsonw_to(out);
 
@@ -560,7 +561,7 @@ static void list_json(Text *out)
 void presets_list(const Call *call, Text *out)
 {
     if (call->values[OPT_JSON])
-        list_json(out);
+        presets_json(out);
     else
         list_presets(call->values[OPT_CSV]  ? TABLE_CSV
                      : call->values[OPT_MD] ? TABLE_MARKDOWN

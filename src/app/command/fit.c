@@ -5,8 +5,8 @@
 
 #include "app/study/tables.h"
 
-static bool take_fits(const Results *rows, const Call *call, SeriesFit **fits, int *count,
-                      Error *err)
+static bool fits_of_call(const Results *rows, const Call *call, SeriesFit **fits, int *count,
+                         Error *err)
 {
     int64_t drop = 0;
 
@@ -24,7 +24,7 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
         relative_table(rows, style, out);
         return true;
     }
-    if (!take_fits(rows, call, &fits, &count, err))
+    if (!fits_of_call(rows, call, &fits, &count, err))
         return false;
     if (call->values[OPT_JSON])
         fits_json(rows, fits, count, out);
@@ -59,7 +59,7 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
     bool         ok;
 
     if (!call_png_options(call, &options, err) || !figure_format(path, &options, &format, err) ||
-        !take_fits(rows, call, &fits, &count, err))
+        !fits_of_call(rows, call, &fits, &count, err))
         return false;
     options.metadata = metadata;
     ok = count || systems ? exponents_file(rows, fits, count, systems, &words, format, &options,

@@ -20,7 +20,7 @@ typedef struct Listed {
     LessonProgress progress;
 } Listed;
 
-static void list_row(const Listed *item, Table *t)
+static void lesson_row(const Listed *item, Table *t)
 {
     const Lesson *l = item->lesson;
 
@@ -38,7 +38,7 @@ static void list_row(const Listed *item, Table *t)
         table_cell(t, "%d of %d", progress_steps(&item->progress), l->count);
 }
 
-static void list_json(const Listed *item, Json *json)
+static void lessons_json(const Listed *item, Json *json)
 {
     const Lesson *l = item->lesson;
 
@@ -87,9 +87,9 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
 
         open_listed(s, &progress, &lessons.files[i], &item);
         if (as_json)
-            list_json(&item, &json);
+            lessons_json(&item, &json);
         else
-            list_row(&item, &t);
+            lesson_row(&item, &t);
         lesson_free(item.lesson);
     }
     if (as_json) {
@@ -115,8 +115,8 @@ static void add_lines(const LessonPage *page, Text *out)
 }
 
 /* The right answer, as the explorer says it. */
-static bool add_answer(const Lesson *lesson, int at, const LessonFacts *facts, Text *out,
-                       Error *err)
+static bool print_answer(const Lesson *lesson, int at, const LessonFacts *facts, Text *out,
+                         Error *err)
 {
     const LessonStep *step = &lesson->steps[at];
     double            right;
@@ -152,8 +152,8 @@ static bool add_solution(Session *s, const Lesson *lesson, int at, Text *out, Er
     return ok;
 }
 
-static bool add_picture(Session *s, const Call *call, const Lesson *lesson, int at, Text *out,
-                        Error *err)
+static bool add_step_picture(Session *s, const Call *call, const Lesson *lesson, int at, Text *out,
+                             Error *err)
 {
     LessonCall made;
     bool       ok;
@@ -187,8 +187,8 @@ static bool print_step(Session *s, const Call *call, const Lesson *lesson, int a
          lesson_page(lesson, at, &play.facts, &sight, PRINT_WIDTH, &over, err);
     if (ok)
         add_lines(&open, out);
-    ok = ok && add_picture(s, call, lesson, at, out, err) &&
-         add_solution(s, lesson, at, out, err) && add_answer(lesson, at, &play.facts, out, err);
+    ok = ok && add_step_picture(s, call, lesson, at, out, err) &&
+         add_solution(s, lesson, at, out, err) && print_answer(lesson, at, &play.facts, out, err);
     for (int i = open.count; ok && i < over.count; i++)
         text_addf(out, "%s\n", lesson_line(&over, i));
     lesson_page_free(&open);

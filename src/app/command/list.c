@@ -13,7 +13,7 @@ static void table_head(Table *t, const char *const *heads)
 
 /* ---- the catalogue ------------------------------------------------------------ */
 
-static void list_row(Table *t, const Mechanism *m, bool claims)
+static void mechanism_row(Table *t, const Mechanism *m, bool claims)
 {
     char classes[32];
 
@@ -74,13 +74,13 @@ static void list_catalogue(TableStyle style, int room, Text *out)
             unsigned classes = mechanism_at(i)->classes;
 
             if ((classes & -classes) == bit) /* by its first class */
-                list_row(&t, mechanism_at(i), t.cols > 4);
+                mechanism_row(&t, mechanism_at(i), t.cols > 4);
         }
     table_write(&t, style, out);
     table_free(&t);
 }
 
-static void list_json(Text *out)
+static void mechanisms_json(Text *out)
 {
     Json json = jsonw_to(out);
     char classes[32];
@@ -109,7 +109,7 @@ static void list_json(Text *out)
 
 /* ---- the surveys' tables -------------------------------------------------------- */
 
-static void system_row(Table *t, const System *system)
+static void list_system(Table *t, const System *system)
 {
     const Mechanism *m = system_mechanism(system);
     Text             complexity = { 0 }, decode = { 0 };
@@ -153,7 +153,7 @@ static void systems_narrow(int room, Text *out)
     }
 }
 
-static void part_row(Table *t, SystemPart part)
+static void list_part(Table *t, SystemPart part)
 {
     table_cell(t, "-- %s", system_part_title(part));
     for (int col = 1; col < t->cols; col++)
@@ -169,8 +169,8 @@ static void systems_wide(TableStyle style, Text *out)
     table_head(&t, heads);
     for (size_t i = 0; system_at(i); i++) {
         if (style != TABLE_CSV && (!i || system_at(i)->part != system_at(i - 1)->part))
-            part_row(&t, system_at(i)->part);
-        system_row(&t, system_at(i));
+            list_part(&t, system_at(i)->part);
+        list_system(&t, system_at(i));
     }
     table_write(&t, style, out);
     table_free(&t);
@@ -244,7 +244,7 @@ bool command_list(Session *s, const Call *call, Text *out, Error *err)
     if (json && systems)
         systems_json(out);
     else if (json)
-        list_json(out);
+        mechanisms_json(out);
     else if (systems)
         systems_list(call_style(call), call_room(call), out);
     else

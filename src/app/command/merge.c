@@ -45,7 +45,7 @@ static void note_conflict(Merge *m, const ResultRow *a, const ResultRow *b)
 }
 
 /* b comes after a and has its key. */
-static void settle(Merge *m, int a, int b)
+static void settle_conflict(Merge *m, int a, int b)
 {
     const ResultRow *first = &m->rows.rows[a], *second = &m->rows.rows[b];
     bool             better = second->ok || (is_cancelled(first) && !is_cancelled(second));
@@ -64,7 +64,7 @@ static void find_doubles(Merge *m)
     for (int b = 1; b < m->rows.count; b++)
         for (int a = 0; a < b && *m->rows.rows[b].key; a++)
             if (!m->left_out[a] && !strcmp(m->rows.rows[a].key, m->rows.rows[b].key)) {
-                settle(m, a, b);
+                settle_conflict(m, a, b);
                 break;
             }
 }
@@ -157,7 +157,7 @@ static void note_count(Text *out, int count, const char *what)
     }
 }
 
-static void summarise(const Merge *m, int kept, int failed, Text *out)
+static void summarise_merge(const Merge *m, int kept, int failed, Text *out)
 {
     text_add_count(out, kept, "point");
     text_add(out, " from ");
@@ -211,7 +211,7 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
         ok = write_kept(&m, path, &kept, &failed, err);
     }
     if (ok)
-        summarise(&m, kept, failed, out);
+        summarise_merge(&m, kept, failed, out);
     if (ok && m.conflicts)
         ok = error_set(err, ERR_DIFFERENCE, "%d point%s: the files contradict each other",
                        m.conflicts, m.conflicts == 1 ? "" : "s");

@@ -93,7 +93,7 @@ static const char *plural(int count)
     return count == 1 ? "" : "s";
 }
 
-static void verdict(const ReachSummary *r, bool strict, bool causal, Text *out)
+static void reach_verdict(const ReachSummary *r, bool strict, bool causal, Text *out)
 {
     const char *pairs = causal ? "every query is reached by every token up to itself"
                                : "every pair of tokens is connected";
@@ -116,7 +116,7 @@ static void verdict(const ReachSummary *r, bool strict, bool causal, Text *out)
         text_addf(out, "mean way between two tokens, where there is one: %.4g layers\n", r->mean);
 }
 
-static void write_text(const Result *result, const ReachSummary *r, bool strict, Text *out)
+static void reach_text(const Result *result, const ReachSummary *r, bool strict, Text *out)
 {
     const Run *run = result->run;
 
@@ -127,7 +127,7 @@ static void write_text(const Result *result, const ReachSummary *r, bool strict,
               strict ? "no residual connections" : "with residual connections");
     depth_table(r, strict, false, TABLE_TEXT, out);
     text_add(out, "\n");
-    verdict(r, strict, run->causal, out);
+    reach_verdict(r, strict, run->causal, out);
     if (result_reach_by_content(result))
         text_add(out, "the content chooses the pairs: this is of this input and this seed\n");
 }
@@ -212,7 +212,7 @@ static void write_any(const Call *call, const Result *result, const ReachSummary
         depth_table(r, strict, call->values[OPT_CSV] != NULL,
                     call->values[OPT_CSV] ? TABLE_CSV : TABLE_MARKDOWN, out);
     else
-        write_text(result, r, strict, out);
+        reach_text(result, r, strict, out);
 }
 
 /* ---- the command -------------------------------------------------------------------- */

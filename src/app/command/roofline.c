@@ -199,7 +199,7 @@ static void show_sources(const Roofline *r, Text *out)
     text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");
 }
 
-static void show_table(const Roofline *r, TableStyle style, Text *out)
+static void show_roofs(const Roofline *r, TableStyle style, Text *out)
 {
     static const char *const heads[] = { "mechanism", "device",    "stage",
                                          "time ms",   "FLOP",      "F/B",
@@ -275,7 +275,7 @@ static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
 }
 
 /* `ceilings` are those of the first mechanism, `devices` all of them. */
-static void show_json(const Roofline *r, Text *out)
+static void roofs_json(const Roofline *r, Text *out)
 {
     Json json = jsonw_to(out);
 
@@ -314,9 +314,9 @@ bool command_roofline(Session *s, const Call *call, Text *out, Error *err)
     if (ok && (call->values[OPT_ROOF] || call->values[OPT_OUTPUT]))
         ok = plot_choice_show(s, call, &roof, r.results, r.count, out, err);
     else if (ok && call->values[OPT_JSON])
-        show_json(&r, out);
+        roofs_json(&r, out);
     else if (ok)
-        show_table(&r, call_style(call), out);
+        show_roofs(&r, call_style(call), out);
     for (int i = 0; i < r.count; i++)
         result_release(r.results[i]);
     return ok;

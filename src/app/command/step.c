@@ -17,7 +17,7 @@
 /* ---- text ------------------------------------------------------------------- */
 
 /* Words of text in lines of TEXT_WIDTH, each after the indent. */
-static void add_wrapped(Text *out, const char *text, const char *indent)
+static void add_paragraph(Text *out, const char *text, const char *indent)
 {
     size_t column = 0;
 
@@ -148,7 +148,7 @@ static bool add_step(Result *result, int index, const Call *call, const PictureO
     step_name(&step, name, sizeof(name));
     text_addf(out, "step %d of %d: %s\n", index + 1, step.count, name);
     step_describe(&step, &words);
-    add_wrapped(out, text_str(&words), "  ");
+    add_paragraph(out, text_str(&words), "  ");
     text_free(&words);
     add_strip(&step, o->head < 0 ? 0 : o->head, out);
     if (step.shown && (step.fresh || alone)) {
@@ -277,7 +277,7 @@ static void json_steps(Result *result, int from, int to, Text *out)
 
 /* ---- the command ------------------------------------------------------------ */
 
-static bool show(Session *s, const Call *call, Result *result, Text *out, Error *err)
+static bool show_steps(Session *s, const Call *call, Result *result, Text *out, Error *err)
 {
     PictureOptions o;
     PngOptions     png;
@@ -330,7 +330,7 @@ bool command_step(Session *s, const Call *call, Text *out, Error *err)
                        NULL
                  : error_set(err, ERR_UNSUPPORTED, "--keys: %s has no pairs of queries and keys",
                              result->run->mechanism->id);
-    ok = ok && show(s, call, result, out, err);
+    ok = ok && show_steps(s, call, result, out, err);
     result_release(result);
     return ok;
 }

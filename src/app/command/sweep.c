@@ -56,7 +56,7 @@ static bool asked_to_stop(void *context)
 
 /* ---- the result ------------------------------------------------------------- */
 
-static void summarise(const SweepSpec *spec, const SweepOutcome *o, Text *out)
+static void summarise_sweep(const SweepSpec *spec, const SweepOutcome *o, Text *out)
 {
     text_add_count(out, o->points, "point");
     text_addf(out, ": %d measured", o->ok);
@@ -175,8 +175,8 @@ static void records(const Results *rows, Text *out)
         text_addf(out, "%s\n", rows->rows[i].line);
 }
 
-static bool show(const SweepSpec *spec, const Call *call, const Results *rows,
-                 const SweepOutcome *outcome, Text *out, Error *err)
+static bool show_sweep(const SweepSpec *spec, const Call *call, const Results *rows,
+                       const SweepOutcome *outcome, Text *out, Error *err)
 {
     bool data = call->values[OPT_JSON] || call->values[OPT_CSV];
     bool fits = call->values[OPT_EXPONENTS] || call->values[OPT_RELATIVE];
@@ -191,7 +191,7 @@ static bool show(const SweepSpec *spec, const Call *call, const Results *rows,
         points_table(rows, call_style(call), call_room(call), out);
     if (ok && !data) {
         text_add(out, fits ? "\n" : "");
-        summarise(spec, outcome, out);
+        summarise_sweep(spec, outcome, out);
         if (spec->path || fits) {
             failures(rows, out);
             text_addf(out, "%s%s%s", spec->path ? spec->path : "", spec->path ? "\n" : "",
@@ -214,7 +214,7 @@ static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Resu
     ok = sweep_run(s, &spec, watch, rows, outcome, err);
     results_sort(rows);
     if (ok)
-        ok = show(&spec, call, rows, outcome, out, err);
+        ok = show_sweep(&spec, call, rows, outcome, out, err);
     else if (err->code == ERR_CANCELLED) {
         write_files(&spec, call, rows, NULL, &ignored);
         error_set(err, ERR_CANCELLED, "stopped after %d of %d points%s%s%s",

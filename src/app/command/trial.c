@@ -39,7 +39,7 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
 }
 
 /* What it came to also goes for this process's own runs from here on. */
-static void settle(Device *device, DeviceWay way, const Verdict *verdict)
+static void settle_way(Device *device, DeviceWay way, const Verdict *verdict)
 {
     device_hold(device, NULL);
     device_way_settle(device, way, verdict->good, verdict->what);
@@ -66,7 +66,7 @@ static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
         text_addf(out, "  %-10s %s\n", way_name(way), err.text);
         return;
     }
-    settle(device, way, &verdict);
+    settle_way(device, way, &verdict);
     text_addf(out, "  %-10s %s: %s\n", way_name(way), verdict.good ? "used" : "not used",
               verdict.what);
     if (!trial_keep(device, way, &verdict, &err))
@@ -147,8 +147,8 @@ static bool bad(const Trial *t, const char *fmt, ...)
 }
 
 /* A run of it; NULL: *t says why not, as an answer or, without memory, as an error. */
-static Result *run(const Trial *t, const char *mechanism, int causal, const char *precision,
-                   int repeats)
+static Result *run_trial(const Trial *t, const char *mechanism, int causal, const char *precision,
+                         int repeats)
 {
     Request request = REQUEST_INIT;
     Result *result = NULL;
@@ -179,14 +179,14 @@ static bool load(const Trial *t, int64_t n, int64_t d, int64_t heads)
 
 /* ---- wgmma ------------------------------------------------------------------------------ */
 
-static void take(bool yes)
+static void use_way(bool yes)
 {
     setenv(way_variable(WAY_WARPGROUP), yes ? "1" : "0", 1);
     setenv("ATTNSCOPE_CUDNN", "0", 1);
 }
 
 /* How far apart two outputs are, as a share of the largest number; NaN: one is no number. */
-static double apart(const Tensor *a, const Tensor *b)
+static double largest_difference(const Tensor *a, const Tensor *b)
 {
     double  most = 0, most_apart = 0;
     int64_t count = tensor_count(a);
@@ -208,17 +208,17 @@ static bool agrees(const Trial *t, const char *mechanism, int causal, const char
     double  far = (double)NAN;
     bool    ok;
 
-    take(true);
-    own = run(t, mechanism, causal, precision, 0);
-    take(false);
+    use_way(true);
+    own = run_trial(t, mechanism, causal, precision, 0);
+    use_way(false);
     if (own)
-        other = run(t, mechanism, causal, precision, 0);
+        other = run_trial(t, mechanism, causal, precision, 0);
     ok = other != NULL;
     if (ok && !strstr(own->record.computed, "wgmma"))
         ok = bad(t, "%s in %s did not take it: %s", mechanism, precision,
                  own->record.warnings ? own->record.warnings : "nothing was said");
     if (ok)
-        far = apart(&own->run->out, &other->run->out);
+        far = largest_difference(&own->run->out, &other->run->out);
     if (ok && !(far <= NEAR))
         ok = bad(t, "%s in %s is apart by %.2g of the largest number from our kernel for all GPUs",
                  mechanism, precision, far);
@@ -227,13 +227,13 @@ static bool agrees(const Trial *t, const char *mechanism, int causal, const char
     return ok;
 }
 
-static double time_of(const Trial *t, bool taken, const char *precision)
+static double trial_time(const Trial *t, bool taken, const char *precision)
 {
     Result *result;
     double  ms = (double)NAN;
 
-    take(taken);
-    result = run(t, "full", 0, precision, t->repeats);
+    use_way(taken);
+    result = run_trial(t, "full", 0, precision, t->repeats);
     if (result && result->record.time.median.valid)
         ms = result->record.time.median.value;
     result_release(result);
@@ -242,7 +242,7 @@ static double time_of(const Trial *t, bool taken, const char *precision)
 
 static bool faster(const Trial *t, const char *precision)
 {
-    double other = time_of(t, false, precision), own = time_of(t, true, precision);
+    double other = trial_time(t, false, precision), own = trial_time(t, true, precision);
 
     if (!isfinite(own) || !isfinite(other))
         return *t->out->what || t->err->code ? false : bad(t, "its time is not known");
@@ -281,7 +281,7 @@ typedef struct Replays {
 
 static bool replay(const Trial *t, const char *mechanism, const char *precision, Replays *sum)
 {
-    Result              *result = run(t, mechanism, 0, precision, t->repeats);
+    Result              *result = run_trial(t, mechanism, 0, precision, t->repeats);
     const DeviceProfile *gpu = result ? result->record.gpu : NULL;
     bool                 ok = result != NULL;
 

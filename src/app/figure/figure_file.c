@@ -255,7 +255,7 @@ static void tensors_of(Result *const *results, int count, Text *out)
 }
 
 /* What is only of a script's own numbers has none of these. */
-static void add_results(Metadata *m, Result *const *results, int count)
+static void add_result_pairs(Metadata *m, Result *const *results, int count)
 {
     Text params = { 0 }, tensors = { 0 };
     char seed[32];
@@ -283,7 +283,7 @@ void picture_metadata(const Figure *figure, Result *const *results, int count,
     metadata_add(out, "Software", "attnscope " ATTNSCOPE_VERSION);
     metadata_add(out, "attnscope:version", ATTNSCOPE_VERSION);
     metadata_add(out, "attnscope:command", command ? command : "");
-    add_results(out, results, count);
+    add_result_pairs(out, results, count);
     stored_figure_text(figure, options, &numbers);
     if (numbers.length)
         metadata_add(out, NUMBERS_KEY, text_str(&numbers));
@@ -380,7 +380,7 @@ static void add_look(const Figure *figure, const PngOptions *o, Json *json)
     jsonw_close(json, '}');
 }
 
-static void add_panel(const Panel *panel, int number, Json *json)
+static void add_stored_panel(const Panel *panel, int number, Json *json)
 {
     jsonw_open(json, '{');
     jsonw_key_int(json, "panel", number);
@@ -412,7 +412,7 @@ void stored_figure_text(const Figure *figure, const PngOptions *options, Text *o
     jsonw_open(&json, '[');
     for (int k = 0; k < figure->count; k++)
         if (figure->panels[k].made)
-            add_panel(&figure->panels[k], k, &json);
+            add_stored_panel(&figure->panels[k], k, &json);
     jsonw_close(&json, ']');
     jsonw_close(&json, '}');
 }
@@ -615,8 +615,8 @@ static void copy_metadata(const char *from, Metadata *out)
     }
 }
 
-static bool draw(const StoredFigure *stored, FigureFormat kind, const PngOptions *options,
-                 const char *to, Text *bytes, Error *err)
+static bool draw_stored(const StoredFigure *stored, FigureFormat kind, const PngOptions *options,
+                        const char *to, Text *bytes, Error *err)
 {
     if (!stored->chart)
         return figure_file(stored->figure, kind, options, bytes, err);
@@ -638,7 +638,7 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
         return false;
     copy_metadata(from, &metadata);
     options.metadata = metadata_list(&metadata);
-    ok = draw(stored, kind, &options, to, &bytes, err) && write_bytes(to, &bytes, err);
+    ok = draw_stored(stored, kind, &options, to, &bytes, err) && write_bytes(to, &bytes, err);
     metadata_free(&metadata);
     text_free(&bytes);
     return ok;

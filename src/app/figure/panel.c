@@ -67,7 +67,7 @@ const char *panel_word_end(const char *words)
     return plus ? plus : words + strlen(words);
 }
 
-static bool parse_head(const char *text, const char *end, int64_t *head, Error *err)
+static bool head_of_side(const char *text, const char *end, int64_t *head, Error *err)
 {
     char *stop;
     long  value = strtol(text, &stop, 10);
@@ -128,7 +128,7 @@ static bool parse_side(const char *text, const char *end, PanelSide *side, Error
         next = next < end ? next : end;
         if (!said_once(text, end, *at, side, err))
             return false;
-        if (*at == '@' ? !parse_head(at + 1, next, &side->head, err)
+        if (*at == '@' ? !head_of_side(at + 1, next, &side->head, err)
                        : !parse_view(at + 1, next, side, err))
             return false;
     }
@@ -212,7 +212,7 @@ static bool parse_value(const char *name, const char *value, double *out, Error 
            error_set(err, ERR_USAGE, "{%s=%s}: expected a number", name, value);
 }
 
-static bool parse_region(const char *value, Region *out, Error *err)
+static bool region_look(const char *value, Region *out, Error *err)
 {
     long long q0, q1, k0, k1;
     int       end = 0;
@@ -260,7 +260,7 @@ static bool set_look(const char *name, const char *value, PanelLooks *out, Error
     if (!strcmp(name, "cmap"))
         return out->mapped = colour_map_parse(value, &out->map, err);
     if (!strcmp(name, "region"))
-        return parse_region(value, &out->region, err);
+        return region_look(value, &out->region, err);
     if (!strcmp(name, "lo") || !strcmp(name, "hi")) {
         out->ranged = true;
         return parse_value(name, value, name[0] == 'l' ? &out->lo : &out->hi, err);
@@ -317,7 +317,7 @@ bool panel_looks_parse(const char *text, size_t length, PanelLooks *out, Error *
 
 /* ---- to text -------------------------------------------------------------------- */
 
-static void add_value(const char *name, double value, Text *out)
+static void add_look(const char *name, double value, Text *out)
 {
     Json number;
 
@@ -340,8 +340,8 @@ void panel_looks_text(const PanelLooks *l, Text *out)
         text_addf(&all, ",region=%lld:%lld,%lld:%lld", (long long)l->region.row0,
                   (long long)l->region.row1, (long long)l->region.col0, (long long)l->region.col1);
     if (l->ranged) {
-        add_value("lo", l->lo, &all);
-        add_value("hi", l->hi, &all);
+        add_look("lo", l->lo, &all);
+        add_look("hi", l->hi, &all);
     }
     if (l->excludes)
         text_addf(&all, ",exclude=%lld", (long long)l->excluded);

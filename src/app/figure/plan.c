@@ -143,8 +143,8 @@ static bool has_views(const PlannedPanel *panel, Error *err)
              view_name_check(mechanism_find(panel->minus.mechanism), panel->minus_view, err)));
 }
 
-static bool add_word(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,
-                     Error *err)
+static bool plan_word(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,
+                      Error *err)
 {
     PlannedPanel *panel = next_panel(plan, err);
     const char   *view = call->values[OPT_VIEW] ? call->values[OPT_VIEW] : "";
@@ -220,14 +220,14 @@ static bool add_part(Session *s, const Call *call, const char *text, bool joins,
         return error_set(err, ERR_USAGE, "--position-effect shows matrices: no '+' with it");
     if (!panel_word_parse(text, &word, err))
         return false;
-    ok = effect ? add_effect(s, call, &word, out, err) : add_word(s, call, &word, out, err);
+    ok = effect ? add_effect(s, call, &word, out, err) : plan_word(s, call, &word, out, err);
     panel_word_free(&word);
     if (ok && joins)
         out->panels[out->count - 1].joins = true;
     return ok;
 }
 
-static bool add_words(Session *s, const Call *call, const char *words, FigurePlan *out, Error *err)
+static bool plan_words(Session *s, const Call *call, const char *words, FigurePlan *out, Error *err)
 {
     bool ok = true, joins = false;
 
@@ -269,7 +269,7 @@ bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
     if (effect && call->values[OPT_DIFF])
         return error_set(err, ERR_USAGE, "choose one of --position-effect and --diff");
     for (int i = 0; ok && i < call->word_count; i++)
-        ok = add_words(s, call, call->words[i], out, err);
+        ok = plan_words(s, call, call->words[i], out, err);
     return ok && refuse_measuring(call, out, err) &&
            (!call->values[OPT_DIFF] || subtract_first(out, err));
 }
@@ -534,7 +534,7 @@ bool figure_run_effect(Session *s, Result *with, int64_t head, FigureRun *out, E
 
 /* ---- options ---------------------------------------------------------------- */
 
-static bool parse_region(const char *text, Region *out, Error *err)
+static bool region_option(const char *text, Region *out, Error *err)
 {
     long long q0, q1, k0, k1;
     int       end = 0;
@@ -560,7 +560,7 @@ static bool parse_grid(const char *text, int count, PictureOptions *options, Err
            error_set(err, ERR_USAGE, "--grid %s has no room for %d panels", text, count);
 }
 
-static bool parse_head(const char *text, int64_t *head, Error *err)
+static bool head_option(const char *text, int64_t *head, Error *err)
 {
     char *end;
     long  value = text ? strtol(text, &end, 10) : -1;
@@ -608,13 +608,13 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
         .shared_scale = call->values[OPT_SHARED] != NULL,
         .threads = session_threads(s, 0),
     };
-    return parse_head(call->values[OPT_HEAD], &o->head, err) &&
+    return head_option(call->values[OPT_HEAD], &o->head, err) &&
            parse_layers(call->values[OPT_LAYERS], &o->reach.layers, err) &&
            parse_key(call->values[OPT_EXCLUDE], o, err) &&
            (!call->values[OPT_STRIPS] ||
             margin_parse(call->values[OPT_STRIPS], &o->strips.kind, err)) &&
            margin_parse_queries(call->values[OPT_QUERIES], &o->strips, err) &&
-           parse_region(call->values[OPT_REGION], &o->region, err) &&
+           region_option(call->values[OPT_REGION], &o->region, err) &&
            parse_grid(call->values[OPT_GRID], panels, o, err);
 }
 

@@ -206,7 +206,7 @@ bool picture_plot(PlotKind kind, Result *const *results, const char *const *name
 #define AND " and "
 
 /* Machines of "A and B", those that are not there yet. */
-static void add_machines(const char *text, size_t length, Text *out)
+static void add_machine_names(const char *text, size_t length, Text *out)
 {
     while (length) {
         const char *and = strstr(text, AND);
@@ -234,7 +234,7 @@ void picture_say_measured(Figure *figure)
 
         if (!date)
             continue;
-        add_machines(measured, (size_t)(date - measured), &names);
+        add_machine_names(measured, (size_t)(date - measured), &names);
         last = strcmp(date, last) > 0 ? date : last;
     }
     if (names.length)
@@ -492,7 +492,7 @@ bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int
 
 /* See plots.h. */
 
-static void add(Machines *m, const char *gpu, int threads, int64_t when)
+static void add_machine(Machines *m, const char *gpu, int threads, int64_t when)
 {
     m->when = when > m->when ? when : m->when;
     if (gpu)
@@ -505,13 +505,13 @@ void machines_add(Machines *m, const Ops *ops, int threads, int64_t when)
 {
     const Device *device = device_of(ops);
 
-    add(m, device ? device_info(device)->name : NULL, threads, when);
+    add_machine(m, device ? device_info(device)->name : NULL, threads, when);
 }
 
 void machines_add_record(Machines *m, const Record *r)
 {
     if (r && r->when)
-        add(m, r->gpu ? r->gpu->name : NULL, r->threads, r->when);
+        add_machine(m, r->gpu ? r->gpu->name : NULL, r->threads, r->when);
 }
 
 void machines_names(const Machines *m, char *text, size_t size)

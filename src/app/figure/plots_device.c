@@ -102,7 +102,7 @@ static void need_row(Plot *plot, const char *name, int *rows)
         snprintf(plot->rows[(*rows)++], PLOT_ROW, "%s", name);
 }
 
-static void name_rows(Plot *plot, const PlotSubject *subjects, int count, int *rows)
+static void name_device_rows(Plot *plot, const PlotSubject *subjects, int count, int *rows)
 {
     char name[PLOT_ROW];
 
@@ -153,8 +153,8 @@ static int name_kernels(const PlotSubject *subjects, int count, const char **nam
 }
 
 /* Launches of a kernel, or, name NULL, of those that have no name in the plot. */
-static bool is_of(const DeviceProfile *gpu, const DeviceSpan *span, const char *name,
-                  const char *const *names, int named)
+static bool is_of_stage(const DeviceProfile *gpu, const DeviceSpan *span, const char *name,
+                        const char *const *names, int named)
 {
     const char *own = gpu->kernels[span->row].name;
 
@@ -175,7 +175,7 @@ static int64_t count_spans(const PlotSubject *subjects, int count, const char *n
         const DeviceProfile *gpu = gpu_of(&subjects[i]);
 
         for (int k = 0; gpu && k < gpu->span_count; k++)
-            spans += is_of(gpu, &gpu->spans[k], name, names, named);
+            spans += is_of_stage(gpu, &gpu->spans[k], name, names, named);
     }
     return spans;
 }
@@ -206,7 +206,7 @@ static bool add_spans(Plot *plot, const PlotSubject *subjects, int count, const 
         const DeviceProfile *gpu = gpu_of(&subjects[i]);
 
         for (int k = 0; gpu && k < gpu->span_count; k++)
-            if (is_of(gpu, &gpu->spans[k], name, names, named))
+            if (is_of_stage(gpu, &gpu->spans[k], name, names, named))
                 put_span(plot, s, &at, subjects, count, i, &gpu->spans[k], first_of(gpu));
     }
     return s || !spans;
@@ -270,7 +270,7 @@ bool plot_fill_device(Plot *plot, const PlotSubject *subjects, int count, Error 
         return say_lacking("kernels over time", subjects, count, err);
     if (!plot_rows(plot, PLOT_ROWS_MOST, err))
         return false;
-    name_rows(plot, subjects, count, &rows);
+    name_device_rows(plot, subjects, count, &rows);
     plot->row_count = rows;
     named = name_kernels(subjects, count, names);
     for (int k = 0; k <= named; k++)

@@ -353,7 +353,7 @@ static bool add_curve(Plot *plot, const ScalingCurve *c)
     return s != NULL;
 }
 
-static bool add_claim(Plot *plot, const ScalingCurve *c, int hue)
+static bool add_claim_curve(Plot *plot, const ScalingCurve *c, int hue)
 {
     int    last = last_known(c);
     double least = HUGE_VAL, at;
@@ -404,7 +404,7 @@ Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
     }
     ok = ok && name_lengths(plot, &curves[0]);
     for (int i = 0; ok && i < count; i++)
-        ok = add_claim(plot, &curves[i], i);
+        ok = add_claim_curve(plot, &curves[i], i);
     if (!ok) {
         plot_free(plot);
         plot_no_memory(err);

@@ -17,7 +17,7 @@
 #define STEPS_MOST 48 /* in one figure or animation */
 
 /* The plane of a head; views of several rounds show the first. */
-static int64_t plane_of(const Step *step, int64_t head)
+static int64_t step_plane(const Step *step, int64_t head)
 {
     int64_t heads = step->result->run->h, planes = view_planes(step->shown);
 
@@ -35,7 +35,7 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
     step_name(step, name, sizeof(name));
     snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
     panel_init(panel, step->shown, result_components(step->result, step->shown),
-               plane_of(step, o->head), title);
+               step_plane(step, o->head), title);
     if (o->sorted && step_order(step, head))
         picture_sort_panel(step->result, head, step_round(step), panel);
 }
@@ -201,7 +201,7 @@ static bool are_frames(const char *path, const char *frame, const PngOptions *op
 }
 
 /* What the step does, under its picture. */
-static void add_words(Figure *figure, Result *result, const int *which)
+static void caption_frames(Figure *figure, Result *result, const int *which)
 {
     for (int k = 0; k < figure->count; k++) {
         Panel *panel = &figure->panels[k];
@@ -258,7 +258,7 @@ static bool save_frames(Figure *figure, Result *result, const int *which, const 
     char *end;
     long  number = frame ? strtol(frame, &end, 10) : 0;
 
-    add_words(figure, result, which);
+    caption_frames(figure, result, which);
     if (frame && (end == frame || *end || number < 1 || number > figure->count))
         return error_set(err, ERR_USAGE, "--frame: there are frames 1 to %d, not '%s'",
                          figure->count, frame);

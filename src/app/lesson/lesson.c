@@ -34,7 +34,7 @@ bool session_lessons_on(Session *s, const char *device, const char *precision, E
 
 /* ---- opening --------------------------------------------------------------------- */
 
-static bool read_file(const char *path, Text *out, Error *err)
+static bool read_lesson_file(const char *path, Text *out, Error *err)
 {
     if (!file_read(path, LARGEST_LESSON, out, err))
         return false;
@@ -75,7 +75,7 @@ Lesson *lesson_open(Session *s, const LessonFile *file, Error *err)
         error_set(err, ERR_UNSUPPORTED, "this program was started without a reader of lessons");
     else if (!file->path)
         lesson = lesson_read(s, file, name, (const char *)file->bytes, file->size, err);
-    else if (read_file(file->path, &text, err))
+    else if (read_lesson_file(file->path, &text, err))
         lesson = lesson_read(s, file, name, text_str(&text), text.length, err);
     text_free(&text);
     return lesson;
@@ -209,7 +209,7 @@ static LessonFile *find_id(LessonList *list, const char *name)
     return NULL;
 }
 
-static bool add(LessonList *list, const LessonFile *file, Error *err)
+static bool add_lesson(LessonList *list, const LessonFile *file, Error *err)
 {
     LessonFile *files, *old = find_id(list, file->id);
 
@@ -235,7 +235,8 @@ static bool add_shipped(LessonList *list, Error *err)
     for (size_t i = 0; ok && lessons_shipped[i].name; i++) {
         LessonFile file = { .bytes = lessons_shipped[i].bytes, .size = lessons_shipped[i].size };
 
-        ok = id_of(lessons_shipped[i].name, file.id, sizeof(file.id)) && add(list, &file, err);
+        ok = id_of(lessons_shipped[i].name, file.id, sizeof(file.id)) &&
+             add_lesson(list, &file, err);
     }
     return ok;
 }
@@ -247,7 +248,7 @@ static int is_lesson(const struct dirent *entry)
     return id_of(entry->d_name, id, sizeof(id));
 }
 
-static bool add_file(LessonList *list, const char *folder, const char *name, Error *err)
+static bool add_lesson_file(LessonList *list, const char *folder, const char *name, Error *err)
 {
     LessonFile file = { .path = NULL };
     Text       path = { 0 };
@@ -259,7 +260,7 @@ static bool add_file(LessonList *list, const char *folder, const char *name, Err
         return error_set(err, ERR_NOMEM, "not enough memory for a path");
     }
     id_of(name, file.id, sizeof(file.id));
-    return add(list, &file, err);
+    return add_lesson(list, &file, err);
 }
 
 static bool add_users(LessonList *list, Error *err)
@@ -272,7 +273,7 @@ static bool add_users(LessonList *list, Error *err)
     if (place_data("lessons", &folder, NULL))
         count = scandir(text_str(&folder), &entries, is_lesson, alphasort);
     for (int i = 0; i < count; i++) {
-        ok = ok && add_file(list, text_str(&folder), entries[i]->d_name, err);
+        ok = ok && add_lesson_file(list, text_str(&folder), entries[i]->d_name, err);
         free(entries[i]);
     }
     free(entries);
@@ -312,7 +313,7 @@ static bool unknown(const LessonList *list, const char *name, Error *err)
 }
 
 /* Points into the list; a file of its own is put behind it. */
-static const LessonFile *find(LessonList *list, const char *name, Error *err)
+static const LessonFile *find_lesson(LessonList *list, const char *name, Error *err)
 {
     LessonFile file = { .path = NULL };
 
@@ -327,7 +328,7 @@ static const LessonFile *find(LessonList *list, const char *name, Error *err)
         error_set(err, ERR_NOMEM, "not enough memory for a path");
         return NULL;
     }
-    return add(list, &file, err) ? find_id(list, file.id) : NULL;
+    return add_lesson(list, &file, err) ? find_id(list, file.id) : NULL;
 }
 
 Lesson *lesson_open_named(Session *s, const char *name, Error *err)
@@ -338,7 +339,7 @@ Lesson *lesson_open_named(Session *s, const char *name, Error *err)
 
     if (!lessons_find(&list, err))
         return NULL;
-    file = find(&list, name, err);
+    file = find_lesson(&list, name, err);
     if (file)
         lesson = lesson_open(s, file, err);
     lessons_free(&list);
@@ -364,7 +365,7 @@ static int step_number(const char *word, char **end)
 }
 
 /* "lsh 3 1 2": left at step 3, steps 1 and 2 done. */
-static bool parse_line(const char *line, LessonProgress *out)
+static bool parse_progress_line(const char *line, LessonProgress *out)
 {
     size_t length = strcspn(line, " ");
     char  *end;
@@ -422,7 +423,7 @@ void progress_parse(const char *text, Progress *out)
         text += length;
         if (!line[0] || line[0] == '#')
             continue;
-        if (length < sizeof(line) && parse_line(line, &item))
+        if (length < sizeof(line) && parse_progress_line(line, &item))
             progress_put(out, &item);
         else
             out->damaged++;

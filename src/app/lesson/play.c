@@ -12,7 +12,7 @@
 #include "profile/measure.h"
 
 /* Retained; NULL where it failed. */
-static Result *run(Session *s, const Request *request, Error *err)
+static Result *run_good(Session *s, const Request *request, Error *err)
 {
     Result *result = session_run(s, request, err);
 
@@ -64,7 +64,7 @@ static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
 {
     LessonFact *fact = &out->facts.items[out->facts.count];
     char       *view = out->views[out->facts.count];
-    Result     *result = run(s, &panel->request, err);
+    Result     *result = run_good(s, &panel->request, err);
 
     if (!result)
         return false;
@@ -101,7 +101,7 @@ static bool play_run(Session *s, const Lesson *lesson, const LessonRun *of, Less
     Result *result = NULL;
 
     if (lesson_run_request(s, lesson, of, &request, err))
-        result = run(s, &request, err);
+        result = run_good(s, &request, err);
     request_free(&request);
     if (!result)
         return error_prefix(err, "runs.%s", of->name);

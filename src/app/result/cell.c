@@ -147,7 +147,7 @@ static bool add_values(CellReader *r)
     return r->squares > 0 && apart <= SAME_OUTPUT * SAME_OUTPUT * r->squares;
 }
 
-static bool read_row(CellReader *r, int64_t head, int64_t q, Error *err)
+static bool read_cell_row(CellReader *r, int64_t head, int64_t q, Error *err)
 {
     const Run *run = r->result->run;
 
@@ -211,7 +211,7 @@ static void read_share(const CellReader *r, int64_t k, CellWhy *out)
 bool cell_read(CellReader *r, int64_t head, int64_t q, int64_t k, CellWhy *out, Error *err)
 {
     *out = (CellWhy){ 0 };
-    if (!read_row(r, head, q, err))
+    if (!read_cell_row(r, head, q, err))
         return false;
     out->weighs = r->weights != NULL;
     out->weight = (double)r->own[k];

@@ -59,7 +59,7 @@ static const View *no_memory(Derived *d, Error *err)
     return NULL;
 }
 
-static Derived *find(const Result *result, const char *name)
+static Derived *find_derived(const Result *result, const char *name)
 {
     Derived *d = result->derived;
 
@@ -347,7 +347,7 @@ static const View *trace_of(Result *result, const char *name, Error *err)
 /* A curve of the result itself. */
 static const View *own_curve(Result *result, const char *name, Error *err)
 {
-    Derived    *known = find(result, name);
+    Derived    *known = find_derived(result, name);
     const View *view;
 
     if (known)

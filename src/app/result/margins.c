@@ -93,8 +93,8 @@ typedef struct Sums {
     double sum, logs; /* of w, and of w log w */
 } Sums;
 
-static void take(const View *view, const PatternRun *run, const float *values, int64_t count,
-                 int64_t excluded, double sign, double *col, Sums *sums)
+static void take_values(const View *view, const PatternRun *run, const float *values, int64_t count,
+                        int64_t excluded, double sign, double *col, Sums *sums)
 {
     for (int64_t c = 0; c < count; c++) {
         int64_t j = run->start + c * run->step;
@@ -124,7 +124,7 @@ static void read_run(const View *view, int64_t plane, int64_t i, PatternRun run,
 
         if (!known)
             view_read(view, plane, i, run.start, count, run.step, values);
-        take(view, &run, values, count, excluded, sign, col, sums);
+        take_values(view, &run, values, count, excluded, sign, col, sums);
         run.start += count * run.step;
         run.count -= count;
     }
@@ -191,12 +191,12 @@ static double kept_of_row(const MarginJob *job, int64_t i, Part *part, bool *fai
 
 /* What rounding alone leaves of rows that both add up to 1 is no difference: bars fill their
  * strip by the largest, and would show nothing else.  1e-5 is what the mechanisms answer for. */
-static double apart(double a, double b)
+static double difference(double a, double b)
 {
     return fabs(a - b) <= 1e-5 * fmax(fabs(a), fabs(b)) ? 0 : a - b;
 }
 
-static void read_row(MarginJob *job, int64_t at, Part *part)
+static void read_margin_row(MarginJob *job, int64_t at, Part *part)
 {
     const MarginRequest *q = job->request;
     double             *col = at < job->even ? part->col : NULL;
@@ -209,14 +209,14 @@ static void read_row(MarginJob *job, int64_t at, Part *part)
     else
         value = number_of_row(q->view, q->plane, i, q, 1, part, col, &failed);
     if (q->minus && q->kind != MARGIN_KEPT)
-        value = apart(value,
-                      number_of_row(q->minus, q->minus_plane, i, q, -1, part, col, &failed));
+        value = difference(value,
+                           number_of_row(q->minus, q->minus_plane, i, q, -1, part, col, &failed));
     job->out->row[i] = value;
     if (failed)
         atomic_store(&job->failed, true);
 }
 
-static bool stopped(const MarginJob *job)
+static bool is_cancelled(const MarginJob *job)
 {
     return (job->request->cancel && atomic_load(job->request->cancel)) ||
            atomic_load(&job->failed);
@@ -227,8 +227,8 @@ static void read_part(void *context, int64_t item, int worker)
     MarginJob *job = context;
 
     (void)worker;
-    for (int64_t at = item; at < job->count && !stopped(job); at += PARTS)
-        read_row(job, at, &job->parts[item]);
+    for (int64_t at = item; at < job->count && !is_cancelled(job); at += PARTS)
+        read_margin_row(job, at, &job->parts[item]);
 }
 
 /* ---- which rows ------------------------------------------------------------------ */
@@ -356,7 +356,7 @@ bool margin_make(const MarginRequest *q, Margin *out, Error *err)
         threads_run(q->threads, PARTS, read_part, &job);
         if (atomic_load(&job.failed))
             ok = error_set(err, ERR_NOMEM, "strips of %s: out of memory", q->view->name);
-        else if (stopped(&job))
+        else if (is_cancelled(&job))
             ok = error_set(err, ERR_CANCELLED, "cancelled");
         else
             add_columns(&job);
@@ -372,7 +372,7 @@ bool margin_make(const MarginRequest *q, Margin *out, Error *err)
 /* Entries read exactly for one panel; beyond it rows are sampled, and the caption says so. */
 #define MOST_ENTRIES 1e9
 
-static int64_t plane_of(const Run *run, const View *view, int64_t head)
+static int64_t margin_plane(const Run *run, const View *view, int64_t head)
 {
     int64_t planes = view_planes(view), rounds = planes / run->h;
 
@@ -426,10 +426,10 @@ bool margin_of_panel(const Result *result, const Result *minus, const MarginChoi
 
     if (!view || !take_queries(choice, &request, err))
         return false;
-    request.plane = view == panel->view ? panel->plane : plane_of(run, view, head);
+    request.plane = view == panel->view ? panel->plane : margin_plane(run, view, head);
     if (minus && panel->minus) {
         request.minus = margin_view(minus->run, panel->minus, kind, err);
-        request.minus_plane = request.minus ? plane_of(minus->run, request.minus, head) : 0;
+        request.minus_plane = request.minus ? margin_plane(minus->run, request.minus, head) : 0;
     }
     panel->margin = calloc(1, sizeof(*panel->margin));
     if (!panel->margin)

@@ -29,7 +29,7 @@ typedef struct MissedParts {
 
 /* ---- what is looked at -------------------------------------------------------- */
 
-static bool is_matrix(const Run *run, const View *view)
+static bool is_pair_matrix(const Run *run, const View *view)
 {
     return view && view->rank >= 2 && view_rows(view) == run->n && view_cols(view) == run->m &&
            (view_planes(view) == run->h || view_planes(view) == 1);
@@ -46,7 +46,7 @@ static const Pattern *telling_cells(const Run *run)
     for (int i = 0; i < 2; i++) {
         const View *view = run_view(run, names[i]);
 
-        if (is_matrix(run, view) && view->kind == VIEW_PATTERN && view->support &&
+        if (is_pair_matrix(run, view) && view->kind == VIEW_PATTERN && view->support &&
             (double)pattern_count(view->support) < all * (double)pattern_heads(view->support))
             return view->support;
     }
@@ -57,8 +57,8 @@ bool missed_is_offered(const Run *run)
 {
     return !run->of_x && run->q.data && run->k.data &&
            !run_view(run, MISSED_VIEW) &&
-           (is_matrix(run, run_view(run, "connectivity")) ||
-            is_matrix(run, run_view(run, "weights")));
+           (is_pair_matrix(run, run_view(run, "connectivity")) ||
+            is_pair_matrix(run, run_view(run, "weights")));
 }
 
 bool missed_is_promised(const Mechanism *m)
@@ -78,7 +78,7 @@ static void find_rounds(const Run *run, Missed *missed)
         const View *view = &run->views[i];
 
         if (strcmp(view->name, "connectivity") || view->iteration < 0 || !view->support ||
-            !is_matrix(run, view) || run_view(run, view->name) == view)
+            !is_pair_matrix(run, view) || run_view(run, view->name) == view)
             continue;
         missed->round_step[missed->rounds] = view->step;
         missed->parts->round[missed->rounds++] = view->support;
@@ -89,8 +89,9 @@ static void find_rounds(const Run *run, Missed *missed)
 
 /* Sets bit `mark` of seen for each key of the row that the cells hold, and the cells' own
  * bits where bits is given. */
-static void look(const Pattern *cells, PatternRow *row, int64_t head, int64_t i,
-                 const int32_t *key, int64_t count, uint64_t mark, uint64_t *seen, uint8_t *bits)
+static void look_for_key(const Pattern *cells, PatternRow *row, int64_t head, int64_t i,
+                         const int32_t *key, int64_t count, uint64_t mark, uint64_t *seen,
+                         uint8_t *bits)
 {
     pattern_row(cells, head, i, row);
     for (int64_t x = 0; x < row->count && !row->failed; x++) {
@@ -108,7 +109,7 @@ static void look(const Pattern *cells, PatternRow *row, int64_t head, int64_t i,
     }
 }
 
-static int64_t plane_of(const Pattern *cells, int64_t head)
+static int64_t pattern_plane(const Pattern *cells, int64_t head)
 {
     return pattern_per_head(cells) ? head : 0;
 }
@@ -148,10 +149,11 @@ static void look_row(void *context, int64_t item, int worker)
 
     (void)worker;
     if (p->cells)
-        look(p->cells, &row, plane_of(p->cells, head), i, key, k, 1ull << 63, seen,
-             l->causes + item * k);
+        look_for_key(p->cells, &row, pattern_plane(p->cells, head), i, key, k, 1ull << 63, seen,
+                     l->causes + item * k);
     for (int r = 0; r < o->rounds; r++)
-        look(p->round[r], &row, plane_of(p->round[r], head), i, key, k, 1ull << r, seen, NULL);
+        look_for_key(p->round[r], &row, pattern_plane(p->round[r], head), i, key, k, 1ull << r,
+                     seen, NULL);
     for (int64_t c = 0; !p->cells && c < k && key[c] >= 0; c++)
         for (int64_t x = 0; x < k; x++)
             if (p->own.key[item * k + x] == key[c])
@@ -226,7 +228,7 @@ static void sum_up(Missed *o)
 
 /* ---- the view ------------------------------------------------------------------ */
 
-static int by_key(const void *a, const void *b)
+static int by_key_index(const void *a, const void *b)
 {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
@@ -255,13 +257,13 @@ static Pattern *cells_of_bit(Missed *o, PatternShape shape, uint8_t bit, int64_t
         for (int64_t x = row * o->keys; x < (row + 1) * o->keys; x++)
             if (p->bits[x] == bit)
                 list[(*count)++] = p->strongest.key[x];
-        qsort(list + offset[row], (size_t)(*count - offset[row]), sizeof(*list), by_key);
+        qsort(list + offset[row], (size_t)(*count - offset[row]), sizeof(*list), by_key_index);
     }
     offset[rows] = *count;
     return pattern_lists(p->arena, shape, offset, list, bit);
 }
 
-static bool make_view(Missed *o, Error *err)
+static bool make_missed_view(Missed *o, Error *err)
 {
     MissedParts *p = o->parts;
     PatternShape shape = { .heads = o->h, .n = o->n, .m = o->m };
@@ -348,7 +350,7 @@ static bool find_missed(const Run *run, Missed *o, Threads *threads, const atomi
              error_set(err, ERR_NOMEM, "not enough memory for the rows of the pattern");
     }
     free(l.causes);
-    return ok && make_view(o, err);
+    return ok && make_missed_view(o, err);
 }
 
 static Missed *missed_new(const Run *run, int64_t keys)

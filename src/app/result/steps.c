@@ -180,7 +180,7 @@ const View *step_watched(const Step *step, int x, double *value)
 }
 
 /* "running_max" as one says it. */
-static void add_name(const View *view, Text *out)
+static void add_trace_name(const View *view, Text *out)
 {
     for (const char *c = view->name; *c; c++)
         text_addf(out, "%c", *c == '_' ? ' ' : *c);
@@ -199,7 +199,7 @@ static void step_traces(const Step *step, Text *out)
             text_addf(out, "%s %.3g\n", run->traces[i].name, run->traces[i].value);
     for (int x = 0; (view = step_watched(step, x, &value)); x++) {
         text_addf(out, x ? ", " : "query %lld: ", (long long)step->row);
-        add_name(view, out);
+        add_trace_name(view, out);
         text_addf(out, isnan(value) ? " none" : " %.3g", value);
     }
     text_add(out, view || !step_watched(step, 0, &value) ? "" : "\n");
@@ -238,7 +238,7 @@ static bool add_watched(const Step *step, const View *view, Plot *plot)
     Text        name = { 0 };
     PlotSeries *series;
 
-    add_name(view, &name);
+    add_trace_name(view, &name);
     series = plot_add(plot, text_str(&name), CURVE_LINE, step->stage->iteration + 1, false);
     text_free(&name);
     for (int64_t t = 0; series && t <= step->stage->iteration; t++) {
@@ -272,7 +272,7 @@ static bool shares_axis(const Step *step, const char *first, const char *other)
 
 #define DRAWN 2 /* of the numbers a row is followed by: they share an axis */
 
-static bool add_series(const Step *step, Plot *plot)
+static bool add_trace_series(const Step *step, Plot *plot)
 {
     const Run  *run = step->run;
     const View *view;
@@ -294,7 +294,7 @@ static bool add_series(const Step *step, Plot *plot)
 Plot *step_plot(const Step *step)
 {
     Plot   *plot = plot_new(NULL);
-    bool    ok = plot && add_series(step, plot);
+    bool    ok = plot && add_trace_series(step, plot);
     int64_t points = 0;
 
     for (int k = 0; ok && k < plot->count; k++)
@@ -376,7 +376,7 @@ static void list_stages(Result *result, Text *out)
     }
 }
 
-static bool is_of(Result *result, int index, const char *stage)
+static bool is_of_step(Result *result, int index, const char *stage)
 {
     Step step;
 
@@ -399,9 +399,9 @@ bool result_steps_at(Result *result, const char *at, int *from, int *to, Error *
         *to = (int)number;
         return true;
     }
-    for (*from = 0; *from < count && !is_of(result, *from, at); ++*from)
+    for (*from = 0; *from < count && !is_of_step(result, *from, at); ++*from)
         ;
-    for (*to = *from; *to < count && is_of(result, *to, at); ++*to)
+    for (*to = *from; *to < count && is_of_step(result, *to, at); ++*to)
         ;
     if (*from < count)
         return true;

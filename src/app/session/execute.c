@@ -300,70 +300,82 @@ static Loaded *load_normal(const NormalInput *normal, const atomic_bool *cancel,
     return NULL;
 }
 
-static Result *execute(Loaded *loaded, const Request *request, Threads *threads,
-                       const atomic_bool *cancel, RunProgress *progress, Error *err)
+/* What is run; *softened: without the input's causal mask.  progress: who looks on, or NULL. */
+static bool prepare(Result *result, Threads *threads, const atomic_bool *cancel,
+                    RunProgress *progress, RunSpec *spec, bool *softened, Error *err)
 {
-    Result *result = result_new(loaded, request, err);
-    RunSpec spec;
-    bool    softened;
-    double  start;
-
-    if (!result)
-        return NULL;
-    if (!fill_spec(&spec, loaded->input, &result->request, threads, cancel, err))
-        goto failed;
-    softened = soften_causal(&spec, request);
+    if (!fill_spec(spec, result->input, &result->request, threads, cancel, err))
+        return false;
+    *softened = soften_causal(spec, &result->request);
     if (progress) {
-        progress_begin(progress, planned_flops(&spec));
-        spec.observer = watch_stage;
-        spec.observer_context = progress;
-        spec.progress = progress;
+        progress_begin(progress, planned_flops(spec));
+        spec->observer = watch_stage;
+        spec->observer_context = progress;
+        spec->progress = progress;
     }
-    start = clock_wall();
-    result->run = run_new(&spec);
-    result->run_ms = (clock_wall() - start) * 1e3;
-    if (!result->run) {
-        error_set(err, ERR_NOMEM, "not enough memory for a run");
-        goto failed;
-    }
+    return true;
+}
+
+/* What is measured and found beside the run itself. */
+static bool measure_rest(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
+{
+    const Request *request = &result->request;
+
+    if (!result->run)
+        return error_set(err, ERR_NOMEM, "not enough memory for a run");
     result->run->spec.observer = NULL; /* who looks on may end before the result does */
     result->run->spec.progress = NULL;
-    if (!run_upper(result, &spec, err))
-        goto failed;
+    if (!run_upper(result, spec, err))
+        return false;
     result->reach = reach_new(result);
-    if (!fill_record(result, &spec, request, progress, err) ||
-        !measure_quality(result, &spec, progress, err))
-        goto failed;
-    if (request->missed && result->run->err.code == ERR_NONE && missed_is_offered(result->run) &&
-        !result_missed(result, request->keys, threads, cancel, err))
-        goto failed;
-    finish_record(result, softened);
-    return result;
-failed:
-    result_release(result);
-    return NULL;
+    return fill_record(result, spec, request, progress, err) &&
+           measure_quality(result, spec, progress, err) &&
+           (!request->missed || result->run->err.code != ERR_NONE ||
+            !missed_is_offered(result->run) ||
+            result_missed(result, request->keys, spec->threads, spec->cancel, err));
 }
 
 /* Runs on a GPU wait for each other, whichever session they are of. */
+static bool hold_device(const Request *request, const atomic_bool *cancel, RunProgress *progress,
+                        Error *err)
+{
+    Device *device = device_of(request->ops);
+
+    if (device_hold_now(device))
+        return true;
+    next_phase(progress, "waiting for the GPU", 0);
+    return device_hold(device, cancel) ||
+           error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
+}
+
 Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
                         const atomic_bool *cancel, RunProgress *progress, Error *err)
 {
-    Device *device = device_of(request->ops);
     Loaded *normal = request->normal.n ? load_normal(&request->normal, cancel, err) : NULL;
-    Result *result;
+    Loaded *input = request->normal.n ? normal : loaded;
+    Result *result = NULL;
+    RunSpec spec;
+    bool    softened = false, ok = false;
 
-    if (request->normal.n && !normal)
+    if (!input || !hold_device(request, cancel, progress, err)) {
+        loaded_release(normal);
         return NULL;
-    if (!device_hold_now(device)) {
-        next_phase(progress, "waiting for the GPU", 0);
-        if (!device_hold(device, cancel)) {
-            error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
-            loaded_release(normal);
-            return NULL;
-        }
     }
-    result = execute(normal ? normal : loaded, request, threads, cancel, progress, err);
-    device_leave(device);
+    result = result_new(input, request, err);
+    if (result && prepare(result, threads, cancel, progress, &spec, &softened, err)) {
+        double start = clock_wall();
+
+        result->run = run_new(&spec);
+        result->run_ms = (clock_wall() - start) * 1e3;
+        ok = measure_rest(result, &spec, progress, err);
+    }
+    if (ok)
+        finish_record(result, softened);
+    if (!ok) {
+        result_release(result);
+        result = NULL;
+    }
+    device_leave(device_of(request->ops));
     loaded_release(normal);
     return result;
 }

@@ -70,7 +70,7 @@ Verdict fit_verdict(const SeriesFit *f, FitOf of, Growth claim)
 
 /* ---- crossover -------------------------------------------------------------- */
 
-static bool is_baseline(const ResultRow *row)
+static bool is_baseline_row(const ResultRow *row)
 {
     const Mechanism *m = mechanism_find(row->mechanism);
 
@@ -83,7 +83,7 @@ static Number baseline_time(const Results *rows, const ResultRow *row)
     for (int i = 0; i < rows->count; i++) {
         const ResultRow *b = &rows->rows[i];
 
-        if (b->ok && b->n == row->n && b->seed == row->seed && is_baseline(b) &&
+        if (b->ok && b->n == row->n && b->seed == row->seed && is_baseline_row(b) &&
             row_same_setting(b, row))
             return row_number(b, paths[FIT_TIME]);
     }
@@ -91,12 +91,12 @@ static Number baseline_time(const Results *rows, const ResultRow *row)
 }
 
 /* The smallest n from which it stays faster; rows of a series stand by n. */
-static void find_crossover(const Results *rows, int from, int to, SeriesFit *f)
+static void series_crossover(const Results *rows, int from, int to, SeriesFit *f)
 {
     bool compared = false;
 
-    f->crossover_note = is_baseline(f->row) ? "-" : "n/a";
-    for (int i = from; i < to && !is_baseline(f->row); i++) {
+    f->crossover_note = is_baseline_row(f->row) ? "-" : "n/a";
+    for (int i = from; i < to && !is_baseline_row(f->row); i++) {
         const ResultRow *row = &rows->rows[i];
         Number own = row_number(row, paths[FIT_TIME]), base = baseline_time(rows, row);
 
@@ -142,7 +142,7 @@ bool fit_series(const Results *rows, int drop, SeriesFit **out, int *count, Erro
         take_claims(f);
         for (int of = 0; ok && of < FIT_OF; of++)
             ok = fit_one(rows, i, end, (FitOf)of, drop, f, err);
-        find_crossover(rows, i, end, f);
+        series_crossover(rows, i, end, f);
         (*count)++;
     }
     *out = ok ? fits : NULL;
@@ -473,7 +473,7 @@ static ExponentRow *new_row(Rows *r, const char *name, const char *claim)
     return r->failed ? NULL : row;
 }
 
-static void add_claim(ExponentRow *row, const SeriesFit *f, Growth claim)
+static void add_claimed_slope(ExponentRow *row, const SeriesFit *f, Growth claim)
 {
     double at = claim.power;
 
@@ -487,7 +487,7 @@ static void add_claim(ExponentRow *row, const SeriesFit *f, Growth claim)
     row->claims[row->claim_count++] = at;
 }
 
-static void take_fits(ExponentRow *row, const SeriesFit *f)
+static void set_exponents(ExponentRow *row, const SeriesFit *f)
 {
     static const FitOf of[EXPONENTS] = { FIT_FLOPS, FIT_TIME, FIT_MEMORY };
 
@@ -506,7 +506,7 @@ static void take_fits(ExponentRow *row, const SeriesFit *f)
 
 /* ---- series ----------------------------------------------------------------- */
 
-static void add_series(Rows *r)
+static void add_series_rows(Rows *r)
 {
     for (int i = 0; i < r->count && !r->failed; i++) {
         const SeriesFit *f = &r->fits[i];
@@ -519,14 +519,14 @@ static void add_series(Rows *r)
         text_free(&name);
         if (!row)
             return;
-        take_fits(row, f);
-        add_claim(row, f, f->claim[FIT_TIME]);
+        set_exponents(row, f);
+        add_claimed_slope(row, f, f->claim[FIT_TIME]);
     }
 }
 
 /* ---- systems ---------------------------------------------------------------- */
 
-static ExponentRow *system_row(Rows *r, const System *system, const char *runs)
+static ExponentRow *system_exponents(Rows *r, const System *system, const char *runs)
 {
     Text         claims = { 0 }, name = { 0 };
     ExponentRow *row;
@@ -539,19 +539,19 @@ static ExponentRow *system_row(Rows *r, const System *system, const char *runs)
     return row;
 }
 
-static void measured_row(Rows *r, const System *system, const SeriesFit *f, bool alone)
+static void measured_exponents(Rows *r, const System *system, const SeriesFit *f, bool alone)
 {
     Text         name = { 0 };
     ExponentRow *row;
 
     asked_name(r->results, r->fits, r->count, f, &name);
-    row = system_row(r, system, alone ? NULL : text_str(&name));
+    row = system_exponents(r, system, alone ? NULL : text_str(&name));
     text_free(&name);
     if (!row)
         return;
-    take_fits(row, f);
+    set_exponents(row, f);
     for (int s = 0; s < SURVEYS; s++)
-        add_claim(row, f, claim_growth(system->claims[s].complexity));
+        add_claimed_slope(row, f, claim_growth(system->claims[s].complexity));
 }
 
 static int fits_of(const Rows *r, const System *system, const SeriesFit **last)
@@ -574,19 +574,19 @@ static void one_system(Rows *r, const System *system)
     ExponentRow     *row;
 
     if (count == 1) {
-        measured_row(r, system, only, true);
+        measured_exponents(r, system, only, true);
         return;
     }
     while (count && system_next_word(&at, word, sizeof(word)))
         for (int i = 0; i < r->count; i++)
             if (!strcmp(r->fits[i].row->asked, word))
-                measured_row(r, system, &r->fits[i], false);
-    row = count ? NULL : system_row(r, system, NULL);
+                measured_exponents(r, system, &r->fits[i], false);
+    row = count ? NULL : system_exponents(r, system, NULL);
     if (row)
         row->note = system_mechanism(system) ? "not measured" : "nothing runs it here";
 }
 
-static void add_systems(Rows *r)
+static void add_system_rows(Rows *r)
 {
     SystemPart part = SYSTEM_PARTS;
 
@@ -604,7 +604,7 @@ static void add_systems(Rows *r)
 /* ---- the chart -------------------------------------------------------------- */
 
 /* The first machine of each kind; with the CPU's threads: "NVIDIA H200 and AMD EPYC, 2 threads". */
-static void add_machines(const Rows *r, bool threads, Text *out)
+static void add_machine_words(const Rows *r, bool threads, Text *out)
 {
     const ResultRow *cpu = NULL, *gpu = NULL;
 
@@ -635,7 +635,7 @@ static void caption(const Rows *r, bool systems, Text *out)
                   "%s on ",
                   (long long)from, (long long)to, (long long)row->d, (long long)row->heads,
                   (long long)row->threads, row->source, row->version);
-        add_machines(r, false, out);
+        add_machine_words(r, false, out);
     }
     text_add(out, ". A claimed log n is shown as its slope at the middle length.");
     for (int s = 0; systems && s < SURVEYS; s++)
@@ -643,8 +643,8 @@ static void caption(const Rows *r, bool systems, Text *out)
 }
 
 /* With the chart's numbers in the file, beside the metadata of the options. */
-static bool draw(const ExponentChart *chart, FigureFormat format, const PngOptions *options,
-                 Text *bytes, Error *err)
+static bool draw_chart(const ExponentChart *chart, FigureFormat format, const PngOptions *options,
+                       Text *bytes, Error *err)
 {
     PngOptions own = options ? *options : (PngOptions){ 0 };
     Metadata   metadata = { .count = 0 };
@@ -673,18 +673,18 @@ bool exponents_file(const Results *results, const SeriesFit *fits, int count, bo
                                              : "Claimed and measured growth" };
     bool          ok;
 
-    systems ? add_systems(&rows) : add_series(&rows);
+    systems ? add_system_rows(&rows) : add_series_rows(&rows);
     if (words->title)
         chart.title = words->title;
     caption(&rows, systems, &said);
-    add_machines(&rows, true, &measured);
+    add_machine_words(&rows, true, &measured);
     chart.caption = words->caption ? words->caption : text_str(&said);
     chart.measured = text_str(&measured);
     chart.rows = rows.rows;
     chart.count = rows.used;
     ok = rows.failed || !text_ok(&said)
              ? error_set(err, ERR_NOMEM, "not enough memory for the chart")
-             : draw(&chart, format, options, bytes, err);
+             : draw_chart(&chart, format, options, bytes, err);
     text_free(&said);
     text_free(&measured);
     rows_free(&rows);

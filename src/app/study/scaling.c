@@ -23,11 +23,6 @@ typedef struct LineNumbers {
     double n[AXIS_MOST], cost[AXIS_MOST], low[AXIS_MOST], high[AXIS_MOST];
 } LineNumbers;
 
-static double number_or_nan(Number number)
-{
-    return number.valid ? number.value : (double)NAN;
-}
-
 static ScalingCurve curve_of(const Study *study, int line, LineNumbers *to)
 {
     const StudyLine *l = &study->lines[line];

@@ -574,7 +574,7 @@ void study_answer(const Study *study, int line, const StudyGoal *goal, Text *out
 /* ---- closing in ------------------------------------------------------------- */
 
 /* One more value, at the end: the order on the axis is by their numbers. */
-static bool add_value(Study *study, const char *text, Error *err)
+static bool append_value(Study *study, const char *text, Error *err)
 {
     Axis  *v = &study->axis;
     size_t more = (size_t)v->count + 1, length = strlen(study->range) + strlen(text) + 2;
@@ -631,5 +631,5 @@ bool study_refine(Study *study, int line, const StudyGoal *goal, Error *err)
     if (!(middle > low))
         return false;
     snprintf(text, sizeof(text), "%.0f", middle);
-    return add_value(study, text, err);
+    return append_value(study, text, err);
 }

@@ -146,6 +146,7 @@ double study_x(const Study *study, int point);
 /* Indices of the points from left to right; AXIS_MOST at most. */
 void study_order(const Study *study, int *order);
 const StudyPoint *study_at(const Study *study, int line, int point); /* of a fixed line: its one */
+double number_or_nan(Number number);
 /* "0.41", "95.2 %", "1.3 ms", "130 k", "1.1 MiB" or "n/a". */
 const char *quantity_text(StudyQuantity quantity, Number number, char *text, size_t size);
 

@@ -51,7 +51,7 @@ static int count_columns(const Study *study, StudyQuantity q)
     return count;
 }
 
-static double number_or_nan(Number n)
+double number_or_nan(Number n)
 {
     return n.valid ? n.value : (double)NAN;
 }
@@ -73,7 +73,7 @@ static void fill_column(const Study *study, StudyNumbers *n, StudyQuantity q, in
 }
 
 /* A bar stands between the names. */
-static void add_name(Text *names, const char *name, const char *more)
+static void add_series_name(Text *names, const char *name, const char *more)
 {
     if (names->length)
         text_add(names, "|");
@@ -140,8 +140,8 @@ static bool no_numbers(const Study *study, StudyQuantity q, Error *err)
                      quantity_is_measured(q) && !study->measure ? " that was measured" : "");
 }
 
-static bool make_view(const Study *study, const StudyLook *look, StudyNumbers *n, StudyQuantity q,
-                      Error *err)
+static bool make_study_view(const Study *study, const StudyLook *look, StudyNumbers *n,
+                            StudyQuantity q, Error *err)
 {
     int     columns = count_columns(study, q), points = study->axis.count, at = 0;
     int64_t size = (int64_t)points * columns;
@@ -152,7 +152,8 @@ static bool make_view(const Study *study, const StudyLook *look, StudyNumbers *n
     for (int i = 0; i < study->count; i++) {
         if (!is_column(study, i, q))
             continue;
-        add_name(&n->series[q], study->lines[i].name, study->lines[i].fixed ? " (fixed)" : "");
+        add_series_name(&n->series[q], study->lines[i].name,
+                        study->lines[i].fixed ? " (fixed)" : "");
         fill_column(study, n, q, i, at++, columns);
     }
     for (int k = 0; k < 3; k++)
@@ -177,7 +178,7 @@ static void place_points(const Study *study, StudyNumbers *n)
     study_order(study, n->order);
     for (int i = 0; i < count; i++) {
         n->x[i] = study_x(study, n->order[i]);
-        add_name(&n->points, study->axis.values[n->order[i]], "");
+        add_series_name(&n->points, study->axis.values[n->order[i]], "");
     }
     n->along = (View){ .name = "x", .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = 1,
                        .shape = { count }, .rows = "", .cols = "" };
@@ -325,8 +326,8 @@ static void word_figure(const Study *study, const StudyLook *look, Figure *figur
 /* ---- the figure ------------------------------------------------------------- */
 
 /* Those of which there are numbers; where there are none at all, an error. */
-static bool make_panels(const Study *study, const StudyLook *look, StudyNumbers *n,
-                        Figure *figure, Error *err)
+static bool make_study_panels(const Study *study, const StudyLook *look, StudyNumbers *n,
+                              Figure *figure, Error *err)
 {
     figure->count = 0;
     for (int k = 0; k < look->count; k++) {
@@ -334,7 +335,7 @@ static bool make_panels(const Study *study, const StudyLook *look, StudyNumbers 
 
         if (!count_columns(study, q))
             continue;
-        if (!make_view(study, look, n, q, err))
+        if (!make_study_view(study, look, n, q, err))
             return false;
         panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, axes[q]);
     }
@@ -376,7 +377,7 @@ bool study_picture(const Study *study, const StudyLook *look, StudyPicture *out,
         snprintf(n->goal, sizeof(n->goal), "%.4g%s", look->goal->bound *
                  (look->goal->quantity == STUDY_MASS ? 100 : 1),
                  look->goal->quantity == STUDY_MASS ? " %" : "");
-    ok = make_panels(study, look, n, out->figure, err);
+    ok = make_study_panels(study, look, n, out->figure, err);
     word_figure(study, look, out->figure);
     ok = ok && keep_measured(study, look, out->figure, err);
     if (!ok)
@@ -399,7 +400,7 @@ void study_picture_free(StudyPicture *picture)
 
 /* ---- the command ------------------------------------------------------------ */
 
-static void add_words(const Study *study, Text *out)
+static void add_mechanisms(const Study *study, Text *out)
 {
     for (int i = 0; i < study->count; i++)
         if (!study->lines[i].baseline) {
@@ -417,7 +418,7 @@ void study_command(const Study *study, const Session *s, const StudyLook *look, 
     const Request *first = &study->lines[study->count > 1 ? 1 : 0].request;
 
     text_add(out, "compare");
-    add_words(study, out);
+    add_mechanisms(study, out);
     text_add(out, " --vary ");
     word_quote(out, study->range);
     text_add(out, " --plot ");

@@ -234,7 +234,7 @@ static bool add_places(Planner *p, Request *r, const char *refused)
 }
 
 /* The mechanism, one that it runs inside, or the position has such a parameter. */
-static bool takes(const Request *r, const SweepAxis *axis)
+static bool has_parameter(const Request *r, const SweepAxis *axis)
 {
     const Mechanism *m = mechanism_find(r->mechanism);
 
@@ -260,7 +260,7 @@ static bool add_parameters(Planner *p, Request *r, int axis, const char *refused
 
     if (axis == spec->axis_count)
         return add_places(p, r, refused);
-    if (!takes(r, a))
+    if (!has_parameter(r, a))
         return add_parameters(p, r, axis + 1, refused);
     p->used[axis] = true;
     if (is_own(p, r, a->name))
@@ -286,7 +286,7 @@ static bool parse_mechanism(Planner *p, const char *text, Request *r)
                            : request_parse(p->session, r, text, p->err);
 }
 
-static bool add_mechanism(Planner *p, const char *text, uint64_t seed)
+static bool plan_mechanism(Planner *p, const char *text, uint64_t seed)
 {
     Request r = REQUEST_INIT;
     bool    ok;
@@ -324,7 +324,7 @@ static void point_free(SweepPoint *point)
     free(point->params);
 }
 
-static int by_key(const void *a, const void *b)
+static int by_point_key(const void *a, const void *b)
 {
     const SweepPoint *x = a, *y = b;
     int                  order = strcmp(x->key, y->key);
@@ -345,7 +345,7 @@ static void drop_doubles(SweepPlan *plan)
     int kept = 0;
 
     if (plan->count)
-        qsort(plan->points, (size_t)plan->count, sizeof(*plan->points), by_key);
+        qsort(plan->points, (size_t)plan->count, sizeof(*plan->points), by_point_key);
     for (int i = 0; i < plan->count; i++) {
         if (kept && !strcmp(plan->points[kept - 1].key, plan->points[i].key))
             point_free(&plan->points[i]);
@@ -394,7 +394,7 @@ bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
         p.series = 0;
         for (int k = 0; ok && k < spec->seeds; k++)
             for (int m = 0; ok && m < spec->mechanisms.count; m++)
-                ok = add_mechanism(&p, spec->mechanisms.items[m], spec->seed + (uint64_t)k);
+                ok = plan_mechanism(&p, spec->mechanisms.items[m], spec->seed + (uint64_t)k);
     }
     out->series = p.series;
     text_free(&p.canonical);

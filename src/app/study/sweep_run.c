@@ -369,9 +369,9 @@ bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch,
 
 /* ---- the command ------------------------------------------------------------ */
 
-static bool add_word(WordList *out, Error *err, const char *fmt, ...)
+static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static bool add_word(WordList *out, Error *err, const char *fmt, ...)
+static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
 {
     char   *text = NULL;
     va_list args;
@@ -390,39 +390,39 @@ static bool add_word(WordList *out, Error *err, const char *fmt, ...)
 static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out,
                            Error *err)
 {
-    bool ok = add_word(out, err, "attnscope") && add_word(out, err, "run") &&
-              add_word(out, err, "%s", p->mechanism) &&
-              add_word(out, err, "--input=%s", spec->input);
+    bool ok = add_argument(out, err, "attnscope") && add_argument(out, err, "run") &&
+              add_argument(out, err, "%s", p->mechanism) &&
+              add_argument(out, err, "--input=%s", spec->input);
 
     if (spec->layer)
-        ok = ok && add_word(out, err, "--layer=%lld", (long long)spec->layer);
+        ok = ok && add_argument(out, err, "--layer=%lld", (long long)spec->layer);
     if (p->n)
-        ok = ok && add_word(out, err, "--n=%lld", (long long)p->n);
+        ok = ok && add_argument(out, err, "--n=%lld", (long long)p->n);
     if (spec->d)
-        ok = ok && add_word(out, err, "--d=%lld", (long long)spec->d);
+        ok = ok && add_argument(out, err, "--d=%lld", (long long)spec->d);
     if (spec->heads)
-        ok = ok && add_word(out, err, "--heads=%lld", (long long)spec->heads);
+        ok = ok && add_argument(out, err, "--heads=%lld", (long long)spec->heads);
     if (p->causal >= 0)
-        ok = ok && add_word(out, err, p->causal ? "--causal" : "--no-causal");
+        ok = ok && add_argument(out, err, p->causal ? "--causal" : "--no-causal");
     if (p->fit)
-        ok = ok && add_word(out, err, "--fit");
+        ok = ok && add_argument(out, err, "--fit");
     if (strcmp(p->position, "none") != 0)
-        ok = ok && add_word(out, err, "--position=%s", p->position);
+        ok = ok && add_argument(out, err, "--position=%s", p->position);
     if (*p->device)
-        ok = ok && add_word(out, err, "--device=%s", p->device);
+        ok = ok && add_argument(out, err, "--device=%s", p->device);
     if (*p->precision)
-        ok = ok && add_word(out, err, "--precision=%s", p->precision);
+        ok = ok && add_argument(out, err, "--precision=%s", p->precision);
     if (p->threads)
-        ok = ok && add_word(out, err, "--threads=%d", p->threads);
+        ok = ok && add_argument(out, err, "--threads=%d", p->threads);
     if (spec->repeat)
-        ok = ok && add_word(out, err, "--repeat=%d", spec->repeat);
+        ok = ok && add_argument(out, err, "--repeat=%d", spec->repeat);
     if (spec->within > 0)
-        ok = ok && add_word(out, err, "--within=%.17g", spec->within);
+        ok = ok && add_argument(out, err, "--within=%.17g", spec->within);
     if (spec->quality)
-        ok = ok && add_word(out, err, "--quality");
-    return ok && add_word(out, err, "--seed=%llu", (unsigned long long)p->seed) &&
-           add_word(out, err, "--mem=%lld", (long long)spec->memory) &&
-           add_word(out, err, "--json");
+        ok = ok && add_argument(out, err, "--quality");
+    return ok && add_argument(out, err, "--seed=%llu", (unsigned long long)p->seed) &&
+           add_argument(out, err, "--mem=%lld", (long long)spec->memory) &&
+           add_argument(out, err, "--json");
 }
 
 /* ---- the record ------------------------------------------------------------- */

@@ -313,7 +313,7 @@ static void drop_argument(char *spec, const char *name)
 }
 
 /* What the session holds, unless the call says otherwise. */
-static bool take_input(Session *s, const Call *call, SweepSpec *out, Error *err)
+static bool take_spec_input(Session *s, const Call *call, SweepSpec *out, Error *err)
 {
     const char *spec = call->values[OPT_INPUT];
     bool        known = !spec && session_input_spec(s);
@@ -405,7 +405,8 @@ bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
          expand_option(call, OPT_DEVICE, &out->devices, err) &&
          expand_option(call, OPT_PRECISION, &out->precisions, err) &&
          check_places(out, err) && take_numbers(call, out, err) &&
-         take_input(s, call, out, err) && take_shard(call, out, err) && take_path(call, out, err);
+         take_spec_input(s, call, out, err) && take_shard(call, out, err) &&
+         take_path(call, out, err);
     for (int i = 0; ok && i < out->positions.count; i++) {
         const Position *position;
 

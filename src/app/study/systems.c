@@ -167,7 +167,7 @@ static void put_fit(SystemsTable *t, const System *system, const SeriesFit *f, F
     text_free(&verdicts);
 }
 
-static void measured_row(SystemsTable *t, const System *system, const SeriesFit *f)
+static void system_measured(SystemsTable *t, const System *system, const SeriesFit *f)
 {
     Text name = { 0 };
     char text[48];
@@ -222,7 +222,7 @@ static void system_rows(SystemsTable *t, const System *system)
         runs = true;
         for (int i = 0; i < t->count; i++)
             if (!strcmp(t->fits[i].row->asked, word)) {
-                measured_row(t, system, &t->fits[i]);
+                system_measured(t, system, &t->fits[i]);
                 found = true;
             }
         if (!found)
@@ -290,7 +290,7 @@ static const char *claim_of(const System *system, int survey, SystemClaimKind wh
     return what == CLAIM_DECODE ? claim->decode : claim->complexity;
 }
 
-static bool said_before(const System *system, int survey, SystemClaimKind what)
+static bool claimed_before(const System *system, int survey, SystemClaimKind what)
 {
     for (int s = 0; s < survey; s++)
         if (claim_of(system, s, what) &&
@@ -306,7 +306,7 @@ void system_claims(const System *system, SystemClaimKind what, Text *out)
     for (int s = 0; s < SURVEYS; s++) {
         const char *claim = claim_of(system, s, what);
 
-        if (!claim || said_before(system, s, what))
+        if (!claim || claimed_before(system, s, what))
             continue;
         text_addf(out, "%s%s [", out->length > before ? "; " : "", claim);
         for (int t = s; t < SURVEYS; t++)

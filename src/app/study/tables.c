@@ -85,7 +85,7 @@ typedef struct Shown {
     bool position, seed, threads, device, precision, gpu, quality, notes;
 } Shown;
 
-static Shown what_differs(const Results *rows)
+static Shown columns_that_differ(const Results *rows)
 {
     Shown            shown = { false };
     const ResultRow *first = rows->rows;
@@ -191,7 +191,7 @@ static void points_row(const Results *rows, const ResultRow *row, const Shown *s
 
 void points_table(const Results *rows, TableStyle style, int room, Text *out)
 {
-    Shown shown = what_differs(rows);
+    Shown shown = columns_that_differ(rows);
     Table t = { .cols = 1, .room = room };
 
     if (style == TABLE_CSV) {
