@@ -36,10 +36,6 @@ typedef struct Symbol {
 } Symbol;
 void generate_code(uint64_t seed, Symbol symbol, int64_t head, float *out, int64_t d);
 
-/* out = amplitude * sum of weight * code; scratch holds d numbers. */
-void generate_sum(uint64_t seed, const Symbol *symbols, int count, int64_t head,
-                  double amplitude, float *scratch, float *out, int64_t d);
-
 /* What q and k are multiplied by so that q . k / sqrt(d) = match for vectors
  * of length sqrt(d). */
 double generate_amplitude(double match, int64_t d);

@@ -82,7 +82,8 @@ char *labels_copy(Arena *arena, const uint8_t *text, int64_t size)
     return text_label(arena, (ElementType){ .kind = ELEMENT_BYTES, .size = size }, text);
 }
 
-char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int64_t count)
+/* `count` elements, text or integers, as labels; NULL when the arena refuses. */
+static char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int64_t count)
 {
     char **labels = arena_alloc(arena, count, sizeof(*labels));
 

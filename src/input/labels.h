@@ -21,9 +21,6 @@ int64_t labels_text(ElementType type, const uint8_t *src, char *out, int64_t siz
 /* The bytes as a label in the arena; NULL when it refuses. */
 char *labels_copy(Arena *arena, const uint8_t *text, int64_t size);
 
-/* `count` elements, text or integers, as labels; NULL when the arena refuses. */
-char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int64_t count);
-
 /* The whole text (spaces around it allowed) as a number. */
 bool labels_parse(const char *text, size_t length, double *out);
 /* Shortest text that reads back; returns text. */

@@ -240,8 +240,10 @@ static bool parse_dict(Cursor *c, StoreEntry *entry, Error *err)
     return c->at == c->end || expected(c, "nothing after the dict", err);
 }
 
-bool npy_parse_header(const uint8_t *bytes, int64_t size, StoreEntry *entry, int64_t *offset,
-                      Error *err)
+/* The header of one npy file or member: fills entry, sets *offset to where the
+ * data begin.  `size` is what is there, at least the header. */
+static bool npy_parse_header(const uint8_t *bytes, int64_t size, StoreEntry *entry, int64_t *offset,
+                             Error *err)
 {
     const char *text = (const char *)bytes;
     int64_t     begin, length;

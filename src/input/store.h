@@ -160,10 +160,6 @@ void store_copy_f32(const StoreEntry *entry, const StoreBox *box, float *out);
 /* "(2, 8, 64)" of an entry's shape into `text`; returns text. */
 char *store_shape_text(const StoreEntry *entry, char *text, size_t size);
 
-/* The header of one npy file or member: fills entry, sets *offset to where the
- * data begin.  `size` is what is there, at least the header. */
-bool npy_parse_header(const uint8_t *bytes, int64_t size, StoreEntry *entry, int64_t *offset,
-                      Error *err);
 #define NPY_HEADER_MAX 65536
 
 #endif

@@ -117,8 +117,9 @@ void generate_code(uint64_t seed, Symbol symbol, int64_t head, float *out, int64
         out[i] *= factor;
 }
 
-void generate_sum(uint64_t seed, const Symbol *symbols, int count, int64_t head,
-                  double amplitude, float *scratch, float *out, int64_t d)
+/* out = amplitude * sum of weight * code; scratch holds d numbers. */
+static void generate_sum(uint64_t seed, const Symbol *symbols, int count, int64_t head,
+                         double amplitude, float *scratch, float *out, int64_t d)
 {
     memset(out, 0, (size_t)d * sizeof(*out));
     for (int t = 0; t < count; t++) {

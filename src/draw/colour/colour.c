@@ -99,7 +99,8 @@ static Rgb round_colour(const View *view, int round)
     return colour_of_category(view->found->rounds == 1 ? JUST_FOUND : round);
 }
 
-int cause_round(const View *view, uint8_t bit)
+/* 0..6 of a bit that stands for a round; -1: it does not. */
+static int cause_round(const View *view, uint8_t bit)
 {
     int round = 0;
 

@@ -76,7 +76,5 @@ Rgb colour_mix(Rgb a, Rgb b, double share);
 Rgb colour_at_lightness(Rgb hue, double lightness);
 /* The hue itself where dark paper lets it be seen, else lighter. */
 Rgb colour_on_dark(Rgb rgb);
-/* 0..6 of a bit that stands for a round; -1: it does not. */
-int cause_round(const View *view, uint8_t bit);
 
 #endif

@@ -102,7 +102,8 @@ static char *value_of_line(const char *at, const char *end, const char *key)
     return value;
 }
 
-char *metadata_in_lines(const char *bytes, size_t length, const char *before, const char *key)
+static char *metadata_in_lines(const char *bytes, size_t length, const char *before,
+                               const char *key)
 {
     const char *end = bytes + length;
     size_t      skip = strlen(before);
@@ -179,7 +180,8 @@ static void undo_xml(char *value)
     *to = '\0';
 }
 
-char *metadata_in_xml(const char *bytes, size_t length, const char *key)
+/* The value of a key in the bytes of a file, freed by the caller; NULL: it is not there. */
+static char *metadata_in_xml(const char *bytes, size_t length, const char *key)
 {
     char *value = NULL, mark[128];
 

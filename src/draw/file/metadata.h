@@ -17,10 +17,6 @@ void metadata_write_xml(const char *const *metadata, Text *out);
 /* Text between tags or in quotes. */
 void metadata_add_xml(Text *out, const char *text);
 
-/* The value of a key in the bytes of a file, freed by the caller; NULL: it is not there. */
-char *metadata_in_lines(const char *bytes, size_t length, const char *before, const char *key);
-char *metadata_in_xml(const char *bytes, size_t length, const char *key);
-
 #define METADATA_TEXT_MARK "# " /* before the lines of a text */
 
 #endif

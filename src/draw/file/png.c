@@ -19,12 +19,13 @@
 #define SLOTS 1024 /* of the colour table; a power of two */
 #define MOST_TEXTS 64
 
-struct PngColours {
+/* The colours that several images together have, so that all get the same type. */
+typedef struct PngColours {
     uint32_t colours[MOST_COLOURS];
     int16_t  slots[SLOTS]; /* index + 1; 0: free */
     int      count;        /* MOST_COLOURS + 1: too many */
     bool     translucent;
-};
+} PngColours;
 
 typedef struct Png {
     png_structp png;
@@ -223,23 +224,25 @@ static bool write_all(Png *p, const uint8_t *rgba, int width, int height, int dp
     return true;
 }
 
-PngColours *png_colours_new(void)
+/* NULL: no memory */
+static PngColours *png_colours_new(void)
 {
     return calloc(1, sizeof(PngColours));
 }
 
-void png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels)
+static void png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels)
 {
     palette_collect(colours, rgba, pixels);
 }
 
-void png_colours_free(PngColours *colours)
+static void png_colours_free(PngColours *colours)
 {
     free(colours);
 }
 
-bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height, int dpi,
-                     const char *const *metadata, Text *out, Error *err)
+/* As png_encode, with the type that the colours ask for; they hold all of the image's. */
+static bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height,
+                            int dpi, const char *const *metadata, Text *out, Error *err)
 {
     Png  p = { .palette = colours, .row = malloc((size_t)width * 4), .err = err };
     bool ok = p.palette && p.row;

@@ -19,13 +19,4 @@ bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char 
 bool apng_encode(uint8_t *const *frames, int count, int width, int height, int dpi, double delay,
                  const char *const *metadata, Text *out, Error *err);
 
-/* The colours that several images together have, so that all get the same type. */
-typedef struct PngColours PngColours;
-PngColours *png_colours_new(void); /* NULL: no memory */
-void        png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels);
-void        png_colours_free(PngColours *colours);
-/* As png_encode, with the type that the colours ask for; they hold all of the image's. */
-bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height, int dpi,
-                     const char *const *metadata, Text *out, Error *err);
-
 #endif

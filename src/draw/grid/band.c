@@ -261,7 +261,7 @@ static bool grow_tallies(GridWorker *w)
     return true;
 }
 
-void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count)
+static void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count)
 {
     GridTally *tally;
 
@@ -277,7 +277,8 @@ void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int
     tally->count += count;
 }
 
-void grid_tally_settle(GridWorker *w, GridCell *cells)
+/* Adds `count` entries of a category to a cell of the band, then settles. */
+static void grid_tally_settle(GridWorker *w, GridCell *cells)
 {
     for (int64_t k = 0; k < w->tally_capacity; k++) {
         GridTally *tally = &w->tallies[k];

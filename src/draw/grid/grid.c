@@ -74,7 +74,9 @@ Pool pool_default(ViewKind kind)
                : POOL_MAX;
 }
 
-double grid_value_of(const GridCell *cell, double height, double width, Pool pool, bool negative)
+/* grid_value of a cell of so many rows and columns. */
+static double grid_value_of(const GridCell *cell, double height, double width, Pool pool,
+                            bool negative)
 {
     switch (pool) {
     case POOL_MEAN:

@@ -68,10 +68,5 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w);
 #define GRID_GROUP 8
 bool grid_reads_groups(const GridJob *job);
 void grid_read_group(GridJob *job, int64_t group, GridWorker *w);
-/* Adds `count` entries of a category to a cell of the band, then settles. */
-void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count);
-void grid_tally_settle(GridWorker *w, GridCell *cells);
-/* grid_value of a cell of so many rows and columns. */
-double grid_value_of(const GridCell *cell, double height, double width, Pool pool, bool negative);
 
 #endif

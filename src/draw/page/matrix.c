@@ -323,6 +323,11 @@ static void draw_axis_names(Sheet *sheet, int k)
     }
 }
 
+static void sheet_load(Sheet *sheet, int k, bool rows);
+static void sheet_notes(Sheet *sheet, int k);
+
+static void sheet_marks(Sheet *sheet, int k);
+
 static void draw_panel(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
@@ -513,7 +518,7 @@ static double most_of(const Bars *b, const ViewLoad *load)
     return fmax(most, 1);
 }
 
-void sheet_load(Sheet *sheet, int k, bool rows)
+static void sheet_load(Sheet *sheet, int k, bool rows)
 {
     const Panel      *panel = &sheet->scene.panels[k];
     const ViewLoad   *load = load_of(panel, rows);
@@ -567,7 +572,8 @@ static void draw_ring(Sheet *sheet, double x, double y, double w, double h, doub
     canvas_rect(sheet->canvas, x + w - width, y, width, h, rgb);
 }
 
-void sheet_marks(Sheet *sheet, int k)
+/* Crosses and rings in the marked cells. */
+static void sheet_marks(Sheet *sheet, int k)
 {
     const Grid       *g = &sheet->scene.grids[k];
     const PanelBoxes *b = &sheet->layout.panels[k];
@@ -621,7 +627,7 @@ static void draw_words(Sheet *sheet, Box m, double x, double y, double w, double
                 (CanvasText){ .size = font, .rgb = s->ink });
 }
 
-void sheet_notes(Sheet *sheet, int k)
+static void sheet_notes(Sheet *sheet, int k)
 {
     const Panel *panel = &sheet->scene.panels[k];
     const Grid  *g = &sheet->scene.grids[k];

@@ -21,14 +21,11 @@ double pens_y(const Pens *p, double y);
 void   pens_line(const Pens *p, double x0, double y0, double x1, double y1, double width, Rgb rgb,
                  double alpha);
 void   pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb rgb);
-/* The mark of a hue, in units of its radius. */
-void   pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb);
 /* Square, diamond and triangle of the first three hues, filled. */
 void   pens_solid(const Pens *p, int hue, double x, double y, double size, Rgb rgb);
 Rgb    pens_colour(const Pens *p, int hue); /* -1: muted */
 double pens_width(const Pens *p, const char *text);
 void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);
-void   pens_x_axis(const Pens *p);
 /* Words avoid guide lines, and are never on points that have some. */
 void   pens_take_points(Pens *p);
 /* The lines the others are held against, with their names; guides.c. */
@@ -36,9 +33,7 @@ void   pens_guides(Pens *p);
 /* Words beside the points; what finds no room is left out. */
 void   pens_labels(Pens *p);
 
-/* Of a plot with rows: widest name, and all of it drawn; plot.c. */
-double sheet_rows_gutter(const Sheet *sheet, const Plot *plot);
+/* Height of the field of a plot with rows. */
 int    sheet_rows_height(const Sheet *sheet, const Plot *plot);
-void   sheet_rows(Pens *p);
 
 #endif

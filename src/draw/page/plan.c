@@ -86,7 +86,9 @@ static double widest_word(const Sheet *sheet, const char *title)
     return widest;
 }
 
-bool sheet_words_fit(const Sheet *sheet)
+/* Every word of the panels' titles fits its column, as no word may be cut that another
+ * arrangement would show whole. */
+static bool sheet_words_fit(const Sheet *sheet)
 {
     for (int k = 0; k < sheet->figure->count; k++) {
         double wide = widest_word(sheet, sheet->figure->panels[k].title);
@@ -173,7 +175,8 @@ static void panel_captions(Sheet *sheet)
     }
 }
 
-void sheet_words(Sheet *sheet)
+/* The figure's and panels' words as lines that fit the layout; plan.c. */
+static void sheet_words(Sheet *sheet)
 {
     const SheetStyle *s = &sheet->style;
     Ruler             head = { sheet->canvas, s->head }, legend = { sheet->canvas, s->legend };

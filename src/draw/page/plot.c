@@ -37,7 +37,8 @@ void pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb 
     }
 }
 
-void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
+/* The mark of a hue, in units of its radius. */
+static void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
 {
     static const double strokes[][4][4] = {
         { { -1, -1, 1, 1 }, { -1, 1, 1, -1 } },                                 /* cross */
@@ -219,6 +220,8 @@ static int y_ticks(const Sheet *sheet, const Plot *plot, int height, PlotTick *t
     return plot_ticks(&plot->y, most > 8 ? 8 : (int)most, ticks);
 }
 
+static double sheet_rows_gutter(const Sheet *sheet, const Plot *plot);
+
 int sheet_plot_gutter(const Sheet *sheet, int panel)
 {
     const SheetStyle *s = &sheet->style;
@@ -275,7 +278,7 @@ static void draw_x_name(const Pens *p, double y)
                 (CanvasText){ .align = ALIGN_CENTRE, .size = font, .rgb = p->s->muted });
 }
 
-void pens_x_axis(const Pens *p)
+static void pens_x_axis(const Pens *p)
 {
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
@@ -439,6 +442,8 @@ static void draw_curves(Pens *p)
     }
 }
 
+static void sheet_rows(Pens *p);
+
 void sheet_plot(Sheet *sheet, int panel)
 {
     const PanelBoxes *b = &sheet->layout.panels[panel];
@@ -463,7 +468,7 @@ void sheet_plot(Sheet *sheet, int panel)
 #define NAMES_SHARE 0.42 /* of the room that names take at most */
 #define BAR         0.62 /* of a row's height */
 
-double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
+static double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
 {
     double widest = 0, most = NAMES_SHARE * sheet->width / sheet->cols;
 
@@ -600,7 +605,7 @@ static double words_width(const void *context, const char *text)
     return pens_width(context, text);
 }
 
-void sheet_rows(Pens *p)
+static void sheet_rows(Pens *p)
 {
     double each = p->box.h / p->plot->row_count, radius = sheet_points(p->s, 1.3);
     int    bars = plot_bars(p->plot), at = 0;

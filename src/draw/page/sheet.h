@@ -72,19 +72,10 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
 void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size);
 /* The text in at most `most` lines, each at most `room` wide. */
 void sheet_wrap(Canvas *canvas, const char *text, double font, double room, int most, Lines *out);
-/* Every word of the panels' titles fits its column, as no word may be cut that another
- * arrangement would show whole. */
-bool sheet_words_fit(const Sheet *sheet);
-/* The figure's and panels' words as lines that fit the layout; plan.c. */
-void   sheet_words(Sheet *sheet);
 /* Height of lines with the small distance beside them; 0: there are none. */
 int    sheet_lines_height(const Lines *lines, double font, int space);
 /* Pixels that the bars of rows or columns need across; 0: there are none; matrix.c. */
 int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
-void   sheet_load(Sheet *sheet, int panel, bool rows);
-/* Crosses and rings in the marked cells. */
-void   sheet_marks(Sheet *sheet, int panel);
-void   sheet_notes(Sheet *sheet, int panel); /* marked cells with their words */
 /* A plot: width of the numbers beside it, heights of what stands under and over it, and
  * all of it drawn; plot.c. */
 int  sheet_plot_gutter(const Sheet *sheet, int panel);

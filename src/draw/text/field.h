@@ -30,18 +30,12 @@ typedef struct Field { /* where the curves are, in characters */
     NameKey    *key;    /* NULL: what has no place is left out */
 } Field;
 
-PlotCell *cells_at(PlotCells *c, int y, int x); /* NULL: outside */
 void      cells_put(PlotCells *c, int y, int x, uint32_t ch, int ink);
 /* ASCII, and the signs of units that names hold.  Returns the columns used. */
 int       cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8);
 int       cells_width(const char *text);
 /* All of it in the room, or its beginning and a sign that there is more. */
 void      cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8);
-/* The axis under the field, with its numbers; the y axis is the caller's. */
-void      cells_x_axis(Field *f);
-
-/* Lines that the names of the series take. */
-int       cells_legend_lines(const Plot *plot, int width);
 
 /* What the curves are held against, and words beside points; plot_words.c. */
 void      cells_take_points(Field *f); /* nor guide lines: words stand elsewhere */
@@ -54,15 +48,9 @@ void      cells_dot(Field *f, int dot_y, int dot_x, int ink);
 /* False: the point has no place. */
 bool      cells_dot_of(const Field *f, double x, double y, int *dot_x, int *dot_y);
 
-/* What stands in the place of a name, 0: itself; plot_words.c. */
-int       cells_key_number(const Field *f, const PlotSeries *s, int64_t point);
-/* False: it cannot take the name. */
-bool      cells_key_take(Field *f, const PlotSeries *s, int64_t point);
-bool      cells_key_grow(NameKey *key); /* by what is wanted; false: nothing is */
-/* Its lines, from there down. */
+/* Takes the names that are wanted into the key; false: none is. */
+bool      cells_key_grow(NameKey *key);
+/* Lines of the key; drawn from line `top` on. */
 int       cells_key(const Field *f, int top, bool draw);
-
-/* The plot with rows in the whole of f->out, below `top`; plot_cells.c. */
-void      cells_rows(Field *f, int top);
 
 #endif

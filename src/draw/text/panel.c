@@ -265,6 +265,11 @@ static void row_label(const Panel *panel, const Grid *grid, const TextPlan *plan
     }
 }
 
+static void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan, bool utf8,
+                             Block *out);
+static void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t at,
+                            bool utf8, Line *line);
+
 static void draw_rows(Brush *b, const TextOptions *options, Block *out)
 {
     int     per_line = b->plan->mode == TEXT_HALVES ? 2 : 1;
@@ -399,6 +404,8 @@ static void draw_title(const Panel *panel, const TextPlan *plan, const Lines *ti
         block_line(out);
 }
 
+static void text_loads(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out);
+
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                 const TextOptions *options, const Lines *title, int title_lines, Block *out)
 {
@@ -464,8 +471,10 @@ static void add_block(Line *line, int offset)
     line_add(line, text);
 }
 
-void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t at,
-                     bool utf8, Line *line)
+/* The bar of line `at` of the matrix at the line's end, and those of the columns below it;
+ * panel.c. */
+static void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t at,
+                            bool utf8, Line *line)
 {
     int     per = plan->mode == TEXT_HALVES ? 2 : 1, parts;
     int64_t first = per * at / plan->down, last = (per * (at + 1) - 1) / plan->down + 1, from, to;
@@ -483,8 +492,8 @@ void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan,
             line_add(line, parts >= 4 ? "=" : "-");
 }
 
-void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan, bool utf8,
-                      Block *out)
+static void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan, bool utf8,
+                             Block *out)
 {
     static const char ascii[] = " .:-=+*#@";
     double            most = panel->margin->col ? longest_bar(panel, grid, false) : 0;
@@ -570,7 +579,8 @@ static void add_listed(const Panel *panel, const ViewLoad *load, int64_t first, 
     text_free(&words);
 }
 
-void text_loads(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out)
+/* The view's own bars of columns and rows as numbers below the matrix; panel.c. */
+static void text_loads(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out)
 {
     const ViewLoad *cols = panel->view->load, *rows = panel->view->row_load;
     char            name[96];

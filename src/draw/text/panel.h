@@ -26,7 +26,6 @@ typedef struct Block {
     bool  failed;
 } Block;
 
-void  block_free(Block *block);
 Line *block_line(Block *block); /* a new empty line; NULL: out of memory */
 /* Words of `text` over as many lines as they need. */
 void  block_wrap(Block *block, const char *text, int columns, bool ascii);
@@ -75,17 +74,6 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
                    bool several_causes);
 /* Lines a panel has besides its matrix and its title, at most. */
 int  text_overhead(const Panel *panel);
-/* A panel that is a plot; lines: of the plot, 0: a usual height. */
-void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
-               const TextOptions *options, const Lines *title, int title_lines, Block *out);
-/* The bar of line `at` of the matrix at the line's end, and those of the columns below it;
- * panel.c. */
-void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t at,
-                     bool utf8, Line *line);
-void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan, bool utf8,
-                      Block *out);
-/* The view's own bars of columns and rows as numbers below the matrix; panel.c. */
-void text_loads(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out);
 /* title_lines: how many the title has at least, as those beside it. */
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                 const TextOptions *options, const Lines *title, int title_lines, Block *out);

@@ -13,6 +13,79 @@
 #define DRAWN_MOST  6 /* times, the last with what the key has by then */
 #define FEW_POINTS   24 /* that get their letter among the dots */
 
+/* ---- characters ------------------------------------------------------------- */
+
+/* NULL: outside */
+static PlotCell *cells_at(PlotCells *c, int y, int x)
+{
+    return y >= 0 && x >= 0 && y < c->height && x < c->width ? &c->cells[y * c->width + x] : NULL;
+}
+
+void cells_put(PlotCells *c, int y, int x, uint32_t ch, int ink)
+{
+    PlotCell *cell = cells_at(c, y, x);
+
+    if (cell)
+        *cell = (PlotCell){ ch, ink };
+}
+
+int cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8)
+{
+    int used = 0;
+
+    while (*text && used < room) {
+        uint32_t ch = utf8_next(&text);
+
+        if (ch >= 128 && !utf8)
+            ch = ch == 0xB7 || ch == 0x2212 ? '-' : '?';
+        cells_put(c, y, x + used++, ch == UTF8_MALFORMED ? UTF8_REPLACEMENT : ch, ink);
+    }
+    return used;
+}
+
+int cells_width(const char *text)
+{
+    return utf8_columns(text);
+}
+
+void cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8)
+{
+    cells_text(c, y, x, room, text, ink, utf8);
+    if (cells_width(text) > room)
+        cells_put(c, y, x + room - 1, utf8 ? 0x2026 : '~', ink);
+}
+
+/* Words have each the room there is, numbers are never cut. */
+static int tick_width(const Field *f, const PlotTick *tick, int count)
+{
+    int room = f->w / (count > 0 ? count : 1) - 1, width = cells_width(tick->text);
+
+    return !f->axis.words || width <= room || room < 3 ? width : room;
+}
+
+/* The axis under the field, with its numbers; the y axis is the caller's. */
+static void cells_x_axis(Field *f)
+{
+    PlotCells *c = f->out;
+    PlotTick   ticks[PLOT_TICKS_MOST];
+    int        count = plot_ticks(&f->axis, f->w / 9, ticks), free_x = 0;
+
+    for (int x = 0; x < f->w; x++)
+        cells_put(c, f->y + f->h, f->x + x, f->utf8 ? 0x2500 : '-', PLOT_INK_AXIS);
+    cells_put(c, f->y + f->h, f->x - 1, f->utf8 ? 0x2514 : '+', PLOT_INK_AXIS);
+    for (int k = 0; k < count; k++) {
+        int x = f->x + (int)lround(ticks[k].place * (f->w - 1));
+        int width = tick_width(f, &ticks[k], count), left = x - width / 2;
+
+        left = left + width > c->width ? c->width - width : left < 0 ? 0 : left;
+        if (left < free_x)
+            continue;
+        cells_put(c, f->y + f->h, x, f->utf8 ? 0x252C : '+', PLOT_INK_AXIS);
+        cells_cut(c, f->y + f->h + 1, left, width, ticks[k].text, PLOT_INK_TEXT, f->utf8);
+        free_x = left + width + 1;
+    }
+}
+
 /* ---- dots ------------------------------------------------------------------- */
 
 /* Braille: a bit for each dot of a character; ASCII: the letter of the series. */
@@ -194,7 +267,8 @@ static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
     return plot_named(plot) > 1 ? line + 1 : 0;
 }
 
-int cells_legend_lines(const Plot *plot, int width)
+/* Lines that the names of the series take. */
+static int cells_legend_lines(const Plot *plot, int width)
 {
     PlotCells c = { .width = width };
 
@@ -291,6 +365,8 @@ static void put_curves(Field *f, int above)
     cells_key(f, f->out->height - lines, true);
 }
 
+static void cells_rows(Field *f, int top);
+
 bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *out, Error *err)
 {
     Field f = { .plot = plot, .out = out, .utf8 = utf8, .axis = plot->x };
@@ -318,78 +394,6 @@ void plot_cells_free(PlotCells *cells)
 {
     free(cells->cells);
     *cells = (PlotCells){ 0 };
-}
-
-/* Characters, words and the lower axis of a plot; see
- * field.h. */
-
-PlotCell *cells_at(PlotCells *c, int y, int x)
-{
-    return y >= 0 && x >= 0 && y < c->height && x < c->width ? &c->cells[y * c->width + x] : NULL;
-}
-
-void cells_put(PlotCells *c, int y, int x, uint32_t ch, int ink)
-{
-    PlotCell *cell = cells_at(c, y, x);
-
-    if (cell)
-        *cell = (PlotCell){ ch, ink };
-}
-
-int cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8)
-{
-    int used = 0;
-
-    while (*text && used < room) {
-        uint32_t ch = utf8_next(&text);
-
-        if (ch >= 128 && !utf8)
-            ch = ch == 0xB7 || ch == 0x2212 ? '-' : '?';
-        cells_put(c, y, x + used++, ch == UTF8_MALFORMED ? UTF8_REPLACEMENT : ch, ink);
-    }
-    return used;
-}
-
-int cells_width(const char *text)
-{
-    return utf8_columns(text);
-}
-
-void cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8)
-{
-    cells_text(c, y, x, room, text, ink, utf8);
-    if (cells_width(text) > room)
-        cells_put(c, y, x + room - 1, utf8 ? 0x2026 : '~', ink);
-}
-
-/* Words have each the room there is, numbers are never cut. */
-static int tick_width(const Field *f, const PlotTick *tick, int count)
-{
-    int room = f->w / (count > 0 ? count : 1) - 1, width = cells_width(tick->text);
-
-    return !f->axis.words || width <= room || room < 3 ? width : room;
-}
-
-void cells_x_axis(Field *f)
-{
-    PlotCells *c = f->out;
-    PlotTick   ticks[PLOT_TICKS_MOST];
-    int        count = plot_ticks(&f->axis, f->w / 9, ticks), free_x = 0;
-
-    for (int x = 0; x < f->w; x++)
-        cells_put(c, f->y + f->h, f->x + x, f->utf8 ? 0x2500 : '-', PLOT_INK_AXIS);
-    cells_put(c, f->y + f->h, f->x - 1, f->utf8 ? 0x2514 : '+', PLOT_INK_AXIS);
-    for (int k = 0; k < count; k++) {
-        int x = f->x + (int)lround(ticks[k].place * (f->w - 1));
-        int width = tick_width(f, &ticks[k], count), left = x - width / 2;
-
-        left = left + width > c->width ? c->width - width : left < 0 ? 0 : left;
-        if (left < free_x)
-            continue;
-        cells_put(c, f->y + f->h, x, f->utf8 ? 0x252C : '+', PLOT_INK_AXIS);
-        cells_cut(c, f->y + f->h + 1, left, width, ticks[k].text, PLOT_INK_TEXT, f->utf8);
-        free_x = left + width + 1;
-    }
 }
 
 /* A plot with rows as characters: names, lying bars, whiskers, draws. */
@@ -575,7 +579,8 @@ static double cells_width_of(const void *context, const char *text)
     return cells_width(text);
 }
 
-void cells_rows(Field *f, int top)
+/* The plot with rows in the whole of f->out, below `top`; plot_cells.c. */
+static void cells_rows(Field *f, int top)
 {
     const Plot *plot = f->plot;
     int         most = (int)(NAMES_SHARE * f->out->width), each = lines_of(plot), widest = 0;

@@ -8,7 +8,7 @@
 #include "draw/text/unicode.h"
 #include "draw/text/wrap.h"
 
-void block_free(Block *block)
+static void block_free(Block *block)
 {
     for (int k = 0; k < block->capacity; k++)
         text_free(&block->lines[k].text);
@@ -135,8 +135,9 @@ static void draw_plot_cells(const PlotCells *cells, int colours, Block *out)
     }
 }
 
-void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
-               const TextOptions *options, const Lines *title, int title_lines, Block *out)
+/* A panel that is a plot; lines: of the plot, 0: a usual height. */
+static void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
+                      const TextOptions *options, const Lines *title, int title_lines, Block *out)
 {
     PlotCells cells;
     Error     err = ERROR_INIT;
