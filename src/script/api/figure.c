@@ -251,6 +251,11 @@ static const Member figure_members[] = {
     MEMBER_END,
 };
 
+static Keep *figure_keep(const void *object)
+{
+    return ((const FigureBox *)object)->keep;
+}
+
 const Class class_figure = {
     .name = "Figure",
     .help = "Panels side by side, for a file or the terminal.",
@@ -258,6 +263,7 @@ const Class class_figure = {
     .meta = figure_meta,
     .operators = "---@operator len: integer\n",
     .instead = "attn.figure{ ... } takes a figure's settings, f:save(path, { ... }) a file's",
+    .keep = figure_keep,
 };
 
 static const Member panel_members[] = {

@@ -414,6 +414,11 @@ static const Member input_members[] = {
     MEMBER_END,
 };
 
+static Keep *input_keep(const void *object)
+{
+    return ((const LuaInput *)object)->keep;
+}
+
 const Class class_input = {
     .name = "Input",
     .help = "One layer of one sequence: what mechanisms are run on.",
@@ -421,6 +426,7 @@ const Class class_input = {
     .meta = input_meta,
     .operators = "---@operator len: integer\n",
     .instead = "attn.input{ ... } makes another",
+    .keep = input_keep,
 };
 
 static const Member tensors_members[] = {

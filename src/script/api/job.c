@@ -1,12 +1,15 @@
-/* job.c -- runs that go on while the script does: attn.start.
+/* job.c -- runs and commands that go on while the script does: attn.start, attn.command.
  *
  * A job is one of its input's session.  Lua waits only in poll and wait; a
  * mechanism of the script itself runs on then, and only then.
  */
 #include <math.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "script/console/console.h"
+#include "app/scripting.h"
+#include "profile/measure.h"
+#include "script/host/turn.h"
 #include "script/host/work.h"
 
 typedef struct LuaJob {
@@ -15,14 +18,6 @@ typedef struct LuaJob {
     double start;
 } LuaJob;
 enum { JOB_INPUT = 1, JOB_RESULT, JOB_VALUES = JOB_RESULT };
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int job_close(lua_State *L)
 {
@@ -76,10 +71,10 @@ static void tell(lua_State *L, const LuaJob *job)
     const char *stage = job_stage(job->job);
 
     if (share.valid)
-        console_tell(L, job->start, "a run, %s%s%.0f %%", stage, *stage ? ", " : "",
+        turn_report(L, job->start, "a run, %s%s%.0f %%", stage, *stage ? ", " : "",
                      floor(100 * share.value));
     else
-        console_tell(L, job->start, "a run%s%s", *stage ? ", " : "", stage);
+        turn_report(L, job->start, "a run%s%s", *stage ? ", " : "", stage);
 }
 
 /* [-0, +3, v] */
@@ -104,7 +99,7 @@ static int job_progress(lua_State *L)
     const LuaJob *job = check_job(L);
 
     push_share(L, job);
-    lua_pushnumber(L, now() - job->start);
+    lua_pushnumber(L, clock_wall() - job->start);
     return 3;
 }
 
@@ -181,7 +176,7 @@ static int start_loaded(lua_State *L, int status, lua_KContext unused)
         return count;
     below = ((LuaInput *)lua_touserdata(L, at - 1))->keep; /* of the pin */
     job = class_push(L, &class_job, sizeof(*job), JOB_VALUES);
-    job->start = now();
+    job->start = clock_wall();
     job->job = session_submit(below->thing, request, &err);
     if (!job->job)
         return failure(L, &err);
@@ -228,3 +223,160 @@ static const Member job_members[] = {
 const Class class_job = { .name = "Job", .help = "A run that goes on while the script does.",
                           .members = job_members, .meta = job_meta,
                           .instead = "job:wait, job:cancel and job:on_progress are what it takes" };
+
+/* Commands of the program, run for a script.
+ *
+ * In the explorer a command goes to the worker with a session of its own, on the input that is
+ * on the screen, so that the screen lives and Ctrl-C ends it.
+ */
+
+#define WORK "attnscope.command"
+
+/* ---- here and now ----------------------------------------------------------- */
+
+/* The words as texts; they stay on the stack.  [-0, +1, v] */
+static const char **push_words(lua_State *L, int count)
+{
+    const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
+
+    for (int i = 0; i < count; i++)
+        words[i] = check_word(L, i + 1);
+    return words;
+}
+
+/* The script's own input, when the command names none.  */
+static bool load_given(Script *script, Session *s, Error *err)
+{
+    const char *const *values = script->options.values;
+    bool given = values[OPT_INPUT] || values[OPT_N] || values[OPT_D] || values[OPT_HEADS] ||
+                 values[OPT_LAYER];
+
+    return session_input(s) || !given || call_load_input(s, &script->options, err);
+}
+
+/* [-0, +1 or 3, v] */
+int attn_command(lua_State *L)
+{
+    Script      *script = script_of(L);
+    Session     *s = script->session->thing;
+    int          count = lua_gettop(L);
+    const char **words;
+    Text        *text;
+    Error        err = ERROR_INIT;
+
+    check_word(L, 1);
+    if (script->run)
+        return luaL_error(L, "a mechanism cannot start commands while it runs");
+    words = push_words(L, count);
+    text = text_box(L);
+    if (!load_given(script, s, &err) ||
+        !command_run(s, words, count, false, 0, text, &err))
+        return failure(L, &err);
+    text_box_push(L, text);
+    return 1;
+}
+
+/* ---- on the worker ---------------------------------------------------------- */
+
+typedef struct Work {
+    Job         *job; /* NULL: closed */
+    const char **words; /* kept by the user value */
+    int          count;
+    double       began;
+    char        *spec; /* of the input; NULL: none */
+    InputChoice  choice;
+    Text         out;
+} Work;
+
+static bool run_on_worker(void *context, const atomic_bool *cancel, Error *err)
+{
+    Work    *w = context;
+    Session *s = session_new(err);
+    bool     ok = s != NULL;
+
+    if (ok)
+        session_on_stop(s, cancel, NULL);
+    ok = ok && (!w->spec || session_load(s, w->spec, &w->choice, err)) &&
+         command_run(s, w->words, w->count, false, 0, &w->out, err);
+    session_free(s);
+    return ok;
+}
+
+/* A mechanism of the script that the command would run gives up when it is cancelled. */
+static int work_close(lua_State *L)
+{
+    Work *w = luaL_checkudata(L, 1, WORK);
+
+    job_free(w->job);
+    w->job = NULL;
+    text_free(&w->out);
+    free(w->spec);
+    w->spec = NULL;
+    return 0;
+}
+
+int command_begin(lua_State *L)
+{
+    Script     *script = script_of(L);
+    int         count = lua_gettop(L);
+    const char *spec;
+    Work       *w;
+    Error       err = ERROR_INIT;
+
+    check_word(L, 1);
+    if (script->run)
+        return luaL_error(L, "a mechanism cannot start commands while it runs");
+    push_words(L, count);
+    w = lua_newuserdatauv(L, sizeof(*w), 2);
+    *w = (Work){ .words = lua_touserdata(L, -2), .count = count,
+                 .began = clock_wall() };
+    if (luaL_newmetatable(L, WORK)) {
+        lua_pushcfunction(L, work_close);
+        lua_setfield(L, -2, "__gc");
+        lua_pushcfunction(L, work_close);
+        lua_setfield(L, -2, "__close");
+    }
+    lua_setmetatable(L, -2);
+    lua_createtable(L, count + 1, 0); /* what the words point to */
+    for (int i = 1; i <= count + 1; i++) {
+        lua_pushvalue(L, i);
+        lua_rawseti(L, -2, i);
+    }
+    lua_setiuservalue(L, -2, 1);
+    spec = script->control->input(script->control->ui, &w->choice);
+    w->spec = spec ? strdup(spec) : NULL;
+    w->job = session_submit_work(script->session->thing, run_on_worker, w, &err);
+    return w->job ? 1 : failure(L, &err);
+}
+
+int command_done(lua_State *L)
+{
+    const Work *w = luaL_checkudata(L, 1, WORK);
+    JobState    state = w->job ? job_state(w->job) : JOB_DONE;
+
+    turn_report(L, w->began, "attn.command(%s)", w->words[0]);
+    lua_pushboolean(L, state != JOB_WAITING && state != JOB_RUNNING);
+    return 1;
+}
+
+int command_finish(lua_State *L)
+{
+    Work   *w = luaL_checkudata(L, 1, WORK);
+    Script *script = script_of(L);
+    Error   err = ERROR_INIT;
+    int     depth;
+
+    if (!w->job)
+        return luaL_argerror(L, 1, "the command is closed");
+    depth = script_release(script);
+    job_wait(w->job);
+    script_resume(script, depth);
+    if (job_state(w->job) == JOB_DONE) {
+        text_box_push(L, &w->out);
+        return 1;
+    }
+    err = *job_error(w->job);
+    if (err.code == ERR_NONE)
+        error_set(&err, ERR_CANCELLED, "interrupted");
+    return failure(L, &err);
+}

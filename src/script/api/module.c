@@ -1,7 +1,8 @@
 /* module.c -- the table of the module `attnscope`, and its odds and ends. */
 #include <string.h>
 
-#include "script/host/binding.h"
+#include "script/host/state.h"
+#include "script/host/work.h"
 #include "script/script.h"
 
 /* [-0, +1, -] */
@@ -160,6 +161,103 @@ const Class class_attn = {
     .help = "The module: `local attn = require \"attnscope\"`; also the global attn.",
     .members = attn_members,
 };
+
+/* The prelude's bytes; mk/script.mk makes them from scripts/lua/prelude.lua. */
+extern const unsigned char script_prelude[];
+extern const size_t        script_prelude_size;
+
+static const Class *const script_classes[] = {
+    &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_pattern,
+    &class_figure,
+    &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
+    &class_pattern_options, &class_mechanism_options, &class_filter,
+    &class_input_options, &class_random_options, &class_tensors,
+    &class_run_options, &class_compare_options, &class_reach_options, &class_missed_options,
+    &class_vary_options, &class_fit_options, &class_sweep_options, &class_sweep,
+    &class_roofline_options,
+    &class_panel, &class_curve, &class_scaling, &class_figure_options,
+    &class_save_options, &class_text_options, &class_check_options,
+    &class_card, &class_param_card, &class_view_card, &class_record, &class_cell, &class_entry,
+    &class_stage, &class_comparison, &class_report, &class_growth, &class_roofline, NULL,
+};
+
+/* ---- opening ---------------------------------------------------------------- */
+
+/* Every function a row leaves to the prelude is there now, and raises at its caller's line.
+ * [-0, +0, v] */
+static void check_prelude(lua_State *L, const Class *class, int table)
+{
+    for (const Member *m = class->members; m->name; m++) {
+        if (m->call || !m->args)
+            continue;
+        if (lua_getfield(L, table, m->name) != LUA_TFUNCTION)
+            luaL_error(L, "the prelude lacks %s.%s", class->name, m->name);
+        lua_pop(L, 1);
+    }
+    caller_names(L, table, class);
+}
+
+/* Called with the module, the classes' method tables, what makes a text harmless, and sweeps.
+ * [-0, +0, e] */
+static void run_prelude(lua_State *L, int module, int methods)
+{
+    const char *bytes = (const char *)script_prelude;
+
+    if (luaL_loadbufferx(L, bytes, script_prelude_size, "=" OWN_CHUNK, "t") != LUA_OK)
+        lua_error(L);
+    lua_pushvalue(L, module);
+    lua_pushvalue(L, methods);
+    lua_pushcfunction(L, safe_clean);
+    sweep_push_functions(L);
+    lua_call(L, 4, 0);
+    for (int i = 0; script_classes[i]; i++) {
+        const Class *class = script_classes[i];
+
+        if (class == &class_attn) {
+            check_prelude(L, class, module);
+        } else if (class == &class_ui) {
+            lua_getfield(L, module, "ui");
+            check_prelude(L, class, lua_gettop(L));
+            lua_pop(L, 1);
+        } else if (class->meta) {
+            lua_getfield(L, methods, class->name);
+            check_prelude(L, class, lua_gettop(L));
+            lua_pop(L, 1);
+        }
+    }
+}
+
+void module_open(lua_State *L)
+{
+    int methods, module;
+
+    script_of(L)->classes = script_classes;
+    lua_newtable(L);
+    methods = lua_gettop(L);
+    for (int i = 0; script_classes[i]; i++)
+        if (script_classes[i]->meta)
+            class_open(L, script_classes[i]);
+    lua_newtable(L); /* no computed fields in the module */
+    lua_newtable(L);
+    module = lua_gettop(L);
+    class_set_members(L, &class_attn);
+    lua_pushstring(L, ATTNSCOPE_VERSION);
+    lua_setfield(L, module, "version");
+    lua_pushboolean(L, false);
+    lua_setfield(L, module, "has_ui");
+    lua_pushlightuserdata(L, NULL);
+    lua_setfield(L, module, "null");
+    luaL_newmetatable(L, JSON_OBJECT_MARK);
+    lua_setfield(L, module, "object");
+    lua_newtable(L); /* ui has no fields either */
+    lua_newtable(L);
+    class_set_members(L, &class_ui);
+    lua_setfield(L, module, "ui");
+    lua_pop(L, 1);
+    run_prelude(L, module, methods);
+    lua_insert(L, methods);
+    lua_settop(L, methods);
+}
 
 /* The Lua interface as a manual: Markdown, and a section of the man page. */
 

@@ -341,6 +341,11 @@ static const Member result_members[] = {
     MEMBER_END,
 };
 
+static Keep *result_keep(const void *object)
+{
+    return ((const LuaResult *)object)->keep;
+}
+
 const Class class_result = {
     .name = "Result",
     .help = "A finished run of a mechanism.",
@@ -348,6 +353,7 @@ const Class class_result = {
     .meta = result_meta,
     .operators = "---@operator len: integer\n",
     .instead = "a run is finished, attn.run makes another",
+    .keep = result_keep,
 };
 
 /* Two results against each other. */

@@ -8,7 +8,8 @@
 
 #include "app/scripting.h"
 #include "profile/statistics.h"
-#include "script/console/console.h"
+#include "profile/measure.h"
+#include "script/host/turn.h"
 #include "script/host/work.h"
 
 /* Numbers of the list at `arg`, FIT_MOST at most.  [-0, +0, v] */
@@ -440,7 +441,7 @@ static int sweep_begin(lua_State *L)
         spec = script->control->input(script->control->ui, &s->choice);
     s->spec = spec ? strdup(spec) : NULL;
     s->options = script->control ? NULL : &script->options;
-    s->began = console_seconds();
+    s->began = clock_wall();
     s->job = session_submit_work(s->session, run_sweep, s, &err);
     return s->job ? 1 : failure(L, &err);
 }
@@ -478,9 +479,9 @@ static int sweep_turn(lua_State *L)
     if (question != ASKS_NOTHING) /* the worker waits, and leaves all as it is */
         return push_question(L, s);
     if (total)
-        console_tell(L, s->began, "a sweep, %d of %d records", done, total);
+        turn_report(L, s->began, "a sweep, %d of %d records", done, total);
     else
-        console_tell(L, s->began, "a sweep");
+        turn_report(L, s->began, "a sweep");
     if (seconds > 0 && job_goes_on(s->job))
         job_await(L, s->session, s->job, seconds);
     lua_pushstring(L, job_goes_on(s->job) ? "nothing" : "end");

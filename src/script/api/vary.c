@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "app/study/study.h"
-#include "script/console/console.h"
+#include "profile/measure.h"
+#include "script/host/turn.h"
 #include "script/host/work.h"
 
 #define USUAL_PLOT "error,flops"
@@ -293,10 +294,10 @@ static int vary_more(lua_State *L, int status, lua_KContext at)
     (void)status;
     for (;;) {
         while (job_goes_on(v->study->job)) {
-            console_tell(L, v->began, "attn.vary, %s of %d values", v->study->axis.name,
+            turn_report(L, v->began, "attn.vary, %s of %d values", v->study->axis.name,
                          v->study->axis.count);
-            if (console_can_wait(L))
-                return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, vary_more);
+            if (turn_can_wait(L))
+                return turn_wait(L, TASK_SLEEPS, clock_wall() + GLANCE, at, vary_more);
             job_await(L, v->session, v->study->job, 3600);
         }
         lua_settop(L, (int)at);
@@ -327,7 +328,7 @@ static int vary_loaded(lua_State *L, int status, lua_KContext unused)
     v->study->measure = option_bool(L, 3, "measure", false);
     for (int k = 0; k < v->look.count; k++)
         v->study->measure = v->study->measure || quantity_is_measured(v->look.quantities[k]);
-    v->began = console_seconds();
+    v->began = clock_wall();
     lua_toclose(L, -1);
     return vary_more(L, LUA_OK, lua_gettop(L));
 }

@@ -1,33 +1,143 @@
 /* console.c -- see console.h.
  *
- * The explorer's thread owns the state; every script is a coroutine.  A turn ends when
- * the script waits or, by a hook, after some milliseconds, so that not even an endless
- * loop holds up the screen.  What cannot be left in the middle (a comparison of
- * table.sort, a metamethod) has some seconds.
+ * Scripts find print, streams and os.exit that do nothing to the terminal, and functions of the
+ * module that let the screen live while they wait.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "attn/run.h"
+#include "profile/measure.h"
 #include "script/console/console.h"
 #include "script/host/state.h"
+#include "script/host/work.h"
 #include "script/script.h"
 
-#define LOOK_EVERY   10000 /* instructions between looks at the clock */
-#define TURN_SECONDS 0.02
-#define MOST_SECONDS 5.0     /* of a turn that cannot be left */
-#define LONG_WAIT    0.5     /* seconds after which it is said what a script waits for */
+#define OUTPUT_MOST 200000 /* bytes; then the older half goes */
 
-double console_seconds(void)
+/* ---- output ----------------------------------------------------------------- */
+
+static void trim(Text *output)
 {
-    struct timespec t;
+    const char *half, *line;
+    size_t      kept;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    if (output->length < OUTPUT_MOST || !output->data)
+        return;
+    half = output->data + output->length / 2;
+    line = strchr(half, '\n');
+    kept = line ? output->length - (size_t)(line + 1 - output->data) : 0;
+    memmove(output->data, output->data + output->length - kept, kept);
+    output->data[kept] = '\0';
+    output->length = kept;
+}
+
+static void console_add(Console *c, const char *text)
+{
+    for (; *text; text++) /* nothing that would move the terminal's cursor */
+        text_addf(&c->output, "%c",
+                  ((unsigned char)*text < 32 && !strchr("\n\t", *text)) || *text == 127 ? '?'
+                                                                                       : *text);
+    trim(&c->output);
+}
+
+static int console_print(lua_State *L)
+{
+    Console *c = script_of(L)->console;
+    int      count = lua_gettop(L);
+
+    for (int i = 1; i <= count; i++) {
+        console_add(c, luaL_tolstring(L, i, NULL));
+        console_add(c, i < count ? "\t" : "\n");
+        lua_pop(L, 1);
+    }
+    if (!count)
+        console_add(c, "\n");
+    return 0;
+}
+
+/* io.write and file:write of the standard streams.  [-n, +1, v] */
+static int console_write(lua_State *L)
+{
+    Console *c = script_of(L)->console;
+
+    for (int i = lua_istable(L, 1) ? 2 : 1; i <= lua_gettop(L); i++)
+        console_add(c, luaL_checkstring(L, i));
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int do_nothing(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+static int leave(lua_State *L)
+{
+    const Control *control = script_of(L)->control;
+
+    control->leave(control->ui);
+    return luaL_error(L, "left");
+}
+
+/* ---- what scripts find ------------------------------------------------------ */
+
+/* What is waited for lets the screen live; a stream is the console. */
+static const char waiting[] =
+    "local attn, write, nothing, begin, done, finish = ...\n"
+    "local run, start, profile, command = attn.run, attn.start, attn.profile, attn.command\n"
+    "function attn.run(mechanism, options)\n"
+    "  if not attn.has_ui then return run(mechanism, options) end\n"
+    "  local job, message, code = start(mechanism, options)\n"
+    "  if not job then return nil, message, code end\n"
+    "  return job:wait()\n"
+    "end\n"
+    "function attn.profile(mechanism, options, plan)\n"
+    "  if not attn.has_ui then return profile(mechanism, options, plan) end\n"
+    "  local all = { [\"repeat\"] = 7 }\n"
+    "  for key, value in pairs(options or {}) do all[key] = value end\n"
+    "  for key, value in pairs(plan or {}) do all[key] = value end\n"
+    "  local result, message, code, record = attn.run(mechanism, all)\n"
+    "  if not result then return nil, message, code, record end\n"
+    "  local record, stats = result.record, result.stats\n"
+    "  record.nnz, record.density = stats.nnz, stats.density\n"
+    "  return record\n"
+    "end\n"
+    "function attn.command(...)\n"
+    "  if not attn.has_ui then return command(...) end\n"
+    "  local work <close>, message, code = begin(...)\n"
+    "  if not work then return nil, message, code end\n"
+    "  while not done(work) and pcall(ui.sleep, 0.02) do end\n"
+    "  return finish(work)\n"
+    "end\n"
+    "if io then\n"
+    "  local stream = { write = write, flush = nothing, setvbuf = nothing, close = nothing }\n"
+    "  io.stdout, io.stderr, io.write = stream, stream, write\n"
+    "end\n";
+
+static void console_install(lua_State *L)
+{
+    lua_pushcfunction(L, console_print);
+    lua_setglobal(L, "print");
+    lua_getglobal(L, "os");
+    lua_pushcfunction(L, leave);
+    lua_setfield(L, -2, "exit");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "attnscope");
+    lua_pushboolean(L, true);
+    lua_setfield(L, -2, "has_ui");
+    if (luaL_loadbufferx(L, waiting, sizeof(waiting) - 1, "=" OWN_CHUNK, "t") != LUA_OK)
+        lua_error(L);
+    lua_pushvalue(L, -2);
+    lua_pushcfunction(L, console_write);
+    lua_pushcfunction(L, do_nothing);
+    lua_pushcfunction(L, command_begin);
+    lua_pushcfunction(L, command_done);
+    lua_pushcfunction(L, command_finish);
+    lua_call(L, 6, 0);
+    caller_names(L, lua_gettop(L), script_of(L)->classes[0]);
 }
 
 /* ---- tasks ------------------------------------------------------------------ */
@@ -65,72 +175,11 @@ static void end_task(lua_State *L, Task *task)
     luaL_unref(L, LUA_REGISTRYINDEX, anchor);
 }
 
-static void look_hook(lua_State *L, lua_Debug *unused)
-{
-    Console *c = script_of(L)->console;
-    double   spent = c && c->now ? console_seconds() - c->began : 0;
-
-    (void)unused;
-    if (spent < TURN_SECONDS)
-        return;
-    if (coroutine_gives_way(L))
-        coroutine_give_way(L, 0, NULL);
-    else if (spent > MOST_SECONDS)
-        luaL_error(L, "this takes too long where a script cannot be interrupted");
-}
-
-bool console_look(lua_State *L)
-{
-    const Script  *script = script_of(L);
-    const Console *c = script->console;
-    double         spent = c && c->now ? console_seconds() - c->began : 0;
-
-    coroutine_stop_here(L);
-    if (script->run && (script->closing || run_failed(script->run)))
-        luaL_error(L, "interrupted");
-    if (spent < TURN_SECONDS)
-        return false;
-    if (!coroutine_gives_way(L) && spent > MOST_SECONDS)
-        luaL_error(L, "this takes too long where a script cannot be interrupted");
-    return coroutine_gives_way(L);
-}
-
-int console_wait(lua_State *L, TaskWait wait, double due, lua_KContext context,
-                 lua_KFunction then)
-{
-    Console *c = script_of(L)->console;
-
-    if (!console_can_wait(L))
-        return luaL_error(L, "a script can wait here only outside of comparisons and metamethods");
-    c->now->wait = wait;
-    c->now->due = due;
-    return coroutine_give_way(L, context, then);
-}
-
-bool console_can_wait(lua_State *L)
-{
-    const Console *c = script_of(L)->console;
-
-    return c && c->now && coroutine_gives_way(L);
-}
-
-void console_tell(lua_State *L, double began, const char *fmt, ...)
-{
-    Console *c = script_of(L)->console;
-    va_list  args;
-
-    if (!c || !c->now || console_seconds() - began < LONG_WAIT)
-        return;
-    va_start(args, fmt);
-    vsnprintf(c->now->doing, sizeof(c->now->doing), fmt, args);
-    va_end(args);
-}
-
 static bool is_due(const Console *c, const Task *task)
 {
     switch (task->wait) {
     case TASK_READY: return true;
-    case TASK_SLEEPS: return console_seconds() >= task->due;
+    case TASK_SLEEPS: return clock_wall() >= task->due;
     case TASK_SETTLES: return !c->control->busy(c->control->ui);
     default: return false;
     }
@@ -167,8 +216,8 @@ static void go_on(lua_State *L, Console *c, Task *task)
     task->given = 0;
     task->doing[0] = '\0';
     c->now = task;
-    c->began = console_seconds();
-    lua_sethook(task->thread, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
+    c->began = clock_wall();
+    lua_sethook(task->thread, turn_hook, LUA_MASKCOUNT, TURN_HOOK_EVERY);
     script_of(L)->gives_way = true;
     script_of(L)->turn_over = false;
     status = lua_resume(task->thread, L, given, &count);
@@ -371,7 +420,7 @@ static double console_deadline(void *host)
 
     for (int i = 0; i < TASKS_MOST; i++) {
         Task  *task = &c->tasks[i];
-        double left = task->wait == TASK_SLEEPS    ? task->due - console_seconds()
+        double left = task->wait == TASK_SLEEPS    ? task->due - clock_wall()
                       : task->wait == TASK_SETTLES ? 0.02
                                                    : 0;
 

@@ -277,12 +277,10 @@ static void offer_name(const Completion *c, size_t stem, const char *name)
 
 static void add_members(lua_State *L, const Completion *c, size_t stem)
 {
-    for (int i = 0; script_classes[i]; i++) {
-        if (!class_test(L, -1, script_classes[i]))
-            continue;
-        for (const Member *m = script_classes[i]->members; m->name; m++)
-            offer_name(c, stem, m->name);
-    }
+    const Class *class = class_of(L, -1);
+
+    for (const Member *m = class ? class->members : NULL; m && m->name; m++)
+        offer_name(c, stem, m->name);
 }
 
 /* Under pcall: the names of the word's last part, without calling anything. */

@@ -5,7 +5,8 @@
  */
 #include <string.h>
 
-#include "script/console/console.h"
+#include "profile/measure.h"
+#include "script/host/turn.h"
 
 #define PAIRS_MOST 64
 
@@ -267,14 +268,14 @@ static int ui_sleep(lua_State *L)
 
     control_of(L);
     luaL_argcheck(L, seconds >= 0 && seconds <= 86400, 1, "expected seconds from 0 to 86400");
-    return console_wait(L, TASK_SLEEPS, console_seconds() + seconds, 0, NULL);
+    return turn_wait(L, TASK_SLEEPS, clock_wall() + seconds, 0, NULL);
 }
 
 /* [-0, +0, v] */
 static int ui_wait(lua_State *L)
 {
     control_of(L);
-    return console_wait(L, TASK_SETTLES, 0, 0, NULL);
+    return turn_wait(L, TASK_SETTLES, 0, 0, NULL);
 }
 
 /* The answer becomes the result of the wait.  [-0, +1, v] */
@@ -285,7 +286,7 @@ static int ui_ask(lua_State *L)
 
     if (!control->ask(control->ui, check_text(L, 1), &err))
         return failure(L, &err);
-    return console_wait(L, TASK_ASKS, 0, 0, NULL);
+    return turn_wait(L, TASK_ASKS, 0, 0, NULL);
 }
 
 /* [-0, +1 or 3, v] */

@@ -31,6 +31,22 @@
 #include "core/text.h"
 #include "draw/grid/grid.h"
 
+/* ---- owners (class.c) -------------------------------------------------------- */
+
+/* A counted thing that userdata borrow from; `below` is kept as long.  Objects
+ * may so be closed in any order. */
+typedef struct Keep {
+    int          references;
+    void       (*drop)(void *thing);
+    void        *thing;
+    struct Keep *below;
+} Keep;
+
+/* Takes `thing` (dropped when there is no memory: NULL), retains `below`. */
+Keep *keep_new(void *thing, void (*drop)(void *), Keep *below);
+Keep *keep_retain(Keep *keep);
+void  keep_release(Keep *keep); /* NULL is fine */
+
 /* ---- registration tables (class.c) -------------------------------------- */
 
 typedef struct Member {
@@ -51,28 +67,22 @@ typedef struct Class {
     bool            open;    /* a table that takes other keys as well */
     const char     *instead; /* what is called instead of assigning a field, NAME is the field;
                                 NULL: it is a table, whose keys may be assigned */
+    Keep         *(*keep)(const void *object); /* what an object shows, to be kept while a worker
+                                                  reads it; NULL: nothing */
 } Class;
 
-extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
-    class_pattern_options, class_mechanism_options;
-extern const Class class_ui, class_pane;
-extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
-    class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
-    class_roofline;
-extern const Class class_attn, class_tensor, class_input, class_result, class_figure, class_pattern;
-extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
-    class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
-    class_text_options, class_compare_options, class_reach_options, class_missed_options,
-    class_vary_options, class_fit_options, class_sweep_options, class_sweep, class_roofline_options;
-extern const Class *const script_classes[]; /* NULL-terminated */
-
-/* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
-void class_open_all(lua_State *L);
+/* The metatable into the registry, the methods into the table at the top by the class's name.
+ * [-0, +0, m] */
+void class_open(lua_State *L, const Class *class);
+/* Functions into the table at the top, fields into the one below.  [-0, +0, m] */
+void class_set_members(lua_State *L, const Class *class);
 /* A closed (zeroed) object of the class with `values` user values.  [-0, +1, m] */
 void *class_push(lua_State *L, const Class *class, size_t size, int values);
 /* The object at `arg`; raises when it is something else.  [-0, +0, v] */
 void *class_check(lua_State *L, int arg, const Class *class);
 void *class_test(lua_State *L, int arg, const Class *class); /* NULL: something else */
+/* Of the object at `arg`; NULL: it is none of ours.  [-0, +0, -] */
+const Class *class_of(lua_State *L, int arg);
 /* The member with the nearest name.  [-0, +0, -] */
 const char *class_nearest(const Class *class, const char *name);
 bool        class_has(const Class *class, const char *name);
@@ -114,20 +124,6 @@ Text *text_box(lua_State *L);
 /* Its content as a string.  [-0, +1, m] */
 void text_box_push(lua_State *L, const Text *text);
 
-/* A counted thing that userdata borrow from; `below` is kept as long.  Objects
- * may so be closed in any order. */
-typedef struct Keep {
-    int          references;
-    void       (*drop)(void *thing);
-    void        *thing;
-    struct Keep *below;
-} Keep;
-
-/* Takes `thing` (dropped when there is no memory: NULL), retains `below`. */
-Keep *keep_new(void *thing, void (*drop)(void *), Keep *below);
-Keep *keep_retain(Keep *keep);
-void  keep_release(Keep *keep); /* NULL is fine */
-
 /* Tells the collector of memory outside Lua.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
 
@@ -151,6 +147,7 @@ typedef struct Script {
     struct Run *computing; /* the same, also while the callback has handed over */
     atomic_int  waiting;   /* threads that want the lock */
     bool        closing;   /* callbacks are to end */
+    const Class *const *classes; /* NULL-terminated; the first is the module */
     FlopClass   charge;    /* of what tensors compute for it */
     bool        uncharged; /* that is for whoever looks on, and not counted */
     bool        gives_way; /* the coroutine that runs may end the explorer's turn */
@@ -272,6 +269,25 @@ Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols);
 /* Parsed JSON text; an object's nulls are absent, a list's are attn.null.
  * [-0, +1 or 3, v] */
 int json_push_text(lua_State *L, const char *text, size_t length);
+
+/* ---- the module (module.c) -------------------------------------------------- */
+
+/* The module with its classes, whose list the script of this state gets.  [-0, +1, m] */
+void module_open(lua_State *L);
+
+/* ---- classes, by file ------------------------------------------------------- */
+
+extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
+    class_pattern_options, class_mechanism_options;
+extern const Class class_ui, class_pane;
+extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
+    class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
+    class_roofline;
+extern const Class class_attn, class_tensor, class_input, class_result, class_figure, class_pattern;
+extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
+    class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
+    class_text_options, class_compare_options, class_reach_options, class_missed_options,
+    class_vary_options, class_fit_options, class_sweep_options, class_sweep, class_roofline_options;
 
 /* ---- functions of the module, by file --------------------------------------- */
 

@@ -1,31 +1,9 @@
 /* class.c -- metatables and the module, made from the registration tables. */
-#include <lualib.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "script/host/binding.h"
-#include "script/host/state.h"
-#include "script/host/work.h"
-
-/* The prelude's bytes; mk/script.mk makes them from scripts/lua/prelude.lua. */
-extern const unsigned char script_prelude[];
-extern const size_t        script_prelude_size;
-
-const Class *const script_classes[] = {
-    &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_pattern,
-    &class_figure,
-    &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
-    &class_pattern_options, &class_mechanism_options, &class_filter,
-    &class_input_options, &class_random_options, &class_tensors,
-    &class_run_options, &class_compare_options, &class_reach_options, &class_missed_options,
-    &class_vary_options, &class_fit_options, &class_sweep_options, &class_sweep,
-    &class_roofline_options,
-    &class_panel, &class_curve, &class_scaling, &class_figure_options,
-    &class_save_options, &class_text_options, &class_check_options,
-    &class_card, &class_param_card, &class_view_card, &class_record, &class_cell, &class_entry,
-    &class_stage, &class_comparison, &class_report, &class_growth, &class_roofline, NULL,
-};
 
 bool class_has(const Class *class, const char *name)
 {
@@ -61,17 +39,23 @@ void *class_push(lua_State *L, const Class *class, size_t size, int values)
     return object;
 }
 
+static const char class_key; /* of the class in a metatable */
+
+const Class *class_of(lua_State *L, int arg)
+{
+    const Class *class;
+
+    if (!lua_isuserdata(L, arg) || !lua_getmetatable(L, arg))
+        return NULL;
+    lua_rawgetp(L, -1, &class_key);
+    class = lua_touserdata(L, -1);
+    lua_pop(L, 2);
+    return class;
+}
+
 void *class_test(lua_State *L, int arg, const Class *class)
 {
-    void *object = lua_touserdata(L, arg);
-    bool  same;
-
-    if (!object || !lua_getmetatable(L, arg))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, class);
-    same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return same ? object : NULL;
+    return class_of(L, arg) == class ? lua_touserdata(L, arg) : NULL;
 }
 
 void *class_check(lua_State *L, int arg, const Class *class)
@@ -121,8 +105,7 @@ static int object_newindex(lua_State *L)
                       luaL_gsub(L, class->instead, "NAME", name));
 }
 
-/* Functions into the table at the top, fields into the one below.  [-0, +0, m] */
-static void set_members(lua_State *L, const Class *class)
+void class_set_members(lua_State *L, const Class *class)
 {
     for (const Member *m = class->members; m->name; m++) {
         if (!m->call)
@@ -132,9 +115,7 @@ static void set_members(lua_State *L, const Class *class)
     }
 }
 
-/* The metatable into the registry, the methods into the table at the top.
- * [-0, +0, m] */
-static void open_class(lua_State *L, const Class *class)
+void class_open(lua_State *L, const Class *class)
 {
     push_name(L, class);
     luaL_newmetatable(L, lua_tostring(L, -1));
@@ -143,7 +124,7 @@ static void open_class(lua_State *L, const Class *class)
     lua_setfield(L, -2, "__metatable");
     lua_newtable(L);
     lua_newtable(L);
-    set_members(L, class);
+    class_set_members(L, class);
     lua_pushvalue(L, -1);
     lua_setfield(L, -6, class->name);
     lua_insert(L, -2); /* methods, fields */
@@ -155,85 +136,10 @@ static void open_class(lua_State *L, const Class *class)
         lua_pushcclosure(L, object_newindex, 1);
         lua_setfield(L, -2, "__newindex");
     }
+    lua_pushlightuserdata(L, (void *)(uintptr_t)class);
+    lua_rawsetp(L, -2, &class_key);
     lua_rawsetp(L, LUA_REGISTRYINDEX, class);
     lua_pop(L, 1);
-}
-
-/* ---- the module ------------------------------------------------------------- */
-
-/* Every function a row leaves to the prelude is there now, and raises at its caller's line.
- * [-0, +0, v] */
-static void check_prelude(lua_State *L, const Class *class, int table)
-{
-    for (const Member *m = class->members; m->name; m++) {
-        if (m->call || !m->args)
-            continue;
-        if (lua_getfield(L, table, m->name) != LUA_TFUNCTION)
-            luaL_error(L, "the prelude lacks %s.%s", class->name, m->name);
-        lua_pop(L, 1);
-    }
-    caller_names(L, table, class);
-}
-
-/* Called with the module, the classes' method tables, what makes a text harmless, and sweeps.
- * [-0, +0, e] */
-static void run_prelude(lua_State *L, int module, int methods)
-{
-    const char *bytes = (const char *)script_prelude;
-
-    if (luaL_loadbufferx(L, bytes, script_prelude_size, "=" OWN_CHUNK, "t") != LUA_OK)
-        lua_error(L);
-    lua_pushvalue(L, module);
-    lua_pushvalue(L, methods);
-    lua_pushcfunction(L, safe_clean);
-    sweep_push_functions(L);
-    lua_call(L, 4, 0);
-    for (int i = 0; script_classes[i]; i++) {
-        const Class *class = script_classes[i];
-
-        if (class == &class_attn) {
-            check_prelude(L, class, module);
-        } else if (class == &class_ui) {
-            lua_getfield(L, module, "ui");
-            check_prelude(L, class, lua_gettop(L));
-            lua_pop(L, 1);
-        } else if (class->meta) {
-            lua_getfield(L, methods, class->name);
-            check_prelude(L, class, lua_gettop(L));
-            lua_pop(L, 1);
-        }
-    }
-}
-
-void class_open_all(lua_State *L)
-{
-    int methods, module;
-
-    lua_newtable(L);
-    methods = lua_gettop(L);
-    for (int i = 0; script_classes[i]; i++)
-        if (script_classes[i]->meta)
-            open_class(L, script_classes[i]);
-    lua_newtable(L); /* no computed fields in the module */
-    lua_newtable(L);
-    module = lua_gettop(L);
-    set_members(L, &class_attn);
-    lua_pushstring(L, ATTNSCOPE_VERSION);
-    lua_setfield(L, module, "version");
-    lua_pushboolean(L, false);
-    lua_setfield(L, module, "has_ui");
-    lua_pushlightuserdata(L, NULL);
-    lua_setfield(L, module, "null");
-    luaL_newmetatable(L, JSON_OBJECT_MARK);
-    lua_setfield(L, module, "object");
-    lua_newtable(L); /* ui has no fields either */
-    lua_newtable(L);
-    set_members(L, &class_ui);
-    lua_setfield(L, module, "ui");
-    lua_pop(L, 1);
-    run_prelude(L, module, methods);
-    lua_insert(L, methods);
-    lua_settop(L, methods);
 }
 
 /* What the program's own Lua raises has its place in the script that called.

@@ -307,7 +307,7 @@ static void push_args(lua_State *L, const Start *start)
 
 static void open_module(lua_State *L, const Start *start)
 {
-    class_open_all(L);
+    module_open(L);
     push_args(L, start);
     lua_pushvalue(L, -1);
     lua_setglobal(L, "arg");
@@ -493,7 +493,7 @@ int luaopen_attnscope(lua_State *L)
     if (!start_open_session(start, &err))
         return luaL_error(L, "%s", err.text);
     script_set_state(L, &start->script);
-    class_open_all(L);
+    module_open(L);
     lua_getglobal(L, "arg");
     lua_setfield(L, -2, "args");
     return 1;

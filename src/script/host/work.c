@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "script/api/figure.h"
-#include "script/console/console.h"
+#include "profile/measure.h"
+#include "script/host/turn.h"
 
 #define WORK "attnscope.awaited"
 #define LEFT "attnscope.left" /* works that nobody waits for, as keys, until the worker is done */
@@ -37,11 +37,11 @@ void job_await(lua_State *L, Session *s, Job *job, double seconds)
 {
     Script       *script = script_of(L);
     struct pollfd wake = { .fd = session_wake_fd(s), .events = POLLIN };
-    double        end = console_seconds() + seconds, left;
+    double        end = clock_wall() + seconds, left;
     int           depth = script_release(script);
     char          bytes[64];
 
-    while (job_goes_on(job) && (left = 1000 * (end - console_seconds())) > 0) {
+    while (job_goes_on(job) && (left = 1000 * (end - clock_wall())) > 0) {
         poll(&wake, 1, left < 1 ? 1 : left < 100 ? (int)left : 100);
         while (read(wake.fd, bytes, sizeof(bytes)) > 0)
             continue;
@@ -105,25 +105,11 @@ static int work_free(lua_State *L)
     return 0;
 }
 
-/* Of the object at `at`; NULL: it has none, or is closed. */
-static Keep *keep_at(lua_State *L, int at)
-{
-    const LuaTensor *tensor = class_test(L, at, &class_tensor);
-    const LuaInput  *input = class_test(L, at, &class_input);
-    const LuaResult *result = class_test(L, at, &class_result);
-    const FigureBox *figure = class_test(L, at, &class_figure);
-
-    if (tensor)
-        return tensor->keep;
-    if (input)
-        return input->keep;
-    return result ? result->keep : figure ? figure->keep : NULL;
-}
-
 /* The object at `at` may be closed by another script meanwhile: its content stays. */
 static void pin(lua_State *L, Work *work, int at)
 {
-    Keep *keep = keep_at(L, at);
+    const Class *class = class_of(L, at);
+    Keep        *keep = class && class->keep ? class->keep(lua_touserdata(L, at)) : NULL;
 
     if (keep)
         work->pins[work->pin_count++] = keep_retain(keep);
@@ -166,9 +152,9 @@ static int await_more(lua_State *L, int status, lua_KContext at)
 
     (void)status;
     while (job_goes_on(work->job)) {
-        console_tell(L, work->began, "%s", work->doing);
-        if (console_can_wait(L))
-            return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, await_more);
+        turn_report(L, work->began, "%s", work->doing);
+        if (turn_can_wait(L))
+            return turn_wait(L, TASK_SLEEPS, clock_wall() + GLANCE, at, await_more);
         job_await(L, work->session, work->job, 3600);
     }
     lua_settop(L, (int)at);
@@ -196,7 +182,7 @@ int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFu
     work->session = s;
     work->then = then;
     work->doing = doing;
-    work->began = console_seconds();
+    work->began = clock_wall();
     lua_toclose(L, -1);
     begin(L, work, s, run, context);
     return await_more(L, LUA_OK, lua_gettop(L));

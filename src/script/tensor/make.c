@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "script/console/console.h"
+#include "script/host/turn.h"
 #include "script/host/state.h"
 #include "script/host/work.h"
 #include "script/tensor/tensor.h"
@@ -215,7 +215,7 @@ static bool turn_ends(lua_State *L, Nest *nest)
     if (nest->done < PIECE)
         return false;
     nest->done = 0;
-    return console_look(L);
+    return turn_is_over(L);
 }
 
 /* The list of the next axis, at the next index of this one, becomes the one at the top. */

@@ -374,6 +374,11 @@ static const Member tensor_members[] = {
     MEMBER_END,
 };
 
+static Keep *tensor_keep(const void *object)
+{
+    return ((const LuaTensor *)object)->keep;
+}
+
 const Class class_tensor = {
     .name = "Tensor",
     .help = "Numbers in up to four axes, row major.",
@@ -386,6 +391,7 @@ const Class class_tensor = {
                  "---@operator unm: attnscope.Tensor\n"
                  "---@operator len: integer\n",
     .instead = "t:set(i, ..., value) writes a number, t:slice and attn.tensor make another",
+    .keep = tensor_keep,
 };
 
 /* See tensor.h. */
