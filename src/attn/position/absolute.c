@@ -23,7 +23,8 @@ static const char *const sinusoidal_layouts[] = { "interleaved", "concat", NULL 
 static const char *const targets[] = { "qk", "qkv", NULL };
 
 static const Param sinusoidal_params[] = {
-    PARAM_POSITIVE(SinusoidalParams, pos_base, 10000, "wavelengths grow from 2 pi to 2 pi times this"),
+    PARAM_POSITIVE(SinusoidalParams, pos_base, 10000,
+              "wavelengths grow from 2 pi to 2 pi times this"),
     PARAM_ENUM(SinusoidalParams, pos_layout, LAYOUT_INTERLEAVED, sinusoidal_layouts,
                "sines and cosines in turn, or all sines first"),
     PARAM_FLOAT(SinusoidalParams, pos_scale, 1, -1e30, 1e30, "amplitude of the sinusoids"),

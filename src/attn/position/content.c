@@ -150,12 +150,14 @@ static const char *const terms[] = { "c2p", "p2c", "p2p", NULL };
 static const char *const indices[] = { "paper", "code", NULL };
 
 static const Param disentangled_params[] = {
-    PARAM_INT(DisentangledParams, pos_k, 0, 0, K_MAX, "maximum relative distance; 0: the sequence's length"),
+    PARAM_INT(DisentangledParams, pos_k, 0, 0, K_MAX,
+              "maximum relative distance; 0: the sequence's length"),
     PARAM_TENSOR(DisentangledParams, pos_key, "[h,2k,d] or [2k,d]", "N(0, 0.02^2)",
                  "projected keys of the relative distances"),
     PARAM_TENSOR(DisentangledParams, pos_query, "[h,2k,d] or [2k,d]", "N(0, 0.02^2)",
                  "projected queries of the relative distances"),
-    PARAM_FLAGS(DisentangledParams, pos_terms, TERM_C2P | TERM_P2C, terms, "which terms the score gains"),
+    PARAM_FLAGS(DisentangledParams, pos_terms, TERM_C2P | TERM_P2C, terms,
+              "which terms the score gains"),
     PARAM_ENUM(DisentangledParams, pos_p2c_index, INDEX_PAPER, indices,
                "row of pos_query: the paper's, or the released code's"),
     PARAM_INT(DisentangledParams, pos_max_distance, 0, 0, PARAM_COUNT_MAX,

@@ -128,10 +128,10 @@ StackBytes stack_bytes(Run *r, const Stack *s);
 
 /* Attention by any mechanism of the catalogue, inside another's run.
  *
- * A layer that is built around attention (attn/mech/lab/stack.h) does not know which mechanism it is
- * built around.  The inner run lives in the outer run's arena, under its memory limit, its
- * threads and its seed; what it charges goes to the outer run's current stage, its closed
- * form is added to the outer run's, and its error is the outer run's error.
+ * A stack does not know which mechanism it is built around.  The inner run lives in the outer
+ * run's arena, under its memory limit, its threads and its seed.  Its charges go to the outer
+ * run's current stage, its closed form is added to the outer run's, and its error is the outer
+ * run's error.
  */
 
 typedef struct Mechanism Mechanism;

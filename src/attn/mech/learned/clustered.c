@@ -39,8 +39,8 @@ static void broadcast(Run *r, const QueryClusters *s, Tensor clusters, GroupResu
     r->out = op_gather(r, result.out, rows);
 }
 
-static void read_clustered_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void read_clustered_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                   int64_t count, int64_t step, float *out)
 {
     const QueryClusters *s = view->context;
     int32_t              c = tensor_i32(&s->parts.cluster)[head * s->n + i];
@@ -381,8 +381,8 @@ static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *
     return found;
 }
 
-static void read_improved_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void read_improved_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                  int64_t count, int64_t step, float *out)
 {
     const Improved      *p = view->context;
     const QueryClusters *s = p->s;

@@ -1,5 +1,5 @@
-/* attn/mech/learned/query_clusters.h -- queries grouped by the bits of their hash, and the attention
- * of each group's mean.
+/* attn/mech/learned/query_clusters.h -- queries grouped by the bits of their hash, and
+ * the attention of each group's mean.
  *
  *     bit t of i = q_i . plane_t > bias_t
  *     Lloyd on the codes by Hamming distance, starting from the codes of a few queries

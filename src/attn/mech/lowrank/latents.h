@@ -1,4 +1,5 @@
-/* attn/mech/lowrank/latents.h -- attention through a small set of latents: Luna, Set Transformer, Perceiver.
+/* attn/mech/lowrank/latents.h -- attention through a small set of latents: Luna, Set
+ * Transformer, Perceiver.
  *
  *     pack     A_in  = softmax(scale P K^T)        [l,m]   the latents read the tokens
  *     unpack   A_out = softmax(scale Q Y^T)        [n,l]   the tokens read the latents

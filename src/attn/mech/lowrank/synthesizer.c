@@ -223,7 +223,8 @@ typedef struct DenseParams {
 } DenseParams;
 
 static const Param dense_params[] = {
-    PARAM_ENUM(DenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names, "whether w1 and b1 come "
+    PARAM_ENUM(DenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names,
+              "whether w1 and b1 come "
                "first, or q already is their result; auto: true with x, false with q alone"),
     PARAM_TENSOR(DenseParams, w1, "[dm,hidden] or [h,dm,hidden]", "glorot", "first layer"),
     PARAM_TENSOR(DenseParams, b1, "[hidden] or [h,hidden]", "0", "its bias"),
@@ -319,7 +320,8 @@ typedef struct RandomParams {
 
 static const Param random_params[] = {
     PARAM_TENSOR(RandomParams, r, "[>=n,>=n] or [h,>=n,>=n]", "glorot", "the logits R"),
-    PARAM_BOOL(RandomParams, trainable, true, "R is a parameter that is kept; false: it is fixed, counts "
+    PARAM_BOOL(RandomParams, trainable, true,
+              "R is a parameter that is kept; false: it is fixed, counts "
                "as none, and where it was drawn its rows are drawn again when needed"),
     PARAM_END
 };
@@ -416,17 +418,23 @@ typedef struct FactorizedDenseParams {
 static const Param factorized_dense_params[] = {
     PARAM_INT(FactorizedDenseParams, factor_a, 0, 0, INT32_MAX, "width a of A; 0: ceil(sqrt(n))"),
     PARAM_INT(FactorizedDenseParams, factor_b, 0, 0, INT32_MAX, "width b of B; 0: ceil(n/a)"),
-    PARAM_ENUM(FactorizedDenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names, "whether w1 and b1 come "
+    PARAM_ENUM(FactorizedDenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names,
+              "whether w1 and b1 come "
                "first, or q already is their result; auto: true with x, false with q alone"),
-    PARAM_ENUM(FactorizedDenseParams, compose, COMPOSE_HADAMARD, composes, "how tiled A and repeated B meet: cell "
+    PARAM_ENUM(FactorizedDenseParams, compose, COMPOSE_HADAMARD, composes,
+              "how tiled A and repeated B meet: cell "
                "by cell, or in a matrix product, which has rank 1"),
-    PARAM_TENSOR(FactorizedDenseParams, w1_a, "[dm,hidden] or [h,dm,hidden]", "glorot", "F_A's first layer"),
+    PARAM_TENSOR(FactorizedDenseParams, w1_a, "[dm,hidden] or [h,dm,hidden]", "glorot",
+              "F_A's first layer"),
     PARAM_TENSOR(FactorizedDenseParams, b1_a, "[hidden] or [h,hidden]", "0", "its bias"),
-    PARAM_TENSOR(FactorizedDenseParams, w2_a, "[hidden,>=a] or [h,hidden,>=a]", "glorot", "F_A's second layer"),
+    PARAM_TENSOR(FactorizedDenseParams, w2_a, "[hidden,>=a] or [h,hidden,>=a]", "glorot",
+              "F_A's second layer"),
     PARAM_TENSOR(FactorizedDenseParams, b2_a, "[>=a] or [h,>=a]", "0", "its bias"),
-    PARAM_TENSOR(FactorizedDenseParams, w1_b, "[dm,hidden] or [h,dm,hidden]", "glorot", "F_B's first layer"),
+    PARAM_TENSOR(FactorizedDenseParams, w1_b, "[dm,hidden] or [h,dm,hidden]", "glorot",
+              "F_B's first layer"),
     PARAM_TENSOR(FactorizedDenseParams, b1_b, "[hidden] or [h,hidden]", "0", "its bias"),
-    PARAM_TENSOR(FactorizedDenseParams, w2_b, "[hidden,>=b] or [h,hidden,>=b]", "glorot", "F_B's second layer"),
+    PARAM_TENSOR(FactorizedDenseParams, w2_b, "[hidden,>=b] or [h,hidden,>=b]", "glorot",
+              "F_B's second layer"),
     PARAM_TENSOR(FactorizedDenseParams, b2_b, "[>=b] or [h,>=b]", "0", "its bias"),
     PARAM_END
 };
@@ -555,9 +563,12 @@ typedef struct FactorizedRandomParams {
 } FactorizedRandomParams;
 
 static const Param factorized_random_params[] = {
-    PARAM_INT(FactorizedRandomParams, k, 8, 1, INT32_MAX, "rank of the logits, when the factors are drawn"),
-    PARAM_TENSOR(FactorizedRandomParams, r1, "[>=n,k] or [h,>=n,k]", "glorot", "left factor, a row for each query"),
-    PARAM_TENSOR(FactorizedRandomParams, r2, "[>=n,k] or [h,>=n,k]", "glorot", "right factor, a row for each key"),
+    PARAM_INT(FactorizedRandomParams, k, 8, 1, INT32_MAX,
+              "rank of the logits, when the factors are drawn"),
+    PARAM_TENSOR(FactorizedRandomParams, r1, "[>=n,k] or [h,>=n,k]", "glorot",
+              "left factor, a row for each query"),
+    PARAM_TENSOR(FactorizedRandomParams, r2, "[>=n,k] or [h,>=n,k]", "glorot",
+              "right factor, a row for each key"),
     PARAM_END
 };
 

@@ -57,8 +57,8 @@ static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tens
 static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width);
 /* The attention-reconstruction loss of the paper for the queries q of segment t, to row t of
  * `loss` f32 [segments,h]: how far attention to the slots alone is from that to the tokens. */
-static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens, Tensor slot_k,
-                  Tensor slot_v, Tensor q, Tensor loss);
+static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
+                         Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss);
 
 /* By SqueezeWay. */
 static const char *const ways[] = { "mean", "max", "conv", "dilated-conv", "most-used", NULL };
@@ -679,8 +679,8 @@ static Tensor attend_alone(Run *r, Tensor q, Tensor k, Tensor v, double scale)
     return out;
 }
 
-static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens, Tensor slot_k,
-                  Tensor slot_v, Tensor q, Tensor loss)
+static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
+                         Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss)
 {
     const CompressedMemory *c = s->memory;
     ArenaMark               mark = arena_mark(r->arena);

@@ -1,4 +1,5 @@
-/* attn/mech/memory/recurrence.h -- a sequence taken segment by segment, with a memory of what came before.
+/* attn/mech/memory/recurrence.h -- a sequence taken segment by segment, with a memory of
+ * what came before.
  *
  * The tokens are cut into segments of `segment`; the last may be short.  Segment t attends
  * to itself and to the `mem_len` tokens before it, which are kept as they were.  The next

@@ -17,9 +17,12 @@ typedef struct BlockLocalParams {
 
 static const Param block_local_params[] = {
     PARAM_INT(BlockLocalParams, block, 8, 1, PARAM_COUNT_MAX, "tokens per block"),
-    PARAM_INT(BlockLocalParams, back, 0, 0, PARAM_COUNT_MAX, "whole blocks before its own a token sees"),
-    PARAM_INT(BlockLocalParams, ahead, 0, 0, PARAM_COUNT_MAX, "whole blocks after its own a token sees"),
-    PARAM_FLOAT(BlockLocalParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_INT(BlockLocalParams, back, 0, 0, PARAM_COUNT_MAX,
+              "whole blocks before its own a token sees"),
+    PARAM_INT(BlockLocalParams, ahead, 0, 0, PARAM_COUNT_MAX,
+              "whole blocks after its own a token sees"),
+    PARAM_FLOAT(BlockLocalParams, scale, 0, 0, 1e30,
+              "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static void block_local_run(Run *r, const void *opaque)

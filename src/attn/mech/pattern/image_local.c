@@ -8,22 +8,22 @@
 
 #include "attn/run.h"
 
-typedef struct ImageLocal1dParams {
+typedef struct Strip1d {
     int64_t query_block, memory;
     bool    both;
     double  scale;
-} ImageLocal1dParams;
+} Strip1d;
 
 static const Param image_local_1d_params[] = {
-    PARAM_INT(ImageLocal1dParams, query_block, 8, 1, PARAM_COUNT_MAX, "queries that share one memory strip"),
-    PARAM_INT(ImageLocal1dParams, memory, 8, 0, PARAM_COUNT_MAX, "positions before the block they see"),
-    PARAM_BOOL(ImageLocal1dParams, both, false, "as many positions after the block too (encoder form)"),
-    PARAM_FLOAT(ImageLocal1dParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_INT(Strip1d, query_block, 8, 1, PARAM_COUNT_MAX, "queries that share one memory strip"),
+    PARAM_INT(Strip1d, memory, 8, 0, PARAM_COUNT_MAX, "positions before the block they see"),
+    PARAM_BOOL(Strip1d, both, false, "as many positions after the block too (encoder form)"),
+    PARAM_FLOAT(Strip1d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static void image_local_1d_run(Run *r, const void *opaque)
 {
-    const ImageLocal1dParams *p = opaque;
+    const Strip1d *p = opaque;
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
     Pattern *cells = pattern_local(r->arena, s, p->query_block, p->memory, p->both ? p->memory : 0);
 
@@ -32,7 +32,7 @@ static void image_local_1d_run(Run *r, const void *opaque)
 
 static Flops image_local_1d_flops(Run *r, const void *opaque)
 {
-    const ImageLocal1dParams *p = opaque;
+    const Strip1d *p = opaque;
     double        cells = 0, b = (double)p->query_block, n = (double)r->n;
     double        before = (double)p->memory, after = p->both ? before : 0;
 
@@ -66,7 +66,7 @@ const Mechanism mech_image_local_1d = {
     .positions = POSITIONS_ALL,
     .views = image_local_1d_views,
     .params = image_local_1d_params,
-    .params_size = sizeof(ImageLocal1dParams),
+    .params_size = sizeof(Strip1d),
     .run = image_local_1d_run,
     .flops = image_local_1d_flops,
 };
@@ -87,24 +87,24 @@ enum { ORDER_BLOCKS, ORDER_RASTER };
 
 static const char *const orders[] = { "blocks", "raster", NULL };
 
-typedef struct ImageLocal2dParams {
+typedef struct Block2d {
     int64_t width, query_height, query_width, memory_height, memory_width;
     bool    both;
     int     order;
     double  scale;
-} ImageLocal2dParams;
+} Block2d;
 
 static const Param image_local_2d_params[] = {
-    PARAM_INT(ImageLocal2dParams, width, 0, 0, PARAM_COUNT_MAX,
+    PARAM_INT(Block2d, width, 0, 0, PARAM_COUNT_MAX,
               "columns of the image; 0: as the input says, else sqrt(n), rounded"),
-    PARAM_INT(ImageLocal2dParams, query_height, 2, 1, PARAM_COUNT_MAX, "h_q, rows of a query block"),
-    PARAM_INT(ImageLocal2dParams, query_width, 2, 1, PARAM_COUNT_MAX, "w_q, columns of a query block"),
-    PARAM_INT(ImageLocal2dParams, memory_height, 1, 0, PARAM_COUNT_MAX, "h_m, rows seen above the block"),
-    PARAM_INT(ImageLocal2dParams, memory_width, 1, 0, PARAM_COUNT_MAX, "w_m, columns seen on each side"),
-    PARAM_BOOL(ImageLocal2dParams, both, false, "as many rows below the block too"),
-    PARAM_ENUM(ImageLocal2dParams, order, ORDER_BLOCKS, orders,
+    PARAM_INT(Block2d, query_height, 2, 1, PARAM_COUNT_MAX, "h_q, rows of a query block"),
+    PARAM_INT(Block2d, query_width, 2, 1, PARAM_COUNT_MAX, "w_q, columns of a query block"),
+    PARAM_INT(Block2d, memory_height, 1, 0, PARAM_COUNT_MAX, "h_m, rows seen above the block"),
+    PARAM_INT(Block2d, memory_width, 1, 0, PARAM_COUNT_MAX, "w_m, columns seen on each side"),
+    PARAM_BOOL(Block2d, both, false, "as many rows below the block too"),
+    PARAM_ENUM(Block2d, order, ORDER_BLOCKS, orders,
                "what is earlier in a causal run: block by block, or row by row"),
-    PARAM_FLOAT(ImageLocal2dParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Block2d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static int64_t smaller(int64_t x, int64_t y)
@@ -113,12 +113,12 @@ static int64_t smaller(int64_t x, int64_t y)
 }
 
 /* The order of the blocks may let a query see keys behind it in the raster. */
-static bool sees_ahead(const Run *r, const ImageLocal2dParams *p)
+static bool sees_ahead(const Run *r, const Block2d *p)
 {
     return r->causal && p->order == ORDER_BLOCKS;
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const ImageLocal2dParams *p)
+static Pattern *cells_of(Run *r, PatternShape s, const Block2d *p)
 {
     int64_t  width = run_image_width(r, p->width);
     Pattern *seen = pattern_image(r->arena, s, width, p->query_height, p->query_width,
@@ -134,7 +134,7 @@ static Pattern *cells_of(Run *r, PatternShape s, const ImageLocal2dParams *p)
 
 static void image_local_2d_run(Run *r, const void *opaque)
 {
-    const ImageLocal2dParams *p = opaque;
+    const Block2d *p = opaque;
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
 
     r->keys_ahead = sees_ahead(r, p);
@@ -160,7 +160,7 @@ static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t 
  * order leaves of it is counted by the set algebra. */
 static Flops image_local_2d_flops(Run *r, const void *opaque)
 {
-    const ImageLocal2dParams *p = opaque;
+    const Block2d *p = opaque;
     int64_t       width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
     int64_t       hq = smaller(p->query_height, r->n), wq = smaller(p->query_width, r->n);
     int64_t       hm = smaller(p->memory_height, r->n), wm = smaller(p->memory_width, r->n);
@@ -201,7 +201,7 @@ const Mechanism mech_image_local_2d = {
     .positions = POSITIONS_ALL,
     .views = image_local_2d_views,
     .params = image_local_2d_params,
-    .params_size = sizeof(ImageLocal2dParams),
+    .params_size = sizeof(Block2d),
     .run = image_local_2d_run,
     .flops = image_local_2d_flops,
 };

@@ -30,7 +30,8 @@ static const Param sparse_strided_params[] = {
                "merged: both sets in every head; split: half the heads each; or one set only"),
     PARAM_ENUM(SparseStridedParams, local_kind, LOCAL_WINDOW, local_kinds,
                "local set: the s nearest on each side, or the own block"),
-    PARAM_FLOAT(SparseStridedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(SparseStridedParams, scale, 0, 0, 1e30,
+              "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static int64_t strided_stride(const Run *r, const SparseStridedParams *p)
@@ -156,13 +157,15 @@ typedef struct SparseFixedParams {
 } SparseFixedParams;
 
 static const Param sparse_fixed_params[] = {
-    PARAM_INT(SparseFixedParams, stride, 0, 0, PARAM_COUNT_MAX, "s, length of a block; 0: sqrt(n), rounded"),
+    PARAM_INT(SparseFixedParams, stride, 0, 0, PARAM_COUNT_MAX,
+              "s, length of a block; 0: sqrt(n), rounded"),
     PARAM_INT(SparseFixedParams, summary, 1, 1, PARAM_COUNT_MAX, "c, summary columns of a block"),
     PARAM_INT(SparseFixedParams, verts, 1, 1, PARAM_COUNT_MAX,
               "groups of summary columns, one after the other over the heads"),
     PARAM_ENUM(SparseFixedParams, heads, FIXED_MERGED, fixed_heads,
                "merged: both sets in every head; split: half the heads each; or one set only"),
-    PARAM_FLOAT(SparseFixedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(SparseFixedParams, scale, 0, 0, 1e30,
+              "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static int64_t fixed_stride(const Run *r, const SparseFixedParams *p)

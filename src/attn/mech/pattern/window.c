@@ -84,7 +84,8 @@ typedef struct DilatedParams {
 } DilatedParams;
 
 static const Param dilated_params[] = {
-    PARAM_INT(DilatedParams, window, 7, 0, PARAM_COUNT_MAX, "cells per row: half of it to each side"),
+    PARAM_INT(DilatedParams, window, 7, 0, PARAM_COUNT_MAX,
+              "cells per row: half of it to each side"),
     PARAM_LIST(DilatedParams, dilation, 2, 1, PARAM_COUNT_MAX,
                "distance between the cells; one, or one per head: [1,4]"),
     PARAM_FLOAT(DilatedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
