@@ -120,6 +120,7 @@ static inline Run *run_any(Setup *s, const Mechanism *mechanism, const char *pos
                      .threads = s->threads };
     Run    *run = run_new(&spec);
 
+    run_execute(run);
     assert_non_null(run);
     return run;
 }

@@ -169,7 +169,6 @@ typedef struct RunSpec {
     const Ops         *ops;      /* NULL: the CPU's */
     Threads           *threads;  /* NULL: this thread only */
     bool               views;    /* false for timed runs: no view is made */
-    bool               plan;     /* checked and bound, not run: for its closed form only */
     /* Only which pairs are allowed is looked at: attention over a pattern is left out (zeros), so
      * neither output nor weights mean anything. */
     bool               pairs_only;
@@ -199,6 +198,7 @@ struct Run {
     Threads         *threads;
     Arena           *arena;
     bool             owns_arena;
+    bool             nested;
     const void      *params;      /* the mechanism's bound struct */
     const void      *position_params;
     double           position_flops;      /* charged by the position itself, by its formula */
@@ -230,16 +230,19 @@ struct Run {
 
 /* ---- for those who start runs ------------------------------------------------ */
 
-/* Executes spec.  Never fails as a call: look at run->err.  NULL only when there
- * is no memory for the Run itself. */
+/* A run of spec, checked and with its parameters bound, not yet executed: run_closed_form may be
+ * asked.  NULL only when there is no memory for the Run itself. */
 Run *run_new(const RunSpec *spec);
 /* As run_new, but uses (and resets) an arena the caller keeps, so that repeated
- * timed runs do not pay for fresh pages.  The arena outlives the run; other threads read it only
- * after arena_attach(arena, false), which run_new does itself. */
+ * timed runs do not pay for fresh pages.  The arena outlives the run. */
 Run *run_new_in(const RunSpec *spec, Arena *arena);
 /* A run inside another's: in its arena, under its limits and failures.  The caller takes the
  * mark before and releases it after run_free. */
 Run *run_nested(const Run *outer, const RunSpec *spec);
+/* Executes it, once.  Never fails as a call: look at run->err.  NULL: nothing is done.  Other
+ * threads read a caller's own arena only after arena_attach(arena, false), which a run that has
+ * its own arena does itself. */
+void run_execute(Run *run);
 void run_free(Run *run);
 
 Flops run_flops(const Run *run);   /* counted, all stages */

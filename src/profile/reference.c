@@ -60,6 +60,7 @@ static bool begin(const Run *run, const Ops *ops, void *context, Threads *thread
     if (!shared_assignments(run, spec.mechanism, &out->given, err))
         return false;
     out->run = run_new(&spec);
+    run_execute(out->run);
     if (!out->run)
         return error_set(err, ERR_NOMEM, "not enough memory for the reference");
     return out->run->err.code == ERR_NONE ||

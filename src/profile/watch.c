@@ -100,6 +100,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     cpu = clock_cpu();
     wall = clock_wall();
     run = run_new_in(spec, arena);
+    run_execute(run);
     w->wall = clock_wall() - wall - w->preparing;
     w->cpu = clock_cpu() - cpu;
     w->switches = clock_switches() - switches;

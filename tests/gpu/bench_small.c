@@ -74,6 +74,7 @@ static double run_seconds(RunSpec spec, Arena *arena, int rounds)
         spec.preparing = preparing;
         spec.observer_context = &clock;
         run = run_new_in(&spec, arena);
+        run_execute(run);
         end = now();
         ok = run && run->err.code == ERR_NONE;
         if (!ok)

@@ -113,6 +113,7 @@ static inline Run *fixture_start(Fixture *f, RunSpec spec)
     run_free(f->run);
     assert_non_null(spec.mechanism);
     f->run = run_new(&spec);
+    run_execute(f->run);
     assert_non_null(f->run);
     return f->run;
 }

@@ -50,7 +50,7 @@ static void start(Fixture *f, const Mechanism *m, Case c)
 {
     Error   err = ERROR_INIT;
     RunSpec spec = { .mechanism = m, .causal = c.causal, .seed = c.seed, .views = !c.no_views,
-                     .plan = c.plan, .fail_at = c.fail_at, .position = c.position };
+                     .fail_at = c.fail_at, .position = c.position };
 
     *f = (Fixture){ .arena = arena_new(), .threads = threads_new(c.threads ? c.threads : 1) };
     assert_non_null(f->arena);
@@ -67,6 +67,8 @@ static void start(Fixture *f, const Mechanism *m, Case c)
         spec.attn = draw(f->arena, "attn", c.h, c.n, c.n, 0);
     f->run = run_new(&spec);
     assert_non_null(f->run);
+    if (!c.plan)
+        run_execute(f->run);
 }
 
 static void stop(Fixture *f)
@@ -387,6 +389,7 @@ static void a_cancelled_run_says_so(void **state)
         spec.cancel = &cancel;
         run_free(f.run);
         f.run = run_new(&spec);
+        run_execute(f.run);
         CHECK(f.run->err.code == ERR_CANCELLED, "%s: %s", mechanism_at(i)->id, f.run->err.text);
         f.run->spec.cancel = NULL;
         stop(&f);

@@ -155,6 +155,7 @@ static Side side_run(const Fixture *f, const char *id, Assignments given, bool c
 
     CHECK(spec.mechanism, "there is no mechanism %s", id);
     side.run = run_new(&spec);
+    run_execute(side.run);
     assert_non_null(side.run);
     CHECK(side.run->err.code == ERR_NONE, "%s: %s", id, side.run->err.text);
     return side;

@@ -116,6 +116,7 @@ static Run *run_so(const RunSpec *spec, bool ahead)
     if (ahead)
         setenv("EMULATED_DEFER", "1", 1);
     run = run_new(spec);
+    run_execute(run);
     unsetenv("EMULATED_DEFER");
     assert_non_null(run);
     return run;

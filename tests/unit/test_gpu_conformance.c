@@ -50,8 +50,10 @@ static Pair pair_new(const Mechanism *m, Case c, const Ops *ops)
     RunSpec spec = spec_of(&p, m, c);
 
     p.cpu = run_new(&spec);
+    run_execute(p.cpu);
     spec.ops = ops;
     p.gpu = run_new(&spec);
+    run_execute(p.gpu);
     assert_non_null(p.cpu);
     assert_non_null(p.gpu);
     return p;

@@ -223,6 +223,7 @@ static void note_moves(GpuFixture *f, const char *mechanism, const char *positio
         assert_true(assignments_set_tensor(&with, name, given, "@test.npy", &err));
     move_count = 0;
     run = run_new(&spec);
+    run_execute(run);
     assert_non_null(run);
     CHECK(run->err.code == ERR_NONE, "%s", run->err.text);
     run_free(run);

@@ -239,9 +239,11 @@ static void check_reading(Device *device, const Mechanism *m)
     RunSpec     spec = spec_of(arena, &given, m, device_ops(device, ARITHMETIC_F32));
     Run        *first = run_new(&spec), *second;
 
+    run_execute(first);
     DIFFERS(first->err.code, "%s", first->err.text);
     begin_meanwhile(device, read_views, first);
     second = run_new(&spec);
+    run_execute(second);
     meanwhile.left = 0;
     DIFFERS(second->err.code || !same_output(first, second), "%s: another output: %s", m->id,
             second->err.text);
@@ -278,6 +280,7 @@ static void timed_runs_are_waited_for(void **state)
     Error       err = ERROR_INIT;
     Record      record;
 
+    run_execute(run);
     (void)state;
     differences = 0;
     begin_meanwhile(device, read_views, run);
@@ -327,6 +330,7 @@ static void refused_attachments_are_ordinary(void **state)
         device = exclusive_device();
         spec = spec_of(arena, &given, mechanism_find("full"), device_ops(device, ARITHMETIC_F32));
         run = run_new(&spec);
+        run_execute(run);
         over = !run->err.code;
         CHECK(over || run->err.code == ERR_NOMEM || strstr(run->err.text, "give back"), "%s: %s",
               text, run->err.text);

@@ -61,6 +61,7 @@ static Run *try_run(Fixture *f, const char *id, const char *params)
     assert_non_null(spec.mechanism);
     assert_true(!*params || assignments_parse(&f->given, params, &err));
     f->run = run_new(&spec);
+    run_execute(f->run);
     assert_non_null(f->run);
     assert_true(arena_check(f->run->arena));
     threads_free(threads);

@@ -232,6 +232,7 @@ static void a_run_costs_its_cells(void **state)
         tokens[i] = i < 10 ? 4 : i < 12 ? 9 : 0;
     assert_true(assignments_set(&f.given, "expr", "same($segments)", &err));
     f.run = run_new(&spec);
+    run_execute(f.run);
     assert_int_equal(f.run->err.code, ERR_NONE);
     check_weights(&f);
     check_flops(&f);
@@ -244,6 +245,7 @@ static void a_run_costs_its_cells(void **state)
                                        tensor_of(DT_I64, 1, &f.n, (int64_t[31]){ 1 }), "@s.npy",
                                        &err)); /* what is given comes before the input's */
     f.run = run_new(&spec);
+    run_execute(f.run);
     assert_true(run_flops(f.run).score == 2.0 * KEY_SIZE * HEADS * (1 + 30 * 30));
     fixture_free(&f);
 }

@@ -158,6 +158,7 @@ static void test_every_failed_allocation_is_an_error(void **state)
                              .fail_at = k };
             Run    *run = run_new(&spec);
 
+            run_execute(run);
             assert_non_null(run);
             done = run->err.code == ERR_NONE;
             if (!done)

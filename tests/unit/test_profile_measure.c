@@ -274,6 +274,7 @@ static void a_live_run_keeps_its_parameters(void **state)
     fixture_choose(&f, "pattern", "expr=window(3)+global(1)");
     f.spec.views = true;
     run = run_new(&f.spec);
+    run_execute(run);
     assert_non_null(run);
     assert_int_equal(run->err.code, ERR_NONE);
     r = measured(&f.spec, QUICK);

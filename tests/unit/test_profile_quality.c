@@ -14,6 +14,7 @@ static Quality quality_of(const RunSpec *spec)
 
     viewed.views = true;
     run = run_new(&viewed);
+    run_execute(run);
     assert_non_null(run);
     if (run->err.code)
         fail_msg("%s", run->err.text);
@@ -293,6 +294,7 @@ static void without_views_only_the_output_compares(void **state)
     (void)state;
     fixture_choose(&f, "pattern", "expr=window(3)");
     run = run_new(&f.spec);
+    run_execute(run);
     assert_true(quality_measure(run, &q, &err));
     assert_false(q.mass_mean.valid || q.total_variation.valid);
     assert_true(q.output_error.valid);
@@ -314,6 +316,7 @@ static void cancelling_is_an_error(void **state)
     f.spec.views = true;
     f.spec.cancel = &cancel;
     run = run_new(&f.spec);
+    run_execute(run);
     atomic_store(&cancel, true);
     assert_false(quality_measure(run, &q, &err));
     assert_int_equal(err.code, ERR_CANCELLED);

@@ -67,6 +67,7 @@ static Run *run_variant(const Data *d, const Mechanism *m, Variant variant, uint
     if (m->needs_attn)
         spec.attn = d->attn;
     r = run_new(&spec);
+    run_execute(r);
     assert_non_null(r);
     if (r->err.code == ERR_NONE)
         return r;

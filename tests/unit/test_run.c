@@ -43,6 +43,7 @@ static void a_missing_tensor_is_an_error_that_names_it(void **state)
 
         *all[which] = (Tensor){ 0 };
         r = run_new(&spec);
+        run_execute(r);
         assert_int_equal(r->err.code, ERR_DATA);
         CHECK(strstr(r->err.text, names[which]), "%s", r->err.text);
         CHECK(strstr(r->err.text, "numpy.savez("), "%s", r->err.text);
@@ -65,8 +66,11 @@ static void the_scale_of_the_input_stands_unless_a_parameter_says_otherwise(void
     by_param.given = &given;
     by_param.scale = 3;
     a = run_new(&by_input);
+    run_execute(a);
     b = run_new(&by_param);
+    run_execute(b);
     c = run_new(&plain);
+    run_execute(c);
     assert_memory_equal(a->out.data, b->out.data, sizeof(data.v));
     assert_memory_not_equal(a->out.data, c->out.data, sizeof(data.v));
     run_free(a);
@@ -88,6 +92,7 @@ static void the_closed_form_holds_with_every_position(void **state)
         spec.position = position_at(i);
         spec.causal = i % 2;
         r = run_new(&spec);
+        run_execute(r);
         CHECK(r->err.code == ERR_NONE, "%s", r->err.text);
         assert_true(run_closed_form(r, &closed, &bound));
         CHECK(run_flops(r).position > 0, "%s: no position FLOPs", spec.position->id);
@@ -101,10 +106,12 @@ static void every_run_shows_its_output(void **state)
     Data        data;
     RunSpec     spec = spec_on(&data, "full");
     Run        *r = run_new(&spec);
-    const View *view = run_view(r, "output");
+    const View *view;
     float       row[D];
 
     (void)state;
+    run_execute(r);
+    view = run_view(r, "output");
     assert_non_null(view);
     view_read(view, 0, 3, 0, D, 1, row);
     assert_memory_equal(row, tensor_f32(&r->out) + 3 * D, sizeof(row));
@@ -123,6 +130,7 @@ static void fewer_key_heads_are_shared(void **state)
     memcpy(both + N * D, data.q, sizeof(data.q));
     spec.q = tensor_of(DT_F32, 3, (int64_t[]){ 2, N, D }, both);
     r = run_new(&spec);
+    run_execute(r);
     assert_int_equal(r->err.code, ERR_NONE);
     assert_memory_equal(tensor_f32(&r->out), tensor_f32(&r->out) + N * D, sizeof(data.v));
     run_free(r);
@@ -147,6 +155,7 @@ static void an_output_that_is_not_finite_is_told(void **state)
         for (int x = 0; x < N * D; x++)
             data.k[x] *= c == 1 ? 1e20f : 1;
         r = run_new(&spec);
+        run_execute(r);
         assert_int_equal(r->err.code, ERR_NONE);
         if (cases[c].expected)
             CHECK(strstr(text_str(&r->warnings), cases[c].expected), "%s", text_str(&r->warnings));
@@ -169,6 +178,7 @@ static void refuses(RunSpec spec, const char *name, Tensor table, const char *ex
     assert_true(assignments_set_tensor(&given, name, table, "table.npy", &err));
     spec.given = &given;
     r = run_new(&spec);
+    run_execute(r);
     assert_int_equal(r->err.code, ERR_PARAM);
     CHECK(strstr(r->err.text, expected), "%s", r->err.text);
     run_free(r);

@@ -12,6 +12,7 @@ static double counted(const char *mechanism, const char *params, int64_t n)
     fixture_choose(&f, mechanism, params);
     f.spec.views = false;
     run = run_new(&f.spec);
+    run_execute(run);
     assert_non_null(run);
     if (run->err.code)
         fail_msg("%s, n = %lld: %s", mechanism, (long long)n, run->err.text);

@@ -75,7 +75,6 @@ bool request_planned_flops(Session *s, const Request *request, Flops *flops, boo
         return false;
     soften_causal(&spec, request);
     spec.views = false;
-    spec.plan = true;
     run = run_new(&spec);
     ok = run && run_closed_form(run, flops, bound);
     run_free(run);
@@ -94,7 +93,6 @@ static double planned_flops(const RunSpec *spec)
         mechanism_inner(spec->mechanism, spec->given))
         return 0;
     plan.views = false;
-    plan.plan = true;
     run = run_new(&plan);
     known = run && run_closed_form(run, &flops, &bound) && !bound;
     run_free(run);
@@ -209,6 +207,7 @@ static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Err
     other.progress = NULL; /* a seed is one part of what is done */
     other.seed = seed;
     run = run_new(&other);
+    run_execute(run);
     if (!run)
         return error_set(err, ERR_NOMEM, "not enough memory for a run");
     ok = run->err.code == ERR_NONE && quality_measure(run, &quality, err);
@@ -269,6 +268,7 @@ static bool run_upper(Result *result, const RunSpec *common, Error *err)
             return false;
         soften_causal(&spec, r);
         run = run_new(&spec);
+        run_execute(run);
         if (!run)
             return error_set(err, ERR_NOMEM, "not enough memory for a run");
         run->threads = NULL; /* both end before the result does */
@@ -366,6 +366,7 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
         double start = clock_wall();
 
         result->run = run_new(&spec);
+        run_execute(result->run);
         result->run_ms = (clock_wall() - start) * 1e3;
         ok = measure_rest(result, &spec, progress, err);
     }

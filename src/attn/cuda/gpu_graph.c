@@ -76,6 +76,7 @@ static Run *attempt(Attempt *a, const RunSpec *spec, Arena *arena)
     own.observer_context = a;
     arena_watch(arena, allocated, a);
     run = run_new_in(&own, arena);
+    run_execute(run);
     arena_watch(arena, NULL, NULL);
     return run;
 }

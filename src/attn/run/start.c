@@ -226,6 +226,69 @@ static void take_shapes(Run *r)
     r->q_offset = r->causal ? r->m - r->n : 0;
 }
 
+/* ---- construction ---------------------------------------------------------- */
+
+/* Sizes, checks, parameters: all that a closed form needs. */
+static Run *constructed(Run *r)
+{
+    const Mechanism *m = r->mechanism;
+    const Position  *position = r->spec.position;
+
+    r->view_step = -1;
+    take_shapes(r);
+    check_mechanism_fits(r);
+    check_shapes(r);
+    check_names(r);
+    r->params = bind(r, m->params, m->params_size);
+    if (position)
+        r->position_params = bind(r, position->params, position->params_size);
+    if (!run_failed(r) && m->check)
+        m->check(r, r->params);
+    return r;
+}
+
+Run *run_new_in(const RunSpec *spec, Arena *arena)
+{
+    Run *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->spec = *spec;
+    r->mechanism = spec->mechanism;
+    r->arena = arena;
+    arena_reset(arena);
+    arena_peak_reset(arena);
+    arena_limit(arena, spec->memory_limit);
+    arena_fail_at(arena, spec->fail_at > 0 ? spec->fail_at - 1 : -1);
+    return constructed(r);
+}
+
+Run *run_new(const RunSpec *spec)
+{
+    Arena *arena = arena_new_from(spec->ops ? spec->ops->memory : NULL);
+    Run   *r = arena ? run_new_in(spec, arena) : NULL;
+
+    if (r)
+        r->owns_arena = true;
+    else
+        arena_free(arena);
+    return r;
+}
+
+Run *run_nested(const Run *outer, const RunSpec *spec)
+{
+    Run *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->spec = *spec;
+    r->spec.pairs_only = false; /* the outer one may decide by what this one attends to */
+    r->mechanism = spec->mechanism;
+    r->arena = outer->arena;
+    r->nested = true;
+    return constructed(r);
+}
+
 /* ---- execution -------------------------------------------------------------- */
 
 static void bring(Run *r, Tensor *t)
@@ -255,35 +318,6 @@ static void bring_inputs(Run *r)
     run_prepare(r, false);
 }
 
-static void execute(Run *r)
-{
-    const Mechanism *m = r->mechanism;
-    const Position  *position = r->spec.position;
-
-    check_mechanism_fits(r);
-    check_shapes(r);
-    check_names(r);
-    r->params = bind(r, m->params, m->params_size);
-    if (r->ops->memory && !run_failed(r) && !r->spec.plan)
-        bring_inputs(r);
-    if (position)
-        r->position_params = bind(r, position->params, position->params_size);
-    if (!run_failed(r) && m->check)
-        m->check(r, r->params);
-    if (!run_failed(r) && !r->spec.plan)
-        m->run(r, r->params);
-    op_wait(r, NULL);
-    if (r->out.data && r->out.shape[2] > 0)
-        view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");
-    view_join_curves(r);
-    if (r->spec.cancel && atomic_load(r->spec.cancel))
-        run_fail(r, ERR_CANCELLED, "%s: interrupted", m->id);
-    if (r->stage_count)
-        r->stages[r->stage_count - 1].arena_peak = arena_peak(r->arena);
-    if (r->spec.observer)
-        r->spec.observer(r->spec.observer_context, r, NULL);
-}
-
 /* To the device while it runs, and to every thread of the host before anybody else sees it. */
 static void attach(Run *r, bool device)
 {
@@ -296,46 +330,8 @@ static void attach(Run *r, bool device)
              device ? "take" : "give back", why ? why : "go on by --device cpu");
 }
 
-Run *run_new_in(const RunSpec *spec, Arena *arena)
-{
-    Run *r = calloc(1, sizeof(*r));
-
-    if (!r)
-        return NULL;
-    r->spec = *spec;
-    r->mechanism = spec->mechanism;
-    r->arena = arena;
-    arena_reset(arena);
-    arena_peak_reset(arena);
-    arena_limit(arena, spec->memory_limit);
-    arena_fail_at(arena, spec->fail_at > 0 ? spec->fail_at - 1 : -1);
-    r->view_step = -1;
-    take_shapes(r);
-    if (!spec->plan)
-        attach(r, true);
-    execute(r);
-    arena_fail_at(arena, -1);
-    return r;
-}
-
-Run *run_nested(const Run *outer, const RunSpec *spec)
-{
-    Run *r = calloc(1, sizeof(*r));
-
-    if (!r)
-        return NULL;
-    r->spec = *spec;
-    r->spec.pairs_only = false; /* the outer one may decide by what this one attends to */
-    r->mechanism = spec->mechanism;
-    r->arena = outer->arena;
-    r->view_step = -1;
-    take_shapes(r);
-    execute(r);
-    return r;
-}
-
-/* Then they are told of as what they are. */
-static bool is_given_so(const Run *r)
+/* The input itself is not finite. */
+static bool input_is_nonfinite(const Run *r)
 {
     const Tensor      *inputs[] = { &r->q, &r->k, &r->v, &r->x };
     const Assignments *given = r->spec.given;
@@ -350,30 +346,52 @@ static bool is_given_so(const Run *r)
 }
 
 /* Scores beyond a float must not pass for a result. */
-static void warn_of_not_finite(Run *r)
+static void warn_of_nonfinite(Run *r)
 {
     int64_t at = tensor_not_finite(&r->out);
 
-    if (!run_failed(r) && at >= 0 && r->out.rank > 1 && !is_given_so(r))
+    if (!run_failed(r) && at >= 0 && r->out.rank > 1 && !input_is_nonfinite(r))
         run_warn(r, "%s: the output is not finite (first in row %lld) though the input is: scores "
                  "or values are too large for float32", r->mechanism->id,
                  (long long)(at / r->out.shape[r->out.rank - 1] % r->out.shape[r->out.rank - 2]));
 }
 
-Run *run_new(const RunSpec *spec)
+static void run_mechanism(Run *r)
 {
-    Arena *arena = arena_new_from(spec->ops ? spec->ops->memory : NULL);
-    Run   *r = arena ? run_new_in(spec, arena) : NULL;
+    const Mechanism *m = r->mechanism;
 
-    if (!r) {
-        arena_free(arena);
-        return NULL;
+    if (r->ops->memory && !run_failed(r))
+        bring_inputs(r);
+    if (!run_failed(r))
+        m->run(r, r->params);
+    op_wait(r, NULL);
+    if (r->out.data && r->out.shape[2] > 0)
+        view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");
+    view_join_curves(r);
+    if (r->spec.cancel && atomic_load(r->spec.cancel))
+        run_fail(r, ERR_CANCELLED, "%s: interrupted", m->id);
+    if (r->stage_count)
+        r->stages[r->stage_count - 1].arena_peak = arena_peak(r->arena);
+    if (r->spec.observer)
+        r->spec.observer(r->spec.observer_context, r, NULL);
+}
+
+void run_execute(Run *r)
+{
+    if (!r)
+        return;
+    if (r->nested) {
+        run_mechanism(r);
+        return;
     }
-    r->owns_arena = true;
+    attach(r, true);
+    run_mechanism(r);
+    arena_fail_at(r->arena, -1);
+    if (!r->owns_arena)
+        return;
     attach(r, false);
-    if (spec->views)
-        warn_of_not_finite(r);
-    return r;
+    if (r->spec.views)
+        warn_of_nonfinite(r);
 }
 
 void run_free(Run *r)

@@ -466,6 +466,7 @@ void inner_attend(Run *r, InnerCall *call)
     spec.progress = NULL;
     mark = arena_mark(r->arena);
     inner = run_nested(r, &spec);
+    run_execute(inner);
     call->used = arena_used(r->arena);
     if (!inner)
         run_fail(r, ERR_NOMEM, "%s: no memory for a run of %s", r->mechanism->id,
