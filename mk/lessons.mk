@@ -4,7 +4,7 @@ extra_objects += $(BUILD)/obj/lessons.o
 
 $(BUILD)/gen/lessons.c: $(lessons) mk/lessons.mk
 	@mkdir -p $(dir $@)
-	$(Q){ echo '#include "app/lesson/shipped.h"'; \
+	$(Q){ echo '#include "app/lesson/lesson.h"'; \
 	    for f in $(lessons); do \
 	        echo "static const unsigned char $$(basename $$f .lua | tr -c 'a-z0-9\n' _ | sed 's/^/lesson_/')[] = {"; \
 	        od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; \
@@ -19,4 +19,4 @@ $(BUILD)/gen/lessons.c: $(lessons) mk/lessons.mk
 
 $(BUILD)/obj/lessons.o: $(BUILD)/gen/lessons.c
 	@mkdir -p $(dir $@)
-	$(Q)$(CC) -std=c11 -g -Isrc -c $< -o $@
+	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 -g -c $< -o $@

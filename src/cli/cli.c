@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "app/call.h"
-#include "app/session/device.h"
+#include "app/session/session.h"
 
 static int terminal_columns(void)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/result/cell.h"
+#include "app/result/views.h"
 #include "session_fixture.h"
 
 #define N 29

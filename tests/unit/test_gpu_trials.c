@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "app/session/device.h"
+#include "app/session/session.h"
 
 #define ACTS "TRIAL_ACTS"
 
@@ -135,7 +135,7 @@ static int occurrences(const char *text, const char *word)
 static void the_newest_stands_and_others_stay(void **state)
 {
     Device *d = gpu_fixture_device();
-    Verdict first = { false, "apart" }, second = { true, "right after all" }, found;
+    TrialVerdict first = { false, "apart" }, second = { true, "right after all" }, found;
     Text    path = { 0 }, text = { 0 };
 
     (void)state;
@@ -176,7 +176,7 @@ static void what_its_process_does_is_judged(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        Verdict verdict;
+        TrialVerdict verdict;
         Error   err = { 0 };
 
         setenv(ACTS, cases[i].acts, 1);
@@ -194,7 +194,7 @@ static bool at_once(void *context)
 
 static void a_trial_can_be_stopped(void **state)
 {
-    Verdict verdict;
+    TrialVerdict verdict;
     Error   err = { 0 };
 
     (void)state;

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "app/lesson/lesson.h"
-#include "app/lesson/page.h"
-#include "app/lesson/play.h"
 #include "check.h"
 #include "script/script.h"
 #include "ui/shell/ui.h"

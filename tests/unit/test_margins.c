@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/figure/picture.h"
-#include "app/result/margins.h"
+#include "app/result/views.h"
 #include "session_fixture.h"
 
 #define N 29

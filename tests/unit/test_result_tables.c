@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 #include "check.h"
 
 static void claims_grow_as_they_say(void **state)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "app/figure/picture.h"
-#include "app/result/order.h"
 #include "app/result/steps.h"
+#include "app/result/views.h"
 #include "session_fixture.h"
 
 static Session *session;

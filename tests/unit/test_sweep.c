@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "app/study/sweep.h"
-#include "app/study/tables.h"
 #include "check.h"
 #include "cli/cli.h"
 

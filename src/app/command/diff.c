@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 
 typedef struct Diff {
     const Results *a, *b;

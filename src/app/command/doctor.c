@@ -2,7 +2,7 @@
 #include "app/command/command.h"
 
 #include "app/program.h"
-#include "app/session/device.h"
+#include "app/session/session.h"
 #include "attn/cuda/ways.h"
 #include "profile/measure.h"
 

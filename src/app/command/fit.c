@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 
 static bool fits_of_call(const Results *rows, const Call *call, SeriesFit **fits, int *count,
                          Error *err)

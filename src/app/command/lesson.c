@@ -6,8 +6,6 @@
 
 #include "app/command/command.h"
 #include "app/lesson/lesson.h"
-#include "app/lesson/page.h"
-#include "app/lesson/play.h"
 
 #define PRINT_WIDTH 78
 

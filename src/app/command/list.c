@@ -1,6 +1,6 @@
 /* list.c -- what there is to run: the catalogue, and the surveys' tables. */
 #include "app/command/command.h"
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 
 #include <stdio.h>
 #include <string.h>

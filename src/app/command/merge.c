@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 
 typedef struct Merge {
     const Call *call;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
-#include "app/result/cell.h"
+#include "app/result/views.h"
 #include "draw/colour/colour.h"
 
 /* What a dumped view may take when --mem does not say: half of the memory. */

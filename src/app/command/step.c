@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/figure/step_figure.h"
+#include "app/figure/picture.h"
 #include "app/result/steps.h"
 #include "app/result/views.h"
 

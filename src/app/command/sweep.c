@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "app/study/sweep.h"
-#include "app/study/tables.h"
 
 /* ---- progress --------------------------------------------------------------- */
 

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/session/device.h"
 #include "app/session/session.h"
 
 /* Sets variables of the environment, before the device is opened.  n: length of the runs; 0: as
  * usual.  False: no run could be made, and what came of it says nothing of the way (err). */
-static bool trial_here(Session *s, DeviceWay way, int64_t n, Verdict *out, Error *err);
+static bool trial_here(Session *s, DeviceWay way, int64_t n, TrialVerdict *out, Error *err);
 
 static bool way_of(const char *word, DeviceWay *out, Error *err)
 {
@@ -21,7 +20,7 @@ static bool way_of(const char *word, DeviceWay *out, Error *err)
 
 static bool here(Session *s, const Call *call, Text *out, Error *err)
 {
-    Verdict   verdict;
+    TrialVerdict   verdict;
     DeviceWay way;
     int64_t   n = 0;
 
@@ -39,7 +38,7 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
 }
 
 /* What it came to also goes for this process's own runs from here on. */
-static void settle_way(Device *device, DeviceWay way, const Verdict *verdict)
+static void settle_way(Device *device, DeviceWay way, const TrialVerdict *verdict)
 {
     device_hold(device, NULL);
     device_way_settle(device, way, verdict->good, verdict->what);
@@ -55,7 +54,7 @@ static bool is_stopped(void *context)
 static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
 {
     Error   err = ERROR_INIT;
-    Verdict verdict;
+    TrialVerdict verdict;
 
     if (device_way(device, way) == WAY_ABSENT) {
         text_addf(out, "  %-10s %s\n", way_name(way), device_way_text(device, way));
@@ -128,7 +127,7 @@ typedef struct Trial {
     Session *session;
     int64_t  n;
     int      repeats;
-    Verdict *out;
+    TrialVerdict *out;
     Error   *err;
 } Trial;
 
@@ -324,12 +323,12 @@ static Size usual(const Device *d, DeviceWay way)
     return way == WAY_WARPGROUP ? (Size){ 1000, 20 } : (Size){ 256, 20 };
 }
 
-static bool trial_here(Session *s, DeviceWay way, int64_t n, Verdict *out, Error *err)
+static bool trial_here(Session *s, DeviceWay way, int64_t n, TrialVerdict *out, Error *err)
 {
     Trial   t = { .session = s, .n = n, .out = out, .err = err };
     Device *device;
 
-    *out = (Verdict){ .good = false };
+    *out = (TrialVerdict){ .good = false };
     setenv(way_variable(way), "1", 1);
     setenv("ATTNSCOPE_CUPTI", "0", 1); /* kernels are not looked at: only whole runs */
     device = session_device(s, err);

@@ -10,7 +10,6 @@
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
-#include "app/figure/step_figure.h"
 #include "profile/record.h"
 
 /* What a request has that the first one has not, as assignments. */

@@ -1,16 +1,15 @@
-/* step_figure.c -- see step_figure.h.
+/* step_figure.c -- see picture.h.
  *
  * A numbered frame holds the command of all with --frame behind it, so that it can be
  * made again by itself.
  */
-#include "app/figure/step_figure.h"
+#include "app/figure/picture.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/result/order.h"
 #include "app/result/views.h"
 #include "attn/study/replay.h"
 

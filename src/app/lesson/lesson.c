@@ -7,8 +7,6 @@
 
 #include "app/command/command.h"
 #include "app/lesson/lesson.h"
-#include "app/lesson/page.h"
-#include "app/lesson/shipped.h"
 #include "app/program.h"
 #include "app/session/internal.h"
 #include "app/session/session.h"

@@ -1,10 +1,10 @@
-/* page.c -- see page.h. */
+/* page.c -- see lesson.h. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/lesson/page.h"
+#include "app/lesson/lesson.h"
 #include "attn/run/position.h"
 #include "core/utf8.h"
 
@@ -224,7 +224,7 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
            error_set(err, ERR_NOMEM, "not enough memory for a page");
 }
 
-/* See page.h. */
+/* See lesson.h. */
 
 #define WORDS_A_MINUTE  200.0 /* of a text that one learns from */
 #define KEY_SECONDS     3.0   /* with the look for the key and at what it did */
@@ -351,7 +351,7 @@ double lesson_minutes(const Lesson *lesson)
            (total->keys * KEY_SECONDS + total->questions * SEARCH_SECONDS) / 60;
 }
 
-/* See page.h. */
+/* See lesson.h. */
 
 static bool is_part(char c)
 {

@@ -1,4 +1,4 @@
-/* play.c -- see play.h. */
+/* play.c -- see lesson.h. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +7,6 @@
 
 #include "app/command/command.h"
 #include "app/lesson/lesson.h"
-#include "app/lesson/page.h"
-#include "app/lesson/play.h"
 #include "profile/measure.h"
 
 /* Retained; NULL where it failed. */
@@ -371,7 +369,7 @@ bool lesson_number_begins(const char *typed, const char *unit)
     return false;
 }
 
-/* See play.h. */
+/* See lesson.h. */
 
 typedef struct Check {
     Session      *session;

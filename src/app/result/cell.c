@@ -1,9 +1,9 @@
-/* cell.c -- see cell.h.
+/* cell.c -- see views.h.
  *
  *     below_k = log (max_j w_j / w_k)
  *     share_k = w_k v_k . o / |o|^2,   o = sum_j w_j v_j
  */
-#include "app/result/cell.h"
+#include "app/result/views.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* margins.c -- see margins.h.
+/* margins.c -- see views.h.
  *
  *     sum_i     = sum_j w_ij                     sum_j = sum_i w_ij
  *     entropy_i = log s - (sum_j w_ij log w_ij) / s,   s = sum_j w_ij,  over w_ij > 0
@@ -7,7 +7,7 @@
  * Rows are dealt to a fixed number of parts whose sums are added in order, so the number
  * of threads changes no bit.
  */
-#include "app/result/margins.h"
+#include "app/result/views.h"
 
 #include <math.h>
 #include <stdlib.h>

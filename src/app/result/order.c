@@ -1,5 +1,5 @@
-/* order.c -- see order.h. */
-#include "app/result/order.h"
+/* order.c -- see views.h. */
+#include "app/result/views.h"
 
 #include <string.h>
 

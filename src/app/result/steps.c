@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "app/figure/picture.h"
-#include "app/result/order.h"
 #include "app/result/steps.h"
 #include "app/result/views.h"
 #include "attn/study/replay.h"

@@ -10,6 +10,8 @@
 
 #include "app/session/session.h"
 #include "attn/study/reach.h"
+#include "draw/figure/figure.h"
+#include "draw/grid/annotation.h"
 
 #define REACH_USUAL 12 /* layers when nobody says: as BERT base and GPT-2 have */
 #define REACH_VIEW  "reach"
@@ -137,5 +139,120 @@ bool derived_known(const View *view, int64_t plane);
 void derived_words(const View *view, char *text, size_t size);
 
 void derived_free(struct Derived *list); /* NULL is nothing */
+
+/* The tokens of a result in the order its mechanism sorted them in.
+ *
+ * A mechanism of several rounds (reformer) sorts anew in each: what one round made is shown
+ * in that round's order, what all rounds made together in the first's.
+ */
+
+/* The view that orders are read from: an order, else categories; NULL: none. */
+const View *result_order_source(const Result *result);
+/* How many orders a head has; 1 at least. */
+int64_t result_order_rounds(const Result *result);
+/* Of which round a view is: 0 where it is of all. */
+int64_t result_order_round(const Result *result, const View *view);
+/* Rows and columns in the order the mechanism sorted them (buckets, clusters), when it has
+ * one (slot -> token); owned by the run's arena; NULL: token order is all there is. */
+const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round);
+
+/* Whether rows or columns of a view are the `n` tokens of such an order. */
+bool view_sorts_rows(const View *view, int64_t n);
+bool view_sorts_cols(const View *view, int64_t n);
+/* Each row of the view is a round over the tokens, and has its own order. */
+bool result_sorts_by_row(const Result *result, const View *view);
+
+/* Rows and columns of the panel in that order, as far as they are the n tokens; where each row
+ * has its own, the panel's view is replaced by one that is sorted. */
+void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *panel);
+/* The same with the borders of the chunks, else of the clusters. */
+void picture_sort_panel(Result *result, int64_t head, int64_t round, Panel *panel);
+
+/* Line of a view over the tokens that belongs to a round of a head: categories, chunks. */
+const int32_t *round_line(const Run *run, const View *view, int64_t head, int64_t round);
+
+/* The numbers of the bars beside a matrix: sums, entropies, what is kept.
+ *
+ * Rows are read one at a time and nothing n x n is held.  With a budget a long matrix is
+ * sampled: rows evenly over all of it, for the columns, and those in sight.
+ */
+
+#define MARGIN_QUERIES_MOST 64
+
+typedef struct MarginRequest {
+    MarginKind      kind;
+    const Run     *run;
+    const View    *view;   /* of the run: see margin_view */
+    const View    *minus;  /* numbers are those of view - minus; NULL: off */
+    int64_t        plane, minus_plane;
+    int64_t        head;   /* of exact attention */
+    int64_t        excluded; /* column that does not count; -1: none */
+    /* Rows that the sums of columns are of, in increasing order; none: all. */
+    int64_t        queries[MARGIN_QUERIES_MOST];
+    int            query_count;
+    int64_t        row0, row1; /* displayed rows in sight; both 0: all */
+    const int32_t *row_order;
+    double         budget_entries; /* 0: exact */
+    Threads       *threads;
+    const atomic_bool *cancel;
+} MarginRequest;
+
+/* The view whose rows are read where `shown` is on the screen; NULL with the reason. */
+const View *margin_view(const Run *run, const View *shown, MarginKind kind, Error *err);
+/* False: no memory, cancelled, or exact attention cannot be found. */
+bool margin_make(const MarginRequest *request, Margin *out, Error *err);
+
+/* What a figure asks for. */
+typedef struct MarginChoice {
+    MarginKind kind;
+    int64_t    queries[MARGIN_QUERIES_MOST]; /* as above */
+    int        query_count;
+} MarginChoice;
+
+/* "3,17,20" */
+bool margin_parse_queries(const char *text, MarginChoice *out, Error *err);
+/* The bars of one panel of the result, for a figure; its numbers are exact up to a budget.
+ * minus: the result whose view the panel subtracts; NULL: none. */
+bool margin_of_panel(const Result *result, const Result *minus, const MarginChoice *choice,
+                     int64_t head, Threads *threads, const atomic_bool *cancel, Panel *panel,
+                     Error *err);
+
+/* One cell of a result explained: the score behind it, its share of
+ * the output, and what exact attention makes of the same pair.
+ *
+ * Nothing is known of the mechanism: that its weights are the softmax of exact attention's
+ * scores, and that its output is their sum over V, is found by doing it.
+ */
+
+typedef struct CellReader CellReader;
+
+typedef struct CellWhy {
+    bool    weighs;     /* the run has weights */
+    double  weight;     /* 0: masked */
+    bool    softmax;    /* they are of a softmax, and the pair has one */
+    double  below;      /* log of the row's largest weight over this one: of any softmax, how
+                           far its score lies below the largest */
+    bool    scored;     /* exact attention sees the pair */
+    double  score;      /* its score before the softmax, position included */
+    bool    own_score;  /* the row's weights are the softmax of these very scores */
+    double  exact;      /* weight there */
+    int64_t exact_rank, exact_of;
+    bool    adds;       /* the query's output is the sum of weights times V */
+    double  length;     /* of weight times v, beside that of the output: */
+    double  output;
+    double  share;      /* of the output, along it: those of a row add up to 1 */
+} CellWhy;
+
+/* NULL: no memory. */
+CellReader *cell_reader_new(Result *result, Error *err);
+void        cell_reader_free(CellReader *reader);
+/* False: no memory.  Another cell of the same row costs nothing. */
+bool        cell_read(CellReader *reader, int64_t head, int64_t q, int64_t k, CellWhy *out,
+                      Error *err);
+/* A line each: "score      2.318, 0.39 below the row's top". */
+void        cell_describe(const CellWhy *why, Text *out);
+
+/* What it was computed in, and where: "f32 (bf16 asked) on NVIDIA H200", "f32 on the CPU". */
+void        cell_place(const Result *result, Text *out);
 
 #endif

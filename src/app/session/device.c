@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "app/program.h"
-#include "app/session/device.h"
 #include "app/session/internal.h"
+#include "app/session/session.h"
 #include "attn/cuda/library.h"
 #include "profile/measure.h"
 
@@ -166,7 +166,7 @@ static void about(const Device *d, DeviceWay way, Text *out)
 }
 
 /* The file without the lines of this way there; what these say last goes to *out. */
-static bool read_rest(const Device *d, DeviceWay way, Verdict *out, Text *rest)
+static bool read_rest(const Device *d, DeviceWay way, TrialVerdict *out, Text *rest)
 {
     Text path = { 0 }, text = { 0 }, key = { 0 };
     bool found = false;
@@ -190,7 +190,7 @@ static bool read_rest(const Device *d, DeviceWay way, Verdict *out, Text *rest)
     return found;
 }
 
-bool trial_recall(const Device *d, DeviceWay way, Verdict *out)
+bool trial_recall(const Device *d, DeviceWay way, TrialVerdict *out)
 {
     Text rest = { 0 };
     bool found = read_rest(d, way, out, &rest);
@@ -199,10 +199,10 @@ bool trial_recall(const Device *d, DeviceWay way, Verdict *out)
     return found;
 }
 
-bool trial_keep(const Device *d, DeviceWay way, const Verdict *verdict, Error *err)
+bool trial_keep(const Device *d, DeviceWay way, const TrialVerdict *verdict, Error *err)
 {
     Text    path = { 0 }, text = { 0 };
-    Verdict before;
+    TrialVerdict before;
     bool    ok = trials_path(&path, err) && place_make_folders(text_str(&path), err);
 
     if (ok) {
@@ -220,7 +220,7 @@ bool trial_keep(const Device *d, DeviceWay way, const Verdict *verdict, Error *e
 /* ---- trials ----------------------------------------------------------------------------- */
 
 /* One line, without tabs: what the file and doctor have room for. */
-static void take_words(Verdict *out, const char *words)
+static void take_words(TrialVerdict *out, const char *words)
 {
     snprintf(out->what, sizeof(out->what), "%.*s", (int)strcspn(words, "\n"), words);
     for (char *at = out->what; (at = strchr(at, '\t')); )
@@ -242,7 +242,7 @@ static bool is_crash(const Child *child)
     return WIFSIGNALED(child->status) && WTERMSIG(child->status) != SIGKILL;
 }
 
-static bool judge(const Child *child, const char *said, Verdict *out, Error *err)
+static bool judge(const Child *child, const char *said, TrialVerdict *out, Error *err)
 {
     char why[256];
 
@@ -257,7 +257,7 @@ static bool judge(const Child *child, const char *said, Verdict *out, Error *err
     return true;
 }
 
-bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Verdict *out,
+bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, TrialVerdict *out,
                 Error *err)
 {
     const ChildWatch watch = { clock_wall() + PATIENCE, stopped, context };
@@ -267,7 +267,7 @@ bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Ve
     Text  said = { 0 };
     bool  ok;
 
-    *out = (Verdict){ .good = false };
+    *out = (TrialVerdict){ .good = false };
     snprintf(name, sizeof(name), "%s", way_name(way));
     ok = child_run(&child, words, &watch, &said, err);
     if (ok && child.stopped)
@@ -291,7 +291,7 @@ static bool can_keep(void)
     return ok && access(dirname(folder), W_OK) == 0;
 }
 
-static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, Verdict *out)
+static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, TrialVerdict *out)
 {
     char text[160];
 
@@ -305,7 +305,7 @@ static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, V
 
 void trials_apply(Device *d, TrialTell tell, void *context)
 {
-    Verdict verdict;
+    TrialVerdict verdict;
 
     pthread_mutex_lock(&policy.lock);
     for (int x = 0; x < DEVICE_WAYS; x++) {

@@ -1,4 +1,4 @@
-/* fits.c -- measured exponents beside the claimed ones; see tables.h.
+/* fits.c -- measured exponents beside the claimed ones; see sweep.h.
  *
  * The claim of a mechanism is of its time; counted FLOPs and measured time are held
  * against it.  Memory is held against it only where the paper claims the same of
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "app/figure/picture.h"
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 #include "draw/plot/exponents.h"
 
 static const char *const paths[FIT_OF] = { "time_ms.median", "flops.counted",
@@ -428,7 +428,7 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
     text_add(out, "\n");
 }
 
-/* Fits as rows of a chart of exponents; see tables.h.
+/* Fits as rows of a chart of exponents; see sweep.h.
  *
  * A claimed n log n stands on the axis where such a curve has its slope at the middle of
  * the measured lengths: 1 + 1 / log n.

@@ -8,56 +8,15 @@
 #include "app/command/command.h"
 #include "app/study/study.h"
 
-static const struct {
-    const char *name;
-    bool        measured;
-} quantities[STUDY_QUANTITIES] = {
-    [STUDY_ERROR] = { "error", false },   [STUDY_MASS] = { "mass", false },
-    [STUDY_VARIATION] = { "tv", false },  [STUDY_TIME] = { "time", true },
-    [STUDY_FLOPS] = { "flops", false },   [STUDY_MEMORY] = { "memory", true },
-};
-
-const char *quantity_name(StudyQuantity quantity)
-{
-    return quantities[quantity].name;
-}
-
-bool quantity_is_measured(StudyQuantity quantity)
-{
-    return quantities[quantity].measured;
-}
-
-static bool add_quantity(const char *name, size_t length, StudyQuantity *out, int *count,
-                         Error *err)
-{
-    for (int k = 0; k < STUDY_QUANTITIES; k++) {
-        if (strlen(quantities[k].name) != length || strncmp(quantities[k].name, name, length) != 0)
-            continue;
-        for (int i = 0; i < *count; i++)
-            if ((int)out[i] == k)
-                return error_set(err, ERR_USAGE, "%s is there twice", quantities[k].name);
-        out[(*count)++] = (StudyQuantity)k;
-        return true;
-    }
-    return error_set(err, ERR_USAGE, "'%.*s': expected error, mass, tv, time, flops or memory",
-                     (int)length, name);
-}
-
-bool quantities_parse(const char *text, StudyQuantity *out, int *count, Error *err)
-{
-    *count = 0;
-    for (;; text++) {
-        size_t length = strcspn(text, ",");
-
-        if (!add_quantity(text, length, out, count, err))
-            return false;
-        text += length;
-        if (!*text)
-            return true;
-    }
-}
-
 /* ---- lines ------------------------------------------------------------------ */
+
+bool request_has_tensors(const Request *request)
+{
+    for (int i = 0; i < request->given.count; i++)
+        if (request->given.items[i].tensor.data)
+            return true;
+    return false;
+}
 
 bool study_varies(const Request *request, const char *name)
 {
@@ -451,21 +410,6 @@ const StudyPoint *study_at(const Study *study, int line, int point)
     return &study->lines[line].points[study->lines[line].fixed ? 0 : point];
 }
 
-const char *quantity_text(StudyQuantity quantity, Number number, char *text, size_t size)
-{
-    if (!number.valid)
-        snprintf(text, size, "n/a");
-    else if (quantity == STUDY_FLOPS)
-        format_count(number.value, text, size);
-    else if (quantity == STUDY_MEMORY)
-        format_bytes((int64_t)number.value, text, size);
-    else if (quantity == STUDY_MASS)
-        snprintf(text, size, "%.1f %%", 100 * number.value);
-    else
-        snprintf(text, size, quantity == STUDY_TIME ? "%.3g ms" : "%.3g", number.value);
-    return text;
-}
-
 /* The smallest value that reaches a goal, and the values between two that
  * close in on it; see study.h. */
 
@@ -632,4 +576,76 @@ bool study_refine(Study *study, int line, const StudyGoal *goal, Error *err)
         return false;
     snprintf(text, sizeof(text), "%.0f", middle);
     return append_value(study, text, err);
+}
+
+/* ---- crossover: where one line becomes faster than the other ------------------ */
+
+#define CROSSOVER_RUNS   3 /* at least, of a time */
+#define CROSSOVER_GROWTH 4 /* of the time from one n to the next, at the most that is usual */
+
+/* Both lines at the next length; false: one of them has no time there. */
+static bool compare_at(Study *study, Session *s, bool *faster)
+{
+    int    at = study->point;
+    Number time[2];
+
+    while (study_next(study) && study->point == at) {
+        Error ignored = ERROR_INIT;
+
+        study_step(study, s, &ignored);
+    }
+    for (int i = 0; i < 2; i++)
+        time[i] = study->lines[i].points[at].value[STUDY_TIME];
+    *faster = time[0].valid && time[1].valid && time[1].value < time[0].value;
+    return time[0].valid && time[1].valid;
+}
+
+static void search(Study *study, Session *s, char *text, size_t size)
+{
+    double  spent = 0, last = 0;
+    int64_t from = 0;
+
+    while (study_next(study)) {
+        int64_t n = strtoll(study->axis.values[study->point], NULL, 10);
+        double  began = clock_wall();
+        bool    faster;
+
+        if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS) {
+            format_crossover(from, n / 2, false, text, size);
+            return;
+        }
+        if (!compare_at(study, s, &faster))
+            return;
+        last = clock_wall() - began;
+        spent += last;
+        from = !faster ? 0 : from ? from : n;
+    }
+    format_crossover(from, CROSSOVER_LAST, true, text, size);
+}
+
+/* Each time is the fastest of a few runs; a quick run is repeated by itself, so that one
+ * measurement of it is enough. */
+static bool add_timed(Study *study, const Request *request)
+{
+    Request timed = *request; /* borrows */
+    Error   ignored = ERROR_INIT;
+
+    timed.repeat = 0;
+    return study_add(study, &timed, &ignored);
+}
+
+void study_crossover(Session *s, const Request *base, const Request *other, char *text,
+                     size_t size)
+{
+    Study study;
+    Error ignored = ERROR_INIT;
+
+    snprintf(text, size, "n/a");
+    if (study_open_lengths(&study, session_input(s), SCALING_FIRST, CROSSOVER_LAST, &ignored) &&
+        add_timed(&study, base) && add_timed(&study, other)) {
+        study.least = CROSSOVER_RUNS;
+        snprintf(study.title, sizeof(study.title), "crossover of %s", other->mechanism);
+        search(&study, s, text, size);
+    }
+    study_free(&study);
 }

@@ -1,5 +1,8 @@
-/* study_figure.c -- a Study as plots side by side: a view for each quantity, whose rows are
- * the points and whose columns are the mechanisms; see study.h. */
+/* study_figure.c -- the figures of a study; see study.h.
+ *
+ * Over a parameter, plots stand side by side: a view for each quantity, whose rows are the points
+ * and whose columns are the mechanisms.  Over n, one plot has a curve for each line.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +28,72 @@ static const char *const axes[STUDY_QUANTITIES] = {
 };
 
 #define SPREAD 4 /* largest over smallest number from which an axis is logarithmic */
+
+/* ---- quantities ------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    bool        measured;
+} quantities[STUDY_QUANTITIES] = {
+    [STUDY_ERROR] = { "error", false },   [STUDY_MASS] = { "mass", false },
+    [STUDY_VARIATION] = { "tv", false },  [STUDY_TIME] = { "time", true },
+    [STUDY_FLOPS] = { "flops", false },   [STUDY_MEMORY] = { "memory", true },
+};
+
+const char *quantity_name(StudyQuantity quantity)
+{
+    return quantities[quantity].name;
+}
+
+bool quantity_is_measured(StudyQuantity quantity)
+{
+    return quantities[quantity].measured;
+}
+
+static bool add_quantity(const char *name, size_t length, StudyQuantity *out, int *count,
+                         Error *err)
+{
+    for (int k = 0; k < STUDY_QUANTITIES; k++) {
+        if (strlen(quantities[k].name) != length || strncmp(quantities[k].name, name, length) != 0)
+            continue;
+        for (int i = 0; i < *count; i++)
+            if ((int)out[i] == k)
+                return error_set(err, ERR_USAGE, "%s is there twice", quantities[k].name);
+        out[(*count)++] = (StudyQuantity)k;
+        return true;
+    }
+    return error_set(err, ERR_USAGE, "'%.*s': expected error, mass, tv, time, flops or memory",
+                     (int)length, name);
+}
+
+bool quantities_parse(const char *text, StudyQuantity *out, int *count, Error *err)
+{
+    *count = 0;
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+
+        if (!add_quantity(text, length, out, count, err))
+            return false;
+        text += length;
+        if (!*text)
+            return true;
+    }
+}
+
+const char *quantity_text(StudyQuantity quantity, Number number, char *text, size_t size)
+{
+    if (!number.valid)
+        snprintf(text, size, "n/a");
+    else if (quantity == STUDY_FLOPS)
+        format_count(number.value, text, size);
+    else if (quantity == STUDY_MEMORY)
+        format_bytes((int64_t)number.value, text, size);
+    else if (quantity == STUDY_MASS)
+        snprintf(text, size, "%.1f %%", 100 * number.value);
+    else
+        snprintf(text, size, quantity == STUDY_TIME ? "%.3g ms" : "%.3g", number.value);
+    return text;
+}
 
 /* ---- columns ---------------------------------------------------------------- */
 
@@ -427,4 +496,70 @@ void study_command(const Study *study, const Session *s, const StudyLook *look, 
     if (first->seeds > 1)
         text_addf(out, " --seeds %d", first->seeds);
     request_options(s, first, out);
+}
+
+/* ---- time over n ------------------------------------------------------------ */
+
+/* n, cost, low and high of a line, as the plot wants them. */
+typedef struct LineNumbers {
+    double n[AXIS_MOST], cost[AXIS_MOST], low[AXIS_MOST], high[AXIS_MOST];
+} LineNumbers;
+
+static ScalingCurve curve_of(const Study *study, int line, LineNumbers *to)
+{
+    const StudyLine *l = &study->lines[line];
+    const Mechanism *m = mechanism_find(l->request.mechanism);
+    bool             claims = m && m->claim_exponent > 0;
+    int              count = 0;
+
+    for (; count < study->axis.count && l->points[count].done; count++) {
+        const StudyPoint *p = &l->points[count];
+
+        to->n[count] = axis_number(&study->axis, count);
+        to->cost[count] = number_or_nan(p->value[STUDY_TIME]);
+        to->low[count] = number_or_nan(p->low[STUDY_TIME]);
+        to->high[count] = number_or_nan(p->high[STUDY_TIME]);
+    }
+    return (ScalingCurve){ .name = l->name, .n = to->n, .cost = to->cost, .low = to->low,
+                           .high = to->high, .count = count,
+                           .claim = claims ? m->claim_exponent : (double)NAN,
+                           .claimed = claims ? m->claim_time : NULL };
+}
+
+Plot *study_scaling_plot(const Study *study, Error *err)
+{
+    LineNumbers *numbers = calloc((size_t)study->count + 1, sizeof(*numbers));
+    ScalingCurve curves[STUDY_LINES];
+    Machines     machines = { .when = 0 };
+    char         measured[256];
+    Plot        *plot;
+
+    if (!numbers) {
+        error_set(err, ERR_NOMEM, "not enough memory for a scaling plot");
+        return NULL;
+    }
+    for (int i = 0; i < study->count; i++) {
+        curves[i] = curve_of(study, i, &numbers[i]);
+        machines_add(&machines, study->lines[i].request.ops, study->threads, study->when);
+    }
+    machines_text(&machines, measured, sizeof(measured));
+    plot = plot_of_scaling(curves, study->count, "time (ms)", measured, err);
+    free(numbers);
+    return plot;
+}
+
+Figure *study_scaling_figure(const Study *study, Error *err)
+{
+    Plot   *plot = study_scaling_plot(study, err);
+    Figure *figure = plot ? figure_new(1, err) : NULL;
+
+    if (!figure) {
+        plot_free(plot);
+        return NULL;
+    }
+    panel_init_plot(&figure->panels[0], plot, "time over n");
+    snprintf(figure->caption, sizeof(figure->caption),
+             "N(0,1) inputs, %lld head%s of %lld; measured on %s", (long long)study->heads,
+             study->heads == 1 ? "" : "s", (long long)study->d, plot->measured);
+    return figure;
 }

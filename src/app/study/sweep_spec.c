@@ -9,7 +9,6 @@
 #include "app/command/command.h"
 #include "app/session/session.h"
 #include "app/study/sweep.h"
-#include "app/study/tables.h"
 #include "attn/run/position.h"
 #include "input/input.h"
 #include "input/store.h"

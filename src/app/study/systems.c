@@ -1,4 +1,4 @@
-/* systems.c -- the surveys' table with what was measured; see tables.h.
+/* systems.c -- the surveys' table with what was measured; see sweep.h.
  *
  * Each survey's claim is held against the same slopes, so where two surveys print
  * different claims of one system the table says which of them stands.
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 
 typedef struct SystemsTable {
     const Results   *rows;
@@ -279,7 +279,7 @@ void systems_table(const Results *rows, const SeriesFit *fits, int count, TableS
         notes(style, out);
 }
 
-/* See tables.h. */
+/* See sweep.h. */
 
 /* ---- claims ----------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
-/* tables.c -- the points of a sweep as a table; see tables.h. */
+/* tables.c -- the points of a sweep as a table; see sweep.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/study/tables.h"
+#include "app/study/sweep.h"
 #include "profile/measure.h"
 
 /* ---- for programs: every number, as it is in the record --------------------- */
@@ -206,7 +206,7 @@ void points_table(const Results *rows, TableStyle style, int room, Text *out)
 }
 
 /* Speed and memory beside full attention's, length by length; see
- * tables.h.  The shape is that of Tay et al. 2020, Long Range Arena, arXiv 2011.04006,
+ * sweep.h.  The shape is that of Tay et al. 2020, Long Range Arena, arXiv 2011.04006,
  * Table 2: a row for each mechanism, speed and peak memory at 1k to 4k.
  */
 

@@ -2,7 +2,7 @@
 #ifndef SCRIPT_API_FIGURE_H
 #define SCRIPT_API_FIGURE_H
 
-#include "app/result/margins.h"
+#include "app/result/views.h"
 #include "draw/figure/figure.h"
 #include "script/host/binding.h"
 

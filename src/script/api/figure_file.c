@@ -6,7 +6,6 @@
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
-#include "app/figure/step_figure.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"
 

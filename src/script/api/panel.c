@@ -6,7 +6,7 @@
 
 #include "app/figure/picture.h"
 #include "app/figure/plots.h"
-#include "app/result/margins.h"
+#include "app/result/views.h"
 #include "draw/colour/colour.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"

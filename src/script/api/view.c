@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "app/figure/picture.h"
-#include "app/result/cell.h"
-#include "app/result/order.h"
 #include "app/result/views.h"
 #include "draw/colour/colour.h"
 #include "script/host/binding.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "app/lesson/lesson.h"
-#include "app/session/device.h"
+#include "app/session/session.h"
 #include "script/console/console.h"
 #include "script/host/state.h"
 #include "script/script.h"

@@ -8,7 +8,7 @@
 #define UI_PANE_REDUCTION_H
 
 #include "app/figure/picture.h"
-#include "app/result/margins.h"
+#include "app/result/views.h"
 #include "app/session/session.h"
 #include "draw/grid/grid.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/result/margins.h"
+#include "app/result/views.h"
 #include "attn/run/view.h"
 
 typedef struct RowCell {

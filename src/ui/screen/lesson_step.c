@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
-#include "app/lesson/play.h"
+#include "app/lesson/lesson.h"
 #include "app/result/steps.h"
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"

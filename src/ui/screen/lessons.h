@@ -7,7 +7,6 @@
 #define UI_SCREEN_LESSONS_H
 
 #include "app/lesson/lesson.h"
-#include "app/lesson/page.h"
 #include "ui/term/term.h"
 
 typedef struct Ui Ui;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/lesson/page.h"
+#include "app/lesson/lesson.h"
 #include "attn/run/position.h"
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"

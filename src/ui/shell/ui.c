@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
-#include "app/session/device.h"
+#include "app/session/session.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/journal.h"

@@ -5,7 +5,7 @@
 #include "app/call.h"
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
-#include "app/result/cell.h"
+#include "app/result/views.h"
 #include "app/session/session.h"
 #include "app/study/study.h"
 #include "ui/pane/costs.h"
