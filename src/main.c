@@ -5,6 +5,7 @@
 
 #include "app/call.h"
 #include "cli/cli.h"
+#include "profile/record.h"
 #include "script/script.h"
 #include "ui/shell/ui.h"
 
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
     Error       err = ERROR_INIT;
     int         status;
 
+    environment_start_with_best_core(argv);
     if (is(word, "lua"))
         return script_main(argc, argv);
     if (is(word, "docs"))

@@ -100,6 +100,34 @@ static const struct {
 #undef BLAS_CORE
 };
 
+/* The newest core whose kernels this CPU runs, of those that every OpenBLAS since 0.3.0 has. */
+static const char *best_core(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return "Haswell";
+#endif
+    return NULL;
+}
+
+/* OpenBLAS reads the variable when it is loaded, before main: hence a new start. */
+void environment_start_with_best_core(char **argv)
+{
+    char        path[4096];
+    ssize_t     length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    const char *core = best_core();
+
+    if (length < 0 || !core || getenv("OPENBLAS_CORETYPE") || !environment_blas_warning())
+        return;
+    path[length] = '\0';
+    if (setenv("OPENBLAS_CORETYPE", core, 1) == 0)
+        execv(path, argv);
+    unsetenv("OPENBLAS_CORETYPE");
+}
+
 const char *environment_blas_warning(void)
 {
     const char *core = blas_text("openblas_get_corename");
