@@ -339,7 +339,7 @@ static int mechanisms_of(const char *words, char ids[IDS_MOST][48])
 
         free(word);
         for (int side = 0; ok && side < 2; side++) {
-            const char *text = side ? panel.minus.mechanism : panel.shown.mechanism;
+            const char *text = side ? panel.minus : panel.mechanism;
 
             if (text && count < IDS_MOST)
                 snprintf(ids[count++], 48, "%.*s", (int)strcspn(text, "("), text);

@@ -59,13 +59,13 @@ static void a_panel_is_one_word(void **state)
         Error     err = ERROR_INIT;
 
         CHECK(panel_word_parse(panel_words[i].word, &word, &err), "%s", err.text);
-        assert_string_equal(word.shown.mechanism, panel_words[i].mechanism);
-        assert_string_equal(word.shown.view, panel_words[i].view);
-        assert_int_equal(word.shown.head, panel_words[i].head);
-        assert_int_equal(word.minus.mechanism != NULL, panel_words[i].minus != NULL);
-        if (word.minus.mechanism) {
-            assert_string_equal(word.minus.mechanism, panel_words[i].minus);
-            assert_string_equal(word.minus.view, panel_words[i].minus_view);
+        assert_string_equal(word.mechanism, panel_words[i].mechanism);
+        assert_string_equal(word.spec.view, panel_words[i].view);
+        assert_int_equal(word.spec.head, panel_words[i].head);
+        assert_int_equal(word.minus != NULL, panel_words[i].minus != NULL);
+        if (word.minus) {
+            assert_string_equal(word.minus, panel_words[i].minus);
+            assert_string_equal(word.spec.minus_view, panel_words[i].minus_view);
         }
         panel_word_free(&word);
     }
@@ -207,7 +207,7 @@ static void a_position_is_shown_by_what_it_does(void **state)
             assert_ptr_equal(p[2].result, p[1].result); /* run once */
             assert_ptr_equal(p[2].minus, p[0].result);
             assert_ptr_equal(p[3].result, p[1].result);
-            assert_string_equal(p[3].view, "position_bias");
+            assert_string_equal(p[3].spec.view, "position_bias");
             assert_non_null(strstr(p[3].title, position_at(k)->id));
         }
         figure_run_free(d);
@@ -230,7 +230,7 @@ static void the_effect_drops_what_is_of_the_position(void **state)
     assert_int_equal(d->count, 5);
     assert_int_equal(d->results[0]->request.given.count, 0);
     assert_int_equal(d->results[1]->request.given.count, 2);
-    assert_string_equal(d->panels[4].view, "position_buckets");
+    assert_string_equal(d->panels[4].spec.view, "position_buckets");
     figure_run_free(d);
     free(d);
     preset_call_free(&made);

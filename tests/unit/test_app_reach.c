@@ -342,7 +342,7 @@ static void a_figure_says_what_its_colours_are(void **state)
     Result        *result = result_of(s, "window(window=3)");
     Error          err = ERROR_INIT;
     PictureOptions options = { .head = -1, .reach = { 3, false } };
-    PanelChoice    panel = { .result = result, .view = "reach", .head = -1 };
+    PanelChoice    panel = { .result = result, .spec = panel_spec("reach") };
     TextOptions    plain = { .width = 80, .utf8 = true };
     Figure        *figure = picture_of_panels(&panel, 1, &options, &err);
     Text           out = { 0 }, command = { 0 };

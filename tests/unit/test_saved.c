@@ -34,12 +34,14 @@ static void fill_pane(Ui *ui, Rng *rng, const Mechanism *m, PaneState *pane)
 {
     Error err = ERROR_INIT;
 
-    *pane = (PaneState){ .request = REQUEST_INIT, .head = pick(rng, 3), .round = pick(rng, 2),
-                         .pool = pick(rng, POOL_COUNT + 1) - 1,
-                         .scale = pick(rng, SCALE_COUNT + 1) - 1,
-                         .map = pick(rng, MAP_DIVERGING + 1) - 1,
-                         .reach = { pick(rng, 9), pick(rng, 2) },
-                         .sorted = pick(rng, 2), .differs = pick(rng, 2),
+    *pane = (PaneState){ .request = REQUEST_INIT,
+                         .spec = { .head = pick(rng, 3), .round = 2 * pick(rng, 2),
+                                   .pool = pick(rng, POOL_COUNT + 1) - 1,
+                                   .scale = pick(rng, SCALE_COUNT + 1) - 1,
+                                   .map = pick(rng, MAP_DIVERGING + 1) - 1,
+                                   .reach = { pick(rng, 9), pick(rng, 2) },
+                                   .sorted = pick(rng, 2) },
+                         .differs = pick(rng, 2),
                          .lens = { .zoom = pick(rng, 9) - 4, .row0 = pick(rng, 99),
                                    .col0 = pick(rng, 99), .q = pick(rng, 99),
                                    .k = pick(rng, 99) } };
@@ -47,7 +49,7 @@ static void fill_pane(Ui *ui, Rng *rng, const Mechanism *m, PaneState *pane)
     pane->request.seed = pick(rng, 2) ? UINT64_MAX - (uint64_t)pick(rng, 9) : 0;
     pane->request.keys = pick(rng, 2) * 16;
     assert_true(request_example(ui->session, &pane->request, m, &err));
-    strcpy(pane->view, pick(rng, 2) ? "weights" : "");
+    strcpy(pane->spec.view, pick(rng, 2) ? "weights" : "");
 }
 
 static void fill(Ui *ui, Rng *rng, size_t at, Saved *saved)

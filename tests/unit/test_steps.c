@@ -328,9 +328,9 @@ static void captions_say_where_tensors_are_from(void **state)
 {
     Result           *drawn = run_of("linformer(seed=7)", 0), *other = run_of("performer", 0);
     Result           *fixed = run_of("window", 0);
-    const PanelChoice panels[] = { { .result = drawn, .head = -1 },
-                                   { .result = other, .head = -1 } };
-    const PanelChoice plain = { .result = fixed, .head = -1 };
+    const PanelChoice panels[] = { { .result = drawn, .spec = PANEL_SPEC_INIT },
+                                   { .result = other, .spec = PANEL_SPEC_INIT } };
+    const PanelChoice plain = { .result = fixed, .spec = PANEL_SPEC_INIT };
 
     (void)state;
     assert_caption(panels, 1, NULL, true, "; e_proj, f_proj: random seed 7");

@@ -279,8 +279,8 @@ static void check_picture(const struct Picture *picture)
     int                n = (int)run->n;
 
     assert_true(picture->panel < p->drawing.count);
-    assert_string_equal(panel->view, "connectivity");
-    assert_int_equal(panel->head < 0 ? 0 : panel->head, picture->head);
+    assert_string_equal(panel->spec.view, "connectivity");
+    assert_int_equal(panel->spec.head < 0 ? 0 : panel->spec.head, picture->head);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             unsigned want = picture->cell(n, i, j, picture->parameter);
@@ -490,10 +490,10 @@ static void alibi_adds_its_slopes(void **state)
 
         for (int x = k ? 3 : 0; x < p->drawing.count; x++) {
             const Run *run = p->drawing.results[x]->run;
-            int        head = k ? 1 : (int)p->drawing.panels[x].head;
+            int        head = k ? 1 : (int)p->drawing.panels[x].spec.head;
 
             assert_int_equal(run->h, 8);
-            assert_string_equal(run_view(run, p->drawing.panels[x].view)->name, "position_bias");
+            assert_string_equal(run_view(run, p->drawing.panels[x].spec.view)->name, "position_bias");
             for (int i = 0; i < run->n; i++)
                 for (int j = 0; j <= i; j++)
                     CHECK_NEAR(value(run, "bias", head, i, j), penalty(head, i, j), 1e-6);

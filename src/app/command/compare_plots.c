@@ -81,8 +81,9 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     for (int k = 0; k < choice->count; k++) {
         snprintf(words[k], sizeof(words[k]), "plot(%s)", plot_name(choice->kinds[k]));
         for (int i = 0; i < count; i++)
-            panels[k * count + i] = (PanelChoice){ .result = results[i], .view = words[k],
-                                                   .head = -1, .joins = i > 0 };
+            panels[k * count + i] = (PanelChoice){ .result = results[i],
+                                                   .spec = panel_spec(words[k]),
+                                                   .joins = i > 0 };
     }
     ok = call_picture_options(s, call, choice->count, &options, err);
     if (ok && choice->ceilings) {

@@ -102,9 +102,9 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     }
     text_add(&title, " \xc2\xb7 ");
     picture_view_name(choice->result->run, panel->view, &title);
-    if (choice->looks && choice->looks->round)
-        text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->looks->round);
-    text_add(&title, choice->sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
+    if (choice->spec.round)
+        text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->spec.round);
+    text_add(&title, choice->spec.sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
     if (panel->view->headless)
         text_addf(&title, " \xc2\xb7 %s %lld", panel->view->round, (long long)panel->plane);
     else if (d->head && choice->result->run->h > 1)
@@ -262,7 +262,7 @@ static void word_plot(const PanelChoice *choice, const Differing *d, Panel *pane
     if (choice->title) {
         snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
     } else if (!panel->made->rows ||
-               (plot_word(choice->view, &kind, NULL) && plot_is_of_parts(kind))) {
+               (plot_word(panel_choice_view(choice), &kind, NULL) && plot_is_of_parts(kind))) {
         name_result(choice->result, d, &name);
         text_addf(&name, " \xc2\xb7 %s", panel->title);
         snprintf(panel->title, sizeof(panel->title), "%s", text_str(&name));

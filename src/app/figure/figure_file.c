@@ -40,7 +40,7 @@ static void add_side(const Request *first, const Request *request, const char *v
         return;
     differing_fields(first, request, &copy);
     request_text(&copy, out);
-    if (view)
+    if (*view)
         text_addf(out, ":%s", view);
     request_free(&copy);
 }
@@ -49,16 +49,15 @@ static void add_panel_word(const Request *first, const PanelChoice *panel, Text 
 {
     Text word = { 0 };
 
-    add_side(first, &panel->result->request, panel->view, &word);
-    text_add(&word, panel->sorted ? "/sorted" : "");
-    if (panel->head >= 0)
-        text_addf(&word, "@%lld", (long long)panel->head);
+    add_side(first, &panel->result->request, panel->spec.view, &word);
+    text_add(&word, panel->spec.sorted ? "/sorted" : "");
+    if (panel->spec.head >= 0)
+        text_addf(&word, "@%lld", (long long)panel->spec.head);
     if (panel->minus) {
         text_add(&word, " - ");
-        add_side(first, &panel->minus->request, panel->minus_view, &word);
+        add_side(first, &panel->minus->request, panel->spec.minus_view, &word);
     }
-    if (panel->looks)
-        panel_looks_text(panel->looks, &word);
+    panel_spec_text(&panel->spec, &word);
     text_addf(out, "%s%s", out->length ? " + " : "", text_str(&word));
     text_free(&word);
 }
@@ -103,7 +102,7 @@ static void add_measuring(const PanelChoice *panels, int count, Text *out)
     for (int i = 0; i < count; i++) {
         const Request *r = &panels[i].result->request;
 
-        if (!plot_word(panels[i].view, &kind, NULL))
+        if (!plot_word(panel_choice_view(&panels[i]), &kind, NULL))
             continue;
         repeat = r->measure && r->repeat > repeat ? r->repeat : repeat;
         seeds = r->quality && r->seeds > seeds ? r->seeds : seeds;
@@ -184,7 +183,7 @@ void picture_scaling_command(const Request *const *requests, int count, int64_t 
     for (int i = 0; i < count; i++) {
         Text word = { 0 };
 
-        add_side(requests[0], requests[i], NULL, &word);
+        add_side(requests[0], requests[i], "", &word);
         text_add(out, " ");
         word_quote(out, text_str(&word));
         text_free(&word);

@@ -85,7 +85,7 @@ static bool head_of_side(const char *text, const char *end, int64_t *head, Error
 
 #define SORTED "/sorted"
 
-static bool parse_view(const char *text, const char *end, PanelSide *side, Error *err)
+static bool parse_view(const char *text, const char *end, PanelSpec *side, Error *err)
 {
     const char *slash = memchr(text, '/', (size_t)(end - text));
 
@@ -105,7 +105,7 @@ static bool parse_view(const char *text, const char *end, PanelSide *side, Error
 }
 
 /* A view and a head, each once: what came first would go unseen. */
-static bool said_once(const char *text, const char *end, char sign, const PanelSide *side,
+static bool said_once(const char *text, const char *end, char sign, const PanelSpec *side,
                       Error *err)
 {
     bool again = sign == '@' ? side->head != -1 : side->view[0] != 0;
@@ -116,11 +116,11 @@ static bool said_once(const char *text, const char *end, char sign, const PanelS
                                (int)(end - text), text, sign == '@' ? "head" : "view");
 }
 
-static bool parse_side(const char *text, const char *end, PanelSide *side, Error *err)
+static bool parse_side(const char *text, const char *end, char **mechanism, PanelSpec *side,
+                       Error *err)
 {
     const char *stop;
 
-    *side = (PanelSide){ .head = -1 };
     trim(&text, &end);
     stop = find_outside(text, end, ":@");
     for (const char *at = stop, *next; at < end; at = next) {
@@ -134,19 +134,19 @@ static bool parse_side(const char *text, const char *end, PanelSide *side, Error
     }
     if (stop == text)
         return error_set(err, ERR_USAGE, "a panel needs a mechanism, as in full:weights");
-    side->mechanism = strndup(text, (size_t)(stop - text));
-    return side->mechanism || error_set(err, ERR_NOMEM, "not enough memory");
+    *mechanism = strndup(text, (size_t)(stop - text));
+    return *mechanism || error_set(err, ERR_NOMEM, "not enough memory");
 }
 
 void panel_word_free(PanelWord *word)
 {
-    free(word->shown.mechanism);
-    free(word->minus.mechanism);
+    free(word->mechanism);
+    free(word->minus);
     *word = (PanelWord){ 0 };
 }
 
 /* The braces that end a word: *end becomes where they begin. */
-static bool parse_looks(const char *text, const char **end, PanelLooks *out, Error *err)
+static bool parse_looks(const char *text, const char **end, PanelSpec *out, Error *err)
 {
     Scan        scan = { 0 };
     const char *open = NULL;
@@ -160,7 +160,7 @@ static bool parse_looks(const char *text, const char **end, PanelLooks *out, Err
         return true;
     if ((*end)[-1] != '}')
         return error_set(err, ERR_USAGE, "'%s': the braces of a panel's looks end its word", text);
-    if (!panel_looks_parse(open + 1, (size_t)(*end - open - 2), out, err))
+    if (!panel_spec_parse(open + 1, (size_t)(*end - open - 2), out, err))
         return false;
     *end = open;
     return true;
@@ -169,20 +169,22 @@ static bool parse_looks(const char *text, const char **end, PanelLooks *out, Err
 bool panel_word_parse(const char *text, PanelWord *out, Error *err)
 {
     const char *minus = find_minus(text), *end = text + strlen(text);
+    PanelSpec   other = PANEL_SPEC_INIT;
 
-    *out = (PanelWord){ 0 };
+    *out = (PanelWord){ .spec = PANEL_SPEC_INIT };
     trim(&text, &end);
-    if (!parse_looks(text, &end, &out->looks, err))
+    if (!parse_looks(text, &end, &out->spec, err))
         return false;
-    if (!parse_side(text, minus ? minus : end, &out->shown, err))
+    if (!parse_side(text, minus ? minus : end, &out->mechanism, &out->spec, err))
         return false;
     if (!minus)
         return true;
     if (find_minus(minus + 3))
         error_set(err, ERR_USAGE, "'%s': one difference a panel", text);
-    else if (parse_side(minus + 3, end, &out->minus, err) && out->minus.head == -1)
+    else if (parse_side(minus + 3, end, &out->minus, &other, err) && other.head == -1) {
+        memcpy(out->spec.minus_view, other.view, sizeof(other.view));
         return true;
-    else if (out->minus.mechanism)
+    } else if (out->minus)
         error_set(err, ERR_USAGE, "'%s': the head is said once, before the minus", text);
     panel_word_free(out);
     return false;
@@ -223,24 +225,24 @@ static bool region_look(const char *value, Region *out, Error *err)
     return true;
 }
 
-static bool parse_reach(const char *name, const char *value, PanelLooks *out, Error *err)
+static bool parse_reach(const char *name, const char *value, PanelSpec *out, Error *err)
 {
     int64_t layers;
 
     if (!strcmp(name, "residual")) {
-        out->strict = !strcmp(value, "false");
-        return out->strict || !strcmp(value, "true") ||
+        out->reach.strict = !strcmp(value, "false");
+        return out->reach.strict || !strcmp(value, "true") ||
                error_set(err, ERR_USAGE, "{residual=%s}: expected true or false", value);
     }
     if (!parse_whole(name, value, 1, &layers, err))
         return false;
     if (layers > REACH_MOST)
         return error_set(err, ERR_USAGE, "{layers=%s}: at most %d", value, REACH_MOST);
-    out->layers = (int)layers;
+    out->reach.layers = (int)layers;
     return true;
 }
 
-static bool parse_notes(const char *value, PanelLooks *out, Error *err)
+static bool parse_notes(const char *value, PanelSpec *out, Error *err)
 {
     PanelNote notes[PANEL_NOTES];
     int       count;
@@ -251,14 +253,30 @@ static bool parse_notes(const char *value, PanelLooks *out, Error *err)
     return true;
 }
 
-static bool set_look(const char *name, const char *value, PanelLooks *out, Error *err)
+static bool parse_colours(const char *name, const char *value, PanelSpec *out, Error *err)
 {
-    if (!strcmp(name, "pool"))
-        return out->pooled = pool_parse(value, &out->pool, err);
-    if (!strcmp(name, "scale"))
-        return out->scaled = scale_parse(value, &out->scale, err);
-    if (!strcmp(name, "cmap"))
-        return out->mapped = colour_map_parse(value, &out->map, err);
+    Pool      pool;
+    Scale     scale;
+    ColourMap map;
+    bool      ok;
+
+    if (*name == 'p') {
+        ok = pool_parse(value, &pool, err);
+        out->pool = ok ? (int)pool : -1;
+    } else if (*name == 's') {
+        ok = scale_parse(value, &scale, err);
+        out->scale = ok ? (int)scale : -1;
+    } else {
+        ok = colour_map_parse(value, &map, err);
+        out->map = ok ? (int)map : -1;
+    }
+    return ok;
+}
+
+static bool set_look(const char *name, const char *value, PanelSpec *out, Error *err)
+{
+    if (!strcmp(name, "pool") || !strcmp(name, "scale") || !strcmp(name, "cmap"))
+        return parse_colours(name, value, out, err);
     if (!strcmp(name, "region"))
         return region_look(value, &out->region, err);
     if (!strcmp(name, "lo") || !strcmp(name, "hi")) {
@@ -290,13 +308,12 @@ static const char *look_end(const char *text, const char *end)
     return end;
 }
 
-bool panel_looks_parse(const char *text, size_t length, PanelLooks *out, Error *err)
+bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err)
 {
     const char *end = text + length;
     char        one[NOTES_BYTES + 16];
     bool        ok = true;
 
-    *out = (PanelLooks){ 0 };
     while (ok && text < end) {
         const char *stop = look_end(text, end);
         char       *equals;
@@ -315,6 +332,14 @@ bool panel_looks_parse(const char *text, size_t length, PanelLooks *out, Error *
     return ok;
 }
 
+PanelSpec panel_spec(const char *view)
+{
+    PanelSpec spec = PANEL_SPEC_INIT;
+
+    snprintf(spec.view, sizeof(spec.view), "%s", view);
+    return spec;
+}
+
 /* ---- to text -------------------------------------------------------------------- */
 
 static void add_look(const char *name, double value, Text *out)
@@ -326,16 +351,16 @@ static void add_look(const char *name, double value, Text *out)
     jsonw_number(&number, value);
 }
 
-void panel_looks_text(const PanelLooks *l, Text *out)
+void panel_spec_text(const PanelSpec *l, Text *out)
 {
     Text all = { 0 };
 
-    if (l->pooled)
-        text_addf(&all, ",pool=%s", pool_name(l->pool));
-    if (l->scaled)
-        text_addf(&all, ",scale=%s", scale_name(l->scale));
-    if (l->mapped)
-        text_addf(&all, ",cmap=%s", colour_map_name(l->map));
+    if (l->pool >= 0)
+        text_addf(&all, ",pool=%s", pool_name((Pool)l->pool));
+    if (l->scale >= 0)
+        text_addf(&all, ",scale=%s", scale_name((Scale)l->scale));
+    if (l->map >= 0)
+        text_addf(&all, ",cmap=%s", colour_map_name((ColourMap)l->map));
     if (l->region.row1 > 0)
         text_addf(&all, ",region=%lld:%lld,%lld:%lld", (long long)l->region.row0,
                   (long long)l->region.row1, (long long)l->region.col0, (long long)l->region.col1);
@@ -347,9 +372,9 @@ void panel_looks_text(const PanelLooks *l, Text *out)
         text_addf(&all, ",exclude=%lld", (long long)l->excluded);
     if (l->round)
         text_addf(&all, ",round=%lld", (long long)l->round);
-    if (l->layers)
-        text_addf(&all, ",layers=%d", l->layers);
-    text_add(&all, l->strict ? ",residual=false" : "");
+    if (l->reach.layers)
+        text_addf(&all, ",layers=%d", l->reach.layers);
+    text_add(&all, l->reach.strict ? ",residual=false" : "");
     if (*l->notes)
         text_addf(&all, ",notes=%s", l->notes);
     if (all.length)
@@ -357,13 +382,13 @@ void panel_looks_text(const PanelLooks *l, Text *out)
     text_free(&all);
 }
 
-bool panel_looks_same(const PanelLooks *a, const PanelLooks *b)
+bool panel_spec_looks_same(const PanelSpec *a, const PanelSpec *b)
 {
     Text x = { 0 }, y = { 0 };
     bool same;
 
-    panel_looks_text(a, &x);
-    panel_looks_text(b, &y);
+    panel_spec_text(a, &x);
+    panel_spec_text(b, &y);
     same = !strcmp(text_str(&x), text_str(&y));
     text_free(&x);
     text_free(&y);
@@ -397,19 +422,17 @@ static bool apply_round(int64_t round, const Result *result, Panel *panel, Error
     return true;
 }
 
-bool panel_looks_apply(const PanelLooks *l, const Result *result, Panel *panel, Error *err)
+bool panel_spec_apply(const PanelSpec *l, const Result *result, Panel *panel, Error *err)
 {
-    ReachOptions reach = { l->layers, l->strict };
-
-    if ((l->layers || l->strict) && !picture_reach(result, &reach, panel, err))
+    if ((l->reach.layers || l->reach.strict) && !picture_reach(result, &l->reach, panel, err))
         return false;
-    if (l->pooled)
-        panel->pool = l->pool;
-    if (l->scaled)
-        panel->scale = l->scale;
-    if (l->mapped)
-        panel->map = l->map;
-    panel->map_given = panel->map_given || l->mapped;
+    if (l->pool >= 0)
+        panel->pool = (Pool)l->pool;
+    if (l->scale >= 0)
+        panel->scale = (Scale)l->scale;
+    if (l->map >= 0)
+        panel->map = (ColourMap)l->map;
+    panel->map_given = panel->map_given || l->map >= 0;
     if (l->ranged) {
         panel->lo = l->lo;
         panel->hi = l->hi;

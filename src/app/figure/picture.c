@@ -281,7 +281,7 @@ static bool set_region(Panel *panel, Region region, Error *err)
 
 static bool subtract(const PanelChoice *choice, Panel *panel, Error *err)
 {
-    const char *name = choice->minus_view ? choice->minus_view : panel->view->name;
+    const char *name = *choice->spec.minus_view ? choice->spec.minus_view : panel->view->name;
     const View *minus = result_view(choice->minus, name, err);
 
     if (!minus)
@@ -298,15 +298,21 @@ static bool subtract(const PanelChoice *choice, Panel *panel, Error *err)
     return true;
 }
 
+const char *panel_choice_view(const PanelChoice *choice)
+{
+    return *choice->spec.view ? choice->spec.view : NULL;
+}
+
 int64_t picture_head(const PanelChoice *choice, const PictureOptions *options)
 {
-    return choice->head >= 0 ? choice->head : options->head;
+    return choice->spec.head >= 0 ? choice->spec.head : options->head;
 }
 
 static bool make_panel(const PanelChoice *choice, const PictureOptions *options, Panel *panel,
                        Error *err)
 {
-    const char *view = choice->view || !choice->minus ? choice->view : "weights";
+    const char *chosen = panel_choice_view(choice);
+    const char *view = chosen || !choice->minus ? chosen : "weights";
     int64_t     head = picture_head(choice, options);
 
     if (!picture_panel(choice->result, view, head, panel, err) ||
@@ -316,11 +322,11 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
         return false;
     if (choice->minus && !subtract(choice, panel, err))
         return false;
-    if (choice->looks && !panel_looks_apply(choice->looks, choice->result, panel, err))
+    if (!panel_spec_apply(&choice->spec, choice->result, panel, err))
         return false;
     if (options->span)
         return picture_span(choice->result, options->span, NULL, panel, err);
-    if (options->sorted || choice->sorted)
+    if (options->sorted || choice->spec.sorted)
         picture_sort_panel(choice->result, head < 0 ? 0 : head,
                            result_order_round(choice->result, panel->view), panel);
     return true;
@@ -342,11 +348,11 @@ static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kin
     if (own > PLOT_ROWS_MOST)
         return error_set(err, ERR_USAGE, "more than %d mechanisms in one plot", PLOT_ROWS_MOST);
     for (int i = 0; i < own; i++) {
-        const char *view = panels[at + i].view;
+        const char *view = panel_choice_view(&panels[at + i]);
 
-        if (!view || strcmp(view, panels[at].view) != 0)
-            return error_set(err, ERR_USAGE, "%s and %s do not share a plot", panels[at].view,
-                             view ? view : "a matrix");
+        if (!view || strcmp(view, panels[at].spec.view) != 0)
+            return error_set(err, ERR_USAGE, "%s and %s do not share a plot",
+                             panels[at].spec.view, view ? view : "a matrix");
         picture_result_name(panels, count, at + i, options, texts[i], sizeof(texts[i]));
         names[i] = texts[i];
         results[i] = panels[at + i].result;
@@ -365,15 +371,16 @@ static bool make_panels(const PanelChoice *panels, int count, const PictureOptio
 
     for (int i = 0; i < count; i++) {
         panel += !panels[i].joins;
-        if (plot_word(panels[i].view, &kind, NULL)) {
+        if (plot_word(panel_choice_view(&panels[i]), &kind, NULL)) {
             if (panels[i].joins)
-                return error_set(err, ERR_USAGE, "%s is no curve of that plot", panels[i].view);
+                return error_set(err, ERR_USAGE, "%s is no curve of that plot",
+                                 panels[i].spec.view);
             if (!make_plot(panels, count, i, kind, (int)(panel - figure->panels), options, panel,
                            err))
                 return false;
             i += picture_joining(panels, i, count);
         } else if (!panels[i].joins ? !make_panel(&panels[i], options, panel, err)
-                                    : !picture_overlay(panels[i].result, panels[i].view,
+                                    : !picture_overlay(panels[i].result, panel_choice_view(&panels[i]),
                                                        picture_head(&panels[i], options), panel,
                                                        err))
             return false;

@@ -83,16 +83,14 @@ bool picture_exclude(int64_t key, Panel *panel, Error *err);
 /* One panel: a view of a result, or what it is more than the same of another. */
 typedef struct PanelChoice {
     Result     *result;
-    const char *view;       /* NULL: the most telling one, weights for a difference */
-    int64_t     head;       /* -1: as the options say */
     Result     *minus;      /* NULL: no difference */
-    const char *minus_view; /* NULL: the view of the same name */
+    PanelSpec   spec;       /* view "": weights for a difference, else the most telling one */
     const char *title;      /* NULL: made of the request */
-    bool        sorted;     /* tokens in the mechanism's order, whatever the options say */
     bool        joins;      /* a curve that goes into the plot of the panel before it */
-    const PanelLooks *looks; /* borrowed; NULL: as the options say */
     const Ceilings *ceilings; /* of a roofline, borrowed; NULL: as the options say */
 } PanelChoice;
+/* NULL: none is chosen. */
+const char *panel_choice_view(const PanelChoice *choice);
 
 typedef struct PictureOptions {
     int64_t     head;       /* -1: the first */
@@ -211,7 +209,6 @@ typedef struct FigureRun {
     PanelChoice panels[FIGURE_PLAN_MOST];
     Result     *results[FIGURE_PLAN_MOST];   /* retained; of each panel */
     Result     *bases[FIGURE_PLAN_MOST];     /* retained; what is subtracted; NULL: nothing */
-    char        views[FIGURE_PLAN_MOST][48]; /* of the panels; "" the most telling one */
     char        titles[FIGURE_PLAN_MOST][128];
 } FigureRun;
 

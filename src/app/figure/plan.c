@@ -29,7 +29,7 @@ static PlannedPanel *next_panel(FigurePlan *plan, Error *err)
         plan->capacity = capacity;
     }
     panels[plan->count] =
-        (PlannedPanel){ .request = REQUEST_INIT, .minus = REQUEST_INIT, .head = -1 };
+        (PlannedPanel){ .request = REQUEST_INIT, .minus = REQUEST_INIT, .spec = PANEL_SPEC_INIT };
     return &panels[plan->count];
 }
 
@@ -59,8 +59,8 @@ static PlannedPanel *add_view(FigurePlan *plan, const Request *request, const Re
     }
     plan->count++;
     panel->differs = minus != NULL;
-    panel->head = head;
-    snprintf(panel->view, sizeof(panel->view), "%s", view);
+    panel->spec = panel_spec(view);
+    panel->spec.head = head;
     return panel;
 }
 
@@ -78,7 +78,7 @@ static const struct EffectPanel {
 };
 
 static bool add_effect_panel(FigurePlan *plan, const struct EffectPanel *part, const Request *with,
-                             const Request *without, const PanelSide *side, const char *prefix,
+                             const Request *without, const PanelSpec *side, const char *prefix,
                              Error *err)
 {
     const char   *view = part->view ? part->view : side->view;
@@ -97,7 +97,7 @@ static bool add_effect_panel(FigurePlan *plan, const struct EffectPanel *part, c
 bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view, int64_t head,
                         const char *prefix, Error *err)
 {
-    PanelSide side = { .head = head };
+    PanelSpec side = panel_spec(view && *view ? view : "weights");
     Request   without;
     bool      ok = true;
 
@@ -107,7 +107,7 @@ bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view,
                          "--position alibi");
     if (!request_without_position(with, &without, err))
         return false;
-    snprintf(side.view, sizeof(side.view), "%s", view && *view ? view : "weights");
+    side.head = head;
     plan->effect = true;
     for (size_t i = 0; ok && i < sizeof(effect_panels) / sizeof(*effect_panels); i++)
         ok = add_effect_panel(plan, &effect_panels[i], with, &without, &side, prefix, err);
@@ -123,7 +123,7 @@ static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
     Request unmeasured = panel->request; /* borrows */
     Error   own = ERROR_INIT;
 
-    panel->plot = request_for_plot(call->stored ? &unmeasured : &panel->request, panel->view,
+    panel->plot = request_for_plot(call->stored ? &unmeasured : &panel->request, panel->spec.view,
                                    &own);
     if (own.code != ERR_NONE) {
         *err = own;
@@ -138,9 +138,9 @@ static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
 static bool has_views(const PlannedPanel *panel, Error *err)
 {
     return panel->plot ||
-           (view_name_check(mechanism_find(panel->request.mechanism), panel->view, err) &&
+           (view_name_check(mechanism_find(panel->request.mechanism), panel->spec.view, err) &&
             (!panel->differs ||
-             view_name_check(mechanism_find(panel->minus.mechanism), panel->minus_view, err)));
+             view_name_check(mechanism_find(panel->minus.mechanism), panel->spec.minus_view, err)));
 }
 
 static bool plan_word(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,
@@ -149,41 +149,39 @@ static bool plan_word(Session *s, const Call *call, const PanelWord *word, Figur
     PlannedPanel *panel = next_panel(plan, err);
     const char   *view = call->values[OPT_VIEW] ? call->values[OPT_VIEW] : "";
 
-    if (!panel || !call_request(s, call, word->shown.mechanism, &panel->request, err))
+    if (!panel || !call_request(s, call, word->mechanism, &panel->request, err))
         return false;
-    if (word->minus.mechanism) {
-        if (!call_request(s, call, word->minus.mechanism, &panel->minus, err)) {
+    if (word->minus) {
+        if (!call_request(s, call, word->minus, &panel->minus, err)) {
             request_free(&panel->request);
             return false;
         }
         panel->differs = true;
-        snprintf(panel->minus_view, sizeof(panel->minus_view), "%s", word->minus.view);
         view = *view ? view : "weights";
     }
     plan->count++;
-    snprintf(panel->view, sizeof(panel->view), "%s", *word->shown.view ? word->shown.view : view);
-    panel->head = word->shown.head;
-    panel->sorted = word->shown.sorted;
-    panel->looks = word->looks;
+    panel->spec = word->spec;
+    if (!*panel->spec.view)
+        snprintf(panel->spec.view, sizeof(panel->spec.view), "%s", view);
     return ask_for_plot(call, panel, err) && has_views(panel, err);
 }
 
 static bool add_effect(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,
                        Error *err)
 {
-    const char *view = *word->shown.view ? word->shown.view : call->values[OPT_VIEW];
+    const char *view = *word->spec.view ? word->spec.view : call->values[OPT_VIEW];
     Request     with;
     Text        prefix = { 0 };
     bool        ok;
 
-    if (word->minus.mechanism)
+    if (word->minus)
         return error_set(err, ERR_USAGE,
                          "--position-effect makes the differences itself: one mechanism a word");
-    if (!call_request(s, call, word->shown.mechanism, &with, err))
+    if (!call_request(s, call, word->mechanism, &with, err))
         return false;
     if (call->word_count > 1)
-        text_addf(&prefix, "%s: ", word->shown.mechanism);
-    ok = figure_plan_effect(plan, &with, view, word->shown.head, text_str(&prefix), err);
+        text_addf(&prefix, "%s: ", word->mechanism);
+    ok = figure_plan_effect(plan, &with, view, word->spec.head, text_str(&prefix), err);
     request_free(&with);
     text_free(&prefix);
     return ok;
@@ -200,8 +198,8 @@ static bool subtract_first(FigurePlan *plan, Error *err)
 
         if (panel->differs)
             return error_set(err, ERR_USAGE, "--diff or a difference in a panel's word, not both");
-        if (!*panel->view)
-            snprintf(panel->view, sizeof(panel->view), "weights");
+        if (!*panel->spec.view)
+            snprintf(panel->spec.view, sizeof(panel->spec.view), "weights");
         if (i > 0 && !request_copy(&panel->minus, &plan->panels[0].request, err))
             return false;
         panel->differs = i > 0;
@@ -332,14 +330,11 @@ static bool add_panel_of(FigureRun *d, const PlannedPanel *planned, const char *
         return error_set(err, ERR_USAGE, "more than %d panels in one figure", FIGURE_PLAN_MOST);
     d->results[k] = result_retain(result);
     d->bases[k] = base ? result_retain(base) : NULL;
-    snprintf(d->views[k], sizeof(d->views[k]), "%s", view);
     snprintf(d->titles[k], sizeof(d->titles[k]), "%s", planned->title);
-    d->panels[k] = (PanelChoice){ .result = result, .head = head, .minus = base,
-                                  .sorted = planned->sorted };
-    d->panels[k].view = *view ? d->views[k] : NULL;
-    d->panels[k].minus_view = *planned->minus_view ? planned->minus_view : NULL;
-    d->panels[k].joins = planned->joins;
-    d->panels[k].looks = &planned->looks;
+    d->panels[k] = (PanelChoice){ .result = result, .minus = base, .spec = planned->spec,
+                                  .joins = planned->joins };
+    snprintf(d->panels[k].spec.view, sizeof(d->panels[k].spec.view), "%s", view);
+    d->panels[k].spec.head = head;
     d->panels[k].title = *planned->title ? d->titles[k] : NULL;
     d->count++;
     return true;
@@ -352,8 +347,8 @@ static bool add_panel(FigureRun *d, const PlannedPanel *planned, const char *vie
     const View *shown;
     bool        ok = true;
 
-    if (planned->head != HEADS_ALL)
-        return add_panel_of(d, planned, view, planned->head, result, base, err);
+    if (planned->spec.head != HEADS_ALL)
+        return add_panel_of(d, planned, view, planned->spec.head, result, base, err);
     if (planned->joins)
         return error_set(err, ERR_USAGE, "@* makes a panel of each head: no '+' with it");
     shown = result_view(result, *view ? view : base ? "weights" : NULL, err);
@@ -367,8 +362,8 @@ static bool add_panel(FigureRun *d, const PlannedPanel *planned, const char *vie
 static bool is_drawn(const FigureRun *d, const Result *result, const View *view)
 {
     for (int i = 0; i < d->count; i++)
-        if (d->results[i] == result && !d->panels[i].minus && d->panels[i].view &&
-            run_view(result->run, d->panels[i].view) == view)
+        if (d->results[i] == result && !d->panels[i].minus && *d->panels[i].spec.view &&
+            run_view(result->run, d->panels[i].spec.view) == view)
             return true;
     return false;
 }
@@ -378,13 +373,13 @@ static bool add_matching(FigureRun *d, const PlannedPanel *planned, Result *resu
                          Error *err)
 {
     const Run *run = result->run;
-    size_t     length = strlen(planned->view) - 1;
+    size_t     length = strlen(planned->spec.view) - 1;
     int        before = d->count;
 
     for (int i = 0; i < run->view_count; i++) {
         const View *view = &run->views[i];
 
-        if (strncmp(view->name, planned->view, length) != 0 || view->rank < 1 ||
+        if (strncmp(view->name, planned->spec.view, length) != 0 || view->rank < 1 ||
             view_rows(view) * view_cols(view) < 1 || run_view(run, view->name) != view ||
             is_drawn(d, result, view))
             continue;
@@ -397,7 +392,7 @@ static bool add_matching(FigureRun *d, const PlannedPanel *planned, Result *resu
     }
     return d->count > before || planned->maybe ||
            error_set(err, ERR_USAGE, "%s has no view whose name matches '%s'",
-                     result->request.mechanism, planned->view);
+                     result->request.mechanism, planned->spec.view);
 }
 
 /* ---- runs of which only allowed pairs are shown --------------------------------- */
@@ -413,14 +408,14 @@ static bool may_show_pairs(const Call *call, const PlannedPanel *planned)
 {
     const Mechanism *m = mechanism_find(planned->request.mechanism);
 
-    if (!m || mechanism_is_added(m->id) || planned->plot || planned->differs || planned->sorted ||
+    if (!m || mechanism_is_added(m->id) || planned->plot || planned->differs || planned->spec.sorted ||
         planned->request.above || call->values[OPT_STRIPS] || call->values[OPT_SORTED] ||
         call->values[OPT_SPAN])
         return false;
-    for (const ViewPromise *p = m->views; *planned->view && p && p->name; p++)
-        if (!strcmp(p->name, planned->view))
+    for (const ViewPromise *p = m->views; *planned->spec.view && p && p->name; p++)
+        if (!strcmp(p->name, planned->spec.view))
             return is_pairs(p->kind);
-    return !*planned->view;
+    return !*planned->spec.view;
 }
 
 /* No panel of the run wants more than pairs. */
@@ -446,7 +441,7 @@ static Result *run_for_pairs(Session *s, FigureRun *d, PlannedPanel *planned, Er
 
     planned->request.pairs_only = true;
     result = run_once(s, d, &planned->request, false, err);
-    shown = result ? result_view(result, *planned->view ? planned->view : NULL, err) : NULL;
+    shown = result ? result_view(result, *planned->spec.view ? planned->spec.view : NULL, err) : NULL;
     if (!result || !result->request.pairs_only || (shown && is_pairs(shown->kind)))
         return result;
     result_release(result);
@@ -457,7 +452,7 @@ static Result *run_for_pairs(Session *s, FigureRun *d, PlannedPanel *planned, Er
 
 static bool draw_planned(Session *s, FigureRun *d, PlannedPanel *planned, bool pairs, Error *err)
 {
-    size_t  length = strlen(planned->view);
+    size_t  length = strlen(planned->spec.view);
     Result *base = NULL, *result = pairs ? run_for_pairs(s, d, planned, err)
                                          : run_once(s, d, &planned->request, planned->plot, err);
     bool    ok = result != NULL;
@@ -466,10 +461,10 @@ static bool draw_planned(Session *s, FigureRun *d, PlannedPanel *planned, bool p
         base = run_once(s, d, &planned->minus, false, err);
         ok = base != NULL;
     }
-    if (ok && length && planned->view[length - 1] == '*' && !planned->plot)
+    if (ok && length && planned->spec.view[length - 1] == '*' && !planned->plot)
         ok = add_matching(d, planned, result, base, err);
-    else if (ok && (!planned->maybe || run_view(result->run, planned->view)))
-        ok = add_panel(d, planned, planned->view, result, base, err);
+    else if (ok && (!planned->maybe || run_view(result->run, planned->spec.view)))
+        ok = add_panel(d, planned, planned->spec.view, result, base, err);
     result_release(base);
     result_release(result);
     return ok;
@@ -627,7 +622,7 @@ Figure *figure_run_draw(Session *s, const Call *call, FigureRun *d, Error *err)
         return NULL;
     options.stored = call->stored;
     for (int i = 0; i < d->count && !options.stored; i++)
-        if (!d->panels[i].joins && plot_word(d->panels[i].view, &kind, NULL) &&
+        if (!d->panels[i].joins && plot_word(panel_choice_view(&d->panels[i]), &kind, NULL) &&
             kind == PLOT_ROOFLINE) {
             d->panels[i].ceilings = session_ceilings(s, d->results[i]->request.ops,
                                                      d->results[i]->request.threads, err);

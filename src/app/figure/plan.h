@@ -11,35 +11,42 @@
 #include <stdint.h>
 
 #include "app/call.h"
+#include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/run/mechanism.h"
 #include "core/error.h"
 #include "draw/figure/figure.h"
 
-/* All zero: as the options say. */
-typedef struct PanelLooks {
-    bool      pooled, scaled, mapped; /* the next three hold */
-    Pool      pool;
-    Scale     scale;
-    ColourMap map;
-    Region    region;   /* all zero: not said */
-    bool      ranged;   /* lo..hi holds */
-    double    lo, hi;   /* values the colours span */
-    bool      excludes; /* this key counts in no range of colours */
-    int64_t   excluded;
-    int64_t   round;    /* from 1, of a view that has several planes a head; 0: not said */
-    int       layers;   /* of reach; 0: not said */
-    bool      strict;   /* reach without residual connections */
-    char      notes[NOTES_BYTES]; /* marked cells: draw/grid/annotation.h */
-} PanelLooks;
+/* What a panel shows of a result, and how: a value, copied as one.  What is not chosen is as the
+ * options of the figure say, or the view's own. */
+typedef struct PanelSpec {
+    char    view[48];       /* "": the most telling one; "permutation#3": the third; in a plan
+                               "name*": each that begins so and is not in the figure yet */
+    char    minus_view[48]; /* of what is subtracted; "": of the same name */
+    int64_t head;           /* -1: not chosen; HEADS_ALL: a panel of each */
+    int64_t round;          /* from 1, of a view that has several planes a head; 0: not chosen */
+    bool    sorted;         /* tokens in the mechanism's own order */
+    int     pool, scale, map; /* a Pool, Scale, ColourMap; -1: not chosen */
+    Region  region;         /* all zero: not chosen */
+    bool    ranged;         /* lo..hi holds */
+    double  lo, hi;         /* values the colours span */
+    bool    excludes;       /* this key counts in no range of colours */
+    int64_t excluded;
+    ReachOptions reach;     /* 0 layers: not chosen */
+    char    notes[NOTES_BYTES]; /* marked cells: draw/grid/annotation.h */
+} PanelSpec;
 
-/* text: what stands between the braces. */
-bool panel_looks_parse(const char *text, size_t length, PanelLooks *out, Error *err);
-/* Appends "{...}", or nothing. */
-void panel_looks_text(const PanelLooks *looks, Text *out);
-bool panel_looks_same(const PanelLooks *a, const PanelLooks *b);
-/* The result's panel, made with the options of its figure, is given these. */
-bool panel_looks_apply(const PanelLooks *looks, const Result *result, Panel *panel, Error *err);
+#define PANEL_SPEC_INIT ((PanelSpec){ .head = -1, .pool = -1, .scale = -1, .map = -1 })
+
+/* Nothing but the view is chosen. */
+PanelSpec panel_spec(const char *view);
+/* Its looks, text: what stands between the braces of a panel's word. */
+bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err);
+/* Appends its looks as "{...}", or nothing. */
+void panel_spec_text(const PanelSpec *spec, Text *out);
+bool panel_spec_looks_same(const PanelSpec *a, const PanelSpec *b);
+/* The result's panel, made with the options of its figure, is given these looks. */
+bool panel_spec_apply(const PanelSpec *spec, const Result *result, Panel *panel, Error *err);
 
 /* One panel of a figure in words.
  *
@@ -54,16 +61,10 @@ bool panel_looks_apply(const PanelLooks *looks, const Result *result, Panel *pan
 
 #define HEADS_ALL (-2)
 
-typedef struct PanelSide {
-    char   *mechanism; /* "bigbird(window=5)"; owned; NULL: this side is not there */
-    char    view[48];  /* "": the most telling one; "permutation#3": the third */
-    bool    sorted;    /* tokens in the mechanism's own order */
-    int64_t head;      /* -1: not said; HEADS_ALL: a panel each */
-} PanelSide;
-
 typedef struct PanelWord {
-    PanelSide  shown, minus;
-    PanelLooks looks;
+    char     *mechanism; /* "bigbird(window=5)"; owned */
+    char     *minus;     /* likewise, of what is subtracted; owned; NULL: no difference */
+    PanelSpec spec;
 } PanelWord;
 
 /* The end of the first of these words; after it " + " or nothing. */
@@ -79,20 +80,16 @@ void panel_word_free(PanelWord *word);
 
 #define FIGURE_PLAN_MOST 64
 
+/* A panel before its runs. */
 typedef struct PlannedPanel {
-    Request request;        /* owned */
-    char    view[48];       /* "": the most telling one; "name*": each that begins so and is
-                               not in the figure yet */
-    int64_t head;           /* -1: not said; HEADS_ALL: a panel of each */
-    bool    sorted;         /* tokens in the mechanism's own order */
-    bool    differs;        /* the two below are subtracted */
-    Request minus;          /* owned */
-    char    minus_view[48]; /* "": of the same name */
-    bool    joins;          /* its curve goes into the plot of the panel before it */
-    bool    plot;           /* its numbers are measured: app/figure/plots.h */
-    bool    maybe;          /* left out where the run has no such view */
-    char    title[128];     /* "": made of the request */
-    PanelLooks looks;
+    Request   request;    /* owned */
+    Request   minus;      /* owned; what is subtracted, where it differs */
+    PanelSpec spec;
+    bool      differs;
+    bool      joins;      /* its curve goes into the plot of the panel before it */
+    bool      plot;       /* its numbers are measured: app/figure/plots.h */
+    bool      maybe;      /* left out where the run has no such view */
+    char      title[128]; /* "": made of the request */
 } PlannedPanel;
 
 typedef struct FigurePlan {

@@ -29,7 +29,7 @@ bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *er
         return error_set(err, ERR_USAGE, "more than %d panes", LESSON_PANES_MOST);
     for (int i = 0; i < plan->count; i++) {
         plan->panels[i].request.quality = session_input(s)->n <= LESSON_QUALITY_TO;
-        plan->panels[i].sorted |= made->call.values[OPT_SORTED] != NULL;
+        plan->panels[i].spec.sorted |= made->call.values[OPT_SORTED] != NULL;
     }
     return true;
 }
@@ -66,11 +66,11 @@ static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
 
     if (!result)
         return false;
-    snprintf(view, sizeof(out->views[0]), "%s", panel->view);
+    snprintf(view, sizeof(out->views[0]), "%s", panel->spec.view);
     *fact = (LessonFact){ .result = result,
                           .measured = panel->request.measure ? &result->record : NULL,
-                          .view = view, .head = panel->head > 0 ? panel->head : head,
-                          .sorted = panel->sorted };
+                          .view = view, .head = panel->spec.head > 0 ? panel->spec.head : head,
+                          .sorted = panel->spec.sorted };
     out->facts.count++;
     return play_cursor(words, fact, err);
 }

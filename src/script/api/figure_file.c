@@ -240,7 +240,6 @@ const Class class_save_options = { .name = "SaveOptions", .help = "How to write 
 typedef struct Told {
     LuaFigure     *figure;
     PanelChoice   *choices; /* of the figure's arena */
-    PanelLooks    *looks;
     int            count, panels;
     PictureOptions options;
     Session       *session; /* of all results */
@@ -279,7 +278,7 @@ static PanelChoice *add_choice(Told *told, const LuaResult *result)
     if (told->session && told->session != result->session)
         told->why = "the panels are of different inputs";
     told->session = result->session;
-    *choice = (PanelChoice){ .result = result->result, .head = -1 };
+    *choice = (PanelChoice){ .result = result->result, .spec = PANEL_SPEC_INIT };
     return choice;
 }
 
@@ -306,12 +305,13 @@ static void tell_shared(lua_State *L, int t, int index, Told *told)
     }
 }
 
-static void tell_looks(lua_State *L, int t, const Panel *panel, Told *told, PanelLooks *out)
+static void tell_looks(lua_State *L, int t, const Panel *panel, Told *told, PanelSpec *out)
 {
-    *out = (PanelLooks){ .pooled = field(L, t, "pool", told) != NULL, .pool = panel->pool,
-                         .scaled = field(L, t, "scale", told) != NULL, .scale = panel->scale,
-                         .mapped = field(L, t, "cmap", told) != NULL, .map = panel->map,
-                         .excludes = panel->excludes, .excluded = panel->excluded };
+    out->pool = field(L, t, "pool", told) ? (int)panel->pool : -1;
+    out->scale = field(L, t, "scale", told) ? (int)panel->scale : -1;
+    out->map = field(L, t, "cmap", told) ? (int)panel->map : -1;
+    out->excludes = panel->excludes;
+    out->excluded = panel->excluded;
     if (field(L, t, "region", told))
         out->region = panel->region;
     out->ranged = panel->lo < panel->hi &&
@@ -319,8 +319,8 @@ static void tell_looks(lua_State *L, int t, const Panel *panel, Told *told, Pane
     out->lo = panel->lo;
     out->hi = panel->hi;
     if (panel->view->kind == VIEW_HOPS && field(L, t, "layers", told))
-        out->layers = reach_view_depth(panel->view);
-    out->strict = panel->view->kind == VIEW_HOPS && reach_view_strict(panel->view);
+        out->reach.layers = reach_view_depth(panel->view);
+    out->reach.strict = panel->view->kind == VIEW_HOPS && reach_view_strict(panel->view);
     if (panel->note_count)
         snprintf(out->notes, sizeof(out->notes), "%s", field(L, t, "notes", told));
 }
@@ -343,7 +343,7 @@ static void tell_joined(lua_State *L, int t, Told *told, const char *view)
 
             lua_geti(L, -1, k);
             choice = add_choice(told, result_check(L, lua_gettop(L)));
-            choice->view = view;
+            snprintf(choice->spec.view, sizeof(choice->spec.view), "%s", view);
             choice->joins = true;
             lua_pop(L, 1);
         }
@@ -355,6 +355,7 @@ static void tell_table(lua_State *L, int index, Told *told)
 {
     const Panel *panel = &told->figure->figure->panels[index];
     PanelChoice *choice;
+    const char  *view;
     int          t = lua_gettop(L);
 
     if (lua_getfield(L, t, "result") == LUA_TNIL) {
@@ -363,20 +364,20 @@ static void tell_table(lua_State *L, int index, Told *told)
     }
     choice = add_choice(told, result_check(L, t + 1));
     lua_settop(L, t);
-    choice->view = field(L, t, "view", told);
-    choice->head = option_integer(L, t, "head", -1, 0, INT32_MAX);
-    choice->sorted = option_bool(L, t, "sorted", false);
+    view = field(L, t, "view", told);
+    choice->spec.head = option_integer(L, t, "head", -1, 0, INT32_MAX);
+    choice->spec.sorted = option_bool(L, t, "sorted", false);
     if (lua_getfield(L, t, "minus") != LUA_TNIL) {
         choice->minus = result_check(L, t + 1)->result;
-        choice->view = choice->view ? choice->view : kept(L, told, panel->view->name);
+        view = view ? view : kept(L, told, panel->view->name);
     }
     lua_settop(L, t);
+    snprintf(choice->spec.view, sizeof(choice->spec.view), "%s", view ? view : "");
     if (!panel->plot)
-        tell_looks(L, t, panel, told, &told->looks[index]);
-    choice->looks = panel->plot ? NULL : &told->looks[index];
+        tell_looks(L, t, panel, told, &choice->spec);
     tell_title(L, t, index, told, choice);
     tell_shared(L, t, index, told);
-    tell_joined(L, t, told, choice->view);
+    tell_joined(L, t, told, choice->spec.view);
     if (field(L, t, "caption", told))
         told->why = "a panel has a caption of its own";
 }
@@ -424,7 +425,7 @@ static bool add_ceilings(Told *told, Error *err)
     PlotKind kind;
 
     for (int i = 0; i < told->count; i++)
-        if (plot_word(told->choices[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
+        if (plot_word(panel_choice_view(&told->choices[i]), &kind, NULL) && kind == PLOT_ROOFLINE) {
             told->choices[i].ceilings =
                 session_ceilings(told->session, told->choices[i].result->request.ops,
                                  told->choices[i].result->request.threads, err);
@@ -469,8 +470,7 @@ static bool prepare(Told *told)
 
     told->choices = arena_zalloc(arena, (int64_t)told->panels * (1 + PANEL_OVERLAYS),
                                  sizeof(*told->choices));
-    told->looks = arena_zalloc(arena, told->panels, sizeof(*told->looks));
-    return told->choices && told->looks;
+    return told->choices != NULL;
 }
 
 void figure_tell(lua_State *L, LuaFigure *figure)

@@ -19,14 +19,14 @@ static const View *known_missed(const Pane *pane)
 static const View *named_view(const Pane *pane)
 {
     const View *wanted =
-        pane->result && pane->view[0] ? run_view(pane->result->run, pane->view) : NULL;
+        pane->result && pane->spec.view[0] ? run_view(pane->result->run, pane->spec.view) : NULL;
 
-    if (!wanted && pane->result && !strcmp(pane->view, REACH_VIEW))
-        wanted = result_reach(pane->result, &pane->reach, NULL);
-    if (!wanted && pane->result && !strcmp(pane->view, MISSED_VIEW))
+    if (!wanted && pane->result && !strcmp(pane->spec.view, REACH_VIEW))
+        wanted = result_reach(pane->result, &pane->spec.reach, NULL);
+    if (!wanted && pane->result && !strcmp(pane->spec.view, MISSED_VIEW))
         wanted = known_missed(pane);
-    if (!wanted && pane->result && pane->view[0])
-        wanted = result_derived(pane->result, pane->view, NULL);
+    if (!wanted && pane->result && pane->spec.view[0])
+        wanted = result_derived(pane->result, pane->spec.view, NULL);
     return wanted ? wanted : pane->result ? pane->telling : NULL;
 }
 
@@ -44,7 +44,7 @@ bool pane_shows_missed(const Pane *pane)
 
 bool pane_lacks_missed(const Pane *pane)
 {
-    return pane->result && !strcmp(pane->view, MISSED_VIEW) && !pane_shows_missed(pane);
+    return pane->result && !strcmp(pane->spec.view, MISSED_VIEW) && !pane_shows_missed(pane);
 }
 
 bool pane_shows_reach(const Pane *pane)
@@ -106,7 +106,7 @@ int64_t pane_plane(const Pane *pane, const View *view)
     int64_t planes = view_planes(view), heads = pane->result->run->h;
     int64_t rounds = planes % heads == 0 && !view->headless ? planes / heads : 1;
     int64_t plane =
-        planes == 1 ? 0 : pane->head * rounds + (pane->round < rounds ? pane->round : 0);
+        planes == 1 ? 0 : pane->spec.head * rounds + (pane_round(pane) < rounds ? pane_round(pane) : 0);
 
     return plane < planes ? plane : planes - 1;
 }
@@ -135,10 +135,10 @@ static const int32_t *sorted_order(Pane *pane)
 {
     const View *view = pane_view(pane);
 
-    if (pane->order_head != pane->head || pane->order_view != view) {
+    if (pane->order_head != pane->spec.head || pane->order_view != view) {
         pane->order_round = view ? result_order_round(pane->result, view) : 0;
-        pane->order = result_sorted_order(pane->result, pane->head, pane->order_round);
-        pane->order_head = pane->head;
+        pane->order = result_sorted_order(pane->result, pane->spec.head, pane->order_round);
+        pane->order_head = pane->spec.head;
         pane->order_view = view;
     }
     return pane->order;
@@ -149,7 +149,7 @@ static const int32_t *order_of_row(const Pane *pane, const View *view, const int
                                    int64_t row)
 {
     return order && result_sorts_by_row(pane->result, view)
-               ? result_sorted_order(pane->result, pane->head, row)
+               ? result_sorted_order(pane->result, pane->spec.head, row)
                : order;
 }
 
@@ -167,8 +167,8 @@ bool pane_excludes(const Pane *pane)
 {
     const View *view = pane_view(pane);
 
-    return pane->excludes && view && !strcmp(view->cols, "key") &&
-           pane->excluded < view_cols(view);
+    return pane->spec.excludes && view && !strcmp(view->cols, "key") &&
+           pane->spec.excluded < view_cols(view);
 }
 
 static void set_labels(const Pane *pane, Panel *panel)
@@ -182,21 +182,17 @@ static void set_labels(const Pane *pane, Panel *panel)
         panel->col_labels = input->k_tokens;
 }
 
-void pane_wear(Pane *pane, const PanelLooks *l)
+int64_t pane_round(const Pane *pane)
 {
-    pane->pool = l->pooled ? (int)l->pool : pane->pool;
-    pane->scale = l->scaled ? (int)l->scale : pane->scale;
-    pane->map = l->mapped ? (int)l->map : pane->map;
-    pane->round = l->round ? l->round - 1 : pane->round;
-    if (l->excludes) {
-        pane->excludes = true;
-        pane->excluded = l->excluded;
-    }
-    if (l->layers || l->strict)
-        pane->reach = (ReachOptions){ l->layers, l->strict };
-    pane->sight = l->region;
-    if (*l->notes)
-        snprintf(pane->notes, sizeof(pane->notes), "%s", l->notes);
+    return pane->spec.round ? pane->spec.round - 1 : 0;
+}
+
+Pane pane_new(void)
+{
+    Pane pane = { .spec = PANEL_SPEC_INIT, .order_head = -1 };
+
+    pane.spec.head = 0;
+    return pane;
 }
 
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
@@ -215,19 +211,19 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
         panel->map = MAP_DIVERGING;
         panel->pool = POOL_MAX;
     }
-    if (pane->pool >= 0)
-        panel->pool = (Pool)pane->pool;
-    if (pane->scale >= 0)
-        panel->scale = (Scale)pane->scale;
-    if (pane->map >= 0 && panel->map != MAP_DIVERGING)
-        panel->map = (ColourMap)pane->map;
-    order = pane->sorted ? sorted_order(pane) : NULL;
+    if (pane->spec.pool >= 0)
+        panel->pool = (Pool)pane->spec.pool;
+    if (pane->spec.scale >= 0)
+        panel->scale = (Scale)pane->spec.scale;
+    if (pane->spec.map >= 0 && panel->map != MAP_DIVERGING)
+        panel->map = (ColourMap)pane->spec.map;
+    order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)
-        picture_order_panel(pane->result, pane->head, pane->order_round, panel);
+        picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
     panel->excludes = pane_excludes(pane);
-    panel->excluded = pane->excluded;
+    panel->excluded = pane->spec.excluded;
     set_labels(pane, panel);
-    if (!panel->plot && !notes_parse(pane->notes, panel->notes, &panel->note_count, &ignored))
+    if (!panel->plot && !notes_parse(pane->spec.notes, panel->notes, &panel->note_count, &ignored))
         panel->note_count = 0;
     return true;
 }
@@ -237,7 +233,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 void pane_cursor(const Pane *pane, int64_t *q, int64_t *k)
 {
     const View    *view = pane_view(pane);
-    const int32_t *order = pane->sorted && pane->order_head == pane->head &&
+    const int32_t *order = pane->spec.sorted && pane->order_head == pane->spec.head &&
                                    pane->order_view == view ? pane->order : NULL;
 
     *q = pane->lens.q;
@@ -259,7 +255,7 @@ static int64_t position_of(const int32_t *order, int64_t count, int64_t entry)
 void pane_point(Pane *pane, int64_t q, int64_t k)
 {
     const View    *view = pane_view(pane);
-    const int32_t *order = pane->sorted && pane->result ? sorted_order(pane) : NULL;
+    const int32_t *order = pane->spec.sorted && pane->result ? sorted_order(pane) : NULL;
 
     if (!view)
         return;
@@ -311,7 +307,7 @@ static const View *view_at(const Pane *pane, int at)
     if (at == run->view_count)
         return missed_is_offered(run) ? known_missed(pane) : NULL;
     if (!view)
-        return run_view(run, REACH_VIEW) ? NULL : result_reach(pane->result, &pane->reach, NULL);
+        return run_view(run, REACH_VIEW) ? NULL : result_reach(pane->result, &pane->spec.reach, NULL);
     return (view->rank < 2 && !view_curve(view, &curve)) || run_view(run, view->name) != view ||
                    view_rows(view) * view_cols(view) < 2
                ? NULL
@@ -348,7 +344,7 @@ static void show_offered(Pane *pane, const View *now, int at)
 
     if (!view) /* of the same shape */
         view = run_view(run, "weights");
-    snprintf(pane->view, sizeof(pane->view), "%s", pane_offers(pane, at));
+    snprintf(pane->spec.view, sizeof(pane->spec.view), "%s", pane_offers(pane, at));
     change_place(pane, now ? now : view, view);
 }
 
@@ -427,7 +423,7 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
     bool        differs = pane_differs(ui, pane);
 
     if (pane->pinned) {
-        text_add(out, pane->sorted ? "sorted" : "by position");
+        text_add(out, pane->spec.sorted ? "sorted" : "by position");
     } else {
         if (tight < 4 || ui->compare.count > 1)
             text_addf(out, "%d ", number);
@@ -464,11 +460,11 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
     if (differs) /* where it runs takes the room of a word */
         text_add(out, tight < 4 || !panes_apart(ui) ? " \xe2\x88\x92 pane 1" : " \xe2\x88\x92 1");
     if (pane_heads(pane) > 1 && tight < 3)
-        text_addf(out, " \xc2\xb7 h%lld", (long long)pane->head);
+        text_addf(out, " \xc2\xb7 h%lld", (long long)pane->spec.head);
     if (pane_rounds(pane) > 1)
         text_addf(out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
-                  (long long)pane->round + 1, (long long)pane_rounds(pane));
-    if (pane->sorted && pane->order && !pane->pinned)
+                  (long long)pane_round(pane) + 1, (long long)pane_rounds(pane));
+    if (pane->spec.sorted && pane->order && !pane->pinned)
         text_add(out, " sorted");
     if (pane->job || (pane->result && !pane->drawing.settled))
         text_add(out, " \xe2\x80\xa6");
@@ -503,7 +499,7 @@ void pane_run(Ui *ui, Pane *pane)
     pane->problem[0] = '\0';
     pane->ask = false;
     pane->request.measure = false;
-    pane->request.missed = !strcmp(pane->view, MISSED_VIEW);
+    pane->request.missed = !strcmp(pane->spec.view, MISSED_VIEW);
     pane->request.repeat = 0;
     pane->job = session_submit(ui->session, &pane->request, &err);
     if (!pane->job)
@@ -560,11 +556,11 @@ static void settle_view(Ui *ui, Pane *pane)
     const View *view = pane_view(pane);
     Error       err = ERROR_INIT;
 
-    if (!pane->view[0] || !strcmp(pane->view, MISSED_VIEW) || !view || view != pane->telling ||
-        !strcmp(pane->view, view->name) || result_view(pane->result, pane->view, &err) == view)
+    if (!pane->spec.view[0] || !strcmp(pane->spec.view, MISSED_VIEW) || !view || view != pane->telling ||
+        !strcmp(pane->spec.view, view->name) || result_view(pane->result, pane->spec.view, &err) == view)
         return;
     ui_say(ui, ROLE_ERROR, "%s", err.text);
-    pane->view[0] = '\0';
+    pane->spec.view[0] = '\0';
 }
 
 static void accept_result(Ui *ui, Pane *pane, Result *result)
@@ -580,7 +576,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     pane->order = NULL;
     pane->order_head = -1;
     pane->telling = result_view(result, NULL, NULL);
-    pane->head = pane->head < result->run->h ? pane->head : 0;
+    pane->spec.head = pane->spec.head < result->run->h ? pane->spec.head : 0;
     pane->unplaced = first && pane->telling && !pane->lens.q && !pane->lens.k;
     if (pane->measured) {
         result_release(pane->measured);
@@ -657,36 +653,18 @@ void pane_close(Ui *ui, Pane *pane)
 
 bool pane_take(const Pane *pane, PaneState *out, Error *err)
 {
-    *out = (PaneState){ .head = pane->head,
-                        .round = pane->round,
-                        .pool = pane->pool,
-                        .scale = pane->scale,
-                        .map = pane->map,
-                        .reach = pane->reach,
-                        .sorted = pane->sorted,
-                        .differs = pane->differs,
-                        .excludes = pane->excludes,
-                        .excluded = pane->excludes ? pane->excluded : 0,
-                        .lens = pane->lens };
-    memcpy(out->view, pane->view, sizeof(out->view));
-    memcpy(out->notes, pane->notes, sizeof(out->notes));
+    *out = (PaneState){ .spec = pane->spec, .differs = pane->differs, .lens = pane->lens };
+    out->spec.region = (Region){ 0 }; /* a wish of the moment */
     return request_copy(&out->request, &pane->request, err);
 }
 
 void pane_look(Pane *pane, const PaneState *state)
 {
-    memcpy(pane->view, state->view, sizeof(pane->view));
-    memcpy(pane->notes, state->notes, sizeof(pane->notes));
-    pane->head = state->head;
-    pane->round = state->round;
-    pane->pool = state->pool;
-    pane->scale = state->scale;
-    pane->map = state->map;
-    pane->reach = state->reach;
-    pane->sorted = state->sorted;
+    Region wish = pane->spec.region;
+
+    pane->spec = state->spec;
+    pane->spec.region = wish;
     pane->differs = state->differs;
-    pane->excludes = state->excludes;
-    pane->excluded = state->excluded;
     pane->lens = state->lens;
 }
 

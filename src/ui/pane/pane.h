@@ -29,18 +29,11 @@ typedef struct Pane {
     Job        *measuring;
     const View *telling;  /* of the result, found once; NULL: it has no matrix */
     const View *pinned;   /* shown whatever `view` says; NULL: off */
-    char        view[48]; /* wanted; "", or one the run has not: the most telling one */
-    int64_t     head, round;
-    int         pool, scale, map; /* -1: the kind's own */
-    ReachOptions reach;   /* of the view of that name */
-    bool        sorted;
-    char        notes[NOTES_BYTES]; /* marked cells: draw/grid/annotation.h */
-    bool        excludes;         /* the key below counts in no range and no sum */
-    int64_t     excluded;
+    PanelSpec   spec;     /* what is shown, and how; `region`: to be shown as soon as the shape
+                             is known */
     bool        differs; /* shown as a difference to pane 1, whatever the others are */
     Lens        lens;
     bool        unplaced; /* the first result is there, and the cursor has no place yet */
-    Region      sight; /* to be shown as soon as the shape is known; all zero: no wish */
     Place       places[PLACES_MOST];
     Drawing     drawing;
     Side        side; /* bars beside it */
@@ -60,15 +53,10 @@ typedef struct Pane {
 
 /* A pane as a value, for what is saved and for what is undone. */
 typedef struct PaneState {
-    Request      request; /* owned */
-    char         view[48];
-    int64_t      head, round;
-    int          pool, scale, map; /* -1: the kind's own */
-    ReachOptions reach;
-    bool         sorted, differs, excludes;
-    int64_t      excluded; /* key; only where excludes */
-    char         notes[NOTES_BYTES];
-    Lens         lens;
+    Request   request; /* owned */
+    PanelSpec spec;
+    bool      differs;
+    Lens      lens;
 } PaneState;
 
 bool pane_take(const Pane *pane, PaneState *out, Error *err);
@@ -77,8 +65,10 @@ void pane_look(Pane *pane, const PaneState *state);
 /* Its request becomes the state's, which is left without, and is run. */
 void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
 
-/* As a panel's word says it looks. */
-void pane_wear(Pane *pane, const PanelLooks *looks);
+/* Without a request: nothing is chosen. */
+Pane pane_new(void);
+/* The plane of a head's that is shown, from 0. */
+int64_t pane_round(const Pane *pane);
 
 /* Starts the request; the result replaces the present one when it is good. */
 void pane_run(Ui *ui, Pane *pane);

@@ -59,10 +59,10 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     pane->shape.even = pane->shape.rows > 8 && pane->shape.cols > 8 &&
                        pane->shape.rows <= 4 * pane->shape.cols &&
                        pane->shape.cols <= 4 * pane->shape.rows;
-    if (pane->sight.row1 > 0 && pane->sight.row1 <= pane->shape.rows &&
-        pane->sight.col1 <= pane->shape.cols)
-        lens_show(&pane->lens, &pane->shape, pane->sight);
-    pane->sight = (Region){ 0 };
+    if (pane->spec.region.row1 > 0 && pane->spec.region.row1 <= pane->shape.rows &&
+        pane->spec.region.col1 <= pane->shape.cols)
+        lens_show(&pane->lens, &pane->shape, pane->spec.region);
+    pane->spec.region = (Region){ 0 };
     lens_move(&pane->lens, &pane->shape, 0, 0); /* the cursor stays in sight */
 }
 

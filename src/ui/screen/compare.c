@@ -58,7 +58,7 @@ static void describe_place(const Ui *ui, const Pane *pane, Text *out)
     if ((input->layers > 1 || input->layer) && ui->term->cols < 100) {
         text_addf(out, " \xe2\x94\x82 L%lld", (long long)input->layer);
         if (heads > 1)
-            text_addf(out, " h%lld", (long long)pane->head);
+            text_addf(out, " h%lld", (long long)pane->spec.head);
         return;
     }
     if (input->layers > 1)
@@ -66,7 +66,7 @@ static void describe_place(const Ui *ui, const Pane *pane, Text *out)
                   (long long)input_layer_number(input, 0), input->held ? ".." : "-",
                   (long long)input_layer_number(input, input->layers - 1));
     if (heads > 1)
-        text_addf(out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->head,
+        text_addf(out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->spec.head,
                   (long long)heads - 1);
 }
 
@@ -111,14 +111,14 @@ static void describe(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *o
     if (c->marks.count)
         text_addf(out, " \xe2\x94\x82 %d marked", c->marks.count);
     if (pane_excludes(pane))
-        text_addf(out, " \xe2\x94\x82 key %lld excluded", (long long)pane->excluded);
+        text_addf(out, " \xe2\x94\x82 key %lld excluded", (long long)pane->spec.excluded);
     describe_place(ui, pane, out);
     if (!panel->plot)
         text_addf(out, " \xe2\x94\x82 %s", pool_words(panel));
     if (!panel->plot && !panel_shows_categories(panel) && !panel_shows_hops(panel) &&
         panel->scale != SCALE_LINEAR)
         text_addf(out, " \xe2\x94\x82 %s", scale_name(panel->scale));
-    if (pane->sorted)
+    if (pane->spec.sorted)
         text_add(out, " \xe2\x94\x82 sorted");
     strips_describe(ui, pane, out);
     if (c->count > 1 && c->solo)

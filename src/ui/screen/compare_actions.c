@@ -12,7 +12,7 @@
 /* Another view is in the pane: lays it out and says what it is. */
 static void view_changed(Ui *ui, Pane *pane)
 {
-    pane->pool = pane->scale = -1;
+    pane->spec.pool = pane->spec.scale = -1;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     panes_link(ui);
     if (pane_lacks_missed(pane) && !result_missed_soon(pane->result, pane->request.keys)) {
@@ -102,8 +102,8 @@ void action_pool_next(Ui *ui)
                                : "a cell of many entries has the colour of most of them");
         return;
     }
-    pane->pool = ((int)panel.pool + 1) % POOL_COUNT;
-    ui_say(ui, ROLE_DIM, "a cell of many pairs shows: %s", pool_name((Pool)pane->pool));
+    pane->spec.pool = ((int)panel.pool + 1) % POOL_COUNT;
+    ui_say(ui, ROLE_DIM, "a cell of many pairs shows: %s", pool_name((Pool)pane->spec.pool));
 }
 
 void action_scale_next(Ui *ui)
@@ -119,8 +119,8 @@ void action_scale_next(Ui *ui)
                 panel_shows_hops(&panel) ? "layers" : "categories");
         return;
     }
-    pane->scale = ((int)panel.scale + 1) % SCALE_COUNT;
-    ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->scale));
+    pane->spec.scale = ((int)panel.scale + 1) % SCALE_COUNT;
+    ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->spec.scale));
 }
 
 void action_colours(Ui *ui)
@@ -139,7 +139,7 @@ void action_colours(Ui *ui)
     }
     map = ((int)panel.map + 1) % MAP_DIVERGING;
     for (int i = 0; i < ui->compare.count; i++)
-        ui->compare.panes[i].map = map;
+        ui->compare.panes[i].spec.map = map;
     ui_say(ui, ROLE_DIM, "colour map: %s%s", colour_map_name((ColourMap)map),
            panel_shows_categories(&panel) ? "; categories keep their colours"
            : pane->drawing.causes         ? "; causes keep their colours"
@@ -158,15 +158,15 @@ void action_exclude(Ui *ui)
         return;
     }
     pane_cursor(pane, &q, &k);
-    on = !(pane_excludes(pane) && pane->excluded == k);
+    on = !(pane_excludes(pane) && pane->spec.excluded == k);
     history_note(ui);
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *to = &ui->compare.panes[i];
 
         if (to != pane && !ui->compare.linked)
             continue;
-        to->excludes = on;
-        to->excluded = k;
+        to->spec.excludes = on;
+        to->spec.excluded = on ? k : 0;
     }
     if (on)
         ui_say(ui, ROLE_DIM, "key %lld counts in no colour range and no strip; X takes it back",
@@ -191,7 +191,7 @@ static void step_head(Ui *ui, int direction)
 
         /* linked panes step together; those that show different heads go on doing so */
         if (to == pane || (ui->compare.linked && to->result && to->result->run->h == heads))
-            to->head = (to->head + direction + heads) % heads;
+            to->spec.head = (to->spec.head + direction + heads) % heads;
     }
 }
 
@@ -213,7 +213,7 @@ static void step_layers(Ui *ui, Pane *pane, int direction)
         ui_say(ui, ROLE_DIM, "reach takes 1 to %d layers", REACH_MOST);
         return;
     }
-    pane->reach.layers = layers;
+    pane->spec.reach.layers = layers;
     ui_say(ui, ROLE_DIM, "reach within %d layer%s", layers, layers == 1 ? "" : "s");
 }
 
@@ -225,8 +225,8 @@ void action_residual(Ui *ui)
         ui_say(ui, ROLE_DIM, "residual connections belong to the view reach: v steps to it");
         return;
     }
-    pane->reach.strict = !pane->reach.strict;
-    ui_say(ui, ROLE_DIM, pane->reach.strict
+    pane->spec.reach.strict = !pane->spec.reach.strict;
+    ui_say(ui, ROLE_DIM, pane->spec.reach.strict
                              ? "no residual connections: walks of exactly so many layers"
                              : "with residual connections: a token keeps what it has");
 }
@@ -266,7 +266,7 @@ static void change_round(Ui *ui, int direction)
         return;
     }
     if (rounds > 1) {
-        pane->round = (pane->round + direction + rounds) % rounds;
+        pane->spec.round = 1 + (pane_round(pane) + direction + rounds) % rounds;
         return;
     }
     for (int at = now ? (int)(now - run->views) + direction : -1; at >= 0 && at < run->view_count;
@@ -274,7 +274,7 @@ static void change_round(Ui *ui, int direction)
         if (run->views[at].kind == now->kind && view_rows(&run->views[at]) == view_rows(now) &&
             view_cols(&run->views[at]) == view_cols(now) &&
             run_view(run, run->views[at].name) == &run->views[at]) {
-            snprintf(pane->view, sizeof(pane->view), "%s", run->views[at].name);
+            snprintf(pane->spec.view, sizeof(pane->spec.view), "%s", run->views[at].name);
             return;
         }
     if (now)
@@ -299,16 +299,16 @@ void action_sorted(Ui *ui)
     if (!pane)
         return;
     pane_cursor(pane, &q, &k);
-    pane->sorted = !pane->sorted;
-    if (pane->sorted && (!pane_panel(ui, pane, &panel) || !pane->order)) {
-        pane->sorted = false;
+    pane->spec.sorted = !pane->spec.sorted;
+    if (pane->spec.sorted && (!pane_panel(ui, pane, &panel) || !pane->order)) {
+        pane->spec.sorted = false;
         ui_say(ui, ROLE_DIM, "%s has no order of its own: it works in token order",
                pane->request.mechanism);
         return;
     }
     go_to_cell(ui, pane, q, k);
     ui_say(ui, ROLE_DIM, "tokens in %s order",
-           pane->sorted ? "the mechanism's own" : "their original");
+           pane->spec.sorted ? "the mechanism's own" : "their original");
 }
 
 void action_labels(Ui *ui)
@@ -574,7 +574,7 @@ void action_position_effect(Ui *ui)
     Error      err = ERROR_INIT;
     FigurePlan plan = { 0 };
     Request    request;
-    int64_t    head = pane ? pane->head : 0;
+    int64_t    head = pane ? pane->spec.head : 0;
 
     if (!pane)
         return;

@@ -71,10 +71,8 @@ static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
         return false;
     w->options = shot->options;
     memcpy(w->choices, shot->choices, sizeof(w->choices));
-    for (int i = 0; i < shot->count; i++) {
-        w->choices[i].looks = NULL; /* the shot's; the panels have them */
-        w->results[w->count++] = result_retain(shot->results[i]);
-    }
+    for (int i = 0; i < shot->count; i++)
+        w->results[w->count++] = result_retain(shot->choices[i].result);
     /* What is subtracted may be of a pane that is not shown. */
     if (shot->base)
         w->results[w->count++] = result_retain(shot->base);

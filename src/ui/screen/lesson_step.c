@@ -18,21 +18,21 @@ static void take_looks(Ui *ui, const Call *call, Pane *pane)
     Pool      pool;
     Scale     scale;
     ColourMap map;
-    int64_t   head = pane->head, layers = pane->reach.layers;
+    int64_t   head = pane->spec.head, layers = pane->spec.reach.layers;
     Error     err = ERROR_INIT;
 
     if (call->values[OPT_POOL] && pool_parse(call->values[OPT_POOL], &pool, &err))
-        pane->pool = (int)pool;
+        pane->spec.pool = (int)pool;
     if (call->values[OPT_SCALE] && scale_parse(call->values[OPT_SCALE], &scale, &err))
-        pane->scale = (int)scale;
+        pane->spec.scale = (int)scale;
     if (call->values[OPT_CMAP] && colour_map_parse(call->values[OPT_CMAP], &map, &err))
-        pane->map = (int)map;
+        pane->spec.map = (int)map;
     if (call->values[OPT_STRIPS])
         margin_parse(call->values[OPT_STRIPS], &ui->compare.strips, &err);
     if (call_int(call, OPT_HEAD, 0, 1 << 20, &head, &err) && call->values[OPT_HEAD])
-        pane->head = head;
+        pane->spec.head = head;
     if (call_int(call, OPT_LAYERS, 1, 254, &layers, &err))
-        pane->reach.layers = (int)layers;
+        pane->spec.reach.layers = (int)layers;
 }
 
 static void open_panes(Ui *ui, const LessonWords *words, const Call *call, FigurePlan *plan)
@@ -144,8 +144,8 @@ static void pane_fact(const Pane *pane, LessonFact *out)
 
     *out = (LessonFact){ .result = pane->job ? NULL : pane->result,
                          .measured = pane->measured ? &pane->measured->record : NULL,
-                         .view = view ? view->name : "", .head = pane->head,
-                         .sorted = pane->sorted, .query = -1, .key = -1 };
+                         .view = view ? view->name : "", .head = pane->spec.head,
+                         .sorted = pane->spec.sorted, .query = -1, .key = -1 };
     if (view)
         pane_cursor(pane, &out->query, &out->key);
 }

@@ -118,8 +118,8 @@ static void want_tiles(Ui *ui, const Pane *pane, const Wall *wall)
     sight = lens_view(&lens, &shape);
     o->tiles = tiles_start(&ui->draughtsman,
                            &(TilesRequest){ .request = &pane->request, .result = pane->result,
-                                            .shown = view, .reach = pane->reach,
-                                            .round = pane->round,
+                                            .shown = view, .reach = pane->spec.reach,
+                                            .round = pane_round(pane),
                                             .spec = session_input_spec(ui->session),
                                             .choice = *session_choice(ui->session),
                                             .layers = o->layers, .heads = o->heads,
@@ -139,12 +139,12 @@ static void draw_tile(Ui *ui, const Pane *pane, const Tile *tile, Area area)
     MatrixLook look;
 
     panel_init(&panel, &tile->view, NULL, 0, "");
-    if (pane->pool >= 0)
-        panel.pool = (Pool)pane->pool;
-    if (pane->scale >= 0)
-        panel.scale = (Scale)pane->scale;
-    if (pane->map >= 0 && panel.map != MAP_DIVERGING)
-        panel.map = (ColourMap)pane->map;
+    if (pane->spec.pool >= 0)
+        panel.pool = (Pool)pane->spec.pool;
+    if (pane->spec.scale >= 0)
+        panel.scale = (Scale)pane->spec.scale;
+    if (pane->spec.map >= 0 && panel.map != MAP_DIVERGING)
+        panel.map = (ColourMap)pane->spec.map;
     look = (MatrixLook){ .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
                          .glyphs = glyphs_for(ui->term, ui->glyphs, &panel), .q = -1, .k = -1 };
     shape = shape_of(&ui->overview, &tile->view, look.glyphs);
@@ -194,7 +194,7 @@ static void draw_one(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, in
     tile = tiles_at(o->tiles, layer, head);
     state = (TileState)atomic_load(&tile->state);
     draw_name(ui, area, layer, head,
-              layer_number(ui, layer) == session_input(ui->session)->layer && head == pane->head,
+              layer_number(ui, layer) == session_input(ui->session)->layer && head == pane->spec.head,
               state);
     if (state == TILE_READY)
         draw_tile(ui, pane, tile, area);
@@ -310,7 +310,7 @@ void action_overview(Ui *ui)
     }
     forget(ui);
     *o = (Overview){ .layers = session_input_spec(ui->session) ? input->layers : 1,
-                     .heads = pane_heads(pane), .head = pane->head };
+                     .heads = pane_heads(pane), .head = pane->spec.head };
     o->layer = o->layers > 1 ? input_layer_index(input) : 0;
     o->head = o->head < o->heads ? o->head : 0;
     if (o->layers * o->heads < 2)
@@ -386,7 +386,7 @@ void action_overview_go(Ui *ui)
         Pane *to = &ui->compare.panes[i];
 
         if (to == pane || (ui->compare.linked && pane_heads(to) == heads))
-            to->head = o->head;
+            to->spec.head = o->head;
     }
     if (o->layers > 1)
         ui_say(ui, ROLE_DIM, "layer %lld, head %lld; u goes back", (long long)layer,

@@ -336,8 +336,9 @@ static bool choose_plots(Ui *ui, ScreenFigure *out, Error *err)
         for (int i = 0, joined = 0; i < there; i++)
             if (panes[i]->measured)
                 out->choices[out->count++] =
-                    (PanelChoice){ .result = panes[i]->measured, .head = -1,
-                                   .view = words[view->kinds[k]], .joins = joined++ > 0 };
+                    (PanelChoice){ .result = panes[i]->measured,
+                                   .spec = panel_spec(words[view->kinds[k]]),
+                                   .joins = joined++ > 0 };
     return out->count || error_set(err, ERR_DATA, "nothing is measured yet: r measures");
 }
 
@@ -404,9 +405,9 @@ bool profile_take(Ui *ui, Pane *pane)
     PlotKind kind;
     Error    err = ERROR_INIT;
 
-    if (!pane || !plot_word(pane->view, &kind, &err))
+    if (!pane || !plot_word(pane->spec.view, &kind, &err))
         return false;
-    pane->view[0] = '\0';
+    pane->spec.view[0] = '\0';
     if (kind == PLOT_KINDS) {
         ui_say(ui, ROLE_ERROR, "%s", err.text);
         return false;

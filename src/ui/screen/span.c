@@ -239,7 +239,7 @@ void action_span_right(Ui *ui)
 void action_span_command(Ui *ui)
 {
     Pane          *pane = panes_focus(ui);
-    PictureOptions o = { .head = pane ? pane->head : 0 };
+    PictureOptions o = { .head = pane ? pane->spec.head : 0 };
     PanelChoice    choice;
     Text           line = { 0 };
     char           query[32];
@@ -247,7 +247,7 @@ void action_span_command(Ui *ui)
     if (!pane || !pane->result || !pane_view(pane))
         return;
     snprintf(query, sizeof(query), "%lld", (long long)query_of(pane));
-    choice = (PanelChoice){ .result = pane->result, .view = pane_view(pane)->name, .head = -1 };
+    choice = (PanelChoice){ .result = pane->result, .spec = panel_spec(pane_view(pane)->name) };
     o.span = query;
     text_add(&line, "attnscope ");
     picture_command(ui->session, &choice, 1, &o, &line);

@@ -26,7 +26,7 @@ static int64_t stepping_head(const Pane *pane)
 {
     int64_t heads = pane->result->run->h;
 
-    return pane->head < heads ? pane->head : heads - 1;
+    return pane->spec.head < heads ? pane->spec.head : heads - 1;
 }
 
 bool stepping_now(Ui *ui, Step *step)
@@ -67,7 +67,7 @@ static void forget(Ui *ui, Pane *pane)
 {
     drawing_clear(&ui->draughtsman, &pane->drawing);
     result_release(pane->result);
-    *pane = (Pane){ .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+    *pane = pane_new();
 }
 
 /* A pane of ours on the step's matrix. */
@@ -76,8 +76,8 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
     int64_t head = stepping_head(source);
     double  value;
 
-    if (pane->result != source->result || pane->pinned != step->shown || pane->head != head ||
-        pane->sorted != sorted) {
+    if (pane->result != source->result || pane->pinned != step->shown || pane->spec.head != head ||
+        pane->spec.sorted != sorted) {
         const View *before = pane->result == source->result ? pane->pinned : NULL;
         Lens        lens = pane->lens;
 
@@ -92,11 +92,11 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
     }
     pane->pinned = step->shown;
     pane->telling = step->shown;
-    pane->head = head;
-    pane->sorted = sorted;
-    pane->pool = source->pool;
-    pane->scale = source->scale;
-    pane->map = source->map;
+    pane->spec.head = head;
+    pane->spec.sorted = sorted;
+    pane->spec.pool = source->spec.pool;
+    pane->spec.scale = source->spec.scale;
+    pane->spec.map = source->spec.map;
     pane->order = sorted ? stepping_order(step, head) : NULL;
     pane->order_head = head;
     pane->order_view = step->shown;

@@ -373,7 +373,7 @@ static bool control_pane_set(void *context, int number, const char *const *names
                 ok = set_in_pane(ui, &saved, names[i], values[i], err);
     ok = ok && settle_place(ui, &saved.request, names, count, err);
     if (ok && is_named(names, count, "view"))
-        ok = view_name_check(mechanism_find(saved.request.mechanism), saved.view, err);
+        ok = view_name_check(mechanism_find(saved.request.mechanism), saved.spec.view, err);
     if (ok && saved_check_request(&saved.request, err)) {
         history_note(ui);
         saved_show_pane(ui, pane, &saved);
@@ -408,7 +408,7 @@ static bool control_pane_get(void *context, int number, Text *out, Error *err)
     if (view) {
         pane_cursor(pane, &q, &k);
         text_addf(out, "view %s\nhead %lld\nquery %lld\nkey %lld\n", view->name,
-                  (long long)pane->head, (long long)q, (long long)k);
+                  (long long)pane->spec.head, (long long)q, (long long)k);
     }
     request_free(&saved.request);
     return true;

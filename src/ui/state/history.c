@@ -87,8 +87,7 @@ static void snapshot_restore(Ui *ui, Snapshot *s)
     while (c->count > s->count)
         pane_close(ui, &c->panes[--c->count]);
     while (c->count < s->count) {
-        c->panes[c->count] = (Pane){ .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
-        c->count++;
+        c->panes[c->count++] = pane_new();
     }
     for (int i = 0; i < s->count; i++)
         restore_pane(ui, &c->panes[i], &s->panes[i], same_input);

@@ -114,18 +114,18 @@ static char *look_words(const Pane *pane, const Panel *panel, const PanelChoice 
     Text        out = { 0 };
 
     text_add(&out, ", view = ");
-    journal_quote(&out, choice->view);
-    if (pane->head > 0 && pane_heads(pane) > 1)
-        text_addf(&out, ", head = %lld", (long long)pane->head);
+    journal_quote(&out, choice->spec.view);
+    if (pane->spec.head > 0 && pane_heads(pane) > 1)
+        text_addf(&out, ", head = %lld", (long long)pane->spec.head);
     if (view->kind == VIEW_HOPS)
         text_addf(&out, ", layers = %d%s", reach_view_depth(view),
                   reach_view_strict(view) ? ", residual = false" : "");
     text_add(&out, sorted ? ", sorted = true" : "");
-    if (pane->pool >= 0)
+    if (pane->spec.pool >= 0)
         text_addf(&out, ", pool = \"%s\"", pool_name(panel->pool));
-    if (pane->scale >= 0)
+    if (pane->spec.scale >= 0)
         text_addf(&out, ", scale = \"%s\"", scale_name(panel->scale));
-    if (pane->map >= 0)
+    if (pane->spec.map >= 0)
         text_addf(&out, ", cmap = \"%s\"", colour_map_name(panel->map));
     if (!panel->plot &&
         (panel->region.row0 > 0 || panel->region.row1 < view_rows(view) ||
@@ -240,9 +240,9 @@ static void describe(const Ui *ui, Text *out)
         request_place(&p->request, out);
         text_addf(out, " %s %d %llu %d %d: %s %lld %lld %d %d %d %d %d %d %d", p->request.position,
                   p->request.causal, (unsigned long long)p->request.seed, p->request.fit,
-                  p->request.keys, view ? view->name : "", (long long)p->head,
-                  (long long)p->round, p->pool, p->scale, p->map, p->sorted, p->differs,
-                  p->reach.layers, p->reach.strict);
+                  p->request.keys, view ? view->name : "", (long long)p->spec.head,
+                  (long long)p->spec.round, p->spec.pool, p->spec.scale, p->spec.map, p->spec.sorted, p->differs,
+                  p->spec.reach.layers, p->spec.reach.strict);
     }
 }
 

@@ -14,9 +14,7 @@
 typedef struct Shot {
     Pane          *panes[PANES_MOST];
     Panel          panels[PANES_MOST];
-    Result        *results[PANES_MOST]; /* borrowed from the panes */
-    PanelChoice    choices[PANES_MOST]; /* of the command */
-    PanelLooks     looks[PANES_MOST];   /* of the choices, which point here */
+    PanelChoice    choices[PANES_MOST]; /* of the command; results borrowed from the panes */
     int            count;
     PictureOptions options; /* of all */
     Result        *base;    /* what differences are to; NULL: none; borrowed */

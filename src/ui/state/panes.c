@@ -245,17 +245,18 @@ static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
 }
 
 /* A pane for the request, which it takes over; it is run. */
-static Pane *open_request(Ui *ui, Request request, const char *view, int64_t head)
+static Pane *open_request(Ui *ui, Request request, const PanelSpec *spec)
 {
     Compare *c = &ui->compare;
     Pane    *pane = &c->panes[c->count++];
 
-    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
-    snprintf(pane->view, sizeof(pane->view), "%s", view);
-    if (head >= 0)
-        pane->head = head;
-    else if (c->linked && c->count > 1)
-        pane->head = c->panes[c->focus].head;
+    *pane = pane_new();
+    pane->request = request;
+    pane->spec = *spec;
+    pane->spec.minus_view[0] = '\0'; /* a difference is to pane 1 */
+    pane->spec.ranged = false;       /* the colours span what is shown */
+    if (spec->head < 0)
+        pane->spec.head = c->linked && c->count > 1 ? c->panes[c->focus].spec.head : 0;
     c->focus = c->count - 1;
     if (lacks_text(&request))
         pane->ask = true; /* instead of a run that must fail */
@@ -267,20 +268,22 @@ static Pane *open_request(Ui *ui, Request request, const char *view, int64_t hea
 Pane *panes_open_request(Ui *ui, Request *request)
 {
     if (ui->compare.count < PANES_MOST)
-        return open_request(ui, *request, "", -1);
+        return open_request(ui, *request, &PANEL_SPEC_INIT);
     ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
     request_free(request);
     return NULL;
 }
 
-static Pane *open_side(Ui *ui, const PanelSide *side, Error *err)
+static Pane *open_word(Ui *ui, const PanelWord *word, Error *err)
 {
-    Request request = { 0 };
+    Request   request = { 0 };
+    PanelSpec spec = word->spec;
 
+    spec.sorted = false; /* O sorts a pane */
     if (request_copy(&request, &ui->defaults, err) &&
-        request_open(ui, &request, side->mechanism, err) &&
-        view_name_check(mechanism_find(request.mechanism), side->view, err))
-        return open_request(ui, request, side->view, side->head);
+        request_open(ui, &request, word->mechanism, err) &&
+        view_name_check(mechanism_find(request.mechanism), spec.view, err))
+        return open_request(ui, request, &spec);
     request_free(&request);
     return NULL;
 }
@@ -296,14 +299,12 @@ Pane *panes_open(Ui *ui, const char *text)
         return NULL;
     }
     if (panel_word_parse(text, &word, &err)) {
-        if (word.minus.mechanism)
+        if (word.minus)
             error_set(&err, ERR_USAGE, "a difference here is to pane 1: d shows it");
-        else if (word.shown.head == HEADS_ALL)
+        else if (word.spec.head == HEADS_ALL)
             error_set(&err, ERR_USAGE, "a pane shows one head: A shows all of them, small");
         else
-            pane = open_side(ui, &word.shown, &err);
-        if (pane)
-            pane_wear(pane, &word.looks);
+            pane = open_word(ui, &word, &err);
         panel_word_free(&word);
     }
     if (!pane)
@@ -340,17 +341,18 @@ void panes_open_plan(Ui *ui, FigurePlan *plan)
     c->effect = plan->effect;
     for (int i = 0; i < plan->count && c->count < PANES_MOST; i++) {
         PlannedPanel *planned = &plan->panels[i];
-        bool          every = strchr(planned->view, '*') != NULL;
+        PanelSpec     spec = planned->spec;
+        bool          every = strchr(spec.view, '*') != NULL;
         Pane         *pane;
 
         if (every && planned->maybe)
             continue;
         planned->request.threads = ui->defaults.threads;
         planned->request.memory_limit = ui->defaults.memory_limit;
-        pane = open_request(ui, planned->request, every ? "" : planned->view, planned->head);
+        if (every)
+            spec.view[0] = '\0';
+        pane = open_request(ui, planned->request, &spec);
         planned->request = REQUEST_INIT;
-        pane->sorted = planned->sorted;
-        pane_wear(pane, &planned->looks);
         pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
     }
     c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */
@@ -434,8 +436,8 @@ static void show_all(Compare *c, const char *name)
     for (int i = 0; i < c->count; i++) {
         Pane *pane = &c->panes[i];
 
-        if (pane->result && !pane->view[0] && run_view(pane->result->run, name))
-            snprintf(pane->view, sizeof(pane->view), "%s", name);
+        if (pane->result && !pane->spec.view[0] && run_view(pane->result->run, name))
+            snprintf(pane->spec.view, sizeof(pane->spec.view), "%s", name);
     }
 }
 

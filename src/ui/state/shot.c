@@ -29,9 +29,26 @@ static Region region_of(Ui *ui, Pane *pane, const View *view)
     return from->canvas.h ? lens_region(&v) : whole(view);
 }
 
+/* The view, the head, and what looks as it does because somebody chose it. */
+static PanelSpec chosen(const Pane *pane, const Panel *panel)
+{
+    PanelSpec spec = panel_spec(panel->view->name);
+
+    spec.head = pane_heads(pane) > 1 ? pane->spec.head : -1;
+    spec.pool = pane->spec.pool >= 0 ? (int)panel->pool : -1;
+    spec.scale = pane->spec.scale >= 0 ? (int)panel->scale : -1;
+    spec.map = pane->spec.map >= 0 && panel->map != MAP_DIVERGING ? (int)panel->map : -1;
+    spec.excludes = panel->excludes;
+    spec.excluded = panel->excluded;
+    if (panel->view->kind == VIEW_HOPS)
+        spec.reach = (ReachOptions){ reach_view_depth(panel->view), reach_view_strict(panel->view) };
+    return spec;
+}
+
 static void add_pane(Ui *ui, Shot *shot, Pane *pane)
 {
-    Panel *panel = &shot->panels[shot->count];
+    Panel       *panel = &shot->panels[shot->count];
+    PanelChoice *choice;
 
     if (!pane_panel(ui, pane, panel))
         return;
@@ -39,16 +56,13 @@ static void add_pane(Ui *ui, Shot *shot, Pane *pane)
         panel->region = region_of(ui, pane, panel->view);
     pane_title(ui, pane, (int)(pane - ui->compare.panes) + 1, panel->title, sizeof(panel->title));
     shot->panes[shot->count] = pane;
-    shot->results[shot->count] = pane->result;
-    shot->choices[shot->count] = (PanelChoice){ .result = pane->result,
-                                                .view = panel->view->name,
-                                                .head = pane_heads(pane) > 1 ? pane->head : -1 };
+    choice = &shot->choices[shot->count++];
+    *choice = (PanelChoice){ .result = pane->result, .spec = chosen(pane, panel) };
     if (panel->minus) {
-        shot->base = ui->compare.panes[0].result;
-        shot->choices[shot->count].minus = shot->base;
-        shot->choices[shot->count].minus_view = panel->minus->name;
+        choice->minus = shot->base = ui->compare.panes[0].result;
+        snprintf(choice->spec.minus_view, sizeof(choice->spec.minus_view), "%s",
+                 panel->minus->name);
     }
-    shot->count++;
 }
 
 /* The first panel of cells: a curve has no region. */
@@ -77,7 +91,7 @@ static void share_sight(Shot *shot)
     for (int i = 0; !same && i < shot->count; i++)
         if (!shot->panels[i].plot && !same_region(shot->panels[i].region,
                                                   whole(shot->panels[i].view)))
-            shot->looks[i].region = shot->panels[i].region;
+            shot->choices[i].spec.region = shot->panels[i].region;
 }
 
 /* One head of all that have heads is an option; else each panel names its own. */
@@ -87,55 +101,38 @@ static void share_head(Shot *shot)
     bool    differ = false;
 
     for (int i = 0; i < shot->count; i++) {
-        int64_t own = shot->choices[i].head;
+        int64_t own = shot->choices[i].spec.head;
 
         differ = differ || (own >= 0 && head >= 0 && own != head);
         head = own >= 0 ? own : head;
     }
     for (int i = 0; !differ && i < shot->count; i++)
-        shot->choices[i].head = -1;
+        shot->choices[i].spec.head = -1;
     shot->options.head = differ || head < 0 ? 0 : head;
-}
-
-/* What a pane looks like because somebody chose it. */
-static PanelLooks chosen_looks(const Shot *shot, int i)
-{
-    const Pane  *pane = shot->panes[i];
-    const Panel *p = &shot->panels[i];
-    PanelLooks   l = { .pooled = pane->pool >= 0, .pool = p->pool,
-                       .scaled = pane->scale >= 0, .scale = p->scale,
-                       .mapped = pane->map >= 0 && p->map != MAP_DIVERGING, .map = p->map,
-                       .excludes = p->excludes, .excluded = p->excluded };
-
-    if (p->view->kind == VIEW_HOPS) {
-        l.layers = reach_view_depth(p->view);
-        l.strict = reach_view_strict(p->view);
-    }
-    return l;
 }
 
 /* Looks that all have are options: pooling, scale, colours, what is excluded, depth of reach. */
 static void share_looks(Shot *shot)
 {
     PictureOptions *o = &shot->options;
-    PanelLooks      first = chosen_looks(shot, 0);
-    bool            same = true;
+    PanelSpec       first = shot->choices[0].spec;
 
-    for (int i = 1; i < shot->count; i++) {
-        PanelLooks l = chosen_looks(shot, i);
-
-        same &= panel_looks_same(&first, &l);
-    }
-    for (int i = 0; !same && i < shot->count; i++)
-        shot->looks[i] = chosen_looks(shot, i);
-    if (!same)
-        return;
+    for (int i = 1; i < shot->count; i++)
+        if (!panel_spec_looks_same(&first, &shot->choices[i].spec))
+            return;
     o->excludes = first.excludes;
     o->excluded = first.excluded;
-    o->pool = first.pooled ? pool_name(first.pool) : NULL;
-    o->scale = first.scaled ? scale_name(first.scale) : NULL;
-    o->map = first.mapped ? colour_map_name(first.map) : NULL;
-    o->reach = (ReachOptions){ first.layers, first.strict };
+    o->pool = first.pool >= 0 ? pool_name((Pool)first.pool) : NULL;
+    o->scale = first.scale >= 0 ? scale_name((Scale)first.scale) : NULL;
+    o->map = first.map >= 0 ? colour_map_name((ColourMap)first.map) : NULL;
+    o->reach = first.reach;
+    for (int i = 0; i < shot->count; i++) {
+        PanelSpec *spec = &shot->choices[i].spec;
+
+        spec->pool = spec->scale = spec->map = -1;
+        spec->excludes = false;
+        spec->reach = (ReachOptions){ 0 };
+    }
 }
 
 /* One order of all that have one is an option; else each panel says its own. */
@@ -153,16 +150,16 @@ static void share_order(Shot *shot)
         mixed |= shot->options.sorted && !sorted && pane_has_order(shot->panes[i]);
     }
     for (int i = 0; mixed && i < shot->count; i++)
-        shot->choices[i].sorted = shot->panels[i].row_order || shot->panels[i].col_order;
+        shot->choices[i].spec.sorted = shot->panels[i].row_order || shot->panels[i].col_order;
     shot->options.sorted = shot->options.sorted && !mixed;
 }
 
 static void name_rounds(Shot *shot)
 {
     for (int i = 0; i < shot->count; i++)
-        if (shot->panes[i]->round > 0 && pane_rounds(shot->panes[i]) > 1 &&
+        if (pane_round(shot->panes[i]) > 0 && pane_rounds(shot->panes[i]) > 1 &&
             !shot->panels[i].view->headless)
-            shot->looks[i].round = shot->panes[i]->round + 1;
+            shot->choices[i].spec.round = shot->panes[i]->spec.round;
 }
 
 /* Notes are of one panel, whatever is shared. */
@@ -170,8 +167,8 @@ static void take_notes(Shot *shot)
 {
     for (int i = 0; i < shot->count; i++)
         if (!shot->panels[i].plot)
-            snprintf(shot->looks[i].notes, sizeof(shot->looks[i].notes), "%s",
-                     shot->panes[i]->notes);
+            memcpy(shot->choices[i].spec.notes, shot->panes[i]->spec.notes,
+                   sizeof(shot->choices[i].spec.notes));
 }
 
 /* Some pane has the strips that were asked for. */
@@ -209,6 +206,4 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     take_notes(shot);
     if (c->layout[0] && !only && shot->count > 1)
         sscanf(c->layout, "%dx%d", &shot->options.rows, &shot->options.cols);
-    for (int i = 0; i < shot->count; i++)
-        shot->choices[i].looks = &shot->looks[i];
 }

@@ -98,7 +98,7 @@ static void show_pane(Ui *ui, PaneState *saved)
 {
     Pane *pane = &ui->compare.panes[ui->compare.count++];
 
-    *pane = (Pane){ .order_head = -1 };
+    *pane = pane_new();
     pane_look(pane, saved);
     saved->request.threads = ui->defaults.threads;
     saved->request.memory_limit = ui->defaults.memory_limit;
@@ -159,6 +159,7 @@ bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choi
 typedef enum FieldKind {
     FIELD_WHOLE,  /* int64_t */
     FIELD_INT,    /* int */
+    FIELD_ROUND,  /* int64_t; from 1 in the value, 0: the first; from 0 in the text */
     FIELD_SEED,   /* uint64_t */
     FIELD_YES,    /* bool */
     FIELD_CAUSAL, /* int: -1 input, 0 no, 1 yes */
@@ -263,19 +264,19 @@ static const FieldOf of_pane[] = {
     { "precision", FIELD_TEXT, OF(PaneState, request.precision), 0,
       sizeof(((Request *)0)->precision), IS_F32, NULL },
     { "keys", FIELD_INT, OF(PaneState, request.keys), 0, MISSED_MOST, 0, NULL },
-    { "view", FIELD_TEXT, OF(PaneState, view), 0, sizeof(((PaneState *)0)->view), 0, NULL },
-    { "head", FIELD_WHOLE, OF(PaneState, head), 0, FAR, 0, NULL },
-    { "round", FIELD_WHOLE, OF(PaneState, round), 0, FAR, 0, NULL },
-    { "pool", FIELD_CHOICE, OF(PaneState, pool), 0, POOL_COUNT, -1, pool_word },
-    { "scale", FIELD_CHOICE, OF(PaneState, scale), 0, SCALE_COUNT, -1, scale_word },
-    { "colours", FIELD_CHOICE, OF(PaneState, map), 0, MAP_DIVERGING, -1, map_word },
-    { "layers", FIELD_INT, OF(PaneState, reach.layers), 0, REACH_MOST, 0, NULL },
-    { "exactly", FIELD_YES, OF(PaneState, reach.strict), 0, 0, 0, NULL },
-    { "sorted", FIELD_YES, OF(PaneState, sorted), 0, 0, 0, NULL },
+    { "view", FIELD_TEXT, OF(PaneState, spec.view), 0, sizeof(((PaneState *)0)->spec.view), 0, NULL },
+    { "head", FIELD_WHOLE, OF(PaneState, spec.head), 0, FAR, 0, NULL },
+    { "round", FIELD_ROUND, OF(PaneState, spec.round), 0, FAR, 0, NULL },
+    { "pool", FIELD_CHOICE, OF(PaneState, spec.pool), 0, POOL_COUNT, -1, pool_word },
+    { "scale", FIELD_CHOICE, OF(PaneState, spec.scale), 0, SCALE_COUNT, -1, scale_word },
+    { "colours", FIELD_CHOICE, OF(PaneState, spec.map), 0, MAP_DIVERGING, -1, map_word },
+    { "layers", FIELD_INT, OF(PaneState, spec.reach.layers), 0, REACH_MOST, 0, NULL },
+    { "exactly", FIELD_YES, OF(PaneState, spec.reach.strict), 0, 0, 0, NULL },
+    { "sorted", FIELD_YES, OF(PaneState, spec.sorted), 0, 0, 0, NULL },
     { "differs", FIELD_YES, OF(PaneState, differs), 0, 0, 0, NULL },
-    { "excludes", FIELD_YES, OF(PaneState, excludes), 0, 0, 0, NULL },
-    { "excluded", FIELD_WHOLE, OF(PaneState, excluded), 0, FAR, 0, NULL },
-    { "notes", FIELD_NOTES, OF(PaneState, notes), 0, sizeof(((PaneState *)0)->notes), IS_EMPTY,
+    { "excludes", FIELD_YES, OF(PaneState, spec.excludes), 0, 0, 0, NULL },
+    { "excluded", FIELD_WHOLE, OF(PaneState, spec.excluded), 0, FAR, 0, NULL },
+    { "notes", FIELD_NOTES, OF(PaneState, spec.notes), 0, sizeof(((PaneState *)0)->spec.notes), IS_EMPTY,
       NULL },
     { "zoom", FIELD_INT, OF(PaneState, lens.zoom), -FAR, FAR, 0, NULL },
     { "top", FIELD_WHOLE, OF(PaneState, lens.row0), 0, FAR, 0, NULL },
@@ -290,6 +291,7 @@ static const FieldOf of_pane[] = {
 static int64_t number_at(const FieldOf *f, const void *at)
 {
     return f->kind == FIELD_WHOLE ? *(const int64_t *)at
+           : f->kind == FIELD_ROUND ? *(const int64_t *)at - (*(const int64_t *)at > 0)
            : f->kind == FIELD_YES ? *(const bool *)at
                                   : *(const int *)at;
 }
@@ -354,8 +356,8 @@ static bool read_number(const FieldOf *f, void *at, const char *value, Error *er
     if (errno || *end || end == value || number < f->least || number > f->most)
         return error_set(err, ERR_PARAM, "%s: '%.40s' is not a whole number from %lld to %lld",
                          f->name, value, (long long)f->least, (long long)f->most);
-    if (f->kind == FIELD_WHOLE)
-        *(int64_t *)at = number;
+    if (f->kind == FIELD_WHOLE || f->kind == FIELD_ROUND)
+        *(int64_t *)at = number + (f->kind == FIELD_ROUND && number > 0);
     else
         *(int *)at = (int)(number > INT32_MAX ? INT32_MAX : number);
     return true;
@@ -423,6 +425,7 @@ static bool read_field(const FieldOf *f, void *base, const char *value, Error *e
 
     switch (f->kind) {
     case FIELD_WHOLE:
+    case FIELD_ROUND:
     case FIELD_INT: return read_number(f, at, value, err);
     case FIELD_SEED: return read_seed(f, at, value, err);
     case FIELD_CHOICE: return read_choice(f, at, value, err);

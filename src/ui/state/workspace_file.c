@@ -165,7 +165,7 @@ static bool begin_pane(Reader *r, const char *text, Error *err)
         return error_set(err, ERR_PARAM, "pane: the text is too long");
     snprintf(r->pane_text, sizeof(r->pane_text), "%s", text);
     r->saved->panes[r->saved->count++] =
-        (PaneState){ .request = REQUEST_INIT, .pool = -1, .scale = -1, .map = -1 };
+        (PaneState){ .request = REQUEST_INIT, .spec = pane_new().spec };
     return true;
 }
 
