@@ -9,9 +9,9 @@
  *     start [ARGUMENT...]            run PROGRAM
  *     key NAME...                    j C-p Up Enter Esc F1 ...
  *     type TEXT | raw BYTES          as typed; with \e escapes
- *     wait TEXT | gone TEXT          until it is (not) on the screen, 10 s at most
- *     within MS TEXT                 as wait, counted from the last key or start
- *     settle                         until the screen rests
+ *     wait TEXT | gone TEXT          until it is (not) on the screen, a minute at most
+ *     within MS TEXT                 as wait, for which the program computes no longer than MS
+ *     settle                         until the program neither writes nor works
  *     resize COLUMNSxLINES
  *     screen NAME                    compare with "== NAME COLUMNSxLINES" in TEST.screen
  *     palette NAME                   the same of the colours on the screen, each once
@@ -42,7 +42,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define FRAME 2000 /* ms: a whole one on a busy machine */
+#define FRAME 10000 /* ms: a whole one on a busy machine */
 
 /* ---- steps ------------------------------------------------------------------ */
 
@@ -172,12 +172,21 @@ static bool compare_text(Run *r, const char *heading, char *text)
 
 static bool compare_screen(Run *r, const char *name)
 {
-    char heading[128];
+    char   heading[128], *wanted, *text;
+    double until;
 
     if (!settle(r))
         return false;
     snprintf(heading, sizeof(heading), "%s %dx%d", name, r->cols, r->rows);
-    return compare_text(r, heading, screen_text(r));
+    wanted = r->update ? NULL : expected(r, heading);
+    text = screen_text(r);
+    for (until = now_ms() + FRAME; wanted && strcmp(text, wanted) && now_ms() < until;) {
+        take_output(r, 50);
+        free(text);
+        text = screen_text(r);
+    }
+    free(wanted);
+    return compare_text(r, heading, text);
 }
 
 /* ---- colours ---------------------------------------------------------------- */
@@ -401,7 +410,8 @@ static bool step(Run *r, char *line)
     if (!strcmp(verb, "within")) {
         char *text = strchr(rest, ' ');
 
-        return text && wait_for(r, text + 1, true, atof(rest));
+        return text && wait_for(r, text + 1, true, PATIENCE) &&
+               (computed_ms(r) - r->computed <= atof(rest) || fail(r, "computed longer:", rest));
     }
     if (strcmp(verb, "key"))
         return hard_step(r, verb, rest);

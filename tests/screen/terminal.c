@@ -1,6 +1,7 @@
 /* terminal.c -- see terminal.h. */
 #include "terminal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -135,6 +136,73 @@ int count_inked(Run *r)
 
 /* ---- the program ------------------------------------------------------------ */
 
+/* Whether the thread runs, can run or waits for a disk. */
+static bool thread_works(int process, const char *thread)
+{
+    char        path[300], line[512] = "";
+    const char *end;
+    FILE       *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", process, thread);
+    file = fopen(path, "r");
+    if (!file)
+        return false;
+    if (!fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    fclose(file);
+    end = strrchr(line, ')');
+    return end && (end[2] == 'R' || end[2] == 'D');
+}
+
+static bool program_works(const Run *r)
+{
+    char           path[64];
+    bool           works = false;
+    struct dirent *entry;
+    DIR           *threads;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)r->pid);
+    threads = opendir(path);
+    while (threads && !works && (entry = readdir(threads)))
+        works = entry->d_name[0] != '.' && thread_works((int)r->pid, entry->d_name);
+    if (threads)
+        closedir(threads);
+    return works;
+}
+
+double computed_ms(const Run *r)
+{
+    char          path[64], line[1024] = "";
+    const char   *end;
+    unsigned long user = 0, system = 0;
+    FILE         *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)r->pid);
+    file = fopen(path, "r");
+    if (!file)
+        return 0;
+    end = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    fclose(file);
+    if (end)
+        sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+    return (double)(user + system) * 1000 / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* An Esc that is read together with the next key would begin that key: waits until the program has
+ * read it and rests.  Its other threads may go on. */
+static void after_escape(const Run *r)
+{
+    char   thread[16];
+    double until = now_ms() + 2000;
+    int    quiet = 0;
+
+    snprintf(thread, sizeof(thread), "%d", (int)r->pid);
+    while (quiet < 6 && now_ms() < until) {
+        usleep(10000);
+        quiet = thread_works((int)r->pid, thread) ? 0 : quiet + 1;
+    }
+}
+
 /* Another terminal than the controlling one as standard input. */
 static void take_input(const char *name)
 {
@@ -165,21 +233,25 @@ bool start(Run *r, char *line)
     struct winsize size = { .ws_row = (unsigned short)r->rows, .ws_col = (unsigned short)r->cols };
 
     char           input[128] = "";
-    int            slave = -1;
+    int            slave = -1, gate[2];
 
     r->in = -1;
     if (r->apart && openpty(&r->in, &slave, input, NULL, &size) != 0)
         return fail(r, "no second terminal", "");
     if (r->apart)
         fcntl(r->in, F_SETFD, FD_CLOEXEC); /* or the program would hold the other end itself */
+    if (pipe2(gate, O_CLOEXEC) != 0)
+        return fail(r, "no pipe", "");
     r->asked = now_ms();
     r->pid = forkpty(&r->fd, NULL, NULL, &size);
     if (r->pid == 0)
         child(r, line, input);
-    if (slave >= 0) {
-        usleep(200000); /* the program has opened it by its name */
-        close(slave);
-    }
+    close(gate[1]);
+    while (read(gate[0], input, 1) < 0) /* ends when the program has replaced the child */
+        ;
+    close(gate[0]);
+    if (slave >= 0)
+        close(slave); /* the program has opened it by its name */
     return r->pid > 0 || fail(r, "cannot start", r->program);
 }
 
@@ -201,6 +273,7 @@ static const struct {
 bool send_bytes(Run *r, const char *bytes, size_t length)
 {
     r->asked = now_ms();
+    r->computed = computed_ms(r);
     return write(r->in >= 0 ? r->in : r->fd, bytes, length) == (ssize_t)length ||
            fail(r, "cannot send", bytes);
 }
@@ -213,8 +286,8 @@ bool send_key(Run *r, const char *name)
         if (!strcmp(name, named_keys[i].name)) {
             bool sent = send_bytes(r, named_keys[i].bytes, strlen(named_keys[i].bytes));
 
-            if (!strcmp(name, "Esc")) /* else it would begin the next key */
-                usleep(60000);
+            if (!strcmp(name, "Esc"))
+                after_escape(r);
             return sent;
         }
     return control ? send_bytes(r, &control, 1) : send_bytes(r, name, strlen(name));
@@ -250,11 +323,16 @@ bool wait_for(Run *r, const char *text, bool there, double limit)
 
 bool settle(Run *r)
 {
-    double until = now_ms() + PATIENCE;
+    double until = now_ms() + PATIENCE, wrote = now_ms(), worked = wrote;
 
-    while (now_ms() < until)
-        if (!take_output(r, REST))
+    while (now_ms() < until) {
+        if (take_output(r, 10))
+            wrote = now_ms();
+        if (program_works(r))
+            worked = now_ms();
+        if (now_ms() - wrote > REST && (now_ms() - worked > REST || now_ms() - wrote > LONG_REST))
             return true;
+    }
     return fail(r, "the screen does not rest", "");
 }
 

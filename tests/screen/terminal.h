@@ -11,8 +11,9 @@
 #include <sys/types.h>
 #include <vterm.h>
 
-#define PATIENCE 10000 /* ms */
-#define REST     250   /* ms without output */
+#define PATIENCE 60000 /* ms: how long a test waits before it fails */
+#define REST     200   /* ms without output and without work */
+#define LONG_REST 2000 /* ms without output, however busy the program is */
 
 typedef struct Run {
     const char  *program, *test;
@@ -27,11 +28,14 @@ typedef struct Run {
     int          ignored; /* signal; 0: none */
     long         slow, wrote; /* bytes */
     double       asked; /* ms: when the last key was sent */
+    double       computed; /* ms of processor time that the program had used by then */
     FILE        *out;   /* of -u */
     char         message[512];
 } Run;
 
 double now_ms(void);
+/* Processor time that the program has used. */
+double computed_ms(const Run *r);
 /* False, with the message set. */
 bool fail(Run *r, const char *what, const char *text);
 
@@ -53,7 +57,7 @@ bool send_key(Run *r, const char *name);
 bool send_raw(Run *r, const char *text);
 /* Until the text is (not) there, or `limit` ms after the last key. */
 bool wait_for(Run *r, const char *text, bool there, double limit);
-/* Until the screen rests. */
+/* Until the program neither writes nor works. */
 bool settle(Run *r);
 bool resize(Run *r, const char *size); /* "80x24" */
 
