@@ -5,7 +5,8 @@ ifneq ($(CUDA),0)
 NVCC := $(firstword $(wildcard $(NVCC) $(addsuffix /bin/nvcc,$(CUDA_HOME) $(CUDA_PATH))) \
           $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
-kernels := $(sort $(wildcard src/attn/cuda/*.cu))
+kernels := $(sort $(wildcard src/attn/cuda/kernels/*.cu))
+kernel_headers := $(wildcard $(addprefix src/attn/cuda/,*.h *.def kernels/*.cuh))
 
 ifneq ($(NVCC),)
 cuda_home   := $(abspath $(dir $(realpath $(NVCC)))/..)
@@ -19,7 +20,7 @@ NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-
              $(NVCC_TARGETS) -DDEVICE_NAME='"cuda"' -Isrc
 
 # What only a Hopper's warpgroups do is for sm_90a and nothing else; without 90 it is left out.
-warpgroup_objects := $(patsubst %,$(BUILD)/obj/attn/cuda/%_warpgroup.cu.o,attend ceilings)
+warpgroup_objects := $(patsubst %,$(BUILD)/obj/attn/cuda/kernels/%_warpgroup.cu.o,attend ceilings)
 ifneq ($(filter 90 90a,$(CUDA_ARCH)),)
 # Products that the compiler makes wait for each other ("serialized") are an error.
 $(warpgroup_objects): NVCC_TARGETS = -gencode arch=compute_90a,code=sm_90a -Xptxas -warn-spills
@@ -51,7 +52,7 @@ $(BUILD)/tests/cudnn-driver.so: tests/cudnn/driver.c $(cuda_stub)
 	$(Q)nm -D --defined-only $(cuda_stub) | \
 	    sed -n 's/.* T \(cu[A-Za-z0-9_]*\)$$/__attribute__((weak)) int \1(void) { return 34; }/p' >$@.c
 	$(Q)$(CC) -O2 -Wall -shared -fPIC -Wl,-soname,libcuda.so.1 $< $@.c -o $@
-$(BUILD)/tests/attnscope-cudnn.so: tests/cudnn/plans.cc tests/cudnn/plans.h $(wildcard src/attn/cuda/fused*)
+$(BUILD)/tests/attnscope-cudnn.so: tests/cudnn/plans.cc tests/cudnn/plans.h $(wildcard src/attn/cuda/kernels/fused*)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++17 -O1 -g -shared -fPIC -fvisibility=hidden -Isrc -Itests/cudnn -isystem $(cuda_home)/include \
 	    -DDEVICE_NAME='"cuda"' $< -o $@ -ldl -Wl,-z,defs
@@ -78,7 +79,7 @@ gpu_present := $(wildcard /dev/nvidiactl /dev/dxg)
 all: $(if $(and $(filter yes,$(have_packages)),$(gpu_present)),$(BUILD)/attnscope-cuda.so)
 cuda: $(BUILD)/attnscope-cuda.so ## build build/attnscope-cuda.so, the back end of --device cuda (needs nvcc, no GPU)
 
-$(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk
+$(BUILD)/obj/%.cu.o: src/%.cu $(kernel_headers) mk/cuda.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  NVCC  $<")
 	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@ $(NVCC_CHECK)
@@ -107,13 +108,12 @@ EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -
 EMULATED_LOOK = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 EMULATED_RACES = $(if $(SANITIZE),-DEMULATED_SANITIZED) $(if $(filter thread,$(SANITIZE)),-DEMULATED_RACES)
 
-$(BUILD)/tests/emulated/%.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def tests/emulated/*)
+$(BUILD)/tests/emulated/%.o: src/%.cu $(kernel_headers) $(wildcard tests/emulated/*)
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  EMUL  $<")
 	$(Q)$(CXX) $(EMULATED_FLAGS) $(EMULATED_LOOK) -x c++ -c $< -o $@
 
-$(BUILD)/tests/emulated/%.o: tests/emulated/%.cc $(wildcard tests/emulated/*.h src/attn/cuda/*.h \
-                             src/attn/cuda/*.cuh src/attn/cuda/*.def)
+$(BUILD)/tests/emulated/%.o: tests/emulated/%.cc $(kernel_headers) $(wildcard tests/emulated/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(EMULATED_FLAGS) $(EMULATED_RACES) -c $< -o $@
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "attn/cuda/graph.h"
-#include "attn/cuda/ways.h"
+#include "attn/cuda/host/graph.h"
+#include "attn/cuda/host/ways.h"
 #include "attn/run/position.h"
 #include "profile/measure.h"
 #include "profile/watch.h"

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "profile/measure.h"
 #include "profile/memory.h"
 

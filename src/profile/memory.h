@@ -13,7 +13,7 @@
 
 #include "core/arena.h"
 
-typedef struct Device Device; /* attn/cuda/library.h */
+typedef struct Device Device; /* attn/cuda/host/library.h */
 
 #define MEMORY_STEPS 128
 #define MEMORY_LARGEST 8

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
 #include "core/threads.h"
 #include "profile/measure.h"

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "profile/device_profile.h"
 #include "profile/measure.h"
 #include "profile/memory.h"

@@ -1,6 +1,6 @@
 // plans.cc -- fused.cu as it is, with the real libcudnn and no GPU: cuDNN makes plans for a device
 // that it is told of (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) where a handle would stand for one.
-#define ATTN_CUDA_MATRIX_CUH // what is for the device's compiler
+#define ATTN_CUDA_KERNELS_MATRIX_CUH // what is for the device's compiler
 #include "attn/cuda/device.h"
 
 #include <cuda_bf16.h>
@@ -10,7 +10,7 @@
 template <typename T>
 static inline T __shfl_xor_sync(unsigned, T x, int) { return x; }
 
-#include "attn/cuda/fused.cu"
+#include "attn/cuda/kernels/fused.cu"
 
 #include "plans.h"
 

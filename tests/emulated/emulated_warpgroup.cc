@@ -1,5 +1,5 @@
 // emulated_warpgroup.cc -- see emulated_warpgroup.h.
-#include "attn/cuda/warpgroup.cuh"
+#include "attn/cuda/kernels/warpgroup.cuh"
 #include "emulated_races.h"
 
 #include <map>

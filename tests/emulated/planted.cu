@@ -3,7 +3,7 @@
 //
 //     planted                 the names
 //     planted NAME [clean]    runs that one; ThreadSanitizer ends it with a status of its own, 66
-#include "attn/cuda/matrix.cuh"
+#include "attn/cuda/kernels/matrix.cuh"
 
 #define THREADS 64
 #define BLOCKS 3

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "attn/cuda/gpu.h"
-#include "attn/cuda/graph.h"
+#include "attn/cuda/host/gpu.h"
+#include "attn/cuda/host/graph.h"
 #include "core/rng.h"
 
 #define HEADS 4

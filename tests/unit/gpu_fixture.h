@@ -15,7 +15,7 @@
 
 #include "unit/cpu_fixture.h"
 
-#include "attn/cuda/gpu.h"
+#include "attn/cuda/host/gpu.h"
 
 typedef struct GpuFixture {
     Device *device;

@@ -9,9 +9,9 @@
 
 #include "unit/gpu_differences.h"
 
-#include "attn/cuda/graph.h"
-#include "check.h"
+#include "attn/cuda/host/graph.h"
 #include "attn/run/position.h"
+#include "check.h"
 
 /* ---- the emulation itself --------------------------------------------------------------- */
 

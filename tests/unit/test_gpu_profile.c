@@ -4,7 +4,7 @@
 #include <libgen.h>
 #include <unistd.h>
 
-#include "attn/cuda/gpu.h"
+#include "attn/cuda/host/gpu.h"
 #include "profile/device_profile.h"
 
 #define PLAN ((MeasurePlan){ .repeats = 3, .most = 3, .max_seconds = 30, .width = 1 })

@@ -3,7 +3,7 @@
 
 #include "app/program.h"
 #include "app/session/session.h"
-#include "attn/cuda/ways.h"
+#include "attn/cuda/host/ways.h"
 #include "profile/measure.h"
 
 #include <langinfo.h>

@@ -107,7 +107,7 @@ bool command_trial(Session *s, const Call *call, Text *out, Error *err)
  *
  * wgmma: whole outputs of every kind of call, of a length that fills no tile, against those of our
  * kernel for all GPUs; then the times of both, four times as long.  graphs: timed runs of a few
- * mechanisms, of which each graph is compared with its run bit by bit (attn/cuda/graph.h).
+ * mechanisms, of which each graph is compared with its run bit by bit (attn/cuda/host/graph.h).
  */
 
 #define HEADS 4

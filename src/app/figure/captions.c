@@ -8,7 +8,7 @@
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/result/views.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
 
 /* "reach, 12 layers" */

@@ -7,7 +7,7 @@
 
 #include "app/figure/picture.h"
 #include "app/figure/plots.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 
 static const struct {
     const char *name, *title, *help;

@@ -12,7 +12,7 @@
 #include "app/program.h"
 #include "app/session/internal.h"
 #include "app/session/session.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "profile/measure.h"
 
 static bool precision_parse(const char *text, Arithmetic *out, Error *err)

@@ -4,7 +4,7 @@
  */
 #include "app/result/views.h"
 #include "app/session/internal.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
 
 #include <poll.h>

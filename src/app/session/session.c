@@ -10,7 +10,7 @@
 #include "app/program.h"
 #include "app/session/internal.h"
 #include "app/session/session.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 #include "core/threads.h"
 #include "input/input.h"
 

@@ -23,7 +23,7 @@
 #include "app/command/command.h"
 #include "app/program.h"
 #include "app/study/sweep.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/host/library.h"
 
 #define SYNC_SECONDS 1.0
 

@@ -6,8 +6,8 @@
  * are read where they lie.  All sizes are general; padded lanes hold nothing
  * that can reach a result.
  *
- * The loops are written once in kernel_body.h; attend_avx512.c, attend_avx2.c
- * and attend_generic.c give them vectors.
+ * The loops are written once in kernel_body.h; kernel_avx512.c, kernel_avx2.c
+ * and kernel_generic.c give them vectors.
  */
 #ifndef ATTN_CPU_KERNEL_H
 #define ATTN_CPU_KERNEL_H

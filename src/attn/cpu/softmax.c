@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PIECE 16384 /* entries of one item of work, at least a row */
-#define PARTS 8 /* chains of a sum, so that an addition need not wait for the one before */
+#define PARTS 8     /* chains of a sum, so that an addition need not wait for the one before */
 
 typedef struct Job {
     Run               *run;

@@ -1,0 +1,155 @@
+/* kernel_avx2.c -- the kernels of kernel.h on 256-bit vectors with FMA.
+ *
+ * 12 of the 16 registers accumulate a tile of 6 x 16; chosen at run time, so
+ * this file needs no compiler flag.
+ */
+#include "attn/cpu/kernel.h"
+
+#if defined(__x86_64__)
+
+#include "attn/cpu/vector.h"
+
+#include <immintrin.h>
+#include <math.h>
+
+#define TARGET __attribute__((target("avx2,fma")))
+#define INLINE static inline TARGET __attribute__((always_inline))
+#define WIDTH 8
+#define VECS 2
+#define WIDE 4
+#define KERNEL kernel_avx2
+#define KERNEL_NAME "avx2"
+
+typedef __m256 Vec;
+typedef double Wide __attribute__((vector_size(32)));
+
+static inline TARGET Vec poly_exp2(Vec f);
+
+INLINE Vec vec_splat(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+INLINE Vec vec_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+INLINE Vec vec_load_part(const float *p, int64_t count)
+{
+    static const int32_t mask[2 * WIDTH] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+
+    return _mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(mask + WIDTH - count)));
+}
+
+INLINE void vec_store(float *p, Vec x)
+{
+    _mm256_storeu_ps(p, x);
+}
+
+INLINE Vec vec_add(Vec a, Vec b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+INLINE Vec vec_sub(Vec a, Vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+INLINE Vec vec_div(Vec a, Vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+
+INLINE Vec vec_mul(Vec a, Vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+INLINE Vec vec_fma(Vec a, Vec b, Vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+INLINE Vec vec_max(Vec a, Vec b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+INLINE Vec vec_keep(Vec x, uint64_t bits)
+{
+    __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    __m256i have = _mm256_and_si256(_mm256_set1_epi32((int)(bits & 0xff)), lane);
+    __m256  live = _mm256_castsi256_ps(_mm256_cmpeq_epi32(have, lane));
+
+    return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), x, live);
+}
+
+INLINE float vec_total(Vec x)
+{
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+}
+
+/* The totals of four vectors, side by side: fewer steps than four by themselves. */
+INLINE void vec_totals(const Vec x[4], float *total)
+{
+    __m256 low = _mm256_hadd_ps(x[0], x[1]), high = _mm256_hadd_ps(x[2], x[3]);
+    __m256 four = _mm256_hadd_ps(low, high);
+
+    _mm_storeu_ps(total, _mm_add_ps(_mm256_castps256_ps128(four), _mm256_extractf128_ps(four, 1)));
+}
+
+INLINE float vec_top(Vec x)
+{
+    __m128 half = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+
+    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+}
+
+INLINE uint64_t bits_equal(const int32_t *p, int32_t value)
+{
+    __m256i x = _mm256_loadu_si256((const __m256i *)p);
+    __m256i hit = _mm256_cmpeq_epi32(x, _mm256_set1_epi32(value));
+
+    return (uint64_t)_mm256_movemask_ps(_mm256_castsi256_ps(hit));
+}
+
+INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
+{
+    __m256i x = _mm256_loadu_si256((const __m256i *)p);
+    __m256i above = _mm256_cmpgt_epi32(x, _mm256_set1_epi32(value));
+
+    return (uint64_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) ^ 0xff;
+}
+
+/* Bit i: x[i] >= limit[i]. */
+INLINE uint64_t bits_reach(Vec x, Vec limit)
+{
+    return (uint64_t)_mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GE_OQ));
+}
+
+/* The whole part goes into the exponent's bits.  A NaN stays a NaN. */
+INLINE Vec vec_exp2(Vec x)
+{
+    Vec     live = _mm256_cmp_ps(x, vec_splat(EXP2_LOWEST), _CMP_NLT_UQ);
+    Vec     whole = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256i shift = _mm256_slli_epi32(_mm256_cvtps_epi32(whole), 23);
+    __m256i bits = _mm256_castps_si256(poly_exp2(vec_sub(x, whole)));
+
+    return _mm256_and_ps(live, _mm256_castsi256_ps(_mm256_add_epi32(bits, shift)));
+}
+
+/* In one instruction, which the compiler does not find by itself. */
+INLINE Wide wide_from(const float *p)
+{
+    return (Wide)_mm256_cvtps_pd(_mm_loadu_ps(p));
+}
+
+#include "attn/cpu/kernel_body.h"
+
+#endif
