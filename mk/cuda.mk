@@ -20,7 +20,7 @@ NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-
              $(NVCC_TARGETS) -DDEVICE_NAME='"cuda"' -Isrc
 
 # What only a Hopper's warpgroups do is for sm_90a and nothing else; without 90 it is left out.
-warpgroup_objects := $(patsubst %,$(BUILD)/obj/attn/cuda/kernels/%_warpgroup.cu.o,attend ceilings)
+warpgroup_objects := $(BUILD)/obj/attn/cuda/kernels/warpgroup.cu.o
 ifneq ($(filter 90 90a,$(CUDA_ARCH)),)
 # Products that the compiler makes wait for each other ("serialized") are an error.
 $(warpgroup_objects): NVCC_TARGETS = -gencode arch=compute_90a,code=sm_90a -Xptxas -warn-spills

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "attn/cuda/host/graph.h"
-#include "attn/cuda/host/ways.h"
+#include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
 #include "profile/measure.h"
 #include "profile/watch.h"

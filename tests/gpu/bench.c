@@ -8,7 +8,7 @@
  *
  *     build/bench-gpu [rounds]        77: there is no GPU to measure
  */
-#include "attn/cuda/host/gpu_matrix.h"
+#include "attn/cuda/host/gpu.h"
 #include "core/rng.h"
 #include "core/threads.h"
 

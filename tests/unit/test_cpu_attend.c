@@ -3,7 +3,7 @@
  * Every kernel this CPU has, awkward shapes, patterns from full to nearly
  * empty, all score terms, and the promise that threads change no bit.
  */
-#include "attn/cpu/stored_rows.h"
+#include "attn/cpu/attend.h"
 #include "cpu_fixture.h"
 
 typedef struct Shape {

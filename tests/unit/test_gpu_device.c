@@ -2,7 +2,7 @@
 #include "check.h"
 #include "unit/gpu_fixture.h"
 
-#include "attn/cuda/host/gpu_panels.h"
+#include "attn/cuda/host/gpu.h"
 #include "attn/ops/lambdas.h"
 #include "attn/pattern/pattern.h"
 #include "attn/run/position.h"

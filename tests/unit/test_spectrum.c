@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/cpu/svd.h"
+#include "attn/cpu/cpu.h"
 #include "attn/study/spectrum.h"
 #include "check.h"
 #include "core/rng.h"

@@ -3,7 +3,7 @@
 
 #include "app/program.h"
 #include "app/session/session.h"
-#include "attn/cuda/host/ways.h"
+#include "attn/cuda/host/library.h"
 #include "profile/measure.h"
 
 #include <langinfo.h>

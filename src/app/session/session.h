@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/cuda/host/ways.h"
+#include "attn/cuda/host/library.h"
 #include "attn/run.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -236,7 +236,7 @@ Input *session_read_input(Session *s, const char *spec, const InputChoice *choic
 /* What generators and samples there are, and how one writes them. */
 void inputs_describe(Text *out);
 
-/* Trials of a GPU's faster ways (attn/cuda/host/ways.h), and what came of them.
+/* Trials of a GPU's faster ways (attn/cuda/host/library.h), and what came of them.
  *
  * A trial is a process of its own, `attnscope trial --here WAY`, because a way that is wrong may
  * take its process's GPU away, or not end.  What came of it is kept in the state folder, one line

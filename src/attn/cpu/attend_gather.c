@@ -7,7 +7,7 @@
  * too many: one that comes from memory by itself costs several times what it costs from the
  * third-level cache.
  */
-#include "attn/cpu/attend_job.h"
+#include "attn/cpu/attend.h"
 
 #include "attn/ops/weights.h"
 #include "core/threads.h"

@@ -1,10 +1,10 @@
-/* block.c -- see block.h. */
-#include "attn/cpu/block.h"
-
-#include "attn/cpu/cpu.h"
-
+/* block.c -- the state of an online softmax over a block of queries, and what fills it. */
 #include <math.h>
 #include <string.h>
+
+#include "attn/cpu/attend.h"
+#include "attn/cpu/cpu.h"
+#include "attn/cpu/kernel.h"
 
 bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, int64_t d,
                 int64_t e)
@@ -104,4 +104,270 @@ void block_row(const Block *b, int64_t row, float *out, float *lse)
     else
         memset(out, 0, (size_t)b->e * sizeof(*out));
     *lse = any ? (float)(((double)b->max[row] + log2((double)sum)) * LN_2) : -INFINITY;
+}
+
+/* A block of queries of one head: scores, softmax, mixing.
+ *
+ * Tiles that the plan names are taken STEP_PANELS panels at a time.  Cells of tiles that are
+ * nearly empty are computed one by one at the end.
+ */
+
+#define ROWS_AHEAD 8 /* queries that are fetched while others are copied */
+#define KEYS_AHEAD 2 /* rows whose keys are fetched while others are worked on */
+
+/* The panel from the worker's own, packed first unless it was the last of its slot. */
+static const float *near_panel(const Job *job, Worker *w, int64_t head, int64_t panel)
+{
+    const Tensor *k = &job->in->k;
+    int64_t       slice = head * k->shape[0] / job->h - job->slice, first = panel * TILE_KEYS;
+    int64_t       at = slice * job->near_slots + (panel & (job->near_slots - 1));
+    float        *packed = w->near + at * job->d * TILE_KEYS;
+
+    if (w->near_panel[at] != panel) {
+        const float *keys = tensor_head(k, head, job->h);
+
+        pack_panel(keys + first * k->stride[1], k->stride[1],
+                   min_i64(TILE_KEYS, job->m - first), job->d, packed);
+        w->near_panel[at] = (int32_t)panel;
+    }
+    return packed;
+}
+
+static const float *packed_panel(const Job *job, Worker *w, int64_t head, int64_t panel)
+{
+    int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
+
+    return job->near_slots ? near_panel(job, w, head, panel)
+                           : job->packed + (slice * job->panels + panel) * job->d * TILE_KEYS;
+}
+
+static const float *values_of(const Job *job, int64_t head, int64_t *stride)
+{
+    int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
+
+    *stride = job->values ? job->e : job->in->v.stride[1];
+    return job->values ? job->values + slice * job->m * job->e
+                       : tensor_head(&job->in->v, head, job->h);
+}
+
+static void score_panel(const Job *job, Worker *w, int64_t head, int64_t place)
+{
+    Plan        *plan = &w->plan;
+    Block       *block = &w->block;
+    int64_t      panel = plan->touched[place];
+    const float *keys = NULL;
+
+    for (int64_t g = 0; g < block->groups; g++) {
+        TileKind kind = plan_kind(plan, place, g);
+        float   *tile;
+
+        if (kind != TILE_FULL && kind != TILE_MASKED)
+            continue;
+        if (!keys && job->has_terms)
+            terms_panel(&w->terms, head, plan->first, plan->rows, panel);
+        if (!keys)
+            keys = packed_panel(job, w, head, panel);
+        tile = block_score(block, g, panel, keys, job->m - panel * TILE_KEYS,
+                           kind == TILE_FULL ? NULL : plan_keep(plan, panel, g));
+        if (job->has_terms)
+            terms_add_tile(&w->terms, plan->first + g * TILE_ROWS, panel, tile, block->lds);
+    }
+}
+
+static void mix_group(const Job *job, Worker *w, int64_t head, int64_t g)
+{
+    Block       *block = &w->block;
+    int32_t      slots = block->slots[g];
+    int64_t      stride;
+    const float *v = values_of(job, head, &stride);
+
+    if (slots == 0)
+        return;
+    block_soften(block, g, job->has_terms);
+    block_mix(block, g, v, stride, job->m);
+    if (w->terms.value)
+        for (int x = 0; x < slots; x++)
+            terms_mix_tile(&w->terms, head, w->plan.first + g * TILE_ROWS,
+                           block->panel[g * STEP_PANELS + x], block_tile(block, g, x),
+                           block->lds, block->acc + g * TILE_ROWS * block->lda, block->lda);
+}
+
+/* One step of row's softmax over the listed keys. */
+static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, const int32_t *keys,
+                      int64_t count)
+{
+    Block       *b = &w->block;
+    const float *k = tensor_head(&job->in->k, head, job->h);
+    int64_t      i = w->plan.first + row, padded = round_up_to(count, TILE_KEYS);
+    float       *acc = b->acc + row * b->lda;
+
+    if (count == 0)
+        return;
+    job->kernel->dots(b->q + row * b->d, k, job->in->k.stride[1], keys, count, job->d, w->s);
+    if (job->has_terms)
+        terms_add_list(&w->terms, head, i, keys, count, w->s);
+    for (int64_t x = count; x < padded; x++)
+        w->s[x] = -INFINITY;
+    job->kernel->softmax(w->s, padded, 1, padded, NULL, b->max + row, b->sum + row,
+                         b->factor + row);
+    job->kernel->mix_row(w->s, tensor_head(&job->in->v, head, job->h), job->in->v.stride[1],
+                         keys, count, job->e, b->factor[row], acc);
+    if (w->terms.value)
+        terms_mix_list(&w->terms, head, i, keys, count, w->s, acc);
+}
+
+/* Asks for what rows a little below need where their cells run along with this one's. */
+static void fetch_below(const Job *job, int64_t head, const int32_t *keys, int64_t count)
+{
+    const Tensor *k = &job->in->k, *v = &job->in->v;
+    const float  *key = tensor_head(k, head, job->h), *value = tensor_head(v, head, job->h);
+
+    for (int64_t x = 0; x < count; x++) {
+        int64_t j = min_i64(keys[x] + KEYS_AHEAD * job->key_order.step, job->m - 1);
+
+        cpu_fetch(key + j * k->stride[1], job->d);
+        cpu_fetch(value + j * v->stride[1], job->e);
+    }
+}
+
+/* The cells of row in the group's `panels` tiles that were left to single cells. */
+static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t row,
+                              int64_t panels)
+{
+    int64_t count = 0, group = row / TILE_ROWS;
+
+    for (int64_t x = 0; x < panels; x++) {
+        uint64_t bits = plan_keep(&w->plan, w->sparse[x], group)[row % TILE_ROWS];
+
+        for (; bits; bits &= bits - 1) {
+            if (count == LIST_KEYS) {
+                take_list(job, w, head, row, w->list, count);
+                count = 0;
+            }
+            w->list[count++] = (int32_t)phases_position(
+                job->key_order, w->sparse[x] * TILE_KEYS + __builtin_ctzll(bits));
+        }
+    }
+    fetch_below(job, head, w->list, count);
+    take_list(job, w, head, row, w->list, count);
+}
+
+static void take_sparse_tiles(const Job *job, Worker *w, int64_t head)
+{
+    const Plan *plan = &w->plan;
+
+    for (int64_t group = 0; group < plan->groups; group++) {
+        int64_t panels = 0, end = min_i64(plan->rows, (group + 1) * TILE_ROWS);
+
+        for (int64_t place = 0; place < plan->count; place++)
+            if (plan_kind(plan, place, group) == TILE_SPARSE)
+                w->sparse[panels++] = plan->touched[place];
+        for (int64_t row = group * TILE_ROWS; row < end && panels; row++)
+            take_sparse_cells(job, w, head, row, panels);
+    }
+}
+
+bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+{
+    int64_t asked = job->per_head ? head : 0;
+
+    if (w->plan.head == asked && w->plan.first == first)
+        return true;
+    return plan_make(&w->plan, job->pattern, asked, first, rows);
+}
+
+/* The softmax of row i over this pass's keys becomes that over those of out, lse as well. */
+static void join_row(const Job *job, Worker *w, int64_t i, float *out, float *lse)
+{
+    static const int32_t only[1] = { 0 };
+    Block *b = &w->block;
+    float *acc = b->acc + i * b->lda, kept, added;
+    double more = ((double)b->max[i] + log2((double)b->sum[i])) * LN_2, high, sum;
+
+    if (b->max[i] == -INFINITY && b->sum[i] == 0.0f)
+        return;
+    high = fmax((double)*lse, more);
+    sum = high + log(exp((double)*lse - high) + exp(more - high));
+    kept = (float)exp((double)*lse - sum);
+    added = (float)(exp(more - sum) / (double)b->sum[i]);
+    job->kernel->mix_row(&kept, out, job->e, only, 1, job->e, added, acc);
+    memcpy(out, acc, (size_t)job->e * sizeof(*out));
+    *lse = (float)sum;
+}
+
+static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, int64_t i)
+{
+    int64_t at = head * job->n + phases_position(job->row_order, place);
+    float  *out = (float *)job->out->out.data + at * job->e;
+    float  *lse = (float *)job->out->lse.data + at;
+
+    if (job->join)
+        join_row(job, w, i, out, lse);
+    else
+        block_row(&w->block, i, out, lse);
+}
+
+static void take_listed(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+{
+    const int64_t *offset = job->list_offset + first - job->list_first;
+
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t x = offset[i]; x < offset[i + 1]; x += LIST_KEYS)
+            take_list(job, w, head, i, job->listed + x, min_i64(LIST_KEYS, offset[i + 1] - x));
+        w->cells += (double)(offset[i + 1] - offset[i]);
+        finish_row(job, w, head, first + i, i);
+    }
+}
+
+static void take_tiles(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+{
+    Block *block = &w->block;
+
+    for (int64_t place = 0; place < w->plan.count; place += STEP_PANELS) {
+        int64_t end = min_i64(place + STEP_PANELS, w->plan.count);
+
+        for (int64_t x = place; x < end; x++)
+            score_panel(job, w, head, x);
+        for (int64_t g = 0; g < block->groups; g++)
+            mix_group(job, w, head, g);
+    }
+    if (w->plan.sparse)
+        take_sparse_tiles(job, w, head);
+    w->cells += w->plan.cells;
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(job, w, head, first + i, i);
+}
+
+void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+{
+    const AttendInput *in = job->in;
+    const float       *q = tensor_head(&in->q, head, job->h);
+    double             before = w->cells;
+
+    block_begin(&w->block, rows);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t ahead = phases_position(job->row_order,
+                                        min_i64(first + i + ROWS_AHEAD, job->n - 1));
+
+        cpu_fetch(q + ahead * in->q.stride[1], job->d);
+        block_query(&w->block, i,
+                    q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
+    }
+    w->plan.first = first;
+    if (job->scattered)
+        take_listed(job, w, head, first, rows);
+    else
+        take_tiles(job, w, head, first, rows);
+    run_ahead(job->run, (w->cells - before) * job->cell_flops);
+}
+
+void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block)
+{
+    int64_t first = block * job->block_rows, rows = min_i64(job->block_rows, job->n - first);
+
+    if (w->failed || cpu_cancelled(job->run))
+        return;
+    w->failed = !attend_plan(job, w, head, first, rows);
+    if (!w->failed)
+        attend_block(job, w, head, first, rows);
 }

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "core/error.h"
+
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -149,7 +152,7 @@ void cpu_entries(Run *r, const Entries *in);
 void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
                        const Tensor *bias, Tensor *y);
 void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y);
-void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y); /* rows64.c */
+void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y); /* rows.c */
 void cpu_best_columns(Run *r, const BestColumns *in, BestResult *out);
 void cpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots);
 void cpu_rounded_attend(Run *r, const RoundedAttend *in);
@@ -189,5 +192,17 @@ typedef struct WideMatrix {
 } WideMatrix;
 void cpu_dgemm(WideMatrix a, WideMatrix b, int64_t rows, int64_t cols, int64_t inner,
                double alpha, double beta, double *c, int64_t ldc);
+
+/* Singular values and orthonormal bases by LAPACK, in double.
+ *
+ * Matrices lie by columns, one after the other, and are overwritten.  A failure is
+ * out of memory, a value that is not finite, or an iteration that does not converge.
+ */
+
+/* The min(rows, cols) singular values of a, largest first (divide and conquer, each right
+ * to about 1e-15 of the largest). */
+bool svd_values(double *a, int64_t rows, int64_t cols, double *values, Error *err);
+/* The columns of a (rows >= cols) become an orthonormal basis of what they span. */
+bool svd_orthonormal(double *a, int64_t rows, int64_t cols, Error *err);
 
 #endif

@@ -10,7 +10,7 @@
  */
 #include "attn/cpu/cpu.h"
 
-#include "attn/cpu/pack.h"
+#include "attn/cpu/kernel.h"
 #include "core/threads.h"
 
 #include <math.h>

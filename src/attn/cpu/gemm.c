@@ -3,10 +3,11 @@
  * The rows of c go in blocks of fixed size, so the result does not depend on
  * the number of threads.
  */
+#include <cblas.h>
+#include <string.h>
+
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
-
-#include <cblas.h>
 
 #define GEMM_ROWS 256 /* of a block, fewer where c has few rows */
 #define GEMM_BLOCKS 8
@@ -144,4 +145,224 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
         gemm_wide(&job);
     else
         threads_run(r->threads, c->shape[0] * job.blocks, gemm_item, &job);
+}
+
+/* Products with a long inner axis: projections along the sequence.
+ *
+ *     c = alpha a b,    c f64 [rows,cols], a f32 [rows,inner], b f32 [inner,cols]
+ *
+ * A float sum of tens of thousands of products would lose the digits that the attention
+ * after it needs; all in double runs at half the speed.  So pieces of PIECE products are
+ * summed in float, by the tiles of attention's mixing, and the pieces in double.  Rows go
+ * in blocks; where these are few the inner axis is cut into slices that are added in order.
+ * Both depend on the shapes only, so threads change no bit.
+ */
+
+#define PIECE 256         /* b's part stays in the second-level cache for all rows of a block */
+#define BLOCK_ROWS 96     /* whole tiles */
+#define SLICE_LEAST 4096  /* whole pieces */
+#define ITEMS 16          /* enough for every thread */
+
+typedef struct LongJob {
+    Run          *run;
+    const Kernel *kernel;
+    const Tensor *a, *b;
+    Tensor       *c;
+    double        alpha;
+    int64_t       h, rows, cols, inner, blocks, slices, slice;
+    int64_t       lda;    /* of a tile's float sums */
+    double       *parts;  /* [h][slices][rows][cols] */
+    float        *work;   /* [workers][TILE_ROWS][lda], then [TILE_ROWS][PIECE] of a short tile */
+    int64_t       work_size;
+} LongJob;
+
+/* part += rows [row, row + TILE_ROWS) times the piece of b from `at`. */
+static void add_tile(const LongJob *job, int64_t head, int64_t row, int64_t at, int64_t depth,
+                     float *sums, double *part)
+{
+    static const float zeros[TILE_ROWS] = { 0 };
+    const Tensor      *b = job->b;
+    int64_t            ld = job->a->stride[1], count = min_i64(TILE_ROWS, job->rows - row);
+    const float       *a = (const float *)tensor_head(job->a, head, job->h) + row * ld + at;
+    float             *last = sums + TILE_ROWS * job->lda;
+
+    for (int64_t r = 0; r < count && count < TILE_ROWS; r++)
+        memcpy(last + r * PIECE, a + r * ld, (size_t)depth * sizeof(*last));
+    job->kernel->mix(count < TILE_ROWS ? last : a, count < TILE_ROWS ? PIECE : ld,
+                     (const float *)tensor_head(b, head, job->h) + at * b->stride[1],
+                     b->stride[1], depth, job->cols, zeros, sums, job->lda);
+    for (int64_t r = 0; r < count; r++)
+        job->kernel->fold(sums + r * job->lda, job->cols, part + r * job->cols);
+}
+
+static void part_item(void *context, int64_t item, int worker)
+{
+    const LongJob *job = context;
+    int64_t    block = item % job->blocks, at_slice = item / job->blocks;
+    int64_t    head = at_slice / job->slices, first = block * BLOCK_ROWS;
+    int64_t    from = at_slice % job->slices * job->slice;
+    int64_t    to = min_i64(job->inner, from + job->slice);
+    int64_t    end = min_i64(job->rows, first + BLOCK_ROWS);
+    double    *part = job->parts + at_slice * job->rows * job->cols;
+    float     *sums = job->work + worker * job->work_size;
+
+    memset(sums, 0, (size_t)job->work_size * sizeof(*sums));
+    memset(part + first * job->cols, 0, (size_t)((end - first) * job->cols) * sizeof(*part));
+    for (int64_t at = from; at < to && !cpu_cancelled(job->run); at += PIECE)
+        for (int64_t row = first; row < end; row += TILE_ROWS)
+            add_tile(job, head, row, at, min_i64(PIECE, to - at), sums, part + row * job->cols);
+}
+
+static void sum_item(void *context, int64_t item, int worker)
+{
+    const LongJob    *job = context;
+    int64_t       head = item / job->rows, row = item % job->rows, size = job->rows * job->cols;
+    const double *part = job->parts + head * job->slices * size + row * job->cols;
+    double       *c = (double *)job->c->data + head * job->c->stride[0] + row * job->c->stride[1];
+
+    (void)worker;
+    for (int64_t x = 0; x < job->cols; x++) {
+        double sum = 0;
+
+        for (int64_t s = 0; s < job->slices; s++)
+            sum += part[s * size + x];
+        c[x] = job->alpha * sum;
+    }
+}
+
+void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    LongJob       job = { .run = r, .kernel = kernel_at(0), .a = a, .b = b, .c = c, .alpha = alpha,
+                          .h = c->shape[0], .rows = c->shape[1], .cols = c->shape[2],
+                          .inner = a->shape[2] };
+    int64_t   many, workers = threads_count(r->threads);
+
+    job.blocks = ceil_div(job.rows, BLOCK_ROWS);
+    many = ceil_div(ITEMS, max_i64(1, job.h * job.blocks));
+    job.slice = max_i64(SLICE_LEAST, round_up_to(ceil_div(job.inner, many), PIECE));
+    job.slices = max_i64(1, ceil_div(job.inner, job.slice));
+    job.lda = round_up_to(job.cols, LANES);
+    job.work_size = TILE_ROWS * (job.lda + PIECE);
+    job.parts = cpu_scratch(r, job.h * job.slices,
+                            job.rows * job.cols * (int64_t)sizeof(*job.parts));
+    job.work = cpu_scratch(r, workers, job.work_size * (int64_t)sizeof(*job.work));
+    if (job.parts && job.work) {
+        threads_run(r->threads, job.h * job.slices * job.blocks, part_item, &job);
+        threads_run(r->threads, job.h * job.rows, sum_item, &job);
+    }
+    arena_release(r->arena, mark);
+}
+
+/* Convolutions whose taps may differ by channel and by row; see op_tap_sums.
+ *
+ * A row's sums are in double, some columns at a time, so that they stay in the nearest cache;
+ * a tap that is one number for neighbouring channels multiplies them all.
+ */
+
+#define COLUMNS 256 /* of a row at a time */
+#define TAP_PIECE 16384 /* products of one item of work, at least a row */
+
+typedef struct TapJob {
+    Run           *run;
+    const TapSums *in;
+    Tensor        *y;
+    int64_t        heads, rows, width, taps, apart, each; /* each: rows of an item */
+} TapJob;
+
+static void add_floats(const float *x, double tap, int64_t count, double *sum)
+{
+    for (int64_t c = 0; c < count; c++)
+        sum[c] += tap * (double)x[c];
+}
+
+static void add_doubles(const double *x, double tap, int64_t count, double *sum)
+{
+    for (int64_t c = 0; c < count; c++)
+        sum[c] += tap * x[c];
+}
+
+/* Columns [first, end) of row j of x, times tap. */
+static void add(const TapJob *job, const void *x, int64_t j, int64_t first, int64_t end, double tap,
+                double *sum)
+{
+    int64_t at = j * job->in->x.stride[1] + first;
+
+    if (job->in->x.dtype == DT_F64)
+        add_doubles((const double *)x + at, tap, end - first, sum);
+    else
+        add_floats((const float *)x + at, tap, end - first, sum);
+}
+
+static double tap_at(const Tensor *taps, const void *row, int64_t at)
+{
+    return taps->dtype == DT_F64 ? ((const double *)row)[at] : (double)((const float *)row)[at];
+}
+
+/* What the columns begin with. */
+static void begin(const TapJob *job, const void *y, int64_t at, int64_t first, int64_t count,
+                  double *sum)
+{
+    const float *bias = job->in->bias.data;
+
+    for (int64_t c = 0; c < count; c++) {
+        sum[c] = bias ? (double)bias[first + c] : 0;
+        if (job->in->add)
+            sum[c] += job->y->dtype == DT_F64 ? ((const double *)y)[at + c]
+                                              : (double)((const float *)y)[at + c];
+    }
+}
+
+static void keep(const TapJob *job, void *y, int64_t at, int64_t count, const double *sum)
+{
+    for (int64_t c = 0; c < count; c++)
+        if (job->y->dtype == DT_F64)
+            ((double *)y)[at + c] = sum[c];
+        else
+            ((float *)y)[at + c] = (float)sum[c];
+}
+
+static void columns(const TapJob *job, int64_t head, int64_t i, int64_t first, int64_t end)
+{
+    const TapSums *in = job->in;
+    const Tensor  *taps = &in->taps;
+    const void    *x = tensor_head(&in->x, head, job->heads);
+    const char    *own = (const char *)tensor_head(taps, head, job->heads);
+    void          *y = tensor_head(job->y, head, job->heads);
+    int64_t        per = job->width / in->groups, start = in->first + i * in->step;
+    int64_t        from = max_i64(0, ceil_div(-start, job->apart));
+    int64_t        to = min_i64(job->taps, ceil_div(in->x.shape[1] - start, job->apart));
+    double         sum[COLUMNS];
+
+    if (taps->shape[1] > 1)
+        own += i * taps->stride[1] * dtype_size(taps->dtype);
+    begin(job, y, i * job->y->stride[1] + first, first, end - first, sum);
+    for (int64_t s = from; s < to; s++)
+        for (int64_t c = first, next; c < end; c = next) {
+            next = min_i64(end, (c / per + 1) * per);
+            add(job, x, start + s * job->apart, c, next, tap_at(taps, own, c / per * job->taps + s),
+                sum + c - first);
+        }
+    keep(job, y, i * job->y->stride[1] + first, end - first, sum);
+}
+
+static void rows_item(void *context, int64_t item, int worker)
+{
+    const TapJob *job = context;
+    int64_t    end = min_i64(job->heads * job->rows, (item + 1) * job->each);
+
+    (void)worker;
+    for (int64_t row = item * job->each; row < end && !cpu_cancelled(job->run); row++)
+        for (int64_t c = 0; c < job->width; c += COLUMNS)
+            columns(job, row / job->rows, row % job->rows, c, min_i64(job->width, c + COLUMNS));
+}
+
+void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
+{
+    TapJob job = { .run = r, .in = in, .y = y, .heads = y->shape[0], .rows = y->shape[1],
+                   .width = y->shape[2], .taps = in->taps.shape[2] / in->groups,
+                   .apart = max_i64(1, in->apart) };
+
+    job.each = max_i64(1, TAP_PIECE / max_i64(1, job.width * job.taps));
+    threads_run(r->threads, ceil_div(job.heads * job.rows, job.each), rows_item, &job);
 }

@@ -8,8 +8,8 @@
  */
 #include "attn/cpu/cpu.h"
 
-#include "attn/cpu/block.h"
-#include "attn/cpu/pack.h"
+#include "attn/cpu/attend.h"
+#include "attn/cpu/kernel.h"
 #include "attn/ops/weights.h"
 #include "core/threads.h"
 
@@ -19,7 +19,7 @@
 #define GROUP_BLOCK 96
 #define STEP_KEYS (STEP_PANELS * TILE_KEYS)
 
-typedef struct Worker {
+typedef struct GroupWorker {
     Block    block;
     float   *panels;   /* [STEP_PANELS][d][TILE_KEYS] */
     float   *values;   /* [STEP_KEYS][e] */
@@ -29,9 +29,9 @@ typedef struct Worker {
     int32_t *met_tag, *met_chunk; /* [lists][STEP_KEYS] of this step's keys, for visits */
     uint64_t *met;     /* [pairs of lists] */
     uint64_t *keep;    /* [STEP_PANELS][GROUP_BLOCK] */
-} Worker;
+} GroupWorker;
 
-typedef struct Job {
+typedef struct GroupJob {
     Run               *run;
     const GroupAttend *g;
     GroupResult       *out;
@@ -40,8 +40,8 @@ typedef struct Job {
     bool               tags, skips, rules; /* cells can be removed: by these, by anything */
     bool               changed;  /* scores can be altered */
     int64_t            lists, pairs; /* of the visits that are counted */
-    Worker            *workers;
-} Job;
+    GroupWorker            *workers;
+} GroupJob;
 
 /* One block of one group: what every step needs to know. */
 typedef struct Part {
@@ -52,7 +52,7 @@ typedef struct Part {
 } Part;
 
 /* to[x] = list[rows[x]] of the head; an absent list is all zeros. */
-static void load_list(const Job *job, const Tensor *list, int64_t head, const int32_t *rows,
+static void load_list(const GroupJob *job, const Tensor *list, int64_t head, const int32_t *rows,
                       int64_t count, int32_t *to)
 {
     const int32_t *from = tensor_given(list) ? tensor_head(list, head, job->h) : NULL;
@@ -62,13 +62,14 @@ static void load_list(const Job *job, const Tensor *list, int64_t head, const in
 }
 
 /* Tags and positions of keys [from, from + count) of the group. */
-static void load_keys(const Job *job, Worker *w, const Part *p, int64_t from, int64_t count)
+static void load_keys(const GroupJob *job, GroupWorker *w, const Part *p, int64_t from,
+                      int64_t count)
 {
     load_list(job, &job->g->key_tag, p->head, p->keys + from, count, w->key_tag);
     load_list(job, &job->g->key_at, p->head, p->keys + from, count, w->key_at);
 }
 
-static void load_queries(const Job *job, Worker *w, const Part *p)
+static void load_queries(const GroupJob *job, GroupWorker *w, const Part *p)
 {
     const float *q = tensor_head(&job->g->q, p->head, job->h);
 
@@ -86,7 +87,7 @@ static uint64_t real_bits(int64_t count)
 
 /* Of a panel's keys (from `at` in the step's lists) those that tags and
  * causality leave to row i, itself included. */
-static uint64_t stay_bits(const Job *job, const Worker *w, int64_t i, int64_t at)
+static uint64_t stay_bits(const GroupJob *job, const GroupWorker *w, int64_t i, int64_t at)
 {
     const Kernel *kernel = w->block.kernel;
     int32_t       own = w->query_at[i];
@@ -99,14 +100,15 @@ static uint64_t stay_bits(const Job *job, const Worker *w, int64_t i, int64_t at
     return bits;
 }
 
-static uint64_t self_bits(const Worker *w, int64_t i, int64_t at)
+static uint64_t self_bits(const GroupWorker *w, int64_t i, int64_t at)
 {
     return w->block.kernel->equal(w->key_at + at, w->query_at[i]);
 }
 
 /* Of keys [from, from + count) of the group those that row i leaves out; both lists
  * increase. */
-static uint64_t skip_bits(const Job *job, const Part *p, int64_t i, int64_t from, int64_t count)
+static uint64_t skip_bits(const GroupJob *job, const Part *p, int64_t i, int64_t from,
+                          int64_t count)
 {
     const Tensor  *t = &job->g->query_skip;
     int64_t        size = job->skips ? t->shape[2] : 0;
@@ -127,7 +129,7 @@ static uint64_t skip_bits(const Job *job, const Part *p, int64_t i, int64_t from
 }
 
 /* Which rows keep a key that is not themselves, over the whole group. */
-static void find_others(const Job *job, Worker *w, const Part *p)
+static void find_others(const GroupJob *job, GroupWorker *w, const Part *p)
 {
     for (int64_t i = 0; i < p->rows; i++)
         w->others[i] = false;
@@ -142,7 +144,7 @@ static void find_others(const Job *job, Worker *w, const Part *p)
 }
 
 /* Masks of panel x of the step; false: every cell of every row stays. */
-static bool make_masks(const Job *job, Worker *w, const Part *p, int64_t x, int64_t from,
+static bool make_masks(const GroupJob *job, GroupWorker *w, const Part *p, int64_t x, int64_t from,
                        int64_t count)
 {
     uint64_t *keep = w->keep + x * GROUP_BLOCK;
@@ -174,13 +176,13 @@ static bool any_kept(const uint64_t *keep)
 
 /* ---- visits ----------------------------------------------------------------- */
 
-static const int32_t *visit_list(const Job *job, const Tensor *t, int64_t head, int64_t list)
+static const int32_t *visit_list(const GroupJob *job, const Tensor *t, int64_t head, int64_t list)
 {
     return (const int32_t *)tensor_head(t, head, job->h) + list * t->stride[1];
 }
 
 /* Tags and chunks, in all lists, of the step's keys; load_keys has found where they are. */
-static void load_visits(const Job *job, Worker *w, const Part *p, int64_t count)
+static void load_visits(const GroupJob *job, GroupWorker *w, const Part *p, int64_t count)
 {
     const Visits *v = job->g->visits;
 
@@ -206,8 +208,8 @@ static uint64_t window_bits(const Kernel *kernel, const int32_t *chunk, int64_t 
 }
 
 /* Of the keys from `at` in the step those that list x of row i sees in list y. */
-static uint64_t met_bits(const Job *job, const Worker *w, const Part *p, int64_t i, int64_t x,
-                         int64_t y, int64_t at)
+static uint64_t met_bits(const GroupJob *job, const GroupWorker *w, const Part *p, int64_t i,
+                         int64_t x, int64_t y, int64_t at)
 {
     const Visits  *v = job->g->visits;
     const Kernel  *kernel = w->block.kernel;
@@ -230,8 +232,8 @@ static uint64_t met_bits(const Job *job, const Worker *w, const Part *p, int64_t
 }
 
 /* Subtracts log2 N from those of `count` scores whose N is more than 1. */
-static void divide_by_visits(const Job *job, Worker *w, const Part *p, int64_t i, int64_t at,
-                             int64_t count, float *score)
+static void divide_by_visits(const GroupJob *job, GroupWorker *w, const Part *p, int64_t i,
+                             int64_t at, int64_t count, float *score)
 {
     uint64_t once = 0, again = 0;
     int64_t  pairs = 0;
@@ -256,7 +258,7 @@ static void divide_by_visits(const Job *job, Worker *w, const Part *p, int64_t i
 }
 
 /* Self penalty and visits of one tile; `count` keys from `at` in the step. */
-static void change_tile(const Job *job, Worker *w, const Part *p, int64_t row, int64_t at,
+static void change_tile(const GroupJob *job, GroupWorker *w, const Part *p, int64_t row, int64_t at,
                         int64_t count, float *s)
 {
     float penalty = (float)(job->g->self_penalty * LOG2_E);
@@ -275,7 +277,7 @@ static void change_tile(const Job *job, Worker *w, const Part *p, int64_t row, i
 
 /* ---- steps ------------------------------------------------------------------ */
 
-static void gather_panel(const Job *job, Worker *w, const Part *p, int64_t x, int64_t at,
+static void gather_panel(const GroupJob *job, GroupWorker *w, const Part *p, int64_t x, int64_t at,
                          int64_t count)
 {
     const Tensor *k = &job->g->k, *v = &job->g->v;
@@ -289,7 +291,8 @@ static void gather_panel(const Job *job, Worker *w, const Part *p, int64_t x, in
 }
 
 /* Keys [from, from + count) of the group, at most STEP_KEYS. */
-static void take_step(const Job *job, Worker *w, const Part *p, int64_t from, int64_t count)
+static void take_step(const GroupJob *job, GroupWorker *w, const Part *p, int64_t from,
+                      int64_t count)
 {
     Block *block = &w->block;
 
@@ -318,7 +321,7 @@ static void take_step(const Job *job, Worker *w, const Part *p, int64_t from, in
         }
 }
 
-static void attend_part(const Job *job, Worker *w, const Part *p)
+static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p)
 {
     int64_t total = job->out->out.shape[1];
     float  *out = (float *)job->out->out.data + (p->head * total + p->first) * job->e;
@@ -338,7 +341,7 @@ static void attend_part(const Job *job, Worker *w, const Part *p)
 
 static void group_item(void *context, int64_t item, int worker)
 {
-    Job               *job = context;
+    GroupJob               *job = context;
     const GroupAttend *g = job->g;
     int64_t            head = item / (g->groups * job->blocks);
     int64_t            group = item / job->blocks % g->groups;
@@ -358,14 +361,14 @@ static void group_item(void *context, int64_t item, int worker)
                             (double)(2 * (job->d + job->e) + FLOPS_SOFTMAX));
 }
 
-static bool workers_init(Job *job, const Kernel *kernel, int count)
+static bool workers_init(GroupJob *job, const Kernel *kernel, int count)
 {
     Arena  *arena = job->run->arena;
     int64_t size = (int64_t)sizeof(int32_t);
 
-    job->workers = arena_zalloc(arena, count, sizeof(Worker));
+    job->workers = arena_zalloc(arena, count, sizeof(GroupWorker));
     for (int x = 0; job->workers && x < count; x++) {
-        Worker *w = &job->workers[x];
+        GroupWorker *w = &job->workers[x];
 
         w->panels = arena_alloc(arena, STEP_KEYS, job->d * (int64_t)sizeof(float));
         w->values = arena_alloc(arena, STEP_KEYS, job->e * (int64_t)sizeof(float));
@@ -387,7 +390,7 @@ static bool workers_init(Job *job, const Kernel *kernel, int count)
 }
 
 /* Most blocks of queries in one group. */
-static int64_t most_blocks(const Job *job)
+static int64_t most_blocks(const GroupJob *job)
 {
     int64_t most = 0;
 
@@ -403,7 +406,7 @@ static int64_t most_blocks(const Job *job)
 void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out)
 {
     ArenaMark mark = arena_mark(r->arena);
-    Job       job = {
+    GroupJob       job = {
         .run = r, .g = g, .out = out, .h = out->out.shape[0], .d = g->q.shape[2],
         .e = out->out.shape[2],
         .tags = tensor_given(&g->key_tag),

@@ -1,7 +1,8 @@
 /* kernel.c -- which of the kernels this CPU can run; see kernel.h. */
-#include "attn/cpu/kernel.h"
-
 #include <stddef.h>
+#include <string.h>
+
+#include "attn/cpu/kernel.h"
 
 const Kernel *kernel_at(int index)
 {
@@ -16,4 +17,72 @@ const Kernel *kernel_at(int index)
 #endif
     found[count++] = &kernel_generic;
     return index >= 0 && index < count ? found[index] : NULL;
+}
+
+/* See kernel.h.  Works in 4 x 4 blocks turned in registers. */
+
+typedef float Vec4 __attribute__((vector_size(16)));
+
+static Vec4 load4(const float *p)
+{
+    Vec4 x;
+
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+static void store4(float *p, Vec4 x)
+{
+    memcpy(p, &x, sizeof(x));
+}
+
+/* Columns 0..3 of the panel rows t..t+3 become rows a, b, c, e at t..t+3. */
+static void turn_block(Vec4 a, Vec4 b, Vec4 c, Vec4 e, float *panel)
+{
+    Vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    Vec4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    Vec4 ce_low = __builtin_shufflevector(c, e, 0, 4, 1, 5);
+    Vec4 ce_high = __builtin_shufflevector(c, e, 2, 6, 3, 7);
+
+    store4(panel, __builtin_shufflevector(ab_low, ce_low, 0, 1, 4, 5));
+    store4(panel + TILE_KEYS, __builtin_shufflevector(ab_low, ce_low, 2, 3, 6, 7));
+    store4(panel + 2 * TILE_KEYS, __builtin_shufflevector(ab_high, ce_high, 0, 1, 4, 5));
+    store4(panel + 3 * TILE_KEYS, __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7));
+}
+
+/* Four rows (NULL: zeros) as columns 0..3 of the panel. */
+static void pack_four(const float *const row[4], int64_t d, float *panel)
+{
+    int64_t t = 0;
+
+    if (row[0] && row[1] && row[2] && row[3])
+        for (; t + 4 <= d; t += 4)
+            turn_block(load4(row[0] + t), load4(row[1] + t), load4(row[2] + t),
+                       load4(row[3] + t), panel + t * TILE_KEYS);
+    for (; t < d; t++)
+        for (int x = 0; x < 4; x++)
+            panel[t * TILE_KEYS + x] = row[x] ? row[x][t] : 0.0f;
+}
+
+void pack_panel(const float *k, int64_t ld, int64_t count, int64_t d, float *panel)
+{
+    for (int64_t j = 0; j < TILE_KEYS; j += 4) {
+        const float *row[4];
+
+        for (int x = 0; x < 4; x++)
+            row[x] = j + x < count ? k + (j + x) * ld : NULL;
+        pack_four(row, d, panel + j);
+    }
+}
+
+void pack_rows(const float *k, int64_t ld, const int32_t *index, int64_t count, int64_t d,
+               float *panel)
+{
+    for (int64_t j = 0; j < TILE_KEYS; j += 4) {
+        const float *row[4];
+
+        for (int x = 0; x < 4; x++)
+            row[x] = j + x < count ? k + index[j + x] * ld : NULL;
+        pack_four(row, d, panel + j);
+    }
 }

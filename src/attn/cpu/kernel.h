@@ -2,7 +2,7 @@
  *
  * Scores live in tiles of TILE_ROWS queries by TILE_KEYS keys, in base-2
  * logarithms (queries are scaled by scale * log2 e), so that softmax needs
- * only 2^x.  Keys come transposed in panels [d][TILE_KEYS] (pack.c); values
+ * only 2^x.  Keys come transposed in panels [d][TILE_KEYS] (kernel.c); values
  * are read where they lie.  All sizes are general; padded lanes hold nothing
  * that can reach a result.
  *
@@ -127,5 +127,33 @@ extern const Kernel kernel_generic;
 #if defined(__x86_64__)
 extern const Kernel kernel_avx2, kernel_avx512;
 #endif
+
+/* Keys transposed into panels [d][TILE_KEYS].
+ *
+ * A panel holds up to TILE_KEYS rows of a [.,d] matrix as columns; missing
+ * rows are zero.
+ */
+
+/* count <= TILE_KEYS rows at k, k + ld, ... */
+void pack_panel(const float *k, int64_t ld, int64_t count, int64_t d, float *panel);
+/* Rows index[0..count) of k. */
+void pack_rows(const float *k, int64_t ld, const int32_t *index, int64_t count, int64_t d,
+               float *panel);
+
+/* What the kernel files share before their vectors exist.
+ *
+ * UNROLL stands before a loop whose bound is a constant, so that arrays of
+ * vectors become registers; both compilers need to be asked, each its own way.
+ */
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+/* Scores this far below the row's maximum have weight 0: 2^-125 is the last
+ * power whose product with 2^f is surely a normal number. */
+#define EXP2_LOWEST (-125.0f)
 
 #endif

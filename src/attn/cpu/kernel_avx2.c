@@ -7,7 +7,7 @@
 
 #if defined(__x86_64__)
 
-#include "attn/cpu/vector.h"
+#include "attn/cpu/kernel.h"
 
 #include <immintrin.h>
 #include <math.h>

@@ -10,7 +10,7 @@
  * result is exactly 0, so a cell that is masked (-inf) leaves nothing behind.
  *
  * Loops along arrays are in kernel_arrays.h, those in double in kernel_double.h,
- * those over codes of bits in kernel_codes.h.
+ * those over codes of bits in kernel_arrays.h.
  */
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
@@ -375,7 +375,6 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
 
 #include "attn/cpu/kernel_arrays.h"
 #include "attn/cpu/kernel_double.h"
-#include "attn/cpu/kernel_codes.h"
 
 const Kernel KERNEL = {
     .name = KERNEL_NAME,

@@ -4,7 +4,6 @@
  * whatever the machine's baseline has.
  */
 #include "attn/cpu/kernel.h"
-#include "attn/cpu/vector.h"
 
 #include <math.h>
 #include <string.h>

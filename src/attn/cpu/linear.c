@@ -9,7 +9,7 @@
  */
 #include "attn/cpu/cpu.h"
 
-#include "attn/cpu/pack.h"
+#include "attn/cpu/kernel.h"
 #include "core/threads.h"
 
 #include <math.h>

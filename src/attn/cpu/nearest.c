@@ -1,13 +1,131 @@
-/* nearest.c -- which vector has the largest product with a row; codes of bits.
+/* nearest.c -- nearest vectors, codes of bits, and what the members of clusters have in common. */
+#include <math.h>
+#include <string.h>
+
+#include "attn/cpu/columns.h"
+#include "attn/cpu/kernel.h"
+#include "core/threads.h"
+
+typedef struct ColumnsJob {
+    const Tensor  *y;
+    const Columns *columns;
+    bool           unit;
+    float         *rows; /* [workers][TILE_KEYS][d] */
+} ColumnsJob;
+
+void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const float *panel,
+                   const uint64_t *keep, float *padding, float *s, int64_t lds, float *top)
+{
+    if (rows < TILE_ROWS) {
+        memset(padding, 0, (size_t)(TILE_ROWS * d) * sizeof(*padding));
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(padding + i * d, x + i * ld, (size_t)d * sizeof(*x));
+        x = padding;
+        ld = d;
+    }
+    kernel_at(0)->score(x, ld, panel, d, keep, TILE_KEYS, s, lds, top);
+}
+
+double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
+{
+    double squares = (double)kernel->squares_near(x, d);
+
+    return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+}
+
+double row_length(const double *x, int64_t d)
+{
+    double squares = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        squares += x[t] * x[t];
+    return squares < LENGTH_LEAST * LENGTH_LEAST ? LENGTH_LEAST : sqrt(squares);
+}
+
+static double entry(const Tensor *y, int64_t at)
+{
+    return y->dtype == DT_F64 ? ((const double *)y->data)[at]
+                              : (double)((const float *)y->data)[at];
+}
+
+/* Column c of the panel, from the row of y that begins at `from`. */
+static void pack_column(const ColumnsJob *job, int64_t from, int64_t c, double *strip,
+                        double *length, float *row)
+{
+    const Columns *columns = job->columns;
+    double        *to = strip + c / LANES * LANES * columns->d + c % LANES, squares = 0, factor;
+
+    for (int64_t t = 0; t < columns->d; t++) {
+        to[t * LANES] = entry(job->y, from + t);
+        squares += to[t * LANES] * to[t * LANES];
+    }
+    *length = squares < LENGTH_LEAST * LENGTH_LEAST ? LENGTH_LEAST : sqrt(squares);
+    factor = job->unit ? 1 / *length : 1;
+    for (int64_t t = 0; t < columns->d; t++)
+        row[t] = (float)(to[t * LANES] * factor);
+}
+
+/* An item is a panel. */
+static void pack_item(void *context, int64_t item, int worker)
+{
+    const ColumnsJob     *job = context;
+    const Columns *c = job->columns;
+    int64_t        panels = c->padded / TILE_KEYS, place = item / panels;
+    int64_t        first = item % panels * TILE_KEYS, count = min_i64(TILE_KEYS, c->count - first);
+    int64_t        slice = place / c->parts, own = place % c->parts * c->count + first;
+    double        *strip = c->strip + (place * c->padded + first) * c->d;
+    double        *length = c->length + place * c->padded + first;
+    float         *rows = job->rows + worker * TILE_KEYS * c->d;
+
+    memset(strip, 0, (size_t)(TILE_KEYS * c->d) * sizeof(*strip));
+    memset(length, 0, TILE_KEYS * sizeof(*length));
+    for (int64_t x = 0; x < count; x++)
+        pack_column(job, slice * job->y->stride[0] + (own + x) * job->y->stride[1], x, strip,
+                    length + x, rows + x * c->d);
+    pack_panel(rows, c->d, count, c->d, c->panel + (place * c->padded + first) * c->d);
+}
+
+static void find_longest(Columns *c, bool unit)
+{
+    for (int64_t place = 0; place < c->slices * c->parts; place++) {
+        const double *length = c->length + place * c->padded;
+
+        c->longest[place] = 0;
+        for (int64_t x = 0; x < c->count; x++)
+            if (length[x] > c->longest[place] || isnan(length[x])) /* a NaN stays */
+                c->longest[place] = length[x];
+        if (unit && isfinite(c->longest[place]))
+            c->longest[place] = 1;
+    }
+}
+
+bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out)
+{
+    int64_t places = y->shape[0] * parts, d = y->shape[2], f = (int64_t)sizeof(float);
+    Columns c = { .slices = y->shape[0], .parts = parts, .d = d,
+                  .count = y->shape[1] / parts };
+    ColumnsJob     job = { .y = y, .columns = &c, .unit = unit };
+
+    c.padded = round_up_to(c.count, TILE_KEYS);
+    c.panel = cpu_scratch(r, places * c.padded, d * f);
+    c.strip = cpu_scratch(r, places * c.padded, d * (int64_t)sizeof(double));
+    c.length = cpu_scratch(r, places, c.padded * (int64_t)sizeof(double));
+    c.longest = cpu_scratch(r, places, sizeof(double));
+    job.rows = cpu_scratch(r, threads_count(r->threads) * TILE_KEYS, d * f);
+    *out = c;
+    if (!c.panel || !c.strip || !c.length || !c.longest || !job.rows)
+        return false;
+    threads_run(r->threads, places * (c.padded / TILE_KEYS), pack_item, &job);
+    find_longest(out, unit);
+    return true;
+}
+
+/* Which vector has the largest product with a row; codes of bits.
  *
  *     index_i = argmax_c x_i . y_c          bit c of code_i = x_i . p_c > bias_c
  *
  * Decided in float where that is certain, else in double; see columns.h.
  */
-#include "attn/cpu/columns.h"
-#include "core/threads.h"
-
-#include <string.h>
 
 #define BLOCK (16 * TILE_ROWS) /* rows of one item of work */
 #define GROUPS 4               /* tiles of rows that share a panel while it is near */
@@ -258,4 +376,147 @@ void cpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor 
     if (job.bias && columns_new(r, &in.y, 1, false, &job.columns) && workers_new(&job))
         threads_run(r->threads, job.heads * job.blocks, code_item, &job);
     arena_release(r->arena, mark);
+}
+
+/* What the members of clusters have in common: sums of vectors, counts of bits.
+ *
+ *     sum_c = sum of x_i, or of x_i / |x_i|, over index_i = c        in double, in row order
+ *     ones_ct = how many codes of cluster c have bit t
+ *
+ * An item of the sums is a head, so that they are the same for any number of threads.
+ */
+
+#define ROWS 1024 /* codes of one item of work */
+
+typedef struct Sums {
+    const Tensor *x, *index;
+    bool          unit;
+    Tensor       *sum;
+} Sums;
+
+/* Rows in double, as they are. */
+static void add_doubles(const Sums *job, int64_t head)
+{
+    int64_t        h = job->sum->shape[0], clusters = job->sum->shape[1], d = job->sum->shape[2];
+    int64_t        n = job->index->shape[1];
+    const double  *x = tensor_head(job->x, head, h);
+    const int32_t *index = tensor_i32(job->index) + head * n;
+
+    for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
+        double *sum = (double *)job->sum->data + (head * clusters + index[i]) * d;
+
+        for (int64_t t = 0; t < d; t++)
+            sum[t] += x[t];
+    }
+}
+
+static void sums_item(void *context, int64_t head, int worker)
+{
+    const Sums    *job = context;
+    const Kernel  *kernel = kernel_at(0);
+    int64_t        h = job->sum->shape[0], clusters = job->sum->shape[1], d = job->sum->shape[2];
+    int64_t        n = job->index->shape[1];
+    const float   *x = tensor_head(job->x, head, h);
+    const int32_t *index = tensor_i32(job->index) + head * n;
+    double        *sum = (double *)job->sum->data + head * clusters * d;
+
+    (void)worker;
+    memset(sum, 0, (size_t)(clusters * d) * sizeof(*sum));
+    if (job->x->dtype == DT_F64) {
+        add_doubles(job, head);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
+        double factor = 1, total, squares;
+
+        if (job->unit) {
+            kernel->moments(x, d, 0, &total, &squares);
+            factor = 1 / fmax(sqrt(squares), LENGTH_LEAST);
+        }
+        kernel->fold_scaled(x, d, factor, sum + index[i] * d);
+    }
+}
+
+void cpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Tensor *sum)
+{
+    Sums job = { .x = x, .index = index, .unit = unit, .sum = sum };
+
+    threads_run(r->threads, sum->shape[0], sums_item, &job);
+}
+
+typedef struct Tally {
+    const Tensor *index;
+    Tensor       *count;
+} Tally;
+
+static void tally_item(void *context, int64_t head, int worker)
+{
+    const Tally *job = context;
+    int64_t      n = job->index->shape[1], size = job->count->shape[1];
+    int32_t     *count = tensor_i32(job->count) + head * size;
+
+    (void)worker;
+    memset(count, 0, (size_t)size * sizeof(*count));
+    for (int64_t i = 0; i < n; i++)
+        count[tensor_i32(job->index)[head * n + i]]++;
+}
+
+void cpu_tally(Run *r, const Tensor *index, Tensor *count)
+{
+    Tally job = { .index = index, .count = count };
+
+    threads_run(r->threads, count->shape[0], tally_item, &job);
+}
+
+/* ---- codes ------------------------------------------------------------------ */
+
+typedef struct Search {
+    const Tensor *codes, *centres;
+    Tensor       *cluster;
+    int64_t       blocks; /* of a head */
+} Search;
+
+static void nearest_codes_item(void *context, int64_t item, int worker)
+{
+    const Search *job = context;
+    int64_t      n = job->codes->shape[1], count = job->centres->shape[1];
+    int64_t      head = item / job->blocks, first = item % job->blocks * ROWS;
+    int64_t      at = head * n + first;
+
+    (void)worker;
+    kernel_at(0)->nearest_codes((const int64_t *)job->codes->data + at, min_i64(ROWS, n - first),
+                                (const int64_t *)job->centres->data + head * count, count,
+                                tensor_i32(job->cluster) + at);
+}
+
+void cpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster)
+{
+    Search job = { .codes = codes, .centres = centres, .cluster = cluster,
+                  .blocks = ceil_div(codes->shape[1], ROWS) };
+
+    threads_run(r->threads, codes->shape[0] * job.blocks, nearest_codes_item, &job);
+}
+
+typedef struct BitSums {
+    const Tensor *codes, *cluster;
+    Tensor       *ones;
+} BitSums;
+
+static void bits_item(void *context, int64_t head, int worker)
+{
+    const BitSums *job = context;
+    int64_t        n = job->codes->shape[1], size = job->ones->shape[1] * CODE_BITS;
+    int32_t       *ones = tensor_i32(job->ones) + head * size;
+
+    (void)worker;
+    memset(ones, 0, (size_t)size * sizeof(*ones));
+    kernel_at(0)->bit_sums((const int64_t *)job->codes->data + head * n,
+                           tensor_i32(job->cluster) + head * n, n, ones);
+}
+
+void cpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones)
+{
+    BitSums job = { .codes = codes, .cluster = cluster, .ones = ones };
+
+    threads_run(r->threads, codes->shape[0], bits_item, &job);
 }

@@ -1,8 +1,10 @@
 /* rows.c -- normalisation of single rows; statistics are taken in double. */
-#include "attn/cpu/cpu.h"
-#include "core/threads.h"
-
 #include <math.h>
+#include <string.h>
+
+#include "attn/cpu/cpu.h"
+#include "attn/ops/dense.h"
+#include "core/threads.h"
 
 #define ROWS 64 /* of one item of work */
 
@@ -30,7 +32,7 @@ static void normalise_row(const float *x, int64_t count, int kind, double eps, f
     kernel->centre(x, count, mean, factor, y);
 }
 
-static void normalise_item(void *context, int64_t item, int worker)
+static void normalise_floats_item(void *context, int64_t item, int worker)
 {
     const Normalise *job = context;
     int64_t          h = job->y->shape[0], n = job->y->shape[1], d = job->y->shape[2];
@@ -48,5 +50,440 @@ void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y)
 {
     Normalise job = { .x = x, .kind = kind, .eps = eps, .y = y };
 
-    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], ROWS), normalise_item, &job);
+    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], ROWS), normalise_floats_item, &job);
+}
+
+/* Rows in double: normalised, standardised. */
+
+#define PIECE 16384 /* entries of one item of work, at least a row */
+#define PARTS 8     /* chains of a sum, so that an addition need not wait for the one before */
+
+/* ---- normalised -------------------------------------------------------------------- */
+
+typedef struct Rows {
+    const Tensor *x;
+    Tensor       *y;
+    NormaliseKind kind;
+    double        eps;
+    int64_t       some; /* rows of an item */
+} Rows;
+
+static void normalise_item(void *context, int64_t item, int worker)
+{
+    const Rows *job = context;
+    int64_t     h = job->y->shape[0], rows = job->y->shape[1], d = job->y->shape[2];
+    int64_t     end = min_i64(h * rows, (item + 1) * job->some);
+
+    (void)worker;
+    for (int64_t i = item * job->some; i < end; i++) {
+        const void *x = tensor_head(job->x, i / rows, h);
+        int64_t     at = i % rows * job->x->stride[1];
+        double     *y = (double *)job->y->data + i * d;
+
+        if (job->x->dtype == DT_F64) {
+            memcpy(y, (const double *)x + at, (size_t)d * sizeof(*y));
+            exact_normalise(y, d, job->kind, job->eps);
+        } else {
+            exact_normalised_row((const float *)x + at, d, job->kind, job->eps, y);
+        }
+    }
+}
+
+void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y)
+{
+    Rows job = { .x = x, .y = y, .kind = kind, .eps = eps, .some = PIECE / y->shape[2] + 1 };
+
+    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), normalise_item, &job);
+}
+
+/* ---- turned ------------------------------------------------------------------------------ */
+
+typedef struct Turned {
+    const TurnPairs *in;
+    const Tensor    *y;
+    int64_t          some; /* rows of an item */
+} Turned;
+
+static void turn_item(void *context, int64_t item, int worker)
+{
+    const Turned    *job = context;
+    const TurnPairs *in = job->in;
+    int64_t          n = job->y->shape[1], d = job->y->shape[2], rows = job->y->shape[0] * n;
+    int64_t          pairs = in->turns.shape[2] / 2, end = (item + 1) * job->some;
+
+    (void)worker;
+    for (int64_t i = item * job->some; i < end && i < rows; i++) {
+        const double *turns = (const double *)in->turns.data + i % n * 2 * pairs;
+        const float  *x = tensor_f32(&in->x) + i / n * in->x.stride[0] + i % n * in->x.stride[1];
+        float        *y = tensor_f32(job->y) + i * d;
+
+        memcpy(y, x, (size_t)d * sizeof(*y));
+        for (int64_t t = 0; t < pairs; t++, turns += 2) {
+            double a = (double)x[t * in->step], b = (double)x[t * in->step + in->gap];
+
+            y[t * in->step] = (float)(a * turns[0] - b * turns[1]);
+            y[t * in->step + in->gap] = (float)(a * turns[1] + b * turns[0]);
+        }
+    }
+}
+
+void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y)
+{
+    Turned job = { .in = in, .y = y, .some = PIECE / y->shape[2] + 1 };
+
+    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), turn_item, &job);
+}
+
+/* ---- standardised ---------------------------------------------------------------------- */
+
+typedef struct Standardise {
+    Run          *run;
+    const Tensor *x, *gain, *bias, *y;
+    double        eps;
+    int64_t       rows, a, c, each; /* each: of an item, rows, or lines of the one row */
+    double       *mean, *factor;    /* [rows] */
+} Standardise;
+
+/* Line [i,a,.] of x in double: itself, or in `wide`. */
+static const double *line_of(const Tensor *x, int64_t i, int64_t a, double *wide)
+{
+    int64_t at = i * x->stride[0] + a * x->stride[1], step = x->stride[2];
+
+    if (x->dtype == DT_F64 && step == 1)
+        return (const double *)x->data + at;
+    for (int64_t c = 0; c < x->shape[2]; c++)
+        wide[c] = x->dtype == DT_F64 ? ((const double *)x->data)[at + c * step]
+                                     : (double)tensor_f32(x)[at + c * step];
+    return wide;
+}
+
+static double sum_of(const double *x, int64_t count)
+{
+    double  part[PARTS] = { 0 }, sum = 0;
+    int64_t c = 0;
+
+    for (; c + PARTS <= count; c += PARTS)
+        for (int p = 0; p < PARTS; p++)
+            part[p] += x[c + p];
+    for (; c < count; c++)
+        sum += x[c];
+    for (int p = 0; p < PARTS; p++)
+        sum += part[p];
+    return sum;
+}
+
+static double spread_of(const double *x, int64_t count, double mean)
+{
+    double  part[PARTS] = { 0 }, sum = 0;
+    int64_t c = 0;
+
+    for (; c + PARTS <= count; c += PARTS)
+        for (int p = 0; p < PARTS; p++)
+            part[p] += (x[c + p] - mean) * (x[c + p] - mean);
+    for (; c < count; c++)
+        sum += (x[c] - mean) * (x[c] - mean);
+    for (int p = 0; p < PARTS; p++)
+        sum += part[p];
+    return sum;
+}
+
+static void statistics(const Standardise *job, int64_t i, double *wide)
+{
+    double sum = 0, spread = 0, size = (double)(job->a * job->c);
+
+    for (int64_t a = 0; a < job->a; a++)
+        sum += sum_of(line_of(job->x, i, a, wide), job->c);
+    job->mean[i] = sum / size;
+    for (int64_t a = 0; a < job->a; a++)
+        spread += spread_of(line_of(job->x, i, a, wide), job->c, job->mean[i]);
+    job->factor[i] = 1 / sqrt(spread / size + job->eps);
+}
+
+/* Entries of gain or bias for line a; NULL: none. */
+static const float *of_line(const Tensor *t, int64_t a)
+{
+    return !t->data ? NULL : tensor_f32(t) + (t->rank > 1 && t->shape[t->rank - 2] > 1
+                                                  ? a * t->shape[t->rank - 1] : 0);
+}
+
+static void finish_line(const Standardise *job, int64_t i, int64_t a, double *wide)
+{
+    const float  *gain = of_line(job->gain, a), *bias = of_line(job->bias, a);
+    const double *x = line_of(job->x, i, a, wide);
+    const Tensor *y = job->y;
+    int64_t       at = i * y->stride[0] + a * y->stride[1], step = y->stride[2];
+    double        mean = job->mean[i], factor = job->factor[i];
+
+    for (int64_t c = 0; c < job->c; c++)
+        wide[c] = (x[c] - mean) * factor;
+    for (int64_t c = 0; c < job->c && gain; c++)
+        wide[c] *= (double)gain[c];
+    for (int64_t c = 0; c < job->c && bias; c++)
+        wide[c] += (double)bias[c];
+    for (int64_t c = 0; c < job->c; c++)
+        if (y->dtype == DT_F64)
+            ((double *)y->data)[at + c * step] = wide[c];
+        else
+            tensor_f32(y)[at + c * step] = (float)wide[c];
+}
+
+/* An item is some rows, or, of a single row, some of its lines. */
+static void standardise_item(void *context, int64_t item, int worker)
+{
+    const Standardise *job = context;
+    double            *wide = job->factor + job->rows + worker * job->c;
+    bool               one = job->rows == 1;
+    int64_t            first = item * job->each;
+    int64_t            end = min_i64(one ? job->a : job->rows, first + job->each);
+
+    for (int64_t at = first; at < end && !cpu_cancelled(job->run); at++) {
+        if (one) {
+            finish_line(job, 0, at, wide);
+            continue;
+        }
+        statistics(job, at, wide);
+        for (int64_t a = 0; a < job->a; a++)
+            finish_line(job, at, a, wide);
+    }
+}
+
+void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
+                       const Tensor *bias, Tensor *y)
+{
+    ArenaMark   mark = arena_mark(r->arena);
+    Standardise job = { .run = r, .x = x, .gain = gain, .bias = bias, .y = y, .eps = eps,
+                        .rows = x->shape[0], .a = x->shape[1], .c = x->shape[2] };
+    int64_t     size = job.rows == 1 ? job.c : job.a * job.c;
+    int64_t     work = 2 * job.rows + threads_count(r->threads) * job.c;
+
+    job.each = max_i64(1, PIECE / size);
+    job.mean = cpu_scratch(r, work, (int64_t)sizeof(double));
+    job.factor = job.mean ? job.mean + job.rows : NULL;
+    if (job.mean && job.rows == 1)
+        statistics(&job, 0, job.factor + 1);
+    if (job.mean)
+        threads_run(r->threads, ceil_div(job.rows == 1 ? job.a : job.rows, job.each),
+                    standardise_item, &job);
+    arena_release(r->arena, mark);
+}
+
+/* Softmax over rows, in place.
+ *
+ *     x_j <- exp(x_j - max x) / sum_j exp(x_j - max x)     over the first entries of a row
+ *
+ * The sum is in double, so that long rows lose nothing.
+ */
+
+typedef struct Job {
+    Run               *run;
+    const SoftmaxRows *in;
+    int64_t            rows, cols, pitch; /* rows of all heads; of a head; its elements */
+    int64_t            per_head, each; /* each: rows of an item */
+} Job;
+
+double cpu_exp_row(const Kernel *kernel, float *x, int64_t count)
+{
+    double part[PARTS] = { 0 }, sum = 0;
+    float  top = count > 0 ? x[0] : 0;
+
+    for (int64_t j = 1; j < count; j++)
+        top = x[j] > top ? x[j] : top;
+    for (int64_t j = 0; j < count; j++)
+        x[j] -= top;
+    kernel->exp2(x, count, (float)LOG2_E, 0);
+    for (int64_t j = 0; j < count; j++)
+        part[j % PARTS] += (double)x[j];
+    for (int p = 0; p < PARTS; p++)
+        sum += part[p];
+    return sum;
+}
+
+/* Each returns the log of the sum of the exponentials. */
+static double row32(float *x, int64_t count, bool asked)
+{
+    const Kernel *kernel = kernel_at(0);
+    double        top = -(double)INFINITY, sum;
+
+    for (int64_t j = 0; asked && j < count; j++)
+        top = (double)x[j] > top ? (double)x[j] : top;
+    sum = cpu_exp_row(kernel, x, count);
+    kernel->scale(x, count, (float)(1 / sum), x);
+    return top + log(sum);
+}
+
+static double row64(double *x, int64_t count)
+{
+    double top = -(double)INFINITY, part[PARTS] = { 0 }, sum = 0;
+
+    for (int64_t j = 0; j < count; j++)
+        top = x[j] > top ? x[j] : top;
+    for (int64_t j = 0; j < count; j++)
+        x[j] -= top;
+    kernel_at(0)->exp64(x, count);
+    for (int64_t j = 0; j < count; j++)
+        part[j % PARTS] += x[j];
+    for (int p = 0; p < PARTS; p++)
+        sum += part[p];
+    for (int64_t j = 0; j < count; j++)
+        x[j] /= sum;
+    return top + log(sum);
+}
+
+static void soften(const Job *job, int64_t row)
+{
+    const SoftmaxRows *in = job->in;
+    int64_t            head = row / job->per_head, i = row % job->per_head, count = job->cols;
+    int64_t            at = head * job->pitch + i * job->cols;
+    int64_t            size = dtype_size(in->x.dtype);
+    char              *x = (char *)in->x.data + at * size;
+    double             lse;
+
+    if (in->causal)
+        count = max_i64(0, min_i64(count, i + in->offset + 1));
+    lse = in->x.dtype == DT_F64 ? row64((double *)(void *)x, count)
+                                : row32((float *)(void *)x, count, in->lse.data != NULL);
+    memset(x + count * size, 0, (size_t)((job->cols - count) * size));
+    if (in->lse.data)
+        ((double *)in->lse.data)[head * in->lse.stride[0] + i] = lse;
+}
+
+static void softmax_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    int64_t    end = min_i64(job->rows, (item + 1) * job->each);
+
+    (void)worker;
+    for (int64_t row = item * job->each; row < end && !cpu_cancelled(job->run); row++)
+        soften(job, row);
+}
+
+void cpu_softmax(Run *r, const SoftmaxRows *in)
+{
+    const Tensor *x = &in->x;
+    Job           job = { .run = r, .in = in, .cols = x->shape[x->rank - 1] };
+    bool          heads = x->rank == 3;
+
+    job.rows = job.cols > 0 ? tensor_count(x) / job.cols : 0;
+    job.per_head = heads ? x->shape[1] : job.rows;
+    job.pitch = heads ? x->stride[0] : 0;
+    job.each = max_i64(1, PIECE / max_i64(1, job.cols));
+    threads_run(r->threads, ceil_div(job.rows, job.each), softmax_item, &job);
+}
+
+/* Activations and norms of rows of features. */
+
+typedef struct Activate {
+    Run         *run;
+    float       *x;
+    const float *bias;
+    int64_t      rows, width, each; /* each: rows of an item */
+} Activate;
+
+static void gelu_item(void *context, int64_t item, int worker)
+{
+    const Activate *job = context;
+    int64_t         first = item * job->each, end = min_i64(job->rows, first + job->each);
+
+    (void)worker;
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t i = first; i < end; i++)
+        kernel_at(0)->gelu(job->x + i * job->width, job->bias, job->width);
+}
+
+void cpu_gelu(Run *r, Tensor *x, const float *bias)
+{
+    int64_t  width = x->shape[x->rank - 1];
+    Activate job = { .run = r, .x = x->data, .bias = bias, .width = width };
+
+    if (!tensor_count(x))
+        return;
+    job.rows = tensor_count(x) / width;
+    job.each = width < PIECE ? PIECE / width : 1;
+    threads_run(r->threads, ceil_div(job.rows, job.each), gelu_item, &job);
+}
+
+typedef struct StandardiseFloats {
+    Run          *run;
+    const Tensor *x;
+    Tensor       *y;
+    double        eps;
+    const float  *gain, *bias;
+    int64_t       rows, width, each;
+} StandardiseFloats;
+
+static void standardise_floats_item(void *context, int64_t item, int worker)
+{
+    const StandardiseFloats *job = context;
+    int64_t            end = min_i64(job->rows, (item + 1) * job->each);
+
+    (void)worker;
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t i = item * job->each; i < end; i++)
+        kernel_at(0)->standardise(tensor_f32(job->x) + i * job->width, job->width, job->eps,
+                                  job->gain, job->bias, tensor_f32(job->y) + i * job->width);
+}
+
+void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
+                     Tensor *y)
+{
+    int64_t     width = x->shape[x->rank - 1];
+    StandardiseFloats job = { .run = r, .x = x, .y = y, .eps = eps, .gain = gain, .bias = bias,
+                              .width = width };
+
+    if (!tensor_count(x))
+        return;
+    job.rows = tensor_count(x) / width;
+    job.each = width < PIECE ? PIECE / width : 1;
+    threads_run(r->threads, ceil_div(job.rows, job.each), standardise_floats_item, &job);
+}
+
+#define ROWS_AHEAD 8
+
+typedef struct Norms {
+    const Tensor *x;
+    int64_t       rows, each; /* of all heads; of an item */
+    double       *found;      /* [items] the largest sum of squares; NaN stays */
+} Norms;
+
+static void norm_item(void *context, int64_t item, int worker)
+{
+    const Norms  *job = context;
+    const Tensor *x = job->x;
+    const Kernel *kernel = kernel_at(0);
+    int64_t       end = min_i64(job->rows, (item + 1) * job->each);
+    double        most = 0;
+
+    (void)worker;
+    for (int64_t i = item * job->each; i < end; i++) {
+        int64_t      at = i % x->shape[1];
+        const float *row = (const float *)x->data + i / x->shape[1] * x->stride[0] +
+                           at * x->stride[1];
+        double       sum;
+
+        if (at + ROWS_AHEAD < x->shape[1])
+            cpu_fetch(row + ROWS_AHEAD * x->stride[1], x->shape[2]);
+        sum = (double)kernel->squares_near(row, x->shape[2]);
+        most = sum <= most || isnan(most) ? most : sum;
+    }
+    job->found[item] = most;
+}
+
+double cpu_largest_norm(Run *r, const Tensor *x)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Norms     job = { .x = x, .rows = x->shape[0] * x->shape[1] };
+    double    most = 0;
+    int64_t   items;
+
+    job.each = x->shape[2] < PIECE ? PIECE / x->shape[2] : 1;
+    items = ceil_div(job.rows, job.each);
+    job.found = cpu_scratch(r, items, (int64_t)sizeof(*job.found));
+    if (job.found)
+        threads_run(r->threads, items, norm_item, &job);
+    for (int64_t i = 0; i < items && job.found; i++)
+        most = job.found[i] <= most || isnan(most) ? most : job.found[i];
+    arena_release(r->arena, mark);
+    return sqrt(most);
 }

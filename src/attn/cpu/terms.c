@@ -1,8 +1,11 @@
-/* terms.c -- see terms.h.  Everything here is in base-2 logarithms. */
-#include "attn/cpu/terms.h"
+/* terms.c -- what a position adds to scores and outputs.
+ *
+ * Everything here is in base-2 logarithms.
+ */
+#include "attn/cpu/attend.h"
 
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/pack.h"
+#include "attn/cpu/kernel.h"
 
 #include <string.h>
 

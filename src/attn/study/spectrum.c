@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/svd.h"
 #include "core/rng.h"
 
 #define OVERSAMPLE    16

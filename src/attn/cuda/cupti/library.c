@@ -1,4 +1,10 @@
-/* cupti/library.c -- see library.h. */
+/* attn/cuda/cupti/library.c -- see library.h. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+
+#include "attn/cuda/cupti/library.h"
+#include "attn/cuda/cupti/metrics.h"
+
 #define _GNU_SOURCE /* dladdr */
 #include "attn/cuda/cupti/library.h"
 
@@ -170,4 +176,79 @@ const CuptiLibrary *cupti_library(void)
     open_beside(*(void **)&library.cuptiProfilerHostInitialize);
     the_library = library;
     return &the_library;
+}
+
+/* The profiler's table; see attn/cuda/profiling.h. */
+
+static const char *source(void)
+{
+    static char         text[64];
+    const CuptiLibrary *library = cupti_library();
+    uint32_t            version = 0;
+
+    if (!library)
+        return "CUDA events";
+    library->cuptiGetVersion(&version);
+    snprintf(text, sizeof(text), "CUPTI %u.%u", version / 10000, version % 10000 / 100);
+    return text;
+}
+
+const DeviceProfiler *device_profiler(void)
+{
+    static const DeviceProfiler profiler = {
+        .why = cupti_why,
+        .source = source,
+        .can_trace = trace_can,
+        .can_count = counters_can,
+        .plan = metrics_of_chip,
+        .mark = events_mark,
+        .between = events_between,
+        .trace_begin = trace_begin,
+        .trace_enter = trace_enter,
+        .trace_leave = trace_leave,
+        .trace_end = trace_end,
+        .trace_free = trace_free,
+        .count_begin = counters_begin,
+        .pass_begin = counters_pass_begin,
+        .range_begin = counters_range_begin,
+        .range_end = counters_range_end,
+        .pass_end = counters_pass_end,
+        .count_end = counters_end,
+    };
+
+    return &profiler;
+}
+
+/* The tier that needs no CUPTI: events on the device's stream. */
+
+extern cudaStream_t device_stream(void); /* plugin.cu */
+extern int          device_settle(void);
+
+static cudaEvent_t events[DEVICE_MARKS];
+
+static int failed(cudaError_t code)
+{
+    return code == cudaSuccess ? 0 : cupti_refuse("cudaEvent: %s", cudaGetErrorString(code));
+}
+
+int events_mark(int index)
+{
+    if (index < 0 || index >= DEVICE_MARKS)
+        return cupti_refuse("more than %d marks", DEVICE_MARKS);
+    if (!events[index] && failed(cudaEventCreate(&events[index])))
+        return -1;
+    if (failed(cudaEventRecord(events[index], device_stream())))
+        return -1;
+    return failed((cudaError_t)device_settle()); /* between calls the host goes on */
+}
+
+int events_between(int from, int to, double *ms)
+{
+    float       passed = 0;
+    cudaError_t code = cudaEventSynchronize(events[to]);
+
+    if (code == cudaSuccess)
+        code = cudaEventElapsedTime(&passed, events[from], events[to]);
+    *ms = (double)passed;
+    return failed(code);
 }

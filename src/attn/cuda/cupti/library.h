@@ -1,4 +1,4 @@
-/* cupti/library.h -- CUPTI by dlopen on first use; shared by the profiler's files.
+/* attn/cuda/cupti/library.h -- CUPTI by dlopen on first use; shared by the profiler's files.
  *
  * Nothing here is linked: libcupti and libnvperf_host may be missing, and libcupti finds
  * libnvperf_host only where the loader does, so that one is opened too, by its path: beside

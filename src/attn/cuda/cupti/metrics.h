@@ -1,4 +1,4 @@
-/* cupti/metrics.h -- which metrics make a DeviceCount, and what a chip has of them.
+/* attn/cuda/cupti/metrics.h -- which metrics make a DeviceCount, and what a chip has of them.
  *
  * One unknown name makes CUPTI refuse a whole list, so each group is tried by itself.  Names
  * and passes are known without a GPU, from libcupti and libnvperf_host.

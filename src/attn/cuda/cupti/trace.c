@@ -1,4 +1,4 @@
-/* cupti/trace.c -- the activity tier: records of kernels, copies and allocations.
+/* attn/cuda/cupti/trace.c -- the activity tier: records of kernels, copies and allocations.
  *
  * A launch inside a region leaves a record that joins its correlation number to the region
  * (external correlation); pages that move on their own have no such number and are given to

@@ -4,7 +4,7 @@
  * costs nothing beside it; of some such rounds the best counts.  Times are the host's, around
  * the work and the wait for it.
  */
-#include "attn/cuda/host/gpu_dense.h"
+#include "attn/cuda/host/gpu.h"
 
 #include <math.h>
 #include <string.h>

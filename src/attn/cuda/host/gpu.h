@@ -15,7 +15,6 @@
 
 #include "attn/cuda/device.h"
 #include "attn/cuda/host/library.h"
-#include "attn/cuda/host/ways.h"
 #include "attn/run.h"
 
 /* How far runs without views go ahead: by WAY_GRAPHS; ATTNSCOPE_GRAPHS=ahead is half of it. */
@@ -89,7 +88,7 @@ DeviceTensor gpu_result(Run *r, const Tensor *t);
 const float *gpu_floats(Run *r, const float *data, int64_t count);
 /* Products of this op were computed so: what records say. */
 void gpu_computed(Run *r, Arithmetic arithmetic);
-/* gpu_stream.c.  gpu_ready(): start nothing when the run has failed or was cancelled;
+/* gpu.c.  gpu_ready(): start nothing when the run has failed or was cancelled;
  * gpu_done(): the op is over, and waited for unless the run goes ahead.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -165,13 +164,13 @@ void gpu_sort(Run *r, const Tensor *key, Tensor *order);
 void gpu_tally(Run *r, const Tensor *index, Tensor *count);
 void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
 
-/* gpu_columns.c */
+/* lists.c */
 void gpu_best_columns(Run *r, const BestColumns *in, BestResult *out);
 void gpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots);
 void gpu_rounded_attend(Run *r, const RoundedAttend *in);
 void gpu_tap_sums(Run *r, const TapSums *in, Tensor *y);
 
-/* gpu_gemm.c */
+/* dense.c */
 void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
 void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
@@ -179,7 +178,7 @@ void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
 void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
 
-/* gpu_features.c, gpu_linear.c */
+/* linear.c, linear.c */
 void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y);
 void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
@@ -187,7 +186,7 @@ void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
 /* ceilings.c */
 bool gpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 
-/* gpu_rows.c */
+/* dense.c */
 void   gpu_softmax(Run *r, const SoftmaxRows *in);
 void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
                        Tensor *y);
@@ -196,5 +195,83 @@ double gpu_largest_norm(Run *r, const Tensor *x);
 void   gpu_gelu(Run *r, Tensor *x, const float *bias);
 void   gpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
 void   gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+
+/* What the ops made of products of matrices share. */
+
+/* Starts a product, cut along its inner axis where it has few tiles and this is long: the
+ * pieces stand in the arena until the device is done.  False: the run has failed. */
+bool gpu_product(Run *r, GemmCall call);
+
+/* [heads, rows, cols] without gaps. */
+static inline DeviceTensor gpu_block(void *data, DeviceDType dtype, int64_t heads, int64_t rows,
+                                     int64_t cols)
+{
+    return (DeviceTensor){ .data = data, .dtype = (int32_t)dtype, .heads = heads, .rows = rows,
+                           .cols = cols, .head_stride = rows * cols, .row_stride = cols };
+}
+
+static inline int64_t gpu_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t gpu_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Pattern attention on tensor cores, the host's side. */
+
+#define MATRIX_INPUTS 3
+
+/* The run's q, k and v as tensor cores read them, made before it begins (Run.prepared). */
+typedef struct Prepared {
+    Tensor from[MATRIX_INPUTS];
+    Packed to[MATRIX_INPUTS];
+} Prepared;
+
+/* Whether these scores can be computed there: no term but distances and single cells. */
+bool    gpu_matrix_fits(const Run *r, const AttendInput *in);
+void    gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
+                          AttendResult *out, double *cells);
+/* Begins it by cuDNN; false: that is for other kernels. */
+bool    gpu_attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *call);
+/* Begins it by our kernel for Hopper's warpgroups, by call's items; false: as above. */
+bool    gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call);
+/* Starts our own kernel; a code. */
+int     gpu_attend_begin(Run *r, const MatrixAttendCall *call);
+/* Fills items, joins and parts for call->tiles. */
+void    gpu_items(Run *r, MatrixAttendCall *call);
+
+/* Another way to call->out and call->lse (attend.c). */
+typedef struct RivalWay {
+    Rival       which;
+    const char *name;
+    double      near; /* apart by that share of the largest output at most */
+    int       (*begin)(Run *r, const void *context); /* all of the call; a code */
+    const void *context;
+} RivalWay;
+
+/* Whether what it gives for calls of this kind may be used; tried once, before the clock. */
+bool gpu_rival_trusted(Run *r, const MatrixAttendCall *call, const RivalWay *way);
+
+/* Lists of panels for the device; see calls.h. */
+
+/* Rows of a head that all have the same keys. */
+typedef struct PanelSpan {
+    int64_t head, group, first, rows, first_key, keys;
+} PanelSpan;
+
+/* The panels of the spans, in the run's arena, longest first; `width` columns of results.  Keys
+ * are cut so that every multiprocessor has some panels; spans without rows have none. */
+PanelWork gpu_panels(Run *r, const PanelSpan *spans, int64_t count, int64_t width);
+/* Puts the pieces together where keys were cut; does not wait. */
+bool gpu_join(Run *r, const PanelWork *work, const PanelOut *to);
+
+/* Whether there is something to start. */
+static inline bool gpu_has_panels(Run *r, const PanelWork *work)
+{
+    return gpu_ready(r) && work->count > 0;
+}
 
 #endif

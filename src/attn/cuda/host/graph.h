@@ -5,7 +5,7 @@
  * read nothing that the device made; a run that reads says what for (op_wait).  Each graph is
  * replayed twice and compared with the run bit by bit before it is handed out.
  *
- * Where WAY_GRAPHS is taken (attn/cuda/host/ways.h).  One thread uses the device meanwhile
+ * Where WAY_GRAPHS is taken (attn/cuda/host/library.h).  One thread uses the device meanwhile
  * (device_hold).
  */
 #ifndef ATTN_CUDA_HOST_GRAPH_H

@@ -9,7 +9,7 @@
 #ifndef ATTN_CUDA_KERNELS_ATTEND_ROWS_CUH
 #define ATTN_CUDA_KERNELS_ATTEND_ROWS_CUH
 
-#include "attn/cuda/kernels/mma.cuh"
+#include "attn/cuda/kernels/matrix.cuh"
 
 #define KEYS ATTEND_TILE
 #define COLUMNS (KEYS / 8) // tiles of 8 keys

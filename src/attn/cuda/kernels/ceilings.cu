@@ -1,6 +1,6 @@
 // ceilings.cu -- what the device can do at most: multiply-adds in independent sums that never
 // leave the registers, on the floating-point units or the tensor cores; and the triad.
-#include "attn/cuda/kernels/mma.cuh"
+#include "attn/cuda/kernels/matrix.cuh"
 
 #define CHAINS 8 // independent sums: enough to hide the latency
 #define STEPS 64 // CEILING_FMA_FLOPS counts with both

@@ -2,7 +2,98 @@
 //
 // Tags, positions and lists of keys left out decide which cells stay; the penalty of a row's own
 // key and the visits change scores.  What is known of a row or a key stands in shared memory.
-#include "attn/cuda/kernels/panel_scores.cuh"
+#include "attn/cuda/kernels/panels.cuh"
+
+struct PanelMemory {
+    alignas(16) float parts[2 * PART * PANEL_ROWS]; // of q and k; the values; the rules' lists
+    alignas(16) float weights[PANEL_ROWS * PANEL_ROWS];
+    int32_t row[PANEL_ROWS], key[PANEL_ROWS];            // of q; of k and v; -1: none
+};
+
+// to[z][r ^ ..] = column first + z of row index[r]; 0 beyond the ends.
+static __device__ void turn_in(float *to, const DeviceTensor &t, const float *from,
+                               const int32_t *index, int64_t first)
+{
+    int  quad = (int)threadIdx.x % (PART / 4);
+    bool fours = by_fours(t, from);
+
+    for (int r = (int)threadIdx.x / (PART / 4); r < PANEL_ROWS; r += THREADS / (PART / 4)) {
+        float x[4] = { 0, 0, 0, 0 };
+
+        if (index[r] >= 0)
+            read_four(from + index[r] * t.row_stride, first + 4 * quad, t.cols, fours, x);
+        for (int c = 0; c < 4; c++)
+            to[(4 * quad + c) * PANEL_ROWS + (r ^ (4 * quad))] = x[c];
+    }
+}
+
+static __device__ void score_tile(const PanelInput &a, const RowPanel &p, PanelMemory *m,
+                                  float s[OWN][OWN])
+{
+    const float *q = head_of<float>(a.q, p.head, a.heads);
+    const float *k = head_of<float>(a.k, p.head, a.heads);
+    float       *k_part = m->parts + PART * PANEL_ROWS;
+
+    for (int r = 0; r < OWN; r++)
+        for (int c = 0; c < OWN; c++)
+            s[r][c] = 0;
+    for (int64_t part = 0; part < a.q.cols; part += PART) {
+        int depth = a.q.cols - part < PART ? (int)(a.q.cols - part) : PART;
+
+        __syncthreads();
+        turn_in(m->parts, a.q, q, m->row, part);
+        turn_in(k_part, a.k, k, m->key, part);
+        __syncthreads();
+        multiply_scores(m->parts, k_part, depth, s);
+    }
+    for (int r = 0; r < OWN; r++)
+        for (int c = 0; c < OWN; c++)
+            s[r][c] *= (float)a.scale;
+}
+
+// Entries first .. first + count of a list of rows; without a list the rows themselves.
+static __device__ void take_entries(const DeviceTensor &list, const RowPanel &p, int64_t heads,
+                                    int64_t first, int64_t count, int32_t *to)
+{
+    const int32_t *from = list.data ? head_of<int32_t>(list, p.head, heads) : NULL;
+
+    for (int x = (int)threadIdx.x; x < PANEL_ROWS; x += THREADS)
+        to[x] = x >= count ? -1 : from ? from[first + x] : (int32_t)(first + x);
+}
+
+template <int WIDE, class Rules>
+static __device__ void attend_panel(const PanelInput &a, PanelMemory *m, Rules &rules)
+{
+    RowPanel   p = a.work.panels[blockIdx.x];
+    int64_t first_col = (int64_t)blockIdx.y * PANEL_ROWS * WIDE;
+    Values  values = values_of(a.v, a.more, p.head, a.heads);
+    Softmax rows[OWN];
+    float   out[OWN][4 * WIDE], s[OWN][OWN];
+
+    softmax_begin<WIDE>(rows, out);
+    take_entries(a.query_index, p, a.heads, p.first, p.rows, m->row);
+    __syncthreads();
+    rules.begin(p, m);
+    for (int64_t from = 0; from < p.keys; from += PANEL_ROWS) {
+        int64_t count = p.keys - from < PANEL_ROWS ? p.keys - from : PANEL_ROWS;
+
+        take_entries(a.key_index, p, a.heads, p.first_key + from, count, m->key);
+        __syncthreads();
+        rules.keys(p, m);
+        score_tile(a, p, m, s);
+        for (int r = 0; r < OWN; r++)
+            for (int c = 0; c < OWN; c++)
+                s[r][c] = 4 * own_x() + c < count ? s[r][c] : -INFINITY;
+        rules.cells(p, m, s);
+        soften_tile<float, WIDE>(s, 4 * own_x(), 1, rows, m->weights, out);
+        mix<WIDE>(values, m->key, count, first_col, m->weights, m->parts, out);
+        __syncthreads();
+    }
+    put_panel<WIDE>(a.work, a.to, p, first_col, rows, out);
+}
+
+// All cells of the panels, without rules (groups.cu).
+static int attend_panels(const PanelInput *a);
 
 #define LISTS 8 // of visits in shared memory at a time
 
@@ -246,4 +337,88 @@ extern "C" int call_group(const GroupCall *a)
     return work->width > PANEL_ROWS
                ? LAUNCH(group_attend<2>, panel_grid(work, 2), THREADS, 0, *a)
                : LAUNCH(group_attend<1>, panel_grid(work, 1), THREADS, 0, *a);
+}
+
+// Panels of keys without rules: a few queries that read all keys, groups that see all.
+
+struct NoRules {
+    __device__ void begin(const RowPanel &, PanelMemory *) {}
+    __device__ void keys(const RowPanel &, PanelMemory *) {}
+    __device__ void cells(const RowPanel &, PanelMemory *, float[OWN][OWN]) {}
+};
+
+template <int WIDE>
+static __global__ void __launch_bounds__(THREADS) panels_attend(PanelInput a)
+{
+    SHARED_VALUE(PanelMemory, memory);
+    NoRules                none;
+
+    attend_panel<WIDE>(a, &memory, none);
+}
+
+static int attend_panels(const PanelInput *a)
+{
+    return a->work.width > PANEL_ROWS
+               ? LAUNCH(panels_attend<2>, panel_grid(&a->work, 2), THREADS, 0, *a)
+               : LAUNCH(panels_attend<1>, panel_grid(&a->work, 1), THREADS, 0, *a);
+}
+
+extern "C" int call_few(const FewCall *a)
+{
+    return attend_panels(&a->in);
+}
+
+// Panels whose keys were cut are put together; see calls.h.
+//
+//     top = max_s top_s,  sum = sum_s e^(top_s - top) sum_s,  out = sum_s e^(top_s - top) part_s / sum
+//
+// A warp has a row; its lanes have the columns.  Slots are added in order.
+
+#define WARPS 8 // rows of a block
+#define MOST_JOINS 65535
+
+static __device__ double share_of(double top, double all)
+{
+    return top == -INFINITY ? 1 : exp(top - all); // of nothing, or of NaN
+}
+
+static __global__ void __launch_bounds__(32 * WARPS) join_panels(JoinCall a)
+{
+    for (int64_t which = blockIdx.x; which < a.work.joins; which += gridDim.x) {
+        PanelJoin j = a.work.join[which];
+        int       row = (int)blockIdx.y * WARPS + (int)threadIdx.x / 32;
+        double    top = -INFINITY, sum = 0;
+        int64_t   place;
+
+        if (row >= j.rows)
+            continue;
+        for (int64_t s = 0; s < j.count; s++)
+            top = fmax(top, a.work.top[(j.slot + s) * PANEL_ROWS + row]);
+        for (int64_t s = 0; s < j.count; s++) {
+            int64_t at = (j.slot + s) * PANEL_ROWS + row;
+
+            sum += share_of(a.work.top[at], top) * a.work.sum[at];
+        }
+        place = place_of(a.to, j.head, j.first + row);
+        if (threadIdx.x % 32 == 0)
+            put_lse(a.to, j.head, place, top, sum);
+        for (int64_t col = threadIdx.x % 32; col < a.work.width; col += 32) {
+            double value = 0;
+
+            for (int64_t s = 0; s < j.count; s++) {
+                int64_t at = (j.slot + s) * PANEL_ROWS + row;
+
+                value += share_of(a.work.top[at], top) *
+                         (double)a.work.part[at * a.work.width + col];
+            }
+            put_value(a.to, j.head, place, col, sum == 0 ? 0.0f : (float)(value / sum));
+        }
+    }
+}
+
+extern "C" int call_join(const JoinCall *a)
+{
+    int64_t blocks = a->work.joins < MOST_JOINS ? a->work.joins : MOST_JOINS;
+
+    return LAUNCH(join_panels, dim3((unsigned)blocks, PANEL_ROWS / WARPS), 32 * WARPS, 0, *a);
 }

@@ -1,6 +1,6 @@
 // pinv.cu -- the Moore-Penrose inverse through singular values, by one-sided Jacobi.
 //
-// As on the CPU (attn/cpu/pinv.c), but a round turns all pairs of a tournament at once: each
+// As on the CPU (attn/cpu/matrix.c), but a round turns all pairs of a tournament at once: each
 // warp has pairs of columns of B = A V, and every column is in one pair of a round.  The
 // columns, one after the other, lie in shared memory where they fit.
 #include "attn/cuda/kernels/portable.cuh"

@@ -12,6 +12,10 @@
 #ifndef ATTN_CUDA_KERNELS_PORTABLE_CUH
 #define ATTN_CUDA_KERNELS_PORTABLE_CUH
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
 #include "attn/cuda/device.h"
 
 #ifdef DEVICE_EMULATED
@@ -79,6 +83,20 @@ static __device__ __forceinline__ T warp_max(T x)
         x = other > x ? other : x;
     }
     return x;
+}
+
+// Why a way to attention that not every GPU or driver has is not taken.
+
+// Keeps the reason and returns the code.
+template <size_t SIZE>
+static int declined(char (&reason)[SIZE], int code, const char *format, ...)
+{
+    va_list rest;
+
+    va_start(rest, format);
+    vsnprintf(reason, SIZE, format, rest);
+    va_end(rest);
+    return code;
 }
 
 #endif

@@ -1,8 +1,252 @@
 // row_attend.cu -- attention by rows of scores in double: z = scale q k^T, weights, weights times v.
 //
 // A block has 64 x 64 scores, then one row of weights, then a panel of 64 rows of results.
-#include "attn/cuda/kernels/row_forms.cuh"
-#include "attn/cuda/kernels/wide_tile.cuh"
+#include "attn/cuda/kernels/panels.cuh"
+#include "attn/cuda/kernels/portable.cuh"
+
+#define ROW_THREADS 256 // of the block that has a row
+#define ROW_WARPS (ROW_THREADS / 32)
+
+// Keys that row i (of its head) sees.
+static __device__ __forceinline__ int64_t row_sees(const ScoreRows &a, int64_t i)
+{
+    int64_t seen = i + a.offset + 1;
+
+    return !a.causal || seen > a.k.rows ? a.k.rows : seen < 0 ? 0 : seen;
+}
+
+// Over all threads of the block, the same number for each of them every time.
+template <typename T>
+static __device__ T block_sum(T x, T *words)
+{
+    T sum = 0;
+
+    x = warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0)
+        words[threadIdx.x / 32] = x;
+    __syncthreads();
+    for (int w = 0; w < ROW_WARPS; w++)
+        sum += words[w];
+    return sum;
+}
+
+static __device__ __forceinline__ double block_max(double x, double *words)
+{
+    double most = -INFINITY;
+
+    x = warp_max(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0)
+        words[threadIdx.x / 32] = x;
+    __syncthreads();
+    for (int w = 0; w < ROW_WARPS; w++)
+        most = words[w] > most ? words[w] : most;
+    return most;
+}
+
+#define LISTED 256  // entries of a warp's list
+#define STEPS 100   // most of Newton's method, which takes some ten
+#define CLOSE 1e-14 // steps that change no entry's being in or out
+
+// attn/ops/ops.h, EntmaxForm, which the host checks.
+enum { FORM_SOFTMAX, FORM_SPARSEMAX, FORM_SQUARE, FORM_BISECT };
+
+struct FormRow {
+    double tau, total;
+};
+
+struct RowMemory {
+    double  list[ROW_WARPS][LISTED];
+    double  words[ROW_WARPS];
+    int32_t counts[ROW_WARPS];
+};
+
+struct Entries {
+    const double *z;
+    int64_t       count;
+    double        scale, shift, least; // x = scale z - shift, where that is at least `least`
+    const double *list;                // of this warp
+    int           found;
+    bool          listed;
+    double       *words;
+};
+
+static __device__ __forceinline__ double scaled(const Entries &e, double z)
+{
+    return __dadd_rn(__dmul_rn(e.scale, z), -e.shift);
+}
+
+// The sum of f(x) over all entries.
+template <class F>
+static __device__ double sum_over(const Entries &e, F f)
+{
+    double sum = 0;
+
+    if (e.listed) {
+        for (int at = (int)threadIdx.x % 32; at < e.found; at += 32)
+            sum += f(e.list[at]);
+    } else {
+        for (int64_t j = threadIdx.x; j < e.count; j += ROW_THREADS) {
+            double x = scaled(e, e.z[j]);
+
+            if (x >= e.least)
+                sum += f(x);
+        }
+    }
+    return block_sum(sum, e.words);
+}
+
+static __device__ Entries entries_of(const double *z, int64_t count, double scale, double shift,
+                                     double least, RowMemory *m)
+{
+    int     lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int64_t part = ((count + ROW_THREADS - 1) / ROW_THREADS) * 32, first = warp * part;
+    Entries e;
+
+    e.z = z;
+    e.count = count;
+    e.scale = scale;
+    e.shift = shift;
+    e.least = least;
+    e.list = m->list[warp];
+    e.found = 0;
+    e.words = m->words;
+    for (int64_t j = first + lane; j < first + part + lane && j - lane < count; j += 32) {
+        double   x = j < count ? scaled(e, z[j]) : 0;
+        bool     in = j < count && x >= least;
+        unsigned all = __ballot_sync(0xffffffffu, in);
+        int      at = e.found + __popc(all & ((1u << lane) - 1));
+
+        if (in && at < LISTED)
+            m->list[warp][at] = x;
+        e.found += __popc(all);
+    }
+    e.listed = block_sum((int32_t)(e.found > LISTED), m->counts) == 0;
+    return e;
+}
+
+static __device__ double softmax_tau(const double *z, int64_t count, double top, RowMemory *m)
+{
+    double sum = 0;
+
+    for (int64_t j = threadIdx.x; j < count; j += ROW_THREADS)
+        sum += exp(z[j] - top);
+    return top + log(block_sum(sum, m->words));
+}
+
+// tau = (sum of the entries above tau - 1) / their number: the next tau is never lower, and no
+// entry comes back, so it ends when none falls out.
+static __device__ double sparsemax_tau(const double *z, int64_t count, double top, RowMemory *m)
+{
+    Entries e = entries_of(z, count, 1, top, -1, m);
+    double  tau = -1, size = (double)count + 1;
+
+    for (;;) {
+        double above = sum_over(e, [=](double x) { return x > tau ? 1.0 : 0.0; });
+        double sum = sum_over(e, [=](double x) { return x > tau ? x : 0.0; });
+
+        if (!(above < size))
+            return top + tau;
+        size = above;
+        tau = (sum - 1) / size;
+    }
+}
+
+// The root of |max(x - tau, 0)| = 1 by Newton's method, from below, where its steps never go too
+// far; then exactly, from the entries above it.
+static __device__ double square_tau(const double *z, int64_t count, double top, RowMemory *m)
+{
+    Entries e = entries_of(z, count, 0.5, top / 2, -1, m);
+    double  tau = -1, size, sum, squares, mean;
+
+    for (int step = 0; step < STEPS; step++) {
+        double line = sum_over(e, [=](double x) { return x > tau ? x - tau : 0.0; });
+        double area = sum_over(e, [=](double x) {
+            return x > tau ? (x - tau) * (x - tau) : 0.0;
+        });
+        double ahead = (area - sqrt(area)) / line;
+
+        if (!(ahead > CLOSE))
+            break;
+        tau += ahead;
+    }
+    size = sum_over(e, [=](double x) { return x > tau ? 1.0 : 0.0; });
+    sum = sum_over(e, [=](double x) { return x > tau ? x : 0.0; });
+    squares = sum_over(e, [=](double x) { return x > tau ? x * x : 0.0; });
+    mean = sum / size;
+    return top / 2 + mean - sqrt(fmax(0.0, (1 - (squares - size * mean * mean)) / size));
+}
+
+static __device__ double power_sum(const Entries &e, double tau, double power)
+{
+    return sum_over(e, [=](double x) { return x > tau ? pow(x - tau, power) : 0.0; });
+}
+
+// Step by step as on the CPU: a bisection that is stopped early shows every decision.
+static __device__ FormRow bisect(const RowForm &f, const double *z, int64_t count, double top,
+                                 RowMemory *m, double *trace, int64_t steps)
+{
+    double  power = 1 / (f.alpha - 1), high = (f.alpha - 1) * top, low = high - 1;
+    double  tau = low, sum = 0, present = 0, step;
+    Entries e = entries_of(z, count, f.alpha - 1, 0, low, m);
+
+    for (int64_t j = threadIdx.x; j < count; j += ROW_THREADS)
+        present += z[j] > -INFINITY;
+    present = block_sum(present, m->words);
+    step = high - pow(1 / present, f.alpha - 1) - low;
+    for (int64_t t = 0; t < f.iterations; t++) {
+        step /= 2;
+        tau = low + step;
+        sum = power_sum(e, tau, power);
+        if (t < steps && threadIdx.x == 0)
+            trace[t] = tau;
+        if (tau <= low && t >= steps)
+            break; // the steps have become too small to count
+        if (sum >= 1)
+            low = tau;
+    }
+    if (!(sum > 0)) { // tau was rounded up to the largest entry itself
+        tau = low;
+        sum = power_sum(e, tau, power);
+    }
+    return { tau, f.divide ? sum : 1 };
+}
+
+static __device__ FormRow form_row(const RowForm &f, const double *z, int64_t count, RowMemory *m,
+                                   double *trace, int64_t steps)
+{
+    double  top = -INFINITY;
+
+    for (int64_t j = threadIdx.x; j < count; j += ROW_THREADS)
+        top = z[j] > top ? z[j] : top;
+    top = block_max(top, m->words);
+    if (!(top > -INFINITY))
+        return { 0, 1 };
+    switch (f.form) {
+    case FORM_SOFTMAX: return { softmax_tau(z, count, top, m), 1 };
+    case FORM_SPARSEMAX: return { sparsemax_tau(z, count, top, m), 1 };
+    case FORM_SQUARE: return { square_tau(z, count, top, m), 1 };
+    default: return bisect(f, z, count, top, m, trace, trace ? steps : 0);
+    }
+}
+
+static __device__ __forceinline__ double form_weight(const RowForm &f, const FormRow &row,
+                                                     double z)
+{
+    double x;
+
+    switch (f.form) {
+    case FORM_SOFTMAX: return exp(z - row.tau);
+    case FORM_SPARSEMAX: return fmax(z - row.tau, 0.0);
+    case FORM_SQUARE:
+        x = fmax(z / 2 - row.tau, 0.0);
+        return x * x;
+    default:
+        x = __dadd_rn(__dmul_rn(f.alpha - 1, z), -row.tau);
+        return x > 0 ? pow(x, 1 / (f.alpha - 1)) / row.total : 0;
+    }
+}
 
 static __global__ void __launch_bounds__(THREADS) row_scores(ScoreRows a)
 {
@@ -166,4 +410,75 @@ extern "C" int call_row_mix(const RowMixCall *a)
     return a->work.width > PANEL_ROWS
                ? LAUNCH(row_mix<2>, panel_grid(&a->work, 2), THREADS, 0, *a)
                : LAUNCH(row_mix<1>, panel_grid(&a->work, 1), THREADS, 0, *a);
+}
+
+// How much keys are used: softmaxes of rows in double, added up by keys.
+//
+// A block has a row; then a thread has a key and takes the rows in order, the same way for every
+// key, because choices are made on the result.
+
+// z = e^(z - max z) of what the row sees; their sum.
+static __global__ void __launch_bounds__(ROW_THREADS) usage_rows(UsageCall a)
+{
+    SHARED_ARRAY(double, words, [ROW_WARPS]);
+    int64_t at = blockIdx.y * a.at.rows + blockIdx.x;
+    int64_t count = row_sees(a.at, a.at.first + blockIdx.x);
+    double *z = a.at.z + at * a.at.pitch, most = -INFINITY, sum = 0;
+
+    for (int64_t j = threadIdx.x; j < count; j += ROW_THREADS)
+        most = z[j] > most ? z[j] : most;
+    most = block_max(most, words);
+    for (int64_t j = threadIdx.x; j < count; j += ROW_THREADS) {
+        z[j] = exp(z[j] - most);
+        sum += z[j];
+    }
+    sum = block_sum(sum, words);
+    if (threadIdx.x == 0)
+        a.total[at] = sum;
+}
+
+static __global__ void __launch_bounds__(ROW_THREADS) usage_keys(UsageCall a)
+{
+    int64_t j = (int64_t)blockIdx.x * ROW_THREADS + threadIdx.x, m = a.at.k.rows;
+    double  sum;
+
+    if (j >= m)
+        return;
+    sum = a.at.first ? a.sums[blockIdx.y * m + j] : 0;
+    for (int64_t i = 0; i < a.at.rows; i++)
+        if (j < row_sees(a.at, a.at.first + i)) {
+            int64_t at = blockIdx.y * a.at.rows + i;
+
+            sum += a.at.z[at * a.at.pitch + j] / a.total[at];
+        }
+    a.sums[blockIdx.y * m + j] = sum;
+}
+
+extern "C" int call_usage(const UsageCall *a)
+{
+    int64_t keys = (a->at.k.rows + ROW_THREADS - 1) / ROW_THREADS;
+    int     code = LAUNCH(usage_rows, dim3((unsigned)a->at.rows, (unsigned)a->at.heads),
+                          ROW_THREADS, 0, *a);
+
+    return code ? code
+                : LAUNCH(usage_keys, dim3((unsigned)keys, (unsigned)a->at.heads), ROW_THREADS, 0,
+                         *a);
+}
+
+static __global__ void __launch_bounds__(ROW_THREADS) usage_mean(UsageMeanCall a)
+{
+    int64_t j = (int64_t)blockIdx.x * ROW_THREADS + threadIdx.x;
+    double  sum = 0;
+
+    if (j >= a.m)
+        return;
+    for (int64_t t = 0; t < a.heads; t++)
+        sum += a.sums[t * a.m + j];
+    a.usage[j] = sum / (double)(a.heads * a.n);
+}
+
+extern "C" int call_usage_mean(const UsageMeanCall *a)
+{
+    return LAUNCH(usage_mean, (unsigned)((a->m + ROW_THREADS - 1) / ROW_THREADS), ROW_THREADS, 0,
+                  *a);
 }

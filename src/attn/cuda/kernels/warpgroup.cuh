@@ -8,7 +8,7 @@
 //   product   d += a b of 64 rows, N columns and 16 numbers of 16 bits of the inner axis, all
 //             128 threads together.  Warp w, lane 4 g + t holds rows 16 w + g and + 8: of d the
 //             columns 8 c + 2 t, + 1 in d[c][0 .. 1] (+ 8: [2 .. 3]); of a the words as
-//             mma.cuh has them.  b is in shared memory.
+//             matrix.cuh has them.  b is in shared memory.
 //   tile      of b: lines of 128 bytes, whose chunk c of 16 bytes stands at place c ^ (line % 8)
 //             ("128-byte swizzle"); 8 lines are a pattern of 1024 bytes, at a multiple of that.
 //             b as lines of columns ("K-major"): `next` bytes to the next 8 columns.
@@ -19,7 +19,7 @@
 #ifndef ATTN_CUDA_KERNELS_WARPGROUP_CUH
 #define ATTN_CUDA_KERNELS_WARPGROUP_CUH
 
-#include "attn/cuda/kernels/mma.cuh"
+#include "attn/cuda/kernels/matrix.cuh"
 
 #define GROUP_THREADS 128
 #define LINE 128                // bytes of a tile's line

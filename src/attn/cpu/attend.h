@@ -1,0 +1,302 @@
+/* attn/cpu/attend.h -- attention over a pattern: a plan of its tiles, blocks of queries
+ * with their online softmax, the terms of a position, the job and its workers' memory.
+ */
+#ifndef ATTN_CPU_ATTEND_H
+#define ATTN_CPU_ATTEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/cpu/cpu.h"
+#include "attn/cpu/kernel.h"
+#include "attn/ops/ops.h"
+#include "attn/pattern/pattern.h"
+#include "core/arena.h"
+
+/* The state of an online softmax over a block of queries.
+ *
+ * Life of a block: block_begin, block_query for each row, then for each step
+ * block_score for the tiles of every group (TILE_ROWS rows), block_soften and
+ * block_mix; at the end block_row gives a row's output and log-sum-exp.  A
+ * group fills its own slots of the step, so tiles that are not needed are
+ * neither computed nor kept.
+ */
+
+#define STEP_PANELS 4 /* panels scored before their weights are used */
+
+typedef struct Block {
+    const Kernel *kernel;
+    int64_t       capacity, d, e;   /* capacity: rows, a multiple of TILE_ROWS */
+    int64_t       rows, groups;
+    int64_t       lds, lda;
+    float        *q;                /* [capacity][d] scaled into base 2 */
+    float        *s;                /* [capacity][lds] scores, then weights */
+    float        *acc;              /* [capacity][lda] */
+    float        *max, *sum, *factor; /* [capacity] */
+    float        *top;              /* [capacity][LANES] */
+    int32_t      *slots;            /* [groups] tiles of this step */
+    int32_t      *panel;            /* [groups][STEP_PANELS] their panels */
+} Block;
+
+/* False when the arena is out of memory. */
+bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, int64_t d,
+                int64_t e);
+void block_begin(Block *b, int64_t rows);
+void block_query(Block *b, int64_t row, const float *q, double scale);
+/* Scores of group g against the first `keys` of a packed panel, `keep` where it holds fewer
+ * than TILE_KEYS; returns the tile (row stride lds). */
+float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel, int64_t keys,
+                   const uint64_t *keep);
+/* Weights of the group's tiles; `changed`: scores were altered after block_score. */
+void block_soften(Block *b, int64_t g, bool changed);
+/* Adds the weighted rows of v [m,e] and ends the group's step. */
+void block_mix(Block *b, int64_t g, const float *v, int64_t ldv, int64_t m);
+/* out [e] and the natural log-sum-exp; no key: zeros and -inf. */
+void block_row(const Block *b, int64_t row, float *out, float *lse);
+
+static inline float *block_tile(const Block *b, int64_t g, int slot)
+{
+    return b->s + g * TILE_ROWS * b->lds + slot * TILE_KEYS;
+}
+
+/* Positions in the order of their phase, place mod step.
+ *
+ * Keys a step apart, and the queries that see them, lie side by side in this order, so
+ * what is a comb in the sequence is a solid block in it.  Step 1: the sequence itself.
+ */
+
+typedef struct Phases {
+    int64_t step, count; /* count: positions in all */
+} Phases;
+
+/* Where position j stands. */
+static inline int64_t phases_place(Phases p, int64_t j)
+{
+    int64_t phase = j % p.step, longer = p.count % p.step;
+
+    if (p.step == 1)
+        return j;
+    return phase * (p.count / p.step) + (phase < longer ? phase : longer) + j / p.step;
+}
+
+/* Which position stands there. */
+static inline int64_t phases_position(Phases p, int64_t place)
+{
+    int64_t size = p.count / p.step, longer = p.count % p.step, phase;
+
+    if (p.step == 1)
+        return place;
+    if (place < longer * (size + 1))
+        phase = place / (size + 1);
+    else
+        phase = (place - longer) / size;
+    return phase + p.step * (place - phase * size - (phase < longer ? phase : longer));
+}
+
+/* Which tiles a block of queries needs, from the pattern's rows.
+ *
+ * Rows become bit masks of 64-key panels; only panels that a row touches are
+ * stored or looked at, so a window costs the same at every n.  Each tile
+ * (TILE_ROWS rows of one panel) is classed by what it is worth computing as.
+ */
+
+/* A tile with fewer cells than this is cheaper cell by cell: a cell costs four
+ * to five times more alone than inside a tile of 384. */
+#define SPARSE_CELLS 72
+
+typedef enum TileKind {
+    TILE_NONE,
+    TILE_FULL,   /* every cell of every real row */
+    TILE_MASKED, /* some */
+    TILE_SPARSE, /* so few that they are computed one by one */
+} TileKind;
+
+/* Which runs of a row are planned; the rest is left to another pass. */
+typedef enum RunPart {
+    RUNS_ALL,
+    RUNS_OF_STEP, /* those of the keys' step */
+    RUNS_BUT_STEP, /* all but those of step `other` */
+} RunPart;
+
+typedef struct Plan {
+    Phases    row_order, key_order;       /* rows and keys below are places in these */
+    RunPart   part;
+    int64_t   other;
+    int64_t   keys, panels, capacity;     /* capacity: rows, a multiple of TILE_ROWS */
+    int64_t   first, rows, groups;        /* of the block planned last */
+    int64_t   head;                       /* it was planned for; -1: nothing planned */
+    int64_t   low, high;                  /* panels touched lie in [low, high) */
+    uint8_t  *seen;                       /* [panels] */
+    int32_t  *touched;                    /* [panels] the panels in use, increasing */
+    int64_t   count;
+    bool      sparse;                     /* some tile is TILE_SPARSE */
+    double    cells;                      /* allowed cells of the block */
+    uint64_t *keep;                       /* [panels][capacity] */
+    uint8_t  *kind;                       /* [panels][capacity / TILE_ROWS] by place in touched */
+    PatternRow row;                       /* heap; plan_free */
+} Plan;
+
+/* What some rows spread over the sequence, and over the heads, hold; means over them without
+ * the fullest. */
+typedef struct Typical {
+    double  cells;
+    double  stepped; /* those in runs of `step`, less those of other steps */
+    double  single;  /* those in runs of one key */
+    double  runs;
+    int64_t step;    /* the first that is not 1; 1: none is */
+    bool    failed;  /* no memory for a row's runs */
+} Typical;
+
+Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows);
+
+/* False when the arena is out of memory. */
+bool plan_init(Plan *plan, Arena *arena, int64_t keys, int64_t capacity);
+void plan_free(Plan *plan);
+/* The order and the part of what is planned from here on; after plan_init it is all runs in
+ * the order of the sequence. */
+void plan_order(Plan *plan, int64_t rows, int64_t step, RunPart part, int64_t other);
+/* Plans `rows` rows from `first` of `head`.  False: no memory for a row's runs. */
+bool plan_make(Plan *plan, const Pattern *pattern, int64_t head, int64_t first, int64_t rows);
+
+static inline const uint64_t *plan_keep(const Plan *plan, int64_t panel, int64_t group)
+{
+    return plan->keep + panel * plan->capacity + group * TILE_ROWS;
+}
+
+/* `place` counts in touched. */
+static inline TileKind plan_kind(const Plan *plan, int64_t place, int64_t group)
+{
+    return (TileKind)plan->kind[place * (plan->capacity / TILE_ROWS) + group];
+}
+
+/* What a position adds to scores and outputs, tile by tile.
+ *
+ * Terms depend on the distance i - j only through a table row index, so for a
+ * tile the products side . table are needed for a short range of table rows:
+ * they are computed by the score kernel for that range and spread over the
+ * tile.  An attention without terms never comes here.
+ */
+
+typedef struct Terms {
+    const AttendInput *in;
+    const Kernel      *kernel;
+    int64_t            heads, n, m, d, e;
+    int64_t            span;     /* most table rows one tile of a block can need, padded */
+    bool               any;      /* the scores change */
+    bool               value;
+    float             *row_panels, *col_panels; /* [span/64][d][64] packed table rows */
+    float             *row_dots; /* [TILE_ROWS][span] */
+    float             *col_dots; /* [72][span] products of a panel's keys */
+    float             *bucket;   /* [TILE_ROWS][span] weights summed by table row */
+    float             *top;      /* [TILE_ROWS][LANES] not used */
+    int64_t            row_low, col_low; /* first table row packed */
+    int64_t            head;
+    int32_t           *at;       /* [TERMS_LIST] table rows of listed keys */
+    float             *dots;     /* [TERMS_LIST] */
+} Terms;
+
+#define TERMS_LIST 1024 /* most keys of one terms_add_list */
+
+/* Most table rows a block of `rows` queries needs for one panel. */
+int64_t terms_span(const AttendInput *in, int64_t n, int64_t m, int64_t rows);
+bool terms_init(Terms *t, Arena *arena, const Kernel *kernel, const AttendInput *in,
+                int64_t heads, int64_t span);
+/* Prepares the products shared by the rows [first, first + rows) for a panel. */
+void terms_panel(Terms *t, int64_t head, int64_t first, int64_t rows, int64_t panel);
+/* Adds to the tile of rows [i, i + TILE_ROWS) and the prepared panel. */
+void terms_add_tile(Terms *t, int64_t i, int64_t panel, float *s, int64_t lds);
+/* Adds to the scores of listed keys of row i. */
+void terms_add_list(Terms *t, int64_t head, int64_t i, const int32_t *keys, int64_t count,
+                    float *s);
+/* The value term of the weights of a tile, into the group's accumulators. */
+void terms_mix_tile(Terms *t, int64_t head, int64_t i, int64_t panel, const float *w,
+                    int64_t ldw, float *acc, int64_t lda);
+void terms_mix_list(Terms *t, int64_t head, int64_t i, const int32_t *keys, int64_t count,
+                    const float *w, float *acc);
+
+#define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
+
+typedef struct Worker {
+    Plan     plan;
+    Block    block;
+    Terms    terms;
+    int32_t *list;  /* [LIST_KEYS] keys of a row that are computed one by one */
+    int32_t *sparse; /* [panels] of a group's tiles that are computed so */
+    float   *s;     /* [LIST_KEYS] */
+    float   *near;   /* [slices of the batch][near_slots][d][TILE_KEYS] panels packed last */
+    int32_t *near_panel; /* [slices of the batch][near_slots] which; -1: none */
+    double   cells;
+    bool     failed;
+} Worker;
+
+typedef struct Job {
+    Run               *run;
+    const AttendInput *in;
+    const Pattern     *pattern;
+    const Kernel      *kernel;
+    AttendResult      *out;
+    int64_t            h, n, m, d, e, panels;
+    double             cell_flops;       /* of one cell, for the progress */
+    int64_t            block_rows, blocks;
+    bool               per_head, has_terms, scattered;
+    Phases             row_order, key_order;
+    bool               join;             /* out and lse hold another pass already */
+    float             *values;           /* [slices][m][e] in the keys' order; NULL: v itself */
+    float             *packed;           /* [slices of the batch][panels][d][TILE_KEYS] */
+    int64_t            near_slots;       /* a power of two; 0: all panels are in packed */
+    int64_t            near_blocks;      /* of one item */
+    double             near_most;        /* cells of a block; others go to far */
+    uint8_t           *far;              /* [blocks] wait for the others to end */
+    int32_t           *far_block;        /* [blocks] those */
+    int64_t            list_first, list_rows; /* scattered: the rows whose keys are listed, */
+    int64_t           *list_offset;      /* [list_rows + 1] where, and */
+    int32_t           *listed;           /* [.] what, increasing in a row */
+    float             *list_s;           /* [.] scores, then weights of those */
+    bool               list_apart;       /* all of a head are scored before any is mixed; */
+    bool               list_mix;         /* whether this pass mixes, */
+    int64_t            key_low, key_high; /* and the keys it takes */
+    int64_t            step, most_slices; /* of the pass, and of a batch */
+    int64_t            slice, slices;    /* of k: the batch */
+    int64_t            head, heads;      /* the batch's queries */
+    Worker            *workers;
+} Job;
+
+/* Makes the worker's plan that of the block, if it is not; false: no memory. */
+bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
+/* Queries [first, first + rows) of a head, which are planned. */
+void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
+/* Both, of job->blocks' `block`; a worker that failed, or a cancelled run, does nothing. */
+void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block);
+
+/* Whether workers should pack panels themselves; then some of job->near_* are set. */
+bool attend_near_pays(Job *job, const Typical *typical);
+/* Chooses job->most_slices and takes the workers' memory; false: there is none. */
+bool attend_near_init(Job *job);
+/* All queries of the job's batch. */
+void attend_near_batch(Job *job);
+
+/* All of a scattered job.  A worker is failed, or the run, where memory is short. */
+void attend_gather(Job *job, const Typical *typical);
+
+/* Rows of a pattern that see the same keys, as groups.
+ *
+ * A rectangle of an image is a comb in the sequence: tiles of it would be half empty.  But
+ * all pixels of a block see the same rectangle, so its keys may be gathered once for all of
+ * them, and every tile is full.
+ */
+
+/* Fills g's lists (i32 [1,.], in the run's arena) when rows are shared by enough queries to
+ * pay for gathering; `cells` are those of one head.  False: they are not, or no memory. */
+bool shared_rows(Run *r, const Pattern *pattern, GroupAttend *g, double *cells);
+
+/* A pattern whose rows are found once and then looked up.
+ *
+ * Heads that do not fit a batch together ask for the same rows again and again; finding a row's
+ * runs (unions, differences) may cost as much as its cells.
+ */
+
+/* The same cells, with rows in the run's arena; `pattern` itself where its heads differ, where
+ * the rows take more than `most` bytes, or without memory. */
+const Pattern *stored_rows(Run *r, const Pattern *pattern, double most);
+
+#endif

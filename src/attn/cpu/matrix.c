@@ -1,0 +1,366 @@
+/* matrix.c -- whole matrices: singular values, inverse, balancing.
+ *
+ * OpenBLAS holds LAPACK; its Fortran symbols are declared here,
+ * since no header of it need be installed. */
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/cpu/cpu.h"
+#include "core/threads.h"
+
+extern void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda,
+                    double *s, double *u, const int *ldu, double *vt, const int *ldvt, double *work,
+                    const int *lwork, int *iwork, int *info, size_t job_length);
+extern void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau,
+                    double *work, const int *lwork, int *info);
+extern void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda,
+                    const double *tau, double *work, const int *lwork, int *info);
+
+static bool all_finite(const double *a, int64_t count, Error *err)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(a[i]))
+            return error_set(err, ERR_DATA,
+                             "singular values: the matrix holds NaN or infinite values");
+    return true;
+}
+
+static bool no_memory(Error *err)
+{
+    return error_set(err, ERR_NOMEM, "singular values: out of memory");
+}
+
+bool svd_values(double *a, int64_t rows, int64_t cols, double *values, Error *err)
+{
+    int    m = (int)rows, n = (int)cols, least = m < n ? m : n, one = 1, info = 0, size = -1;
+    int   *whole = malloc((size_t)(8 * (least > 0 ? least : 1)) * sizeof(*whole));
+    double asked = 0, unused = 0, *work = NULL;
+
+    if (!all_finite(a, rows * cols, err)) {
+        free(whole);
+        return false;
+    }
+    cpu_single_blas();
+    dgesdd_("N", &m, &n, a, &m, values, &unused, &one, &unused, &one, &asked, &size, whole, &info,
+            1);
+    size = (int)asked > 1 ? (int)asked : 1;
+    work = malloc((size_t)size * sizeof(*work));
+    if (whole && work && least > 0)
+        dgesdd_("N", &m, &n, a, &m, values, &unused, &one, &unused, &one, work, &size, whole,
+                &info, 1);
+    free(work);
+    free(whole);
+    if (!whole || !work)
+        return no_memory(err);
+    return info == 0 || error_set(err, ERR_INTERNAL,
+                                  "singular values of %d x %d: no convergence (%d)", m, n, info);
+}
+
+bool svd_orthonormal(double *a, int64_t rows, int64_t cols, Error *err)
+{
+    int     m = (int)rows, n = (int)cols, size = 64 * (n > 0 ? n : 1), info = 0;
+    double *tau = malloc((size_t)(n > 0 ? n : 1) * sizeof(*tau));
+    double *work = malloc((size_t)size * sizeof(*work));
+    bool    made = tau && work;
+
+    if (made && all_finite(a, rows * cols, err)) {
+        cpu_single_blas();
+        dgeqrf_(&m, &n, a, &m, tau, work, &size, &info);
+        dorgqr_(&m, &n, &n, a, &m, tau, work, &size, &info);
+    } else {
+        info = 1;
+    }
+    free(tau);
+    free(work);
+    return made ? info == 0 : no_memory(err);
+}
+
+/* The Moore-Penrose inverse through singular values (one-sided Jacobi).
+ *
+ * Rotations of column pairs of B = A make the columns orthogonal, B = A V; then
+ * their lengths are the singular values s_c and the columns of B are s_c u_c:
+ *
+ *     A^+ = sum over s_c > rcond max s of v_c b_c^T / s_c^2
+ *
+ * Small singular values come out with their full relative accuracy, which the
+ * cut at rcond needs.  Matrices are kept by columns, one after the other.
+ */
+
+#define MOST_SWEEPS 60
+
+typedef struct Job {
+    Run          *run;
+    const Tensor *a;
+    Tensor       *y;
+    double        rcond;
+    int64_t       size;
+    double       *work; /* [heads][2][size][size]: columns of B, columns of V */
+} Job;
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < n; t++)
+        sum += a[t] * b[t];
+    return sum;
+}
+
+static void rotate(double *a, double *b, int64_t n, double cosine, double sine)
+{
+    for (int64_t t = 0; t < n; t++) {
+        double x = a[t], y = b[t];
+
+        a[t] = cosine * x - sine * y;
+        b[t] = sine * x + cosine * y;
+    }
+}
+
+/* Makes columns p and q orthogonal; false: they were. */
+static bool turn_pair(double *b, double *v, int64_t n, int64_t p, int64_t q)
+{
+    double *x = b + p * n, *y = b + q * n;
+    double  xx = dot(x, x, n), yy = dot(y, y, n), xy = dot(x, y, n), zeta, tangent, cosine;
+
+    if (!(fabs(xy) > 2 * DBL_EPSILON * sqrt(xx * yy)) || !(fabs(xy) > DBL_MIN))
+        return false;
+    zeta = (yy - xx) / (2 * xy);
+    tangent = (zeta < 0 ? -1 : 1) / (fabs(zeta) + hypot(1, zeta));
+    cosine = 1 / hypot(1, tangent);
+    rotate(x, y, n, cosine, cosine * tangent);
+    rotate(v + p * n, v + q * n, n, cosine, cosine * tangent);
+    return true;
+}
+
+static void diagonalise(const Job *job, double *b, double *v)
+{
+    bool turned = true;
+
+    for (int sweep = 0; turned && sweep < MOST_SWEEPS; sweep++) {
+        turned = false;
+        for (int64_t p = 0; p < job->size && !cpu_cancelled(job->run); p++)
+            for (int64_t q = p + 1; q < job->size; q++)
+                turned = turn_pair(b, v, job->size, p, q) || turned;
+    }
+}
+
+static void pinv_item(void *context, int64_t head, int worker)
+{
+    const Job    *job = context;
+    int64_t       n = job->size;
+    const double *a = tensor_head(job->a, head, job->y->shape[0]);
+    double       *y = (double *)job->y->data + head * n * n;
+    double       *b = job->work + head * 2 * n * n, *v = b + n * n, most = 0;
+
+    (void)worker;
+    memset(v, 0, (size_t)(n * n) * sizeof(*v));
+    memset(y, 0, (size_t)(n * n) * sizeof(*y));
+    for (int64_t i = 0; i < n; i++) {
+        v[i * n + i] = 1;
+        for (int64_t j = 0; j < n; j++)
+            b[j * n + i] = a[i * n + j];
+    }
+    diagonalise(job, b, v);
+    for (int64_t c = 0; c < n; c++)
+        most = fmax(most, sqrt(dot(b + c * n, b + c * n, n)));
+    for (int64_t c = 0; c < n; c++) {
+        double square = dot(b + c * n, b + c * n, n);
+
+        for (int64_t i = 0; i < n && sqrt(square) > job->rcond * most; i++)
+            for (int64_t j = 0; j < n; j++)
+                y[i * n + j] += v[c * n + i] / square * b[c * n + j];
+    }
+}
+
+void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    int64_t   n = a->shape[1];
+    Job       job = { .run = r, .a = a, .y = y, .rcond = rcond, .size = n };
+
+    job.work = cpu_scratch(r, a->shape[0] * n, 2 * n * (int64_t)sizeof(*job.work));
+    if (job.work)
+        threads_run(r->threads, a->shape[0], pinv_item, &job);
+    arena_release(r->arena, mark);
+}
+
+/* Sinkhorn's balancing, and what a balanced matrix does to blocks.
+ *
+ *     L_uv <- L_uv - ln sum_v exp(L_uv)         over the allowed entries of a line
+ *     y_u  =  sum_v P_uv x_v                    x_v: block v of b tokens, as one row
+ *
+ * Lines are taken LINES at a time, so that columns are read along rows too.
+ */
+
+#define LINES 16 /* of one item of work */
+#define PAD 8    /* lines a power of two apart would fight for the same places of the cache */
+
+typedef struct Balance {
+    double        *log_p;
+    const uint8_t *allowed; /* NULL: all */
+    int64_t        b;
+    bool           columns;
+    double        *lines;   /* [workers][LINES][b + PAD]: allowed entries, side by side */
+} Balance;
+
+/* The allowed entries of a line, `step` apart from x on; returns how many. */
+static int64_t take_line(const double *x, const uint8_t *allowed, int64_t b, int64_t step,
+                         double *line)
+{
+    int64_t used = 0;
+
+    for (int64_t c = 0; c < b; c++)
+        if (!allowed || allowed[c * step])
+            line[used++] = x[c * step];
+    return used;
+}
+
+/* The log-sum-exp of a line; 0 where there is nothing to share. */
+static double line_sum(const double *line, int64_t used)
+{
+    double sum = kernel_at(0)->log_sum_exp64(line, used);
+
+    return sum == -(double)INFINITY ? 0 : sum;
+}
+
+static void subtract(double *x, const uint8_t *allowed, int64_t count, const double *sum,
+                     int64_t step)
+{
+    for (int64_t c = 0; c < count; c++)
+        if (!allowed || allowed[c])
+            x[c] -= sum[c * step];
+}
+
+static void balance_rows(const Balance *job, double *x, const uint8_t *allowed, double *line)
+{
+    double sum = allowed ? line_sum(line, take_line(x, allowed, job->b, 1, line))
+                         : line_sum(x, job->b);
+
+    subtract(x, allowed, job->b, &sum, 0);
+}
+
+/* `count` columns; rows are read once for all of them. */
+static void balance_columns(const Balance *job, double *x, const uint8_t *allowed, int64_t count,
+                            double *lines)
+{
+    int64_t b = job->b, ld = b + PAD;
+    double  sum[LINES];
+
+    for (int64_t c = 0; c < b && !allowed; c++)
+        for (int64_t t = 0; t < count; t++)
+            lines[t * ld + c] = x[c * b + t];
+    for (int64_t t = 0; t < count; t++)
+        sum[t] = line_sum(lines + t * ld, allowed ? take_line(x + t, allowed + t, b, b,
+                                                              lines + t * ld) : b);
+    for (int64_t c = 0; c < b; c++)
+        subtract(x + c * b, allowed ? allowed + c * b : NULL, count, sum, 1);
+}
+
+/* An item is LINES lines of one head. */
+static void balance_item(void *context, int64_t item, int worker)
+{
+    const Balance *job = context;
+    int64_t        b = job->b, strips = ceil_div(b, LINES), first = item % strips * LINES;
+    int64_t        end = min_i64(b, first + LINES);
+    double        *x = job->log_p + item / strips * b * b;
+    double        *lines = job->lines + worker * LINES * (b + PAD);
+
+    if (job->columns)
+        balance_columns(job, x + first, job->allowed ? job->allowed + first : NULL, end - first,
+                        lines);
+    else
+        for (int64_t u = first; u < end; u++)
+            balance_rows(job, x + u * b, job->allowed ? job->allowed + u * b : NULL, lines);
+}
+
+void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Balance   job = { .log_p = log_p->data, .b = log_p->shape[1], .columns = columns,
+                      .allowed = tensor_given(allowed) ? allowed->data : NULL };
+
+    job.lines = cpu_scratch(r, threads_count(r->threads) * LINES * (job.b + PAD),
+                            sizeof(*job.lines));
+    if (job.lines)
+        threads_run(r->threads, log_p->shape[0] * ceil_div(job.b, LINES), balance_item, &job);
+    arena_release(r->arena, mark);
+}
+
+/* ---- blocks mixed ----------------------------------------------------------- */
+
+typedef struct Mix {
+    const Tensor *perm, *x;
+    int64_t       b, rows, nb, strips; /* strips: of a block's columns */
+    float        *share;               /* [h][rows padded to TILE_ROWS][nb] */
+    float        *strip;               /* [workers][nb][TILE_KEYS] */
+    Tensor       *y;
+} Mix;
+
+/* Columns [first, first + count) of all blocks, side by side; 0 behind the last token. */
+static void take_strip(const Mix *job, int64_t head, int64_t first, int64_t count, float *to)
+{
+    int64_t      w = job->x->shape[2], end = job->x->shape[1] * w, block = job->b * w;
+    const float *x = tensor_head(job->x, head, job->y->shape[0]);
+
+    for (int64_t v = 0; v < job->nb; v++, to += TILE_KEYS) {
+        int64_t at = v * block + first, given = min_i64(count, max_i64(0, end - at));
+
+        memcpy(to, x + at, (size_t)given * sizeof(*to));
+        memset(to + given, 0, (size_t)(count - given) * sizeof(*to));
+    }
+}
+
+/* An item is a strip of the columns of one head. */
+static void mix_item(void *context, int64_t item, int worker)
+{
+    static const float none[TILE_ROWS] = { 0 };
+    const Mix         *job = context;
+    int64_t            head = item / job->strips, first = item % job->strips * TILE_KEYS;
+    int64_t            block = job->b * job->x->shape[2];
+    int64_t            count = min_i64(TILE_KEYS, block - first);
+    float             *strip = job->strip + worker * job->nb * TILE_KEYS;
+    const float       *share = job->share + head * round_up_to(job->rows, TILE_ROWS) * job->nb;
+    float             *y = (float *)job->y->data + head * job->y->stride[0] + first;
+    float              tile[TILE_ROWS * TILE_KEYS] = { 0 };
+
+    take_strip(job, head, first, count, strip);
+    for (int64_t u = 0; u < job->rows; u += TILE_ROWS) {
+        kernel_at(0)->mix(share + u * job->nb, job->nb, strip, TILE_KEYS, job->nb, count, none,
+                          tile, TILE_KEYS);
+        for (int64_t r = 0; r < min_i64(TILE_ROWS, job->rows - u); r++)
+            memcpy(y + (u + r) * block, tile + r * TILE_KEYS, (size_t)count * sizeof(*y));
+    }
+}
+
+/* An item is a head's row of shares; those behind the last are 0. */
+static void round_item(void *context, int64_t item, int worker)
+{
+    const Mix    *job = context;
+    int64_t       padded = round_up_to(job->rows, TILE_ROWS), nb = job->nb, u = item % padded;
+    const double *row = (const double *)tensor_head(job->perm, item / padded, job->y->shape[0]) +
+                        u * nb;
+
+    (void)worker;
+    for (int64_t v = 0; v < nb; v++)
+        job->share[item * nb + v] = u < job->rows ? (float)row[v] : 0;
+}
+
+void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Mix       job = { .perm = perm, .x = x, .b = b, .nb = perm->shape[2], .y = y,
+                      .strips = ceil_div(b * x->shape[2], TILE_KEYS) };
+    int64_t   h = y->shape[0], f = (int64_t)sizeof(float);
+
+    job.rows = y->shape[1] / b;
+    job.share = cpu_scratch(r, h * round_up_to(job.rows, TILE_ROWS), job.nb * f);
+    job.strip = cpu_scratch(r, threads_count(r->threads) * TILE_KEYS, job.nb * f);
+    if (job.share && job.strip) {
+        threads_run(r->threads, h * round_up_to(job.rows, TILE_ROWS), round_item, &job);
+        threads_run(r->threads, h * job.strips, mix_item, &job);
+    }
+    arena_release(r->arena, mark);
+}
