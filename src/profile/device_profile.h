@@ -68,8 +68,8 @@ typedef struct DeviceCopies {
     double  ms;
 } DeviceCopies;
 
-/* Whether the timed runs were replays of a CUDA graph (attn/cuda/host/graph.h); stages and all tiers
- * are then of runs that were not. */
+/* Whether the timed runs were replays of a CUDA graph (attn/cuda/host/graph.h); stages and all
+ * tiers are then of runs that were not. */
 typedef struct DeviceGraph {
     bool   asked;           /* ATTNSCOPE_GRAPHS */
     bool   replayed;
