@@ -56,7 +56,7 @@ char *computed_text(unsigned computed, char *text, size_t size);
 /* Faster ways of the GPU's, each taken only where it was tried.
  *
  * A way that could be wrong, or never end, on a GPU that nobody has seen it on is not taken before
- * a trial on that very machine has shown that it is right and faster (app/session/device.h).
+ * a trial on that very machine has shown that it is right and faster (app/session/session.h).
  * Its variable decides instead where it is set: "0" not, "1" (or anything else but "auto") without
  * a trial.  The emulated device is for tests, and tries only where the variable says "auto".
  */
