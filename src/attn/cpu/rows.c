@@ -80,12 +80,12 @@ static void normalise_item(void *context, int64_t item, int worker)
         int64_t     at = i % rows * job->x->stride[1];
         double     *y = (double *)job->y->data + i * d;
 
-        if (job->x->dtype == DT_F64) {
+        if (job->x->dtype == DT_F64)
             memcpy(y, (const double *)x + at, (size_t)d * sizeof(*y));
-            exact_normalise(y, d, job->kind, job->eps);
-        } else {
-            exact_normalised_row((const float *)x + at, d, job->kind, job->eps, y);
-        }
+        else
+            for (int64_t t = 0; t < d; t++)
+                y[t] = (double)((const float *)x)[at + t];
+        dense_normalise_row(y, d, job->kind, job->eps);
     }
 }
 

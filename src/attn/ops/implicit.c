@@ -274,7 +274,7 @@ View *implicit_factor(Run *r, const char *name, ViewKind kind, Tensor t, const c
 
     if (!run_wants_views(r) || !t.data)
         return NULL;
-    view_tensor(r, name, kind, t.dtype == DT_F64 ? exact_rounded(r, t) : t, rows, cols);
+    view_tensor(r, name, kind, t.dtype == DT_F64 ? dense_rounded(r, t) : t, rows, cols);
     return r->view_count > before ? &r->views[before] : NULL;
 }
 

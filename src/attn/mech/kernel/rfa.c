@@ -283,7 +283,7 @@ static void rfa_run(Run *r, const void *opaque)
     w = directions(r, p);
     if (run_failed(r))
         return;
-    rounded = exact_rounded(r, w);
+    rounded = dense_rounded(r, w);
     quick = !run_failed(r) && !p->gate && p->normalize &&
             op_largest_norm(r, rounded) <= LONGEST;
     attend(r, p, quick ? rounded : w, !quick, &in, &result);

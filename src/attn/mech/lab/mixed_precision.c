@@ -67,7 +67,7 @@ static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j)
 static Tensor rounded(Mixed *s, Tensor x, double factor)
 {
     Run   *r = s->run;
-    Tensor y = exact_of(r, x);
+    Tensor y = dense_wide(r, x);
 
     op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
     if (factor > 0) {

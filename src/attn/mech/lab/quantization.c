@@ -226,7 +226,7 @@ static void quantization_run(Run *r, const void *opaque)
                            .scale = run_scale(r, p->scale) };
     run_stage(r, "attend");
     wide_attend(r, &s->got, true);
-    r->out = exact_rounded(r, s->got.out);
+    r->out = dense_rounded(r, s->got.out);
     if (run_wants_views(r))
         show(r, s);
 }

@@ -151,13 +151,13 @@ static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
 static void show_centroids(Run *r, Tensor mu)
 {
     if (run_wants_views(r))
-        view_tensor(r, "centroids", VIEW_VECTORS, exact_rounded(r, mu), "cluster", "feature");
+        view_tensor(r, "centroids", VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
 }
 
 static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
 {
     ChoiceRows rows = { .near = tokens };
-    Tensor     start = exact_rounded(r, centroids_drawn(r, &rows, "centroids", count));
+    Tensor     start = dense_rounded(r, centroids_drawn(r, &rows, "centroids", count));
 
     view_drawn(r, "centroids", start);
     return start;
@@ -208,13 +208,13 @@ static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor 
     Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape), mu;
 
     run_stage(r, given.data ? "take centroids" : "draw centroids");
-    mu = exact_of(r, given.data ? given : draw_tokens(r, tokens, f->clusters));
+    mu = dense_wide(r, given.data ? given : draw_tokens(r, tokens, f->clusters));
     if (!given.data || run_fits(r)) {
         Tensor kept;
 
         done = kmeans(r, tokens, mu, 0, run_fits(r) ? FIT_MOST : DRAWN_ITERATIONS, run_fits(r));
-        kept = exact_rounded(r, mu);
-        mu = exact_of(r, kept);
+        kept = dense_rounded(r, mu);
+        mu = dense_wide(r, kept);
         if (run_fits(r))
             view_fitted(r, "centroids", kept);
     }

@@ -323,9 +323,11 @@ static void copied_row(const void *context, int64_t head, int64_t i, double *row
 static void normalised_row(const void *context, int64_t head, int64_t i, double *row)
 {
     const Source *s = context;
+    const float  *x = (const float *)tensor_head(&s->x, head, s->heads) + i * s->x.stride[1];
 
-    exact_normalised_row((const float *)tensor_head(&s->x, head, s->heads) + i * s->x.stride[1],
-                         s->x.shape[2], s->kind, s->eps, row);
+    for (int64_t t = 0; t < s->x.shape[2]; t++)
+        row[t] = (double)x[t];
+    dense_normalise_row(row, s->x.shape[2], s->kind, s->eps);
 }
 
 static const Source *source_new(Run *r, Source source)
@@ -339,7 +341,7 @@ static const Source *source_new(Run *r, Source source)
 
 ChoiceRows choice_rows_exact(Run *r, Tensor x)
 {
-    return (ChoiceRows){ .near = exact_rounded(r, x), .exact = copied_row, .whole = x,
+    return (ChoiceRows){ .near = dense_rounded(r, x), .exact = copied_row, .whole = x,
                          .context = source_new(r, (Source){ .x = x, .heads = r->h }) };
 }
 

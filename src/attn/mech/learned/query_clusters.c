@@ -260,7 +260,7 @@ static void means(Run *r, QueryClusters *s)
     for (int64_t x = 0; x < s->h * s->clusters * d && !run_failed(r); x++)
         if (tensor_i32(&s->parts.counts)[x / d])
             ((double *)s->mean.data)[x] /= (double)tensor_i32(&s->parts.counts)[x / d];
-    s->query = exact_rounded(r, s->mean);
+    s->query = dense_rounded(r, s->mean);
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n) * (double)d);
 }
 

@@ -138,7 +138,20 @@ static double norm_eps(const Params *p)
 /* f64 [h,rows,d] by the parameter normalize. */
 static Tensor normalised(Run *r, const Params *p, Tensor x)
 {
-    return exact_normalised(r, x, norm_kind(p), norm_eps(p));
+    NormaliseKind kind = norm_kind(p);
+    Tensor        y = op_normalise64(r, x, kind, norm_eps(p));
+
+    if (kind != NORMALISE_NONE)
+        op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
+    return y;
+}
+
+static Tensor sum_of(Run *r, Tensor a, Tensor b)
+{
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
+
+    op_entries_of(r, a, b, ENTRY_SUM, 1, y);
+    return y;
 }
 
 /* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
@@ -147,14 +160,14 @@ static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor
     Tensor from_q = normalised(r, p, r->q);
     Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
 
-    *q = exact_rounded(r, from_q);
-    *k = p->share_qk ? *q : exact_rounded(r, from_k);
+    *q = dense_rounded(r, from_q);
+    *k = p->share_qk ? *q : dense_rounded(r, from_k);
     if (w.data) {
-        from_q = exact_linear(r, from_q, w, (Tensor){ 0 }, r->d);
-        from_k = p->share_qk ? from_q : exact_linear(r, from_k, w, (Tensor){ 0 }, r->d);
+        from_q = dense_linear(r, from_q, w, (Tensor){ 0 }, r->d);
+        from_k = p->share_qk ? from_q : dense_linear(r, from_k, w, (Tensor){ 0 }, r->d);
     }
     if (p->routing_source == SOURCE_SUM)
-        from_q = from_k = exact_sum(r, from_q, from_k);
+        from_q = from_k = sum_of(r, from_q, from_k);
     s->rq = choice_rows_exact(r, from_q);
     s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
 }
@@ -184,7 +197,7 @@ static void prepare(Run *r, const Params *p, RoutedClusters *s)
 static void show_centroids(Run *r, const char *name, Tensor mu)
 {
     if (run_wants_views(r))
-        view_tensor(r, name, VIEW_VECTORS, exact_rounded(r, mu), "cluster", "feature");
+        view_tensor(r, name, VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
 }
 
 static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
@@ -200,11 +213,11 @@ static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
         run_prepare(r, true);
         rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
         /* Rounded once, so that a run from the dumped tensor is the same run. */
-        given = exact_rounded(r, normalised(r, p, given));
+        given = dense_rounded(r, normalised(r, p, given));
         run_prepare(r, false);
         view_drawn(r, "centroids", given);
     }
-    s->mu = exact_of(r, given);
+    s->mu = dense_wide(r, given);
     if (p->centroids.data && !p->kmeans_iters)
         show_centroids(r, "centroids", s->mu);
 }
@@ -324,8 +337,8 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
         if (t < SNAPSHOTS)
             show_centroids(r, "centroids", s->mu);
     }
-    kept = exact_rounded(r, s->mu);
-    s->mu = exact_of(r, kept);
+    kept = dense_rounded(r, s->mu);
+    s->mu = dense_wide(r, kept);
     view_fitted(r, "centroids", kept);
 }
 

@@ -123,7 +123,7 @@ static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
         pool_rows(r, s, r->k, pooled, dp - r->d);
     op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
     if (run_wants_views(r) && !run_failed(r))
-        view_tensor(r, "pooled", VIEW_VECTORS, exact_rounded(r, pooled), "block", "feature");
+        view_tensor(r, "pooled", VIEW_VECTORS, dense_rounded(r, pooled), "block", "feature");
     return pooled;
 }
 
@@ -159,14 +159,14 @@ static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor poole
     w1 = run_param(r, "sort_w1", p->sort_w1, DT_F32, 3, (int64_t[]){ r->h, dp, o },
                    (Init){ INIT_GLOROT, (double)(dp + o) });
     b1 = run_param_given(r, "sort_b1", p->sort_b1, DT_F32, 2, (int64_t[]){ r->h, o });
-    y = exact_linear(r, pooled, w1, b1, mlp ? o : nb);
+    y = dense_linear(r, pooled, w1, b1, mlp ? o : nb);
     if (!mlp)
         return y;
     w2 = run_param(r, "sort_w2", p->sort_w2, DT_F32, 3, (int64_t[]){ r->h, o, o2 },
                    (Init){ INIT_GLOROT, (double)(o + o2) });
     b2 = run_param_given(r, "sort_b2", p->sort_b2, DT_F32, 2, (int64_t[]){ r->h, o2 });
     op_entries(r, y, ENTRY_RELU, 0, y);
-    return exact_linear(r, y, w2, b2, nb);
+    return dense_linear(r, y, w2, b2, nb);
 }
 
 /* R f64 [h,nb,nb] by the network, or as given or fitted. */
@@ -179,7 +179,7 @@ static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
     }
     if (!p->sort_logits.data)
         return network(r, p, s, pool(r, p, s));
-    return exact_of(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
+    return dense_wide(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
                                        (int64_t[]){ r->h, s->nb, s->nb }));
 }
 
@@ -236,7 +236,7 @@ static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tenso
                           (Init){ INIT_GUMBEL, 0 });
         op_entries_of(r, logits, noise, ENTRY_SUM, 1, logits);
     }
-    exact_divide(r, logits, p->temperature);
+    op_entries(r, logits, ENTRY_DIVIDE, p->temperature, logits);
     if (s->causal) {
         e = earlier_blocks(r, nb);
         op_entries_of(r, e.low, e.later, ENTRY_WHERE, 0, logits);
@@ -320,7 +320,7 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
         if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
             show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
     }
-    exact_exp(r, logits);
+    op_entries(r, logits, ENTRY_EXP, 0, logits);
     for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
         keep_largest(s, l + u * s->nb);
     show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);

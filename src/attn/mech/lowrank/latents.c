@@ -87,7 +87,7 @@ static Tensor widened(Run *r, Tensor lse)
 {
     int64_t shape[3] = { lse.shape[0], lse.shape[1], 1 };
 
-    return exact_of(r, tensor_of(DT_F32, 3, shape, lse.data));
+    return dense_wide(r, tensor_of(DT_F32, 3, shape, lse.data));
 }
 
 static LatentRead collect(Run *r, const AttendInput *in, Tensor more)

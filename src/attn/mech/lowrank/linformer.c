@@ -215,8 +215,8 @@ static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tenso
 
     op_gemm_long(r, l->e, r->k, 1, wide_k, FLOP_OVERHEAD);
     op_gemm_long(r, l->f, r->v, 1, wide_v, FLOP_OVERHEAD);
-    *k = run_failed(r) ? wide_k : exact_rounded(r, wide_k);
-    *v = run_failed(r) ? wide_v : exact_rounded(r, wide_v);
+    *k = run_failed(r) ? wide_k : dense_rounded(r, wide_k);
+    *v = run_failed(r) ? wide_v : dense_rounded(r, wide_v);
     if (run_failed(r))
         return (LatentRead){ .lse = { .rank = 0 } };
     if (!latents_steep(r, r->q, *k, *v, scale)) {
@@ -225,7 +225,7 @@ static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tenso
     }
     op_gemm(r, l->e, false, r->k, false, 1, 0, wide_k, FLOP_APART);
     op_gemm(r, l->f, false, r->v, false, 1, 0, wide_v, FLOP_APART);
-    *v = exact_rounded(r, wide_v);
+    *v = dense_rounded(r, wide_v);
     run_stage(r, "scores, softmax, mix");
     return latents_read_exact(r, r->q, wide_k, *v, scale);
 }

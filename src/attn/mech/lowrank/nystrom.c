@@ -236,9 +236,9 @@ static void mix(Run *r, const Params *p, Nystrom *s)
 
     if (run_failed(r))
         return;
-    ql = exact_rounded(r, s->ql);
-    kl = exact_rounded(r, s->kl);
-    z = exact_rounded(r, s->inverse.z);
+    ql = dense_rounded(r, s->ql);
+    kl = dense_rounded(r, s->kl);
+    z = dense_rounded(r, s->inverse.z);
     if (run_failed(r))
         return;
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
@@ -255,7 +255,7 @@ static void mix(Run *r, const Params *p, Nystrom *s)
 static void attend_plainly(Run *r, const Params *p, Nystrom *s)
 {
     double      scale = run_scale(r, p->scale);
-    Tensor      k = exact_of(r, r->k);
+    Tensor      k = dense_wide(r, r->k);
     LogitResult result;
 
     op_entries(r, k, ENTRY_SCALE, scale, k);

@@ -129,7 +129,7 @@ static LinearResult running(Run *r, const Causal *c, Tensor x, Tensor y, Tensor 
 static Tensor unpacked(Run *r, const Params *p, const Causal *c)
 {
     Tensor       keys = p->unpack_keys == UNPACK_K ? r->k : r->v;
-    LinearResult found = running(r, c, exact_of(r, r->q), exact_of(r, keys), c->g);
+    LinearResult found = running(r, c, dense_wide(r, r->q), dense_wide(r, keys), c->g);
 
     op_entries(r, found.out, ENTRY_SCALE, run_scale(r, p->scale), found.out);
     op_softmax_rows(r, &(SoftmaxRows){ .x = found.out });
@@ -146,8 +146,8 @@ static void show_causal(Run *r, const Causal *c)
     cells = implicit_cells(r);
     age = run_tensor2(r, DT_F64, r->h, r->n);
     op_entries(r, tensor_turned(c->age), ENTRY_CAST, 0, age);
-    a = exact_rounded(r, c->a);
-    g = exact_rounded(r, c->g);
+    a = dense_rounded(r, c->a);
+    g = dense_rounded(r, c->g);
     op_entries(r, c->memory, ENTRY_DIVIDE, (double)r->n, c->memory);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, a, "query", "slot");
     implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, g), "slot", "key");

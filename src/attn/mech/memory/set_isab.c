@@ -222,7 +222,7 @@ static void pool(Run *r, const Params *p, Tensor y)
 
         y = dense_layer(r, y, w, dense_vector(r, "bff_p", p->bff_p, mab.dim),
                         (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
-        y = dense_activate(r, y, ACTIVATE_RELU);
+        y = dense_activate(r, y, ENTRY_RELU);
     }
     result = mab_apply(r, &mab, tensor_with_rank(seeds, 3), y);
     implicit_factor(r, "pooling_weights", VIEW_WEIGHTS, result.weights, "seed", "token");
@@ -265,7 +265,7 @@ static void run_block(Run *r, const Params *p)
     in = mab_apply(r, &first, points, x);
     run_stage(r, "the set reads the points");
     out = mab_apply(r, &second, x, in.out);
-    r->out = dense_output(r, out.out);
+    r->out = dense_rounded(r, out.out);
     show_block(r, &in, &out);
     pool(r, p, out.out);
 }
@@ -445,7 +445,7 @@ static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
     if (m->ff) {
         inner = m->paper ? layer(r, m, "wf", t->wf, "bf", t->bf, o)
                          : layer(r, m, "wo", t->wo, "bo", t->bo, o);
-        o = dense_add(r, dense_activate(r, inner, ACTIVATE_RELU), o);
+        o = dense_add(r, dense_activate(r, inner, ENTRY_RELU), o);
     }
     result.out = norm(r, m, "ln1_g", t->ln1_g, "ln1_b", t->ln1_b, o);
     return result;

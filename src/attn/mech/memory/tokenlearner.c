@@ -152,7 +152,7 @@ static Tensor network(Run *r, const Network *net, Tensor z)
     const Tensor none = { .rank = 0 };
     Tensor       y = dense_layer(r, z, net->w1, net->b1, none, FLOP_OVERHEAD);
 
-    y = dense_activate(r, y, ACTIVATE_GELU_TANH);
+    y = dense_activate(r, y, ENTRY_GELU_TANH);
     return dense_layer(r, y, net->w2, net->b2, none, FLOP_OVERHEAD);
 }
 
@@ -208,7 +208,7 @@ static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
 
     for (int t = 0; t < 4; t++) {
         z = image_convolved(r, grid, names[t], given[t], z, tokens);
-        z = dense_activate(r, z, t < 3 ? ACTIVATE_GELU_TANH : ACTIVATE_SIGMOID);
+        z = dense_activate(r, z, t < 3 ? ENTRY_GELU_TANH : ENTRY_SIGMOID);
     }
     return z;
 }
@@ -245,15 +245,24 @@ static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s)
     return a;
 }
 
+/* a b of every head, f64. */
+static Tensor product(Run *r, Tensor a, Tensor b)
+{
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], b.shape[2]);
+
+    op_gemm(r, a, false, b, false, 1, 0, y, FLOP_MIX);
+    return y;
+}
+
 /* A x, f64 [1,S,dm]: maps that are weights of a softmax lose nothing by being rounded. */
 static Tensor pooled(Run *r, const Params *p, Tensor a)
 {
     Tensor x = tensor_with_rank(r->x, 3), tokens;
 
     if (run_failed(r) || p->variant == VARIANT_V10)
-        return dense_product(r, a, x);
+        return product(r, a, x);
     tokens = run_tensor3(r, DT_F64, 1, a.shape[1], r->dm);
-    op_gemm_long(r, exact_rounded(r, a), x, 1, tokens, FLOP_MIX);
+    op_gemm_long(r, dense_rounded(r, a), x, 1, tokens, FLOP_MIX);
     return tokens;
 }
 
@@ -286,7 +295,7 @@ static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
                        tensor_with_rank(r->x, 3));
 
     load(r, &net);
-    return dense_activate(r, network(r, &net, z), ACTIVATE_SIGMOID);
+    return dense_activate(r, network(r, &net, z), ENTRY_SIGMOID);
 }
 
 static bool any(Tensor t)
@@ -392,10 +401,10 @@ static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor token
     b = fuse_maps(r, p, s);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, b, "position", "token");
     run_stage(r, "fuse");
-    out = dense_product(r, b, t);
+    out = product(r, b, t);
     if (p->fuse_residual)
         out = dense_add(r, out, tensor_with_rank(r->x, 3));
-    r->out = dense_output(r, out);
+    r->out = dense_rounded(r, out);
     show_fused(r, fused_left(r, p, b, mix), a);
 }
 
@@ -414,7 +423,7 @@ static void tokenlearner_run(Run *r, const void *opaque)
         fuse(r, p, &s, a, tokens);
         return;
     }
-    r->out = dense_output(r, tokens);
+    r->out = dense_rounded(r, tokens);
 }
 
 static Flops tokenlearner_flops(Run *r, const void *opaque)

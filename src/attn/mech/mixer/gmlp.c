@@ -413,7 +413,7 @@ static void gmlp_run(Run *r, const void *opaque)
         b = layer_given(r, "b_out", p->b_out, 1, (int64_t[]){ dm });
         out = dense_layer(r, out, w, b, p->residual ? x : (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
     }
-    r->out = exact_rounded(r, out);
+    r->out = dense_rounded(r, out);
 }
 
 static Flops gmlp_flops(Run *r, const void *opaque)

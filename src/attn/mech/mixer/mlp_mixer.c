@@ -230,7 +230,7 @@ static const double *gates_of(Run *r, const Params *p, Tensor a, bool slope, boo
     for (int64_t x = 0; x < planes * t && !run_failed(r); x++)
         gate[x] = 0;
     for (int64_t x = 0; x < dm * t && !run_failed(r); x++) {
-        double value = dense_at(&a, x);
+        double value = a.dtype == DT_F64 ? ((const double *)a.data)[x] : (double)tensor_f32(&a)[x];
 
         gate[mean ? x % t : x] += (slope ? gelu_slope(value, (GeluForm)p->gelu)
                                          : gelu_gate(value, (GeluForm)p->gelu)) /
@@ -343,7 +343,7 @@ static void mlp_mixer_run(Run *r, const void *opaque)
         run_stage(r, "mix channels");
         out = channel_branch(r, p, w.channels, out);
     }
-    r->out = exact_rounded(r, out);
+    r->out = dense_rounded(r, out);
 }
 
 static Flops mlp_mixer_flops(Run *r, const void *opaque)

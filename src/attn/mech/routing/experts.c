@@ -591,7 +591,7 @@ static Tensor router_logits(Run *r, const Routing *t, int64_t first, int64_t cou
     wide = run_tensor3(r, DT_F64, 1, count, dm);
     op_entries_of(r, rows, tensor_of(DT_F32, 3, rows.shape, tensor_f32(&t->jitter) + first * dm),
                   ENTRY_PRODUCT, 1, wide);
-    return exact_linear(r, wide, t->w, (Tensor){ .rank = 0 }, t->s->experts);
+    return dense_linear(r, wide, t->w, (Tensor){ .rank = 0 }, t->s->experts);
 }
 
 static bool keeps_second(const Routing *t, int64_t i, double share)

@@ -189,6 +189,26 @@ static void keep_candidates(Run *r, const Memory *s, const BestColumns *sums, in
     op_entries(r, sums->y, ENTRY_CAST, 0, other);
 }
 
+/* f64 [1,n,keys]: the queries of one half of a head times the keys of that half, summed in index
+ * order. */
+static Tensor key_scores(Run *r, const Memory *s, Tensor q, int64_t plane)
+{
+    int64_t n = q.shape[1], size = s->keys * s->half;
+    Tensor  out = run_tensor3(r, DT_F64, 1, n, s->keys);
+    Tensor  turned = run_tensor3(r, DT_F64, 1, s->half, s->keys);
+    Tensor  rows, keys;
+
+    if (run_failed(r))
+        return out;
+    keys = tensor_of(DT_F64, 3, (int64_t[]){ 1, s->keys, s->half },
+                     (double *)s->wide_keys.data + plane * size);
+    op_entries(r, tensor_turned(keys), ENTRY_CAST, 0, turned);
+    rows = tensor_of(DT_F64, 3, (int64_t[]){ 1, n, s->half },
+                     (double *)q.data + plane * n * s->half);
+    op_product64(r, rows, turned, NULL, out);
+    return out;
+}
+
 /* The best of each half, then the best sums of the two. */
 static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first)
 {
@@ -198,9 +218,9 @@ static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t firs
     BestColumns half = { .k = s->knn }, sums = { .k = s->knn, .names = s->keys };
     BestResult  one, two, best;
 
-    half.x = exact_products(r, q, s->wide_keys, 2 * head, 0, s->keys);
+    half.x = key_scores(r, s, q, 2 * head);
     one = op_best_columns(r, &half);
-    half.x = exact_products(r, q, s->wide_keys, 2 * head + 1, 0, s->keys);
+    half.x = key_scores(r, s, q, 2 * head + 1);
     two = op_best_columns(r, &half);
     sums.x = one.value;
     sums.y = two.value;

@@ -43,7 +43,7 @@ static void control(Run *r, Units *s, int64_t first, int64_t count)
                          tensor_f32(&r->x) + first * s->dm);
     Tensor low = op_dots64(r, x, tensor_with_rank(s->layer.c1, 3)), logits, on;
 
-    logits = exact_linear(r, low, tensor_with_rank(s->layer.c2, 3),
+    logits = dense_linear(r, low, tensor_with_rank(s->layer.c2, 3),
                           tensor_with_rank(s->layer.cb, 2), s->units);
     logits = tensor_of(DT_F64, 3, (int64_t[]){ 1, count * s->blocks, s->block }, logits.data);
     on = op_argmax(r, logits, false);
