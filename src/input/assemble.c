@@ -1,14 +1,12 @@
-/* assemble.c -- from the named arrays of a file to one Input.
+/* assemble.c -- one Input from the named arrays of a file.
  *
- * Names: q, k, v, x, attn (or attentions); or layers.{L}.q and so on.
- * Ranks: (n,d), (h,n,d), (1,h,n,d); x (n,dm), (1,n,dm); attn (n,m), (h,n,m),
- * (L,h,n,m), (L,1,h,n,m).  The metadata `layout` ("n,h,d") gives the order of
- * the axes of q, k and v.  An only array that is square with rows summing to 1
- * is taken for finished weights.
+ * Names: q, k, v, x, attn (or attentions); or layers.{L}.q and so on. Ranks: (n,d), (h,n,d),
+ * (1,h,n,d); x (n,dm), (1,n,dm); attn (n,m), (h,n,m), (L,h,n,m), (L,1,h,n,m). The metadata
+ * `layout` ("n,h,d") gives the order of the axes of q, k and v. A single square array with rows
+ * that sum to 1 is read as finished weights.
  *
- * Every shape is checked, and the sum of all sizes held against the limit,
- * before the first tensor is allocated; then only the layer and the first n
- * positions asked for are converted.
+ * All shapes and the sum of all sizes are checked before the first tensor is allocated; then only
+ * the requested layer and its first n positions are converted.
  */
 #include <math.h>
 #include <stdio.h>
@@ -82,7 +80,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The numbers of the layers that the names hold, ascending, each once. */
+/* Numbers of the layers in names, ascending, each once. */
 static bool find_layers(Assembly *a, Error *err)
 {
     int64_t *held = arena_alloc(a->in->arena, a->store->count + 1, sizeof(*held));
@@ -105,7 +103,7 @@ static bool find_layers(Assembly *a, Error *err)
     return true;
 }
 
-/* The one asked for, else the first there is. */
+/* The requested layer, else the first. */
 static bool choose_layer(Assembly *a, Error *err)
 {
     char   text[120] = "";
@@ -191,7 +189,7 @@ static bool read_part(Assembly *a, Role role, Tensor *out, Error *err)
         return load_no_memory(err, role_names[role], extent[0] * extent[1] * extent[2] * 4,
                               a->choice);
     store_copy_f32(part->entry, &part->box, out->data);
-    if (a->store->fetch) /* it can be had again */
+    if (a->store->fetch) /* it can be fetched again */
         store_drop(part->entry);
     return true;
 }
@@ -223,7 +221,7 @@ static bool no_names(const Assembly *a, Error *err)
                      length + 40 < sizeof(names) ? "" : ", ...");
 }
 
-/* The one array, or the one with two axes or more, or NULL. */
+/* The only array, or the only one with two or more axes, or NULL. */
 static StoreEntry *only_array(const Store *store)
 {
     StoreEntry *only = NULL;
@@ -283,7 +281,7 @@ static bool try_weights(Assembly *a, Error *err)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* The rows are judged whole, before a cut. */
+/* Checks all rows before a cut. */
 static bool check_guess(Assembly *a, Error *err)
 {
     Part     *part = &a->parts[ROLE_ATTN];
@@ -323,8 +321,8 @@ static bool note_cut(Assembly *a, Error *err)
     return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
 }
 
-/* A file of one of q, k and v, as models are often dumped, runs through little: what helps is
- * said when it is opened. */
+/* A file with one of q, k and v (models are often dumped so) runs few mechanisms: the note says
+ * what helps. */
 static bool note_lack(Assembly *a, Error *err)
 {
     bool q = a->parts[ROLE_Q].entry, k = a->parts[ROLE_K].entry, v = a->parts[ROLE_V].entry;
@@ -352,11 +350,7 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
     return read_parts(&a, err);
 }
 
-/* Which axis of an array is which, and whether the arrays agree.
- *
- * Axes have letters: h heads, n positions, d numbers of a vector, 1 a batch of
- * one, L layers.  A message names both arrays with their shapes.
- */
+/* ---- axes ------------------------------------------------------------------- */
 
 static void without(const char *letters, const char *drop, char *out)
 {
@@ -477,7 +471,7 @@ static int64_t extent_of(const Assembly *a, Role role, int axis)
     return a->parts[role].entry ? a->parts[role].box.extent[axis] : 0;
 }
 
-/* Both given: the extents of axis `i` of one and axis `j` of the other agree. */
+/* The extents of axis `i` of one and axis `j` of the other agree, if both arrays are given. */
 static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, const char *what,
                         Error *err)
 {
@@ -522,7 +516,7 @@ static bool check_layers(const Assembly *a, Error *err)
                      (long long)(a->layers ? a->layers : 1), a->layers > 1 ? "s" : "");
 }
 
-/* Keys of lambda layers hold several channels (depths) for each of a query's. */
+/* Keys of lambda layers have several channels (depths) per channel of a query. */
 static bool check_head_sizes(const Assembly *a, Error *err)
 {
     int64_t d = extent_of(a, ROLE_Q, 2);

@@ -1,8 +1,8 @@
-/* generators.c -- what each synthetic input looks like; see generators.h.
+/* generators.c -- the structure of each synthetic input; see generators.h.
  *
- * Symbols are (kind, number).  Kinds used here: "word" for token identity,
- * "place" for a position, "group" for a block, cluster or section, "mark" for
- * a special role, "noise q/k" for what matches nothing.
+ * Symbols are (kind, number). Kinds: "word" for token identity, "place" for a position, "group"
+ * for a block, cluster or section, "mark" for a special role, "noise q/k" for what matches
+ * nothing.
  */
 #include "input/generators.h"
 
@@ -13,14 +13,14 @@
 #include "core/rng.h"
 #include "input/load.h"
 
-#define NOISE 0.5 /* weight of what matches nothing: visible, never winning */
+#define NOISE 0.5 /* weight of symbols without a match: visible, never the largest */
 
 static Symbol term(const char *kind, int64_t number, double weight)
 {
     return (Symbol){ .kind = kind, .number = (uint64_t)number, .weight = weight };
 }
 
-/* A word one can pronounce: syllables of the number to base 60. */
+/* A pronounceable word: syllables of the number to base 60. */
 static void word(int64_t number, char *out, size_t size)
 {
     static const char consonants[] = "bdfgklmnprst", vowels[] = "aeiou";
@@ -171,7 +171,7 @@ static void eighth_settle(Generation *g, double *a, double *b)
     *a = *a > 0 ? *a : (double)at_least_one((double)((g->n + 7) / 8));
 }
 
-/* Which block each block looks at: itself, or one drawn without repeats. */
+/* The block that each block attends to: itself, or a random one, none twice. */
 static void blocks_plan(Generation *g)
 {
     int64_t block = (int64_t)g->a, count = (g->n + block - 1) / block;
@@ -270,7 +270,7 @@ static void document_settle(Generation *g, double *a, double *b)
     *a = *a > 0 ? *a : (double)at_least_one((double)((g->n + 15) / 16));
 }
 
-/* Where a section begins: an equal share, moved by up to a third of it. */
+/* Start of a section: its equal share, moved by at most a third of it. */
 static int64_t section_start(const Generation *g, int64_t section, int64_t sections)
 {
     double share = (double)g->n / (double)sections;

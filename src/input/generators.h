@@ -1,8 +1,7 @@
-/* input/generators.h -- making q, k and v where no file holds them.
+/* input/generators.h -- made inputs: vectors as functions of a seed, and the synthetic generators.
  *
- * Every number is a pure function of (seed, what it stands for): the same on
- * every machine and for every number of threads, and equal things get equal
- * vectors.
+ * Each number is a pure function of (seed, meaning): the same on every machine and for every
+ * number of threads; equal things get equal vectors.
  */
 #ifndef INPUT_GENERATORS_H
 #define INPUT_GENERATORS_H
@@ -10,11 +9,11 @@
 #include "core/threads.h"
 #include "input/input.h"
 
-/* The logit of a match that stands out of a sequence a few words long. */
+/* The logit of a match that stands out in a sequence of a few words. */
 #define GENERATE_MATCH 6.0
 
-/* Sets the sizes and allocates q, k, v [heads,n,d]; the total, x included, is
- * held against the limit first. */
+/* Sets the sizes and allocates q, k, v [heads,n,d]; checks the total, with x, against the limit
+ * first. */
 bool generate_allocate(Input *in, int64_t heads, int64_t n, int64_t d, const InputChoice *choice,
                        Error *err);
 /* x [n, heads * d]: the heads' values side by side. */
@@ -27,8 +26,8 @@ void generate_parallel(int64_t items, ThreadsFn fn, void *context);
 void generate_normal(uint64_t seed, const char *name, float *out, int64_t count,
                      double deviation);
 
-/* The vector of length sqrt(d) that stands for a symbol of a kind in a head;
- * different symbols are nearly orthogonal. */
+/* A symbol of a kind; in each head it has a vector of length sqrt(d), nearly orthogonal to all
+ * others. */
 typedef struct Symbol {
     const char *kind;
     uint64_t    number;
@@ -36,8 +35,7 @@ typedef struct Symbol {
 } Symbol;
 void generate_code(uint64_t seed, Symbol symbol, int64_t head, float *out, int64_t d);
 
-/* What q and k are multiplied by so that q . k / sqrt(d) = match for vectors
- * of length sqrt(d). */
+/* The factor of q and k for which q . k / sqrt(d) = match, for vectors of length sqrt(d). */
 double generate_amplitude(double match, int64_t d);
 
 /* Random Fourier features (Rahimi and Recht 2007): rows whose products are
@@ -51,11 +49,9 @@ void generate_features(const float *frequencies, int dims, const double *point,
 
 /* The synthetic generators and their arguments.
  *
- * A generator says for one position which symbols its query, key and value are
- * made of; q and k that share a symbol attend to each other with the product
- * of its two weights.  Those whose structure is not made of symbols fill the
- * tensors themselves.  One row of generators.def names all there is to a
- * generator.
+ * A generator gives the symbols of query, key and value at each position; q and k that share a
+ * symbol have the product of its weights as score. Generators without symbols fill the tensors
+ * themselves. generators.def has one row per generator.
  */
 
 #define GENERATOR_ARGUMENTS 8
@@ -70,7 +66,7 @@ typedef struct Generation {
     double   match;  /* logit of a full match */
     double   a, b;   /* the generator's own arguments */
     int32_t *table;  /* [n], when the generator's plan asked for one */
-    const InputChoice *choice; /* nobody may wait for it any more: load_goes_on */
+    const InputChoice *choice; /* checked for cancellation: load_goes_on */
 } Generation;
 
 typedef struct Position {
@@ -82,7 +78,7 @@ typedef struct Generator {
     void (*settle)(Generation *g, double *a, double *b); /* puts sizes for 0; optional */
     void (*plan)(Generation *g);                         /* fills the table; optional */
     void (*place)(const Generation *g, int64_t i, Position *out);
-    /* Instead of place; scratch holds d + 1 numbers. */
+    /* Replaces place; scratch has d + 1 numbers. */
     void (*fill)(Generation *g, float *scratch);
 } Generator;
 

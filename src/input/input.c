@@ -1,6 +1,6 @@
-/* input.c -- from a spec to an Input: which format, which loader; see input.h.
+/* input.c -- an Input from a spec: its format and its loader; see input.h.
  *
- * The path is put before every message here, so the loaders need not know it.
+ * All messages get the path here, so the loaders need not know it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* The file's name without folder and extension names its one array. */
+/* The name of the only array: the file's without folder and extension. */
 static void stem_of(const char *path, char *out, size_t size)
 {
     const char *slash = strrchr(path, '/');
@@ -42,7 +42,7 @@ bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat f
     }
 }
 
-/* A sharded model's fingerprint is that of the index and then all shards. */
+/* The fingerprint of a sharded model covers the index and all shards. */
 static bool hash_store(Input *in, Mapped bytes, const Store *store, const InputChoice *choice,
                        Error *err)
 {
@@ -147,7 +147,7 @@ void input_free(Input *input)
         arena_free(input->arena);
 }
 
-/* Texts, pictures and generators hold one layer. */
+/* Texts, pictures and generators have one layer. */
 static bool only_layer(const InputChoice *choice, Error *err)
 {
     return choice->layer <= 0 ||
@@ -182,8 +182,8 @@ static void make_printable(char *text)
             *text = '?';
 }
 
-/* The end of a long path says more than its beginning.  A file's own words
- * may stand in the message, and must not steer a terminal. */
+/* Long paths keep their end. A message may quote the file, whose bytes must not steer a
+ * terminal. */
 bool load_prefix_path(Error *err, const char *path)
 {
     size_t length = strlen(path);
@@ -194,7 +194,7 @@ bool load_prefix_path(Error *err, const char *path)
                          : error_prefix(err, "...%s", path + length - 200);
 }
 
-/* name: the path, with what may stand behind it. */
+/* name: the path and the brackets behind it. */
 static Input *load_named(const char *name, const char *path, Mapped bytes,
                          const InputChoice *choice, Error *err)
 {
@@ -214,7 +214,7 @@ Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choic
     return load_named(path, path, bytes, choice, err);
 }
 
-/* "-": sizes without tensors, for what needs no data. */
+/* "-": sizes without tensors. */
 static bool load_nothing(Input *in, const InputChoice *choice, Error *err)
 {
     in->heads = choice->heads ? choice->heads : 1;
@@ -234,7 +234,7 @@ static Input *load_made(const char *spec, const InputChoice *choice, Error *err)
                                 : load_synthetic(in, spec + strlen(SYNTHETIC), choice, err)))
         return in;
     input_free(in);
-    if (err && err->code != ERR_USAGE) /* those name the generator themselves */
+    if (err && err->code != ERR_USAGE) /* these already name the generator */
         error_prefix(err, "%.200s", spec);
     return NULL;
 }
@@ -268,7 +268,7 @@ Input *input_load(const char *spec, const InputChoice *choice, Error *err)
 
 /* ---- listing ------------------------------------------------------------- */
 
-/* Takes over the store's metadata. */
+/* Moves the store's metadata into the listing. */
 static bool list_store(Store *store, InputListing *out, Error *err)
 {
     out->entries = calloc((size_t)store->count + 1, sizeof(*out->entries));
@@ -289,7 +289,7 @@ static bool list_store(Store *store, InputListing *out, Error *err)
     return true;
 }
 
-/* Texts and pictures as one entry each. */
+/* Lists a text or a picture as one entry. */
 static bool list_one(const char *path, Mapped bytes, InputFormat format, InputListing *out,
                      Error *err)
 {
@@ -352,11 +352,7 @@ void input_listing_free(InputListing *listing)
     *listing = (InputListing){ .count = 0 };
 }
 
-/* Which format a file is in: by its first bytes, then by its name.
- *
- * Pickles are told apart here too, so that they are refused with the command
- * that converts them instead of with a parser's complaint.
- */
+/* ---- formats ---------------------------------------------------------------- */
 
 static bool begins(Mapped bytes, const char *magic, int64_t length)
 {
@@ -393,7 +389,7 @@ static bool is_pickle(const char *path, Mapped bytes)
     return false;
 }
 
-/* No zero byte and valid UTF-8 as far as looked at. */
+/* The first bytes are UTF-8 without a zero byte. */
 static bool is_text(Mapped bytes)
 {
     int64_t end = bytes.size < 4096 ? bytes.size : 4096;

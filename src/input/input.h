@@ -39,54 +39,53 @@ typedef struct Input {
     char  *name;        /* "samples/induction.safetensors", "synthetic:..." */
     char  *kind;        /* "npz", "safetensors", "text", "image", "synthetic" */
     char  *model;       /* metadata, or NULL */
-    char  *note;        /* how q, k, v came to be when the file did not hold them, or NULL */
-    char   sha256[65];  /* of the file's bytes, or of the generator's text; hex */
+    char  *note;        /* how q, k, v were made if the file has none, or NULL */
+    char   sha256[65];  /* of the file's bytes, or of the generator's name; hex */
 } Input;
 
 #define INPUT_MAX_BYTES_DEFAULT (8ll << 30)
 
-/* What to take of a source. 0 / -1 mean "as the source has it". */
+/* What to load of a source. 0 / -1: as the source has it. */
 typedef struct InputChoice {
-    int64_t  layer;     /* -1: the first that the file holds */
-    int64_t  n;         /* cut a file's sequence to its first n; length for a generator */
+    int64_t  layer;     /* -1: the first of the file */
+    int64_t  n;         /* first n of a file's sequence; length for a generator */
     int64_t  d;         /* head size for generated q, k, v; default 64 (text, image: 32) */
     int64_t  heads;     /* heads for generated q, k, v; default 1 */
     uint64_t seed;      /* for generated q, k, v */
-    int64_t  max_bytes; /* refuse to allocate more than this; 0: 8 GiB */
-    const atomic_bool *cancel; /* ends the load soon with ERR_CANCELLED; NULL: nobody can */
+    int64_t  max_bytes; /* limit of all allocations; 0: 8 GiB */
+    const atomic_bool *cancel; /* cancels the load with ERR_CANCELLED; NULL: never */
 } InputChoice;
 
 #define INPUT_CHOICE_DEFAULT ((InputChoice){ .layer = -1 })
 
-/* spec: a path (format by content, then by extension), of a file of arrays also with the names of
- * those to take, "layer.npz[q=query,k=key,v=value]"; "synthetic:NAME(args)", or "-" for
- * nothing.  NULL with *err set on failure. */
+/* spec: a path (format by content, then by extension); for a file of arrays also with their names,
+ * "layer.npz[q=query,k=key,v=value]"; "synthetic:NAME(args)"; or "-" for no data. NULL with *err
+ * set on failure. */
 Input *input_load(const char *spec, const InputChoice *choice, Error *err);
 void   input_free(Input *input);
 
-/* The number of the i-th layer that its file holds, and which of these it is itself. */
+/* The number of the file's i-th layer, and the index of this one. */
 int64_t input_layer_number(const Input *in, int64_t i);
 int64_t input_layer_index(const Input *in);
 
-/* Its name as captions say it: of a file and of a sample without where it lies. */
+/* Its name in captions: of a file and of a sample without the folder. */
 const char *input_short_name(const Input *in);
 
-/* From tensors in memory, which are copied: q, k, v ((n,d) or (h,n,d)), or x
- * ((n,dm)), or all, or v with or without q and x; the others NULL.  tokens: as
- * many as there are keys (or positions of x), or NULL. */
+/* Copies tensors in memory: q, k, v ((n,d) or (h,n,d)), or x ((n,dm)), or all, or v with or
+ * without q and x; the others NULL. tokens: one per key (or position of x), or NULL. */
 Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
                           const char *const *tokens, Error *err);
 
-/* A copy of the first n queries and keys, as loading it with such a choice gives it, but read
- * from memory; where input_can_be_cut says so (of pictures and of finished weights a beginning
- * is something else). */
+/* A copy of the first n queries and keys, equal to loading with such a choice, but read from
+ * memory. input_can_be_cut: false for pictures and finished weights, where a beginning means
+ * something else. */
 bool   input_can_be_cut(const Input *in);
 Input *input_cut(const Input *in, int64_t n, Error *err);
 
-/* Copies one whole number a position, [n], to in->segments, before the input is used. */
+/* Copies segments, one whole number per position, [n], before the input is used. */
 bool input_set_segments(Input *in, const Tensor *segments, Error *err);
 
-/* The tensors of a file without loading them, for `info FILE`. */
+/* The tensors of a file without their values, for `info FILE`. */
 typedef struct InputEntry {
     char    name[256];
     char    dtype[16];  /* as the file spells it: "<f4", "BF16" */
@@ -104,13 +103,13 @@ typedef struct InputListing {
 bool input_list(const char *path, InputListing *out, Error *err);
 void input_listing_free(InputListing *listing);
 
-/* One .npy file, for tensor parameters (-p name=@file.npy).  Any of our dtypes
- * as stored (f2 becomes f32, other integers become i32 or i64, bool u8). */
+/* One .npy file, for tensor parameters (-p name=@file.npy), as one of our dtypes (f2 becomes f32,
+ * other integers i32 or i64, bool u8). */
 bool input_read_npy(const char *path, Arena *arena, Tensor *out, Error *err);
-/* The array of that name in a file of arrays; NULL: the only one. */
+/* The named array of a file; NULL: its only one. */
 bool input_read_array(const char *path, const char *name, Arena *arena, Tensor *out, Error *err);
 
-/* Writers.  npy: version 1.0, little-endian, C order, via a temporary name. */
+/* Writers. npy: version 1.0, little-endian, C order; written to a temporary name, then renamed. */
 bool input_write_npy(const char *path, const Tensor *t, Error *err);
 typedef struct NamedTensor {
     const char *name;
@@ -125,7 +124,7 @@ bool input_write_safetensors(const char *path, const NamedTensor *items, int64_t
 typedef struct InputGenerator {
     const char *name;      /* "induction" */
     const char *arguments; /* "n=64, d=64, heads=1, seed=0, period=8" */
-    const char *help;      /* the structure to be found, one line */
+    const char *help;      /* its structure, one line */
 } InputGenerator;
 const InputGenerator *input_generators(void); /* ends with a NULL name */
 

@@ -1,4 +1,4 @@
-/* labels.c -- see labels.h. */
+/* labels.c -- token labels, numbers as text, and metadata; see labels.h. */
 #include <ctype.h>
 #include <jansson.h>
 #include <locale.h>
@@ -11,7 +11,7 @@
 #include "core/utf8.h"
 #include "input/labels.h"
 
-/* What is shown for a code point. */
+/* The character shown for a code point. */
 static uint32_t shown(uint32_t code)
 {
     if (code < 0x20)
@@ -44,7 +44,7 @@ static int64_t text_end(ElementType type, const uint8_t *src)
 
     while (end > 0 && src[end - 1] == 0)
         end--;
-    if (type.kind == ELEMENT_UCS4) /* a code point's own upper bytes are zero */
+    if (type.kind == ELEMENT_UCS4) /* the upper bytes of a code point are zero too */
         end = (end + 3) / 4 * 4;
     return end;
 }
@@ -68,7 +68,7 @@ int64_t labels_text(ElementType type, const uint8_t *src, char *out, int64_t siz
 
 static char *text_label(Arena *arena, ElementType type, const uint8_t *src)
 {
-    /* One bad byte becomes three; a code point is never more than four. */
+    /* A malformed byte becomes three; a code point is at most four. */
     int64_t room = text_end(type, src) * (type.kind == ELEMENT_UCS4 ? 1 : 3) + 1;
     char   *text = arena_alloc(arena, room, 1);
 
@@ -82,7 +82,7 @@ char *labels_copy(Arena *arena, const uint8_t *text, int64_t size)
     return text_label(arena, (ElementType){ .kind = ELEMENT_BYTES, .size = size }, text);
 }
 
-/* `count` elements, text or integers, as labels; NULL when the arena refuses. */
+/* `count` elements, text or integers, as labels; NULL: out of memory. */
 static char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int64_t count)
 {
     char **labels = arena_alloc(arena, count, sizeof(*labels));
@@ -101,7 +101,7 @@ static char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int6
 
 bool labels_parse(const char *text, size_t length, double *out)
 {
-    locale_t plain; /* a new "C" locale costs nothing: glibc keeps it */
+    locale_t plain; /* cheap: glibc caches the "C" locale */
     char     copy[64], *end;
 
     while (length && isspace((unsigned char)*text))
@@ -146,7 +146,7 @@ char *labels_number(double value, char *text, size_t size)
     return text;
 }
 
-/* See metadata.h. */
+/* ---- metadata --------------------------------------------------------------- */
 
 bool metadata_layout(const Store *store, char letters[STORE_MAX_RANK + 1], Error *err)
 {
@@ -265,7 +265,7 @@ static bool labels_of_entry(Store *store, Arena *arena, StoreEntry *entry, char 
 
     if (!element_is_text(entry->type) && kind != ELEMENT_INT && kind != ELEMENT_UINT) {
         if (!element_is_number(entry->type))
-            return store_is_number(entry, err); /* it says why it is not read */
+            return store_is_number(entry, err); /* sets the reason */
         return error_set(err, ERR_DATA, "%.80s has dtype %s; expected text or whole numbers",
                          entry->info.name, entry->info.dtype);
     }
@@ -280,7 +280,7 @@ static bool labels_of_entry(Store *store, Arena *arena, StoreEntry *entry, char 
     return *out || error_set(err, ERR_NOMEM, "no memory for %lld labels", (long long)*count);
 }
 
-/* The labels under `key`, as an array or as metadata; *out NULL when absent. */
+/* Labels of `key`, an array or metadata; *out NULL: absent. */
 static bool find_labels(Input *in, Store *store, const char *key, char ***out, int64_t *count,
                         Error *err)
 {
@@ -314,7 +314,7 @@ bool metadata_tokens(Input *in, Store *store, Error *err)
     if (!find_labels(in, store, "tokens", &labels, &count, err))
         return false;
     if (in->n != in->m && count == in->m)
-        in->k_tokens = labels; /* only the keys can be meant */
+        in->k_tokens = labels; /* these are the keys' tokens */
     else if (!take_labels(&in->q_tokens, in->n, labels, count, "tokens", err))
         return false;
     if (!find_labels(in, store, "q_tokens", &labels, &count, err) ||

@@ -1,9 +1,8 @@
-/* input/labels.h -- token labels and numbers as text.
+/* input/labels.h -- token labels, numbers as text, and a file's metadata.
  *
- * Labels are shown on terminals and written into figures, so they are always
- * valid UTF-8 without control characters: what is not UTF-8 becomes U+FFFD, a
- * control character its picture (a newline is U+240A).  Numbers are parsed and printed
- * with a decimal point whatever the process's locale says.
+ * Labels appear on terminals and in figures, so they are valid UTF-8 without control characters:
+ * malformed bytes become U+FFFD, a control character its picture (a newline U+240A). Numbers have
+ * a decimal point in every locale.
  */
 #ifndef INPUT_LABELS_H
 #define INPUT_LABELS_H
@@ -18,20 +17,19 @@
 /* One text element as UTF-8, cut to fit; returns its length. */
 int64_t labels_text(ElementType type, const uint8_t *src, char *out, int64_t size);
 
-/* The bytes as a label in the arena; NULL when it refuses. */
+/* The bytes as a label in the arena; NULL: out of memory. */
 char *labels_copy(Arena *arena, const uint8_t *text, int64_t size);
 
-/* The whole text (spaces around it allowed) as a number. */
+/* Parses the whole text (blanks around it allowed) as a number. */
 bool labels_parse(const char *text, size_t length, double *out);
 /* Shortest text that reads back; returns text. */
 char *labels_number(double value, char *text, size_t size);
 
-/* What a file says about its arrays.
+/* A file's metadata.
  *
- * Keys: layout ("n,h,d"), causal (1, 0, true, false), scale (a number above
- * 0), width (of a raster, in pixels), model (text), tokens (a JSON list of
- * texts or ids).  tokens, q_tokens and k_tokens may also be arrays of text or
- * of integers.  A value that is not understood is an error, never ignored.
+ * Keys: layout ("n,h,d"), causal (1, 0, true, false), scale (a number above 0), width (of a
+ * raster, in pixels), model (text), tokens (a JSON list of texts or ids). tokens, q_tokens and
+ * k_tokens may also be arrays of text or integers. A malformed value is an error, never ignored.
  */
 
 /* The layout as letters ("nhd"), empty when the file has none. */

@@ -1,7 +1,6 @@
 /* input/load.h -- what the loaders share.
  *
- * Each loader fills a zeroed Input whose arena exists already.  Messages name
- * no path: input.c puts it before them.
+ * Each loader fills a zeroed Input whose arena exists. Messages have no path: input.c adds it.
  */
 #ifndef INPUT_LOAD_H
 #define INPUT_LOAD_H
@@ -16,19 +15,19 @@ typedef enum InputFormat {
     FORMAT_TEXT, FORMAT_PNG, FORMAT_PNM
 } InputFormat;
 
-/* The whole of input_load for bytes that are in memory already; `path` gives
- * the name and the extension.  For tests and fuzzing as well. */
+/* input_load for bytes in memory; `path` gives the name and the extension. Tests and fuzzers call
+ * it too. */
 Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choice, Error *err);
 
 bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *err);
 bool load_prefix_path(Error *err, const char *path); /* returns false */
 
-/* Bytes of the path in "FILE[q=query,k=key]"; all of the text where there are no brackets. */
+/* Length of the path in "FILE[q=query,k=key]"; all of it without brackets. */
 size_t load_path_length(const char *spec);
-/* Arrays by the names that the brackets give them; "" changes nothing. */
+/* Renames arrays as the brackets say; "" changes nothing. */
 bool load_name_arrays(Store *store, const char *brackets, Error *err);
 
-/* A file of arrays; format: one of those that hold arrays. */
+/* Opens a file of arrays; format: one of those that hold arrays. */
 bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat format, Error *err);
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err);
 bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err);
@@ -36,21 +35,17 @@ bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *
                 Error *err);
 bool load_synthetic(Input *in, const char *spec, const InputChoice *choice, Error *err);
 
-/* How many tokens a text has, how large a picture is. */
+/* Number of tokens of a text; size of a picture. */
 bool text_count(const char *path, Mapped bytes, int64_t *count, Error *err);
 bool image_size(Mapped bytes, InputFormat format, int64_t *width, int64_t *height, Error *err);
 
-/* ERR_NOMEM for `what` of `bytes`; the limit that choice sets. */
+/* Sets ERR_NOMEM for `what` of `bytes`; the limit of a choice. */
 bool    load_no_memory(Error *err, const char *what, int64_t bytes, const InputChoice *choice);
 int64_t load_limit(const InputChoice *choice);
-/* False, with ERR_CANCELLED, when nobody waits for the input any more. */
+/* False with ERR_CANCELLED once the load is cancelled. */
 bool    load_goes_on(const InputChoice *choice, Error *err);
 
-/* Why pickles are refused, and what to do instead.
- *
- * A pickle is a program for the Python that opens it.  Files of that kind are
- * recognised only so that the message can name the conversion.
- */
+/* Refuses a pickle, which is a program for the Python that opens it, and names the conversion. */
 
 static inline bool pickle_refuse(Error *err)
 {

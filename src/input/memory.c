@@ -1,9 +1,8 @@
-/* memory.c -- an Input made of tensors in memory (a script's).
+/* memory.c -- an Input from tensors in memory, and the beginning of another Input; see input.h.
  *
- * The tensors are copied and converted to float32; (n,d) stands for one head.
- * Given are q, k and v, or the layer's own input x alone, or v with or without
- * q and x, which is enough for attention that compares no tokens.  The
- * fingerprint is that of the converted bytes.
+ * Tensors are copied and converted to float32; (n,d) is one head. Given are q, k and v, or the
+ * layer's own input x, or v with or without q and x, which suffices for attention without scores.
+ * The fingerprint covers the converted bytes.
  */
 #include <string.h>
 
@@ -68,7 +67,7 @@ static bool check_qkv(const Input *in, Error *err)
     if (!in->v.data || (in->k.data && !in->q.data))
         return error_set(err, ERR_DATA, "q, k and v go together (or x alone, or v without k); %s "
                          "is missing", !in->v.data ? "v" : "q");
-    if (in->k.data && (q[2] < 1 || k[2] % q[2])) /* a multiple: depths of a lambda layer */
+    if (in->k.data && (q[2] < 1 || k[2] % q[2])) /* a multiple: the depths of a lambda layer */
         return differ(err, "the head sizes d", "q", q[2], "k", k[2]);
     if (in->k.data && k[1] != v[1])
         return differ(err, "the numbers of keys", "k", k[1], "v", v[1]);
@@ -102,7 +101,7 @@ static bool set_sizes(Input *in, Error *err)
     return true;
 }
 
-/* The labels are the keys'; the queries' too when there are as many. */
+/* Labels are the keys'; also the queries' if there are as many. */
 static bool take_tokens(Input *in, const char *const *tokens, Error *err)
 {
     if (!tokens)
@@ -178,9 +177,9 @@ bool input_set_segments(Input *in, const Tensor *segments, Error *err)
     return true;
 }
 
-/* The beginning of an input that is loaded already: see input_cut. */
+/* ---- a beginning ------------------------------------------------------------ */
 
-/* Axis `axis` of a tensor of whole numbers or float32 gets `length` at most; the rest stays. */
+/* Cuts axis `axis` of a tensor of whole numbers or float32 to at most `length`. */
 static bool cut_axis(Arena *arena, const Tensor *from, int axis, int64_t length, Tensor *out)
 {
     int64_t outer = 1, inner = (int64_t)dtype_size(from->dtype), rows;

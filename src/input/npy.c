@@ -1,4 +1,4 @@
-/* npy.c -- NumPy's array file, versions 1 to 3.
+/* npy.c -- NumPy's array file (versions 1 to 3), its archive npz, and one array as a Tensor.
  *
  *     "\x93NUMPY" major minor, header length (u16 in version 1, else u32; little-endian),
  *     the header: a Python dict {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), },
@@ -22,7 +22,7 @@
 #include "input/store.h"
 
 typedef struct Cursor {
-    const char *start, *at, *end; /* of the whole file, so that offsets can be told */
+    const char *start, *at, *end; /* start: of the whole file, for byte offsets in messages */
 } Cursor;
 
 static bool expected(const Cursor *c, const char *what, Error *err)
@@ -74,7 +74,7 @@ static bool parse_string(Cursor *c, char *out, size_t size, Error *err)
     return true;
 }
 
-/* The value of 'descr' of a structured type: kept as text, not understood. */
+/* The 'descr' of a structured type: kept as text, not parsed. */
 static bool parse_structured(Cursor *c, char *out, size_t size, Error *err)
 {
     int    depth = 0;
@@ -166,7 +166,7 @@ static ElementKind number_kind(char letter, long size)
     return ELEMENT_UNKNOWN;
 }
 
-/* "<f4": byte order, kind, size.  What is not understood stays unknown. */
+/* "<f4": byte order, kind, size. Other kinds stay unknown. */
 static ElementType parse_descr(const char *descr)
 {
     ElementType type = { .kind = ELEMENT_UNKNOWN };
@@ -302,7 +302,7 @@ bool store_open_npy(Store *store, Mapped bytes, const char *stem, Error *err)
  * zip64).  A zip holding data.pkl is a PyTorch checkpoint: pickle, refused.
  */
 
-#define DEFLATE_MAX_RATIO 1032 /* 258 bytes from two bits, rounded up */
+#define DEFLATE_MAX_RATIO 1032 /* 258 bytes per two bits, rounded up */
 
 static void npz_close(Store *store)
 {
@@ -332,7 +332,7 @@ static bool zip_open_bytes(Store *store, Mapped bytes, Error *err)
     return zip != NULL;
 }
 
-/* Exactly `size` bytes. */
+/* Reads exactly `size` bytes. */
 static bool read_exactly(zip_file_t *file, uint8_t *out, int64_t size)
 {
     while (size > 0) {
@@ -353,7 +353,7 @@ static bool member_failed(zip_t *zip, zip_file_t *file, const char *name, Error 
     return error_set(err, ERR_FORMAT, "member %.80s cannot be read: %s", name, why);
 }
 
-/* What the directory declares must be possible at all. */
+/* Refuses sizes that the archive cannot contain. */
 static bool check_member(const zip_stat_t *stat, int64_t archive_size, Error *err)
 {
     zip_uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
@@ -424,7 +424,7 @@ static bool npz_fetch(Store *store, StoreEntry *entry, Error *err)
         return error_set(err, ERR_NOMEM, "no memory for the %llu bytes of member %.80s",
                          (unsigned long long)stat.size, stat.name);
     file = zip_fopen_index(zip, stat.index, 0);
-    /* The checksum is compared when the end is read past. */
+    /* Reading past the end compares the checksum. */
     ok = file && read_exactly(file, entry->owned, (int64_t)stat.size) &&
          zip_fread(file, &past, 1) == 0;
     if (ok)
@@ -456,7 +456,7 @@ static bool list_member(Store *store, const zip_stat_t *stat, int64_t archive_si
     return read_header(store->backend, stat, entry, err);
 }
 
-/* An array of one element as metadata text. */
+/* Adds an array of one element as metadata. */
 static bool scalar_metadata(Store *store, const char *key, Error *err)
 {
     StoreEntry *entry = store_find(store, key);
@@ -505,10 +505,7 @@ bool store_open_npz(Store *store, Mapped bytes, Error *err)
     return true;
 }
 
-/* One array of a file as a Tensor of the dtype nearest to the stored one.
- *
- * Fortran order is turned into C order; text and objects are refused.
- */
+/* ---- one array as a Tensor -------------------------------------------------- */
 
 static void convert(const StoreEntry *entry, int64_t from, int64_t to, Tensor *out)
 {
@@ -525,7 +522,7 @@ static void convert(const StoreEntry *entry, int64_t from, int64_t to, Tensor *o
     }
 }
 
-/* u64 values that i64 does not hold would come out negative. */
+/* False: a u64 value does not fit into i64. */
 static bool fits_int64(const StoreEntry *entry, const Tensor *t, Error *err)
 {
     int64_t count = tensor_count(t);

@@ -69,7 +69,7 @@ static bool parse_shape(StoreEntry *entry, const json_t *value, Error *err)
     return true;
 }
 
-/* Sets data and bytes from the two offsets into [0, room). */
+/* Sets data and bytes from two offsets into [0, room). */
 static bool parse_offsets(StoreEntry *entry, const json_t *value, const uint8_t *base,
                           int64_t room, Error *err)
 {
@@ -142,8 +142,8 @@ static int by_begin(const void *a, const void *b)
     return ((*x)->info.bytes > (*y)->info.bytes) - ((*x)->info.bytes < (*y)->info.bytes);
 }
 
-/* Each begins where the one before it ends, and the last ends with the file: else bytes are
- * shared, or are there that no tensor accounts for. */
+/* Each tensor begins where the last one ended, and the last ends with the file: no byte is shared
+ * or unused. */
 static bool check_row(const StoreEntry *const *order, int64_t count, const uint8_t *base,
                       int64_t room, Error *err)
 {
@@ -168,7 +168,7 @@ static bool check_row(const StoreEntry *const *order, int64_t count, const uint8
                      (long long)end, (long long)room);
 }
 
-/* Entries first.. fill the data of one file. */
+/* The entries from `first` on fill the data of one file. */
 static bool check_packed(const Store *store, int64_t first, const uint8_t *base, int64_t room,
                          Error *err)
 {
@@ -247,7 +247,7 @@ bool store_open_safetensors(Store *store, Mapped bytes, Error *err)
     return ok;
 }
 
-/* Shards lie beside the index: a plain file name, nothing else. */
+/* A shard is a plain file name beside the index. */
 static bool shard_path(const char *index, const char *name, char *out, size_t size, Error *err)
 {
     const char *slash = strrchr(index, '/');
@@ -279,7 +279,7 @@ static bool open_shard(Store *store, const char *index, const char *name, int64_
     return true;
 }
 
-/* Shard names in order of first mention, and the number of each. */
+/* Opens each shard in order of first mention and numbers them. */
 static bool open_shards(Store *store, const char *index, json_t *map, json_t *numbers, Error *err)
 {
     const char *tensor;
@@ -306,7 +306,7 @@ static bool open_shards(Store *store, const char *index, json_t *map, json_t *nu
     return true;
 }
 
-/* Every tensor stands exactly in the shard that the index names for it. */
+/* Each tensor is in the shard that the index names, and in no other. */
 static bool check_map(const Store *store, json_t *map, json_t *numbers, Error *err)
 {
     size_t found = 0;

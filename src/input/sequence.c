@@ -1,13 +1,11 @@
-/* sequence.c -- a text as a sequence.
+/* sequence.c -- a text or a picture as a sequence; see load.h.
  *
- * A text is split into words and punctuation: letters, digits, '_' and bytes
- * above ASCII make words, with an apostrophe or a hyphen inside; any other
- * character that is not a space stands alone.  Files named .tokens.txt or
- * .ids hold one token a line, taken as it is.
+ * A text is split into words and punctuation: letters, digits, '_' and bytes above ASCII make
+ * words, with an apostrophe or a hyphen inside; any other character except blanks stands alone.
+ * Files named .tokens.txt or .ids hold one token per line.
  *
- * A text has no q, k and v.  They are drawn per token: q = k is one vector, v
- * another, so equal tokens attend to each other and positions play no part.
- * The note says so.
+ * A text has no q, k and v. Each token draws them: q = k is one vector, v another, so equal tokens
+ * attend to each other whatever their positions. The note says so.
  */
 #include <ctype.h>
 #include <png.h>
@@ -130,7 +128,7 @@ static bool read_labels(Input *in, Mapped bytes, int64_t n, Error *err)
     return in->q_tokens || error_set(err, ERR_NOMEM, "no memory for %lld labels", (long long)n);
 }
 
-#define ROWS 1024 /* of one work item */
+#define ROWS 1024 /* per work item */
 
 typedef struct TokenTask {
     const Input *in;
@@ -189,19 +187,17 @@ bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err)
                     : error_set(err, ERR_NOMEM, "no memory for a note");
 }
 
-/* A picture as a sequence: pixels in raster order.
+/* Pictures: pixels in raster order.
  *
- * PNG through libpng; PGM and PPM (P2, P3, P5, P6) here.  Everything becomes
- * 8-bit RGB first.  A picture has no q, k and v.  q = k are random Fourier
- * features of colour and place, so pixels alike and near attend to each other;
- * v holds red, green and blue in [-1, 1] and then features of the colour.
- * The note says so.
+ * PNG through libpng; PGM and PPM (P2, P3, P5, P6) here. All become 8-bit RGB. A picture has no q,
+ * k and v: q = k are random Fourier features of colour and place, so similar and near pixels
+ * attend to each other; v is red, green and blue in [-1, 1], then features of the colour. The note
+ * says so.
  *
- * A PNG's size is held against the most that deflate can reach before its
- * pixels get memory.
+ * A PNG's size must be possible with deflate before its pixels get memory.
  */
 
-#define COLOUR_BANDWIDTH 0.25 /* of the range of a channel */
+#define COLOUR_BANDWIDTH 0.25 /* of a channel's range */
 #define PLACE_BANDWIDTH 4.0   /* pixels */
 #define DEFLATE_MAX_RATIO 1032
 #define MAX_SIDE (1 << 24)
@@ -220,7 +216,7 @@ typedef struct Pnm {
     int64_t        width, height, maximum;
 } Pnm;
 
-/* The next number, after spaces and comments. */
+/* Reads the next number after blanks and comments. */
 static bool pnm_number(Pnm *p, const char *what, int64_t limit, int64_t *out, Error *err)
 {
     const uint8_t *first;
@@ -305,7 +301,7 @@ static bool png_header(Mapped bytes, png_image *png, Error *err)
     *png = (png_image){ .version = PNG_IMAGE_VERSION };
     if (!png_image_begin_read_from_memory(png, bytes.data, (size_t)bytes.size))
         return png_failed(png, err);
-    /* The leanest picture has one bit a pixel. */
+    /* The smallest picture has one bit per pixel. */
     if (((int64_t)png->width * png->height + 7) / 8 / DEFLATE_MAX_RATIO <= bytes.size)
         return true;
     error_set(err, ERR_FORMAT, "%u x %u pixels cannot come from %lld bytes", png->width,
@@ -343,7 +339,7 @@ static bool decode(Mapped bytes, InputFormat format, Picture *out, Error *err)
         return pnm_header(bytes, &pnm, err) && pnm_pixels(&pnm, out, err);
     if (!png_header(bytes, &png, err))
         return false;
-    png.format = PNG_FORMAT_RGB; /* transparency is laid over black */
+    png.format = PNG_FORMAT_RGB; /* transparent pixels are on black */
     return png_image_finish_read(&png, NULL, out->rgb, 0, NULL) || png_failed(&png, err);
 }
 
@@ -374,7 +370,7 @@ static void fill_head(const Input *in, const Picture *picture, int64_t head, flo
     }
 }
 
-/* Rec. 601 luma, for pictures of what a query sees. */
+/* Keeps Rec. 601 luma, for pictures of what a query sees. */
 static bool keep_pixels(Input *in, const Picture *picture, Error *err)
 {
     in->pixels = tensor_new(in->arena, DT_F32, 1, (int64_t[]){ in->n });

@@ -1,4 +1,4 @@
-/* store.c -- see store.h. */
+/* store.c -- open tensor files: entries, mapped bytes, element types, array names; see store.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -53,7 +53,7 @@ static bool grow_list(void **array, int64_t capacity, size_t size, Error *err)
     return true;
 }
 
-/* Names go into messages and onto terminals. */
+/* Replaces control characters: names appear in messages and on terminals. */
 static void copy_name(char *to, size_t size, const char *from, size_t length)
 {
     size_t n = length < size ? length : size - 1;
@@ -168,7 +168,7 @@ bool store_is_number(const StoreEntry *entry, Error *err)
                          "array %.80s holds pickled Python objects (dtype %s), which are never "
                          "read; save it with .astype('f4'), or np.array(list, dtype=str)",
                          name, dtype);
-    if (*dtype == '[') /* of which only the beginning is kept */
+    if (*dtype == '[') /* only its beginning is kept */
         return error_set(err, ERR_FORMAT, "array %.80s has a dtype of several fields, %s..., which "
                          "is not read; save one array for each field, with .astype('f4')", name,
                          dtype);
@@ -204,7 +204,7 @@ void store_copy_f32(const StoreEntry *entry, const StoreBox *box, float *out)
     int64_t        planes = box->extent[0], rows = box->extent[1];
     const uint8_t *base = entry->data + box->offset * size;
 
-    if (box->stride[2] == 1 && box->stride[1] == run) { /* rows follow each other */
+    if (box->stride[2] == 1 && box->stride[1] == run) { /* rows are contiguous */
         run *= rows;
         rows = 1;
     }
@@ -233,13 +233,13 @@ char *store_shape_text(const StoreEntry *entry, char *text, size_t size)
 
 /* See store.h. */
 
-#define PIECE (4ll << 20) /* bytes between looks at a flag */
+#define PIECE (4ll << 20) /* bytes between checks of the flag */
 
 static const uint8_t no_bytes[1];
 
 bool mapped_open(const char *path, Mapped *out, Error *err)
 {
-    /* O_NONBLOCK: a named pipe must be refused, not waited for. */
+    /* O_NONBLOCK: a named pipe is refused at once, not waited for. */
     int         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     void       *data;
@@ -462,11 +462,10 @@ void element_to_f64(ElementType type, const uint8_t *src, int64_t step, int64_t 
         out[i] = to_real(type, src + i * step);
 }
 
-/* Which array of a file is which: "layer.npz[q=query,k=key,v=value]".
+/* Array names: "layer.npz[q=query,k=key,v=value]".
  *
- * Files of other programs name their arrays as they like.  What is in brackets behind the path
- * says which are q, k, v, x, attn, segments and the tokens; the others are found by their own
- * names, as without brackets.  A file that really has such a name is that file.
+ * The brackets behind the path say which arrays are q, k, v, x, attn, segments and the tokens;
+ * others keep their own names. A file whose name really has brackets is opened as that file.
  */
 
 static const char *const roles[] = { "q", "k", "v", "x", "attn", "segments", "tokens", "q_tokens",
@@ -499,13 +498,13 @@ static bool no_array(const Store *store, const char *name, Error *err)
                      nearest.name ? "'?" : "");
 }
 
-/* Which array is to have the role; none is taken away from what is said after it. */
+/* The array for a role; no array is lost to the roles named after it. */
 typedef struct Naming {
     const char *role;
     int64_t     entry;
 } Naming;
 
-/* "q=query" of so many bytes. */
+/* Parses one "q=query". */
 static bool read_one(const Store *store, const char *item, size_t length, Naming *out, Error *err)
 {
     const char *equal = memchr(item, '=', length), *role;
@@ -527,8 +526,8 @@ static bool read_one(const Store *store, const char *item, size_t length, Naming
     return true;
 }
 
-/* A further entry of the same array has the role's name, so that one array may have several; what
- * was called so before has no name. */
+/* Adds an entry with the role's name for the same array, so that an array may have several roles;
+ * an entry that had this name loses it. */
 static bool give_role(Store *store, const Naming *naming, Error *err)
 {
     StoreEntry *copy = store_add(store, naming->role, strlen(naming->role), err);

@@ -1,12 +1,10 @@
-/* input/store.h -- an open tensor file: named arrays and metadata.
+/* input/store.h -- an open tensor file: named arrays and metadata; its element types and bytes.
  *
- * The formats that hold arrays (npy, npz, safetensors, CSV, JSON) each fill a Store;
- * everything after that is the same for all.  An entry's header has been
- * checked against the file's real size before it is in the list; its bytes are
- * mapped already, or fetched on first use (members of a zip archive).
+ * The formats that hold arrays (npy, npz, safetensors, CSV, JSON) each fill a Store; the rest is
+ * the same for all. An entry is listed once its header agrees with the file's real size; its bytes
+ * are mapped, or fetched on first use (members of a zip archive).
  *
- * Messages set here and by the formats name the array or the byte offset, not
- * the path: the caller puts the path before.
+ * Messages name the array or the byte offset; the caller adds the path.
  */
 #ifndef INPUT_STORE_H
 #define INPUT_STORE_H
@@ -19,20 +17,19 @@
 #include "core/tensor.h"
 #include "input/input.h"
 
-/* The number formats found in files, and their conversion.
+/* Element types of files and their conversion.
  *
- * An ElementType says how one element lies in a file: its kind, its size in
- * bytes, and whether its bytes stand in the other order than this machine's.
- * Conversions read unaligned bytes at a constant step and never fail; what may
- * not be converted (text, Python objects) is refused before, by kind.
+ * An ElementType is the kind of an element, its size in bytes, and whether its byte order differs
+ * from this machine's. Conversions read unaligned bytes at a constant step and never fail;
+ * unconvertible kinds (text, Python objects) are refused before.
  *
- * 16-bit and 8-bit floats are decoded by hand: IEEE 754 binary16, bfloat16
- * (the upper half of binary32), and the two OCP 8-bit formats E4M3 (no
- * infinities, bias 7) and E5M2 (the upper half of binary16).
+ * 16-bit and 8-bit floats are decoded by hand: IEEE 754 binary16, bfloat16 (the upper half of
+ * binary32), and the OCP formats E4M3 (no infinities, bias 7) and E5M2 (the upper half of
+ * binary16).
  */
 
 typedef enum ElementKind {
-    ELEMENT_UNKNOWN, /* listed, but cannot be read */
+    ELEMENT_UNKNOWN, /* listed but unreadable */
     ELEMENT_BOOL,
     ELEMENT_INT,     /* signed, 1 to 8 bytes */
     ELEMENT_UINT,
@@ -53,8 +50,8 @@ typedef struct ElementType {
 bool element_is_number(ElementType type);
 bool element_is_text(ElementType type);
 
-/* Our dtype that holds every value of a number type (f32 for the short floats,
- * u8 for bool and u8, i32 for other integers that fit it, i64 for the rest). */
+/* The dtype that holds all values of a number type: f32 for short floats, u8 for bool and u8, i32
+ * for other integers that fit, i64 for the rest. */
 DType element_dtype(ElementType type);
 
 /* `count` elements, `step` bytes apart, to contiguous out. */
@@ -64,27 +61,26 @@ int64_t element_to_i64(ElementType type, const uint8_t *src); /* integers and bo
 
 /* A file's bytes in memory, and their fingerprint.
  *
- * The bytes are mapped, not read: a large file costs address space until it is
- * looked at.  A file that another program shortens meanwhile is outside what a
- * mapping can guard against.
+ * Bytes are mapped, not read: an untouched part of a large file costs only address space. A
+ * mapping cannot protect against another program that shortens the file.
  */
 
 typedef struct Mapped {
     const uint8_t *data; /* size bytes; never NULL after success */
     int64_t        size;
-    bool           owned; /* to be unmapped */
+    bool           owned; /* unmapped by mapped_close */
 } Mapped;
 
-/* Regular files only.  The message names no path: the caller puts it before. */
+/* Regular files only. The message has no path: the caller adds it. */
 bool mapped_open(const char *path, Mapped *out, Error *err);
 void mapped_close(Mapped *mapped);
 
-/* The text after the byte order mark that some programs put before UTF-8; not to be closed. */
+/* The text after a UTF-8 byte order mark; not to be closed. */
 Mapped mapped_text(Mapped bytes);
 
-/* Hex of the SHA-256 of all parts, one after the other. */
+/* SHA-256 of all parts in sequence, in hex. */
 void mapped_sha256(const Mapped *parts, int64_t count, char hex[65]);
-/* The same, but false, with no more to it, soon after *cancel was set; NULL: never. */
+/* The same; false soon after *cancel is set (NULL: never). */
 bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_t count,
                           char hex[65]);
 
@@ -96,7 +92,7 @@ typedef struct StoreEntry {
     ElementType    type;
     bool           fortran; /* first index fastest */
     const uint8_t *data;    /* info.bytes bytes, or NULL until fetched */
-    uint8_t       *owned;   /* to be freed; data points into it */
+    uint8_t       *owned;   /* freed by store_drop; data points into it */
     int64_t        member;  /* the format's own number for it */
 } StoreEntry;
 
@@ -107,16 +103,16 @@ struct Store {
     int64_t     count, capacity;
     char      **keys, **values;
     int64_t     metadata_count, metadata_capacity;
-    Mapped     *shards; /* further files this one names */
+    Mapped     *shards; /* other files that this one names */
     int64_t     shards_count;
-    int64_t     max_bytes; /* no single allocation above this */
+    int64_t     max_bytes; /* limit of a single allocation */
     void       *backend;
     bool (*fetch)(Store *store, StoreEntry *entry, Error *err); /* sets data and owned */
     void (*close)(Store *store);
 };
 
-/* The formats.  `bytes` must outlive the store; on failure the caller still
- * calls store_close.  `stem` names the one array of files without names. */
+/* Opens a file of each format. `bytes` must outlive the store; after a failure the caller still
+ * calls store_close. `stem` names the array of a file without names. */
 bool store_open_npy(Store *store, Mapped bytes, const char *stem, Error *err);
 bool store_open_npz(Store *store, Mapped bytes, Error *err);
 bool store_open_safetensors(Store *store, Mapped bytes, Error *err);
@@ -127,7 +123,7 @@ bool store_open_csv(Store *store, Mapped bytes, const char *stem, Error *err);
 
 void store_close(Store *store);
 
-/* A zeroed entry at the end of the list; NULL with *err set. */
+/* Appends a zeroed entry; NULL with *err set. */
 StoreEntry *store_add(Store *store, const char *name, size_t length, Error *err);
 bool        store_add_metadata(Store *store, const char *key, const char *value, Error *err);
 
@@ -138,26 +134,26 @@ bool store_entry_size(StoreEntry *entry, Error *err);
 StoreEntry *store_find(const Store *store, const char *name); /* NULL: none */
 const char *store_metadata(const Store *store, const char *key); /* NULL: none */
 
-/* False, saying why, when the entry holds no numbers we read. */
+/* False with a reason if the entry has no readable numbers. */
 bool store_is_number(const StoreEntry *entry, Error *err);
 
-/* Makes entry->data valid, and ends it. */
+/* Makes entry->data valid; store_drop frees it. */
 bool store_fetch(Store *store, StoreEntry *entry, Error *err);
 void store_drop(StoreEntry *entry);
 
-/* Elements from one index step to the next, per axis. */
+/* Distance between neighbours along each axis, in elements. */
 void store_strides(const StoreEntry *entry, int64_t stride[STORE_MAX_RANK]);
 
-/* A three-dimensional part of an entry, in elements. */
+/* A three-dimensional block of an entry, in elements. */
 typedef struct StoreBox {
     int64_t offset;
     int64_t extent[3], stride[3];
 } StoreBox;
 
-/* The box's elements, row-major.  The entry must have been fetched. */
+/* Copies the block row-major. The entry must have been fetched. */
 void store_copy_f32(const StoreEntry *entry, const StoreBox *box, float *out);
 
-/* "(2, 8, 64)" of an entry's shape into `text`; returns text. */
+/* Writes an entry's shape, "(2, 8, 64)", into `text`; returns text. */
 char *store_shape_text(const StoreEntry *entry, char *text, size_t size);
 
 #define NPY_HEADER_MAX 65536

@@ -1,4 +1,4 @@
-/* synthetic.c -- see generators.h. */
+/* synthetic.c -- the synthetic inputs and the vectors they are made of; see generators.h. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "input/labels.h"
 #include "input/load.h"
 
-#define CHUNK 65536 /* numbers of one stream; part of what a seed means */
+#define CHUNK 65536 /* numbers per stream; part of a seed's meaning */
 
 int64_t load_limit(const InputChoice *choice)
 {
@@ -167,19 +167,17 @@ void generate_features(const float *frequencies, int dims, const double *point,
 
 /* "synthetic:NAME(argument=value, ...)".
  *
- * The argument names and their defaults are read from the generator's own
- * `arguments` text, so help and parser cannot differ.  What the text does not
- * give is taken from the InputChoice (n, d, heads, seed), then from the
- * default; sizes of 0 are settled from n.  The Input's name is the spec with
- * every argument written out: it makes the same input again, and its SHA-256
- * is the input's fingerprint.
+ * Names and defaults are read from the generator's `arguments` text, so help and parser agree.
+ * Missing values come from the InputChoice (n, d, heads, seed), then from the default; sizes of 0
+ * follow from n. The Input's name is the spec with all arguments: it makes the same input again,
+ * and its SHA-256 is the fingerprint.
  */
 
 typedef struct Argument {
     char   name[16];
     double value;
-    bool   whole; /* no decimal point in its default */
-    bool   set;   /* by the spec */
+    bool   whole; /* its default has no decimal point */
+    bool   set;   /* given in the spec */
 } Argument;
 
 typedef struct Spec {
@@ -187,7 +185,7 @@ typedef struct Spec {
     const Generator      *generator;
     Argument              arguments[GENERATOR_ARGUMENTS];
     int                   count;
-    uint64_t              seed; /* a double holds only 53 bits of it */
+    uint64_t              seed; /* a double would hold only 53 bits */
 } Spec;
 
 /* ---- parsing ------------------------------------------------------------- */
@@ -227,7 +225,7 @@ static bool cut_is(Cut cut, const char *text)
     return strlen(text) == cut.length && memcmp(cut.text, text, cut.length) == 0;
 }
 
-/* The defaults, from the generator's own words. */
+/* Reads the defaults from the generator's `arguments`. */
 static void declare(Spec *spec)
 {
     const char *at = spec->about->arguments, *end = at + strlen(at);
@@ -370,7 +368,7 @@ static bool settle_sizes(Spec *spec, Generation *g, Error *err)
                              spec->about->name, own[i].name, (long long)g->n, own[i].value);
         own[i].value = (double)g->n; /* a default made for longer sequences */
     }
-    if (!(match->value > 0)) /* stands out of n others that match by chance */
+    if (!(match->value > 0)) /* stands out among n random matches */
         match->value = round(4 + 2 * log((double)g->n));
     g->match = match->value;
     if (spec->generator->settle)
@@ -380,7 +378,7 @@ static bool settle_sizes(Spec *spec, Generation *g, Error *err)
     return true;
 }
 
-/* The spec with all values, as the input's name. */
+/* Names the input by the spec with all values. */
 static bool name_input(const Spec *spec, Input *in, Error *err)
 {
     Text   text = { 0 };
@@ -410,12 +408,12 @@ static bool name_input(const Spec *spec, Input *in, Error *err)
            error_set(err, ERR_NOMEM, "no memory for an input");
 }
 
-#define ROWS 256 /* positions of one work item */
+#define ROWS 256 /* positions per work item */
 
 typedef struct PlaceTask {
     const Generation *g;
     const Generator  *generator;
-    float            *scratch; /* d numbers for each worker */
+    float            *scratch; /* d numbers per worker */
 } PlaceTask;
 
 static void place_row(const Generation *g, const Position *position, int64_t i, int64_t head,
@@ -449,7 +447,7 @@ static void place_positions(void *context, int64_t item, int worker)
     }
 }
 
-/* Labels are short and come from one thread: an arena serves only one. */
+/* One thread adds the labels: an arena is not shared. */
 static bool label_positions(const Generation *g, const Generator *generator, Error *err)
 {
     Input *in = g->in;
@@ -459,7 +457,7 @@ static bool label_positions(const Generation *g, const Generator *generator, Err
 
         generator->place(g, i, &position);
         if (!position.label[0])
-            return true; /* of all or of none */
+            return true; /* all positions have labels or none */
         if (i == 0)
             in->q_tokens = arena_alloc(in->arena, g->n, sizeof(*in->q_tokens));
         if (!in->q_tokens || !(in->q_tokens[i] = arena_strdup(in->arena, position.label)))

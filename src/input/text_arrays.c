@@ -1,8 +1,8 @@
-/* text_arrays.c -- one matrix as text: a row a line, cells parted by ',', ';', tab or spaces.
+/* text_arrays.c -- arrays as text: CSV, and JSON of nested lists.
  *
- * The separator is the first of those that the first line of numbers holds.
- * Lines that begin with '#' and empty lines are skipped, and so is one heading
- * line without any number.  All rows must be equally long.
+ * CSV: one matrix, one row per line, cells separated by ',', ';', tab or blanks: the first of
+ * these in the first line of numbers. Lines that begin with '#', empty lines and one heading line
+ * without numbers are skipped. All rows have the same length.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 typedef struct Reader {
     const char *at, *end;
-    int64_t     line;      /* 1-based, of the line being read */
+    int64_t     line;      /* 1-based number of the current line */
     char        separator; /* 0: not known yet; ' ' takes runs of blanks */
     double     *values;    /* owned by the entry */
     int64_t     count, room, columns, rows;
@@ -34,7 +34,7 @@ static char find_separator(const char *line, size_t length)
     return ' ';
 }
 
-/* The next cell of [*at, end); false at the end of the line. */
+/* Takes the next cell of [*at, end); false at the end of the line. */
 static bool next_cell(const char **at, const char *end, char separator, const char **cell,
                       size_t *length)
 {
@@ -157,21 +157,20 @@ bool store_open_csv(Store *store, Mapped bytes, const char *stem, Error *err)
     return store_entry_size(entry, err);
 }
 
-/* Arrays as nested lists of numbers, as many a script writes them.
+/* JSON: arrays as nested lists of numbers.
  *
- *     [[0.5, 0.5], [0.1, 0.9]]                       one array, called as the file
+ *     [[0.5, 0.5], [0.1, 0.9]]                       one array, named as the file
  *     {"q": [[...], ...], "k": ..., "v": ..., "tokens": ["the", "cat"], "causal": true}
  *
- * Every list of one depth is equally long.  Texts, single numbers and truths
- * are metadata, and so is the list of tokens.  An object with "weight_map" is
- * the index of a sharded safetensors model.
+ * Lists of one depth have the same length. Texts, single numbers and booleans are metadata, and so
+ * is the list of tokens. An object with "weight_map" is the index of a sharded safetensors model.
  */
 
-#define BYTES_EACH 32 /* of a parsed number, whose text may be two bytes */
+#define BYTES_EACH 32 /* per parsed number, whose text may be two bytes */
 
 /* ---- one array ------------------------------------------------------------ */
 
-/* The shape that the first of each list shows; false: deeper than is read. */
+/* The shape of the first list at each depth; false: too deep. */
 static bool first_shape(StoreEntry *entry, const json_t *value, Error *err)
 {
     InputEntry *info = &entry->info;
@@ -185,7 +184,7 @@ static bool first_shape(StoreEntry *entry, const json_t *value, Error *err)
     return true;
 }
 
-/* Whether lists and numbers are as the shape says; the numbers go to *out. */
+/* Copies the numbers to *out; false: the lists do not have the shape. */
 static bool take_nested(const InputEntry *info, const json_t *value, int depth, double **out,
                         Error *err)
 {
@@ -230,7 +229,7 @@ static bool add_array(Store *store, const char *name, const json_t *value, Error
 
 /* ---- the file ------------------------------------------------------------- */
 
-/* A text or a number as it is, a truth as 1 or 0, a list of texts as JSON. */
+/* Adds metadata: a text or number as it is, a boolean as 1 or 0, a list of texts as JSON. */
 static bool add_words(Store *store, const char *key, const json_t *value, Error *err)
 {
     char *text = json_is_string(value)    ? strdup(json_string_value(value))

@@ -1,8 +1,8 @@
 /* write.c -- npy, npz and safetensors files.
  *
- * Everything is written little-endian (the byte order of the machines this is
- * built for), in C order, to a temporary name that is renamed at the end.
- * The bytes depend on the tensors only: zip members carry no time stamp.
+ * All numbers are little-endian (as on all supported machines), in C order; files are written to a
+ * temporary name and renamed at the end. The bytes depend on the tensors only: zip members have no
+ * time stamp.
  */
 #include <errno.h>
 #include <limits.h>
@@ -38,7 +38,7 @@ typedef struct Output {
     FILE       *file;
 } Output;
 
-/* The archive would be renamed over a device, and a pipe's reader wants it in order. */
+/* False for devices and pipes: an archive would replace a device, and is not written in order. */
 static bool is_for_arrays(const char *path, Error *err)
 {
     return !file_is_special(path) ||
@@ -62,7 +62,7 @@ static bool output_open(Output *out, const char *path, Error *err)
            error_set(err, ERR_FILE, "%.300s: cannot be written: %s", path, strerror(errno));
 }
 
-/* Renames when all went well; removes the temporary file when not. */
+/* Renames after success; removes the temporary file after a failure. */
 static bool output_close(Output *out, bool ok, Error *err)
 {
     int why;
@@ -84,7 +84,7 @@ static bool write_bytes(Output *out, const void *bytes, size_t size)
     return size == 0 || fwrite(bytes, 1, size, out->file) == size;
 }
 
-/* The tensor row-major; data NULL with *err set when it cannot be had. */
+/* The tensor row-major; data NULL with *err set on failure. */
 static Tensor packed(Arena *arena, const char *path, const char *name, Tensor t, Error *err)
 {
     if (!tensor_given(&t)) {
@@ -149,7 +149,7 @@ bool input_write_npy(const char *path, const Tensor *t, Error *err)
 
 /* ---- npz ----------------------------------------------------------------- */
 
-/* A member from its two parts, which must live until the archive is closed. */
+/* Adds a member of two parts, which must live until the archive is closed. */
 static bool add_member(zip_t *zip, const char *name, const Text *header, const Tensor *t)
 {
     zip_buffer_fragment_t parts[2] = {
@@ -171,7 +171,7 @@ static bool add_member(zip_t *zip, const char *name, const Text *header, const T
         return false;
     }
     return zip_set_file_compression(zip, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0 &&
-           /* 1980-01-01, the zero of zip's calendar */
+           /* 1980-01-01, the earliest date of a zip */
            zip_file_set_dostime(zip, (zip_uint64_t)index, 0, 0x21, 0) == 0;
 }
 
@@ -256,7 +256,7 @@ static void safetensors_entry(Json *j, const NamedTensor *item, int64_t *offset)
     jsonw_close(j, '}');
 }
 
-/* The length and the JSON, padded so that the data begin at a multiple of 64. */
+/* Writes length and JSON, padded so that the data begin at a multiple of 64. */
 static void safetensors_header(const NamedTensor *items, int64_t count,
                                const char *const *metadata, Text *out)
 {

@@ -1,7 +1,7 @@
-/* category.c -- what categories are called and how they are told apart; see figure.h.
+/* category.c -- names, colours and letters of categories, hop counts and schedules; see figure.h.
  *
- * A bucket, a cluster or an expert has a colour and a letter by its number.  There are fewer
- * of both than there may be categories, so they come again; named ones never do.
+ * The number of a bucket, cluster or expert selects its colour and its letter. There are fewer of
+ * both than categories may exist, so they repeat; named categories never repeat.
  */
 #include <ctype.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #define ANY_WORD "category"
 
-/* "buckets" of position_buckets: the last word, where it is a plural. */
+/* The last word of a view's name where it is a plural: "buckets" of position_buckets. */
 static void singular_of(const char *name, char *text, size_t size)
 {
     const char *last = strrchr(name, '_') ? strrchr(name, '_') + 1 : name;
@@ -48,7 +48,7 @@ void categories_word(const View *view, char *text, size_t size)
         snprintf(text, size, word[length - 1] == 's' ? "%s" : "%ss", word);
 }
 
-/* Some cell shows it, or holds it and nothing less or more. */
+/* Some cell shows the category, or it is at an end of the values. */
 static bool is_there(const Grid *grid, int32_t category)
 {
     for (int64_t c = 0; c < grid->rows * grid->cols; c++)
@@ -107,22 +107,22 @@ LegendItem category_item(const Panel *panel, int64_t category)
     return item;
 }
 
-/* The colours of hop counts: how many layers until a key reaches a query.
+/* Hop counts: how many layers until a key reaches a query.
  *
- * A count has the same colour in every figure of one theme, however many layers it
- * shows, so pictures of different depths can be compared.  The place on the map is
+ * A count has the same colour in every figure of one theme, so pictures of different depths can be
+ * compared. Its place on the map is
  *
  *     t(h) = 0.9 (h - 1) / (h - 1 + 3)
  *
- * which keeps the first layers far apart and never ends.  The map is gone through
- * away from the background: what is near stands out, what is far fades towards
- * what is not reached.  A token itself, at no layer, is grey.
+ * which separates the first layers and never reaches the end. The map runs away from the
+ * background: near keys stand out, far keys fade towards unreached ones. A token itself (layer 0)
+ * is grey.
  */
 
 #define SPREAD 3.0 /* hops from 1 to the middle of the map */
 #define LISTED 7   /* counts that are listed one by one */
 
-#define FAINTEST 0.9 /* of the map; beyond, it could pass for background */
+#define FAINTEST 0.9 /* of the map; beyond, a colour looks like background */
 
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark)
 {
@@ -143,7 +143,7 @@ Rgb hops_background(bool dark)
     return dark ? (Rgb){ 44, 44, 44 } : (Rgb){ 236, 236, 236 };
 }
 
-/* The counts worth an entry: the first few, doublings and halves between, the last. */
+/* Counts that get an entry: the first few, doublings and the middles between them, the last. */
 static bool is_worth(int hops, int most)
 {
     int power = 1;
@@ -154,13 +154,13 @@ static bool is_worth(int hops, int most)
            (2 * hops == 3 * power && hops != most - 1);
 }
 
-/* Nor is one alone left out between two of them. */
+/* Also a count that would be the only one left out between two entries. */
 static bool is_listed(int hops, int most)
 {
     return is_worth(hops, most) || (is_worth(hops - 1, most) && is_worth(hops + 1, most));
 }
 
-/* after: counts before this one have no entry, which its text says. */
+/* after: counts before this one have no entry of their own; the text says so. */
 static LegendItem hops_item(ColourMap map, int hops, bool after, bool dark)
 {
     Paint      paint = { 0 };
@@ -197,12 +197,11 @@ int hops_legend(ColourMap map, double least, double most, bool unreached, bool d
     return count;
 }
 
-/* The colours of a schedule: who works on which micro-batch when.
+/* Schedules: who works on which micro-batch when.
  *
- * A cell of the view is 0 (idle), j + 1 (forward of micro-batch j) or -(j + 1)
- * (backward).  As categories they are 2 j and 2 j + 1.  Forward is cool and
- * backward is warm; six shades of each tell neighbours apart, and the same
- * micro-batch has the same colour in every figure.
+ * A cell is 0 (idle), j + 1 (forward of micro-batch j) or -(j + 1) (backward). Their categories
+ * are 2j forward, 2j + 1 backward. Forward is cool, backward warm; six shades of each separate
+ * neighbours, and a micro-batch has the same colour in every figure.
  */
 
 #define SHADES 6
@@ -212,7 +211,7 @@ int32_t schedule_category(float value)
     return value > 0 ? 2 * ((int32_t)value - 1) : value < 0 ? 2 * ((int32_t)-value - 1) + 1 : -1;
 }
 
-/* All cool ones blue, all warm ones from orange to brown: no green beside red. */
+/* Forward in blues, backward from orange to brown: no green beside red. */
 static Rgb safe_colour(int32_t category)
 {
     static const Rgb blue[SHADES] = {
@@ -227,7 +226,7 @@ static Rgb safe_colour(int32_t category)
     return (category % 2 ? orange : blue)[category / 2 % SHADES];
 }
 
-/* Without colours forward is dark and backward light; neighbours are apart. */
+/* In grey: forward dark, backward light, neighbours apart. */
 static Rgb printed_colour(int32_t category, Rgb hue)
 {
     int at = category / 2 % SHADES;

@@ -1,8 +1,8 @@
-/* colour.c -- names, components, categories and the 256-colour terminal.
+/* colour.c -- components, categories, the 256-colour palette, value maps and hues for print; see
+ * colour.h.
  *
- * The component colours are those of Okabe and Ito; the 256-colour ramps were
- * chosen so that lightness never falls along them, which nearest-colour
- * quantisation of a map does not guarantee.
+ * The component colours are those of Okabe and Ito. The lightness of a 256-colour ramp never
+ * falls, which the nearest palette entries of a map do not guarantee.
  */
 #include <math.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ uint8_t colour_component_256(uint8_t bit)
     return component_of(bit)->index256;
 }
 
-/* The faintest shade keeps 30 % of the hue: less could pass for background. */
+/* The faintest shade keeps 30 % of the hue: less looks like background. */
 Rgb colour_shade(Rgb full, double strength, bool dark_background)
 {
     Rgb    from = dark_background ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
@@ -92,7 +92,7 @@ Rgb colour_shade(Rgb full, double strength, bool dark_background)
 static const Rgb missed_rgb = { 0xD0, 0x1C, 0x2E };
 
 #define MISSED_256 160
-#define JUST_FOUND 7 /* category whose colour is that of what was found, by whatever */
+#define JUST_FOUND 7 /* category whose colour stands for "found", by any round */
 
 static Rgb round_colour(const View *view, int round)
 {
@@ -156,7 +156,7 @@ Rgb cause_colour(const View *view, uint8_t bit)
 
     if (round >= 0)
         return round_colour(view, round);
-    if (view->found && bit == COMPONENT_CLUSTER) /* its own is too near what was missed */
+    if (view->found && bit == COMPONENT_CLUSTER) /* its own is too near "missed" */
         return colour_of_category(0);
     return view->found && bit == COMPONENT_OTHER ? missed_rgb : colour_of_component(bit);
 }
@@ -198,8 +198,8 @@ Rgb colour_of_category(int64_t category)
     return category < 0 ? (Rgb){ 0xC8, 0xC8, 0xC8 } : hues[category % CATEGORY_HUES];
 }
 
-/* Those of Okabe and Ito and some more; all pairs differ by 15 or more (CIELAB) also for
- * readers without red or without green cones. */
+/* The Okabe-Ito colours and some more; every pair differs by 15 or more (CIELAB), also for readers
+ * without red or without green cones. */
 Rgb colour_of_category_safe(int64_t category)
 {
     static const Rgb hues[CATEGORY_HUES] = {
@@ -252,8 +252,8 @@ static Rgb palette_256(int index)
                   (uint8_t)cube[index % 6] };
 }
 
-/* Squared RGB distance weighted by the mean red: close to a perceptual
- * distance at a fraction of the cost of CIELAB. */
+/* Squared RGB distance weighted by the mean red: near a perceptual distance at a fraction of the
+ * cost of CIELAB. */
 static int colour_distance(Rgb a, Rgb b)
 {
     int red = (a.r + b.r) / 2, dr = a.r - b.r, dg = a.g - b.g, db = a.b - b.b;
@@ -270,8 +270,8 @@ static int cube_below(int value)
     return level;
 }
 
-/* The eight corners of the surrounding cube cell and the two nearest greys
- * hold the nearest entry or one as good. */
+/* The nearest entry, or one as near, is among the eight corners of the surrounding cube cell and
+ * the two nearest greys. */
 uint8_t colour_nearest_256(Rgb rgb)
 {
     int r = cube_below(rgb.r), g = cube_below(rgb.g), b = cube_below(rgb.b);
@@ -352,10 +352,10 @@ static const Rgb diverging[] = {
     { 157, 60, 0 }, { 143, 50, 0 }, { 129, 41, 0 },
 };
 
-/* Neither end is a paper's colour, dark or white: what is there is seen to be there. */
+/* Neither end has the colour of a page, dark or white, so every cell shows. */
 static const Rgb grey[] = { { 52, 52, 52 }, { 222, 222, 222 } };
 
-/* For print: the paper stays white where nothing is allowed, ink is where weight is. */
+/* For print: white paper where nothing is allowed, ink in proportion to weight. */
 static const Rgb ink[] = { { 222, 222, 222 }, { 0, 0, 0 } };
 
 static const struct {
@@ -389,15 +389,15 @@ Rgb colour_of_value(ColourMap map, double t)
     return colour_mix(maps[map].anchors[index], maps[map].anchors[index + 1], place - index);
 }
 
-/* Hues for a printer without colours, apart in lightness, and for dark paper.
+/* Hues for a printer without colours, told apart by lightness, and for a dark page.
  *
- * A hue keeps its meaning and is darkened or lightened until its luminance is the one its place
- * in a table asks for: causes stand at least nine L* apart from each other and from the paper,
- * those that meet most often (window, global, random) about twenty.
+ * Each hue is darkened or lightened to the luminance that its place in a table asks for: causes
+ * differ by at least nine L* from each other and from the paper, those that occur together most
+ * (window, global, random) by about twenty.
  */
 
 #define MISSED_LIGHTNESS 13
-#define FOUND_LIGHTNESS  50 /* found, by whatever */
+#define FOUND_LIGHTNESS  50 /* of a cell found by any round */
 
 static double to_linear(uint8_t channel)
 {
@@ -425,7 +425,7 @@ double colour_lightness(Rgb rgb)
     return y > 216.0 / 24389 ? 116 * cbrt(y) - 16 : y * 24389 / 27;
 }
 
-/* Light is added or taken away, as ink and paper do. */
+/* Ink and paper add or remove light evenly. */
 Rgb colour_at_lightness(Rgb hue, double lightness)
 {
     double in[3] = { to_linear(hue.r), to_linear(hue.g), to_linear(hue.b) };
@@ -451,7 +451,7 @@ static double component_lightness(uint8_t bit)
     }
 }
 
-#define LEAST_ON_DARK 44 /* L*: a contrast of 3 with the dark paper, as lines and areas need */
+#define LEAST_ON_DARK 44 /* L*: contrast 3 with a dark page, the minimum for lines and areas */
 
 Rgb colour_on_dark(Rgb rgb)
 {
@@ -460,7 +460,7 @@ Rgb colour_on_dark(Rgb rgb)
 
 Rgb component_colour_in(Hues hues, uint8_t bit)
 {
-    static const Rgb bright_cluster = { 0xB8, 0x3A, 0x78 }; /* lighter and no greyer */
+    static const Rgb bright_cluster = { 0xB8, 0x3A, 0x78 }; /* lighter without turning grey */
     Rgb              rgb = colour_of_component(bit);
 
     if (hues == HUES_DARK)
@@ -468,7 +468,7 @@ Rgb component_colour_in(Hues hues, uint8_t bit)
     return hues == HUES_PRINT ? colour_at_lightness(rgb, component_lightness(bit)) : rgb;
 }
 
-/* Of views that tell what found a cell: rounds from dark to light, what was missed darkest. */
+/* For views of found cells: rounds from dark to light, missed cells darkest. */
 static double found_lightness(const View *view, uint8_t bit)
 {
     int round = cause_round(view, bit);
@@ -476,7 +476,7 @@ static double found_lightness(const View *view, uint8_t bit)
     if (round >= 0)
         return view->found->rounds == 1 ? FOUND_LIGHTNESS : 29 + 9.2 * round;
     if (bit == COMPONENT_CLUSTER)
-        return component_lightness(0); /* that of "other", which is missed here */
+        return component_lightness(0); /* the lightness of "other", which means missed here */
     return bit == COMPONENT_OTHER ? MISSED_LIGHTNESS : component_lightness(bit);
 }
 
@@ -492,7 +492,7 @@ Rgb cause_colour_in(Hues hues, const View *view, uint8_t bit)
                        : component_colour_in(hues, bit);
 }
 
-/* Neighbours in number are neighbours in the picture: they are far apart. */
+/* Categories with neighbouring numbers are often neighbours in the picture, so they differ most. */
 static double category_lightness(int64_t category)
 {
     int at = (int)(category % CATEGORY_HUES);
@@ -521,7 +521,7 @@ Rgb lost_colour_in(Hues hues)
     return hues == HUES_PRINT ? colour_at_lightness(rgb, MISSED_LIGHTNESS) : rgb;
 }
 
-/* Lines are thin: none is light, and marks tell them apart as well. */
+/* Lines are thin, so none is light; marks tell series apart too. */
 Rgb plot_colour_printed(int series)
 {
     static const double lightness[] = { 16, 49, 27, 60, 38, 71 };

@@ -1,8 +1,8 @@
 /* paint.c -- the colour and the character of one cell; see figure.h.
  *
- * All surfaces go through panel_paint, so a cell means the same everywhere.
- * Values are quantised to the levels of the device first: a screen with twelve
- * colours and an image with 256 show the same order.
+ * All surfaces call panel_paint, so a cell means the same everywhere. Values are quantised to the
+ * levels of the device first: a screen with twelve colours and an image with 256 keep the same
+ * order.
  */
 #include <ctype.h>
 #include <math.h>
@@ -48,8 +48,8 @@ static ColourMap panel_map(const Panel *panel)
     return panel->minus ? MAP_DIVERGING : panel->map;
 }
 
-/* Weights are f32 sums: what differs by less is rounding, and no colour may make it look like
- * a finding. */
+/* Weights are float32 sums: smaller differences are rounding, and no colour may present them as a
+ * finding. */
 #define LEAST_DIFFERENCE 1e-5
 
 void panel_spread(const Panel *panel, double *lo, double *hi)
@@ -80,7 +80,7 @@ void panel_settle(Panel *panel, const Grid *grid)
         panel->lo = lo - 1;
 }
 
-/* Where a value stands on the colour map, quantised; 0..1 or NaN. */
+/* Place of a value on the colour map, quantised; 0..1 or NaN. */
 static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
                         int *level)
 {
@@ -100,7 +100,7 @@ static double map_place(const Panel *panel, const Grid *grid, int64_t row, int64
     return (double)(*level - 1) / (levels - 2);
 }
 
-/* Where the map has the paper's colour, or nearly. */
+/* The map begins with the page's colour, or nearly. */
 bool panel_greys_masked(const Panel *panel, bool dark)
 {
     ColourMap map = panel_map(panel);
@@ -183,11 +183,11 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
 /* ---- pictures ---------------------------------------------------------------- */
 
 #define TINT_SHARE 0.62 /* of the cell's colour; the rest is the picture behind it */
-#define UNKNOWN 0.5     /* brightness of a pixel nobody knows; drawn as empty paper */
+#define UNKNOWN 0.5     /* brightness of an unknown pixel; drawn as empty paper */
 #define UNKNOWN_LIGHT 0.93
 #define UNKNOWN_DARK 0.22
 
-/* Mean brightness of the pixels under a cell; -1: there are none. */
+/* Mean brightness of the pixels under a cell; -1: there is no pixel. */
 static double brightness(const Panel *panel, Region r)
 {
     int64_t width = view_cols(panel->view), count = 0;

@@ -1,4 +1,4 @@
-/* figure.c -- figures and panels: defaults and arrangement. */
+/* figure.c -- defaults and arrangement of panels, and their captions; see figure.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +38,10 @@ void figure_free(Figure *figure)
     free(figure);
 }
 
-#define SIGNS_LOOKED_AT 1000000 /* entries at most: every drawing looks again */
+#define SIGNS_LOOKED_AT 1000000 /* entries; every drawing checks again */
 
-/* Indices, codes, norms: a small tensor without a value below 0 has no two sides.  A whole
- * number of -1 says that there is none. */
+/* A small tensor without negative values (indices, codes, norms) has one side. In whole numbers -1
+ * means none. */
 static bool is_one_sided(const View *view)
 {
     Tensor  flat;
@@ -88,7 +88,7 @@ void panel_init(Panel *panel, const View *view, const Pattern *components, int64
     snprintf(panel->title, sizeof(panel->title), "%s", title ? title : view->name);
 }
 
-/* Stands for the view of a panel whose numbers no view holds. */
+/* The view of a panel whose numbers no view holds. */
 static const View no_view = { .name = "plot", .kind = VIEW_TENSOR, .iteration = -1, .step = -1,
                               .dtype = DT_F64, .rank = 1, .shape = { 1 }, .stage = "",
                               .rows = "", .cols = "" };
@@ -99,14 +99,13 @@ void panel_init_plot(Panel *panel, Plot *plot, const char *title)
     snprintf(panel->title, sizeof(panel->title), "%s", title);
 }
 
-/* "linformer " before a name. */
+/* The prefix of a name: "linformer ". */
 static void prefix_of(const char *name, char *text, size_t size)
 {
     snprintf(text, size, "%s%s", name, *name ? " \xc2\xb7 " : "");
 }
 
-/* What ends the name of every series after a middle dot says nothing of any: the axis
- * has it. */
+/* Drops the words after a middle dot that all series share: the axis has them. */
 static void drop_common_end(Plot *plot)
 {
     const char *dot = NULL, *next = plot->count ? plot->series[0].name : NULL;
@@ -184,14 +183,14 @@ void figure_arrange(const Figure *figure, int *rows, int *cols)
         *rows = (count + *cols - 1) / *cols;
 }
 
-/* What stands under a panel and beside its colour bar; see figure.h.
+/* Captions.
  *
- * A caption says what cannot be seen: how many entries there are and how many
- * of them one cell stands for.  A matrix drawn entry by entry needs no word on
- * cells, and the number of pairs says nothing of a full matrix of values.
+ * A caption says what cannot be seen: how many entries there are and how many of them one cell
+ * covers. A matrix drawn entry by entry needs no word about cells, and the number of pairs says
+ * nothing of a full matrix of values.
  */
 
-#define EXACT_MOST 1e5 /* counts below are written out */
+#define EXACT_MOST 1e5 /* smaller counts are written out */
 
 static int64_t rows_of(const Grid *grid)
 {
@@ -222,7 +221,7 @@ static double triangle(const Grid *grid, int64_t offset)
     return clipped_sum(start + (double)rows_of(grid), width) - clipped_sum(start, width);
 }
 
-/* Values everywhere, or everywhere a causal run may have some. */
+/* There are values everywhere, or everywhere a causal run may have some. */
 static bool is_plain(const Panel *panel, const Grid *grid)
 {
     double  area = (double)rows_of(grid) * (double)cols_of(grid);
@@ -248,7 +247,7 @@ static const char *entries_name(const View *view)
     return pairs ? "pairs" : "entries";
 }
 
-/* The next part of a caption. */
+/* The separator before the next part of a caption. */
 static const char *comma(const Text *out)
 {
     return out->length ? ", " : "";
@@ -274,7 +273,7 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
         caption_count(panel, grid, out);
 }
 
-/* "buckets 0 to 5"; "forward, backward: 12 of 90 entries (13.3 %)", as not every entry has one. */
+/* "buckets 0 to 5"; "forward, backward: 12 of 90 entries (13.3 %)" where some entries have none. */
 static void caption_categories(const Panel *panel, const Grid *grid, Text *out)
 {
     size_t begun = out->length;
@@ -311,7 +310,7 @@ static void caption_picture(const Panel *panel, const Grid *grid, Text *out)
               (long long)panel->pixel_count, 100 * grid->count / (double)panel->pixel_count);
 }
 
-/* "micro-batches 0 to 3, 42.9 % idle": a value is twice the number, and one more going back. */
+/* "micro-batches 0 to 3, 42.9 % idle"; categories are 2j forward, 2j + 1 backward. */
 static void caption_schedule(const Grid *grid, Text *out)
 {
     double first = floor(grid->value_min / 2), last = floor(grid->value_max / 2);
@@ -346,7 +345,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))
         text_addf(&out, "%s%.1f %% found", comma(&out),
                   100 * panel->view->found->share[panel->plane]);
-    if (panel->view->origin) /* drawn numbers show as noise: say so */
+    if (panel->view->origin) /* random values look like noise: the caption names them */
         text_addf(&out, "%s%s", comma(&out), panel->view->origin);
     if (grid->sampled)
         text_addf(&out, "%ssampled %.2g %%", comma(&out), 100 * grid->sampled_share);
@@ -381,7 +380,7 @@ const char *panel_quantity(const Panel *panel)
         return "difference";
     if (view->quantity)
         return view->quantity;
-    for (int k = 0; view->kind == VIEW_SIGNED && k < 4; k++) /* the name tells */
+    for (int k = 0; view->kind == VIEW_SIGNED && k < 4; k++) /* the view's name contains it */
         if (strstr(view->name, signs[k][0]))
             return signs[k][1];
     return view->kind < VIEW_KIND_COUNT && names[view->kind] ? names[view->kind] : QUANTITY_ANY;

@@ -1,8 +1,8 @@
-/* draw/figure/figure.h -- what is to be shown, free of any device.
+/* draw/figure/figure.h -- the content of a figure, independent of any device.
  *
- * A Figure is a grid of Panels made from views.  The pane on the screen, the
- * PNG and the test fixture are the same Figure drawn by another surface.  A
- * Figure borrows its views (the runs must outlive it) and owns its texts.
+ * A Figure is a grid of Panels made from views. The pane on the screen, the PNG and the test
+ * fixture are the same Figure drawn on different surfaces. A Figure borrows its views (the runs
+ * must outlive it) and owns its texts.
  */
 #ifndef DRAW_FIGURE_FIGURE_H
 #define DRAW_FIGURE_FIGURE_H
@@ -24,15 +24,15 @@
 typedef struct Overlay {
     const View *view;  /* borrowed */
     int64_t     plane;
-    char        name[96]; /* before the names of its series */
+    char        name[96]; /* prefix of its series' names */
 } Overlay;
 
 typedef struct Panel {
     const View    *view;
-    bool           plot;        /* drawn as a curve: ranges and colours of cells mean nothing */
-    Plot          *made;        /* the plot itself where no view holds its numbers; settled; the
-                                   figure's; NULL: made of the view */
-    char           name[96];    /* of its own series where others stand in the plot; "" none */
+    bool           plot;        /* drawn as curves: ranges and colours of cells are unused */
+    Plot          *made;        /* the plot itself where no view holds its numbers; settled;
+                                   owned by the figure; NULL: made of the view */
+    char           name[96];    /* prefix of its own series where others are in the plot; "" none */
     Overlay        overlays[PANEL_OVERLAYS]; /* of a plot */
     int            overlay_count;
     const Pattern *components;  /* colour by cause; NULL: by value */
@@ -41,31 +41,32 @@ typedef struct Panel {
     Pool           pool;
     Scale          scale;
     ColourMap      map;
-    bool           map_given;   /* somebody chose it: no theme changes it */
+    bool           map_given;   /* chosen by the user: no theme changes it */
     Hues           hues;        /* of causes and categories */
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
-    /* Of that order: the first slot of each chunk or cluster, set apart by lines; borrowed. */
+    /* The first slot of each chunk or cluster in that order, separated by lines; borrowed. */
     const int64_t *slot_groups;
     int64_t        slot_group_count;
-    bool           excludes;    /* the column below does not count: see GridRequest */
+    bool           excludes;    /* the column `excluded` does not count: see GridRequest */
     int64_t        excluded;
-    Margin        *margin; /* bars beside it, instead of the view's own; the figure's; NULL: none */
+    Margin        *margin; /* bars beside it in place of the view's own; owned by the figure;
+                              NULL: none */
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
     /* The view is a picture (attn/study/row.h): its pixels, 0 black to 1 white, row by row, lie
      * behind the cells; NULL: none known.  The query's pixel is marked. */
     bool           picture;
     const float   *pixels;      /* borrowed */
-    int64_t        pixel_count; /* those past it do not exist */
+    int64_t        pixel_count; /* pixels beyond do not exist */
     int64_t        mark_row, mark_col;
     PanelNote      notes[PANEL_NOTES]; /* marked cells, in token order */
     int            note_count;
     char           title[128];
-    char           caption[256]; /* of panel_caption if empty */
+    char           caption[256]; /* empty: panel_caption writes it */
 } Panel;
 
-/* Room to name the tensors of all panels and the machine they were measured on. */
+/* Long enough to name the tensors of all panels and the machine they were measured on. */
 #define FIGURE_CAPTION 4096
 
 typedef struct Figure {
@@ -74,82 +75,83 @@ typedef struct Figure {
     Panel *panels;   /* owned */
     int    count;
     int    rows, cols; /* arrangement; 0: chosen */
-    bool   loose;      /* a page too narrow for that arrangement has fewer columns */
-    bool   shared_scale; /* one value range for the panels that show the same quantity */
+    bool   loose;      /* on a page too narrow for it, fewer columns */
+    bool   shared_scale; /* one value range for panels of the same quantity */
     bool   legend;
     Threads *threads;    /* borrowed; may be NULL */
     double   budget_entries; /* as in GridRequest; 0: exact */
     const atomic_bool *cancel; /* borrowed; may be NULL */
-    char  *numbers;  /* of its plots, the text that a file held; owned; NULL: made of them */
+    char  *numbers;  /* its plots' numbers as read from a file; owned; NULL: written from the
+                        plots */
 } Figure;
 
 Figure *figure_new(int panels, Error *err);
 void    figure_free(Figure *figure);
-/* Fills a panel with the defaults of the view's kind. */
+/* Sets a panel to the defaults of the view's kind. */
 void    panel_init(Panel *panel, const View *view, const Pattern *components, int64_t plane,
                    const char *title);
-/* A panel of a figure that is this plot, which the figure owns from now on. */
+/* A panel that is this plot; the figure takes the plot over. */
 void    panel_init_plot(Panel *panel, Plot *plot, const char *title);
-/* What the colours alone do not tell, on one line: "462 of 2304 pairs (20.1 %)",
- * "2.6 M pairs (15.3 %), max of 103 x 103".  Rows x columns; empty when there is
- * nothing to tell, as for all weights one by one. */
+/* One line of what colours do not show: "462 of 2304 pairs (20.1 %)", "2.6 M pairs (15.3 %), max
+ * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
+ * one. */
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
-/* The plot of a panel that is one, settled; NULL: no memory, or the curves do not fit. */
+/* The settled plot of a plot panel; NULL: out of memory, or the curves do not fit together. */
 Plot *panel_plot(const Panel *panel, Error *err);
 /* Widens the values lo..hi to the range that the panel's colours span. */
 void    panel_spread(const Panel *panel, double *lo, double *hi);
-/* Significant digits that tell the ends of a range apart; at least 3. */
+/* Significant digits that distinguish the ends of a range; at least 3. */
 int     range_digits(double lo, double hi);
-/* What the number behind the colours is: "weight", "bias", "difference". */
+/* The quantity that colours show: "weight", "bias", "difference". */
 const char *panel_quantity(const Panel *panel);
 
-/* Everything a cell of a drawn panel needs: colour and character. */
+/* Colour and character of one drawn cell. */
 typedef struct Paint {
     Rgb     rgb;
     uint8_t index256;
     char    ascii;
     bool    background; /* nothing allowed here */
-    bool    marked;     /* one of the view's marks: the character says it */
+    bool    marked;     /* marked by the view: the character shows it */
     int     level;      /* 0..levels-1 as grid_level */
 } Paint;
 #define PAGE_LEVELS 256
-/* levels: how many steps the device has; PAGE_LEVELS: a page, for which causes and categories
- * have no index256 looked up. */
+/* levels: steps of the device; with PAGE_LEVELS, for a page, causes and categories get no
+ * index256. */
 Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
                   bool dark_background);
 
-/* What the legend of these panels must explain. */
+/* One entry of a legend. */
 typedef struct LegendItem {
     char    text[48];
     Rgb     rgb;
     uint8_t index256;
     char    ascii;
-    bool    background; /* it stands for cells without a colour */
-    bool    page;       /* of what only a page shows */
+    bool    background; /* stands for cells without a colour */
+    bool    page;       /* for pages only */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
-/* That of hop counts least..most alone. */
+/* The legend of hop counts least..most. */
 int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark_background,
                 LegendItem *items, int room);
-/* Forward and backward of a schedule. */
+/* The legend of a schedule: forward and backward. */
 int schedule_legend(Hues hues, LegendItem *items, int room);
-/* The panel shows who works on what, not a difference. */
+/* The panel shows a schedule, not a difference of two. */
 bool panel_shows_schedule(const Panel *panel);
-/* The panel's colours stand for categories, of which a cell of many has the commonest. */
+/* The panel colours by category; a cell of several entries shows its commonest. */
 bool panel_shows_categories(const Panel *panel);
-/* What one of the view's categories is called, and several: "bucket", "buckets". */
+/* A category of the view, singular and plural: "bucket", "buckets". */
 void    category_word(const View *view, char *text, size_t size);
 void    categories_word(const View *view, char *text, size_t size);
-/* Those of a panel's grid: "buckets 0 to 5"; named ones that are there, "forward, backward". */
+/* The categories of a grid: "buckets 0 to 5"; named ones that occur, "forward, backward". */
 void    categories_text(const Panel *panel, const Grid *grid, Text *out);
-/* How many of them colours (or letters) tell apart: beyond, they come again. */
+/* Number of distinct colours (or letters); beyond it they repeat. */
 int     category_kinds(bool letters);
-/* Its colour and letter, and its name or number. */
+/* Legend entry of a category: colour, letter, and name or number. */
 LegendItem category_item(const Panel *panel, int64_t category);
-/* Category of a schedule's value, and its colour; -1: idle. */
+/* Category of a schedule's value; -1: idle. And its colour. */
 int32_t schedule_category(float value);
 Rgb     schedule_colour(int32_t category, Hues hues);
-/* The panel shows hop counts as such, not how many pairs have one. */
+/* The panel shows hop counts, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 
 /* ---- surfaces --------------------------------------------------------------- */
@@ -159,37 +161,36 @@ typedef enum FigureFormat {
     FORMAT_ANSI_FILE, FIGURE_FORMATS
 } FigureFormat;
 
-/* Of every kind of file. */
+/* Options of all figure files. */
 typedef struct PngOptions {
-    const char *format;      /* "png", "svg", ...; NULL: the ending of the file says it */
-    double      width_inch;  /* 0: chosen from the panels (at most 6.75, slides 12.5) */
+    const char *format;      /* "png", "svg", ...; NULL: by the ending of the file */
+    double      width_inch;  /* 0: from the number of panels (at most 6.75, slides 12.5) */
     int         dpi;         /* 0: 300 */
     bool        transparent;
     const char *theme;       /* "light" (default), "dark", "print", "slide", "colour-blind" */
-    int         colours;     /* of text with colours: 256, or 24; 0: 24 */
-    double      delay;       /* seconds that each frame of an animation stands; 0: 1 */
-    /* key, value, ..., NULL: put into the file; see metadata.h.  Whoever writes a picture's own
-     * (picture_metadata) puts these behind them. */
+    int         colours;     /* of coloured text: 256, or 24 (true colour); 0: 24 */
+    double      delay;       /* seconds per frame of an animation; 0: 1 */
+    /* key, value, ..., NULL: written into the file; see metadata.h. A picture's own metadata
+     * (picture_metadata) stand before these. */
     const char *const *metadata;
 } PngOptions;
 
-/* The kind of file that the options or the path's ending name; "-" alone is a PNG. */
+/* The format that the options or the path's ending name; "-" alone is a PNG. */
 bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
 /* "6.75", "6.75in", "8.5cm", "85mm" or "246pt" (TeX's, 72.27 an inch) as inches; NaN: none. */
 double figure_width(const char *text);
-/* False: there is no such theme, and err lists them.  NULL is the usual one. */
+/* False: no such theme; err lists all. NULL is the default theme. */
 bool figure_theme_check(const char *name, Error *err);
-/* The whole file.  Byte-identical for the same figure, options and build. */
+/* The complete file. Byte-identical for the same figure, options and build. */
 bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *options, Text *bytes,
                  Error *err);
 bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Error *err);
-/* Frame `only` of several figures that replace one another, all of one size and, for values
- * of one quantity, one range of colours; only < 0: all of them as an animation (format
- * APNG). */
+/* Frame `only` of several figures that replace one another: all of one size and, for values of one
+ * quantity, one range of colours; only < 0: all of them as an animation (APNG). */
 bool figure_frames(const Figure *all, int only, FigureFormat format, const PngOptions *options,
                    Text *bytes, Error *err);
-/* Text of at most width columns; colour: 0 none (ASCII or half blocks by utf8),
- * 256, or 24 (true colour escapes). */
+/* Text of at most `width` columns; colours: 0 none (ASCII, or half blocks with utf8), 256, or 24
+ * (true colour escapes). */
 typedef struct TextOptions {
     int  width, height; /* columns, lines; 0: 80 x as needed */
     bool utf8;
@@ -197,11 +198,11 @@ typedef struct TextOptions {
 } TextOptions;
 bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Error *err);
 
-/* Metadata of a file of any kind written by these: value of key, or NULL.  The caller
- * frees the returned string. */
+/* The value of a metadata key in a figure file of any kind, freed by the caller; NULL: not
+ * there. */
 char *figure_metadata(const char *path, const char *key, Error *err);
-/* The kind of a file by what is in it, as PngOptions.format names it ("png" also of an
- * animation); NULL: of no kind. */
+/* The format of a file by its content, named as PngOptions.format ("png" also for an animation);
+ * NULL: none of ours. */
 const char *figure_kind(const char *path);
 char *figure_png_metadata(const char *path, const char *key, Error *err);
 

@@ -1,8 +1,7 @@
-/* scene.c -- all panels of a figure reduced, ranged and explained.
+/* scene.c -- the panels of a figure reduced, with ranges and legend; see scene.h.
  *
- * The legend lists what is there: components that some cell has, categories
- * while there are hues to tell them apart, and the colours of odd or masked
- * cells when they occur.
+ * The legend lists what occurs: components of some cell, categories while there are hues to
+ * distinguish them, and the colours of odd or masked cells.
  */
 #include <ctype.h>
 #include <math.h>
@@ -44,11 +43,11 @@ bool panels_share_range(const Panel *a, const Panel *b)
     if (panel_style(a) != STYLE_VALUE || panel_style(b) != STYLE_VALUE ||
         strcmp(quantity, panel_quantity(b)) != 0)
         return false;
-    /* a number without a name of its own is alike only in views of one name */
+    /* unnamed numbers are comparable only between views of one name */
     return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
 }
 
-/* The range over all panels of the same quantity as panel `first`. */
+/* The range over all panels of the quantity of panel `first`. */
 static void range_of(const Scene *scene, const Figure *figure, int first, double *lo, double *hi)
 {
     for (int k = first; k < scene->count; k++) {
@@ -62,7 +61,7 @@ static void range_of(const Scene *scene, const Figure *figure, int first, double
     }
 }
 
-/* One range for the value panels that show the same quantity. */
+/* Value panels of the same quantity get one range. */
 static void share_ranges(Scene *scene, const Figure *figure)
 {
     for (int first = 0; first < scene->count; first++) {
@@ -144,25 +143,25 @@ bool scene_shows_cover(const Scene *scene)
 
 typedef struct Present {
     uint8_t bits;
-    int     categories; /* largest + 1, of those that are numbers */
+    int     categories; /* largest + 1, of unnamed categories */
     struct {
-        const char *const *names; /* NULL: no more of them */
+        const char *const *names; /* NULL: end of the list */
         int                count; /* largest + 1 */
     } named[NAMED_MOST];          /* of views whose categories have names */
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, mark, schedule;
-    bool    masked[2]; /* cells that are not allowed are grey: on white, on black */
-    Hues    hues; /* the page has one kind */
-    const ViewMarks *marks; /* of the first panel that has some in sight */
-    const View      *loads; /* the first that has bars of rows or columns */
-    const Margin    *margin; /* one that stands in their place */
+    bool    masked[2]; /* masked cells are grey: on white, on black */
+    Hues    hues; /* all panels of a page have the same */
+    const ViewMarks *marks; /* of the first panel that shows some */
+    const View      *loads; /* of the first panel with bars of rows or columns */
+    const Margin    *margin; /* drawn in their place */
     BitNames names;
     struct {
-        const View *view; /* NULL: none of this meaning */
+        const View *view; /* NULL: none with this meaning */
         uint8_t     bits;
-    } found[3];           /* of views that tell what was found: by causes, at all, by rounds */
+    } found[3];           /* of views of found cells: by cause, found at all, by round */
 } Present;
 
 static void present_hops(Present *present, const Panel *panel, const Grid *grid, double area)
@@ -178,8 +177,7 @@ static void present_hops(Present *present, const Panel *panel, const Grid *grid,
     present->unreached |= grid->count < area;
 }
 
-/* One colour, one meaning: where panels mean different things by it, it is what it is
- * usually. */
+/* A colour has one meaning: where panels differ in it, the common one. */
 static void present_bits(Present *present, const Panel *panel, const Grid *grid, double area)
 {
     uint8_t bits = grid_causes(grid);
@@ -191,7 +189,7 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
         return;
     }
     if (bits == COMPONENT_OTHER && !panel->view->other && grid->count >= area) {
-        View every = *panel->view; /* "other" than what? */
+        View every = *panel->view; /* "other" needs something to differ from */
 
         every.other = "every pair";
         bit_names_add(&present->names, &every, bits);
@@ -201,7 +199,7 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
     present->bits |= bits;
 }
 
-/* Names and numbers stand beside each other: a colour may be both. */
+/* Named and numbered categories are listed separately: a colour may be both. */
 static void present_categories(Present *present, const Panel *panel, const Grid *grid)
 {
     const char *const *names = panel->view->categories;
@@ -258,7 +256,7 @@ static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char asci
     return item;
 }
 
-/* What the marks and the bars beside a matrix are; letters say the bars in numbers. */
+/* Legend of the marks and of the bars beside a matrix; characters write the bars as numbers. */
 static int load_items(const Present *present, LegendItem *items, int most)
 {
     const ViewLoad *cols = present->loads ? present->loads->load : NULL;
@@ -283,7 +281,7 @@ static int load_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
-/* The bars beside a matrix; characters say it in words. */
+/* Legend of the bars beside a matrix; characters write it in words. */
 static int margin_items(const Margin *margin, Hues hues, LegendItem *items, int most)
 {
     Rgb  bar = colour_load(), red = lost_colour_in(hues);
@@ -304,7 +302,7 @@ static LegendItem item_of_cause(Hues hues, const View *view, uint8_t bit)
                    cause_letter(view, bit));
 }
 
-/* What found a cell, then what nothing found, once. */
+/* Each way that found a cell once, then "missed". */
 static int found_items(const Present *present, LegendItem *items, int most)
 {
     const View *missed = NULL;
@@ -327,7 +325,7 @@ static int found_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
-/* Names first, then numbers, unless these are too many. */
+/* Names first, then numbers, unless there are too many. */
 static int category_items(const Present *present, LegendItem *items, int most)
 {
     int  count = 0;
@@ -394,7 +392,7 @@ int scene_legend(const Scene *scene, bool dark, LegendItem *items, int most)
     return legend_items(&present, dark, items, most);
 }
 
-/* Without grids at hand: entry by entry while that is cheap. */
+/* Makes its own grids: entry by entry while that is cheap. */
 int figure_legend(const Figure *figure, LegendItem *items, int most)
 {
     Present present = { 0 };

@@ -1,7 +1,7 @@
-/* draw/figure/scene.h -- what the surfaces share; private to draw.
+/* draw/figure/scene.h -- the panels of a figure, reduced and ranged; private to draw.
  *
- * A surface chooses how many cells a panel gets, then asks for a Scene: the
- * panels with their value ranges settled and their grids reduced.
+ * A surface decides how many cells each panel gets, then makes a Scene: the panels with settled
+ * value ranges and reduced grids.
  */
 #ifndef DRAW_FIGURE_SCENE_H
 #define DRAW_FIGURE_SCENE_H
@@ -28,41 +28,41 @@ typedef struct CellCount {
 } CellCount;
 
 PanelStyle panel_style(const Panel *panel);
-/* Cells that are not allowed are grey, not paper. */
+/* Masked cells are grey instead of the page's colour. */
 bool       panel_greys_masked(const Panel *panel, bool dark_background);
 Rgb        panel_category_colour(const Panel *panel, int32_t category);
-/* "Other" on a picture, where grey is the picture itself; and the query's pixel. */
+/* On a picture, where grey is the picture itself: "other", and the query's pixel. */
 #define PICTURE_OTHER     ((Rgb){ 116, 66, 200 })
 #define PICTURE_OTHER_256 98
 #define PICTURE_MARK      ((Rgb){ 230, 25, 75 })
 #define PICTURE_MARK_256  197
 Region     panel_region(const Panel *panel);
-#define QUANTITY_ANY "value" /* of panel_quantity: nothing is known of it */
-/* With a shared scale they have one range: both show values, of the same quantity. */
+#define QUANTITY_ANY "value" /* panel_quantity of an unknown quantity */
+/* Both show values of the same quantity, so a shared scale gives them one range. */
 bool       panels_share_range(const Panel *a, const Panel *b);
-/* Settles lo < hi from the grid if the panel leaves them open. */
+/* Sets lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 #define CATEGORY_LETTERS 26
-/* The letter of a category: its name's first, or one by its number. */
+/* The letter of a category: the first of its name, or one by its number. */
 char category_letter(const View *view, int64_t category);
-/* Colour and letter of a hop count, and of cells without one; category.c. */
+/* Colour and letter of a schedule's cell, of a hop count, of an unreached cell; category.c. */
 void schedule_paint(Paint *paint, const GridCell *cell, Hues hues, bool dark_background);
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);
 Rgb  hops_background(bool dark);
-/* The number a panel's colour bar ends with: rounded to what a reader needs. */
+/* A number of a colour bar, rounded to `digits` significant digits. */
 void number_text(double value, int digits, char *text, size_t size);
 
-/* cells[k]: at most so many for panel k.  Free with scene_free. */
+/* Panel k gets at most cells[k] cells. Free with scene_free. */
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err);
 void scene_free(Scene *scene);
-/* Component bits, categories, odd values of all panels. */
+/* The legend of all panels: component bits, categories, odd values. Returns the entries written. */
 int  scene_legend(const Scene *scene, bool dark_background, LegendItem *items, int most);
-/* True when some cell stands for many entries, so shades of cover matter. */
+/* Some cell stands for several entries, so shades of cover matter. */
 bool scene_shows_cover(const Scene *scene);
 
-/* "a" .. "z", "aa", ... of panel k. */
+/* The letter of panel k: "a" .. "z", "aa", ... */
 void panel_letter(int k, char *text, size_t size);
-/* The arrangement asked for, or a usual one. */
+/* Rows and columns of panels: as given, else the usual ones. */
 void figure_arrange(const Figure *figure, int *rows, int *cols);
 
 #endif

@@ -1,4 +1,8 @@
-/* metadata.c -- writing it, and finding it in lines and in XML; see metadata.h. */
+/* metadata.c -- metadata written, and read from a figure file of any kind; see metadata.h.
+ *
+ * A PDF's keywords are one string of its information dictionary, in brackets or as UTF-16 in
+ * hexadecimal digits; the canvas writes it uncompressed.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,7 +13,7 @@
 #include "draw/figure/figure.h"
 #include "draw/file/metadata.h"
 
-/* Nothing that a line or XML cannot hold. */
+/* The value fits in one line and in XML. */
 static bool is_one_line(const char *value)
 {
     const char *at = value;
@@ -82,7 +86,7 @@ void metadata_write_lines(const char *const *metadata, const char *before, Text 
     }
 }
 
-/* "key: value" or "key*: value" from `at` to the end of the line. */
+/* The value of "key: value" or "key*: value" between `at` and the end of the line. */
 static char *value_of_line(const char *at, const char *end, const char *key)
 {
     size_t length = strlen(key);
@@ -202,14 +206,10 @@ static char *metadata_in_xml(const char *bytes, size_t length, const char *key)
     return value;
 }
 
-/* The metadata of any figure file: which kind it is, where to look.
- *
- * A PDF's keywords are one string of its information dictionary, in brackets or as
- * UTF-16 in hexadecimal digits; the canvas writes it without compression.
- */
+/* ---- reading files ---------------------------------------------------------- */
 
-#define LARGEST (256 << 20) /* of a file that is read whole */
-#define TAIL (1 << 20)      /* where the lines of a text are */
+#define LARGEST (256 << 20) /* largest file read whole */
+#define TAIL (1 << 20)      /* the end of a text, which has the lines */
 
 /* ---- PDF -------------------------------------------------------------------- */
 
@@ -248,7 +248,7 @@ static void read_hex_string(const char *at, const char *end, Text *out)
     }
 }
 
-/* (....) with backslashes. */
+/* (....) with backslash escapes. */
 static void read_plain_string(const char *at, const char *end, Text *out)
 {
     int depth = 0;
@@ -316,7 +316,7 @@ static bool has_magic(const char *head, size_t length, const char *with)
     return length >= strlen(with) && !memcmp(head, with, strlen(with));
 }
 
-#define HEAD 4096 /* bytes that tell kinds apart */
+#define HEAD 4096 /* bytes that identify the kind */
 
 static const char *kind_of(const char *head, size_t got)
 {

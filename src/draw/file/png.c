@@ -1,7 +1,7 @@
-/* png.c -- encoding by libpng, and reading the text chunks back.
+/* png.c -- PNG through libpng, its text chunks, and APNG; see png.h.
  *
- * libpng reports errors by longjmp; every function that calls it sets the
- * jump itself and keeps what it must free in the Png struct, not in locals.
+ * libpng reports errors by longjmp: each function that calls it sets its own jump and keeps what
+ * it must free in the Png struct, not in locals.
  */
 #include <errno.h>
 #include <math.h>
@@ -122,13 +122,13 @@ static bool plain_ascii(const char *text)
 
 static char *unshared(const char *text)
 {
-    char *plain; /* png_text wants char * but only reads */
+    char *plain; /* png_text takes char * but only reads it */
 
     memcpy(&plain, &text, sizeof(plain));
     return plain;
 }
 
-#define LONG_TEXT 1024 /* from which on it is compressed: numbers shrink to a sixth */
+#define LONG_TEXT 1024 /* longer texts are compressed: numbers shrink to a sixth */
 
 static int text_kind(const char *text)
 {
@@ -164,7 +164,7 @@ static void on_flush(png_structp png)
     (void)png;
 }
 
-/* Neighbours are often of one colour. */
+/* Neighbouring pixels often have one colour. */
 static void index_row(PngColours *palette, const uint8_t *rgba, int width, uint8_t *row)
 {
     uint32_t last = 0;
@@ -192,7 +192,7 @@ static void write_rows(Png *p, const uint8_t *rgba, int width, int height, bool 
     }
 }
 
-/* Many pixels of many colours: a twentieth larger in a third of the usual level's time. */
+/* Large images of many colours: a third of the default level's time for a twentieth more bytes. */
 #define LARGE       (1 << 23)
 #define QUICK_LEVEL 2
 
@@ -322,16 +322,10 @@ char *figure_png_metadata(const char *path, const char *key, Error *err)
     return value;
 }
 
-/* Several images as one animated PNG; see png.h.
- *
- * Each frame is encoded as a PNG of the common colours; its image data are moved into
- * the chunks of an animation (APNG 1.0): acTL once, fcTL before each frame, fdAT for the
- * data of all but the first.  A frame holds only the rectangle that differs from the
- * one before it.
- */
+/* ---- animations ------------------------------------------------------------- */
 
 #define SIGNATURE 8
-#define BESIDE 12 /* bytes of a chunk that are not its data */
+#define BESIDE 12 /* bytes of a chunk beside its data */
 
 typedef struct Area {
     int x, y, w, h;
@@ -383,7 +377,7 @@ static void add_start(Animation *a)
     uint8_t data[8];
 
     put_u32(data, (uint32_t)a->count);
-    put_u32(data + 4, 0); /* again and again */
+    put_u32(data + 4, 0); /* repeat for ever */
     add_chunk(a->out, "acTL", data, sizeof(data), NULL, 0);
 }
 
@@ -403,7 +397,7 @@ static void add_control(Animation *a, Area area)
     add_chunk(a->out, "fcTL", data, sizeof(data), NULL, 0); /* 24, 25: keep, replace */
 }
 
-/* Copies the chunks of a PNG: all of them up to its end, or its image data only. */
+/* Copies the chunks of a PNG: all up to its end, or only its image data. */
 static void add_chunks(Animation *a, const Text *png, bool first, Area area)
 {
     const uint8_t *bytes = (const uint8_t *)png->data;
@@ -430,7 +424,7 @@ static void add_chunks(Animation *a, const Text *png, bool first, Area area)
     }
 }
 
-/* The smallest rectangle outside which two frames are the same; at least a pixel. */
+/* The smallest rectangle that contains all differences of two frames; at least one pixel. */
 static Area difference(const uint8_t *before, const uint8_t *now, int width, int height)
 {
     int left = width, right = 0, top = height, bottom = 0;

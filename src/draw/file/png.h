@@ -1,4 +1,4 @@
-/* draw/file/png.h -- pixels to a PNG file image and back to its settings. */
+/* draw/file/png.h -- pixels as a PNG or an animated PNG. */
 #ifndef DRAW_FILE_PNG_H
 #define DRAW_FILE_PNG_H
 
@@ -14,8 +14,8 @@
 bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char *const *metadata,
                 Text *out, Error *err);
 
-/* Frames of one size as an animation that repeats, each shown for `delay` seconds: an APNG,
- * of which readers that know none show the first frame. */
+/* Frames of one size as a repeating animation, `delay` seconds each: an APNG. Readers that do not
+ * know the format show the first frame. */
 bool apng_encode(uint8_t *const *frames, int count, int width, int height, int dpi, double delay,
                  const char *const *metadata, Text *out, Error *err);
 

@@ -12,13 +12,13 @@
 #include "draw/text/unicode.h"
 
 #define GLYPHS_MOST 65536
-#define CELL_PIXELS 16 /* a side at most */
-#define IMAGE_DPI 72 /* of an image inside; nobody reads it */
+#define CELL_PIXELS 16 /* pixels per side, at most */
+#define IMAGE_DPI 72 /* of an embedded image; no reader uses it */
 
 struct Svg {
     int      width, height, dpi;
     Text     glyphs, body;
-    uint8_t *written[FONT_COUNT]; /* a bit for each glyph; owned */
+    uint8_t *written[FONT_COUNT]; /* one bit per glyph; owned */
 };
 
 Svg *svg_new(int width, int height, int dpi)
@@ -49,7 +49,7 @@ void svg_free(Svg *svg)
     free(svg);
 }
 
-/* In decimals, without ending zeros and whatever the locale's decimal point is. */
+/* Writes decimals without trailing zeros, independent of the locale. */
 static void add_number(Text *out, double value, int decimals)
 {
     int64_t unit = 1, scaled;
@@ -151,7 +151,7 @@ static int outline_cubic(const FT_Vector *a, const FT_Vector *b, const FT_Vector
     return 0;
 }
 
-/* The glyph's advance in units of the font; its outline is written the first time. */
+/* The glyph's advance in font units; writes its outline at the first use. */
 static long add_glyph(Svg *svg, FT_Face face, CanvasFont font, FT_UInt index)
 {
     static const FT_Outline_Funcs steps = { .move_to = outline_move, .line_to = outline_line,
@@ -229,7 +229,7 @@ static void add_base64(Text *out, const Text *bytes)
     }
 }
 
-/* Each cell `across` x `down` pixels; NULL: no memory. */
+/* Enlarges each cell to `across` x `down` pixels; NULL: out of memory. */
 static uint8_t *enlarge(const uint8_t *rgba, int cols, int rows, int across, int down)
 {
     size_t   width = (size_t)cols * (size_t)across;

@@ -1,4 +1,4 @@
-/* annotation.c -- see annotation.h. */
+/* annotation.c -- margins and notes; see annotation.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,9 +105,9 @@ double margin_most(const Margin *margin, bool rows, const int32_t *order, int64_
     return most > 0 ? most : 1;
 }
 
-/* See annotation.h. */
+/* ---- notes ------------------------------------------------------------------ */
 
-/* "12" or "*", up to the colon; NULL: neither. */
+/* Reads "12:" or "*:"; returns what follows, NULL: neither. */
 static const char *parse_place(const char *at, int64_t *out)
 {
     char *end;
@@ -154,7 +154,7 @@ bool notes_parse(const char *text, PanelNote *out, int *count, Error *err)
     return true;
 }
 
-/* Where the entry stands among those of [from, to); -1: nowhere. */
+/* Displayed place of the entry among [from, to); -1: not there. */
 static int64_t shown_at(const int32_t *order, int64_t entry, int64_t from, int64_t to)
 {
     for (int64_t at = from; order && at < to; at++)

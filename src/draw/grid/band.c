@@ -1,7 +1,10 @@
-/* band.c -- allowed entries of one band of source rows, counted into one row of cells.
+/* band.c -- one band of source rows counted and read into one row of cells; see job.h.
  *
- * The counts of a band are kept in two small arrays that stay in the nearest cache, and are put
- * into its GridCells once.
+ * Cell c of C covers the displayed columns [floor(c W / C), floor((c+1) W / C)) of a region W
+ * wide, so column j lies in cell floor(((j+1) C - 1) / W). Runs are split at these edges: a run
+ * costs O(cells it touches), never O(keys). With a column order the cells of a run are scattered,
+ * and each key is looked up. The counts of a band stay in two arrays of the nearest cache and
+ * reach its GridCells once.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +23,8 @@ static inline int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ceil(a / b); 32-bit division is several times faster and nearly always enough. */
+/* ceil(a / b) for positive numbers; a 32-bit division is several times faster and nearly always
+ * enough. */
 static inline int64_t divide_up(int64_t a, int64_t b)
 {
     int64_t sum = a + b - 1;
@@ -86,7 +90,7 @@ static void leave_out(const GridJob *job, GridWorker *w, GridCell *cells, double
     w->left_out += entries;
 }
 
-/* Keys next to each other: a part of a cell, whole cells, a part of a cell. */
+/* Neighbouring keys: a part of a cell, whole cells, a part of a cell. */
 static void count_stretch(const GridJob *job, GridWorker *w, PatternRun run)
 {
     const int64_t *edges = job->edges;
@@ -141,12 +145,12 @@ static void cause_run(const GridJob *job, GridCell *cells, PatternRun run)
             continue;
         cells[cell].components |= run.bits;
         column = job->edges[cell + 1];
-        if (!job->col_cell && run.start + (k + 1) * run.step < column) /* rest of the cell */
+        if (!job->col_cell && run.start + (k + 1) * run.step < column) /* to its end */
             k = divide_up(column - run.start, run.step) - 1;
     }
 }
 
-/* Source row of a displayed one; -1: the view has none there. */
+/* Source row of a displayed row; -1: the view has none. */
 static int64_t grid_source_row(const GridJob *job, int64_t displayed)
 {
     const GridRequest *q = job->request;
@@ -166,7 +170,7 @@ static int64_t head_of(const GridJob *job, const Pattern *p)
     return smaller(plane, heads - 1);
 }
 
-/* The runs of source row i; none outside of the pattern.  False: no memory, the job failed. */
+/* The runs of source row i; none outside the pattern. False: out of memory, and the job failed. */
 static bool grid_pattern_runs(GridJob *job, const Pattern *p, int64_t i, PatternRow *row)
 {
     row->count = 0;
@@ -184,7 +188,7 @@ static void count_dense(const GridJob *job, int64_t row, GridCell *cells)
         count_cell(&cells[c], (int64_t)grid_cell_area(job->grid, row, c), 0);
 }
 
-/* What the rows of a band counted, into its cells; the counts are zero again. */
+/* Moves the counts of a band into its cells and zeroes them. */
 static void settle_counts(const GridJob *job, GridWorker *w, GridCell *cells)
 {
     for (int64_t c = 0; c < job->grid->cols; c++)
@@ -222,11 +226,11 @@ void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
     }
 }
 
-/* The majority category of each cell of a band.
+/* The majority category of each cell.
  *
- * Counts stand in a hash table keyed by (cell, category) that grows with the
- * number of pairs seen, so neither the number of categories nor their size
- * matters.  Ties go to the smaller category, whatever the order of reading.
+ * A hash table counts (cell, category) and grows with the pairs seen, so neither the number of
+ * categories nor their size matters. Ties go to the smaller category, whatever the order of
+ * reading.
  */
 
 static GridTally *find_tally(GridTally *tallies, int64_t capacity, int32_t cell, int32_t category)
@@ -288,7 +292,7 @@ static void grid_tally_settle(GridWorker *w, GridCell *cells)
         if (tally->cell < 0)
             continue;
         cell = &cells[tally->cell];
-        best = (double)cell->purity; /* the count of the best so far, until the end */
+        best = (double)cell->purity; /* holds the best count until the end */
         cell->count += count;
         cell->sum += count * tally->category;
         if (!cell->any || count > best || (count >= best && tally->category < cell->category)) {
@@ -305,9 +309,8 @@ static void grid_tally_settle(GridWorker *w, GridCell *cells)
     w->tally_used = 0;
 }
 
-/* Values of one band of source rows, read and put into one row of cells; of views
- * that read several rows at once, a group of bands together.
- */
+/* Values: one band of source rows, or, for views that read several rows at once, a group of
+ * bands. */
 
 /* ---- one row at a time ---------------------------------------------------------- */
 
@@ -325,7 +328,7 @@ static void take_value(GridWorker *w, GridCell *cell, float value)
         cell->min = value;
 }
 
-/* Whole numbers from 0 up: what is below 0 is no entry. */
+/* Whole numbers >= 0; a negative one is no entry. */
 static void take_hops(GridWorker *w, GridCell *cell, const float *values, int64_t count)
 {
     float least = cell->min, most = cell->max, sum = 0; /* exact: hops and chunks are small */
@@ -376,7 +379,7 @@ static void take_values(GridJob *job, GridWorker *w, GridCell *cells, int64_t ce
     }
 }
 
-/* Values of source columns start, start + step, ... dealt out to their cells. */
+/* Distributes the values of source columns start, start + step, ... over their cells. */
 static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
 {
     int64_t column = run.start - job->grid->region.col0, cell, same;
@@ -406,7 +409,7 @@ static void read_chunk(const GridJob *job, GridWorker *w, int64_t i, PatternRun 
 
     if (v->read && !v->tensor.data && v->support && job->support == v->support)
         v->read(v, job->plane, i, run.start, run.count, run.step, w->values);
-    else /* view_read would look the support up once more */
+    else /* view_read would find the support again */
         view_read(v, job->plane, i, run.start, run.count, run.step, w->values);
     if (!q->minus)
         return;
@@ -442,7 +445,7 @@ static void read_run(GridJob *job, GridWorker *w, GridCell *cells, int64_t i, Pa
     }
 }
 
-/* The support's runs of source row i, or one run over everything. */
+/* The support's runs of source row i; without a support, one run over all columns. */
 static bool support_runs(GridJob *job, int64_t i, PatternRow *row, PatternRun *whole,
                          const PatternRun **runs, int64_t *count)
 {
@@ -470,8 +473,8 @@ static void read_row(GridJob *job, GridWorker *w, GridCell *cells, int64_t displ
         read_run(job, w, cells, i, runs[k]);
 }
 
-/* Sampled rows may miss a cell whole (a global row, a random key).  It is given
- * the value of its first allowed entry found, so that its colour is not made up. */
+/* Sampled rows may miss a whole cell (a global row, a random key). It gets the value of its first
+ * allowed entry, so its colour is a real one. */
 static void read_missing(GridJob *job, GridWorker *w, GridCell *cells, int64_t displayed)
 {
     int64_t           i = grid_source_row(job, displayed), count, cell = 0;
@@ -507,13 +510,13 @@ static bool band_misses(const GridJob *job, const GridWorker *w, const GridCell 
     return false;
 }
 
-/* Cells keep the least and the largest value that was read. */
+/* The values have extremes: cells keep the least and the largest. */
 static bool has_range(const GridJob *job)
 {
     return job->mode == GRID_VALUES || job->mode == GRID_HOPS;
 }
 
-/* Sums become estimates of the whole cell; empty extremes become 0. */
+/* Sums become estimates of the whole cell, empty extremes 0. */
 static void settle_cells(const GridJob *job, const GridWorker *w, GridCell *cells, int64_t rows,
                          int64_t height)
 {
@@ -532,7 +535,7 @@ static void settle_cells(const GridJob *job, const GridWorker *w, GridCell *cell
     }
 }
 
-/* How many of a band's rows are read. */
+/* Number of a band's rows that are read. */
 static int64_t rows_read(const GridJob *job, int64_t height)
 {
     int64_t rows = (int64_t)ceil((double)height * job->share);
@@ -565,7 +568,7 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
 
 /* ---- several rows at once ------------------------------------------------------- */
 
-/* Rows of some bands, waiting to be read together. */
+/* Rows of several bands to be read together. */
 typedef struct Batch {
     int64_t rows[VIEW_ROWS_MOST], bands[VIEW_ROWS_MOST], count;
     float   values[VIEW_ROWS_MOST * VIEW_KEYS_MOST];
@@ -580,7 +583,7 @@ bool grid_reads_groups(const GridJob *job)
            !job->col_cell && job->excluded < 0;
 }
 
-/* Of the keys that were read, those that the support allows in row r. */
+/* Distributes the keys of row r that the support allows. */
 static void deal_row(GridJob *job, GridWorker *w, const Batch *b, int64_t r, PatternRun keys)
 {
     GridCell         *cells = job->grid->cells + b->bands[r] * job->grid->cols;
@@ -601,7 +604,7 @@ static void deal_row(GridJob *job, GridWorker *w, const Batch *b, int64_t r, Pat
     }
 }
 
-/* The last key that any of the rows is asked for, and one more. */
+/* One past the last key of any row in the batch. */
 static int64_t batch_end(GridJob *job, GridWorker *w, const Batch *b)
 {
     int64_t end = job->support ? 0 : job->grid->region.col1;
@@ -645,7 +648,7 @@ static void begin_band(const GridJob *job, int64_t band)
     }
 }
 
-/* Every row that was read went through all cells; where there is a support, every row was. */
+/* Rows were read through all cells; with a support, all rows were. */
 static void end_band(const GridJob *job, int64_t band, GridWorker *w)
 {
     Region  r = grid_cell_region(job->grid, band, 0);

@@ -1,8 +1,8 @@
-/* grid.c -- from a cell to a number, from a number to a level.
+/* grid.c -- a view reduced to cells, and the values and levels of cells; see grid.h.
  *
- * Cover is always logarithmic: 1e-4 of a cell is the lowest step and a full
- * cell the highest, because linear steps show nothing of a thin line in a
- * large cell.  The logarithmic scale of values spans four decades too.
+ * Memory is O(cells + columns); nothing of rows x cols of the view is stored. Cover is always
+ * logarithmic, from 1e-4 of a cell to a full one: linear steps hide a thin line in a large cell.
+ * The logarithmic scale of values spans four decades too.
  */
 #include <math.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ double grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool)
                          pool, grid->value_min < 0);
 }
 
-/* -1..1: sign and logarithmic size, 0 at peak / 10^DECADES and below. */
+/* Sign and logarithmic size, -1..1; 0 at peak / 10^DECADES and below. */
 static double log_place(double value, double peak)
 {
     double size = fabs(value) > 0 && peak > 0 ? 1 + log10(fabs(value) / peak) / DECADES : 0;
@@ -161,12 +161,6 @@ int grid_level(const Grid *grid, int64_t row, int64_t col, Pool pool, Scale scal
         return 0;
     return grid_unit_level(grid_unit(grid, row, col, pool, scale, 0, 0), levels);
 }
-
-/* A view reduced to cells: the request, the two passes, the result.
- *
- * See grid.h for what is kept and band.c and band.c for how a band is read.  Memory
- * is O(cells + columns); nothing rows x cols of the view is ever stored.
- */
 
 Region grid_cell_region(const Grid *grid, int64_t row, int64_t col)
 {
@@ -260,7 +254,7 @@ static const Pattern *support_of(const View *view)
     return view->support ? view->support : view->shown;
 }
 
-/* The entries a request speaks about; the union of both sides of a difference. */
+/* The support of a request: the union of both sides of a difference. */
 static bool find_support(GridJob *job, Arena *arena, Error *err)
 {
     const GridRequest *q = job->request;
@@ -321,7 +315,7 @@ static bool job_columns(GridJob *job)
     return job->col_cell != NULL;
 }
 
-/* Where the excluded column stands: alone in its cells, or to be left out of them. */
+/* Finds the excluded column: alone in its cells, or to be left out of them. */
 static void job_excluded(GridJob *job)
 {
     const GridRequest *q = job->request;
@@ -432,9 +426,9 @@ static double area_of(const Grid *g)
     return (double)(g->region.row1 - g->region.row0) * (double)(g->region.col1 - g->region.col0);
 }
 
-#define USUAL_COST 128 /* multiply-adds of an entry that the budget reckons with */
+#define USUAL_COST 128 /* multiply-adds per entry that the budget assumes */
 
-/* The budget is a time, so it holds fewer entries of a view that is slow to read. */
+/* The budget stands for a time: fewer entries of a view that is slow to read. */
 static double budget_of(const GridRequest *q)
 {
     double cost = q->view->cost + (q->minus ? q->minus->cost : 0);
@@ -527,7 +521,8 @@ static void finish_pools(const GridJob *job)
     }
 }
 
-/* The displayed rows whose cells hold one of the view's marks; columns in their own order. */
+/* Marks the cells that hold one of the view's marks in a displayed row; columns in their own
+ * order. */
 static void mark_cells(GridJob *job, PatternRow *row)
 {
     const GridRequest *q = job->request;

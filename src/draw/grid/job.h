@@ -1,9 +1,9 @@
-/* draw/grid/job.h -- the work of one reduction; private to the grid files.
+/* draw/grid/job.h -- the work of one reduction; private to grid.c and band.c.
  *
- * A job has two passes over the bands of source rows behind each row of cells.
- * The first counts allowed entries from the pattern's runs (O(runs), exact).
- * The second reads values, from all rows or from an even sample.  A band is
- * one work item, so the result does not depend on the number of threads.
+ * A job passes twice over the bands of source rows behind each row of cells. The first pass counts
+ * allowed entries from the pattern's runs (O(runs), exact). The second reads values, of all rows
+ * or of an even sample. A band is one work item, so the result does not depend on the number of
+ * threads.
  */
 #ifndef DRAW_GRID_JOB_H
 #define DRAW_GRID_JOB_H
@@ -35,7 +35,7 @@ typedef struct GridWorker {
     float      values[GRID_CHUNK], minus[GRID_CHUNK];
     double    *read;    /* owned; per cell of the band, values read */
     int64_t   *counts;  /* owned; per cell of the band, allowed entries; zero between bands */
-    uint8_t   *bits;    /* owned; ... and what allows them */
+    uint8_t   *bits;    /* owned; their component bits */
     GridTally *tallies; /* owned; open addressing */
     int64_t    tally_capacity, tally_used;
     int64_t    odd;
@@ -47,20 +47,20 @@ typedef struct GridJob {
     Grid              *grid;
     GridMode           mode;
     const Pattern     *support; /* NULL: every entry */
-    const Pattern     *causes;  /* where bits come from when not from support; or NULL */
+    const Pattern     *causes;  /* the pattern of the bits if not the support; or NULL */
     int64_t            view_cols;
-    int64_t            plane, minus_plane; /* inside the planes there are */
+    int64_t            plane, minus_plane; /* below the number of planes */
     int64_t           *edges;    /* owned; cols + 1 displayed columns relative to the region */
     int32_t           *cell_at;  /* owned; cell of each of these columns */
     int32_t           *col_cell; /* owned; cell of a source column or -1; with col_order only */
     GridWorker        *workers;  /* owned */
-    int64_t            excluded; /* source column left out of its cell; -1: none */
+    int64_t            excluded; /* source column that its cell leaves out; -1: none */
     int64_t            excluded_cell;
     double             share;    /* of the rows to read */
     atomic_bool        cancelled, failed;
 } GridJob;
 
-bool grid_job_stopped(GridJob *job); /* polls the caller's flag */
+bool grid_job_stopped(GridJob *job); /* also polls the caller's flag */
 /* Pass 1 and pass 2 on the cells of grid row `row`. */
 void grid_count_band(GridJob *job, int64_t row, GridWorker *w);
 void grid_read_band(GridJob *job, int64_t row, GridWorker *w);

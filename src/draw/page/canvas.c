@@ -1,10 +1,8 @@
-/* canvas.c -- the canvas drawn by Cairo, or written by svg.h; see canvas.h.
+/* canvas.c -- the canvas on Cairo, or on svg.h; see canvas.h.
  *
- * Fonts come from memory through FreeType, with hinting and subpixel
- * rendering off.  Cairo may keep a font face alive in its caches after the
- * canvas is gone; the face therefore owns its FreeType library, and both end
- * when Cairo lets go of it.  Widths of texts are Cairo's also for an SVG, so every
- * file of a figure has the same layout.
+ * Fonts come from memory through FreeType, without hinting and subpixel rendering. Cairo may cache
+ * a font face beyond the canvas, so the face owns its FreeType library and both end together.
+ * Cairo measures texts for an SVG too, so every file of a figure has the same layout.
  */
 #include <cairo-ft.h>
 #include <cairo-pdf.h>
@@ -21,19 +19,19 @@
 extern const unsigned char font_sans_start[], font_sans_end[]; /* DejaVu Sans, TrueType */
 extern const unsigned char font_mono_start[], font_mono_end[]; /* DejaVu Sans Mono */
 
-#define SIDE_MOST 32767 /* pixels; a page may have no more either */
+#define SIDE_MOST 32767 /* pixels; the limit of a page too */
 
 struct Canvas {
     cairo_surface_t   *surface;
     cairo_t           *cairo;
     cairo_font_face_t *fonts[FONT_COUNT];
     CanvasKind         kind;
-    Svg               *svg; /* of CANVAS_SVG; Cairo measures only */
+    Svg               *svg; /* of CANVAS_SVG; Cairo only measures */
     Text               pdf; /* of CANVAS_PDF */
     bool               opaque;
     Rgb                paper;
-    int                right, down; /* where images begin; the rest is moved by Cairo */
-    bool               failed;      /* an image could not be written */
+    int                right, down; /* offset of images; Cairo moves the rest */
+    bool               failed;      /* an image was not written */
 };
 
 typedef struct Face {
@@ -96,7 +94,7 @@ static cairo_status_t add_to_pdf(void *text, const unsigned char *bytes, unsigne
     return text_ok(text) ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_NO_MEMORY;
 }
 
-/* Older readers, and no compressed objects: the keywords stay readable. */
+/* For older readers, and without compressed objects, so the keywords stay readable. */
 static cairo_surface_t *pdf_surface(Text *out, double width, double height)
 {
     cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(add_to_pdf, out, width, height);
@@ -229,7 +227,7 @@ void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double w
         return;
     }
     set_colour(c, rgb, alpha);
-    /* Where a curve bends its strokes meet without a notch, however large it is seen. */
+    /* Strokes meet without a notch where a curve bends, at any magnification. */
     cairo_set_line_cap(c->cairo, c->kind == CANVAS_PDF && !upright ? CAIRO_LINE_CAP_ROUND
                                                                    : CAIRO_LINE_CAP_BUTT);
     cairo_set_line_width(c->cairo, width);
@@ -265,7 +263,7 @@ static const Face *face_of(const Canvas *c, CanvasFont font)
 
 #define TEXT_BYTES 1024
 
-/* A text as it is read, and as its signs stand from left to right. */
+/* A text in reading order, and its signs from left to right. */
 typedef struct CleanText {
     char read[TEXT_BYTES], shown[TEXT_BYTES];
 } CleanText;
@@ -324,7 +322,7 @@ static void fill_pixels(uint8_t *row, Rgb rgb, int count)
         memcpy(row + 4 * k, &pixel, sizeof(pixel));
 }
 
-/* Whole pixels written straight into the surface: exact colours, sharp edges. */
+/* Writes whole pixels into the surface: exact colours, sharp edges. */
 static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip,
                             int64_t cols, int64_t rows, int cell_w, int cell_h)
 {
@@ -349,8 +347,8 @@ static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uin
     cairo_surface_mark_dirty(c->surface);
 }
 
-/* A pixel each: Cairo's or red, green, blue, alpha.  On paper all are opaque, which every
- * reader scales well. */
+/* One pixel per cell, in Cairo's order or red, green, blue, alpha. On paper all are opaque, which
+ * every reader scales well. */
 static uint8_t *image_bytes(const Canvas *c, const Rgb *cells, const uint8_t *skip, int64_t count)
 {
     uint8_t *bytes = malloc((size_t)count * 4);
@@ -384,7 +382,7 @@ static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int 
     cairo_rectangle(c->cairo, 0, 0, cols, rows);
     cairo_fill(c->cairo);
     cairo_restore(c->cairo);
-    cairo_surface_finish(image); /* Cairo has copied what it still needs */
+    cairo_surface_finish(image); /* Cairo has its own copy now */
     cairo_surface_destroy(image);
 }
 
@@ -410,7 +408,7 @@ void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip
 
 /* ---- the file ------------------------------------------------------------------- */
 
-/* A date of its own would make every file another one. */
+/* A fixed date: the same figure gives the same file. */
 #define PDF_DATE "2000-01-01T00:00:00Z"
 
 static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata, Text *out,

@@ -1,7 +1,7 @@
 /* exponents.c -- the chart of exponents on a page; see plot/exponents.h.
  *
- * Two columns of words, the plot's field, one column of numbers.  The three marks of a row stand
- * one below the other, so that they do not hide each other where they agree.
+ * Two columns of words, the plot's field, one column of numbers. The three marks of a row stand
+ * one below the other, so that none hides another.
  */
 #include "draw/plot/exponents.h"
 
@@ -18,8 +18,8 @@
 
 typedef struct Chart {
     const ExponentChart *chart;
-    Sheet                sheet; /* no panels: the chart lays itself out */
-    Pens                 pens;  /* their box is the field: as high as all rows */
+    Sheet                sheet; /* without panels: the chart has its own layout */
+    Pens                 pens;  /* the box is the field: all rows */
     double               margin, row, claim_x, numbers_x;
 } Chart;
 
@@ -37,7 +37,7 @@ static double widest(const Chart *c, bool claims)
     return most;
 }
 
-/* Rows and the titles of groups. */
+/* Number of lines: rows and titles of groups. */
 static int chart_lines(const ExponentChart *chart)
 {
     int count = chart->count;
@@ -47,7 +47,7 @@ static int chart_lines(const ExponentChart *chart)
     return count;
 }
 
-/* Column of the words, the field, the numbers; false: the field is too narrow. */
+/* Sets the columns of words, the field and the numbers; false: the field is too narrow. */
 static bool place_chart(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
@@ -66,7 +66,7 @@ static bool place_chart(Chart *c)
 
 static int draw_marks_legend(Chart *c, double y, bool drawn);
 
-/* Returns the height of the page. */
+/* Sets title, caption and field; returns the height of the page. */
 static int place_lines(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
@@ -75,7 +75,7 @@ static int place_lines(Chart *c)
     LabelBox         *box = &c->pens.box;
 
     sheet_wrap(sheet->canvas, c->chart->caption, s->tick, room, WRAP_LINES, &sheet->caption);
-    room *= s->tick / s->head; /* the title is set larger */
+    room *= s->tick / s->head; /* the title has larger letters */
     sheet_wrap(sheet->canvas, c->chart->title, s->tick, room, 2, &sheet->title);
     box->y = c->margin + sheet_lines_height(&sheet->title, s->head, s->space) + 2 * c->row;
     box->h = chart_lines(c->chart) * c->row;
@@ -108,7 +108,7 @@ static void draw_paragraph(Chart *c, const Lines *lines, double y, double size, 
               ALIGN_LEFT);
 }
 
-/* On paper and dark pages alike. */
+/* The same hues on paper and on dark pages. */
 static Rgb hue_of(const PlotSeries *s)
 {
     return plot_colour(s->hue, false);
@@ -196,7 +196,7 @@ static void draw_heads(Chart *c, double y)
               s->muted, ALIGN_LEFT);
 }
 
-/* Above the field; whole numbers have stronger lines. */
+/* Labels above the field; lines of whole numbers are stronger. */
 static void draw_exponent_axis(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
@@ -243,7 +243,7 @@ static void draw_entry(Chart *c, int entry, double x, double y)
     words(c, x, y, series->name, s->legend, s->ink, ALIGN_LEFT);
 }
 
-/* What the marks and the bar of a claim mean.  Returns how many lines it takes below the first. */
+/* Legend of the marks and of the claims' bar. Returns its lines below the first. */
 static int draw_marks_legend(Chart *c, double y, bool drawn)
 {
     double gap = 5 * sheet_points(&c->sheet.style, 2), x = c->margin;

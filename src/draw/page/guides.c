@@ -1,15 +1,15 @@
-/* guides.c -- what the curves of a plot are held against, and words beside points. */
+/* guides.c -- guides, reference lines and their names, and words beside points; see pens.h. */
 #include <math.h>
 
 #include "draw/page/pens.h"
 
-#define SLANT_STEPS 12 /* places along a slanted line that its name tries */
-#define SLANT_FIRST 0.4 /* ... as a share of its length: from there to the last, then the rest */
+#define SLANT_STEPS 12 /* places along a slanted line that are tried for its name */
+#define SLANT_FIRST 0.4 /* from this share of its length to the last, then the rest */
 #define SLANT_LAST  0.9
-#define LEVEL_STEPS 12 /* ... along a level one */
-#define LEVEL_ROWS  8  /* ... above it and under it */
+#define LEVEL_STEPS 12 /* places along a level line */
+#define LEVEL_ROWS  8  /* and rows above and under it */
 
-/* Words stand on their baseline, a box is around them. */
+/* The box around words on a baseline. */
 static LabelBox words_box(const Pens *p, double x, double baseline, double width)
 {
     return (LabelBox){ x, baseline - p->s->tick, width, 1.25 * p->s->tick };
@@ -20,10 +20,10 @@ static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
     pens_text(p, box.x, box.y + p->s->tick, text, rgb);
 }
 
-/* Beside an upright guide, on the side and at the height where there is room. */
+/* Names an upright guide, on the side and at the height where there is room. */
 static void name_upright(Pens *p, const PlotGuide *g, double at)
 {
-    double   space = p->s->space, gap = space / 2; /* on both sides: words do not touch */
+    double   space = p->s->space, gap = space / 2; /* to other words on both sides */
     double   wide = pens_width(p, g->name), line = 1.3 * p->s->tick;
     LabelBox right = words_box(p, at + space - gap, p->box.y + p->box.h - space, wide + 2 * gap);
     LabelBox left = right, box;
@@ -70,7 +70,7 @@ static LabelDevice page_device(Pens *p)
 
 /* ---- names of lines --------------------------------------------------------- */
 
-/* No other level line is nearer to the box than the one at height y, whose name it would hold. */
+/* No other level line is nearer to the box: a reader takes the nearest for the named one. */
 static bool is_own(Pens *p, LabelBox box, double y)
 {
     LabelDevice device = page_device(p);
@@ -83,11 +83,11 @@ static bool is_own(Pens *p, LabelBox box, double y)
     return label_is_own(&device, middle, y);
 }
 
-/* Places for the name of a level line, tried one kind after the other. */
+/* Kinds of places for the name of a level line, tried in this order. */
 static const struct LevelPlaces {
-    bool own;   /* beside no other level line: it would be taken for that one's */
+    bool own;   /* nearest to no other level line */
     bool clear; /* across no line */
-    bool far;   /* also to the left of where the line begins */
+    bool far;   /* also left of the line's beginning */
     int  rows;  /* lines of words away from it */
 } level_places[] = {
     { true, true, false, LEVEL_ROWS },
@@ -99,7 +99,8 @@ static const struct LevelPlaces {
 };
 #define LEVEL_PLACES ((int)(sizeof(level_places) / sizeof(*level_places)))
 
-/* Above and under a level line from x0 to x1 at height y, from its right end on to the left. */
+/* Finds a place above or under a level line from x0 to x1 at height y, from its right end to the
+ * left. */
 static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, double x1, double y,
                         double wide, LabelBox *box)
 {
@@ -119,7 +120,7 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
     return false;
 }
 
-/* Without any room it is left out. */
+/* Leaves the name out if there is no room. */
 static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
 {
     LabelBox box;
@@ -145,7 +146,7 @@ static void draw_guide(Pens *p, const PlotGuide *g)
         name_level(p, g->name, p->box.x, x1, at, p->s->muted);
 }
 
-/* The name of a guide line that is not level: beside a place of it where there is room. */
+/* Names a slanted guide line beside a place of it where there is room. */
 static void name_slanted(Pens *p, const PlotSeries *s)
 {
     int64_t last = s->count - 1;

@@ -1,7 +1,7 @@
-/* key.c -- what colours mean: the legend and the colour bars.
+/* key.c -- the legend and the colour bars.
  *
- * A bar shows exactly the colours the cells use and is labelled at round
- * numbers inside its range; a logarithmic one at whole decades below its top.
+ * A bar has exactly the colours of the cells. Its labels are round numbers inside the range, on a
+ * logarithmic bar whole decades below its top.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct KeyItem {
 
 #define KEY_MOST (SHEET_ITEMS + 4)
 
-/* The legend's items, then how shades tell the share of a cell. */
+/* The legend's items, then the shades that show the share of a cell. */
 static int key_items(const Sheet *sheet, KeyItem *items)
 {
     static const struct {
@@ -77,7 +77,7 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
         all += item_width(sheet, &items[k]);
     for (int first = 0, next; first < count; first = next, lines++) {
         double used = item_width(sheet, &items[first]), at;
-        bool   split = all > width + 3.5 * s->space; /* shades stay together */
+        bool   split = all > width + 3.5 * s->space; /* shades stay on one line */
 
         for (next = first + 1; next < count; next++) {
             double more = item_width(sheet, &items[next]);
@@ -119,7 +119,7 @@ static int decade_ticks(const Panel *panel, double *places, char (*texts)[16])
     return count;
 }
 
-/* Multiples of the step from lo to hi. */
+/* Number of multiples of the step from lo to hi. */
 static double rounds_within(const Panel *panel, double step)
 {
     return floor(panel->hi / step + 1e-9) - ceil(panel->lo / step - 1e-9) + 1;
@@ -131,7 +131,7 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     int    count = 0;
     bool   close = range_digits(panel->lo, panel->hi) > 3; /* the ends, to each other */
 
-    if (panel->pool == POOL_COVER) { /* its scale is decades, always the same */
+    if (panel->pool == POOL_COVER) { /* a fixed scale in decades */
         static const char *const shares[] = { "1e-4", "0.001", "0.01", "0.1", "1" };
         int                      each = most < 5 ? 4 : 1;
 
@@ -150,7 +150,7 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     }
     if (panel->scale == SCALE_LOG && panel->lo >= 0 && most > 2)
         return decade_ticks(panel, places, texts);
-    if (most <= 2) { /* too short for round numbers inside */
+    if (most <= 2) { /* too short for round numbers */
         places[0] = 0;
         places[1] = 1;
         snprintf(texts[0], sizeof(*texts), close ? "%.5g" : "%.2g",
@@ -159,7 +159,7 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
         return 2;
     }
     step = round_step(range, most);
-    if (rounds_within(panel, step) < 2) { /* one number is no scale */
+    if (rounds_within(panel, step) < 2) { /* one number gives no scale */
         most = 5;
         step = round_step(range, most);
     }
@@ -177,7 +177,7 @@ const char *sheet_bar_name(const Sheet *sheet, int panel)
     return panel_quantity(&sheet->figure->panels[panel]);
 }
 
-/* A row of pixels for each colour, as one image. */
+/* One row of pixels per colour, drawn as one image. */
 static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int width, int height)
 {
     ColourMap map = panel->minus ? MAP_DIVERGING : panel->map;

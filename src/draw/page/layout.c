@@ -4,18 +4,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NARROW 3        /* columns of entries: so many rows for each at least */
-#define NARROW_TALL 1.5 /* height that such ones beside each other may have, in rooms */
-#define NARROW_WIDE 0.6 /* and their width */
-#define PLOT_ASPECT 0.62 /* height of a plot that stands alone, in widths */
+#define NARROW 3        /* a matrix with so many rows per column is a column */
+#define NARROW_TALL 1.5 /* height of columns side by side, in rooms */
+#define NARROW_WIDE 0.6 /* and their width, in rooms */
+#define PLOT_ASPECT 0.62 /* height of a plot without neighbours, in widths */
 
 static int max_of(int a, int b)
 {
     return a > b ? a : b;
 }
 
-/* The smallest cells of fine..2 fine pixels, each a block of entries, that fill
- * most of `extent`. */
+/* Number of cells of fine..2 fine pixels, each a block of entries, that fill most of `extent`. */
 static int64_t reduced_cells(int64_t n, int64_t extent, int fine)
 {
     int64_t best = 1, filled = 0;
@@ -43,8 +42,8 @@ static int64_t fit_axis(int64_t n, int64_t decided, int extent, int fine, int *p
     return cells;
 }
 
-/* Nothing but narrow columns of entries beside each other: they leave their rooms empty at the
- * sides, and no square matrix stands beside them whose height they should have. */
+/* All matrices are narrow columns, and none beside them is square and gives the height: they leave
+ * the sides of their rooms empty. */
 static bool all_narrow(const LayoutNeed *need)
 {
     bool all = need->cols > 1;
@@ -54,8 +53,8 @@ static bool all_narrow(const LayoutNeed *need)
     return all;
 }
 
-/* Square entries where possible.  Far from square, the short side grows until
- * it can be read: strips get rows of a usual height, columns a third. */
+/* Square entries where possible. Far from square, the short side grows until it is readable: a
+ * strip gets rows of the default height, a column a third of the width. */
 static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room, PanelBoxes *out)
 {
     bool   narrow = all_narrow(need);
@@ -79,9 +78,9 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
 }
 
 typedef struct Gutters {
-    int left, right;         /* of a column of panels */
+    int left, right;         /* of one column of panels */
     int above, labels, axis; /* of a row of panels: title, labels, axis name */
-    int matrix, caption;     /* heights of a row of panels */
+    int matrix, caption;     /* heights in one row of panels */
     int start;               /* x of a column, y of a row */
 } Gutters;
 

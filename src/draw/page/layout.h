@@ -1,9 +1,8 @@
-/* draw/page/layout.h -- where everything of a figure stands; pure geometry.
+/* draw/page/layout.h -- the places of all parts of a figure; pure geometry.
  *
- * Sizes of texts come in, boxes in whole pixels come out.  Every matrix gets
- * whole pixels per cell; a matrix with more entries than pixels gets cells of
- * equally many entries.  Boxes lie inside the sheet, do not overlap, and are
- * non-empty whenever something was asked for.
+ * Input are sizes of texts, output are boxes in whole pixels. A matrix gets whole pixels per cell;
+ * one with more entries than pixels gets cells of equally many entries. Boxes lie inside the
+ * sheet, do not overlap, and have an area whenever one was requested.
  */
 #ifndef DRAW_PAGE_LAYOUT_H
 #define DRAW_PAGE_LAYOUT_H
@@ -19,10 +18,10 @@ typedef struct Box {
 
 typedef struct PanelNeed {
     int64_t rows, cols;    /* entries to show */
-    int64_t row_cells, col_cells; /* cells already decided on; 0: choose */
-    bool    plot;          /* no cells: as wide as there is room, as high as what is beside it */
-    int     plot_h;        /* its height where it stands alone; 0: the usual one */
-    int     title_h;       /* 0: none; likewise below */
+    int64_t row_cells, col_cells; /* cells, if already decided; 0: choose */
+    bool    plot;          /* no cells: as wide as the room, as high as its neighbours */
+    int     plot_h;        /* height without neighbours; 0: the default */
+    int     title_h;       /* 0: none; the same for those below */
     int     row_axis_w;    /* axis name beside the matrix */
     int     col_axis_h;    /* axis name above it */
     int     row_labels_w, col_labels_h;
@@ -34,8 +33,8 @@ typedef struct PanelNeed {
 typedef struct LayoutNeed {
     int              width;  /* of the sheet */
     int              margin, gap; /* around the sheet, between panels */
-    int              fine;   /* least pixels of a cell that stands for several entries */
-    int              strip;  /* usual height of one row of a strip (few rows, many columns) */
+    int              fine;   /* minimum pixels of a cell of several entries */
+    int              strip;  /* default height of one row of a strip (few rows, many columns) */
     int              rows, cols, count;
     const PanelNeed *panels; /* count */
     int              title_h, footer_h, caption_h;
@@ -45,13 +44,13 @@ typedef struct PanelBoxes {
     Box     title, col_axis, col_labels, row_axis, row_labels, matrix, load, row_load, bar, caption;
     int64_t rows, cols;      /* cells of the matrix */
     int     cell_w, cell_h;  /* pixels */
-    int     column_w;        /* whole width that belongs to the panel */
+    int     column_w;        /* total width of the panel */
 } PanelBoxes;
 
 typedef struct Layout {
     int         width, height;
-    int         room; /* width each matrix may take */
-    bool        narrow; /* all matrices are columns that take less, and are higher than that */
+    int         room; /* width available to each matrix */
+    bool        narrow; /* all matrices are columns, narrower and higher than the room */
     Box         title, footer, caption;
     PanelBoxes *panels; /* owned */
     int         count;
@@ -61,12 +60,11 @@ typedef struct Layout {
 bool layout_make(const LayoutNeed *need, Layout *out, Error *err);
 void layout_free(Layout *layout);
 
-/* The next smaller number of columns to try where that many get too narrow: even rows of panels
- * are halved, so that they stay full. */
+/* The next smaller number of columns to try: an even number is halved, so that rows stay full. */
 int layout_fewer_columns(int cols);
 
-/* At most `most` positions first, first + step, ... below n for axis labels:
- * steps of powers of two where n is a multiple of 16, else 1, 2, 5 x 10^k. */
+/* Step of axis labels: at most `most` positions 0, step, ... below n; powers of two where n is a
+ * multiple of 16, else 1, 2, 5 x 10^k. */
 int64_t layout_tick_step(int64_t n, int most);
 
 #endif

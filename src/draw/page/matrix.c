@@ -1,4 +1,4 @@
-/* matrix.c -- panels, axes and texts on the canvas; see sheet.h. */
+/* matrix.c -- a panel on the canvas: its matrix, axes, bars, marks and notes; see sheet.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static double clamp(double value, double lo, double hi)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* Centred on `middle` but kept inside the box, cut if longer than it. */
+/* Centres the text on `middle` inside the box; cuts it if it is longer. */
 static void draw_heading(Sheet *sheet, const char *text, double font, Rgb rgb, Box box,
                          double middle)
 {
@@ -27,8 +27,8 @@ static void draw_heading(Sheet *sheet, const char *text, double font, Rgb rgb, B
                 box.y + font, fitted, (CanvasText){ .size = font, .rgb = rgb });
 }
 
-/* Lines from `above` pixels below the top of the box; all are moved as far as the widest must be
- * to stay inside. */
+/* Draws lines from `above` pixels below the top of the box; all move as far as the widest must to
+ * stay inside. */
 static void draw_lines(Sheet *sheet, const Lines *lines, double font, Rgb rgb, Box box, int above,
                        double middle)
 {
@@ -56,7 +56,7 @@ static void draw_matrix_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
                                       sheet->style.dark);
 
             cells[r * g->cols + c] = paint.rgb;
-            /* Plain background is the paper itself, which may be transparent. */
+            /* Plain background is the page, which may be transparent. */
             skip[r * g->cols + c] = paint.background &&
                                     (paint.rgb.r == 255 || paint.rgb.r == 0);
         }
@@ -87,7 +87,7 @@ static void draw_rules(Sheet *sheet, int k)
     const PanelBoxes *b = &sheet->layout.panels[k];
     Box               m = b->matrix;
     double            least = 5 * s->hair, edge = s->hair / 2;
-    double            alpha = b->cell_w < 10 * s->hair ? 0.5 : 1; /* never stronger than cells */
+    double            alpha = b->cell_w < 10 * s->hair ? 0.5 : 1; /* weaker than the cells */
 
     if (!one_to_one(&sheet->scene.grids[k]) || b->cols > SHEET_GRID_MOST ||
         b->rows > SHEET_GRID_MOST)
@@ -100,7 +100,7 @@ static void draw_rules(Sheet *sheet, int k)
                     m.y + (double)r * b->cell_h - edge, s->hair, s->rule, alpha);
 }
 
-/* Lines where a group of rows or columns begins, unless they would be all one sees. */
+/* Lines where a group of rows or columns begins, unless they would hide the cells. */
 static void draw_groups(Sheet *sheet, int k, bool rows)
 {
     const Panel   *panel = &sheet->scene.panels[k];
@@ -115,10 +115,10 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
     int64_t        size = (rows ? g->region.row1 : g->region.col1) - from;
     int64_t        all = rows ? view_rows(view) : view_cols(view);
     double         extent = rows ? m.h : m.w, hair = sheet->style.hair;
-    bool           strong = panel_style(panel) == STYLE_CATEGORY; /* among colours of all kinds */
+    bool           strong = panel_style(panel) == STYLE_CATEGORY; /* visible among any colours */
     double         group = count ? extent / (double)size * (double)all / (double)count : 0;
     double         width = strong ? clamp(group / 12, hair, sheet_points(&sheet->style, 0.9))
-                                  : 2 * hair; /* cells are what one is to see */
+                                  : 2 * hair; /* thin: the cells are the content */
 
     if (!first || group < 8 * hair)
         return;
@@ -143,7 +143,7 @@ static void draw_frame(Sheet *sheet, Box m, Rgb rgb)
     canvas_rect(sheet->canvas, m.x + m.w, m.y, w, m.h, rgb);
 }
 
-/* A bucket's number in its cell: twelve hues repeat, numbers do not. */
+/* Writes a category's number into its cell: twelve hues repeat, numbers do not. */
 static void draw_categories(Sheet *sheet, int k)
 {
     const Panel      *panel = &sheet->scene.panels[k];
@@ -212,7 +212,7 @@ static void draw_col_label(Sheet *sheet, int k, int64_t at, double font)
     char   text[256], fitted[256];
 
     sheet_label(sheet, k, false, at, text, sizeof(text));
-    if (!tokens) { /* a number at the edge of the page moves rather than to be cut */
+    if (!tokens) { /* at the edge of the page a number moves instead of being cut */
         double half = canvas_text_width(sheet->canvas, text, FONT_SANS, font) / 2;
 
         canvas_text(sheet->canvas, fmin(x, sheet->layout.width - half - 1), y, text,
@@ -258,8 +258,8 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     }
 }
 
-#define UPRIGHT_LEAST 0.75 /* smallest share of the usual size on one line */
-#define UPRIGHT_TWO   0.6  /* on two lines, which then take the room of a usual one */
+#define UPRIGHT_LEAST 0.75 /* smallest share of the default size on one line */
+#define UPRIGHT_TWO   0.6  /* on two lines, in the room of a default one */
 #define UPRIGHT_STEP  0.9
 
 static void draw_upright(Sheet *sheet, const char *text, double size, double x, double middle)
@@ -269,7 +269,7 @@ static void draw_upright(Sheet *sheet, const char *text, double size, double x, 
                               .rgb = sheet->style.muted });
 }
 
-/* Two lines in the largest size in which two are enough. */
+/* Two lines, in the largest size that gives only two. */
 static void draw_upright_pair(Sheet *sheet, const char *name, double x, double room, double middle)
 {
     double size = UPRIGHT_TWO * sheet->style.axis;
@@ -293,7 +293,7 @@ void sheet_upright(Sheet *sheet, int panel, const char *name)
     double            wide = canvas_text_width(sheet->canvas, name, FONT_SANS, size);
     double            low = b->matrix.y + b->matrix.h + s->axis, room = b->matrix.h + 2 * s->axis;
 
-    if (wide * UPRIGHT_LEAST > room) /* nothing stands over the name but the title */
+    if (wide * UPRIGHT_LEAST > room) /* only the title is above the name */
         room = fmax(room, low - (b->title.y + b->title.h));
     if (wide > room)
         size *= fmax(room / wide, UPRIGHT_LEAST);
@@ -374,8 +374,7 @@ void sheet_draw(Sheet *sheet)
     draw_lines(sheet, &sheet->caption, s->legend, s->ink, l->caption, s->space, middle);
 }
 
-/* Bars beside a matrix: how much falls on each column or row, what found no
- * place, and the line both are held against; and the marks in its cells. */
+/* ---- bars and marks --------------------------------------------------------- */
 
 static const ViewLoad *load_of(const Panel *panel, bool rows)
 {
@@ -384,7 +383,7 @@ static const ViewLoad *load_of(const Panel *panel, bool rows)
                                                            : panel->view->load;
 }
 
-/* The numbers that are drawn instead; NULL: none. */
+/* The margin's numbers, drawn instead; NULL: none. */
 static const double *numbers_of(const Panel *panel, bool rows)
 {
     return !panel->margin || panel->picture ? NULL
@@ -400,7 +399,7 @@ int sheet_load_extent(const Sheet *sheet, int panel, bool rows)
                ? (int)ceil(sheet_points(&sheet->style, rows ? 30 : 26)) : 0;
 }
 
-/* Bar of a displayed column or row. */
+/* The load of a displayed column or row. */
 static int64_t bar_at(const Panel *panel, bool rows, int64_t at, int64_t *over)
 {
     const int32_t *order = rows ? panel->row_order : panel->col_order;
@@ -417,7 +416,7 @@ typedef struct Bars {
     double       most;
 } Bars;
 
-/* A part from value `lo` to `hi` of the bar of entries [first, last). */
+/* Draws the part of a bar from value `lo` to `hi`, of entries [first, last). */
 static void draw_part(const Bars *b, int64_t first, int64_t last, double lo, double hi, Rgb rgb)
 {
     double extent = b->rows ? b->box.h : b->box.w, across = b->rows ? b->box.w : b->box.h;
@@ -434,17 +433,17 @@ static void draw_part(const Bars *b, int64_t first, int64_t last, double lo, dou
                     to - from, rgb);
 }
 
-/* Entries that share a pixel. */
+/* Number of entries that share a pixel. */
 static int64_t entries_each(const Bars *b)
 {
     return (int64_t)ceil((double)b->count / fmax(b->rows ? b->box.h : b->box.w, 1));
 }
 
-/* Those that share a pixel are one bar: their mean. */
+/* Entries that share a pixel are one bar: their mean. */
 static void draw_margin_bars(const Bars *b, const double *numbers)
 {
     const int32_t *order = b->rows ? b->panel->row_order : b->panel->col_order;
-    Bars           bars = *b; /* whole pixels each where entries share them */
+    Bars           bars = *b; /* whole pixels where entries share them */
 
     bars.count = entries_each(b) > 1 ? (b->rows ? b->box.h : b->box.w) : b->count;
     for (int64_t at = 0; at < bars.count; at++) {
@@ -501,7 +500,7 @@ static void draw_limit(const Bars *b, const ViewLoad *load)
                 text, (CanvasText){ .size = s->small, .rgb = s->ink });
 }
 
-/* What the longest bar is. */
+/* Value of the longest bar. */
 static double most_of(const Bars *b, const ViewLoad *load)
 {
     const int32_t *order = b->rows ? b->panel->row_order : b->panel->col_order;
@@ -591,8 +590,7 @@ static void sheet_marks(Sheet *sheet, int k)
     }
 }
 
-/* Marked cells of a matrix on a page: a frame in two colours, so that it is seen
- * on every map, and the words in a box beside it. */
+/* Notes: a frame in two colours, visible on every map, and the words in a box beside it. */
 
 static void draw_note_frame(Sheet *sheet, double x, double y, double w, double h, double width,
                             Rgb rgb)
@@ -603,7 +601,8 @@ static void draw_note_frame(Sheet *sheet, double x, double y, double w, double h
     canvas_rect(sheet->canvas, x + w - width, y, width, h, rgb);
 }
 
-/* Right of the frame, left where there is no room, else inside the matrix; never above its top. */
+/* Writes the words right of the frame, left if there is no room, else inside the matrix; never
+ * above its top. */
 static void draw_words(Sheet *sheet, Box m, double x, double y, double w, double h,
                        const char *text)
 {
@@ -614,7 +613,7 @@ static void draw_words(Sheet *sheet, Box m, double x, double y, double w, double
 
     if (left + wide > m.x + m.w)
         left = x - pad - wide;
-    if (left < m.x) /* a whole row, or a word longer than its side: at the beginning, below */
+    if (left < m.x) /* a whole row, or words longer than the side: at the beginning, below */
         left = fmin(fmax(x + pad, m.x), fmax(m.x, m.x + m.w - wide));
     if (w >= 0.9 * m.w)
         top = y + h + pad;

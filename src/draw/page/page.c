@@ -1,10 +1,12 @@
-/* page.c -- the themes: paper, print in black, a dark screen or slide, colour-blind readers.
+/* page.c -- themes, and a figure as the bytes of a file; see figure.h.
  *
- * Components have the colours of Okabe and Ito in all of them, and differences run from
- * purple to orange, which colour-blind readers tell apart; so what the theme for them
- * changes is the map of values (cividis looks the same to them) and the categories.  In print
- * the same hues are lighter and darker than each other, for a printer that has no colours; on
- * dark paper none is too dark to be seen.
+ * Components have the Okabe-Ito colours in all themes, and differences run from purple to orange:
+ * colour-blind readers tell both apart. The theme for them changes the map of values (cividis
+ * looks the same to them) and the categories. For print the hues differ in lightness; on a dark
+ * page none is too dark.
+ *
+ * PNG, SVG and PDF are one drawing on three canvases; a text is laid out in columns. Frames and
+ * animations have pages of one size, and one range of colours for each quantity.
  */
 #include <math.h>
 #include <stddef.h>
@@ -78,12 +80,7 @@ bool figure_theme_check(const char *name, Error *err)
                      "or colour-blind", name);
 }
 
-/* A figure as the bytes of a file of any kind; see figure.h.
- *
- * PNG, SVG and PDF are one drawing on three canvases; a text is laid out for columns.
- * Numbered frames and animations stand on pages of one size, and what is of the same
- * quantity has one range of colours in all of them.
- */
+/* ---- files ------------------------------------------------------------------ */
 
 #define TEXT_COLUMNS 100 /* of a text in a file */
 #define DPI 300
@@ -148,7 +145,7 @@ bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngO
     return sheet->canvas != NULL;
 }
 
-/* Draws the sheet in the middle of a page of this size. */
+/* Draws the sheet centred on a page of this size. */
 static bool draw_page(Sheet *sheet, CanvasKind kind, int width, int height,
                       const PngOptions *options, Error *err)
 {
@@ -238,7 +235,7 @@ bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Er
 
 /* ---- frames ----------------------------------------------------------------- */
 
-#define SETTLE_CELLS 256 /* a side, when ranges are looked for */
+#define SETTLE_CELLS 256 /* per side, for finding ranges */
 
 typedef struct Frames {
     Figure   *each;   /* owned; one panel of `panels` each */
@@ -262,7 +259,7 @@ static void frames_free(Frames *f)
     free(f->pixels);
 }
 
-/* Ranges of values that all panels of one quantity share. */
+/* Settles one range for all panels of a quantity. */
 static bool settle_ranges(const Figure *all, Panel *panels, Error *err)
 {
     Figure     figure = *all;

@@ -1,7 +1,12 @@
-/* plan.c -- titles and captions of a sheet, broken into lines; see sheet.h.
+/* plan.c -- a sheet measured, laid out and reduced; see sheet.h.
  *
- * Panels' titles get two lines each and one size for all of them: the largest
- * in which every title fits, down to four fifths of the usual one.
+ * The number of cells depends on the room, words depend on the cells and on the width of the
+ * panels, and the height depends on the words. So the layout is made once without words to find
+ * the cells, again with the numbers of the colour bars, and last with the words, which change
+ * heights only.
+ *
+ * Titles of panels get two lines each and one size for all: the largest that holds every title,
+ * down to four fifths of the default.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +19,7 @@
 
 #define HEAD_LINES 3
 #define SMALLEST 0.8
-#define STEPS 4 /* sizes of titles tried */
+#define STEPS 4 /* sizes tried for titles */
 
 typedef struct Ruler {
     Canvas *canvas;
@@ -67,8 +72,7 @@ static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
         snprintf(text, size, "%s", title);
 }
 
-/* The widest word of a title in the smallest size that titles take; wrap.h breaks after the
- * signs too. */
+/* The widest word of a title in the smallest size of titles; wrap.h also breaks after , and +. */
 static double widest_word(const Sheet *sheet, const char *title)
 {
     double widest = 0;
@@ -86,14 +90,14 @@ static double widest_word(const Sheet *sheet, const char *title)
     return widest;
 }
 
-/* Every word of the panels' titles fits its column, as no word may be cut that another
- * arrangement would show whole. */
+/* Every word of the panels' titles fits its column: no word is cut that another arrangement shows
+ * whole. */
 static bool sheet_words_fit(const Sheet *sheet)
 {
     for (int k = 0; k < sheet->figure->count; k++) {
         double wide = widest_word(sheet, sheet->figure->panels[k].title);
 
-        /* Beside another panel the longest have no room in any arrangement. */
+        /* The longest words do not fit beside another panel in any arrangement. */
         if (wide > sheet->layout.panels[k].title.w && wide < 0.4 * sheet->width)
             return false;
     }
@@ -123,7 +127,7 @@ static bool panel_titles(Sheet *sheet, bool cut)
 
 #define NARROWEST  0.7 /* of the room there is */
 #define STEP_ROOM  0.05
-#define SHORT_LINE 0.28 /* a last line that stands alone */
+#define SHORT_LINE 0.28 /* a shorter last line looks lost */
 
 static bool is_cut(const Lines *lines)
 {
@@ -139,8 +143,8 @@ static bool ends_short(const Lines *lines, const WrapRule *rule, double room)
            rule->width(rule->context, lines->text[lines->count - 1]) < SHORT_LINE * room;
 }
 
-/* In as few lines as there must be; where a word or two would stand alone below, of more even
- * length. */
+/* Breaks into the fewest lines; if a word or two would stand alone in the last, into lines of more
+ * even length. */
 static void wrap_evenly(const char *text, WrapRule rule, Lines *out)
 {
     double room = rule.room;
@@ -175,7 +179,7 @@ static void panel_captions(Sheet *sheet)
     }
 }
 
-/* The figure's and panels' words as lines that fit the layout; plan.c. */
+/* Breaks titles and captions into lines that fit the layout. */
 static void sheet_words(Sheet *sheet)
 {
     const SheetStyle *s = &sheet->style;
@@ -193,15 +197,9 @@ static void sheet_words(Sheet *sheet)
     wrap_evenly(sheet->figure->caption, caption, &sheet->caption);
 }
 
-/* Measuring, laying out and reducing a figure; see sheet.h.
- *
- * The number of cells depends on the room, words depend on the cells and on the
- * width of the panels, and the height depends on the words.  So the layout is
- * made once without words to learn the cells, again when the numbers of the
- * colour bars are known, and last with the words, which changes heights only.
- */
+/* ---- measuring -------------------------------------------------------------- */
 
-#define LABEL_SHARE 0.22 /* of a panel's width that token labels may take */
+#define LABEL_SHARE 0.22 /* share of a panel's width for token labels */
 
 double sheet_points(const SheetStyle *style, double points)
 {
@@ -248,10 +246,10 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
         snprintf(text, size, "%lld", (long long)at);
 }
 
-/* Room of an upright axis name, in font sizes: its descenders end before the numbers. */
+/* Room of an upright axis name, in font sizes: descenders end before the numbers. */
 #define AXIS_NAME 1.5
 
-/* Pixels that the labels of one axis need across it. */
+/* Pixels across the labels of one axis. */
 static int labels_extent(const Sheet *sheet, int panel, bool rows)
 {
     const SheetStyle *s = &sheet->style;
@@ -282,7 +280,7 @@ static bool is_reordered(const Panel *panel, bool rows)
     return (rows ? panel->row_order : panel->col_order) != NULL;
 }
 
-/* Names are written once per row and column of panels while they agree. */
+/* An axis is named once per row and column of panels while the names agree. */
 static bool names_axis(const Sheet *sheet, int panel, bool rows)
 {
     const Figure *f = sheet->figure;
@@ -297,8 +295,8 @@ static bool names_axis(const Sheet *sheet, int panel, bool rows)
            is_reordered(&f->panels[before], rows) != is_reordered(&f->panels[panel], rows);
 }
 
-/* Before the values are known the numbers of a bar get room for seven signs;
- * afterwards no more than they need. */
+/* Width of a bar's numbers: seven characters before the values are known, then no more than
+ * needed. */
 static double bar_numbers(const Sheet *sheet, int panel)
 {
     double font = sheet->style.tick, widest = 0, places[SHEET_TICKS];
@@ -314,7 +312,7 @@ static double bar_numbers(const Sheet *sheet, int panel)
     return fmin(widest, most);
 }
 
-/* With a shared scale the last panel of a row and quantity has the bar. */
+/* With a shared scale only the last panel of a row and quantity has a bar. */
 static bool has_bar(const Sheet *sheet, int panel)
 {
     const Figure *f = sheet->figure;
@@ -378,7 +376,7 @@ static void measure_panel(Sheet *sheet, int k)
     need->bar_w = bar_extent(sheet, k);
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
-    if (need->bar_w && !need->col_labels_h) /* its name stands above it */
+    if (need->bar_w && !need->col_labels_h) /* its name stands above */
         need->col_labels_h = (int)ceil(1.3 * s->tick) + s->tick_length;
     need->caption_h = sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
 }
@@ -406,16 +404,16 @@ static bool make_layout(Sheet *sheet, Error *err)
         else
             measure_panel(sheet, k);
     need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
-    if (need.caption_h && !need.footer_h) /* it would touch the panels */
+    if (need.caption_h && !need.footer_h) /* keeps the caption off the panels */
         need.footer_h = s->space;
     layout_free(&sheet->layout);
     return layout_make(&need, &sheet->layout, err);
 }
 
-/* Token labels need cells large enough to set type in. */
+/* Drops token labels where cells are too small for type. */
 static bool drop_small_tokens(Sheet *sheet)
 {
-    double least = sheet_points(&sheet->style, 4.4); /* smaller type is not read */
+    double least = sheet_points(&sheet->style, 4.4); /* smaller type is unreadable */
     bool   dropped = false;
 
     for (int k = 0; k < sheet->figure->count; k++) {
@@ -430,9 +428,9 @@ static bool drop_small_tokens(Sheet *sheet)
     return dropped;
 }
 
-/* Whole pixels may leave much of the room empty (512 entries in 900 pixels).  A
- * sheet whose width is ours to choose then grows to the next whole pixel, if it
- * stays near a column's width, or shrinks to what is used. */
+/* Whole pixels may leave much of the room empty (512 entries in 900 pixels). Without a requested
+ * width, the sheet grows to the next whole pixel if it stays near a column's width, else shrinks
+ * to what is used. */
 static bool adjust_width(Sheet *sheet)
 {
     int widest = 0, grown, limit = (int)sheet_points(&sheet->style, 72 * 4.6);
@@ -452,7 +450,7 @@ static bool adjust_width(Sheet *sheet)
     return true;
 }
 
-/* Its map in place of the usual one, unless somebody chose a map. */
+/* Applies the theme's map unless the user chose one. */
 static void apply_theme(Scene *scene, const PageTheme *theme)
 {
     for (int k = 0; k < scene->count; k++) {
@@ -480,8 +478,8 @@ static bool reduce(Sheet *sheet, Error *err)
     return ok;
 }
 
-/* A panel narrower than this cannot be read: six ticks' numbers for a matrix, four where it has
- * few columns, for a plot some words more, which it goes without before a given grid is left. */
+/* The least readable width: six ticks' numbers for a matrix, four for a narrow one, more for a
+ * plot unless its grid may change. */
 static double least_room(const Sheet *sheet)
 {
     bool plots = false;
@@ -492,9 +490,9 @@ static double least_room(const Sheet *sheet)
            sheet->style.tick;
 }
 
-#define NAME_SHARE 0.75 /* of a name: the room grows when the bars' numbers are known */
+#define NAME_SHARE 0.75 /* share of a name: the room grows once the bars' numbers are known */
 
-/* Names of columns stand above the room of the matrix itself. */
+/* Names of columns fit above their matrices. */
 static bool axis_names_fit(const Sheet *sheet)
 {
     for (int k = 0; k < sheet->figure->count; k++) {
@@ -515,8 +513,8 @@ static bool is_readable(const Sheet *sheet)
            axis_names_fit(sheet);
 }
 
-/* The usual arrangement, and one that is given loosely, has fewer columns where they get too
- * narrow for their words. */
+/* Takes fewer columns while they are too narrow for their words, unless the arrangement is
+ * fixed. */
 static bool arrange(Sheet *sheet, Error *err)
 {
     const Figure *f = sheet->figure;
@@ -536,7 +534,7 @@ static bool arrange(Sheet *sheet, Error *err)
         }
         if (given || f->count % sheet->cols == 0)
             sheet->cols = layout_fewer_columns(sheet->cols);
-        else /* rows that are not full need not stay so */
+        else /* rows are not full anyway */
             sheet->cols--;
         sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
     }

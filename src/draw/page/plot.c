@@ -1,4 +1,4 @@
-/* plot.c -- strokes, marks and words of a plot on a page; see pens.h. */
+/* plot.c -- a plot on the canvas: curves, rows, axes, legend; see pens.h and sheet.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ void pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb 
     }
 }
 
-/* The mark of a hue, in units of its radius. */
+/* Draws the mark of a hue with radius r. */
 static void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
 {
     static const double strokes[][4][4] = {
@@ -87,7 +87,7 @@ void pens_solid(const Pens *p, int hue, double x, double y, double size, Rgb rgb
         solid_outline(canvas, hue, x, y, size, rgb);
         return;
     }
-    x = round(x); /* on whole pixels, so that its lines leave no seams */
+    x = round(x); /* on whole pixels: no seams between its rows */
     y = round(y);
     size = round(size);
     for (double dy = -size; dy <= size; dy += 1) {
@@ -117,12 +117,12 @@ void pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb)
     canvas_text(p->sheet->canvas, x, y, text, (CanvasText){ .size = p->s->tick, .rgb = rgb });
 }
 
-/* A plot on the canvas: curves, bands, marks, axes, legend; see sheet.h. */
+/* ---- curves ----------------------------------------------------------------- */
 
-#define MARKED_POINTS 40 /* up to which each point has its mark */
+#define MARKED_POINTS 40 /* more points get a mark now and then */
 #define KEY_LINES     6
 
-/* Between points i and i + 1, as an area. */
+/* The band between points i and i + 1, as an area. */
 static void fill_band(const Pens *p, const PlotSeries *s, int64_t i)
 {
     double points[4][2] = { { pens_x(p, s->x[i]), pens_y(p, s->high[i]) },
@@ -136,7 +136,7 @@ static void fill_band(const Pens *p, const PlotSeries *s, int64_t i)
     canvas_polygon(p->sheet->canvas, points, 4, pens_colour(p, s->hue), 0.22);
 }
 
-/* A column of one pixel at a time, between two points. */
+/* The band in columns of one pixel. */
 static void draw_band(const Pens *p, const PlotSeries *s)
 {
     for (int64_t i = 0; s->low && !s->whiskers && i + 1 < s->count; i++) {
@@ -249,7 +249,7 @@ int sheet_plot_below(const Sheet *sheet)
     return (int)ceil(s->tick + 1.4 * s->axis) + s->tick_length + s->space;
 }
 
-/* Words have each the room there is; numbers are never cut. */
+/* Words share the width equally; numbers are never cut. */
 static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text, size_t size)
 {
     double room = p->box.w / (count > 0 ? count : 1) - p->s->space;
@@ -260,9 +260,10 @@ static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text,
         snprintf(text, size, "%s", tick->text);
 }
 
-#define NAME_SMALLEST 0.8 /* of the usual size, before it is cut */
+#define NAME_SMALLEST 0.8 /* of the default size, before it is cut */
 
-/* Below the field, inside the panel's column: smaller, then cut, where it is too long. */
+/* The x axis' name below the field, inside the panel's column: smaller, then cut, if it is too
+ * long. */
 static void draw_x_name(const Pens *p, double y)
 {
     const char *name = p->plot->x.name;
@@ -341,7 +342,7 @@ static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle
     }
 }
 
-#define KEY_SIGN 2.2 /* room of a series' sign, in font sizes */
+#define KEY_SIGN 2.2 /* width of a series' sign, in font sizes */
 
 static double key_width(const Sheet *sheet, const PlotSeries *series)
 {
@@ -350,8 +351,8 @@ static double key_width(const Sheet *sheet, const PlotSeries *series)
     return KEY_SIGN * font + canvas_text_width(sheet->canvas, series->name, FONT_SANS, font);
 }
 
-/* The names stand above the field, unless one would leave the panel's column: then they have
- * all of it but what the axis' name takes, and `wraps` is set. */
+/* The legend's area: above the field, or, if a name would leave the panel's column, all of the
+ * column beside the axis' name; then `wraps` is set. */
 static Box key_area(const Sheet *sheet, const Plot *plot, int panel, bool *wraps)
 {
     Box field = sheet->layout.panels[panel].matrix, column = sheet->layout.panels[panel].caption;
@@ -366,7 +367,7 @@ static Box key_area(const Sheet *sheet, const Plot *plot, int panel, bool *wraps
     return *wraps ? column : field;
 }
 
-/* Lines of one name, its first around `middle`; drawn when pens is not NULL. */
+/* Number of lines of one name, its first around `middle`; drawn if pens is not NULL. */
 static int key_name(const Sheet *sheet, const PlotSeries *series, double room, const Pens *pens,
                     double x, double middle)
 {
@@ -383,7 +384,7 @@ static int key_name(const Sheet *sheet, const PlotSeries *series, double room, c
     return lines.count > 0 ? lines.count : 1;
 }
 
-/* Lines the names take; drawn from y on when pens is not NULL. */
+/* Number of lines of the legend; drawn from y on if pens is not NULL. */
 static int key_lines(const Sheet *sheet, const Plot *plot, int panel, const Pens *pens, int y)
 {
     const SheetStyle *s = &sheet->style;
@@ -430,7 +431,7 @@ static void draw_curves(Pens *p)
         if (plot->series[k].mark == CURVE_BARS)
             draw_bars(p, &plot->series[k]);
     pens_take_points(p);
-    pens_labels(p); /* beside their points; names of guides have all of their lines */
+    pens_labels(p); /* first: a point has few places, a guide its whole line */
     pens_guides(p);
     for (int k = 0; k < plot->count; k++) {
         const PlotSeries *s = &plot->series[k];
@@ -463,9 +464,9 @@ void sheet_plot(Sheet *sheet, int panel)
         key_lines(sheet, plot, panel, &p, b->col_labels.y);
 }
 
-/* A plot with rows on a page: names, lying bars, whiskers, draws; see plot.h. */
+/* ---- rows: names, bars, whiskers, draws --------------------------------------- */
 
-#define NAMES_SHARE 0.42 /* of the room that names take at most */
+#define NAMES_SHARE 0.42 /* share of the width for names */
 #define BAR         0.62 /* of a row's height */
 
 static double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
@@ -492,7 +493,7 @@ static double middle_of(const Pens *p, double row)
     return p->box.y + (row + 0.5) * p->box.h / p->plot->row_count;
 }
 
-/* Words to the right of x; false: there is no room. */
+/* Writes words to the right of x; false: no room. */
 static bool write_beside(const Pens *p, double x, double middle, const char *text, Rgb rgb)
 {
     double wide = pens_width(p, text), gap = p->s->space;
@@ -508,8 +509,8 @@ static int luma(Rgb c)
     return 3 * c.r + 6 * c.g + c.b;
 }
 
-/* The second choice: at the end of the bar from `zero` to x, a gap from both; left out where it
- * does not hold them. */
+/* Writes words inside the end of the bar from `zero` to x with a gap on both sides; leaves them
+ * out if they do not fit. */
 static void write_inside(const Pens *p, double zero, double x, double middle, const char *text,
                          Rgb bar)
 {
@@ -548,7 +549,7 @@ static void draw_bar(const Pens *p, const PlotSeries *s, int64_t i, double middl
         write_inside(p, zero, inside, middle, s->labels[i], pens_colour(p, s->hue));
 }
 
-/* A band with the mean as a stroke; its words beyond the largest. */
+/* A band, its mean as a stroke, and words beyond its end. */
 static void draw_spread(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
 {
     double x = pens_x(p, s->x[i]), after = x;
@@ -565,7 +566,7 @@ static void draw_spread(const Pens *p, const PlotSeries *s, int64_t i, double mi
                      middle, s->labels[i], isfinite(x) ? p->s->ink : p->s->muted);
 }
 
-/* As wide as a hair at least. */
+/* A span is at least a hair wide. */
 static void draw_span(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
 {
     double from = pens_x(p, s->low[i]), wide = pens_x(p, s->high[i]) - from;

@@ -1,7 +1,7 @@
-/* curve.c -- the series of a view that is a curve; see plot.h.
+/* curve.c -- the series of a curve view; see plot.h.
  *
- * A long axis is read in equal bins; each gives its least and its largest value, so
- * that no peak is lost.
+ * A long axis is read in equal bins; each keeps its least and its largest value, so no peak is
+ * lost.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static double value_at(const Source *s, const View *view, int64_t series, int64_
 {
     float value;
 
-    if (view->tensor.data && view->tensor.dtype == DT_F64) /* not by way of floats */
+    if (view->tensor.data && view->tensor.dtype == DT_F64) /* exactly, not through floats */
         return ((const double *)view->tensor.data)[(s->plane * view_rows(view) +
                                                     (s->by_rows ? series : point)) *
                                                        view_cols(view) +
@@ -57,7 +57,7 @@ static double point_x(const Source *s, int64_t point)
     return value_at(&x, along, 0, point);
 }
 
-/* "plain|reversible": the one at `at`. */
+/* Name `at` of "plain|reversible". */
 static void series_name(const Source *s, int64_t at, const char *prefix, char *text, size_t size)
 {
     const char *names = s->curve.series, *end;

@@ -25,7 +25,7 @@ static void widen(PlotAxis *axis, double value)
     axis->hi = fmax(axis->hi, fmin(value, MOST));
 }
 
-/* 0 to 2 at least, in whole ticks; a wide interval is cut at the edge. */
+/* At least 0 to 2, in whole ticks; wide intervals are cut at the edge. */
 static void settle_range(const ExponentChart *chart, PlotAxis *axis)
 {
     axis->lo = 0;
@@ -43,7 +43,7 @@ static void settle_range(const ExponentChart *chart, PlotAxis *axis)
     axis->hi = ceil((axis->hi + 0.05) / TICK_STEP) * TICK_STEP;
 }
 
-/* Its ticks are names, so that all have one digit after the point. */
+/* The ticks are names, so that all have one digit after the point. */
 static bool settle_ticks(const ExponentChart *chart, PlotAxis *axis)
 {
     int most = (int)((MOST + 1 - LEAST) / TICK_STEP) + 1;
@@ -108,7 +108,7 @@ Plot *exponents_plot(const ExponentChart *chart, Error *err)
     return NULL;
 }
 
-/* What is larger in a file is not ours. */
+/* A file with more rows is none of ours. */
 #define ROWS_MOST 4096
 
 static const char *const keys[EXPONENTS] = {
@@ -166,7 +166,7 @@ void exponents_json(const ExponentChart *chart, Json *out)
 
 /* ---- from JSON -------------------------------------------------------------- */
 
-/* A copy; *text NULL where there is none.  False: it is there and no string, or no memory. */
+/* Copies a string; *text NULL: absent. False: no string, or out of memory. */
 static bool copy_string(const json_t *object, const char *key, const char **text)
 {
     const json_t *value = json_object_get(object, key);

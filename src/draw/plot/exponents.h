@@ -32,18 +32,18 @@ typedef struct ExponentChart {
     int                count;
 } ExponentChart;
 
-/* The chart's numbers as a plot: a series for each of EXPONENTS with a point for each row, then
- * one of EXPONENT_CLAIMS points a row; NaN where there is no number.  The axis is settled. */
+/* The chart's numbers as a plot: for each of EXPONENTS a series with one point a row, then the
+ * claims, EXPONENT_CLAIMS points a row; NaN: no number. The axis is settled. */
 Plot *exponents_plot(const ExponentChart *chart, Error *err);
 
-/* A PNG, an SVG or a PDF; as text a chart is the table of its fits.  Byte-identical for the same
+/* A PNG, an SVG or a PDF; as text a chart is the table of its fits. Byte-identical for the same
  * chart, format, options and build. */
 bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
                          const PngOptions *options, Text *bytes, Error *err);
 
-/* All of it, for an object that is open: "title":..,"rows":[..] */
+/* Everything in the chart, into an open JSON object: "title":..,"rows":[..] */
 void exponents_json(const ExponentChart *chart, Json *out);
-/* The chart that such an object holds; NULL with an error that says what is wrong with it. */
+/* The chart of such an object; NULL with an error that names the fault. */
 struct json_t;
 ExponentChart *exponents_of_json(const struct json_t *json, Error *err);
 void           exponents_free(ExponentChart *chart); /* made by exponents_of_json */

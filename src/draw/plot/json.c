@@ -1,8 +1,7 @@
 /* json.c -- a plot as JSON and back; see plot.h.
  *
- * Everything that is drawn is there, so that a file's plot can be drawn again without
- * measuring: what plot_of_json makes of plot_json's text is the same plot to the last bit.
- * What has its usual value is left out.
+ * The JSON holds everything that is drawn, so a file's plot is drawn again without measuring:
+ * plot_of_json restores the plot of plot_json to the last bit. Defaults are left out.
  */
 #include <jansson.h>
 #include <math.h>
@@ -132,7 +131,7 @@ void plot_json(const Plot *plot, Json *out)
 
 /* ---- from JSON -------------------------------------------------------------- */
 
-/* False: it is there and no string. */
+/* False: the value exists and is no string. */
 static bool take_string(const json_t *object, const char *key, char *out, size_t size)
 {
     const json_t *value = json_object_get(object, key);
@@ -180,7 +179,7 @@ static bool is_true(const json_t *object, const char *key)
     return json_is_true(json_object_get(object, key));
 }
 
-/* -1: no mark has this name. */
+/* -1: no such mark. */
 static int mark_of(const json_t *object)
 {
     const char *name = json_string_value(json_object_get(object, "mark"));
@@ -191,7 +190,7 @@ static int mark_of(const json_t *object)
     return -1;
 }
 
-/* A hue is a series of the plot, or none. */
+/* A hue is the number of a series, or -1. */
 static bool take_hue(const json_t *object, int number, PlotSeries *s)
 {
     const json_t *hue = json_object_get(object, "hue");

@@ -1,15 +1,15 @@
-/* label.c -- see label.h. */
+/* label.c -- a search for free places; see label.h. */
 #include "draw/plot/label.h"
 
 #include <math.h>
 #include <stddef.h>
 
 #define RINGS      3
-#define RINGS_MOST 6  /* rather further out than across a curve */
+#define RINGS_MOST 6  /* further out is better than across a curve */
 #define LINE_PARTS 24 /* boxes along a slanted line, at most */
-#define FRAME_PARTS 64 /* ... as long as this part of the frame */
-#define LINES_MOST 96 /* points of a curve whose lines are taken one by one */
-#define STRETCHES  48 /* boxes along one of more points */
+#define FRAME_PARTS 64 /* each as long as this part of the frame */
+#define LINES_MOST 96 /* points up to which each line of a curve is taken */
+#define STRETCHES  48 /* boxes along a curve of more points */
 
 static bool overlap(const LabelBox *a, const LabelBox *b)
 {
@@ -110,7 +110,7 @@ static void take_stretches(const LabelDevice *d, const PlotSeries *s)
     d->places->lines = d->places->count;
 }
 
-/* Steps that stay level are one line. */
+/* Takes the lines of a series; steps of one height are one line. */
 static void take_series(const LabelDevice *d, const PlotSeries *s)
 {
     double x0, y0, x1, y1;

@@ -1,6 +1,6 @@
-/* draw/plot/label.h -- where words among curves can stand, so that none covers another.
+/* draw/plot/label.h -- places for words among curves, so that none covers another.
  *
- * The unit is the device's: pixels of a page or characters, y down.
+ * The unit is the device's: pixels of a page, or characters; y down.
  */
 #ifndef DRAW_PLOT_LABEL_H
 #define DRAW_PLOT_LABEL_H
@@ -19,11 +19,11 @@ typedef struct LabelPlaces {
     LabelBox frame; /* words stay inside */
     LabelBox taken[LABEL_PLACES_MOST];
     int      count;
-    int      lines; /* of them, the first: words rather stand elsewhere, but may cross them */
-    int      guides; /* of the lines, the first: words cross these before they cross others */
+    int      lines; /* the first of them: words avoid these lines, but may cross them */
+    int      guides; /* the first of the lines: words cross guides before other lines */
 } LabelPlaces;
 
-/* A page or a field of characters, as far as names of points and lines depend on it. */
+/* A page or a field of characters, as the names of points and lines need it. */
 typedef struct LabelDevice {
     const Plot  *plot;
     LabelPlaces *places;
@@ -39,29 +39,29 @@ typedef struct LabelDevice {
     void (*name)(void *context, const PlotSeries *line);
 } LabelDevice;
 
-/* Takes what words must not cover, or cover rather not: guides, curves, points with words. */
+/* Takes the places that words must not cover, or should not: guides, curves, points with words. */
 void label_take_plot(const LabelDevice *device);
-/* Names all guide lines: level ones from the top down, which leaves a place above or under each,
- * then the others, which find one anywhere along their line. */
+/* Names all guide lines: level ones from the top down, so that each has a place above or under it,
+ * then the others, anywhere along their line. */
 void label_name_lines(const LabelDevice *device);
 /* No other level line is nearer to the height `middle` than the one at `own`. */
 bool label_is_own(const LabelDevice *device, double middle, double own);
 
-/* Words avoid the line where they can.  All lines before all else, guides before all lines. */
+/* Words avoid the line where they can. Guides are taken first, then other lines, then boxes. */
 void label_take_guide(LabelPlaces *places, double x0, double y0, double x1, double y1);
 void label_take_line(LabelPlaces *places, double x0, double y0, double x1, double y1);
 /* Nothing else may stand there. */
 void label_take(LabelPlaces *places, LabelBox box);
-/* Words of w x h at just this place; false: there is no room.  clear: nor across lines but
- * guides. */
+/* Takes exactly this box for words; false: no room. clear: it may cross guides, but no other
+ * line. */
 bool label_fits(LabelPlaces *places, LabelBox box, bool clear);
-/* Words beside an upright guide: on its right at `right`, at its left at `left`, or so many steps
- * further along it, clear of all lines first. */
+/* Takes a place for words beside an upright guide: on its right at `right`, on its left at `left`,
+ * or up to `steps` steps further along it; places clear of lines first. */
 bool label_beside(LabelPlaces *places, LabelBox right, LabelBox left, double step, int steps,
                   LabelBox *out);
-/* Words of w x h near a point: to the right, left, above, below, then further out;
- * gap_x and gap_y lie between; clear of all lines, else further out across guides, else across
- * lines.  False: nowhere. */
+/* Takes a place for words of w x h near a point: right, left, above, below, then further out;
+ * gap_x and gap_y are between. Places clear of all lines first, then across guides, then across
+ * lines. False: no room. */
 bool label_place(LabelPlaces *places, double x, double y, double gap_x, double gap_y, double w,
                  double h, LabelBox *out);
 

@@ -1,4 +1,4 @@
-/* plot.c -- see plot.h. */
+/* plot.c -- a plot's series, ranges, looks and ticks; see plot.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "draw/plot/plot.h"
 
-#define DECADES_MOST 9 /* that a logarithmic axis shows below its top */
+#define DECADES_MOST 9 /* that a logarithmic axis has at most */
 
 Plot *plot_new(Error *err)
 {
@@ -50,7 +50,7 @@ PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count
     *s = (PlotSeries){ .mark = mark, .count = count, .x = calloc(size, sizeof(double)),
                        .y = calloc(size, sizeof(double)), .hue = plot->count };
     snprintf(s->name, sizeof(s->name), "%s", name);
-    s->whiskers = band && mark == CURVE_POINTS; /* nothing stands between them */
+    s->whiskers = band && mark == CURVE_POINTS; /* points have no band */
     if (band) {
         s->low = calloc(size, sizeof(double));
         s->high = calloc(size, sizeof(double));
@@ -130,7 +130,7 @@ static void range_series(const PlotSeries *s, Range *x, Range *y)
     }
 }
 
-/* A logarithmic axis needs numbers above 0; without any it is a linear one. */
+/* A logarithmic axis needs positive numbers; without any it becomes linear. */
 static void settle_axis(PlotAxis *axis, Range r, bool from_zero)
 {
     if (!(r.lo <= r.hi))
@@ -160,7 +160,7 @@ static void settle_axis(PlotAxis *axis, Range r, bool from_zero)
     }
 }
 
-/* Half a step more on each side, so that bars at the ends are whole. */
+/* Half a step more on each side, so that the bars at the ends are whole. */
 static void widen_for_bars(const Plot *plot, Range *x)
 {
     for (int k = 0; k < plot->count; k++) {
@@ -174,7 +174,7 @@ static void widen_for_bars(const Plot *plot, Range *x)
     }
 }
 
-/* By a share of its length at both ends. */
+/* Extends both ends by a share of the length. */
 static void widen_axis(PlotAxis *axis, double share)
 {
     double more = axis->log ? pow(axis->hi / axis->lo, share) : share * (axis->hi - axis->lo);
@@ -183,7 +183,7 @@ static void widen_axis(PlotAxis *axis, double share)
     axis->hi = axis->log ? axis->hi * more : axis->hi + more;
 }
 
-/* Values lie along x. */
+/* In a plot with rows values lie along x. */
 static void settle_rows(Plot *plot)
 {
     Range x = { HUGE_VAL, -HUGE_VAL, HUGE_VAL }, none = x;
@@ -291,7 +291,7 @@ Rgb plot_colour(int series, bool dark)
     Rgb rgb = colours[series % COLOURS];
 
     if (dark && series % COLOURS == 0)
-        return (Rgb){ 72, 126, 240 }; /* lighter, and still not the fifth */
+        return (Rgb){ 72, 126, 240 }; /* lighter, but not like the fifth */
     return rgb;
 }
 
@@ -353,7 +353,7 @@ void plot_caption(const Plot *plot, char *text, size_t size)
         snprintf(text + used, size - used, "; %lld series more", (long long)plot->left_out);
 }
 
-/* Rows, words and lines of a plot; its copy; see plot.h. */
+/* ---- rows, words and lines ---------------------------------------------------- */
 
 bool plot_label(PlotSeries *series)
 {
@@ -404,7 +404,7 @@ int plot_bars(const Plot *plot)
     return count;
 }
 
-#define LEAST_BAR 0.1 /* of the room, that words leave to what they stand beside */
+#define LEAST_BAR 0.1 /* share of the room that words leave to the bar beside them */
 
 PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,
                         double (*width)(const void *context, const char *text),
@@ -449,7 +449,7 @@ static bool copy_series(Plot *to, const PlotSeries *from)
     return true;
 }
 
-/* Those of the axis are the original's as yet. */
+/* The copied axis still points to the original's names. */
 static bool copy_names(Plot *copy, Error *err)
 {
     const PlotName *names = copy->x.names;
@@ -486,7 +486,7 @@ Plot *plot_copy(const Plot *plot, Error *err)
     return NULL;
 }
 
-/* Numbers and names along the axes of a plot; see plot.h. */
+/* ---- ticks ------------------------------------------------------------------- */
 
 static bool is_bytes(const PlotAxis *axis)
 {
@@ -519,7 +519,8 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
         snprintf(text, size, "%.4g", value);
 }
 
-/* A step of 1, 2, 5 times a power of ten (of two, for bytes) with at most `most` steps. */
+/* A step of 1, 2 or 5 times a power of ten (a power of two for bytes), with at most `most`
+ * steps. */
 static double tick_step(const PlotAxis *axis, int most)
 {
     double range = axis->hi - axis->lo, power, step;
@@ -548,7 +549,7 @@ static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
     return count;
 }
 
-/* Whole decades, or 1, 2, 5 of each where there are few; powers of two of bytes. */
+/* Whole decades, or 1, 2, 5 of each where they are few; powers of two for bytes. */
 static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
 {
     double base = is_bytes(axis) ? 4 : 10, span = log(axis->hi / axis->lo) / log(base);

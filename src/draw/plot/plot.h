@@ -1,12 +1,11 @@
-/* draw/plot/plot.h -- series over a common pair of axes, free of any device.
+/* draw/plot/plot.h -- series over a pair of axes, independent of any device.
  *
- * A Plot owns its numbers and texts.  It is filled by plot_add and plot_guide, or from
- * views, then settled: the ranges follow from the data.  The page and the terminal ask
- * it for places (0..1), ticks and colours, so both show the same plot.
+ * A Plot owns its numbers and texts. plot_add and plot_guide fill it, or views; plot_settle then
+ * takes the ranges from the data. Page and terminal ask it for places (0..1), ticks and colours,
+ * so both show the same plot.
  *
- * A plot with rows holds named things against each other: x is the value, y the number
- * of the row it stands in, counted from the top, and low and high lie along x.  There may be
- * spans in them (CURVE_SPANS), from low to high.
+ * A plot with rows compares named things: x is the value, y the number of the row counted from the
+ * top, and low and high lie along x. Spans (CURVE_SPANS) reach from low to high.
  */
 #ifndef DRAW_PLOT_PLOT_H
 #define DRAW_PLOT_PLOT_H
@@ -25,9 +24,9 @@
 #define PLOT_TICKS_MOST  12
 #define PLOT_LABEL       48
 #define PLOT_ROW         96
-#define PLOT_POINTS_MOST 4096 /* of a series as read from a view; more are summed up */
+#define PLOT_POINTS_MOST 4096 /* points of a series read from a view; more are binned */
 
-/* A place of an axis that has a name. */
+/* A named place of an axis. */
 typedef struct PlotName {
     double at;
     char   text[24];
@@ -37,10 +36,10 @@ typedef struct PlotAxis {
     char   name[64]; /* with its unit: "memory (bytes)" */
     PlotName *names; /* owned by the plot; its only ticks; NULL: ticks are round numbers */
     int    name_count;
-    bool   words;    /* the names are no numbers: the place of a point says nothing more */
+    bool   words;    /* the names are words: the place of a point has no meaning of its own */
     bool   log;
-    bool   whole;    /* only whole numbers mean something */
-    bool   cut;      /* there are values below lo, drawn there */
+    bool   whole;    /* only whole numbers are meaningful */
+    bool   cut;      /* values below lo exist and are drawn at lo */
     double lo, hi;   /* lo < hi once settled */
 } PlotAxis;
 
@@ -50,11 +49,10 @@ typedef struct PlotSeries {
     int64_t   count;
     double   *x, *y;    /* count each; a NaN y is a gap */
     double   *low, *high; /* band, count each; NULL: none */
-    bool      whiskers;   /* low and high belong to each point alone, not to a band */
+    bool      whiskers;   /* low and high are of each point alone, not of a band */
     char    (*labels)[PLOT_LABEL]; /* words beside the points, "" none; NULL: none at all */
-    int       hue;        /* whose colour and mark it has: usually its own number */
-    bool      guide;      /* a dashed line to hold the others against, named beside it; hue
-                             -1: of no series */
+    int       hue;        /* series whose colour and mark it has: usually itself */
+    bool      guide;      /* a dashed reference line with its name beside it; hue -1: grey */
 } PlotSeries;
 
 typedef struct PlotGuide {
@@ -71,41 +69,40 @@ typedef struct Plot {
     int        guide_count;
     char     (*rows)[PLOT_ROW]; /* names of the rows; NULL: there are none */
     int        row_count;
-    char       note[256];     /* what a reader must know of it; takes the caption's place */
-    char       measured[256]; /* machines and date of measured numbers; "" they are not */
-    int64_t    left_out; /* series there is no room for */
-    int64_t    binned;   /* points that stand in one column, by their least and largest; 0: one */
+    char       note[256];     /* what a reader must know of it; replaces the caption */
+    char       measured[256]; /* machines and date of measured numbers; "" otherwise */
+    int64_t    left_out; /* series beyond PLOT_SERIES_MOST */
+    int64_t    binned;   /* points that one bin summarises by least and largest; 0: no bins */
 } Plot;
 
 Plot *plot_new(Error *err);
-void  plot_free(Plot *plot); /* NULL is nothing */
+void  plot_free(Plot *plot); /* NULL does nothing */
 Plot *plot_copy(const Plot *plot, Error *err);
 
-/* A series of `count` points, not filled in; NULL: no memory, or PLOT_SERIES_MOST are there. */
+/* A series of `count` points, to be filled in; NULL: out of memory, or PLOT_SERIES_MOST series. */
 PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count, bool band);
-/* Room for words beside its points; false: no memory. */
+/* Allocates words beside its points; false: out of memory. */
 bool        plot_label(PlotSeries *series);
-/* A line from point to point that the others are held against. */
+/* A reference line from point to point. */
 PlotSeries *plot_line(Plot *plot, const char *name, int hue, const double *x, const double *y,
                       int count);
-/* It has so many rows, named by the caller; false: no memory, or there are too many. */
+/* Gives the plot rows, named by the caller; false: out of memory, or too many. */
 bool        plot_rows(Plot *plot, int count, Error *err);
 void        plot_guide(Plot *plot, const char *name, bool vertical, double at);
-/* The series of one plane of a view that is a curve (minus: those of another of the same
- * shape subtracted; NULL: none).  prefix: put before their names, "" for none.  The first
- * view names the axes. */
+/* Adds the series of one plane of a curve view (minus: of another of the same shape, subtracted;
+ * NULL: none). prefix: before their names, "" for none. The first view names the axes. */
 bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane,
                    const char *prefix, Error *err);
-/* The x axis is named at the points of its first series: "16|32|64".  False: no memory. */
+/* Names the x axis at the points of its first series: "16|32|64". False: out of memory. */
 bool plot_name_points(Plot *plot, const char *names);
-/* Ranges from data and guides; call it once all is there. */
+/* Sets the ranges from data and guides; called once, after everything is added. */
 void plot_settle(Plot *plot);
 
-/* 0 at lo, 1 at hi; beyond it stays there.  NaN: it has no place. */
+/* Place on the axis: 0 at lo, 1 at hi, clamped. NaN: the value has none. */
 double plot_place(const PlotAxis *axis, double value);
 
-/* Of a plot with rows: longer to the right, as far as the words need that stand beside
- * its points; widths and gap in units of the room. */
+/* The x axis of a plot with rows, extended to the right for the words beside its points; widths
+ * and gap in units of the room. */
 PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,
                         double (*width)(const void *context, const char *text),
                         const void *context);
@@ -114,29 +111,28 @@ typedef struct PlotTick {
     double place; /* 0..1 */
     char   text[24];
 } PlotTick;
-/* At most `most` round numbers, or decades, with SI prefixes (binary ones of bytes); or the
- * axis's own names. */
+/* At most `most` ticks: round numbers, or decades, with SI prefixes (binary ones for bytes); or
+ * the axis's own names. */
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
-/* The number as ticks and captions write it. */
+/* A number as in ticks and captions. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 
-/* Colours of Okabe and Ito, in an order in which neighbours differ in lightness too. */
+/* Okabe-Ito colours, ordered so that neighbours differ in lightness too. */
 Rgb     plot_colour(int series, bool dark);
 Rgb     plot_colour_printed(int series); /* apart in lightness */
 uint8_t plot_colour_256(int series);
-int     plot_mark(int series); /* shape, so that where colours come again shapes do not */
+int     plot_mark(int series); /* shape; where colours repeat, shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
-/* Series that share a legend: those that are no guides. */
+/* Number of series in the legend: all but guides. */
 int     plot_named(const Plot *plot);
-/* ... and those that are bars. */
+/* Number of series drawn as bars. */
 int     plot_bars(const Plot *plot);
-/* What a reader wants in words: the note, or extremes of each series. */
+/* The caption: the note, or the extremes of each series. */
 void plot_caption(const Plot *plot, char *text, size_t size);
-/* All of it, for an object that is open: names and units, numbers, and how they are drawn
- * where that is not the usual way: "x":..,"y":..,"rows":[..],"series":[..],... */
+/* Everything in the plot, into an open JSON object: names and units, numbers, and looks other than
+ * the default: "x":..,"y":..,"rows":[..],"series":[..],... */
 void plot_json(const Plot *plot, Json *out);
-/* The settled plot that such an object holds, and it alone; NULL with an error that says
- * what is wrong with it. */
+/* The settled plot of such an object; NULL with an error that names the fault. */
 struct json_t;
 Plot *plot_of_json(const struct json_t *json, Error *err);
 

@@ -1,8 +1,8 @@
-/* panel.c -- one panel as characters; see panel.h.
+/* panel.c -- one panel as characters, with its bars; see panel.h.
  *
- * A character is about twice as high as wide.  Halves are therefore square;
- * whole characters are made square by doubling them while there is room, and
- * a reduced matrix gets half as many rows of cells as columns.
+ * A character is about twice as high as wide. Half blocks are therefore square; whole characters
+ * are doubled to squares while there is room, and a reduced matrix gets half as many rows of cells
+ * as columns.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 #include "draw/text/unicode.h"
 
 #define ROOMY 48        /* columns up to which small matrices are enlarged */
-#define TALL 64         /* lines a matrix may have when no height is asked for */
+#define TALL 64         /* limit of a matrix's lines without a requested height */
 #define TOKEN_COLUMNS 12
 #define TOKENS_MOST 32
 #define TOKEN_BYTES 128
-#define SIDE 9 /* columns of the bars of rows */
+#define SIDE 9 /* columns for the bars of rows */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -38,7 +38,7 @@ static TextMode text_mode(const Panel *panel, const TextOptions *options, bool s
     return panel->minus || panel->map == MAP_DIVERGING ? TEXT_LETTERS : TEXT_SHADES;
 }
 
-/* Cells of equally many entries, at most `most`. */
+/* Number of cells of equally many entries, at most `most`. */
 static int64_t even_cells(int64_t n, int64_t most)
 {
     int64_t block;
@@ -123,7 +123,7 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
 
 int text_overhead(const Panel *panel)
 {
-    /* ticks, scale, caption twice; bars of columns and what they are */
+    /* ticks, scale, two lines of caption; bars of columns and their name */
     return (panel_style(panel) == STYLE_VALUE ? 4 : 3) + (panel->margin ? 2 : 0) +
            panel->note_count;
 }
@@ -180,7 +180,7 @@ static void put_cell(Pen *pen, const Paint *paint, TextMode mode)
         pen_put(pen, letter, (PenColour){ 0 }, (PenColour){ 0 });
 }
 
-typedef struct Brush { /* what painting a line needs */
+typedef struct Brush { /* what a painted line needs */
     const Panel    *panel;
     const Grid     *grid;
     const TextPlan *plan;
@@ -238,7 +238,7 @@ static void draw_ticks(const Grid *grid, const TextPlan *plan, Line *line)
     }
 }
 
-/* The label of the line that shows row `at`, or none. */
+/* The label of the line that shows row `at`, or "". */
 static void row_label(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t line_at,
                       bool ascii, char *text, size_t size)
 {
@@ -300,7 +300,7 @@ static bool begins_chunk(const Panel *panel, int64_t slot)
     return false;
 }
 
-/* "[------][------]" below sorted columns, where each is one token. */
+/* "[------][------]" below sorted columns where each column is one token. */
 static void draw_chunks(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out)
 {
     int64_t first = grid->region.col0, all = view_cols(panel->view);
@@ -323,8 +323,7 @@ static void draw_chunks(const Panel *panel, const Grid *grid, const TextPlan *pl
 
 /* ---- words ------------------------------------------------------------------ */
 
-/* The place k of the ramp's steps, painted as a cell would be: a grid of one
- * cell whose value is the place. */
+/* Step k of the ramp, painted as a cell: a grid of one cell with that value. */
 static Paint paint_step(const Brush *b, int k, int steps)
 {
     GridCell cell = { .any = true, .count = 1, .max = (float)k / (float)(steps - 1) };
@@ -384,7 +383,7 @@ static void draw_scale(Brush *b, Block *out)
     }
 }
 
-/* The last line names the axes too where there is room. */
+/* The last line also names the axes if there is room. */
 static void draw_title(const Panel *panel, const TextPlan *plan, const Lines *title,
                        int least_lines, Block *out)
 {
@@ -432,9 +431,9 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     }
 }
 
-/* Bars beside a matrix of characters; see panel.h. */
+/* ---- bars ------------------------------------------------------------------- */
 
-/* Displayed entries of cells [first, last) of one axis. */
+/* Displayed entries of the cells [first, last) of one axis. */
 static void entries_of(const Grid *grid, bool rows, int64_t first, int64_t last, int64_t *from,
                        int64_t *to)
 {
@@ -455,7 +454,7 @@ static double longest_bar(const Panel *panel, const Grid *grid, bool rows)
                        (to - from + cells - 1) / cells);
 }
 
-/* Eighths of a bar of `length` characters; what is not 0 shows. */
+/* Eighths of a bar of `length` characters; at least one unless the value is 0. */
 static int eighths(double value, double most, int length)
 {
     int parts = isnan(value) ? 0 : (int)lround(fmin(fabs(value) / most, 1) * 8 * length);
@@ -463,7 +462,7 @@ static int eighths(double value, double most, int length)
     return parts == 0 && fabs(value) > 0 ? 1 : parts;
 }
 
-/* Character U+2580 + offset as UTF-8. */
+/* Writes character U+2580 + offset. */
 static void add_block(Line *line, int offset)
 {
     char text[4] = { (char)0xE2, (char)0x96, (char)(0x80 + offset), '\0' };
@@ -471,8 +470,7 @@ static void add_block(Line *line, int offset)
     line_add(line, text);
 }
 
-/* The bar of line `at` of the matrix at the line's end, and those of the columns below it;
- * panel.c. */
+/* The bar at the end of the matrix' line `at`; below, the bars of the columns. */
 static void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t at,
                             bool utf8, Line *line)
 {
@@ -523,11 +521,11 @@ static void text_margin_cols(const Panel *panel, const Grid *grid, const TextPla
     block_wrap(out, text, plan->width, !utf8);
 }
 
-/* The bars of a panel's columns and rows as numbers; see panel.h. */
+/* ---- bars as numbers -------------------------------------------------------- */
 
-#define LISTED 24 /* numbers of a line that are not below their columns */
+#define LISTED 24 /* numbers on a line when they do not fit below their columns */
 
-/* Below each column its number; false: they do not fit there. */
+/* Writes each number below its column; false: they do not fit. */
 static bool add_below(const Panel *panel, const Grid *grid, const TextPlan *plan, bool over,
                       const char *name, Block *out)
 {
@@ -579,7 +577,7 @@ static void add_listed(const Panel *panel, const ViewLoad *load, int64_t first, 
     text_free(&words);
 }
 
-/* The view's own bars of columns and rows as numbers below the matrix; panel.c. */
+/* The view's own bars of columns and rows, as numbers below the matrix. */
 static void text_loads(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out)
 {
     const ViewLoad *cols = panel->view->load, *rows = panel->view->row_load;

@@ -1,4 +1,4 @@
-/* draw/text/panel.h -- one panel as characters; private to the text surface. */
+/* draw/text/panel.h -- one panel as characters; private to panel.c and surface.c. */
 #ifndef DRAW_TEXT_PANEL_H
 #define DRAW_TEXT_PANEL_H
 
@@ -9,15 +9,15 @@
 #include "draw/figure/scene.h"
 #include "draw/text/wrap.h"
 
-/* Lines of text that know how wide they look; private to draw.
+/* Lines of text with their visible width.
  *
- * Escape sequences count no columns.  An allocation that fails marks the block
- * as failed, and a line that is NULL takes every call.
+ * Escape sequences have no width. A failed allocation marks the block as failed; all calls accept
+ * a line that is NULL.
  */
 
 typedef struct Line {
     Text text;
-    int  columns; /* as seen */
+    int  columns; /* visible */
 } Line;
 
 typedef struct Block {
@@ -27,13 +27,13 @@ typedef struct Block {
 } Block;
 
 Line *block_line(Block *block); /* a new empty line; NULL: out of memory */
-/* Words of `text` over as many lines as they need. */
+/* Adds `text` broken into as many lines as it needs. */
 void  block_wrap(Block *block, const char *text, int columns, bool ascii);
 
 void line_add(Line *line, const char *text);
-void line_pad(Line *line, int columns); /* blanks up to this column */
+void line_pad(Line *line, int columns); /* pads with blanks to this column */
 
-/* Colours as SGR sequences, written only when they change. */
+/* A pen writes colours as SGR sequences, only when they change. */
 typedef struct Pen {
     Line *line;
     int   colours; /* 256 or 24; 0: none */
@@ -49,7 +49,7 @@ typedef struct PenColour {
 void pen_put(Pen *pen, const char *glyph, PenColour ink, PenColour paper);
 void pen_end(Pen *pen);
 
-/* How cells become characters. */
+/* Forms of a cell in characters. */
 typedef enum TextMode {
     TEXT_LETTERS, /* a letter of the component, a sign of the ramp */
     TEXT_SHADES,  /* four block shades */
@@ -61,20 +61,20 @@ typedef struct TextPlan { /* one panel's place and size */
     TextMode  mode;
     int       width;      /* columns of the whole panel */
     int       gutter;     /* of the row labels */
-    int       side;       /* of the bars of rows, with the blank before them; 0: none */
+    int       side;       /* bars of rows and the blank before them; 0: none */
     CellCount cells;
     int       across;     /* characters per cell */
     int       down;       /* characters, or halves of one, per cell */
     bool      tokens;     /* row labels are tokens */
 } TextPlan;
 
-/* lines: most lines for the matrix itself, 0 for as many as it takes.
- * several_causes: the figure has more than one component. */
+/* lines: limit for the matrix alone, 0: as many as it takes. several_causes: the figure shows
+ * several components. */
 TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, int lines,
                    bool several_causes);
-/* Lines a panel has besides its matrix and its title, at most. */
+/* Largest number of lines beside matrix and title. */
 int  text_overhead(const Panel *panel);
-/* title_lines: how many the title has at least, as those beside it. */
+/* title_lines: at least so many for the title, as in the panels beside it. */
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                 const TextOptions *options, const Lines *title, int title_lines, Block *out);
 

@@ -1,4 +1,4 @@
-/* plot_cells.c -- see plot_cells.h. */
+/* plot_cells.c -- a plot drawn in characters: dots, axes, legend, rows; see plot_cells.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 #include "draw/text/field.h"
 #include "draw/text/unicode.h"
 
-#define LEGEND_LINES 2 /* of curves, which need the room */
+#define LEGEND_LINES 2 /* of curves, which need the room more */
 #define LEGEND_LINES_ROWS 4
 #define FIELD_LEAST 3 /* lines that are left to the curves */
-#define DRAWN_MOST  6 /* times, the last with what the key has by then */
-#define FEW_POINTS   24 /* that get their letter among the dots */
+#define DRAWN_MOST  6 /* drawings, the last with the key as it is then */
+#define FEW_POINTS   24 /* up to which each has its letter */
 
 /* ---- characters ------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ void cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, 
         cells_put(c, y, x + room - 1, utf8 ? 0x2026 : '~', ink);
 }
 
-/* Words have each the room there is, numbers are never cut. */
+/* Words share the width equally, numbers are never cut. */
 static int tick_width(const Field *f, const PlotTick *tick, int count)
 {
     int room = f->w / (count > 0 ? count : 1) - 1, width = cells_width(tick->text);
@@ -63,7 +63,7 @@ static int tick_width(const Field *f, const PlotTick *tick, int count)
     return !f->axis.words || width <= room || room < 3 ? width : room;
 }
 
-/* The axis under the field, with its numbers; the y axis is the caller's. */
+/* The x axis with its numbers; the caller draws the y axis. */
 static void cells_x_axis(Field *f)
 {
     PlotCells *c = f->out;
@@ -88,7 +88,7 @@ static void cells_x_axis(Field *f)
 
 /* ---- dots ------------------------------------------------------------------- */
 
-/* Braille: a bit for each dot of a character; ASCII: the letter of the series. */
+/* Braille: one bit per dot of a character; ASCII: the letter of the series. */
 void cells_dot(Field *f, int dot_y, int dot_x, int ink)
 {
     static const uint8_t bits[4][2] = { { 1, 8 }, { 2, 16 }, { 4, 32 }, { 64, 128 } };
@@ -194,7 +194,7 @@ static void put_series(Field *f, const PlotSeries *s, int series)
     }
 }
 
-/* Letters on the points of a line, so that series differ without colours. */
+/* Letters on points, so that series differ without colours. */
 static void put_letters(Field *f, const PlotSeries *s, int series)
 {
     int64_t every = (s->count + 7) / 8;
@@ -241,7 +241,7 @@ static void put_y_axis(Field *f, const PlotTick *ticks, int count)
     }
 }
 
-/* Returns the lines it takes; draws when `draw`. */
+/* Returns the number of lines; `draw` draws them. */
 static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
 {
     int x = 0, line = 0;
@@ -314,7 +314,7 @@ static void clear(PlotCells *c)
         c->cells[i] = (PlotCell){ ' ', PLOT_INK_NONE };
 }
 
-/* Axes at both sides, their names above and below; so many lines are left of the key's. */
+/* Draws curves, axes, and the axes' names above and below; key_lines at the bottom stay free. */
 static void draw_field(Field *f, int above, int below, int key_lines)
 {
     const Plot *plot = f->plot;
@@ -342,8 +342,8 @@ static void draw_field(Field *f, int above, int below, int key_lines)
     }
 }
 
-/* Names that find no place get numbers and a key below, which leaves less room for others: so it
- * is drawn until all have their place, or the key as many lines as there are for it. */
+/* Names without room get numbers and a key below, which leaves less room for others: so the plot
+ * is drawn again until all names have a place, or the key has all the lines it may take. */
 static void put_curves(Field *f, int above)
 {
     int     below = f->out->height >= above + 6 ? 3 : 2, lines = 0;
@@ -396,15 +396,15 @@ void plot_cells_free(PlotCells *cells)
     *cells = (PlotCells){ 0 };
 }
 
-/* A plot with rows as characters: names, lying bars, whiskers, draws. */
+/* ---- rows: names, bars, whiskers, draws --------------------------------------- */
 
-#define NAMES_SHARE 0.42 /* of the width that names take at most */
+#define NAMES_SHARE 0.42 /* share of the width for names */
 
 static int lines_of(const Plot *plot)
 {
     int bars = plot_bars(plot);
 
-    return bars > 1 ? bars + 1 : 1; /* a blank line keeps groups apart */
+    return bars > 1 ? bars + 1 : 1; /* a blank line separates groups */
 }
 
 int plot_cells_lines(const Plot *plot, int width)
@@ -414,7 +414,7 @@ int plot_cells_lines(const Plot *plot, int width)
 
 /* ---- one line --------------------------------------------------------------- */
 
-/* Columns from the left of the field, with a fraction; NaN: no place. */
+/* Column in the field, with a fraction; NaN: no place. */
 static double column(const Field *f, double value)
 {
     return plot_place(&f->axis, value) * f->w;
@@ -449,7 +449,8 @@ static void put_whisker(Field *f, int y, double low, double high)
         cells_put(f->out, y, f->x + to, f->utf8 ? 0x253C : '+', PLOT_INK_TEXT);
 }
 
-/* Beyond `after`, or where the field ends; a number that has no room is left out, never cut. */
+/* Writes the words beyond `after`, or at the end of the field; leaves a number out rather than cut
+ * it. */
 static void put_words(Field *f, int y, double after, const char *text, bool known)
 {
     int x = (int)ceil(after) + 1, width = cells_width(text);
@@ -481,7 +482,7 @@ static void put_bar_line(Field *f, const PlotSeries *s, int64_t i, int y)
         put_words(f, y, isfinite(after) ? after : zero, s->labels[i], isfinite(end));
 }
 
-/* A line from least to most, the mean as a stroke; the draws come upon it. */
+/* A line from least to most with the mean as a stroke; draws are written over it. */
 static void put_spread(Field *f, const PlotSeries *s, int64_t i, int y)
 {
     double x = column(f, s->x[i]), after = x;
@@ -502,7 +503,7 @@ static void put_mean(Field *f, const PlotSeries *s, int64_t i, int y)
         cells_put(f->out, y, f->x + (int)fmin(floor(x), f->w - 1), f->utf8 ? 0x2503 : '!', s->hue);
 }
 
-/* A cell at least; without colours the letter of the series tells them apart. */
+/* A span is at least one character; without colours the letter of its series. */
 static void put_span(Field *f, const PlotSeries *s, int64_t i, int y)
 {
     int from = (int)floor(column(f, s->low[i])), to = (int)ceil(column(f, s->high[i]));
@@ -545,7 +546,7 @@ static void put_names(Field *f, int width, int each)
     }
 }
 
-/* It says all by its extent. */
+/* Its extent is all it shows. */
 static bool is_shape(const PlotSeries *s)
 {
     return s->mark == CURVE_BARS || s->mark == CURVE_SPANS;

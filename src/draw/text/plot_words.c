@@ -1,4 +1,4 @@
-/* plot_words.c -- guides of a plot as characters, and words beside points. */
+/* plot_words.c -- guides of a plot in characters, words beside points, and the key; see field.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 #include "draw/text/field.h"
 
-#define NAME_STEPS 8 /* places that the name of a line tries */
-#define NAME_LINES 6 /* that names of upright guides may take */
+#define NAME_STEPS 8 /* places tried for the name of a line */
+#define NAME_LINES 6 /* for names of upright guides */
 
 /* ---- the key: names that find no place have a number in the plot and stand below it ------- */
 
-/* Those of the same series, then of the same point, come first. */
+/* Items are ordered by series, then by point. */
 static bool is_before(const NameKey *key, int at, int series, int64_t point)
 {
     return key->items[at].series < series ||
@@ -56,7 +56,7 @@ bool cells_key_grow(NameKey *key)
     return grew;
 }
 
-/* "o1 attend"; a line, which has no letter: "2 sgemm 24 GFLOP/s". */
+/* "o1 attend"; without a letter for a line: "2 sgemm 24 GFLOP/s". */
 static int put_item(const Field *f, int at, int y, int x, bool draw)
 {
     const PlotSeries *s = &f->plot->series[f->key->items[at].series];
@@ -112,7 +112,7 @@ static void write_upright(Field *f, const PlotGuide *g, int at)
         cells_text(f->out, (int)box.y, (int)box.x + 1, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
 }
 
-/* Column or line of a guide, from the field's corner; false: it is out of sight. */
+/* Column or line of a guide in the field; false: out of sight. */
 static bool guide_at(const Field *f, const PlotGuide *g, int *at)
 {
     double place = plot_place(g->vertical ? &f->axis : &f->plot->y, g->at);
@@ -136,7 +136,7 @@ static void put_guide(Field *f, const PlotGuide *g)
                   stroke, PLOT_INK_GUIDE);
 }
 
-/* The name of a level guide: at its right end, or before an upright one that would cut it. */
+/* Names a level guide at its right end, or before an upright guide that would cut it. */
 static void write_level(Field *f, const PlotGuide *g)
 {
     int length = cells_width(g->name), x = f->w - length - 1, at, upright;
@@ -155,7 +155,7 @@ static void write_level(Field *f, const PlotGuide *g)
     cells_text(f->out, f->y + at, f->x + x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
 }
 
-/* Names of upright guides come upon the curves. */
+/* Names of upright guides are written over the curves. */
 void cells_name_guides(Field *f)
 {
     for (int k = 0; k < f->plot->guide_count; k++) {
@@ -178,7 +178,7 @@ void cells_guides(Field *f)
 
 /* ---- lines ------------------------------------------------------------------ */
 
-/* Dots from the top where a line ends; false: it is not level, or out of sight. */
+/* Height of a line's end in dots; false: not level, or out of sight. */
 static bool level_at(const Field *f, const PlotSeries *s, int *dot_y)
 {
     int from[2], to[2], down = f->utf8 ? 4 : 1;
@@ -234,7 +234,7 @@ static LabelDevice field_device(Field *f)
                           .guide = guide_place, .level = level_place, .name = name_one };
 }
 
-/* No other level line is nearer to line y of the screen than the one at so many dots. */
+/* No other level line is nearer to screen line y than the one at dot_y. */
 static bool is_own_line(Field *f, int y, int dot_y)
 {
     LabelDevice device = field_device(f);
@@ -243,7 +243,7 @@ static bool is_own_line(Field *f, int y, int dot_y)
     return label_is_own(&device, down * (y - f->y) + (down - 1) / 2.0, dot_y);
 }
 
-/* The number that the name has in the key, else the name. */
+/* The name's number in the key, else the name. */
 static const char *word_of(const Field *f, const PlotSeries *s, int64_t point, char text[8])
 {
     int number = cells_key_number(f, s, point);
@@ -252,7 +252,7 @@ static const char *word_of(const Field *f, const PlotSeries *s, int64_t point, c
     return number ? text : point < 0 ? s->name : s->labels[point];
 }
 
-/* Where the line ends, in characters; level ones are named above that. */
+/* Names a line: a level one above or under its end, another beside it. */
 static void write_line_name(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
 {
     char        text[8];
@@ -326,7 +326,7 @@ void cells_take_points(Field *f)
     label_take_plot(&device);
 }
 
-/* Squared, of a point's character from a box; lines are twice as far apart as columns. */
+/* Squared distance of a point's character from a box; lines are twice as far apart as columns. */
 static double distance(const LabelBox *box, int x, int y)
 {
     double dx = fmax(fmax(box->x - x - 0.5, x + 0.5 - box->x - box->w), 0);
@@ -335,7 +335,7 @@ static double distance(const LabelBox *box, int x, int y)
     return dx * dx + dy * dy;
 }
 
-/* The words would be taken for another point's. */
+/* Another point is nearer: a reader would take the words for its name. */
 static bool is_astray(const Field *f, const LabelBox *box, int x, int y)
 {
     double own = distance(box, x, y);
@@ -345,7 +345,7 @@ static bool is_astray(const Field *f, const LabelBox *box, int x, int y)
         const PlotSeries *s = &f->plot->series[k];
 
         for (int64_t i = 0; s->labels && i < s->count; i++)
-            if (s->labels[i][0] && /* the same again has none */
+            if (s->labels[i][0] && /* a repeated name has none */
                 cells_dot_of(f, s->x[i], s->y[i], &other_x, &other_y) &&
                 distance(box, f->x + other_x / (f->utf8 ? 2 : 1),
                          f->y + other_y / (f->utf8 ? 4 : 1)) < own - 1e-9)
@@ -377,7 +377,7 @@ static void put_label(Field *f, const PlotSeries *s, int64_t i)
     }
 }
 
-/* Names of lines come upon the curves. */
+/* Names of lines are written over the curves. */
 void cells_labels(Field *f)
 {
     LabelDevice device = field_device(f);

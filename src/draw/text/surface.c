@@ -1,4 +1,8 @@
-/* surface.c -- see panel.h. */
+/* surface.c -- a figure as text, plain or with colour sequences; see figure.h and panel.h.
+ *
+ * Panels stand side by side; no line exceeds the requested width. In a given height the matrices
+ * shrink, the words do not.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +113,7 @@ void pen_end(Pen *pen)
     pen->ink_set = pen->paper_set = false;
 }
 
-/* A panel that is a plot, as lines of text; see panel.h. */
+/* ---- a panel that is a plot --------------------------------------------------- */
 
 #define USUAL_LINES 16
 
@@ -159,14 +163,10 @@ static void text_plot(const Panel *panel, const Plot *plot, int width, int lines
     block_wrap(out, *panel->caption ? panel->caption : caption, width, !options->utf8);
 }
 
-/* A figure as text, plain or with colour sequences.
- *
- * Panels stand side by side; no line is wider than the width asked for.  In a
- * given height the matrices shrink, the words do not.
- */
+/* ---- the figure ------------------------------------------------------------- */
 
 #define GAP 2          /* columns between panels */
-#define NARROWEST 20   /* columns of a panel before fewer stand side by side */
+#define NARROWEST 20   /* columns; narrower panels stand below each other */
 #define ITEMS 32
 
 typedef struct TextFigure {
@@ -216,7 +216,7 @@ static bool make_titles(TextFigure *t, Error *err)
     return t->titles || error_set(err, ERR_NOMEM, "a figure as text: out of memory");
 }
 
-/* Of the highest title among panels first to last - 1. */
+/* Lines of the longest title among panels first to last - 1. */
 static int title_lines(const TextFigure *t, int first, int last)
 {
     int most = 1;
@@ -237,7 +237,7 @@ static int wrapped_lines(const TextFigure *t, const char *text)
     return count;
 }
 
-/* Lines left for each matrix; 0: as many as it takes. */
+/* Lines for each matrix; 0: as many as it takes. */
 static int matrix_lines(const TextFigure *t)
 {
     int left = t->options->height, overhead = 0;
@@ -282,7 +282,7 @@ static bool make_scene(TextFigure *t, Error *err)
     return ok;
 }
 
-/* One row of panels: their blocks beside each other. */
+/* Draws one row of panels: their blocks side by side. */
 static void draw_panel_row(TextFigure *t, int row)
 {
     Block *blocks = calloc((size_t)t->cols, sizeof(*blocks));
@@ -382,7 +382,7 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
     t.item_count = figure_legend(figure, t.items, ITEMS);
     ok = make_titles(&t, err) && make_scene(&t, err);
     if (ok) {
-        t.item_count = scene_legend(&t.scene, true, t.items, ITEMS); /* now with what values tell */
+        t.item_count = scene_legend(&t.scene, true, t.items, ITEMS); /* now of values */
         block_wrap(&t.body, figure->title, t.width, !t.options->utf8);
         for (int row = 0; row < t.rows; row++) {
             if (row > 0)

@@ -7,7 +7,7 @@
 
 #define OPEN_BOX "\xE2\x90\xA3"
 
-/* The character at *text that can be shown in its place; *text moves past it. */
+/* The next character, or what is shown in its place; *text moves past it. */
 static uint32_t next_shown(const char **text)
 {
     uint32_t code = utf8_next(text);
@@ -44,7 +44,7 @@ static size_t put_bytes(char *out, size_t at, size_t size, const char *bytes, si
     return at + length;
 }
 
-/* Columns for a sign beyond ASCII. */
+/* The ASCII replacement of a sign of `width` columns. */
 static const char *ascii_of(uint32_t c, int width)
 {
     if (c == 0xB7)
@@ -80,7 +80,7 @@ void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
     out[at] = '\0';
 }
 
-/* Marks of direction, joiners and other signs without a picture of their own. */
+/* Marks of direction, joiners and other invisible signs. */
 static bool is_invisible(uint32_t c)
 {
     return c == 0xAD || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
@@ -146,21 +146,21 @@ void utf8_token(const char *token, bool ascii, char *out, size_t size)
     utf8_escape(token, ascii ? in_ascii : NULL, NULL, out, size);
 }
 
-/* See unicode.h.
+/* Right-to-left scripts.
  *
  * A letter has one, two or four forms, in this order: alone, at the end of a word, at its
- * beginning, within.  One with two joins the letter before it only.  A run from the right
- * begins at such a letter and ends before the next one from the left; what stands between
- * (blanks, signs) belongs to it, and so does a number after it.  (Unicode, chapter 9.2 and
- * annex 9, as far as a label of one line needs them.)
+ * beginning, within. A letter with two forms joins only the one before it. A run from the right
+ * begins at such a letter and ends before the next left-to-right letter; blanks and signs between
+ * belong to it, and so does a number after it. (Unicode, chapter 9.2 and annex 9, as far as a
+ * label of one line needs them.)
  */
 
 typedef struct Letter {
     uint16_t code, form; /* its first form; the others follow */
-    uint8_t  forms;      /* 0: joins on both sides, and looks the same */
+    uint8_t  forms;      /* 0: joins on both sides without changing */
 } Letter;
 
-/* In the order of their codes. */
+/* Sorted by code. */
 static const Letter letters[] = {
     { 0x0621, 0xFE80, 1 }, { 0x0622, 0xFE81, 2 }, { 0x0623, 0xFE83, 2 }, { 0x0624, 0xFE85, 2 },
     { 0x0625, 0xFE87, 2 }, { 0x0626, 0xFE89, 4 }, { 0x0627, 0xFE8D, 2 }, { 0x0628, 0xFE8F, 4 },
@@ -179,7 +179,7 @@ static const Letter letters[] = {
 
 #define LAM 0x0644
 
-/* Lam and alef are one sign, of two forms; 0: they are not these. */
+/* The ligature of lam and alef, which has two forms; 0: another pair. */
 static uint32_t ligature(uint32_t first, uint32_t second)
 {
     if (first != LAM)
@@ -205,7 +205,7 @@ static bool is_within(uint32_t code, uint32_t from, uint32_t to)
     return code >= from && code <= to;
 }
 
-/* A mark above or below a letter: it neither joins nor parts. */
+/* A mark above or below a letter: it neither joins nor separates. */
 static bool is_mark(uint32_t code)
 {
     return is_within(code, 0x0591, 0x05BD) || is_within(code, 0x05BF, 0x05C7) ||
@@ -226,7 +226,7 @@ static bool from_right(uint32_t code)
                                is_within(code, 0xFE70, 0xFEFC));
 }
 
-/* Neither direction of its own: blanks and signs. */
+/* Blanks and signs have no direction of their own. */
 static bool is_neutral(uint32_t code)
 {
     return code < 0x80 ? !(is_within(code | 0x20, 'a', 'z') || is_digit(code))
@@ -245,7 +245,7 @@ typedef struct Font {
     const void *context;
 } Font;
 
-/* The letter next to `at` over marks; NULL: none that joins. */
+/* The letter next to `at`, skipping marks; NULL: none that joins. */
 static const Letter *neighbour(const Codes *c, int at, int step)
 {
     do
@@ -280,7 +280,7 @@ static void join(const Codes *in, const Font *font, Codes *out)
         uint32_t      both = at + 1 < in->count ? ligature(in->code[at], in->code[at + 1]) : 0;
         uint32_t      form = own && own->forms ? form_of(in, at, own) : in->code[at];
 
-        if (both) /* its end stands for the join with the letter before */
+        if (both) /* its last form joins the letter before */
             both += joins_next(neighbour(in, at, -1));
         if (both && font->has(font->context, both)) {
             out->code[out->count++] = both;
@@ -315,7 +315,7 @@ static bool goes_on(const Codes *c, int at, int end)
     return is_digit(code) || (sign && at + 1 < end && is_digit(c->code[at + 1]));
 }
 
-/* What stays as it is when a run is turned: a letter with its marks, a number. */
+/* End of a piece that is not reversed: a letter with its marks, a number. */
 static int piece_end(const Codes *c, int at, int end)
 {
     bool number = is_digit(c->code[at]);

@@ -1,4 +1,5 @@
-/* draw/text/unicode.h -- just enough of UTF-8 for labels; independent of the locale. */
+/* draw/text/unicode.h -- text in columns of a terminal, tokens as labels, and scripts written from
+ * the right; independent of the locale. */
 #ifndef DRAW_TEXT_UNICODE_H
 #define DRAW_TEXT_UNICODE_H
 
@@ -8,36 +9,33 @@
 
 #include "core/utf8.h"
 
-/* Columns a terminal gives the text: wide East Asian signs count 2, combining
- * marks 0. */
+/* Columns in a terminal: wide East Asian signs have 2, combining marks 0. */
 int utf8_columns(const char *text);
 
-/* Copies at most `columns` columns into out (NUL-terminated, `size` bytes),
- * ending in a dot or "..." sign if cut.  Malformed bytes and control
- * characters become U+FFFD, and everything beyond ASCII '?' when ascii (a
- * middle dot a hyphen, signs of omission a dot). */
+/* Copies at most `columns` columns into out (NUL-terminated, `size` bytes), with "..." if cut.
+ * Malformed bytes and control characters become U+FFFD. ascii: everything beyond ASCII becomes
+ * '?', a middle dot a hyphen, the sign of omission a dot. */
 void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size);
 
-/* Copies text with everything that has no picture spelled out: \n, \t, \e, \xNN
- * for other control characters and malformed bytes, \uXXXX for signs that are
- * invisible or that `has` (NULL: all others) denies. */
+/* Copies text and spells out what has no picture: \n, \t, \e, \xNN for other control characters
+ * and malformed bytes, \uXXXX for invisible signs and those that `has` (NULL: none) rejects. */
 void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t code),
                  const void *context, char *out, size_t size);
-/* A token as a label: escaped, and one of blanks only as open boxes (U+2423).
- * ascii: nothing beyond ASCII, an open box is '_'. */
+/* A token as a label: escaped; a token of blanks only becomes open boxes (U+2423). ascii: nothing
+ * beyond ASCII, an open box is '_'. */
 void utf8_token(const char *token, bool ascii, char *out, size_t size);
 
-/* Scripts that are written from the right, and letters that join.
+/* Right-to-left scripts and joined letters.
  *
- * The built-in fonts have a sign for each form of an Arabic letter (Unicode's presentation
- * forms), so a small table and one pass take the place of a shaping library.
+ * The built-in fonts have a glyph for each form of an Arabic letter (Unicode's presentation
+ * forms), so a small table and one pass replace a shaping library.
  */
 
-#define SHAPE_MOST 1024 /* characters that are looked at */
+#define SHAPE_MOST 1024 /* longer texts are copied as they are */
 
-/* The text as its signs stand from left to right: Arabic joined, in forms that `has` knows;
- * runs of Hebrew, Arabic and N'Ko turned round, their numbers and marks not.  A text without
- * such letters is copied. */
+/* The text with its signs from left to right: Arabic joined, in forms that `has` accepts; runs of
+ * Hebrew, Arabic and N'Ko reversed, except their numbers and marks. A text without such letters is
+ * copied. */
 void shape_text(const char *text, bool (*has)(const void *context, uint32_t code),
                 const void *context, char *out, size_t size);
 

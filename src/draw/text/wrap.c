@@ -56,7 +56,7 @@ size_t wrap_break(const char *text, const WrapRule *rule)
     }
     if (5 * clause >= 3 * any && clause > 0)
         return clause;
-    if (blank > 0 && 5 * blank >= 2 * any) /* not a line of one short word */
+    if (blank > 0 && 5 * blank >= 2 * any) /* no line of one short word */
         return blank;
     return joint > 0 ? joint : blank > 0 ? blank : any > 0 ? any : length;
 }
@@ -102,7 +102,7 @@ static bool two_lines(const char *title, size_t end, size_t next, const WrapRule
     return true;
 }
 
-/* The last of several dots at which both parts fit. */
+/* Breaks at the last middle dot at which both parts fit. */
 static bool break_at_dot(const char *title, const WrapRule *rule, Lines *out)
 {
     for (size_t at = strlen(title); at-- > 0;)
@@ -112,7 +112,7 @@ static bool break_at_dot(const char *title, const WrapRule *rule, Lines *out)
     return false;
 }
 
-/* "r = 2" and "m = 1/4" are one word where there is another place. */
+/* The blank is inside "r = 2" or "m = 1/4", which stay whole where another break exists. */
 static bool beside_equals(const char *title, size_t blank)
 {
     return title[blank + 1] == '=' || title[blank - 1] == '=';

@@ -1,7 +1,7 @@
-/* draw/text/wrap.h -- breaking titles and captions into lines; private to draw.
+/* draw/text/wrap.h -- line breaks of titles and captions; private to draw.
  *
- * The sheet measures in pixels, the text surface in columns; both break at the
- * same places.  Only what fits nowhere is cut, with the sign of an omission.
+ * The sheet measures in pixels, the text surface in columns; both break by the same rules. Only
+ * what fits nowhere is cut, with a sign of omission.
  */
 #ifndef DRAW_TEXT_WRAP_H
 #define DRAW_TEXT_WRAP_H
@@ -20,26 +20,25 @@ typedef struct Lines {
 typedef struct WrapRule {
     double (*width)(void *context, const char *text);
     void  *context;
-    double room;  /* of a line, in the unit of `width` */
-    bool   ascii; /* the device has no more than ASCII */
+    double room;  /* width of a line, in the unit of `width` */
+    bool   ascii; /* the device has only ASCII */
 } WrapRule;
 
-/* Columns of a terminal, as a rule of that many. */
+/* The rule of a terminal with so many columns. */
 WrapRule wrap_columns(int columns, bool ascii);
 
-/* Bytes of the text that belong on its first line: up to a blank (best one after
- * a comma), else after a sign that joins ("," or "+"), else as much as fits; at
- * least one character. */
+/* Bytes of the first line: up to a blank (preferably after a comma), else after "," or "+", else
+ * as much as fits; at least one character. */
 size_t wrap_break(const char *text, const WrapRule *rule);
-/* At most `most` lines (and WRAP_LINES); the last is cut if there is more. */
+/* Breaks into at most `most` lines (and WRAP_LINES); cuts the last if there is more. */
 void wrap_text(const char *text, const WrapRule *rule, int most, Lines *out);
-/* A panel's title on one or two lines: broken at " <middle dot> " if possible,
- * else after a comma, "+" or at a blank.  False: it does not fit. */
+/* A panel's title on one or two lines: broken at " <middle dot> " if possible, else after a comma,
+ * "+" or at a blank. False: it does not fit. */
 bool wrap_title(const char *title, const WrapRule *rule, Lines *out);
-/* The same for a title that does not fit: what stands before its last middle
- * dot is shortened, so the name of the view stays. */
+/* A title that does not fit: the part before its last middle dot is cut, so the name of the view
+ * stays. */
 void wrap_title_cut(const char *title, const WrapRule *rule, Lines *out);
-/* Cuts the text so that it is at most `room` wide. */
+/* Cuts the text to `room`. */
 void wrap_cut(const char *text, const WrapRule *rule, char *out, size_t size);
 
 #endif
