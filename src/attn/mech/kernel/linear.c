@@ -35,12 +35,28 @@ static const Param params[] = {
     PARAM_END
 };
 
-static void linear_check(Run *r, const void *params_unused)
+static FeatureKind key_kind(const Run *r, const Params *p);
+static void show(Run *r, const LinearAttend *in, const LinearResult *result);
+
+static void linear_run(Run *r, const void *opaque)
 {
-    (void)params_unused;
-    if (r->causal && r->m != r->n)
-        run_fail(r, ERR_DATA, "linear: causal needs as many keys as queries: the input has n=%lld "
-                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
+    const Params *p = opaque;
+    FeatureMap    map = { .kind = kinds[p->feature_map], .input_scale = 1, .alpha = p->alpha };
+    LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
+                         .chunk = p->chunk, .denominator = DENOMINATOR_ADD, .eps = p->eps };
+    LinearResult  result;
+
+    /* exp spans too many magnitudes for sums in float. */
+    map.wide = key_kind(r, p) == FEATURE_EXP;
+    run_stage(r, "features");
+    in.fq = op_features(r, r->q, (Tensor){ 0 }, map, false);
+    map.kind = key_kind(r, p);
+    in.fk = op_features(r, r->k, (Tensor){ 0 }, map, true);
+    run_stage(r, "state and read");
+    result = op_linear_attend(r, &in);
+    r->out = result.out;
+    replay_offer_state(r, &in);
+    show(r, &in, &result);
 }
 
 /* phi of the keys.  Over positions the keys' softmax would look ahead; its divisor is
@@ -72,25 +88,12 @@ static void show(Run *r, const LinearAttend *in, const LinearResult *result)
                      VIEW_WEIGHTS, cells);
 }
 
-static void linear_run(Run *r, const void *opaque)
+static void linear_check(Run *r, const void *params_unused)
 {
-    const Params *p = opaque;
-    FeatureMap    map = { .kind = kinds[p->feature_map], .input_scale = 1, .alpha = p->alpha };
-    LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
-                         .chunk = p->chunk, .denominator = DENOMINATOR_ADD, .eps = p->eps };
-    LinearResult  result;
-
-    /* exp spans too many magnitudes for sums in float. */
-    map.wide = key_kind(r, p) == FEATURE_EXP;
-    run_stage(r, "features");
-    in.fq = op_features(r, r->q, (Tensor){ 0 }, map, false);
-    map.kind = key_kind(r, p);
-    in.fk = op_features(r, r->k, (Tensor){ 0 }, map, true);
-    run_stage(r, "state and read");
-    result = op_linear_attend(r, &in);
-    r->out = result.out;
-    replay_offer_state(r, &in);
-    show(r, &in, &result);
+    (void)params_unused;
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "linear: causal needs as many keys as queries: the input has n=%lld "
+                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
 }
 
 static Flops linear_flops(Run *r, const void *opaque)

@@ -60,250 +60,26 @@ static const Param params[] = {
     PARAM_END
 };
 
-static bool is_relu(const Params *p)
-{
-    return kinds[p->kernel] == FEATURE_RELU;
-}
-
-static bool projects(const Params *p)
-{
-    return !is_relu(p) || p->relu_features == 1;
-}
-
-static bool two_waves(const Params *p)
-{
-    return kinds[p->kernel] == FEATURE_HYPERBOLIC || kinds[p->kernel] == FEATURE_TRIG;
-}
-
-/* In double: waves cancel, and without a maximum or a denominator the features, or
- * what they add up to, can be large. */
-static bool is_wide(const Params *p)
-{
-    return kinds[p->kernel] == FEATURE_TRIG || !p->renormalize || (!is_relu(p) && !p->stabilize);
-}
-
-static double feature_eps(const Params *p)
-{
-    if (kinds[p->kernel] == FEATURE_TRIG)
-        return 0;
-    return p->eps >= 0 ? p->eps : is_relu(p) ? 1e-3 : 1e-6;
-}
-
-static double guard_eps(const Params *p)
-{
-    return p->denominator_eps >= 0 ? p->denominator_eps : is_relu(p) ? 0 : 1e-6;
-}
-
-/* ---- the random directions -------------------------------------------------- */
-
-static double dot(const double *a, const double *b, int64_t d)
-{
-    double sum = 0;
-
-    for (int64_t t = 0; t < d; t++)
-        sum += a[t] * b[t];
-    return sum;
-}
-
-/* Unit rows, each orthogonal to those before it (Gram-Schmidt, twice, which is
- * as good as Householder's QR here). */
-static void orthonormalise(double *rows, int64_t count, int64_t d)
-{
-    for (int64_t i = 0; i < count; i++) {
-        double *row = rows + i * d, size;
-
-        for (int64_t j = 0; j < 2 * i; j++) {
-            const double *other = rows + j % i * d;
-            double        along = dot(row, other, d);
-
-            for (int64_t t = 0; t < d; t++)
-                row[t] -= along * other[t];
-        }
-        size = sqrt(dot(row, row, d));
-        for (int64_t t = 0; t < d; t++)
-            row[t] /= size;
-    }
-}
-
-static double gaussian_length(Rng *rng, int64_t d)
-{
-    double sum = 0;
-
-    for (int64_t t = 0; t < d; t++) {
-        double x = rng_normal(rng);
-
-        sum += x * x;
-    }
-    return sqrt(sum);
-}
-
-/* Blocks of up to d orthogonal rows with the lengths of Gaussian vectors. */
-static void draw_orthogonal(Run *r, const Params *p, Tensor w)
-{
-    int64_t d = r->d, count = w.shape[1];
-    Rng     rng = run_rng(r, "projection");
-    double *block = run_alloc(r, d * d, sizeof(*block));
-
-    for (int64_t first = 0; first < count && !run_failed(r); first += d) {
-        int64_t rows = count - first < d ? count - first : d;
-
-        for (int64_t x = 0; x < d * d; x++)
-            block[x] = rng_normal(&rng);
-        orthonormalise(block, rows, d);
-        for (int64_t i = 0; i < rows; i++) {
-            double size = p->ortho_scaling == NORMS_CHI ? gaussian_length(&rng, d)
-                                                        : sqrt((double)d);
-
-            for (int64_t t = 0; t < d; t++)
-                tensor_f32(&w)[(first + i) * d + t] = (float)(size * block[i * d + t]);
-        }
-    }
-}
-
-static int64_t direction_count(const Params *p)
-{
-    const Tensor *w = &p->projection;
-
-    return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
-}
-
-/* W [1 or h,M,d]; not drawn when nothing is projected. */
-static Tensor directions(Run *r, const Params *p)
-{
-    int64_t shape[3] = { r->h, direction_count(p), r->d };
-    Tensor  w = run_param_given(r, "projection", p->projection, DT_F32, 3, shape);
-    Rng     rng = run_rng(r, "projection");
-
-    if (!w.data && projects(p)) {
-        w = run_tensor3(r, DT_F32, 1, shape[1], r->d);
-        run_prepare(r, true);
-        if (p->orthogonal)
-            draw_orthogonal(r, p, w);
-        else if (w.data)
-            rng_fill_normal(&rng, w.data, tensor_count(&w), 1);
-        op_toward(r, w.data, tensor_bytes(&w));
-        run_prepare(r, false);
-    }
-    implicit_parameter(r, "projection", w, !p->projection.data, "feature", "component");
-    return w;
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-/* Half the sum of |implicit - softmax| of one row, and its squared output error. */
-static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
-                        double *exact, double *variation, double *wrong, double *size)
-{
-    int64_t keys = r->causal ? i + 1 : r->m;
-    double  top = -HUGE_VAL, sum = 0;
-
-    for (int64_t j = 0; j < keys; j++)
-        top = fmax(top, exact[j] = attend_score(in, r->h, head, i, j));
-    for (int64_t j = 0; j < keys; j++)
-        sum += exact[j] = exp(exact[j] - top);
-    for (int64_t j = 0; j < keys; j++)
-        *variation += fabs(implicit_cell(c, head, i, j) - exact[j] / sum) / 2;
-    for (int64_t x = 0; x < r->e; x++) {
-        double value = 0, got = (double)tensor_f32(&r->out)[(head * r->n + i) * r->e + x];
-
-        for (int64_t j = 0; j < keys; j++)
-            value += exact[j] / sum *
-                     (double)((float *)tensor_head(&r->v, head, r->h))[j * r->e + x];
-        *wrong += (got - value) * (got - value);
-        *size += value * value;
-    }
-}
-
-static void compare(Run *r, const Implicit *c, double scale)
-{
-    AttendInput in = { .q = r->q, .k = r->k, .v = r->v, .scale = scale };
-    double     *exact, variation = 0, wrong = 0, size = 0;
-
-    if ((double)(r->h * r->n) * (double)r->m > COMPARED)
-        return;
-    exact = run_alloc(r, r->m, sizeof(*exact));
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++)
-        compare_row(r, c, &in, x / r->n, x % r->n, exact, &variation, &wrong, &size);
-    run_figure(r, "total_variation", variation / (double)(r->h * r->n));
-    run_figure(r, "output_error", size > 0 ? sqrt(wrong / size) : sqrt(wrong));
-}
-
-/* Rows whose denominator fell under the guard: their weights are not normalised. */
-static void count_guarded(Run *r, const Params *p, const LinearResult *result)
-{
-    int64_t guarded = 0;
-
-    if (!p->renormalize || p->denominator_form != DENOMINATOR_GUARD)
-        return;
-    for (int64_t i = 0; i < r->h * r->n; i++)
-        guarded += fabs((double)tensor_f32(&result->denominator)[i]) <= guard_eps(p);
-    run_figure_int(r, "guarded_rows", guarded);
-    if (guarded)
-        run_warn(r, "performer: %lld of %lld rows have a denominator within denominator_eps=%g "
-                 "of 0 and are changed by its guard", (long long)guarded,
-                 (long long)(r->h * r->n), guard_eps(p));
-}
-
 #define FLAT_FACTOR 2 /* a feature of up to 2 eps says no more than eps does */
 
-/* Keys whose every feature has sunk to eps: under the one maximum of all keys they
- * look alike, and the implicit matrix flattens (spec: warning b). */
-static void count_flat(Run *r, const Params *p, const Tensor *fk)
-{
-    int64_t keys = fk->shape[0] * fk->shape[1], f = fk->shape[2], flat = 0;
-    double  level = FLAT_FACTOR * feature_eps(p) / sqrt((double)f);
-
-    if (!(feature_eps(p) > 0) ||
-        (kinds[p->kernel] != FEATURE_POSITIVE && kinds[p->kernel] != FEATURE_HYPERBOLIC))
-        return;
-    for (int64_t j = 0; j < keys; j++) {
-        double top = 0;
-
-        for (int64_t c = 0; c < f; c++)
-            top = fmax(top, fk->dtype == DT_F64 ? ((const double *)fk->data)[j * f + c]
-                                                : (double)tensor_f32(fk)[j * f + c]);
-        flat += top <= level;
-    }
-    if (flat > 0)
-        run_warn(r, "performer: %lld of %lld keys have sunk to eps=%g in every feature, so the "
-                 "weights flatten: their norms differ too much (try stabilize=false, a smaller "
-                 "eps, or scale)", (long long)flat, (long long)keys, feature_eps(p));
-}
-
-static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
-{
-    Implicit        factors = { .left = in->fq, .right = in->fk, .divisor = result->divisor };
-    bool            negative = kinds[p->kernel] == FEATURE_TRIG;
-    const View     *weights;
-    Pattern        *cells;
-
-    if (!run_wants_views(r))
-        return;
-    cells = implicit_cells(r);
-    view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
-    view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
-    implicit_connectivity(r, cells);
-    weights = implicit_weights(r, factors, negative ? VIEW_SIGNED : VIEW_WEIGHTS, cells);
-    if (!weights)
-        return;
-    count_guarded(r, p, result);
-    count_flat(r, p, &in->fk);
-    compare(r, weights->context, run_scale(r, p->scale));
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void performer_check(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    if ((p->eps < 0 && p->eps != AUTO) || (p->denominator_eps < 0 && p->denominator_eps != AUTO))
-        run_fail(r, ERR_PARAM, "performer: eps=%g, denominator_eps=%g: neither may be negative "
-                 "(-1 alone means: by the kernel)", p->eps, p->denominator_eps);
-    if (r->causal && r->m != r->n)
-        run_fail(r, ERR_DATA, "performer: causal needs as many keys as queries: the input has "
-                 "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
-}
+static double feature_eps(const Params *p);
+static bool is_relu(const Params *p);
+static bool projects(const Params *p);
+static bool is_wide(const Params *p);
+static double guard_eps(const Params *p);
+static Tensor directions(Run *r, const Params *p);
+static int64_t direction_count(const Params *p);
+static void draw_orthogonal(Run *r, const Params *p, Tensor w);
+static void orthonormalise(double *rows, int64_t count, int64_t d);
+static double dot(const double *a, const double *b, int64_t d);
+static double gaussian_length(Rng *rng, int64_t d);
+static bool two_waves(const Params *p);
+static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result);
+static void count_guarded(Run *r, const Params *p, const LinearResult *result);
+static void count_flat(Run *r, const Params *p, const Tensor *fk);
+static void compare(Run *r, const Implicit *c, double scale);
+static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
+                        double *exact, double *variation, double *wrong, double *size);
 
 static void performer_run(Run *r, const void *opaque)
 {
@@ -344,6 +120,247 @@ static void performer_run(Run *r, const void *opaque)
                  "later key can change earlier outputs; stabilize=false or eps=0 is exactly "
                  "causal", map.eps);
     show(r, p, &in, &result);
+}
+
+static double feature_eps(const Params *p)
+{
+    if (kinds[p->kernel] == FEATURE_TRIG)
+        return 0;
+    return p->eps >= 0 ? p->eps : is_relu(p) ? 1e-3 : 1e-6;
+}
+
+static bool is_relu(const Params *p)
+{
+    return kinds[p->kernel] == FEATURE_RELU;
+}
+
+static bool projects(const Params *p)
+{
+    return !is_relu(p) || p->relu_features == 1;
+}
+
+/* In double: waves cancel, and without a maximum or a denominator the features, or
+ * what they add up to, can be large. */
+static bool is_wide(const Params *p)
+{
+    return kinds[p->kernel] == FEATURE_TRIG || !p->renormalize || (!is_relu(p) && !p->stabilize);
+}
+
+static double guard_eps(const Params *p)
+{
+    return p->denominator_eps >= 0 ? p->denominator_eps : is_relu(p) ? 0 : 1e-6;
+}
+
+/* ---- the random directions -------------------------------------------------- */
+
+/* W [1 or h,M,d]; not drawn when nothing is projected. */
+static Tensor directions(Run *r, const Params *p)
+{
+    int64_t shape[3] = { r->h, direction_count(p), r->d };
+    Tensor  w = run_param_given(r, "projection", p->projection, DT_F32, 3, shape);
+    Rng     rng = run_rng(r, "projection");
+
+    if (!w.data && projects(p)) {
+        w = run_tensor3(r, DT_F32, 1, shape[1], r->d);
+        run_prepare(r, true);
+        if (p->orthogonal)
+            draw_orthogonal(r, p, w);
+        else if (w.data)
+            rng_fill_normal(&rng, w.data, tensor_count(&w), 1);
+        op_toward(r, w.data, tensor_bytes(&w));
+        run_prepare(r, false);
+    }
+    implicit_parameter(r, "projection", w, !p->projection.data, "feature", "component");
+    return w;
+}
+
+static int64_t direction_count(const Params *p)
+{
+    const Tensor *w = &p->projection;
+
+    return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
+}
+
+/* Blocks of up to d orthogonal rows with the lengths of Gaussian vectors. */
+static void draw_orthogonal(Run *r, const Params *p, Tensor w)
+{
+    int64_t d = r->d, count = w.shape[1];
+    Rng     rng = run_rng(r, "projection");
+    double *block = run_alloc(r, d * d, sizeof(*block));
+
+    for (int64_t first = 0; first < count && !run_failed(r); first += d) {
+        int64_t rows = count - first < d ? count - first : d;
+
+        for (int64_t x = 0; x < d * d; x++)
+            block[x] = rng_normal(&rng);
+        orthonormalise(block, rows, d);
+        for (int64_t i = 0; i < rows; i++) {
+            double size = p->ortho_scaling == NORMS_CHI ? gaussian_length(&rng, d)
+                                                        : sqrt((double)d);
+
+            for (int64_t t = 0; t < d; t++)
+                tensor_f32(&w)[(first + i) * d + t] = (float)(size * block[i * d + t]);
+        }
+    }
+}
+
+/* Unit rows, each orthogonal to those before it (Gram-Schmidt, twice, which is
+ * as good as Householder's QR here). */
+static void orthonormalise(double *rows, int64_t count, int64_t d)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double *row = rows + i * d, size;
+
+        for (int64_t j = 0; j < 2 * i; j++) {
+            const double *other = rows + j % i * d;
+            double        along = dot(row, other, d);
+
+            for (int64_t t = 0; t < d; t++)
+                row[t] -= along * other[t];
+        }
+        size = sqrt(dot(row, row, d));
+        for (int64_t t = 0; t < d; t++)
+            row[t] /= size;
+    }
+}
+
+static double dot(const double *a, const double *b, int64_t d)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        sum += a[t] * b[t];
+    return sum;
+}
+
+static double gaussian_length(Rng *rng, int64_t d)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < d; t++) {
+        double x = rng_normal(rng);
+
+        sum += x * x;
+    }
+    return sqrt(sum);
+}
+
+static bool two_waves(const Params *p)
+{
+    return kinds[p->kernel] == FEATURE_HYPERBOLIC || kinds[p->kernel] == FEATURE_TRIG;
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
+{
+    Implicit        factors = { .left = in->fq, .right = in->fk, .divisor = result->divisor };
+    bool            negative = kinds[p->kernel] == FEATURE_TRIG;
+    const View     *weights;
+    Pattern        *cells;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
+    view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
+    implicit_connectivity(r, cells);
+    weights = implicit_weights(r, factors, negative ? VIEW_SIGNED : VIEW_WEIGHTS, cells);
+    if (!weights)
+        return;
+    count_guarded(r, p, result);
+    count_flat(r, p, &in->fk);
+    compare(r, weights->context, run_scale(r, p->scale));
+}
+
+/* Rows whose denominator fell under the guard: their weights are not normalised. */
+static void count_guarded(Run *r, const Params *p, const LinearResult *result)
+{
+    int64_t guarded = 0;
+
+    if (!p->renormalize || p->denominator_form != DENOMINATOR_GUARD)
+        return;
+    for (int64_t i = 0; i < r->h * r->n; i++)
+        guarded += fabs((double)tensor_f32(&result->denominator)[i]) <= guard_eps(p);
+    run_figure_int(r, "guarded_rows", guarded);
+    if (guarded)
+        run_warn(r, "performer: %lld of %lld rows have a denominator within denominator_eps=%g "
+                 "of 0 and are changed by its guard", (long long)guarded,
+                 (long long)(r->h * r->n), guard_eps(p));
+}
+
+/* Keys whose every feature has sunk to eps: under the one maximum of all keys they
+ * look alike, and the implicit matrix flattens (spec: warning b). */
+static void count_flat(Run *r, const Params *p, const Tensor *fk)
+{
+    int64_t keys = fk->shape[0] * fk->shape[1], f = fk->shape[2], flat = 0;
+    double  level = FLAT_FACTOR * feature_eps(p) / sqrt((double)f);
+
+    if (!(feature_eps(p) > 0) ||
+        (kinds[p->kernel] != FEATURE_POSITIVE && kinds[p->kernel] != FEATURE_HYPERBOLIC))
+        return;
+    for (int64_t j = 0; j < keys; j++) {
+        double top = 0;
+
+        for (int64_t c = 0; c < f; c++)
+            top = fmax(top, fk->dtype == DT_F64 ? ((const double *)fk->data)[j * f + c]
+                                                : (double)tensor_f32(fk)[j * f + c]);
+        flat += top <= level;
+    }
+    if (flat > 0)
+        run_warn(r, "performer: %lld of %lld keys have sunk to eps=%g in every feature, so the "
+                 "weights flatten: their norms differ too much (try stabilize=false, a smaller "
+                 "eps, or scale)", (long long)flat, (long long)keys, feature_eps(p));
+}
+
+static void compare(Run *r, const Implicit *c, double scale)
+{
+    AttendInput in = { .q = r->q, .k = r->k, .v = r->v, .scale = scale };
+    double     *exact, variation = 0, wrong = 0, size = 0;
+
+    if ((double)(r->h * r->n) * (double)r->m > COMPARED)
+        return;
+    exact = run_alloc(r, r->m, sizeof(*exact));
+    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++)
+        compare_row(r, c, &in, x / r->n, x % r->n, exact, &variation, &wrong, &size);
+    run_figure(r, "total_variation", variation / (double)(r->h * r->n));
+    run_figure(r, "output_error", size > 0 ? sqrt(wrong / size) : sqrt(wrong));
+}
+
+/* Half the sum of |implicit - softmax| of one row, and its squared output error. */
+static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
+                        double *exact, double *variation, double *wrong, double *size)
+{
+    int64_t keys = r->causal ? i + 1 : r->m;
+    double  top = -HUGE_VAL, sum = 0;
+
+    for (int64_t j = 0; j < keys; j++)
+        top = fmax(top, exact[j] = attend_score(in, r->h, head, i, j));
+    for (int64_t j = 0; j < keys; j++)
+        sum += exact[j] = exp(exact[j] - top);
+    for (int64_t j = 0; j < keys; j++)
+        *variation += fabs(implicit_cell(c, head, i, j) - exact[j] / sum) / 2;
+    for (int64_t x = 0; x < r->e; x++) {
+        double value = 0, got = (double)tensor_f32(&r->out)[(head * r->n + i) * r->e + x];
+
+        for (int64_t j = 0; j < keys; j++)
+            value += exact[j] / sum *
+                     (double)((float *)tensor_head(&r->v, head, r->h))[j * r->e + x];
+        *wrong += (got - value) * (got - value);
+        *size += value * value;
+    }
+}
+
+static void performer_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if ((p->eps < 0 && p->eps != AUTO) || (p->denominator_eps < 0 && p->denominator_eps != AUTO))
+        run_fail(r, ERR_PARAM, "performer: eps=%g, denominator_eps=%g: neither may be negative "
+                 "(-1 alone means: by the kernel)", p->eps, p->denominator_eps);
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "performer: causal needs as many keys as queries: the input has "
+                 "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
 }
 
 static Flops performer_flops(Run *r, const void *opaque)

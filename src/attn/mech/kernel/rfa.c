@@ -56,37 +56,51 @@ static const Param params[] = {
     PARAM_END
 };
 
-static bool waves(const Params *p)
-{
-    return p->kernel == KERNEL_GAUSSIAN;
-}
+/* Directions this long turn the waves so fast that float no longer knows where they are. */
+#define LONGEST 16.0
+/* Features add up to at most `least` of what they could, and rounding is so much larger. */
+#define LEAST (1.0 / 32)
 
-static int64_t direction_count(const Params *p)
-{
-    const Tensor *w = &p->projection;
+static Tensor directions(Run *r, const Params *p);
+static int64_t direction_count(const Params *p);
+static void attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
+                   LinearResult *result);
+static FeatureMap map_of(const Params *p);
+static bool waves(const Params *p);
+static Tensor given_gates(Run *r, const Params *p);
+static Tensor computed_gates(Run *r, const Params *p);
+static bool holds_in_float(Run *r, const Params *p, const LinearResult *result);
+static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result);
+static void show_clamped(Run *r, const Params *p, Tensor denominator);
+static int64_t feature_count(const Params *p);
+static double gate_flops(const Run *r, const Params *p);
 
-    return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
-}
-
-static int64_t feature_count(const Params *p)
-{
-    return (waves(p) ? 2 : 1) * direction_count(p);
-}
-
-static void rfa_check(Run *r, const void *opaque)
+static void rfa_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
+    LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
+                         .chunk = p->chunk, .denominator = DENOMINATOR_FLOOR,
+                         .eps = p->min_denominator };
+    LinearResult  result;
+    Tensor        w, rounded;
+    bool          quick;
 
-    if (p->gate && !r->causal)
-        run_fail(r, ERR_USAGE, "rfa: gate=true fades what came before, so it needs --causal");
-    if (p->gate && p->form != LINEAR_AUTO && p->form != LINEAR_RECURRENT)
-        run_fail(r, ERR_PARAM, "rfa: form=%s has no gated form; with gate=true it is recurrent",
-                 forms[p->form]);
-    if (p->gates.data && !p->gate)
-        run_warn(r, "rfa: gates are given, but gate=false does not read them");
-    if (r->causal && r->m != r->n)
-        run_fail(r, ERR_DATA, "rfa: causal needs as many keys as queries: the input has n=%lld "
-                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
+    run_stage(r, "directions");
+    w = directions(r, p);
+    if (run_failed(r))
+        return;
+    rounded = dense_rounded(r, w);
+    quick = !run_failed(r) && !p->gate && p->normalize &&
+            op_largest_norm(r, rounded) <= LONGEST;
+    attend(r, p, quick ? rounded : w, !quick, &in, &result);
+    if (quick && !run_failed(r) && !holds_in_float(r, p, &result)) {
+        r->again = true;
+        attend(r, p, w, true, &in, &result);
+        r->again = false;
+    }
+    r->out = result.out;
+    replay_offer_state(r, &in);
+    show(r, p, &in, &result);
 }
 
 /* ---- directions ------------------------------------------------------------- */
@@ -115,7 +129,48 @@ static Tensor directions(Run *r, const Params *p)
     return scaled;
 }
 
-/* ---- gates ------------------------------------------------------------------ */
+static int64_t direction_count(const Params *p)
+{
+    const Tensor *w = &p->projection;
+
+    return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
+}
+
+static void attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
+                   LinearResult *result)
+{
+    FeatureMap map = map_of(p);
+
+    map.wide = wide;
+    run_stage(r, "features");
+    in->fq = op_features(r, r->q, w, map, false);
+    in->fk = op_features(r, r->k, w, map, true);
+    if (p->gate) {
+        run_stage(r, "gates");
+        in->gates = p->gates.data ? given_gates(r, p) : computed_gates(r, p);
+    }
+    run_stage(r, "state and read");
+    *result = op_linear_attend(r, in);
+}
+
+static FeatureMap map_of(const Params *p)
+{
+    double count = (double)direction_count(p);
+
+    return (FeatureMap){
+        .kind = waves(p) ? FEATURE_SIN_COS : FEATURE_ARC_COS,
+        .amplitude = p->feature_scale > 0 ? p->feature_scale : 1 / sqrt(count),
+        .input_scale = 1,
+        .unit = p->normalize,
+        .norm_eps = p->norm_eps,
+        .project = true,
+    };
+}
+
+static bool waves(const Params *p)
+{
+    return p->kernel == KERNEL_GAUSSIAN;
+}
 
 static Tensor given_gates(Run *r, const Params *p)
 {
@@ -156,37 +211,23 @@ static Tensor computed_gates(Run *r, const Params *p)
     return g;
 }
 
-static double gate_flops(const Run *r, const Params *p)
+/* Whether no row's products with the keys nearly cancelled. */
+static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
 {
-    double rows = (double)r->h * (double)r->n, f = (double)feature_count(p);
-    double du = (double)(r->x.data ? r->dm : r->d);
+    double size = map_of(p).amplitude * map_of(p).amplitude * (double)direction_count(p);
 
-    if (!p->gate)
-        return 0;
-    return 3 * rows * f * ((double)r->e + 1) + (p->gates.data ? 0 : 2 * rows * du);
+    if (waves(p))
+        op_wait(r, "the host looks whether float was exact enough");
+    for (int64_t x = 0; x < r->h * r->n && waves(p); x++) {
+        double keys = r->causal ? (double)(x % r->n + 1) : (double)r->m;
+
+        if (!((double)tensor_f32(&result->denominator)[x] >= LEAST * size * keys))
+            return false;
+    }
+    return true;
 }
 
 /* ---- views ------------------------------------------------------------------ */
-
-/* Rows whose denominator was raised: their weights do not sum to 1. */
-static void show_clamped(Run *r, const Params *p, Tensor denominator)
-{
-    Tensor  rows = run_tensor2(r, DT_U8, r->h, r->n);
-    int64_t count = 0;
-
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        bool clamped = !((double)tensor_f32(&denominator)[x] > p->min_denominator);
-
-        tensor_u8(&rows)[x] = clamped;
-        count += clamped;
-    }
-    view_tensor(r, "clamped", VIEW_MEMBERSHIP, rows, "head", "query");
-    run_figure_int(r, "clamped_rows", count);
-    if (count > 0)
-        run_warn(r, "rfa: %lld of %lld rows have a denominator of at most min_denominator=%g, "
-                 "which replaces it: their weights do not sum to 1 (view clamped)",
-                 (long long)count, (long long)(r->h * r->n), p->min_denominator);
-}
 
 static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
 {
@@ -215,86 +256,40 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
     show_clamped(r, p, result->denominator);
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static FeatureMap map_of(const Params *p)
+/* Rows whose denominator was raised: their weights do not sum to 1. */
+static void show_clamped(Run *r, const Params *p, Tensor denominator)
 {
-    double count = (double)direction_count(p);
+    Tensor  rows = run_tensor2(r, DT_U8, r->h, r->n);
+    int64_t count = 0;
 
-    return (FeatureMap){
-        .kind = waves(p) ? FEATURE_SIN_COS : FEATURE_ARC_COS,
-        .amplitude = p->feature_scale > 0 ? p->feature_scale : 1 / sqrt(count),
-        .input_scale = 1,
-        .unit = p->normalize,
-        .norm_eps = p->norm_eps,
-        .project = true,
-    };
-}
+    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
+        bool clamped = !((double)tensor_f32(&denominator)[x] > p->min_denominator);
 
-static void attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
-                   LinearResult *result)
-{
-    FeatureMap map = map_of(p);
-
-    map.wide = wide;
-    run_stage(r, "features");
-    in->fq = op_features(r, r->q, w, map, false);
-    in->fk = op_features(r, r->k, w, map, true);
-    if (p->gate) {
-        run_stage(r, "gates");
-        in->gates = p->gates.data ? given_gates(r, p) : computed_gates(r, p);
+        tensor_u8(&rows)[x] = clamped;
+        count += clamped;
     }
-    run_stage(r, "state and read");
-    *result = op_linear_attend(r, in);
+    view_tensor(r, "clamped", VIEW_MEMBERSHIP, rows, "head", "query");
+    run_figure_int(r, "clamped_rows", count);
+    if (count > 0)
+        run_warn(r, "rfa: %lld of %lld rows have a denominator of at most min_denominator=%g, "
+                 "which replaces it: their weights do not sum to 1 (view clamped)",
+                 (long long)count, (long long)(r->h * r->n), p->min_denominator);
 }
 
-/* Directions this long turn the waves so fast that float no longer knows where they are. */
-#define LONGEST 16.0
-/* Features add up to at most `least` of what they could, and rounding is so much larger. */
-#define LEAST (1.0 / 32)
-
-/* Whether no row's products with the keys nearly cancelled. */
-static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
-{
-    double size = map_of(p).amplitude * map_of(p).amplitude * (double)direction_count(p);
-
-    if (waves(p))
-        op_wait(r, "the host looks whether float was exact enough");
-    for (int64_t x = 0; x < r->h * r->n && waves(p); x++) {
-        double keys = r->causal ? (double)(x % r->n + 1) : (double)r->m;
-
-        if (!((double)tensor_f32(&result->denominator)[x] >= LEAST * size * keys))
-            return false;
-    }
-    return true;
-}
-
-static void rfa_run(Run *r, const void *opaque)
+static void rfa_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
-                         .chunk = p->chunk, .denominator = DENOMINATOR_FLOOR,
-                         .eps = p->min_denominator };
-    LinearResult  result;
-    Tensor        w, rounded;
-    bool          quick;
 
-    run_stage(r, "directions");
-    w = directions(r, p);
-    if (run_failed(r))
-        return;
-    rounded = dense_rounded(r, w);
-    quick = !run_failed(r) && !p->gate && p->normalize &&
-            op_largest_norm(r, rounded) <= LONGEST;
-    attend(r, p, quick ? rounded : w, !quick, &in, &result);
-    if (quick && !run_failed(r) && !holds_in_float(r, p, &result)) {
-        r->again = true;
-        attend(r, p, w, true, &in, &result);
-        r->again = false;
-    }
-    r->out = result.out;
-    replay_offer_state(r, &in);
-    show(r, p, &in, &result);
+    if (p->gate && !r->causal)
+        run_fail(r, ERR_USAGE, "rfa: gate=true fades what came before, so it needs --causal");
+    if (p->gate && p->form != LINEAR_AUTO && p->form != LINEAR_RECURRENT)
+        run_fail(r, ERR_PARAM, "rfa: form=%s has no gated form; with gate=true it is recurrent",
+                 forms[p->form]);
+    if (p->gates.data && !p->gate)
+        run_warn(r, "rfa: gates are given, but gate=false does not read them");
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "rfa: causal needs as many keys as queries: the input has n=%lld "
+                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
 }
 
 static Flops rfa_flops(Run *r, const void *opaque)
@@ -306,6 +301,21 @@ static Flops rfa_flops(Run *r, const void *opaque)
 
     return linear_attend_flops(r, feature_count(p), r->causal,
                                p->gate ? LINEAR_RECURRENT : (LinearForm)p->form, p->chunk, more);
+}
+
+static int64_t feature_count(const Params *p)
+{
+    return (waves(p) ? 2 : 1) * direction_count(p);
+}
+
+static double gate_flops(const Run *r, const Params *p)
+{
+    double rows = (double)r->h * (double)r->n, f = (double)feature_count(p);
+    double du = (double)(r->x.data ? r->dm : r->d);
+
+    if (!p->gate)
+        return 0;
+    return 3 * rows * f * ((double)r->e + 1) + (p->gates.data ? 0 : 2 * rows * du);
 }
 
 static const StageNote notes[] = {

@@ -57,11 +57,133 @@ typedef struct Work {
     Tensor   updates, remainder, ponder;          /* [n] i32, f64, f64 */
 } Work;
 
+static void prepare(Run *r, Work *w);
+static void prepare_views(Run *r, Work *w);
+static void zero(Run *r, Tensor t);
+static bool any_running(const Work *w, int64_t n);
+static void one_step(Run *r, Work *w, uint8_t *ran);
+static void begin_step(Run *r, Work *w);
+static void halting_unit(Run *r, Work *w, Tensor x);
+static void freeze(Run *r, const Work *w, const uint8_t *ran);
+static void decide(Run *r, Work *w);
+static bool halts(const Work *w, double sum);
+static void note_step(const Work *w, int64_t n);
+static void accumulate(Run *r, const Work *w);
+static double mean_sum(const Run *r, const Work *w);
+static void show_step(Run *r, const Work *w);
+static void show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
+                       const ViewLoad *load, const Pattern *shown);
+static const Pattern *running_cells(Run *r, const Work *w, int64_t steps);
+static void show(Run *r, Work *w);
+static const ViewLoad *step_load(Run *r, const Work *w);
+static void ponder_times(Run *r, Work *w);
+static void show_figures(Run *r, const Work *w);
+static double steps_taken(const Run *r);
+
+static void act_run(Run *r, const void *params_)
+{
+    const Params *p = params_;
+    Work          w = { .p = p };
+    uint8_t      *ran;
+
+    run_stage(r, "weights");
+    prepare(r, &w);
+    ran = run_alloc(r, r->n, 1);
+    for (; !run_failed(r) && w.steps < p->max_steps && any_running(&w, r->n); w.steps++) {
+        one_step(r, &w, ran);
+        show_step(r, &w);
+    }
+    run_stage(r, "output");
+    stack_out(r, w.output);
+    show(r, &w);
+}
+
+static void prepare(Run *r, Work *w)
+{
+    const Params *p = w->p;
+
+    w->stack = stack_open(r, &p->stack, r->dm);
+    w->w_halt = layer_weight(r, "w_halt", p->w_halt, 1, (int64_t[]){ r->dm },
+                             (Init){ INIT_NORMAL, 1 / sqrt((double)r->dm) });
+    w->time = layer_given(r, "time", p->time, 2, (int64_t[]){ p->max_steps, r->dm });
+    w->sum = run_alloc(r, 3 * r->n, sizeof(*w->sum));
+    w->running = run_alloc(r, r->n, 1);
+    w->updates = run_tensor1(r, DT_I32, r->n);
+    w->remainder = run_tensor1(r, DT_F64, r->n);
+    prepare_views(r, w);
+    if (run_failed(r))
+        return;
+    w->share = w->sum + r->n;
+    w->p_now = w->share + r->n;
+    memset(w->sum, 0, (size_t)r->n * sizeof(*w->sum));
+    memset(w->running, 1, (size_t)r->n);
+    zero(r, w->updates);
+    zero(r, w->remainder);
+    w->state = stack_input(r, &w->stack);
+    w->next = stack_tokens(r, &w->stack);
+    w->output = stack_tokens(r, &w->stack);
+    zero(r, w->output);
+}
+
+static void prepare_views(Run *r, Work *w)
+{
+    int64_t most = w->p->max_steps;
+
+    if (!run_wants_views(r))
+        return;
+    w->halting = run_tensor2(r, DT_F64, most, r->n);
+    w->update = run_tensor2(r, DT_F64, most, r->n);
+    w->cumulative = run_tensor2(r, DT_F64, most, r->n);
+    w->active = run_tensor2(r, DT_U8, most, r->n);
+}
+
+static void zero(Run *r, Tensor t)
+{
+    if (!run_failed(r))
+        memset(t.data, 0, (size_t)tensor_bytes(&t));
+}
+
 /* ---- one step --------------------------------------------------------------- */
 
 static bool any_running(const Work *w, int64_t n)
 {
     return memchr(w->running, 1, (size_t)n) != NULL;
+}
+
+static void one_step(Run *r, Work *w, uint8_t *ran)
+{
+    int64_t last = w->stack.shape.layers - 1;
+    bool    before = w->p->variant == VARIANT_UNIVERSAL;
+
+    run_iteration(r, "step", w->steps);
+    if (run_failed(r))
+        return;
+    memcpy(ran, w->running, (size_t)r->n);
+    begin_step(r, w);
+    if (before)
+        halting_unit(r, w, w->next);
+    stack_layer(r, &w->stack, w->steps < last ? w->steps : last, w->next);
+    freeze(r, w, ran);
+    if (!before)
+        halting_unit(r, w, w->next);
+    decide(r, w);
+    accumulate(r, w);
+    stack_copy(r, w->next, w->state);
+    if (!run_failed(r))
+        run_trace(r, "mean cumulative probability", mean_sum(r, w));
+}
+
+/* next = state + time_t */
+static void begin_step(Run *r, Work *w)
+{
+    const float *time = w->time.data ? tensor_f32(&w->time) + w->steps * r->dm : NULL;
+
+    stack_copy(r, w->state, w->next);
+    if (time)
+        op_entries_of(r, w->next, tensor_of(DT_F32, 1, &r->dm, (float *)(uintptr_t)time), ENTRY_SUM,
+                      1, w->next);
+    if (time)
+        op_charge(r, FLOP_OVERHEAD, (double)r->n * (double)r->dm);
 }
 
 /* p of every running token from its row of x. */
@@ -81,24 +203,17 @@ static void halting_unit(Run *r, Work *w, Tensor x)
     op_charge(r, FLOP_OVERHEAD, (double)r->n * (2 * (double)r->dm + 4));
 }
 
-static bool halts(const Work *w, double sum)
+/* Tokens that had halted before the step stay as they were. */
+static void freeze(Run *r, const Work *w, const uint8_t *ran)
 {
-    double threshold = 1 - w->p->epsilon;
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    halted = run_tensor3(r, DT_I32, 1, r->n, 1);
 
-    if (w->p->variant == VARIANT_UNIVERSAL)
-        return sum > threshold;
-    return sum >= threshold || w->steps == w->p->max_steps - 1;
-}
-
-static void note_step(const Work *w, int64_t n)
-{
-    size_t row = (size_t)n * sizeof(double);
-
-    if (!w->halting.data)
-        return;
-    memcpy((double *)w->halting.data + w->steps * n, w->p_now, row);
-    memcpy((double *)w->update.data + w->steps * n, w->share, row);
-    memcpy((double *)w->cumulative.data + w->steps * n, w->sum, row);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        tensor_i32(&halted)[i] = w->p->freeze_halted && !ran[i];
+    if (w->p->freeze_halted)
+        op_entries_of(r, w->state, halted, ENTRY_WHERE, 0, w->next);
+    arena_release(r->arena, mark);
 }
 
 /* Shares of this step; afterwards `running` holds who goes on. */
@@ -125,30 +240,24 @@ static void decide(Run *r, Work *w)
     note_step(w, r->n);
 }
 
-/* next = state + time_t */
-static void begin_step(Run *r, Work *w)
+static bool halts(const Work *w, double sum)
 {
-    const float *time = w->time.data ? tensor_f32(&w->time) + w->steps * r->dm : NULL;
+    double threshold = 1 - w->p->epsilon;
 
-    stack_copy(r, w->state, w->next);
-    if (time)
-        op_entries_of(r, w->next, tensor_of(DT_F32, 1, &r->dm, (float *)(uintptr_t)time), ENTRY_SUM,
-                      1, w->next);
-    if (time)
-        op_charge(r, FLOP_OVERHEAD, (double)r->n * (double)r->dm);
+    if (w->p->variant == VARIANT_UNIVERSAL)
+        return sum > threshold;
+    return sum >= threshold || w->steps == w->p->max_steps - 1;
 }
 
-/* Tokens that had halted before the step stay as they were. */
-static void freeze(Run *r, const Work *w, const uint8_t *ran)
+static void note_step(const Work *w, int64_t n)
 {
-    ArenaMark mark = arena_mark(r->arena);
-    Tensor    halted = run_tensor3(r, DT_I32, 1, r->n, 1);
+    size_t row = (size_t)n * sizeof(double);
 
-    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
-        tensor_i32(&halted)[i] = w->p->freeze_halted && !ran[i];
-    if (w->p->freeze_halted)
-        op_entries_of(r, w->state, halted, ENTRY_WHERE, 0, w->next);
-    arena_release(r->arena, mark);
+    if (!w->halting.data)
+        return;
+    memcpy((double *)w->halting.data + w->steps * n, w->p_now, row);
+    memcpy((double *)w->update.data + w->steps * n, w->share, row);
+    memcpy((double *)w->cumulative.data + w->steps * n, w->sum, row);
 }
 
 static void accumulate(Run *r, const Work *w)
@@ -179,48 +288,29 @@ static double mean_sum(const Run *r, const Work *w)
     return sum / (double)r->n;
 }
 
-static void one_step(Run *r, Work *w, uint8_t *ran)
-{
-    int64_t last = w->stack.shape.layers - 1;
-    bool    before = w->p->variant == VARIANT_UNIVERSAL;
-
-    run_iteration(r, "step", w->steps);
-    if (run_failed(r))
-        return;
-    memcpy(ran, w->running, (size_t)r->n);
-    begin_step(r, w);
-    if (before)
-        halting_unit(r, w, w->next);
-    stack_layer(r, &w->stack, w->steps < last ? w->steps : last, w->next);
-    freeze(r, w, ran);
-    if (!before)
-        halting_unit(r, w, w->next);
-    decide(r, w);
-    accumulate(r, w);
-    stack_copy(r, w->next, w->state);
-    if (!run_failed(r))
-        run_trace(r, "mean cumulative probability", mean_sum(r, w));
-}
-
 /* ---- views ------------------------------------------------------------------ */
 
-static void ponder_times(Run *r, Work *w)
+/* The halting probabilities so far, a row for each step. */
+static void show_step(Run *r, const Work *w)
 {
-    w->ponder = run_tensor1(r, DT_F64, r->n);
-    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
-        ((double *)w->ponder.data)[i] = (double)tensor_i32(&w->updates)[i] +
-                                        ((double *)w->remainder.data)[i];
+    int64_t steps = w->steps + 1;
+
+    if (run_wants_views(r) && !run_failed(r) && steps <= SNAPSHOTS)
+        show_steps(r, steps, "halting", VIEW_FEATURES, w->halting, NULL,
+                   running_cells(r, w, steps));
 }
 
-/* Bars under the tokens: how many steps each took. */
-static const ViewLoad *step_load(Run *r, const Work *w)
+static void show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
+                       const ViewLoad *load, const Pattern *shown)
 {
-    ViewLoad *load = run_alloc(r, 1, sizeof(*load));
+    int before = r->view_count;
 
-    if (load)
-        *load = (ViewLoad){ .used = w->updates, .limit = w->p->max_steps, .used_name = "steps",
-                            .limit_name = "T" };
-    return load;
+    t.shape[0] = steps;
+    view_tensor(r, name, kind, t, "step", "token");
+    if (r->view_count == before)
+        return;
+    r->views[before].load = load;
+    r->views[before].shown = shown;
 }
 
 /* Tokens that ran in each of the first steps: only those have a p and a share. */
@@ -237,47 +327,6 @@ static const Pattern *running_cells(Run *r, const Work *w, int64_t steps)
     if (!cells)
         run_fail(r, ERR_NOMEM, "act: not enough memory for a view");
     return cells;
-}
-
-static void show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
-                       const ViewLoad *load, const Pattern *shown)
-{
-    int before = r->view_count;
-
-    t.shape[0] = steps;
-    view_tensor(r, name, kind, t, "step", "token");
-    if (r->view_count == before)
-        return;
-    r->views[before].load = load;
-    r->views[before].shown = shown;
-}
-
-/* The halting probabilities so far, a row for each step. */
-static void show_step(Run *r, const Work *w)
-{
-    int64_t steps = w->steps + 1;
-
-    if (run_wants_views(r) && !run_failed(r) && steps <= SNAPSHOTS)
-        show_steps(r, steps, "halting", VIEW_FEATURES, w->halting, NULL,
-                   running_cells(r, w, steps));
-}
-
-static void show_figures(Run *r, const Work *w)
-{
-    double  n = (double)r->n, updates = 0, ponder = 0;
-    int64_t never = 0;
-
-    for (int64_t i = 0; i < r->n; i++) {
-        updates += (double)tensor_i32(&w->updates)[i];
-        ponder += ((double *)w->ponder.data)[i];
-        never += w->running[i];
-    }
-    run_figure_int(r, "steps", w->steps);
-    run_figure(r, "mean_ponder", ponder / n);
-    run_figure(r, "mean_updates", updates / n);
-    run_figure_int(r, "token_steps", (int64_t)updates);
-    run_figure(r, "saved_fraction", 1 - updates / ((double)w->p->max_steps * n));
-    run_figure_int(r, "never_halted", never);
 }
 
 static void show(Run *r, Work *w)
@@ -301,78 +350,41 @@ static void show(Run *r, Work *w)
         show_figures(r, w);
 }
 
-/* ---- the run ---------------------------------------------------------------- */
-
-static void zero(Run *r, Tensor t)
+/* Bars under the tokens: how many steps each took. */
+static const ViewLoad *step_load(Run *r, const Work *w)
 {
-    if (!run_failed(r))
-        memset(t.data, 0, (size_t)tensor_bytes(&t));
+    ViewLoad *load = run_alloc(r, 1, sizeof(*load));
+
+    if (load)
+        *load = (ViewLoad){ .used = w->updates, .limit = w->p->max_steps, .used_name = "steps",
+                            .limit_name = "T" };
+    return load;
 }
 
-static void prepare_views(Run *r, Work *w)
+static void ponder_times(Run *r, Work *w)
 {
-    int64_t most = w->p->max_steps;
-
-    if (!run_wants_views(r))
-        return;
-    w->halting = run_tensor2(r, DT_F64, most, r->n);
-    w->update = run_tensor2(r, DT_F64, most, r->n);
-    w->cumulative = run_tensor2(r, DT_F64, most, r->n);
-    w->active = run_tensor2(r, DT_U8, most, r->n);
+    w->ponder = run_tensor1(r, DT_F64, r->n);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        ((double *)w->ponder.data)[i] = (double)tensor_i32(&w->updates)[i] +
+                                        ((double *)w->remainder.data)[i];
 }
 
-static void prepare(Run *r, Work *w)
+static void show_figures(Run *r, const Work *w)
 {
-    const Params *p = w->p;
+    double  n = (double)r->n, updates = 0, ponder = 0;
+    int64_t never = 0;
 
-    w->stack = stack_open(r, &p->stack, r->dm);
-    w->w_halt = layer_weight(r, "w_halt", p->w_halt, 1, (int64_t[]){ r->dm },
-                             (Init){ INIT_NORMAL, 1 / sqrt((double)r->dm) });
-    w->time = layer_given(r, "time", p->time, 2, (int64_t[]){ p->max_steps, r->dm });
-    w->sum = run_alloc(r, 3 * r->n, sizeof(*w->sum));
-    w->running = run_alloc(r, r->n, 1);
-    w->updates = run_tensor1(r, DT_I32, r->n);
-    w->remainder = run_tensor1(r, DT_F64, r->n);
-    prepare_views(r, w);
-    if (run_failed(r))
-        return;
-    w->share = w->sum + r->n;
-    w->p_now = w->share + r->n;
-    memset(w->sum, 0, (size_t)r->n * sizeof(*w->sum));
-    memset(w->running, 1, (size_t)r->n);
-    zero(r, w->updates);
-    zero(r, w->remainder);
-    w->state = stack_input(r, &w->stack);
-    w->next = stack_tokens(r, &w->stack);
-    w->output = stack_tokens(r, &w->stack);
-    zero(r, w->output);
-}
-
-static void act_run(Run *r, const void *params_)
-{
-    const Params *p = params_;
-    Work          w = { .p = p };
-    uint8_t      *ran;
-
-    run_stage(r, "weights");
-    prepare(r, &w);
-    ran = run_alloc(r, r->n, 1);
-    for (; !run_failed(r) && w.steps < p->max_steps && any_running(&w, r->n); w.steps++) {
-        one_step(r, &w, ran);
-        show_step(r, &w);
+    for (int64_t i = 0; i < r->n; i++) {
+        updates += (double)tensor_i32(&w->updates)[i];
+        ponder += ((double *)w->ponder.data)[i];
+        never += w->running[i];
     }
-    run_stage(r, "output");
-    stack_out(r, w.output);
-    show(r, &w);
-}
-
-static double steps_taken(const Run *r)
-{
-    double steps = 0;
-
-    for (int i = 0; i < r->stage_count; i++)
-        steps += !strcmp(r->stages[i].name, "step");
-    return steps;
+    run_figure_int(r, "steps", w->steps);
+    run_figure(r, "mean_ponder", ponder / n);
+    run_figure(r, "mean_updates", updates / n);
+    run_figure_int(r, "token_steps", (int64_t)updates);
+    run_figure(r, "saved_fraction", 1 - updates / ((double)w->p->max_steps * n));
+    run_figure_int(r, "never_halted", never);
 }
 
 /* As if no token ever halted. */
@@ -390,6 +402,15 @@ static Flops act_flops(Run *r, const void *params_)
     f.overhead += most * (stack_attend_flops(&s) + stack_ffn_flops(&s) + n * (2 * dm + 4) +
                           3 * n * dm + (p->time.data ? n * dm : 0));
     return f;
+}
+
+static double steps_taken(const Run *r)
+{
+    double steps = 0;
+
+    for (int i = 0; i < r->stage_count; i++)
+        steps += !strcmp(r->stages[i].name, "step");
+    return steps;
 }
 
 static const StageNote notes[] = {

@@ -237,8 +237,6 @@ CodesSummary codes_summary(Run *r, const Codes *c)
     return s;
 }
 
-/* See arithmetic.h. */
-
 #define ROWS 32   /* of a tile */
 #define PIECE 256 /* weights compared at once */
 #define DOUBLE_COST 4 /* a multiply-add in double, in single ones */

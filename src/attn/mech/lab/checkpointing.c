@@ -37,8 +37,6 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- the schedule ----------------------------------------------------------- */
-
 typedef struct Schedule {
     int64_t layers, every; /* L, k */
     bool    keep_last, saved, all; /* saved: nothing is ever dropped */
@@ -51,6 +49,73 @@ typedef struct Event {
 } Event;
 
 typedef void (*Visit)(void *context, Event e);
+
+typedef struct Totals {
+    StackBytes bytes;
+    int64_t    peak, recomputed, steps;
+} Totals;
+
+typedef struct Walk {
+    Run       *r;
+    Schedule   schedule;
+    Stack      stack;
+    Tensor     now;      /* the running token matrix */
+    Tensor    *kept;     /* [L] inputs; data NULL: not kept */
+    ArenaMark *kept_at, *work_at; /* [L] where they, and a layer's own numbers, begin */
+    Event     *events;
+    int64_t    at, base;
+    int64_t   *measured; /* [steps]; NULL: not wanted */
+    bool       back;     /* the forward pass is over */
+} Walk;
+
+#define BYTES_OVER_STEPS                                                                       \
+    { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS }
+
+static const char *const doings[] = { "forward", "recomputed", "backward", NULL };
+
+static Schedule schedule_of(const Params *p, int64_t layers);
+static Totals totals_of(const Schedule *s, StackBytes bytes);
+static void visit_events(const Schedule *s, Visit visit, void *context);
+static void visit_all(const Schedule *s, Visit visit, void *context);
+static void visit_forward(const Schedule *s, Visit visit, void *context);
+static bool is_saved(const Schedule *s, int64_t segment);
+static int64_t last_segment(const Schedule *s);
+static void visit_segment(const Schedule *s, int64_t segment, Visit visit, void *context);
+static void add_total(void *context, Event e);
+static int64_t live(const StackBytes *b, Event e);
+static void prepare(Run *r, Walk *w, int64_t steps);
+static void note_event(void *context, Event e);
+static void follow(Walk *w, int64_t steps);
+static void go_back(Walk *w, Event e);
+static bool is_stored(const Schedule *s, int64_t layer);
+static void compute(Walk *w, Event e);
+static void keep_input(Walk *w, int64_t layer);
+static bool stays(const Walk *w, Event e);
+static void show(Run *r, Walk *w, int64_t steps);
+static void show_grid(Run *r, const Walk *w, int64_t steps);
+static void read_grid(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static void show_events(Run *r, const Walk *w, int64_t steps, const StackBytes *b);
+static void show_tradeoff(Run *r, const Schedule *s, StackBytes b);
+static void show_guides(Run *r, const Schedule *s, const StackBytes *b);
+
+static void checkpointing_run(Run *r, const void *params_)
+{
+    const Params *p = params_;
+    Walk          w = { .r = r };
+    int64_t       steps;
+
+    run_stage(r, "weights");
+    w.stack = stack_open(r, &p->stack, r->dm);
+    if (run_failed(r))
+        return;
+    w.schedule = schedule_of(p, w.stack.shape.layers);
+    steps = totals_of(&w.schedule, (StackBytes){ 0 }).steps;
+    prepare(r, &w, steps);
+    follow(&w, steps);
+    run_stage(r, "accounts");
+    show(r, &w, steps);
+}
 
 static Schedule schedule_of(const Params *p, int64_t layers)
 {
@@ -65,42 +130,23 @@ static Schedule schedule_of(const Params *p, int64_t layers)
     return s;
 }
 
-static int64_t last_segment(const Schedule *s)
+static Totals totals_of(const Schedule *s, StackBytes bytes)
 {
-    return (s->layers - 1) / s->every;
+    Totals t = { .bytes = bytes };
+
+    visit_events(s, add_total, &t);
+    return t;
 }
 
-static bool is_saved(const Schedule *s, int64_t segment)
+static void visit_events(const Schedule *s, Visit visit, void *context)
 {
-    return s->saved || (s->keep_last && segment == last_segment(s));
-}
-
-static bool is_stored(const Schedule *s, int64_t layer)
-{
-    return s->all ? layer == 0 : layer % s->every == 0;
-}
-
-static void visit_forward(const Schedule *s, Visit visit, void *context)
-{
-    for (int64_t l = 0; l < s->layers; l++) {
-        int64_t held = l / s->every + 1, t = l % s->every + 1;
-        Event   e = { OP_FORWARD, l, held + 1 + (t > 1), 1 };
-
-        if (is_saved(s, l / s->every))
-            e = (Event){ OP_FORWARD, l, held + t, t };
-        visit(context, e);
+    if (s->all) {
+        visit_all(s, visit, context);
+        return;
     }
-}
-
-static void visit_segment(const Schedule *s, int64_t segment, Visit visit, void *context)
-{
-    int64_t first = segment * s->every, held = segment + 1;
-    int64_t count = s->layers - first < s->every ? s->layers - first : s->every;
-
-    for (int64_t t = 1; t <= count && !is_saved(s, segment); t++)
-        visit(context, (Event){ OP_RECOMPUTE, first + t - 1, held + t, t });
-    for (int64_t t = count; t >= 1; t--)
-        visit(context, (Event){ OP_BACKWARD, first + t - 1, held + t - 1, t });
+    visit_forward(s, visit, context);
+    for (int64_t g = last_segment(s); g >= 0; g--)
+        visit_segment(s, g, visit, context);
 }
 
 /* Only x is kept: every layer is reached from it again. */
@@ -117,25 +163,37 @@ static void visit_all(const Schedule *s, Visit visit, void *context)
     }
 }
 
-static void visit_events(const Schedule *s, Visit visit, void *context)
+static void visit_forward(const Schedule *s, Visit visit, void *context)
 {
-    if (s->all) {
-        visit_all(s, visit, context);
-        return;
+    for (int64_t l = 0; l < s->layers; l++) {
+        int64_t held = l / s->every + 1, t = l % s->every + 1;
+        Event   e = { OP_FORWARD, l, held + 1 + (t > 1), 1 };
+
+        if (is_saved(s, l / s->every))
+            e = (Event){ OP_FORWARD, l, held + t, t };
+        visit(context, e);
     }
-    visit_forward(s, visit, context);
-    for (int64_t g = last_segment(s); g >= 0; g--)
-        visit_segment(s, g, visit, context);
 }
 
-typedef struct Totals {
-    StackBytes bytes;
-    int64_t    peak, recomputed, steps;
-} Totals;
-
-static int64_t live(const StackBytes *b, Event e)
+static bool is_saved(const Schedule *s, int64_t segment)
 {
-    return e.inputs * b->token + e.works * b->work;
+    return s->saved || (s->keep_last && segment == last_segment(s));
+}
+
+static int64_t last_segment(const Schedule *s)
+{
+    return (s->layers - 1) / s->every;
+}
+
+static void visit_segment(const Schedule *s, int64_t segment, Visit visit, void *context)
+{
+    int64_t first = segment * s->every, held = segment + 1;
+    int64_t count = s->layers - first < s->every ? s->layers - first : s->every;
+
+    for (int64_t t = 1; t <= count && !is_saved(s, segment); t++)
+        visit(context, (Event){ OP_RECOMPUTE, first + t - 1, held + t, t });
+    for (int64_t t = count; t >= 1; t--)
+        visit(context, (Event){ OP_BACKWARD, first + t - 1, held + t - 1, t });
 }
 
 static void add_total(void *context, Event e)
@@ -148,34 +206,76 @@ static void add_total(void *context, Event e)
     t->steps++;
 }
 
-static Totals totals_of(const Schedule *s, StackBytes bytes)
+static int64_t live(const StackBytes *b, Event e)
 {
-    Totals t = { .bytes = bytes };
-
-    visit_events(s, add_total, &t);
-    return t;
+    return e.inputs * b->token + e.works * b->work;
 }
 
-/* ---- following it ----------------------------------------------------------- */
+static void prepare(Run *r, Walk *w, int64_t steps)
+{
+    int64_t layers = w->schedule.layers;
 
-typedef struct Walk {
-    Run       *r;
-    Schedule   schedule;
-    Stack      stack;
-    Tensor     now;      /* the running token matrix */
-    Tensor    *kept;     /* [L] inputs; data NULL: not kept */
-    ArenaMark *kept_at, *work_at; /* [L] where they, and a layer's own numbers, begin */
-    Event     *events;
-    int64_t    at, base;
-    int64_t   *measured; /* [steps]; NULL: not wanted */
-    bool       back;     /* the forward pass is over */
-} Walk;
+    w->events = run_alloc(r, steps, sizeof(*w->events));
+    w->kept = run_alloc(r, layers, sizeof(*w->kept));
+    w->kept_at = run_alloc(r, layers, sizeof(*w->kept_at));
+    w->work_at = run_alloc(r, layers, sizeof(*w->work_at));
+    w->measured = run_wants_views(r) ? run_alloc(r, steps, sizeof(*w->measured)) : NULL;
+    r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
+    w->base = arena_used(r->arena);
+    w->now = stack_input(r, &w->stack);
+    if (!run_failed(r))
+        visit_events(&w->schedule, note_event, w);
+}
 
 static void note_event(void *context, Event e)
 {
     Walk *w = context;
 
     w->events[w->at++] = e;
+}
+
+static void follow(Walk *w, int64_t steps)
+{
+    for (w->at = 0; w->at < steps && !run_failed(w->r); w->at++) {
+        Event e = w->events[w->at];
+
+        w->stack.used = 0;
+        if (e.op == OP_BACKWARD)
+            go_back(w, e);
+        else
+            compute(w, e);
+        if (w->measured && !run_failed(w->r))
+            w->measured[w->at] = w->stack.used - w->base;
+    }
+}
+
+static void go_back(Walk *w, Event e)
+{
+    if (!w->back)
+        stack_out(w->r, w->now);
+    w->back = true;
+    run_iteration(w->r, "backward", e.layer);
+    w->stack.used = arena_used(w->r->arena);
+    arena_release(w->r->arena, w->work_at[e.layer]);
+    if (is_stored(&w->schedule, e.layer))
+        arena_release(w->r->arena, w->kept_at[e.layer]);
+}
+
+static bool is_stored(const Schedule *s, int64_t layer)
+{
+    return s->all ? layer == 0 : layer % s->every == 0;
+}
+
+static void compute(Walk *w, Event e)
+{
+    run_iteration(w->r, e.op == OP_FORWARD ? "forward" : "recompute", e.layer);
+    if (e.op == OP_FORWARD && is_stored(&w->schedule, e.layer))
+        keep_input(w, e.layer);
+    else if (e.op == OP_RECOMPUTE && is_stored(&w->schedule, e.layer))
+        stack_copy(w->r, w->kept[e.layer], w->now);
+    w->work_at[e.layer] = arena_mark(w->r->arena);
+    w->stack.keep = stays(w, e);
+    stack_layer(w->r, &w->stack, e.layer, w->now);
 }
 
 static void keep_input(Walk *w, int64_t layer)
@@ -196,58 +296,35 @@ static bool stays(const Walk *w, Event e)
     return e.op == OP_RECOMPUTE || is_saved(s, e.layer / s->every);
 }
 
-static void compute(Walk *w, Event e)
+static void show(Run *r, Walk *w, int64_t steps)
 {
-    run_iteration(w->r, e.op == OP_FORWARD ? "forward" : "recompute", e.layer);
-    if (e.op == OP_FORWARD && is_stored(&w->schedule, e.layer))
-        keep_input(w, e.layer);
-    else if (e.op == OP_RECOMPUTE && is_stored(&w->schedule, e.layer))
-        stack_copy(w->r, w->kept[e.layer], w->now);
-    w->work_at[e.layer] = arena_mark(w->r->arena);
-    w->stack.keep = stays(w, e);
-    stack_layer(w->r, &w->stack, e.layer, w->now);
-}
+    Schedule  *s = &w->schedule;
+    int64_t    most = 0;
+    StackBytes b;
+    Totals     t;
 
-static void go_back(Walk *w, Event e)
-{
-    if (!w->back)
-        stack_out(w->r, w->now);
-    w->back = true;
-    run_iteration(w->r, "backward", e.layer);
-    w->stack.used = arena_used(w->r->arena);
-    arena_release(w->r->arena, w->work_at[e.layer]);
-    if (is_stored(&w->schedule, e.layer))
-        arena_release(w->r->arena, w->kept_at[e.layer]);
-}
-
-static void follow(Walk *w, int64_t steps)
-{
-    for (w->at = 0; w->at < steps && !run_failed(w->r); w->at++) {
-        Event e = w->events[w->at];
-
-        w->stack.used = 0;
-        if (e.op == OP_BACKWARD)
-            go_back(w, e);
-        else
-            compute(w, e);
-        if (w->measured && !run_failed(w->r))
-            w->measured[w->at] = w->stack.used - w->base;
-    }
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-static void read_grid(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
-{
-    const Event *events = view->context;
-
-    (void)head;
-    for (int64_t c = 0; c < count; c++) {
-        Event e = events[start + c * step];
-
-        out[c] = e.layer == i ? (float)e.op : -1;
-    }
+    if (!run_wants_views(r))
+        return;
+    b = stack_bytes(r, &w->stack);
+    t = totals_of(s, b);
+    show_grid(r, w, steps);
+    show_events(r, w, steps, &b);
+    show_tradeoff(r, s, b);
+    view_tensor(r, "measured", VIEW_COUNT, tensor_of(DT_I64, 1, &steps, w->measured), "", "step");
+    if (run_failed(r))
+        return;
+    show_guides(r, s, &b);
+    for (int64_t i = 0; i < steps; i++)
+        most = w->measured[i] > most ? w->measured[i] : most;
+    run_figure_int(r, "peak_bytes", t.peak);
+    run_figure_int(r, "plain_peak_bytes", b.token + s->layers * b.layer);
+    run_figure_int(r, "every", s->every);
+    run_figure_int(r, "recomputed_layers", t.recomputed);
+    run_figure(r, "forward_ratio", (double)(s->layers + t.recomputed) / (double)s->layers);
+    run_figure_int(r, "layer_bytes", b.layer);
+    run_figure_int(r, "checkpoint_bytes", b.token);
+    run_figure(r, "best_every", sqrt((double)s->layers * (double)b.token / (double)b.layer));
+    run_figure_int(r, "measured_peak_bytes", most);
 }
 
 static void show_grid(Run *r, const Walk *w, int64_t steps)
@@ -261,6 +338,19 @@ static void show_grid(Run *r, const Walk *w, int64_t steps)
     view->context = w->events;
     view->rows = "layer";
     view->cols = "step";
+}
+
+static void read_grid(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    const Event *events = view->context;
+
+    (void)head;
+    for (int64_t c = 0; c < count; c++) {
+        Event e = events[start + c * step];
+
+        out[c] = e.layer == i ? (float)e.op : -1;
+    }
 }
 
 static void show_events(Run *r, const Walk *w, int64_t steps, const StackBytes *b)
@@ -311,71 +401,6 @@ static void show_guides(Run *r, const Schedule *s, const StackBytes *b)
         view_guide(r, "peaks", true, best, "sqrt(L I/A)");
 }
 
-static void show(Run *r, Walk *w, int64_t steps)
-{
-    Schedule  *s = &w->schedule;
-    int64_t    most = 0;
-    StackBytes b;
-    Totals     t;
-
-    if (!run_wants_views(r))
-        return;
-    b = stack_bytes(r, &w->stack);
-    t = totals_of(s, b);
-    show_grid(r, w, steps);
-    show_events(r, w, steps, &b);
-    show_tradeoff(r, s, b);
-    view_tensor(r, "measured", VIEW_COUNT, tensor_of(DT_I64, 1, &steps, w->measured), "", "step");
-    if (run_failed(r))
-        return;
-    show_guides(r, s, &b);
-    for (int64_t i = 0; i < steps; i++)
-        most = w->measured[i] > most ? w->measured[i] : most;
-    run_figure_int(r, "peak_bytes", t.peak);
-    run_figure_int(r, "plain_peak_bytes", b.token + s->layers * b.layer);
-    run_figure_int(r, "every", s->every);
-    run_figure_int(r, "recomputed_layers", t.recomputed);
-    run_figure(r, "forward_ratio", (double)(s->layers + t.recomputed) / (double)s->layers);
-    run_figure_int(r, "layer_bytes", b.layer);
-    run_figure_int(r, "checkpoint_bytes", b.token);
-    run_figure(r, "best_every", sqrt((double)s->layers * (double)b.token / (double)b.layer));
-    run_figure_int(r, "measured_peak_bytes", most);
-}
-
-static void prepare(Run *r, Walk *w, int64_t steps)
-{
-    int64_t layers = w->schedule.layers;
-
-    w->events = run_alloc(r, steps, sizeof(*w->events));
-    w->kept = run_alloc(r, layers, sizeof(*w->kept));
-    w->kept_at = run_alloc(r, layers, sizeof(*w->kept_at));
-    w->work_at = run_alloc(r, layers, sizeof(*w->work_at));
-    w->measured = run_wants_views(r) ? run_alloc(r, steps, sizeof(*w->measured)) : NULL;
-    r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
-    w->base = arena_used(r->arena);
-    w->now = stack_input(r, &w->stack);
-    if (!run_failed(r))
-        visit_events(&w->schedule, note_event, w);
-}
-
-static void checkpointing_run(Run *r, const void *params_)
-{
-    const Params *p = params_;
-    Walk          w = { .r = r };
-    int64_t       steps;
-
-    run_stage(r, "weights");
-    w.stack = stack_open(r, &p->stack, r->dm);
-    if (run_failed(r))
-        return;
-    w.schedule = schedule_of(p, w.stack.shape.layers);
-    steps = totals_of(&w.schedule, (StackBytes){ 0 }).steps;
-    prepare(r, &w, steps);
-    follow(&w, steps);
-    run_stage(r, "accounts");
-    show(r, &w, steps);
-}
-
 static Flops checkpointing_flops(Run *r, const void *params_)
 {
     const Params *p = params_;
@@ -401,11 +426,6 @@ static const StageNote notes[] = {
     { "accounts", "The bytes live at every step, and what other segment lengths would cost." },
     { NULL, NULL }
 };
-
-#define BYTES_OVER_STEPS                                                                       \
-    { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS }
-
-static const char *const doings[] = { "forward", "recomputed", "backward", NULL };
 
 static const ViewPromise views[] = {
     { .name = "grid", .kind = VIEW_BUCKETS, .categories = doings,

@@ -47,14 +47,33 @@ typedef struct Layer {
     Tensor  w1, b1, w2, b2;
 } Layer;
 
-static int64_t ceil_of(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
+static Layer layer_of(Run *r, const Params *p);
+static int64_t size_for(int64_t n, int64_t chunks);
+static int64_t ceil_of(int64_t a, int64_t b);
+static double peak_of(const Layer *l, int64_t size);
+static int64_t copies(const Layer *l);
+static void take_weights(Run *r, Layer *l);
+static void chunks_run(Run *r, const Layer *l);
+static void chunk_run(Run *r, const Layer *l, int64_t first, Tensor hidden, Tensor active);
+static void add_bias(Run *r, Tensor y, Tensor bias);
+static void activate(Run *r, const Layer *l, Tensor hidden, Tensor active);
+static double unit_flops(const Layer *l);
+static double bias_flops(const Layer *l);
+static void show(Run *r, const Layer *l);
+static void show_chunks(Run *r, const Layer *l);
+static void show_tradeoff(Run *r, const Layer *l);
 
-static int64_t size_for(int64_t n, int64_t chunks)
+static void chunked_ffn_run(Run *r, const void *opaque)
 {
-    return ceil_of(n, chunks < n ? chunks : n);
+    Layer l = layer_of(r, opaque);
+
+    if (!(peak_of(&l, l.n) < PARAM_COUNT_MAX))
+        run_fail(r, ERR_PARAM, "chunked-ffn: %lld tokens of %lld hidden units take more bytes than "
+                 "can be counted; choose a smaller d_ff", (long long)l.n, (long long)l.f);
+    run_heads(r, 1, l.dm, l.out);
+    take_weights(r, &l);
+    chunks_run(r, &l);
+    show(r, &l);
 }
 
 static Layer layer_of(Run *r, const Params *p)
@@ -73,10 +92,14 @@ static Layer layer_of(Run *r, const Params *p)
     return l;
 }
 
-/* Numbers of hidden layer kept for a unit. */
-static int64_t copies(const Layer *l)
+static int64_t size_for(int64_t n, int64_t chunks)
 {
-    return l->p->activation == ACT_GELU ? 2 : 1;
+    return ceil_of(n, chunks < n ? chunks : n);
+}
+
+static int64_t ceil_of(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
 }
 
 static double peak_of(const Layer *l, int64_t size)
@@ -84,6 +107,12 @@ static double peak_of(const Layer *l, int64_t size)
     return (double)l->p->element_bytes *
            ((double)l->n * (double)(l->dm + l->out) +
             (double)copies(l) * (double)size * (double)l->f);
+}
+
+/* Numbers of hidden layer kept for a unit. */
+static int64_t copies(const Layer *l)
+{
+    return l->p->activation == ACT_GELU ? 2 : 1;
 }
 
 static void take_weights(Run *r, Layer *l)
@@ -98,6 +127,37 @@ static void take_weights(Run *r, Layer *l)
 }
 
 /* ---- a chunk ------------------------------------------------------------------ */
+
+static void chunks_run(Run *r, const Layer *l)
+{
+    Tensor hidden, active;
+
+    r->out = run_tensor3(r, DT_F32, 1, l->n, l->out);
+    hidden = run_tensor3(r, DT_F32, 1, l->size, l->f);
+    active = copies(l) > 1 ? run_tensor3(r, DT_F32, 1, l->size, l->f) : hidden;
+    for (int64_t c = 0; c < l->chunks && !run_failed(r); c++) {
+        int64_t first = c * l->size, left = l->n - first;
+
+        hidden.shape[1] = active.shape[1] = left < l->size ? left : l->size;
+        run_iteration(r, "chunk", c);
+        chunk_run(r, l, first, hidden, active);
+    }
+}
+
+/* Rows [first, first + hidden's rows) of the output. */
+static void chunk_run(Run *r, const Layer *l, int64_t first, Tensor hidden, Tensor active)
+{
+    int64_t rows = hidden.shape[1];
+    Tensor  x = tensor_rows(tensor_with_rank(r->x, 3), first, rows);
+    Tensor  y = tensor_rows(r->out, first, rows);
+
+    op_gemm(r, x, false, tensor_with_rank(l->w1, 3), false, 1, 0, hidden, FLOP_OVERHEAD);
+    add_bias(r, hidden, l->b1);
+    activate(r, l, hidden, active);
+    op_gemm(r, active, false, tensor_with_rank(l->w2, 3), false, 1, 0, y, FLOP_OVERHEAD);
+    add_bias(r, y, l->b2);
+    op_charge(r, FLOP_OVERHEAD, (double)rows * ((double)l->f * unit_flops(l) + bias_flops(l)));
+}
 
 static void add_bias(Run *r, Tensor y, Tensor bias)
 {
@@ -120,38 +180,21 @@ static double bias_flops(const Layer *l)
     return l->p->b2.data ? (double)l->out : 0;
 }
 
-/* Rows [first, first + hidden's rows) of the output. */
-static void chunk_run(Run *r, const Layer *l, int64_t first, Tensor hidden, Tensor active)
-{
-    int64_t rows = hidden.shape[1];
-    Tensor  x = tensor_rows(tensor_with_rank(r->x, 3), first, rows);
-    Tensor  y = tensor_rows(r->out, first, rows);
-
-    op_gemm(r, x, false, tensor_with_rank(l->w1, 3), false, 1, 0, hidden, FLOP_OVERHEAD);
-    add_bias(r, hidden, l->b1);
-    activate(r, l, hidden, active);
-    op_gemm(r, active, false, tensor_with_rank(l->w2, 3), false, 1, 0, y, FLOP_OVERHEAD);
-    add_bias(r, y, l->b2);
-    op_charge(r, FLOP_OVERHEAD, (double)rows * ((double)l->f * unit_flops(l) + bias_flops(l)));
-}
-
-static void chunks_run(Run *r, const Layer *l)
-{
-    Tensor hidden, active;
-
-    r->out = run_tensor3(r, DT_F32, 1, l->n, l->out);
-    hidden = run_tensor3(r, DT_F32, 1, l->size, l->f);
-    active = copies(l) > 1 ? run_tensor3(r, DT_F32, 1, l->size, l->f) : hidden;
-    for (int64_t c = 0; c < l->chunks && !run_failed(r); c++) {
-        int64_t first = c * l->size, left = l->n - first;
-
-        hidden.shape[1] = active.shape[1] = left < l->size ? left : l->size;
-        run_iteration(r, "chunk", c);
-        chunk_run(r, l, first, hidden, active);
-    }
-}
-
 /* ---- views -------------------------------------------------------------------- */
+
+static void show(Run *r, const Layer *l)
+{
+    if (!run_wants_views(r))
+        return;
+    run_stage(r, "accounts");
+    show_chunks(r, l);
+    show_tradeoff(r, l);
+    run_figure_int(r, "peak_bytes", (int64_t)peak_of(l, l->size));
+    run_figure_int(r, "unchunked_bytes", (int64_t)peak_of(l, l->n));
+    run_figure_int(r, "chunk_size", l->size);
+    run_figure_int(r, "chunks", l->chunks);
+    run_figure_int(r, "hidden_bytes", (int64_t)(peak_of(l, l->size) - peak_of(l, 0)));
+}
 
 static void show_chunks(Run *r, const Layer *l)
 {
@@ -186,35 +229,6 @@ static void show_tradeoff(Run *r, const Layer *l)
     view_tensor(r, "tradeoff", VIEW_COUNT, table, "choice", "asked, chunks, peak bytes");
     view_tensor(r, "tried", VIEW_COUNT, tried, "chunks", "choice");
     view_tensor(r, "peaks", VIEW_COUNT, peaks, "peak bytes", "chunks");
-}
-
-static void show(Run *r, const Layer *l)
-{
-    if (!run_wants_views(r))
-        return;
-    run_stage(r, "accounts");
-    show_chunks(r, l);
-    show_tradeoff(r, l);
-    run_figure_int(r, "peak_bytes", (int64_t)peak_of(l, l->size));
-    run_figure_int(r, "unchunked_bytes", (int64_t)peak_of(l, l->n));
-    run_figure_int(r, "chunk_size", l->size);
-    run_figure_int(r, "chunks", l->chunks);
-    run_figure_int(r, "hidden_bytes", (int64_t)(peak_of(l, l->size) - peak_of(l, 0)));
-}
-
-/* ---- the mechanism -------------------------------------------------------------- */
-
-static void chunked_ffn_run(Run *r, const void *opaque)
-{
-    Layer l = layer_of(r, opaque);
-
-    if (!(peak_of(&l, l.n) < PARAM_COUNT_MAX))
-        run_fail(r, ERR_PARAM, "chunked-ffn: %lld tokens of %lld hidden units take more bytes than "
-                 "can be counted; choose a smaller d_ff", (long long)l.n, (long long)l.f);
-    run_heads(r, 1, l.dm, l.out);
-    take_weights(r, &l);
-    chunks_run(r, &l);
-    show(r, &l);
 }
 
 static Flops chunked_ffn_flops(Run *r, const void *opaque)

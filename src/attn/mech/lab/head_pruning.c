@@ -28,16 +28,6 @@ typedef struct Params {
     int         measure, normalize;
 } Params;
 
-static const Param params[] = {
-    STACK_PARAMS,
-    PARAM_ENUM(Params, measure, MEASURE_STACK, measures,
-               "what a head's removal is measured on"),
-    PARAM_ENUM(Params, normalize, NORMALIZE_NONE, normalizers,
-               "layer: divide a layer's importances by their L2 norm"),
-    PARAM_INT(Params, prune, 0, 0, INT32_MAX, "heads removed from the output"),
-    PARAM_END
-};
-
 typedef struct Work {
     const Params *p;
     Stack    stack;
@@ -52,6 +42,96 @@ typedef struct Work {
     Tensor   order;                /* i32 [L h,2] */
     Tensor   curve;                /* f64 [L h+1] */
 } Work;
+
+static void prepare(Run *r, Work *w);
+static void run_whole(Run *r, Work *w);
+static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from);
+static void finish_layer(Run *r, Work *w, int64_t layer);
+static void measure(Run *r, Work *w);
+static double without_head(Run *r, Work *w, int64_t layer, int64_t head);
+static void run_masked(Run *r, Work *w, int64_t from);
+static void mask(Run *r, const Work *w, int64_t layer, int64_t only);
+static double change(Run *r, const Work *w);
+static double ratio(double part, double whole);
+static double share_of_sublayer(Run *r, Work *w, int64_t layer, int64_t head);
+static void take_out(Run *r, Work *w);
+static void sort(Run *r, const Work *w);
+static void remove_heads(const Work *w, int64_t count);
+static void show(Run *r, const Work *w);
+static void show_importance(Run *r, const Work *w, const char *name, Tensor values);
+static const ViewMarks *removed_marks(Run *r, const Work *w);
+static void show_figures(Run *r, const Work *w);
+
+static const Param params[] = {
+    STACK_PARAMS,
+    PARAM_ENUM(Params, measure, MEASURE_STACK, measures,
+               "what a head's removal is measured on"),
+    PARAM_ENUM(Params, normalize, NORMALIZE_NONE, normalizers,
+               "layer: divide a layer's importances by their L2 norm"),
+    PARAM_INT(Params, prune, 0, 0, INT32_MAX, "heads removed from the output"),
+    PARAM_END
+};
+
+static void head_pruning_run(Run *r, const void *params_)
+{
+    const Params *p = params_;
+    Work          w = { .p = p };
+
+    run_stage(r, "weights");
+    w.stack = stack_open(r, &p->stack, r->dm);
+    if (run_failed(r))
+        return;
+    prepare(r, &w);
+    run_whole(r, &w);
+    measure(r, &w);
+    take_out(r, &w);
+    show(r, &w);
+}
+
+static void prepare(Run *r, Work *w)
+{
+    const Params *p = w->p;
+
+    w->layers = w->stack.shape.layers;
+    w->heads = w->stack.shape.heads;
+    w->count = w->layers * w->heads;
+    if (p->prune > w->count)
+        run_fail(r, ERR_PARAM, "head-pruning: prune=%lld, but the stack has only %lld heads (%lld "
+                 "in each of %lld layers)", (long long)p->prune, (long long)w->count,
+                 (long long)w->heads, (long long)w->layers);
+    w->inputs = run_alloc(r, w->layers, sizeof(*w->inputs));
+    w->contexts = run_alloc(r, w->layers, sizeof(*w->contexts));
+    w->sublayer = run_alloc(r, w->layers, sizeof(*w->sublayer));
+    w->kept = run_alloc(r, w->count, 1);
+    w->raw = run_tensor2(r, DT_F64, w->layers, w->heads);
+    w->importance = run_tensor2(r, DT_F64, w->layers, w->heads);
+    w->order = run_tensor2(r, DT_I32, w->count, 2);
+    w->curve = run_tensor1(r, DT_F64, w->count + 1);
+    if (!run_failed(r))
+        memset(w->kept, 1, (size_t)w->count);
+}
+
+static void run_whole(Run *r, Work *w)
+{
+    run_stage(r, "stack");
+    w->now = stack_input(r, &w->stack);
+    w->branch = stack_tokens(r, &w->stack);
+    w->context = stack_tokens(r, &w->stack);
+    for (int64_t l = 0; l < w->layers && !run_failed(r); l++) {
+        w->inputs[l] = stack_tokens(r, &w->stack);
+        w->contexts[l] = stack_tokens(r, &w->stack);
+        stack_copy(r, w->now, w->inputs[l]);
+        stack_context(r, &w->stack, l, w->now, w->contexts[l]);
+        stack_project(r, &w->stack, l, w->contexts[l], w->branch);
+        if (!run_failed(r))
+            w->sublayer[l] = norm_of(r, w, w->branch, NULL);
+        finish_layer(r, w, l);
+    }
+    w->full = stack_tokens(r, &w->stack);
+    stack_copy(r, w->now, w->full);
+    if (!run_failed(r))
+        w->size = norm_of(r, w, w->full, NULL);
+}
 
 /* |x|, or |x - from|, of tokens [1,n,dm]. */
 static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from)
@@ -77,91 +157,11 @@ static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from)
     return sqrt(sum);
 }
 
-static double ratio(double part, double whole)
-{
-    return part > 0 || isnan(part) ? part / whole : 0;
-}
-
-/* ---- the stack, whole and with heads missing -------------------------------- */
-
 static void finish_layer(Run *r, Work *w, int64_t layer)
 {
     stack_add(r, &w->stack, w->now, w->branch);
     stack_ffn(r, &w->stack, layer, w->now, w->branch);
     stack_add(r, &w->stack, w->now, w->branch);
-}
-
-static void run_whole(Run *r, Work *w)
-{
-    run_stage(r, "stack");
-    w->now = stack_input(r, &w->stack);
-    w->branch = stack_tokens(r, &w->stack);
-    w->context = stack_tokens(r, &w->stack);
-    for (int64_t l = 0; l < w->layers && !run_failed(r); l++) {
-        w->inputs[l] = stack_tokens(r, &w->stack);
-        w->contexts[l] = stack_tokens(r, &w->stack);
-        stack_copy(r, w->now, w->inputs[l]);
-        stack_context(r, &w->stack, l, w->now, w->contexts[l]);
-        stack_project(r, &w->stack, l, w->contexts[l], w->branch);
-        if (!run_failed(r))
-            w->sublayer[l] = norm_of(r, w, w->branch, NULL);
-        finish_layer(r, w, l);
-    }
-    w->full = stack_tokens(r, &w->stack);
-    stack_copy(r, w->now, w->full);
-    if (!run_failed(r))
-        w->size = norm_of(r, w, w->full, NULL);
-}
-
-/* Zeroes the columns of the heads that are not kept (or of all but `only`, unless -1). */
-static void mask(Run *r, const Work *w, int64_t layer, int64_t only)
-{
-    int64_t dh = w->stack.shape.dm / w->heads;
-
-    for (int64_t head = 0; head < w->heads && !run_failed(r); head++)
-        if (only >= 0 ? head != only : !w->kept[layer * w->heads + head])
-            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0,
-                       tensor_columns(w->context, head * dh, dh));
-}
-
-/* The stack from layer `from` on, whose context is known, into w->now. */
-static void run_masked(Run *r, Work *w, int64_t from)
-{
-    stack_copy(r, w->inputs[from], w->now);
-    stack_copy(r, w->contexts[from], w->context);
-    for (int64_t l = from; l < w->layers && !run_failed(r); l++) {
-        if (l > from)
-            stack_context(r, &w->stack, l, w->now, w->context);
-        mask(r, w, l, -1);
-        stack_project(r, &w->stack, l, w->context, w->branch);
-        finish_layer(r, w, l);
-    }
-}
-
-static double change(Run *r, const Work *w)
-{
-    return run_failed(r) ? 0 : ratio(norm_of(r, w, w->now, &w->full), w->size);
-}
-
-/* ---- importance ------------------------------------------------------------- */
-
-static double without_head(Run *r, Work *w, int64_t layer, int64_t head)
-{
-    double value;
-
-    w->kept[layer * w->heads + head] = 0;
-    run_masked(r, w, layer);
-    value = change(r, w);
-    w->kept[layer * w->heads + head] = 1;
-    return value;
-}
-
-static double share_of_sublayer(Run *r, Work *w, int64_t layer, int64_t head)
-{
-    stack_copy(r, w->contexts[layer], w->context);
-    mask(r, w, layer, head);
-    stack_project(r, &w->stack, layer, w->context, w->branch);
-    return run_failed(r) ? 0 : ratio(norm_of(r, w, w->branch, NULL), w->sublayer[layer]);
 }
 
 static void measure(Run *r, Work *w)
@@ -186,6 +186,81 @@ static void measure(Run *r, Work *w)
             importance[l * w->heads + a] = w->p->normalize == NORMALIZE_NONE
                                                ? raw[l * w->heads + a]
                                                : ratio(raw[l * w->heads + a], sqrt(sum));
+    }
+}
+
+static double without_head(Run *r, Work *w, int64_t layer, int64_t head)
+{
+    double value;
+
+    w->kept[layer * w->heads + head] = 0;
+    run_masked(r, w, layer);
+    value = change(r, w);
+    w->kept[layer * w->heads + head] = 1;
+    return value;
+}
+
+/* The stack from layer `from` on, whose context is known, into w->now. */
+static void run_masked(Run *r, Work *w, int64_t from)
+{
+    stack_copy(r, w->inputs[from], w->now);
+    stack_copy(r, w->contexts[from], w->context);
+    for (int64_t l = from; l < w->layers && !run_failed(r); l++) {
+        if (l > from)
+            stack_context(r, &w->stack, l, w->now, w->context);
+        mask(r, w, l, -1);
+        stack_project(r, &w->stack, l, w->context, w->branch);
+        finish_layer(r, w, l);
+    }
+}
+
+/* Zeroes the columns of the heads that are not kept (or of all but `only`, unless -1). */
+static void mask(Run *r, const Work *w, int64_t layer, int64_t only)
+{
+    int64_t dh = w->stack.shape.dm / w->heads;
+
+    for (int64_t head = 0; head < w->heads && !run_failed(r); head++)
+        if (only >= 0 ? head != only : !w->kept[layer * w->heads + head])
+            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0,
+                       tensor_columns(w->context, head * dh, dh));
+}
+
+static double change(Run *r, const Work *w)
+{
+    return run_failed(r) ? 0 : ratio(norm_of(r, w, w->now, &w->full), w->size);
+}
+
+static double ratio(double part, double whole)
+{
+    return part > 0 || isnan(part) ? part / whole : 0;
+}
+
+static double share_of_sublayer(Run *r, Work *w, int64_t layer, int64_t head)
+{
+    stack_copy(r, w->contexts[layer], w->context);
+    mask(r, w, layer, head);
+    stack_project(r, &w->stack, layer, w->context, w->branch);
+    return run_failed(r) ? 0 : ratio(norm_of(r, w, w->branch, NULL), w->sublayer[layer]);
+}
+
+static void take_out(Run *r, Work *w)
+{
+    double *curve = w->curve.data;
+
+    sort(r, w);
+    if (run_failed(r))
+        return;
+    curve[0] = 0;
+    if (w->p->prune == 0)
+        stack_out(r, w->full);
+    for (int64_t t = 1; t <= w->count && !run_failed(r); t++) {
+        run_iteration(r, "prune", t);
+        remove_heads(w, t);
+        run_masked(r, w, 0);
+        curve[t] = change(r, w);
+        run_trace(r, "relative change", curve[t]);
+        if (t == w->p->prune)
+            stack_out(r, w->now);
     }
 }
 
@@ -214,72 +289,6 @@ static void remove_heads(const Work *w, int64_t count)
         w->kept[order[2 * t] * w->heads + order[2 * t + 1]] = 0;
 }
 
-static void take_out(Run *r, Work *w)
-{
-    double *curve = w->curve.data;
-
-    sort(r, w);
-    if (run_failed(r))
-        return;
-    curve[0] = 0;
-    if (w->p->prune == 0)
-        stack_out(r, w->full);
-    for (int64_t t = 1; t <= w->count && !run_failed(r); t++) {
-        run_iteration(r, "prune", t);
-        remove_heads(w, t);
-        run_masked(r, w, 0);
-        curve[t] = change(r, w);
-        run_trace(r, "relative change", curve[t]);
-        if (t == w->p->prune)
-            stack_out(r, w->now);
-    }
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-/* Crosses on the heads that were removed. */
-static const ViewMarks *removed_marks(Run *r, const Work *w)
-{
-    ViewMarks *marks = run_alloc(r, 1, sizeof(*marks));
-    Tensor     table = run_tensor2(r, DT_I32, w->layers, w->heads);
-
-    if (run_failed(r))
-        return NULL;
-    for (int64_t t = 0; t < w->count; t++)
-        tensor_i32(&table)[t] = w->kept[t] ? -1 : (int32_t)(t % w->heads);
-    *marks = (ViewMarks){ .name = "removed" };
-    marks->cells = pattern_table(r->arena,
-                                 (PatternShape){ .heads = 1, .n = w->layers, .m = w->heads },
-                                 &table, COMPONENT_OTHER);
-    if (!marks->cells)
-        run_fail(r, ERR_NOMEM, "head-pruning: not enough memory for a view");
-    return marks;
-}
-
-static void show_importance(Run *r, const Work *w, const char *name, Tensor values)
-{
-    const ViewMarks *marks = w->p->prune > 0 ? removed_marks(r, w) : NULL;
-    int              before = r->view_count;
-
-    view_tensor(r, name, VIEW_FEATURES, values, "layer", "head");
-    if (r->view_count > before)
-        r->views[before].marks = marks;
-}
-
-static void show_figures(Run *r, const Work *w)
-{
-    const double *x = w->importance.data;
-    int64_t       best = 0, dm = w->stack.shape.dm;
-
-    for (int64_t t = 1; t < w->count; t++)
-        best = x[t] > x[best] ? t : best;
-    run_figure(r, "change", ((double *)w->curve.data)[w->p->prune]);
-    run_figure_int(r, "heads_removed", w->p->prune);
-    run_figure_int(r, "parameters_removed", 4 * dm * (dm / w->heads) * w->p->prune);
-    run_figure_int(r, "most_important_layer", best / w->heads);
-    run_figure_int(r, "most_important_head", best % w->heads);
-}
-
 static void show(Run *r, const Work *w)
 {
     Tensor reference, kept;
@@ -303,43 +312,47 @@ static void show(Run *r, const Work *w)
         show_figures(r, w);
 }
 
-static void prepare(Run *r, Work *w)
+static void show_importance(Run *r, const Work *w, const char *name, Tensor values)
 {
-    const Params *p = w->p;
+    const ViewMarks *marks = w->p->prune > 0 ? removed_marks(r, w) : NULL;
+    int              before = r->view_count;
 
-    w->layers = w->stack.shape.layers;
-    w->heads = w->stack.shape.heads;
-    w->count = w->layers * w->heads;
-    if (p->prune > w->count)
-        run_fail(r, ERR_PARAM, "head-pruning: prune=%lld, but the stack has only %lld heads (%lld "
-                 "in each of %lld layers)", (long long)p->prune, (long long)w->count,
-                 (long long)w->heads, (long long)w->layers);
-    w->inputs = run_alloc(r, w->layers, sizeof(*w->inputs));
-    w->contexts = run_alloc(r, w->layers, sizeof(*w->contexts));
-    w->sublayer = run_alloc(r, w->layers, sizeof(*w->sublayer));
-    w->kept = run_alloc(r, w->count, 1);
-    w->raw = run_tensor2(r, DT_F64, w->layers, w->heads);
-    w->importance = run_tensor2(r, DT_F64, w->layers, w->heads);
-    w->order = run_tensor2(r, DT_I32, w->count, 2);
-    w->curve = run_tensor1(r, DT_F64, w->count + 1);
-    if (!run_failed(r))
-        memset(w->kept, 1, (size_t)w->count);
+    view_tensor(r, name, VIEW_FEATURES, values, "layer", "head");
+    if (r->view_count > before)
+        r->views[before].marks = marks;
 }
 
-static void head_pruning_run(Run *r, const void *params_)
+/* Crosses on the heads that were removed. */
+static const ViewMarks *removed_marks(Run *r, const Work *w)
 {
-    const Params *p = params_;
-    Work          w = { .p = p };
+    ViewMarks *marks = run_alloc(r, 1, sizeof(*marks));
+    Tensor     table = run_tensor2(r, DT_I32, w->layers, w->heads);
 
-    run_stage(r, "weights");
-    w.stack = stack_open(r, &p->stack, r->dm);
     if (run_failed(r))
-        return;
-    prepare(r, &w);
-    run_whole(r, &w);
-    measure(r, &w);
-    take_out(r, &w);
-    show(r, &w);
+        return NULL;
+    for (int64_t t = 0; t < w->count; t++)
+        tensor_i32(&table)[t] = w->kept[t] ? -1 : (int32_t)(t % w->heads);
+    *marks = (ViewMarks){ .name = "removed" };
+    marks->cells = pattern_table(r->arena,
+                                 (PatternShape){ .heads = 1, .n = w->layers, .m = w->heads },
+                                 &table, COMPONENT_OTHER);
+    if (!marks->cells)
+        run_fail(r, ERR_NOMEM, "head-pruning: not enough memory for a view");
+    return marks;
+}
+
+static void show_figures(Run *r, const Work *w)
+{
+    const double *x = w->importance.data;
+    int64_t       best = 0, dm = w->stack.shape.dm;
+
+    for (int64_t t = 1; t < w->count; t++)
+        best = x[t] > x[best] ? t : best;
+    run_figure(r, "change", ((double *)w->curve.data)[w->p->prune]);
+    run_figure_int(r, "heads_removed", w->p->prune);
+    run_figure_int(r, "parameters_removed", 4 * dm * (dm / w->heads) * w->p->prune);
+    run_figure_int(r, "most_important_layer", best / w->heads);
+    run_figure_int(r, "most_important_head", best % w->heads);
 }
 
 static Flops head_pruning_flops(Run *r, const void *params_)

@@ -59,55 +59,42 @@ typedef struct Pipeline {
     bool    whole; /* all times are */
 } Pipeline;
 
-static double *cell_at(const Pipeline *s, int64_t device, int64_t at)
-{
-    return (double *)s->cells.data + (device * 2 * s->m + at) * FIELDS;
-}
-
-/* The micro-batch that goes back p-th, and the other way round. */
-static int64_t turned(const Pipeline *s, int64_t p)
-{
-    return s->order == ORDER_REVERSE ? s->m - 1 - p : p;
-}
-
-static double end_of(const Pipeline *s, int64_t device, int64_t at)
-{
-    return at < 0 || device < 0 || device >= s->d ? 0 : cell_at(s, device, at)[4];
-}
-
+static const double *stage_factors(Run *r, const Params *p);
+static void forward(Run *r, const Params *p, Pipeline *s, const double *stage);
 static void place(Pipeline *s, int64_t device, int64_t at, int64_t batch, double start,
-                  double time)
-{
-    double *cell = cell_at(s, device, at);
+                  double time);
+static double *cell_at(const Pipeline *s, int64_t device, int64_t at);
+static double end_of(const Pipeline *s, int64_t device, int64_t at);
+static void backward(Run *r, const Params *p, Pipeline *s, const double *stage);
+static int64_t turned(const Pipeline *s, int64_t p);
+static void show(Run *r, const Params *p, Pipeline *s);
+static void show_grid(Run *r, const Pipeline *s);
+static void read_grid(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static float at_time(const Pipeline *s, int64_t device, double t);
+static void show_bubbles(Run *r, const Pipeline *s);
+static void tell_memory(Run *r, const Params *p);
+static double peak_bytes(const Params *p, bool alone);
 
-    cell[0] = (double)device;
-    cell[1] = at >= s->m;
-    cell[2] = (double)batch;
-    cell[3] = start;
-    cell[4] = start + time;
-    ((double *)s->busy.data)[device] += time;
-    s->total = fmax(s->total, cell[4]);
-    s->whole = s->whole && fabs(cell[4] - floor(cell[4])) <= 0;
-}
-
-/* Cell `at` of every device waits for the one before on the device, and for the neighbour
- * the micro-batch comes from. */
-static void forward(Run *r, const Params *p, Pipeline *s, const double *stage)
+static void micro_batching_run(Run *r, const void *opaque)
 {
+    const Params *p = opaque;
+    Pipeline     *s = run_alloc(r, 1, sizeof(*s)); /* the reader keeps it */
+    const double *stage = stage_factors(r, p);
+
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, 0);
+    if (run_failed(r))
+        return;
+    *s = (Pipeline){ .d = p->devices, .m = p->micro_batches, .order = p->order, .whole = true };
+    s->cells = run_tensor2(r, DT_F64, 2 * s->d * s->m, FIELDS);
+    s->busy = run_tensor1(r, DT_F64, s->d);
     for (int64_t i = 0; i < s->d && !run_failed(r); i++)
-        for (int64_t j = 0; j < s->m; j++)
-            place(s, i, j, j, fmax(end_of(s, i - 1, j), end_of(s, i, j - 1)),
-                  p->t_forward * stage[i]);
-}
-
-static void backward(Run *r, const Params *p, Pipeline *s, const double *stage)
-{
-    double time = p->t_backward + (p->recompute ? p->t_forward : 0);
-
-    for (int64_t i = s->d - 1; i >= 0 && !run_failed(r); i--)
-        for (int64_t t = 0; t < s->m; t++)
-            place(s, i, s->m + t, turned(s, t),
-                  fmax(end_of(s, i + 1, s->m + t), end_of(s, i, s->m + t - 1)), time * stage[i]);
+        ((double *)s->busy.data)[i] = 0;
+    run_stage(r, "forward");
+    forward(r, p, s, stage);
+    run_stage(r, "backward");
+    backward(r, p, s, stage);
+    show(r, p, s);
 }
 
 /* [d] factors of the times. */
@@ -129,32 +116,77 @@ static const double *stage_factors(Run *r, const Params *p)
     return run_failed(r) ? NULL : out;
 }
 
-/* ---- views ---------------------------------------------------------------------- */
-
-/* What the device does from time t to t + 1. */
-static float at_time(const Pipeline *s, int64_t device, double t)
+/* Cell `at` of every device waits for the one before on the device, and for the neighbour
+ * the micro-batch comes from. */
+static void forward(Run *r, const Params *p, Pipeline *s, const double *stage)
 {
-    int64_t lo = 0, hi = 2 * s->m; /* the last cell that starts at t or before */
-
-    while (lo < hi) {
-        int64_t middle = (lo + hi) / 2;
-
-        if (cell_at(s, device, middle)[3] <= t)
-            lo = middle + 1;
-        else
-            hi = middle;
-    }
-    if (lo == 0 || cell_at(s, device, lo - 1)[4] <= t)
-        return 0;
-    return (float)((cell_at(s, device, lo - 1)[2] + 1) * (lo - 1 < s->m ? 1 : -1));
+    for (int64_t i = 0; i < s->d && !run_failed(r); i++)
+        for (int64_t j = 0; j < s->m; j++)
+            place(s, i, j, j, fmax(end_of(s, i - 1, j), end_of(s, i, j - 1)),
+                  p->t_forward * stage[i]);
 }
 
-static void read_grid(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
+static void place(Pipeline *s, int64_t device, int64_t at, int64_t batch, double start,
+                  double time)
 {
-    (void)plane;
-    for (int64_t c = 0; c < count; c++)
-        out[c] = at_time(view->context, i, (double)(start + c * step));
+    double *cell = cell_at(s, device, at);
+
+    cell[0] = (double)device;
+    cell[1] = at >= s->m;
+    cell[2] = (double)batch;
+    cell[3] = start;
+    cell[4] = start + time;
+    ((double *)s->busy.data)[device] += time;
+    s->total = fmax(s->total, cell[4]);
+    s->whole = s->whole && fabs(cell[4] - floor(cell[4])) <= 0;
+}
+
+static double *cell_at(const Pipeline *s, int64_t device, int64_t at)
+{
+    return (double *)s->cells.data + (device * 2 * s->m + at) * FIELDS;
+}
+
+static double end_of(const Pipeline *s, int64_t device, int64_t at)
+{
+    return at < 0 || device < 0 || device >= s->d ? 0 : cell_at(s, device, at)[4];
+}
+
+static void backward(Run *r, const Params *p, Pipeline *s, const double *stage)
+{
+    double time = p->t_backward + (p->recompute ? p->t_forward : 0);
+
+    for (int64_t i = s->d - 1; i >= 0 && !run_failed(r); i--)
+        for (int64_t t = 0; t < s->m; t++)
+            place(s, i, s->m + t, turned(s, t),
+                  fmax(end_of(s, i + 1, s->m + t), end_of(s, i, s->m + t - 1)), time * stage[i]);
+}
+
+/* The micro-batch that goes back p-th, and the other way round. */
+static int64_t turned(const Pipeline *s, int64_t p)
+{
+    return s->order == ORDER_REVERSE ? s->m - 1 - p : p;
+}
+
+/* ---- views ---------------------------------------------------------------------- */
+
+static void show(Run *r, const Params *p, Pipeline *s)
+{
+    if (!run_wants_views(r))
+        return;
+    for (int64_t i = 0; i < s->d; i++) {
+        s->work += ((double *)s->busy.data)[i];
+        ((double *)s->busy.data)[i] /= s->total;
+    }
+    show_grid(r, s);
+    view_tensor(r, "timeline", VIEW_TENSOR, s->cells, "cell",
+                "device, op, micro-batch, start, end");
+    view_tensor(r, "busy", VIEW_MASK, s->busy, "share of the time", "device");
+    show_bubbles(r, s);
+    run_figure(r, "total_time", s->total);
+    run_figure(r, "bubble_fraction", 1 - s->work / ((double)s->d * s->total));
+    run_figure(r, "ideal_bubble_fraction", (double)(s->d - 1) / (double)(s->m + s->d - 1));
+    run_figure(r, "speedup", s->work / s->total);
+    tell_memory(r, p);
 }
 
 static void show_grid(Run *r, const Pipeline *s)
@@ -172,25 +204,30 @@ static void show_grid(Run *r, const Pipeline *s)
     view->cols = "time";
 }
 
-/* Of one device of the pipeline, or of one that holds the whole model. */
-static double peak_bytes(const Params *p, bool alone)
+static void read_grid(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
 {
-    double m = (double)p->micro_batches, between = (double)p->boundary_bytes;
-    double held = (double)p->layer_bytes *
-                  (double)(alone ? p->layers : (p->layers + p->devices - 1) / p->devices);
-
-    if (p->recompute)
-        return m * between + held;
-    return alone ? between + m * held : m * (between + held);
+    (void)plane;
+    for (int64_t c = 0; c < count; c++)
+        out[c] = at_time(view->context, i, (double)(start + c * step));
 }
 
-static void tell_memory(Run *r, const Params *p)
+/* What the device does from time t to t + 1. */
+static float at_time(const Pipeline *s, int64_t device, double t)
 {
-    if (!run_is_given(r, "layers") || !run_is_given(r, "layer_bytes") ||
-        !run_is_given(r, "boundary_bytes"))
-        return;
-    run_figure_int(r, "peak_bytes_per_device", (int64_t)peak_bytes(p, false));
-    run_figure_int(r, "peak_bytes_one_device", (int64_t)peak_bytes(p, true));
+    int64_t lo = 0, hi = 2 * s->m; /* the last cell that starts at t or before */
+
+    while (lo < hi) {
+        int64_t middle = (lo + hi) / 2;
+
+        if (cell_at(s, device, middle)[3] <= t)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    if (lo == 0 || cell_at(s, device, lo - 1)[4] <= t)
+        return 0;
+    return (float)((cell_at(s, device, lo - 1)[2] + 1) * (lo - 1 < s->m ? 1 : -1));
 }
 
 /* Bubble of the even pipeline for 1, 2, 4, ... micro-batches. */
@@ -213,27 +250,26 @@ static void show_bubbles(Run *r, const Pipeline *s)
     view_tensor(r, "bubbles", VIEW_MASK, bubbles, "idle share", "micro-batches");
 }
 
-static void show(Run *r, const Params *p, Pipeline *s)
+static void tell_memory(Run *r, const Params *p)
 {
-    if (!run_wants_views(r))
+    if (!run_is_given(r, "layers") || !run_is_given(r, "layer_bytes") ||
+        !run_is_given(r, "boundary_bytes"))
         return;
-    for (int64_t i = 0; i < s->d; i++) {
-        s->work += ((double *)s->busy.data)[i];
-        ((double *)s->busy.data)[i] /= s->total;
-    }
-    show_grid(r, s);
-    view_tensor(r, "timeline", VIEW_TENSOR, s->cells, "cell",
-                "device, op, micro-batch, start, end");
-    view_tensor(r, "busy", VIEW_MASK, s->busy, "share of the time", "device");
-    show_bubbles(r, s);
-    run_figure(r, "total_time", s->total);
-    run_figure(r, "bubble_fraction", 1 - s->work / ((double)s->d * s->total));
-    run_figure(r, "ideal_bubble_fraction", (double)(s->d - 1) / (double)(s->m + s->d - 1));
-    run_figure(r, "speedup", s->work / s->total);
-    tell_memory(r, p);
+    run_figure_int(r, "peak_bytes_per_device", (int64_t)peak_bytes(p, false));
+    run_figure_int(r, "peak_bytes_one_device", (int64_t)peak_bytes(p, true));
 }
 
-/* ---- the mechanism ---------------------------------------------------------------- */
+/* Of one device of the pipeline, or of one that holds the whole model. */
+static double peak_bytes(const Params *p, bool alone)
+{
+    double m = (double)p->micro_batches, between = (double)p->boundary_bytes;
+    double held = (double)p->layer_bytes *
+                  (double)(alone ? p->layers : (p->layers + p->devices - 1) / p->devices);
+
+    if (p->recompute)
+        return m * between + held;
+    return alone ? between + m * held : m * (between + held);
+}
 
 static void micro_batching_check(Run *r, const void *opaque)
 {
@@ -242,27 +278,6 @@ static void micro_batching_check(Run *r, const void *opaque)
     if (!(peak_bytes(p, false) < PARAM_COUNT_MAX) || !(peak_bytes(p, true) < PARAM_COUNT_MAX))
         run_fail(r, ERR_PARAM, "micro-batching: layers, layer_bytes and boundary_bytes take more "
                  "bytes than can be counted; choose smaller ones");
-}
-
-static void micro_batching_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    Pipeline     *s = run_alloc(r, 1, sizeof(*s)); /* the reader keeps it */
-    const double *stage = stage_factors(r, p);
-
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, 0);
-    if (run_failed(r))
-        return;
-    *s = (Pipeline){ .d = p->devices, .m = p->micro_batches, .order = p->order, .whole = true };
-    s->cells = run_tensor2(r, DT_F64, 2 * s->d * s->m, FIELDS);
-    s->busy = run_tensor1(r, DT_F64, s->d);
-    for (int64_t i = 0; i < s->d && !run_failed(r); i++)
-        ((double *)s->busy.data)[i] = 0;
-    run_stage(r, "forward");
-    forward(r, p, s, stage);
-    run_stage(r, "backward");
-    backward(r, p, s, stage);
-    show(r, p, s);
 }
 
 static Flops micro_batching_flops(Run *r, const void *opaque)

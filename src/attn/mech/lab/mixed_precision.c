@@ -54,29 +54,42 @@ typedef struct Mixed {
     int64_t    *underflows; /* [h*n] weights lost to zero */
 } Mixed;
 
-/* ---- the arithmetic ------------------------------------------------------------- */
+#define PIECE 64
+#define HALF_COST 20 /* a rounded multiply-add, in plain ones */
 
-/* Of a cell, as it is stored. */
-static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j)
+static Mixed *mixed_new(Run *r, const Params *p);
+static void attend(Mixed *s);
+static Tensor rounded(Mixed *s, Tensor x, double factor);
+static void show(Run *r, Mixed *s, const Pattern *cells);
+static void weights_run(const void *context, int64_t head, int64_t i, int64_t start,
+                        int64_t count, int64_t step, double *out);
+static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j);
+static void underflow_item(void *context, int64_t row, int worker);
+static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static void read_scores(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out);
+static void show_spacing(Run *r, const Mixed *s);
+static void tell(Run *r, const Mixed *s);
+
+static void mixed_precision_run(Run *r, const void *opaque)
 {
-    return rounded_scaled(&s->attend, rounded_raw_score(&s->attend, s->h, head, i, j));
+    const Params *p = opaque;
+    Mixed        *s = mixed_new(r, p);
+
+    if (run_failed(r))
+        return;
+    run_stage(r, "round");
+    s->attend.q = rounded(s, r->q, p->scale_first ? s->scale : 0);
+    s->attend.k = rounded(s, r->k, 0);
+    s->attend.v = rounded(s, r->v, 0);
+    run_stage(r, "attend");
+    attend(s);
+    if (run_wants_views(r))
+        show(r, s, wide_pattern(r));
 }
 
 /* ---- the stages ------------------------------------------------------------------- */
-
-static Tensor rounded(Mixed *s, Tensor x, double factor)
-{
-    Run   *r = s->run;
-    Tensor y = dense_wide(r, x);
-
-    op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
-    if (factor > 0) {
-        op_entries(r, y, ENTRY_SCALE, factor, y);
-        op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
-    }
-    op_charge(s->run, FLOP_OVERHEAD, (factor > 0 ? 2 : 1) * (double)tensor_count(&y));
-    return y;
-}
 
 static Mixed *mixed_new(Run *r, const Params *p)
 {
@@ -113,7 +126,43 @@ static void attend(Mixed *s)
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * cells);
 }
 
-/* ---- views ------------------------------------------------------------------------ */
+static Tensor rounded(Mixed *s, Tensor x, double factor)
+{
+    Run   *r = s->run;
+    Tensor y = dense_wide(r, x);
+
+    op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
+    if (factor > 0) {
+        op_entries(r, y, ENTRY_SCALE, factor, y);
+        op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
+    }
+    op_charge(s->run, FLOP_OVERHEAD, (factor > 0 ? 2 : 1) * (double)tensor_count(&y));
+    return y;
+}
+
+static void show(Run *r, Mixed *s, const Pattern *cells)
+{
+    WideSource got = { weights_run, s, HALF_COST * (double)s->d };
+    View      *ulps;
+
+    run_stage(r, "exact");
+    s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->scale };
+    wide_attend(r, &s->exact, false);
+    s->underflows = run_alloc(r, r->h * r->n, sizeof(*s->underflows));
+    if (run_failed(r))
+        return;
+    memset(s->underflows, 0, (size_t)(r->h * r->n) * sizeof(*s->underflows));
+    threads_run(r->threads, s->h * s->n, underflow_item, s);
+    implicit_connectivity(r, cells);
+    wide_compare(r, cells, got, wide_weights(&s->exact));
+    view_tensor(r, "reference", VIEW_VECTORS, s->exact.out, "query", "value");
+    ulps = view_reader(r, "weights_error_ulps", VIEW_SIGNED, DT_F32, read_ulps, s, cells);
+    if (ulps)
+        ulps->cost = got.cost;
+    view_reader(r, "scores", VIEW_SIGNED, DT_F32, read_scores, s, cells);
+    show_spacing(r, s);
+    tell(r, s);
+}
 
 static void weights_run(const void *context, int64_t head, int64_t i, int64_t start,
                         int64_t count, int64_t step, double *out)
@@ -129,17 +178,31 @@ static void weights_run(const void *context, int64_t head, int64_t i, int64_t st
     }
 }
 
-static void read_scores(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                        int64_t step, float *out)
-{
-    const Mixed *s = view->context;
+/* ---- the arithmetic ------------------------------------------------------------- */
 
-    for (int64_t c = 0; c < count; c++)
-        out[c] = (float)score_of(s, head, i, start + c * step);
+/* Of a cell, as it is stored. */
+static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j)
+{
+    return rounded_scaled(&s->attend, rounded_raw_score(&s->attend, s->h, head, i, j));
 }
 
-#define PIECE 64
-#define HALF_COST 20 /* a rounded multiply-add, in plain ones */
+static void underflow_item(void *context, int64_t row, int worker)
+{
+    const Mixed *s = context;
+    WideSource   exact = wide_weights(&s->exact);
+    int64_t      keys = wide_keys(s->run, row % s->n);
+    double       got[PIECE], want[PIECE];
+
+    (void)worker;
+    for (int64_t j = 0; j < keys && !run_failed(s->run); j += PIECE) {
+        int64_t count = keys - j < PIECE ? keys - j : PIECE;
+
+        weights_run(s, row / s->n, row % s->n, j, count, 1, got);
+        exact.read(exact.context, row / s->n, row % s->n, j, count, 1, want);
+        for (int64_t c = 0; c < count; c++)
+            s->underflows[row] += want[c] > 0 && fabs(got[c]) <= 0;
+    }
+}
 
 /* The error of a weight, in units of the last place of what it should be. */
 static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
@@ -159,22 +222,29 @@ static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, 
     }
 }
 
-static void underflow_item(void *context, int64_t row, int worker)
+static void read_scores(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
 {
-    const Mixed *s = context;
-    WideSource   exact = wide_weights(&s->exact);
-    int64_t      keys = wide_keys(s->run, row % s->n);
-    double       got[PIECE], want[PIECE];
+    const Mixed *s = view->context;
 
-    (void)worker;
-    for (int64_t j = 0; j < keys && !run_failed(s->run); j += PIECE) {
-        int64_t count = keys - j < PIECE ? keys - j : PIECE;
+    for (int64_t c = 0; c < count; c++)
+        out[c] = (float)score_of(s, head, i, start + c * step);
+}
 
-        weights_run(s, row / s->n, row % s->n, j, count, 1, got);
-        exact.read(exact.context, row / s->n, row % s->n, j, count, 1, want);
-        for (int64_t c = 0; c < count; c++)
-            s->underflows[row] += want[c] > 0 && fabs(got[c]) <= 0;
+/* The line of numbers: how far apart they are at 2^-40 .. 2^20, as powers of two. */
+static void show_spacing(Run *r, const Mixed *s)
+{
+    int64_t least = -40, most = s->format->emax > 20 ? 20 : s->format->emax - 1;
+    Tensor  at = run_tensor1(r, DT_F64, most - least + 1);
+    Tensor  spacing = run_tensor1(r, DT_F64, most - least + 1);
+
+    for (int64_t e = least; e <= most && !run_failed(r); e++) {
+        ((double *)at.data)[e - least] = (double)e;
+        ((double *)spacing.data)[e - least] =
+            log2(precision_ulp(s->format, ldexp(1, (int)e)));
     }
+    view_tensor(r, "magnitude", VIEW_TENSOR, at, "log2 of the magnitude", "step");
+    view_tensor(r, "spacing", VIEW_TENSOR, spacing, "log2 of the spacing", "magnitude");
 }
 
 static void tell(Run *r, const Mixed *s)
@@ -204,65 +274,6 @@ static void tell(Run *r, const Mixed *s)
         run_warn(r, "mixed-precision: %lld scores are infinite in %s, so some weights may not be "
                  "numbers (scale_first=true, or bf16, has more room)", (long long)over,
                  s->format->name);
-}
-
-/* The line of numbers: how far apart they are at 2^-40 .. 2^20, as powers of two. */
-static void show_spacing(Run *r, const Mixed *s)
-{
-    int64_t least = -40, most = s->format->emax > 20 ? 20 : s->format->emax - 1;
-    Tensor  at = run_tensor1(r, DT_F64, most - least + 1);
-    Tensor  spacing = run_tensor1(r, DT_F64, most - least + 1);
-
-    for (int64_t e = least; e <= most && !run_failed(r); e++) {
-        ((double *)at.data)[e - least] = (double)e;
-        ((double *)spacing.data)[e - least] =
-            log2(precision_ulp(s->format, ldexp(1, (int)e)));
-    }
-    view_tensor(r, "magnitude", VIEW_TENSOR, at, "log2 of the magnitude", "step");
-    view_tensor(r, "spacing", VIEW_TENSOR, spacing, "log2 of the spacing", "magnitude");
-}
-
-static void show(Run *r, Mixed *s, const Pattern *cells)
-{
-    WideSource got = { weights_run, s, HALF_COST * (double)s->d };
-    View      *ulps;
-
-    run_stage(r, "exact");
-    s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->scale };
-    wide_attend(r, &s->exact, false);
-    s->underflows = run_alloc(r, r->h * r->n, sizeof(*s->underflows));
-    if (run_failed(r))
-        return;
-    memset(s->underflows, 0, (size_t)(r->h * r->n) * sizeof(*s->underflows));
-    threads_run(r->threads, s->h * s->n, underflow_item, s);
-    implicit_connectivity(r, cells);
-    wide_compare(r, cells, got, wide_weights(&s->exact));
-    view_tensor(r, "reference", VIEW_VECTORS, s->exact.out, "query", "value");
-    ulps = view_reader(r, "weights_error_ulps", VIEW_SIGNED, DT_F32, read_ulps, s, cells);
-    if (ulps)
-        ulps->cost = got.cost;
-    view_reader(r, "scores", VIEW_SIGNED, DT_F32, read_scores, s, cells);
-    show_spacing(r, s);
-    tell(r, s);
-}
-
-/* ---- the mechanism ------------------------------------------------------------------ */
-
-static void mixed_precision_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    Mixed        *s = mixed_new(r, p);
-
-    if (run_failed(r))
-        return;
-    run_stage(r, "round");
-    s->attend.q = rounded(s, r->q, p->scale_first ? s->scale : 0);
-    s->attend.k = rounded(s, r->k, 0);
-    s->attend.v = rounded(s, r->v, 0);
-    run_stage(r, "attend");
-    attend(s);
-    if (run_wants_views(r))
-        show(r, s, wide_pattern(r));
 }
 
 static Flops mixed_precision_flops(Run *r, const void *opaque)

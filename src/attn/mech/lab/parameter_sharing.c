@@ -53,8 +53,6 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- the model -------------------------------------------------------------- */
-
 typedef struct Model {
     int64_t layers, dm, sets[2]; /* sets of attention, of feed-forward */
     double  attention, ffn;      /* numbers of one layer */
@@ -62,64 +60,35 @@ typedef struct Model {
     double  parameters, applied, unshared;
 } Model;
 
-static bool any_weights(const StackParams *s)
+static Model model_of(Run *r, const Params *p);
+static int64_t width_of(Run *r, const Params *p);
+static bool runs(const Run *r, const Params *p);
+static bool any_weights(const StackParams *s);
+static double attention_of(const Params *p, double dm, bool share_qk);
+static double tables_of(const Params *p, double dm, double width);
+static double projections_of(const Params *p, int64_t layers, int share);
+static void add_up(const Params *p, Model *m);
+static void show(Run *r, const Params *p, const Model *m);
+static int64_t set_of(const Model *m, int kind, int64_t l);
+static void run_shared(Run *r, const Params *p, const Model *m);
+
+static void parameter_sharing_run(Run *r, const void *params_)
 {
-    return s->wq.data || s->wk.data || s->wv.data || s->wo.data || s->w1.data || s->b1.data ||
-           s->w2.data || s->b2.data || s->ln1_gamma.data || s->ln1_beta.data ||
-           s->ln2_gamma.data || s->ln2_beta.data;
-}
+    const Params *p = params_;
+    Model         m;
 
-/* The stack runs as well. */
-static bool runs(const Run *r, const Params *p)
-{
-    return r->x.data && any_weights(&p->stack);
-}
-
-static int64_t width_of(Run *r, const Params *p)
-{
-    const StackParams *s = &p->stack;
-
-    return layer_size(r, "d_model", p->d_model, runs(r, p) ? r->dm : p->d_model,
-                      (const SizeFrom[]){ { "wq", s->wq, 3, 1, 1 }, { "wk", s->wk, 3, 1, 1 },
-                                          { "wv", s->wv, 3, 1, 1 }, { "wo", s->wo, 3, 1, 1 },
-                                          { "w1", s->w1, 3, 1, 1 }, { "w2", s->w2, 3, 2, 1 },
-                                          { "b2", s->b2, 2, 1, 1 }, { .name = NULL } });
-}
-
-static double projections_of(const Params *p, int64_t layers, int share)
-{
-    double each = (double)p->linformer_k * (double)p->linformer_n;
-
-    switch (share) {
-    case LINFORMER_NONE: return 2 * (double)layers * (double)p->stack.heads * each;
-    case LINFORMER_HEADWISE: return 2 * (double)layers * each;
-    case LINFORMER_KV: return (double)layers * each;
-    default: return each;
-    }
-}
-
-static double attention_of(const Params *p, double dm, bool share_qk)
-{
-    return (share_qk ? 3 : 4) * (dm * dm + (p->bias ? dm : 0)) + 2 * dm;
-}
-
-static double tables_of(const Params *p, double dm, double width)
-{
-    double rows = (double)p->vocab + (double)p->positions + (double)p->types;
-    double turn = width < dm || width > dm ? width * dm + (p->bias ? dm : 0) : 0;
-
-    return rows * width + 2 * width + turn;
-}
-
-static void add_up(const Params *p, Model *m)
-{
-    double dm = (double)m->dm, layers = (double)m->layers;
-    double whole = attention_of(p, dm, false), all = projections_of(p, m->layers, LINFORMER_NONE);
-
-    m->parameters = m->tables + m->output + (double)m->sets[0] * m->attention +
-                    (double)m->sets[1] * m->ffn + m->projections;
-    m->applied = m->tables + m->output + layers * (whole + m->ffn) + all;
-    m->unshared = tables_of(p, dm, dm) + (double)p->vocab * dm + layers * (whole + m->ffn) + all;
+    run_stage(r, "count");
+    m = model_of(r, p);
+    if ((p->linformer_k > 0) != (p->linformer_n > 0))
+        run_warn(r, "parameter-sharing: Linformer's projections have linformer_k x linformer_n "
+                 "numbers, and one of the two is 0: none are counted");
+    show(r, p, &m);
+    if (run_failed(r))
+        return;
+    if (runs(r, p))
+        run_shared(r, p, &m);
+    else
+        r->out = run_tensor3(r, DT_F32, 1, r->n, 0);
 }
 
 static Model model_of(Run *r, const Params *p)
@@ -145,6 +114,95 @@ static Model model_of(Run *r, const Params *p)
         run_fail(r, ERR_PARAM, "parameter-sharing: a model of %.3g numbers is beyond what is "
                  "counted exactly; give smaller sizes", m.unshared);
     return m;
+}
+
+static int64_t width_of(Run *r, const Params *p)
+{
+    const StackParams *s = &p->stack;
+
+    return layer_size(r, "d_model", p->d_model, runs(r, p) ? r->dm : p->d_model,
+                      (const SizeFrom[]){ { "wq", s->wq, 3, 1, 1 }, { "wk", s->wk, 3, 1, 1 },
+                                          { "wv", s->wv, 3, 1, 1 }, { "wo", s->wo, 3, 1, 1 },
+                                          { "w1", s->w1, 3, 1, 1 }, { "w2", s->w2, 3, 2, 1 },
+                                          { "b2", s->b2, 2, 1, 1 }, { .name = NULL } });
+}
+
+/* The stack runs as well. */
+static bool runs(const Run *r, const Params *p)
+{
+    return r->x.data && any_weights(&p->stack);
+}
+
+static bool any_weights(const StackParams *s)
+{
+    return s->wq.data || s->wk.data || s->wv.data || s->wo.data || s->w1.data || s->b1.data ||
+           s->w2.data || s->b2.data || s->ln1_gamma.data || s->ln1_beta.data ||
+           s->ln2_gamma.data || s->ln2_beta.data;
+}
+
+static double attention_of(const Params *p, double dm, bool share_qk)
+{
+    return (share_qk ? 3 : 4) * (dm * dm + (p->bias ? dm : 0)) + 2 * dm;
+}
+
+static double tables_of(const Params *p, double dm, double width)
+{
+    double rows = (double)p->vocab + (double)p->positions + (double)p->types;
+    double turn = width < dm || width > dm ? width * dm + (p->bias ? dm : 0) : 0;
+
+    return rows * width + 2 * width + turn;
+}
+
+static double projections_of(const Params *p, int64_t layers, int share)
+{
+    double each = (double)p->linformer_k * (double)p->linformer_n;
+
+    switch (share) {
+    case LINFORMER_NONE: return 2 * (double)layers * (double)p->stack.heads * each;
+    case LINFORMER_HEADWISE: return 2 * (double)layers * each;
+    case LINFORMER_KV: return (double)layers * each;
+    default: return each;
+    }
+}
+
+static void add_up(const Params *p, Model *m)
+{
+    double dm = (double)m->dm, layers = (double)m->layers;
+    double whole = attention_of(p, dm, false), all = projections_of(p, m->layers, LINFORMER_NONE);
+
+    m->parameters = m->tables + m->output + (double)m->sets[0] * m->attention +
+                    (double)m->sets[1] * m->ffn + m->projections;
+    m->applied = m->tables + m->output + layers * (whole + m->ffn) + all;
+    m->unshared = tables_of(p, dm, dm) + (double)p->vocab * dm + layers * (whole + m->ffn) + all;
+}
+
+static void show(Run *r, const Params *p, const Model *m)
+{
+    const double counts[5] = { m->tables, m->output, (double)m->sets[0] * m->attention,
+                               (double)m->sets[1] * m->ffn, m->projections };
+    const double totals[3] = { m->parameters, m->applied, m->unshared };
+    Tensor map, count, total;
+
+    if (!run_wants_views(r))
+        return;
+    map = run_tensor2(r, DT_I32, m->layers, 2);
+    count = run_tensor1(r, DT_I64, 5);
+    total = run_tensor1(r, DT_I64, 3);
+    for (int64_t t = 0; t < 2 * m->layers && !run_failed(r); t++)
+        tensor_i32(&map)[t] = (int32_t)set_of(m, (int)(t % 2), t / 2);
+    for (int t = 0; t < 5 && !run_failed(r); t++)
+        ((int64_t *)count.data)[t] = (int64_t)counts[t];
+    for (int t = 0; t < 3 && !run_failed(r); t++)
+        ((int64_t *)total.data)[t] = (int64_t)totals[t];
+    view_tensor(r, "map", VIEW_BUCKETS, map, "layer", "branch");
+    view_tensor(r, "counts", VIEW_COUNT, count, "numbers",
+                "tables, output table, attention, feed-forward, Linformer");
+    view_tensor(r, "totals", VIEW_COUNT, total, "numbers", "stored, applied, unshared");
+    run_figure_int(r, "parameters", (int64_t)m->parameters);
+    run_figure_int(r, "unshared_parameters", (int64_t)m->unshared);
+    run_figure(r, "ratio", m->parameters / m->unshared);
+    run_figure_int(r, "applied_parameters", (int64_t)m->applied);
+    run_figure_int(r, "bytes", (int64_t)m->parameters * p->stack.element_bytes);
 }
 
 /* The set that layer l uses of sub-layer kind (0 attention, 1 feed-forward). */
@@ -182,61 +240,11 @@ static void run_shared(Run *r, const Params *p, const Model *m)
     stack_out(r, x);
 }
 
-/* ---- views ------------------------------------------------------------------ */
-
-static void show(Run *r, const Params *p, const Model *m)
-{
-    const double counts[5] = { m->tables, m->output, (double)m->sets[0] * m->attention,
-                               (double)m->sets[1] * m->ffn, m->projections };
-    const double totals[3] = { m->parameters, m->applied, m->unshared };
-    Tensor map, count, total;
-
-    if (!run_wants_views(r))
-        return;
-    map = run_tensor2(r, DT_I32, m->layers, 2);
-    count = run_tensor1(r, DT_I64, 5);
-    total = run_tensor1(r, DT_I64, 3);
-    for (int64_t t = 0; t < 2 * m->layers && !run_failed(r); t++)
-        tensor_i32(&map)[t] = (int32_t)set_of(m, (int)(t % 2), t / 2);
-    for (int t = 0; t < 5 && !run_failed(r); t++)
-        ((int64_t *)count.data)[t] = (int64_t)counts[t];
-    for (int t = 0; t < 3 && !run_failed(r); t++)
-        ((int64_t *)total.data)[t] = (int64_t)totals[t];
-    view_tensor(r, "map", VIEW_BUCKETS, map, "layer", "branch");
-    view_tensor(r, "counts", VIEW_COUNT, count, "numbers",
-                "tables, output table, attention, feed-forward, Linformer");
-    view_tensor(r, "totals", VIEW_COUNT, total, "numbers", "stored, applied, unshared");
-    run_figure_int(r, "parameters", (int64_t)m->parameters);
-    run_figure_int(r, "unshared_parameters", (int64_t)m->unshared);
-    run_figure(r, "ratio", m->parameters / m->unshared);
-    run_figure_int(r, "applied_parameters", (int64_t)m->applied);
-    run_figure_int(r, "bytes", (int64_t)m->parameters * p->stack.element_bytes);
-}
-
 static void parameter_sharing_check(Run *r, const void *params_)
 {
     const Params *p = params_;
 
     inner_find(r, "attention", p->stack.attention);
-}
-
-static void parameter_sharing_run(Run *r, const void *params_)
-{
-    const Params *p = params_;
-    Model         m;
-
-    run_stage(r, "count");
-    m = model_of(r, p);
-    if ((p->linformer_k > 0) != (p->linformer_n > 0))
-        run_warn(r, "parameter-sharing: Linformer's projections have linformer_k x linformer_n "
-                 "numbers, and one of the two is 0: none are counted");
-    show(r, p, &m);
-    if (run_failed(r))
-        return;
-    if (runs(r, p))
-        run_shared(r, p, &m);
-    else
-        r->out = run_tensor3(r, DT_F32, 1, r->n, 0);
 }
 
 static Flops parameter_sharing_flops(Run *r, const void *params_)

@@ -55,8 +55,6 @@ typedef struct Quantised {
     WideAttend got, exact;
 } Quantised;
 
-/* ---- figures and views of a tensor --------------------------------------------------- */
-
 #define NAMES(x)                                                                                   \
     {                                                                                              \
         "codes_" x, "scale_" x, "zero_" x, "dequantized_" x, "error_" x, "histogram_" x,           \
@@ -68,138 +66,34 @@ enum { N_CODES, N_SCALE, N_ZERO, N_BACK, N_ERROR, N_HISTOGRAM, N_STAIRCASE, N_BI
        N_SQNR, N_LEAST, N_MOST, N_DISTINCT, N_NAME, N_COUNT };
 static const char *const names[4][N_COUNT] = { NAMES("q"), NAMES("k"), NAMES("v"), NAMES("w") };
 
-static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum)
-{
-    int64_t top = (1LL << s->p->bits) - 1;
-
-    run_figure(r, names[t][N_MAX_ERROR], sum->max_error);
-    run_figure(r, names[t][N_STEP], sum->step);
-    run_figure(r, names[t][N_SQNR], sum->sqnr_db);
-    run_figure_int(r, names[t][N_LEAST], sum->least);
-    run_figure_int(r, names[t][N_MOST], sum->most);
-    run_figure_int(r, names[t][N_DISTINCT], sum->distinct);
-    if (s->rule.scheme == QUANTISE_SURVEY)
-        run_warn(r,
-                 "quantization: codes of %s are %lld to %lld: they %s the %lld bits of 0 to %lld "
-                 "(scheme=survey is as printed; affine has the sign right)",
-                 names[t][N_NAME], (long long)sum->least, (long long)sum->most,
-                 sum->least >= 0 && sum->most <= top ? "fit" : "do not fit", (long long)s->p->bits,
-                 (long long)top);
-}
-
 #define MOST_BINS (1 << 17) /* of a histogram; survey codes of many groups can spread wider */
-
-static void show_histogram(Run *r, const Codes *c, const char *name, const char *bins_name,
-                           const CodesSummary *sum)
-{
-    int64_t bins = sum->most - sum->least + 1;
-    Tensor  count, bin;
-
-    if (bins > MOST_BINS || run_failed(r))
-        return;
-    count = run_tensor1(r, DT_I64, bins);
-    bin = run_tensor1(r, DT_I32, bins);
-    for (int64_t b = 0; b < bins && !run_failed(r); b++) {
-        tensor_i32(&bin)[b] = (int32_t)(sum->least + b);
-        ((int64_t *)count.data)[b] = 0;
-    }
-    for (int64_t at = 0; at < tensor_count(&c->code) && !run_failed(r); at++)
-        ((int64_t *)count.data)[tensor_i32(&c->code)[at] - sum->least]++;
-    view_tensor(r, bins_name, VIEW_TENSOR, bin, "code", "bin");
-    view_tensor(r, name, VIEW_COUNT, count, "entries", "code");
-}
 
 #define STAIRS 256
 
-/* Numbers across the range of the first group, and what they come back as. */
-static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t)
-{
-    Tensor number = run_tensor1(r, DT_F64, STAIRS), back = run_tensor1(r, DT_F64, STAIRS);
-    double lo = (double)INFINITY, hi = -(double)INFINITY;
+#define PROMISES(x)                                                                            \
+    { .name = "codes_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "integers of " x },      \
+    { .name = "scale_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "step of each group" },  \
+    { .name = "zero_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "zero point of each group" }, \
+    { .name = "dequantized_" x, .kind = VIEW_TENSOR, .maybe = true,                            \
+      .help = "what the codes stand for" },                                                    \
+    { .name = "error_" x, .kind = VIEW_SIGNED, .maybe = true,                                  \
+      .help = "what was lost, in steps: within +-1/2" },                                       \
+    { .name = "histogram_" x, .kind = VIEW_COUNT, .maybe = true,                               \
+      .help = "how many entries have each code" },                                             \
+    { .name = "bins_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "codes of the histogram" }, \
+    { .name = "numbers_" x, .kind = VIEW_TENSOR, .maybe = true,                                \
+      .help = "numbers of the staircase" },                                                    \
+    { .name = "staircase_" x, .kind = VIEW_TENSOR, .maybe = true,                              \
+      .help = "numbers across the first group's range, and what they come back as" }
 
-    for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++)
-        if (quantise_group(c, s->rule.grain, at) == 0) {
-            lo = fmin(lo, (double)tensor_f32(&c->from)[at]);
-            hi = fmax(hi, (double)tensor_f32(&c->from)[at]);
-        }
-    for (int64_t x = 0; x < STAIRS && !run_failed(r); x++) {
-        double value = lo + (hi - lo) * (double)x / (STAIRS - 1);
-
-        ((double *)number.data)[x] = value;
-        ((double *)back.data)[x] = quantise_again(&s->rule, c, 0, value);
-    }
-    view_tensor(r, names[t][N_NUMBERS], VIEW_TENSOR, number, "number", "sample");
-    view_tensor(r, names[t][N_STAIRCASE], VIEW_TENSOR, back, "dequantised", "number");
-}
-
-/* In steps: uniform within +-1/2 where codes are dense. */
-static void show_error(Run *r, const Quantised *s, const Codes *c, int t)
-{
-    Tensor error = run_tensor3(r, DT_F32, c->from.shape[0], c->from.shape[1], c->from.shape[2]);
-
-    for (int64_t at = 0; at < tensor_count(&error) && !run_failed(r); at++) {
-        double step = ((double *)c->step.data)[quantise_group(c, s->rule.grain, at)];
-
-        tensor_f32(&error)[at] =
-            (float)((((double *)c->back.data)[at] - (double)tensor_f32(&c->from)[at]) / step);
-    }
-    view_tensor(r, names[t][N_ERROR], VIEW_SIGNED, t == W ? tensor_with_rank(error, 2) : error,
-                t == W ? "input" : "token", "component");
-}
-
-static void show_codes(Run *r, const Quantised *s, int t)
-{
-    const Codes *c = &s->of[t];
-    int          rank = t == W ? 2 : 3;
-    const char  *rows = t == W ? "input" : "token";
-    CodesSummary sum = codes_summary(r, c);
-
-    view_stage(r, "quantise", -1);
-    view_tensor(r, names[t][N_CODES], VIEW_TENSOR, tensor_with_rank(c->code, rank), rows,
-                "component");
-    view_tensor(r, names[t][N_SCALE], VIEW_TENSOR, c->step, rows, "component");
-    view_tensor(r, names[t][N_ZERO], VIEW_TENSOR, c->zero, rows, "component");
-    view_tensor(r, names[t][N_BACK], VIEW_TENSOR, tensor_with_rank(c->back, rank), rows,
-                "component");
-    show_error(r, s, c, t);
-    show_histogram(r, c, names[t][N_HISTOGRAM], names[t][N_BINS], &sum);
-    show_staircase(r, s, c, t);
-    view_stage(r, NULL, -1);
-    tell_codes(r, s, t, &sum);
-}
-
-static void show(Run *r, Quantised *s)
-{
-    const Pattern *cells = wide_pattern(r);
-
-    run_stage(r, "exact");
-    s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->got.scale };
-    wide_attend(r, &s->exact, false);
-    for (int t = 0; t < 4 && !run_failed(r); t++)
-        if (s->is[t])
-            show_codes(r, s, t);
-    if (!run_wants_views(r))
-        return;
-    implicit_connectivity(r, cells);
-    wide_compare(r, cells, wide_weights(&s->got), wide_weights(&s->exact));
-    view_tensor(r, "reference", VIEW_VECTORS, s->exact.out, "query", "value");
-    run_figure(r, "output_max_error", wide_max_error(r, s->got.out, s->exact.out));
-    run_figure(r, "output_relative_error", wide_relative_error(r, s->got.out, s->exact.out));
-    run_figure(r, "compression", 32 / (double)s->p->bits);
-    run_trace(r, "largest output error", wide_max_error(r, s->got.out, s->exact.out));
-}
-
-/* ---- the mechanism --------------------------------------------------------------------- */
-
-static Tensor weight_matrix(Run *r, const Params *p)
-{
-    char shape[80];
-
-    if (p->w.data && (p->w.rank != 2 || tensor_count(&p->w) < 1))
-        run_fail(r, ERR_PARAM, "quantization: parameter w has shape %s; it is a matrix [inputs,"
-                 "outputs]", tensor_shape_text(&p->w, shape, sizeof(shape)));
-    return tensor_with_rank(layer_given(r, "w", p->w, 2, p->w.shape), 3);
-}
+static Tensor weight_matrix(Run *r, const Params *p);
+static void show(Run *r, Quantised *s);
+static void show_codes(Run *r, const Quantised *s, int t);
+static void show_error(Run *r, const Quantised *s, const Codes *c, int t);
+static void show_histogram(Run *r, const Codes *c, const char *name, const char *bins_name,
+                           const CodesSummary *sum);
+static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t);
+static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum);
 
 static void quantization_run(Run *r, const void *opaque)
 {
@@ -231,6 +125,135 @@ static void quantization_run(Run *r, const void *opaque)
         show(r, s);
 }
 
+static Tensor weight_matrix(Run *r, const Params *p)
+{
+    char shape[80];
+
+    if (p->w.data && (p->w.rank != 2 || tensor_count(&p->w) < 1))
+        run_fail(r, ERR_PARAM, "quantization: parameter w has shape %s; it is a matrix [inputs,"
+                 "outputs]", tensor_shape_text(&p->w, shape, sizeof(shape)));
+    return tensor_with_rank(layer_given(r, "w", p->w, 2, p->w.shape), 3);
+}
+
+/* ---- figures and views of a tensor --------------------------------------------------- */
+
+static void show(Run *r, Quantised *s)
+{
+    const Pattern *cells = wide_pattern(r);
+
+    run_stage(r, "exact");
+    s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->got.scale };
+    wide_attend(r, &s->exact, false);
+    for (int t = 0; t < 4 && !run_failed(r); t++)
+        if (s->is[t])
+            show_codes(r, s, t);
+    if (!run_wants_views(r))
+        return;
+    implicit_connectivity(r, cells);
+    wide_compare(r, cells, wide_weights(&s->got), wide_weights(&s->exact));
+    view_tensor(r, "reference", VIEW_VECTORS, s->exact.out, "query", "value");
+    run_figure(r, "output_max_error", wide_max_error(r, s->got.out, s->exact.out));
+    run_figure(r, "output_relative_error", wide_relative_error(r, s->got.out, s->exact.out));
+    run_figure(r, "compression", 32 / (double)s->p->bits);
+    run_trace(r, "largest output error", wide_max_error(r, s->got.out, s->exact.out));
+}
+
+static void show_codes(Run *r, const Quantised *s, int t)
+{
+    const Codes *c = &s->of[t];
+    int          rank = t == W ? 2 : 3;
+    const char  *rows = t == W ? "input" : "token";
+    CodesSummary sum = codes_summary(r, c);
+
+    view_stage(r, "quantise", -1);
+    view_tensor(r, names[t][N_CODES], VIEW_TENSOR, tensor_with_rank(c->code, rank), rows,
+                "component");
+    view_tensor(r, names[t][N_SCALE], VIEW_TENSOR, c->step, rows, "component");
+    view_tensor(r, names[t][N_ZERO], VIEW_TENSOR, c->zero, rows, "component");
+    view_tensor(r, names[t][N_BACK], VIEW_TENSOR, tensor_with_rank(c->back, rank), rows,
+                "component");
+    show_error(r, s, c, t);
+    show_histogram(r, c, names[t][N_HISTOGRAM], names[t][N_BINS], &sum);
+    show_staircase(r, s, c, t);
+    view_stage(r, NULL, -1);
+    tell_codes(r, s, t, &sum);
+}
+
+/* In steps: uniform within +-1/2 where codes are dense. */
+static void show_error(Run *r, const Quantised *s, const Codes *c, int t)
+{
+    Tensor error = run_tensor3(r, DT_F32, c->from.shape[0], c->from.shape[1], c->from.shape[2]);
+
+    for (int64_t at = 0; at < tensor_count(&error) && !run_failed(r); at++) {
+        double step = ((double *)c->step.data)[quantise_group(c, s->rule.grain, at)];
+
+        tensor_f32(&error)[at] =
+            (float)((((double *)c->back.data)[at] - (double)tensor_f32(&c->from)[at]) / step);
+    }
+    view_tensor(r, names[t][N_ERROR], VIEW_SIGNED, t == W ? tensor_with_rank(error, 2) : error,
+                t == W ? "input" : "token", "component");
+}
+
+static void show_histogram(Run *r, const Codes *c, const char *name, const char *bins_name,
+                           const CodesSummary *sum)
+{
+    int64_t bins = sum->most - sum->least + 1;
+    Tensor  count, bin;
+
+    if (bins > MOST_BINS || run_failed(r))
+        return;
+    count = run_tensor1(r, DT_I64, bins);
+    bin = run_tensor1(r, DT_I32, bins);
+    for (int64_t b = 0; b < bins && !run_failed(r); b++) {
+        tensor_i32(&bin)[b] = (int32_t)(sum->least + b);
+        ((int64_t *)count.data)[b] = 0;
+    }
+    for (int64_t at = 0; at < tensor_count(&c->code) && !run_failed(r); at++)
+        ((int64_t *)count.data)[tensor_i32(&c->code)[at] - sum->least]++;
+    view_tensor(r, bins_name, VIEW_TENSOR, bin, "code", "bin");
+    view_tensor(r, name, VIEW_COUNT, count, "entries", "code");
+}
+
+/* Numbers across the range of the first group, and what they come back as. */
+static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t)
+{
+    Tensor number = run_tensor1(r, DT_F64, STAIRS), back = run_tensor1(r, DT_F64, STAIRS);
+    double lo = (double)INFINITY, hi = -(double)INFINITY;
+
+    for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++)
+        if (quantise_group(c, s->rule.grain, at) == 0) {
+            lo = fmin(lo, (double)tensor_f32(&c->from)[at]);
+            hi = fmax(hi, (double)tensor_f32(&c->from)[at]);
+        }
+    for (int64_t x = 0; x < STAIRS && !run_failed(r); x++) {
+        double value = lo + (hi - lo) * (double)x / (STAIRS - 1);
+
+        ((double *)number.data)[x] = value;
+        ((double *)back.data)[x] = quantise_again(&s->rule, c, 0, value);
+    }
+    view_tensor(r, names[t][N_NUMBERS], VIEW_TENSOR, number, "number", "sample");
+    view_tensor(r, names[t][N_STAIRCASE], VIEW_TENSOR, back, "dequantised", "number");
+}
+
+static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum)
+{
+    int64_t top = (1LL << s->p->bits) - 1;
+
+    run_figure(r, names[t][N_MAX_ERROR], sum->max_error);
+    run_figure(r, names[t][N_STEP], sum->step);
+    run_figure(r, names[t][N_SQNR], sum->sqnr_db);
+    run_figure_int(r, names[t][N_LEAST], sum->least);
+    run_figure_int(r, names[t][N_MOST], sum->most);
+    run_figure_int(r, names[t][N_DISTINCT], sum->distinct);
+    if (s->rule.scheme == QUANTISE_SURVEY)
+        run_warn(r,
+                 "quantization: codes of %s are %lld to %lld: they %s the %lld bits of 0 to %lld "
+                 "(scheme=survey is as printed; affine has the sign right)",
+                 names[t][N_NAME], (long long)sum->least, (long long)sum->most,
+                 sum->least >= 0 && sum->most <= top ? "fit" : "do not fit", (long long)s->p->bits,
+                 (long long)top);
+}
+
 static Flops quantization_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -253,22 +276,6 @@ static const StageNote notes[] = {
                "cost." },
     { NULL, NULL }
 };
-
-#define PROMISES(x)                                                                            \
-    { .name = "codes_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "integers of " x },      \
-    { .name = "scale_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "step of each group" },  \
-    { .name = "zero_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "zero point of each group" }, \
-    { .name = "dequantized_" x, .kind = VIEW_TENSOR, .maybe = true,                            \
-      .help = "what the codes stand for" },                                                    \
-    { .name = "error_" x, .kind = VIEW_SIGNED, .maybe = true,                                  \
-      .help = "what was lost, in steps: within +-1/2" },                                       \
-    { .name = "histogram_" x, .kind = VIEW_COUNT, .maybe = true,                               \
-      .help = "how many entries have each code" },                                             \
-    { .name = "bins_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "codes of the histogram" }, \
-    { .name = "numbers_" x, .kind = VIEW_TENSOR, .maybe = true,                                \
-      .help = "numbers of the staircase" },                                                    \
-    { .name = "staircase_" x, .kind = VIEW_TENSOR, .maybe = true,                              \
-      .help = "numbers across the first group's range, and what they come back as" }
 
 static const ViewPromise views[] = {
     { .name = "weights", .kind = VIEW_WEIGHTS, .help = "weights of the dequantised tensors" },

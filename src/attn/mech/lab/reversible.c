@@ -44,21 +44,73 @@ typedef struct Work {
     double           max_error;
 } Work;
 
+/* A layer is two steps: attention, feed-forward. */
+#define BYTES_OVER_STEPS                                                                       \
+    { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS,      \
+      .spacing = 0.5 }
+#define ERROR_OVER_DEPTH(what)                                                                 \
+    { .x = "layer boundary", .y = what, .log_y = true, .series = "first stream|second stream" }
+
+static int64_t width_of(const Run *r, const Params *p);
+static void prepare(Run *r, Work *w);
+static Tensor stream_input(Run *r, const Work *w, int64_t first);
+static void forward(Run *r, Work *w);
+static void remember(Run *r, Work *w, int64_t boundary);
+static void step(Run *r, const Work *w, Tensor to, double sign);
+static void note_memory(Run *r, Work *w, int64_t at);
+static void combine(Run *r, const Work *w);
+static void show_stream(Run *r, const Work *w, const char *name, Tensor stream);
+static Tensor single(Run *r, int rank, const int64_t *shape, const double *from);
+static void inverse(Run *r, Work *w);
+static void compare(Run *r, Work *w, int64_t boundary);
+static void show(Run *r, Work *w);
+static void show_memory(Run *r, const StackBytes *b, int64_t layers);
+static int64_t largest(Tensor t);
+static void show_plain(Run *r, Work *w);
+static Tensor run_plain(Run *r, Work *w, Tensor output);
+
+static void reversible_run(Run *r, const void *params_)
+{
+    const Params *p = params_;
+    Work          w = { .p = p, .format = precision_of((PrecisionFormat)p->precision) };
+
+    run_stage(r, "weights");
+    w.stack = stack_open(r, &p->stack, width_of(r, p));
+    if (run_failed(r))
+        return;
+    prepare(r, &w);
+    forward(r, &w);
+    run_stage(r, "output");
+    combine(r, &w);
+    show_stream(r, &w, "y1", w.one);
+    show_stream(r, &w, "y2", w.two);
+    inverse(r, &w);
+    show_stream(r, &w, "x1", w.one);
+    show_stream(r, &w, "x2", w.two);
+    run_stage(r, "accounts");
+    show(r, &w);
+}
+
 static int64_t width_of(const Run *r, const Params *p)
 {
     return p->split == SPLIT_CHANNELS ? r->dm / 2 : r->dm;
 }
 
-static void reversible_check(Run *r, const void *params_)
+static void prepare(Run *r, Work *w)
 {
-    const Params *p = params_;
+    StackShape *s = &w->stack.shape;
 
-    if (p->split == SPLIT_CHANNELS && r->dm % 2)
-        run_fail(r, ERR_PARAM, "reversible: split=channels halves the channels, but the input has "
-                 "dm=%lld; use split=duplicate or an even width", (long long)r->dm);
+    if (run_wants_views(r)) {
+        w->history = run_tensor4(r, DT_F64, s->layers + 1, 2, s->n, s->dm);
+        w->error = run_tensor2(r, DT_F64, s->layers + 1, 2);
+        w->relative = run_tensor2(r, DT_F64, s->layers + 1, 2);
+        w->measured = run_tensor1(r, DT_I64, 4 * s->layers);
+    }
+    w->base = arena_used(r->arena);
+    w->one = stream_input(r, w, 0);
+    w->two = stream_input(r, w, w->p->split == SPLIT_CHANNELS ? s->dm : 0);
+    w->branch = stack_tokens(r, &w->stack);
 }
-
-/* ---- the two streams -------------------------------------------------------- */
 
 static Tensor stream_input(Run *r, const Work *w, int64_t first)
 {
@@ -67,6 +119,35 @@ static Tensor stream_input(Run *r, const Work *w, int64_t first)
     op_entries(r, tensor_columns(tensor_with_rank(r->x, 3), first, w->stack.shape.dm), ENTRY_CAST,
                0, x);
     return x;
+}
+
+static void forward(Run *r, Work *w)
+{
+    int64_t layers = w->stack.shape.layers;
+
+    remember(r, w, 0);
+    for (int64_t l = 0; l < layers && !run_failed(r); l++) {
+        run_iteration(r, "forward", l);
+        stack_attend(r, &w->stack, l, w->two, w->branch);
+        step(r, w, w->one, 1);
+        note_memory(r, w, 2 * l);
+        stack_ffn(r, &w->stack, l, w->one, w->branch);
+        step(r, w, w->two, 1);
+        note_memory(r, w, 2 * l + 1);
+        remember(r, w, l + 1);
+    }
+}
+
+/* The streams as they are at a layer boundary. */
+static void remember(Run *r, Work *w, int64_t boundary)
+{
+    int64_t count = tensor_count(&w->one);
+    double *at = w->history.data;
+
+    if (!at || run_failed(r))
+        return;
+    memcpy(at + 2 * boundary * count, w->one.data, (size_t)count * sizeof(double));
+    memcpy(at + (2 * boundary + 1) * count, w->two.data, (size_t)count * sizeof(double));
 }
 
 /* to = R(to +- the branch) */
@@ -84,32 +165,57 @@ static void note_memory(Run *r, Work *w, int64_t at)
     w->stack.used = 0;
 }
 
-/* The streams as they are at a layer boundary. */
-static void remember(Run *r, Work *w, int64_t boundary)
+static void combine(Run *r, const Work *w)
 {
-    int64_t count = tensor_count(&w->one);
-    double *at = w->history.data;
+    int64_t   width = w->stack.shape.dm;
+    ArenaMark mark;
+    Tensor    sum;
 
-    if (!at || run_failed(r))
+    r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
+    if (w->p->split != SPLIT_DUPLICATE) {
+        op_entries(r, w->one, ENTRY_CAST, 0, tensor_columns(r->out, 0, width));
+        op_entries(r, w->two, ENTRY_CAST, 0, tensor_columns(r->out, width, width));
         return;
-    memcpy(at + 2 * boundary * count, w->one.data, (size_t)count * sizeof(double));
-    memcpy(at + (2 * boundary + 1) * count, w->two.data, (size_t)count * sizeof(double));
+    }
+    mark = arena_mark(r->arena);
+    sum = run_tensor3(r, DT_F64, 1, r->n, width);
+    op_entries_of(r, w->one, w->two, ENTRY_SUM, 1, sum);
+    op_entries(r, sum, ENTRY_DIVIDE, 2, r->out);
+    arena_release(r->arena, mark);
 }
 
-static void forward(Run *r, Work *w)
+static void show_stream(Run *r, const Work *w, const char *name, Tensor stream)
+{
+    int64_t shape[2] = { w->stack.shape.n, w->stack.shape.dm };
+
+    if (run_wants_views(r))
+        view_tensor(r, name, VIEW_VECTORS, single(r, 2, shape, stream.data), "token", "channel");
+}
+
+static Tensor single(Run *r, int rank, const int64_t *shape, const double *from)
+{
+    Tensor y = rank == 4 ? run_tensor4(r, DT_F32, shape[0], shape[1], shape[2], shape[3])
+                         : run_tensor2(r, DT_F32, shape[0], shape[1]);
+
+    for (int64_t t = 0; t < tensor_count(&y) && !run_failed(r); t++)
+        tensor_f32(&y)[t] = (float)from[t];
+    return y;
+}
+
+static void inverse(Run *r, Work *w)
 {
     int64_t layers = w->stack.shape.layers;
 
-    remember(r, w, 0);
-    for (int64_t l = 0; l < layers && !run_failed(r); l++) {
-        run_iteration(r, "forward", l);
-        stack_attend(r, &w->stack, l, w->two, w->branch);
-        step(r, w, w->one, 1);
-        note_memory(r, w, 2 * l);
+    compare(r, w, layers);
+    for (int64_t l = layers - 1; l >= 0 && !run_failed(r); l--) {
+        run_iteration(r, "inverse", l);
         stack_ffn(r, &w->stack, l, w->one, w->branch);
-        step(r, w, w->two, 1);
-        note_memory(r, w, 2 * l + 1);
-        remember(r, w, l + 1);
+        step(r, w, w->two, -1);
+        note_memory(r, w, 4 * layers - 2 * l - 2);
+        stack_attend(r, &w->stack, l, w->two, w->branch);
+        step(r, w, w->one, -1);
+        note_memory(r, w, 4 * layers - 2 * l - 1);
+        compare(r, w, l);
     }
 }
 
@@ -138,94 +244,26 @@ static void compare(Run *r, Work *w, int64_t boundary)
     }
 }
 
-static void inverse(Run *r, Work *w)
+static void show(Run *r, Work *w)
 {
-    int64_t layers = w->stack.shape.layers;
+    int64_t    layers = w->stack.shape.layers;
+    StackBytes b;
 
-    compare(r, w, layers);
-    for (int64_t l = layers - 1; l >= 0 && !run_failed(r); l--) {
-        run_iteration(r, "inverse", l);
-        stack_ffn(r, &w->stack, l, w->one, w->branch);
-        step(r, w, w->two, -1);
-        note_memory(r, w, 4 * layers - 2 * l - 2);
-        stack_attend(r, &w->stack, l, w->two, w->branch);
-        step(r, w, w->one, -1);
-        note_memory(r, w, 4 * layers - 2 * l - 1);
-        compare(r, w, l);
-    }
-}
-
-static void combine(Run *r, const Work *w)
-{
-    int64_t   width = w->stack.shape.dm;
-    ArenaMark mark;
-    Tensor    sum;
-
-    r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
-    if (w->p->split != SPLIT_DUPLICATE) {
-        op_entries(r, w->one, ENTRY_CAST, 0, tensor_columns(r->out, 0, width));
-        op_entries(r, w->two, ENTRY_CAST, 0, tensor_columns(r->out, width, width));
+    if (!run_wants_views(r))
         return;
-    }
-    mark = arena_mark(r->arena);
-    sum = run_tensor3(r, DT_F64, 1, r->n, width);
-    op_entries_of(r, w->one, w->two, ENTRY_SUM, 1, sum);
-    op_entries(r, sum, ENTRY_DIVIDE, 2, r->out);
-    arena_release(r->arena, mark);
-}
-
-/* ---- the ordinary stack ----------------------------------------------------- */
-
-/* Everything it computes stays in the arena, as a backward pass needs it, and then goes,
- * a branch at a time.  Returns what the arena held at each step. */
-static Tensor run_plain(Run *r, Work *w, Tensor output)
-{
-    int64_t    count = 2 * w->stack.shape.layers;
-    Tensor     used = run_tensor1(r, DT_I64, 2 * count), x;
-    ArenaMark *marks = run_alloc(r, count, sizeof(*marks));
-    int64_t    base = arena_used(r->arena), *at = used.data;
-    Stack      s = w->stack;
-
-    s.silent = s.keep = true;
-    x = stack_input(r, &s);
-    for (int64_t t = 0; t < count && !run_failed(r); t++) {
-        Tensor y;
-
-        marks[t] = arena_mark(r->arena);
-        y = stack_tokens(r, &s);
-        (t % 2 ? stack_ffn : stack_attend)(r, &s, t / 2, x, y);
-        stack_add(r, &s, y, x);
-        x = y;
-        at[t] = arena_used(r->arena) - base;
-    }
-    op_wait(r, "the host rounds what was computed back");
-    for (int64_t c = 0; c < tensor_count(&output) && !run_failed(r); c++)
-        tensor_f32(&output)[c] = (float)((double *)x.data)[c];
-    for (int64_t t = count - 1; t >= 0 && !run_failed(r); t--) {
-        at[2 * count - 1 - t] = arena_used(r->arena) - base;
-        arena_release(r->arena, marks[t]);
-    }
-    return used;
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-static Tensor single(Run *r, int rank, const int64_t *shape, const double *from)
-{
-    Tensor y = rank == 4 ? run_tensor4(r, DT_F32, shape[0], shape[1], shape[2], shape[3])
-                         : run_tensor2(r, DT_F32, shape[0], shape[1]);
-
-    for (int64_t t = 0; t < tensor_count(&y) && !run_failed(r); t++)
-        tensor_f32(&y)[t] = (float)from[t];
-    return y;
-}
-
-static void show_stream(Run *r, const Work *w, const char *name, Tensor stream)
-{
-    int64_t shape[2] = { w->stack.shape.n, w->stack.shape.dm };
-
-    if (run_wants_views(r))
-        view_tensor(r, name, VIEW_VECTORS, single(r, 2, shape, stream.data), "token", "channel");
+    b = stack_bytes(r, &w->stack);
+    view_tensor(r, "streams", VIEW_VECTORS,
+                single(r, 4, w->history.shape, w->history.data), "token", "channel");
+    view_tensor(r, "error", VIEW_TENSOR, w->error, "layer boundary", "stream");
+    view_tensor(r, "error_relative", VIEW_TENSOR, w->relative, "layer boundary", "stream");
+    show_memory(r, &b, layers);
+    view_tensor(r, "measured_reversible", VIEW_COUNT, w->measured, "bytes", "step");
+    if (run_failed(r))
+        return;
+    run_figure(r, "max_error", w->max_error);
+    run_figure_int(r, "extra_forward_layers", layers);
+    run_figure_int(r, "measured_peak_reversible_bytes", largest(w->measured));
+    show_plain(r, w);
 }
 
 /* Both accounts, and side by side as two series. */
@@ -280,64 +318,47 @@ static void show_plain(Run *r, Work *w)
     run_figure_int(r, "measured_peak_plain_bytes", largest(used));
 }
 
-static void show(Run *r, Work *w)
+/* ---- the ordinary stack ----------------------------------------------------- */
+
+/* Everything it computes stays in the arena, as a backward pass needs it, and then goes,
+ * a branch at a time.  Returns what the arena held at each step. */
+static Tensor run_plain(Run *r, Work *w, Tensor output)
 {
-    int64_t    layers = w->stack.shape.layers;
-    StackBytes b;
+    int64_t    count = 2 * w->stack.shape.layers;
+    Tensor     used = run_tensor1(r, DT_I64, 2 * count), x;
+    ArenaMark *marks = run_alloc(r, count, sizeof(*marks));
+    int64_t    base = arena_used(r->arena), *at = used.data;
+    Stack      s = w->stack;
 
-    if (!run_wants_views(r))
-        return;
-    b = stack_bytes(r, &w->stack);
-    view_tensor(r, "streams", VIEW_VECTORS,
-                single(r, 4, w->history.shape, w->history.data), "token", "channel");
-    view_tensor(r, "error", VIEW_TENSOR, w->error, "layer boundary", "stream");
-    view_tensor(r, "error_relative", VIEW_TENSOR, w->relative, "layer boundary", "stream");
-    show_memory(r, &b, layers);
-    view_tensor(r, "measured_reversible", VIEW_COUNT, w->measured, "bytes", "step");
-    if (run_failed(r))
-        return;
-    run_figure(r, "max_error", w->max_error);
-    run_figure_int(r, "extra_forward_layers", layers);
-    run_figure_int(r, "measured_peak_reversible_bytes", largest(w->measured));
-    show_plain(r, w);
-}
+    s.silent = s.keep = true;
+    x = stack_input(r, &s);
+    for (int64_t t = 0; t < count && !run_failed(r); t++) {
+        Tensor y;
 
-static void prepare(Run *r, Work *w)
-{
-    StackShape *s = &w->stack.shape;
-
-    if (run_wants_views(r)) {
-        w->history = run_tensor4(r, DT_F64, s->layers + 1, 2, s->n, s->dm);
-        w->error = run_tensor2(r, DT_F64, s->layers + 1, 2);
-        w->relative = run_tensor2(r, DT_F64, s->layers + 1, 2);
-        w->measured = run_tensor1(r, DT_I64, 4 * s->layers);
+        marks[t] = arena_mark(r->arena);
+        y = stack_tokens(r, &s);
+        (t % 2 ? stack_ffn : stack_attend)(r, &s, t / 2, x, y);
+        stack_add(r, &s, y, x);
+        x = y;
+        at[t] = arena_used(r->arena) - base;
     }
-    w->base = arena_used(r->arena);
-    w->one = stream_input(r, w, 0);
-    w->two = stream_input(r, w, w->p->split == SPLIT_CHANNELS ? s->dm : 0);
-    w->branch = stack_tokens(r, &w->stack);
+    op_wait(r, "the host rounds what was computed back");
+    for (int64_t c = 0; c < tensor_count(&output) && !run_failed(r); c++)
+        tensor_f32(&output)[c] = (float)((double *)x.data)[c];
+    for (int64_t t = count - 1; t >= 0 && !run_failed(r); t--) {
+        at[2 * count - 1 - t] = arena_used(r->arena) - base;
+        arena_release(r->arena, marks[t]);
+    }
+    return used;
 }
 
-static void reversible_run(Run *r, const void *params_)
+static void reversible_check(Run *r, const void *params_)
 {
     const Params *p = params_;
-    Work          w = { .p = p, .format = precision_of((PrecisionFormat)p->precision) };
 
-    run_stage(r, "weights");
-    w.stack = stack_open(r, &p->stack, width_of(r, p));
-    if (run_failed(r))
-        return;
-    prepare(r, &w);
-    forward(r, &w);
-    run_stage(r, "output");
-    combine(r, &w);
-    show_stream(r, &w, "y1", w.one);
-    show_stream(r, &w, "y2", w.two);
-    inverse(r, &w);
-    show_stream(r, &w, "x1", w.one);
-    show_stream(r, &w, "x2", w.two);
-    run_stage(r, "accounts");
-    show(r, &w);
+    if (p->split == SPLIT_CHANNELS && r->dm % 2)
+        run_fail(r, ERR_PARAM, "reversible: split=channels halves the channels, but the input has "
+                 "dm=%lld; use split=duplicate or an even width", (long long)r->dm);
 }
 
 static Flops reversible_flops(Run *r, const void *params_)
@@ -364,13 +385,6 @@ static const StageNote notes[] = {
                   "reversible layers, and what this program really held." },
     { NULL, NULL }
 };
-
-/* A layer is two steps: attention, feed-forward. */
-#define BYTES_OVER_STEPS                                                                       \
-    { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS,      \
-      .spacing = 0.5 }
-#define ERROR_OVER_DEPTH(what)                                                                 \
-    { .x = "layer boundary", .y = what, .log_y = true, .series = "first stream|second stream" }
 
 static const ViewPromise views[] = {
     { .name = "error", .curve = ERROR_OVER_DEPTH("largest difference"), .kind = VIEW_TENSOR,

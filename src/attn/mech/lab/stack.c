@@ -326,8 +326,6 @@ StackBytes stack_bytes(Run *r, const Stack *s)
     return b;
 }
 
-/* See stack.h. */
-
 static bool takes_qkv(const Mechanism *m)
 {
     return !m->needs_x && !m->needs_attn && !m->needs_none && !m->inner;

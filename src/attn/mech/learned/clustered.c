@@ -20,6 +20,26 @@
 
 static const Param clustered_params[] = { QUERY_CLUSTER_PARAM_ROWS, PARAM_END };
 
+static void broadcast(Run *r, const QueryClusters *s, Tensor clusters, GroupResult result);
+static void clustered_show(Run *r, QueryClusters *s);
+static void read_clustered_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                   int64_t count, int64_t step, float *out);
+
+static void clustered_run(Run *r, const void *opaque)
+{
+    QueryClusters *s = query_clusters_new(r, opaque);
+    GroupAttend    g;
+    GroupResult    result;
+
+    if (!s)
+        return;
+    run_stage(r, "attend means");
+    g = query_clusters_group(r, s, r->v);
+    result = op_group_attend(r, &g);
+    broadcast(r, s, g.query_index, result);
+    clustered_show(r, s);
+}
+
 /* The output of a cluster is that of each of its queries. */
 static void broadcast(Run *r, const QueryClusters *s, Tensor clusters, GroupResult result)
 {
@@ -39,17 +59,6 @@ static void broadcast(Run *r, const QueryClusters *s, Tensor clusters, GroupResu
     r->out = op_gather(r, result.out, rows);
 }
 
-static void read_clustered_weights(const View *view, int64_t head, int64_t i, int64_t start,
-                                   int64_t count, int64_t step, float *out)
-{
-    const QueryClusters *s = view->context;
-    int32_t              c = tensor_i32(&s->parts.cluster)[head * s->n + i];
-    double               z = s->z[head * s->clusters + c];
-
-    for (int64_t x = 0; x < count; x++)
-        out[x] = (float)exp(query_clusters_score(s, head, c, start + x * step) - z);
-}
-
 static void clustered_show(Run *r, QueryClusters *s)
 {
     PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m };
@@ -65,24 +74,20 @@ static void clustered_show(Run *r, QueryClusters *s)
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_clustered_weights, s, NULL);
 }
 
+static void read_clustered_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                   int64_t count, int64_t step, float *out)
+{
+    const QueryClusters *s = view->context;
+    int32_t              c = tensor_i32(&s->parts.cluster)[head * s->n + i];
+    double               z = s->z[head * s->clusters + c];
+
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)exp(query_clusters_score(s, head, c, start + x * step) - z);
+}
+
 static void clustered_check(Run *r, const void *opaque)
 {
     query_clusters_check(r, opaque);
-}
-
-static void clustered_run(Run *r, const void *opaque)
-{
-    QueryClusters *s = query_clusters_new(r, opaque);
-    GroupAttend    g;
-    GroupResult    result;
-
-    if (!s)
-        return;
-    run_stage(r, "attend means");
-    g = query_clusters_group(r, s, r->v);
-    result = op_group_attend(r, &g);
-    broadcast(r, s, g.query_index, result);
-    clustered_show(r, s);
 }
 
 static Flops clustered_flops(Run *r, const void *opaque)
@@ -177,9 +182,49 @@ typedef struct Improved {
     double        *z;      /* [h*n] log-sum-exp over T_c; only with views */
 } Improved;
 
-static int64_t min64(int64_t a, int64_t b)
+typedef struct Ranked {
+    double  value;
+    int32_t key;
+} Ranked;
+
+static int64_t key_count(const Run *r, const QueryClusterParams *p);
+static int64_t min64(int64_t a, int64_t b);
+static void choose_keys(Run *r, Improved *p);
+static void score_chosen(Run *r, Improved *p);
+static void show_top(Run *r, const Improved *p);
+static int by_rank(const void *a, const void *b);
+static void attend(Run *r, Improved *p);
+static void attend_rest(Run *r, const Improved *p, Tensor out, Tensor kept);
+static double top_log_sum(const Improved *p, int64_t at);
+static void attend_own(Run *r, Improved *p);
+static void combine(Run *r, const Improved *p, Tensor rest, Tensor kept);
+static void improved_show(Run *r, Improved *p);
+static void prepare_reader(Run *r, Improved *p);
+static const int32_t *keys_of(const Improved *p, int64_t head, int64_t i);
+static void show_kept(Run *r, const Improved *p);
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key);
+static void read_improved_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                  int64_t count, int64_t step, float *out);
+
+static void clustered_improved_run(Run *r, const void *opaque)
 {
-    return a < b ? a : b;
+    Improved *p = run_alloc(r, 1, sizeof(*p)); /* the readers keep it */
+
+    if (!p)
+        return;
+    *p = (Improved){ .s = query_clusters_new(r, opaque), .topk = key_count(r, opaque),
+                     .causal = r->causal, .offset = r->q_offset };
+    if (!p->s)
+        return;
+    p->in = (AttendInput){ .q = r->q, .k = r->k, .v = r->v, .scale = p->s->scale };
+    if (r->causal)
+        run_warn(r, "clustered-improved: the clusters, and so the keys to choose from, are made of "
+                 "the whole sequence: later tokens can change earlier outputs");
+    choose_keys(r, p);
+    show_top(r, p);
+    attend(r, p);
+    improved_show(r, p);
 }
 
 static int64_t key_count(const Run *r, const QueryClusterParams *p)
@@ -187,26 +232,12 @@ static int64_t key_count(const Run *r, const QueryClusterParams *p)
     return min64(p->topk, r->m);
 }
 
-/* ---- the best keys ---------------------------------------------------------- */
-
-/* Products of the means and the keys that were chosen for them, in double. */
-static void score_chosen(Run *r, Improved *p)
+static int64_t min64(int64_t a, int64_t b)
 {
-    const QueryClusters *s = p->s;
-
-    op_wait(r, "the host scores the chosen keys");
-    for (int64_t x = 0; x < s->h * s->clusters * p->topk && !run_failed(r); x++) {
-        int64_t       head = x / (s->clusters * p->topk);
-        const double *mean = (double *)s->mean.data + x / p->topk * s->d;
-        const float  *key = (float *)tensor_head(&r->k, head, s->h) +
-                           tensor_i32(&p->top)[x] * r->k.stride[1];
-        double        sum = 0;
-
-        for (int64_t t = 0; t < s->d; t++)
-            sum += mean[t] * (double)key[t];
-        ((double *)p->raw.data)[x] = sum;
-    }
+    return a < b ? a : b;
 }
+
+/* ---- the best keys ---------------------------------------------------------- */
 
 static void choose_keys(Run *r, Improved *p)
 {
@@ -227,40 +258,70 @@ static void choose_keys(Run *r, Improved *p)
               2 * (double)(s->h * s->clusters) * (double)(s->m * s->d));
 }
 
-/* ---- attention -------------------------------------------------------------- */
-
-/* Each query to the best keys of its cluster. */
-static void attend_own(Run *r, Improved *p)
+/* Products of the means and the keys that were chosen for them, in double. */
+static void score_chosen(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
-    GroupAttend          g = { .q = r->q, .k = r->k, .v = r->v, .scale = s->scale,
-                               .groups = s->clusters, .query_start = s->parts.start,
-                               .query_index = s->parts.order, .key_index = p->top,
-                               .causal = p->causal, .placed = true };
 
-    run_stage(r, "attend chosen keys");
-    g.key_start = run_tensor2(r, DT_I32, 1, s->clusters + 1);
-    g.query_at = run_tensor2(r, DT_I32, 1, s->n);
-    g.key_at = run_tensor2(r, DT_I32, 1, s->m);
-    for (int64_t c = 0; c <= s->clusters && !run_failed(r); c++)
-        tensor_i32(&g.key_start)[c] = (int32_t)(c * p->topk);
-    for (int64_t i = 0; i < s->n && !run_failed(r); i++)
-        tensor_i32(&g.query_at)[i] = (int32_t)(i + p->offset);
-    for (int64_t j = 0; j < s->m && !run_failed(r); j++)
-        tensor_i32(&g.key_at)[j] = (int32_t)j;
-    p->own = op_group_attend(r, &g);
+    op_wait(r, "the host scores the chosen keys");
+    for (int64_t x = 0; x < s->h * s->clusters * p->topk && !run_failed(r); x++) {
+        int64_t       head = x / (s->clusters * p->topk);
+        const double *mean = (double *)s->mean.data + x / p->topk * s->d;
+        const float  *key = (float *)tensor_head(&r->k, head, s->h) +
+                           tensor_i32(&p->top)[x] * r->k.stride[1];
+        double        sum = 0;
+
+        for (int64_t t = 0; t < s->d; t++)
+            sum += mean[t] * (double)key[t];
+        ((double *)p->raw.data)[x] = sum;
+    }
 }
 
-static double top_log_sum(const Improved *p, int64_t at)
+/* i32 [h,C,topk], the largest first; -1 for clusters without queries. */
+static void show_top(Run *r, const Improved *p)
 {
-    const double *raw = (double *)p->raw.data + at * p->topk;
-    double        top = -HUGE_VAL, sum = 0;
+    Tensor  list;
+    Ranked *rank;
 
-    for (int64_t x = 0; x < p->topk; x++)
-        top = fmax(top, p->s->scale * raw[x]);
-    for (int64_t x = 0; x < p->topk; x++)
-        sum += exp(p->s->scale * raw[x] - top);
-    return top + log(sum);
+    if (!run_wants_views(r))
+        return;
+    list = run_tensor3(r, DT_I32, r->h, p->s->clusters, p->topk);
+    rank = run_alloc(r, p->topk, sizeof(*rank));
+    for (int64_t at = 0; at < r->h * p->s->clusters && !run_failed(r); at++) {
+        for (int64_t x = 0; x < p->topk; x++)
+            rank[x] = (Ranked){ ((double *)p->raw.data)[at * p->topk + x],
+                                tensor_i32(&p->top)[at * p->topk + x] };
+        qsort(rank, (size_t)p->topk, sizeof(*rank), by_rank);
+        for (int64_t x = 0; x < p->topk; x++)
+            tensor_i32(&list)[at * p->topk + x] =
+                tensor_i32(&p->s->parts.counts)[at] ? rank[x].key : -1;
+    }
+    view_tensor(r, "topk", VIEW_TENSOR, list, "cluster", "rank");
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* ---- attention -------------------------------------------------------------- */
+
+static void attend(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+    Tensor               rest = { .rank = 0 }, kept = rest;
+
+    if (!p->causal) {
+        rest = run_tensor3(r, DT_F32, s->h, s->clusters, r->e);
+        kept = run_tensor3(r, DT_F32, s->h, s->clusters, 1);
+        attend_rest(r, p, rest, kept);
+    }
+    attend_own(r, p);
+    combine(r, p, rest, kept);
 }
 
 /* The mean's attention outside T_c: row c of out is sum_j A_cj v_j, and what it leaves
@@ -291,6 +352,40 @@ static void attend_rest(Run *r, const Improved *p, Tensor out, Tensor kept)
     }
 }
 
+static double top_log_sum(const Improved *p, int64_t at)
+{
+    const double *raw = (double *)p->raw.data + at * p->topk;
+    double        top = -HUGE_VAL, sum = 0;
+
+    for (int64_t x = 0; x < p->topk; x++)
+        top = fmax(top, p->s->scale * raw[x]);
+    for (int64_t x = 0; x < p->topk; x++)
+        sum += exp(p->s->scale * raw[x] - top);
+    return top + log(sum);
+}
+
+/* Each query to the best keys of its cluster. */
+static void attend_own(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+    GroupAttend          g = { .q = r->q, .k = r->k, .v = r->v, .scale = s->scale,
+                               .groups = s->clusters, .query_start = s->parts.start,
+                               .query_index = s->parts.order, .key_index = p->top,
+                               .causal = p->causal, .placed = true };
+
+    run_stage(r, "attend chosen keys");
+    g.key_start = run_tensor2(r, DT_I32, 1, s->clusters + 1);
+    g.query_at = run_tensor2(r, DT_I32, 1, s->n);
+    g.key_at = run_tensor2(r, DT_I32, 1, s->m);
+    for (int64_t c = 0; c <= s->clusters && !run_failed(r); c++)
+        tensor_i32(&g.key_start)[c] = (int32_t)(c * p->topk);
+    for (int64_t i = 0; i < s->n && !run_failed(r); i++)
+        tensor_i32(&g.query_at)[i] = (int32_t)(i + p->offset);
+    for (int64_t j = 0; j < s->m && !run_failed(r); j++)
+        tensor_i32(&g.key_at)[j] = (int32_t)j;
+    p->own = op_group_attend(r, &g);
+}
+
 /* What a query's chosen keys give, times their share, and its cluster's rest [h,C,e]; causal runs
  * have no rest. */
 static void combine(Run *r, const Improved *p, Tensor rest, Tensor kept)
@@ -307,56 +402,54 @@ static void combine(Run *r, const Improved *p, Tensor rest, Tensor kept)
     arena_release(r->arena, mark);
 }
 
-static void attend(Run *r, Improved *p)
+static void improved_show(Run *r, Improved *p)
 {
-    const QueryClusters *s = p->s;
-    Tensor               rest = { .rank = 0 }, kept = rest;
-
-    if (!p->causal) {
-        rest = run_tensor3(r, DT_F32, s->h, s->clusters, r->e);
-        kept = run_tensor3(r, DT_F32, s->h, s->clusters, 1);
-        attend_rest(r, p, rest, kept);
-    }
-    attend_own(r, p);
-    combine(r, p, rest, kept);
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-typedef struct Ranked {
-    double  value;
-    int32_t key;
-} Ranked;
-
-static int by_rank(const void *a, const void *b)
-{
-    const Ranked *x = a, *y = b;
-
-    if (x->value != y->value)
-        return x->value > y->value ? -1 : 1;
-    return (x->key > y->key) - (x->key < y->key);
-}
-
-/* i32 [h,C,topk], the largest first; -1 for clusters without queries. */
-static void show_top(Run *r, const Improved *p)
-{
-    Tensor  list;
-    Ranked *rank;
+    PatternShape    shape = { .heads = r->h, .n = r->n, .m = r->m };
+    const CellRows *rows;
+    Pattern        *cells;
 
     if (!run_wants_views(r))
         return;
-    list = run_tensor3(r, DT_I32, r->h, p->s->clusters, p->topk);
-    rank = run_alloc(r, p->topk, sizeof(*rank));
-    for (int64_t at = 0; at < r->h * p->s->clusters && !run_failed(r); at++) {
-        for (int64_t x = 0; x < p->topk; x++)
-            rank[x] = (Ranked){ ((double *)p->raw.data)[at * p->topk + x],
-                                tensor_i32(&p->top)[at * p->topk + x] };
-        qsort(rank, (size_t)p->topk, sizeof(*rank), by_rank);
-        for (int64_t x = 0; x < p->topk; x++)
-            tensor_i32(&list)[at * p->topk + x] =
-                tensor_i32(&p->s->parts.counts)[at] ? rank[x].key : -1;
+    query_clusters_show(r, p->s);
+    prepare_reader(r, p);
+    show_kept(r, p);
+    if (p->causal) {
+        rows = cell_rows_new(r, seen_keys, p);
+        cells = cell_rows_pattern(r, rows, COMPONENT_CLUSTER);
+        view_stage(r, "attend chosen keys", -1);
+        view_pattern(r, cells, false);
+        view_stage(r, NULL, -1);
+        cell_rows_weights(r, rows, p->in, cells);
+        return;
     }
-    view_tensor(r, "topk", VIEW_TENSOR, list, "cluster", "rank");
+    cells = pattern_full(r->arena, shape, COMPONENT_OTHER);
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "clustered-improved: not enough memory for the pattern");
+    view_stage(r, "attend chosen keys", -1);
+    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
+    view_stage(r, NULL, -1);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_improved_weights, p, NULL);
+}
+
+/* The shares the readers need, in double. */
+static void prepare_reader(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+
+    p->kept = run_alloc(r, s->h * s->clusters, sizeof(*p->kept));
+    p->z = run_alloc(r, s->h * s->n, sizeof(*p->z));
+    for (int64_t at = 0; at < s->h * s->clusters && !run_failed(r); at++)
+        p->kept[at] = tensor_i32(&s->parts.counts)[at] ? exp(top_log_sum(p, at) - s->z[at]) : 0;
+    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
+        const int32_t *keys = keys_of(p, x / s->n, x % s->n);
+        double         top = -HUGE_VAL, sum = 0;
+
+        for (int64_t y = 0; y < p->topk; y++)
+            top = fmax(top, attend_score(&p->in, s->h, x / s->n, x % s->n, keys[y]));
+        for (int64_t y = 0; y < p->topk; y++)
+            sum += exp(attend_score(&p->in, s->h, x / s->n, x % s->n, keys[y]) - top);
+        p->z[x] = top + log(sum);
+    }
 }
 
 static const int32_t *keys_of(const Improved *p, int64_t head, int64_t i)
@@ -365,6 +458,17 @@ static const int32_t *keys_of(const Improved *p, int64_t head, int64_t i)
 
     return tensor_i32(&p->top) +
            (head * s->clusters + tensor_i32(&s->parts.cluster)[head * s->n + i]) * p->topk;
+}
+
+static void show_kept(Run *r, const Improved *p)
+{
+    Tensor kept = run_tensor2(r, DT_F32, r->h, p->s->clusters);
+
+    for (int64_t at = 0; at < tensor_count(&kept) && !run_failed(r); at++)
+        tensor_f32(&kept)[at] = (float)p->kept[at];
+    view_stage(r, "choose keys", -1);
+    view_tensor(r, "kept_mass", VIEW_MASK, kept, "head", "cluster");
+    view_stage(r, NULL, -1);
 }
 
 static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
@@ -399,92 +503,9 @@ static void read_improved_weights(const View *view, int64_t head, int64_t i, int
     }
 }
 
-/* The shares the readers need, in double. */
-static void prepare_reader(Run *r, Improved *p)
-{
-    const QueryClusters *s = p->s;
-
-    p->kept = run_alloc(r, s->h * s->clusters, sizeof(*p->kept));
-    p->z = run_alloc(r, s->h * s->n, sizeof(*p->z));
-    for (int64_t at = 0; at < s->h * s->clusters && !run_failed(r); at++)
-        p->kept[at] = tensor_i32(&s->parts.counts)[at] ? exp(top_log_sum(p, at) - s->z[at]) : 0;
-    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
-        const int32_t *keys = keys_of(p, x / s->n, x % s->n);
-        double         top = -HUGE_VAL, sum = 0;
-
-        for (int64_t y = 0; y < p->topk; y++)
-            top = fmax(top, attend_score(&p->in, s->h, x / s->n, x % s->n, keys[y]));
-        for (int64_t y = 0; y < p->topk; y++)
-            sum += exp(attend_score(&p->in, s->h, x / s->n, x % s->n, keys[y]) - top);
-        p->z[x] = top + log(sum);
-    }
-}
-
-static void show_kept(Run *r, const Improved *p)
-{
-    Tensor kept = run_tensor2(r, DT_F32, r->h, p->s->clusters);
-
-    for (int64_t at = 0; at < tensor_count(&kept) && !run_failed(r); at++)
-        tensor_f32(&kept)[at] = (float)p->kept[at];
-    view_stage(r, "choose keys", -1);
-    view_tensor(r, "kept_mass", VIEW_MASK, kept, "head", "cluster");
-    view_stage(r, NULL, -1);
-}
-
-static void improved_show(Run *r, Improved *p)
-{
-    PatternShape    shape = { .heads = r->h, .n = r->n, .m = r->m };
-    const CellRows *rows;
-    Pattern        *cells;
-
-    if (!run_wants_views(r))
-        return;
-    query_clusters_show(r, p->s);
-    prepare_reader(r, p);
-    show_kept(r, p);
-    if (p->causal) {
-        rows = cell_rows_new(r, seen_keys, p);
-        cells = cell_rows_pattern(r, rows, COMPONENT_CLUSTER);
-        view_stage(r, "attend chosen keys", -1);
-        view_pattern(r, cells, false);
-        view_stage(r, NULL, -1);
-        cell_rows_weights(r, rows, p->in, cells);
-        return;
-    }
-    cells = pattern_full(r->arena, shape, COMPONENT_OTHER);
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "clustered-improved: not enough memory for the pattern");
-    view_stage(r, "attend chosen keys", -1);
-    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
-    view_stage(r, NULL, -1);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_improved_weights, p, NULL);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
 static void clustered_improved_check(Run *r, const void *opaque)
 {
     query_clusters_check(r, opaque);
-}
-
-static void clustered_improved_run(Run *r, const void *opaque)
-{
-    Improved *p = run_alloc(r, 1, sizeof(*p)); /* the readers keep it */
-
-    if (!p)
-        return;
-    *p = (Improved){ .s = query_clusters_new(r, opaque), .topk = key_count(r, opaque),
-                     .causal = r->causal, .offset = r->q_offset };
-    if (!p->s)
-        return;
-    p->in = (AttendInput){ .q = r->q, .k = r->k, .v = r->v, .scale = p->s->scale };
-    if (r->causal)
-        run_warn(r, "clustered-improved: the clusters, and so the keys to choose from, are made of "
-                 "the whole sequence: later tokens can change earlier outputs");
-    choose_keys(r, p);
-    show_top(r, p);
-    attend(r, p);
-    improved_show(r, p);
 }
 
 static Flops clustered_improved_flops(Run *r, const void *opaque)

@@ -63,9 +63,53 @@ typedef struct Former {
     Tensor    chunk; /* i32 [h,n] of each token */
 } Former;
 
-static int64_t min64(int64_t a, int64_t b)
+static Former former_shape(const Run *r, const Params *p);
+static int64_t cluster_count(const Run *r, const Params *p);
+static int64_t min64(int64_t a, int64_t b);
+static Tensor clusters_of(Run *r, const Params *p, const Former *f);
+static Tensor tokens_of(const Run *r, const Params *p);
+static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor tokens);
+static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count);
+static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations,
+                      bool settle);
+static Tensor assign(Run *r, Tensor tokens, Tensor mu);
+static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu);
+static void show_centroids(Run *r, Tensor mu);
+static void sort(Run *r, Former *f, Tensor cluster);
+static void attend(Run *r, const Params *p, const Former *f);
+static void list_chunks(Run *r, const Former *f, GroupAttend *g);
+static double window_slots(const Former *f, double *pairs);
+static int64_t chunk_end(const Former *f, int64_t chunk);
+static void show(Run *r, const Params *p, const Former *f);
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key);
+static int64_t fit_iterations(const Run *r, const Params *p);
+
+static void clusterformer_run(Run *r, const void *opaque)
 {
-    return a < b ? a : b;
+    const Params *p = opaque;
+    Former       *f = run_alloc(r, 1, sizeof(*f)); /* the readers keep it */
+    Tensor        cluster;
+
+    if (!f)
+        return;
+    *f = former_shape(r, p);
+    cluster = clusters_of(r, p, f);
+    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
+    sort(r, f, cluster);
+    attend(r, p, f);
+    show(r, p, f);
+}
+
+static Former former_shape(const Run *r, const Params *p)
+{
+    Former f = { .h = r->h, .n = r->n, .clusters = cluster_count(r, p),
+                 .length = min64(p->block, r->n),
+                 .stride = min64(p->stride ? p->stride : p->block, r->n),
+                 .across = p->attend_across_clusters || p->layer == LAYER_WINDOW };
+
+    f.chunks = (f.n + f.stride - 1) / f.stride;
+    return f;
 }
 
 static int64_t cluster_count(const Run *r, const Params *p)
@@ -81,39 +125,29 @@ static int64_t cluster_count(const Run *r, const Params *p)
     return (int64_t)floor(sqrt((double)r->n) + 0.5);
 }
 
-static Former former_shape(const Run *r, const Params *p)
+static int64_t min64(int64_t a, int64_t b)
 {
-    Former f = { .h = r->h, .n = r->n, .clusters = cluster_count(r, p),
-                 .length = min64(p->block, r->n),
-                 .stride = min64(p->stride ? p->stride : p->block, r->n),
-                 .across = p->attend_across_clusters || p->layer == LAYER_WINDOW };
-
-    f.chunks = (f.n + f.stride - 1) / f.stride;
-    return f;
-}
-
-/* Slots [chunk * stride, chunk_end): what the chunk's tokens see. */
-static int64_t chunk_end(const Former *f, int64_t chunk)
-{
-    return min64(chunk * f->stride + f->length, f->n);
-}
-
-/* Slots of the window of all chunks together, and (token, slot) pairs. */
-static double window_slots(const Former *f, double *pairs)
-{
-    double slots = 0;
-
-    *pairs = 0;
-    for (int64_t c = 0; c < f->chunks; c++) {
-        double seen = (double)(chunk_end(f, c) - c * f->stride);
-
-        slots += seen;
-        *pairs += seen * (double)(min64((c + 1) * f->stride, f->n) - c * f->stride);
-    }
-    return slots;
+    return a < b ? a : b;
 }
 
 /* ---- centroids -------------------------------------------------------------- */
+
+static Tensor clusters_of(Run *r, const Params *p, const Former *f)
+{
+    Tensor tokens = tokens_of(r, p), cluster, mu;
+
+    if (p->layer == LAYER_WINDOW) {
+        run_stage(r, "one cluster");
+        cluster = run_tensor2(r, DT_I32, f->h, f->n);
+        if (!run_failed(r))
+            memset(cluster.data, 0, (size_t)tensor_bytes(&cluster));
+        return cluster;
+    }
+    mu = settle_centroids(r, p, f, tokens);
+    run_stage(r, "assign");
+    show_centroids(r, mu);
+    return assign(r, tokens, mu);
+}
 
 /* f32 [h',n,dc]: what is clustered. */
 static Tensor tokens_of(const Run *r, const Params *p)
@@ -123,35 +157,26 @@ static Tensor tokens_of(const Run *r, const Params *p)
     return p->cluster_source == SOURCE_K ? r->k : r->q;
 }
 
-/* i32 [h,n]: the centroid with the largest cosine; ties, and so zero vectors: the lowest. */
-static Tensor assign(Run *r, Tensor tokens, Tensor mu)
+/* f64 [h,C,dc], ready to assign by.  Drawn ones are rounded once they have settled, so
+ * that a run from the dumped tensor is the same run. */
+static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor tokens)
 {
-    Tensor cluster = op_nearest(r, &(Nearest){ .x.near = tokens, .y = mu, .parts = 1,
-                                               .cosine = true });
+    int64_t shape[3] = { f->h, f->clusters, tokens.shape[2] }, done = 0;
+    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape), mu;
 
-    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * r->n) * (double)(mu.shape[1] * mu.shape[2]));
-    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, r->n }, cluster.data);
-}
+    run_stage(r, given.data ? "take centroids" : "draw centroids");
+    mu = dense_wide(r, given.data ? given : draw_tokens(r, tokens, f->clusters));
+    if (!given.data || run_fits(r)) {
+        Tensor kept;
 
-/* The mean direction of each cluster's members, in place; an empty one stays. */
-static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
-{
-    int64_t   clusters = mu.shape[1], d = mu.shape[2];
-    ArenaMark mark = arena_mark(r->arena);
-    Tensor    sum = run_tensor3(r, DT_F64, r->h, clusters, d);
-    Tensor    members = op_tally(r, cluster, clusters);
-
-    op_member_sums(r, tokens, cluster, true, sum);
-    members = tensor_of(DT_I32, 3, (int64_t[]){ r->h, clusters, 1 }, members.data);
-    op_entries_of(r, sum, members, ENTRY_QUOTIENT, 0, sum);
-    op_entries_of(r, sum, members, ENTRY_WHERE, 0, mu);
-    arena_release(r->arena, mark);
-}
-
-static void show_centroids(Run *r, Tensor mu)
-{
-    if (run_wants_views(r))
-        view_tensor(r, "centroids", VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
+        done = kmeans(r, tokens, mu, 0, run_fits(r) ? FIT_MOST : DRAWN_ITERATIONS, run_fits(r));
+        kept = dense_rounded(r, mu);
+        mu = dense_wide(r, kept);
+        if (run_fits(r))
+            view_fitted(r, "centroids", kept);
+    }
+    kmeans(r, tokens, mu, done, p->kmeans_iters, false);
+    return mu;
 }
 
 static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
@@ -200,43 +225,35 @@ static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t i
     return t - first;
 }
 
-/* f64 [h,C,dc], ready to assign by.  Drawn ones are rounded once they have settled, so
- * that a run from the dumped tensor is the same run. */
-static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor tokens)
+/* i32 [h,n]: the centroid with the largest cosine; ties, and so zero vectors: the lowest. */
+static Tensor assign(Run *r, Tensor tokens, Tensor mu)
 {
-    int64_t shape[3] = { f->h, f->clusters, tokens.shape[2] }, done = 0;
-    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape), mu;
+    Tensor cluster = op_nearest(r, &(Nearest){ .x.near = tokens, .y = mu, .parts = 1,
+                                               .cosine = true });
 
-    run_stage(r, given.data ? "take centroids" : "draw centroids");
-    mu = dense_wide(r, given.data ? given : draw_tokens(r, tokens, f->clusters));
-    if (!given.data || run_fits(r)) {
-        Tensor kept;
-
-        done = kmeans(r, tokens, mu, 0, run_fits(r) ? FIT_MOST : DRAWN_ITERATIONS, run_fits(r));
-        kept = dense_rounded(r, mu);
-        mu = dense_wide(r, kept);
-        if (run_fits(r))
-            view_fitted(r, "centroids", kept);
-    }
-    kmeans(r, tokens, mu, done, p->kmeans_iters, false);
-    return mu;
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * r->n) * (double)(mu.shape[1] * mu.shape[2]));
+    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, r->n }, cluster.data);
 }
 
-static Tensor clusters_of(Run *r, const Params *p, const Former *f)
+/* The mean direction of each cluster's members, in place; an empty one stays. */
+static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
 {
-    Tensor tokens = tokens_of(r, p), cluster, mu;
+    int64_t   clusters = mu.shape[1], d = mu.shape[2];
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    sum = run_tensor3(r, DT_F64, r->h, clusters, d);
+    Tensor    members = op_tally(r, cluster, clusters);
 
-    if (p->layer == LAYER_WINDOW) {
-        run_stage(r, "one cluster");
-        cluster = run_tensor2(r, DT_I32, f->h, f->n);
-        if (!run_failed(r))
-            memset(cluster.data, 0, (size_t)tensor_bytes(&cluster));
-        return cluster;
-    }
-    mu = settle_centroids(r, p, f, tokens);
-    run_stage(r, "assign");
-    show_centroids(r, mu);
-    return assign(r, tokens, mu);
+    op_member_sums(r, tokens, cluster, true, sum);
+    members = tensor_of(DT_I32, 3, (int64_t[]){ r->h, clusters, 1 }, members.data);
+    op_entries_of(r, sum, members, ENTRY_QUOTIENT, 0, sum);
+    op_entries_of(r, sum, members, ENTRY_WHERE, 0, mu);
+    arena_release(r->arena, mark);
+}
+
+static void show_centroids(Run *r, Tensor mu)
+{
+    if (run_wants_views(r))
+        view_tensor(r, "centroids", VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
 }
 
 /* ---- chunks and attention --------------------------------------------------- */
@@ -259,6 +276,21 @@ static void sort(Run *r, Former *f, Tensor cluster)
     view_tensor(r, "order", VIEW_ORDER, f->parts.order, "head", "slot");
     view_tensor(r, "chunks", VIEW_BUCKETS, f->chunk, "head", "token");
     partition_show(r, &f->parts);
+}
+
+static void attend(Run *r, const Params *p, const Former *f)
+{
+    GroupAttend g = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
+    GroupResult result;
+
+    run_stage(r, "attend");
+    list_chunks(r, f, &g);
+    if (!f->across)
+        g.query_tag = g.key_tag = f->parts.cluster;
+    result = op_group_attend(r, &g);
+    run_stage(r, "restore order");
+    r->out = run_tensor3(r, DT_F32, f->h, f->n, r->e);
+    op_scatter(r, result.out, f->parts.order, r->out);
 }
 
 /* A group is a chunk: its queries are the first slots, its keys the window. */
@@ -288,22 +320,41 @@ static void list_chunks(Run *r, const Former *f, GroupAttend *g)
     }
 }
 
-static void attend(Run *r, const Params *p, const Former *f)
+/* Slots of the window of all chunks together, and (token, slot) pairs. */
+static double window_slots(const Former *f, double *pairs)
 {
-    GroupAttend g = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
-    GroupResult result;
+    double slots = 0;
 
-    run_stage(r, "attend");
-    list_chunks(r, f, &g);
-    if (!f->across)
-        g.query_tag = g.key_tag = f->parts.cluster;
-    result = op_group_attend(r, &g);
-    run_stage(r, "restore order");
-    r->out = run_tensor3(r, DT_F32, f->h, f->n, r->e);
-    op_scatter(r, result.out, f->parts.order, r->out);
+    *pairs = 0;
+    for (int64_t c = 0; c < f->chunks; c++) {
+        double seen = (double)(chunk_end(f, c) - c * f->stride);
+
+        slots += seen;
+        *pairs += seen * (double)(min64((c + 1) * f->stride, f->n) - c * f->stride);
+    }
+    return slots;
+}
+
+/* Slots [chunk * stride, chunk_end): what the chunk's tokens see. */
+static int64_t chunk_end(const Former *f, int64_t chunk)
+{
+    return min64(chunk * f->stride + f->length, f->n);
 }
 
 /* ---- views ------------------------------------------------------------------ */
+
+static void show(Run *r, const Params *p, const Former *f)
+{
+    AttendInput     in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
+    uint8_t         bits = p->layer == LAYER_WINDOW ? COMPONENT_BLOCK : COMPONENT_CLUSTER;
+    const CellRows *rows = cell_rows_new(r, seen_keys, f);
+    Pattern        *cells = cell_rows_pattern(r, rows, bits);
+
+    view_stage(r, "attend", -1);
+    view_pattern(r, cells, false);
+    view_stage(r, NULL, -1);
+    cell_rows_weights(r, rows, in, cells);
+}
 
 static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
                          int32_t *key)
@@ -320,21 +371,6 @@ static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *
         }
     return found;
 }
-
-static void show(Run *r, const Params *p, const Former *f)
-{
-    AttendInput     in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
-    uint8_t         bits = p->layer == LAYER_WINDOW ? COMPONENT_BLOCK : COMPONENT_CLUSTER;
-    const CellRows *rows = cell_rows_new(r, seen_keys, f);
-    Pattern        *cells = cell_rows_pattern(r, rows, bits);
-
-    view_stage(r, "attend", -1);
-    view_pattern(r, cells, false);
-    view_stage(r, NULL, -1);
-    cell_rows_weights(r, rows, in, cells);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
 
 static void clusterformer_check(Run *r, const void *opaque)
 {
@@ -362,28 +398,6 @@ static void clusterformer_check(Run *r, const void *opaque)
                  (long long)r->x.shape[0], (long long)r->n);
 }
 
-static void clusterformer_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    Former       *f = run_alloc(r, 1, sizeof(*f)); /* the readers keep it */
-    Tensor        cluster;
-
-    if (!f)
-        return;
-    *f = former_shape(r, p);
-    cluster = clusters_of(r, p, f);
-    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
-    sort(r, f, cluster);
-    attend(r, p, f);
-    show(r, p, f);
-}
-
-/* How many the fit took is known from the run. */
-static int64_t fit_iterations(const Run *r, const Params *p)
-{
-    return run_iterations(r, "move centroids") - p->kmeans_iters;
-}
-
 static Flops clusterformer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -398,6 +412,12 @@ static Flops clusterformer_flops(Run *r, const void *opaque)
                     .overhead = FLOPS_SOFTMAX * h * pairs +
                                 (p->layer == LAYER_WINDOW ? 0 : times * 2 * h * (double)f.n *
                                                                     (double)f.clusters * dc) };
+}
+
+/* How many the fit took is known from the run. */
+static int64_t fit_iterations(const Run *r, const Params *p)
+{
+    return run_iterations(r, "move centroids") - p->kmeans_iters;
 }
 
 static const StageNote notes[] = {

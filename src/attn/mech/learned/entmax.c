@@ -49,20 +49,79 @@ typedef struct Rows {
     int64_t   h, n, offset;
 } Rows;
 
+/* Softmax on the same scores, for runs that are not too long to look at. */
+typedef struct Softmax {
+    const Rows *rows;
+    AttendInput in;
+    double     *z;        /* [h*n] log-sum-exp */
+    double     *outside;  /* [h] mass on keys that have no weight here, summed over rows */
+    double      size;     /* keys with a weight, summed over all rows */
+    int64_t    *offset;   /* [h*n+1] of the supports' keys */
+    int32_t    *key;
+} Softmax;
+
+static const Entmax *forms_of(Run *r, const Params *p);
+static const double *alphas_of(Run *r, const Params *p);
+static EntmaxForm form_of(Run *r, const Params *p, double alpha);
+static void show_alpha(Run *r, const Entmax *form);
+static bool bisects(const Run *r, const Entmax *form);
+static void show_steps(Run *r, const Rows *s);
+static void show_tau(Run *r, const double *tau, int64_t stride);
+static void show(Run *r, Rows *s);
+static void read_support(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static double weight(const Rows *s, int64_t head, int64_t i, int64_t j);
+static const ViewLoad *support_load(Run *r, const Rows *s);
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static void compare_softmax(Run *r, const Rows *s, const Pattern *cells);
+static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z);
+static void show_softmax(Run *r, Softmax *o, const Pattern *cells);
+static void read_softmax(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static const char *const *outside_words(Run *r, const Softmax *o);
+
+static void entmax_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Rows         *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return;
+    run_stage(r, "alpha");
+    *s = (Rows){ .h = r->h, .n = r->n, .offset = r->q_offset,
+                 .in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale),
+                         .causal = r->causal, .form = forms_of(r, p),
+                         .negligible = NEGLIGIBLE } };
+    show_alpha(r, s->in.form);
+    run_stage(r, "attend");
+    if (run_wants_views(r) && bisects(r, s->in.form)) {
+        int64_t steps = p->n_iter < SNAPSHOTS ? p->n_iter : SNAPSHOTS;
+
+        s->in.trace = run_tensor3(r, DT_F64, r->h, r->n, steps);
+        for (int64_t x = 0; x < tensor_count(&s->in.trace) && !run_failed(r); x++)
+            ((double *)s->in.trace.data)[x] = 0; /* heads that do not bisect */
+    }
+    s->result = op_row_attend(r, &s->in);
+    r->out = s->result.out;
+    show_steps(r, s);
+    if (run_wants_views(r))
+        run_stage(r, "thresholds");
+    show(r, s);
+}
+
 /* ---- alpha ------------------------------------------------------------------ */
 
-static EntmaxForm form_of(Run *r, const Params *p, double alpha)
+/* What each head does with a row; the closed form needs it too, so nothing is shown. */
+static const Entmax *forms_of(Run *r, const Params *p)
 {
-    if (alpha == 1)
-        return ENTMAX_SOFTMAX;
-    if (p->method != METHOD_BISECT && alpha == 2)
-        return ENTMAX_SPARSEMAX;
-    if (p->method != METHOD_BISECT && alpha == 1.5)
-        return ENTMAX_SQUARE;
-    if (p->method == METHOD_SORT)
-        run_fail(r, ERR_PARAM, "entmax: method=sort has a closed form for alpha 1.5 and 2 only, "
-                 "but alpha is %g; use method=bisect or auto", alpha);
-    return ENTMAX_BISECT;
+    const double *alpha = alphas_of(r, p);
+    Entmax       *form = run_alloc(r, r->h, sizeof(*form));
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        form[t] = (Entmax){ .form = form_of(r, p, alpha[t]), .alpha = alpha[t],
+                            .iterations = p->n_iter, .divide = p->ensure_sum_one };
+    return run_failed(r) ? NULL : form;
 }
 
 static const double *alphas_of(Run *r, const Params *p)
@@ -83,16 +142,18 @@ static const double *alphas_of(Run *r, const Params *p)
     return run_failed(r) ? NULL : alpha;
 }
 
-/* What each head does with a row; the closed form needs it too, so nothing is shown. */
-static const Entmax *forms_of(Run *r, const Params *p)
+static EntmaxForm form_of(Run *r, const Params *p, double alpha)
 {
-    const double *alpha = alphas_of(r, p);
-    Entmax       *form = run_alloc(r, r->h, sizeof(*form));
-
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        form[t] = (Entmax){ .form = form_of(r, p, alpha[t]), .alpha = alpha[t],
-                            .iterations = p->n_iter, .divide = p->ensure_sum_one };
-    return run_failed(r) ? NULL : form;
+    if (alpha == 1)
+        return ENTMAX_SOFTMAX;
+    if (p->method != METHOD_BISECT && alpha == 2)
+        return ENTMAX_SPARSEMAX;
+    if (p->method != METHOD_BISECT && alpha == 1.5)
+        return ENTMAX_SQUARE;
+    if (p->method == METHOD_SORT)
+        run_fail(r, ERR_PARAM, "entmax: method=sort has a closed form for alpha 1.5 and 2 only, "
+                 "but alpha is %g; use method=bisect or auto", alpha);
+    return ENTMAX_BISECT;
 }
 
 static void show_alpha(Run *r, const Entmax *form)
@@ -107,23 +168,57 @@ static void show_alpha(Run *r, const Entmax *form)
     view_tensor(r, "alpha", VIEW_TENSOR, alpha, "alpha", "head");
 }
 
-/* ---- views ------------------------------------------------------------------ */
-
-static double weight(const Rows *s, int64_t head, int64_t i, int64_t j)
+static bool bisects(const Run *r, const Entmax *form)
 {
-    AttendInput in = { .q = s->in.q, .k = s->in.k, .v = s->in.v, .scale = s->in.scale };
-    int64_t     at = head * s->n + i;
-    EntmaxRow   row = { .tau = ((double *)s->result.tau.data)[at],
-                        .total = ((double *)s->result.total.data)[at] };
+    bool any = false;
 
-    return entmax_weight(&s->in.form[head], row, attend_score(&in, s->h, head, i, j));
+    for (int64_t t = 0; form && t < r->h; t++)
+        any |= form[t].form == ENTMAX_BISECT;
+    return any;
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+/* The thresholds the bisection tried, a step at a time. */
+static void show_steps(Run *r, const Rows *s)
 {
-    for (int64_t x = 0; x < count; x++)
-        out[x] = (float)weight(view->context, head, i, start + x * step);
+    int64_t steps = s->in.trace.data ? s->in.trace.shape[2] : 0;
+
+    for (int64_t t = 0; t < steps && run_wants_views(r); t++) {
+        run_iteration(r, "bisect", t);
+        show_tau(r, (double *)s->in.trace.data + t, steps);
+    }
+}
+
+static void show_tau(Run *r, const double *tau, int64_t stride)
+{
+    Tensor t = run_tensor2(r, DT_F32, r->h, r->n);
+
+    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++)
+        tensor_f32(&t)[x] = (float)tau[x * stride];
+    view_tensor(r, "tau", VIEW_TENSOR, t, "head", "query");
+}
+
+static void show(Run *r, Rows *s)
+{
+    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+    Pattern     *cells;
+    View        *support;
+
+    if (!run_wants_views(r))
+        return;
+    cells = pattern_finish(r->arena, shape, pattern_full(r->arena, shape, COMPONENT_OTHER),
+                           r->causal);
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "entmax: not enough memory for the pattern");
+    show_tau(r, s->result.tau.data, 1);
+    view_tensor(r, "support_size", VIEW_COUNT, s->result.support, "head", "query");
+    support = view_reader(r, "support", VIEW_PATTERN, DT_U8, read_support, s, NULL);
+    if (support) {
+        support->other = "weight above 1e-6";
+        support->row_load = support_load(r, s);
+    }
+    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+    compare_softmax(r, s, cells);
 }
 
 /* Of any keys, so later ones are told apart here. */
@@ -140,104 +235,30 @@ static void read_support(const View *view, int64_t head, int64_t i, int64_t star
     }
 }
 
-static void show_tau(Run *r, const double *tau, int64_t stride)
+static double weight(const Rows *s, int64_t head, int64_t i, int64_t j)
 {
-    Tensor t = run_tensor2(r, DT_F32, r->h, r->n);
+    AttendInput in = { .q = s->in.q, .k = s->in.k, .v = s->in.v, .scale = s->in.scale };
+    int64_t     at = head * s->n + i;
+    EntmaxRow   row = { .tau = ((double *)s->result.tau.data)[at],
+                        .total = ((double *)s->result.total.data)[at] };
 
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++)
-        tensor_f32(&t)[x] = (float)tau[x * stride];
-    view_tensor(r, "tau", VIEW_TENSOR, t, "head", "query");
+    return entmax_weight(&s->in.form[head], row, attend_score(&in, s->h, head, i, j));
 }
 
-/* The thresholds the bisection tried, a step at a time. */
-static void show_steps(Run *r, const Rows *s)
+static const ViewLoad *support_load(Run *r, const Rows *s)
 {
-    int64_t steps = s->in.trace.data ? s->in.trace.shape[2] : 0;
+    ViewLoad *load = run_alloc(r, 1, sizeof(*load));
 
-    for (int64_t t = 0; t < steps && run_wants_views(r); t++) {
-        run_iteration(r, "bisect", t);
-        show_tau(r, (double *)s->in.trace.data + t, steps);
-    }
+    if (load)
+        *load = (ViewLoad){ .used = s->result.support, .used_name = "keys in the support" };
+    return load;
 }
 
-/* ---- against softmax ---------------------------------------------------------- */
-
-/* Softmax on the same scores, for runs that are not too long to look at. */
-typedef struct Softmax {
-    const Rows *rows;
-    AttendInput in;
-    double     *z;        /* [h*n] log-sum-exp */
-    double     *outside;  /* [h] mass on keys that have no weight here, summed over rows */
-    double      size;     /* keys with a weight, summed over all rows */
-    int64_t    *offset;   /* [h*n+1] of the supports' keys */
-    int32_t    *key;
-} Softmax;
-
-static void read_softmax(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out)
 {
-    const Softmax *o = view->context;
-    int64_t        h = o->rows->in.q.shape[0], n = o->rows->in.q.shape[1];
-
     for (int64_t x = 0; x < count; x++)
-        out[x] = (float)exp(attend_score(&o->in, h, head, i, start + x * step) -
-                            o->z[head * n + i]);
-}
-
-/* The row's softmax, and which of its keys have a weight here. */
-static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z)
-{
-    static const Entmax softmax = { .form = ENTMAX_SOFTMAX, .alpha = 1 };
-    const Rows *s = o->rows;
-    int64_t     head = row / r->n, i = row % r->n, found = 0, count, at = o->offset[row];
-    EntmaxRow   form;
-
-    count = row_attend_keys(r, &s->in, i);
-    for (int64_t j = 0; j < count; j++)
-        z[j] = attend_score(&o->in, r->h, head, i, j);
-    form = entmax_row(&softmax, z, count, NULL, NULL, 0);
-    o->z[row] = form.tau;
-    for (int64_t j = 0; j < count; j++) {
-        double mass = entmax_weight(&softmax, form, z[j]);
-
-        found += mass > NEGLIGIBLE;
-        if (weight(s, head, i, j) > NEGLIGIBLE)
-            o->key[at++] = (int32_t)j;
-        else
-            o->outside[head] += mass;
-    }
-    o->offset[row + 1] = at;
-    return found;
-}
-
-static const char *const *outside_words(Run *r, const Softmax *o)
-{
-    const char **words = run_alloc(r, r->h, sizeof(*words));
-
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        words[t] = arena_printf(r->arena, "%.3g %% of softmax lies outside the support",
-                                100 * o->outside[t] / (double)r->n);
-        if (!words[t])
-            run_fail(r, ERR_NOMEM, "entmax: not enough memory for a view");
-    }
-    return words;
-}
-
-/* Softmax's weights with a ring around each cell that is in the support. */
-static void show_softmax(Run *r, Softmax *o, const Pattern *cells)
-{
-    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m };
-    View        *view = view_reader(r, "softmax", VIEW_WEIGHTS, DT_F32, read_softmax, o, cells);
-    ViewMarks   *marks = view ? run_alloc(r, 1, sizeof(*marks)) : NULL;
-
-    if (!marks)
-        return;
-    *marks = (ViewMarks){ .name = "in the support", .chosen = true };
-    marks->cells = pattern_lists(r->arena, shape, o->offset, o->key, COMPONENT_OTHER);
-    if (!marks->cells)
-        run_fail(r, ERR_NOMEM, "entmax: not enough memory for the support");
-    view->marks = marks;
-    view->summary = outside_words(r, o);
+        out[x] = (float)weight(view->context, head, i, start + x * step);
 }
 
 /* Mean support of a row, and that of softmax on the same scores. */
@@ -275,77 +296,71 @@ static void compare_softmax(Run *r, const Rows *s, const Pattern *cells)
     run_figure(r, "mean_softmax_support", o->size / (double)rows);
 }
 
-static const ViewLoad *support_load(Run *r, const Rows *s)
+/* The row's softmax, and which of its keys have a weight here. */
+static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z)
 {
-    ViewLoad *load = run_alloc(r, 1, sizeof(*load));
+    static const Entmax softmax = { .form = ENTMAX_SOFTMAX, .alpha = 1 };
+    const Rows *s = o->rows;
+    int64_t     head = row / r->n, i = row % r->n, found = 0, count, at = o->offset[row];
+    EntmaxRow   form;
 
-    if (load)
-        *load = (ViewLoad){ .used = s->result.support, .used_name = "keys in the support" };
-    return load;
-}
+    count = row_attend_keys(r, &s->in, i);
+    for (int64_t j = 0; j < count; j++)
+        z[j] = attend_score(&o->in, r->h, head, i, j);
+    form = entmax_row(&softmax, z, count, NULL, NULL, 0);
+    o->z[row] = form.tau;
+    for (int64_t j = 0; j < count; j++) {
+        double mass = entmax_weight(&softmax, form, z[j]);
 
-static void show(Run *r, Rows *s)
-{
-    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    Pattern     *cells;
-    View        *support;
-
-    if (!run_wants_views(r))
-        return;
-    cells = pattern_finish(r->arena, shape, pattern_full(r->arena, shape, COMPONENT_OTHER),
-                           r->causal);
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "entmax: not enough memory for the pattern");
-    show_tau(r, s->result.tau.data, 1);
-    view_tensor(r, "support_size", VIEW_COUNT, s->result.support, "head", "query");
-    support = view_reader(r, "support", VIEW_PATTERN, DT_U8, read_support, s, NULL);
-    if (support) {
-        support->other = "weight above 1e-6";
-        support->row_load = support_load(r, s);
+        found += mass > NEGLIGIBLE;
+        if (weight(s, head, i, j) > NEGLIGIBLE)
+            o->key[at++] = (int32_t)j;
+        else
+            o->outside[head] += mass;
     }
-    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
-    compare_softmax(r, s, cells);
+    o->offset[row + 1] = at;
+    return found;
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static bool bisects(const Run *r, const Entmax *form)
+/* Softmax's weights with a ring around each cell that is in the support. */
+static void show_softmax(Run *r, Softmax *o, const Pattern *cells)
 {
-    bool any = false;
+    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m };
+    View        *view = view_reader(r, "softmax", VIEW_WEIGHTS, DT_F32, read_softmax, o, cells);
+    ViewMarks   *marks = view ? run_alloc(r, 1, sizeof(*marks)) : NULL;
 
-    for (int64_t t = 0; form && t < r->h; t++)
-        any |= form[t].form == ENTMAX_BISECT;
-    return any;
-}
-
-static void entmax_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    Rows         *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
-
-    if (!s)
+    if (!marks)
         return;
-    run_stage(r, "alpha");
-    *s = (Rows){ .h = r->h, .n = r->n, .offset = r->q_offset,
-                 .in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale),
-                         .causal = r->causal, .form = forms_of(r, p),
-                         .negligible = NEGLIGIBLE } };
-    show_alpha(r, s->in.form);
-    run_stage(r, "attend");
-    if (run_wants_views(r) && bisects(r, s->in.form)) {
-        int64_t steps = p->n_iter < SNAPSHOTS ? p->n_iter : SNAPSHOTS;
+    *marks = (ViewMarks){ .name = "in the support", .chosen = true };
+    marks->cells = pattern_lists(r->arena, shape, o->offset, o->key, COMPONENT_OTHER);
+    if (!marks->cells)
+        run_fail(r, ERR_NOMEM, "entmax: not enough memory for the support");
+    view->marks = marks;
+    view->summary = outside_words(r, o);
+}
 
-        s->in.trace = run_tensor3(r, DT_F64, r->h, r->n, steps);
-        for (int64_t x = 0; x < tensor_count(&s->in.trace) && !run_failed(r); x++)
-            ((double *)s->in.trace.data)[x] = 0; /* heads that do not bisect */
+static void read_softmax(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Softmax *o = view->context;
+    int64_t        h = o->rows->in.q.shape[0], n = o->rows->in.q.shape[1];
+
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)exp(attend_score(&o->in, h, head, i, start + x * step) -
+                            o->z[head * n + i]);
+}
+
+static const char *const *outside_words(Run *r, const Softmax *o)
+{
+    const char **words = run_alloc(r, r->h, sizeof(*words));
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        words[t] = arena_printf(r->arena, "%.3g %% of softmax lies outside the support",
+                                100 * o->outside[t] / (double)r->n);
+        if (!words[t])
+            run_fail(r, ERR_NOMEM, "entmax: not enough memory for a view");
     }
-    s->result = op_row_attend(r, &s->in);
-    r->out = s->result.out;
-    show_steps(r, s);
-    if (run_wants_views(r))
-        run_stage(r, "thresholds");
-    show(r, s);
+    return words;
 }
 
 static Flops entmax_flops_bound(Run *r, const void *opaque)

@@ -64,8 +64,6 @@ void partition_show(Run *r, const Partition *p)
     run_figure_int(r, "largest_cluster", largest);
 }
 
-/* See groups.h. */
-
 /* "largest 12 = 1.5 x mean, entropy 2.81 of 3 bits, 1 empty" */
 static void say_sizes(const int32_t *size, int64_t groups, Text *out)
 {
@@ -127,8 +125,6 @@ void balance_show(Run *r, View *view, Tensor sizes, Tensor times)
     }
     view->summary = words;
 }
-
-/* See groups.h. */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -219,8 +215,6 @@ void chunks_groups(Run *r, const Chunks *c, GroupAttend *g)
     }
 }
 
-/* See groups.h. */
-
 /* ---- rotations -------------------------------------------------------------- */
 
 /* i32 [h,rounds,n]: argmax of [y ; -y] over columns [first, first + count) of each round, the
@@ -267,8 +261,6 @@ Tensor lsh_codes(Run *r, Tensor x, Tensor planes, bool bias)
     return op_codes(r, x, planes, bias);
 }
 
-/* See groups.h. */
-
 #define BITS 64
 
 static int64_t majority(const int32_t *ones, int64_t members, int64_t bits)
@@ -301,8 +293,6 @@ bool hamming_majority(Run *r, Tensor codes, Tensor cluster, int64_t bits, Tensor
     arena_release(r->arena, mark);
     return moved;
 }
-
-/* See groups.h. */
 
 typedef struct Source {
     Tensor        x;

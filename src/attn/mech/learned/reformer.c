@@ -44,9 +44,6 @@ typedef struct LshLook {
     bool   weigh;        /* a cell counts as often as it is visited */
 } LshLook;
 
-/* connectivity, union, visits and weights; l must live in the run's arena. */
-static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look);
-
 #define KEY_EPS_RMS 1e-6
 #define KEY_EPS_L2 1e-12
 #define SELF_PENALTY 1e30
@@ -89,18 +86,77 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- shape of the computation ----------------------------------------------- */
+/* The sorted list attention works on: one round, or all end to end.  A round's rows are
+ * positions; end to end a position stands in the list more than once, so rows are slots
+ * and what belongs to them is copied. */
+typedef struct List {
+    const Lsh *l;
+    int64_t    round;
+    Tensor     order; /* i32 [h,slots] position of each slot */
+} List;
 
-static int64_t first_factor(const Run *r, const Params *p)
+#define ONLY_SELF -1e29 /* a log-sum-exp below it: nothing but the position itself */
+#define COARSE 16       /* a log-sum-exp as large as this is not exact enough in float */
+
+/* Rounds, and their cells together, that get a picture of their own. */
+#define ROUNDS_SHOWN 8
+#define CELLS_SHOWN  5e7
+
+typedef struct Seen {
+    const Lsh      *l;
+    AttendInput     in;
+    double         *z; /* [h*n] log-sum-exp of each row */
+    bool            exclude_self, weigh; /* weigh: w ~ N exp(s) */
+    const CellRows *visits, *kept;
+    const Pattern  *first; /* what the first round saw; NULL: not shown */
+} Seen;
+
+static Lsh lsh_shape(const Run *r, const Params *p);
+static void hash(Run *r, const Params *p, Lsh *l);
+static int64_t first_factor(const Run *r, const Params *p);
+static void sort(Run *r, Lsh *l);
+static void chunk(Run *r, Lsh *l);
+static void number_chunks(Run *r, const Lsh *l);
+static Tensor normalised_keys(Run *r, const Params *p);
+static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys);
+static Tensor empty_rows(Run *r);
+static List list_of(const Lsh *l, int64_t round);
+static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
+                               Tensor keys, const Visits *visits);
+static void slots_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g);
+static Tensor slot_tags(Run *r, const List *list);
+static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g);
+static Tensor positions_of(Run *r, const List *list, Tensor slots);
+static void combine(Run *r, const List *list, GroupResult result, Tensor z);
+static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look);
+static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key);
+static void refine(Run *r, Seen *s, Tensor z);
+static double times(const Seen *s, int64_t head, int64_t i, int64_t j);
+static void show_rounds(Run *r, Seen *all);
+static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *count,
+                        int32_t *key);
+static void show_unions(Run *r, const Seen *last, const Pattern *all);
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z);
+
+static void reformer_run(Run *r, const void *opaque)
 {
-    const Tensor *w = &p->rotations;
-    int64_t       columns = w->data && w->rank ? w->shape[w->rank - 1] : 0;
+    const Params *p = opaque;
+    Lsh          *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    Tensor        keys, z;
 
-    if (p->n_buckets)
-        return p->n_buckets;
-    if (2 * columns > p->n_buckets2)
-        return 2 * columns - p->n_buckets2;
-    return 2 * (r->n / p->block > 1 ? r->n / p->block : 1);
+    if (!l)
+        return;
+    *l = lsh_shape(r, p);
+    hash(r, p, l);
+    sort(r, l);
+    chunk(r, l);
+    run_stage(r, "normalise keys");
+    keys = normalised_keys(r, p);
+    z = attend(r, p, l, keys);
+    lsh_chunks_show(r, l, &(LshLook){ .k = keys, .scale = run_scale(r, p->scale), .z = z,
+                                      .exclude_self = p->exclude_self, .weigh = !p->dedup });
 }
 
 static Lsh lsh_shape(const Run *r, const Params *p)
@@ -113,8 +169,6 @@ static Lsh lsh_shape(const Run *r, const Params *p)
                   .chunks = chunks_of(joint ? p->rounds * r->n : r->n, p->block,
                                       p->chunks_before, p->chunks_after, joint) };
 }
-
-/* ---- hashing and sorting ---------------------------------------------------- */
 
 static void hash(Run *r, const Params *p, Lsh *l)
 {
@@ -132,20 +186,16 @@ static void hash(Run *r, const Params *p, Lsh *l)
     view_tensor(r, "buckets", VIEW_BUCKETS, l->bucket, "round", "token");
 }
 
-/* The token at a slot is in the slot's chunk; joint slots go on over the rounds. */
-static void number_chunks(Run *r, const Lsh *l)
+static int64_t first_factor(const Run *r, const Params *p)
 {
-    Tensor  slot = run_tensor3(r, DT_I32, l->rounds, l->n, 1);
-    int64_t all = l->rounds * l->n;
+    const Tensor *w = &p->rotations;
+    int64_t       columns = w->data && w->rank ? w->shape[w->rank - 1] : 0;
 
-    run_prepare(r, true);
-    for (int64_t s = 0; s < all && !run_failed(r); s++)
-        tensor_i32(&slot)[s] = (int32_t)((l->joint ? s : s % l->n) / l->chunks.block);
-    op_toward(r, slot.data, tensor_bytes(&slot));
-    run_prepare(r, false);
-    for (int64_t head = 0; head < l->h && !run_failed(r); head++)
-        op_scatter(r, slot, tensor_of(DT_I32, 2, slot.shape, tensor_i32(&l->order) + head * all),
-                   tensor_of(DT_I32, 3, slot.shape, tensor_i32(&l->chunk) + head * all));
+    if (p->n_buckets)
+        return p->n_buckets;
+    if (2 * columns > p->n_buckets2)
+        return 2 * columns - p->n_buckets2;
+    return 2 * (r->n / p->block > 1 ? r->n / p->block : 1);
 }
 
 static void sort(Run *r, Lsh *l)
@@ -165,121 +215,30 @@ static void chunk(Run *r, Lsh *l)
     view_tensor(r, "chunks", VIEW_BUCKETS, l->chunk, "round", "token");
 }
 
+/* The token at a slot is in the slot's chunk; joint slots go on over the rounds. */
+static void number_chunks(Run *r, const Lsh *l)
+{
+    Tensor  slot = run_tensor3(r, DT_I32, l->rounds, l->n, 1);
+    int64_t all = l->rounds * l->n;
+
+    run_prepare(r, true);
+    for (int64_t s = 0; s < all && !run_failed(r); s++)
+        tensor_i32(&slot)[s] = (int32_t)((l->joint ? s : s % l->n) / l->chunks.block);
+    op_toward(r, slot.data, tensor_bytes(&slot));
+    run_prepare(r, false);
+    for (int64_t head = 0; head < l->h && !run_failed(r); head++)
+        op_scatter(r, slot, tensor_of(DT_I32, 2, slot.shape, tensor_i32(&l->order) + head * all),
+                   tensor_of(DT_I32, 3, slot.shape, tensor_i32(&l->chunk) + head * all));
+}
+
+static Tensor normalised_keys(Run *r, const Params *p)
+{
+    if (p->key_norm == KEY_RMS)
+        return op_normalise(r, r->q, NORMALISE_RMS, KEY_EPS_RMS);
+    return p->key_norm == KEY_L2 ? op_normalise(r, r->q, NORMALISE_L2, KEY_EPS_L2) : r->q;
+}
+
 /* ---- attention -------------------------------------------------------------- */
-
-/* The sorted list attention works on: one round, or all end to end.  A round's rows are
- * positions; end to end a position stands in the list more than once, so rows are slots
- * and what belongs to them is copied. */
-typedef struct List {
-    const Lsh *l;
-    int64_t    round;
-    Tensor     order; /* i32 [h,slots] position of each slot */
-} List;
-
-static List list_of(const Lsh *l, int64_t round)
-{
-    Tensor order = { .dtype = DT_I32, .rank = 2, .shape = { l->h, l->chunks.slots, 1, 1 },
-                     .stride = { l->rounds * l->n, 1, 1, 1 },
-                     .data = tensor_i32(&l->order) + round * l->n };
-
-    return (List){ .l = l, .round = round, .order = order };
-}
-
-/* Equal tags: same bucket and same round.  Sorted, so a tag is a count of ends. */
-static Tensor slot_tags(Run *r, const List *list)
-{
-    const Lsh *l = list->l;
-    Tensor     tag = run_tensor2(r, DT_I32, l->h, l->chunks.slots);
-
-    for (int64_t t = 0; t < l->h && !run_failed(r); t++) {
-        const int32_t *order = tensor_head(&list->order, t, l->h);
-        const int32_t *bucket = tensor_i32(&l->bucket) + t * l->rounds * l->n;
-        int32_t        kind = 0;
-
-        for (int64_t s = 0; s < l->chunks.slots; s++) {
-            if (s && s % l->n == 0)
-                bucket += l->n;
-            kind += s && (s % l->n == 0 || bucket[order[s]] != bucket[order[s - 1]]);
-            tensor_i32(&tag)[t * l->chunks.slots + s] = kind;
-        }
-    }
-    return tag;
-}
-
-static void slots_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
-{
-    g->q = op_gather(r, r->q, list->order);
-    g->k = op_gather(r, keys, list->order);
-    g->v = op_gather(r, r->v, list->order);
-    if (!list->l->across)
-        g->query_tag = g->key_tag = slot_tags(r, list);
-    g->query_at = g->key_at = list->order;
-}
-
-/* i32 [h,total]: the positions that stand in the slots that the chunks see. */
-static Tensor positions_of(Run *r, const List *list, Tensor slots)
-{
-    Tensor order = list->order, found;
-
-    order.rank = 3; /* rows of one */
-    order.shape[2] = order.stride[1] = order.stride[2] = 1;
-    order.shape[1] = list->order.shape[1];
-    found = op_gather(r, order, slots);
-    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, slots.shape[1] }, found.data);
-}
-
-static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
-{
-    const Lsh *l = list->l;
-    Tensor     positions = positions_of(r, list, g->key_index);
-    Tensor     place = run_tensor2(r, DT_I32, 1, l->n), bucket = list->order;
-
-    if (run_failed(r))
-        return;
-    for (int64_t i = 0; i < l->n; i++)
-        tensor_i32(&place)[i] = (int32_t)i;
-    bucket.data = tensor_i32(&l->bucket) + list->round * l->n;
-    g->q = r->q;
-    g->k = keys;
-    g->v = r->v;
-    g->query_index = list->order;
-    g->key_index = positions;
-    if (!l->across)
-        g->query_tag = g->key_tag = bucket;
-    g->query_at = g->key_at = place;
-}
-
-static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
-                               Tensor keys, const Visits *visits)
-{
-    (list->l->joint ? slots_as_rows : positions_as_rows)(r, list, keys, &g);
-    g.scale = run_scale(r, p->scale);
-    g.causal = r->causal;
-    g.self_last = p->exclude_self;
-    g.self_penalty = p->exclude_self ? SELF_PENALTY : 0;
-    g.visits = p->dedup && list->l->rounds > 1 ? visits : NULL;
-    return op_group_attend(r, &g);
-}
-
-static void combine(Run *r, const List *list, GroupResult result, Tensor z)
-{
-    MergeRows in = { .rows = result.out, .lse = result.lse, .index = list->order, .out = r->out,
-                     .z = z, .lists = list->l->joint ? list->l->rounds : 1 };
-
-    op_merge_rows(r, &in);
-    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * list->l->chunks.slots * r->e));
-}
-
-static Tensor empty_rows(Run *r)
-{
-    Tensor z = run_tensor2(r, DT_F32, r->h, r->n);
-
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, r->out);
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, -(double)INFINITY,
-               tensor_of(DT_F32, 3, (int64_t[]){ 1, r->h, r->n }, z.data));
-    return z;
-}
 
 /* Returns the log-sum-exp of every row over all rounds. */
 static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
@@ -307,32 +266,262 @@ static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
     return z;
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static Tensor normalised_keys(Run *r, const Params *p)
+static Tensor empty_rows(Run *r)
 {
-    if (p->key_norm == KEY_RMS)
-        return op_normalise(r, r->q, NORMALISE_RMS, KEY_EPS_RMS);
-    return p->key_norm == KEY_L2 ? op_normalise(r, r->q, NORMALISE_L2, KEY_EPS_L2) : r->q;
+    Tensor z = run_tensor2(r, DT_F32, r->h, r->n);
+
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, r->out);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, -(double)INFINITY,
+               tensor_of(DT_F32, 3, (int64_t[]){ 1, r->h, r->n }, z.data));
+    return z;
 }
 
-static void reformer_run(Run *r, const void *opaque)
+static List list_of(const Lsh *l, int64_t round)
 {
-    const Params *p = opaque;
-    Lsh          *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
-    Tensor        keys, z;
+    Tensor order = { .dtype = DT_I32, .rank = 2, .shape = { l->h, l->chunks.slots, 1, 1 },
+                     .stride = { l->rounds * l->n, 1, 1, 1 },
+                     .data = tensor_i32(&l->order) + round * l->n };
 
-    if (!l)
+    return (List){ .l = l, .round = round, .order = order };
+}
+
+static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
+                               Tensor keys, const Visits *visits)
+{
+    (list->l->joint ? slots_as_rows : positions_as_rows)(r, list, keys, &g);
+    g.scale = run_scale(r, p->scale);
+    g.causal = r->causal;
+    g.self_last = p->exclude_self;
+    g.self_penalty = p->exclude_self ? SELF_PENALTY : 0;
+    g.visits = p->dedup && list->l->rounds > 1 ? visits : NULL;
+    return op_group_attend(r, &g);
+}
+
+static void slots_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
+{
+    g->q = op_gather(r, r->q, list->order);
+    g->k = op_gather(r, keys, list->order);
+    g->v = op_gather(r, r->v, list->order);
+    if (!list->l->across)
+        g->query_tag = g->key_tag = slot_tags(r, list);
+    g->query_at = g->key_at = list->order;
+}
+
+/* Equal tags: same bucket and same round.  Sorted, so a tag is a count of ends. */
+static Tensor slot_tags(Run *r, const List *list)
+{
+    const Lsh *l = list->l;
+    Tensor     tag = run_tensor2(r, DT_I32, l->h, l->chunks.slots);
+
+    for (int64_t t = 0; t < l->h && !run_failed(r); t++) {
+        const int32_t *order = tensor_head(&list->order, t, l->h);
+        const int32_t *bucket = tensor_i32(&l->bucket) + t * l->rounds * l->n;
+        int32_t        kind = 0;
+
+        for (int64_t s = 0; s < l->chunks.slots; s++) {
+            if (s && s % l->n == 0)
+                bucket += l->n;
+            kind += s && (s % l->n == 0 || bucket[order[s]] != bucket[order[s - 1]]);
+            tensor_i32(&tag)[t * l->chunks.slots + s] = kind;
+        }
+    }
+    return tag;
+}
+
+static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
+{
+    const Lsh *l = list->l;
+    Tensor     positions = positions_of(r, list, g->key_index);
+    Tensor     place = run_tensor2(r, DT_I32, 1, l->n), bucket = list->order;
+
+    if (run_failed(r))
         return;
-    *l = lsh_shape(r, p);
-    hash(r, p, l);
-    sort(r, l);
-    chunk(r, l);
-    run_stage(r, "normalise keys");
-    keys = normalised_keys(r, p);
-    z = attend(r, p, l, keys);
-    lsh_chunks_show(r, l, &(LshLook){ .k = keys, .scale = run_scale(r, p->scale), .z = z,
-                                      .exclude_self = p->exclude_self, .weigh = !p->dedup });
+    for (int64_t i = 0; i < l->n; i++)
+        tensor_i32(&place)[i] = (int32_t)i;
+    bucket.data = tensor_i32(&l->bucket) + list->round * l->n;
+    g->q = r->q;
+    g->k = keys;
+    g->v = r->v;
+    g->query_index = list->order;
+    g->key_index = positions;
+    if (!l->across)
+        g->query_tag = g->key_tag = bucket;
+    g->query_at = g->key_at = place;
+}
+
+/* i32 [h,total]: the positions that stand in the slots that the chunks see. */
+static Tensor positions_of(Run *r, const List *list, Tensor slots)
+{
+    Tensor order = list->order, found;
+
+    order.rank = 3; /* rows of one */
+    order.shape[2] = order.stride[1] = order.stride[2] = 1;
+    order.shape[1] = list->order.shape[1];
+    found = op_gather(r, order, slots);
+    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, slots.shape[1] }, found.data);
+}
+
+static void combine(Run *r, const List *list, GroupResult result, Tensor z)
+{
+    MergeRows in = { .rows = result.out, .lse = result.lse, .index = list->order, .out = r->out,
+                     .z = z, .lists = list->l->joint ? list->l->rounds : 1 };
+
+    op_merge_rows(r, &in);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * list->l->chunks.slots * r->e));
+}
+
+/* connectivity, union, visits and weights; l must live in the run's arena. */
+static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look)
+{
+    Seen    *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
+    Pattern *k;
+
+    if (!s)
+        return;
+    *s = (Seen){ .l = l, .weigh = look->weigh, .exclude_self = look->exclude_self,
+                 .z = run_alloc(r, r->h * r->n, sizeof(*s->z)),
+                 .in = { .q = r->q, .k = look->k, .v = r->v, .scale = look->scale } };
+    s->visits = cell_rows_counted(r, visited, s);
+    s->kept = s->exclude_self ? cell_rows_others(r, s->visits) : s->visits;
+    k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
+    refine(r, s, look->z);
+    show_rounds(r, s);
+    view_pattern(r, k, false);
+    show_unions(r, s, k);
+    view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
+}
+
+/* The cells with N_ij > 0. */
+static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key)
+{
+    const Lsh     *l = ((const Seen *)context)->l;
+    const int32_t *order = tensor_i32(&l->order) + head * l->rounds * l->n;
+    const int32_t *bucket = tensor_i32(&l->bucket) + head * l->rounds * l->n;
+    const int32_t *chunk = tensor_i32(&l->chunk) + head * l->rounds * l->n;
+    int64_t        found = 0, first;
+
+    for (int64_t own = l->first * l->n; own < l->end * l->n; own += l->n) {
+        int64_t base = l->joint ? 0 : own;
+        int64_t chunks = chunks_window(&l->chunks, chunk[own + i], &first);
+
+        for (int64_t w = 0; w < chunks; w++) {
+            int64_t c = (first + w) % l->chunks.count, s = base + c * l->chunks.block;
+
+            for (; s < base + chunks_end(&l->chunks, c); s++) {
+                int32_t j = order[s];
+                bool    same = s >= own && s < own + l->n && bucket[own + j] == bucket[own + i];
+
+                if ((same || l->across) && !(l->causal && j > i) && !count[j]++)
+                    key[found++] = j;
+            }
+        }
+    }
+    return found;
+}
+
+/* The kernel's sums are in float: where the last digits of a large one would be
+ * seen in the weights they are put right. */
+static void refine(Run *r, Seen *s, Tensor z)
+{
+    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
+        LogSum sum = log_sum_new();
+
+        s->z[row] = (double)tensor_f32(&z)[row];
+        if (fabs(s->z[row]) < COARSE || s->z[row] < ONLY_SELF)
+            continue;
+        for (int64_t c = s->kept->start[row]; c < s->kept->start[row + 1]; c++) {
+            int64_t head = row / r->n, i = row % r->n, j = s->kept->key[c];
+
+            log_sum_add(&sum, attend_score(&s->in, s->l->h, head, i, j) +
+                                  log(times(s, head, i, j)));
+        }
+        s->z[row] = log_sum_of(&sum);
+    }
+}
+
+/* How often a cell counts. */
+static double times(const Seen *s, int64_t head, int64_t i, int64_t j)
+{
+    return s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
+}
+
+/* What each round saw by itself, before their union; not for very many cells. */
+static void show_rounds(Run *r, Seen *all)
+{
+    const Lsh *l = all->l;
+    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
+
+    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
+        return;
+    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
+        Lsh      one = *l; /* read here and now only */
+        Seen     seen = *all;
+        Pattern *k;
+
+        one.first = round;
+        one.end = round + 1;
+        seen.l = &one;
+        view_stage(r, "attend", round);
+        k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
+        all->first = round == 0 ? k : all->first;
+        view_pattern(r, k, false);
+    }
+    view_stage(r, NULL, -1);
+}
+
+/* K_i: without the own position, unless there is no other. */
+static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *count,
+                        int32_t *key)
+{
+    int64_t found = visited(context, head, i, count, key), kept = 0;
+
+    if (!((const Seen *)context)->exclude_self || found == 1)
+        return found;
+    for (int64_t c = 0; c < found; c++)
+        if (key[c] != i)
+            key[kept++] = key[c];
+    count[i] = 0;
+    return kept;
+}
+
+/* What the rounds saw together, after each; `all` after the last. */
+static void show_unions(Run *r, const Seen *last, const Pattern *all)
+{
+    const Lsh *l = last->l;
+    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
+
+    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
+        return;
+    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
+        const Pattern *k = round + 1 < l->rounds ? last->first : all;
+        Lsh            some = *l; /* read here and now only */
+        Seen           seen = *last;
+
+        some.end = round + 1;
+        seen.l = &some;
+        if (round > 0 && round + 1 < l->rounds)
+            k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
+        view_stage(r, "combine", round);
+        view_reader(r, "union", VIEW_PATTERN, DT_U8, NULL, NULL, k);
+    }
+    view_stage(r, NULL, -1);
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Seen *s = view->context;
+    double      z = s->z[head * s->l->n + i];
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = z < ONLY_SELF ? 1 : (float)cell(s, head, i, start + c * step, z);
+}
+
+static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
+{
+    return times(s, head, i, j) * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
 }
 
 static void reformer_check(Run *r, const void *opaque)
@@ -421,173 +610,3 @@ const Mechanism mech_reformer = {
     .run = reformer_run,
     .flops = reformer_flops,
 };
-
-/* See reformer.c. */
-
-#define ONLY_SELF -1e29 /* a log-sum-exp below it: nothing but the position itself */
-#define COARSE 16       /* a log-sum-exp as large as this is not exact enough in float */
-
-/* Rounds, and their cells together, that get a picture of their own. */
-#define ROUNDS_SHOWN 8
-#define CELLS_SHOWN  5e7
-
-typedef struct Seen {
-    const Lsh      *l;
-    AttendInput     in;
-    double         *z; /* [h*n] log-sum-exp of each row */
-    bool            exclude_self, weigh; /* weigh: w ~ N exp(s) */
-    const CellRows *visits, *kept;
-    const Pattern  *first; /* what the first round saw; NULL: not shown */
-} Seen;
-
-/* The cells with N_ij > 0. */
-static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key)
-{
-    const Lsh     *l = ((const Seen *)context)->l;
-    const int32_t *order = tensor_i32(&l->order) + head * l->rounds * l->n;
-    const int32_t *bucket = tensor_i32(&l->bucket) + head * l->rounds * l->n;
-    const int32_t *chunk = tensor_i32(&l->chunk) + head * l->rounds * l->n;
-    int64_t        found = 0, first;
-
-    for (int64_t own = l->first * l->n; own < l->end * l->n; own += l->n) {
-        int64_t base = l->joint ? 0 : own;
-        int64_t chunks = chunks_window(&l->chunks, chunk[own + i], &first);
-
-        for (int64_t w = 0; w < chunks; w++) {
-            int64_t c = (first + w) % l->chunks.count, s = base + c * l->chunks.block;
-
-            for (; s < base + chunks_end(&l->chunks, c); s++) {
-                int32_t j = order[s];
-                bool    same = s >= own && s < own + l->n && bucket[own + j] == bucket[own + i];
-
-                if ((same || l->across) && !(l->causal && j > i) && !count[j]++)
-                    key[found++] = j;
-            }
-        }
-    }
-    return found;
-}
-
-/* K_i: without the own position, unless there is no other. */
-static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *count,
-                        int32_t *key)
-{
-    int64_t found = visited(context, head, i, count, key), kept = 0;
-
-    if (!((const Seen *)context)->exclude_self || found == 1)
-        return found;
-    for (int64_t c = 0; c < found; c++)
-        if (key[c] != i)
-            key[kept++] = key[c];
-    count[i] = 0;
-    return kept;
-}
-
-/* How often a cell counts. */
-static double times(const Seen *s, int64_t head, int64_t i, int64_t j)
-{
-    return s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
-}
-
-static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
-{
-    return times(s, head, i, j) * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const Seen *s = view->context;
-    double      z = s->z[head * s->l->n + i];
-
-    for (int64_t c = 0; c < count; c++)
-        out[c] = z < ONLY_SELF ? 1 : (float)cell(s, head, i, start + c * step, z);
-}
-
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
-static void refine(Run *r, Seen *s, Tensor z)
-{
-    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
-        LogSum sum = log_sum_new();
-
-        s->z[row] = (double)tensor_f32(&z)[row];
-        if (fabs(s->z[row]) < COARSE || s->z[row] < ONLY_SELF)
-            continue;
-        for (int64_t c = s->kept->start[row]; c < s->kept->start[row + 1]; c++) {
-            int64_t head = row / r->n, i = row % r->n, j = s->kept->key[c];
-
-            log_sum_add(&sum, attend_score(&s->in, s->l->h, head, i, j) +
-                                  log(times(s, head, i, j)));
-        }
-        s->z[row] = log_sum_of(&sum);
-    }
-}
-
-/* What each round saw by itself, before their union; not for very many cells. */
-static void show_rounds(Run *r, Seen *all)
-{
-    const Lsh *l = all->l;
-    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
-
-    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
-        return;
-    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
-        Lsh      one = *l; /* read here and now only */
-        Seen     seen = *all;
-        Pattern *k;
-
-        one.first = round;
-        one.end = round + 1;
-        seen.l = &one;
-        view_stage(r, "attend", round);
-        k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
-        all->first = round == 0 ? k : all->first;
-        view_pattern(r, k, false);
-    }
-    view_stage(r, NULL, -1);
-}
-
-/* What the rounds saw together, after each; `all` after the last. */
-static void show_unions(Run *r, const Seen *last, const Pattern *all)
-{
-    const Lsh *l = last->l;
-    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
-
-    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
-        return;
-    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
-        const Pattern *k = round + 1 < l->rounds ? last->first : all;
-        Lsh            some = *l; /* read here and now only */
-        Seen           seen = *last;
-
-        some.end = round + 1;
-        seen.l = &some;
-        if (round > 0 && round + 1 < l->rounds)
-            k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
-        view_stage(r, "combine", round);
-        view_reader(r, "union", VIEW_PATTERN, DT_U8, NULL, NULL, k);
-    }
-    view_stage(r, NULL, -1);
-}
-
-static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look)
-{
-    Seen    *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
-    Pattern *k;
-
-    if (!s)
-        return;
-    *s = (Seen){ .l = l, .weigh = look->weigh, .exclude_self = look->exclude_self,
-                 .z = run_alloc(r, r->h * r->n, sizeof(*s->z)),
-                 .in = { .q = r->q, .k = look->k, .v = r->v, .scale = look->scale } };
-    s->visits = cell_rows_counted(r, visited, s);
-    s->kept = s->exclude_self ? cell_rows_others(r, s->visits) : s->visits;
-    k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
-    refine(r, s, look->z);
-    show_rounds(r, s);
-    view_pattern(r, k, false);
-    show_unions(r, s, k);
-    view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
-}

@@ -40,13 +40,6 @@ typedef struct RoutedClusters {
     int32_t *entry;
 } RoutedClusters;
 
-/* Fills start and entry from qs, and makes room for times. */
-static void   routed_clusters_list(Run *r, RoutedClusters *s);
-/* What each of a token's results is multiplied by; row: head * n + token. */
-static double routed_clusters_share(const RoutedClusters *s, int64_t row);
-/* membership, connectivity and weights; s must live in the run's arena. */
-static void   routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse);
-
 #define LAYER_EPS 1e-6
 #define L2_EPS 1e-12
 #define SMALLEST_SUM 1e-12
@@ -72,6 +65,46 @@ typedef struct Params {
     double  combine_eps, decay, scale;
     Tensor  routing_proj, centroids;
 } Params;
+
+#define COARSE 16 /* a log-sum-exp as large as this is not exact enough in float */
+
+static RoutedClusters routing_shape(const Run *r, const Params *p);
+static void combine(Run *r, RoutedClusters *s, GroupResult result);
+static void routed_clusters_list(Run *r, RoutedClusters *s);
+static void list_item(void *context, int64_t head, int worker);
+static float *shares(Run *r, RoutedClusters *s, Tensor lse);
+static double routed_clusters_share(const RoutedClusters *s, int64_t row);
+static int64_t min64(int64_t a, int64_t b);
+static void prepare(Run *r, const Params *p, RoutedClusters *s);
+static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q, Tensor *k);
+static Tensor normalised(Run *r, const Params *p, Tensor x);
+static NormaliseKind norm_kind(const Params *p);
+static double norm_eps(const Params *p);
+static Tensor sum_of(Run *r, Tensor a, Tensor b);
+static void fit(Run *r, const Params *p, RoutedClusters *s);
+static void start_centroids(Run *r, const Params *p, RoutedClusters *s);
+static void show_centroids(Run *r, const char *name, Tensor mu);
+static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q);
+static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count);
+static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
+                         double *sum);
+static double pass_flops(const RoutedClusters *s);
+static void show_clusters(Run *r, Tensor nearest);
+static void kmeans(Run *r, const Params *p, RoutedClusters *s);
+static void route(Run *r, RoutedClusters *s);
+static GroupResult attend(Run *r, const RoutedClusters *s);
+static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse);
+static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
+                            int64_t count, int64_t step, float *out);
+static void show_balance(Run *r, const RoutedClusters *s, View *membership);
+static void refine(Run *r, RoutedClusters *s, Tensor lse);
+static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j);
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key);
+static const int32_t *keys_of(const RoutedClusters *s, int64_t head, int32_t entry);
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static void show_update(Run *r, const Params *p, const RoutedClusters *s);
 
 static const Param params[] = {
     PARAM_INT(Params, n_clusters, 0, 0, INT32_MAX, "clusters; 0: round(sqrt(n))"),
@@ -99,9 +132,26 @@ static const Param params[] = {
     PARAM_END
 };
 
-static int64_t min64(int64_t a, int64_t b)
+static void routing_run(Run *r, const void *opaque)
 {
-    return a < b ? a : b;
+    const Params *p = opaque;
+    RoutedClusters *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    GroupResult   result;
+
+    if (!s)
+        return;
+    *s = routing_shape(r, p);
+    prepare(r, p, s);
+    if (run_fits(r))
+        fit(r, p, s);
+    else
+        start_centroids(r, p, s);
+    kmeans(r, p, s);
+    route(r, s);
+    result = attend(r, s);
+    combine(r, s, result);
+    routed_clusters_show(r, s, result.lse);
+    show_update(r, p, s);
 }
 
 static RoutedClusters routing_shape(const Run *r, const Params *p)
@@ -121,56 +171,83 @@ static RoutedClusters routing_shape(const Run *r, const Params *p)
     return s;
 }
 
-/* ---- normalisation and routing vectors -------------------------------------- */
-
-static NormaliseKind norm_kind(const Params *p)
+static void combine(Run *r, RoutedClusters *s, GroupResult result)
 {
-    static const NormaliseKind kinds[] = { NORMALISE_LAYER, NORMALISE_L2, NORMALISE_NONE };
+    SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
 
-    return kinds[p->normalize];
+    run_stage(r, "combine");
+    routed_clusters_list(r, s);
+    in.share = run_failed(r) ? NULL : shares(r, s, result.lse);
+    in.start = s->start;
+    in.entry = s->entry;
+    r->out = op_sum_lists(r, &in);
+    op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
+    op_traffic(r, (double)tensor_bytes(&result.out), 0);
 }
 
-static double norm_eps(const Params *p)
+/* Fills start and entry from qs, and makes room for times. */
+static void routed_clusters_list(Run *r, RoutedClusters *s)
 {
-    return p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS;
+    int64_t rows = s->h * s->n, entries = s->h * s->clusters * s->window;
+
+    s->start = run_alloc(r, rows + 1, sizeof(*s->start));
+    s->entry = run_alloc(r, entries, sizeof(*s->entry));
+    s->times = run_alloc(r, rows, sizeof(*s->times));
+    op_wait(r, "the host lists the clusters of tokens");
+    if (run_failed(r))
+        return;
+    threads_run(r->threads, s->h, list_item, s);
+    s->start[rows] = entries;
 }
 
-/* f64 [h,rows,d] by the parameter normalize. */
-static Tensor normalised(Run *r, const Params *p, Tensor x)
+/* An item is a head. */
+static void list_item(void *context, int64_t head, int worker)
 {
-    NormaliseKind kind = norm_kind(p);
-    Tensor        y = op_normalise64(r, x, kind, norm_eps(p));
+    const RoutedClusters *s = context;
+    int64_t               entries = s->clusters * s->window, first = head * entries;
+    int64_t              *start = s->start + head * s->n;
+    const int32_t        *set = tensor_i32(&s->qs) + first;
 
-    if (kind != NORMALISE_NONE)
-        op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
-    return y;
+    (void)worker;
+    memset(start, 0, (size_t)s->n * sizeof(*start));
+    for (int64_t x = 0; x < entries; x++)
+        start[set[x]]++;
+    for (int64_t i = 0, at = first; i < s->n; i++) /* ends, for now */
+        start[i] = at += start[i];
+    for (int64_t x = entries - 1; x >= 0; x--)
+        s->entry[--start[set[x]]] = (int32_t)x;
 }
 
-static Tensor sum_of(Run *r, Tensor a, Tensor b)
+/* How many of a token's places saw something, and what each result is multiplied by. */
+static float *shares(Run *r, RoutedClusters *s, Tensor lse)
 {
-    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
+    int64_t entries = s->clusters * s->window;
+    float  *share = run_alloc(r, s->h * s->n, sizeof(*share));
 
-    op_entries_of(r, a, b, ENTRY_SUM, 1, y);
-    return y;
-}
+    op_wait(r, "the host counts the clusters that saw something");
+    for (int64_t row = 0; row < s->h * s->n && share; row++) {
+        const float *z = tensor_f32(&lse) + row / s->n * entries;
 
-/* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
-static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q, Tensor *k)
-{
-    Tensor from_q = normalised(r, p, r->q);
-    Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
-
-    *q = dense_rounded(r, from_q);
-    *k = p->share_qk ? *q : dense_rounded(r, from_k);
-    if (w.data) {
-        from_q = dense_linear(r, from_q, w, (Tensor){ 0 }, r->d);
-        from_k = p->share_qk ? from_q : dense_linear(r, from_k, w, (Tensor){ 0 }, r->d);
+        s->times[row] = 0;
+        for (int64_t x = s->start[row]; x < s->start[row + 1]; x++)
+            s->times[row] += z[s->entry[x]] > -INFINITY;
+        share[row] = s->times[row] ? (float)routed_clusters_share(s, row) : 1;
     }
-    if (p->routing_source == SOURCE_SUM)
-        from_q = from_k = sum_of(r, from_q, from_k);
-    s->rq = choice_rows_exact(r, from_q);
-    s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
+    return share;
 }
+
+/* What each of a token's results is multiplied by; row: head * n + token. */
+static double routed_clusters_share(const RoutedClusters *s, int64_t row)
+{
+    return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- normalisation and routing vectors -------------------------------------- */
 
 static void prepare(Run *r, const Params *p, RoutedClusters *s)
 {
@@ -192,114 +269,53 @@ static void prepare(Run *r, const Params *p, RoutedClusters *s)
                            .v = r->v, .scale = run_scale(r, p->scale) };
 }
 
-/* ---- centroids -------------------------------------------------------------- */
-
-static void show_centroids(Run *r, const char *name, Tensor mu)
+/* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
+static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q, Tensor *k)
 {
-    if (run_wants_views(r))
-        view_tensor(r, name, VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
-}
+    Tensor from_q = normalised(r, p, r->q);
+    Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
 
-static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
-{
-    int64_t shape[3] = { s->h, s->clusters, s->d };
-    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape);
-    Rng     rng = run_rng(r, "centroids");
-
-    if (!given.data) {
-        given = run_tensor3(r, DT_F32, s->h, s->clusters, s->d);
-        if (run_failed(r))
-            return;
-        run_prepare(r, true);
-        rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
-        /* Rounded once, so that a run from the dumped tensor is the same run. */
-        given = dense_rounded(r, normalised(r, p, given));
-        run_prepare(r, false);
-        view_drawn(r, "centroids", given);
+    *q = dense_rounded(r, from_q);
+    *k = p->share_qk ? *q : dense_rounded(r, from_k);
+    if (w.data) {
+        from_q = dense_linear(r, from_q, w, (Tensor){ 0 }, r->d);
+        from_k = p->share_qk ? from_q : dense_linear(r, from_k, w, (Tensor){ 0 }, r->d);
     }
-    s->mu = dense_wide(r, given);
-    if (p->centroids.data && !p->kmeans_iters)
-        show_centroids(r, "centroids", s->mu);
+    if (p->routing_source == SOURCE_SUM)
+        from_q = from_k = sum_of(r, from_q, from_k);
+    s->rq = choice_rows_exact(r, from_q);
+    s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
 }
 
-static void show_clusters(Run *r, Tensor nearest)
+/* f64 [h,rows,d] by the parameter normalize. */
+static Tensor normalised(Run *r, const Params *p, Tensor x)
 {
-    Tensor copy;
+    NormaliseKind kind = norm_kind(p);
+    Tensor        y = op_normalise64(r, x, kind, norm_eps(p));
 
-    if (!run_wants_views(r))
-        return;
-    copy = run_tensor2(r, DT_I32, nearest.shape[0], nearest.shape[1]);
-    if (!run_failed(r))
-        memcpy(copy.data, nearest.data, (size_t)tensor_bytes(&copy));
-    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
+    if (kind != NORMALISE_NONE)
+        op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
+    return y;
 }
 
-/* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
-static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count)
+static NormaliseKind norm_kind(const Params *p)
 {
-    Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
+    static const NormaliseKind kinds[] = { NORMALISE_LAYER, NORMALISE_L2, NORMALISE_NONE };
 
-    *count = run_tensor2(r, DT_I32, s->h, s->clusters);
-    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, &s->rk);
-    if (run_failed(r))
-        return sum;
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, sum);
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, *count);
-    centroids_gather(r, &s->rq, nearest_q, sum, *count);
-    if (!s->same)
-        centroids_gather(r, &s->rk, nearest_k, sum, *count);
-    return sum;
+    return kinds[p->normalize];
 }
 
-/* M_c: the mean's direction at the radius of normalised vectors; an empty or
- * balanced cluster keeps its centroid. */
-static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
-                         double *sum)
+static double norm_eps(const Params *p)
 {
-    double squares = 0, radius = p->normalize == NORM_LAYER ? sqrt((double)s->d) : 1;
-
-    for (int64_t t = 0; t < s->d; t++)
-        squares += sum[t] * sum[t];
-    for (int64_t t = 0; t < s->d; t++)
-        sum[t] = count && sqrt(squares) > SMALLEST_SUM ? radius * sum[t] / sqrt(squares) : mu[t];
+    return p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS;
 }
 
-static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
+static Tensor sum_of(Run *r, Tensor a, Tensor b)
 {
-    Tensor count, sum = member_sums(r, s, nearest_q, &count);
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
 
-    op_wait(r, "the host moves the centroids");
-    for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
-        move_to_mean(p, s, (double *)s->mu.data + c * s->d, tensor_i32(&count)[c],
-                     (double *)sum.data + c * s->d);
-    return sum;
-}
-
-/* Nearest centroids and sums of members, once over the input. */
-static double pass_flops(const RoutedClusters *s)
-{
-    return (double)(s->h * s->n * (s->same ? 1 : 2)) * (double)s->d *
-           (2 * (double)s->clusters + 1);
-}
-
-static void kmeans(Run *r, const Params *p, RoutedClusters *s)
-{
-    for (int64_t t = 0; t < p->kmeans_iters && !run_failed(r); t++) {
-        ArenaMark mark = arena_mark(r->arena);
-        Tensor    moved, nearest;
-
-        run_iteration(r, "k-means", t);
-        nearest = centroids_nearest(r, s->mu, &s->rq);
-        if (run_wants_views(r))
-            run_trace(r, "mean 1 - cosine", centroids_spread(r, s->mu, &s->rq, nearest));
-        moved = means(r, p, s, nearest);
-        if (!run_failed(r))
-            memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
-        op_charge(r, FLOP_OVERHEAD, pass_flops(s));
-        arena_release(r->arena, mark);
-        if (t < SNAPSHOTS || t == p->kmeans_iters - 1)
-            show_centroids(r, "centroids", s->mu);
-    }
+    op_entries_of(r, a, b, ENTRY_SUM, 1, y);
+    return y;
 }
 
 /* Spherical k-means on this input until no query changes its centroid.  The result is
@@ -342,30 +358,113 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
     view_fitted(r, "centroids", kept);
 }
 
-/* What training would make of the centroids; this run does not use it. */
-static void show_update(Run *r, const Params *p, const RoutedClusters *s)
+static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
 {
-    Tensor cluster, moved, count;
-    double keep = p->decay, take = 1 - p->decay;
+    int64_t shape[3] = { s->h, s->clusters, s->d };
+    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape);
+    Rng     rng = run_rng(r, "centroids");
+
+    if (!given.data) {
+        given = run_tensor3(r, DT_F32, s->h, s->clusters, s->d);
+        if (run_failed(r))
+            return;
+        run_prepare(r, true);
+        rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
+        /* Rounded once, so that a run from the dumped tensor is the same run. */
+        given = dense_rounded(r, normalised(r, p, given));
+        run_prepare(r, false);
+        view_drawn(r, "centroids", given);
+    }
+    s->mu = dense_wide(r, given);
+    if (p->centroids.data && !p->kmeans_iters)
+        show_centroids(r, "centroids", s->mu);
+}
+
+static void show_centroids(Run *r, const char *name, Tensor mu)
+{
+    if (run_wants_views(r))
+        view_tensor(r, name, VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
+}
+
+static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
+{
+    Tensor count, sum = member_sums(r, s, nearest_q, &count);
+
+    op_wait(r, "the host moves the centroids");
+    for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
+        move_to_mean(p, s, (double *)s->mu.data + c * s->d, tensor_i32(&count)[c],
+                     (double *)sum.data + c * s->d);
+    return sum;
+}
+
+/* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
+static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count)
+{
+    Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
+
+    *count = run_tensor2(r, DT_I32, s->h, s->clusters);
+    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, &s->rk);
+    if (run_failed(r))
+        return sum;
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, sum);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, *count);
+    centroids_gather(r, &s->rq, nearest_q, sum, *count);
+    if (!s->same)
+        centroids_gather(r, &s->rk, nearest_k, sum, *count);
+    return sum;
+}
+
+/* M_c: the mean's direction at the radius of normalised vectors; an empty or
+ * balanced cluster keeps its centroid. */
+static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
+                         double *sum)
+{
+    double squares = 0, radius = p->normalize == NORM_LAYER ? sqrt((double)s->d) : 1;
+
+    for (int64_t t = 0; t < s->d; t++)
+        squares += sum[t] * sum[t];
+    for (int64_t t = 0; t < s->d; t++)
+        sum[t] = count && sqrt(squares) > SMALLEST_SUM ? radius * sum[t] / sqrt(squares) : mu[t];
+}
+
+/* Nearest centroids and sums of members, once over the input. */
+static double pass_flops(const RoutedClusters *s)
+{
+    return (double)(s->h * s->n * (s->same ? 1 : 2)) * (double)s->d *
+           (2 * (double)s->clusters + 1);
+}
+
+static void show_clusters(Run *r, Tensor nearest)
+{
+    Tensor copy;
 
     if (!run_wants_views(r))
         return;
-    run_stage(r, "update");
-    cluster = centroids_nearest(r, s->mu, &s->rq);
-    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
-    if (p->ema_rule == EMA_PAPER) {
-        moved = member_sums(r, s, cluster, &count);
-        take *= s->same ? 1 : 0.5;
-    } else {
-        moved = means(r, p, s, cluster);
-    }
-    for (int64_t x = 0; x < tensor_count(&moved) && !run_failed(r); x++)
-        ((double *)moved.data)[x] =
-            keep * ((double *)s->mu.data)[x] + take * ((double *)moved.data)[x];
-    show_centroids(r, "centroids_new", moved);
+    copy = run_tensor2(r, DT_I32, nearest.shape[0], nearest.shape[1]);
+    if (!run_failed(r))
+        memcpy(copy.data, nearest.data, (size_t)tensor_bytes(&copy));
+    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
 }
 
-/* ---- membership and attention ----------------------------------------------- */
+static void kmeans(Run *r, const Params *p, RoutedClusters *s)
+{
+    for (int64_t t = 0; t < p->kmeans_iters && !run_failed(r); t++) {
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    moved, nearest;
+
+        run_iteration(r, "k-means", t);
+        nearest = centroids_nearest(r, s->mu, &s->rq);
+        if (run_wants_views(r))
+            run_trace(r, "mean 1 - cosine", centroids_spread(r, s->mu, &s->rq, nearest));
+        moved = means(r, p, s, nearest);
+        if (!run_failed(r))
+            memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
+        op_charge(r, FLOP_OVERHEAD, pass_flops(s));
+        arena_release(r->arena, mark);
+        if (t < SNAPSHOTS || t == p->kmeans_iters - 1)
+            show_centroids(r, "centroids", s->mu);
+    }
+}
 
 static void route(Run *r, RoutedClusters *s)
 {
@@ -396,60 +495,165 @@ static GroupResult attend(Run *r, const RoutedClusters *s)
     return op_group_attend(r, &g);
 }
 
-/* How many of a token's places saw something, and what each result is multiplied by. */
-static float *shares(Run *r, RoutedClusters *s, Tensor lse)
+/* ---- views ------------------------------------------------------------------ */
+
+/* membership, connectivity and weights; s must live in the run's arena. */
+static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse)
 {
-    int64_t entries = s->clusters * s->window;
-    float  *share = run_alloc(r, s->h * s->n, sizeof(*share));
+    View    *membership;
+    Pattern *cells;
 
-    op_wait(r, "the host counts the clusters that saw something");
-    for (int64_t row = 0; row < s->h * s->n && share; row++) {
-        const float *z = tensor_f32(&lse) + row / s->n * entries;
-
-        s->times[row] = 0;
-        for (int64_t x = s->start[row]; x < s->start[row + 1]; x++)
-            s->times[row] += z[s->entry[x]] > -INFINITY;
-        share[row] = s->times[row] ? (float)routed_clusters_share(s, row) : 1;
-    }
-    return share;
-}
-
-static void combine(Run *r, RoutedClusters *s, GroupResult result)
-{
-    SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
-
-    run_stage(r, "combine");
-    routed_clusters_list(r, s);
-    in.share = run_failed(r) ? NULL : shares(r, s, result.lse);
-    in.start = s->start;
-    in.entry = s->entry;
-    r->out = op_sum_lists(r, &in);
-    op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
-    op_traffic(r, (double)tensor_bytes(&result.out), 0);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void routing_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    RoutedClusters *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
-    GroupResult   result;
-
-    if (!s)
+    if (!run_wants_views(r))
         return;
-    *s = routing_shape(r, p);
-    prepare(r, p, s);
-    if (run_fits(r))
-        fit(r, p, s);
-    else
-        start_centroids(r, p, s);
-    kmeans(r, p, s);
-    route(r, s);
-    result = attend(r, s);
-    combine(r, s, result);
-    routed_clusters_show(r, s, result.lse);
-    show_update(r, p, s);
+    view_stage(r, "route", -1);
+    membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
+                          (int64_t[]){ s->h, 2, s->clusters, s->n });
+    if (membership) {
+        membership->read = read_membership;
+        membership->context = s;
+        membership->rows = "cluster";
+        membership->cols = "token";
+        show_balance(r, s, membership);
+    }
+    view_stage(r, NULL, -1);
+    refine(r, s, lse);
+    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
+    view_stage(r, "attend", -1);
+    view_pattern(r, cells, false);
+    view_stage(r, NULL, -1);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+}
+
+/* Plane 2 * head: query sets; 2 * head + 1: key sets. */
+static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
+                            int64_t count, int64_t step, float *out)
+{
+    const RoutedClusters *s = view->context;
+    const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs) +
+                         (plane / 2 * s->clusters + c) * s->window;
+
+    memset(out, 0, (size_t)count * sizeof(*out));
+    for (int64_t y = key_lower_bound(set, 0, s->window, start);
+         y < s->window && (set[y] - start) / step < count; y++)
+        if ((set[y] - start) % step == 0)
+            out[(set[y] - start) / step] = 1;
+}
+
+/* Clusters are of equal size, but tokens are in none, one or several of them. */
+static void show_balance(Run *r, const RoutedClusters *s, View *membership)
+{
+    Tensor sizes = run_tensor3(r, DT_I32, s->h, 2, s->clusters);
+    Tensor times = run_tensor3(r, DT_I32, s->h, 2, s->n);
+
+    if (run_failed(r))
+        return;
+    memset(times.data, 0, (size_t)tensor_bytes(&times));
+    for (int64_t x = 0; x < 2 * s->h * s->clusters * s->window; x++) {
+        int64_t        plane = x / (s->clusters * s->window), at = x % (s->clusters * s->window);
+        const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs);
+
+        tensor_i32(&sizes)[plane * s->clusters + at / s->window] = (int32_t)s->window;
+        tensor_i32(&times)[plane * s->n + set[plane / 2 * s->clusters * s->window + at]]++;
+    }
+    balance_show(r, membership, tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->clusters },
+                                          sizes.data),
+                 tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->n }, times.data));
+}
+
+/* The kernel's sums are in float: where the last digits of a large one would be
+ * seen in the weights they are put right. */
+static void refine(Run *r, RoutedClusters *s, Tensor lse)
+{
+    int64_t w = s->window, all = s->clusters * w;
+
+    s->z = run_alloc(r, s->h * all, sizeof(*s->z));
+    for (int64_t x = 0; x < s->h * all && !run_failed(r); x++) {
+        const int32_t *keys = tensor_i32(&s->ks) + x / w * w;
+        int64_t        i = tensor_i32(&s->qs)[x];
+        LogSum         sum = log_sum_new();
+
+        s->z[x] = (double)tensor_f32(&lse)[x];
+        if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
+            continue;
+        for (int64_t y = 0; y < w; y++)
+            if (sees(s, keys, i, keys[y]))
+                log_sum_add(&sum, attend_score(&s->in, s->h, x / all, i, keys[y]));
+        s->z[x] = log_sum_of(&sum);
+    }
+}
+
+/* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
+static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j)
+{
+    bool others = s->causal ? keys[0] < i : s->window > 1 || keys[0] != i;
+
+    return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
+}
+
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key)
+{
+    const RoutedClusters *s = context;
+    int64_t        row = head * s->n + i, found = 0;
+
+    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
+        const int32_t *keys = keys_of(s, head, s->entry[x]);
+
+        for (int64_t y = 0; y < s->window; y++)
+            if (sees(s, keys, i, keys[y]) && !count[keys[y]]++)
+                key[found++] = keys[y];
+    }
+    return found;
+}
+
+static const int32_t *keys_of(const RoutedClusters *s, int64_t head, int32_t entry)
+{
+    return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const RoutedClusters *s = view->context;
+    int64_t        row = head * s->n + i, last = start + (count - 1) * step;
+
+    memset(out, 0, (size_t)count * sizeof(*out));
+    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
+        const int32_t *keys = keys_of(s, head, s->entry[x]);
+        double         z = s->z[head * s->clusters * s->window + s->entry[x]], score;
+        int64_t        y = key_lower_bound(keys, 0, s->window, start);
+
+        for (; y < s->window && keys[y] <= last; y++) {
+            if ((keys[y] - start) % step || !sees(s, keys, i, keys[y]))
+                continue;
+            score = attend_score(&s->in, s->h, head, i, keys[y]);
+            out[(keys[y] - start) / step] +=
+                (float)(exp(score - z) * routed_clusters_share(s, row));
+        }
+    }
+}
+
+/* What training would make of the centroids; this run does not use it. */
+static void show_update(Run *r, const Params *p, const RoutedClusters *s)
+{
+    Tensor cluster, moved, count;
+    double keep = p->decay, take = 1 - p->decay;
+
+    if (!run_wants_views(r))
+        return;
+    run_stage(r, "update");
+    cluster = centroids_nearest(r, s->mu, &s->rq);
+    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
+    if (p->ema_rule == EMA_PAPER) {
+        moved = member_sums(r, s, cluster, &count);
+        take *= s->same ? 1 : 0.5;
+    } else {
+        moved = means(r, p, s, cluster);
+    }
+    for (int64_t x = 0; x < tensor_count(&moved) && !run_failed(r); x++)
+        ((double *)moved.data)[x] =
+            keep * ((double *)s->mu.data)[x] + take * ((double *)moved.data)[x];
+    show_centroids(r, "centroids_new", moved);
 }
 
 static Flops routing_flops(Run *r, const void *opaque)
@@ -531,181 +735,3 @@ const Mechanism mech_routing = {
     .run = routing_run,
     .flops = routing_flops,
 };
-
-/* See routing.c. */
-
-#define COARSE 16 /* a log-sum-exp as large as this is not exact enough in float */
-
-static double routed_clusters_share(const RoutedClusters *s, int64_t row)
-{
-    return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
-}
-
-/* An item is a head. */
-static void list_item(void *context, int64_t head, int worker)
-{
-    const RoutedClusters *s = context;
-    int64_t               entries = s->clusters * s->window, first = head * entries;
-    int64_t              *start = s->start + head * s->n;
-    const int32_t        *set = tensor_i32(&s->qs) + first;
-
-    (void)worker;
-    memset(start, 0, (size_t)s->n * sizeof(*start));
-    for (int64_t x = 0; x < entries; x++)
-        start[set[x]]++;
-    for (int64_t i = 0, at = first; i < s->n; i++) /* ends, for now */
-        start[i] = at += start[i];
-    for (int64_t x = entries - 1; x >= 0; x--)
-        s->entry[--start[set[x]]] = (int32_t)x;
-}
-
-static void routed_clusters_list(Run *r, RoutedClusters *s)
-{
-    int64_t rows = s->h * s->n, entries = s->h * s->clusters * s->window;
-
-    s->start = run_alloc(r, rows + 1, sizeof(*s->start));
-    s->entry = run_alloc(r, entries, sizeof(*s->entry));
-    s->times = run_alloc(r, rows, sizeof(*s->times));
-    op_wait(r, "the host lists the clusters of tokens");
-    if (run_failed(r))
-        return;
-    threads_run(r->threads, s->h, list_item, s);
-    s->start[rows] = entries;
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-/* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
-static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j)
-{
-    bool others = s->causal ? keys[0] < i : s->window > 1 || keys[0] != i;
-
-    return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
-}
-
-static const int32_t *keys_of(const RoutedClusters *s, int64_t head, int32_t entry)
-{
-    return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
-}
-
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key)
-{
-    const RoutedClusters *s = context;
-    int64_t        row = head * s->n + i, found = 0;
-
-    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-        const int32_t *keys = keys_of(s, head, s->entry[x]);
-
-        for (int64_t y = 0; y < s->window; y++)
-            if (sees(s, keys, i, keys[y]) && !count[keys[y]]++)
-                key[found++] = keys[y];
-    }
-    return found;
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const RoutedClusters *s = view->context;
-    int64_t        row = head * s->n + i, last = start + (count - 1) * step;
-
-    memset(out, 0, (size_t)count * sizeof(*out));
-    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-        const int32_t *keys = keys_of(s, head, s->entry[x]);
-        double         z = s->z[head * s->clusters * s->window + s->entry[x]], score;
-        int64_t        y = key_lower_bound(keys, 0, s->window, start);
-
-        for (; y < s->window && keys[y] <= last; y++) {
-            if ((keys[y] - start) % step || !sees(s, keys, i, keys[y]))
-                continue;
-            score = attend_score(&s->in, s->h, head, i, keys[y]);
-            out[(keys[y] - start) / step] +=
-                (float)(exp(score - z) * routed_clusters_share(s, row));
-        }
-    }
-}
-
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
-static void refine(Run *r, RoutedClusters *s, Tensor lse)
-{
-    int64_t w = s->window, all = s->clusters * w;
-
-    s->z = run_alloc(r, s->h * all, sizeof(*s->z));
-    for (int64_t x = 0; x < s->h * all && !run_failed(r); x++) {
-        const int32_t *keys = tensor_i32(&s->ks) + x / w * w;
-        int64_t        i = tensor_i32(&s->qs)[x];
-        LogSum         sum = log_sum_new();
-
-        s->z[x] = (double)tensor_f32(&lse)[x];
-        if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
-            continue;
-        for (int64_t y = 0; y < w; y++)
-            if (sees(s, keys, i, keys[y]))
-                log_sum_add(&sum, attend_score(&s->in, s->h, x / all, i, keys[y]));
-        s->z[x] = log_sum_of(&sum);
-    }
-}
-
-/* Plane 2 * head: query sets; 2 * head + 1: key sets. */
-static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
-                            int64_t count, int64_t step, float *out)
-{
-    const RoutedClusters *s = view->context;
-    const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs) +
-                         (plane / 2 * s->clusters + c) * s->window;
-
-    memset(out, 0, (size_t)count * sizeof(*out));
-    for (int64_t y = key_lower_bound(set, 0, s->window, start);
-         y < s->window && (set[y] - start) / step < count; y++)
-        if ((set[y] - start) % step == 0)
-            out[(set[y] - start) / step] = 1;
-}
-
-/* Clusters are of equal size, but tokens are in none, one or several of them. */
-static void show_balance(Run *r, const RoutedClusters *s, View *membership)
-{
-    Tensor sizes = run_tensor3(r, DT_I32, s->h, 2, s->clusters);
-    Tensor times = run_tensor3(r, DT_I32, s->h, 2, s->n);
-
-    if (run_failed(r))
-        return;
-    memset(times.data, 0, (size_t)tensor_bytes(&times));
-    for (int64_t x = 0; x < 2 * s->h * s->clusters * s->window; x++) {
-        int64_t        plane = x / (s->clusters * s->window), at = x % (s->clusters * s->window);
-        const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs);
-
-        tensor_i32(&sizes)[plane * s->clusters + at / s->window] = (int32_t)s->window;
-        tensor_i32(&times)[plane * s->n + set[plane / 2 * s->clusters * s->window + at]]++;
-    }
-    balance_show(r, membership, tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->clusters },
-                                          sizes.data),
-                 tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->n }, times.data));
-}
-
-static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse)
-{
-    View    *membership;
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    view_stage(r, "route", -1);
-    membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
-                          (int64_t[]){ s->h, 2, s->clusters, s->n });
-    if (membership) {
-        membership->read = read_membership;
-        membership->context = s;
-        membership->rows = "cluster";
-        membership->cols = "token";
-        show_balance(r, s, membership);
-    }
-    view_stage(r, NULL, -1);
-    refine(r, s, lse);
-    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
-    view_stage(r, "attend", -1);
-    view_pattern(r, cells, false);
-    view_stage(r, NULL, -1);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
-}

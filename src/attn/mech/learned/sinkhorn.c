@@ -37,6 +37,30 @@ typedef struct Params {
     Tensor  sort_logits, sort_w1, sort_b1, sort_w2, sort_b2, gumbel;
 } Params;
 
+/* Which blocks may be sorted where: u8 [nb,nb], those strictly before; and what the others are. */
+typedef struct Earlier {
+    Tensor allowed, later, low; /* f32 [1,nb,nb] 1 where not allowed; f64 [1,1,1] -inf */
+} Earlier;
+
+static SoftBlocks blocks_of(const Run *r, const Params *p);
+static bool balanced(const Run *r, const Params *p);
+static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s);
+static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s);
+static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled);
+static int64_t hidden_size(const Params *p, int64_t dp);
+static int64_t extent(const Tensor *given, int from_end, int64_t fallback);
+static void need_columns(Run *r, const char *name, int64_t found, int64_t nb);
+static Tensor pool(Run *r, const Params *p, const SoftBlocks *s);
+static int64_t pooled_size(const Run *r, const Params *p);
+static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int64_t first);
+static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, bool exponent);
+static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tensor logits);
+static Earlier earlier_blocks(Run *r, int64_t nb);
+static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits);
+static void trace_errors(Run *r, const SoftBlocks *s, Tensor logits);
+static void keep_largest(const SoftBlocks *s, double *row);
+static double network_flops(const Run *r, const Params *p, const SoftBlocks *s);
+
 static const Param params[] = {
     PARAM_INT(Params, block, 64, 1, PARAM_COUNT_MAX, "tokens in a block"),
     PARAM_ENUM(Params, pool, POOL_K, pools, "what represents a block: its keys, queries and keys, "
@@ -64,6 +88,25 @@ static const Param params[] = {
     PARAM_END
 };
 
+static void sinkhorn_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    SoftBlocks   *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return;
+    *s = blocks_of(r, p);
+    if (r->causal && balanced(r, p))
+        run_warn(r, "sinkhorn: causal_norm=sinkhorn balances columns over later blocks too, so "
+                 "early rows know of the future; causal_norm=row does not");
+    s->perm = permutation(r, p, s);
+    run_stage(r, "sort blocks");
+    soft_blocks_sort(r, s);
+    run_stage(r, "attend");
+    soft_blocks_attend(r, s);
+    soft_blocks_show(r, s);
+}
+
 static SoftBlocks blocks_of(const Run *r, const Params *p)
 {
     return soft_blocks_of(r, p->block, p->sortcut, (SoftLocal)p->local, run_scale(r, p->scale));
@@ -74,7 +117,110 @@ static bool balanced(const Run *r, const Params *p)
     return p->sinkhorn_iters > 0 && !(r->causal && p->causal_norm == CAUSAL_ROW);
 }
 
+static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
+{
+    Tensor  logits = sort_logits(r, p, s), allowed;
+    double *l = logits.data;
+
+    show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
+    run_stage(r, "temperature");
+    allowed = allowed_logits(r, p, s, logits);
+    show_scaled(r, s, logits);
+    if (!balanced(r, p)) {
+        run_stage(r, "row softmax");
+        op_sinkhorn(r, logits, allowed, false);
+    }
+    for (int64_t t = 0; balanced(r, p) && t < p->sinkhorn_iters && !run_failed(r); t++) {
+        run_iteration(r, "balance", t);
+        op_sinkhorn(r, logits, allowed, false);
+        op_sinkhorn(r, logits, allowed, true);
+        trace_errors(r, s, logits);
+        if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
+            show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
+    }
+    op_entries(r, logits, ENTRY_EXP, 0, logits);
+    for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
+        keep_largest(s, l + u * s->nb);
+    show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
+    return logits;
+}
+
 /* ---- pooling and the sort network ------------------------------------------- */
+
+/* R f64 [h,nb,nb] by the network, or as given or fitted. */
+static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
+{
+    if (run_fits(r)) {
+        run_stage(r, "fit");
+        run_origin(r, "sort_logits", ORIGIN_FITTED);
+        return soft_blocks_mean_logits(r, s);
+    }
+    if (!p->sort_logits.data)
+        return network(r, p, s, pool(r, p, s));
+    return dense_wide(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
+                                       (int64_t[]){ r->h, s->nb, s->nb }));
+}
+
+static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled)
+{
+    bool    mlp = p->sort_net == NET_MLP;
+    int64_t dp = pooled.shape[2], nb = s->nb;
+    int64_t o = mlp ? hidden_size(p, dp) : extent(&p->sort_w1, 1, nb);
+    int64_t o2 = extent(&p->sort_w2, 1, nb);
+    Tensor  w1, b1, w2, b2, y;
+
+    run_stage(r, "sort net");
+    need_columns(r, mlp ? "sort_w2" : "sort_w1", mlp ? o2 : o, nb);
+    w1 = run_param(r, "sort_w1", p->sort_w1, DT_F32, 3, (int64_t[]){ r->h, dp, o },
+                   (Init){ INIT_GLOROT, (double)(dp + o) });
+    b1 = run_param_given(r, "sort_b1", p->sort_b1, DT_F32, 2, (int64_t[]){ r->h, o });
+    y = dense_linear(r, pooled, w1, b1, mlp ? o : nb);
+    if (!mlp)
+        return y;
+    w2 = run_param(r, "sort_w2", p->sort_w2, DT_F32, 3, (int64_t[]){ r->h, o, o2 },
+                   (Init){ INIT_GLOROT, (double)(o + o2) });
+    b2 = run_param_given(r, "sort_b2", p->sort_b2, DT_F32, 2, (int64_t[]){ r->h, o2 });
+    op_entries(r, y, ENTRY_RELU, 0, y);
+    return dense_linear(r, y, w2, b2, nb);
+}
+
+static int64_t hidden_size(const Params *p, int64_t dp)
+{
+    return extent(&p->sort_w1, 1, extent(&p->sort_w2, 2, 2 * dp));
+}
+
+static int64_t extent(const Tensor *given, int from_end, int64_t fallback)
+{
+    return given->data && given->rank >= from_end ? given->shape[given->rank - from_end]
+                                                  : fallback;
+}
+
+static void need_columns(Run *r, const char *name, int64_t found, int64_t nb)
+{
+    if (found < nb)
+        run_fail(r, ERR_PARAM, "sinkhorn: parameter %s has %lld columns, but there are %lld "
+                 "blocks and each needs one; give a wider one or a larger block", name,
+                 (long long)found, (long long)nb);
+}
+
+static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
+{
+    int64_t dp = pooled_size(r, p), heads = p->pool == POOL_X ? 1 : r->h;
+    Tensor  pooled;
+
+    run_stage(r, "pool");
+    pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
+    if (p->pool == POOL_X)
+        pool_rows(r, s, tensor_with_rank(r->x, 3), pooled, 0);
+    if (p->pool == POOL_QK)
+        pool_rows(r, s, r->q, pooled, 0);
+    if (p->pool != POOL_X)
+        pool_rows(r, s, r->k, pooled, dp - r->d);
+    op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
+    if (run_wants_views(r) && !run_failed(r))
+        view_tensor(r, "pooled", VIEW_VECTORS, dense_rounded(r, pooled), "block", "feature");
+    return pooled;
+}
 
 static int64_t pooled_size(const Run *r, const Params *p)
 {
@@ -108,83 +254,6 @@ static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int6
     }
 }
 
-static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
-{
-    int64_t dp = pooled_size(r, p), heads = p->pool == POOL_X ? 1 : r->h;
-    Tensor  pooled;
-
-    run_stage(r, "pool");
-    pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
-    if (p->pool == POOL_X)
-        pool_rows(r, s, tensor_with_rank(r->x, 3), pooled, 0);
-    if (p->pool == POOL_QK)
-        pool_rows(r, s, r->q, pooled, 0);
-    if (p->pool != POOL_X)
-        pool_rows(r, s, r->k, pooled, dp - r->d);
-    op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
-    if (run_wants_views(r) && !run_failed(r))
-        view_tensor(r, "pooled", VIEW_VECTORS, dense_rounded(r, pooled), "block", "feature");
-    return pooled;
-}
-
-static int64_t extent(const Tensor *given, int from_end, int64_t fallback)
-{
-    return given->data && given->rank >= from_end ? given->shape[given->rank - from_end]
-                                                  : fallback;
-}
-
-static void need_columns(Run *r, const char *name, int64_t found, int64_t nb)
-{
-    if (found < nb)
-        run_fail(r, ERR_PARAM, "sinkhorn: parameter %s has %lld columns, but there are %lld "
-                 "blocks and each needs one; give a wider one or a larger block", name,
-                 (long long)found, (long long)nb);
-}
-
-static int64_t hidden_size(const Params *p, int64_t dp)
-{
-    return extent(&p->sort_w1, 1, extent(&p->sort_w2, 2, 2 * dp));
-}
-
-static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled)
-{
-    bool    mlp = p->sort_net == NET_MLP;
-    int64_t dp = pooled.shape[2], nb = s->nb;
-    int64_t o = mlp ? hidden_size(p, dp) : extent(&p->sort_w1, 1, nb);
-    int64_t o2 = extent(&p->sort_w2, 1, nb);
-    Tensor  w1, b1, w2, b2, y;
-
-    run_stage(r, "sort net");
-    need_columns(r, mlp ? "sort_w2" : "sort_w1", mlp ? o2 : o, nb);
-    w1 = run_param(r, "sort_w1", p->sort_w1, DT_F32, 3, (int64_t[]){ r->h, dp, o },
-                   (Init){ INIT_GLOROT, (double)(dp + o) });
-    b1 = run_param_given(r, "sort_b1", p->sort_b1, DT_F32, 2, (int64_t[]){ r->h, o });
-    y = dense_linear(r, pooled, w1, b1, mlp ? o : nb);
-    if (!mlp)
-        return y;
-    w2 = run_param(r, "sort_w2", p->sort_w2, DT_F32, 3, (int64_t[]){ r->h, o, o2 },
-                   (Init){ INIT_GLOROT, (double)(o + o2) });
-    b2 = run_param_given(r, "sort_b2", p->sort_b2, DT_F32, 2, (int64_t[]){ r->h, o2 });
-    op_entries(r, y, ENTRY_RELU, 0, y);
-    return dense_linear(r, y, w2, b2, nb);
-}
-
-/* R f64 [h,nb,nb] by the network, or as given or fitted. */
-static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
-{
-    if (run_fits(r)) {
-        run_stage(r, "fit");
-        run_origin(r, "sort_logits", ORIGIN_FITTED);
-        return soft_blocks_mean_logits(r, s);
-    }
-    if (!p->sort_logits.data)
-        return network(r, p, s, pool(r, p, s));
-    return dense_wide(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
-                                       (int64_t[]){ r->h, s->nb, s->nb }));
-}
-
-/* ---- balancing -------------------------------------------------------------- */
-
 static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, bool exponent)
 {
     Tensor t;
@@ -198,30 +267,6 @@ static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, 
         tensor_f32(&t)[i] = (float)(exponent ? exp(value) : value);
     }
     view_tensor(r, name, kind, t, "block", "source block");
-}
-
-/* Which blocks may be sorted where: u8 [nb,nb], those strictly before; and what the others are. */
-typedef struct Earlier {
-    Tensor allowed, later, low; /* f32 [1,nb,nb] 1 where not allowed; f64 [1,1,1] -inf */
-} Earlier;
-
-static Earlier earlier_blocks(Run *r, int64_t nb)
-{
-    Earlier e = { .allowed = run_tensor2(r, DT_U8, nb, nb),
-                  .later = run_tensor3(r, DT_F32, 1, nb, nb),
-                  .low = run_tensor3(r, DT_F64, 1, 1, 1) };
-
-    run_prepare(r, true);
-    for (int64_t x = 0; x < nb * nb && !run_failed(r); x++) {
-        tensor_u8(&e.allowed)[x] = x % nb < x / nb;
-        tensor_f32(&e.later)[x] = x % nb >= x / nb;
-    }
-    if (!run_failed(r))
-        *(double *)e.low.data = -(double)INFINITY;
-    op_toward(r, e.allowed.data, tensor_bytes(&e.allowed));
-    op_toward(r, e.later.data, tensor_bytes(&e.later));
-    run_prepare(r, false);
-    return e;
 }
 
 /* L = (R + noise) / tau; -inf where the source is not strictly before. */
@@ -244,16 +289,43 @@ static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tenso
     return e.allowed;
 }
 
-static void keep_largest(const SoftBlocks *s, double *row)
+static Earlier earlier_blocks(Run *r, int64_t nb)
 {
-    int64_t best = 0;
+    Earlier e = { .allowed = run_tensor2(r, DT_U8, nb, nb),
+                  .later = run_tensor3(r, DT_F32, 1, nb, nb),
+                  .low = run_tensor3(r, DT_F64, 1, 1, 1) };
 
-    for (int64_t v = 1; v < s->nb; v++)
-        if (row[v] > row[best])
-            best = v;
-    for (int64_t v = 0; v < s->nb; v++)
-        if (v != best)
-            row[v] = 0;
+    run_prepare(r, true);
+    for (int64_t x = 0; x < nb * nb && !run_failed(r); x++) {
+        tensor_u8(&e.allowed)[x] = x % nb < x / nb;
+        tensor_f32(&e.later)[x] = x % nb >= x / nb;
+    }
+    if (!run_failed(r))
+        *(double *)e.low.data = -(double)INFINITY;
+    op_toward(r, e.allowed.data, tensor_bytes(&e.allowed));
+    op_toward(r, e.later.data, tensor_bytes(&e.later));
+    run_prepare(r, false);
+    return e;
+}
+
+/* L before it is balanced; a causal row has only the blocks before it. */
+static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits)
+{
+    PatternShape shape = { .heads = 1, .n = s->nb, .m = s->nb };
+    int          before = r->view_count;
+    Tensor       t;
+
+    if (!run_wants_views(r))
+        return;
+    t = run_tensor3(r, DT_F32, r->h, s->nb, s->nb);
+    for (int64_t i = 0; i < tensor_count(&t) && !run_failed(r); i++) {
+        double value = ((double *)logits.data)[i];
+
+        tensor_f32(&t)[i] = isinf(value) ? 0 : (float)value;
+    }
+    view_tensor(r, "scaled_logits", VIEW_SIGNED, t, "block", "source block");
+    if (s->causal && r->view_count > before)
+        r->views[before].shown = pattern_band(r->arena, shape, 1 - s->nb, -1, 1, COMPONENT_OTHER);
 }
 
 /* How far the rows and the columns of exp(L) are from summing to 1. */
@@ -279,55 +351,17 @@ static void trace_errors(Run *r, const SoftBlocks *s, Tensor logits)
     run_trace(r, "column error", worst[1]);
 }
 
-/* L before it is balanced; a causal row has only the blocks before it. */
-static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits)
+static void keep_largest(const SoftBlocks *s, double *row)
 {
-    PatternShape shape = { .heads = 1, .n = s->nb, .m = s->nb };
-    int          before = r->view_count;
-    Tensor       t;
+    int64_t best = 0;
 
-    if (!run_wants_views(r))
-        return;
-    t = run_tensor3(r, DT_F32, r->h, s->nb, s->nb);
-    for (int64_t i = 0; i < tensor_count(&t) && !run_failed(r); i++) {
-        double value = ((double *)logits.data)[i];
-
-        tensor_f32(&t)[i] = isinf(value) ? 0 : (float)value;
-    }
-    view_tensor(r, "scaled_logits", VIEW_SIGNED, t, "block", "source block");
-    if (s->causal && r->view_count > before)
-        r->views[before].shown = pattern_band(r->arena, shape, 1 - s->nb, -1, 1, COMPONENT_OTHER);
+    for (int64_t v = 1; v < s->nb; v++)
+        if (row[v] > row[best])
+            best = v;
+    for (int64_t v = 0; v < s->nb; v++)
+        if (v != best)
+            row[v] = 0;
 }
-
-static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
-{
-    Tensor  logits = sort_logits(r, p, s), allowed;
-    double *l = logits.data;
-
-    show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
-    run_stage(r, "temperature");
-    allowed = allowed_logits(r, p, s, logits);
-    show_scaled(r, s, logits);
-    if (!balanced(r, p)) {
-        run_stage(r, "row softmax");
-        op_sinkhorn(r, logits, allowed, false);
-    }
-    for (int64_t t = 0; balanced(r, p) && t < p->sinkhorn_iters && !run_failed(r); t++) {
-        run_iteration(r, "balance", t);
-        op_sinkhorn(r, logits, allowed, false);
-        op_sinkhorn(r, logits, allowed, true);
-        trace_errors(r, s, logits);
-        if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
-            show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
-    }
-    op_entries(r, logits, ENTRY_EXP, 0, logits);
-    for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
-        keep_largest(s, l + u * s->nb);
-    show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
-    return logits;
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
 
 static void sinkhorn_check(Run *r, const void *opaque)
 {
@@ -349,39 +383,6 @@ static void sinkhorn_check(Run *r, const void *opaque)
                  (long long)r->x.shape[0], (long long)r->n);
 }
 
-static void sinkhorn_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    SoftBlocks   *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
-
-    if (!s)
-        return;
-    *s = blocks_of(r, p);
-    if (r->causal && balanced(r, p))
-        run_warn(r, "sinkhorn: causal_norm=sinkhorn balances columns over later blocks too, so "
-                 "early rows know of the future; causal_norm=row does not");
-    s->perm = permutation(r, p, s);
-    run_stage(r, "sort blocks");
-    soft_blocks_sort(r, s);
-    run_stage(r, "attend");
-    soft_blocks_attend(r, s);
-    soft_blocks_show(r, s);
-}
-
-/* Multiplications of the network over all heads. */
-static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
-{
-    double h = (double)s->h, nb = (double)s->nb, dp = (double)pooled_size(r, p);
-    double o = (double)hidden_size(p, pooled_size(r, p));
-
-    if (p->sort_logits.data)
-        return 0;
-    if (run_fits(r))
-        return soft_blocks_mean_flops(s);
-    return (p->pool == POOL_X ? 1 : h) * (double)s->n * dp +
-           2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
-}
-
 static Flops sinkhorn_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -401,6 +402,20 @@ static Flops sinkhorn_flops(Run *r, const void *opaque)
                                     (double)(balanced(r, p) ? 2 * p->sinkhorn_iters : 1) +
                                 2 * h * (double)(s.rows * s.nb * s.b) * (d + e) +
                                 (s.local == SOFT_LOCAL_SUM ? h * (double)s.n * e : 0) };
+}
+
+/* Multiplications of the network over all heads. */
+static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
+{
+    double h = (double)s->h, nb = (double)s->nb, dp = (double)pooled_size(r, p);
+    double o = (double)hidden_size(p, pooled_size(r, p));
+
+    if (p->sort_logits.data)
+        return 0;
+    if (run_fits(r))
+        return soft_blocks_mean_flops(s);
+    return (p->pool == POOL_X ? 1 : h) * (double)s->n * dp +
+           2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
 }
 
 static const StageNote notes[] = {

@@ -69,17 +69,74 @@ typedef struct Dam {
     bool        causal;
 } Dam;
 
-/* ---- the mask --------------------------------------------------------------- */
+static Dam dam_shape(const Run *r, const Params *p);
+static void learn(Run *r, const Params *p, Dam *s);
+static Tensor table(Run *r, const Dam *s, const char *name, Tensor given, Init init);
+static void make_mask(Run *r, Dam *s);
+static double number(const Dam *s, const Tensor *t, int64_t head, int64_t at);
+static void show_mask(Run *r, const Params *p, const Dam *s);
+static double mask_cell(const Dam *s, int64_t head, int64_t i, int64_t j);
+static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static Pattern *cells_of(Run *r, const Dam *s);
+static Pattern *distance_cells(Run *r, const Dam *s, PatternShape shape);
+static bool always_on(const Dam *s, int64_t i);
+static Pattern *pair_cells(Run *r, const Dam *s, PatternShape shape);
+static void show_cells(Run *r, Pattern *cells);
+static void attend_rows(Run *r, Dam *s);
+static void attend_cells(Run *r, Dam *s, const Pattern *cells);
+static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse);
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
 
-static bool always_on(const Dam *s, int64_t i)
+static void sparsebert_dam_run(Run *r, const void *opaque)
 {
-    return s->mask.borders && (i == 0 || i == s->n - 1);
+    const Params *p = opaque;
+    Dam          *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Pattern      *cells = NULL;
+    bool          rows;
+
+    if (!s)
+        return;
+    *s = dam_shape(r, p);
+    rows = !s->mask.hard || s->mask.multiply || s->by_score;
+    learn(r, p, s);
+    make_mask(r, s);
+    show_mask(r, p, s);
+    if (!rows || run_wants_views(r))
+        cells = cells_of(r, s);
+    show_cells(r, cells);
+    run_stage(r, "attend");
+    if (rows)
+        attend_rows(r, s);
+    else
+        attend_cells(r, s, cells);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s,
+                s->mask.hard ? cells : NULL);
 }
 
-static double mask_cell(const Dam *s, int64_t head, int64_t i, int64_t j)
+static Dam dam_shape(const Run *r, const Params *p)
 {
-    return row_mask(&s->mask, s->h, head, i, j,
-                    s->by_score ? attend_score(&s->in, s->h, head, i, j) : 0);
+    bool by_score = p->mask_source == SOURCE_SCORES;
+
+    return (Dam){ .h = r->h, .n = r->n, .by_distance = p->structured && !by_score,
+                  .by_score = by_score, .sample = p->sample, .causal = r->causal,
+                  .mask = { .n = r->n, .m = r->n, .symmetric = p->symmetric && !by_score,
+                            .hard = p->hard, .tau = p->tau, .borders = p->keep_special,
+                            .no_diagonal = p->drop_diagonal,
+                            .multiply = p->apply == APPLY_MULTIPLY, .penalty = PENALTY },
+                  .in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) } };
+}
+
+static void learn(Run *r, const Params *p, Dam *s)
+{
+    run_stage(r, "logits");
+    if (!s->by_score)
+        s->alphas = table(r, s, "alphas", p->alphas, (Init){ INIT_NORMAL, DRAWN_DEVIATION });
+    if (s->sample) {
+        s->g1 = table(r, s, "g1", p->g1, (Init){ INIT_GUMBEL, 0 });
+        s->g2 = table(r, s, "g2", p->g2, (Init){ INIT_GUMBEL, 0 });
+    }
 }
 
 /* Which numbers are logits: [h,L] by distance, [h,n,n] by pair. */
@@ -95,22 +152,6 @@ static Tensor table(Run *r, const Dam *s, const char *name, Tensor given, Init i
                  (long long)s->n, (long long)s->n - 1);
     shape[1] = s->by_distance ? length : s->n; /* what is longer than n is not used */
     return run_param(r, name, given, DT_F32, rank, shape, init);
-}
-
-static void learn(Run *r, const Params *p, Dam *s)
-{
-    run_stage(r, "logits");
-    if (!s->by_score)
-        s->alphas = table(r, s, "alphas", p->alphas, (Init){ INIT_NORMAL, DRAWN_DEVIATION });
-    if (s->sample) {
-        s->g1 = table(r, s, "g1", p->g1, (Init){ INIT_GUMBEL, 0 });
-        s->g2 = table(r, s, "g2", p->g2, (Init){ INIT_GUMBEL, 0 });
-    }
-}
-
-static double number(const Dam *s, const Tensor *t, int64_t head, int64_t at)
-{
-    return (double)((float *)tensor_head(t, head, s->h))[at];
 }
 
 /* The mask of each distance, where there is such a thing; else the logits of the cells. */
@@ -135,120 +176,9 @@ static void make_mask(Run *r, Dam *s)
     op_traffic(r, (double)tensor_bytes(&s->alphas), (double)tensor_bytes(&s->mask.distance));
 }
 
-/* ---- the mask as a set of cells --------------------------------------------- */
-
-/* Before the diagonal is dropped. */
-static Pattern *distance_cells(Run *r, const Dam *s, PatternShape shape)
+static double number(const Dam *s, const Tensor *t, int64_t head, int64_t at)
 {
-    Tensor   on = run_tensor2(r, DT_U8, s->h, s->n);
-    uint8_t *always = run_alloc(r, s->n, 1);
-
-    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++)
-        tensor_u8(&on)[x] = ((double *)s->mask.distance.data)[x] > 0;
-    for (int64_t i = 0; i < s->n && !run_failed(r); i++)
-        always[i] = always_on(s, i);
-    return run_failed(r) ? NULL : pattern_distances(r->arena, shape, &on, always);
-}
-
-/* A byte for each of the pairs, which have a number each anyhow. */
-static Pattern *pair_cells(Run *r, const Dam *s, PatternShape shape)
-{
-    Tensor on = run_tensor3(r, DT_U8, s->h, s->n, s->n);
-
-    for (int64_t x = 0; x < tensor_count(&on) && !run_failed(r); x++)
-        tensor_u8(&on)[x] = mask_cell(s, x / (s->n * s->n), x / s->n % s->n, x % s->n) > 0;
-    return run_failed(r) ? NULL : pattern_mask(r->arena, shape, &on);
-}
-
-/* M_ij > 0, and not later in causal runs. */
-static Pattern *cells_of(Run *r, const Dam *s)
-{
-    PatternShape shape = { .heads = s->h, .n = s->n, .m = s->n };
-    Pattern     *p = s->by_distance ? distance_cells(r, s, shape) : pair_cells(r, s, shape);
-
-    if (s->by_distance && s->mask.no_diagonal)
-        p = pattern_difference(r->arena, p, pattern_band(r->arena, shape, 0, 0, 1, 0));
-    p = pattern_finish(r->arena, shape, p, s->causal);
-    if (!p)
-        run_fail(r, ERR_NOMEM, "sparsebert-dam: not enough memory for the pattern");
-    return run_failed(r) ? NULL : p;
-}
-
-/* ---- attention over the cells ----------------------------------------------- */
-
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
-static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse)
-{
-    PatternRow row = { 0 };
-
-    s->z = run_alloc(r, s->h * s->n, sizeof(*s->z));
-    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
-        LogSum sum = log_sum_new();
-
-        s->z[x] = (double)tensor_f32(&lse)[x];
-        if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
-            continue;
-        pattern_row(cells, x / s->n, x % s->n, &row);
-        for (int64_t y = 0; y < row.count; y++)
-            for (int64_t c = 0; c < row.runs[y].count; c++)
-                log_sum_add(&sum, attend_score(&s->in, s->h, x / s->n, x % s->n,
-                                               row.runs[y].start + c * row.runs[y].step));
-        if (row.failed)
-            run_fail(r, ERR_NOMEM, "sparsebert-dam: not enough memory for a row of the pattern");
-        s->z[x] = log_sum_of(&sum);
-    }
-    pattern_row_free(&row);
-}
-
-static void attend_cells(Run *r, Dam *s, const Pattern *cells)
-{
-    AttendResult result = op_attend(r, &s->in, cells);
-
-    r->out = result.out;
-    if (run_wants_views(r))
-        refine(r, s, cells, result.lse);
-}
-
-/* ---- attention row by row --------------------------------------------------- */
-
-static void attend_rows(Run *r, Dam *s)
-{
-    Entmax   *form = run_alloc(r, s->h, sizeof(*form));
-    RowAttend in = { .q = r->q, .k = r->k, .v = r->v, .scale = s->in.scale, .causal = s->causal,
-                     .form = form, .mask = &s->mask,
-                     .negligible = s->mask.hard ? 0 : -1 }; /* a soft mask mixes every pair */
-    RowResult result;
-
-    for (int64_t t = 0; t < s->h && !run_failed(r); t++)
-        form[t] = (Entmax){ .form = ENTMAX_SOFTMAX, .alpha = 1 };
-    result = op_row_attend(r, &in);
-    r->out = result.out;
-    s->z = result.tau.data;
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const Dam *s = view->context;
-
-    for (int64_t x = 0; x < count; x++) {
-        int64_t j = start + x * step;
-        double  m = mask_cell(s, head, i, j), z = attend_score(&s->in, s->h, head, i, j);
-
-        z -= s->mask.multiply || s->mask.hard ? 0 : PENALTY * (1 - m);
-        out[x] = (s->causal && j > i) || (s->mask.hard && !(m > 0))
-                     ? 0 : (float)(exp(z - s->z[head * s->n + i]) * (s->mask.multiply ? m : 1));
-    }
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
-{
-    for (int64_t x = 0; x < count; x++)
-        out[x] = (float)mask_cell(view->context, head, i, start + x * step);
+    return (double)((float *)tensor_head(t, head, s->h))[at];
 }
 
 /* Views mask, sparsity and loss, over the whole square whether causal or not. */
@@ -282,6 +212,61 @@ static void show_mask(Run *r, const Params *p, const Dam *s)
     run_figure(r, "loss", p->lambda * sum);
 }
 
+static double mask_cell(const Dam *s, int64_t head, int64_t i, int64_t j)
+{
+    return row_mask(&s->mask, s->h, head, i, j,
+                    s->by_score ? attend_score(&s->in, s->h, head, i, j) : 0);
+}
+
+static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)mask_cell(view->context, head, i, start + x * step);
+}
+
+/* M_ij > 0, and not later in causal runs. */
+static Pattern *cells_of(Run *r, const Dam *s)
+{
+    PatternShape shape = { .heads = s->h, .n = s->n, .m = s->n };
+    Pattern     *p = s->by_distance ? distance_cells(r, s, shape) : pair_cells(r, s, shape);
+
+    if (s->by_distance && s->mask.no_diagonal)
+        p = pattern_difference(r->arena, p, pattern_band(r->arena, shape, 0, 0, 1, 0));
+    p = pattern_finish(r->arena, shape, p, s->causal);
+    if (!p)
+        run_fail(r, ERR_NOMEM, "sparsebert-dam: not enough memory for the pattern");
+    return run_failed(r) ? NULL : p;
+}
+
+/* Before the diagonal is dropped. */
+static Pattern *distance_cells(Run *r, const Dam *s, PatternShape shape)
+{
+    Tensor   on = run_tensor2(r, DT_U8, s->h, s->n);
+    uint8_t *always = run_alloc(r, s->n, 1);
+
+    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++)
+        tensor_u8(&on)[x] = ((double *)s->mask.distance.data)[x] > 0;
+    for (int64_t i = 0; i < s->n && !run_failed(r); i++)
+        always[i] = always_on(s, i);
+    return run_failed(r) ? NULL : pattern_distances(r->arena, shape, &on, always);
+}
+
+static bool always_on(const Dam *s, int64_t i)
+{
+    return s->mask.borders && (i == 0 || i == s->n - 1);
+}
+
+/* A byte for each of the pairs, which have a number each anyhow. */
+static Pattern *pair_cells(Run *r, const Dam *s, PatternShape shape)
+{
+    Tensor on = run_tensor3(r, DT_U8, s->h, s->n, s->n);
+
+    for (int64_t x = 0; x < tensor_count(&on) && !run_failed(r); x++)
+        tensor_u8(&on)[x] = mask_cell(s, x / (s->n * s->n), x / s->n % s->n, x % s->n) > 0;
+    return run_failed(r) ? NULL : pattern_mask(r->arena, shape, &on);
+}
+
 static void show_cells(Run *r, Pattern *cells)
 {
     View *view = view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells);
@@ -290,45 +275,70 @@ static void show_cells(Run *r, Pattern *cells)
         view->other = "on";
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static Dam dam_shape(const Run *r, const Params *p)
+static void attend_rows(Run *r, Dam *s)
 {
-    bool by_score = p->mask_source == SOURCE_SCORES;
+    Entmax   *form = run_alloc(r, s->h, sizeof(*form));
+    RowAttend in = { .q = r->q, .k = r->k, .v = r->v, .scale = s->in.scale, .causal = s->causal,
+                     .form = form, .mask = &s->mask,
+                     .negligible = s->mask.hard ? 0 : -1 }; /* a soft mask mixes every pair */
+    RowResult result;
 
-    return (Dam){ .h = r->h, .n = r->n, .by_distance = p->structured && !by_score,
-                  .by_score = by_score, .sample = p->sample, .causal = r->causal,
-                  .mask = { .n = r->n, .m = r->n, .symmetric = p->symmetric && !by_score,
-                            .hard = p->hard, .tau = p->tau, .borders = p->keep_special,
-                            .no_diagonal = p->drop_diagonal,
-                            .multiply = p->apply == APPLY_MULTIPLY, .penalty = PENALTY },
-                  .in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) } };
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++)
+        form[t] = (Entmax){ .form = ENTMAX_SOFTMAX, .alpha = 1 };
+    result = op_row_attend(r, &in);
+    r->out = result.out;
+    s->z = result.tau.data;
 }
 
-static void sparsebert_dam_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    Dam          *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
-    Pattern      *cells = NULL;
-    bool          rows;
+/* ---- attention over the cells ----------------------------------------------- */
 
-    if (!s)
-        return;
-    *s = dam_shape(r, p);
-    rows = !s->mask.hard || s->mask.multiply || s->by_score;
-    learn(r, p, s);
-    make_mask(r, s);
-    show_mask(r, p, s);
-    if (!rows || run_wants_views(r))
-        cells = cells_of(r, s);
-    show_cells(r, cells);
-    run_stage(r, "attend");
-    if (rows)
-        attend_rows(r, s);
-    else
-        attend_cells(r, s, cells);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s,
-                s->mask.hard ? cells : NULL);
+static void attend_cells(Run *r, Dam *s, const Pattern *cells)
+{
+    AttendResult result = op_attend(r, &s->in, cells);
+
+    r->out = result.out;
+    if (run_wants_views(r))
+        refine(r, s, cells, result.lse);
+}
+
+/* The kernel's sums are in float: where the last digits of a large one would be
+ * seen in the weights they are put right. */
+static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse)
+{
+    PatternRow row = { 0 };
+
+    s->z = run_alloc(r, s->h * s->n, sizeof(*s->z));
+    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
+        LogSum sum = log_sum_new();
+
+        s->z[x] = (double)tensor_f32(&lse)[x];
+        if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
+            continue;
+        pattern_row(cells, x / s->n, x % s->n, &row);
+        for (int64_t y = 0; y < row.count; y++)
+            for (int64_t c = 0; c < row.runs[y].count; c++)
+                log_sum_add(&sum, attend_score(&s->in, s->h, x / s->n, x % s->n,
+                                               row.runs[y].start + c * row.runs[y].step));
+        if (row.failed)
+            run_fail(r, ERR_NOMEM, "sparsebert-dam: not enough memory for a row of the pattern");
+        s->z[x] = log_sum_of(&sum);
+    }
+    pattern_row_free(&row);
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Dam *s = view->context;
+
+    for (int64_t x = 0; x < count; x++) {
+        int64_t j = start + x * step;
+        double  m = mask_cell(s, head, i, j), z = attend_score(&s->in, s->h, head, i, j);
+
+        z -= s->mask.multiply || s->mask.hard ? 0 : PENALTY * (1 - m);
+        out[x] = (s->causal && j > i) || (s->mask.hard && !(m > 0))
+                     ? 0 : (float)(exp(z - s->z[head * s->n + i]) * (s->mask.multiply ? m : 1));
+    }
 }
 
 static Flops sparsebert_dam_flops(Run *r, const void *opaque)

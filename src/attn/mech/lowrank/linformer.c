@@ -31,6 +31,26 @@ typedef struct Params {
     Tensor  e_proj, f_proj;
 } Params;
 
+typedef struct Linformer {
+    Tensor e, f; /* [1 or h,k,m] */
+    bool   e_drawn, f_drawn;
+} Linformer;
+
+static void project(Run *r, const Params *p, Linformer *l);
+static Tensor projection(Run *r, const Params *p, const char *name, Tensor given, Rng *rng);
+static int64_t projected_length(const Run *r, const Params *p);
+static bool one_tensor(const Params *p);
+static void fill_means(Tensor t);
+static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tensor *k, Tensor *v);
+static void show_projected(Run *r, Tensor k, Tensor v);
+static void show(Run *r, const Linformer *l, const LatentRead *read);
+static void show_projections(Run *r, const Linformer *l);
+static void read_projection(const View *view, int64_t plane, int64_t i, int64_t start,
+                            int64_t count, int64_t step, float *out);
+static void read_right(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out);
+static void check_rank(Run *r, const Params *p, const char *name, const Tensor *t);
+
 static const Param params[] = {
     PARAM_INT(Params, k, 256, 1, INT32_MAX, "length keys and values are projected to; a given "
               "e_proj has its own"),
@@ -46,62 +66,39 @@ static const Param params[] = {
     PARAM_END
 };
 
-typedef struct Linformer {
-    Tensor e, f; /* [1 or h,k,m] */
-    bool   e_drawn, f_drawn;
-} Linformer;
-
-static bool one_tensor(const Params *p)
-{
-    return p->sharing == SHARING_KV || p->sharing == SHARING_LAYER ||
-           p->projection == PROJECTION_MEAN_POOL;
-}
-
-static int64_t projected_length(const Run *r, const Params *p)
-{
-    const Tensor *given = p->e_proj.data ? &p->e_proj
-                          : p->f_proj.data && !one_tensor(p) ? &p->f_proj : NULL;
-
-    if (given && given->rank >= 2)
-        return given->shape[given->rank - 2];
-    return p->projection == PROJECTION_MEAN_POOL && p->k > r->m ? r->m : p->k;
-}
-
-/* ---- E and F ---------------------------------------------------------------- */
-
-static void check_rank(Run *r, const Params *p, const char *name, const Tensor *t)
-{
-    int  want = p->sharing == SHARING_NONE ? 3 : 2;
-    char shape[80];
-
-    if (t->data && (t->rank != want || (want == 3 && t->shape[0] != r->h)))
-        run_fail(r, ERR_PARAM, "linformer: parameter %s has shape %s; sharing=%s needs %s", name,
-                 tensor_shape_text(t, shape, sizeof(shape)), sharings[p->sharing],
-                 want == 3 ? "[h,k,m], a projection for each head"
-                           : "[k,m], one projection for all heads (sharing=none: one for each)");
-}
-
-static void linformer_check(Run *r, const void *opaque)
+static void linformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
+    Linformer    *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    Tensor        k, v;
+    LatentRead    read;
 
-    check_rank(r, p, "e_proj", &p->e_proj);
-    if (!one_tensor(p))
-        check_rank(r, p, "f_proj", &p->f_proj);
+    if (!l)
+        return;
+    run_stage(r, "projections");
+    project(r, p, l);
+    run_stage(r, "project keys and values");
+    read = read_projected(r, l, run_scale(r, p->scale), &k, &v);
+    if (run_failed(r))
+        return;
+    view_stage(r, "project keys and values", -1);
+    show_projected(r, k, v);
+    view_stage(r, NULL, -1);
+    r->out = read.out;
+    show(r, l, &read);
 }
 
-/* Row i averages run i of the positions. */
-static void fill_means(Tensor t)
+static void project(Run *r, const Params *p, Linformer *l)
 {
-    int64_t k = t.shape[1], m = t.shape[2];
+    Rng rng = run_rng(r, "projection");
 
-    memset(t.data, 0, (size_t)tensor_bytes(&t));
-    for (int64_t row = 0; row < t.shape[0] * k; row++) {
-        int64_t first = segment_start(m, k, row % k), end = segment_start(m, k, row % k + 1);
-
-        for (int64_t j = first; j < end; j++)
-            tensor_f32(&t)[row * m + j] = (float)(1 / (double)(end - first));
-    }
+    l->e = projection(r, p, "e_proj", p->e_proj, &rng);
+    l->f = one_tensor(p) ? l->e : projection(r, p, "f_proj", p->f_proj, &rng);
+    l->e_drawn = !p->e_proj.data && p->projection != PROJECTION_MEAN_POOL;
+    l->f_drawn = one_tensor(p) ? l->e_drawn : !p->f_proj.data;
+    if (l->e.shape[1] > r->m)
+        run_warn(r, "linformer: k=%lld is more than the m=%lld keys: nothing is gained",
+                 (long long)l->e.shape[1], (long long)r->m);
 }
 
 /* The given tensor, or one made as `projection` says; E comes before F in the stream. */
@@ -128,83 +125,35 @@ static Tensor projection(Run *r, const Params *p, const char *name, Tensor given
     return t;
 }
 
-static void project(Run *r, const Params *p, Linformer *l)
+static int64_t projected_length(const Run *r, const Params *p)
 {
-    Rng rng = run_rng(r, "projection");
+    const Tensor *given = p->e_proj.data ? &p->e_proj
+                          : p->f_proj.data && !one_tensor(p) ? &p->f_proj : NULL;
 
-    l->e = projection(r, p, "e_proj", p->e_proj, &rng);
-    l->f = one_tensor(p) ? l->e : projection(r, p, "f_proj", p->f_proj, &rng);
-    l->e_drawn = !p->e_proj.data && p->projection != PROJECTION_MEAN_POOL;
-    l->f_drawn = one_tensor(p) ? l->e_drawn : !p->f_proj.data;
-    if (l->e.shape[1] > r->m)
-        run_warn(r, "linformer: k=%lld is more than the m=%lld keys: nothing is gained",
-                 (long long)l->e.shape[1], (long long)r->m);
+    if (given && given->rank >= 2)
+        return given->shape[given->rank - 2];
+    return p->projection == PROJECTION_MEAN_POOL && p->k > r->m ? r->m : p->k;
 }
 
-/* ---- views ------------------------------------------------------------------ */
-
-static void read_projection(const View *view, int64_t plane, int64_t i, int64_t start,
-                            int64_t count, int64_t step, float *out)
+static bool one_tensor(const Params *p)
 {
-    const Linformer *l = view->context;
-    const Tensor    *t = plane % 2 ? &l->f : &l->e;
-    const float     *row = (const float *)tensor_head(t, plane / 2, view->shape[0]) +
-                       i * t->stride[1];
-
-    for (int64_t c = 0; c < count; c++)
-        out[c] = row[start + c * step];
+    return p->sharing == SHARING_KV || p->sharing == SHARING_LAYER ||
+           p->projection == PROJECTION_MEAN_POOL;
 }
 
-static void read_right(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                       int64_t step, float *out)
+/* Row i averages run i of the positions. */
+static void fill_means(Tensor t)
 {
-    read_projection(view, 2 * head + 1, i, start, count, step, out);
+    int64_t k = t.shape[1], m = t.shape[2];
+
+    memset(t.data, 0, (size_t)tensor_bytes(&t));
+    for (int64_t row = 0; row < t.shape[0] * k; row++) {
+        int64_t first = segment_start(m, k, row % k), end = segment_start(m, k, row % k + 1);
+
+        for (int64_t j = first; j < end; j++)
+            tensor_f32(&t)[row * m + j] = (float)(1 / (double)(end - first));
+    }
 }
-
-static void show_projections(Run *r, const Linformer *l)
-{
-    int64_t k = l->e.shape[1];
-    View   *both = view_add(r, "projection", VIEW_SIGNED, DT_F32, 4,
-                            (int64_t[]){ r->h, 2, k, r->m });
-    View   *right = view_add(r, "factor_right", VIEW_SIGNED, DT_F32, 3,
-                             (int64_t[]){ r->h, k, r->m });
-
-    if (!both || !right)
-        return;
-    both->read = read_projection;
-    right->read = read_right;
-    both->context = right->context = l;
-    both->rows = right->rows = "slot";
-    both->origin = l->e_drawn || l->f_drawn ? implicit_origin(r) : NULL;
-    right->origin = l->f_drawn ? both->origin : NULL;
-}
-
-static void show(Run *r, const Linformer *l, const LatentRead *read)
-{
-    Pattern *cells;
-    Tensor   p;
-    View    *left, *weights;
-
-    if (!run_wants_views(r))
-        return;
-    cells = implicit_cells(r);
-    p = latents_weights(r, read);
-    left = implicit_factor(r, "factor_left", VIEW_WEIGHTS, p, "query", "slot");
-    view_stage(r, "projections", -1);
-    show_projections(r, l);
-    view_stage(r, NULL, -1);
-    implicit_connectivity(r, cells);
-    weights = implicit_weights(r, (Implicit){ .left = p, .right = latents_turned(r, l->f) },
-                               VIEW_SIGNED, cells);
-    if (left && l->e_drawn)
-        left->origin = implicit_origin(r);
-    if (weights && (l->e_drawn || l->f_drawn))
-        weights->origin = implicit_origin(r);
-    run_rank(r, l->e.shape[1], "k");
-    run_figure_int(r, "rank_bound", l->e.shape[1] < r->m ? l->e.shape[1] : r->m);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
 
 /* Reads the projected keys and values, [h,k,.], sums over all positions.  Float pieces are
  * enough for these unless the softmax is steep: then they are made once more, in double. */
@@ -238,26 +187,88 @@ static void show_projected(Run *r, Tensor k, Tensor v)
     view_tensor(r, "projected_values", VIEW_VECTORS, v, "slot", "feature");
 }
 
-static void linformer_run(Run *r, const void *opaque)
+/* ---- views ------------------------------------------------------------------ */
+
+static void show(Run *r, const Linformer *l, const LatentRead *read)
+{
+    Pattern *cells;
+    Tensor   p;
+    View    *left, *weights;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    p = latents_weights(r, read);
+    left = implicit_factor(r, "factor_left", VIEW_WEIGHTS, p, "query", "slot");
+    view_stage(r, "projections", -1);
+    show_projections(r, l);
+    view_stage(r, NULL, -1);
+    implicit_connectivity(r, cells);
+    weights = implicit_weights(r, (Implicit){ .left = p, .right = latents_turned(r, l->f) },
+                               VIEW_SIGNED, cells);
+    if (left && l->e_drawn)
+        left->origin = implicit_origin(r);
+    if (weights && (l->e_drawn || l->f_drawn))
+        weights->origin = implicit_origin(r);
+    run_rank(r, l->e.shape[1], "k");
+    run_figure_int(r, "rank_bound", l->e.shape[1] < r->m ? l->e.shape[1] : r->m);
+}
+
+static void show_projections(Run *r, const Linformer *l)
+{
+    int64_t k = l->e.shape[1];
+    View   *both = view_add(r, "projection", VIEW_SIGNED, DT_F32, 4,
+                            (int64_t[]){ r->h, 2, k, r->m });
+    View   *right = view_add(r, "factor_right", VIEW_SIGNED, DT_F32, 3,
+                             (int64_t[]){ r->h, k, r->m });
+
+    if (!both || !right)
+        return;
+    both->read = read_projection;
+    right->read = read_right;
+    both->context = right->context = l;
+    both->rows = right->rows = "slot";
+    both->origin = l->e_drawn || l->f_drawn ? implicit_origin(r) : NULL;
+    right->origin = l->f_drawn ? both->origin : NULL;
+}
+
+static void read_projection(const View *view, int64_t plane, int64_t i, int64_t start,
+                            int64_t count, int64_t step, float *out)
+{
+    const Linformer *l = view->context;
+    const Tensor    *t = plane % 2 ? &l->f : &l->e;
+    const float     *row = (const float *)tensor_head(t, plane / 2, view->shape[0]) +
+                       i * t->stride[1];
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = row[start + c * step];
+}
+
+static void read_right(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out)
+{
+    read_projection(view, 2 * head + 1, i, start, count, step, out);
+}
+
+static void linformer_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Linformer    *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
-    Tensor        k, v;
-    LatentRead    read;
 
-    if (!l)
-        return;
-    run_stage(r, "projections");
-    project(r, p, l);
-    run_stage(r, "project keys and values");
-    read = read_projected(r, l, run_scale(r, p->scale), &k, &v);
-    if (run_failed(r))
-        return;
-    view_stage(r, "project keys and values", -1);
-    show_projected(r, k, v);
-    view_stage(r, NULL, -1);
-    r->out = read.out;
-    show(r, l, &read);
+    check_rank(r, p, "e_proj", &p->e_proj);
+    if (!one_tensor(p))
+        check_rank(r, p, "f_proj", &p->f_proj);
+}
+
+static void check_rank(Run *r, const Params *p, const char *name, const Tensor *t)
+{
+    int  want = p->sharing == SHARING_NONE ? 3 : 2;
+    char shape[80];
+
+    if (t->data && (t->rank != want || (want == 3 && t->shape[0] != r->h)))
+        run_fail(r, ERR_PARAM, "linformer: parameter %s has shape %s; sharing=%s needs %s", name,
+                 tensor_shape_text(t, shape, sizeof(shape)), sharings[p->sharing],
+                 want == 3 ? "[h,k,m], a projection for each head"
+                           : "[k,m], one projection for all heads (sharing=none: one for each)");
 }
 
 static Flops linformer_flops(Run *r, const void *opaque)

@@ -33,13 +33,6 @@ typedef struct PinvProducts {
     Tensor  residual;     /* f32 [h,rounds + 1]; without views data NULL */
 } PinvProducts;
 
-/* Sets z, a stage for each round.  Charges 8 L^2, and 8 L^3 a round, per head. */
-static void pinv_products(Run *r, PinvProducts *p);
-/* Residual and view of the final z, also of one that came by other ways (rounds 0). */
-static void pinv_products_finish(Run *r, PinvProducts *p);
-/* The largest final residual of all heads. */
-static double pinv_products_residual(const PinvProducts *p);
-
 #define POOR 1e-2 /* a residual worth a warning */
 /* Logits, rows of Z and values multiplied: float rounds outputs by 2^-24 of that, 1e-5 at the
  * very worst and 1e-6 in tries with it. */
@@ -86,9 +79,63 @@ typedef struct Nystrom {
     Tensor  lse;           /* [h,n], the shortcut's */
 } Nystrom;
 
-static double *f64(Tensor t)
+#define SNAPSHOTS 32 /* most rounds that are shown one by one */
+
+static int64_t landmark_count(const Run *r, const Params *p);
+static bool shortcut(const Run *r, const Params *p);
+static void attend_plainly(Run *r, const Params *p, Nystrom *s);
+static Tensor turned(Run *r, Tensor f);
+static void landmarks(Run *r, const Params *p, Nystrom *s);
+static Tensor means(Run *r, Tensor x, int64_t count);
+static Tensor factor(Run *r, Tensor q, Tensor k, double scale);
+static void invert(Run *r, const Params *p, Nystrom *s);
+static void pinv_products(Run *r, PinvProducts *p);
+static Tensor square(Run *r, const PinvProducts *p);
+static void take_residuals(Run *r, PinvProducts *p);
+static void start(Run *r, PinvProducts *p);
+static Tensor column_sums(Run *r, Tensor a);
+static double largest(const double *x, int64_t count);
+static double *f64(Tensor t);
+static void note_residual(Run *r, const PinvProducts *p, Tensor az, int64_t at);
+static void from_identity(Run *r, Tensor t, double value);
+static void to_identity(Run *r, Tensor t, double value);
+static void show_products(Run *r, const PinvProducts *p);
+static void pinv_products_finish(Run *r, PinvProducts *p);
+static void mix(Run *r, const Params *p, Nystrom *s);
+static bool float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql, Tensor kl,
+                          Tensor z);
+static void mix_in_float(Run *r, const Params *p, Nystrom *s, const LatentRead *f3, Tensor kl,
+                         Tensor z);
+static void mix_in_double(Run *r, const Params *p, Nystrom *s);
+static void convolve(Run *r, const Params *p, Nystrom *s);
+static int64_t band_size(const Params *p);
+static void show(Run *r, const Params *p, Nystrom *s);
+static void show_segments(Run *r, const Nystrom *s);
+static void show_landmarks(Run *r, const Nystrom *s, Tensor ql, Tensor kl);
+static void read_plain(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out);
+static void set_apart(Run *r, const Nystrom *s, View *view, bool queries, bool keys);
+static const int64_t *run_starts(Run *r, int64_t n, int64_t count);
+static void tell_residual(Run *r, const Params *p, const Nystrom *s);
+static double pinv_products_residual(const PinvProducts *p);
+
+static void nystrom_run(Run *r, const void *opaque)
 {
-    return t.data;
+    const Params *p = opaque;
+    Nystrom      *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return;
+    *s = (Nystrom){ .count = landmark_count(r, p) };
+    if (shortcut(r, p)) {
+        attend_plainly(r, p, s);
+    } else {
+        landmarks(r, p, s);
+        invert(r, p, s);
+        mix(r, p, s);
+    }
+    convolve(r, p, s);
+    show(r, p, s);
 }
 
 static int64_t landmark_count(const Run *r, const Params *p)
@@ -103,29 +150,37 @@ static bool shortcut(const Run *r, const Params *p)
     return p->exact_when_full && r->n == r->m && landmark_count(r, p) == r->n;
 }
 
-static int64_t band_size(const Params *p)
+static void attend_plainly(Run *r, const Params *p, Nystrom *s)
 {
-    const Tensor *t = &p->conv_weight;
+    double      scale = run_scale(r, p->scale);
+    Tensor      k = dense_wide(r, r->k);
+    LogitResult result;
 
-    return t->data && t->rank >= 1 ? t->shape[t->rank - 1] : 0;
+    op_entries(r, k, ENTRY_SCALE, scale, k);
+    run_stage(r, "plain attention");
+    s->in = (LogitAttend){ .kind = LOGITS_PRODUCT, .turned = true, .left = r->q, .right = k,
+                           .n = r->n, .v = r->v };
+    result = op_logit_attend(r, &s->in);
+    r->out = result.out;
+    s->lse = result.lse;
 }
 
-static void nystrom_check(Run *r, const void *opaque)
+/* F3 by keys, as the reader of the weights wants it. */
+static Tensor turned(Run *r, Tensor f)
 {
-    const Params *p = opaque;
-
-    if (!p->conv_weight.data)
-        return;
-    if (band_size(p) % 2 == 0)
-        run_fail(r, ERR_PARAM, "nystrom: conv_weight has %lld taps; it needs an odd number, so "
-                 "that one is in the middle", (long long)band_size(p));
-    if (r->m != r->n)
-        run_fail(r, ERR_DATA, "nystrom: conv_weight adds neighbours of each position, so it needs "
-                 "as many keys as queries: the input has n=%lld and m=%lld", (long long)r->n,
-                 (long long)r->m);
+    return f.dtype == DT_F32 ? latents_turned(r, f) : dense_turned(r, f);
 }
 
 /* ---- landmarks and the three factors ---------------------------------------- */
+
+static void landmarks(Run *r, const Params *p, Nystrom *s)
+{
+    run_stage(r, "landmarks");
+    s->ql = means(r, r->q, s->count);
+    s->kl = means(r, r->k, s->count);
+    run_stage(r, "A landmarks");
+    s->a = factor(r, s->ql, s->kl, run_scale(r, p->scale));
+}
 
 /* f64 [h,count,d]: the mean of each run of rows. */
 static Tensor means(Run *r, Tensor x, int64_t count)
@@ -151,15 +206,6 @@ static Tensor factor(Run *r, Tensor q, Tensor k, double scale)
     return y;
 }
 
-static void landmarks(Run *r, const Params *p, Nystrom *s)
-{
-    run_stage(r, "landmarks");
-    s->ql = means(r, r->q, s->count);
-    s->kl = means(r, r->k, s->count);
-    run_stage(r, "A landmarks");
-    s->a = factor(r, s->ql, s->kl, run_scale(r, p->scale));
-}
-
 static void invert(Run *r, const Params *p, Nystrom *s)
 {
     bool exact = p->pinv == PINV_EXACT;
@@ -174,59 +220,154 @@ static void invert(Run *r, const Params *p, Nystrom *s)
     pinv_products_finish(r, &s->inverse);
 }
 
-/* ---- mixing ----------------------------------------------------------------- */
-
-static void mix_in_double(Run *r, const Params *p, Nystrom *s)
+/* Sets z, a stage for each round.  Charges 8 L^2, and 8 L^3 a round, per head. */
+static void pinv_products(Run *r, PinvProducts *p)
 {
-    Tensor    values = run_tensor3(r, DT_F64, r->h, s->count, r->e), out;
-    double    scale = run_scale(r, p->scale);
-    ArenaMark mark;
+    Tensor az = square(r, p), inner = square(r, p), outer = square(r, p), next = square(r, p);
 
-    s->f1z = run_tensor3(r, DT_F64, r->h, r->n, s->count);
-    r->again = true; /* F3 V */
-    s->f3 = factor(r, s->ql, r->k, scale);
-    op_gemm(r, s->f3, false, r->v, false, 1, 0, values, FLOP_MIX);
-    r->again = false;
-    run_stage(r, "F1 queries to landmarks");
-    s->f1 = factor(r, r->q, s->kl, scale);
-    op_gemm(r, s->f1, false, s->inverse.z, false, 1, 0, s->f1z, FLOP_MIX);
-    run_stage(r, "mix");
-    mark = arena_mark(r->arena);
-    out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
-    op_gemm(r, s->f1z, false, values, false, 1, 0, out, FLOP_MIX);
-    op_entries(r, out, ENTRY_CAST, 0, r->out);
+    take_residuals(r, p);
+    start(r, p);
+    for (int64_t t = 0; t < p->rounds && !run_failed(r); t++) {
+        Tensor last = p->z;
+
+        run_iteration(r, "pseudo-inverse", t);
+        op_gemm(r, p->a, false, p->z, false, 1, 0, az, FLOP_OVERHEAD);
+        note_residual(r, p, az, t);
+        op_entries(r, az, ENTRY_CAST, 0, inner);
+        from_identity(r, inner, 7);
+        to_identity(r, outer, 15);
+        op_gemm(r, az, false, inner, false, -1, 1, outer, FLOP_OVERHEAD);
+        to_identity(r, inner, 13);
+        op_gemm(r, az, false, outer, false, -1, 1, inner, FLOP_OVERHEAD);
+        op_gemm(r, p->z, false, inner, false, 0.25, 0, next, FLOP_OVERHEAD);
+        p->z = next;
+        next = last;
+        if (t < SNAPSHOTS && t + 1 < p->rounds)
+            show_products(r, p);
+    }
+}
+
+static Tensor square(Run *r, const PinvProducts *p)
+{
+    return run_tensor3(r, DT_F64, r->h, p->a.shape[1], p->a.shape[1]);
+}
+
+static void take_residuals(Run *r, PinvProducts *p)
+{
+    if (run_wants_views(r) && !p->residual.data)
+        p->residual = run_tensor2(r, DT_F32, r->h, p->rounds + 1);
+}
+
+/* Z = A^T / c */
+static void start(Run *r, PinvProducts *p)
+{
+    int64_t L = p->a.shape[1];
+    Tensor  columns;
+    double  all = 0;
+
+    p->z = square(r, p);
+    columns = column_sums(r, p->a);
+    op_wait(r, "the host looks for the largest column");
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        all = fmax(all, largest(f64(columns) + t * L, L));
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        const double *sums = f64(columns) + t * L;
+        Tensor        head = tensor_of(DT_F64, 3, (int64_t[]){ 1, L, L }, f64(p->a) + t * L * L);
+
+        op_entries(r, tensor_turned(head), ENTRY_DIVIDE,
+                   p->common_start ? all : largest(sums, L),
+                   tensor_of(DT_F64, 3, head.shape, f64(p->z) + t * L * L));
+    }
+    op_charge(r, FLOP_OVERHEAD, 8 * (double)(r->h * L * L));
+}
+
+/* f64 [h,1,L] of a [h,L,L]. */
+static Tensor column_sums(Run *r, Tensor a)
+{
+    Tensor   sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
+    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+
+    if (run_failed(r))
+        return sums;
+    ends[0] = 0;
+    ends[1] = (int32_t)a.shape[1];
+    op_pool_windows(r, &(PoolWindows){ .x = a, .first = ends, .end = ends + 1, .kind = WINDOW_SUM },
+                    sums);
+    return sums;
+}
+
+static double largest(const double *x, int64_t count)
+{
+    double most = 0;
+
+    for (int64_t j = 0; j < count; j++)
+        most = fmax(most, x[j]);
+    return most;
+}
+
+static double *f64(Tensor t)
+{
+    return t.data;
+}
+
+/* residual[head, at] = max |A Z A - A|; az = A Z */
+static void note_residual(Run *r, const PinvProducts *p, Tensor az, int64_t at)
+{
+    int64_t   size = p->a.shape[1] * p->a.shape[1], columns = p->residual.shape[1];
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    back;
+
+    if (!p->residual.data || run_failed(r))
+        return;
+    back = square(r, p);
+    op_gemm(r, az, false, p->a, false, 1, 0, back, FLOP_NONE);
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        double most = 0;
+
+        for (int64_t x = t * size; x < (t + 1) * size; x++)
+            most = fmax(most, fabs(f64(back)[x] - f64(p->a)[x]));
+        tensor_f32(&p->residual)[t * columns + at] = (float)most;
+    }
     arena_release(r->arena, mark);
 }
 
-/* F1 Z is attention whose values are the rows of Z, F3 V attention of the landmarks. */
-static void mix_in_float(Run *r, const Params *p, Nystrom *s, const LatentRead *f3, Tensor kl,
-                         Tensor z)
+/* t = value I - t */
+static void from_identity(Run *r, Tensor t, double value)
 {
-    LatentRead f1;
+    Tensor diagonal = t;
 
-    run_stage(r, "F1 queries to landmarks");
-    f1 = latents_read_float(r, r->q, kl, z, run_scale(r, p->scale));
-    s->f1z = f1.out;
-    run_stage(r, "mix");
-    op_gemm(r, s->f1z, false, f3->out, false, 1, 0, r->out, FLOP_MIX);
-    if (!run_wants_views(r))
-        return;
-    s->f1 = latents_weights(r, &f1);
-    s->f3 = latents_weights(r, f3);
+    op_entries(r, t, ENTRY_SCALE, -1, t);
+    diagonal.shape[1] = 1;
+    diagonal.stride[2] = t.shape[2] + 1;
+    op_entries(r, diagonal, ENTRY_SHIFT, value, diagonal);
 }
 
-/* Z with large entries makes a product that cancels: the float form's rounding is that of its
- * logits, times the length of Z's rows, times the values'.  Reading keys and values for F3 V
- * has told how long they are. */
-static bool float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql, Tensor kl,
-                          Tensor z)
+static void to_identity(Run *r, Tensor t, double value)
 {
-    double values = f3->value_length, rows = op_largest_norm(r, z);
-    double left = op_largest_norm(r, r->q) * op_largest_norm(r, kl);
-    double right = op_largest_norm(r, ql) * f3->key_length;
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, t);
+    from_identity(r, t, value);
+}
 
-    return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <=
-           FLOAT_ENOUGH;
+static void show_products(Run *r, const PinvProducts *p)
+{
+    implicit_factor(r, "factor_core", VIEW_SIGNED, p->z, "landmark", "landmark");
+}
+
+/* Residual and view of the final z, also of one that came by other ways (rounds 0). */
+static void pinv_products_finish(Run *r, PinvProducts *p)
+{
+    ArenaMark mark;
+    Tensor    az;
+
+    take_residuals(r, p);
+    if (!p->residual.data || run_failed(r))
+        return;
+    show_products(r, p);
+    mark = arena_mark(r->arena);
+    az = square(r, p);
+    op_gemm(r, p->a, false, p->z, false, 1, 0, az, FLOP_NONE);
+    note_residual(r, p, az, p->residual.shape[1] - 1);
+    arena_release(r->arena, mark);
 }
 
 static void mix(Run *r, const Params *p, Nystrom *s)
@@ -252,19 +393,57 @@ static void mix(Run *r, const Params *p, Nystrom *s)
         mix_in_double(r, p, s);
 }
 
-static void attend_plainly(Run *r, const Params *p, Nystrom *s)
+/* Z with large entries makes a product that cancels: the float form's rounding is that of its
+ * logits, times the length of Z's rows, times the values'.  Reading keys and values for F3 V
+ * has told how long they are. */
+static bool float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql, Tensor kl,
+                          Tensor z)
 {
-    double      scale = run_scale(r, p->scale);
-    Tensor      k = dense_wide(r, r->k);
-    LogitResult result;
+    double values = f3->value_length, rows = op_largest_norm(r, z);
+    double left = op_largest_norm(r, r->q) * op_largest_norm(r, kl);
+    double right = op_largest_norm(r, ql) * f3->key_length;
 
-    op_entries(r, k, ENTRY_SCALE, scale, k);
-    run_stage(r, "plain attention");
-    s->in = (LogitAttend){ .kind = LOGITS_PRODUCT, .turned = true, .left = r->q, .right = k,
-                           .n = r->n, .v = r->v };
-    result = op_logit_attend(r, &s->in);
-    r->out = result.out;
-    s->lse = result.lse;
+    return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <=
+           FLOAT_ENOUGH;
+}
+
+/* F1 Z is attention whose values are the rows of Z, F3 V attention of the landmarks. */
+static void mix_in_float(Run *r, const Params *p, Nystrom *s, const LatentRead *f3, Tensor kl,
+                         Tensor z)
+{
+    LatentRead f1;
+
+    run_stage(r, "F1 queries to landmarks");
+    f1 = latents_read_float(r, r->q, kl, z, run_scale(r, p->scale));
+    s->f1z = f1.out;
+    run_stage(r, "mix");
+    op_gemm(r, s->f1z, false, f3->out, false, 1, 0, r->out, FLOP_MIX);
+    if (!run_wants_views(r))
+        return;
+    s->f1 = latents_weights(r, &f1);
+    s->f3 = latents_weights(r, f3);
+}
+
+static void mix_in_double(Run *r, const Params *p, Nystrom *s)
+{
+    Tensor    values = run_tensor3(r, DT_F64, r->h, s->count, r->e), out;
+    double    scale = run_scale(r, p->scale);
+    ArenaMark mark;
+
+    s->f1z = run_tensor3(r, DT_F64, r->h, r->n, s->count);
+    r->again = true; /* F3 V */
+    s->f3 = factor(r, s->ql, r->k, scale);
+    op_gemm(r, s->f3, false, r->v, false, 1, 0, values, FLOP_MIX);
+    r->again = false;
+    run_stage(r, "F1 queries to landmarks");
+    s->f1 = factor(r, r->q, s->kl, scale);
+    op_gemm(r, s->f1, false, s->inverse.z, false, 1, 0, s->f1z, FLOP_MIX);
+    run_stage(r, "mix");
+    mark = arena_mark(r->arena);
+    out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
+    op_gemm(r, s->f1z, false, values, false, 1, 0, out, FLOP_MIX);
+    op_entries(r, out, ENTRY_CAST, 0, r->out);
+    arena_release(r->arena, mark);
 }
 
 static void convolve(Run *r, const Params *p, Nystrom *s)
@@ -282,88 +461,11 @@ static void convolve(Run *r, const Params *p, Nystrom *s)
     op_charge(r, FLOP_MIX, 2 * (double)(r->h * r->n) * (double)band_size(p) * (double)r->e);
 }
 
-/* ---- views ------------------------------------------------------------------ */
-
-static void show_landmarks(Run *r, const Nystrom *s, Tensor ql, Tensor kl)
+static int64_t band_size(const Params *p)
 {
-    int64_t size = s->count * r->d;
-    Tensor  both = run_tensor4(r, DT_F32, r->h, 2, s->count, r->d);
+    const Tensor *t = &p->conv_weight;
 
-    for (int64_t x = 0; x < tensor_count(&both) && !run_failed(r); x++) {
-        Tensor     *side = x / size % 2 ? &kl : &ql;
-        const void *from = tensor_head(side, x / size / 2, r->h);
-
-        tensor_f32(&both)[x] = side->dtype == DT_F64 ? (float)((const double *)from)[x % size]
-                                                     : ((const float *)from)[x % size];
-    }
-    view_tensor(r, "landmarks", VIEW_VECTORS, both, "landmark", "component");
-}
-
-static const int64_t *run_starts(Run *r, int64_t n, int64_t count)
-{
-    int64_t *first = run_alloc(r, count, sizeof(*first));
-
-    for (int64_t i = 0; i < count && first; i++)
-        first[i] = segment_start(n, count, i);
-    return first;
-}
-
-/* Lines between the runs on the sides of a view that stand for tokens. */
-static void set_apart(Run *r, const Nystrom *s, View *view, bool queries, bool keys)
-{
-    if (!view)
-        return;
-    view->row_groups = queries ? run_starts(r, r->n, s->count) : NULL;
-    view->col_groups = keys ? run_starts(r, r->m, s->count) : NULL;
-    view->row_group_count = view->col_group_count = s->count;
-}
-
-/* Which run each query belongs to. */
-static void show_segments(Run *r, const Nystrom *s)
-{
-    Tensor segment = run_tensor2(r, DT_I32, r->h, r->n);
-
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        for (int64_t run = 0; run < s->count; run++)
-            for (int64_t i = segment_start(r->n, s->count, run);
-                 i < segment_start(r->n, s->count, run + 1); i++)
-                tensor_i32(&segment)[t * r->n + i] = (int32_t)run;
-    view_tensor(r, "segments", VIEW_BUCKETS, segment, "head", "query");
-}
-
-static void read_plain(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                       int64_t step, float *out)
-{
-    const Nystrom *s = view->context;
-    int64_t        heads = view->shape[0], size = s->band.data ? s->band.shape[1] : 0;
-    double         lse = f64(s->lse)[head * s->in.n + i], logit;
-
-    for (int64_t c = 0; c < count; c++) {
-        int64_t j = start + c * step, at = j - i + size / 2;
-
-        logit_run(&s->in, heads, head, i, j, 1, 1, &logit);
-        out[c] = (float)exp(logit - lse);
-        if (at >= 0 && at < size)
-            out[c] += ((float *)tensor_head(&s->band, head, heads))[at];
-    }
-}
-
-/* F3 by keys, as the reader of the weights wants it. */
-static Tensor turned(Run *r, Tensor f)
-{
-    return f.dtype == DT_F32 ? latents_turned(r, f) : dense_turned(r, f);
-}
-
-static void tell_residual(Run *r, const Params *p, const Nystrom *s)
-{
-    double worst = pinv_products_residual(&s->inverse);
-
-    view_tensor(r, "residuals", VIEW_TENSOR, s->inverse.residual, "head", "iteration");
-    run_figure(r, "residual", worst);
-    if (p->pinv == PINV_ITERATIVE && !(worst <= POOR))
-        run_warn(r, "nystrom: max|A Z A - A| = %.2g after %lld iterations: the pseudo-inverse is "
-                 "not there yet (raise pinv_iterations, or pinv=exact)", worst,
-                 (long long)p->pinv_iterations);
+    return t->data && t->rank >= 1 ? t->shape[t->rank - 1] : 0;
 }
 
 static void show(Run *r, const Params *p, Nystrom *s)
@@ -395,25 +497,106 @@ static void show(Run *r, const Params *p, Nystrom *s)
         tell_residual(r, p, s);
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
+/* Which run each query belongs to. */
+static void show_segments(Run *r, const Nystrom *s)
+{
+    Tensor segment = run_tensor2(r, DT_I32, r->h, r->n);
 
-static void nystrom_run(Run *r, const void *opaque)
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        for (int64_t run = 0; run < s->count; run++)
+            for (int64_t i = segment_start(r->n, s->count, run);
+                 i < segment_start(r->n, s->count, run + 1); i++)
+                tensor_i32(&segment)[t * r->n + i] = (int32_t)run;
+    view_tensor(r, "segments", VIEW_BUCKETS, segment, "head", "query");
+}
+
+static void show_landmarks(Run *r, const Nystrom *s, Tensor ql, Tensor kl)
+{
+    int64_t size = s->count * r->d;
+    Tensor  both = run_tensor4(r, DT_F32, r->h, 2, s->count, r->d);
+
+    for (int64_t x = 0; x < tensor_count(&both) && !run_failed(r); x++) {
+        Tensor     *side = x / size % 2 ? &kl : &ql;
+        const void *from = tensor_head(side, x / size / 2, r->h);
+
+        tensor_f32(&both)[x] = side->dtype == DT_F64 ? (float)((const double *)from)[x % size]
+                                                     : ((const float *)from)[x % size];
+    }
+    view_tensor(r, "landmarks", VIEW_VECTORS, both, "landmark", "component");
+}
+
+static void read_plain(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out)
+{
+    const Nystrom *s = view->context;
+    int64_t        heads = view->shape[0], size = s->band.data ? s->band.shape[1] : 0;
+    double         lse = f64(s->lse)[head * s->in.n + i], logit;
+
+    for (int64_t c = 0; c < count; c++) {
+        int64_t j = start + c * step, at = j - i + size / 2;
+
+        logit_run(&s->in, heads, head, i, j, 1, 1, &logit);
+        out[c] = (float)exp(logit - lse);
+        if (at >= 0 && at < size)
+            out[c] += ((float *)tensor_head(&s->band, head, heads))[at];
+    }
+}
+
+/* Lines between the runs on the sides of a view that stand for tokens. */
+static void set_apart(Run *r, const Nystrom *s, View *view, bool queries, bool keys)
+{
+    if (!view)
+        return;
+    view->row_groups = queries ? run_starts(r, r->n, s->count) : NULL;
+    view->col_groups = keys ? run_starts(r, r->m, s->count) : NULL;
+    view->row_group_count = view->col_group_count = s->count;
+}
+
+static const int64_t *run_starts(Run *r, int64_t n, int64_t count)
+{
+    int64_t *first = run_alloc(r, count, sizeof(*first));
+
+    for (int64_t i = 0; i < count && first; i++)
+        first[i] = segment_start(n, count, i);
+    return first;
+}
+
+static void tell_residual(Run *r, const Params *p, const Nystrom *s)
+{
+    double worst = pinv_products_residual(&s->inverse);
+
+    view_tensor(r, "residuals", VIEW_TENSOR, s->inverse.residual, "head", "iteration");
+    run_figure(r, "residual", worst);
+    if (p->pinv == PINV_ITERATIVE && !(worst <= POOR))
+        run_warn(r, "nystrom: max|A Z A - A| = %.2g after %lld iterations: the pseudo-inverse is "
+                 "not there yet (raise pinv_iterations, or pinv=exact)", worst,
+                 (long long)p->pinv_iterations);
+}
+
+/* The largest final residual of all heads. */
+static double pinv_products_residual(const PinvProducts *p)
+{
+    int64_t columns = p->residual.shape[1];
+    double  worst = 0;
+
+    for (int64_t t = 0; t < p->residual.shape[0]; t++)
+        worst = fmax(worst, (double)tensor_f32(&p->residual)[(t + 1) * columns - 1]);
+    return worst;
+}
+
+static void nystrom_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Nystrom      *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
 
-    if (!s)
+    if (!p->conv_weight.data)
         return;
-    *s = (Nystrom){ .count = landmark_count(r, p) };
-    if (shortcut(r, p)) {
-        attend_plainly(r, p, s);
-    } else {
-        landmarks(r, p, s);
-        invert(r, p, s);
-        mix(r, p, s);
-    }
-    convolve(r, p, s);
-    show(r, p, s);
+    if (band_size(p) % 2 == 0)
+        run_fail(r, ERR_PARAM, "nystrom: conv_weight has %lld taps; it needs an odd number, so "
+                 "that one is in the middle", (long long)band_size(p));
+    if (r->m != r->n)
+        run_fail(r, ERR_DATA, "nystrom: conv_weight adds neighbours of each position, so it needs "
+                 "as many keys as queries: the input has n=%lld and m=%lld", (long long)r->n,
+                 (long long)r->m);
 }
 
 static Flops nystrom_flops(Run *r, const void *opaque)
@@ -507,160 +690,3 @@ const Mechanism mech_nystrom = {
     .run = nystrom_run,
     .flops = nystrom_flops,
 };
-
-/* See nystrom.c. */
-
-#define SNAPSHOTS 32 /* most rounds that are shown one by one */
-
-static Tensor square(Run *r, const PinvProducts *p)
-{
-    return run_tensor3(r, DT_F64, r->h, p->a.shape[1], p->a.shape[1]);
-}
-
-/* t = value I - t */
-static void from_identity(Run *r, Tensor t, double value)
-{
-    Tensor diagonal = t;
-
-    op_entries(r, t, ENTRY_SCALE, -1, t);
-    diagonal.shape[1] = 1;
-    diagonal.stride[2] = t.shape[2] + 1;
-    op_entries(r, diagonal, ENTRY_SHIFT, value, diagonal);
-}
-
-static void to_identity(Run *r, Tensor t, double value)
-{
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, t);
-    from_identity(r, t, value);
-}
-
-/* f64 [h,1,L] of a [h,L,L]. */
-static Tensor column_sums(Run *r, Tensor a)
-{
-    Tensor   sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
-    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
-
-    if (run_failed(r))
-        return sums;
-    ends[0] = 0;
-    ends[1] = (int32_t)a.shape[1];
-    op_pool_windows(r, &(PoolWindows){ .x = a, .first = ends, .end = ends + 1, .kind = WINDOW_SUM },
-                    sums);
-    return sums;
-}
-
-static double largest(const double *x, int64_t count)
-{
-    double most = 0;
-
-    for (int64_t j = 0; j < count; j++)
-        most = fmax(most, x[j]);
-    return most;
-}
-
-/* Z = A^T / c */
-static void start(Run *r, PinvProducts *p)
-{
-    int64_t L = p->a.shape[1];
-    Tensor  columns;
-    double  all = 0;
-
-    p->z = square(r, p);
-    columns = column_sums(r, p->a);
-    op_wait(r, "the host looks for the largest column");
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        all = fmax(all, largest(f64(columns) + t * L, L));
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const double *sums = f64(columns) + t * L;
-        Tensor        head = tensor_of(DT_F64, 3, (int64_t[]){ 1, L, L }, f64(p->a) + t * L * L);
-
-        op_entries(r, tensor_turned(head), ENTRY_DIVIDE,
-                   p->common_start ? all : largest(sums, L),
-                   tensor_of(DT_F64, 3, head.shape, f64(p->z) + t * L * L));
-    }
-    op_charge(r, FLOP_OVERHEAD, 8 * (double)(r->h * L * L));
-}
-
-/* residual[head, at] = max |A Z A - A|; az = A Z */
-static void note_residual(Run *r, const PinvProducts *p, Tensor az, int64_t at)
-{
-    int64_t   size = p->a.shape[1] * p->a.shape[1], columns = p->residual.shape[1];
-    ArenaMark mark = arena_mark(r->arena);
-    Tensor    back;
-
-    if (!p->residual.data || run_failed(r))
-        return;
-    back = square(r, p);
-    op_gemm(r, az, false, p->a, false, 1, 0, back, FLOP_NONE);
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        double most = 0;
-
-        for (int64_t x = t * size; x < (t + 1) * size; x++)
-            most = fmax(most, fabs(f64(back)[x] - f64(p->a)[x]));
-        tensor_f32(&p->residual)[t * columns + at] = (float)most;
-    }
-    arena_release(r->arena, mark);
-}
-
-static void take_residuals(Run *r, PinvProducts *p)
-{
-    if (run_wants_views(r) && !p->residual.data)
-        p->residual = run_tensor2(r, DT_F32, r->h, p->rounds + 1);
-}
-
-static void show_products(Run *r, const PinvProducts *p)
-{
-    implicit_factor(r, "factor_core", VIEW_SIGNED, p->z, "landmark", "landmark");
-}
-
-static void pinv_products(Run *r, PinvProducts *p)
-{
-    Tensor az = square(r, p), inner = square(r, p), outer = square(r, p), next = square(r, p);
-
-    take_residuals(r, p);
-    start(r, p);
-    for (int64_t t = 0; t < p->rounds && !run_failed(r); t++) {
-        Tensor last = p->z;
-
-        run_iteration(r, "pseudo-inverse", t);
-        op_gemm(r, p->a, false, p->z, false, 1, 0, az, FLOP_OVERHEAD);
-        note_residual(r, p, az, t);
-        op_entries(r, az, ENTRY_CAST, 0, inner);
-        from_identity(r, inner, 7);
-        to_identity(r, outer, 15);
-        op_gemm(r, az, false, inner, false, -1, 1, outer, FLOP_OVERHEAD);
-        to_identity(r, inner, 13);
-        op_gemm(r, az, false, outer, false, -1, 1, inner, FLOP_OVERHEAD);
-        op_gemm(r, p->z, false, inner, false, 0.25, 0, next, FLOP_OVERHEAD);
-        p->z = next;
-        next = last;
-        if (t < SNAPSHOTS && t + 1 < p->rounds)
-            show_products(r, p);
-    }
-}
-
-static void pinv_products_finish(Run *r, PinvProducts *p)
-{
-    ArenaMark mark;
-    Tensor    az;
-
-    take_residuals(r, p);
-    if (!p->residual.data || run_failed(r))
-        return;
-    show_products(r, p);
-    mark = arena_mark(r->arena);
-    az = square(r, p);
-    op_gemm(r, p->a, false, p->z, false, 1, 0, az, FLOP_NONE);
-    note_residual(r, p, az, p->residual.shape[1] - 1);
-    arena_release(r->arena, mark);
-}
-
-static double pinv_products_residual(const PinvProducts *p)
-{
-    int64_t columns = p->residual.shape[1];
-    double  worst = 0;
-
-    for (int64_t t = 0; t < p->residual.shape[0]; t++)
-        worst = fmax(worst, (double)tensor_f32(&p->residual)[(t + 1) * columns - 1]);
-    return worst;
-}

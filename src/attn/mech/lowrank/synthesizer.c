@@ -1,4 +1,11 @@
-/* synthesizer.c -- see synthesizer.c. */
+/* synthesizer.c -- attention without dot products of tokens: four synthesizers.
+ *
+ * The logits come from one token at a time through a small network, or from no token at all:
+ *
+ *     H = relu(U w1 + b1), or relu(U);   F(U) = H w2 + b2
+ *
+ * with U the layer input x, or q (Tay et al. 2020, arXiv 2005.00743).
+ */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,7 +17,6 @@
 #include "core/rng.h"
 
 typedef enum FirstLayer { FIRST_LAYER_AUTO, FIRST_LAYER_TRUE, FIRST_LAYER_FALSE } FirstLayer;
-extern const char *const first_layer_names[];
 
 typedef struct SynthesizerNet {
     const char *w1_name, *b1_name, *w2_name, *b2_name;
@@ -24,21 +30,79 @@ typedef struct SynthesizerNet {
 #define CELLS 256        /* logits read at once */
 #define DRAWING_COST 512 /* of a random number, in multiply-adds */
 
-const char *const first_layer_names[] = { "auto", "true", "false", NULL };
+static const char *const first_layer_names[] = { "auto", "true", "false", NULL };
 
-/* ---- the network ------------------------------------------------------------ */
+typedef struct Synthesized {
+    LogitAttend in;
+    Tensor      lse; /* f64 [h,n] */
+    int64_t     heads;
+} Synthesized;
 
-/* The run has x or q for such a network; otherwise it fails. */
-static void synthesizer_check(Run *r)
+/* Every token writes its own row of weights.
+ *
+ *     H = relu(U w1 + b1)                 U the layer input x
+ *     W = softmax(H w2 + b2)              one column of w2 for each key position
+ *     output = W V
+ *
+ * No token is ever compared with another.  With q in the place of x and no
+ * first layer (H = relu(q)) this is the official code, whose projection of q
+ * is w1.  (Tay et al. 2020, section 3.)
+ */
+
+typedef struct DenseParams {
+    int    first_layer;
+    Tensor w1, b1, w2, b2;
+} DenseParams;
+
+static const Param dense_params[] = {
+    PARAM_ENUM(DenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names,
+              "whether w1 and b1 come "
+               "first, or q already is their result; auto: true with x, false with q alone"),
+    PARAM_TENSOR(DenseParams, w1, "[dm,hidden] or [h,dm,hidden]", "glorot", "first layer"),
+    PARAM_TENSOR(DenseParams, b1, "[hidden] or [h,hidden]", "0", "its bias"),
+    PARAM_TENSOR(DenseParams, w2, "[hidden,>=n] or [h,hidden,>=n]", "glorot",
+                 "second layer, a column for each key position"),
+    PARAM_TENSOR(DenseParams, b2, "[>=n] or [h,>=n]", "0", "its bias"),
+    PARAM_END
+};
+
+static SynthesizerNet network(const Run *r, const DenseParams *p);
+static void synthesizer_net(const Run *r, SynthesizerNet *net, FirstLayer first, int64_t out);
+static int64_t extent(const Tensor *t, int from_end, int64_t otherwise);
+static Tensor synthesizer_hidden(Run *r, const SynthesizerNet *net);
+static Tensor rectify(Run *r, Tensor x);
+static Tensor widened(Run *r, Tensor t);
+static Tensor layer(Run *r, Tensor x, Tensor w, Tensor bias);
+static void synthesizer_second(Run *r, const SynthesizerNet *net, Tensor *w2, Tensor *b2);
+static void synthesizer_attend(Run *r, const LogitAttend *in, bool drawn);
+static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn);
+static void read_logits(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out);
+static double reading_cost(const LogitAttend *in);
+static bool synthesizer_net_drawn(const SynthesizerNet *net);
+static void synthesizer_check(Run *r);
+static Flops synthesizer_flops(const Run *r, double cost);
+static double synthesizer_net_flops(const Run *r, const SynthesizerNet *net, bool second);
+
+static void synthesizer_dense_run(Run *r, const void *opaque)
 {
-    if (!r->x.data && !r->q.data)
-        run_fail(r, ERR_DATA, "%s reads the layer input x, or q, and the input holds neither",
-                 r->mechanism->id);
+    SynthesizerNet net = network(r, opaque);
+    LogitAttend    in = { .kind = LOGITS_PRODUCT, .n = r->n, .v = r->v, .causal = r->causal };
+
+    run_stage(r, "first layer");
+    in.left = synthesizer_hidden(r, &net);
+    run_stage(r, "second layer's tensors");
+    synthesizer_second(r, &net, &in.right, &in.bias);
+    synthesizer_attend(r, &in, synthesizer_net_drawn(&net));
 }
 
-static int64_t extent(const Tensor *t, int from_end, int64_t otherwise)
+static SynthesizerNet network(const Run *r, const DenseParams *p)
 {
-    return t->data && t->rank >= from_end ? t->shape[t->rank - from_end] : otherwise;
+    SynthesizerNet net = { .w1_name = "w1", .b1_name = "b1", .w2_name = "w2", .b2_name = "b2",
+                           .w1 = p->w1, .b1 = p->b1, .w2 = p->w2, .b2 = p->b2 };
+
+    synthesizer_net(r, &net, (FirstLayer)p->first_layer, r->n);
+    return net;
 }
 
 /* Sizes of the network; `out` columns of the second layer are used. */
@@ -50,6 +114,31 @@ static void synthesizer_net(const Run *r, SynthesizerNet *net, FirstLayer first,
     if (net->first)
         net->hidden = extent(&net->w1, 1, extent(&net->b1, 1, extent(&net->w2, 2, net->width)));
     net->out = out;
+}
+
+static int64_t extent(const Tensor *t, int from_end, int64_t otherwise)
+{
+    return t->data && t->rank >= from_end ? t->shape[t->rank - from_end] : otherwise;
+}
+
+/* H f64 [1 or h,n,hidden].  Charges 2 n width hidden per head, nothing without a first layer. */
+static Tensor synthesizer_hidden(Run *r, const SynthesizerNet *net)
+{
+    Init    init = { INIT_GLOROT, (double)(net->width + net->hidden) };
+    int64_t shape[3] = { r->h, net->width, net->hidden };
+    Tensor  w1, b1;
+
+    if (!net->first)
+        return rectify(r, widened(r, net->u));
+    w1 = run_param(r, net->w1_name, net->w1, DT_F32, 3, shape, init);
+    b1 = run_param_given(r, net->b1_name, net->b1, DT_F32, 2, (int64_t[]){ r->h, net->hidden });
+    return rectify(r, layer(r, net->u, w1, b1));
+}
+
+static Tensor rectify(Run *r, Tensor x)
+{
+    op_entries(r, x, ENTRY_RELU, 0, x);
+    return x;
 }
 
 static Tensor widened(Run *r, Tensor t)
@@ -76,26 +165,6 @@ static Tensor layer(Run *r, Tensor x, Tensor w, Tensor bias)
     return y;
 }
 
-static Tensor rectify(Run *r, Tensor x)
-{
-    op_entries(r, x, ENTRY_RELU, 0, x);
-    return x;
-}
-
-/* H f64 [1 or h,n,hidden].  Charges 2 n width hidden per head, nothing without a first layer. */
-static Tensor synthesizer_hidden(Run *r, const SynthesizerNet *net)
-{
-    Init    init = { INIT_GLOROT, (double)(net->width + net->hidden) };
-    int64_t shape[3] = { r->h, net->width, net->hidden };
-    Tensor  w1, b1;
-
-    if (!net->first)
-        return rectify(r, widened(r, net->u));
-    w1 = run_param(r, net->w1_name, net->w1, DT_F32, 3, shape, init);
-    b1 = run_param_given(r, net->b1_name, net->b1, DT_F32, 2, (int64_t[]){ r->h, net->hidden });
-    return rectify(r, layer(r, net->u, w1, b1));
-}
-
 /* w2 [h',hidden,out] and b2 [h',out] (data NULL: none), cut to `out`. */
 static void synthesizer_second(Run *r, const SynthesizerNet *net, Tensor *w2, Tensor *b2)
 {
@@ -106,34 +175,37 @@ static void synthesizer_second(Run *r, const SynthesizerNet *net, Tensor *w2, Te
     *b2 = run_param_cut(r, net->b2_name, net->b2, 2, (int64_t[]){ r->h, net->out }, 2, NULL);
 }
 
-static Tensor synthesizer_apply(Run *r, const SynthesizerNet *net)
+/* Softmax over the logits and the values: r->out, views connectivity, weights,
+ * logits.  drawn: some of what makes the logits was, which their views say. */
+static void synthesizer_attend(Run *r, const LogitAttend *in, bool drawn)
 {
-    Tensor hidden = synthesizer_hidden(r, net), w2, b2;
+    LogitResult result;
 
-    synthesizer_second(r, net, &w2, &b2);
-    return layer(r, hidden, w2, b2);
+    run_stage(r, "logits, softmax, mix");
+    result = op_logit_attend(r, in);
+    r->out = result.out;
+    show(r, in, result.lse, drawn);
 }
 
-static bool synthesizer_net_drawn(const SynthesizerNet *net)
+static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn)
 {
-    return !net->w2.data || (net->first && !net->w1.data);
+    Synthesized *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
+    Pattern     *cells;
+    View        *weights, *logits;
+
+    if (!s)
+        return;
+    *s = (Synthesized){ .in = *in, .lse = lse, .heads = r->h };
+    cells = implicit_cells(r);
+    implicit_connectivity(r, cells);
+    weights = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_logits, s, cells);
+    logits = view_reader(r, "logits", VIEW_SIGNED, DT_F32, read_logits, s, NULL);
+    if (!weights || !logits)
+        return;
+    weights->cost = logits->cost = reading_cost(in);
+    if (drawn)
+        weights->origin = logits->origin = implicit_origin(r);
 }
-
-static double synthesizer_net_flops(const Run *r, const SynthesizerNet *net, bool second)
-{
-    double rows = (double)r->h * (double)r->n, hidden = (double)net->hidden;
-
-    return (net->first ? 2 * rows * (double)net->width * hidden : 0) +
-           (second ? 2 * rows * hidden * (double)net->out : 0);
-}
-
-/* ---- softmax and views ------------------------------------------------------ */
-
-typedef struct Synthesized {
-    LogitAttend in;
-    Tensor      lse; /* f64 [h,n] */
-    int64_t     heads;
-} Synthesized;
 
 static void read_logits(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out)
@@ -165,36 +237,32 @@ static double reading_cost(const LogitAttend *in)
     return 0;
 }
 
-static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn)
+static bool synthesizer_net_drawn(const SynthesizerNet *net)
 {
-    Synthesized *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
-    Pattern     *cells;
-    View        *weights, *logits;
-
-    if (!s)
-        return;
-    *s = (Synthesized){ .in = *in, .lse = lse, .heads = r->h };
-    cells = implicit_cells(r);
-    implicit_connectivity(r, cells);
-    weights = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_logits, s, cells);
-    logits = view_reader(r, "logits", VIEW_SIGNED, DT_F32, read_logits, s, NULL);
-    if (!weights || !logits)
-        return;
-    weights->cost = logits->cost = reading_cost(in);
-    if (drawn)
-        weights->origin = logits->origin = implicit_origin(r);
+    return !net->w2.data || (net->first && !net->w1.data);
 }
 
-/* Softmax over the logits and the values: r->out, views connectivity, weights,
- * logits.  drawn: some of what makes the logits was, which their views say. */
-static void synthesizer_attend(Run *r, const LogitAttend *in, bool drawn)
+static void synthesizer_dense_check(Run *r, const void *params_unused)
 {
-    LogitResult result;
+    (void)params_unused;
+    synthesizer_check(r);
+}
 
-    run_stage(r, "logits, softmax, mix");
-    result = op_logit_attend(r, in);
-    r->out = result.out;
-    show(r, in, result.lse, drawn);
+/* The run has x or q for such a network; otherwise it fails. */
+static void synthesizer_check(Run *r)
+{
+    if (!r->x.data && !r->q.data)
+        run_fail(r, ERR_DATA, "%s reads the layer input x, or q, and the input holds neither",
+                 r->mechanism->id);
+}
+
+static Flops synthesizer_dense_flops(Run *r, const void *opaque)
+{
+    SynthesizerNet net = network(r, opaque);
+    Flops          sum = synthesizer_flops(r, 2 * (double)net.hidden);
+
+    sum.overhead += synthesizer_net_flops(r, &net, false);
+    return sum;
 }
 
 /* Closed form of that; cost: FLOPs of one logit. */
@@ -206,68 +274,20 @@ static Flops synthesizer_flops(const Run *r, double cost)
                     .overhead = FLOPS_ROW_SOFTMAX * cells };
 }
 
-/* Every token writes its own row of weights.
- *
- *     H = relu(U w1 + b1)                 U the layer input x
- *     W = softmax(H w2 + b2)              one column of w2 for each key position
- *     output = W V
- *
- * No token is ever compared with another.  With q in the place of x and no
- * first layer (H = relu(q)) this is the official code, whose projection of q
- * is w1.  (Tay et al. 2020, section 3.)
- */
-
-typedef struct DenseParams {
-    int    first_layer;
-    Tensor w1, b1, w2, b2;
-} DenseParams;
-
-static const Param dense_params[] = {
-    PARAM_ENUM(DenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names,
-              "whether w1 and b1 come "
-               "first, or q already is their result; auto: true with x, false with q alone"),
-    PARAM_TENSOR(DenseParams, w1, "[dm,hidden] or [h,dm,hidden]", "glorot", "first layer"),
-    PARAM_TENSOR(DenseParams, b1, "[hidden] or [h,hidden]", "0", "its bias"),
-    PARAM_TENSOR(DenseParams, w2, "[hidden,>=n] or [h,hidden,>=n]", "glorot",
-                 "second layer, a column for each key position"),
-    PARAM_TENSOR(DenseParams, b2, "[>=n] or [h,>=n]", "0", "its bias"),
-    PARAM_END
-};
-
-static SynthesizerNet network(const Run *r, const DenseParams *p)
+static double synthesizer_net_flops(const Run *r, const SynthesizerNet *net, bool second)
 {
-    SynthesizerNet net = { .w1_name = "w1", .b1_name = "b1", .w2_name = "w2", .b2_name = "b2",
-                           .w1 = p->w1, .b1 = p->b1, .w2 = p->w2, .b2 = p->b2 };
+    double rows = (double)r->h * (double)r->n, hidden = (double)net->hidden;
 
-    synthesizer_net(r, &net, (FirstLayer)p->first_layer, r->n);
-    return net;
+    return (net->first ? 2 * rows * (double)net->width * hidden : 0) +
+           (second ? 2 * rows * hidden * (double)net->out : 0);
 }
 
-static void synthesizer_dense_check(Run *r, const void *params_unused)
+static Tensor synthesizer_apply(Run *r, const SynthesizerNet *net)
 {
-    (void)params_unused;
-    synthesizer_check(r);
-}
+    Tensor hidden = synthesizer_hidden(r, net), w2, b2;
 
-static void synthesizer_dense_run(Run *r, const void *opaque)
-{
-    SynthesizerNet net = network(r, opaque);
-    LogitAttend    in = { .kind = LOGITS_PRODUCT, .n = r->n, .v = r->v, .causal = r->causal };
-
-    run_stage(r, "first layer");
-    in.left = synthesizer_hidden(r, &net);
-    run_stage(r, "second layer's tensors");
-    synthesizer_second(r, &net, &in.right, &in.bias);
-    synthesizer_attend(r, &in, synthesizer_net_drawn(&net));
-}
-
-static Flops synthesizer_dense_flops(Run *r, const void *opaque)
-{
-    SynthesizerNet net = network(r, opaque);
-    Flops          sum = synthesizer_flops(r, 2 * (double)net.hidden);
-
-    sum.overhead += synthesizer_net_flops(r, &net, false);
-    return sum;
+    synthesizer_second(r, net, &w2, &b2);
+    return layer(r, hidden, w2, b2);
 }
 
 static const ViewPromise dense_views[] = {
@@ -326,6 +346,19 @@ static const Param random_params[] = {
     PARAM_END
 };
 
+static LogitAttend logits(Run *r, const RandomParams *p);
+
+static void synthesizer_random_run(Run *r, const void *opaque)
+{
+    const RandomParams *p = opaque;
+    LogitAttend   in;
+
+    run_stage(r, "parameters");
+    in = logits(r, p);
+    synthesizer_attend(r, &in, !p->r.data);
+    run_figure_int(r, "trainable_parameters", p->trainable ? r->h * r->n * r->n : 0);
+}
+
 static LogitAttend logits(Run *r, const RandomParams *p)
 {
     int64_t     shape[3] = { r->h, r->n, r->n };
@@ -343,17 +376,6 @@ static LogitAttend logits(Run *r, const RandomParams *p)
     in.bound = sqrt(6 / init.a);
     run_origin(r, "r", ORIGIN_DRAWN);
     return in;
-}
-
-static void synthesizer_random_run(Run *r, const void *opaque)
-{
-    const RandomParams *p = opaque;
-    LogitAttend   in;
-
-    run_stage(r, "parameters");
-    in = logits(r, p);
-    synthesizer_attend(r, &in, !p->r.data);
-    run_figure_int(r, "trainable_parameters", p->trainable ? r->h * r->n * r->n : 0);
 }
 
 static Flops synthesizer_random_flops(Run *r, const void *params_unused)
@@ -439,52 +461,10 @@ static const Param factorized_dense_params[] = {
     PARAM_END
 };
 
-static int64_t width_a(const Run *r, const FactorizedDenseParams *p)
-{
-    int64_t a = p->factor_a;
-
-    while (p->factor_a == 0 && a * a < r->n)
-        a++;
-    return a;
-}
-
-static int64_t width_b(const Run *r, const FactorizedDenseParams *p)
-{
-    int64_t a = width_a(r, p);
-
-    return p->factor_b ? p->factor_b : (r->n + a - 1) / a;
-}
-
-static SynthesizerNet network_a(const Run *r, const FactorizedDenseParams *p)
-{
-    SynthesizerNet net = { .w1_name = "w1_a", .b1_name = "b1_a", .w2_name = "w2_a",
-                           .b2_name = "b2_a", .w1 = p->w1_a, .b1 = p->b1_a, .w2 = p->w2_a,
-                           .b2 = p->b2_a };
-
-    synthesizer_net(r, &net, (FirstLayer)p->first_layer, width_a(r, p));
-    return net;
-}
-
-static SynthesizerNet network_b(const Run *r, const FactorizedDenseParams *p)
-{
-    SynthesizerNet net = { .w1_name = "w1_b", .b1_name = "b1_b", .w2_name = "w2_b",
-                           .b2_name = "b2_b", .w1 = p->w1_b, .b1 = p->b1_b, .w2 = p->w2_b,
-                           .b2 = p->b2_b };
-
-    synthesizer_net(r, &net, (FirstLayer)p->first_layer, width_b(r, p));
-    return net;
-}
-
-static void synthesizer_factorized_dense_check(Run *r, const void *opaque)
-{
-    int64_t a = width_a(r, opaque), b = width_b(r, opaque);
-
-    synthesizer_check(r);
-    if (a * b < r->n)
-        run_fail(r, ERR_PARAM, "synthesizer-factorized-dense: factor_a=%lld times factor_b=%lld is "
-                 "%lld, less than the n=%lld positions a row needs", (long long)a, (long long)b,
-                 (long long)(a * b), (long long)r->n);
-}
+static SynthesizerNet network_a(const Run *r, const FactorizedDenseParams *p);
+static int64_t width_a(const Run *r, const FactorizedDenseParams *p);
+static SynthesizerNet network_b(const Run *r, const FactorizedDenseParams *p);
+static int64_t width_b(const Run *r, const FactorizedDenseParams *p);
 
 static void synthesizer_factorized_dense_run(Run *r, const void *opaque)
 {
@@ -500,6 +480,53 @@ static void synthesizer_factorized_dense_run(Run *r, const void *opaque)
     implicit_factor(r, "factor_a", VIEW_VECTORS, in.left, "query", "place in the comb");
     implicit_factor(r, "factor_b", VIEW_VECTORS, in.right, "query", "tooth");
     synthesizer_attend(r, &in, synthesizer_net_drawn(&net_a) || synthesizer_net_drawn(&net_b));
+}
+
+static SynthesizerNet network_a(const Run *r, const FactorizedDenseParams *p)
+{
+    SynthesizerNet net = { .w1_name = "w1_a", .b1_name = "b1_a", .w2_name = "w2_a",
+                           .b2_name = "b2_a", .w1 = p->w1_a, .b1 = p->b1_a, .w2 = p->w2_a,
+                           .b2 = p->b2_a };
+
+    synthesizer_net(r, &net, (FirstLayer)p->first_layer, width_a(r, p));
+    return net;
+}
+
+static int64_t width_a(const Run *r, const FactorizedDenseParams *p)
+{
+    int64_t a = p->factor_a;
+
+    while (p->factor_a == 0 && a * a < r->n)
+        a++;
+    return a;
+}
+
+static SynthesizerNet network_b(const Run *r, const FactorizedDenseParams *p)
+{
+    SynthesizerNet net = { .w1_name = "w1_b", .b1_name = "b1_b", .w2_name = "w2_b",
+                           .b2_name = "b2_b", .w1 = p->w1_b, .b1 = p->b1_b, .w2 = p->w2_b,
+                           .b2 = p->b2_b };
+
+    synthesizer_net(r, &net, (FirstLayer)p->first_layer, width_b(r, p));
+    return net;
+}
+
+static int64_t width_b(const Run *r, const FactorizedDenseParams *p)
+{
+    int64_t a = width_a(r, p);
+
+    return p->factor_b ? p->factor_b : (r->n + a - 1) / a;
+}
+
+static void synthesizer_factorized_dense_check(Run *r, const void *opaque)
+{
+    int64_t a = width_a(r, opaque), b = width_b(r, opaque);
+
+    synthesizer_check(r);
+    if (a * b < r->n)
+        run_fail(r, ERR_PARAM, "synthesizer-factorized-dense: factor_a=%lld times factor_b=%lld is "
+                 "%lld, less than the n=%lld positions a row needs", (long long)a, (long long)b,
+                 (long long)(a * b), (long long)r->n);
 }
 
 static Flops synthesizer_factorized_dense_flops(Run *r, const void *opaque)
@@ -572,6 +599,28 @@ static const Param factorized_random_params[] = {
     PARAM_END
 };
 
+static int64_t rank_of(const FactorizedRandomParams *p);
+static Tensor turned(Run *r, Tensor t);
+static void show_factors(Run *r, const FactorizedRandomParams *p, const LogitAttend *in);
+static void show_factor(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
+                        const char *cols);
+
+static void synthesizer_factorized_random_run(Run *r, const void *opaque)
+{
+    const FactorizedRandomParams *p = opaque;
+    int64_t       shape[3] = { r->h, r->n, rank_of(p) };
+    Init          init = { INIT_GLOROT, (double)(r->n + shape[2]) };
+    LogitAttend   in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n, .v = r->v,
+                         .causal = r->causal };
+
+    run_stage(r, "parameters");
+    in.left = run_param_cut(r, "r1", p->r1, 3, shape, 2, &init);
+    in.right = run_param_cut(r, "r2", p->r2, 3, shape, 2, &init);
+    synthesizer_attend(r, &in, !p->r1.data || !p->r2.data);
+    show_factors(r, p, &in);
+    run_figure_int(r, "trainable_parameters", 2 * r->h * r->n * shape[2]);
+}
+
 static int64_t rank_of(const FactorizedRandomParams *p)
 {
     const Tensor *given = p->r1.data ? &p->r1 : &p->r2;
@@ -591,17 +640,6 @@ static Tensor turned(Run *r, Tensor t)
     return y;
 }
 
-/* A view of r1 or r2, which were recorded under their own names. */
-static void show_factor(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
-                        const char *cols)
-{
-    int before = r->view_count;
-
-    implicit_parameter(r, name, t, false, rows, cols);
-    if (drawn && r->view_count > before)
-        r->views[before].origin = implicit_origin(r);
-}
-
 static void show_factors(Run *r, const FactorizedRandomParams *p, const LogitAttend *in)
 {
     Tensor right;
@@ -613,20 +651,15 @@ static void show_factors(Run *r, const FactorizedRandomParams *p, const LogitAtt
     show_factor(r, "factor_right", right, !p->r2.data, "rank", "key");
 }
 
-static void synthesizer_factorized_random_run(Run *r, const void *opaque)
+/* A view of r1 or r2, which were recorded under their own names. */
+static void show_factor(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
+                        const char *cols)
 {
-    const FactorizedRandomParams *p = opaque;
-    int64_t       shape[3] = { r->h, r->n, rank_of(p) };
-    Init          init = { INIT_GLOROT, (double)(r->n + shape[2]) };
-    LogitAttend   in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n, .v = r->v,
-                         .causal = r->causal };
+    int before = r->view_count;
 
-    run_stage(r, "parameters");
-    in.left = run_param_cut(r, "r1", p->r1, 3, shape, 2, &init);
-    in.right = run_param_cut(r, "r2", p->r2, 3, shape, 2, &init);
-    synthesizer_attend(r, &in, !p->r1.data || !p->r2.data);
-    show_factors(r, p, &in);
-    run_figure_int(r, "trainable_parameters", 2 * r->h * r->n * shape[2]);
+    implicit_parameter(r, name, t, false, rows, cols);
+    if (drawn && r->view_count > before)
+        r->views[before].origin = implicit_origin(r);
 }
 
 static Flops synthesizer_factorized_random_flops(Run *r, const void *opaque)

@@ -39,27 +39,6 @@ typedef struct Squeeze {
     CompressedMemory *memory;
 } Squeeze;
 
-/* A number for each row, or a matrix. */
-static inline bool squeeze_convolves(SqueezeWay way)
-{
-    return way == SQUEEZE_CONV || way == SQUEEZE_DILATED;
-}
-
-static SlotCover squeeze_cover(SqueezeWay way);
-/* The parameters conv_weight and conv_bias, given or drawn; nothing for other ways. */
-static void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Tensor bias);
-/* SQUEEZE_USED: which tokens the slots of segment t's batch are; of equals the older. */
-static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part);
-/* Slots of segment t's batch, from the rows of `from` [h',n,w] to `to` [h',slots,w]; by matrices
- * h' is 1. */
-static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
-/* FLOPs of `rows` rows of `width` numbers. */
-static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width);
-/* The attention-reconstruction loss of the paper for the queries q of segment t, to row t of
- * `loss` f32 [segments,h]: how far attention to the slots alone is from that to the tokens. */
-static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
-                         Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss);
-
 /* By SqueezeWay. */
 static const char *const ways[] = { "mean", "max", "conv", "dilated-conv", "most-used", NULL };
 
@@ -69,6 +48,52 @@ typedef struct Params {
     double  scale;
     Tensor  conv_weight, conv_bias, wq, wk, wv;
 } Params;
+
+typedef struct Model {
+    const Params     *p;
+    CompressedMemory *memory;
+    AttendInput       in;          /* of all tokens */
+    Tensor            x, wk, wv;   /* x [1,n,dm]; data NULL: k and v are compressed */
+    Tensor            slot_k, slot_v, slot_x; /* [h',slots,.] */
+    Squeeze           squeeze;
+    Tensor            lse;         /* [h,n] */
+    Tensor            loss;        /* f32 [segments,h]; views only */
+    CompressedViews  *views;
+    bool              linear;      /* a slot is a mixture with known shares */
+} Model;
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+
+static Model *model_new(Run *r, const Params *p);
+static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part);
+static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part);
+static double compress_flops(const Run *r, const Params *p, int64_t rows);
+static bool from_x(const Run *r, const Params *p);
+static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width);
+static inline bool squeeze_convolves(SqueezeWay way);
+static bool is_full(const Run *r, const Params *p);
+static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
+static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
+static void squeeze_rows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
+static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
+static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
+static void project(Run *r, Model *m);
+static int64_t head_size(Run *r, const Params *p, const char *name, Tensor given);
+static Tensor projection(Run *r, const char *name, Tensor given, int64_t w);
+static void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Tensor bias);
+static double *taps_of(Run *r, int64_t ratio, Tensor given);
+static SlotCover squeeze_cover(SqueezeWay way);
+static void prepare_views(Run *r, Model *m);
+static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches);
+static AttendInput segment_input(Run *r, const Model *m, int64_t t);
+static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
+                     int64_t from, int64_t to);
+static Pattern *segment_cells(Run *r, const AttendInput *part);
+static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
+                         Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss);
+static Tensor attend_alone(Run *r, Tensor q, Tensor k, Tensor v, double scale);
+static void show(Run *r, const Model *m);
 
 static const Param params[] = {
     PARAM_INT(Params, segment, 64, 1, INT32_MAX, "tokens read at once"),
@@ -87,253 +112,23 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-/* ---- q, k, v or x --------------------------------------------------------------- */
-
-/* Where both are there, what only x has a use for decides. */
-static bool from_x(const Run *r, const Params *p)
-{
-    bool asks = run_is_given(r, "heads") || p->wq.data || p->wk.data || p->wv.data ||
-                (p->compress == SQUEEZE_CONV && p->conv_weight.rank == 3);
-
-    return r->x.data && (asks || !r->q.data || !r->k.data || !r->v.data);
-}
-
-/* One matrix of the model for each of the ratio rows. */
-static bool is_full(const Run *r, const Params *p)
-{
-    return p->compress == SQUEEZE_CONV && from_x(r, p) &&
-           (!p->conv_weight.data || p->conv_weight.rank == 3);
-}
-
-static void compressive_check(Run *r, const void *opaque)
+static void compressive_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    bool          x = from_x(r, p), taps = squeeze_convolves((SqueezeWay)p->compress);
+    Model        *m = model_new(r, p);
+    int64_t       batches = 0;
 
-    if (x && r->x.shape[0] != r->n)
-        run_fail(r, ERR_DATA, "compressive: x has %lld rows but q has n=%lld",
-                 (long long)r->x.shape[0], (long long)r->n);
-    if (x && r->spec.position)
-        run_fail(r, ERR_USAGE, "compressive: position=%s changes q and k, but here rows of x are "
-                 "compressed and projected after; give q, k and v, or no position",
-                 r->spec.position->id);
-    if (!x && (run_is_given(r, "heads") || p->wq.data || p->wk.data || p->wv.data))
-        run_fail(r, ERR_DATA, "compressive: heads, wq, wk and wv make heads of the layer input x, "
-                 "which the input does not hold");
-    if (taps && p->conv_weight.data && p->conv_weight.rank == 3 && !is_full(r, p))
-        run_fail(r, ERR_PARAM,
-                 "compressive: conv_weight of shape [ratio,dm,dm] needs compress=conv "
-                 "and the layer input x; give [ratio] taps");
-    if (p->conv_bias.data && !is_full(r, p))
-        run_fail(r, ERR_PARAM, "compressive: conv_bias belongs to the full convolution "
-                 "(compress=conv of x, conv_weight [ratio,dm,dm])");
-    if (!taps && p->conv_weight.data)
-        run_warn(r, "compressive: conv_weight plays no part with compress=%s", ways[p->compress]);
-}
-
-/* Columns of a given projection over the heads; else dm over the heads. */
-static int64_t head_size(Run *r, const Params *p, const char *name, Tensor given)
-{
-    int64_t columns = given.data && given.rank == 2 ? given.shape[1] : r->dm;
-
-    if (columns > 0 && columns % p->heads == 0)
-        return columns / p->heads;
-    run_fail(r, ERR_PARAM, "compressive: heads=%lld does not divide the %lld columns of %s",
-             (long long)p->heads, (long long)columns, name);
-    return 1;
-}
-
-/* [dm, heads w] as a matrix for each head. */
-static Tensor projection(Run *r, const char *name, Tensor given, int64_t w)
-{
-    int64_t cols = r->h * w;
-    Tensor  t = layer_weight(r, name, given, 2, (int64_t[]){ r->dm, cols },
-                             (Init){ INIT_GLOROT, (double)(r->dm + cols) });
-
-    return (Tensor){ .dtype = DT_F32, .rank = 3, .shape = { r->h, r->dm, w },
-                     .stride = { w, cols, 1 }, .data = t.data };
-}
-
-typedef struct Model {
-    const Params     *p;
-    CompressedMemory *memory;
-    AttendInput       in;          /* of all tokens */
-    Tensor            x, wk, wv;   /* x [1,n,dm]; data NULL: k and v are compressed */
-    Tensor            slot_k, slot_v, slot_x; /* [h',slots,.] */
-    Squeeze           squeeze;
-    Tensor            lse;         /* [h,n] */
-    Tensor            loss;        /* f32 [segments,h]; views only */
-    CompressedViews  *views;
-    bool              linear;      /* a slot is a mixture with known shares */
-} Model;
-
-static void project(Run *r, Model *m)
-{
-    const Params *p = m->p;
-    int64_t       d, e;
-    Tensor        wq;
-
-    m->x = tensor_with_rank(r->x, 3);
-    r->m = r->n;
-    r->q_offset = 0;
-    d = head_size(r, p, p->wq.data || !p->wk.data ? "wq" : "wk", p->wq.data ? p->wq : p->wk);
-    e = head_size(r, p, "wv", p->wv);
-    run_heads(r, p->heads, d, e);
-    run_stage(r, "project");
-    wq = projection(r, "wq", p->wq, d);
-    m->wk = projection(r, "wk", p->wk, d);
-    m->wv = projection(r, "wv", p->wv, e);
-    r->q = run_tensor3(r, DT_F32, r->h, r->n, d);
-    r->k = run_tensor3(r, DT_F32, r->h, r->n, d);
-    r->v = run_tensor3(r, DT_F32, r->h, r->n, e);
-    op_gemm(r, m->x, false, wq, false, 1, 0, r->q, FLOP_APART);
-    op_gemm(r, m->x, false, m->wk, false, 1, 0, r->k, FLOP_APART);
-    op_gemm(r, m->x, false, m->wv, false, 1, 0, r->v, FLOP_APART);
-    m->in = run_attend_input(r, p->scale);
-}
-
-/* ---- compression -------------------------------------------------------------------- */
-
-/* FLOPs of compressing E rows of all heads. */
-static double compress_flops(const Run *r, const Params *p, int64_t rows)
-{
-    double width = from_x(r, p) ? (double)r->dm : (double)r->h * (double)(r->d + r->e);
-
-    return squeeze_flops((SqueezeWay)p->compress, is_full(r, p), rows, width);
-}
-
-static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
-{
-    CompressedMemory *c = m->memory;
-    int64_t           first, end, made = c->made[t + 1] - c->made[t];
-
-    compressed_memory_batch(c, t, &first, &end);
-    if (c->cover == COVER_ONE)
-        squeeze_choose(r, &m->squeeze, t, part);
-    op_charge(r, FLOP_OVERHEAD, compress_flops(r, m->p, end - first));
-    if (!m->x.data) {
-        squeeze_batch(r, &m->squeeze, t, m->in.k, m->slot_k);
-        squeeze_batch(r, &m->squeeze, t, m->in.v, m->slot_v);
-    } else {
-        squeeze_batch(r, &m->squeeze, t, m->x, m->slot_x);
-        op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wk, false, 1, 0,
-                tensor_rows(m->slot_k, c->made[t], made), FLOP_APART);
-        op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wv, false, 1, 0,
-                tensor_rows(m->slot_v, c->made[t], made), FLOP_APART);
-    }
-    run_trace(r, "tokens squeezed", (double)(end - first));
-    run_trace(r, "slots made", (double)made);
-}
-
-/* ---- segments ------------------------------------------------------------------------ */
-
-/* [h', slots + tokens, w]: the slots first, then tokens [from, to). */
-static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
-                     int64_t from, int64_t to)
-{
-    int64_t w = tokens.shape[2], rows = count + to - from;
-    Tensor  y = run_tensor3(r, DT_F32, tokens.shape[0], rows, w);
-
+    if (!r->causal)
+        run_warn(r, "compressive: without --causal a segment sees itself in both directions; the "
+                 "model does not");
+    run_stage(r, "segments");
+    for (int64_t t = 0; !run_failed(r) && t < m->memory->recurrence.count; t++)
+        read_segment(r, m, t, &batches);
     if (run_failed(r))
-        return y;
-    op_entries(r, tensor_rows(slots, first, count), ENTRY_CAST, 0, tensor_rows(y, 0, count));
-    op_entries(r, tensor_rows(tokens, from, to - from), ENTRY_CAST, 0,
-               tensor_rows(y, count, to - from));
-    return y;
-}
-
-/* Queries of segment t, and all that it sees. */
-static AttendInput segment_input(Run *r, const Model *m, int64_t t)
-{
-    const Recurrence *c = &m->memory->recurrence;
-    int64_t           b = recurrence_start(c, t), a = recurrence_memory(c, t);
-    int64_t           end = recurrence_end(c, t);
-    int64_t           first, slots = compressed_memory_seen(m->memory, t, &first);
-    AttendInput       part = attend_input_part(&m->in, b, end - b, a, end - a);
-
-    if (slots > 0) {
-        part.k = joined(r, m->slot_k, first, slots, m->in.k, a, end);
-        part.v = joined(r, m->slot_v, first, slots, m->in.v, a, end);
-    }
-    return part;
-}
-
-static Pattern *segment_cells(Run *r, const AttendInput *part)
-{
-    PatternShape s = { .heads = r->h, .n = part->q.shape[1], .m = part->k.shape[1] };
-
-    return pattern_band(r->arena, s, -s.n, r->causal ? s.m - s.n : s.m, 1, COMPONENT_BLOCK);
-}
-
-static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
-{
-    ArenaMark   mark = arena_mark(r->arena);
-    bool        shown = recurrence_shows(r, t); /* its keys are kept */
-    int64_t     b = recurrence_start(&m->memory->recurrence, t), first, end;
-    AttendInput part;
-
-    run_iteration(r, "segment", t);
-    run_trace(r, "slots", (double)compressed_memory_seen(m->memory, t, &first));
-    run_trace(r, "tokens remembered", (double)(b - recurrence_memory(&m->memory->recurrence, t)));
-    part = segment_input(r, m, t);
-    recurrence_attend(r, &part, segment_cells(r, &part), b, r->out, m->lse);
-    if (shown)
-        recurrence_show_segment(r, &part, m->lse, b, part.k.shape[1] - part.q.shape[1],
-                                segment_cells(r, &part));
-    if (compressed_memory_batch(m->memory, t, &first, &end)) {
-        run_iteration(r, "compress", (*batches)++);
-        compress(r, m, t, &part);
-        if (run_wants_views(r))
-            squeeze_loss(r, &m->squeeze, t, &m->in, m->slot_k, m->slot_v, part.q, m->loss);
-        if (shown)
-            compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->made[t + 1]);
-    }
-    if (!shown)
-        arena_release(r->arena, mark);
-}
-
-/* ---- the mechanism ------------------------------------------------------------------- */
-
-/* What the readers keep, and what only views want. */
-static void prepare_views(Run *r, Model *m)
-{
-    const Params *p = m->p;
-
-    if (!run_wants_views(r))
         return;
-    m->linear = p->compress != SQUEEZE_MAX && !m->squeeze.full.data;
-    m->loss = run_tensor2(r, DT_F32, m->memory->recurrence.count, r->h);
-    m->views = run_alloc(r, 1, sizeof(*m->views));
-    if (!m->views)
-        return;
-    memset(m->loss.data, 0, (size_t)tensor_bytes(&m->loss));
-    *m->views = (CompressedViews){ .memory = m->memory, .tokens = m->in, .slots = m->in,
-                                   .lse = m->lse, .taps = m->squeeze.taps, .cmem_len = p->cmem_len,
-                                   .mem_len = p->mem_len, .segment = p->segment, .heads = r->h };
-    m->views->slots.k = m->slot_k;
-    m->views->sums = row_sums_of(r, r->h, 2, compressed_memory_tokens(r, m->memory));
-    m->views->sums.own = &m->views->tokens;
-    m->views->sums.other = &m->views->slots;
-    m->views->sums.other_cells = compressed_memory_slots(r, m->memory);
-}
-
-static void show(Run *r, const Model *m)
-{
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    cells = compressed_memory_cells(r, m->memory);
-    view_tensor(r, "reconstruction", VIEW_TENSOR, m->loss, "segment", "head");
-    compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->slots);
-    if (m->linear)
-        compressed_memory_show_weights(r, m->views, cells);
-    view_stage(r, "segments", -1);
-    view_pattern(r, cells, true);
-    view_meanings(r, cells, recurrence_components);
-    compressed_memory_show(r, m->views);
-    recurrence_show_reach(r, &m->memory->recurrence, cells);
-    view_stage(r, NULL, -1);
+    show(r, m);
+    run_figure_int(r, "cache_floats",
+                   (m->memory->recurrence.mem_len + p->cmem_len) * (r->d + r->e));
 }
 
 static Model *model_new(Run *r, const Params *p)
@@ -366,23 +161,450 @@ static Model *model_new(Run *r, const Params *p)
     return m;
 }
 
-static void compressive_run(Run *r, const void *opaque)
+static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
 {
-    const Params *p = opaque;
-    Model        *m = model_new(r, p);
-    int64_t       batches = 0;
+    CompressedMemory *c = m->memory;
+    int64_t           first, end, made = c->made[t + 1] - c->made[t];
 
-    if (!r->causal)
-        run_warn(r, "compressive: without --causal a segment sees itself in both directions; the "
-                 "model does not");
-    run_stage(r, "segments");
-    for (int64_t t = 0; !run_failed(r) && t < m->memory->recurrence.count; t++)
-        read_segment(r, m, t, &batches);
+    compressed_memory_batch(c, t, &first, &end);
+    if (c->cover == COVER_ONE)
+        squeeze_choose(r, &m->squeeze, t, part);
+    op_charge(r, FLOP_OVERHEAD, compress_flops(r, m->p, end - first));
+    if (!m->x.data) {
+        squeeze_batch(r, &m->squeeze, t, m->in.k, m->slot_k);
+        squeeze_batch(r, &m->squeeze, t, m->in.v, m->slot_v);
+    } else {
+        squeeze_batch(r, &m->squeeze, t, m->x, m->slot_x);
+        op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wk, false, 1, 0,
+                tensor_rows(m->slot_k, c->made[t], made), FLOP_APART);
+        op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wv, false, 1, 0,
+                tensor_rows(m->slot_v, c->made[t], made), FLOP_APART);
+    }
+    run_trace(r, "tokens squeezed", (double)(end - first));
+    run_trace(r, "slots made", (double)made);
+}
+
+/* SQUEEZE_USED: which tokens the slots of segment t's batch are; of equals the older. */
+static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part)
+{
+    CompressedMemory *c = s->memory;
+    Tensor            usage, best;
+    int64_t           first, end, oldest, slots = compressed_memory_seen(c, t, &oldest);
+
+    compressed_memory_batch(c, t, &first, &end);
+    usage = op_key_usage(r, part->q, part->k, part->scale, r->causal);
     if (run_failed(r))
         return;
-    show(r, m);
-    run_figure_int(r, "cache_floats",
-                   (m->memory->recurrence.mem_len + p->cmem_len) * (r->d + r->e));
+    usage = tensor_of(DT_F64, 3, (int64_t[]){ 1, end - first, 1 }, (double *)usage.data + slots);
+    best = op_top_k(r, usage, c->made[t + 1] - c->made[t]);
+    op_wait(r, "the host lists the slots that were chosen");
+    for (int64_t g = c->made[t]; g < c->made[t + 1] && !run_failed(r); g++)
+        compressed_memory_choose(c, g, first + tensor_i32(&best)[g - c->made[t]]);
+}
+
+/* FLOPs of compressing E rows of all heads. */
+static double compress_flops(const Run *r, const Params *p, int64_t rows)
+{
+    double width = from_x(r, p) ? (double)r->dm : (double)r->h * (double)(r->d + r->e);
+
+    return squeeze_flops((SqueezeWay)p->compress, is_full(r, p), rows, width);
+}
+
+/* Where both are there, what only x has a use for decides. */
+static bool from_x(const Run *r, const Params *p)
+{
+    bool asks = run_is_given(r, "heads") || p->wq.data || p->wk.data || p->wv.data ||
+                (p->compress == SQUEEZE_CONV && p->conv_weight.rank == 3);
+
+    return r->x.data && (asks || !r->q.data || !r->k.data || !r->v.data);
+}
+
+/* FLOPs of `rows` rows of `width` numbers. */
+static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width)
+{
+    double e = (double)rows;
+
+    if (way == SQUEEZE_USED)
+        return e * log2(e);
+    if (matrices)
+        return 2 * e * width * width;
+    return (squeeze_convolves(way) ? 2 : 1) * e * width;
+}
+
+/* A number for each row, or a matrix. */
+static inline bool squeeze_convolves(SqueezeWay way)
+{
+    return way == SQUEEZE_CONV || way == SQUEEZE_DILATED;
+}
+
+/* One matrix of the model for each of the ratio rows. */
+static bool is_full(const Run *r, const Params *p)
+{
+    return p->compress == SQUEEZE_CONV && from_x(r, p) &&
+           (!p->conv_weight.data || p->conv_weight.rank == 3);
+}
+
+/* Slots of segment t's batch, from the rows of `from` [h',n,w] to `to` [h',slots,w]; by matrices
+ * h' is 1. */
+static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
+{
+    if (s->full.data)
+        convolve_batch(r, s, t, from, to);
+    else
+        squeeze_rows(r, s, t, from, to);
+}
+
+/* ratio rows beside each other are one row; the last may have fewer of them. */
+static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
+{
+    const CompressedMemory *c = s->memory;
+    int64_t                 first, end, dm = r->dm, wide = s->ratio * dm, whole, left;
+    Tensor                  rows, matrix = s->full;
+
+    compressed_memory_batch(c, t, &first, &end);
+    whole = (end - first) / s->ratio;
+    left = (end - first) % s->ratio;
+    rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, whole, wide },
+                     run_failed(r) ? NULL : tensor_f32(&from) + first * dm);
+    if (run_failed(r))
+        return;
+    if (whole)
+        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t], whole),
+                FLOP_APART);
+    matrix.shape[1] = left * dm;
+    rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, 1, left * dm }, tensor_f32(&rows) + whole * wide);
+    if (left)
+        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t] + whole, 1),
+                FLOP_APART);
+    rows = tensor_rows(to, c->made[t], c->made[t + 1] - c->made[t]);
+    if (s->bias.data)
+        op_entries_of(r, rows, s->bias, ENTRY_SUM, 1, rows);
+}
+
+static void squeeze_rows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    bool      taps = s->way == SQUEEZE_CONV || s->way == SQUEEZE_DILATED;
+
+    if (!run_failed(r))
+        (taps ? squeeze_taps : squeeze_windows)(
+            r, s, t, from,
+            tensor_rows(to, s->memory->made[t], s->memory->made[t + 1] - s->memory->made[t]));
+    arena_release(r->arena, mark);
+}
+
+/* Groups are as far apart as they are long; dilated, their tokens are two apart. */
+static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
+{
+    int64_t first, end, count = s->ratio < r->n ? s->ratio : r->n;
+    TapSums in = { .groups = 1, .step = s->ratio, .apart = s->way == SQUEEZE_DILATED ? 2 : 1,
+                   .taps = tensor_of(DT_F64, 3, (int64_t[]){ 1, 1, count }, s->taps) };
+
+    compressed_memory_batch(s->memory, t, &first, &end);
+    in.x = tensor_rows(from, first, end - first);
+    op_tap_sums(r, &in, to);
+}
+
+/* The tokens of each slot of the batch, in numbers of rows of `from`. */
+static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
+{
+    const CompressedMemory *c = s->memory;
+    int64_t                 slots = c->made[t + 1] - c->made[t];
+    int32_t                *first = run_alloc(r, 2 * slots, sizeof(*first));
+    PoolWindows             in = { .x = from, .first = first, .end = first ? first + slots : NULL };
+
+    in.kind = s->way == SQUEEZE_MAX ? WINDOW_MAX : WINDOW_MEAN;
+    for (int64_t g = 0; g < slots && !run_failed(r); g++) {
+        first[g] = (int32_t)c->first[c->made[t] + g];
+        first[slots + g] = s->way == SQUEEZE_USED ? first[g] + 1 : (int32_t)c->end[c->made[t] + g];
+    }
+    op_pool_windows(r, &in, to);
+}
+
+static void project(Run *r, Model *m)
+{
+    const Params *p = m->p;
+    int64_t       d, e;
+    Tensor        wq;
+
+    m->x = tensor_with_rank(r->x, 3);
+    r->m = r->n;
+    r->q_offset = 0;
+    d = head_size(r, p, p->wq.data || !p->wk.data ? "wq" : "wk", p->wq.data ? p->wq : p->wk);
+    e = head_size(r, p, "wv", p->wv);
+    run_heads(r, p->heads, d, e);
+    run_stage(r, "project");
+    wq = projection(r, "wq", p->wq, d);
+    m->wk = projection(r, "wk", p->wk, d);
+    m->wv = projection(r, "wv", p->wv, e);
+    r->q = run_tensor3(r, DT_F32, r->h, r->n, d);
+    r->k = run_tensor3(r, DT_F32, r->h, r->n, d);
+    r->v = run_tensor3(r, DT_F32, r->h, r->n, e);
+    op_gemm(r, m->x, false, wq, false, 1, 0, r->q, FLOP_APART);
+    op_gemm(r, m->x, false, m->wk, false, 1, 0, r->k, FLOP_APART);
+    op_gemm(r, m->x, false, m->wv, false, 1, 0, r->v, FLOP_APART);
+    m->in = run_attend_input(r, p->scale);
+}
+
+/* Columns of a given projection over the heads; else dm over the heads. */
+static int64_t head_size(Run *r, const Params *p, const char *name, Tensor given)
+{
+    int64_t columns = given.data && given.rank == 2 ? given.shape[1] : r->dm;
+
+    if (columns > 0 && columns % p->heads == 0)
+        return columns / p->heads;
+    run_fail(r, ERR_PARAM, "compressive: heads=%lld does not divide the %lld columns of %s",
+             (long long)p->heads, (long long)columns, name);
+    return 1;
+}
+
+/* [dm, heads w] as a matrix for each head. */
+static Tensor projection(Run *r, const char *name, Tensor given, int64_t w)
+{
+    int64_t cols = r->h * w;
+    Tensor  t = layer_weight(r, name, given, 2, (int64_t[]){ r->dm, cols },
+                             (Init){ INIT_GLOROT, (double)(r->dm + cols) });
+
+    return (Tensor){ .dtype = DT_F32, .rank = 3, .shape = { r->h, r->dm, w },
+                     .stride = { w, cols, 1 }, .data = t.data };
+}
+
+/* ---- the convolution's weights ------------------------------------------------------ */
+
+/* The parameters conv_weight and conv_bias, given or drawn; nothing for other ways. */
+static void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Tensor bias)
+{
+    int64_t dm = r->dm;
+
+    if (matrices) {
+        s->full = layer_weight(r, "conv_weight", weight, 3, (int64_t[]){ s->ratio, dm, dm },
+                               (Init){ INIT_UNIFORM, 1 / sqrt((double)s->ratio * (double)dm) });
+        s->full = tensor_of(DT_F32, 3, (int64_t[]){ 1, s->ratio * dm, dm }, s->full.data);
+        s->bias = layer_given(r, "conv_bias", bias, 1, &dm);
+    } else if (squeeze_convolves(s->way)) {
+        s->taps = taps_of(r, s->ratio, weight);
+    }
+}
+
+static double *taps_of(Run *r, int64_t ratio, Tensor given)
+{
+    int64_t count = given.data || ratio < r->n ? ratio : r->n; /* no row has more */
+    Tensor  t = { .rank = 0 };
+    Rng     rng = run_rng(r, "conv_weight");
+    double *taps;
+
+    if (given.data) {
+        t = layer_given(r, "conv_weight", given, 1, &count);
+    } else {
+        t = run_tensor1(r, DT_F32, count);
+        run_draw(r, &rng, (Init){ INIT_NORMAL, 0.1 / (double)ratio }, t);
+        for (int64_t u = 0; u < count && !run_failed(r); u++)
+            tensor_f32(&t)[u] += (float)(1 / (double)ratio);
+        if (!run_failed(r))
+            view_drawn(r, "conv_weight", t);
+    }
+    taps = run_alloc(r, count, sizeof(*taps));
+    for (int64_t u = 0; u < count && !run_failed(r); u++)
+        taps[u] = (double)tensor_f32(&t)[u];
+    return taps;
+}
+
+static SlotCover squeeze_cover(SqueezeWay way)
+{
+    return way == SQUEEZE_USED      ? COVER_ONE
+           : way == SQUEEZE_DILATED ? COVER_SPREAD
+                                    : COVER_GROUP;
+}
+
+/* What the readers keep, and what only views want. */
+static void prepare_views(Run *r, Model *m)
+{
+    const Params *p = m->p;
+
+    if (!run_wants_views(r))
+        return;
+    m->linear = p->compress != SQUEEZE_MAX && !m->squeeze.full.data;
+    m->loss = run_tensor2(r, DT_F32, m->memory->recurrence.count, r->h);
+    m->views = run_alloc(r, 1, sizeof(*m->views));
+    if (!m->views)
+        return;
+    memset(m->loss.data, 0, (size_t)tensor_bytes(&m->loss));
+    *m->views = (CompressedViews){ .memory = m->memory, .tokens = m->in, .slots = m->in,
+                                   .lse = m->lse, .taps = m->squeeze.taps, .cmem_len = p->cmem_len,
+                                   .mem_len = p->mem_len, .segment = p->segment, .heads = r->h };
+    m->views->slots.k = m->slot_k;
+    m->views->sums = row_sums_of(r, r->h, 2, compressed_memory_tokens(r, m->memory));
+    m->views->sums.own = &m->views->tokens;
+    m->views->sums.other = &m->views->slots;
+    m->views->sums.other_cells = compressed_memory_slots(r, m->memory);
+}
+
+/* ---- segments ------------------------------------------------------------------------ */
+
+static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
+{
+    ArenaMark   mark = arena_mark(r->arena);
+    bool        shown = recurrence_shows(r, t); /* its keys are kept */
+    int64_t     b = recurrence_start(&m->memory->recurrence, t), first, end;
+    AttendInput part;
+
+    run_iteration(r, "segment", t);
+    run_trace(r, "slots", (double)compressed_memory_seen(m->memory, t, &first));
+    run_trace(r, "tokens remembered", (double)(b - recurrence_memory(&m->memory->recurrence, t)));
+    part = segment_input(r, m, t);
+    recurrence_attend(r, &part, segment_cells(r, &part), b, r->out, m->lse);
+    if (shown)
+        recurrence_show_segment(r, &part, m->lse, b, part.k.shape[1] - part.q.shape[1],
+                                segment_cells(r, &part));
+    if (compressed_memory_batch(m->memory, t, &first, &end)) {
+        run_iteration(r, "compress", (*batches)++);
+        compress(r, m, t, &part);
+        if (run_wants_views(r))
+            squeeze_loss(r, &m->squeeze, t, &m->in, m->slot_k, m->slot_v, part.q, m->loss);
+        if (shown)
+            compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->made[t + 1]);
+    }
+    if (!shown)
+        arena_release(r->arena, mark);
+}
+
+/* Queries of segment t, and all that it sees. */
+static AttendInput segment_input(Run *r, const Model *m, int64_t t)
+{
+    const Recurrence *c = &m->memory->recurrence;
+    int64_t           b = recurrence_start(c, t), a = recurrence_memory(c, t);
+    int64_t           end = recurrence_end(c, t);
+    int64_t           first, slots = compressed_memory_seen(m->memory, t, &first);
+    AttendInput       part = attend_input_part(&m->in, b, end - b, a, end - a);
+
+    if (slots > 0) {
+        part.k = joined(r, m->slot_k, first, slots, m->in.k, a, end);
+        part.v = joined(r, m->slot_v, first, slots, m->in.v, a, end);
+    }
+    return part;
+}
+
+/* [h', slots + tokens, w]: the slots first, then tokens [from, to). */
+static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
+                     int64_t from, int64_t to)
+{
+    int64_t w = tokens.shape[2], rows = count + to - from;
+    Tensor  y = run_tensor3(r, DT_F32, tokens.shape[0], rows, w);
+
+    if (run_failed(r))
+        return y;
+    op_entries(r, tensor_rows(slots, first, count), ENTRY_CAST, 0, tensor_rows(y, 0, count));
+    op_entries(r, tensor_rows(tokens, from, to - from), ENTRY_CAST, 0,
+               tensor_rows(y, count, to - from));
+    return y;
+}
+
+static Pattern *segment_cells(Run *r, const AttendInput *part)
+{
+    PatternShape s = { .heads = r->h, .n = part->q.shape[1], .m = part->k.shape[1] };
+
+    return pattern_band(r->arena, s, -s.n, r->causal ? s.m - s.n : s.m, 1, COMPONENT_BLOCK);
+}
+
+/* ---- what was lost ------------------------------------------------------------------- */
+
+/* The attention-reconstruction loss of the paper for the queries q of segment t, to row t of
+ * `loss` f32 [segments,h]: how far attention to the slots alone is from that to the tokens. */
+static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
+                         Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss)
+{
+    const CompressedMemory *c = s->memory;
+    ArenaMark               mark = arena_mark(r->arena);
+    int64_t                 first, end, made = c->made[t + 1] - c->made[t];
+    int64_t                 size = q.shape[1] * r->e;
+    Tensor                  before, after;
+    double                  mean = 0;
+
+    compressed_memory_batch(c, t, &first, &end);
+    before = attend_alone(r, q, tensor_rows(tokens->k, first, end - first),
+                          tensor_rows(tokens->v, first, end - first), tokens->scale);
+    after = attend_alone(r, q, tensor_rows(slot_k, c->made[t], made),
+                         tensor_rows(slot_v, c->made[t], made), tokens->scale);
+    for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
+        double sum = 0;
+
+        for (int64_t x = head * size; x < (head + 1) * size; x++) {
+            double lost = ((double *)before.data)[x] - ((double *)after.data)[x];
+
+            sum += lost * lost;
+        }
+        tensor_f32(&loss)[t * r->h + head] = (float)sqrt(sum);
+        mean += sqrt(sum) / (double)r->h;
+    }
+    arena_release(r->arena, mark);
+    run_trace(r, "attention lost", mean);
+}
+
+/* f64 [h,queries,e]: attention of a segment to some rows alone. */
+static Tensor attend_alone(Run *r, Tensor q, Tensor k, Tensor v, double scale)
+{
+    int64_t keys = k.shape[1];
+    Tensor  p = run_tensor3(r, DT_F64, r->h, q.shape[1], keys);
+    Tensor  out = run_tensor3(r, DT_F64, r->h, q.shape[1], r->e);
+
+    op_gemm(r, q, false, k, true, scale, 0, p, FLOP_NONE);
+    for (int64_t row = 0; row < r->h * q.shape[1] && !run_failed(r); row++) {
+        double *w = (double *)p.data + row * keys, most = w[0], sum = 0;
+
+        for (int64_t j = 1; j < keys; j++)
+            most = fmax(most, w[j]);
+        for (int64_t j = 0; j < keys; j++)
+            sum += w[j] = exp(w[j] - most);
+        for (int64_t j = 0; j < keys; j++)
+            w[j] /= sum;
+    }
+    op_gemm(r, p, false, v, false, 1, 0, out, FLOP_NONE);
+    return out;
+}
+
+static void show(Run *r, const Model *m)
+{
+    Pattern *cells;
+
+    if (!run_wants_views(r))
+        return;
+    cells = compressed_memory_cells(r, m->memory);
+    view_tensor(r, "reconstruction", VIEW_TENSOR, m->loss, "segment", "head");
+    compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->slots);
+    if (m->linear)
+        compressed_memory_show_weights(r, m->views, cells);
+    view_stage(r, "segments", -1);
+    view_pattern(r, cells, true);
+    view_meanings(r, cells, recurrence_components);
+    compressed_memory_show(r, m->views);
+    recurrence_show_reach(r, &m->memory->recurrence, cells);
+    view_stage(r, NULL, -1);
+}
+
+static void compressive_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    bool          x = from_x(r, p), taps = squeeze_convolves((SqueezeWay)p->compress);
+
+    if (x && r->x.shape[0] != r->n)
+        run_fail(r, ERR_DATA, "compressive: x has %lld rows but q has n=%lld",
+                 (long long)r->x.shape[0], (long long)r->n);
+    if (x && r->spec.position)
+        run_fail(r, ERR_USAGE, "compressive: position=%s changes q and k, but here rows of x are "
+                 "compressed and projected after; give q, k and v, or no position",
+                 r->spec.position->id);
+    if (!x && (run_is_given(r, "heads") || p->wq.data || p->wk.data || p->wv.data))
+        run_fail(r, ERR_DATA, "compressive: heads, wq, wk and wv make heads of the layer input x, "
+                 "which the input does not hold");
+    if (taps && p->conv_weight.data && p->conv_weight.rank == 3 && !is_full(r, p))
+        run_fail(r, ERR_PARAM,
+                 "compressive: conv_weight of shape [ratio,dm,dm] needs compress=conv "
+                 "and the layer input x; give [ratio] taps");
+    if (p->conv_bias.data && !is_full(r, p))
+        run_fail(r, ERR_PARAM, "compressive: conv_bias belongs to the full convolution "
+                 "(compress=conv of x, conv_weight [ratio,dm,dm])");
+    if (!taps && p->conv_weight.data)
+        run_warn(r, "compressive: conv_weight plays no part with compress=%s", ways[p->compress]);
 }
 
 static Flops compressive_flops(Run *r, const void *opaque)
@@ -426,8 +648,6 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
     { .name = "connectivity",
       .kind = VIEW_PATTERN,
@@ -501,210 +721,3 @@ const Mechanism mech_compressive = {
     .run = compressive_run,
     .flops = compressive_flops,
 };
-
-/* See compressive.c. */
-
-static SlotCover squeeze_cover(SqueezeWay way)
-{
-    return way == SQUEEZE_USED      ? COVER_ONE
-           : way == SQUEEZE_DILATED ? COVER_SPREAD
-                                    : COVER_GROUP;
-}
-
-static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width)
-{
-    double e = (double)rows;
-
-    if (way == SQUEEZE_USED)
-        return e * log2(e);
-    if (matrices)
-        return 2 * e * width * width;
-    return (squeeze_convolves(way) ? 2 : 1) * e * width;
-}
-
-/* ---- the convolution's weights ------------------------------------------------------ */
-
-static double *taps_of(Run *r, int64_t ratio, Tensor given)
-{
-    int64_t count = given.data || ratio < r->n ? ratio : r->n; /* no row has more */
-    Tensor  t = { .rank = 0 };
-    Rng     rng = run_rng(r, "conv_weight");
-    double *taps;
-
-    if (given.data) {
-        t = layer_given(r, "conv_weight", given, 1, &count);
-    } else {
-        t = run_tensor1(r, DT_F32, count);
-        run_draw(r, &rng, (Init){ INIT_NORMAL, 0.1 / (double)ratio }, t);
-        for (int64_t u = 0; u < count && !run_failed(r); u++)
-            tensor_f32(&t)[u] += (float)(1 / (double)ratio);
-        if (!run_failed(r))
-            view_drawn(r, "conv_weight", t);
-    }
-    taps = run_alloc(r, count, sizeof(*taps));
-    for (int64_t u = 0; u < count && !run_failed(r); u++)
-        taps[u] = (double)tensor_f32(&t)[u];
-    return taps;
-}
-
-static void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Tensor bias)
-{
-    int64_t dm = r->dm;
-
-    if (matrices) {
-        s->full = layer_weight(r, "conv_weight", weight, 3, (int64_t[]){ s->ratio, dm, dm },
-                               (Init){ INIT_UNIFORM, 1 / sqrt((double)s->ratio * (double)dm) });
-        s->full = tensor_of(DT_F32, 3, (int64_t[]){ 1, s->ratio * dm, dm }, s->full.data);
-        s->bias = layer_given(r, "conv_bias", bias, 1, &dm);
-    } else if (squeeze_convolves(s->way)) {
-        s->taps = taps_of(r, s->ratio, weight);
-    }
-}
-
-/* ---- squeezing ---------------------------------------------------------------------- */
-
-/* The tokens of each slot of the batch, in numbers of rows of `from`. */
-static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
-{
-    const CompressedMemory *c = s->memory;
-    int64_t                 slots = c->made[t + 1] - c->made[t];
-    int32_t                *first = run_alloc(r, 2 * slots, sizeof(*first));
-    PoolWindows             in = { .x = from, .first = first, .end = first ? first + slots : NULL };
-
-    in.kind = s->way == SQUEEZE_MAX ? WINDOW_MAX : WINDOW_MEAN;
-    for (int64_t g = 0; g < slots && !run_failed(r); g++) {
-        first[g] = (int32_t)c->first[c->made[t] + g];
-        first[slots + g] = s->way == SQUEEZE_USED ? first[g] + 1 : (int32_t)c->end[c->made[t] + g];
-    }
-    op_pool_windows(r, &in, to);
-}
-
-/* Groups are as far apart as they are long; dilated, their tokens are two apart. */
-static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
-{
-    int64_t first, end, count = s->ratio < r->n ? s->ratio : r->n;
-    TapSums in = { .groups = 1, .step = s->ratio, .apart = s->way == SQUEEZE_DILATED ? 2 : 1,
-                   .taps = tensor_of(DT_F64, 3, (int64_t[]){ 1, 1, count }, s->taps) };
-
-    compressed_memory_batch(s->memory, t, &first, &end);
-    in.x = tensor_rows(from, first, end - first);
-    op_tap_sums(r, &in, to);
-}
-
-static void squeeze_rows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
-{
-    ArenaMark mark = arena_mark(r->arena);
-    bool      taps = s->way == SQUEEZE_CONV || s->way == SQUEEZE_DILATED;
-
-    if (!run_failed(r))
-        (taps ? squeeze_taps : squeeze_windows)(
-            r, s, t, from,
-            tensor_rows(to, s->memory->made[t], s->memory->made[t + 1] - s->memory->made[t]));
-    arena_release(r->arena, mark);
-}
-
-/* ratio rows beside each other are one row; the last may have fewer of them. */
-static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
-{
-    const CompressedMemory *c = s->memory;
-    int64_t                 first, end, dm = r->dm, wide = s->ratio * dm, whole, left;
-    Tensor                  rows, matrix = s->full;
-
-    compressed_memory_batch(c, t, &first, &end);
-    whole = (end - first) / s->ratio;
-    left = (end - first) % s->ratio;
-    rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, whole, wide },
-                     run_failed(r) ? NULL : tensor_f32(&from) + first * dm);
-    if (run_failed(r))
-        return;
-    if (whole)
-        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t], whole),
-                FLOP_APART);
-    matrix.shape[1] = left * dm;
-    rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, 1, left * dm }, tensor_f32(&rows) + whole * wide);
-    if (left)
-        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t] + whole, 1),
-                FLOP_APART);
-    rows = tensor_rows(to, c->made[t], c->made[t + 1] - c->made[t]);
-    if (s->bias.data)
-        op_entries_of(r, rows, s->bias, ENTRY_SUM, 1, rows);
-}
-
-static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
-{
-    if (s->full.data)
-        convolve_batch(r, s, t, from, to);
-    else
-        squeeze_rows(r, s, t, from, to);
-}
-
-static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part)
-{
-    CompressedMemory *c = s->memory;
-    Tensor            usage, best;
-    int64_t           first, end, oldest, slots = compressed_memory_seen(c, t, &oldest);
-
-    compressed_memory_batch(c, t, &first, &end);
-    usage = op_key_usage(r, part->q, part->k, part->scale, r->causal);
-    if (run_failed(r))
-        return;
-    usage = tensor_of(DT_F64, 3, (int64_t[]){ 1, end - first, 1 }, (double *)usage.data + slots);
-    best = op_top_k(r, usage, c->made[t + 1] - c->made[t]);
-    op_wait(r, "the host lists the slots that were chosen");
-    for (int64_t g = c->made[t]; g < c->made[t + 1] && !run_failed(r); g++)
-        compressed_memory_choose(c, g, first + tensor_i32(&best)[g - c->made[t]]);
-}
-
-/* ---- what was lost ------------------------------------------------------------------- */
-
-/* f64 [h,queries,e]: attention of a segment to some rows alone. */
-static Tensor attend_alone(Run *r, Tensor q, Tensor k, Tensor v, double scale)
-{
-    int64_t keys = k.shape[1];
-    Tensor  p = run_tensor3(r, DT_F64, r->h, q.shape[1], keys);
-    Tensor  out = run_tensor3(r, DT_F64, r->h, q.shape[1], r->e);
-
-    op_gemm(r, q, false, k, true, scale, 0, p, FLOP_NONE);
-    for (int64_t row = 0; row < r->h * q.shape[1] && !run_failed(r); row++) {
-        double *w = (double *)p.data + row * keys, most = w[0], sum = 0;
-
-        for (int64_t j = 1; j < keys; j++)
-            most = fmax(most, w[j]);
-        for (int64_t j = 0; j < keys; j++)
-            sum += w[j] = exp(w[j] - most);
-        for (int64_t j = 0; j < keys; j++)
-            w[j] /= sum;
-    }
-    op_gemm(r, p, false, v, false, 1, 0, out, FLOP_NONE);
-    return out;
-}
-
-static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
-                         Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss)
-{
-    const CompressedMemory *c = s->memory;
-    ArenaMark               mark = arena_mark(r->arena);
-    int64_t                 first, end, made = c->made[t + 1] - c->made[t];
-    int64_t                 size = q.shape[1] * r->e;
-    Tensor                  before, after;
-    double                  mean = 0;
-
-    compressed_memory_batch(c, t, &first, &end);
-    before = attend_alone(r, q, tensor_rows(tokens->k, first, end - first),
-                          tensor_rows(tokens->v, first, end - first), tokens->scale);
-    after = attend_alone(r, q, tensor_rows(slot_k, c->made[t], made),
-                         tensor_rows(slot_v, c->made[t], made), tokens->scale);
-    for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
-        double sum = 0;
-
-        for (int64_t x = head * size; x < (head + 1) * size; x++) {
-            double lost = ((double *)before.data)[x] - ((double *)after.data)[x];
-
-            sum += lost * lost;
-        }
-        tensor_f32(&loss)[t * r->h + head] = (float)sqrt(sum);
-        mean += sqrt(sum) / (double)r->h;
-    }
-    arena_release(r->arena, mark);
-    run_trace(r, "attention lost", mean);
-}

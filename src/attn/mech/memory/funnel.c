@@ -27,6 +27,44 @@ typedef struct Params {
     double  scale;
 } Params;
 
+/* Windows of a sequence: token 0 by itself (cls), then runs of `stride` up to `end`. */
+typedef struct Windows {
+    int64_t length, stride, cls, end, count;
+} Windows;
+
+/* What readers need. */
+typedef struct Funnel {
+    Windows     queries, keys;
+    bool        upsample, pool_keys;
+    int64_t     heads;
+    AttendInput in;
+    Tensor      lse; /* [h,n'] */
+    RowSums     sums;
+} Funnel;
+
+static Windows windows_of(const Params *p, int64_t length);
+static void upsample(Run *r, const Windows *w, Tensor small);
+static int64_t tokens_served(const Windows *w);
+static int64_t window_of(const Windows *w, int64_t i);
+static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x);
+static int64_t window_start(const Windows *w, int64_t at);
+static int64_t window_end(const Windows *w, int64_t at);
+static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys);
+static void show(Run *r, const Params *p, const Funnel *s, Tensor small);
+static Pattern *seen_cells(Run *r, const Funnel *s);
+static void show_factors(Run *r, const Funnel *s);
+static View *matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
+                         const Funnel *s, int64_t planes, int64_t rows, int64_t cols);
+static void read_copies(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out);
+static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out);
+static void show_weights(Run *r, const Funnel *s, const Pattern *cells);
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static double cell_weight(const Funnel *s, int64_t head, int64_t row, int64_t col);
+static const int64_t *starts_of(Run *r, const Windows *w);
+
 static const Param params[] = {
     PARAM_INT(Params, stride, 2, 1, PARAM_COUNT_MAX, "tokens of a window, and from one to the "
               "next"),
@@ -40,262 +78,6 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
     PARAM_END
 };
-
-/* Windows of a sequence: token 0 by itself (cls), then runs of `stride` up to `end`. */
-typedef struct Windows {
-    int64_t length, stride, cls, end, count;
-} Windows;
-
-static Windows windows_of(const Params *p, int64_t length)
-{
-    int64_t stride = p->stride < length ? p->stride : length;
-    Windows w = { .length = length, .stride = stride, .cls = p->separate_cls, .end = length };
-
-    if (p->separate_cls && p->truncate_seq) /* the given stride: it may leave token 0 alone */
-        w.end = length - p->stride + 1 > 1 ? length - p->stride + 1 : 1;
-    w.count = w.cls + (w.end - w.cls + stride - 1) / stride;
-    return w;
-}
-
-static int64_t window_start(const Windows *w, int64_t at)
-{
-    return at < w->cls ? 0 : w->cls + (at - w->cls) * w->stride;
-}
-
-static int64_t window_end(const Windows *w, int64_t at)
-{
-    int64_t end = at < w->cls ? 1 : window_start(w, at) + w->stride;
-
-    return end < w->end ? end : w->end;
-}
-
-/* The window whose row a token gets; w->count and beyond: none. */
-static int64_t window_of(const Windows *w, int64_t i)
-{
-    return i < w->cls ? 0 : w->cls + (i - w->cls) / w->stride;
-}
-
-/* How many tokens have a window: the first ones. */
-static int64_t tokens_served(const Windows *w)
-{
-    int64_t most = w->cls + (w->count - w->cls) * w->stride;
-
-    return most < w->length ? most : w->length;
-}
-
-/* ---- pooling ---------------------------------------------------------------- */
-
-static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x)
-{
-    Tensor   y = run_tensor3(r, DT_F32, x.shape[0], w->count, x.shape[2]);
-    int32_t *first = run_alloc(r, w->count, sizeof(*first));
-    int32_t *end = run_alloc(r, w->count, sizeof(*end));
-    PoolWindows in = { .x = x };
-
-    for (int64_t at = 0; at < w->count && !run_failed(r); at++) {
-        first[at] = (int32_t)window_start(w, at);
-        end[at] = (int32_t)window_end(w, at);
-    }
-    in.kind = p->pooling == POOLING_MAX ? WINDOW_MAX : WINDOW_MEAN;
-    in.first = first;
-    in.end = end;
-    op_pool_windows(r, &in, y);
-    op_charge(r, FLOP_OVERHEAD, (double)r->h * (double)x.shape[1] * (double)x.shape[2]);
-    return y;
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-/* What readers need. */
-typedef struct Funnel {
-    Windows     queries, keys;
-    bool        upsample, pool_keys;
-    int64_t     heads;
-    AttendInput in;
-    Tensor      lse; /* [h,n'] */
-    RowSums     sums;
-} Funnel;
-
-/* Row and column in the pooled matrix, and the key's share in its window. */
-static double cell_weight(const Funnel *s, int64_t head, int64_t row, int64_t col)
-{
-    const WeightRow whole = { &s->in, &s->lse, &s->sums, s->heads, head, row, row, 0 };
-    float           weight;
-
-    attend_weights_run(&whole, col, 1, 1, &weight);
-    return (double)weight;
-}
-
-static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                        int64_t step, float *out)
-{
-    const Funnel   *s = view->context;
-    const WeightRow row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i, 0 };
-
-    attend_weights_run(&row, start, count, step, out);
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const Funnel *s = view->context;
-    int64_t       row = s->upsample ? window_of(&s->queries, i) : i, last = -1;
-    double        weight = 0;
-
-    if (!s->pool_keys) {
-        read_pooled(view, head, row, start, count, step, out);
-        return;
-    }
-    for (int64_t c = 0; c < count; c++) {
-        int64_t col = window_of(&s->keys, start + c * step);
-
-        if (col != last)
-            weight = cell_weight(s, head, row, col) /
-                     (double)(window_end(&s->keys, col) - window_start(&s->keys, col));
-        last = col;
-        out[c] = (float)weight;
-    }
-}
-
-/* U: which window's row a row of the output is. */
-static void read_copies(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                        int64_t step, float *out)
-{
-    const Funnel *s = view->context;
-    int64_t       window = s->upsample ? window_of(&s->queries, i) : i;
-
-    (void)head;
-    for (int64_t c = 0; c < count; c++)
-        out[c] = start + c * step == window;
-}
-
-static Pattern *seen_cells(Run *r, const Funnel *s)
-{
-    int64_t      rows = s->upsample ? r->n : s->queries.count;
-    int64_t      served = s->upsample ? tokens_served(&s->queries) : rows;
-    int64_t      keys = s->pool_keys ? s->keys.end : r->m;
-    PatternShape shape = { .heads = r->h, .n = rows, .m = r->m }, part = shape;
-    Pattern     *cells = NULL;
-
-    part.n = served;
-    part.m = keys;
-    if (!run_failed(r)) /* the corner that counts, put into the whole */
-        cells = pattern_offset(r->arena, shape, 0, 0,
-                               pattern_full(r->arena, part, COMPONENT_OTHER));
-    cells = cells ? pattern_finish(r->arena, shape, cells, false) : NULL;
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "funnel: not enough memory for the pattern");
-    return cells;
-}
-
-static const int64_t *starts_of(Run *r, const Windows *w)
-{
-    int64_t *first = run_alloc(r, w->count, sizeof(*first));
-
-    for (int64_t c = 0; c < w->count && first; c++)
-        first[c] = window_start(w, c);
-    return first;
-}
-
-static View *matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
-                         const Funnel *s, int64_t planes, int64_t rows, int64_t cols)
-{
-    View *view = view_add(r, name, kind, DT_F32, 3, (int64_t[]){ planes, rows, cols });
-
-    if (!view)
-        return NULL;
-    view->read = read;
-    view->context = s;
-    return view;
-}
-
-static void show_factors(Run *r, const Funnel *s)
-{
-    int64_t rows = s->upsample ? r->n : s->queries.count;
-    View   *copies = matrix_view(r, "factor_left", VIEW_MASK, read_copies, s, 1, rows,
-                                 s->queries.count);
-    View   *mixed = matrix_view(r, "factor_right", VIEW_WEIGHTS, read_pooled, s, r->h,
-                                s->queries.count, s->in.k.shape[1]);
-
-    if (!copies || !mixed)
-        return;
-    copies->cols = mixed->rows = "window";
-    mixed->cost = (double)r->d;
-    copies->rows = s->upsample ? "query" : "window";
-    mixed->cols = s->pool_keys ? "window" : "key";
-}
-
-static void show_weights(Run *r, const Funnel *s, const Pattern *cells)
-{
-    View *view = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
-
-    if (!view)
-        return;
-    view->cost = (double)r->d;
-    if (s->upsample) {
-        view->row_groups = starts_of(r, &s->queries);
-        view->row_group_count = s->queries.count;
-    } else {
-        view->rows = "window";
-    }
-    if (s->pool_keys) {
-        view->col_groups = starts_of(r, &s->keys);
-        view->col_group_count = s->keys.count;
-    }
-}
-
-static void show(Run *r, const Params *p, const Funnel *s, Tensor small)
-{
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    cells = seen_cells(r, s);
-    view_stage(r, "attend", -1);
-    show_factors(r, s);
-    view_stage(r, NULL, -1);
-    implicit_connectivity(r, cells);
-    if (p->pooling == POOLING_MEAN || !s->pool_keys)
-        show_weights(r, s, cells);
-    view_stage(r, "pool", -1);
-    view_tensor(r, "pooled_q", VIEW_VECTORS, s->in.q, "window", "component");
-    if (s->pool_keys) {
-        view_tensor(r, "pooled_k", VIEW_VECTORS, s->in.k, "window", "component");
-        view_tensor(r, "pooled_v", VIEW_VECTORS, s->in.v, "window", "value");
-    }
-    view_stage(r, "attend", -1);
-    view_tensor(r, "pooled_output", VIEW_VECTORS, small, "window", "value");
-    view_stage(r, NULL, -1);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys)
-{
-    PatternShape shape = { .heads = r->h, .n = q->count, .m = keys };
-    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
-
-    return all ? pattern_finish(r->arena, shape, all, false) : NULL;
-}
-
-static void upsample(Run *r, const Windows *w, Tensor small)
-{
-    int64_t served = tokens_served(w);
-    Tensor  index;
-
-    run_stage(r, "upsample");
-    index = run_tensor2(r, DT_I32, 1, served);
-    for (int64_t i = 0; i < served && !run_failed(r); i++)
-        tensor_i32(&index)[i] = (int32_t)window_of(w, i);
-    r->out = op_gather(r, small, index);
-    if (served == r->n || run_failed(r))
-        return;
-    small = r->out;
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, r->out);
-    if (!run_failed(r))
-        op_entries(r, small, ENTRY_CAST, 0, tensor_rows(r->out, 0, served));
-}
 
 static void funnel_run(Run *r, const void *opaque)
 {
@@ -325,6 +107,245 @@ static void funnel_run(Run *r, const void *opaque)
     if (p->upsample)
         upsample(r, &s->queries, result.out);
     show(r, p, s, result.out);
+}
+
+static Windows windows_of(const Params *p, int64_t length)
+{
+    int64_t stride = p->stride < length ? p->stride : length;
+    Windows w = { .length = length, .stride = stride, .cls = p->separate_cls, .end = length };
+
+    if (p->separate_cls && p->truncate_seq) /* the given stride: it may leave token 0 alone */
+        w.end = length - p->stride + 1 > 1 ? length - p->stride + 1 : 1;
+    w.count = w.cls + (w.end - w.cls + stride - 1) / stride;
+    return w;
+}
+
+static void upsample(Run *r, const Windows *w, Tensor small)
+{
+    int64_t served = tokens_served(w);
+    Tensor  index;
+
+    run_stage(r, "upsample");
+    index = run_tensor2(r, DT_I32, 1, served);
+    for (int64_t i = 0; i < served && !run_failed(r); i++)
+        tensor_i32(&index)[i] = (int32_t)window_of(w, i);
+    r->out = op_gather(r, small, index);
+    if (served == r->n || run_failed(r))
+        return;
+    small = r->out;
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, r->out);
+    if (!run_failed(r))
+        op_entries(r, small, ENTRY_CAST, 0, tensor_rows(r->out, 0, served));
+}
+
+/* How many tokens have a window: the first ones. */
+static int64_t tokens_served(const Windows *w)
+{
+    int64_t most = w->cls + (w->count - w->cls) * w->stride;
+
+    return most < w->length ? most : w->length;
+}
+
+/* The window whose row a token gets; w->count and beyond: none. */
+static int64_t window_of(const Windows *w, int64_t i)
+{
+    return i < w->cls ? 0 : w->cls + (i - w->cls) / w->stride;
+}
+
+/* ---- pooling ---------------------------------------------------------------- */
+
+static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x)
+{
+    Tensor   y = run_tensor3(r, DT_F32, x.shape[0], w->count, x.shape[2]);
+    int32_t *first = run_alloc(r, w->count, sizeof(*first));
+    int32_t *end = run_alloc(r, w->count, sizeof(*end));
+    PoolWindows in = { .x = x };
+
+    for (int64_t at = 0; at < w->count && !run_failed(r); at++) {
+        first[at] = (int32_t)window_start(w, at);
+        end[at] = (int32_t)window_end(w, at);
+    }
+    in.kind = p->pooling == POOLING_MAX ? WINDOW_MAX : WINDOW_MEAN;
+    in.first = first;
+    in.end = end;
+    op_pool_windows(r, &in, y);
+    op_charge(r, FLOP_OVERHEAD, (double)r->h * (double)x.shape[1] * (double)x.shape[2]);
+    return y;
+}
+
+static int64_t window_start(const Windows *w, int64_t at)
+{
+    return at < w->cls ? 0 : w->cls + (at - w->cls) * w->stride;
+}
+
+static int64_t window_end(const Windows *w, int64_t at)
+{
+    int64_t end = at < w->cls ? 1 : window_start(w, at) + w->stride;
+
+    return end < w->end ? end : w->end;
+}
+
+static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys)
+{
+    PatternShape shape = { .heads = r->h, .n = q->count, .m = keys };
+    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
+
+    return all ? pattern_finish(r->arena, shape, all, false) : NULL;
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static void show(Run *r, const Params *p, const Funnel *s, Tensor small)
+{
+    Pattern *cells;
+
+    if (!run_wants_views(r))
+        return;
+    cells = seen_cells(r, s);
+    view_stage(r, "attend", -1);
+    show_factors(r, s);
+    view_stage(r, NULL, -1);
+    implicit_connectivity(r, cells);
+    if (p->pooling == POOLING_MEAN || !s->pool_keys)
+        show_weights(r, s, cells);
+    view_stage(r, "pool", -1);
+    view_tensor(r, "pooled_q", VIEW_VECTORS, s->in.q, "window", "component");
+    if (s->pool_keys) {
+        view_tensor(r, "pooled_k", VIEW_VECTORS, s->in.k, "window", "component");
+        view_tensor(r, "pooled_v", VIEW_VECTORS, s->in.v, "window", "value");
+    }
+    view_stage(r, "attend", -1);
+    view_tensor(r, "pooled_output", VIEW_VECTORS, small, "window", "value");
+    view_stage(r, NULL, -1);
+}
+
+static Pattern *seen_cells(Run *r, const Funnel *s)
+{
+    int64_t      rows = s->upsample ? r->n : s->queries.count;
+    int64_t      served = s->upsample ? tokens_served(&s->queries) : rows;
+    int64_t      keys = s->pool_keys ? s->keys.end : r->m;
+    PatternShape shape = { .heads = r->h, .n = rows, .m = r->m }, part = shape;
+    Pattern     *cells = NULL;
+
+    part.n = served;
+    part.m = keys;
+    if (!run_failed(r)) /* the corner that counts, put into the whole */
+        cells = pattern_offset(r->arena, shape, 0, 0,
+                               pattern_full(r->arena, part, COMPONENT_OTHER));
+    cells = cells ? pattern_finish(r->arena, shape, cells, false) : NULL;
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "funnel: not enough memory for the pattern");
+    return cells;
+}
+
+static void show_factors(Run *r, const Funnel *s)
+{
+    int64_t rows = s->upsample ? r->n : s->queries.count;
+    View   *copies = matrix_view(r, "factor_left", VIEW_MASK, read_copies, s, 1, rows,
+                                 s->queries.count);
+    View   *mixed = matrix_view(r, "factor_right", VIEW_WEIGHTS, read_pooled, s, r->h,
+                                s->queries.count, s->in.k.shape[1]);
+
+    if (!copies || !mixed)
+        return;
+    copies->cols = mixed->rows = "window";
+    mixed->cost = (double)r->d;
+    copies->rows = s->upsample ? "query" : "window";
+    mixed->cols = s->pool_keys ? "window" : "key";
+}
+
+static View *matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
+                         const Funnel *s, int64_t planes, int64_t rows, int64_t cols)
+{
+    View *view = view_add(r, name, kind, DT_F32, 3, (int64_t[]){ planes, rows, cols });
+
+    if (!view)
+        return NULL;
+    view->read = read;
+    view->context = s;
+    return view;
+}
+
+/* U: which window's row a row of the output is. */
+static void read_copies(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    const Funnel *s = view->context;
+    int64_t       window = s->upsample ? window_of(&s->queries, i) : i;
+
+    (void)head;
+    for (int64_t c = 0; c < count; c++)
+        out[c] = start + c * step == window;
+}
+
+static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    const Funnel   *s = view->context;
+    const WeightRow row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i, 0 };
+
+    attend_weights_run(&row, start, count, step, out);
+}
+
+static void show_weights(Run *r, const Funnel *s, const Pattern *cells)
+{
+    View *view = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+
+    if (!view)
+        return;
+    view->cost = (double)r->d;
+    if (s->upsample) {
+        view->row_groups = starts_of(r, &s->queries);
+        view->row_group_count = s->queries.count;
+    } else {
+        view->rows = "window";
+    }
+    if (s->pool_keys) {
+        view->col_groups = starts_of(r, &s->keys);
+        view->col_group_count = s->keys.count;
+    }
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Funnel *s = view->context;
+    int64_t       row = s->upsample ? window_of(&s->queries, i) : i, last = -1;
+    double        weight = 0;
+
+    if (!s->pool_keys) {
+        read_pooled(view, head, row, start, count, step, out);
+        return;
+    }
+    for (int64_t c = 0; c < count; c++) {
+        int64_t col = window_of(&s->keys, start + c * step);
+
+        if (col != last)
+            weight = cell_weight(s, head, row, col) /
+                     (double)(window_end(&s->keys, col) - window_start(&s->keys, col));
+        last = col;
+        out[c] = (float)weight;
+    }
+}
+
+/* Row and column in the pooled matrix, and the key's share in its window. */
+static double cell_weight(const Funnel *s, int64_t head, int64_t row, int64_t col)
+{
+    const WeightRow whole = { &s->in, &s->lse, &s->sums, s->heads, head, row, row, 0 };
+    float           weight;
+
+    attend_weights_run(&whole, col, 1, 1, &weight);
+    return (double)weight;
+}
+
+static const int64_t *starts_of(Run *r, const Windows *w)
+{
+    int64_t *first = run_alloc(r, w->count, sizeof(*first));
+
+    for (int64_t c = 0; c < w->count && first; c++)
+        first[c] = window_start(w, c);
+    return first;
 }
 
 static Flops funnel_flops(Run *r, const void *opaque)

@@ -47,22 +47,39 @@ static const Param params[] = {
     PARAM_END
 };
 
-static int64_t packed_count(const Params *p)
-{
-    return p->p.data && p->p.rank >= 2 ? p->p.shape[p->p.rank - 2] : p->n_p;
-}
+/* Of one way: everything in double, chunk by chunk (op_linear_attend). */
+typedef struct Causal {
+    Tensor g, a;   /* f64 [h,n,l] activations of the pack, weights of the unpack */
+    Tensor age;    /* f64 [1,n,1]: i + 1 */
+    Tensor memory; /* f32 [h,l,e]: sum of g_j^T v_j over all tokens */
+} Causal;
 
-static void luna_check(Run *r, const void *opaque)
+static Tensor pack_queries(Run *r, const Params *p);
+static int64_t packed_count(const Params *p);
+static Tensor pack_keys(Run *r, const Params *p);
+static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys);
+static Tensor ages(Run *r);
+static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys);
+static void charge_causal(Run *r, int64_t l, bool sums);
+static Tensor unpacked(Run *r, const Params *p, const Causal *c);
+static LinearResult running(Run *r, const Causal *c, Tensor x, Tensor y, Tensor v);
+static void show_causal(Run *r, const Causal *c);
+
+static void luna_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
+    Nested        s = { .scale = run_scale(r, p->scale), .with_keys = p->unpack_keys == UNPACK_K,
+                        .pack = "pack", .unpack = "unpack", .latent = "slot" };
 
-    if (p->unpack_keys == UNPACK_V && r->d != r->e)
-        run_fail(r, ERR_PARAM, "luna: unpack_keys=packed_v scores queries of size d=%lld against "
-                 "packed values of size e=%lld, which must be equal",
-                 (long long)r->d, (long long)r->e);
-    if (r->causal && r->m != r->n)
-        run_fail(r, ERR_DATA, "luna: causal needs as many keys as queries: the input has n=%lld "
-                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
+    run_stage(r, "pack queries");
+    s.latents = pack_queries(r, p);
+    s.keys = pack_keys(r, p);
+    if (run_failed(r))
+        return;
+    if (r->causal)
+        one_way(r, p, s.latents, s.keys);
+    else
+        latents_nested(r, &s);
 }
 
 static Tensor pack_queries(Run *r, const Params *p)
@@ -71,6 +88,11 @@ static Tensor pack_queries(Run *r, const Params *p)
 
     return run_param(r, "p", p->p, DT_F32, 3, shape,
                      (Init){ INIT_NORMAL, 1 / sqrt((double)r->d) });
+}
+
+static int64_t packed_count(const Params *p)
+{
+    return p->p.data && p->p.rank >= 2 ? p->p.shape[p->p.rank - 2] : p->n_p;
 }
 
 static Tensor pack_keys(Run *r, const Params *p)
@@ -82,92 +104,6 @@ static Tensor pack_keys(Run *r, const Params *p)
 }
 
 /* ---- causal ------------------------------------------------------------------- */
-
-/* Of one way: everything in double, chunk by chunk (op_linear_attend). */
-typedef struct Causal {
-    Tensor g, a;   /* f64 [h,n,l] activations of the pack, weights of the unpack */
-    Tensor age;    /* f64 [1,n,1]: i + 1 */
-    Tensor memory; /* f32 [h,l,e]: sum of g_j^T v_j over all tokens */
-} Causal;
-
-static Tensor ages(Run *r)
-{
-    Tensor age = run_tensor3(r, DT_F64, 1, r->n, 1);
-
-    run_prepare(r, true);
-    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
-        ((double *)age.data)[i] = (double)(i + 1);
-    op_toward(r, age.data, tensor_bytes(&age));
-    run_prepare(r, false);
-    return age;
-}
-
-/* g_j = activation of scale P k_j */
-static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys)
-{
-    Tensor g = run_tensor3(r, DT_F64, r->h, r->n, queries.shape[1]);
-    bool   elu = p->activation == ACTIVATION_ELU;
-
-    op_gemm(r, keys, false, queries, true, run_scale(r, p->scale), 0, g, FLOP_APART);
-    op_entries(r, g, elu ? ENTRY_ELU : ENTRY_SOFTPLUS, elu ? 0 : p->softplus_beta, g);
-    return g;
-}
-
-/* Row i: x_i sum over j <= i of y_j^T v_j, divided by its age. */
-static LinearResult running(Run *r, const Causal *c, Tensor x, Tensor y, Tensor v)
-{
-    LinearAttend in = { .fq = x, .fk = y, .v = v, .wide = true, .causal = true,
-                        .form = LINEAR_CHUNKED, .chunk = CHUNK,
-                        .denominator = DENOMINATOR_NONE };
-    LinearResult found = op_linear_attend(r, &in);
-
-    op_entries_of(r, found.out, c->age, ENTRY_QUOTIENT, 0, found.out);
-    return found;
-}
-
-/* a_i: softmax of scale q_i CK_i / (i + 1), CK the sums of keys, or values, by activations. */
-static Tensor unpacked(Run *r, const Params *p, const Causal *c)
-{
-    Tensor       keys = p->unpack_keys == UNPACK_K ? r->k : r->v;
-    LinearResult found = running(r, c, dense_wide(r, r->q), dense_wide(r, keys), c->g);
-
-    op_entries(r, found.out, ENTRY_SCALE, run_scale(r, p->scale), found.out);
-    op_softmax_rows(r, &(SoftmaxRows){ .x = found.out });
-    return found.out;
-}
-
-static void show_causal(Run *r, const Causal *c)
-{
-    Pattern *cells;
-    Tensor   age, a, g;
-
-    if (!run_wants_views(r))
-        return;
-    cells = implicit_cells(r);
-    age = run_tensor2(r, DT_F64, r->h, r->n);
-    op_entries(r, tensor_turned(c->age), ENTRY_CAST, 0, age);
-    a = dense_rounded(r, c->a);
-    g = dense_rounded(r, c->g);
-    op_entries(r, c->memory, ENTRY_DIVIDE, (double)r->n, c->memory);
-    implicit_factor(r, "factor_left", VIEW_WEIGHTS, a, "query", "slot");
-    implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, g), "slot", "key");
-    view_tensor(r, "memory", VIEW_VECTORS, c->memory, "slot", "component");
-    implicit_connectivity(r, cells);
-    implicit_weights(r, (Implicit){ .left = a, .right = g, .divisor = age }, VIEW_WEIGHTS, cells);
-}
-
-static void charge_causal(Run *r, int64_t l, bool sums)
-{
-    double tokens = (double)(r->h * r->n), slots = (double)l, d = (double)r->d, e = (double)r->e;
-
-    if (sums) {
-        op_charge(r, FLOP_SCORE, tokens * 2 * slots * d);
-        op_charge(r, FLOP_OVERHEAD, tokens * (4 * slots + 2 * slots * (d + e)));
-    } else {
-        op_charge(r, FLOP_SCORE, tokens * 2 * slots * d);
-        op_charge(r, FLOP_MIX, tokens * 2 * slots * e);
-    }
-}
 
 /* The sums are those of linear attention; they are counted as the paper does. */
 static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys)
@@ -192,23 +128,96 @@ static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys)
     show_causal(r, &c);
 }
 
-/* ---- the mechanism ------------------------------------------------------------ */
+static Tensor ages(Run *r)
+{
+    Tensor age = run_tensor3(r, DT_F64, 1, r->n, 1);
 
-static void luna_run(Run *r, const void *opaque)
+    run_prepare(r, true);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        ((double *)age.data)[i] = (double)(i + 1);
+    op_toward(r, age.data, tensor_bytes(&age));
+    run_prepare(r, false);
+    return age;
+}
+
+/* g_j = activation of scale P k_j */
+static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys)
+{
+    Tensor g = run_tensor3(r, DT_F64, r->h, r->n, queries.shape[1]);
+    bool   elu = p->activation == ACTIVATION_ELU;
+
+    op_gemm(r, keys, false, queries, true, run_scale(r, p->scale), 0, g, FLOP_APART);
+    op_entries(r, g, elu ? ENTRY_ELU : ENTRY_SOFTPLUS, elu ? 0 : p->softplus_beta, g);
+    return g;
+}
+
+static void charge_causal(Run *r, int64_t l, bool sums)
+{
+    double tokens = (double)(r->h * r->n), slots = (double)l, d = (double)r->d, e = (double)r->e;
+
+    if (sums) {
+        op_charge(r, FLOP_SCORE, tokens * 2 * slots * d);
+        op_charge(r, FLOP_OVERHEAD, tokens * (4 * slots + 2 * slots * (d + e)));
+    } else {
+        op_charge(r, FLOP_SCORE, tokens * 2 * slots * d);
+        op_charge(r, FLOP_MIX, tokens * 2 * slots * e);
+    }
+}
+
+/* a_i: softmax of scale q_i CK_i / (i + 1), CK the sums of keys, or values, by activations. */
+static Tensor unpacked(Run *r, const Params *p, const Causal *c)
+{
+    Tensor       keys = p->unpack_keys == UNPACK_K ? r->k : r->v;
+    LinearResult found = running(r, c, dense_wide(r, r->q), dense_wide(r, keys), c->g);
+
+    op_entries(r, found.out, ENTRY_SCALE, run_scale(r, p->scale), found.out);
+    op_softmax_rows(r, &(SoftmaxRows){ .x = found.out });
+    return found.out;
+}
+
+/* Row i: x_i sum over j <= i of y_j^T v_j, divided by its age. */
+static LinearResult running(Run *r, const Causal *c, Tensor x, Tensor y, Tensor v)
+{
+    LinearAttend in = { .fq = x, .fk = y, .v = v, .wide = true, .causal = true,
+                        .form = LINEAR_CHUNKED, .chunk = CHUNK,
+                        .denominator = DENOMINATOR_NONE };
+    LinearResult found = op_linear_attend(r, &in);
+
+    op_entries_of(r, found.out, c->age, ENTRY_QUOTIENT, 0, found.out);
+    return found;
+}
+
+static void show_causal(Run *r, const Causal *c)
+{
+    Pattern *cells;
+    Tensor   age, a, g;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    age = run_tensor2(r, DT_F64, r->h, r->n);
+    op_entries(r, tensor_turned(c->age), ENTRY_CAST, 0, age);
+    a = dense_rounded(r, c->a);
+    g = dense_rounded(r, c->g);
+    op_entries(r, c->memory, ENTRY_DIVIDE, (double)r->n, c->memory);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, a, "query", "slot");
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, g), "slot", "key");
+    view_tensor(r, "memory", VIEW_VECTORS, c->memory, "slot", "component");
+    implicit_connectivity(r, cells);
+    implicit_weights(r, (Implicit){ .left = a, .right = g, .divisor = age }, VIEW_WEIGHTS, cells);
+}
+
+static void luna_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Nested        s = { .scale = run_scale(r, p->scale), .with_keys = p->unpack_keys == UNPACK_K,
-                        .pack = "pack", .unpack = "unpack", .latent = "slot" };
 
-    run_stage(r, "pack queries");
-    s.latents = pack_queries(r, p);
-    s.keys = pack_keys(r, p);
-    if (run_failed(r))
-        return;
-    if (r->causal)
-        one_way(r, p, s.latents, s.keys);
-    else
-        latents_nested(r, &s);
+    if (p->unpack_keys == UNPACK_V && r->d != r->e)
+        run_fail(r, ERR_PARAM, "luna: unpack_keys=packed_v scores queries of size d=%lld against "
+                 "packed values of size e=%lld, which must be equal",
+                 (long long)r->d, (long long)r->e);
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "luna: causal needs as many keys as queries: the input has n=%lld "
+                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
 }
 
 static Flops luna_flops(Run *r, const void *opaque)

@@ -40,41 +40,44 @@ static const Param params[] = {
     PARAM_END
 };
 
-static int64_t latent_count(const Run *r, const Params *p)
-{
-    int64_t count = p->latents.data && p->latents.rank >= 2
-                        ? p->latents.shape[p->latents.rank - 2] : p->n_latents;
+typedef struct Sight {
+    Tensor cross; /* last C [h,N,m] */
+    Tensor chain; /* f32 [h,N,m]: what the latents hold, as weights on the values */
+} Sight;
 
-    if (!r->causal)
-        return count;
-    return p->n_latents < r->n ? p->n_latents : r->n;
-}
+static Tensor first_latents(Run *r, const Params *p);
+static int64_t latent_count(const Run *r, const Params *p);
+static Tensor cross_attend(Run *r, const Params *p, Tensor z, int64_t block, Sight *sight);
+static void add_back(Run *r, Tensor x, Tensor z);
+static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sight);
+static void follow(Run *r, const LatentRead *self, Sight *sight);
+static void show(Run *r, const Params *p, const Sight *sight, Tensor z, const LatentRead *decode);
+static Pattern *latent_cells(Run *r, int64_t count);
+static bool read_again(const Params *p);
 
-/* Z is read again by something of the keys' size. */
-static bool read_again(const Params *p)
-{
-    return p->blocks > 1 || p->latent_layers || p->residual || p->decode == DECODE_QUERY;
-}
-
-static void perceiver_check(Run *r, const void *opaque)
+static void perceiver_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
+    Sight         sight = { .cross = { .rank = 0 } };
+    LatentRead    decode;
+    Tensor        z;
 
-    if (r->d != r->e && read_again(p))
-        run_fail(r, ERR_PARAM,
-                 "perceiver: what the latents hold has the values' size e=%lld and is "
-                 "scored against size d=%lld; sizes may differ only with blocks=1, "
-                 "latent_layers=0, residual=false and decode=none",
-                 (long long)r->e, (long long)r->d);
-    if (r->causal && r->m != r->n)
-        run_fail(r, ERR_DATA, "perceiver: causal needs as many keys as queries: the input has "
-                 "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
-    if (r->causal && p->blocks != 1)
-        run_fail(r, ERR_USAGE, "perceiver: blocks=%lld has no causal form; use blocks=1",
-                 (long long)p->blocks);
-    if (r->causal && p->decode == DECODE_QUERY)
-        run_fail(r, ERR_USAGE, "perceiver: decode=query has no causal form (a latent has read all "
-                 "keys before its own position); use decode=none");
+    run_stage(r, "latents");
+    z = first_latents(r, p);
+    for (int64_t b = 0; b < p->blocks && !run_failed(r); b++) {
+        z = cross_attend(r, p, z, b, &sight);
+        for (int64_t l = 0; l < p->latent_layers && !run_failed(r); l++)
+            z = think(r, p, z, b * p->latent_layers + l, &sight);
+    }
+    if (run_failed(r))
+        return;
+    r->out = z;
+    if (p->decode == DECODE_QUERY) {
+        run_stage(r, "decode");
+        decode = latents_read(r, r->q, z, z, run_scale(r, p->scale), false, 0);
+        r->out = decode.out;
+    }
+    show(r, p, &sight, z, p->decode == DECODE_QUERY ? &decode : NULL);
 }
 
 static Tensor first_latents(Run *r, const Params *p)
@@ -87,18 +90,50 @@ static Tensor first_latents(Run *r, const Params *p)
                      (Init){ INIT_NORMAL, 0.02 });
 }
 
+static int64_t latent_count(const Run *r, const Params *p)
+{
+    int64_t count = p->latents.data && p->latents.rank >= 2
+                        ? p->latents.shape[p->latents.rank - 2] : p->n_latents;
+
+    if (!r->causal)
+        return count;
+    return p->n_latents < r->n ? p->n_latents : r->n;
+}
+
+static Tensor cross_attend(Run *r, const Params *p, Tensor z, int64_t block, Sight *sight)
+{
+    LatentRead read;
+
+    run_iteration(r, "cross-attend", block);
+    read = latents_read(r, z, r->k, r->v, run_scale(r, p->scale), r->causal,
+                        r->n - z.shape[1]);
+    if (p->residual)
+        add_back(r, read.out, z);
+    if (run_wants_views(r) && !run_failed(r))
+        sight->cross = sight->chain = latents_weights(r, &read);
+    return read.out;
+}
+
 /* x += what z was */
 static void add_back(Run *r, Tensor x, Tensor z)
 {
     op_entries_of(r, x, z, ENTRY_SUM, 1, x);
 }
 
-/* ---- views -------------------------------------------------------------------- */
+static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sight)
+{
+    LatentRead read;
 
-typedef struct Sight {
-    Tensor cross; /* last C [h,N,m] */
-    Tensor chain; /* f32 [h,N,m]: what the latents hold, as weights on the values */
-} Sight;
+    run_iteration(r, "latent layer", layer);
+    read = latents_read(r, z, z, z, run_scale(r, p->scale), r->causal, 0);
+    if (p->residual)
+        add_back(r, read.out, z);
+    if (!run_failed(r))
+        follow(r, &read, sight);
+    return read.out;
+}
+
+/* ---- views -------------------------------------------------------------------- */
 
 /* chain <- S chain */
 static void follow(Run *r, const LatentRead *self, Sight *sight)
@@ -111,20 +146,6 @@ static void follow(Run *r, const LatentRead *self, Sight *sight)
     next = run_tensor3(r, DT_F32, r->h, sight->chain.shape[1], sight->chain.shape[2]);
     op_gemm(r, s, false, sight->chain, false, 1, 0, next, FLOP_NONE);
     sight->chain = next;
-}
-
-/* Row r of the N last positions sees keys up to its own. */
-static Pattern *latent_cells(Run *r, int64_t count)
-{
-    PatternShape shape = { .heads = r->h, .n = count, .m = r->m };
-    Pattern     *cells;
-
-    cells = r->causal ? pattern_band(r->arena, shape, -r->m, r->m - count, 1, COMPONENT_OTHER)
-                      : pattern_full(r->arena, shape, COMPONENT_OTHER);
-    cells = cells ? pattern_finish(r->arena, shape, cells, false) : NULL;
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "perceiver: not enough memory for the pattern");
-    return cells;
 }
 
 static void show(Run *r, const Params *p, const Sight *sight, Tensor z, const LatentRead *decode)
@@ -150,58 +171,45 @@ static void show(Run *r, const Params *p, const Sight *sight, Tensor z, const La
     }
 }
 
-/* ---- the mechanism ------------------------------------------------------------ */
-
-static Tensor cross_attend(Run *r, const Params *p, Tensor z, int64_t block, Sight *sight)
+/* Row r of the N last positions sees keys up to its own. */
+static Pattern *latent_cells(Run *r, int64_t count)
 {
-    LatentRead read;
+    PatternShape shape = { .heads = r->h, .n = count, .m = r->m };
+    Pattern     *cells;
 
-    run_iteration(r, "cross-attend", block);
-    read = latents_read(r, z, r->k, r->v, run_scale(r, p->scale), r->causal,
-                        r->n - z.shape[1]);
-    if (p->residual)
-        add_back(r, read.out, z);
-    if (run_wants_views(r) && !run_failed(r))
-        sight->cross = sight->chain = latents_weights(r, &read);
-    return read.out;
+    cells = r->causal ? pattern_band(r->arena, shape, -r->m, r->m - count, 1, COMPONENT_OTHER)
+                      : pattern_full(r->arena, shape, COMPONENT_OTHER);
+    cells = cells ? pattern_finish(r->arena, shape, cells, false) : NULL;
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "perceiver: not enough memory for the pattern");
+    return cells;
 }
 
-static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sight)
-{
-    LatentRead read;
-
-    run_iteration(r, "latent layer", layer);
-    read = latents_read(r, z, z, z, run_scale(r, p->scale), r->causal, 0);
-    if (p->residual)
-        add_back(r, read.out, z);
-    if (!run_failed(r))
-        follow(r, &read, sight);
-    return read.out;
-}
-
-static void perceiver_run(Run *r, const void *opaque)
+static void perceiver_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sight         sight = { .cross = { .rank = 0 } };
-    LatentRead    decode;
-    Tensor        z;
 
-    run_stage(r, "latents");
-    z = first_latents(r, p);
-    for (int64_t b = 0; b < p->blocks && !run_failed(r); b++) {
-        z = cross_attend(r, p, z, b, &sight);
-        for (int64_t l = 0; l < p->latent_layers && !run_failed(r); l++)
-            z = think(r, p, z, b * p->latent_layers + l, &sight);
-    }
-    if (run_failed(r))
-        return;
-    r->out = z;
-    if (p->decode == DECODE_QUERY) {
-        run_stage(r, "decode");
-        decode = latents_read(r, r->q, z, z, run_scale(r, p->scale), false, 0);
-        r->out = decode.out;
-    }
-    show(r, p, &sight, z, p->decode == DECODE_QUERY ? &decode : NULL);
+    if (r->d != r->e && read_again(p))
+        run_fail(r, ERR_PARAM,
+                 "perceiver: what the latents hold has the values' size e=%lld and is "
+                 "scored against size d=%lld; sizes may differ only with blocks=1, "
+                 "latent_layers=0, residual=false and decode=none",
+                 (long long)r->e, (long long)r->d);
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "perceiver: causal needs as many keys as queries: the input has "
+                 "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
+    if (r->causal && p->blocks != 1)
+        run_fail(r, ERR_USAGE, "perceiver: blocks=%lld has no causal form; use blocks=1",
+                 (long long)p->blocks);
+    if (r->causal && p->decode == DECODE_QUERY)
+        run_fail(r, ERR_USAGE, "perceiver: decode=query has no causal form (a latent has read all "
+                 "keys before its own position); use decode=none");
+}
+
+/* Z is read again by something of the keys' size. */
+static bool read_again(const Params *p)
+{
+    return p->blocks > 1 || p->latent_layers || p->residual || p->decode == DECODE_QUERY;
 }
 
 static Flops perceiver_flops(Run *r, const void *opaque)

@@ -48,13 +48,6 @@ typedef struct MabResult {
     Tensor weights; /* f64 [heads,rows,keys] */
 } MabResult;
 
-/* xq and xkv f32 or f64 [1,.,.].  Charges scores, softmax and mix as attention does and the
- * layers' products to overhead. */
-static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv);
-/* The closed form of it, added to `sum`. */
-static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
-                Flops sum);
-
 enum { MAB_AUTO, MAB_OFFICIAL, MAB_PAPER, MAB_CORE };
 static const char *const mabs[] = { "auto", "official", "paper", "core", NULL };
 enum { CHOICE_AUTO, CHOICE_TRUE, CHOICE_FALSE };
@@ -116,7 +109,40 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- what it reads, and sizes ----------------------------------------------- */
+#define LAYER_EPS 1e-5
+
+static int form_of(const Run *r, const Params *p);
+static void run_core(Run *r, const Params *p);
+static int64_t points_of(const Params *p);
+static void run_block(Run *r, const Params *p);
+static Mab mab_of(Run *r, const Params *p, const MabTensors *given, const char *suffix);
+static int64_t block_width(Run *r, const Params *p);
+static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const char *b_name,
+                   Tensor b, Tensor x);
+static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given);
+static bool chosen(int choice, bool otherwise);
+static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv);
+static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
+                    Tensor b, Tensor x);
+static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows);
+static MabResult attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v);
+static Tensor by_head(const Mab *m, Tensor x);
+static void show_block(Run *r, const MabResult *in, const MabResult *out);
+static void pool(Run *r, const Params *p, Tensor y);
+static bool layer_before_pooling(const Run *r, const Params *p);
+static void check_block(Run *r, const Params *p);
+static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
+                Flops sum);
+
+static void set_isab_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (form_of(r, p) == MAB_CORE)
+        run_core(r, p);
+    else
+        run_block(r, p);
+}
 
 static int form_of(const Run *r, const Params *p)
 {
@@ -125,9 +151,55 @@ static int form_of(const Run *r, const Params *p)
     return r->x.data ? MAB_OFFICIAL : MAB_CORE;
 }
 
-static bool chosen(int choice, bool otherwise)
+static void run_core(Run *r, const Params *p)
 {
-    return choice == CHOICE_AUTO ? otherwise : choice == CHOICE_TRUE;
+    int64_t shape[3] = { r->h, points_of(p), r->d };
+    Init    init = { INIT_GLOROT, (double)shape[1] + (double)shape[2] };
+    Nested  s = { .keys = r->k, .with_keys = true, .scale = run_scale(r, p->scale),
+                  .latent = "point", .pack = "points read the set",
+                  .unpack = "the set reads the points" };
+
+    run_stage(r, "inducing points");
+    s.latents = run_param(r, "inducing", p->inducing, DT_F32, 3, shape, init);
+    if (!run_failed(r))
+        latents_nested(r, &s);
+}
+
+static int64_t points_of(const Params *p)
+{
+    const Tensor *t = &p->inducing;
+
+    return t->data && t->rank >= 2 ? t->shape[t->rank - 2] : p->n_inducing;
+}
+
+static void run_block(Run *r, const Params *p)
+{
+    Mab       first = mab_of(r, p, &p->mab_0, "_0"), second = mab_of(r, p, &p->mab_1, "_1");
+    int64_t   dim = first.dim;
+    Tensor    points, x;
+    MabResult in, out;
+
+    run_read_x(r);
+    run_heads(r, p->heads, dim / p->heads, dim / p->heads);
+    x = tensor_with_rank(r->x, 3);
+    run_stage(r, "points read the set");
+    points = dense_matrix(r, "inducing", p->inducing, points_of(p), dim, 0);
+    in = mab_apply(r, &first, points, x);
+    run_stage(r, "the set reads the points");
+    out = mab_apply(r, &second, x, in.out);
+    r->out = dense_rounded(r, out.out);
+    show_block(r, &in, &out);
+    pool(r, p, out.out);
+}
+
+static Mab mab_of(Run *r, const Params *p, const MabTensors *given, const char *suffix)
+{
+    bool    paper = form_of(r, p) == MAB_PAPER;
+    int64_t dim = block_width(r, p), size = paper ? dim / p->heads : dim;
+
+    return (Mab){ .given = *given, .suffix = suffix, .paper = paper, .ff = p->ff, .dim = dim,
+                  .norm = chosen(p->layer_norm, paper), .heads = p->heads,
+                  .scale = p->scale > 0 ? p->scale : 1 / sqrt((double)size) };
 }
 
 static int64_t block_width(Run *r, const Params *p)
@@ -144,66 +216,105 @@ static int64_t block_width(Run *r, const Params *p)
     return layer_size(r, "dim", p->dim, r->x.shape[1], from);
 }
 
-static int64_t points_of(const Params *p)
+static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const char *b_name,
+                   Tensor b, Tensor x)
 {
-    const Tensor *t = &p->inducing;
-
-    return t->data && t->rank >= 2 ? t->shape[t->rank - 2] : p->n_inducing;
+    return m->norm ? dense_norm(r, x, vector(r, m, g_name, g), vector(r, m, b_name, b), LAYER_EPS,
+                                FLOP_APART)
+                   : x;
 }
 
-static void check_block(Run *r, const Params *p)
+static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given)
 {
-    int64_t dim;
+    char full[32];
 
-    if (!r->x.data) {
-        run_fail(r, ERR_DATA, "set-isab: mab=%s reads the layer input x, which the input does not "
-                 "hold; mab=core reads q, k and v", mabs[form_of(r, p)]);
-        return;
+    snprintf(full, sizeof(full), "%s%s", name, m->suffix);
+    return dense_vector(r, full, given, m->dim);
+}
+
+static bool chosen(int choice, bool otherwise)
+{
+    return choice == CHOICE_AUTO ? otherwise : choice == CHOICE_TRUE;
+}
+
+/* xq and xkv f32 or f64 [1,.,.].  Charges scores, softmax and mix as attention does and the
+ * layers' products to overhead. */
+static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
+{
+    const MabTensors *t = &m->given;
+    Tensor    q = layer(r, m, "wq", t->wq, "bq", t->bq, xq);
+    Tensor    k = layer(r, m, "wk", t->wk, "bk", t->bk, xkv);
+    Tensor    v = layer(r, m, "wv", t->wv, "bv", t->bv, xkv), inner;
+    MabResult result = attend(r, m, q, k, v);
+    Tensor    o = result.out;
+
+    if (m->paper)
+        o = dense_add(r, layer(r, m, "wo", t->wo, "bo", t->bo, o), xq);
+    else
+        o = dense_add(r, o, q);
+    o = norm(r, m, "ln0_g", t->ln0_g, "ln0_b", t->ln0_b, o);
+    if (m->ff) {
+        inner = m->paper ? layer(r, m, "wf", t->wf, "bf", t->bf, o)
+                         : layer(r, m, "wo", t->wo, "bo", t->bo, o);
+        o = dense_add(r, dense_activate(r, inner, ENTRY_RELU), o);
     }
-    dim = block_width(r, p);
-    if (dim % p->heads)
-        run_fail(r, ERR_PARAM, "set-isab: a block of dim=%lld cannot be cut into heads=%lld; dim "
-                 "must be a multiple of heads", (long long)dim, (long long)p->heads);
-    if (form_of(r, p) == MAB_PAPER && dim != r->x.shape[1])
-        run_fail(r, ERR_PARAM, "set-isab: mab=paper adds x to the result, so dim=%lld must be the "
-                 "width of x, %lld; mab=official adds a projection", (long long)dim,
-                 (long long)r->x.shape[1]);
-    if (p->seeds.data && (p->seeds.rank != 2 || p->seeds.shape[0] < 1))
-        run_fail(r, ERR_PARAM, "set-isab: parameter seeds has %d axes; it needs [s,dim], a row for "
-                 "each seed", p->seeds.rank);
+    result.out = norm(r, m, "ln1_g", t->ln1_g, "ln1_b", t->ln1_b, o);
+    return result;
 }
 
-static void set_isab_check(Run *r, const void *opaque)
+static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
+                    Tensor b, Tensor x)
 {
-    const Params *p = opaque;
+    return dense_layer(r, x, matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
+                       (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+}
 
-    if (form_of(r, p) != MAB_CORE) {
-        check_block(r, p);
+static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows)
+{
+    char full[32];
+
+    snprintf(full, sizeof(full), "%s%s", name, m->suffix);
+    return dense_matrix(r, full, given, rows, m->dim, 1 / sqrt((double)rows));
+}
+
+static MabResult attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v)
+{
+    MabResult out = { .out = run_tensor3(r, DT_F64, 1, q.shape[1], m->dim),
+                      .weights = run_tensor3(r, DT_F64, m->heads, q.shape[1], k.shape[1]) };
+
+    op_gemm(r, by_head(m, q), false, by_head(m, k), true, m->scale, 0, out.weights, FLOP_SCORE);
+    op_softmax(r, out.weights);
+    op_gemm(r, out.weights, false, by_head(m, v), false, 1, 0, by_head(m, out.out), FLOP_MIX);
+    return out;
+}
+
+/* [1,rows,dim] seen as [heads,rows,dim/heads]; borrows. */
+static Tensor by_head(const Mab *m, Tensor x)
+{
+    x.shape[0] = m->heads;
+    x.shape[2] = x.stride[0] = m->dim / m->heads;
+    return x;
+}
+
+static void show_block(Run *r, const MabResult *in, const MabResult *out)
+{
+    Implicit product = { .left = out->weights };
+    Pattern *cells;
+    View    *flow;
+
+    if (!run_wants_views(r))
         return;
-    }
-    if (!r->q.data || !r->k.data || !r->v.data)
-        run_fail(r, ERR_DATA, "set-isab: mab=core reads q, k and v, and the input does not hold "
-                 "all of them%s", r->x.data ? "; mab=official reads x" : "");
-    if (p->seeds.data)
-        run_fail(r, ERR_PARAM, "set-isab: seeds pool the output of a block; mab=core has none (use "
-                 "official or paper, and an input with x)");
-}
-
-/* ---- a block ---------------------------------------------------------------- */
-
-static Mab mab_of(Run *r, const Params *p, const MabTensors *given, const char *suffix)
-{
-    bool    paper = form_of(r, p) == MAB_PAPER;
-    int64_t dim = block_width(r, p), size = paper ? dim / p->heads : dim;
-
-    return (Mab){ .given = *given, .suffix = suffix, .paper = paper, .ff = p->ff, .dim = dim,
-                  .norm = chosen(p->layer_norm, paper), .heads = p->heads,
-                  .scale = p->scale > 0 ? p->scale : 1 / sqrt((double)size) };
-}
-
-static bool layer_before_pooling(const Run *r, const Params *p)
-{
-    return chosen(p->pma_ff, form_of(r, p) == MAB_PAPER);
+    cells = implicit_cells(r);
+    product.right = dense_turned(r, in->weights);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, out->weights, "token", "point");
+    implicit_connectivity(r, cells);
+    flow = implicit_product(r, "flow", product, VIEW_FLOW, cells);
+    if (flow)
+        flow->rows = flow->cols = "token";
+    view_stage(r, "points read the set", -1);
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, in->weights, "point", "token");
+    implicit_factor(r, "memory", VIEW_VECTORS, in->out, "point", "value");
+    view_stage(r, NULL, -1);
 }
 
 static void pool(Run *r, const Params *p, Tensor y)
@@ -229,71 +340,47 @@ static void pool(Run *r, const Params *p, Tensor y)
     implicit_factor(r, "pooled", VIEW_VECTORS, result.out, "seed", "value");
 }
 
-static void show_block(Run *r, const MabResult *in, const MabResult *out)
+static bool layer_before_pooling(const Run *r, const Params *p)
 {
-    Implicit product = { .left = out->weights };
-    Pattern *cells;
-    View    *flow;
-
-    if (!run_wants_views(r))
-        return;
-    cells = implicit_cells(r);
-    product.right = dense_turned(r, in->weights);
-    implicit_factor(r, "factor_left", VIEW_WEIGHTS, out->weights, "token", "point");
-    implicit_connectivity(r, cells);
-    flow = implicit_product(r, "flow", product, VIEW_FLOW, cells);
-    if (flow)
-        flow->rows = flow->cols = "token";
-    view_stage(r, "points read the set", -1);
-    implicit_factor(r, "factor_right", VIEW_WEIGHTS, in->weights, "point", "token");
-    implicit_factor(r, "memory", VIEW_VECTORS, in->out, "point", "value");
-    view_stage(r, NULL, -1);
+    return chosen(p->pma_ff, form_of(r, p) == MAB_PAPER);
 }
 
-static void run_block(Run *r, const Params *p)
-{
-    Mab       first = mab_of(r, p, &p->mab_0, "_0"), second = mab_of(r, p, &p->mab_1, "_1");
-    int64_t   dim = first.dim;
-    Tensor    points, x;
-    MabResult in, out;
-
-    run_read_x(r);
-    run_heads(r, p->heads, dim / p->heads, dim / p->heads);
-    x = tensor_with_rank(r->x, 3);
-    run_stage(r, "points read the set");
-    points = dense_matrix(r, "inducing", p->inducing, points_of(p), dim, 0);
-    in = mab_apply(r, &first, points, x);
-    run_stage(r, "the set reads the points");
-    out = mab_apply(r, &second, x, in.out);
-    r->out = dense_rounded(r, out.out);
-    show_block(r, &in, &out);
-    pool(r, p, out.out);
-}
-
-static void run_core(Run *r, const Params *p)
-{
-    int64_t shape[3] = { r->h, points_of(p), r->d };
-    Init    init = { INIT_GLOROT, (double)shape[1] + (double)shape[2] };
-    Nested  s = { .keys = r->k, .with_keys = true, .scale = run_scale(r, p->scale),
-                  .latent = "point", .pack = "points read the set",
-                  .unpack = "the set reads the points" };
-
-    run_stage(r, "inducing points");
-    s.latents = run_param(r, "inducing", p->inducing, DT_F32, 3, shape, init);
-    if (!run_failed(r))
-        latents_nested(r, &s);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void set_isab_run(Run *r, const void *opaque)
+static void set_isab_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    if (form_of(r, p) == MAB_CORE)
-        run_core(r, p);
-    else
-        run_block(r, p);
+    if (form_of(r, p) != MAB_CORE) {
+        check_block(r, p);
+        return;
+    }
+    if (!r->q.data || !r->k.data || !r->v.data)
+        run_fail(r, ERR_DATA, "set-isab: mab=core reads q, k and v, and the input does not hold "
+                 "all of them%s", r->x.data ? "; mab=official reads x" : "");
+    if (p->seeds.data)
+        run_fail(r, ERR_PARAM, "set-isab: seeds pool the output of a block; mab=core has none (use "
+                 "official or paper, and an input with x)");
+}
+
+static void check_block(Run *r, const Params *p)
+{
+    int64_t dim;
+
+    if (!r->x.data) {
+        run_fail(r, ERR_DATA, "set-isab: mab=%s reads the layer input x, which the input does not "
+                 "hold; mab=core reads q, k and v", mabs[form_of(r, p)]);
+        return;
+    }
+    dim = block_width(r, p);
+    if (dim % p->heads)
+        run_fail(r, ERR_PARAM, "set-isab: a block of dim=%lld cannot be cut into heads=%lld; dim "
+                 "must be a multiple of heads", (long long)dim, (long long)p->heads);
+    if (form_of(r, p) == MAB_PAPER && dim != r->x.shape[1])
+        run_fail(r, ERR_PARAM, "set-isab: mab=paper adds x to the result, so dim=%lld must be the "
+                 "width of x, %lld; mab=official adds a projection", (long long)dim,
+                 (long long)r->x.shape[1]);
+    if (p->seeds.data && (p->seeds.rank != 2 || p->seeds.shape[0] < 1))
+        run_fail(r, ERR_PARAM, "set-isab: parameter seeds has %d axes; it needs [s,dim], a row for "
+                 "each seed", p->seeds.rank);
 }
 
 static Flops set_isab_flops(Run *r, const void *opaque)
@@ -313,6 +400,21 @@ static Flops set_isab_flops(Run *r, const void *opaque)
     if (layer_before_pooling(r, p))
         sum.overhead += 2 * (double)r->n * (double)mab.dim * (double)mab.dim;
     return mab_flops(&mab, seeds, mab.dim, r->n, mab.dim, sum);
+}
+
+/* The closed form of it, added to `sum`. */
+static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
+                Flops sum)
+{
+    double dim = (double)m->dim, cells = (double)rows * (double)keys;
+    double after = (m->paper ? 1 : 0) + (m->ff ? 1 : 0);
+
+    sum.score += 2 * cells * dim;
+    sum.mix += 2 * cells * dim;
+    sum.overhead += FLOPS_ROW_SOFTMAX * (double)m->heads * cells +
+                    2 * dim * ((double)rows * (double)width + 2 * (double)keys * (double)key_width +
+                               after * (double)rows * dim);
+    return sum;
 }
 
 static const StageNote notes[] = {
@@ -373,94 +475,3 @@ const Mechanism mech_set_isab = {
     .run = set_isab_run,
     .flops = set_isab_flops,
 };
-
-/* See set_isab.c. */
-
-#define LAYER_EPS 1e-5
-
-static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows)
-{
-    char full[32];
-
-    snprintf(full, sizeof(full), "%s%s", name, m->suffix);
-    return dense_matrix(r, full, given, rows, m->dim, 1 / sqrt((double)rows));
-}
-
-static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given)
-{
-    char full[32];
-
-    snprintf(full, sizeof(full), "%s%s", name, m->suffix);
-    return dense_vector(r, full, given, m->dim);
-}
-
-static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
-                    Tensor b, Tensor x)
-{
-    return dense_layer(r, x, matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
-                       (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
-}
-
-static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const char *b_name,
-                   Tensor b, Tensor x)
-{
-    return m->norm ? dense_norm(r, x, vector(r, m, g_name, g), vector(r, m, b_name, b), LAYER_EPS,
-                                FLOP_APART)
-                   : x;
-}
-
-/* [1,rows,dim] seen as [heads,rows,dim/heads]; borrows. */
-static Tensor by_head(const Mab *m, Tensor x)
-{
-    x.shape[0] = m->heads;
-    x.shape[2] = x.stride[0] = m->dim / m->heads;
-    return x;
-}
-
-static MabResult attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v)
-{
-    MabResult out = { .out = run_tensor3(r, DT_F64, 1, q.shape[1], m->dim),
-                      .weights = run_tensor3(r, DT_F64, m->heads, q.shape[1], k.shape[1]) };
-
-    op_gemm(r, by_head(m, q), false, by_head(m, k), true, m->scale, 0, out.weights, FLOP_SCORE);
-    op_softmax(r, out.weights);
-    op_gemm(r, out.weights, false, by_head(m, v), false, 1, 0, by_head(m, out.out), FLOP_MIX);
-    return out;
-}
-
-static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
-{
-    const MabTensors *t = &m->given;
-    Tensor    q = layer(r, m, "wq", t->wq, "bq", t->bq, xq);
-    Tensor    k = layer(r, m, "wk", t->wk, "bk", t->bk, xkv);
-    Tensor    v = layer(r, m, "wv", t->wv, "bv", t->bv, xkv), inner;
-    MabResult result = attend(r, m, q, k, v);
-    Tensor    o = result.out;
-
-    if (m->paper)
-        o = dense_add(r, layer(r, m, "wo", t->wo, "bo", t->bo, o), xq);
-    else
-        o = dense_add(r, o, q);
-    o = norm(r, m, "ln0_g", t->ln0_g, "ln0_b", t->ln0_b, o);
-    if (m->ff) {
-        inner = m->paper ? layer(r, m, "wf", t->wf, "bf", t->bf, o)
-                         : layer(r, m, "wo", t->wo, "bo", t->bo, o);
-        o = dense_add(r, dense_activate(r, inner, ENTRY_RELU), o);
-    }
-    result.out = norm(r, m, "ln1_g", t->ln1_g, "ln1_b", t->ln1_b, o);
-    return result;
-}
-
-static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
-                Flops sum)
-{
-    double dim = (double)m->dim, cells = (double)rows * (double)keys;
-    double after = (m->paper ? 1 : 0) + (m->ff ? 1 : 0);
-
-    sum.score += 2 * cells * dim;
-    sum.mix += 2 * cells * dim;
-    sum.overhead += FLOPS_ROW_SOFTMAX * (double)m->heads * cells +
-                    2 * dim * ((double)rows * (double)width + 2 * (double)keys * (double)key_width +
-                               after * (double)rows * dim);
-    return sum;
-}

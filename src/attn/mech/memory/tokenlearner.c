@@ -29,11 +29,6 @@ typedef struct ImageGrid {
     int64_t height, width; /* of the image: tokens row by row */
 } ImageGrid;
 
-/* z f64 [1,n,cols] by the taps [3,3,cols,out], the parameter `name` as given or drawn: f64
- * [1,n,out]. */
-static Tensor image_convolved(Run *r, ImageGrid grid, const char *name, Tensor given, Tensor z,
-                       int64_t out);
-
 #define LAYER_EPS 1e-6
 #define FLOAT_ENOUGH 128.0
 
@@ -50,6 +45,45 @@ typedef struct Params {
     Tensor  fuse_ln1_g, fuse_ln1_b, fuse_ln2_g, fuse_ln2_b, fuse_ln3_g, fuse_ln3_b;
     Tensor  fuse_mix, fuse_bias, fuse_w1, fuse_b1, fuse_w2, fuse_b2;
 } Params;
+
+typedef struct Sizes {
+    int64_t tokens, hidden, fuse_hidden; /* S, widths of the networks */
+} Sizes;
+
+typedef struct Network {
+    const char *w1_name, *b1_name, *w2_name, *b2_name;
+    Tensor      w1, b1, w2, b2; /* as given, then as used */
+    int64_t     hidden, out;
+} Network;
+
+static Sizes sizes_of(const Params *p);
+static int64_t token_count(const Params *p);
+static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor tokens);
+static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix);
+static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x);
+static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s);
+static void load(Run *r, Network *net);
+static Tensor network(Run *r, const Network *net, Tensor z);
+static Tensor product(Run *r, Tensor a, Tensor b);
+static void show_fused(Run *r, Tensor left, Tensor a);
+static Pattern *all_cells(Run *r, int64_t rows);
+static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix);
+static bool any(Tensor t);
+static int64_t extent(const Tensor *t, int rank, int axis, int64_t otherwise);
+static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s);
+static bool float_will_do(Run *r, const Network *net, Tensor z);
+static double longest_column(Run *r, Tensor w);
+static Tensor quick_network(Run *r, const Network *net, Tensor z);
+static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s);
+static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens);
+static Tensor image_convolved(Run *r, ImageGrid grid, const char *name, Tensor given, Tensor z,
+                       int64_t out);
+static void move_pixels(Run *r, ImageGrid grid, Tensor z, int64_t tap, Tensor to);
+static Tensor pixels(ImageGrid grid, Tensor t, int64_t i, int64_t rows, int64_t j, int64_t width);
+static int64_t positive(int64_t x);
+static Tensor pooled(Run *r, const Params *p, Tensor a);
+static void show_tokens(Run *r, const Params *p, Tensor a, Tensor tokens);
+static void show_images(Run *r, const Params *p, Tensor a);
 
 static const Param params[] = {
     PARAM_INT(Params, n_tokens, 8, 1, INT32_MAX, "learned tokens S when the maps are drawn"),
@@ -88,13 +122,30 @@ static const Param params[] = {
     PARAM_END
 };
 
-typedef struct Sizes {
-    int64_t tokens, hidden, fuse_hidden; /* S, widths of the networks */
-} Sizes;
-
-static int64_t extent(const Tensor *t, int rank, int axis, int64_t otherwise)
+static void tokenlearner_run(Run *r, const void *opaque)
 {
-    return t->data && t->rank == rank ? t->shape[axis] : otherwise;
+    const Params *p = opaque;
+    Sizes         s = sizes_of(p);
+    Tensor        a, tokens;
+
+    run_stage(r, "maps");
+    a = p->variant == VARIANT_V11 ? softmax_maps(r, p, &s) : convolved_maps(r, p, &s);
+    run_stage(r, "pool");
+    tokens = pooled(r, p, a);
+    show_tokens(r, p, a, tokens);
+    if (p->fuse) {
+        fuse(r, p, &s, a, tokens);
+        return;
+    }
+    r->out = dense_rounded(r, tokens);
+}
+
+static Sizes sizes_of(const Params *p)
+{
+    return (Sizes){ .tokens = token_count(p),
+                    .hidden = extent(&p->w1, 2, 1, extent(&p->w2, 2, 0, p->bottleneck)),
+                    .fuse_hidden = extent(&p->fuse_w1, 2, 1,
+                                          extent(&p->fuse_w2, 2, 0, p->bottleneck)) };
 }
 
 /* S: what the given tensors say. */
@@ -109,34 +160,59 @@ static int64_t token_count(const Params *p)
     return extent(&p->w2, 2, 1, extent(&p->b2, 1, 0, count));
 }
 
-static Sizes sizes_of(const Params *p)
+static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor tokens)
 {
-    return (Sizes){ .tokens = token_count(p),
-                    .hidden = extent(&p->w1, 2, 1, extent(&p->w2, 2, 0, p->bottleneck)),
-                    .fuse_hidden = extent(&p->fuse_w1, 2, 1,
-                                          extent(&p->fuse_w2, 2, 0, p->bottleneck)) };
+    Tensor mix, t, b, out;
+
+    run_stage(r, "mix tokens");
+    mix = dense_matrix(r, "fuse_mix", p->fuse_mix, s->tokens, s->tokens, 0);
+    t = mixed(r, p, tokens, mix);
+    run_stage(r, "fuse maps");
+    b = fuse_maps(r, p, s);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, b, "position", "token");
+    run_stage(r, "fuse");
+    out = product(r, b, t);
+    if (p->fuse_residual)
+        out = dense_add(r, out, tensor_with_rank(r->x, 3));
+    r->out = dense_rounded(r, out);
+    show_fused(r, fused_left(r, p, b, mix), a);
 }
 
-static void tokenlearner_check(Run *r, const void *opaque)
+/* t f64 [1,S,dm] */
+static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
 {
-    const Params *p = opaque;
+    int64_t count = tokens.shape[1];
+    Tensor  bias = dense_vector(r, "fuse_bias", p->fuse_bias, count);
+    Tensor  t = run_tensor3(r, DT_F64, 1, count, r->dm);
 
-    if (p->variant == VARIANT_V10 && (!p->grid_h || !p->grid_w))
-        run_fail(r, ERR_PARAM, "tokenlearner: variant=v10 convolves an image: give grid_h and "
-                 "grid_w with grid_h * grid_w = n = %lld", (long long)r->n);
-    if ((p->grid_h || p->grid_w) && p->grid_h * p->grid_w != r->n)
-        run_fail(r, ERR_PARAM, "tokenlearner: grid_h=%lld times grid_w=%lld is %lld, but the input "
-                 "has n=%lld tokens", (long long)p->grid_h, (long long)p->grid_w,
-                 (long long)(p->grid_h * p->grid_w), (long long)r->n);
+    if (p->fuse_norm)
+        tokens = normed(r, "fuse_ln1_g", p->fuse_ln1_g, "fuse_ln1_b", p->fuse_ln1_b, tokens);
+    if (bias.data)
+        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, count, 1 }, bias.data), ENTRY_CAST, 0,
+                   t);
+    op_gemm(r, mix, true, tokens, false, 1, bias.data ? 1 : 0, t, FLOP_OVERHEAD);
+    return p->fuse_norm ? normed(r, "fuse_ln2_g", p->fuse_ln2_g, "fuse_ln2_b", p->fuse_ln2_b, t)
+                        : t;
 }
 
-/* ---- maps ------------------------------------------------------------------- */
+static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x)
+{
+    return dense_norm(r, x, dense_vector(r, g_name, g, r->dm), dense_vector(r, b_name, b, r->dm),
+                      LAYER_EPS, FLOP_APART);
+}
 
-typedef struct Network {
-    const char *w1_name, *b1_name, *w2_name, *b2_name;
-    Tensor      w1, b1, w2, b2; /* as given, then as used */
-    int64_t     hidden, out;
-} Network;
+/* B f64 [1,n,S] */
+static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
+{
+    Network net = { .w1_name = "fuse_w1", .b1_name = "fuse_b1", .w2_name = "fuse_w2",
+                    .b2_name = "fuse_b2", .w1 = p->fuse_w1, .b1 = p->fuse_b1, .w2 = p->fuse_w2,
+                    .b2 = p->fuse_b2, .hidden = s->fuse_hidden, .out = s->tokens };
+    Tensor  z = normed(r, "fuse_ln3_g", p->fuse_ln3_g, "fuse_ln3_b", p->fuse_ln3_b,
+                       tensor_with_rank(r->x, 3));
+
+    load(r, &net);
+    return dense_activate(r, network(r, &net, z), ENTRY_SIGMOID);
+}
 
 static void load(Run *r, Network *net)
 {
@@ -156,61 +232,62 @@ static Tensor network(Run *r, const Network *net, Tensor z)
     return dense_layer(r, y, net->w2, net->b2, none, FLOP_OVERHEAD);
 }
 
-/* The longest column of w [1,rows,cols]. */
-static double longest_column(Run *r, Tensor w)
+/* a b of every head, f64. */
+static Tensor product(Run *r, Tensor a, Tensor b)
 {
-    ArenaMark mark = arena_mark(r->arena);
-    double    most = op_largest_norm(r, dense_turned(r, w));
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], b.shape[2]);
 
-    arena_release(r->arena, mark);
-    return most;
+    op_gemm(r, a, false, b, false, 1, 0, y, FLOP_MIX);
+    return y;
 }
 
-/* Whether 2^-24 of what is added up on the way to a logit stays below 1e-5 at the very worst. */
-static bool float_will_do(Run *r, const Network *net, Tensor z)
+static void show_fused(Run *r, Tensor left, Tensor a)
 {
-    double inner = op_largest_norm(r, z) * longest_column(r, net->w1);
+    Pattern *cells;
 
-    for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
-        inner += fabs((double)tensor_f32(&net->b1)[c]);
-    return inner * fmax(1, longest_column(r, net->w2)) <= FLOAT_ENOUGH;
+    if (!run_wants_views(r))
+        return;
+    cells = all_cells(r, r->n);
+    implicit_connectivity(r, cells);
+    if (left.data)
+        implicit_weights(r, (Implicit){ .left = left, .right = dense_turned(r, a) }, VIEW_SIGNED,
+                         cells);
 }
 
-/* The same in float; f64 [1,out,n], turned. */
-static Tensor quick_network(Run *r, const Network *net, Tensor z)
+static Pattern *all_cells(Run *r, int64_t rows)
 {
-    int64_t n = z.shape[1], out = net->out;
-    Tensor  hidden = run_tensor3(r, DT_F32, 1, n, net->hidden);
-    Tensor  y = run_tensor3(r, DT_F32, 1, n, out), turned = run_tensor3(r, DT_F64, 1, out, n);
+    PatternShape shape = { .heads = 1, .n = rows, .m = r->n };
+    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
 
-    op_gemm(r, z, false, net->w1, false, 1, 0, hidden, FLOP_OVERHEAD);
-    op_gelu(r, hidden, net->b1.data);
-    op_gemm(r, hidden, false, net->w2, false, 1, 0, y, FLOP_OVERHEAD);
-    if (net->b2.data)
-        op_entries_of(r, tensor_turned(y), tensor_of(DT_F32, 3, (int64_t[]){ 1, out, 1 },
-                                                     net->b2.data), ENTRY_SUM, 1, turned);
-    else
-        op_entries(r, tensor_turned(y), ENTRY_CAST, 0, turned);
-    return turned;
+    all = all ? pattern_finish(r->arena, shape, all, false) : NULL;
+    if (!all)
+        run_fail(r, ERR_NOMEM, "tokenlearner: not enough memory for the pattern");
+    return all;
 }
 
-static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x)
+/* B mix^T, f64 [1,n,S]: the left factor of the weights; data NULL: there are none. */
+static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix)
 {
-    return dense_norm(r, x, dense_vector(r, g_name, g, r->dm), dense_vector(r, b_name, b, r->dm),
-                      LAYER_EPS, FLOP_APART);
+    Tensor bias = dense_vector(r, "fuse_bias", p->fuse_bias, mix.shape[1]), left;
+
+    if (!run_wants_views(r) || p->fuse_norm || p->fuse_residual || any(bias))
+        return (Tensor){ .rank = 0 };
+    left = run_tensor3(r, DT_F64, 1, b.shape[1], mix.shape[1]);
+    op_gemm(r, b, false, mix, true, 1, 0, left, FLOP_NONE);
+    return left;
 }
 
-static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
+static bool any(Tensor t)
 {
-    static const char *const names[] = { "conv1", "conv2", "conv3", "conv4" };
-    const Tensor given[] = { p->conv1, p->conv2, p->conv3, p->conv4 };
-    ImageGrid    grid = { .height = p->grid_h, .width = p->grid_w };
+    for (int64_t x = 0; t.data && x < tensor_count(&t); x++)
+        if (!(tensor_f32(&t)[x] == 0))
+            return true;
+    return false;
+}
 
-    for (int t = 0; t < 4; t++) {
-        z = image_convolved(r, grid, names[t], given[t], z, tokens);
-        z = dense_activate(r, z, t < 3 ? ENTRY_GELU_TANH : ENTRY_SIGMOID);
-    }
-    return z;
+static int64_t extent(const Tensor *t, int rank, int axis, int64_t otherwise)
+{
+    return t->data && t->rank == rank ? t->shape[axis] : otherwise;
 }
 
 /* v11: A f64 [1,S,n], in float as far as that will do. */
@@ -234,6 +311,44 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
     return a;
 }
 
+/* Whether 2^-24 of what is added up on the way to a logit stays below 1e-5 at the very worst. */
+static bool float_will_do(Run *r, const Network *net, Tensor z)
+{
+    double inner = op_largest_norm(r, z) * longest_column(r, net->w1);
+
+    for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
+        inner += fabs((double)tensor_f32(&net->b1)[c]);
+    return inner * fmax(1, longest_column(r, net->w2)) <= FLOAT_ENOUGH;
+}
+
+/* The longest column of w [1,rows,cols]. */
+static double longest_column(Run *r, Tensor w)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    double    most = op_largest_norm(r, dense_turned(r, w));
+
+    arena_release(r->arena, mark);
+    return most;
+}
+
+/* The same in float; f64 [1,out,n], turned. */
+static Tensor quick_network(Run *r, const Network *net, Tensor z)
+{
+    int64_t n = z.shape[1], out = net->out;
+    Tensor  hidden = run_tensor3(r, DT_F32, 1, n, net->hidden);
+    Tensor  y = run_tensor3(r, DT_F32, 1, n, out), turned = run_tensor3(r, DT_F64, 1, out, n);
+
+    op_gemm(r, z, false, net->w1, false, 1, 0, hidden, FLOP_OVERHEAD);
+    op_gelu(r, hidden, net->b1.data);
+    op_gemm(r, hidden, false, net->w2, false, 1, 0, y, FLOP_OVERHEAD);
+    if (net->b2.data)
+        op_entries_of(r, tensor_turned(y), tensor_of(DT_F32, 3, (int64_t[]){ 1, out, 1 },
+                                                     net->b2.data), ENTRY_SUM, 1, turned);
+    else
+        op_entries(r, tensor_turned(y), ENTRY_CAST, 0, turned);
+    return turned;
+}
+
 /* v10: A f64 [1,S,n] */
 static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s)
 {
@@ -245,13 +360,73 @@ static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s)
     return a;
 }
 
-/* a b of every head, f64. */
-static Tensor product(Run *r, Tensor a, Tensor b)
+static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
 {
-    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], b.shape[2]);
+    static const char *const names[] = { "conv1", "conv2", "conv3", "conv4" };
+    const Tensor given[] = { p->conv1, p->conv2, p->conv3, p->conv4 };
+    ImageGrid    grid = { .height = p->grid_h, .width = p->grid_w };
 
-    op_gemm(r, a, false, b, false, 1, 0, y, FLOP_MIX);
+    for (int t = 0; t < 4; t++) {
+        z = image_convolved(r, grid, names[t], given[t], z, tokens);
+        z = dense_activate(r, z, t < 3 ? ENTRY_GELU_TANH : ENTRY_SIGMOID);
+    }
+    return z;
+}
+
+/* z f64 [1,n,cols] by the taps [3,3,cols,out], the parameter `name` as given or drawn: f64
+ * [1,n,out]. */
+static Tensor image_convolved(Run *r, ImageGrid grid, const char *name, Tensor given, Tensor z,
+                       int64_t out)
+{
+    int64_t   cols = z.shape[2];
+    Init      init = { INIT_GLOROT, IMAGE_TAPS * ((double)cols + (double)out) };
+    Tensor    taps = layer_weight(r, name, given, 4, (int64_t[]){ 3, 3, cols, out }, init);
+    Tensor    y = run_tensor3(r, DT_F64, 1, r->n, out), moved;
+    ArenaMark mark = arena_mark(r->arena);
+
+    moved = run_tensor3(r, DT_F64, 1, r->n, cols);
+    for (int64_t tap = 0; tap < IMAGE_TAPS && !run_failed(r); tap++) {
+        Tensor w = tensor_of(DT_F32, 3, (int64_t[]){ 1, cols, out },
+                             tensor_f32(&taps) + tap * cols * out);
+
+        move_pixels(r, grid, z, tap, moved);
+        op_gemm(r, moved, false, w, false, 1, tap > 0, y, FLOP_OVERHEAD);
+    }
+    arena_release(r->arena, mark);
     return y;
+}
+
+/* to [1,n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
+static void move_pixels(Run *r, ImageGrid grid, Tensor z, int64_t tap, Tensor to)
+{
+    int64_t down = tap / 3 - 1, along = tap % 3 - 1;
+    int64_t rows = grid.height - (down != 0), width = grid.width - (along != 0);
+
+    if (down || along)
+        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, to);
+    op_entries(r, pixels(grid, z, positive(down), rows, positive(along), width), ENTRY_CAST, 0,
+               pixels(grid, to, positive(-down), rows, positive(-along), width));
+}
+
+/* A 3 x 3 convolution over tokens that are the pixels of an image.
+ *
+ * Nine products, one for each tap: the image is moved by the tap, with 0 from outside.
+ */
+
+/* Pixels [i,i+rows) x [j,j+width) of t [1,n,cols], an image. */
+static Tensor pixels(ImageGrid grid, Tensor t, int64_t i, int64_t rows, int64_t j, int64_t width)
+{
+    int64_t cols = t.shape[2];
+    Tensor  y = tensor_of(DT_F64, 3, (int64_t[]){ rows, width, cols },
+                          (double *)t.data + (i * grid.width + j) * cols);
+
+    y.stride[0] = grid.width * cols;
+    return y;
+}
+
+static int64_t positive(int64_t x)
+{
+    return x > 0 ? x : 0;
 }
 
 /* A x, f64 [1,S,dm]: maps that are weights of a softmax lose nothing by being rounded. */
@@ -266,69 +441,24 @@ static Tensor pooled(Run *r, const Params *p, Tensor a)
     return tokens;
 }
 
-/* ---- fusing ----------------------------------------------------------------- */
-
-/* t f64 [1,S,dm] */
-static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
+static void show_tokens(Run *r, const Params *p, Tensor a, Tensor tokens)
 {
-    int64_t count = tokens.shape[1];
-    Tensor  bias = dense_vector(r, "fuse_bias", p->fuse_bias, count);
-    Tensor  t = run_tensor3(r, DT_F64, 1, count, r->dm);
+    View *weights;
 
-    if (p->fuse_norm)
-        tokens = normed(r, "fuse_ln1_g", p->fuse_ln1_g, "fuse_ln1_b", p->fuse_ln1_b, tokens);
-    if (bias.data)
-        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, count, 1 }, bias.data), ENTRY_CAST, 0,
-                   t);
-    op_gemm(r, mix, true, tokens, false, 1, bias.data ? 1 : 0, t, FLOP_OVERHEAD);
-    return p->fuse_norm ? normed(r, "fuse_ln2_g", p->fuse_ln2_g, "fuse_ln2_b", p->fuse_ln2_b, t)
-                        : t;
-}
-
-/* B f64 [1,n,S] */
-static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
-{
-    Network net = { .w1_name = "fuse_w1", .b1_name = "fuse_b1", .w2_name = "fuse_w2",
-                    .b2_name = "fuse_b2", .w1 = p->fuse_w1, .b1 = p->fuse_b1, .w2 = p->fuse_w2,
-                    .b2 = p->fuse_b2, .hidden = s->fuse_hidden, .out = s->tokens };
-    Tensor  z = normed(r, "fuse_ln3_g", p->fuse_ln3_g, "fuse_ln3_b", p->fuse_ln3_b,
-                       tensor_with_rank(r->x, 3));
-
-    load(r, &net);
-    return dense_activate(r, network(r, &net, z), ENTRY_SIGMOID);
-}
-
-static bool any(Tensor t)
-{
-    for (int64_t x = 0; t.data && x < tensor_count(&t); x++)
-        if (!(tensor_f32(&t)[x] == 0))
-            return true;
-    return false;
-}
-
-/* B mix^T, f64 [1,n,S]: the left factor of the weights; data NULL: there are none. */
-static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix)
-{
-    Tensor bias = dense_vector(r, "fuse_bias", p->fuse_bias, mix.shape[1]), left;
-
-    if (!run_wants_views(r) || p->fuse_norm || p->fuse_residual || any(bias))
-        return (Tensor){ .rank = 0 };
-    left = run_tensor3(r, DT_F64, 1, b.shape[1], mix.shape[1]);
-    op_gemm(r, b, false, mix, true, 1, 0, left, FLOP_NONE);
-    return left;
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-static Pattern *all_cells(Run *r, int64_t rows)
-{
-    PatternShape shape = { .heads = 1, .n = rows, .m = r->n };
-    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
-
-    all = all ? pattern_finish(r->arena, shape, all, false) : NULL;
-    if (!all)
-        run_fail(r, ERR_NOMEM, "tokenlearner: not enough memory for the pattern");
-    return all;
+    if (!run_wants_views(r))
+        return;
+    view_stage(r, "maps", -1);
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, a, "token", "position");
+    show_images(r, p, a);
+    view_stage(r, NULL, -1);
+    implicit_factor(r, "memory", VIEW_VECTORS, tokens, "token", "value");
+    if (p->fuse)
+        return;
+    weights = implicit_factor(r, "weights", VIEW_WEIGHTS, a, "token", "position");
+    if (weights) {
+        weights->support = all_cells(r, a.shape[1]);
+        implicit_connectivity(r, weights->support);
+    }
 }
 
 /* The maps as images side by side, where the tokens are pixels of one. */
@@ -355,75 +485,17 @@ static void show_images(Run *r, const Params *p, Tensor a)
     }
 }
 
-static void show_tokens(Run *r, const Params *p, Tensor a, Tensor tokens)
-{
-    View *weights;
-
-    if (!run_wants_views(r))
-        return;
-    view_stage(r, "maps", -1);
-    implicit_factor(r, "factor_right", VIEW_WEIGHTS, a, "token", "position");
-    show_images(r, p, a);
-    view_stage(r, NULL, -1);
-    implicit_factor(r, "memory", VIEW_VECTORS, tokens, "token", "value");
-    if (p->fuse)
-        return;
-    weights = implicit_factor(r, "weights", VIEW_WEIGHTS, a, "token", "position");
-    if (weights) {
-        weights->support = all_cells(r, a.shape[1]);
-        implicit_connectivity(r, weights->support);
-    }
-}
-
-static void show_fused(Run *r, Tensor left, Tensor a)
-{
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    cells = all_cells(r, r->n);
-    implicit_connectivity(r, cells);
-    if (left.data)
-        implicit_weights(r, (Implicit){ .left = left, .right = dense_turned(r, a) }, VIEW_SIGNED,
-                         cells);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor tokens)
-{
-    Tensor mix, t, b, out;
-
-    run_stage(r, "mix tokens");
-    mix = dense_matrix(r, "fuse_mix", p->fuse_mix, s->tokens, s->tokens, 0);
-    t = mixed(r, p, tokens, mix);
-    run_stage(r, "fuse maps");
-    b = fuse_maps(r, p, s);
-    implicit_factor(r, "factor_left", VIEW_WEIGHTS, b, "position", "token");
-    run_stage(r, "fuse");
-    out = product(r, b, t);
-    if (p->fuse_residual)
-        out = dense_add(r, out, tensor_with_rank(r->x, 3));
-    r->out = dense_rounded(r, out);
-    show_fused(r, fused_left(r, p, b, mix), a);
-}
-
-static void tokenlearner_run(Run *r, const void *opaque)
+static void tokenlearner_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes_of(p);
-    Tensor        a, tokens;
 
-    run_stage(r, "maps");
-    a = p->variant == VARIANT_V11 ? softmax_maps(r, p, &s) : convolved_maps(r, p, &s);
-    run_stage(r, "pool");
-    tokens = pooled(r, p, a);
-    show_tokens(r, p, a, tokens);
-    if (p->fuse) {
-        fuse(r, p, &s, a, tokens);
-        return;
-    }
-    r->out = dense_rounded(r, tokens);
+    if (p->variant == VARIANT_V10 && (!p->grid_h || !p->grid_w))
+        run_fail(r, ERR_PARAM, "tokenlearner: variant=v10 convolves an image: give grid_h and "
+                 "grid_w with grid_h * grid_w = n = %lld", (long long)r->n);
+    if ((p->grid_h || p->grid_w) && p->grid_h * p->grid_w != r->n)
+        run_fail(r, ERR_PARAM, "tokenlearner: grid_h=%lld times grid_w=%lld is %lld, but the input "
+                 "has n=%lld tokens", (long long)p->grid_h, (long long)p->grid_w,
+                 (long long)(p->grid_h * p->grid_w), (long long)r->n);
 }
 
 static Flops tokenlearner_flops(Run *r, const void *opaque)
@@ -501,57 +573,3 @@ const Mechanism mech_tokenlearner = {
     .run = tokenlearner_run,
     .flops = tokenlearner_flops,
 };
-
-/* A 3 x 3 convolution over tokens that are the pixels of an image.
- *
- * Nine products, one for each tap: the image is moved by the tap, with 0 from outside.
- */
-
-/* Pixels [i,i+rows) x [j,j+width) of t [1,n,cols], an image. */
-static Tensor pixels(ImageGrid grid, Tensor t, int64_t i, int64_t rows, int64_t j, int64_t width)
-{
-    int64_t cols = t.shape[2];
-    Tensor  y = tensor_of(DT_F64, 3, (int64_t[]){ rows, width, cols },
-                          (double *)t.data + (i * grid.width + j) * cols);
-
-    y.stride[0] = grid.width * cols;
-    return y;
-}
-
-static int64_t positive(int64_t x)
-{
-    return x > 0 ? x : 0;
-}
-
-/* to [1,n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
-static void move_pixels(Run *r, ImageGrid grid, Tensor z, int64_t tap, Tensor to)
-{
-    int64_t down = tap / 3 - 1, along = tap % 3 - 1;
-    int64_t rows = grid.height - (down != 0), width = grid.width - (along != 0);
-
-    if (down || along)
-        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, to);
-    op_entries(r, pixels(grid, z, positive(down), rows, positive(along), width), ENTRY_CAST, 0,
-               pixels(grid, to, positive(-down), rows, positive(-along), width));
-}
-
-static Tensor image_convolved(Run *r, ImageGrid grid, const char *name, Tensor given, Tensor z,
-                       int64_t out)
-{
-    int64_t   cols = z.shape[2];
-    Init      init = { INIT_GLOROT, IMAGE_TAPS * ((double)cols + (double)out) };
-    Tensor    taps = layer_weight(r, name, given, 4, (int64_t[]){ 3, 3, cols, out }, init);
-    Tensor    y = run_tensor3(r, DT_F64, 1, r->n, out), moved;
-    ArenaMark mark = arena_mark(r->arena);
-
-    moved = run_tensor3(r, DT_F64, 1, r->n, cols);
-    for (int64_t tap = 0; tap < IMAGE_TAPS && !run_failed(r); tap++) {
-        Tensor w = tensor_of(DT_F32, 3, (int64_t[]){ 1, cols, out },
-                             tensor_f32(&taps) + tap * cols * out);
-
-        move_pixels(r, grid, z, tap, moved);
-        op_gemm(r, moved, false, w, false, 1, tap > 0, y, FLOP_OVERHEAD);
-    }
-    arena_release(r->arena, mark);
-    return y;
-}

@@ -28,52 +28,10 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-/* Keys that one query sees with same_length. */
-static int64_t length_of(const Params *p)
-{
-    return p->mem_len > 1 ? p->mem_len : 1;
-}
-
-/* Of the segment's queries and the keys from the oldest remembered one on. */
-static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int64_t t)
-{
-    int64_t      b = recurrence_start(c, t), a = recurrence_memory(c, t);
-    PatternShape s = { .heads = r->h, .n = recurrence_end(c, t) - b,
-                       .m = recurrence_end(c, t) - a };
-    int64_t      oldest = p->same_length ? b - a - length_of(p) + 1 : -s.n;
-
-    return pattern_band(r->arena, s, oldest, r->causal ? b - a : s.m, 1, COMPONENT_BLOCK);
-}
-
-/* The same of the whole sequence, by parts. */
-static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c)
-{
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };
-    Pattern     *own = pattern_chunk(r->arena, s, c->segment, 0, 0);
-    Pattern     *seen = pattern_local(r->arena, s, c->segment, c->mem_len, 0);
-    Pattern     *memory = pattern_difference(r->arena, seen, own), *cells;
-
-    cells = pattern_union(r->arena, pattern_marked(r->arena, own, COMPONENT_BLOCK),
-                          pattern_marked(r->arena, memory, COMPONENT_WINDOW));
-    if (p->same_length)
-        cells = pattern_intersect(r->arena, cells,
-                                  pattern_band(r->arena, s, 1 - length_of(p), r->n, 1, 0));
-    return pattern_finish(r->arena, s, cells, r->causal);
-}
-
-static void show_memory(Run *r, const Recurrence *c)
-{
-    Tensor memory = { .rank = 0 };
-
-    if (!run_wants_views(r))
-        return;
-    memory = run_tensor2(r, DT_I32, c->count, 2);
-    for (int64_t t = 0; t < c->count && !run_failed(r); t++) {
-        tensor_i32(&memory)[2 * t] = (int32_t)recurrence_memory(c, t);
-        tensor_i32(&memory)[2 * t + 1] = (int32_t)recurrence_start(c, t);
-    }
-    view_tensor(r, "memory", VIEW_TENSOR, memory, "segment", "first token, end");
-}
+static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c);
+static int64_t length_of(const Params *p);
+static void show_memory(Run *r, const Recurrence *c);
+static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int64_t t);
 
 static void transformer_xl_run(Run *r, const void *opaque)
 {
@@ -108,6 +66,53 @@ static void transformer_xl_run(Run *r, const void *opaque)
     }
     view_attention(r, cells, &in, lse);
     run_figure_int(r, "cache_floats", c.mem_len * (r->d + r->e));
+}
+
+/* The same of the whole sequence, by parts. */
+static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };
+    Pattern     *own = pattern_chunk(r->arena, s, c->segment, 0, 0);
+    Pattern     *seen = pattern_local(r->arena, s, c->segment, c->mem_len, 0);
+    Pattern     *memory = pattern_difference(r->arena, seen, own), *cells;
+
+    cells = pattern_union(r->arena, pattern_marked(r->arena, own, COMPONENT_BLOCK),
+                          pattern_marked(r->arena, memory, COMPONENT_WINDOW));
+    if (p->same_length)
+        cells = pattern_intersect(r->arena, cells,
+                                  pattern_band(r->arena, s, 1 - length_of(p), r->n, 1, 0));
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+/* Keys that one query sees with same_length. */
+static int64_t length_of(const Params *p)
+{
+    return p->mem_len > 1 ? p->mem_len : 1;
+}
+
+static void show_memory(Run *r, const Recurrence *c)
+{
+    Tensor memory = { .rank = 0 };
+
+    if (!run_wants_views(r))
+        return;
+    memory = run_tensor2(r, DT_I32, c->count, 2);
+    for (int64_t t = 0; t < c->count && !run_failed(r); t++) {
+        tensor_i32(&memory)[2 * t] = (int32_t)recurrence_memory(c, t);
+        tensor_i32(&memory)[2 * t + 1] = (int32_t)recurrence_start(c, t);
+    }
+    view_tensor(r, "memory", VIEW_TENSOR, memory, "segment", "first token, end");
+}
+
+/* Of the segment's queries and the keys from the oldest remembered one on. */
+static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int64_t t)
+{
+    int64_t      b = recurrence_start(c, t), a = recurrence_memory(c, t);
+    PatternShape s = { .heads = r->h, .n = recurrence_end(c, t) - b,
+                       .m = recurrence_end(c, t) - a };
+    int64_t      oldest = p->same_length ? b - a - length_of(p) + 1 : -s.n;
+
+    return pattern_band(r->arena, s, oldest, r->causal ? b - a : s.m, 1, COMPONENT_BLOCK);
 }
 
 static Flops transformer_xl_flops(Run *r, const void *opaque)

@@ -62,24 +62,69 @@ static const Param params[] = {
 #define TINY 64   /* a without a file */
 #define BLOCK 256 /* rows of the triangle at a time */
 
-/* ---- sizes ------------------------------------------------------------------ */
-
 typedef struct Sizes {
     int64_t half, tiny; /* d_ff / 2, a */
 } Sizes;
 
-static int64_t width_of(Run *r, const Params *p)
-{
-    SizeFrom from[] = { { "w_in", p->w_in, 2, 1, 1 }, { "b_in", p->b_in, 1, 0, 1 },
-                        { "w_out", p->w_out, 2, 0, 2 }, { "ln2_gamma", p->ln2_gamma, 1, 0, 2 },
-                        { "ln2_beta", p->ln2_beta, 1, 0, 2 }, { .name = NULL } };
+typedef struct Tiny {
+    LogitAttend in;
+    Tensor      lse; /* f64 [1,n] */
+} Tiny;
 
+#define CELLS 256 /* read at once */
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+
+static Sizes sizes(Run *r, const Params *p);
+static int64_t width_of(Run *r, const Params *p);
+static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y);
+static Tensor half_of(Run *r, Tensor z, bool second);
+static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v);
+static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v);
+static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate);
+static Tensor triangle(Run *r, int64_t size);
+static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols);
+static void show_spatial(Run *r, Tensor w, const Pattern *cells);
+static void show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
+                        const Pattern *cells);
+static void read_spatial(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static void show_diagonals(Run *r, const float *w, const Pattern *cells);
+static void read_stripes(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern *cells,
+                       Tensor gate);
+static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtype);
+static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z);
+static void check_length(Run *r, const char *name, Tensor given);
+
+static void gmlp_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Sizes         s = sizes(r, p);
+    int64_t       dm = r->dm;
+    Tensor        x = tensor_with_rank(r->x, 3), y = x, z = x, out, gate, w, b;
+
+    run_stage(r, "weights");
+    if (run_failed(r))
+        return;
     if (p->part == PART_BLOCK)
-        return layer_size(r, "d_ff", p->d_ff, 6 * r->dm, from);
-    if (run_is_given(r, "d_ff") && p->d_ff != r->dm)
-        run_fail(r, ERR_PARAM, "gmlp: part=sgu reads the activation itself, whose width is %lld, "
-                 "but d_ff=%lld; leave d_ff out", (long long)r->dm, (long long)p->d_ff);
-    return r->dm;
+        z = project_in(r, p, s, &y);
+    run_stage(r, "values");
+    out = half_of(r, z, false);
+    gate = gate_of(r, p, s, y, values_of(r, p, s, z));
+    run_stage(r, "multiply");
+    op_entries_of(r, out, gate, ENTRY_PRODUCT, 1, out);
+    op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&out));
+    if (p->part == PART_BLOCK) {
+        w = layer_weight(r, "w_out", p->w_out, 2, (int64_t[]){ s.half, dm }, layer_by_fan(s.half));
+        b = layer_given(r, "b_out", p->b_out, 1, (int64_t[]){ dm });
+        out = dense_layer(r, out, w, b, p->residual ? x : (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+    }
+    r->out = dense_rounded(r, out);
 }
 
 static Sizes sizes(Run *r, const Params *p)
@@ -101,48 +146,85 @@ static Sizes sizes(Run *r, const Params *p)
     return s;
 }
 
-static void check_length(Run *r, const char *name, Tensor given)
+static int64_t width_of(Run *r, const Params *p)
 {
-    for (int axis = 0; axis < given.rank && given.data; axis++)
-        if (given.shape[axis] != r->n)
-            run_fail(r, ERR_PARAM, "gmlp: parameter %s was made for %lld tokens and the input has "
-                     "%lld; a matrix over tokens holds for one length only", name,
-                     (long long)given.shape[axis], (long long)r->n);
+    SizeFrom from[] = { { "w_in", p->w_in, 2, 1, 1 }, { "b_in", p->b_in, 1, 0, 1 },
+                        { "w_out", p->w_out, 2, 0, 2 }, { "ln2_gamma", p->ln2_gamma, 1, 0, 2 },
+                        { "ln2_beta", p->ln2_beta, 1, 0, 2 }, { .name = NULL } };
+
+    if (p->part == PART_BLOCK)
+        return layer_size(r, "d_ff", p->d_ff, 6 * r->dm, from);
+    if (run_is_given(r, "d_ff") && p->d_ff != r->dm)
+        run_fail(r, ERR_PARAM, "gmlp: part=sgu reads the activation itself, whose width is %lld, "
+                 "but d_ff=%lld; leave d_ff out", (long long)r->dm, (long long)p->d_ff);
+    return r->dm;
 }
 
-static void gmlp_check(Run *r, const void *opaque)
+/* y is normalised x; the result the activation of the unit. */
+static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y)
 {
-    const Params *p = opaque;
+    int64_t dm = r->dm, ff = 2 * s.half;
+    Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
+    Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
+    Tensor  w = layer_weight(r, "w_in", p->w_in, 2, (int64_t[]){ dm, ff }, layer_by_fan(dm));
+    Tensor  b = layer_given(r, "b_in", p->b_in, 1, (int64_t[]){ ff });
 
-    check_length(r, "w_spatial", p->w_spatial);
-    check_length(r, "b_spatial", p->b_spatial);
-    sizes(r, p);
+    run_stage(r, "project");
+    *y = p->norm ? dense_norm(r, *y, gain, bias, p->ln_eps, FLOP_OVERHEAD) : *y;
+    return dense_gelu(r, dense_layer(r, *y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD),
+                      (GeluForm)p->gelu);
 }
 
-/* ---- the gate --------------------------------------------------------------- */
-
-/* Rows [first, first+count) and columns [at, at+cols) of t [n,n] as [1,count,cols]. */
-static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols)
+/* f64 [1,n,half]: one half of z [1,n,2 half]. */
+static Tensor half_of(Run *r, Tensor z, bool second)
 {
-    Tensor out = tensor_with_rank(t, 3);
+    int64_t half = z.shape[2] / 2;
+    Tensor  t = run_tensor3(r, DT_F64, 1, r->n, half);
 
-    out.data = tensor_f32(&t) + first * t.shape[1] + at;
-    out.shape[1] = count;
-    out.shape[2] = cols;
-    return out;
-}
-
-/* 1 up to the diagonal, 0 above. */
-static Tensor triangle(Run *r, int64_t size)
-{
-    Tensor t = run_tensor3(r, DT_F32, 1, size, size);
-
-    run_prepare(r, true);
-    for (int64_t x = 0; x < size * size && !run_failed(r); x++)
-        tensor_f32(&t)[x] = x % size <= x / size;
-    op_toward(r, t.data, tensor_bytes(&t));
-    run_prepare(r, false);
+    op_entries(r, tensor_columns(z, second ? half : 0, half), ENTRY_CAST, 0, t);
     return t;
+}
+
+static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v)
+{
+    PatternShape shape = { .heads = 1, .n = r->n, .m = r->n };
+    Tensor       w, b, gate;
+    Pattern     *cells;
+    View        *view;
+
+    run_stage(r, "gate");
+    w = layer_weight(r, "w_spatial", p->w_spatial, 2, (int64_t[]){ r->n, r->n },
+                     (Init){ INIT_UNIFORM, 1e-3 / (double)r->n });
+    b = layer_given(r, "b_spatial", p->b_spatial, 1, (int64_t[]){ r->n });
+    cells = pattern_finish(r->arena, shape, pattern_full(r->arena, shape, COMPONENT_OTHER),
+                           r->causal);
+    gate = spatial(r, w, b, v);
+    show_spatial(r, w, cells);
+    if (p->tiny_attention) {
+        run_stage(r, "tiny attention");
+        gate = add_tiny(r, p, s, y, cells, gate);
+    }
+    view = implicit_factor(r, "gate", VIEW_SIGNED, tensor_with_rank(gate, 2), "token", "channel");
+    if (view)
+        view->centre = 1; /* where it lets through what it gates */
+    return gate;
+}
+
+/* f64 [1,n,half]: bias, one number a row, + W v. */
+static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
+{
+    int64_t half = v.shape[2];
+    Tensor  gate = run_tensor3(r, DT_F64, 1, r->n, half);
+
+    if (b.data)
+        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, 1 }, b.data), ENTRY_CAST, 0, gate);
+    else
+        op_entries(r, b, ENTRY_FILL, 1, gate);
+    if (r->causal)
+        add_triangle(r, w, v, gate);
+    else
+        op_gemm(r, tensor_with_rank(w, 3), false, v, false, 1, 1, gate, FLOP_MIX);
+    return gate;
 }
 
 /* gate += the lower triangle of w times v: whole pieces left of the diagonal, and on it
@@ -170,37 +252,102 @@ static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
     op_charge(r, FLOP_MIX, (double)n * (double)(n + 1) * (double)v.shape[2]);
 }
 
-typedef struct Tiny {
-    LogitAttend in;
-    Tensor      lse; /* f64 [1,n] */
-} Tiny;
-
-#define CELLS 256 /* read at once */
-
-static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
+/* 1 up to the diagonal, 0 above. */
+static Tensor triangle(Run *r, int64_t size)
 {
-    const Tiny *s = view->context;
-    double      lse = ((const double *)s->lse.data)[i], logits[CELLS];
+    Tensor t = run_tensor3(r, DT_F32, 1, size, size);
 
-    (void)plane;
-    for (int64_t done = 0; done < count; done += CELLS) {
-        int64_t cells = count - done < CELLS ? count - done : CELLS;
-
-        logit_run(&s->in, 1, 0, i, start + done * step, cells, step, logits);
-        for (int64_t c = 0; c < cells; c++)
-            out[done + c] = (float)exp(logits[c] - lse);
-    }
+    run_prepare(r, true);
+    for (int64_t x = 0; x < size * size && !run_failed(r); x++)
+        tensor_f32(&t)[x] = x % size <= x / size;
+    op_toward(r, t.data, tensor_bytes(&t));
+    run_prepare(r, false);
+    return t;
 }
 
-/* [1,n,a]: columns [first, first+a) of f64 [1,n,3a], times factor. */
-static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtype)
+/* Rows [first, first+count) and columns [at, at+cols) of t [n,n] as [1,count,cols]. */
+static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols)
 {
-    int64_t a = qkv.shape[2] / 3;
-    Tensor  t = run_tensor3(r, dtype, 1, r->n, a);
+    Tensor out = tensor_with_rank(t, 3);
 
-    op_entries(r, tensor_columns(qkv, first, a), ENTRY_SCALE, factor, t);
-    return t;
+    out.data = tensor_f32(&t) + first * t.shape[1] + at;
+    out.shape[1] = count;
+    out.shape[2] = cols;
+    return out;
+}
+
+/* ---- what is seen ----------------------------------------------------------- */
+
+static void show_spatial(Run *r, Tensor w, const Pattern *cells)
+{
+    if (!run_wants_views(r))
+        return;
+    show_matrix(r, "weights", read_spatial, w.data, cells);
+    view_cells(r, "connectivity", cells);
+    show_diagonals(r, w.data, cells);
+}
+
+static void show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
+                        const Pattern *cells)
+{
+    View *view = view_add(r, name, VIEW_SIGNED, DT_F32, 3, (int64_t[]){ 1, r->n, r->n });
+
+    if (!view)
+        return;
+    view->read = read;
+    view->context = numbers;
+    view->support = cells;
+    view->rows = "gated token";
+    view->cols = "token";
+}
+
+static void read_spatial(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const float *w = view->context;
+
+    (void)plane;
+    for (int64_t x = 0; x < count; x++)
+        out[x] = w[i * view->shape[2] + start + x * step];
+}
+
+/* Mean of each diagonal, and the share of the squares that the means explain. */
+static void show_diagonals(Run *r, const float *w, const Pattern *cells)
+{
+    int64_t n = r->n;
+    double *sum = run_alloc(r, 2 * n - 1, sizeof(*sum)), squares = 0, explained = 0;
+    Tensor  mean = run_tensor1(r, DT_F32, 2 * n - 1);
+
+    if (run_failed(r))
+        return;
+    memset(sum, 0, (size_t)(2 * n - 1) * sizeof(*sum));
+    for (int64_t i = 0; i < n && !run_failed(r); i++)
+        for (int64_t j = 0; j < (r->causal ? i + 1 : n); j++) {
+            double value = (double)w[i * n + j];
+
+            sum[j - i + n - 1] += value;
+            squares += value * value;
+        }
+    for (int64_t k = 1 - n; k < n; k++) {
+        double length = (double)(n - (k < 0 ? -k : k)), m = sum[k + n - 1] / length;
+
+        tensor_f32(&mean)[k + n - 1] = (float)m;
+        explained += length * m * m;
+    }
+    view_tensor(r, "toeplitz", VIEW_SIGNED, mean, "mean of w_spatial", "j - i");
+    show_matrix(r, "weights_toeplitz", read_stripes, mean.data, cells);
+    run_figure(r, "toeplitz_fraction", squares > 0 ? explained / squares : 1);
+}
+
+/* The filter that the matrix would be: of each cell the mean of its diagonal. */
+static void read_stripes(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const float *mean = view->context;
+
+    (void)plane;
+    for (int64_t x = 0; x < count; x++)
+        out[x] = mean[start + x * step - i + view->shape[1] - 1];
 }
 
 /* gate += attention of y, brought to the gate's channels; returns their sum. */
@@ -235,122 +382,30 @@ static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern
     return dense_layer(r, found.out, w_out, b_out, gate, FLOP_OVERHEAD);
 }
 
-/* f64 [1,n,half]: bias, one number a row, + W v. */
-static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
+/* [1,n,a]: columns [first, first+a) of f64 [1,n,3a], times factor. */
+static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtype)
 {
-    int64_t half = v.shape[2];
-    Tensor  gate = run_tensor3(r, DT_F64, 1, r->n, half);
+    int64_t a = qkv.shape[2] / 3;
+    Tensor  t = run_tensor3(r, dtype, 1, r->n, a);
 
-    if (b.data)
-        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, 1 }, b.data), ENTRY_CAST, 0, gate);
-    else
-        op_entries(r, b, ENTRY_FILL, 1, gate);
-    if (r->causal)
-        add_triangle(r, w, v, gate);
-    else
-        op_gemm(r, tensor_with_rank(w, 3), false, v, false, 1, 1, gate, FLOP_MIX);
-    return gate;
-}
-
-/* ---- what is seen ----------------------------------------------------------- */
-
-static void read_spatial(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const float *w = view->context;
-
-    (void)plane;
-    for (int64_t x = 0; x < count; x++)
-        out[x] = w[i * view->shape[2] + start + x * step];
-}
-
-/* The filter that the matrix would be: of each cell the mean of its diagonal. */
-static void read_stripes(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const float *mean = view->context;
-
-    (void)plane;
-    for (int64_t x = 0; x < count; x++)
-        out[x] = mean[start + x * step - i + view->shape[1] - 1];
-}
-
-static void show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
-                        const Pattern *cells)
-{
-    View *view = view_add(r, name, VIEW_SIGNED, DT_F32, 3, (int64_t[]){ 1, r->n, r->n });
-
-    if (!view)
-        return;
-    view->read = read;
-    view->context = numbers;
-    view->support = cells;
-    view->rows = "gated token";
-    view->cols = "token";
-}
-
-/* Mean of each diagonal, and the share of the squares that the means explain. */
-static void show_diagonals(Run *r, const float *w, const Pattern *cells)
-{
-    int64_t n = r->n;
-    double *sum = run_alloc(r, 2 * n - 1, sizeof(*sum)), squares = 0, explained = 0;
-    Tensor  mean = run_tensor1(r, DT_F32, 2 * n - 1);
-
-    if (run_failed(r))
-        return;
-    memset(sum, 0, (size_t)(2 * n - 1) * sizeof(*sum));
-    for (int64_t i = 0; i < n && !run_failed(r); i++)
-        for (int64_t j = 0; j < (r->causal ? i + 1 : n); j++) {
-            double value = (double)w[i * n + j];
-
-            sum[j - i + n - 1] += value;
-            squares += value * value;
-        }
-    for (int64_t k = 1 - n; k < n; k++) {
-        double length = (double)(n - (k < 0 ? -k : k)), m = sum[k + n - 1] / length;
-
-        tensor_f32(&mean)[k + n - 1] = (float)m;
-        explained += length * m * m;
-    }
-    view_tensor(r, "toeplitz", VIEW_SIGNED, mean, "mean of w_spatial", "j - i");
-    show_matrix(r, "weights_toeplitz", read_stripes, mean.data, cells);
-    run_figure(r, "toeplitz_fraction", squares > 0 ? explained / squares : 1);
-}
-
-static void show_spatial(Run *r, Tensor w, const Pattern *cells)
-{
-    if (!run_wants_views(r))
-        return;
-    show_matrix(r, "weights", read_spatial, w.data, cells);
-    view_cells(r, "connectivity", cells);
-    show_diagonals(r, w.data, cells);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-/* f64 [1,n,half]: one half of z [1,n,2 half]. */
-static Tensor half_of(Run *r, Tensor z, bool second)
-{
-    int64_t half = z.shape[2] / 2;
-    Tensor  t = run_tensor3(r, DT_F64, 1, r->n, half);
-
-    op_entries(r, tensor_columns(z, second ? half : 0, half), ENTRY_CAST, 0, t);
+    op_entries(r, tensor_columns(qkv, first, a), ENTRY_SCALE, factor, t);
     return t;
 }
 
-/* y is normalised x; the result the activation of the unit. */
-static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y)
+static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
 {
-    int64_t dm = r->dm, ff = 2 * s.half;
-    Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
-    Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
-    Tensor  w = layer_weight(r, "w_in", p->w_in, 2, (int64_t[]){ dm, ff }, layer_by_fan(dm));
-    Tensor  b = layer_given(r, "b_in", p->b_in, 1, (int64_t[]){ ff });
+    const Tiny *s = view->context;
+    double      lse = ((const double *)s->lse.data)[i], logits[CELLS];
 
-    run_stage(r, "project");
-    *y = p->norm ? dense_norm(r, *y, gain, bias, p->ln_eps, FLOP_OVERHEAD) : *y;
-    return dense_gelu(r, dense_layer(r, *y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD),
-                      (GeluForm)p->gelu);
+    (void)plane;
+    for (int64_t done = 0; done < count; done += CELLS) {
+        int64_t cells = count - done < CELLS ? count - done : CELLS;
+
+        logit_run(&s->in, 1, 0, i, start + done * step, cells, step, logits);
+        for (int64_t c = 0; c < cells; c++)
+            out[done + c] = (float)exp(logits[c] - lse);
+    }
 }
 
 static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z)
@@ -365,55 +420,22 @@ static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z)
     return v;
 }
 
-static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v)
-{
-    PatternShape shape = { .heads = 1, .n = r->n, .m = r->n };
-    Tensor       w, b, gate;
-    Pattern     *cells;
-    View        *view;
-
-    run_stage(r, "gate");
-    w = layer_weight(r, "w_spatial", p->w_spatial, 2, (int64_t[]){ r->n, r->n },
-                     (Init){ INIT_UNIFORM, 1e-3 / (double)r->n });
-    b = layer_given(r, "b_spatial", p->b_spatial, 1, (int64_t[]){ r->n });
-    cells = pattern_finish(r->arena, shape, pattern_full(r->arena, shape, COMPONENT_OTHER),
-                           r->causal);
-    gate = spatial(r, w, b, v);
-    show_spatial(r, w, cells);
-    if (p->tiny_attention) {
-        run_stage(r, "tiny attention");
-        gate = add_tiny(r, p, s, y, cells, gate);
-    }
-    view = implicit_factor(r, "gate", VIEW_SIGNED, tensor_with_rank(gate, 2), "token", "channel");
-    if (view)
-        view->centre = 1; /* where it lets through what it gates */
-    return gate;
-}
-
-static void gmlp_run(Run *r, const void *opaque)
+static void gmlp_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes(r, p);
-    int64_t       dm = r->dm;
-    Tensor        x = tensor_with_rank(r->x, 3), y = x, z = x, out, gate, w, b;
 
-    run_stage(r, "weights");
-    if (run_failed(r))
-        return;
-    if (p->part == PART_BLOCK)
-        z = project_in(r, p, s, &y);
-    run_stage(r, "values");
-    out = half_of(r, z, false);
-    gate = gate_of(r, p, s, y, values_of(r, p, s, z));
-    run_stage(r, "multiply");
-    op_entries_of(r, out, gate, ENTRY_PRODUCT, 1, out);
-    op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&out));
-    if (p->part == PART_BLOCK) {
-        w = layer_weight(r, "w_out", p->w_out, 2, (int64_t[]){ s.half, dm }, layer_by_fan(s.half));
-        b = layer_given(r, "b_out", p->b_out, 1, (int64_t[]){ dm });
-        out = dense_layer(r, out, w, b, p->residual ? x : (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
-    }
-    r->out = dense_rounded(r, out);
+    check_length(r, "w_spatial", p->w_spatial);
+    check_length(r, "b_spatial", p->b_spatial);
+    sizes(r, p);
+}
+
+static void check_length(Run *r, const char *name, Tensor given)
+{
+    for (int axis = 0; axis < given.rank && given.data; axis++)
+        if (given.shape[axis] != r->n)
+            run_fail(r, ERR_PARAM, "gmlp: parameter %s was made for %lld tokens and the input has "
+                     "%lld; a matrix over tokens holds for one length only", name,
+                     (long long)given.shape[axis], (long long)r->n);
 }
 
 static Flops gmlp_flops(Run *r, const void *opaque)
@@ -451,8 +473,6 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
     { .name = "weights", .kind = VIEW_SIGNED,
       .help = "the matrix over tokens: gate = weights @ values + b, not output = weights @ V" },

@@ -45,7 +45,72 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- sizes ------------------------------------------------------------------ */
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+
+static Lambdas layer_of(Run *r, const Params *p);
+static LambdaSizes sizes(Run *r, const Params *p);
+static int pos_rank(const Params *p);
+static bool reads_x(Run *r);
+static void sizes_of_x(Run *r, const Params *p, LambdaSizes *s);
+static void sizes_of_qkv(Run *r, LambdaSizes *s);
+static void take_reach(const Params *p, Lambdas *l);
+static void take_inputs(Run *r, const Params *p, Lambdas *l);
+static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, int64_t width);
+static Tensor split(Run *r, Tensor y, int64_t heads);
+static Tensor scaled(Run *r, Tensor t, Tensor scale, Tensor shift);
+static Tensor beside(Tensor vector, int64_t heads, int64_t width);
+static Tensor position_table(Run *r, const Params *p, const Lambdas *l);
+static void check_odd(Run *r, const char *name, int64_t extent);
+
+static void lambda_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Lambdas      *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+
+    if (!l)
+        return;
+    *l = layer_of(r, p);
+    run_stage(r, l->s.joined ? "project" : "inputs");
+    take_inputs(r, p, l);
+    l->pos = position_table(r, p, l).data;
+    run_stage(r, "content lambda");
+    lambdas_content(l);
+    run_stage(r, "position lambdas, apply");
+    r->out = lambdas_apply(l);
+    lambdas_show(l);
+}
+
+static Lambdas layer_of(Run *r, const Params *p)
+{
+    Lambdas l = { .r = r, .s = sizes(r, p), .position = (LambdaPosition)p->position,
+                  .causal = r->causal };
+
+    take_reach(p, &l);
+    lambdas_reach(&l);
+    return l;
+}
+
+static LambdaSizes sizes(Run *r, const Params *p)
+{
+    int   rank = pos_rank(p);
+    LambdaSizes s = { .joined = reads_x(r), .h = 1, .hk = 1, .n = 1, .m = 1, .k = 1, .e = 1 };
+
+    s.u = layer_size(r, "depth_u", p->depth_u, 1,
+                     (const SizeFrom[]){ { "pos", p->pos, rank, rank - 1, 1 }, { .name = NULL } });
+    if (run_failed(r))
+        return s;
+    if (s.joined)
+        sizes_of_x(r, p, &s);
+    else
+        sizes_of_qkv(r, &s);
+    return s;
+}
+
+static int pos_rank(const Params *p)
+{
+    return p->position == LAMBDA_ABSOLUTE || p->grid_w > 0 ? 4 : 3;
+}
 
 static bool reads_x(Run *r)
 {
@@ -101,32 +166,101 @@ static void sizes_of_qkv(Run *r, LambdaSizes *s)
                  (long long)r->v.shape[2], (long long)s->u);
 }
 
-static int pos_rank(const Params *p)
+/* Rows and columns that the table covers. */
+static void take_reach(const Params *p, Lambdas *l)
 {
-    return p->position == LAMBDA_ABSOLUTE || p->grid_w > 0 ? 4 : 3;
+    bool given = p->pos.data && p->pos.rank == pos_rank(p);
+
+    l->width = p->grid_w;
+    l->up = p->scope > 0 ? p->scope / 2 : p->grid_h - 1;
+    l->side = p->scope > 0 ? p->scope / 2 : (l->width > 0 ? l->width : l->s.n) - 1;
+    if (given && l->width > 0)
+        l->up = p->pos.shape[0] / 2;
+    if (given)
+        l->side = p->pos.shape[l->width > 0 ? 1 : 0] / 2;
 }
 
-static LambdaSizes sizes(Run *r, const Params *p)
-{
-    int   rank = pos_rank(p);
-    LambdaSizes s = { .joined = reads_x(r), .h = 1, .hk = 1, .n = 1, .m = 1, .k = 1, .e = 1 };
+/* ---- queries, keys and values ----------------------------------------------- */
 
-    s.u = layer_size(r, "depth_u", p->depth_u, 1,
-                     (const SizeFrom[]){ { "pos", p->pos, rank, rank - 1, 1 }, { .name = NULL } });
-    if (run_failed(r))
-        return s;
-    if (s.joined)
-        sizes_of_x(r, p, &s);
-    else
-        sizes_of_qkv(r, &s);
-    return s;
+static void take_inputs(Run *r, const Params *p, Lambdas *l)
+{
+    const LambdaSizes *s = &l->s;
+    int64_t      q_size[1] = { s->h * s->k }, v_size[1] = { s->e * s->u };
+    Tensor       q_scale = layer_given(r, "q_scale", p->q_scale, 1, q_size);
+    Tensor       q_shift = layer_given(r, "q_shift", p->q_shift, 1, q_size);
+    Tensor       v_scale = layer_given(r, "v_scale", p->v_scale, 1, v_size);
+    Tensor       v_shift = layer_given(r, "v_shift", p->v_shift, 1, v_size);
+
+    l->q = r->q;
+    l->key = r->k;
+    l->v = r->v;
+    if (s->joined) {
+        r->n = r->m = s->n;
+        l->q = projected(r, "w_q", p->w_q, s->h, s->k);
+        l->key = projected(r, "w_k", p->w_k, 1, s->k * s->u);
+        l->v = projected(r, "w_v", p->w_v, 1, s->e * s->u);
+    }
+    run_heads(r, s->h, s->k, s->e);
+    l->q = scaled(r, l->q, q_scale, q_shift);
+    l->v = scaled(r, l->v, v_scale, v_shift);
 }
 
-static void check_odd(Run *r, const char *name, int64_t extent)
+static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, int64_t width)
 {
-    if (extent % 2 == 0)
-        run_fail(r, ERR_PARAM, "lambda: %s covers %lld positions; a table centred on the query "
-                 "needs an odd number", name, (long long)extent);
+    int64_t dm = r->dm;
+    Tensor  w = layer_weight(r, name, given, 2, (int64_t[]){ dm, heads * width },
+                             (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
+    Tensor  none = { .rank = 0 };
+
+    return split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_APART), heads);
+}
+
+/* f32 [heads,n,width] of f64 [1,n,heads * width]. */
+static Tensor split(Run *r, Tensor y, int64_t heads)
+{
+    Tensor t = run_tensor3(r, DT_F32, heads, y.shape[1], y.shape[2] / heads);
+
+    op_entries(r, tensor_split(y, heads), ENTRY_CAST, 0, t);
+    return t;
+}
+
+/* t [heads,n,width] times scale plus shift; these have a row for each head, or one. */
+static Tensor scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
+{
+    int64_t width = t.shape[2], n = t.shape[1];
+    Tensor  y;
+
+    if (!scale.data && !shift.data)
+        return t;
+    y = run_tensor3(r, DT_F32, t.shape[0], n, width);
+    if (scale.data)
+        op_entries_of(r, t, beside(scale, t.shape[0], width), ENTRY_PRODUCT, 1, y);
+    if (shift.data)
+        op_entries_of(r, scale.data ? y : t, beside(shift, t.shape[0], width), ENTRY_SUM, 1, y);
+    return y;
+}
+
+/* A vector of rows for the heads of t, seen beside it; with `heads` rows, or one. */
+static Tensor beside(Tensor vector, int64_t heads, int64_t width)
+{
+    int64_t rows = vector.shape[0] / width;
+
+    return tensor_of(DT_F32, 3, (int64_t[]){ rows == heads ? heads : 1, 1, width }, vector.data);
+}
+
+static Tensor position_table(Run *r, const Params *p, const Lambdas *l)
+{
+    const LambdaSizes *s = &l->s;
+    Init         init = { INIT_NORMAL, 1 };
+
+    if (l->position == LAMBDA_NONE)
+        return (Tensor){ .rank = 0 };
+    if (l->position == LAMBDA_ABSOLUTE)
+        return layer_weight(r, "pos", p->pos, 4, (int64_t[]){ s->n, s->m, s->k, s->u }, init);
+    if (l->width > 0)
+        return layer_weight(r, "pos", p->pos, 4,
+                            (int64_t[]){ 2 * l->up + 1, 2 * l->side + 1, s->k, s->u }, init);
+    return layer_weight(r, "pos", p->pos, 3, (int64_t[]){ 2 * l->side + 1, s->k, s->u }, init);
 }
 
 static void lambda_check(Run *r, const void *opaque)
@@ -153,133 +287,11 @@ static void lambda_check(Run *r, const void *opaque)
     }
 }
 
-/* ---- the layer -------------------------------------------------------------- */
-
-/* Rows and columns that the table covers. */
-static void take_reach(const Params *p, Lambdas *l)
+static void check_odd(Run *r, const char *name, int64_t extent)
 {
-    bool given = p->pos.data && p->pos.rank == pos_rank(p);
-
-    l->width = p->grid_w;
-    l->up = p->scope > 0 ? p->scope / 2 : p->grid_h - 1;
-    l->side = p->scope > 0 ? p->scope / 2 : (l->width > 0 ? l->width : l->s.n) - 1;
-    if (given && l->width > 0)
-        l->up = p->pos.shape[0] / 2;
-    if (given)
-        l->side = p->pos.shape[l->width > 0 ? 1 : 0] / 2;
-}
-
-static Lambdas layer_of(Run *r, const Params *p)
-{
-    Lambdas l = { .r = r, .s = sizes(r, p), .position = (LambdaPosition)p->position,
-                  .causal = r->causal };
-
-    take_reach(p, &l);
-    lambdas_reach(&l);
-    return l;
-}
-
-static Tensor position_table(Run *r, const Params *p, const Lambdas *l)
-{
-    const LambdaSizes *s = &l->s;
-    Init         init = { INIT_NORMAL, 1 };
-
-    if (l->position == LAMBDA_NONE)
-        return (Tensor){ .rank = 0 };
-    if (l->position == LAMBDA_ABSOLUTE)
-        return layer_weight(r, "pos", p->pos, 4, (int64_t[]){ s->n, s->m, s->k, s->u }, init);
-    if (l->width > 0)
-        return layer_weight(r, "pos", p->pos, 4,
-                            (int64_t[]){ 2 * l->up + 1, 2 * l->side + 1, s->k, s->u }, init);
-    return layer_weight(r, "pos", p->pos, 3, (int64_t[]){ 2 * l->side + 1, s->k, s->u }, init);
-}
-
-/* ---- queries, keys and values ----------------------------------------------- */
-
-/* f32 [heads,n,width] of f64 [1,n,heads * width]. */
-static Tensor split(Run *r, Tensor y, int64_t heads)
-{
-    Tensor t = run_tensor3(r, DT_F32, heads, y.shape[1], y.shape[2] / heads);
-
-    op_entries(r, tensor_split(y, heads), ENTRY_CAST, 0, t);
-    return t;
-}
-
-static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, int64_t width)
-{
-    int64_t dm = r->dm;
-    Tensor  w = layer_weight(r, name, given, 2, (int64_t[]){ dm, heads * width },
-                             (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
-    Tensor  none = { .rank = 0 };
-
-    return split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_APART), heads);
-}
-
-/* A vector of rows for the heads of t, seen beside it; with `heads` rows, or one. */
-static Tensor beside(Tensor vector, int64_t heads, int64_t width)
-{
-    int64_t rows = vector.shape[0] / width;
-
-    return tensor_of(DT_F32, 3, (int64_t[]){ rows == heads ? heads : 1, 1, width }, vector.data);
-}
-
-/* t [heads,n,width] times scale plus shift; these have a row for each head, or one. */
-static Tensor scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
-{
-    int64_t width = t.shape[2], n = t.shape[1];
-    Tensor  y;
-
-    if (!scale.data && !shift.data)
-        return t;
-    y = run_tensor3(r, DT_F32, t.shape[0], n, width);
-    if (scale.data)
-        op_entries_of(r, t, beside(scale, t.shape[0], width), ENTRY_PRODUCT, 1, y);
-    if (shift.data)
-        op_entries_of(r, scale.data ? y : t, beside(shift, t.shape[0], width), ENTRY_SUM, 1, y);
-    return y;
-}
-
-static void take_inputs(Run *r, const Params *p, Lambdas *l)
-{
-    const LambdaSizes *s = &l->s;
-    int64_t      q_size[1] = { s->h * s->k }, v_size[1] = { s->e * s->u };
-    Tensor       q_scale = layer_given(r, "q_scale", p->q_scale, 1, q_size);
-    Tensor       q_shift = layer_given(r, "q_shift", p->q_shift, 1, q_size);
-    Tensor       v_scale = layer_given(r, "v_scale", p->v_scale, 1, v_size);
-    Tensor       v_shift = layer_given(r, "v_shift", p->v_shift, 1, v_size);
-
-    l->q = r->q;
-    l->key = r->k;
-    l->v = r->v;
-    if (s->joined) {
-        r->n = r->m = s->n;
-        l->q = projected(r, "w_q", p->w_q, s->h, s->k);
-        l->key = projected(r, "w_k", p->w_k, 1, s->k * s->u);
-        l->v = projected(r, "w_v", p->w_v, 1, s->e * s->u);
-    }
-    run_heads(r, s->h, s->k, s->e);
-    l->q = scaled(r, l->q, q_scale, q_shift);
-    l->v = scaled(r, l->v, v_scale, v_shift);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void lambda_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    Lambdas      *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
-
-    if (!l)
-        return;
-    *l = layer_of(r, p);
-    run_stage(r, l->s.joined ? "project" : "inputs");
-    take_inputs(r, p, l);
-    l->pos = position_table(r, p, l).data;
-    run_stage(r, "content lambda");
-    lambdas_content(l);
-    run_stage(r, "position lambdas, apply");
-    r->out = lambdas_apply(l);
-    lambdas_show(l);
+    if (extent % 2 == 0)
+        run_fail(r, ERR_PARAM, "lambda: %s covers %lld positions; a table centred on the query "
+                 "needs an odd number", name, (long long)extent);
 }
 
 static Flops lambda_flops(Run *r, const void *opaque)
@@ -301,8 +313,6 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
     { .name = "weights", .kind = VIEW_SIGNED, .maybe = true,
       .help = "q_n . (Kbar_m + E_nm), the matrix never formed; rows do not sum to 1 (depth_u=1)" },

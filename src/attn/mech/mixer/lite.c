@@ -67,18 +67,51 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- sizes ------------------------------------------------------------------ */
-
 typedef struct Sizes {
     int64_t da, dc, heads, groups, taps, left;
     bool    glu, dynamic;
 } Sizes;
 
-static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole)
+typedef struct Conv {
+    Sizes         s;
+    const double *taps; /* [groups,K] or, dynamic, [n,groups,K] */
+} Conv;
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+
+static Sizes sizes(Run *r, const Params *p);
+static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole);
+static Tensor far_branch(Run *r, const Params *p, const Sizes *s);
+static Tensor channels(Run *r, int64_t first, int64_t count);
+static Tensor split(Run *r, Tensor y, int64_t heads);
+static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor given[2],
+                     int64_t out);
+static Tensor join(Run *r, Tensor y);
+static Tensor near_branch(Run *r, const Params *p, const Sizes *s);
+static Tensor gated(Run *r, Tensor y);
+static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t);
+static Tensor take_kernel(Run *r, const Params *p, const Sizes *s);
+static void show_band(Run *r, const Conv *conv, const Tensor *taps, bool drawn);
+static void read_band(const View *view, int64_t group, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static const double *taps_of(const Conv *job, int64_t i, int64_t group);
+
+static void lite_run(Run *r, const void *opaque)
 {
-    if (whole % part)
-        run_fail(r, ERR_PARAM, "lite: %s=%lld does not divide %s=%lld", what, (long long)part, of,
-                 (long long)whole);
+    const Params *p = opaque;
+    Sizes         s = sizes(r, p);
+    Tensor        distant, local;
+
+    run_stage(r, "split");
+    if (run_failed(r))
+        return;
+    distant = far_branch(r, p, &s);
+    local = near_branch(r, p, &s);
+    run_stage(r, "join");
+    r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
+    op_entries(r, distant, ENTRY_CAST, 0, tensor_columns(r->out, 0, s.da));
+    op_entries(r, local, ENTRY_CAST, 0, tensor_columns(r->out, s.da, s.dc));
 }
 
 static Sizes sizes(Run *r, const Params *p)
@@ -105,53 +138,11 @@ static Sizes sizes(Run *r, const Params *p)
     return s;
 }
 
-static void lite_check(Run *r, const void *opaque)
+static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole)
 {
-    const Params *p = opaque;
-
-    sizes(r, p);
-    if (p->glu && !p->conv_linear)
-        run_warn(r, "lite: glu gates the linear layer before the convolution; conv_linear=false "
-                    "leaves both out");
-}
-
-/* f64 x w + b; the bias is never drawn. */
-static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor given[2],
-                     int64_t out)
-{
-    int64_t in = x.shape[2];
-    Tensor  w = layer_weight(r, names[0], given[0], 2, (int64_t[]){ in, out }, layer_by_fan(in));
-    Tensor  b = layer_given(r, names[1], given[1], 1, (int64_t[]){ out });
-
-    return dense_layer(r, x, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
-}
-
-/* f64 [1,n,count]: channels [first, first+count) of x. */
-static Tensor channels(Run *r, int64_t first, int64_t count)
-{
-    Tensor t = run_tensor3(r, DT_F64, 1, r->n, count);
-
-    op_entries(r, tensor_columns(tensor_with_rank(r->x, 3), first, count), ENTRY_CAST, 0, t);
-    return t;
-}
-
-/* ---- the branch that looks far ---------------------------------------------- */
-
-/* f32 [heads,n,d] of f64 [1,n,heads d]. */
-static Tensor split(Run *r, Tensor y, int64_t heads)
-{
-    Tensor t = run_tensor3(r, DT_F32, heads, r->n, y.shape[2] / heads);
-
-    op_entries(r, tensor_split(y, heads), ENTRY_CAST, 0, t);
-    return t;
-}
-
-static Tensor join(Run *r, Tensor y)
-{
-    Tensor t = run_tensor3(r, DT_F32, 1, r->n, y.shape[0] * y.shape[2]);
-
-    op_entries(r, y, ENTRY_CAST, 0, tensor_split(t, y.shape[0]));
-    return t;
+    if (whole % part)
+        run_fail(r, ERR_PARAM, "lite: %s=%lld does not divide %s=%lld", what, (long long)part, of,
+                 (long long)whole);
 }
 
 static Tensor far_branch(Run *r, const Params *p, const Sizes *s)
@@ -181,16 +172,75 @@ static Tensor far_branch(Run *r, const Params *p, const Sizes *s)
                   (Tensor[]){ p->w_o, p->b_o }, s->da);
 }
 
+/* f64 [1,n,count]: channels [first, first+count) of x. */
+static Tensor channels(Run *r, int64_t first, int64_t count)
+{
+    Tensor t = run_tensor3(r, DT_F64, 1, r->n, count);
+
+    op_entries(r, tensor_columns(tensor_with_rank(r->x, 3), first, count), ENTRY_CAST, 0, t);
+    return t;
+}
+
+/* f32 [heads,n,d] of f64 [1,n,heads d]. */
+static Tensor split(Run *r, Tensor y, int64_t heads)
+{
+    Tensor t = run_tensor3(r, DT_F32, heads, r->n, y.shape[2] / heads);
+
+    op_entries(r, tensor_split(y, heads), ENTRY_CAST, 0, t);
+    return t;
+}
+
+/* f64 x w + b; the bias is never drawn. */
+static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor given[2],
+                     int64_t out)
+{
+    int64_t in = x.shape[2];
+    Tensor  w = layer_weight(r, names[0], given[0], 2, (int64_t[]){ in, out }, layer_by_fan(in));
+    Tensor  b = layer_given(r, names[1], given[1], 1, (int64_t[]){ out });
+
+    return dense_layer(r, x, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+}
+
+static Tensor join(Run *r, Tensor y)
+{
+    Tensor t = run_tensor3(r, DT_F32, 1, r->n, y.shape[0] * y.shape[2]);
+
+    op_entries(r, y, ENTRY_CAST, 0, tensor_split(t, y.shape[0]));
+    return t;
+}
+
 /* ---- the branch that looks near --------------------------------------------- */
 
-typedef struct Conv {
-    Sizes         s;
-    const double *taps; /* [groups,K] or, dynamic, [n,groups,K] */
-} Conv;
-
-static const double *taps_of(const Conv *job, int64_t i, int64_t group)
+static Tensor near_branch(Run *r, const Params *p, const Sizes *s)
 {
-    return job->taps + ((job->s.dynamic ? i : 0) * job->s.groups + group) * job->s.taps;
+    int64_t shape[1] = { s->dc };
+    Tensor  t = channels(r, s->da, s->dc), y, taps;
+    Tensor  bias = layer_given(r, "b_conv", p->b_conv, 1, shape);
+    TapSums sums;
+    Conv    job;
+
+    run_stage(r, "convolution branch");
+    if (p->conv_linear)
+        t = linear(r, t, (const char *[]){ "w_conv_in", "b_conv_in" },
+                   (Tensor[]){ p->w_conv_in, p->b_conv_in }, s->dc * (s->glu ? 2 : 1));
+    if (s->glu)
+        t = gated(r, t);
+    taps = make_taps(r, p, s, t);
+    y = run_tensor3(r, DT_F64, 1, r->n, s->dc);
+    if (run_failed(r))
+        return y;
+    sums = (TapSums){ .x = t, .groups = s->groups, .first = -s->left, .step = 1, .bias = bias,
+                      .taps = tensor_of(DT_F64, 3,
+                                        (int64_t[]){ 1, s->dynamic ? r->n : 1,
+                                                     s->groups * s->taps }, taps.data) };
+    op_tap_sums(r, &sums, y);
+    op_charge(r, FLOP_MIX, 2 * (double)r->n * (double)s->taps * (double)s->dc);
+    job = (Conv){ .s = *s, .taps = taps.data };
+    show_band(r, &job, &taps, !s->dynamic && !p->kernel.data);
+    if (!p->conv_linear)
+        return y;
+    return linear(r, y, (const char *[]){ "w_conv_out", "b_conv_out" },
+                  (Tensor[]){ p->w_conv_out, p->b_conv_out }, s->dc);
 }
 
 /* First half times the logistic function of the second. */
@@ -202,22 +252,6 @@ static Tensor gated(Run *r, Tensor y)
     op_entries_of(r, tensor_columns(y, 0, width), tensor_columns(y, width, width), ENTRY_GATE, 0,
                   t);
     return t;
-}
-
-/* Drawn without a view: what is shown as `kernel` are the taps made of it. */
-static Tensor take_kernel(Run *r, const Params *p, const Sizes *s)
-{
-    int64_t shape[2] = { s->groups, s->taps };
-    Tensor  kernel = layer_given(r, "kernel", p->kernel, 2, shape);
-    Rng     rng = run_rng(r, "kernel");
-
-    if (p->kernel.data)
-        return kernel;
-    kernel = run_tensor2(r, DT_F32, s->groups, s->taps);
-    if (!run_failed(r))
-        run_draw(r, &rng, layer_by_fan(s->taps), kernel);
-    run_origin(r, "kernel", ORIGIN_DRAWN);
-    return kernel;
 }
 
 /* f64 [1,groups,K], dynamic [n,groups,K]. */
@@ -239,14 +273,20 @@ static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
     return taps;
 }
 
-static void read_band(const View *view, int64_t group, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
+/* Drawn without a view: what is shown as `kernel` are the taps made of it. */
+static Tensor take_kernel(Run *r, const Params *p, const Sizes *s)
 {
-    const Conv   *job = view->context;
-    const double *taps = taps_of(job, i, group);
+    int64_t shape[2] = { s->groups, s->taps };
+    Tensor  kernel = layer_given(r, "kernel", p->kernel, 2, shape);
+    Rng     rng = run_rng(r, "kernel");
 
-    for (int64_t x = 0; x < count; x++)
-        out[x] = (float)taps[start + x * step - i + job->s.left];
+    if (p->kernel.data)
+        return kernel;
+    kernel = run_tensor2(r, DT_F32, s->groups, s->taps);
+    if (!run_failed(r))
+        run_draw(r, &rng, layer_by_fan(s->taps), kernel);
+    run_origin(r, "kernel", ORIGIN_DRAWN);
+    return kernel;
 }
 
 static void show_band(Run *r, const Conv *conv, const Tensor *taps, bool drawn)
@@ -294,55 +334,29 @@ static void show_band(Run *r, const Conv *conv, const Tensor *taps, bool drawn)
     }
 }
 
-static Tensor near_branch(Run *r, const Params *p, const Sizes *s)
+static void read_band(const View *view, int64_t group, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
 {
-    int64_t shape[1] = { s->dc };
-    Tensor  t = channels(r, s->da, s->dc), y, taps;
-    Tensor  bias = layer_given(r, "b_conv", p->b_conv, 1, shape);
-    TapSums sums;
-    Conv    job;
+    const Conv   *job = view->context;
+    const double *taps = taps_of(job, i, group);
 
-    run_stage(r, "convolution branch");
-    if (p->conv_linear)
-        t = linear(r, t, (const char *[]){ "w_conv_in", "b_conv_in" },
-                   (Tensor[]){ p->w_conv_in, p->b_conv_in }, s->dc * (s->glu ? 2 : 1));
-    if (s->glu)
-        t = gated(r, t);
-    taps = make_taps(r, p, s, t);
-    y = run_tensor3(r, DT_F64, 1, r->n, s->dc);
-    if (run_failed(r))
-        return y;
-    sums = (TapSums){ .x = t, .groups = s->groups, .first = -s->left, .step = 1, .bias = bias,
-                      .taps = tensor_of(DT_F64, 3,
-                                        (int64_t[]){ 1, s->dynamic ? r->n : 1,
-                                                     s->groups * s->taps }, taps.data) };
-    op_tap_sums(r, &sums, y);
-    op_charge(r, FLOP_MIX, 2 * (double)r->n * (double)s->taps * (double)s->dc);
-    job = (Conv){ .s = *s, .taps = taps.data };
-    show_band(r, &job, &taps, !s->dynamic && !p->kernel.data);
-    if (!p->conv_linear)
-        return y;
-    return linear(r, y, (const char *[]){ "w_conv_out", "b_conv_out" },
-                  (Tensor[]){ p->w_conv_out, p->b_conv_out }, s->dc);
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)taps[start + x * step - i + job->s.left];
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
+static const double *taps_of(const Conv *job, int64_t i, int64_t group)
+{
+    return job->taps + ((job->s.dynamic ? i : 0) * job->s.groups + group) * job->s.taps;
+}
 
-static void lite_run(Run *r, const void *opaque)
+static void lite_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes(r, p);
-    Tensor        distant, local;
 
-    run_stage(r, "split");
-    if (run_failed(r))
-        return;
-    distant = far_branch(r, p, &s);
-    local = near_branch(r, p, &s);
-    run_stage(r, "join");
-    r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
-    op_entries(r, distant, ENTRY_CAST, 0, tensor_columns(r->out, 0, s.da));
-    op_entries(r, local, ENTRY_CAST, 0, tensor_columns(r->out, s.da, s.dc));
+    sizes(r, p);
+    if (p->glu && !p->conv_linear)
+        run_warn(r, "lite: glu gates the linear layer before the convolution; conv_linear=false "
+                    "leaves both out");
 }
 
 static Flops lite_flops(Run *r, const void *opaque)
@@ -376,8 +390,6 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
     { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights, of its channels" },
     { .name = "weights_conv", .kind = VIEW_SIGNED, .help = "the convolution as a band, a plane for "

@@ -65,6 +65,61 @@ typedef struct Widths {
     int64_t tokens, channels;
 } Widths;
 
+/* Cell (i,j) = sum_t w1[j,t] gate[t] w2[t,i]; or the mean of the absolute values of that
+ * with the gates of one channel after the other. */
+typedef struct Mixed {
+    const float  *w1, *w2; /* [n,t], [t,n] */
+    const double *gate;    /* [t]; [channels,t] when absolute; NULL: 1 */
+    int64_t       n, t, channels;
+    bool          absolute;
+} Mixed;
+
+#define CELLS 1024
+#define UNITS 512
+
+#define TILE_UNITS 128
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+
+static Widths widths(Run *r, const Params *p);
+static Tensor token_branch(Run *r, const Params *p, int64_t t, Tensor x);
+static Tensor mixed_down(Run *r, Tensor features, Tensor w2, Tensor b2, Tensor base);
+static void show_matrices(Run *r, const Params *p, Tensor w1, Tensor w2, Tensor a);
+static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind);
+static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out);
+static void read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells, float *out);
+static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int64_t at[2],
+                        int64_t cells, double *sum);
+static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
+                      const int64_t at[2], int64_t cells, double *sum);
+static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows,
+                            int64_t row_count, int64_t start, int64_t count, float *out);
+static void add_tile(const Mixed *s, const double *gate, const int64_t *rows, int64_t row_count,
+                     int64_t first, int64_t count, int64_t start, int64_t cells,
+                     double sum[][VIEW_KEYS_MOST]);
+static const double *gates_of(Run *r, const Params *p, Tensor a, bool slope, bool mean);
+static Tensor channel_branch(Run *r, const Params *p, int64_t c, Tensor x);
+static void check_length(Run *r, const char *name, Tensor given, int rank, int axis);
+
+static void mlp_mixer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Widths        w = widths(r, p);
+    Tensor        out;
+
+    run_stage(r, "weights");
+    if (run_failed(r))
+        return;
+    out = token_branch(r, p, w.tokens, tensor_with_rank(r->x, 3));
+    if (p->part == PART_BLOCK) {
+        run_stage(r, "mix channels");
+        out = channel_branch(r, p, w.channels, out);
+    }
+    r->out = dense_rounded(r, out);
+}
+
 static Widths widths(Run *r, const Params *p)
 {
     Widths w;
@@ -78,166 +133,50 @@ static Widths widths(Run *r, const Params *p)
     return w;
 }
 
-/* The length is in the weights: another one is not a detail of a shape. */
-static void check_length(Run *r, const char *name, Tensor given, int rank, int axis)
+static Tensor token_branch(Run *r, const Params *p, int64_t t, Tensor x)
 {
-    if (given.data && given.rank == rank && given.shape[axis] != r->n)
-        run_fail(r, ERR_PARAM, "mlp-mixer: parameter %s was made for %lld tokens and the input has "
-                 "%lld; an MLP over tokens holds for one length only", name,
-                 (long long)given.shape[axis], (long long)r->n);
+    int64_t n = r->n, dm = r->dm;
+    Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
+    Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
+    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ n, t }, layer_by_fan(n));
+    Tensor  b1 = layer_given(r, "b1", p->b1, 1, (int64_t[]){ t });
+    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ t, n }, layer_by_fan(t));
+    Tensor  b2 = layer_given(r, "b2", p->b2, 1, (int64_t[]){ n });
+    Tensor  none = { .rank = 0 }, y, a, features, u;
+
+    run_stage(r, "normalise");
+    y = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps, FLOP_OVERHEAD) : x;
+    run_stage(r, "mix tokens");
+    a = run_tensor3(r, DT_F64, 1, dm, t);
+    if (b1.data)
+        op_entries(r, b1, ENTRY_CAST, 0, a);
+    op_gemm(r, y, true, tensor_with_rank(w1, 3), false, 1, b1.data ? 1 : 0, a, FLOP_MIX);
+    features = dense_gelu(r, a, (GeluForm)p->gelu);
+    implicit_factor(r, "features", VIEW_FEATURES, tensor_with_rank(features, 2), "channel",
+                    "hidden token");
+    run_stage(r, "back to tokens");
+    u = mixed_down(r, features, w2, b2, p->residual ? x : none);
+    show_matrices(r, p, w1, w2, a);
+    return u;
 }
 
-static void mlp_mixer_check(Run *r, const void *opaque)
+/* U [n,dm] = w2^T features^T + b2 (a number for each row) + base */
+static Tensor mixed_down(Run *r, Tensor features, Tensor w2, Tensor b2, Tensor base)
 {
-    const Params *p = opaque;
+    int64_t n = r->n, dm = r->dm;
+    Tensor  u = run_tensor3(r, DT_F64, 1, n, dm);
 
-    check_length(r, "w1", p->w1, 2, 0);
-    check_length(r, "w2", p->w2, 2, 1);
-    check_length(r, "b2", p->b2, 1, 0);
-    if (p->channel >= r->dm)
-        run_fail(r, ERR_PARAM, "mlp-mixer: channel=%lld, but x has %lld channels, numbered from 0",
-                 (long long)p->channel, (long long)r->dm);
+    if (base.data)
+        op_entries(r, base, ENTRY_CAST, 0, u);
+    else
+        op_entries(r, base, ENTRY_FILL, 0, u);
+    if (b2.data)
+        op_entries_of(r, u, tensor_of(DT_F32, 3, (int64_t[]){ 1, n, 1 }, b2.data), ENTRY_SUM, 1, u);
+    op_gemm(r, tensor_with_rank(w2, 3), true, features, true, 1, 1, u, FLOP_MIX);
+    return u;
 }
 
 /* ---- the matrices of one input ---------------------------------------------- */
-
-/* Cell (i,j) = sum_t w1[j,t] gate[t] w2[t,i]; or the mean of the absolute values of that
- * with the gates of one channel after the other. */
-typedef struct Mixed {
-    const float  *w1, *w2; /* [n,t], [t,n] */
-    const double *gate;    /* [t]; [channels,t] when absolute; NULL: 1 */
-    int64_t       n, t, channels;
-    bool          absolute;
-} Mixed;
-
-#define CELLS 1024
-#define UNITS 512
-
-/* Adds the part of units [first, first+count).  A column of w2 costs a cache miss a unit, so
- * its factors serve all cells. */
-static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
-                      const int64_t at[2], int64_t cells, double *sum)
-{
-    double factor[UNITS];
-
-    for (int64_t u = 0; u < count; u++)
-        factor[u] = (double)s->w2[(first + u) * s->n + i] * (gate ? gate[first + u] : 1);
-    for (int64_t x = 0; x < cells; x++)
-        sum[x] += implicit_dot(s->w1 + (at[0] + x * at[1]) * s->t + first, factor, count);
-}
-
-static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int64_t at[2],
-                        int64_t cells, double *sum)
-{
-    for (int64_t x = 0; x < cells; x++)
-        sum[x] = 0;
-    for (int64_t u = 0; u < s->t; u += UNITS)
-        add_units(s, gate, i, u, s->t - u < UNITS ? s->t - u : UNITS, at, cells, sum);
-}
-
-/* Cells at[0], at[0] + at[1], ...: the mean over the channels. */
-static void read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells, float *out)
-{
-    double sum[CELLS], mean[CELLS];
-
-    for (int64_t x = 0; x < cells; x++)
-        mean[x] = 0;
-    for (int64_t c = 0; c < s->channels; c++) {
-        mixed_cells(s, s->gate ? s->gate + c * s->t : NULL, i, at, cells, sum);
-        for (int64_t x = 0; x < cells; x++)
-            mean[x] += (s->absolute ? fabs(sum[x]) : sum[x]) / (double)s->channels;
-    }
-    for (int64_t x = 0; x < cells; x++)
-        out[x] = (float)mean[x];
-}
-
-static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
-                       int64_t step, float *out)
-{
-    (void)plane;
-    for (int64_t done = 0; done < count; done += CELLS) {
-        int64_t cells = count - done < CELLS ? count - done : CELLS;
-
-        read_cells(view->context, i, (int64_t[]){ start + done * step, step }, cells, out + done);
-    }
-}
-
-#define TILE_UNITS 128
-
-/* Adds units [first, first+count) of some rows and keys: the tile of w1 is read once for all
- * rows. */
-static void add_tile(const Mixed *s, const double *gate, const int64_t *rows, int64_t row_count,
-                     int64_t first, int64_t count, int64_t start, int64_t cells,
-                     double sum[][VIEW_KEYS_MOST])
-{
-    double factor[VIEW_ROWS_MOST][TILE_UNITS];
-
-    for (int64_t u = 0; u < count; u++)
-        for (int64_t r = 0; r < row_count; r++)
-            factor[r][u] = (double)s->w2[(first + u) * s->n + rows[r]] *
-                           (gate ? gate[first + u] : 1);
-    for (int64_t x = 0; x < cells; x++)
-        for (int64_t r = 0; r < row_count; r++)
-            sum[r][x] += implicit_dot(s->w1 + (start + x) * s->t + first, factor[r], count);
-}
-
-static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows,
-                            int64_t row_count, int64_t start, int64_t count, float *out)
-{
-    const Mixed *s = view->context;
-    double       mean[VIEW_ROWS_MOST][VIEW_KEYS_MOST], sum[VIEW_ROWS_MOST][VIEW_KEYS_MOST];
-
-    (void)plane;
-    memset(mean, 0, sizeof(mean));
-    for (int64_t c = 0; c < s->channels; c++) {
-        const double *gate = s->gate ? s->gate + c * s->t : NULL;
-
-        memset(sum, 0, sizeof(sum));
-        for (int64_t u = 0; u < s->t; u += TILE_UNITS)
-            add_tile(s, gate, rows, row_count, u, s->t - u < TILE_UNITS ? s->t - u : TILE_UNITS,
-                     start, count, sum);
-        for (int64_t r = 0; r < row_count; r++)
-            for (int64_t x = 0; x < count; x++)
-                mean[r][x] += (s->absolute ? fabs(sum[r][x]) : sum[r][x]) / (double)s->channels;
-    }
-    for (int64_t r = 0; r < row_count; r++)
-        for (int64_t x = 0; x < count; x++)
-            out[r * count + x] = (float)mean[r][x];
-}
-
-static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind)
-{
-    Mixed *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
-    View  *view = s ? view_add(r, name, kind, DT_F32, 2, (int64_t[]){ r->n, r->n }) : NULL;
-
-    if (!view)
-        return;
-    *s = mixed;
-    view->read = read_mixed;
-    view->read_rows = read_mixed_rows;
-    view->context = s;
-    view->cost = IMPLICIT_WIDE_COST * (double)s->t * (double)s->channels;
-    view->rows = "output token";
-    view->cols = "input token";
-}
-
-/* gelu' (slope) or g of a [dm,t]: of each channel when !mean, else their mean [t]. */
-static const double *gates_of(Run *r, const Params *p, Tensor a, bool slope, bool mean)
-{
-    int64_t dm = a.shape[1], t = a.shape[2], planes = mean ? 1 : dm;
-    double *gate = run_alloc(r, planes * t, sizeof(*gate));
-
-    for (int64_t x = 0; x < planes * t && !run_failed(r); x++)
-        gate[x] = 0;
-    for (int64_t x = 0; x < dm * t && !run_failed(r); x++) {
-        double value = a.dtype == DT_F64 ? ((const double *)a.data)[x] : (double)tensor_f32(&a)[x];
-
-        gate[mean ? x % t : x] += (slope ? gelu_slope(value, (GeluForm)p->gelu)
-                                         : gelu_gate(value, (GeluForm)p->gelu)) /
-                                  (mean ? (double)dm : 1);
-    }
-    return gate;
-}
 
 static void show_matrices(Run *r, const Params *p, Tensor w1, Tensor w2, Tensor a)
 {
@@ -268,49 +207,128 @@ static void show_matrices(Run *r, const Params *p, Tensor w1, Tensor w2, Tensor 
     show_mixed(r, "jacobian_abs", s, VIEW_WEIGHTS);
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
-
-/* U [n,dm] = w2^T features^T + b2 (a number for each row) + base */
-static Tensor mixed_down(Run *r, Tensor features, Tensor w2, Tensor b2, Tensor base)
+static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind)
 {
-    int64_t n = r->n, dm = r->dm;
-    Tensor  u = run_tensor3(r, DT_F64, 1, n, dm);
+    Mixed *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
+    View  *view = s ? view_add(r, name, kind, DT_F32, 2, (int64_t[]){ r->n, r->n }) : NULL;
 
-    if (base.data)
-        op_entries(r, base, ENTRY_CAST, 0, u);
-    else
-        op_entries(r, base, ENTRY_FILL, 0, u);
-    if (b2.data)
-        op_entries_of(r, u, tensor_of(DT_F32, 3, (int64_t[]){ 1, n, 1 }, b2.data), ENTRY_SUM, 1, u);
-    op_gemm(r, tensor_with_rank(w2, 3), true, features, true, 1, 1, u, FLOP_MIX);
-    return u;
+    if (!view)
+        return;
+    *s = mixed;
+    view->read = read_mixed;
+    view->read_rows = read_mixed_rows;
+    view->context = s;
+    view->cost = IMPLICIT_WIDE_COST * (double)s->t * (double)s->channels;
+    view->rows = "output token";
+    view->cols = "input token";
 }
 
-static Tensor token_branch(Run *r, const Params *p, int64_t t, Tensor x)
+static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out)
 {
-    int64_t n = r->n, dm = r->dm;
-    Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
-    Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
-    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ n, t }, layer_by_fan(n));
-    Tensor  b1 = layer_given(r, "b1", p->b1, 1, (int64_t[]){ t });
-    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ t, n }, layer_by_fan(t));
-    Tensor  b2 = layer_given(r, "b2", p->b2, 1, (int64_t[]){ n });
-    Tensor  none = { .rank = 0 }, y, a, features, u;
+    (void)plane;
+    for (int64_t done = 0; done < count; done += CELLS) {
+        int64_t cells = count - done < CELLS ? count - done : CELLS;
 
-    run_stage(r, "normalise");
-    y = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps, FLOP_OVERHEAD) : x;
-    run_stage(r, "mix tokens");
-    a = run_tensor3(r, DT_F64, 1, dm, t);
-    if (b1.data)
-        op_entries(r, b1, ENTRY_CAST, 0, a);
-    op_gemm(r, y, true, tensor_with_rank(w1, 3), false, 1, b1.data ? 1 : 0, a, FLOP_MIX);
-    features = dense_gelu(r, a, (GeluForm)p->gelu);
-    implicit_factor(r, "features", VIEW_FEATURES, tensor_with_rank(features, 2), "channel",
-                    "hidden token");
-    run_stage(r, "back to tokens");
-    u = mixed_down(r, features, w2, b2, p->residual ? x : none);
-    show_matrices(r, p, w1, w2, a);
-    return u;
+        read_cells(view->context, i, (int64_t[]){ start + done * step, step }, cells, out + done);
+    }
+}
+
+/* Cells at[0], at[0] + at[1], ...: the mean over the channels. */
+static void read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells, float *out)
+{
+    double sum[CELLS], mean[CELLS];
+
+    for (int64_t x = 0; x < cells; x++)
+        mean[x] = 0;
+    for (int64_t c = 0; c < s->channels; c++) {
+        mixed_cells(s, s->gate ? s->gate + c * s->t : NULL, i, at, cells, sum);
+        for (int64_t x = 0; x < cells; x++)
+            mean[x] += (s->absolute ? fabs(sum[x]) : sum[x]) / (double)s->channels;
+    }
+    for (int64_t x = 0; x < cells; x++)
+        out[x] = (float)mean[x];
+}
+
+static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int64_t at[2],
+                        int64_t cells, double *sum)
+{
+    for (int64_t x = 0; x < cells; x++)
+        sum[x] = 0;
+    for (int64_t u = 0; u < s->t; u += UNITS)
+        add_units(s, gate, i, u, s->t - u < UNITS ? s->t - u : UNITS, at, cells, sum);
+}
+
+/* Adds the part of units [first, first+count).  A column of w2 costs a cache miss a unit, so
+ * its factors serve all cells. */
+static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
+                      const int64_t at[2], int64_t cells, double *sum)
+{
+    double factor[UNITS];
+
+    for (int64_t u = 0; u < count; u++)
+        factor[u] = (double)s->w2[(first + u) * s->n + i] * (gate ? gate[first + u] : 1);
+    for (int64_t x = 0; x < cells; x++)
+        sum[x] += implicit_dot(s->w1 + (at[0] + x * at[1]) * s->t + first, factor, count);
+}
+
+static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows,
+                            int64_t row_count, int64_t start, int64_t count, float *out)
+{
+    const Mixed *s = view->context;
+    double       mean[VIEW_ROWS_MOST][VIEW_KEYS_MOST], sum[VIEW_ROWS_MOST][VIEW_KEYS_MOST];
+
+    (void)plane;
+    memset(mean, 0, sizeof(mean));
+    for (int64_t c = 0; c < s->channels; c++) {
+        const double *gate = s->gate ? s->gate + c * s->t : NULL;
+
+        memset(sum, 0, sizeof(sum));
+        for (int64_t u = 0; u < s->t; u += TILE_UNITS)
+            add_tile(s, gate, rows, row_count, u, s->t - u < TILE_UNITS ? s->t - u : TILE_UNITS,
+                     start, count, sum);
+        for (int64_t r = 0; r < row_count; r++)
+            for (int64_t x = 0; x < count; x++)
+                mean[r][x] += (s->absolute ? fabs(sum[r][x]) : sum[r][x]) / (double)s->channels;
+    }
+    for (int64_t r = 0; r < row_count; r++)
+        for (int64_t x = 0; x < count; x++)
+            out[r * count + x] = (float)mean[r][x];
+}
+
+/* Adds units [first, first+count) of some rows and keys: the tile of w1 is read once for all
+ * rows. */
+static void add_tile(const Mixed *s, const double *gate, const int64_t *rows, int64_t row_count,
+                     int64_t first, int64_t count, int64_t start, int64_t cells,
+                     double sum[][VIEW_KEYS_MOST])
+{
+    double factor[VIEW_ROWS_MOST][TILE_UNITS];
+
+    for (int64_t u = 0; u < count; u++)
+        for (int64_t r = 0; r < row_count; r++)
+            factor[r][u] = (double)s->w2[(first + u) * s->n + rows[r]] *
+                           (gate ? gate[first + u] : 1);
+    for (int64_t x = 0; x < cells; x++)
+        for (int64_t r = 0; r < row_count; r++)
+            sum[r][x] += implicit_dot(s->w1 + (start + x) * s->t + first, factor[r], count);
+}
+
+/* gelu' (slope) or g of a [dm,t]: of each channel when !mean, else their mean [t]. */
+static const double *gates_of(Run *r, const Params *p, Tensor a, bool slope, bool mean)
+{
+    int64_t dm = a.shape[1], t = a.shape[2], planes = mean ? 1 : dm;
+    double *gate = run_alloc(r, planes * t, sizeof(*gate));
+
+    for (int64_t x = 0; x < planes * t && !run_failed(r); x++)
+        gate[x] = 0;
+    for (int64_t x = 0; x < dm * t && !run_failed(r); x++) {
+        double value = a.dtype == DT_F64 ? ((const double *)a.data)[x] : (double)tensor_f32(&a)[x];
+
+        gate[mean ? x % t : x] += (slope ? gelu_slope(value, (GeluForm)p->gelu)
+                                         : gelu_gate(value, (GeluForm)p->gelu)) /
+                                  (mean ? (double)dm : 1);
+    }
+    return gate;
 }
 
 static Tensor channel_branch(Run *r, const Params *p, int64_t c, Tensor x)
@@ -329,21 +347,25 @@ static Tensor channel_branch(Run *r, const Params *p, int64_t c, Tensor x)
     return dense_layer(r, z, w4, b4, p->residual ? x : none, FLOP_OVERHEAD);
 }
 
-static void mlp_mixer_run(Run *r, const void *opaque)
+static void mlp_mixer_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Widths        w = widths(r, p);
-    Tensor        out;
 
-    run_stage(r, "weights");
-    if (run_failed(r))
-        return;
-    out = token_branch(r, p, w.tokens, tensor_with_rank(r->x, 3));
-    if (p->part == PART_BLOCK) {
-        run_stage(r, "mix channels");
-        out = channel_branch(r, p, w.channels, out);
-    }
-    r->out = dense_rounded(r, out);
+    check_length(r, "w1", p->w1, 2, 0);
+    check_length(r, "w2", p->w2, 2, 1);
+    check_length(r, "b2", p->b2, 1, 0);
+    if (p->channel >= r->dm)
+        run_fail(r, ERR_PARAM, "mlp-mixer: channel=%lld, but x has %lld channels, numbered from 0",
+                 (long long)p->channel, (long long)r->dm);
+}
+
+/* The length is in the weights: another one is not a detail of a shape. */
+static void check_length(Run *r, const char *name, Tensor given, int rank, int axis)
+{
+    if (given.data && given.rank == rank && given.shape[axis] != r->n)
+        run_fail(r, ERR_PARAM, "mlp-mixer: parameter %s was made for %lld tokens and the input has "
+                 "%lld; an MLP over tokens holds for one length only", name,
+                 (long long)given.shape[axis], (long long)r->n);
 }
 
 static Flops mlp_mixer_flops(Run *r, const void *opaque)
@@ -370,8 +392,6 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
     { .name = "mixing", .kind = VIEW_SIGNED,
       .help = "(w1 w2)^T, the linear skeleton: the same for every input" },

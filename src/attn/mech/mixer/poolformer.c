@@ -50,13 +50,50 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- the window ------------------------------------------------------------- */
-
 typedef struct Window {
     int64_t n, width, reach; /* width: columns of the grid, n for a sequence */
     double  padded;          /* p or p^2 to divide by; 0: the neighbours there are */
     bool    causal, subtract;
 } Window;
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+
+static Window window_of(const Run *r, const Params *p);
+static Tensor block(Run *r, const Params *p, const Window *w, Tensor x);
+static Tensor group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps);
+static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch);
+static Tensor pooled(Run *r, const Window *w, Tensor x);
+static Pattern *window_cells(Run *r, const Window *w);
+static void show_window(Run *r, const Window *window);
+static void show_matrix(Run *r, const char *name, ViewKind kind, int rank, const Window *w,
+                        const Pattern *cells);
+static void read_window(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out);
+static double share(const Window *w, int64_t i);
+static int64_t neighbours(const Window *w, int64_t i);
+static int64_t first_line(const Window *w, int64_t i);
+static int64_t max64(int64_t a, int64_t b);
+static int64_t last_line(const Window *w, int64_t i);
+static int64_t min64(int64_t a, int64_t b);
+static void line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to);
+static Tensor channel_mlp(Run *r, const Params *p, Tensor x);
+static int64_t hidden_width(const Run *r, const Params *p);
+static double all_neighbours(const Window *w);
+
+static void poolformer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Window        w = window_of(r, p);
+
+    if (p->part == PART_BLOCK) {
+        r->out = dense_rounded(r, block(r, p, &w, tensor_with_rank(r->x, 3)));
+        return;
+    }
+    run_stage(r, "pool");
+    r->out = pooled(r, &w, tensor_with_rank(r->x, 3));
+    show_window(r, &w);
+}
 
 static Window window_of(const Run *r, const Params *p)
 {
@@ -66,190 +103,6 @@ static Window window_of(const Run *r, const Params *p)
                      .reach = p->pool_size / 2, .causal = r->causal,
                      .subtract = p->subtract_input,
                      .padded = !p->count_include_pad ? 0 : p->grid_w > 0 ? side * side : side };
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Neighbours of i in line y of the grid: [*from, *to). */
-static void line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to)
-{
-    int64_t x = i % w->width;
-
-    *from = y * w->width + max64(x - w->reach, 0);
-    *to = y * w->width + min64(x + w->reach + 1, w->width);
-    if (w->causal)
-        *to = min64(*to, i + 1);
-}
-
-static int64_t first_line(const Window *w, int64_t i)
-{
-    return max64(i / w->width - w->reach, 0);
-}
-
-static int64_t last_line(const Window *w, int64_t i)
-{
-    return min64(i / w->width + w->reach, (w->causal ? i : w->n - 1) / w->width);
-}
-
-static int64_t neighbours(const Window *w, int64_t i)
-{
-    int64_t count = 0, from, to;
-
-    for (int64_t y = first_line(w, i); y <= last_line(w, i); y++) {
-        line_of(w, i, y, &from, &to);
-        count += max64(to - from, 0);
-    }
-    return count;
-}
-
-static double share(const Window *w, int64_t i)
-{
-    return 1 / (w->padded > 0 ? w->padded : (double)neighbours(w, i));
-}
-
-static double all_neighbours(const Window *w)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < w->n; i++)
-        sum += (double)neighbours(w, i);
-    return sum;
-}
-
-/* ---- pooling ---------------------------------------------------------------- */
-
-static Pattern *window_cells(Run *r, const Window *w)
-{
-    PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
-    Pattern     *cells;
-
-    cells = w->width < r->n
-                ? pattern_grid(r->arena, s, w->width, w->reach, w->reach, COMPONENT_WINDOW)
-                : pattern_band(r->arena, s, -w->reach, w->reach, 1, COMPONENT_WINDOW);
-    return pattern_finish(r->arena, s, cells, r->causal);
-}
-
-/* Of x [1,n,dm], f32 or f64. */
-static Tensor pooled(Run *r, const Window *w, Tensor x)
-{
-    PatternMeans in = { .x = x, .divisor = w->padded, .less_own = w->subtract };
-
-    return op_pattern_means(r, &in, window_cells(r, w));
-}
-
-/* ---- what is seen ----------------------------------------------------------- */
-
-static void read_window(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
-                        int64_t step, float *out)
-{
-    const Window *w = view->context;
-    double        cell = share(w, i);
-    bool          less = view->kind == VIEW_SIGNED && w->subtract; /* weights, not pool */
-
-    (void)plane;
-    for (int64_t x = 0; x < count; x++)
-        out[x] = (float)(cell - (less && start + x * step == i ? 1 : 0));
-}
-
-static void show_matrix(Run *r, const char *name, ViewKind kind, int rank, const Window *w,
-                        const Pattern *cells)
-{
-    int64_t shape[3] = { 1, r->n, r->n };
-    View   *view = view_add(r, name, kind, DT_F32, rank, shape + 3 - rank);
-
-    if (!view)
-        return;
-    view->read = read_window;
-    view->context = w;
-    view->support = cells;
-    view->rows = "output token";
-    view->cols = "input token";
-}
-
-static void show_window(Run *r, const Window *window)
-{
-    Window  *w = run_wants_views(r) ? run_alloc(r, 1, sizeof(*w)) : NULL;
-    Pattern *cells;
-
-    if (!w)
-        return;
-    *w = *window;
-    cells = window_cells(r, w);
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "poolformer: not enough memory for the pattern");
-    show_matrix(r, "weights", VIEW_SIGNED, 3, w, cells);
-    show_matrix(r, "pool", VIEW_WEIGHTS, 2, w, cells);
-    view_cells(r, "connectivity", cells);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void poolformer_check(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    if (p->pool_size % 2 == 0)
-        run_fail(r, ERR_PARAM, "poolformer: pool_size=%lld is even; a window around a token needs "
-                 "an odd one", (long long)p->pool_size);
-    if ((p->grid_h > 0 || p->grid_w > 0) &&
-        (p->grid_h < 1 || p->grid_w < 1 || p->grid_h * p->grid_w != r->n))
-        run_fail(r, ERR_PARAM, "poolformer: grid_h=%lld times grid_w=%lld is not n=%lld",
-                 (long long)p->grid_h, (long long)p->grid_w, (long long)r->n);
-    if (p->part == PART_BLOCK && r->causal)
-        run_fail(r, ERR_USAGE, "poolformer: part=block normalises over all tokens at once, so no "
-                 "window makes it causal; use part=mixer or run it without --causal");
-}
-
-static int64_t hidden_width(const Run *r, const Params *p)
-{
-    if (p->w1.data && p->w1.rank == 2)
-        return p->w1.shape[1];
-    return p->w2.data && p->w2.rank == 2 ? p->w2.shape[0] : 4 * r->dm;
-}
-
-/* x + scale * branch; scale [dm] or absent. */
-static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch)
-{
-    Tensor y = run_tensor3(r, DT_F64, 1, r->n, r->dm);
-
-    if (scale.data)
-        op_entries_of(r, branch, scale, ENTRY_PRODUCT, 1, branch);
-    op_entries_of(r, x, branch, ENTRY_SUM, 1, y);
-    op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y));
-    return y;
-}
-
-/* Over all tokens and channels together: one group. */
-static Tensor group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
-{
-    Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
-
-    op_standardise64(r, x, eps, gain, bias, y);
-    op_charge(r, FLOP_OVERHEAD, DENSE_NORM_FLOPS * (double)tensor_count(&y));
-    return y;
-}
-
-static Tensor channel_mlp(Run *r, const Params *p, Tensor x)
-{
-    int64_t dm = r->dm, c = hidden_width(r, p);
-    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ dm, c },
-                              (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
-    Tensor  b1 = layer_given(r, "b1", p->b1, 1, (int64_t[]){ c });
-    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ c, dm },
-                              (Init){ INIT_NORMAL, 1 / sqrt((double)c) });
-    Tensor  b2 = layer_given(r, "b2", p->b2, 1, (int64_t[]){ dm });
-    Tensor  none = { .rank = 0 };
-
-    x = dense_gelu(r, dense_layer(r, x, w1, b1, none, FLOP_OVERHEAD), GELU_ERF);
-    return dense_layer(r, x, w2, b2, none, FLOP_OVERHEAD);
 }
 
 static Tensor block(Run *r, const Params *p, const Window *w, Tensor x)
@@ -273,18 +126,177 @@ static Tensor block(Run *r, const Params *p, const Window *w, Tensor x)
                  channel_mlp(r, p, group_norm(r, x, gain2, bias2, p->norm_eps)));
 }
 
-static void poolformer_run(Run *r, const void *opaque)
+/* Over all tokens and channels together: one group. */
+static Tensor group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
+{
+    Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
+
+    op_standardise64(r, x, eps, gain, bias, y);
+    op_charge(r, FLOP_OVERHEAD, DENSE_NORM_FLOPS * (double)tensor_count(&y));
+    return y;
+}
+
+/* x + scale * branch; scale [dm] or absent. */
+static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch)
+{
+    Tensor y = run_tensor3(r, DT_F64, 1, r->n, r->dm);
+
+    if (scale.data)
+        op_entries_of(r, branch, scale, ENTRY_PRODUCT, 1, branch);
+    op_entries_of(r, x, branch, ENTRY_SUM, 1, y);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y));
+    return y;
+}
+
+/* ---- pooling ---------------------------------------------------------------- */
+
+/* Of x [1,n,dm], f32 or f64. */
+static Tensor pooled(Run *r, const Window *w, Tensor x)
+{
+    PatternMeans in = { .x = x, .divisor = w->padded, .less_own = w->subtract };
+
+    return op_pattern_means(r, &in, window_cells(r, w));
+}
+
+static Pattern *window_cells(Run *r, const Window *w)
+{
+    PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
+    Pattern     *cells;
+
+    cells = w->width < r->n
+                ? pattern_grid(r->arena, s, w->width, w->reach, w->reach, COMPONENT_WINDOW)
+                : pattern_band(r->arena, s, -w->reach, w->reach, 1, COMPONENT_WINDOW);
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+/* ---- what is seen ----------------------------------------------------------- */
+
+static void show_window(Run *r, const Window *window)
+{
+    Window  *w = run_wants_views(r) ? run_alloc(r, 1, sizeof(*w)) : NULL;
+    Pattern *cells;
+
+    if (!w)
+        return;
+    *w = *window;
+    cells = window_cells(r, w);
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "poolformer: not enough memory for the pattern");
+    show_matrix(r, "weights", VIEW_SIGNED, 3, w, cells);
+    show_matrix(r, "pool", VIEW_WEIGHTS, 2, w, cells);
+    view_cells(r, "connectivity", cells);
+}
+
+static void show_matrix(Run *r, const char *name, ViewKind kind, int rank, const Window *w,
+                        const Pattern *cells)
+{
+    int64_t shape[3] = { 1, r->n, r->n };
+    View   *view = view_add(r, name, kind, DT_F32, rank, shape + 3 - rank);
+
+    if (!view)
+        return;
+    view->read = read_window;
+    view->context = w;
+    view->support = cells;
+    view->rows = "output token";
+    view->cols = "input token";
+}
+
+static void read_window(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    const Window *w = view->context;
+    double        cell = share(w, i);
+    bool          less = view->kind == VIEW_SIGNED && w->subtract; /* weights, not pool */
+
+    (void)plane;
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)(cell - (less && start + x * step == i ? 1 : 0));
+}
+
+static double share(const Window *w, int64_t i)
+{
+    return 1 / (w->padded > 0 ? w->padded : (double)neighbours(w, i));
+}
+
+static int64_t neighbours(const Window *w, int64_t i)
+{
+    int64_t count = 0, from, to;
+
+    for (int64_t y = first_line(w, i); y <= last_line(w, i); y++) {
+        line_of(w, i, y, &from, &to);
+        count += max64(to - from, 0);
+    }
+    return count;
+}
+
+static int64_t first_line(const Window *w, int64_t i)
+{
+    return max64(i / w->width - w->reach, 0);
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t last_line(const Window *w, int64_t i)
+{
+    return min64(i / w->width + w->reach, (w->causal ? i : w->n - 1) / w->width);
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Neighbours of i in line y of the grid: [*from, *to). */
+static void line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to)
+{
+    int64_t x = i % w->width;
+
+    *from = y * w->width + max64(x - w->reach, 0);
+    *to = y * w->width + min64(x + w->reach + 1, w->width);
+    if (w->causal)
+        *to = min64(*to, i + 1);
+}
+
+static Tensor channel_mlp(Run *r, const Params *p, Tensor x)
+{
+    int64_t dm = r->dm, c = hidden_width(r, p);
+    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ dm, c },
+                              (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
+    Tensor  b1 = layer_given(r, "b1", p->b1, 1, (int64_t[]){ c });
+    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ c, dm },
+                              (Init){ INIT_NORMAL, 1 / sqrt((double)c) });
+    Tensor  b2 = layer_given(r, "b2", p->b2, 1, (int64_t[]){ dm });
+    Tensor  none = { .rank = 0 };
+
+    x = dense_gelu(r, dense_layer(r, x, w1, b1, none, FLOP_OVERHEAD), GELU_ERF);
+    return dense_layer(r, x, w2, b2, none, FLOP_OVERHEAD);
+}
+
+static int64_t hidden_width(const Run *r, const Params *p)
+{
+    if (p->w1.data && p->w1.rank == 2)
+        return p->w1.shape[1];
+    return p->w2.data && p->w2.rank == 2 ? p->w2.shape[0] : 4 * r->dm;
+}
+
+static void poolformer_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Window        w = window_of(r, p);
 
-    if (p->part == PART_BLOCK) {
-        r->out = dense_rounded(r, block(r, p, &w, tensor_with_rank(r->x, 3)));
-        return;
-    }
-    run_stage(r, "pool");
-    r->out = pooled(r, &w, tensor_with_rank(r->x, 3));
-    show_window(r, &w);
+    if (p->pool_size % 2 == 0)
+        run_fail(r, ERR_PARAM, "poolformer: pool_size=%lld is even; a window around a token needs "
+                 "an odd one", (long long)p->pool_size);
+    if ((p->grid_h > 0 || p->grid_w > 0) &&
+        (p->grid_h < 1 || p->grid_w < 1 || p->grid_h * p->grid_w != r->n))
+        run_fail(r, ERR_PARAM, "poolformer: grid_h=%lld times grid_w=%lld is not n=%lld",
+                 (long long)p->grid_h, (long long)p->grid_w, (long long)r->n);
+    if (p->part == PART_BLOCK && r->causal)
+        run_fail(r, ERR_USAGE, "poolformer: part=block normalises over all tokens at once, so no "
+                 "window makes it causal; use part=mixer or run it without --causal");
 }
 
 static Flops poolformer_flops(Run *r, const void *opaque)
@@ -301,6 +313,15 @@ static Flops poolformer_flops(Run *r, const void *opaque)
     return sum;
 }
 
+static double all_neighbours(const Window *w)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < w->n; i++)
+        sum += (double)neighbours(w, i);
+    return sum;
+}
+
 static const StageNote notes[] = {
     { "normalise", "All tokens and channels together are brought to mean 0 and variance 1." },
     { "pool", "Each token becomes the mean of its neighbours, less itself: nothing is compared and "
@@ -309,8 +330,6 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
     { .name = "weights", .kind = VIEW_SIGNED,
       .help = "M: mixer's output = weights @ x; negative where a token takes itself off" },

@@ -43,8 +43,6 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* ---- spans ------------------------------------------------------------------ */
-
 typedef struct Spans {
     int64_t h, n, rows, most; /* rows: 1, dynamic n; most: S */
     int64_t least, offset;    /* smallest distance: 0 or 1 */
@@ -54,259 +52,27 @@ typedef struct Spans {
     bool    causal, dynamic;
 } Spans;
 
-/* m at a distance; also for distances that are not admissible. */
-static double mask_at(const Spans *s, double z, int64_t distance)
-{
-    double from = (double)(distance > s->offset ? distance - s->offset : 0);
-    double m = (s->ramp + z - from) / s->ramp;
-
-    return m > 1 ? 1 : m > 0 ? m : 0;
-}
-
-static int32_t reach_of(const Spans *s, double z)
-{
-    int64_t far = s->most < s->n - 1 ? s->most : s->n - 1;
-    double  edge = ceil(s->ramp + z) + (double)s->offset;
-
-    if (edge < (double)far)
-        far = (int64_t)edge;
-    while (far >= 0 && !(mask_at(s, z, far) > 0))
-        far--;
-    return (int32_t)far;
-}
-
-static double clipped(const Spans *s, double z)
-{
-    return z > (double)s->most ? (double)s->most : z > 0 ? z : 0;
-}
-
-static void dynamic_spans(Run *r, const Params *p, Spans *s)
-{
-    int64_t dm = r->dm;
-    Tensor  w = run_param(r, "w_span", p->w_span, DT_F32, 2, (int64_t[]){ r->h, dm },
-                          (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
-    Tensor  b = run_param_given(r, "b_span", p->b_span, DT_F32, 1, (int64_t[]){ r->h });
-
-    for (int64_t t = 0; t < s->h * s->n && !run_failed(r); t++) {
-        const float *row = tensor_head(&w, t / s->n, s->h);
-        const float *x = tensor_f32(&r->x) + t % s->n * dm;
-        double sum = b.data ? (double)*(const float *)tensor_head(&b, t / s->n, s->h) : 0;
-
-        for (int64_t c = 0; c < dm; c++)
-            sum += (double)row[c] * (double)x[c];
-        s->z[t] = (double)s->most / (1 + exp(-sum));
-    }
-}
-
-static void fixed_spans(Run *r, const Params *p, Spans *s)
-{
-    const double *z = run_per_head(r, "z", &p->z);
-
-    for (int64_t t = 0; t < s->h && !run_failed(r); t++)
-        s->z[t] = clipped(s, z[t]);
-}
-
-static Spans *spans_of(Run *r, const Params *p)
-{
-    Spans *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
-
-    if (!s)
-        return NULL;
-    *s = (Spans){ .h = r->h, .n = r->n, .rows = p->mode == MODE_DYNAMIC ? r->n : 1,
-                  .most = p->max_span > 0 ? p->max_span : r->n, .least = p->include_self ? 0 : 1,
-                  .offset = p->offset, .ramp = p->ramp, .causal = r->causal,
-                  .dynamic = p->mode == MODE_DYNAMIC };
-    s->z = run_alloc(r, s->h * s->rows, sizeof(*s->z));
-    s->reach = run_tensor2(r, DT_I32, s->h, s->rows);
-    if (p->mode == MODE_DYNAMIC)
-        dynamic_spans(r, p, s);
-    else
-        fixed_spans(r, p, s);
-    for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
-        tensor_i32(&s->reach)[t] = reach_of(s, s->z[t]);
-    return run_failed(r) ? NULL : s;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Present cells of a row. */
-static int64_t row_cells(const Spans *s, int64_t head, int64_t i)
-{
-    int64_t far = tensor_i32(&s->reach)[head * s->rows + (s->rows > 1 ? i : 0)];
-    int64_t back = smaller(far, i), ahead = s->causal ? 0 : smaller(far, s->n - 1 - i);
-
-    return far < s->least ? 0 : back + ahead + (s->least ? 0 : 1);
-}
-
-static double head_cells(const Spans *s, int64_t head)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < s->n; i++)
-        sum += (double)row_cells(s, head, i);
-    return sum;
-}
-
-static double all_cells(const Spans *s)
-{
-    double sum = 0;
-
-    for (int64_t t = 0; t < s->h; t++)
-        sum += head_cells(s, t);
-    return sum;
-}
-
-/* ---- scores ----------------------------------------------------------------- */
-
-static double span_at(const Spans *s, int64_t head, int64_t i)
-{
-    return s->z[head * s->rows + (s->rows > 1 ? i : 0)];
-}
-
-static double log_mask(const void *context, int64_t head, int64_t i, int64_t j)
-{
-    const Spans *s = context;
-
-    return log(mask_at(s, span_at(s, head, i), i > j ? i - j : j - i));
-}
-
-/* Fixed spans: log m is a function of the distance. */
-static Tensor log_masks(Run *r, const Spans *s)
-{
-    int64_t entries = 2 * s->n - 1;
-    Tensor  t = run_tensor2(r, DT_F32, s->h, entries);
-
-    for (int64_t x = 0; x < s->h * entries && !run_failed(r); x++) {
-        int64_t distance = x % entries < s->n ? s->n - 1 - x % entries : x % entries - s->n + 1;
-        double  m = mask_at(s, s->z[x / entries], distance);
-
-        tensor_f32(&t)[x] = m > 0 ? (float)log(m) : 0; /* never read: not in the pattern */
-    }
-    return t;
-}
-
-/* Distances without a vector get one of zeros. */
-static void add_distances(Run *r, const Params *p, AttendInput *in)
-{
-    int64_t  n = r->n, d = r->d, given = p->pos.data ? p->pos.shape[0] : 0;
-    int64_t  rows = smaller(given, n);
-    int32_t *index = given ? run_alloc(r, 2 * n - 1, sizeof(*index)) : NULL;
-    Tensor   pos = layer_given(r, "pos", p->pos, 2, (int64_t[]){ given, d }), table;
-
-    if (!index)
-        return;
-    table = run_tensor3(r, DT_F32, 1, rows + 1, d);
-    for (int64_t x = 0; x < (rows + 1) * d && !run_failed(r); x++)
-        tensor_f32(&table)[x] = x / d < rows ? tensor_f32(&pos)[x] : 0;
-    for (int64_t x = 0; x < 2 * n - 1; x++)
-        index[x] = (int32_t)smaller(x < n ? n - 1 - x : x - n + 1, rows);
-    in->row = (DistanceTerm){ .side = in->q, .table = table, .index = index };
-}
-
-/* The products q . pos are made once for each distance. */
-static double distance_flops(const Run *r, const Params *p)
-{
-    double rows = p->pos.data ? (double)smaller(p->pos.shape[0], r->n) : 0;
-
-    return 2 * (double)r->d * (double)r->h * (double)r->n * rows;
-}
-
-/* ---- what is seen ----------------------------------------------------------- */
-
+static Spans *spans_of(Run *r, const Params *p);
+static void dynamic_spans(Run *r, const Params *p, Spans *s);
+static void fixed_spans(Run *r, const Params *p, Spans *s);
+static double clipped(const Spans *s, double z);
+static int32_t reach_of(const Spans *s, double z);
+static double mask_at(const Spans *s, double z, int64_t distance);
+static void show_spans(Run *r, const Spans *s);
+static double head_cells(const Spans *s, int64_t head);
+static int64_t row_cells(const Spans *s, int64_t head, int64_t i);
+static int64_t smaller(int64_t a, int64_t b);
+static void show_profile(Run *r, const Spans *s);
+static void report(Run *r, const Params *p, const Spans *s);
+static double rounded_up(const Spans *s, double z);
+static double all_cells(const Spans *s);
+static void add_distances(Run *r, const Params *p, AttendInput *in);
+static double log_mask(const void *context, int64_t head, int64_t i, int64_t j);
+static double span_at(const Spans *s, int64_t head, int64_t i);
+static Tensor log_masks(Run *r, const Spans *s);
+static double distance_flops(const Run *r, const Params *p);
 static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
-{
-    const Spans *s = view->context;
-    double       z = span_at(s, head, i);
-
-    for (int64_t x = 0; x < count; x++) {
-        int64_t j = start + x * step;
-
-        out[x] = (float)mask_at(s, z, i > j ? i - j : j - i);
-    }
-}
-
-static void show_spans(Run *r, const Spans *s)
-{
-    Tensor span, cells;
-
-    if (!run_wants_views(r))
-        return;
-    span = s->dynamic ? run_tensor2(r, DT_F32, s->h, s->rows)
-                      : run_tensor1(r, DT_F32, s->h);
-    cells = run_tensor1(r, DT_F32, s->h);
-    for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
-        tensor_f32(&span)[t] = (float)s->z[t];
-    for (int64_t t = 0; t < s->h && !run_failed(r); t++)
-        tensor_f32(&cells)[t] = (float)(head_cells(s, t) / ((double)s->n * (double)s->n));
-    view_tensor(r, "span", VIEW_TENSOR, span, span.rank > 1 ? "head" : "span",
-                span.rank > 1 ? "query" : "head");
-    view_tensor(r, "cells_kept", VIEW_TENSOR, cells, "share of n x n", "head");
-}
-
-/* m against the distance; of the longest span of each head where tokens differ. */
-static void show_profile(Run *r, const Spans *s)
-{
-    Tensor profile;
-
-    if (!run_wants_views(r))
-        return;
-    profile = run_tensor2(r, DT_F32, s->h, s->n);
-    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
-        double z = 0;
-
-        for (int64_t i = 0; i < s->rows; i++)
-            z = s->z[t * s->rows + i] > z ? s->z[t * s->rows + i] : z;
-        for (int64_t x = 0; x < s->n; x++)
-            tensor_f32(&profile)[t * s->n + x] =
-                x < s->least || x > s->most ? 0 : (float)mask_at(s, z, x);
-    }
-    view_tensor(r, "profile", VIEW_MASK, profile, "head", "distance");
-}
-
-static double rounded_up(const Spans *s, double z)
-{
-    double span = ceil(z) + s->ramp;
-
-    return span > (double)s->most ? (double)s->most : span;
-}
-
-static void report(Run *r, const Params *p, const Spans *s)
-{
-    double longest = 0, sum = 0, count = (double)s->h * (double)s->rows;
-
-    for (int64_t t = 0; t < s->h * s->rows; t++) {
-        longest = s->z[t] > longest ? s->z[t] : longest;
-        sum += s->z[t];
-    }
-    run_figure(r, "max_span", rounded_up(s, longest));
-    run_figure(r, "avg_span", rounded_up(s, sum / count));
-    run_figure(r, "span_penalty", p->span_loss * sum / count);
-    run_figure_int(r, "cells", (int64_t)all_cells(s));
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void adaptive_span_check(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    if (p->pos.data && (p->pos.rank != 2 || p->pos.shape[1] != r->d))
-        run_fail(r, ERR_PARAM, "adaptive-span: parameter pos needs shape [P,%lld], a row for each "
-                 "distance", (long long)r->d);
-    if (p->mode != MODE_DYNAMIC)
-        return;
-    if (!r->x.data)
-        run_fail(r, ERR_DATA, "adaptive-span: mode=dynamic reads the layer input x, which the "
-                 "input does not hold");
-    else if (r->x.shape[0] != r->n)
-        run_fail(r, ERR_DATA, "adaptive-span: mode=dynamic needs one layer input for each token: "
-                 "the input has %lld of x and %lld queries", (long long)r->x.shape[0],
-                 (long long)r->n);
-}
+                      int64_t step, float *out);
 
 static void adaptive_span_run(Run *r, const void *opaque)
 {
@@ -343,6 +109,256 @@ static void adaptive_span_run(Run *r, const void *opaque)
         view_reader(r, "mask", VIEW_MASK, DT_F32, read_mask, s, cells);
     }
     view_attention(r, cells, &in, result.lse);
+}
+
+static Spans *spans_of(Run *r, const Params *p)
+{
+    Spans *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return NULL;
+    *s = (Spans){ .h = r->h, .n = r->n, .rows = p->mode == MODE_DYNAMIC ? r->n : 1,
+                  .most = p->max_span > 0 ? p->max_span : r->n, .least = p->include_self ? 0 : 1,
+                  .offset = p->offset, .ramp = p->ramp, .causal = r->causal,
+                  .dynamic = p->mode == MODE_DYNAMIC };
+    s->z = run_alloc(r, s->h * s->rows, sizeof(*s->z));
+    s->reach = run_tensor2(r, DT_I32, s->h, s->rows);
+    if (p->mode == MODE_DYNAMIC)
+        dynamic_spans(r, p, s);
+    else
+        fixed_spans(r, p, s);
+    for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
+        tensor_i32(&s->reach)[t] = reach_of(s, s->z[t]);
+    return run_failed(r) ? NULL : s;
+}
+
+static void dynamic_spans(Run *r, const Params *p, Spans *s)
+{
+    int64_t dm = r->dm;
+    Tensor  w = run_param(r, "w_span", p->w_span, DT_F32, 2, (int64_t[]){ r->h, dm },
+                          (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
+    Tensor  b = run_param_given(r, "b_span", p->b_span, DT_F32, 1, (int64_t[]){ r->h });
+
+    for (int64_t t = 0; t < s->h * s->n && !run_failed(r); t++) {
+        const float *row = tensor_head(&w, t / s->n, s->h);
+        const float *x = tensor_f32(&r->x) + t % s->n * dm;
+        double sum = b.data ? (double)*(const float *)tensor_head(&b, t / s->n, s->h) : 0;
+
+        for (int64_t c = 0; c < dm; c++)
+            sum += (double)row[c] * (double)x[c];
+        s->z[t] = (double)s->most / (1 + exp(-sum));
+    }
+}
+
+static void fixed_spans(Run *r, const Params *p, Spans *s)
+{
+    const double *z = run_per_head(r, "z", &p->z);
+
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++)
+        s->z[t] = clipped(s, z[t]);
+}
+
+static double clipped(const Spans *s, double z)
+{
+    return z > (double)s->most ? (double)s->most : z > 0 ? z : 0;
+}
+
+static int32_t reach_of(const Spans *s, double z)
+{
+    int64_t far = s->most < s->n - 1 ? s->most : s->n - 1;
+    double  edge = ceil(s->ramp + z) + (double)s->offset;
+
+    if (edge < (double)far)
+        far = (int64_t)edge;
+    while (far >= 0 && !(mask_at(s, z, far) > 0))
+        far--;
+    return (int32_t)far;
+}
+
+/* m at a distance; also for distances that are not admissible. */
+static double mask_at(const Spans *s, double z, int64_t distance)
+{
+    double from = (double)(distance > s->offset ? distance - s->offset : 0);
+    double m = (s->ramp + z - from) / s->ramp;
+
+    return m > 1 ? 1 : m > 0 ? m : 0;
+}
+
+static void show_spans(Run *r, const Spans *s)
+{
+    Tensor span, cells;
+
+    if (!run_wants_views(r))
+        return;
+    span = s->dynamic ? run_tensor2(r, DT_F32, s->h, s->rows)
+                      : run_tensor1(r, DT_F32, s->h);
+    cells = run_tensor1(r, DT_F32, s->h);
+    for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
+        tensor_f32(&span)[t] = (float)s->z[t];
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++)
+        tensor_f32(&cells)[t] = (float)(head_cells(s, t) / ((double)s->n * (double)s->n));
+    view_tensor(r, "span", VIEW_TENSOR, span, span.rank > 1 ? "head" : "span",
+                span.rank > 1 ? "query" : "head");
+    view_tensor(r, "cells_kept", VIEW_TENSOR, cells, "share of n x n", "head");
+}
+
+static double head_cells(const Spans *s, int64_t head)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < s->n; i++)
+        sum += (double)row_cells(s, head, i);
+    return sum;
+}
+
+/* Present cells of a row. */
+static int64_t row_cells(const Spans *s, int64_t head, int64_t i)
+{
+    int64_t far = tensor_i32(&s->reach)[head * s->rows + (s->rows > 1 ? i : 0)];
+    int64_t back = smaller(far, i), ahead = s->causal ? 0 : smaller(far, s->n - 1 - i);
+
+    return far < s->least ? 0 : back + ahead + (s->least ? 0 : 1);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* m against the distance; of the longest span of each head where tokens differ. */
+static void show_profile(Run *r, const Spans *s)
+{
+    Tensor profile;
+
+    if (!run_wants_views(r))
+        return;
+    profile = run_tensor2(r, DT_F32, s->h, s->n);
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
+        double z = 0;
+
+        for (int64_t i = 0; i < s->rows; i++)
+            z = s->z[t * s->rows + i] > z ? s->z[t * s->rows + i] : z;
+        for (int64_t x = 0; x < s->n; x++)
+            tensor_f32(&profile)[t * s->n + x] =
+                x < s->least || x > s->most ? 0 : (float)mask_at(s, z, x);
+    }
+    view_tensor(r, "profile", VIEW_MASK, profile, "head", "distance");
+}
+
+static void report(Run *r, const Params *p, const Spans *s)
+{
+    double longest = 0, sum = 0, count = (double)s->h * (double)s->rows;
+
+    for (int64_t t = 0; t < s->h * s->rows; t++) {
+        longest = s->z[t] > longest ? s->z[t] : longest;
+        sum += s->z[t];
+    }
+    run_figure(r, "max_span", rounded_up(s, longest));
+    run_figure(r, "avg_span", rounded_up(s, sum / count));
+    run_figure(r, "span_penalty", p->span_loss * sum / count);
+    run_figure_int(r, "cells", (int64_t)all_cells(s));
+}
+
+static double rounded_up(const Spans *s, double z)
+{
+    double span = ceil(z) + s->ramp;
+
+    return span > (double)s->most ? (double)s->most : span;
+}
+
+static double all_cells(const Spans *s)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < s->h; t++)
+        sum += head_cells(s, t);
+    return sum;
+}
+
+/* ---- scores ----------------------------------------------------------------- */
+
+/* Distances without a vector get one of zeros. */
+static void add_distances(Run *r, const Params *p, AttendInput *in)
+{
+    int64_t  n = r->n, d = r->d, given = p->pos.data ? p->pos.shape[0] : 0;
+    int64_t  rows = smaller(given, n);
+    int32_t *index = given ? run_alloc(r, 2 * n - 1, sizeof(*index)) : NULL;
+    Tensor   pos = layer_given(r, "pos", p->pos, 2, (int64_t[]){ given, d }), table;
+
+    if (!index)
+        return;
+    table = run_tensor3(r, DT_F32, 1, rows + 1, d);
+    for (int64_t x = 0; x < (rows + 1) * d && !run_failed(r); x++)
+        tensor_f32(&table)[x] = x / d < rows ? tensor_f32(&pos)[x] : 0;
+    for (int64_t x = 0; x < 2 * n - 1; x++)
+        index[x] = (int32_t)smaller(x < n ? n - 1 - x : x - n + 1, rows);
+    in->row = (DistanceTerm){ .side = in->q, .table = table, .index = index };
+}
+
+static double log_mask(const void *context, int64_t head, int64_t i, int64_t j)
+{
+    const Spans *s = context;
+
+    return log(mask_at(s, span_at(s, head, i), i > j ? i - j : j - i));
+}
+
+static double span_at(const Spans *s, int64_t head, int64_t i)
+{
+    return s->z[head * s->rows + (s->rows > 1 ? i : 0)];
+}
+
+/* Fixed spans: log m is a function of the distance. */
+static Tensor log_masks(Run *r, const Spans *s)
+{
+    int64_t entries = 2 * s->n - 1;
+    Tensor  t = run_tensor2(r, DT_F32, s->h, entries);
+
+    for (int64_t x = 0; x < s->h * entries && !run_failed(r); x++) {
+        int64_t distance = x % entries < s->n ? s->n - 1 - x % entries : x % entries - s->n + 1;
+        double  m = mask_at(s, s->z[x / entries], distance);
+
+        tensor_f32(&t)[x] = m > 0 ? (float)log(m) : 0; /* never read: not in the pattern */
+    }
+    return t;
+}
+
+/* The products q . pos are made once for each distance. */
+static double distance_flops(const Run *r, const Params *p)
+{
+    double rows = p->pos.data ? (double)smaller(p->pos.shape[0], r->n) : 0;
+
+    return 2 * (double)r->d * (double)r->h * (double)r->n * rows;
+}
+
+static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    const Spans *s = view->context;
+    double       z = span_at(s, head, i);
+
+    for (int64_t x = 0; x < count; x++) {
+        int64_t j = start + x * step;
+
+        out[x] = (float)mask_at(s, z, i > j ? i - j : j - i);
+    }
+}
+
+static void adaptive_span_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->pos.data && (p->pos.rank != 2 || p->pos.shape[1] != r->d))
+        run_fail(r, ERR_PARAM, "adaptive-span: parameter pos needs shape [P,%lld], a row for each "
+                 "distance", (long long)r->d);
+    if (p->mode != MODE_DYNAMIC)
+        return;
+    if (!r->x.data)
+        run_fail(r, ERR_DATA, "adaptive-span: mode=dynamic reads the layer input x, which the "
+                 "input does not hold");
+    else if (r->x.shape[0] != r->n)
+        run_fail(r, ERR_DATA, "adaptive-span: mode=dynamic needs one layer input for each token: "
+                 "the input has %lld of x and %lld queries", (long long)r->x.shape[0],
+                 (long long)r->n);
 }
 
 static Flops adaptive_span_flops(Run *r, const void *opaque)

@@ -65,14 +65,109 @@ typedef struct Axial {
     bool    rows_first;
 } Axial;
 
+static bool both_passes(const Params *p);
+static void run_product(Run *r, const Params *p, int64_t width);
+static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows);
+static bool shifted(const Run *r, const Params *p);
+static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal);
+static PatternShape shape_of(const Run *r);
+static Pattern *axis_cells(Run *r, int64_t width, bool column);
+static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v);
+static Tensor with_row_above(Run *r, Tensor v, Tensor u, int64_t width);
+static void show(Run *r, const Axial *a, bool shift);
+static Pattern *reached(Run *r, const Axial *a, bool shift);
+static void read_shifted(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static double shifted_cell(const Axial *a, int64_t head, int64_t i, int64_t j);
+static double weight(const Axial *a, const Pass *p, int64_t head, int64_t i, int64_t j);
+static bool allowed(const Axial *a, const Pass *p, int64_t i, int64_t j);
+static double product(const Axial *a, const Pass *second, const Pass *first, int64_t head,
+                      int64_t i, int64_t j);
+static void read_product(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out);
+static void read_pass(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out);
+static Pattern *single_cells(Run *r, const Params *p, int64_t width);
+static double axis_count(const Run *r, int64_t width, bool column, bool causal);
+
+static void axial_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    int64_t       width = run_image_width(r, p->width);
+
+    if (both_passes(p)) {
+        run_product(r, p, width);
+        return;
+    }
+    if (p->axis == AXIS_COL) {
+        int64_t shape[3] = { r->h, r->n, r->d };
+
+        if (p->q2.data)
+            r->q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
+        if (p->k2.data)
+            r->k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
+    }
+    run_pattern_attention(r, p->scale,
+                          pattern_finish(r->arena, shape_of(r), single_cells(r, p, width),
+                                         r->causal));
+}
+
 static bool both_passes(const Params *p)
 {
     return p->axis == AXIS_BOTH && p->combine == COMBINE_SEQUENTIAL;
 }
 
+static void run_product(Run *r, const Params *p, int64_t width)
+{
+    AttendInput rows = run_attend_input(r, p->scale), columns = column_input(r, p, &rows);
+    bool        shift = shifted(r, p);
+    Axial      *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+
+    if (run_failed(r))
+        return;
+    *a = (Axial){ .n = r->n, .h = r->h, .width = width,
+                  .rows_first = shift || p->order == ORDER_ROW_COL };
+    a->row = pass_of(r, &rows, width, false, r->causal && !shift);
+    a->col = pass_of(r, &columns, width, true, r->causal);
+    if (shift) {
+        Tensor u = run_pass(r, &a->col, "columns", run_pass(r, &a->row, "rows", rows.v));
+
+        a->inner = pass_of(r, &rows, width, false, true);
+        r->out = run_pass(r, &a->inner, "own row and the one above",
+                          with_row_above(r, rows.v, u, width));
+    } else if (a->rows_first) {
+        r->out = run_pass(r, &a->col, "columns", run_pass(r, &a->row, "rows", rows.v));
+    } else {
+        r->out = run_pass(r, &a->row, "rows", run_pass(r, &a->col, "columns", rows.v));
+    }
+    show(r, a, shift);
+}
+
+/* What the column pass compares: its own projections where they are given. */
+static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows)
+{
+    int64_t shape[3] = { r->h, r->n, r->d };
+    Tensor  q = r->q, k = r->k;
+
+    if (!p->q2.data && !p->k2.data)
+        return *rows;
+    if (p->q2.data)
+        q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
+    if (p->k2.data)
+        k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
+    return run_attend_input_of(r, q, k, rows->v, p->scale);
+}
+
 static bool shifted(const Run *r, const Params *p)
 {
     return r->causal && both_passes(p) && p->causal_mode == MODE_SHIFT;
+}
+
+static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal)
+{
+    return (Pass){ .in = *in, .column = column, .causal = causal,
+                   .cells = pattern_finish(r->arena, shape_of(r), axis_cells(r, width, column),
+                                           causal) };
 }
 
 static PatternShape shape_of(const Run *r)
@@ -84,15 +179,6 @@ static Pattern *axis_cells(Run *r, int64_t width, bool column)
 {
     return column ? pattern_stride(r->arena, shape_of(r), width)
                   : pattern_chunk(r->arena, shape_of(r), width, 0, 0);
-}
-
-/* ---- passes ----------------------------------------------------------------- */
-
-static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal)
-{
-    return (Pass){ .in = *in, .column = column, .causal = causal,
-                   .cells = pattern_finish(r->arena, shape_of(r), axis_cells(r, width, column),
-                                           causal) };
 }
 
 static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v)
@@ -123,11 +209,55 @@ static Tensor with_row_above(Run *r, Tensor v, Tensor u, int64_t width)
 
 /* ---- the product, for pictures ---------------------------------------------- */
 
-static bool allowed(const Axial *a, const Pass *p, int64_t i, int64_t j)
+static void show(Run *r, const Axial *a, bool shift)
 {
-    bool axis = p->column ? i % a->width == j % a->width : i / a->width == j / a->width;
+    Pattern *cells;
 
-    return axis && !(p->causal && j > i);
+    if (!run_wants_views(r))
+        return;
+    cells = reached(r, a, shift);
+    view_pattern(r, cells, true);
+    view_meaning(r, cells, NULL, "row and column");
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, shift ? read_shifted : read_product, a, cells);
+    view_cells(r, "connectivity_row", a->row.cells);
+    view_cells(r, "connectivity_col", a->col.cells);
+    view_reader(r, "weights_row", VIEW_WEIGHTS, DT_F32, read_pass, &a->row, a->row.cells);
+    view_reader(r, "weights_col", VIEW_WEIGHTS, DT_F32, read_pass, &a->col, a->col.cells);
+    if (shift)
+        view_reader(r, "weights_inner", VIEW_WEIGHTS, DT_F32, read_pass, &a->inner,
+                    a->inner.cells);
+}
+
+/* Cells the product reaches, by what they need: the row pass, the column pass, both. */
+static Pattern *reached(Run *r, const Axial *a, bool shift)
+{
+    PatternShape s = shape_of(r);
+    Pattern     *far = shift ? pattern_full(r->arena, s, COMPONENT_OTHER)
+                             : pattern_image_product(r->arena, s, a->width, a->rows_first,
+                                                     r->causal);
+    Pattern     *own = pattern_union(r->arena, axis_cells(r, a->width, false),
+                                     axis_cells(r, a->width, true));
+
+    return pattern_finish(r->arena, s,
+                          pattern_union(r->arena, own, pattern_difference(r->arena, far, own)),
+                          r->causal);
+}
+
+static void read_shifted(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    for (int64_t c = 0; c < count; c++)
+        out[c] = (float)shifted_cell(view->context, head, i, start + c * step);
+}
+
+static double shifted_cell(const Axial *a, int64_t head, int64_t i, int64_t j)
+{
+    double sum = weight(a, &a->inner, head, i, j);
+
+    for (int64_t p = i / a->width * a->width; p <= i && p >= a->width; p++)
+        sum += weight(a, &a->inner, head, i, p) *
+               product(a, &a->col, &a->row, head, p - a->width, j);
+    return sum;
 }
 
 static double weight(const Axial *a, const Pass *p, int64_t head, int64_t i, int64_t j)
@@ -138,6 +268,13 @@ static double weight(const Axial *a, const Pass *p, int64_t head, int64_t i, int
         return 0;
     attend_weights_run(&(WeightRow){ &p->in, &p->lse, &p->sums, a->h, head, i, i, 0 }, j, 1, 1, &w);
     return (double)w;
+}
+
+static bool allowed(const Axial *a, const Pass *p, int64_t i, int64_t j)
+{
+    bool axis = p->column ? i % a->width == j % a->width : i / a->width == j / a->width;
+
+    return axis && !(p->causal && j > i);
 }
 
 /* (A_second A_first)[i,j]: one pixel lies on both axes. */
@@ -163,23 +300,6 @@ static void read_product(const View *view, int64_t head, int64_t i, int64_t star
         out[c] = (float)product(a, second, first, head, i, start + c * step);
 }
 
-static double shifted_cell(const Axial *a, int64_t head, int64_t i, int64_t j)
-{
-    double sum = weight(a, &a->inner, head, i, j);
-
-    for (int64_t p = i / a->width * a->width; p <= i && p >= a->width; p++)
-        sum += weight(a, &a->inner, head, i, p) *
-               product(a, &a->col, &a->row, head, p - a->width, j);
-    return sum;
-}
-
-static void read_shifted(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    for (int64_t c = 0; c < count; c++)
-        out[c] = (float)shifted_cell(view->context, head, i, start + c * step);
-}
-
 static void read_pass(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out)
 {
@@ -188,83 +308,6 @@ static void read_pass(const View *view, int64_t head, int64_t i, int64_t start, 
                             0 };
 
     attend_weights_run(&row, start, count, step, out);
-}
-
-/* Cells the product reaches, by what they need: the row pass, the column pass, both. */
-static Pattern *reached(Run *r, const Axial *a, bool shift)
-{
-    PatternShape s = shape_of(r);
-    Pattern     *far = shift ? pattern_full(r->arena, s, COMPONENT_OTHER)
-                             : pattern_image_product(r->arena, s, a->width, a->rows_first,
-                                                     r->causal);
-    Pattern     *own = pattern_union(r->arena, axis_cells(r, a->width, false),
-                                     axis_cells(r, a->width, true));
-
-    return pattern_finish(r->arena, s,
-                          pattern_union(r->arena, own, pattern_difference(r->arena, far, own)),
-                          r->causal);
-}
-
-static void show(Run *r, const Axial *a, bool shift)
-{
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    cells = reached(r, a, shift);
-    view_pattern(r, cells, true);
-    view_meaning(r, cells, NULL, "row and column");
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, shift ? read_shifted : read_product, a, cells);
-    view_cells(r, "connectivity_row", a->row.cells);
-    view_cells(r, "connectivity_col", a->col.cells);
-    view_reader(r, "weights_row", VIEW_WEIGHTS, DT_F32, read_pass, &a->row, a->row.cells);
-    view_reader(r, "weights_col", VIEW_WEIGHTS, DT_F32, read_pass, &a->col, a->col.cells);
-    if (shift)
-        view_reader(r, "weights_inner", VIEW_WEIGHTS, DT_F32, read_pass, &a->inner,
-                    a->inner.cells);
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-/* What the column pass compares: its own projections where they are given. */
-static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows)
-{
-    int64_t shape[3] = { r->h, r->n, r->d };
-    Tensor  q = r->q, k = r->k;
-
-    if (!p->q2.data && !p->k2.data)
-        return *rows;
-    if (p->q2.data)
-        q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
-    if (p->k2.data)
-        k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
-    return run_attend_input_of(r, q, k, rows->v, p->scale);
-}
-
-static void run_product(Run *r, const Params *p, int64_t width)
-{
-    AttendInput rows = run_attend_input(r, p->scale), columns = column_input(r, p, &rows);
-    bool        shift = shifted(r, p);
-    Axial      *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
-
-    if (run_failed(r))
-        return;
-    *a = (Axial){ .n = r->n, .h = r->h, .width = width,
-                  .rows_first = shift || p->order == ORDER_ROW_COL };
-    a->row = pass_of(r, &rows, width, false, r->causal && !shift);
-    a->col = pass_of(r, &columns, width, true, r->causal);
-    if (shift) {
-        Tensor u = run_pass(r, &a->col, "columns", run_pass(r, &a->row, "rows", rows.v));
-
-        a->inner = pass_of(r, &rows, width, false, true);
-        r->out = run_pass(r, &a->inner, "own row and the one above",
-                          with_row_above(r, rows.v, u, width));
-    } else if (a->rows_first) {
-        r->out = run_pass(r, &a->col, "columns", run_pass(r, &a->row, "rows", rows.v));
-    } else {
-        r->out = run_pass(r, &a->row, "rows", run_pass(r, &a->col, "columns", rows.v));
-    }
-    show(r, a, shift);
 }
 
 static Pattern *single_cells(Run *r, const Params *p, int64_t width)
@@ -294,40 +337,6 @@ static void axial_check(Run *r, const void *opaque)
                                "combine=sequential or axis=col");
 }
 
-static void axial_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    int64_t       width = run_image_width(r, p->width);
-
-    if (both_passes(p)) {
-        run_product(r, p, width);
-        return;
-    }
-    if (p->axis == AXIS_COL) {
-        int64_t shape[3] = { r->h, r->n, r->d };
-
-        if (p->q2.data)
-            r->q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
-        if (p->k2.data)
-            r->k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
-    }
-    run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, shape_of(r), single_cells(r, p, width),
-                                         r->causal));
-}
-
-/* Image rows: sum of len^2; columns likewise; causal: len (len + 1) / 2. */
-static double axis_count(const Run *r, int64_t width, bool column, bool causal)
-{
-    int64_t full = r->n / width, rest = r->n % width;
-    double  len = (double)(column ? full : width), lines = (double)(column ? width - rest : full);
-    double  other = (double)(column ? full + 1 : rest), others = column ? (double)rest : rest > 0;
-
-    if (causal)
-        return lines * len * (len + 1) / 2 + others * other * (other + 1) / 2;
-    return lines * len * len + others * other * other;
-}
-
 static Flops axial_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -346,6 +355,18 @@ static Flops axial_flops(Run *r, const void *opaque)
     else
         cells = first * row + (h - first) * col;
     return run_pattern_flops(r, cells);
+}
+
+/* Image rows: sum of len^2; columns likewise; causal: len (len + 1) / 2. */
+static double axis_count(const Run *r, int64_t width, bool column, bool causal)
+{
+    int64_t full = r->n / width, rest = r->n % width;
+    double  len = (double)(column ? full : width), lines = (double)(column ? width - rest : full);
+    double  other = (double)(column ? full + 1 : rest), others = column ? (double)rest : rest > 0;
+
+    if (causal)
+        return lines * len * (len + 1) / 2 + others * other * (other + 1) / 2;
+    return lines * len * len + others * other * other;
 }
 
 static const ViewPromise views[] = {

@@ -61,150 +61,16 @@ typedef struct Layout {
     int64_t  heads;
 } Layout;
 
-static bool outside_candidates(void *context, int64_t i, int64_t j)
-{
-    const Layout *l = context;
-
-    if (j < 0)
-        return l->global[i];
-    return l->global[j] || (i > j ? i - j : j - i) <= l->reach;
-}
-
-static void mark_globals(Layout *l, const Params *p)
-{
-    int64_t g = p->global < l->nb ? p->global : l->nb;
-    int64_t tail = p->global_position == GLOBAL_ENDS ? g / 2 : 0;
-
-    memset(l->global, 0, (size_t)l->nb);
-    if (p->variant == VARIANT_ETC)
-        return;
-    memset(l->global, 1, (size_t)(g - tail));
-    memset(l->global + l->nb - tail, 1, (size_t)tail);
-}
-
-static PatternShape block_shape(const Run *r, const Layout *l)
-{
-    return (PatternShape){ .heads = r->h, .n = l->nb, .m = l->nb, .causal = r->causal };
-}
-
-static void check_table(Run *r, const Layout *l)
-{
-    for (int64_t c = 0; c < tensor_count(&l->table) && !run_failed(r); c++) {
-        int32_t block = tensor_i32(&l->table)[c];
-
-        if (block < -1 || block >= l->nb)
-            run_fail(r, ERR_PARAM, "bigbird: random_blocks holds block %d, but there are %lld "
-                     "blocks (0..%lld, -1: unused)", block, (long long)l->nb,
-                     (long long)l->nb - 1);
-    }
-}
-
-static void take_table(Run *r, const Params *p, Layout *l)
-{
-    const Tensor *given = &p->random_blocks;
-    int64_t       count = p->random < l->nb ? p->random : l->nb;
-
-    if (given->data) {
-        int64_t shape[3] = { r->h, l->nb, given->shape[given->rank > 0 ? given->rank - 1 : 0] };
-
-        l->table = run_param_given(r, "random_blocks", *given, DT_I32, 3, shape);
-        if (!run_failed(r))
-            check_table(r, l);
-        return;
-    }
-    run_prepare(r, true);
-    l->table = pattern_draw_random(r->arena, block_shape(r, l), count, r->seed, "random_blocks",
-                                   outside_candidates, l);
-    run_prepare(r, false);
-    if (!l->table.data)
-        run_fail(r, ERR_NOMEM, "bigbird: not enough memory for the random blocks");
-    view_drawn(r, "random_blocks", l->table);
-}
-
-static Layout *make_layout(Run *r, const Params *p)
-{
-    Layout *l = run_alloc(r, 1, sizeof(*l));
-
-    if (!l)
-        return NULL;
-    *l = (Layout){ .block = p->block, .nb = (r->n - 1) / p->block + 1, .reach = p->window / 2,
-                   .heads = r->h };
-    l->global = run_alloc(r, l->nb, 1);
-    if (!l->global)
-        return NULL;
-    mark_globals(l, p);
-    take_table(r, p, l);
-    return run_failed(r) ? NULL : l;
-}
-
-/* Token-to-token cells, n x n. */
-static Pattern *token_cells(Run *r, const Layout *l)
-{
-    Arena       *a = r->arena;
-    PatternShape blocks = block_shape(r, l), tokens = { .heads = r->h, .n = r->n, .m = r->n };
-    Pattern     *cells = pattern_band(a, blocks, -l->reach, l->reach, 1, COMPONENT_WINDOW);
-
-    cells = pattern_union(a, cells, pattern_rows(a, blocks, l->global));
-    cells = pattern_union(a, cells, pattern_cols(a, blocks, l->global));
-    cells = pattern_union(a, cells, pattern_table(a, blocks, &l->table, COMPONENT_RANDOM));
-    return l->block == 1 ? cells : pattern_tile(a, tokens, l->block, cells);
-}
-
-static Pattern *all_cells(Run *r, const Params *p, const Layout *l)
-{
-    bool         extended = p->variant == VARIANT_ETC;
-    int64_t      total = extended ? p->global + r->n : r->n;
-    PatternShape s = { .heads = r->h, .n = total, .m = total };
-    Pattern     *cells = l ? token_cells(r, l) : NULL;
-
-    if (extended && cells)
-        cells = extra_tokens_cells(r, p->global, cells);
-    return pattern_finish(r->arena, s, cells, r->causal);
-}
-
-/* log of how often cell (i, j) is listed: once by window or global, and once
- * for each random entry of a row that is not global. */
-static double log_repeats(const void *context, int64_t head, int64_t i, int64_t j)
-{
-    const Layout  *l = context;
-    int64_t        bi = i / l->block, bj = j / l->block, r = l->table.shape[2];
-    int64_t        apart = bi > bj ? bi - bj : bj - bi;
-    int            count = l->global[bi] || l->global[bj] || apart <= l->reach;
-    const int32_t *row = (const int32_t *)tensor_head(&l->table, head, l->heads) + bi * r;
-
-    for (int64_t c = 0; c < r && !l->global[bi]; c++)
-        count += row[c] == bj;
-    return log(count);
-}
-
-static void add_globals(Run *r, const Params *p, AttendInput *in)
-{
-    const Init init = { INIT_NORMAL, 0.02 };
-    int64_t    qk[3] = { r->h, p->global, r->d }, v[3] = { r->h, p->global, r->e };
-    Tensor     q = run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init);
-    Tensor     k = run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init);
-
-    extra_tokens_prepend(r, in, q, k, run_param(r, "v_global", p->v_global, DT_F32, 3, v, init));
-}
-
-static void bigbird_check(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    bool          extended = p->variant == VARIANT_ETC;
-
-    if (extended && p->repeats == REPEATS_COUNT)
-        run_fail(r, ERR_PARAM, "bigbird: repeats=count belongs to variant=itc");
-    if (extended && r->causal)
-        run_fail(r, ERR_USAGE, "bigbird: variant=etc has no causal form (extra global tokens see "
-                 "the whole sequence); use variant=itc");
-    if (extended)
-        extra_tokens_check(r, "variant=etc");
-    if (!extended && (p->q_global.data || p->k_global.data || p->v_global.data))
-        run_fail(r, ERR_PARAM, "bigbird: q_global, k_global and v_global belong to variant=etc");
-    if (r->causal)
-        run_warn(r, "bigbird: --causal intersects the pattern with the past; the paper's model is "
-                 "an encoder");
-}
+static Layout *make_layout(Run *r, const Params *p);
+static void mark_globals(Layout *l, const Params *p);
+static void take_table(Run *r, const Params *p, Layout *l);
+static void check_table(Run *r, const Layout *l);
+static PatternShape block_shape(const Run *r, const Layout *l);
+static bool outside_candidates(void *context, int64_t i, int64_t j);
+static Pattern *all_cells(Run *r, const Params *p, const Layout *l);
+static Pattern *token_cells(Run *r, const Layout *l);
+static void add_globals(Run *r, const Params *p, AttendInput *in);
+static double log_repeats(const void *context, int64_t head, int64_t i, int64_t j);
 
 static void bigbird_run(Run *r, const void *opaque)
 {
@@ -231,6 +97,151 @@ static void bigbird_run(Run *r, const void *opaque)
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
     replay_offer_attend(r, &in, cells);
+}
+
+static Layout *make_layout(Run *r, const Params *p)
+{
+    Layout *l = run_alloc(r, 1, sizeof(*l));
+
+    if (!l)
+        return NULL;
+    *l = (Layout){ .block = p->block, .nb = (r->n - 1) / p->block + 1, .reach = p->window / 2,
+                   .heads = r->h };
+    l->global = run_alloc(r, l->nb, 1);
+    if (!l->global)
+        return NULL;
+    mark_globals(l, p);
+    take_table(r, p, l);
+    return run_failed(r) ? NULL : l;
+}
+
+static void mark_globals(Layout *l, const Params *p)
+{
+    int64_t g = p->global < l->nb ? p->global : l->nb;
+    int64_t tail = p->global_position == GLOBAL_ENDS ? g / 2 : 0;
+
+    memset(l->global, 0, (size_t)l->nb);
+    if (p->variant == VARIANT_ETC)
+        return;
+    memset(l->global, 1, (size_t)(g - tail));
+    memset(l->global + l->nb - tail, 1, (size_t)tail);
+}
+
+static void take_table(Run *r, const Params *p, Layout *l)
+{
+    const Tensor *given = &p->random_blocks;
+    int64_t       count = p->random < l->nb ? p->random : l->nb;
+
+    if (given->data) {
+        int64_t shape[3] = { r->h, l->nb, given->shape[given->rank > 0 ? given->rank - 1 : 0] };
+
+        l->table = run_param_given(r, "random_blocks", *given, DT_I32, 3, shape);
+        if (!run_failed(r))
+            check_table(r, l);
+        return;
+    }
+    run_prepare(r, true);
+    l->table = pattern_draw_random(r->arena, block_shape(r, l), count, r->seed, "random_blocks",
+                                   outside_candidates, l);
+    run_prepare(r, false);
+    if (!l->table.data)
+        run_fail(r, ERR_NOMEM, "bigbird: not enough memory for the random blocks");
+    view_drawn(r, "random_blocks", l->table);
+}
+
+static void check_table(Run *r, const Layout *l)
+{
+    for (int64_t c = 0; c < tensor_count(&l->table) && !run_failed(r); c++) {
+        int32_t block = tensor_i32(&l->table)[c];
+
+        if (block < -1 || block >= l->nb)
+            run_fail(r, ERR_PARAM, "bigbird: random_blocks holds block %d, but there are %lld "
+                     "blocks (0..%lld, -1: unused)", block, (long long)l->nb,
+                     (long long)l->nb - 1);
+    }
+}
+
+static PatternShape block_shape(const Run *r, const Layout *l)
+{
+    return (PatternShape){ .heads = r->h, .n = l->nb, .m = l->nb, .causal = r->causal };
+}
+
+static bool outside_candidates(void *context, int64_t i, int64_t j)
+{
+    const Layout *l = context;
+
+    if (j < 0)
+        return l->global[i];
+    return l->global[j] || (i > j ? i - j : j - i) <= l->reach;
+}
+
+static Pattern *all_cells(Run *r, const Params *p, const Layout *l)
+{
+    bool         extended = p->variant == VARIANT_ETC;
+    int64_t      total = extended ? p->global + r->n : r->n;
+    PatternShape s = { .heads = r->h, .n = total, .m = total };
+    Pattern     *cells = l ? token_cells(r, l) : NULL;
+
+    if (extended && cells)
+        cells = extra_tokens_cells(r, p->global, cells);
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+/* Token-to-token cells, n x n. */
+static Pattern *token_cells(Run *r, const Layout *l)
+{
+    Arena       *a = r->arena;
+    PatternShape blocks = block_shape(r, l), tokens = { .heads = r->h, .n = r->n, .m = r->n };
+    Pattern     *cells = pattern_band(a, blocks, -l->reach, l->reach, 1, COMPONENT_WINDOW);
+
+    cells = pattern_union(a, cells, pattern_rows(a, blocks, l->global));
+    cells = pattern_union(a, cells, pattern_cols(a, blocks, l->global));
+    cells = pattern_union(a, cells, pattern_table(a, blocks, &l->table, COMPONENT_RANDOM));
+    return l->block == 1 ? cells : pattern_tile(a, tokens, l->block, cells);
+}
+
+static void add_globals(Run *r, const Params *p, AttendInput *in)
+{
+    const Init init = { INIT_NORMAL, 0.02 };
+    int64_t    qk[3] = { r->h, p->global, r->d }, v[3] = { r->h, p->global, r->e };
+    Tensor     q = run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init);
+    Tensor     k = run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init);
+
+    extra_tokens_prepend(r, in, q, k, run_param(r, "v_global", p->v_global, DT_F32, 3, v, init));
+}
+
+/* log of how often cell (i, j) is listed: once by window or global, and once
+ * for each random entry of a row that is not global. */
+static double log_repeats(const void *context, int64_t head, int64_t i, int64_t j)
+{
+    const Layout  *l = context;
+    int64_t        bi = i / l->block, bj = j / l->block, r = l->table.shape[2];
+    int64_t        apart = bi > bj ? bi - bj : bj - bi;
+    int            count = l->global[bi] || l->global[bj] || apart <= l->reach;
+    const int32_t *row = (const int32_t *)tensor_head(&l->table, head, l->heads) + bi * r;
+
+    for (int64_t c = 0; c < r && !l->global[bi]; c++)
+        count += row[c] == bj;
+    return log(count);
+}
+
+static void bigbird_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    bool          extended = p->variant == VARIANT_ETC;
+
+    if (extended && p->repeats == REPEATS_COUNT)
+        run_fail(r, ERR_PARAM, "bigbird: repeats=count belongs to variant=itc");
+    if (extended && r->causal)
+        run_fail(r, ERR_USAGE, "bigbird: variant=etc has no causal form (extra global tokens see "
+                 "the whole sequence); use variant=itc");
+    if (extended)
+        extra_tokens_check(r, "variant=etc");
+    if (!extended && (p->q_global.data || p->k_global.data || p->v_global.data))
+        run_fail(r, ERR_PARAM, "bigbird: q_global, k_global and v_global belong to variant=etc");
+    if (r->causal)
+        run_warn(r, "bigbird: --causal intersects the pattern with the past; the paper's model is "
+                 "an encoder");
 }
 
 /* The set has no simple closed form (pieces overlap); this is its exact count. */

@@ -109,18 +109,39 @@ typedef struct Blocks {
     Tensor  table; /* i32 [h',nb]; data NULL: shifts */
 } Blocks;
 
-static int64_t target_of(const Blocks *b, int64_t head, int64_t c)
+static Blocks blocks_of(Run *r, const BlockbertParams *p);
+static void check_row(Run *r, const int32_t *row, int64_t nb, int64_t head);
+static Pattern *cells_of(Run *r, const Blocks *b, PatternShape s);
+static void show_permutation(Run *r, Blocks b);
+static void read_permutation(const View *view, int64_t head, int64_t c, int64_t start,
+                             int64_t count, int64_t step, float *out);
+static int64_t target_of(const Blocks *b, int64_t head, int64_t c);
+static int64_t begin_of(const Blocks *b, int64_t c);
+
+static void blockbert_run(Run *r, const void *opaque)
 {
-    if (b->table.data)
-        return ((const int32_t *)tensor_head(&b->table, head, b->h))[c];
-    c = (c - head) % b->nb;
-    return c < 0 ? c + b->nb : c;
+    const BlockbertParams *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    Blocks        b = blocks_of(r, p);
+
+    if (run_failed(r))
+        return;
+    run_pattern_attention(r, p->scale,
+                          pattern_finish(r->arena, s, cells_of(r, &b, s), r->causal));
+    show_permutation(r, b);
 }
 
-/* First token of a block; of n_b: n. */
-static int64_t begin_of(const Blocks *b, int64_t c)
+static Blocks blocks_of(Run *r, const BlockbertParams *p)
 {
-    return (int64_t)(((__int128)c * b->n + b->nb - 1) / b->nb);
+    Blocks  b = { .h = r->h, .n = r->n, .nb = p->blocks };
+    int64_t shape[2] = { r->h, p->blocks };
+
+    if (!p->permutation.data)
+        return b;
+    b.table = run_param_given(r, "permutation", p->permutation, DT_I32, 2, shape);
+    for (int64_t head = 0; !run_failed(r) && head < b.table.shape[0]; head++)
+        check_row(r, tensor_i32(&b.table) + head * b.nb, b.nb, head);
+    return b;
 }
 
 static void check_row(Run *r, const int32_t *row, int64_t nb, int64_t head)
@@ -142,19 +163,6 @@ static void check_row(Run *r, const int32_t *row, int64_t nb, int64_t head)
     }
 }
 
-static Blocks blocks_of(Run *r, const BlockbertParams *p)
-{
-    Blocks  b = { .h = r->h, .n = r->n, .nb = p->blocks };
-    int64_t shape[2] = { r->h, p->blocks };
-
-    if (!p->permutation.data)
-        return b;
-    b.table = run_param_given(r, "permutation", p->permutation, DT_I32, 2, shape);
-    for (int64_t head = 0; !run_failed(r) && head < b.table.shape[0]; head++)
-        check_row(r, tensor_i32(&b.table) + head * b.nb, b.nb, head);
-    return b;
-}
-
 static Pattern *cells_of(Run *r, const Blocks *b, PatternShape s)
 {
     int64_t   kinds = b->nb < r->h ? b->nb : r->h; /* later heads repeat */
@@ -166,15 +174,6 @@ static Pattern *cells_of(Run *r, const Blocks *b, PatternShape s)
     for (int64_t t = 0; t < kinds && !run_failed(r); t++)
         shifts[t] = pattern_shift(r->arena, s, b->nb, -t);
     return run_failed(r) ? NULL : pattern_by_head(r->arena, s, shifts, kinds);
-}
-
-static void read_permutation(const View *view, int64_t head, int64_t c, int64_t start,
-                             int64_t count, int64_t step, float *out)
-{
-    int64_t target = target_of(view->context, head, c);
-
-    for (int64_t i = 0; i < count; i++)
-        out[i] = start + i * step == target;
 }
 
 static void show_permutation(Run *r, Blocks b)
@@ -192,17 +191,21 @@ static void show_permutation(Run *r, Blocks b)
     view->cols = "source block";
 }
 
-static void blockbert_run(Run *r, const void *opaque)
+static void read_permutation(const View *view, int64_t head, int64_t c, int64_t start,
+                             int64_t count, int64_t step, float *out)
 {
-    const BlockbertParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    Blocks        b = blocks_of(r, p);
+    int64_t target = target_of(view->context, head, c);
 
-    if (run_failed(r))
-        return;
-    run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, s, cells_of(r, &b, s), r->causal));
-    show_permutation(r, b);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = start + i * step == target;
+}
+
+static int64_t target_of(const Blocks *b, int64_t head, int64_t c)
+{
+    if (b->table.data)
+        return ((const int32_t *)tensor_head(&b->table, head, b->h))[c];
+    c = (c - head) % b->nb;
+    return c < 0 ? c + b->nb : c;
 }
 
 /* sum over blocks c of size(c) size(pi(c)), by rows; causal rows stop at i. */
@@ -220,6 +223,12 @@ static Flops blockbert_flops(Run *r, const void *opaque)
         cells += end > first ? (double)(end - first) : 0;
     }
     return run_pattern_flops(r, cells);
+}
+
+/* First token of a block; of n_b: n. */
+static int64_t begin_of(const Blocks *b, int64_t c)
+{
+    return (int64_t)(((__int128)c * b->n + b->nb - 1) / b->nb);
 }
 
 static const ViewPromise blockbert_views[] = {

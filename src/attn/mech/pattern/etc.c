@@ -45,7 +45,110 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
+static void gather(Run *r, const Params *p, AttentionPart *parts);
+static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput tokens);
+static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
+static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, AttendInput tokens);
+static Pattern *global_rows(Run *r, const Params *p);
+static PatternShape shape_of(const Run *r, int64_t rows, int64_t cols);
+static Pattern *rectangle(Run *r, PatternShape s, int64_t at, bool on, Pattern *cells,
+                          const char *name, Tensor mask);
+static Pattern *token_rows(Run *r, const Params *p);
+static Pattern *all_cells(Run *r, const Params *p, Pattern *globals, Pattern *tokens);
+static Tensor attend(Run *r, AttentionPart *part, const Pattern *cells);
+static uint8_t *part_of_rows(Run *r, int64_t g);
+
+static void etc_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    int64_t       g = p->global;
+    AttentionPart parts[2] = { { .first = g }, { .first = 0 } };
+    Pattern      *globals, *tokens, *all;
+    Tensor        global_out = run_tensor3(r, DT_F32, r->h, g, r->e);
+
+    gather(r, p, parts);
+    globals = global_rows(r, p);
+    tokens = token_rows(r, p);
+    all = all_cells(r, p, globals, tokens);
+    run_stage(r, "tokens attend");
+    r->out = attend(r, &parts[0], tokens);
+    run_stage(r, "globals attend");
+    if (g > 0)
+        global_out = attend(r, &parts[1], globals);
+    view_pattern(r, all, true);
+    view_attention_parts(r, all, parts, 2, part_of_rows(r, g));
+    view_tensor(r, "output_global", VIEW_VECTORS, global_out, "global token", "value");
+}
+
+/* ---- keys and values ---------------------------------------------------------- */
+
+/* What the rows attend with: tokens in parts[0], globals in parts[1]. */
+static void gather(Run *r, const Params *p, AttentionPart *parts)
+{
+    const Init  init = { INIT_NORMAL, 0.02 };
+    int64_t     qk[3] = { r->h, p->global, r->d }, size[3] = { r->h, p->global, r->e };
+    AttendInput tokens = run_attend_input(r, p->scale), keys = tokens_for_globals(r, p, tokens);
+    Tensor      q = run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init);
+    Tensor      k = run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init);
+    Tensor      v = run_param(r, "v_global", p->v_global, DT_F32, 3, size, init);
+
+    run_stage(r, "gather");
+    parts[0].in = seen_by(r, tokens.q, tokens.raw_q, given_or(r, "k_l2g", p->k_l2g, k),
+                          given_or(r, "v_l2g", p->v_l2g, v), tokens);
+    parts[1].in = parts[0].in;
+    parts[1].in.q = parts[1].in.raw_q = q;
+    if (p->k_l2g.data || p->v_l2g.data || p->k_g2l.data || p->v_g2l.data)
+        parts[1].in = seen_by(r, q, q, k, v, keys);
+}
+
+/* Tokens as the globals see them.  A position acts on these keys too, but on no query:
+ * the globals stand nowhere. */
+static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput tokens)
+{
+    Tensor none = r->q;
+
+    if (!p->k_g2l.data && !p->v_g2l.data)
+        return tokens;
+    none.shape[1] = 0;
+    return run_attend_input_of(r, none, given_or(r, "k_g2l", p->k_g2l, r->k),
+                               given_or(r, "v_g2l", p->v_g2l, r->v), p->scale);
+}
+
+/* The given tensor [h,rows,.], or the one it stands for. */
+static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
+{
+    int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
+
+    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
+}
+
+/* Keys and values of one kind of row: [globals, tokens]. */
+static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, AttendInput tokens)
+{
+    AttendInput in = { .q = q, .raw_q = raw_q, .scale = tokens.scale,
+                       .k = extra_tokens_stack(r, k, tokens.k),
+                       .v = extra_tokens_stack(r, v, tokens.v) };
+
+    in.raw_k = in.k;
+    if (r->spec.position && run_wants_views(r)) /* what position_bias shows */
+        in.raw_k = extra_tokens_stack(r, k, tokens.raw_k);
+    return in;
+}
+
 /* ---- cells ------------------------------------------------------------------- */
+
+/* g x (g + n) */
+static Pattern *global_rows(Run *r, const Params *p)
+{
+    int64_t      g = p->global;
+    PatternShape s = shape_of(r, g, g + r->n);
+    Pattern     *g2g = pattern_full(r->arena, shape_of(r, g, g), COMPONENT_GLOBAL);
+    Pattern     *g2l = pattern_full(r->arena, shape_of(r, g, r->n), COMPONENT_GLOBAL);
+
+    g2g = rectangle(r, s, 0, p->g2g, g2g, "mask_g2g", p->mask_g2g);
+    g2l = rectangle(r, s, g, p->g2l, g2l, "mask_g2l", p->mask_g2l);
+    return pattern_union(r->arena, g2g, g2l);
+}
 
 static PatternShape shape_of(const Run *r, int64_t rows, int64_t cols)
 {
@@ -76,19 +179,6 @@ static Pattern *rectangle(Run *r, PatternShape s, int64_t at, bool on, Pattern *
     return pattern_offset(a, s, 0, at, cells);
 }
 
-/* g x (g + n) */
-static Pattern *global_rows(Run *r, const Params *p)
-{
-    int64_t      g = p->global;
-    PatternShape s = shape_of(r, g, g + r->n);
-    Pattern     *g2g = pattern_full(r->arena, shape_of(r, g, g), COMPONENT_GLOBAL);
-    Pattern     *g2l = pattern_full(r->arena, shape_of(r, g, r->n), COMPONENT_GLOBAL);
-
-    g2g = rectangle(r, s, 0, p->g2g, g2g, "mask_g2g", p->mask_g2g);
-    g2l = rectangle(r, s, g, p->g2l, g2l, "mask_g2l", p->mask_g2l);
-    return pattern_union(r->arena, g2g, g2l);
-}
-
 /* n x (g + n) */
 static Pattern *token_rows(Run *r, const Params *p)
 {
@@ -112,63 +202,6 @@ static Pattern *all_cells(Run *r, const Params *p, Pattern *globals, Pattern *to
                          pattern_offset(r->arena, s, p->global, 0, tokens));
 }
 
-/* ---- keys and values ---------------------------------------------------------- */
-
-/* The given tensor [h,rows,.], or the one it stands for. */
-static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
-{
-    int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
-
-    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
-}
-
-/* Tokens as the globals see them.  A position acts on these keys too, but on no query:
- * the globals stand nowhere. */
-static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput tokens)
-{
-    Tensor none = r->q;
-
-    if (!p->k_g2l.data && !p->v_g2l.data)
-        return tokens;
-    none.shape[1] = 0;
-    return run_attend_input_of(r, none, given_or(r, "k_g2l", p->k_g2l, r->k),
-                               given_or(r, "v_g2l", p->v_g2l, r->v), p->scale);
-}
-
-/* Keys and values of one kind of row: [globals, tokens]. */
-static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, AttendInput tokens)
-{
-    AttendInput in = { .q = q, .raw_q = raw_q, .scale = tokens.scale,
-                       .k = extra_tokens_stack(r, k, tokens.k),
-                       .v = extra_tokens_stack(r, v, tokens.v) };
-
-    in.raw_k = in.k;
-    if (r->spec.position && run_wants_views(r)) /* what position_bias shows */
-        in.raw_k = extra_tokens_stack(r, k, tokens.raw_k);
-    return in;
-}
-
-/* What the rows attend with: tokens in parts[0], globals in parts[1]. */
-static void gather(Run *r, const Params *p, AttentionPart *parts)
-{
-    const Init  init = { INIT_NORMAL, 0.02 };
-    int64_t     qk[3] = { r->h, p->global, r->d }, size[3] = { r->h, p->global, r->e };
-    AttendInput tokens = run_attend_input(r, p->scale), keys = tokens_for_globals(r, p, tokens);
-    Tensor      q = run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init);
-    Tensor      k = run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init);
-    Tensor      v = run_param(r, "v_global", p->v_global, DT_F32, 3, size, init);
-
-    run_stage(r, "gather");
-    parts[0].in = seen_by(r, tokens.q, tokens.raw_q, given_or(r, "k_l2g", p->k_l2g, k),
-                          given_or(r, "v_l2g", p->v_l2g, v), tokens);
-    parts[1].in = parts[0].in;
-    parts[1].in.q = parts[1].in.raw_q = q;
-    if (p->k_l2g.data || p->v_l2g.data || p->k_g2l.data || p->v_g2l.data)
-        parts[1].in = seen_by(r, q, q, k, v, keys);
-}
-
-/* ---- the mechanism ----------------------------------------------------------- */
-
 static Tensor attend(Run *r, AttentionPart *part, const Pattern *cells)
 {
     AttendResult result = op_attend(r, &part->in, cells);
@@ -187,28 +220,6 @@ static uint8_t *part_of_rows(Run *r, int64_t g)
     memset(part, 1, (size_t)g);
     memset(part + g, 0, (size_t)r->n);
     return part;
-}
-
-static void etc_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    int64_t       g = p->global;
-    AttentionPart parts[2] = { { .first = g }, { .first = 0 } };
-    Pattern      *globals, *tokens, *all;
-    Tensor        global_out = run_tensor3(r, DT_F32, r->h, g, r->e);
-
-    gather(r, p, parts);
-    globals = global_rows(r, p);
-    tokens = token_rows(r, p);
-    all = all_cells(r, p, globals, tokens);
-    run_stage(r, "tokens attend");
-    r->out = attend(r, &parts[0], tokens);
-    run_stage(r, "globals attend");
-    if (g > 0)
-        global_out = attend(r, &parts[1], globals);
-    view_pattern(r, all, true);
-    view_attention_parts(r, all, parts, 2, part_of_rows(r, g));
-    view_tensor(r, "output_global", VIEW_VECTORS, global_out, "global token", "value");
 }
 
 /* g^2 + 2 g n + window cells, less what is off or masked: counted by the set algebra. */

@@ -22,20 +22,9 @@ static const Param params[] = {
     PARAM_END
 };
 
-static Pattern *full_pattern(Run *r)
-{
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-
-    return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
-}
-
-/* No component allows a cell here: all are allowed, and the legend says so. */
-static void name_cells(Run *r)
-{
-    for (int i = 0; i < r->view_count; i++)
-        if (r->views[i].kind == VIEW_PATTERN)
-            r->views[i].other = "every pair";
-}
+static Pattern *full_pattern(Run *r);
+static void name_cells(Run *r);
+static double full_cells(const Run *r);
 
 static void full_run(Run *r, const void *opaque)
 {
@@ -57,6 +46,29 @@ static void full_run(Run *r, const void *opaque)
     replay_offer_attend(r, &in, all);
 }
 
+static Pattern *full_pattern(Run *r)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+
+    return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
+}
+
+/* No component allows a cell here: all are allowed, and the legend says so. */
+static void name_cells(Run *r)
+{
+    for (int i = 0; i < r->view_count; i++)
+        if (r->views[i].kind == VIEW_PATTERN)
+            r->views[i].other = "every pair";
+}
+
+static Flops full_flops(Run *r, const void *opaque)
+{
+    double cells = (double)r->h * full_cells(r);
+
+    (void)opaque;
+    return run_pattern_flops(r, cells);
+}
+
 /* Row i has min(m, i + q_offset + 1) keys when causal, m otherwise. */
 static double full_cells(const Run *r)
 {
@@ -72,14 +84,6 @@ static double full_cells(const Run *r)
         cells += (double)(keys < 0 ? 0 : keys > r->m ? r->m : keys);
     }
     return cells;
-}
-
-static Flops full_flops(Run *r, const void *opaque)
-{
-    double cells = (double)r->h * full_cells(r);
-
-    (void)opaque;
-    return run_pattern_flops(r, cells);
 }
 
 static const ViewPromise views[] = {

@@ -107,9 +107,18 @@ static const Param image_local_2d_params[] = {
     PARAM_FLOAT(Block2d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static int64_t smaller(int64_t x, int64_t y)
+static bool sees_ahead(const Run *r, const Block2d *p);
+static Pattern *cells_of(Run *r, PatternShape s, const Block2d *p);
+static int64_t smaller(int64_t x, int64_t y);
+static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1);
+
+static void image_local_2d_run(Run *r, const void *opaque)
 {
-    return x < y ? x : y;
+    const Block2d *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+
+    r->keys_ahead = sees_ahead(r, p);
+    run_pattern_attention(r, p->scale, cells_of(r, s, p));
 }
 
 /* The order of the blocks may let a query see keys behind it in the raster. */
@@ -130,30 +139,6 @@ static Pattern *cells_of(Run *r, PatternShape s, const Block2d *p)
                                  pattern_image_order(r->arena, s, width, p->query_height,
                                                      p->query_width));
     return pattern_finish(r->arena, s, seen, r->causal && !sees_ahead(r, p));
-}
-
-static void image_local_2d_run(Run *r, const void *opaque)
-{
-    const Block2d *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-
-    r->keys_ahead = sees_ahead(r, p);
-    run_pattern_attention(r, p->scale, cells_of(r, s, p));
-}
-
-/* Pixels of the rectangle [y0, y1) x [x0, x1) that exist. */
-static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
-{
-    int64_t rows = (r->n - 1) / width, rest = r->n - rows * width; /* full rows; the last one */
-    double  pixels;
-
-    y0 = y0 < 0 ? 0 : y0;
-    x0 = x0 < 0 ? 0 : x0;
-    x1 = smaller(x1, width);
-    pixels = smaller(y1, rows) > y0 ? (double)(smaller(y1, rows) - y0) * (double)(x1 - x0) : 0;
-    if (y0 <= rows && y1 > rows && smaller(x1, rest) > x0)
-        pixels += (double)(smaller(x1, rest) - x0);
-    return pixels;
 }
 
 /* sum over query blocks of (its pixels) (pixels of its memory rectangle); what a causal
@@ -177,6 +162,26 @@ static Flops image_local_2d_flops(Run *r, const void *opaque)
             cells += area(r, width, y, y + hq, x, x + wq) *
                      area(r, width, y - hm, y + hq + (p->both ? hm : 0), x - wm, x + wq + wm);
     return run_pattern_flops(r, (double)r->h * cells);
+}
+
+static int64_t smaller(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+/* Pixels of the rectangle [y0, y1) x [x0, x1) that exist. */
+static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
+{
+    int64_t rows = (r->n - 1) / width, rest = r->n - rows * width; /* full rows; the last one */
+    double  pixels;
+
+    y0 = y0 < 0 ? 0 : y0;
+    x0 = x0 < 0 ? 0 : x0;
+    x1 = smaller(x1, width);
+    pixels = smaller(y1, rows) > y0 ? (double)(smaller(y1, rows) - y0) * (double)(x1 - x0) : 0;
+    if (y0 <= rows && y1 > rows && smaller(x1, rest) > x0)
+        pixels += (double)(smaller(x1, rest) - x0);
+    return pixels;
 }
 
 static const ViewPromise image_local_2d_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };

@@ -34,6 +34,34 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
+static Pattern *cells_of(Run *r, PatternShape s, const Params *p);
+static bool in_blocks(const Params *p);
+static Pattern *inside(Run *r, PatternShape s, int64_t block, Pattern *x);
+static Pattern *leading(Run *r, PatternShape s, int64_t count);
+static int64_t *distances_up_to(Run *r, const Params *p);
+static bool is_distance(const Params *p, int64_t x);
+
+static void logsparse_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+
+    run_pattern_attention(r, p->scale,
+                          pattern_finish(r->arena, s, cells_of(r, s, p), r->causal));
+}
+
+static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+{
+    int64_t  reach = (p->local < r->n ? p->local : r->n) - 1;
+    Pattern *x = pattern_log(r->arena, s, p->local, in_blocks(p) ? 0 : p->restart);
+
+    x = pattern_union(r->arena, x,
+                      pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW));
+    if (in_blocks(p))
+        x = inside(r, s, p->restart, x);
+    return p->first ? pattern_union(r->arena, x, leading(r, s, p->first)) : x;
+}
+
 static bool in_blocks(const Params *p)
 {
     return p->restart > 0 && p->restart_mode == RESTART_BLOCKS;
@@ -58,50 +86,6 @@ static Pattern *leading(Run *r, PatternShape s, int64_t count)
     return pattern_cols(r->arena, s, flags);
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
-{
-    int64_t  reach = (p->local < r->n ? p->local : r->n) - 1;
-    Pattern *x = pattern_log(r->arena, s, p->local, in_blocks(p) ? 0 : p->restart);
-
-    x = pattern_union(r->arena, x,
-                      pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW));
-    if (in_blocks(p))
-        x = inside(r, s, p->restart, x);
-    return p->first ? pattern_union(r->arena, x, leading(r, s, p->first)) : x;
-}
-
-static void logsparse_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-
-    run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, s, cells_of(r, s, p), r->causal));
-}
-
-static bool is_distance(const Params *p, int64_t x)
-{
-    int64_t power;
-
-    if (p->restart > 0 && p->restart_mode == RESTART_REPEAT)
-        x %= p->restart; /* x = L of one turn is x = 0 of the next */
-    power = x - p->local + 1;
-    return x < p->local || (power & (power - 1)) == 0;
-}
-
-/* How many positive distances up to x there are, for every x < n. */
-static int64_t *distances_up_to(Run *r, const Params *p)
-{
-    int64_t *upto = run_alloc(r, r->n, sizeof(*upto));
-
-    if (run_failed(r))
-        return NULL;
-    upto[0] = 0;
-    for (int64_t x = 1; x < r->n; x++)
-        upto[x] = upto[x - 1] + is_distance(p, x);
-    return upto;
-}
-
 /* n + 2 sum over D of (n - x), causal once; a leading key is seen by all. */
 static Flops logsparse_flops(Run *r, const void *opaque)
 {
@@ -119,6 +103,29 @@ static Flops logsparse_flops(Run *r, const void *opaque)
             cells += (double)(1 + upto[to - 1 - j] + (r->causal ? 0 : upto[j - from]));
     }
     return run_pattern_flops(r, (double)r->h * cells);
+}
+
+/* How many positive distances up to x there are, for every x < n. */
+static int64_t *distances_up_to(Run *r, const Params *p)
+{
+    int64_t *upto = run_alloc(r, r->n, sizeof(*upto));
+
+    if (run_failed(r))
+        return NULL;
+    upto[0] = 0;
+    for (int64_t x = 1; x < r->n; x++)
+        upto[x] = upto[x - 1] + is_distance(p, x);
+    return upto;
+}
+
+static bool is_distance(const Params *p, int64_t x)
+{
+    int64_t power;
+
+    if (p->restart > 0 && p->restart_mode == RESTART_REPEAT)
+        x %= p->restart; /* x = L of one turn is x = 0 of the next */
+    power = x - p->local + 1;
+    return x < p->local || (power & (power - 1)) == 0;
 }
 
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };

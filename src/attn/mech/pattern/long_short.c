@@ -56,330 +56,36 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static int64_t last_extent(const Tensor *t)
-{
-    return t->shape[t->rank > 0 ? t->rank - 1 : 0];
-}
-
-/* A given tensor decides. */
-static int64_t rank_of(const Params *p)
-{
-    if (p->p_logits.data)
-        return last_extent(&p->p_logits);
-    if (p->w_p.data)
-        return last_extent(&p->w_p);
-    return p->b_p.data ? last_extent(&p->b_p) : p->rank;
-}
-
-/* Whether logits come from the layer input: when the input has one, unless w_p is
- * made for keys. */
-static bool reads_x(const Run *r, const Params *p)
-{
-    int64_t rows = p->w_p.data && p->w_p.rank >= 2 ? p->w_p.shape[p->w_p.rank - 2] : r->dm;
-
-    return r->x.data && r->x.shape[0] == r->n && rows == r->dm;
-}
-
-static bool given_norms(const Params *p)
-{
-    return p->ln_window_gain.data || p->ln_window_bias.data || p->ln_compressed_gain.data ||
-           p->ln_compressed_bias.data;
-}
-
-static void long_short_check(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    if (p->p_logits.data && (p->w_p.data || p->b_p.data))
-        run_fail(r, ERR_PARAM,
-                 "long-short: give p_logits, or w_p and b_p that make them, not both");
-    if (rank_of(p) < 1)
-        run_fail(r, ERR_PARAM, "long-short: the projection has no slots (rank 0)");
-    if (p->dual_ln && r->e != r->d)
-        run_fail(r, ERR_PARAM, "long-short: dual_ln normalises keys and values alike and needs "
-                 "values of the keys' size; they have %lld and %lld", (long long)r->e,
-                 (long long)r->d);
-    if (!p->dual_ln && given_norms(p))
-        run_warn(r, "long-short: ln_ tensors are used with dual_ln=true only");
-}
-
-static Slots slots_of(const Run *r, const Params *p)
-{
-    int64_t whole = r->causal ? p->chunk : r->n, size = whole < r->n ? whole : r->n;
-
-    return (Slots){ .n = r->n, .ranges = (r->n - 1) / whole + 1, .per = rank_of(p),
-                    .stride = whole, .size = size };
-}
-
-/* ---- cells ------------------------------------------------------------------- */
-
-static PatternShape shape_of(const Run *r, int64_t keys)
-{
-    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
-}
-
-static Pattern *window_cells(Run *r, const Params *p)
-{
-    Arena       *a = r->arena;
-    PatternShape s = shape_of(r, r->n);
-    int64_t      side = p->segment > 1 ? p->segment / 2 : 1;
-
-    if (!p->short_)
-        return pattern_none(a, s);
-    if (r->causal)
-        return pattern_band(a, s, 1 - p->segment, 0, 1, COMPONENT_WINDOW);
-    return pattern_marked(a, pattern_local(a, s, p->segment, side, side), COMPONENT_WINDOW);
-}
-
-static Pattern *slot_cells(Run *r, const Slots *s)
-{
-    PatternShape shape = shape_of(r, slots_count(s));
-
-    return r->causal ? slots_before(r->arena, shape, s)
-                     : pattern_full(r->arena, shape, COMPONENT_OTHER);
-}
-
-/* Keys are [slots, tokens]. */
-static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slots)
-{
-    int64_t      count = slots_count(s);
-    PatternShape shape = shape_of(r, count + r->n);
-
-    return pattern_union(r->arena, pattern_offset(r->arena, shape, 0, 0, slots),
-                         pattern_offset(r->arena, shape, 0, count, window));
-}
-
-/* ---- the projection ---------------------------------------------------------- */
-
-static void add_bias(Run *r, Tensor logits, Tensor bias)
-{
-    bias.rank = 3; /* [h',1,r] */
-    bias.shape[2] = bias.shape[1];
-    bias.stride[2] = 1;
-    bias.shape[1] = 1;
-    op_entries_of(r, logits, bias, ENTRY_SUM, 1, logits);
-}
-
-/* [h,n,r]; keys are those without a position. */
-static Tensor logits_of(Run *r, const Params *p)
-{
-    int64_t rank = rank_of(p), all[3] = { r->h, r->n, rank };
-    bool    from_x = reads_x(r, p);
-    Tensor  source = from_x ? tensor_with_rank(r->x, 3) : r->k, logits, w, b;
-    int64_t rows = source.shape[2], shape[3] = { r->h, rows, rank }, line[2] = { r->h, rank };
-    Init    init = { INIT_UNIFORM, 1 / sqrt((double)rows) };
-
-    if (p->p_logits.data)
-        return run_param_given(r, "p_logits", p->p_logits, DT_F32, 3, all);
-    w = run_param(r, "w_p", p->w_p, DT_F32, 3, shape, init);
-    b = run_param(r, "b_p", p->b_p, DT_F32, 2, line, init);
-    logits = run_tensor3(r, DT_F32, r->h, r->n, rank);
-    op_gemm(r, source, false, w, false, 1, 0, logits, FLOP_OVERHEAD);
-    add_bias(r, logits, b);
-    return logits;
-}
-
-/* Of ranges of `length` tokens from range `first` on: share[slot,t] = logits of the t-th. */
+static Tensor logits_of(Run *r, const Params *p);
+static int64_t rank_of(const Params *p);
+static int64_t last_extent(const Tensor *t);
+static bool reads_x(const Run *r, const Params *p);
+static void add_bias(Run *r, Tensor logits, Tensor bias);
+static Slots slots_of(const Run *r, const Params *p);
+static Tensor projection(Run *r, const Slots *s, Tensor logits);
+static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share);
 static void fill_shares(Run *r, const Slots *s, Tensor logits, Tensor share, int64_t first,
-                        int64_t count, int64_t length)
-{
-    for (int64_t head = 0; head < r->h && !run_failed(r) && count > 0; head++) {
-        const float *from = tensor_head(&logits, head, r->h);
-        float       *to = tensor_head(&share, head, r->h);
-        Tensor       x = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, length },
-                                   (float *)(uintptr_t)from + first * s->stride * s->per);
-        Tensor       y = tensor_of(DT_F32, 3, x.shape, to + first * s->per * s->size);
-
-        x.stride[0] = s->stride * s->per;
-        x.stride[1] = 1;
-        x.stride[2] = s->per;
-        y.stride[0] = s->per * s->size;
-        y.stride[1] = s->size;
-        op_entries(r, x, ENTRY_CAST, 0, y);
-    }
-}
-
-/* The logits of each slot over the tokens of its range; past a short one's end nothing. */
-static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share)
-{
-    int64_t whole = r->n / s->size, left = r->n - whole * s->size;
-
-    if (left)
-        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, -(double)INFINITY,
-                   tensor_rows(share, whole * s->per, share.shape[1] - whole * s->per));
-    fill_shares(r, s, logits, share, 0, whole, s->size);
-    fill_shares(r, s, logits, share, whole, left > 0, left);
-}
-
-/* P as shares [h,slots,size] of each slot's own range. */
-static Tensor projection(Run *r, const Slots *s, Tensor logits)
-{
-    int64_t count = slots_count(s);
-    Tensor  share = run_tensor3(r, DT_F32, r->h, count, s->size);
-    double  tokens = (double)(r->h * r->n) * (double)s->per;
-
-    take_shares(r, s, logits, share);
-    op_softmax(r, share);
-    /* What is past the end of a short range was no token. */
-    op_charge(r, FLOP_OVERHEAD,
-              FLOPS_SOFTMAX * tokens - FLOPS_ROW_SOFTMAX * (double)tensor_count(&share));
-    return share;
-}
-
-/* Rows of the slots in y [h,slots+n,w]. */
-static Tensor slot_rows(const Slots *s, Tensor y)
-{
-    y.shape[1] = slots_count(s);
-    return y;
-}
-
-/* Of one head: shares of `count` ranges of `length` tokens from range `first` on, as a
- * batch [count,per,length]; their tokens [count,length,w]; and their slots. */
-static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y, int64_t first,
-                       int64_t count, int64_t length)
-{
-    int64_t w = x.shape[2], slot = first * s->per;
-    Tensor  a = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, length },
-                          tensor_f32(&share) + slot * s->size);
-    Tensor  b = tensor_of(DT_F32, 3, (int64_t[]){ count, length, w },
-                          tensor_f32(&x) + first * s->stride * x.stride[1]);
-    Tensor  c = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, w }, tensor_f32(&y) + slot * w);
-
-    a.stride[0] = s->per * s->size;
-    a.stride[1] = s->size;
-    b.stride[0] = s->stride * x.stride[1];
-    b.stride[1] = x.stride[1];
-    op_gemm(r, a, false, b, false, 1, 0, c, FLOP_OVERHEAD);
-}
-
-/* P x into the first rows of y [h,slots+n,w]; the last range may be short. */
-static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y)
-{
-    int64_t whole = r->n / s->size, left = r->n - whole * s->size;
-
-    if (s->ranges == 1)
-        op_gemm(r, share, false, x, false, 1, 0, slot_rows(s, y), FLOP_OVERHEAD);
-    for (int64_t t = 0; t < r->h && s->ranges > 1 && !run_failed(r); t++) {
-        Tensor p = share, from = x, to = y;
-
-        p.data = tensor_head(&share, t, r->h);
-        from.data = tensor_head(&x, t, r->h);
-        to.data = tensor_head(&y, t, r->h);
-        mix_ranges(r, s, p, from, to, 0, whole, s->size);
-        if (left)
-            mix_ranges(r, s, p, from, to, whole, 1, left);
-    }
-}
-
-/* ---- keys and values: [slots, tokens] ---------------------------------------- */
-
-/* Room for both, with the tokens in place. */
-static Tensor with_tokens(Run *r, int64_t slots, Tensor x)
-{
-    Tensor y = run_tensor3(r, DT_F32, r->h, slots + r->n, x.shape[2]);
-
-    if (!run_failed(r))
-        op_entries(r, x, ENTRY_CAST, 0, tensor_rows(y, slots, r->n));
-    return y;
-}
-
-static Tensor rows_from(Tensor y, int64_t first)
-{
-    y.data = tensor_f32(&y) + first * y.stride[1];
-    y.shape[1] -= first;
-    return y;
-}
-
-/* Rows [first, first+count) of all heads beside each other, in place. */
-static void normalise_rows(Run *r, Tensor x, int64_t first, int64_t count, Tensor gain, Tensor bias)
-{
-    Tensor rows = x;
-
-    if (run_failed(r))
-        return;
-    rows.shape[0] = count;
-    rows.shape[1] = x.shape[0];
-    rows.stride[0] = x.stride[1];
-    rows.stride[1] = x.stride[0];
-    rows.data = tensor_f32(&x) + first * x.stride[1];
-    op_standardise64(r, rows, LN_EPS, gain, bias, rows);
-}
-
-/* Rows of keys and of values, by the same gain and bias [h,d].  The entry's count of FLOPs
- * leaves this out, and so does ours. */
+                        int64_t count, int64_t length);
+static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor share);
+static Tensor with_tokens(Run *r, int64_t slots, Tensor x);
+static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots);
 static void normalise(Run *r, const AttendInput *in, int64_t first, int64_t count, Tensor gain,
-                      Tensor bias)
-{
-    normalise_rows(r, in->k, first, count, gain, bias);
-    normalise_rows(r, in->v, first, count, gain, bias);
-}
-
-static Tensor norm_param(Run *r, const char *name, Tensor given)
-{
-    int64_t shape[2] = { 1, r->h * r->d };
-    Tensor  t = { .rank = 0 };
-
-    if (given.data)
-        t = run_param_given(r, name, given, DT_F32, 2, shape);
-    return t.data ? tensor_of(DT_F32, 2, (int64_t[]){ r->h, r->d }, t.data) : t;
-}
-
-static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots)
-{
-    if (p->dual_ln)
-        normalise(r, in, slots, r->n, norm_param(r, "ln_window_gain", p->ln_window_gain),
-                  norm_param(r, "ln_window_bias", p->ln_window_bias));
-}
-
-static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int64_t slots)
-{
-    if (p->dual_ln)
-        normalise(r, in, 0, slots, norm_param(r, "ln_compressed_gain", p->ln_compressed_gain),
-                  norm_param(r, "ln_compressed_bias", p->ln_compressed_bias));
-}
-
-static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor share)
-{
-    int64_t count = slots_count(s);
-    Tensor  k = in.k, v = in.v;
-
-    in.k = with_tokens(r, count, k);
-    in.v = with_tokens(r, count, v);
-    if (p->ln_order == ORDER_BEFORE) {
-        normalise_tokens(r, p, &in, count);
-        k = rows_from(in.k, count);
-        v = rows_from(in.v, count);
-    }
-    mix(r, s, share, k, in.k);
-    mix(r, s, share, v, in.v);
-    if (p->ln_order == ORDER_AFTER)
-        normalise_tokens(r, p, &in, count);
-    normalise_slots(r, p, &in, count);
-    return in;
-}
-
-/* ---- the mechanism ----------------------------------------------------------- */
-
-static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *window, Pattern *slots)
-{
-    PatternShape s = shape_of(r, r->n);
-    Pattern     *all;
-
-    if (!run_wants_views(r))
-        return;
-    all = slots_behind(r->arena, s, &a->slots, slots, COMPONENT_OTHER);
-    all = pattern_finish(r->arena, s, pattern_union(r->arena, window, all), false);
-    if (!all)
-        run_fail(r, ERR_NOMEM, "long-short: not enough memory for a view");
-    view_pattern(r, all, true);
-    if (!p->dual_ln)
-        view_slot_weights(r, a, all);
-    view_meaning(r, all, NULL, "compressed");
-    view_part(r, &a->on_tokens, "connectivity_window", "weights_window", "key");
-    view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
-    view_meaning(r, slots, NULL, "compressed");
-    view_shares(r, a, "projection", 3, "slot");
-}
+                      Tensor bias);
+static void normalise_rows(Run *r, Tensor x, int64_t first, int64_t count, Tensor gain,
+                           Tensor bias);
+static Tensor norm_param(Run *r, const char *name, Tensor given);
+static Tensor rows_from(Tensor y, int64_t first);
+static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y);
+static Tensor slot_rows(const Slots *s, Tensor y);
+static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y, int64_t first,
+                       int64_t count, int64_t length);
+static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int64_t slots);
+static Pattern *window_cells(Run *r, const Params *p);
+static PatternShape shape_of(const Run *r, int64_t keys);
+static Pattern *slot_cells(Run *r, const Slots *s);
+static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slots);
+static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *window, Pattern *slots);
+static bool given_norms(const Params *p);
 
 static void long_short_run(Run *r, const void *opaque)
 {
@@ -413,6 +119,325 @@ static void long_short_run(Run *r, const void *opaque)
     a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window, .sums = sums,
                               .first = slots_count(&a->slots) };
     show(r, p, a, window, slots);
+}
+
+/* [h,n,r]; keys are those without a position. */
+static Tensor logits_of(Run *r, const Params *p)
+{
+    int64_t rank = rank_of(p), all[3] = { r->h, r->n, rank };
+    bool    from_x = reads_x(r, p);
+    Tensor  source = from_x ? tensor_with_rank(r->x, 3) : r->k, logits, w, b;
+    int64_t rows = source.shape[2], shape[3] = { r->h, rows, rank }, line[2] = { r->h, rank };
+    Init    init = { INIT_UNIFORM, 1 / sqrt((double)rows) };
+
+    if (p->p_logits.data)
+        return run_param_given(r, "p_logits", p->p_logits, DT_F32, 3, all);
+    w = run_param(r, "w_p", p->w_p, DT_F32, 3, shape, init);
+    b = run_param(r, "b_p", p->b_p, DT_F32, 2, line, init);
+    logits = run_tensor3(r, DT_F32, r->h, r->n, rank);
+    op_gemm(r, source, false, w, false, 1, 0, logits, FLOP_OVERHEAD);
+    add_bias(r, logits, b);
+    return logits;
+}
+
+/* A given tensor decides. */
+static int64_t rank_of(const Params *p)
+{
+    if (p->p_logits.data)
+        return last_extent(&p->p_logits);
+    if (p->w_p.data)
+        return last_extent(&p->w_p);
+    return p->b_p.data ? last_extent(&p->b_p) : p->rank;
+}
+
+static int64_t last_extent(const Tensor *t)
+{
+    return t->shape[t->rank > 0 ? t->rank - 1 : 0];
+}
+
+/* Whether logits come from the layer input: when the input has one, unless w_p is
+ * made for keys. */
+static bool reads_x(const Run *r, const Params *p)
+{
+    int64_t rows = p->w_p.data && p->w_p.rank >= 2 ? p->w_p.shape[p->w_p.rank - 2] : r->dm;
+
+    return r->x.data && r->x.shape[0] == r->n && rows == r->dm;
+}
+
+static void add_bias(Run *r, Tensor logits, Tensor bias)
+{
+    bias.rank = 3; /* [h',1,r] */
+    bias.shape[2] = bias.shape[1];
+    bias.stride[2] = 1;
+    bias.shape[1] = 1;
+    op_entries_of(r, logits, bias, ENTRY_SUM, 1, logits);
+}
+
+static Slots slots_of(const Run *r, const Params *p)
+{
+    int64_t whole = r->causal ? p->chunk : r->n, size = whole < r->n ? whole : r->n;
+
+    return (Slots){ .n = r->n, .ranges = (r->n - 1) / whole + 1, .per = rank_of(p),
+                    .stride = whole, .size = size };
+}
+
+/* P as shares [h,slots,size] of each slot's own range. */
+static Tensor projection(Run *r, const Slots *s, Tensor logits)
+{
+    int64_t count = slots_count(s);
+    Tensor  share = run_tensor3(r, DT_F32, r->h, count, s->size);
+    double  tokens = (double)(r->h * r->n) * (double)s->per;
+
+    take_shares(r, s, logits, share);
+    op_softmax(r, share);
+    /* What is past the end of a short range was no token. */
+    op_charge(r, FLOP_OVERHEAD,
+              FLOPS_SOFTMAX * tokens - FLOPS_ROW_SOFTMAX * (double)tensor_count(&share));
+    return share;
+}
+
+/* The logits of each slot over the tokens of its range; past a short one's end nothing. */
+static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share)
+{
+    int64_t whole = r->n / s->size, left = r->n - whole * s->size;
+
+    if (left)
+        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, -(double)INFINITY,
+                   tensor_rows(share, whole * s->per, share.shape[1] - whole * s->per));
+    fill_shares(r, s, logits, share, 0, whole, s->size);
+    fill_shares(r, s, logits, share, whole, left > 0, left);
+}
+
+/* Of ranges of `length` tokens from range `first` on: share[slot,t] = logits of the t-th. */
+static void fill_shares(Run *r, const Slots *s, Tensor logits, Tensor share, int64_t first,
+                        int64_t count, int64_t length)
+{
+    for (int64_t head = 0; head < r->h && !run_failed(r) && count > 0; head++) {
+        const float *from = tensor_head(&logits, head, r->h);
+        float       *to = tensor_head(&share, head, r->h);
+        Tensor       x = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, length },
+                                   (float *)(uintptr_t)from + first * s->stride * s->per);
+        Tensor       y = tensor_of(DT_F32, 3, x.shape, to + first * s->per * s->size);
+
+        x.stride[0] = s->stride * s->per;
+        x.stride[1] = 1;
+        x.stride[2] = s->per;
+        y.stride[0] = s->per * s->size;
+        y.stride[1] = s->size;
+        op_entries(r, x, ENTRY_CAST, 0, y);
+    }
+}
+
+static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor share)
+{
+    int64_t count = slots_count(s);
+    Tensor  k = in.k, v = in.v;
+
+    in.k = with_tokens(r, count, k);
+    in.v = with_tokens(r, count, v);
+    if (p->ln_order == ORDER_BEFORE) {
+        normalise_tokens(r, p, &in, count);
+        k = rows_from(in.k, count);
+        v = rows_from(in.v, count);
+    }
+    mix(r, s, share, k, in.k);
+    mix(r, s, share, v, in.v);
+    if (p->ln_order == ORDER_AFTER)
+        normalise_tokens(r, p, &in, count);
+    normalise_slots(r, p, &in, count);
+    return in;
+}
+
+/* Room for both, with the tokens in place. */
+static Tensor with_tokens(Run *r, int64_t slots, Tensor x)
+{
+    Tensor y = run_tensor3(r, DT_F32, r->h, slots + r->n, x.shape[2]);
+
+    if (!run_failed(r))
+        op_entries(r, x, ENTRY_CAST, 0, tensor_rows(y, slots, r->n));
+    return y;
+}
+
+static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots)
+{
+    if (p->dual_ln)
+        normalise(r, in, slots, r->n, norm_param(r, "ln_window_gain", p->ln_window_gain),
+                  norm_param(r, "ln_window_bias", p->ln_window_bias));
+}
+
+/* Rows of keys and of values, by the same gain and bias [h,d].  The entry's count of FLOPs
+ * leaves this out, and so does ours. */
+static void normalise(Run *r, const AttendInput *in, int64_t first, int64_t count, Tensor gain,
+                      Tensor bias)
+{
+    normalise_rows(r, in->k, first, count, gain, bias);
+    normalise_rows(r, in->v, first, count, gain, bias);
+}
+
+/* Rows [first, first+count) of all heads beside each other, in place. */
+static void normalise_rows(Run *r, Tensor x, int64_t first, int64_t count, Tensor gain, Tensor bias)
+{
+    Tensor rows = x;
+
+    if (run_failed(r))
+        return;
+    rows.shape[0] = count;
+    rows.shape[1] = x.shape[0];
+    rows.stride[0] = x.stride[1];
+    rows.stride[1] = x.stride[0];
+    rows.data = tensor_f32(&x) + first * x.stride[1];
+    op_standardise64(r, rows, LN_EPS, gain, bias, rows);
+}
+
+static Tensor norm_param(Run *r, const char *name, Tensor given)
+{
+    int64_t shape[2] = { 1, r->h * r->d };
+    Tensor  t = { .rank = 0 };
+
+    if (given.data)
+        t = run_param_given(r, name, given, DT_F32, 2, shape);
+    return t.data ? tensor_of(DT_F32, 2, (int64_t[]){ r->h, r->d }, t.data) : t;
+}
+
+static Tensor rows_from(Tensor y, int64_t first)
+{
+    y.data = tensor_f32(&y) + first * y.stride[1];
+    y.shape[1] -= first;
+    return y;
+}
+
+/* P x into the first rows of y [h,slots+n,w]; the last range may be short. */
+static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y)
+{
+    int64_t whole = r->n / s->size, left = r->n - whole * s->size;
+
+    if (s->ranges == 1)
+        op_gemm(r, share, false, x, false, 1, 0, slot_rows(s, y), FLOP_OVERHEAD);
+    for (int64_t t = 0; t < r->h && s->ranges > 1 && !run_failed(r); t++) {
+        Tensor p = share, from = x, to = y;
+
+        p.data = tensor_head(&share, t, r->h);
+        from.data = tensor_head(&x, t, r->h);
+        to.data = tensor_head(&y, t, r->h);
+        mix_ranges(r, s, p, from, to, 0, whole, s->size);
+        if (left)
+            mix_ranges(r, s, p, from, to, whole, 1, left);
+    }
+}
+
+/* Rows of the slots in y [h,slots+n,w]. */
+static Tensor slot_rows(const Slots *s, Tensor y)
+{
+    y.shape[1] = slots_count(s);
+    return y;
+}
+
+/* Of one head: shares of `count` ranges of `length` tokens from range `first` on, as a
+ * batch [count,per,length]; their tokens [count,length,w]; and their slots. */
+static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y, int64_t first,
+                       int64_t count, int64_t length)
+{
+    int64_t w = x.shape[2], slot = first * s->per;
+    Tensor  a = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, length },
+                          tensor_f32(&share) + slot * s->size);
+    Tensor  b = tensor_of(DT_F32, 3, (int64_t[]){ count, length, w },
+                          tensor_f32(&x) + first * s->stride * x.stride[1]);
+    Tensor  c = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, w }, tensor_f32(&y) + slot * w);
+
+    a.stride[0] = s->per * s->size;
+    a.stride[1] = s->size;
+    b.stride[0] = s->stride * x.stride[1];
+    b.stride[1] = x.stride[1];
+    op_gemm(r, a, false, b, false, 1, 0, c, FLOP_OVERHEAD);
+}
+
+static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int64_t slots)
+{
+    if (p->dual_ln)
+        normalise(r, in, 0, slots, norm_param(r, "ln_compressed_gain", p->ln_compressed_gain),
+                  norm_param(r, "ln_compressed_bias", p->ln_compressed_bias));
+}
+
+/* ---- cells ------------------------------------------------------------------- */
+
+static Pattern *window_cells(Run *r, const Params *p)
+{
+    Arena       *a = r->arena;
+    PatternShape s = shape_of(r, r->n);
+    int64_t      side = p->segment > 1 ? p->segment / 2 : 1;
+
+    if (!p->short_)
+        return pattern_none(a, s);
+    if (r->causal)
+        return pattern_band(a, s, 1 - p->segment, 0, 1, COMPONENT_WINDOW);
+    return pattern_marked(a, pattern_local(a, s, p->segment, side, side), COMPONENT_WINDOW);
+}
+
+static PatternShape shape_of(const Run *r, int64_t keys)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
+}
+
+static Pattern *slot_cells(Run *r, const Slots *s)
+{
+    PatternShape shape = shape_of(r, slots_count(s));
+
+    return r->causal ? slots_before(r->arena, shape, s)
+                     : pattern_full(r->arena, shape, COMPONENT_OTHER);
+}
+
+/* Keys are [slots, tokens]. */
+static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slots)
+{
+    int64_t      count = slots_count(s);
+    PatternShape shape = shape_of(r, count + r->n);
+
+    return pattern_union(r->arena, pattern_offset(r->arena, shape, 0, 0, slots),
+                         pattern_offset(r->arena, shape, 0, count, window));
+}
+
+static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *window, Pattern *slots)
+{
+    PatternShape s = shape_of(r, r->n);
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    all = slots_behind(r->arena, s, &a->slots, slots, COMPONENT_OTHER);
+    all = pattern_finish(r->arena, s, pattern_union(r->arena, window, all), false);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "long-short: not enough memory for a view");
+    view_pattern(r, all, true);
+    if (!p->dual_ln)
+        view_slot_weights(r, a, all);
+    view_meaning(r, all, NULL, "compressed");
+    view_part(r, &a->on_tokens, "connectivity_window", "weights_window", "key");
+    view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
+    view_meaning(r, slots, NULL, "compressed");
+    view_shares(r, a, "projection", 3, "slot");
+}
+
+static void long_short_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->p_logits.data && (p->w_p.data || p->b_p.data))
+        run_fail(r, ERR_PARAM,
+                 "long-short: give p_logits, or w_p and b_p that make them, not both");
+    if (rank_of(p) < 1)
+        run_fail(r, ERR_PARAM, "long-short: the projection has no slots (rank 0)");
+    if (p->dual_ln && r->e != r->d)
+        run_fail(r, ERR_PARAM, "long-short: dual_ln normalises keys and values alike and needs "
+                 "values of the keys' size; they have %lld and %lld", (long long)r->e,
+                 (long long)r->d);
+    if (!p->dual_ln && given_norms(p))
+        run_warn(r, "long-short: ln_ tensors are used with dual_ln=true only");
+}
+
+static bool given_norms(const Params *p)
+{
+    return p->ln_window_gain.data || p->ln_window_bias.data || p->ln_compressed_gain.data ||
+           p->ln_compressed_bias.data;
 }
 
 static Flops long_short_flops(Run *r, const void *opaque)

@@ -34,30 +34,35 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static PatternShape shape_of(const Run *r)
-{
-    return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n };
-}
+static uint8_t *global_flags(Run *r, IndexList global);
+static Pattern *cells_of(Run *r, const Params *p, const uint8_t *flags);
+static PatternShape shape_of(const Run *r);
+static bool has_projections(const Params *p);
+static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern *cells,
+                          const uint8_t *flags);
+static AttendInput global_input(Run *r, const Params *p);
+static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
+static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from);
+static Tensor listed(Run *r, const uint8_t *flags);
 
-static void longformer_check(Run *r, const void *opaque)
+static void longformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
+    AttentionPart parts[2] = { { .in = run_attend_input(r, p->scale) } };
+    uint8_t      *flags = global_flags(r, p->global);
+    Pattern      *cells = cells_of(r, p, flags);
+    AttendResult  result;
 
-    dilation_check(r, p->dilation);
-    for (int64_t t = 0; p->global.is_list && t < p->global.count; t++) {
-        int64_t index = p->global.items[t];
-
-        if (index < -r->n || index >= r->n)
-            run_fail(r, ERR_PARAM,
-                     "longformer: global lists position %lld, but there are %lld positions "
-                     "(0..%lld, or -1..-%lld from the end)",
-                     (long long)index, (long long)r->n, (long long)r->n - 1, (long long)r->n);
+    if (has_projections(p)) {
+        attend_in_two(r, p, parts, cells, flags);
+    } else {
+        run_stage(r, "attend");
+        result = op_attend(r, &parts[0].in, cells);
+        r->out = result.out;
+        parts[0].lse = result.lse;
     }
-}
-
-static bool has_projections(const Params *p)
-{
-    return p->q_global.data || p->k_global.data || p->v_global.data;
+    view_pattern(r, cells, true);
+    view_attention_parts(r, cells, parts, 2, has_projections(p) ? flags : NULL);
 }
 
 /* u8 [n]: 1 for the positions in G. */
@@ -90,45 +95,14 @@ static Pattern *cells_of(Run *r, const Params *p, const uint8_t *flags)
     return pattern_finish(a, s, cells, r->causal);
 }
 
-static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
+static PatternShape shape_of(const Run *r)
 {
-    int64_t shape[3] = { r->h, r->n, ordinary.shape[2] };
-
-    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n };
 }
 
-static AttendInput global_input(Run *r, const Params *p)
+static bool has_projections(const Params *p)
 {
-    Tensor q = run_for_each_head(r, given_or(r, "q_global", p->q_global, r->q));
-
-    return run_attend_input_of(r, q, given_or(r, "k_global", p->k_global, r->k),
-                               given_or(r, "v_global", p->v_global, r->v), p->scale);
-}
-
-/* i32 [1,tokens] of the global ones. */
-static Tensor listed(Run *r, const uint8_t *flags)
-{
-    int64_t count = 0, at = 0;
-    Tensor  list;
-
-    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
-        count += flags[i];
-    list = run_tensor2(r, DT_I32, 1, count);
-    run_prepare(r, true);
-    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
-        if (flags[i])
-            tensor_i32(&list)[at++] = (int32_t)i;
-    op_toward(r, list.data, tensor_bytes(&list));
-    run_prepare(r, false);
-    return list;
-}
-
-static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from)
-{
-    Tensor list = listed(r, flags);
-
-    if (!run_failed(r) && list.shape[1] > 0)
-        op_scatter(r, op_gather(r, from, list), list, r->out);
+    return p->q_global.data || p->k_global.data || p->v_global.data;
 }
 
 /* The rows of G by another softmax: each part visits its own rows' cells only. */
@@ -149,24 +123,61 @@ static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern
     copy_global_rows(r, flags, result.out);
 }
 
-static void longformer_run(Run *r, const void *opaque)
+static AttendInput global_input(Run *r, const Params *p)
+{
+    Tensor q = run_for_each_head(r, given_or(r, "q_global", p->q_global, r->q));
+
+    return run_attend_input_of(r, q, given_or(r, "k_global", p->k_global, r->k),
+                               given_or(r, "v_global", p->v_global, r->v), p->scale);
+}
+
+static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
+{
+    int64_t shape[3] = { r->h, r->n, ordinary.shape[2] };
+
+    return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
+}
+
+static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from)
+{
+    Tensor list = listed(r, flags);
+
+    if (!run_failed(r) && list.shape[1] > 0)
+        op_scatter(r, op_gather(r, from, list), list, r->out);
+}
+
+/* i32 [1,tokens] of the global ones. */
+static Tensor listed(Run *r, const uint8_t *flags)
+{
+    int64_t count = 0, at = 0;
+    Tensor  list;
+
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        count += flags[i];
+    list = run_tensor2(r, DT_I32, 1, count);
+    run_prepare(r, true);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        if (flags[i])
+            tensor_i32(&list)[at++] = (int32_t)i;
+    op_toward(r, list.data, tensor_bytes(&list));
+    run_prepare(r, false);
+    return list;
+}
+
+static void longformer_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttentionPart parts[2] = { { .in = run_attend_input(r, p->scale) } };
-    uint8_t      *flags = global_flags(r, p->global);
-    Pattern      *cells = cells_of(r, p, flags);
-    AttendResult  result;
 
-    if (has_projections(p)) {
-        attend_in_two(r, p, parts, cells, flags);
-    } else {
-        run_stage(r, "attend");
-        result = op_attend(r, &parts[0].in, cells);
-        r->out = result.out;
-        parts[0].lse = result.lse;
+    dilation_check(r, p->dilation);
+    for (int64_t t = 0; p->global.is_list && t < p->global.count; t++) {
+        int64_t index = p->global.items[t];
+
+        if (index < -r->n || index >= r->n)
+            run_fail(r, ERR_PARAM,
+                     "longformer: global lists position %lld, but there are %lld positions "
+                     "(0..%lld, or -1..-%lld from the end)",
+                     (long long)index, (long long)r->n, (long long)r->n - 1, (long long)r->n);
     }
-    view_pattern(r, cells, true);
-    view_attention_parts(r, cells, parts, 2, has_projections(p) ? flags : NULL);
 }
 
 /* Window and cross overlap where a global token is near: the set algebra counts. */

@@ -47,163 +47,27 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Slots slots_of(const Run *r, const Params *p)
-{
-    int64_t f = p->factor, n = r->n;
-    bool    first = p->add_first == ADD_TRUE || (p->add_first == ADD_AUTO && r->causal);
-
-    return (Slots){ .n = n, .lead = first, .ranges = p->tail == TAIL_KEEP ? (n - 1) / f + 1 : n / f,
-                    .per = 1, .stride = f, .size = f < n ? f : n };
-}
-
-static PatternShape shape_of(const Run *r, int64_t keys)
-{
-    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
-}
-
-static Pattern *slot_cells(Run *r, const Slots *s)
-{
-    PatternShape shape = shape_of(r, slots_count(s));
-    Pattern     *cells = r->causal ? slots_before(r->arena, shape, s)
-                                   : pattern_full(r->arena, shape, COMPONENT_BLOCK);
-
-    return pattern_marked(r->arena, cells, COMPONENT_BLOCK);
-}
-
-/* ---- the convolution --------------------------------------------------------- */
-
 /* One kind of vector: keys or values. */
 typedef struct Side {
     const char *conv_name, *bias_name;
     Tensor      x, conv, bias; /* conv, bias: as given */
 } Side;
 
-static bool is_mean(const Params *p, const Side *side)
-{
-    return p->conv_init == INIT_OF_MEAN && !side->conv.data;
-}
-
-static Tensor equal_shares(Run *r, const Params *p, const Slots *s)
-{
-    Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
-
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 1 / (double)p->factor, share);
-    return share;
-}
-
-/* `count` rows of every head of `to`. */
-static Tensor rows_of(Tensor to, int64_t first, int64_t count)
-{
-    to.data = tensor_f32(&to) + first * to.stride[1];
-    to.shape[1] = count;
-    return to;
-}
-
-static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to)
-{
-    Tensor mean = slots_pool(r, s, x, equal_shares(r, p, s));
-
-    op_entries(r, mean, ENTRY_CAST, 0, to);
-    op_charge(r, FLOP_OVERHEAD,
-              2 * (double)(r->h * s->ranges) * (double)p->factor * (double)x.shape[2]);
-}
-
-/* The last group, padded with zero vectors: [h',1,f w]. */
-static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f)
-{
-    int64_t w = x.shape[2], left = x.shape[1] - first;
-    Tensor  tail = run_tensor3(r, DT_F32, x.shape[0], 1, f * w), tokens;
-
-    if (run_failed(r))
-        return tail;
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, tail);
-    tokens = tensor_of(DT_F32, 3, (int64_t[]){ x.shape[0], left, w }, tail.data);
-    tokens.stride[0] = f * w;
-    op_entries(r, tensor_rows(x, first, left), ENTRY_CAST, 0, tokens);
-    return tail;
-}
-
-/* f tokens beside each other are one row, so the convolution is one product. */
-static void convolve(Run *r, const Params *p, const Slots *s, const Side *side, Tensor to)
-{
-    int64_t f = p->factor, w = side->x.shape[2], whole = r->n / f;
-    int64_t shape[4] = { r->h, f, w, w };
-    Init    init = { INIT_GLOROT, 2 * (double)f * (double)w };
-    Tensor  taps = run_param(r, side->conv_name, side->conv, DT_F32, 4, shape, init), groups;
-
-    if (run_failed(r))
-        return;
-    taps = tensor_of(DT_F32, 3, (int64_t[]){ taps.shape[0], f * w, w }, taps.data);
-    groups = tensor_of(DT_F32, 3, (int64_t[]){ side->x.shape[0], whole, f * w }, side->x.data);
-    groups.stride[0] = side->x.stride[0];
-    if (whole)
-        op_gemm(r, groups, false, taps, false, 1, 0, rows_of(to, 0, whole), FLOP_OVERHEAD);
-    if (s->ranges > whole)
-        op_gemm(r, padded_tail(r, side->x, whole * f, f), false, taps, false, 1, 0,
-                rows_of(to, whole, 1), FLOP_OVERHEAD);
-}
-
-static void add_bias(Run *r, const Side *side, Tensor to)
-{
-    int64_t w = to.shape[2], shape[2] = { r->h, w };
-    Tensor  bias;
-
-    if (!side->bias.data)
-        return;
-    bias = run_param_given(r, side->bias_name, side->bias, DT_F32, 2, shape);
-    op_entries_of(r, to, tensor_of(DT_F32, 3, (int64_t[]){ bias.shape[0], 1, w }, bias.data),
-                  ENTRY_SUM, 1, to);
-}
-
-/* [first token, compressed] of every head. */
-static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *side)
-{
-    int64_t w = side->x.shape[2];
-    Tensor  to = run_tensor3(r, DT_F32, r->h, slots_count(s), w), ranges;
-
-    if (run_failed(r))
-        return to;
-    if (s->lead)
-        op_entries(r, tensor_rows(side->x, 0, 1), ENTRY_CAST, 0, tensor_rows(to, 0, 1));
-    ranges = rows_of(to, s->lead, s->ranges);
-    if (is_mean(p, side))
-        average(r, p, s, side->x, ranges);
-    else
-        convolve(r, p, s, side, ranges);
-    add_bias(r, side, ranges);
-    return to;
-}
-
-static Side keys(const Params *p, Tensor x)
-{
-    return (Side){ "conv_k", "bias_k", x, p->conv_k, p->bias_k };
-}
-
-static Side values(const Params *p, Tensor x)
-{
-    return (Side){ "conv_v", "bias_v", x, p->conv_v, p->bias_v };
-}
-
-/* ---- the mechanism ----------------------------------------------------------- */
-
-static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pattern *slots)
-{
-    PatternShape s = shape_of(r, r->n);
-    Pattern     *all;
-
-    if (!run_wants_views(r))
-        return;
-    all = slots_behind(r->arena, s, &a->slots, slots, COMPONENT_BLOCK);
-    if (!all)
-        run_fail(r, ERR_NOMEM, "memory-compressed: not enough memory for a view");
-    view_pattern(r, all, true);
-    if (is_mean(p, side) && !side->bias.data) {
-        a->share = equal_shares(r, p, &a->slots);
-        view_slot_weights(r, a, all);
-        view_shares(r, a, "pool", 2, "slot");
-    }
-    view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
-}
+static Side keys(const Params *p, Tensor x);
+static Side values(const Params *p, Tensor x);
+static Slots slots_of(const Run *r, const Params *p);
+static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *side);
+static Tensor rows_of(Tensor to, int64_t first, int64_t count);
+static bool is_mean(const Params *p, const Side *side);
+static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to);
+static Tensor equal_shares(Run *r, const Params *p, const Slots *s);
+static void convolve(Run *r, const Params *p, const Slots *s, const Side *side, Tensor to);
+static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f);
+static void add_bias(Run *r, const Side *side, Tensor to);
+static Pattern *slot_cells(Run *r, const Slots *s);
+static PatternShape shape_of(const Run *r, int64_t keys);
+static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pattern *slots);
+static double side_flops(const Run *r, const Params *p, const Slots *s, const Side *side);
 
 static void memory_compressed_run(Run *r, const void *opaque)
 {
@@ -231,13 +95,152 @@ static void memory_compressed_run(Run *r, const void *opaque)
     view_tensor(r, "compressed_v", VIEW_VECTORS, in.v, "slot", "value");
 }
 
-/* 2 S f c per head and side for the mean, times c for taps. */
-static double side_flops(const Run *r, const Params *p, const Slots *s, const Side *side)
+static Side keys(const Params *p, Tensor x)
 {
-    double width = (double)side->x.shape[2];
-    double mean = 2 * (double)(r->h * s->ranges) * (double)p->factor * width;
+    return (Side){ "conv_k", "bias_k", x, p->conv_k, p->bias_k };
+}
 
-    return is_mean(p, side) ? mean : mean * width;
+static Side values(const Params *p, Tensor x)
+{
+    return (Side){ "conv_v", "bias_v", x, p->conv_v, p->bias_v };
+}
+
+static Slots slots_of(const Run *r, const Params *p)
+{
+    int64_t f = p->factor, n = r->n;
+    bool    first = p->add_first == ADD_TRUE || (p->add_first == ADD_AUTO && r->causal);
+
+    return (Slots){ .n = n, .lead = first, .ranges = p->tail == TAIL_KEEP ? (n - 1) / f + 1 : n / f,
+                    .per = 1, .stride = f, .size = f < n ? f : n };
+}
+
+/* [first token, compressed] of every head. */
+static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *side)
+{
+    int64_t w = side->x.shape[2];
+    Tensor  to = run_tensor3(r, DT_F32, r->h, slots_count(s), w), ranges;
+
+    if (run_failed(r))
+        return to;
+    if (s->lead)
+        op_entries(r, tensor_rows(side->x, 0, 1), ENTRY_CAST, 0, tensor_rows(to, 0, 1));
+    ranges = rows_of(to, s->lead, s->ranges);
+    if (is_mean(p, side))
+        average(r, p, s, side->x, ranges);
+    else
+        convolve(r, p, s, side, ranges);
+    add_bias(r, side, ranges);
+    return to;
+}
+
+/* `count` rows of every head of `to`. */
+static Tensor rows_of(Tensor to, int64_t first, int64_t count)
+{
+    to.data = tensor_f32(&to) + first * to.stride[1];
+    to.shape[1] = count;
+    return to;
+}
+
+static bool is_mean(const Params *p, const Side *side)
+{
+    return p->conv_init == INIT_OF_MEAN && !side->conv.data;
+}
+
+static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to)
+{
+    Tensor mean = slots_pool(r, s, x, equal_shares(r, p, s));
+
+    op_entries(r, mean, ENTRY_CAST, 0, to);
+    op_charge(r, FLOP_OVERHEAD,
+              2 * (double)(r->h * s->ranges) * (double)p->factor * (double)x.shape[2]);
+}
+
+static Tensor equal_shares(Run *r, const Params *p, const Slots *s)
+{
+    Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
+
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 1 / (double)p->factor, share);
+    return share;
+}
+
+/* f tokens beside each other are one row, so the convolution is one product. */
+static void convolve(Run *r, const Params *p, const Slots *s, const Side *side, Tensor to)
+{
+    int64_t f = p->factor, w = side->x.shape[2], whole = r->n / f;
+    int64_t shape[4] = { r->h, f, w, w };
+    Init    init = { INIT_GLOROT, 2 * (double)f * (double)w };
+    Tensor  taps = run_param(r, side->conv_name, side->conv, DT_F32, 4, shape, init), groups;
+
+    if (run_failed(r))
+        return;
+    taps = tensor_of(DT_F32, 3, (int64_t[]){ taps.shape[0], f * w, w }, taps.data);
+    groups = tensor_of(DT_F32, 3, (int64_t[]){ side->x.shape[0], whole, f * w }, side->x.data);
+    groups.stride[0] = side->x.stride[0];
+    if (whole)
+        op_gemm(r, groups, false, taps, false, 1, 0, rows_of(to, 0, whole), FLOP_OVERHEAD);
+    if (s->ranges > whole)
+        op_gemm(r, padded_tail(r, side->x, whole * f, f), false, taps, false, 1, 0,
+                rows_of(to, whole, 1), FLOP_OVERHEAD);
+}
+
+/* The last group, padded with zero vectors: [h',1,f w]. */
+static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f)
+{
+    int64_t w = x.shape[2], left = x.shape[1] - first;
+    Tensor  tail = run_tensor3(r, DT_F32, x.shape[0], 1, f * w), tokens;
+
+    if (run_failed(r))
+        return tail;
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, tail);
+    tokens = tensor_of(DT_F32, 3, (int64_t[]){ x.shape[0], left, w }, tail.data);
+    tokens.stride[0] = f * w;
+    op_entries(r, tensor_rows(x, first, left), ENTRY_CAST, 0, tokens);
+    return tail;
+}
+
+static void add_bias(Run *r, const Side *side, Tensor to)
+{
+    int64_t w = to.shape[2], shape[2] = { r->h, w };
+    Tensor  bias;
+
+    if (!side->bias.data)
+        return;
+    bias = run_param_given(r, side->bias_name, side->bias, DT_F32, 2, shape);
+    op_entries_of(r, to, tensor_of(DT_F32, 3, (int64_t[]){ bias.shape[0], 1, w }, bias.data),
+                  ENTRY_SUM, 1, to);
+}
+
+static Pattern *slot_cells(Run *r, const Slots *s)
+{
+    PatternShape shape = shape_of(r, slots_count(s));
+    Pattern     *cells = r->causal ? slots_before(r->arena, shape, s)
+                                   : pattern_full(r->arena, shape, COMPONENT_BLOCK);
+
+    return pattern_marked(r->arena, cells, COMPONENT_BLOCK);
+}
+
+static PatternShape shape_of(const Run *r, int64_t keys)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
+}
+
+static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pattern *slots)
+{
+    PatternShape s = shape_of(r, r->n);
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    all = slots_behind(r->arena, s, &a->slots, slots, COMPONENT_BLOCK);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "memory-compressed: not enough memory for a view");
+    view_pattern(r, all, true);
+    if (is_mean(p, side) && !side->bias.data) {
+        a->share = equal_shares(r, p, &a->slots);
+        view_slot_weights(r, a, all);
+        view_shares(r, a, "pool", 2, "slot");
+    }
+    view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
 }
 
 static Flops memory_compressed_flops(Run *r, const void *opaque)
@@ -250,6 +253,15 @@ static Flops memory_compressed_flops(Run *r, const void *opaque)
 
     sum.overhead += side_flops(r, p, &s, &k) + side_flops(r, p, &s, &v);
     return sum;
+}
+
+/* 2 S f c per head and side for the mean, times c for taps. */
+static double side_flops(const Run *r, const Params *p, const Slots *s, const Side *side)
+{
+    double width = (double)side->x.shape[2];
+    double mean = 2 * (double)(r->h * s->ranges) * (double)p->factor * width;
+
+    return is_mean(p, side) ? mean : mean * width;
 }
 
 static const ViewPromise views[] = {

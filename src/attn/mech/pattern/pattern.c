@@ -25,42 +25,20 @@ typedef struct Names {
     bool *used; /* one per assignment */
 } Names;
 
-static Tensor lookup(void *context, const char *name)
+static Pattern *parse(Run *r, const Params *p);
+static Tensor lookup(void *context, const char *name);
+static void show_drawn(void *context, const char *name, Tensor table);
+static void mark_used(void *context, const char *name);
+static void reject_unused(const Names *names);
+
+static void pattern_run(Run *r, const void *opaque)
 {
-    const Names      *names = context;
-    const Assignment *given = assignments_find(names->run->spec.given, name);
+    const Params *p = opaque;
 
-    if (!given && !strcmp(name, "segments"))
-        return names->run->spec.segments;
-    return given ? given->tensor : (Tensor){ 0 };
-}
-
-static void mark_used(void *context, const char *name)
-{
-    const Names       *names = context;
-    const Assignments *given = names->run->spec.given;
-
-    for (int i = 0; i < given->count; i++)
-        if (!strcmp(given->items[i].name, name))
-            names->used[i] = true;
-}
-
-static void show_drawn(void *context, const char *name, Tensor table)
-{
-    view_drawn(((const Names *)context)->run, name, table);
-}
-
-static void reject_unused(const Names *names)
-{
-    const Assignments *given = names->run->spec.given;
-
-    for (int i = 0; i < given->count; i++) {
-        const char *name = given->items[i].name;
-
-        if (given->items[i].tensor.data && !names->used[i] && strncmp(name, "pos_", 4) != 0)
-            run_fail(names->run, ERR_PARAM, "tensor %s is given but the expression uses no $%s",
-                     name, name);
-    }
+    run_stage(r, "pattern");
+    run_pattern_attention(r, p->scale, parse(r, p));
+    if (!run_failed(r) && run_flops(r).score <= 0)
+        run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
 }
 
 static Pattern *parse(Run *r, const Params *p)
@@ -88,14 +66,42 @@ static Pattern *parse(Run *r, const Params *p)
     return run_failed(r) ? NULL : pattern_finish(r->arena, s, pattern, r->causal);
 }
 
-static void pattern_run(Run *r, const void *opaque)
+static Tensor lookup(void *context, const char *name)
 {
-    const Params *p = opaque;
+    const Names      *names = context;
+    const Assignment *given = assignments_find(names->run->spec.given, name);
 
-    run_stage(r, "pattern");
-    run_pattern_attention(r, p->scale, parse(r, p));
-    if (!run_failed(r) && run_flops(r).score <= 0)
-        run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
+    if (!given && !strcmp(name, "segments"))
+        return names->run->spec.segments;
+    return given ? given->tensor : (Tensor){ 0 };
+}
+
+static void show_drawn(void *context, const char *name, Tensor table)
+{
+    view_drawn(((const Names *)context)->run, name, table);
+}
+
+static void mark_used(void *context, const char *name)
+{
+    const Names       *names = context;
+    const Assignments *given = names->run->spec.given;
+
+    for (int i = 0; i < given->count; i++)
+        if (!strcmp(given->items[i].name, name))
+            names->used[i] = true;
+}
+
+static void reject_unused(const Names *names)
+{
+    const Assignments *given = names->run->spec.given;
+
+    for (int i = 0; i < given->count; i++) {
+        const char *name = given->items[i].name;
+
+        if (given->items[i].tensor.data && !names->used[i] && strncmp(name, "pos_", 4) != 0)
+            run_fail(names->run, ERR_PARAM, "tensor %s is given but the expression uses no $%s",
+                     name, name);
+    }
 }
 
 /* No closed form for an arbitrary set: the exact count of the set algebra. */

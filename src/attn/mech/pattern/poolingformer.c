@@ -52,210 +52,24 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static PatternShape shape_of(const Run *r, int64_t keys)
-{
-    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
-}
-
-static int64_t within(const Run *r, int64_t count)
-{
-    return count < r->n ? count : r->n;
-}
-
-static Slots slots_of(const Run *r, const Params *p)
-{
-    return (Slots){ .n = r->n, .ranges = (r->n - 1) / p->stride + 1, .per = 1,
-                    .stride = p->stride, .size = within(r, p->kernel) };
-}
-
-static Pattern *first_cells(Run *r, const Params *p)
-{
-    PatternShape s = shape_of(r, r->n);
-    int64_t      reach = p->window / 2;
-
-    return pattern_finish(r->arena, s,
-                          pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW), r->causal);
-}
-
-static Pattern *pooled_cells(Run *r, const Params *p)
-{
-    Slots s = slots_of(r, p);
-
-    return slots_near(r->arena, shape_of(r, s.ranges), &s, p->window2 / 2, r->causal);
-}
-
-/* ---- level 1, and what level 2 reads ---------------------------------------- */
-
-static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tensor *out)
-{
-    AttendResult result = op_attend(r, in, cells);
-
-    *out = result.out;
-    return (KeyPart){ .in = *in, .lse = result.lse, .seen = cells,
-                      .sums = row_sums_of(r, r->h, 1, cells) };
-}
-
-/* A matrix [rows,cols] without a head axis, seen as [1,rows,cols]. */
-static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols)
-{
-    int64_t shape[3] = { 1, rows, cols };
-    Init    init = { INIT_GLOROT, (double)rows + (double)cols };
-
-    if (given.data)
-        return run_param_given(r, name, given, DT_F32, 3, shape);
-    return tensor_with_rank(run_param(r, name, given, DT_F32, 2, shape + 1, init), 3);
-}
-
-/* [heads of y beside each other] w, cut into h heads [h,n,width] again.  A projection
- * of the layer, like those that made q, k and v: not counted. */
-static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width)
-{
-    int64_t all = r->h * width;
-    Tensor  out = run_tensor3(r, DT_F32, 1, r->n, all);
-
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        Tensor head = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, r->e },
-                                tensor_f32(&y) + t * r->n * r->e);
-        Tensor rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->e, all },
-                                tensor_f32(&w) + t * r->e * all);
-
-        op_gemm(r, head, false, rows, false, 1, t > 0, out, FLOP_APART);
-    }
-    out.shape[0] = r->h;
-    out.shape[2] = out.stride[0] = width;
-    return out;
-}
-
-static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor y)
-{
-    int64_t qk = r->h * r->d, v = r->h * r->e;
-
-    if (p->level2 == LEVEL2_PARALLEL)
-        return in;
-    run_stage(r, "project");
-    in.q = projected(r, y, matrix(r, "w_q2", p->w_q2, v, qk), r->d);
-    in.k = projected(r, y, matrix(r, "w_k2", p->w_k2, v, qk), r->d);
-    in.v = projected(r, y, matrix(r, "w_v2", p->w_v2, v, v), r->e);
-    return in;
-}
-
-/* ---- pooling ----------------------------------------------------------------- */
-
-/* What is beyond a short range's end: no token. */
-static void cut_ranges(Run *r, const Slots *s, Tensor t, double value)
-{
-    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
-        int64_t length = slots_end(s, c) - slots_start(s, c);
-
-        if (length < s->size)
-            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, value,
-                       tensor_columns(tensor_rows(t, c, 1), length, s->size - length));
-    }
-}
-
-static Tensor equal_shares(Run *r, const Slots *s)
-{
-    Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
-
-    for (int64_t c = 0, next; c < s->ranges && !run_failed(r); c = next) {
-        int64_t length = slots_end(s, c) - slots_start(s, c);
-
-        for (next = c + 1; next < s->ranges && slots_end(s, next) - slots_start(s, next) == length;
-             next++)
-            ;
-        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 1 / (double)length,
-                   tensor_rows(share, c, next - c));
-    }
-    return share;
-}
-
-/* i32 [1,ranges]: the token in the middle of each cell, or its last one. */
-static Tensor middles(Run *r, const Params *p, const Slots *s)
-{
-    Tensor index = run_tensor2(r, DT_I32, 1, s->ranges);
-
-    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
-        int64_t middle = slots_start(s, c) + p->kernel / 2, last = slots_end(s, c) - 1;
-
-        tensor_i32(&index)[c] = (int32_t)(middle < last ? middle : last);
-    }
-    return index;
-}
-
-/* Each cell's weights come from the token in its middle. */
-static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, Tensor w)
-{
-    Tensor    share = run_tensor3(r, DT_F32, r->h, s->ranges, s->size), logits;
-    ArenaMark mark = arena_mark(r->arena);
-
-    logits = run_tensor3(r, DT_F64, r->h, s->ranges, s->size);
-    if (run_failed(r))
-        return share;
-    op_gemm(r, op_gather(r, x, middles(r, p, s)), false, tensor_columns(w, 0, s->size), false, 1, 0,
-            logits, FLOP_APART);
-    cut_ranges(r, s, logits, -(double)INFINITY);
-    op_softmax_rows(r, &(SoftmaxRows){ .x = logits });
-    op_entries(r, logits, ENTRY_CAST, 0, share);
-    arena_release(r->arena, mark);
-    return share;
-}
-
+static Slots slots_of(const Run *r, const Params *p);
+static int64_t within(const Run *r, int64_t count);
+static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tensor *out);
+static Pattern *first_cells(Run *r, const Params *p);
+static PatternShape shape_of(const Run *r, int64_t keys);
+static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor y);
+static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width);
+static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols);
+static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share);
 static Tensor shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
-                     Tensor given)
-{
-    int64_t shape[3] = { r->h, x.shape[2], p->kernel };
-    Init    init = { INIT_GLOROT, (double)x.shape[2] + (double)p->kernel };
-
-    if (p->pooling == POOLING_MAX)
-        return (Tensor){ 0 };
-    if (p->pooling == POOLING_MEAN)
-        return equal_shares(r, s);
-    return ldconv_shares(r, p, s, x, run_param(r, name, given, DT_F32, 3, shape, init));
-}
-
-static double pooling_flops(const Run *r, const Params *p)
-{
-    Slots  s = slots_of(r, p);
-    double cells = (double)r->h * (double)(r->d + r->e) * (double)slots_tokens(&s);
-
-    return p->pooling == POOLING_LDCONV ? 2 * cells : cells;
-}
-
-/* *share: the values', for the views. */
-static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share)
-{
-    run_stage(r, "pool");
-    in.k = slots_pool(r, s, in.k, shares(r, p, s, in.k, "w_pool_k", p->w_pool_k));
-    *share = shares(r, p, s, in.v, "w_pool_v", p->w_pool_v);
-    in.v = slots_pool(r, s, in.v, *share);
-    op_charge(r, FLOP_OVERHEAD, pooling_flops(r, p));
-    return in;
-}
-
-/* ---- the mechanism ----------------------------------------------------------- */
-
-static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled)
-{
-    Arena       *arena = r->arena;
-    PatternShape s = shape_of(r, r->n);
-    Pattern     *all;
-
-    if (!run_wants_views(r))
-        return;
-    all = slots_behind(arena, s, &a->slots, pooled, COMPONENT_OTHER);
-    all = pattern_finish(arena, s, pattern_union(arena, first_cells(r, p), all), false);
-    if (!all)
-        run_fail(r, ERR_NOMEM, "poolingformer: not enough memory for a view");
-    view_pattern(r, all, true);
-    if (p->pooling != POOLING_MAX && p->level2 == LEVEL2_PARALLEL)
-        view_slot_weights(r, a, all);
-    view_meaning(r, all, NULL, "pooled cell");
-    view_part(r, &a->on_tokens, "connectivity_first", "weights_first", "key");
-    view_part(r, &a->on_slots, "connectivity_pooled", "weights_pooled", "cell");
-    view_meaning(r, pooled, NULL, "pooled cell");
-    if (p->pooling != POOLING_MAX)
-        view_shares(r, a, "pool", 3, "cell");
-}
+                     Tensor given);
+static Tensor equal_shares(Run *r, const Slots *s);
+static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, Tensor w);
+static Tensor middles(Run *r, const Params *p, const Slots *s);
+static void cut_ranges(Run *r, const Slots *s, Tensor t, double value);
+static double pooling_flops(const Run *r, const Params *p);
+static Pattern *pooled_cells(Run *r, const Params *p);
+static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled);
 
 static void poolingformer_run(Run *r, const void *opaque)
 {
@@ -281,6 +95,207 @@ static void poolingformer_run(Run *r, const void *opaque)
     show(r, p, a, pooled);
     view_tensor(r, "output_first", VIEW_VECTORS, y, "query", "value");
     view_tensor(r, "output_second", VIEW_VECTORS, z, "query", "value");
+}
+
+static Slots slots_of(const Run *r, const Params *p)
+{
+    return (Slots){ .n = r->n, .ranges = (r->n - 1) / p->stride + 1, .per = 1,
+                    .stride = p->stride, .size = within(r, p->kernel) };
+}
+
+static int64_t within(const Run *r, int64_t count)
+{
+    return count < r->n ? count : r->n;
+}
+
+static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tensor *out)
+{
+    AttendResult result = op_attend(r, in, cells);
+
+    *out = result.out;
+    return (KeyPart){ .in = *in, .lse = result.lse, .seen = cells,
+                      .sums = row_sums_of(r, r->h, 1, cells) };
+}
+
+static Pattern *first_cells(Run *r, const Params *p)
+{
+    PatternShape s = shape_of(r, r->n);
+    int64_t      reach = p->window / 2;
+
+    return pattern_finish(r->arena, s,
+                          pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW), r->causal);
+}
+
+static PatternShape shape_of(const Run *r, int64_t keys)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
+}
+
+static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor y)
+{
+    int64_t qk = r->h * r->d, v = r->h * r->e;
+
+    if (p->level2 == LEVEL2_PARALLEL)
+        return in;
+    run_stage(r, "project");
+    in.q = projected(r, y, matrix(r, "w_q2", p->w_q2, v, qk), r->d);
+    in.k = projected(r, y, matrix(r, "w_k2", p->w_k2, v, qk), r->d);
+    in.v = projected(r, y, matrix(r, "w_v2", p->w_v2, v, v), r->e);
+    return in;
+}
+
+/* [heads of y beside each other] w, cut into h heads [h,n,width] again.  A projection
+ * of the layer, like those that made q, k and v: not counted. */
+static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width)
+{
+    int64_t all = r->h * width;
+    Tensor  out = run_tensor3(r, DT_F32, 1, r->n, all);
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        Tensor head = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, r->e },
+                                tensor_f32(&y) + t * r->n * r->e);
+        Tensor rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->e, all },
+                                tensor_f32(&w) + t * r->e * all);
+
+        op_gemm(r, head, false, rows, false, 1, t > 0, out, FLOP_APART);
+    }
+    out.shape[0] = r->h;
+    out.shape[2] = out.stride[0] = width;
+    return out;
+}
+
+/* A matrix [rows,cols] without a head axis, seen as [1,rows,cols]. */
+static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols)
+{
+    int64_t shape[3] = { 1, rows, cols };
+    Init    init = { INIT_GLOROT, (double)rows + (double)cols };
+
+    if (given.data)
+        return run_param_given(r, name, given, DT_F32, 3, shape);
+    return tensor_with_rank(run_param(r, name, given, DT_F32, 2, shape + 1, init), 3);
+}
+
+/* ---- pooling ----------------------------------------------------------------- */
+
+/* *share: the values', for the views. */
+static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share)
+{
+    run_stage(r, "pool");
+    in.k = slots_pool(r, s, in.k, shares(r, p, s, in.k, "w_pool_k", p->w_pool_k));
+    *share = shares(r, p, s, in.v, "w_pool_v", p->w_pool_v);
+    in.v = slots_pool(r, s, in.v, *share);
+    op_charge(r, FLOP_OVERHEAD, pooling_flops(r, p));
+    return in;
+}
+
+static Tensor shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
+                     Tensor given)
+{
+    int64_t shape[3] = { r->h, x.shape[2], p->kernel };
+    Init    init = { INIT_GLOROT, (double)x.shape[2] + (double)p->kernel };
+
+    if (p->pooling == POOLING_MAX)
+        return (Tensor){ 0 };
+    if (p->pooling == POOLING_MEAN)
+        return equal_shares(r, s);
+    return ldconv_shares(r, p, s, x, run_param(r, name, given, DT_F32, 3, shape, init));
+}
+
+static Tensor equal_shares(Run *r, const Slots *s)
+{
+    Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
+
+    for (int64_t c = 0, next; c < s->ranges && !run_failed(r); c = next) {
+        int64_t length = slots_end(s, c) - slots_start(s, c);
+
+        for (next = c + 1; next < s->ranges && slots_end(s, next) - slots_start(s, next) == length;
+             next++)
+            ;
+        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 1 / (double)length,
+                   tensor_rows(share, c, next - c));
+    }
+    return share;
+}
+
+/* Each cell's weights come from the token in its middle. */
+static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, Tensor w)
+{
+    Tensor    share = run_tensor3(r, DT_F32, r->h, s->ranges, s->size), logits;
+    ArenaMark mark = arena_mark(r->arena);
+
+    logits = run_tensor3(r, DT_F64, r->h, s->ranges, s->size);
+    if (run_failed(r))
+        return share;
+    op_gemm(r, op_gather(r, x, middles(r, p, s)), false, tensor_columns(w, 0, s->size), false, 1, 0,
+            logits, FLOP_APART);
+    cut_ranges(r, s, logits, -(double)INFINITY);
+    op_softmax_rows(r, &(SoftmaxRows){ .x = logits });
+    op_entries(r, logits, ENTRY_CAST, 0, share);
+    arena_release(r->arena, mark);
+    return share;
+}
+
+/* i32 [1,ranges]: the token in the middle of each cell, or its last one. */
+static Tensor middles(Run *r, const Params *p, const Slots *s)
+{
+    Tensor index = run_tensor2(r, DT_I32, 1, s->ranges);
+
+    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
+        int64_t middle = slots_start(s, c) + p->kernel / 2, last = slots_end(s, c) - 1;
+
+        tensor_i32(&index)[c] = (int32_t)(middle < last ? middle : last);
+    }
+    return index;
+}
+
+/* What is beyond a short range's end: no token. */
+static void cut_ranges(Run *r, const Slots *s, Tensor t, double value)
+{
+    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
+        int64_t length = slots_end(s, c) - slots_start(s, c);
+
+        if (length < s->size)
+            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, value,
+                       tensor_columns(tensor_rows(t, c, 1), length, s->size - length));
+    }
+}
+
+static double pooling_flops(const Run *r, const Params *p)
+{
+    Slots  s = slots_of(r, p);
+    double cells = (double)r->h * (double)(r->d + r->e) * (double)slots_tokens(&s);
+
+    return p->pooling == POOLING_LDCONV ? 2 * cells : cells;
+}
+
+static Pattern *pooled_cells(Run *r, const Params *p)
+{
+    Slots s = slots_of(r, p);
+
+    return slots_near(r->arena, shape_of(r, s.ranges), &s, p->window2 / 2, r->causal);
+}
+
+static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled)
+{
+    Arena       *arena = r->arena;
+    PatternShape s = shape_of(r, r->n);
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    all = slots_behind(arena, s, &a->slots, pooled, COMPONENT_OTHER);
+    all = pattern_finish(arena, s, pattern_union(arena, first_cells(r, p), all), false);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "poolingformer: not enough memory for a view");
+    view_pattern(r, all, true);
+    if (p->pooling != POOLING_MAX && p->level2 == LEVEL2_PARALLEL)
+        view_slot_weights(r, a, all);
+    view_meaning(r, all, NULL, "pooled cell");
+    view_part(r, &a->on_tokens, "connectivity_first", "weights_first", "key");
+    view_part(r, &a->on_slots, "connectivity_pooled", "weights_pooled", "cell");
+    view_meaning(r, pooled, NULL, "pooled cell");
+    if (p->pooling != POOLING_MAX)
+        view_shares(r, a, "pool", 3, "cell");
 }
 
 static Flops poolingformer_flops(Run *r, const void *opaque)

@@ -21,19 +21,36 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
+static Pattern *cells_of(Run *r, const Params *p);
+static PatternShape shape_of(const Run *r);
+static Tensor table_of(Run *r, const Params *p);
+static void check_table(Run *r, const Tensor *table);
+
+static void random_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    run_stage(r, "draw");
+    run_pattern_attention(r, p->scale, cells_of(r, p));
+}
+
+static Pattern *cells_of(Run *r, const Params *p)
+{
+    PatternShape s = shape_of(r);
+    Tensor       table = table_of(r, p);
+    Pattern     *cells;
+
+    if (run_failed(r))
+        return NULL;
+    cells = pattern_table(r->arena, s, &table, COMPONENT_RANDOM);
+    if (p->self)
+        cells = pattern_union(r->arena, cells, pattern_band(r->arena, s, 0, 0, 1, COMPONENT_OTHER));
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
 static PatternShape shape_of(const Run *r)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n, .causal = r->causal };
-}
-
-static void check_table(Run *r, const Tensor *table)
-{
-    for (int64_t c = 0; c < tensor_count(table) && !run_failed(r); c++)
-        if (tensor_i32(table)[c] < -1 || tensor_i32(table)[c] >= r->n)
-            run_fail(r, ERR_PARAM,
-                     "random: indices hold key %d, but there are %lld positions "
-                     "(0..%lld, -1: unused)",
-                     tensor_i32(table)[c], (long long)r->n, (long long)r->n - 1);
 }
 
 static Tensor table_of(Run *r, const Params *p)
@@ -59,26 +76,14 @@ static Tensor table_of(Run *r, const Params *p)
     return table;
 }
 
-static Pattern *cells_of(Run *r, const Params *p)
+static void check_table(Run *r, const Tensor *table)
 {
-    PatternShape s = shape_of(r);
-    Tensor       table = table_of(r, p);
-    Pattern     *cells;
-
-    if (run_failed(r))
-        return NULL;
-    cells = pattern_table(r->arena, s, &table, COMPONENT_RANDOM);
-    if (p->self)
-        cells = pattern_union(r->arena, cells, pattern_band(r->arena, s, 0, 0, 1, COMPONENT_OTHER));
-    return pattern_finish(r->arena, s, cells, r->causal);
-}
-
-static void random_run(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    run_stage(r, "draw");
-    run_pattern_attention(r, p->scale, cells_of(r, p));
+    for (int64_t c = 0; c < tensor_count(table) && !run_failed(r); c++)
+        if (tensor_i32(table)[c] < -1 || tensor_i32(table)[c] >= r->n)
+            run_fail(r, ERR_PARAM,
+                     "random: indices hold key %d, but there are %lld positions "
+                     "(0..%lld, -1: unused)",
+                     tensor_i32(table)[c], (long long)r->n, (long long)r->n - 1);
 }
 
 /* No formula for a table: its distinct entries, counted by the set algebra. */

@@ -34,20 +34,21 @@ static const Param sparse_strided_params[] = {
               "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static int64_t strided_stride(const Run *r, const SparseStridedParams *p)
+static Pattern *cells_of(Run *r, PatternShape s, const SparseStridedParams *p);
+static Pattern *local_set(Run *r, PatternShape s, const SparseStridedParams *p);
+static int64_t strided_stride(const Run *r, const SparseStridedParams *p);
+static double diagonals(const Run *r, double k, double step);
+
+static void sparse_strided_run(Run *r, const void *opaque)
 {
-    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
+    const SparseStridedParams *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
 
-    return p->stride ? p->stride : root > 1 ? root : 1;
-}
-
-static Pattern *local_set(Run *r, PatternShape s, const SparseStridedParams *p)
-{
-    int64_t stride = strided_stride(r, p), reach = (stride < r->n ? stride : r->n) - 1;
-
-    return p->local_kind == LOCAL_BLOCK
-               ? pattern_chunk(r->arena, s, stride, 0, 0)
-               : pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
+    if (p->heads == STRIDED_SPLIT && r->h == 1)
+        run_warn(r, "sparse-strided: with one head heads=split has only local cells; use "
+                    "heads=merged");
+    run_pattern_attention(r, p->scale,
+                          pattern_finish(r->arena, s, cells_of(r, s, p), r->causal));
 }
 
 static Pattern *cells_of(Run *r, PatternShape s, const SparseStridedParams *p)
@@ -67,24 +68,20 @@ static Pattern *cells_of(Run *r, PatternShape s, const SparseStridedParams *p)
     return run_failed(r) ? NULL : pattern_by_head(r->arena, s, heads, r->h);
 }
 
-static void sparse_strided_run(Run *r, const void *opaque)
+static Pattern *local_set(Run *r, PatternShape s, const SparseStridedParams *p)
 {
-    const SparseStridedParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    int64_t stride = strided_stride(r, p), reach = (stride < r->n ? stride : r->n) - 1;
 
-    if (p->heads == STRIDED_SPLIT && r->h == 1)
-        run_warn(r, "sparse-strided: with one head heads=split has only local cells; use "
-                    "heads=merged");
-    run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, s, cells_of(r, s, p), r->causal));
+    return p->local_kind == LOCAL_BLOCK
+               ? pattern_chunk(r->arena, s, stride, 0, 0)
+               : pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
 }
 
-/* n + 2 sum_{t=1..k} (n - t step), causal once. */
-static double diagonals(const Run *r, double k, double step)
+static int64_t strided_stride(const Run *r, const SparseStridedParams *p)
 {
-    double n = (double)r->n;
+    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
 
-    return n + (r->causal ? 1 : 2) * (k * n - step * k * (k + 1) / 2);
+    return p->stride ? p->stride : root > 1 ? root : 1;
 }
 
 /* The two sets share the diagonal only: |i - j| < s and a multiple of s. */
@@ -109,6 +106,14 @@ static Flops sparse_strided_flops(Run *r, const void *opaque)
     default: cells = first * local + (h - first) * strided;
     }
     return run_pattern_flops(r, cells);
+}
+
+/* n + 2 sum_{t=1..k} (n - t step), causal once. */
+static double diagonals(const Run *r, double k, double step)
+{
+    double n = (double)r->n;
+
+    return n + (r->causal ? 1 : 2) * (k * n - step * k * (k + 1) / 2);
 }
 
 static const ViewPromise sparse_strided_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
@@ -168,47 +173,11 @@ static const Param sparse_fixed_params[] = {
               "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static int64_t fixed_stride(const Run *r, const SparseFixedParams *p)
-{
-    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
-
-    return p->stride ? p->stride : root > 1 ? root : 1;
-}
-
-static bool sees_block(const Run *r, const SparseFixedParams *p, int64_t head)
-{
-    return p->heads == FIXED_MERGED || p->heads == FIXED_LOCAL ||
-           (p->heads == FIXED_SPLIT && head < (r->h + 1) / 2);
-}
-
-static bool sees_summary(const Run *r, const SparseFixedParams *p, int64_t head)
-{
-    return p->heads == FIXED_MERGED || p->heads == FIXED_SUMMARY ||
-           (p->heads == FIXED_SPLIT && head >= (r->h + 1) / 2);
-}
-
-static Pattern *head_cells(Run *r, PatternShape s, const SparseFixedParams *p, int64_t head)
-{
-    int64_t  stride = fixed_stride(r, p);
-    Pattern *block = pattern_chunk(r->arena, s, stride, 0, 0);
-    Pattern *summary = pattern_summary(r->arena, s, stride, p->summary, head % p->verts);
-
-    if (!sees_summary(r, p, head))
-        return block;
-    return sees_block(r, p, head) ? pattern_union(r->arena, block, summary) : summary;
-}
-
-static void sparse_fixed_check(Run *r, const void *opaque)
-{
-    const SparseFixedParams *p = opaque;
-    int64_t       stride = fixed_stride(r, p);
-
-    if (p->verts > stride || p->summary > stride / p->verts)
-        run_fail(r, ERR_PARAM,
-                 "sparse-fixed: verts=%lld groups of summary=%lld columns do not fit into a block "
-                 "of stride=%lld; take fewer, or a larger stride",
-                 (long long)p->verts, (long long)p->summary, (long long)stride);
-}
+static Pattern *head_cells(Run *r, PatternShape s, const SparseFixedParams *p, int64_t head);
+static int64_t fixed_stride(const Run *r, const SparseFixedParams *p);
+static bool sees_summary(const Run *r, const SparseFixedParams *p, int64_t head);
+static bool sees_block(const Run *r, const SparseFixedParams *p, int64_t head);
+static int64_t columns_before(int64_t x, int64_t stride, int64_t c, int64_t group);
 
 static void sparse_fixed_run(Run *r, const void *opaque)
 {
@@ -230,12 +199,46 @@ static void sparse_fixed_run(Run *r, const void *opaque)
                                          pattern_by_head(r->arena, s, heads, kinds), r->causal));
 }
 
-/* Summary columns of a head before column x. */
-static int64_t columns_before(int64_t x, int64_t stride, int64_t c, int64_t group)
+static Pattern *head_cells(Run *r, PatternShape s, const SparseFixedParams *p, int64_t head)
 {
-    int64_t part = x % stride - (stride - (group + 1) * c);
+    int64_t  stride = fixed_stride(r, p);
+    Pattern *block = pattern_chunk(r->arena, s, stride, 0, 0);
+    Pattern *summary = pattern_summary(r->arena, s, stride, p->summary, head % p->verts);
 
-    return x / stride * c + (part < 0 ? 0 : part < c ? part : c);
+    if (!sees_summary(r, p, head))
+        return block;
+    return sees_block(r, p, head) ? pattern_union(r->arena, block, summary) : summary;
+}
+
+static int64_t fixed_stride(const Run *r, const SparseFixedParams *p)
+{
+    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
+
+    return p->stride ? p->stride : root > 1 ? root : 1;
+}
+
+static bool sees_summary(const Run *r, const SparseFixedParams *p, int64_t head)
+{
+    return p->heads == FIXED_MERGED || p->heads == FIXED_SUMMARY ||
+           (p->heads == FIXED_SPLIT && head >= (r->h + 1) / 2);
+}
+
+static bool sees_block(const Run *r, const SparseFixedParams *p, int64_t head)
+{
+    return p->heads == FIXED_MERGED || p->heads == FIXED_LOCAL ||
+           (p->heads == FIXED_SPLIT && head < (r->h + 1) / 2);
+}
+
+static void sparse_fixed_check(Run *r, const void *opaque)
+{
+    const SparseFixedParams *p = opaque;
+    int64_t       stride = fixed_stride(r, p);
+
+    if (p->verts > stride || p->summary > stride / p->verts)
+        run_fail(r, ERR_PARAM,
+                 "sparse-fixed: verts=%lld groups of summary=%lld columns do not fit into a block "
+                 "of stride=%lld; take fewer, or a larger stride",
+                 (long long)p->verts, (long long)p->summary, (long long)stride);
 }
 
 /* Row by row: the own block, the summary columns, less those in both. */
@@ -258,6 +261,14 @@ static Flops sparse_fixed_flops(Run *r, const void *opaque)
         cells -= block && summary ? (double)within : 0;
     }
     return run_pattern_flops(r, cells);
+}
+
+/* Summary columns of a head before column x. */
+static int64_t columns_before(int64_t x, int64_t stride, int64_t c, int64_t group)
+{
+    int64_t part = x % stride - (stride - (group + 1) * c);
+
+    return x / stride * c + (part < 0 ? 0 : part < c ? part : c);
 }
 
 static const ViewPromise sparse_fixed_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };

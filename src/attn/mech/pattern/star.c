@@ -29,11 +29,48 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static PatternShape shape_of(const Run *r, const Params *p)
-{
-    int64_t nodes = r->n + (p->relay == RELAY_MEAN);
+static Pattern *cells_of(Run *r, PatternShape s, const Params *p);
+static int64_t reach_of(PatternShape s, const Params *p);
+static Pattern *relay_cells(Run *r, PatternShape s);
+static Pattern *closing_cells(Run *r, PatternShape s, const Params *p);
+static PatternShape shape_of(const Run *r, const Params *p);
+static Tensor mean_of(Run *r, Tensor tokens);
+static double satellite_cells(const Run *r, PatternShape s, const Params *p);
 
-    return (PatternShape){ .heads = r->h, .n = nodes, .m = nodes };
+static void star_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    AttendInput   in = run_attend_input(r, p->scale);
+    Pattern      *cells = cells_of(r, shape_of(r, p), p);
+    AttendResult  result;
+
+    if (p->relay == RELAY_MEAN) {
+        run_stage(r, "relay");
+        extra_tokens_prepend(r, &in, mean_of(r, in.q), mean_of(r, in.k), mean_of(r, in.v));
+        if (r->spec.position && run_wants_views(r)) { /* without it the means are others too */
+            in.raw_q = extra_tokens_stack(r, mean_of(r, r->q), r->q);
+            in.raw_k = extra_tokens_stack(r, mean_of(r, r->k), r->k);
+        }
+    }
+    run_stage(r, "attend");
+    result = op_attend(r, &in, cells);
+    r->out = result.out;
+    if (p->relay == RELAY_MEAN)
+        extra_tokens_split(r, result.out, 1, "output_relay", "relay");
+    view_pattern(r, cells, true);
+    view_attention(r, cells, &in, result.lse);
+    view_meaning(r, cells, NULL, "ring");
+}
+
+static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+{
+    int64_t  k = reach_of(s, p);
+    Pattern *cells = pattern_band(r->arena, s, -k, k, 1, COMPONENT_WINDOW);
+
+    cells = pattern_union(r->arena, cells, relay_cells(r, s));
+    if (p->ring && s.n > 2)
+        cells = pattern_union(r->arena, cells, closing_cells(r, s, p));
+    return pattern_finish(r->arena, s, cells, r->causal);
 }
 
 static int64_t reach_of(PatternShape s, const Params *p)
@@ -69,27 +106,11 @@ static Pattern *closing_cells(Run *r, PatternShape s, const Params *p)
     return pattern_offset(r->arena, s, 1, 1, pattern_union(r->arena, down, up));
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+static PatternShape shape_of(const Run *r, const Params *p)
 {
-    int64_t  k = reach_of(s, p);
-    Pattern *cells = pattern_band(r->arena, s, -k, k, 1, COMPONENT_WINDOW);
+    int64_t nodes = r->n + (p->relay == RELAY_MEAN);
 
-    cells = pattern_union(r->arena, cells, relay_cells(r, s));
-    if (p->ring && s.n > 2)
-        cells = pattern_union(r->arena, cells, closing_cells(r, s, p));
-    return pattern_finish(r->arena, s, cells, r->causal);
-}
-
-static void star_check(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    if (p->relay != RELAY_MEAN)
-        return;
-    if (r->causal)
-        run_fail(r, ERR_USAGE, "star: relay=mean has no causal form (the mean is of the whole "
-                               "sequence); use relay=token");
-    extra_tokens_check(r, "relay=mean");
+    return (PatternShape){ .heads = r->h, .n = nodes, .m = nodes };
 }
 
 /* [h,1,w]: the mean of the tokens [h',n,w]. */
@@ -107,29 +128,27 @@ static Tensor mean_of(Run *r, Tensor tokens)
     return out;
 }
 
-static void star_run(Run *r, const void *opaque)
+static void star_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttendInput   in = run_attend_input(r, p->scale);
-    Pattern      *cells = cells_of(r, shape_of(r, p), p);
-    AttendResult  result;
 
-    if (p->relay == RELAY_MEAN) {
-        run_stage(r, "relay");
-        extra_tokens_prepend(r, &in, mean_of(r, in.q), mean_of(r, in.k), mean_of(r, in.v));
-        if (r->spec.position && run_wants_views(r)) { /* without it the means are others too */
-            in.raw_q = extra_tokens_stack(r, mean_of(r, r->q), r->q);
-            in.raw_k = extra_tokens_stack(r, mean_of(r, r->k), r->k);
-        }
-    }
-    run_stage(r, "attend");
-    result = op_attend(r, &in, cells);
-    r->out = result.out;
-    if (p->relay == RELAY_MEAN)
-        extra_tokens_split(r, result.out, 1, "output_relay", "relay");
-    view_pattern(r, cells, true);
-    view_attention(r, cells, &in, result.lse);
-    view_meaning(r, cells, NULL, "ring");
+    if (p->relay != RELAY_MEAN)
+        return;
+    if (r->causal)
+        run_fail(r, ERR_USAGE, "star: relay=mean has no causal form (the mean is of the whole "
+                               "sequence); use relay=token");
+    extra_tokens_check(r, "relay=mean");
+}
+
+/* The relay's row and column, and the satellites' neighbourhoods. */
+static Flops star_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    PatternShape  s = shape_of(r, p);
+    double        h = (double)r->h, n = (double)s.n;
+    double        cells = (r->causal ? n : 2 * n - 1) + satellite_cells(r, s, p);
+
+    return run_pattern_flops(r, h * cells);
 }
 
 /* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours. */
@@ -142,17 +161,6 @@ static double satellite_cells(const Run *r, PatternShape s, const Params *p)
         if (apart <= k || (p->ring && n - apart <= k))
             cells += (r->causal ? 1 : 2) * (double)(n - apart);
     return cells;
-}
-
-/* The relay's row and column, and the satellites' neighbourhoods. */
-static Flops star_flops(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-    PatternShape  s = shape_of(r, p);
-    double        h = (double)r->h, n = (double)s.n;
-    double        cells = (r->causal ? n : 2 * n - 1) + satellite_cells(r, s, p);
-
-    return run_pattern_flops(r, h * cells);
 }
 
 static const ViewPromise views[] = {

@@ -91,13 +91,6 @@ static const Param dilated_params[] = {
     PARAM_FLOAT(DilatedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static void dilated_check(Run *r, const void *opaque)
-{
-    const DilatedParams *p = opaque;
-
-    dilation_check(r, p->dilation);
-}
-
 static void dilated_run(Run *r, const void *opaque)
 {
     const DilatedParams *p = opaque;
@@ -105,6 +98,13 @@ static void dilated_run(Run *r, const void *opaque)
     Pattern      *cells = dilated_window(r, p->window, p->dilation);
 
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, cells, r->causal));
+}
+
+static void dilated_check(Run *r, const void *opaque)
+{
+    const DilatedParams *p = opaque;
+
+    dilation_check(r, p->dilation);
 }
 
 static Flops dilated_flops(Run *r, const void *opaque)
@@ -160,15 +160,7 @@ static const Param cascade_params[] = {
     PARAM_FLOAT(CascadeParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-/* b m^l, at most n, without overflow on the way. */
-static int64_t width_of(const Run *r, const CascadeParams *p)
-{
-    int64_t width = p->base_window < r->n ? p->base_window : r->n;
-
-    for (int64_t l = 0; l < p->layer && p->cardinal > 1 && width < r->n; l++)
-        width = width > r->n / p->cardinal ? r->n : width * p->cardinal;
-    return width;
-}
+static int64_t width_of(const Run *r, const CascadeParams *p);
 
 static void cascade_run(Run *r, const void *opaque)
 {
@@ -178,6 +170,16 @@ static void cascade_run(Run *r, const void *opaque)
     Pattern      *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
 
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, band, r->causal));
+}
+
+/* b m^l, at most n, without overflow on the way. */
+static int64_t width_of(const Run *r, const CascadeParams *p)
+{
+    int64_t width = p->base_window < r->n ? p->base_window : r->n;
+
+    for (int64_t l = 0; l < p->layer && p->cardinal > 1 && width < r->n; l++)
+        width = width > r->n / p->cardinal ? r->n : width * p->cardinal;
+    return width;
 }
 
 /* k = b m^l - 1: n (2k + 1) - k (k + 1) cells, causal n (k + 1) - k (k + 1) / 2. */

@@ -57,20 +57,57 @@ typedef struct Memory {
     float   *score;        /* [heads,n,2,knn] best scores of each half; NULL: no views */
 } Memory;
 
+static Memory shape_of(Run *r, const Params *p);
+static int64_t root_of(int64_t slots);
+static int64_t columns(const Tensor *t);
+static void take_weights(Run *r, Memory *s);
+static Init within(double bound);
+static void score_tokens(Run *r, Memory *s);
+static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count);
+static void settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q);
+static Tensor of_halves(const Memory *s, Tensor vector, int64_t which);
+static Tensor halves(Tensor q, int64_t which);
+static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first);
+static Tensor key_scores(Run *r, const Memory *s, Tensor q, int64_t plane);
+static void keep_candidates(Run *r, const Memory *s, const BestColumns *sums, int64_t row);
+static void show_candidates(Run *r, const Memory *s);
+static Pattern *chosen_cells(Run *r, const Memory *s);
+static int by_number(const void *a, const void *b);
+static void read_candidates(const View *view, int64_t plane, int64_t p, int64_t start,
+                            int64_t count, int64_t step, float *out);
+static void show_choices(Run *r, const Memory *s);
+static void read_values(Run *r, const Memory *s);
+static SumLists lists_of(Run *r, const Memory *s);
+static Tensor by_token(Run *r, const Memory *s, Tensor x);
+static void show_memory(Run *r, const Memory *s);
+
+static void product_key_memory_run(Run *r, const void *opaque)
+{
+    Memory *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    int64_t chosen;
+
+    if (!s)
+        return;
+    *s = shape_of(r, opaque);
+    run_heads(r, s->heads, 2 * s->half, s->width);
+    take_weights(r, s);
+    chosen = s->heads * s->n * s->knn;
+    s->slot = run_tensor3(r, DT_I32, s->heads, s->n, s->knn);
+    s->weight = run_tensor3(r, DT_F32, s->heads, s->n, s->knn);
+    if (run_wants_views(r)) {
+        s->pick = run_alloc(r, chosen, sizeof(*s->pick));
+        s->score = run_alloc(r, 2 * chosen, sizeof(*s->score));
+    }
+    score_tokens(r, s);
+    if (run_failed(r))
+        return;
+    show_candidates(r, s);
+    show_choices(r, s);
+    read_values(r, s);
+    show_memory(r, s);
+}
+
 /* ---- sizes and weights ------------------------------------------------------ */
-
-static int64_t columns(const Tensor *t)
-{
-    return t->data && t->rank == 2 ? t->shape[1] : 0;
-}
-
-/* n_keys of n_keys^2 slots; -1: not a square. */
-static int64_t root_of(int64_t slots)
-{
-    int64_t root = (int64_t)llround(sqrt((double)slots));
-
-    return root * root == slots ? root : -1;
-}
 
 static Memory shape_of(Run *r, const Params *p)
 {
@@ -94,9 +131,17 @@ static Memory shape_of(Run *r, const Params *p)
     return s;
 }
 
-static Init within(double bound)
+/* n_keys of n_keys^2 slots; -1: not a square. */
+static int64_t root_of(int64_t slots)
 {
-    return (Init){ INIT_UNIFORM, bound };
+    int64_t root = (int64_t)llround(sqrt((double)slots));
+
+    return root * root == slots ? root : -1;
+}
+
+static int64_t columns(const Tensor *t)
+{
+    return t->data && t->rank == 2 ? t->shape[1] : 0;
 }
 
 static void take_weights(Run *r, Memory *s)
@@ -123,37 +168,35 @@ static void take_weights(Run *r, Memory *s)
     op_entries(r, tensor_of(DT_F32, 3, s->wide_keys.shape, keys.data), ENTRY_CAST, 0, s->wide_keys);
 }
 
+static Init within(double bound)
+{
+    return (Init){ INIT_UNIFORM, bound };
+}
+
+static void score_tokens(Run *r, Memory *s)
+{
+    int64_t largest = 2 * (s->heads * s->half > s->keys ? s->heads * s->half : s->keys);
+    int64_t tile = TILE / largest + 1;
+    double  n = (double)s->n, heads = (double)s->heads, knn = (double)s->knn;
+
+    run_stage(r, "scores");
+    for (int64_t first = 0; first < s->n && !run_failed(r); first += tile) {
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    q = queries(r, s, first, s->n - first < tile ? s->n - first : tile);
+
+        for (int64_t head = 0; head < s->heads && !run_failed(r); head++) {
+            ArenaMark inner = arena_mark(r->arena);
+
+            choose(r, s, q, head, first);
+            arena_release(r->arena, inner);
+        }
+        arena_release(r->arena, mark);
+    }
+    op_charge(r, FLOP_SCORE, 2 * n * heads * (double)s->keys * (double)(2 * s->half));
+    op_charge(r, FLOP_OVERHEAD, n * heads * knn * (knn + FLOPS_SOFTMAX));
+}
+
 /* ---- queries ---------------------------------------------------------------- */
-
-/* Every second head of q [2*heads,count,half], from `which` on: [heads,count,half]. */
-static Tensor halves(Tensor q, int64_t which)
-{
-    q.data = (double *)q.data + which * q.stride[0];
-    q.shape[0] /= 2;
-    q.stride[0] *= 2;
-    return q;
-}
-
-/* The numbers of a vector [heads*k_dim] that belong to those halves: [heads,1,half]. */
-static Tensor of_halves(const Memory *s, Tensor vector, int64_t which)
-{
-    Tensor t = tensor_of(DT_F32, 3, (int64_t[]){ s->heads, 1, s->half },
-                         tensor_f32(&vector) + which * s->half);
-
-    t.stride[0] = 2 * s->half;
-    return t;
-}
-
-/* q, from the products with query_w [heads,count,k_dim]. */
-static void settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q)
-{
-    op_entries_of(r, tensor_columns(product, which * s->half, s->half),
-                  of_halves(s, s->query_b, which), ENTRY_SUM, 1, q);
-    if (s->scale.data)
-        op_entries_of(r, q, of_halves(s, s->scale, which), ENTRY_PRODUCT, 1, q);
-    if (s->shift.data)
-        op_entries_of(r, q, of_halves(s, s->shift, which), ENTRY_SUM, 1, q);
-}
 
 /* f64 [2*heads,count,half] of tokens [first, first+count). */
 static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count)
@@ -170,43 +213,34 @@ static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count)
     return s->p->normalize_query ? op_normalise64(r, q, NORMALISE_L2, SMALLEST_NORM) : q;
 }
 
-/* ---- choosing --------------------------------------------------------------- */
-
-/* Candidates and scores of the halves, which the views show. */
-static void keep_candidates(Run *r, const Memory *s, const BestColumns *sums, int64_t row)
+/* q, from the products with query_w [heads,count,k_dim]. */
+static void settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q)
 {
-    BestColumns plain = { .x = sums->x, .y = sums->y, .k = s->knn };
-    int64_t     shape[3] = { 1, sums->x.shape[1], s->knn };
-    Tensor      score = tensor_of(DT_F32, 3, shape, s->score + row * 2 * s->knn), other;
-    BestResult  picks = op_best_columns(r, &plain);
-
-    score.stride[1] = 2 * s->knn;
-    other = score;
-    other.data = tensor_f32(&score) + s->knn;
-    op_entries(r, picks.index, ENTRY_CAST, 0,
-               tensor_of(DT_I32, 3, shape, s->pick + row * s->knn));
-    op_entries(r, sums->x, ENTRY_CAST, 0, score);
-    op_entries(r, sums->y, ENTRY_CAST, 0, other);
+    op_entries_of(r, tensor_columns(product, which * s->half, s->half),
+                  of_halves(s, s->query_b, which), ENTRY_SUM, 1, q);
+    if (s->scale.data)
+        op_entries_of(r, q, of_halves(s, s->scale, which), ENTRY_PRODUCT, 1, q);
+    if (s->shift.data)
+        op_entries_of(r, q, of_halves(s, s->shift, which), ENTRY_SUM, 1, q);
 }
 
-/* f64 [1,n,keys]: the queries of one half of a head times the keys of that half, summed in index
- * order. */
-static Tensor key_scores(Run *r, const Memory *s, Tensor q, int64_t plane)
+/* The numbers of a vector [heads*k_dim] that belong to those halves: [heads,1,half]. */
+static Tensor of_halves(const Memory *s, Tensor vector, int64_t which)
 {
-    int64_t n = q.shape[1], size = s->keys * s->half;
-    Tensor  out = run_tensor3(r, DT_F64, 1, n, s->keys);
-    Tensor  turned = run_tensor3(r, DT_F64, 1, s->half, s->keys);
-    Tensor  rows, keys;
+    Tensor t = tensor_of(DT_F32, 3, (int64_t[]){ s->heads, 1, s->half },
+                         tensor_f32(&vector) + which * s->half);
 
-    if (run_failed(r))
-        return out;
-    keys = tensor_of(DT_F64, 3, (int64_t[]){ 1, s->keys, s->half },
-                     (double *)s->wide_keys.data + plane * size);
-    op_entries(r, tensor_turned(keys), ENTRY_CAST, 0, turned);
-    rows = tensor_of(DT_F64, 3, (int64_t[]){ 1, n, s->half },
-                     (double *)q.data + plane * n * s->half);
-    op_product64(r, rows, turned, NULL, out);
-    return out;
+    t.stride[0] = 2 * s->half;
+    return t;
+}
+
+/* Every second head of q [2*heads,count,half], from `which` on: [heads,count,half]. */
+static Tensor halves(Tensor q, int64_t which)
+{
+    q.data = (double *)q.data + which * q.stride[0];
+    q.shape[0] /= 2;
+    q.stride[0] *= 2;
+    return q;
 }
 
 /* The best of each half, then the best sums of the two. */
@@ -235,90 +269,60 @@ static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t firs
     op_entries(r, best.value, ENTRY_CAST, 0, weight);
 }
 
-static void score_tokens(Run *r, Memory *s)
+/* f64 [1,n,keys]: the queries of one half of a head times the keys of that half, summed in index
+ * order. */
+static Tensor key_scores(Run *r, const Memory *s, Tensor q, int64_t plane)
 {
-    int64_t largest = 2 * (s->heads * s->half > s->keys ? s->heads * s->half : s->keys);
-    int64_t tile = TILE / largest + 1;
-    double  n = (double)s->n, heads = (double)s->heads, knn = (double)s->knn;
+    int64_t n = q.shape[1], size = s->keys * s->half;
+    Tensor  out = run_tensor3(r, DT_F64, 1, n, s->keys);
+    Tensor  turned = run_tensor3(r, DT_F64, 1, s->half, s->keys);
+    Tensor  rows, keys;
 
-    run_stage(r, "scores");
-    for (int64_t first = 0; first < s->n && !run_failed(r); first += tile) {
-        ArenaMark mark = arena_mark(r->arena);
-        Tensor    q = queries(r, s, first, s->n - first < tile ? s->n - first : tile);
-
-        for (int64_t head = 0; head < s->heads && !run_failed(r); head++) {
-            ArenaMark inner = arena_mark(r->arena);
-
-            choose(r, s, q, head, first);
-            arena_release(r->arena, inner);
-        }
-        arena_release(r->arena, mark);
-    }
-    op_charge(r, FLOP_SCORE, 2 * n * heads * (double)s->keys * (double)(2 * s->half));
-    op_charge(r, FLOP_OVERHEAD, n * heads * knn * (knn + FLOPS_SOFTMAX));
+    if (run_failed(r))
+        return out;
+    keys = tensor_of(DT_F64, 3, (int64_t[]){ 1, s->keys, s->half },
+                     (double *)s->wide_keys.data + plane * size);
+    op_entries(r, tensor_turned(keys), ENTRY_CAST, 0, turned);
+    rows = tensor_of(DT_F64, 3, (int64_t[]){ 1, n, s->half },
+                     (double *)q.data + plane * n * s->half);
+    op_product64(r, rows, turned, NULL, out);
+    return out;
 }
 
-/* ---- reading ---------------------------------------------------------------- */
-
-/* The numbers of all heads, token by token. */
-static Tensor by_token(Run *r, const Memory *s, Tensor x)
+/* Candidates and scores of the halves, which the views show. */
+static void keep_candidates(Run *r, const Memory *s, const BestColumns *sums, int64_t row)
 {
-    Tensor y = run_tensor3(r, x.dtype, 1, s->n, s->heads * s->knn);
+    BestColumns plain = { .x = sums->x, .y = sums->y, .k = s->knn };
+    int64_t     shape[3] = { 1, sums->x.shape[1], s->knn };
+    Tensor      score = tensor_of(DT_F32, 3, shape, s->score + row * 2 * s->knn), other;
+    BestResult  picks = op_best_columns(r, &plain);
 
-    op_entries(r, x, ENTRY_CAST, 0, tensor_split(y, s->heads));
-    return y;
+    score.stride[1] = 2 * s->knn;
+    other = score;
+    other.data = tensor_f32(&score) + s->knn;
+    op_entries(r, picks.index, ENTRY_CAST, 0,
+               tensor_of(DT_I32, 3, shape, s->pick + row * s->knn));
+    op_entries(r, sums->x, ENTRY_CAST, 0, score);
+    op_entries(r, sums->y, ENTRY_CAST, 0, other);
 }
 
-static SumLists lists_of(Run *r, const Memory *s)
+static void show_candidates(Run *r, const Memory *s)
 {
-    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
+    View      *view = view_add(r, "candidates", VIEW_SIGNED, DT_F32, 4,
+                               (int64_t[]){ s->heads, s->n, s->knn, s->knn });
+    ViewMarks *marks = view ? run_alloc(r, 1, sizeof(*marks)) : NULL;
 
-    run_prepare(r, true);
-    for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
-        start[i] = i * s->heads * s->knn;
-    op_toward(r, start, (s->n + 1) * (int64_t)sizeof(*start));
-    run_prepare(r, false);
-    return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start,
-                       .entry = by_token(r, s, s->slot).data,
-                       .weight = by_token(r, s, s->weight).data, .heads = 1, .n = s->n };
-}
-
-static void read_values(Run *r, const Memory *s)
-{
-    double   read = (double)(s->n * s->heads) * (double)s->knn * (double)s->width;
-    SumLists in;
-
-    run_stage(r, "read");
-    in = lists_of(r, s);
-    r->out = op_sum_lists(r, &in);
-    op_charge(r, FLOP_MIX, 2 * read);
-    op_traffic(r, 4 * read, 0);
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-static void show_choices(Run *r, const Memory *s)
-{
-    view_tensor(r, "indices", VIEW_ORDER, s->slot, "token", "place");
-    view_tensor(r, "scores", VIEW_WEIGHTS, s->weight, "token", "place");
-}
-
-/* Cell (p, r) of plane head * n + token. */
-static void read_candidates(const View *view, int64_t plane, int64_t p, int64_t start,
-                            int64_t count, int64_t step, float *out)
-{
-    const Memory *s = view->context;
-    const float  *score = s->score + plane * 2 * s->knn;
-
-    for (int64_t c = 0; c < count; c++)
-        out[c] = score[p] + score[s->knn + start + c * step];
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const int32_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
+    if (!marks)
+        return;
+    *marks = (ViewMarks){ .cells = chosen_cells(r, s), .name = "chosen", .chosen = true };
+    view->read = read_candidates;
+    view->context = s;
+    view->rows = "first half";
+    view->cols = "second half";
+    view->round = "token";
+    view->marks = marks;
+    if (!marks->cells)
+        run_fail(r, ERR_NOMEM, "product-key-memory: not enough memory for a view");
 }
 
 /* The chosen cells, rows of one grid after another. */
@@ -344,23 +348,65 @@ static Pattern *chosen_cells(Run *r, const Memory *s)
                          column, COMPONENT_OTHER);
 }
 
-static void show_candidates(Run *r, const Memory *s)
+static int by_number(const void *a, const void *b)
 {
-    View      *view = view_add(r, "candidates", VIEW_SIGNED, DT_F32, 4,
-                               (int64_t[]){ s->heads, s->n, s->knn, s->knn });
-    ViewMarks *marks = view ? run_alloc(r, 1, sizeof(*marks)) : NULL;
+    const int32_t *x = a, *y = b;
 
-    if (!marks)
-        return;
-    *marks = (ViewMarks){ .cells = chosen_cells(r, s), .name = "chosen", .chosen = true };
-    view->read = read_candidates;
-    view->context = s;
-    view->rows = "first half";
-    view->cols = "second half";
-    view->round = "token";
-    view->marks = marks;
-    if (!marks->cells)
-        run_fail(r, ERR_NOMEM, "product-key-memory: not enough memory for a view");
+    return (*x > *y) - (*x < *y);
+}
+
+/* Cell (p, r) of plane head * n + token. */
+static void read_candidates(const View *view, int64_t plane, int64_t p, int64_t start,
+                            int64_t count, int64_t step, float *out)
+{
+    const Memory *s = view->context;
+    const float  *score = s->score + plane * 2 * s->knn;
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = score[p] + score[s->knn + start + c * step];
+}
+
+static void show_choices(Run *r, const Memory *s)
+{
+    view_tensor(r, "indices", VIEW_ORDER, s->slot, "token", "place");
+    view_tensor(r, "scores", VIEW_WEIGHTS, s->weight, "token", "place");
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+static void read_values(Run *r, const Memory *s)
+{
+    double   read = (double)(s->n * s->heads) * (double)s->knn * (double)s->width;
+    SumLists in;
+
+    run_stage(r, "read");
+    in = lists_of(r, s);
+    r->out = op_sum_lists(r, &in);
+    op_charge(r, FLOP_MIX, 2 * read);
+    op_traffic(r, 4 * read, 0);
+}
+
+static SumLists lists_of(Run *r, const Memory *s)
+{
+    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
+
+    run_prepare(r, true);
+    for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
+        start[i] = i * s->heads * s->knn;
+    op_toward(r, start, (s->n + 1) * (int64_t)sizeof(*start));
+    run_prepare(r, false);
+    return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start,
+                       .entry = by_token(r, s, s->slot).data,
+                       .weight = by_token(r, s, s->weight).data, .heads = 1, .n = s->n };
+}
+
+/* The numbers of all heads, token by token. */
+static Tensor by_token(Run *r, const Memory *s, Tensor x)
+{
+    Tensor y = run_tensor3(r, x.dtype, 1, s->n, s->heads * s->knn);
+
+    op_entries(r, x, ENTRY_CAST, 0, tensor_split(y, s->heads));
+    return y;
 }
 
 /* Total weight of every slot; rows: sub-keys of the first half. */
@@ -391,34 +437,6 @@ static void show_memory(Run *r, const Memory *s)
     run_figure_int(r, "slots", slots);
     run_figure_int(r, "slots_never_read", dead);
     view_tensor(r, "memory", VIEW_FEATURES, memory, "first half", "second half");
-}
-
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void product_key_memory_run(Run *r, const void *opaque)
-{
-    Memory *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
-    int64_t chosen;
-
-    if (!s)
-        return;
-    *s = shape_of(r, opaque);
-    run_heads(r, s->heads, 2 * s->half, s->width);
-    take_weights(r, s);
-    chosen = s->heads * s->n * s->knn;
-    s->slot = run_tensor3(r, DT_I32, s->heads, s->n, s->knn);
-    s->weight = run_tensor3(r, DT_F32, s->heads, s->n, s->knn);
-    if (run_wants_views(r)) {
-        s->pick = run_alloc(r, chosen, sizeof(*s->pick));
-        s->score = run_alloc(r, 2 * chosen, sizeof(*s->score));
-    }
-    score_tokens(r, s);
-    if (run_failed(r))
-        return;
-    show_candidates(r, s);
-    show_choices(r, s);
-    read_values(r, s);
-    show_memory(r, s);
 }
 
 static Flops product_key_memory_flops(Run *r, const void *opaque)

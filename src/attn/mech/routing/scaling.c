@@ -81,94 +81,9 @@ static const Param params[] = {
     PARAM_END
 };
 
-static Init glorot(int64_t in, int64_t out)
-{
-    return (Init){ INIT_GLOROT, (double)in + (double)out };
-}
-
-/* "1, 2, 4, 8" */
-static void list_divisors(int64_t n, char *text, size_t size)
-{
-    size_t used = 0;
-
-    *text = '\0';
-    for (int64_t c = 1; c <= n && used + 16 < size; c++)
-        if (n % c == 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
-                                     (long long)c);
-}
-
-static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole)
-{
-    char divisors[160];
-
-    if (whole % part == 0)
-        return;
-    list_divisors(whole, divisors, sizeof(divisors));
-    run_fail(r, ERR_PARAM, "scaling: %s=%lld does not divide %s=%lld; its divisors are %s", what,
-             (long long)part, of, (long long)whole, divisors);
-}
-
-/* u8 zeros: nothing is ever dropped. */
-static void show_none_dropped(Run *r)
-{
-    Tensor dropped = { .rank = 0 };
-
-    if (!run_wants_views(r))
-        return;
-    dropped = run_tensor1(r, DT_U8, r->n);
-    if (!run_failed(r))
-        memset(dropped.data, 0, (size_t)tensor_bytes(&dropped));
-    view_tensor(r, "dropped", VIEW_COUNT, dropped, "", "token");
-}
-
-/* ---- ffn -------------------------------------------------------------------- */
-
 typedef struct FfnShape {
     int64_t rank, units;
 } FfnShape;
-
-static FfnShape ffn_shape(Run *r, const Params *p)
-{
-    FfnShape s;
-
-    s.rank = layer_size(r, "d_lowrank", p->d_lowrank, p->d_lowrank,
-                        (const SizeFrom[]){ { "c1", p->c1, 2, 1, 1 }, { "c2", p->c2, 2, 0, 1 },
-                                            { .name = NULL } });
-    s.units = layer_size(r, "d_ff", p->d_ff, 4 * r->dm,
-                         (const SizeFrom[]){ { "c2", p->c2, 2, 1, 1 }, { "cb", p->cb, 1, 0, 1 },
-                                             { "w1", p->w1, 2, 1, 1 }, { "w2", p->w2, 2, 0, 1 },
-                                             { .name = NULL } });
-    must_divide(r, "ff_block", p->ff_block, "d_ff", s.units);
-    return s;
-}
-
-static void ffn_run(Run *r, const Params *p)
-{
-    FfnShape  s = ffn_shape(r, p);
-    SparseFfn layer = { .block = p->ff_block, .multiply = p->multiply_by_controller };
-    int64_t   dm = r->dm, lr = s.rank, ff = s.units;
-
-    run_stage(r, "weights");
-    layer.c1 = layer_weight(r, "c1", p->c1, 2, (int64_t[]){ dm, lr }, glorot(dm, lr));
-    layer.c2 = layer_weight(r, "c2", p->c2, 2, (int64_t[]){ lr, ff }, glorot(lr, ff));
-    layer.cb = layer_weight(r, "cb", p->cb, 1, (int64_t[]){ ff }, (Init){ INIT_NORMAL, 1e-6 });
-    layer.w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ dm, ff }, glorot(dm, ff));
-    layer.w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ ff, dm }, glorot(ff, dm));
-    layer.b2 = layer_weight(r, "b2", p->b2, 1, (int64_t[]){ dm }, (Init){ INIT_NORMAL, 1e-6 });
-    sparse_ffn(r, &layer);
-}
-
-static Flops ffn_flops(Run *r, const Params *p)
-{
-    FfnShape s = ffn_shape(r, p);
-    double   n = (double)r->n, lr = (double)s.rank, ff = (double)s.units, dm = (double)r->dm;
-
-    return (Flops){ .overhead = 2 * n * lr * (dm + ff) + 4 * n * dm * ff / (double)p->ff_block +
-                                (p->multiply_by_controller ? FLOPS_SOFTMAX * n * ff : 0) };
-}
-
-/* ---- qkv -------------------------------------------------------------------- */
 
 typedef struct Heads {
     const Params *p;
@@ -176,167 +91,42 @@ typedef struct Heads {
     bool    conv, output;
 } Heads;
 
-static Heads heads_shape(Run *r, const Params *p)
-{
-    Heads s = { .p = p, .conv = p->qkv_mode == MODE_MULTCONV };
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
-    s.modules = layer_size(r, "sparsity", p->sparsity, p->sparsity,
-                           (const SizeFrom[]){ { "d_q", p->d_q, 2, 0, 1 },
-                                               { "d_k", p->d_k, 2, 0, 1 },
-                                               { "d_v", p->d_v, 2, 0, 1 },
-                                               { "d_shared", p->d_shared, 2, 0, 1 },
-                                               { "d_o", p->d_o, 2, 0, 1 },
-                                               { .name = NULL } });
-    must_divide(r, "sparsity", s.modules, "dm", r->dm);
-    s.size = r->dm / s.modules;
-    s.heads = p->heads > 0 ? p->heads : s.modules;
-    must_divide(r, "heads", s.heads, "dm", r->dm);
-    s.output = run_is_given(r, "output_layer") ? p->output_layer : !s.conv;
-    return s;
-}
-
-/* One multiplicative layer of the parameters d, e and b. */
-static Tensor mult(Run *r, const Heads *s, const char *const names[3], const Tensor given[3],
-                   Tensor x)
-{
-    int64_t dm = r->dm;
-    Tensor  d = layer_weight(r, names[0], given[0], 2, (int64_t[]){ s->modules, dm },
-                             (Init){ INIT_NORMAL, 0.5 });
-    Tensor  e = layer_weight(r, names[1], given[1], 2, (int64_t[]){ dm, s->size },
-                             glorot(dm, s->size));
-    Tensor  b = layer_given(r, names[2], given[2], 1, (int64_t[]){ dm });
-
-    return factored_dense(r, x, d, e, b);
-}
-
-static int64_t extent(const Tensor *kernel, int axis, int64_t fallback)
-{
-    return kernel->data && kernel->rank == 4 ? kernel->shape[axis] : fallback;
-}
-
+static void qkv_run(Run *r, const Params *p);
+static Heads heads_shape(Run *r, const Params *p);
 static Tensor conv(Run *r, const Heads *s, const char *const names[2], const Tensor given[2],
-                   int64_t width, Tensor z)
+                   int64_t width, Tensor z);
+static int64_t extent(const Tensor *kernel, int axis, int64_t fallback);
+static Init glorot(int64_t in, int64_t out);
+static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole);
+static void list_divisors(int64_t n, char *text, size_t size);
+static void project(Run *r, const Heads *s, Tensor x, Tensor qkv[3]);
+static Tensor mult(Run *r, const Heads *s, const char *const names[3], const Tensor given[3],
+                   Tensor x);
+static void show_projected(Run *r, const Tensor qkv[3]);
+static void show_modules(Run *r, const Heads *s);
+static void show_parameters(Run *r, const Heads *s);
+static int count_parameters(const Run *r, const Heads *s, double own[5]);
+static const char *layer_names(const Heads *s);
+static Tensor regroup(Run *r, Tensor from, int64_t heads, bool back);
+static void show_none_dropped(Run *r);
+static void ffn_run(Run *r, const Params *p);
+static FfnShape ffn_shape(Run *r, const Params *p);
+static Flops qkv_flops(Run *r, const Params *p);
+static Flops ffn_flops(Run *r, const Params *p);
+
+static void scaling_run(Run *r, const void *opaque)
 {
-    int64_t m = s->size, length = extent(&given[0], 0, 3), wide = extent(&given[0], 1, width);
-    Tensor  kernel = layer_weight(r, names[0], given[0], 4, (int64_t[]){ length, wide, m, m },
-                                  glorot(length * wide * m, length * wide * m));
-    Tensor  b = layer_given(r, names[1], given[1], 1, (int64_t[]){ m });
+    const Params *p = opaque;
 
-    if (wide % 2 == 0 || length < 1)
-        run_fail(r, ERR_PARAM, "scaling: parameter %s is a kernel of %lld positions and %lld "
-                 "modules; it needs one position at least and an odd number of modules, to be "
-                 "centred", names[0], (long long)length, (long long)wide);
-    return run_failed(r) ? z : factored_conv(r, z, kernel, b);
-}
-
-/* q, k and v, each [1,n,dm]. */
-static void project(Run *r, const Heads *s, Tensor x, Tensor qkv[3])
-{
-    static const char *const mults[3][3] = { { "d_q", "e_q", "b_q" }, { "d_k", "e_k", "b_k" },
-                                             { "d_v", "e_v", "b_v" } };
-    static const char *const shared[3] = { "d_shared", "e_shared", "b_shared" };
-    static const char *const convs[3][2] = { { "conv_q", "convb_q" }, { "conv_k", "convb_k" },
-                                             { "conv_v", "convb_v" } };
-    const Params *p = s->p;
-    const Tensor  d[3] = { p->d_q, p->d_k, p->d_v }, e[3] = { p->e_q, p->e_k, p->e_v };
-    const Tensor  b[3] = { p->b_q, p->b_k, p->b_v }, kernel[3] = { p->conv_q, p->conv_k,
-                                                                   p->conv_v };
-    const Tensor  bias[3] = { p->convb_q, p->convb_k, p->convb_v };
-    Tensor        z = { .rank = 0 };
-
-    run_stage(r, "project");
-    if (s->conv)
-        z = mult(r, s, shared, (Tensor[]){ p->d_shared, p->e_shared, p->b_shared }, x);
-    for (int t = 0; t < 3; t++)
-        qkv[t] = s->conv ? conv(r, s, convs[t], (Tensor[]){ kernel[t], bias[t] }, t < 2 ? 3 : 1, z)
-                         : mult(r, s, mults[t], (Tensor[]){ d[t], e[t], b[t] }, x);
-}
-
-/* [1,n,dm] to [heads,n,dm/heads], or back. */
-static Tensor regroup(Run *r, Tensor from, int64_t heads, bool back)
-{
-    int64_t n = r->n, d = r->dm / heads;
-    Tensor  to = back ? run_tensor3(r, DT_F32, 1, n, r->dm) : run_tensor3(r, DT_F32, heads, n, d);
-
-    if (back)
-        op_entries(r, from, ENTRY_CAST, 0, tensor_split(to, heads));
-    else
-        op_entries(r, tensor_split(from, heads), ENTRY_CAST, 0, to);
-    return to;
-}
-
-static void show_projected(Run *r, const Tensor qkv[3])
-{
-    static const char *const names[3] = { "q", "k", "v" };
-
-    for (int t = 0; t < 3 && run_wants_views(r); t++)
-        view_tensor(r, names[t], VIEW_VECTORS, tensor_with_rank(qkv[t], 2), "token", "feature");
-}
-
-/* Numbers of each layer of the projections in turn; returns how many layers. */
-static int count_parameters(const Run *r, const Heads *s, double own[5])
-{
-    const Tensor *kernel[3] = { &s->p->conv_q, &s->p->conv_k, &s->p->conv_v };
-    double        dm = (double)r->dm, mult_size = (double)s->modules * dm + dm * (double)s->size;
-    int           count = 0;
-
-    own[count++] = mult_size;
-    for (int t = 0; t < 3 && s->conv; t++)
-        own[count++] = (double)(extent(kernel[t], 0, 3) * extent(kernel[t], 1, t < 2 ? 3 : 1)) *
-                       (double)s->size * (double)s->size;
-    for (int t = 0; t < 2 && !s->conv; t++)
-        own[count++] = mult_size;
-    if (s->output)
-        own[count++] = mult_size;
-    return count;
-}
-
-static const char *layer_names(const Heads *s)
-{
-    if (s->conv)
-        return s->output ? "shared, conv q, k, v, out" : "shared, conv q, k, v";
-    return s->output ? "q, k, v, out" : "q, k, v";
-}
-
-/* Bars against the dm^2 of a dense layer. */
-static void show_parameters(Run *r, const Heads *s)
-{
-    double    own[5], sum = 0, dense = (double)r->dm * (double)r->dm;
-    int       count = count_parameters(r, s, own);
-    View     *view = dense < INT32_MAX ? view_add(r, "parameters", VIEW_COUNT, DT_I32, 2,
-                                                  (int64_t[]){ 1, count })
-                                       : NULL;
-    ViewLoad *load = view ? run_alloc(r, 1, sizeof(*load)) : NULL;
-    Tensor    used = load ? run_tensor2(r, DT_I32, 1, count) : (Tensor){ .rank = 0 };
-
-    for (int t = 0; t < count; t++) {
-        sum += own[t];
-        if (used.data)
-            tensor_i32(&used)[t] = (int32_t)own[t];
+    if (p->part == PART_QKV) {
+        qkv_run(r, p);
+        return;
     }
-    run_figure(r, "parameters", sum);
-    run_figure(r, "parameters_dense", (s->output ? 4 : 3) * dense);
-    if (!used.data)
-        return;
-    *load = (ViewLoad){ .used = used, .limit = (int64_t)dense, .used_name = "parameters",
-                        .limit_name = "dense layer" };
-    view->tensor = used;
-    view->rows = "parameters";
-    view->cols = layer_names(s);
-    view->load = load;
-}
-
-/* f32 [n,S]: every module works on every token. */
-static void show_modules(Run *r, const Heads *s)
-{
-    Tensor ones = { .rank = 0 };
-
-    if (!run_wants_views(r))
-        return;
-    ones = run_tensor2(r, DT_F32, r->n, s->modules);
-    for (int64_t c = 0; c < r->n * s->modules && !run_failed(r); c++)
-        tensor_f32(&ones)[c] = 1;
-    view_tensor(r, "routing", VIEW_ROUTING, ones, "token", "module");
+    ffn_run(r, p);
+    show_none_dropped(r);
 }
 
 static void qkv_run(Run *r, const Params *p)
@@ -373,6 +163,248 @@ static void qkv_run(Run *r, const Params *p)
     show_none_dropped(r);
 }
 
+static Heads heads_shape(Run *r, const Params *p)
+{
+    Heads s = { .p = p, .conv = p->qkv_mode == MODE_MULTCONV };
+
+    s.modules = layer_size(r, "sparsity", p->sparsity, p->sparsity,
+                           (const SizeFrom[]){ { "d_q", p->d_q, 2, 0, 1 },
+                                               { "d_k", p->d_k, 2, 0, 1 },
+                                               { "d_v", p->d_v, 2, 0, 1 },
+                                               { "d_shared", p->d_shared, 2, 0, 1 },
+                                               { "d_o", p->d_o, 2, 0, 1 },
+                                               { .name = NULL } });
+    must_divide(r, "sparsity", s.modules, "dm", r->dm);
+    s.size = r->dm / s.modules;
+    s.heads = p->heads > 0 ? p->heads : s.modules;
+    must_divide(r, "heads", s.heads, "dm", r->dm);
+    s.output = run_is_given(r, "output_layer") ? p->output_layer : !s.conv;
+    return s;
+}
+
+static Tensor conv(Run *r, const Heads *s, const char *const names[2], const Tensor given[2],
+                   int64_t width, Tensor z)
+{
+    int64_t m = s->size, length = extent(&given[0], 0, 3), wide = extent(&given[0], 1, width);
+    Tensor  kernel = layer_weight(r, names[0], given[0], 4, (int64_t[]){ length, wide, m, m },
+                                  glorot(length * wide * m, length * wide * m));
+    Tensor  b = layer_given(r, names[1], given[1], 1, (int64_t[]){ m });
+
+    if (wide % 2 == 0 || length < 1)
+        run_fail(r, ERR_PARAM, "scaling: parameter %s is a kernel of %lld positions and %lld "
+                 "modules; it needs one position at least and an odd number of modules, to be "
+                 "centred", names[0], (long long)length, (long long)wide);
+    return run_failed(r) ? z : factored_conv(r, z, kernel, b);
+}
+
+static int64_t extent(const Tensor *kernel, int axis, int64_t fallback)
+{
+    return kernel->data && kernel->rank == 4 ? kernel->shape[axis] : fallback;
+}
+
+static Init glorot(int64_t in, int64_t out)
+{
+    return (Init){ INIT_GLOROT, (double)in + (double)out };
+}
+
+static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole)
+{
+    char divisors[160];
+
+    if (whole % part == 0)
+        return;
+    list_divisors(whole, divisors, sizeof(divisors));
+    run_fail(r, ERR_PARAM, "scaling: %s=%lld does not divide %s=%lld; its divisors are %s", what,
+             (long long)part, of, (long long)whole, divisors);
+}
+
+/* "1, 2, 4, 8" */
+static void list_divisors(int64_t n, char *text, size_t size)
+{
+    size_t used = 0;
+
+    *text = '\0';
+    for (int64_t c = 1; c <= n && used + 16 < size; c++)
+        if (n % c == 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
+                                     (long long)c);
+}
+
+/* q, k and v, each [1,n,dm]. */
+static void project(Run *r, const Heads *s, Tensor x, Tensor qkv[3])
+{
+    static const char *const mults[3][3] = { { "d_q", "e_q", "b_q" }, { "d_k", "e_k", "b_k" },
+                                             { "d_v", "e_v", "b_v" } };
+    static const char *const shared[3] = { "d_shared", "e_shared", "b_shared" };
+    static const char *const convs[3][2] = { { "conv_q", "convb_q" }, { "conv_k", "convb_k" },
+                                             { "conv_v", "convb_v" } };
+    const Params *p = s->p;
+    const Tensor  d[3] = { p->d_q, p->d_k, p->d_v }, e[3] = { p->e_q, p->e_k, p->e_v };
+    const Tensor  b[3] = { p->b_q, p->b_k, p->b_v }, kernel[3] = { p->conv_q, p->conv_k,
+                                                                   p->conv_v };
+    const Tensor  bias[3] = { p->convb_q, p->convb_k, p->convb_v };
+    Tensor        z = { .rank = 0 };
+
+    run_stage(r, "project");
+    if (s->conv)
+        z = mult(r, s, shared, (Tensor[]){ p->d_shared, p->e_shared, p->b_shared }, x);
+    for (int t = 0; t < 3; t++)
+        qkv[t] = s->conv ? conv(r, s, convs[t], (Tensor[]){ kernel[t], bias[t] }, t < 2 ? 3 : 1, z)
+                         : mult(r, s, mults[t], (Tensor[]){ d[t], e[t], b[t] }, x);
+}
+
+/* One multiplicative layer of the parameters d, e and b. */
+static Tensor mult(Run *r, const Heads *s, const char *const names[3], const Tensor given[3],
+                   Tensor x)
+{
+    int64_t dm = r->dm;
+    Tensor  d = layer_weight(r, names[0], given[0], 2, (int64_t[]){ s->modules, dm },
+                             (Init){ INIT_NORMAL, 0.5 });
+    Tensor  e = layer_weight(r, names[1], given[1], 2, (int64_t[]){ dm, s->size },
+                             glorot(dm, s->size));
+    Tensor  b = layer_given(r, names[2], given[2], 1, (int64_t[]){ dm });
+
+    return factored_dense(r, x, d, e, b);
+}
+
+static void show_projected(Run *r, const Tensor qkv[3])
+{
+    static const char *const names[3] = { "q", "k", "v" };
+
+    for (int t = 0; t < 3 && run_wants_views(r); t++)
+        view_tensor(r, names[t], VIEW_VECTORS, tensor_with_rank(qkv[t], 2), "token", "feature");
+}
+
+/* f32 [n,S]: every module works on every token. */
+static void show_modules(Run *r, const Heads *s)
+{
+    Tensor ones = { .rank = 0 };
+
+    if (!run_wants_views(r))
+        return;
+    ones = run_tensor2(r, DT_F32, r->n, s->modules);
+    for (int64_t c = 0; c < r->n * s->modules && !run_failed(r); c++)
+        tensor_f32(&ones)[c] = 1;
+    view_tensor(r, "routing", VIEW_ROUTING, ones, "token", "module");
+}
+
+/* Bars against the dm^2 of a dense layer. */
+static void show_parameters(Run *r, const Heads *s)
+{
+    double    own[5], sum = 0, dense = (double)r->dm * (double)r->dm;
+    int       count = count_parameters(r, s, own);
+    View     *view = dense < INT32_MAX ? view_add(r, "parameters", VIEW_COUNT, DT_I32, 2,
+                                                  (int64_t[]){ 1, count })
+                                       : NULL;
+    ViewLoad *load = view ? run_alloc(r, 1, sizeof(*load)) : NULL;
+    Tensor    used = load ? run_tensor2(r, DT_I32, 1, count) : (Tensor){ .rank = 0 };
+
+    for (int t = 0; t < count; t++) {
+        sum += own[t];
+        if (used.data)
+            tensor_i32(&used)[t] = (int32_t)own[t];
+    }
+    run_figure(r, "parameters", sum);
+    run_figure(r, "parameters_dense", (s->output ? 4 : 3) * dense);
+    if (!used.data)
+        return;
+    *load = (ViewLoad){ .used = used, .limit = (int64_t)dense, .used_name = "parameters",
+                        .limit_name = "dense layer" };
+    view->tensor = used;
+    view->rows = "parameters";
+    view->cols = layer_names(s);
+    view->load = load;
+}
+
+/* Numbers of each layer of the projections in turn; returns how many layers. */
+static int count_parameters(const Run *r, const Heads *s, double own[5])
+{
+    const Tensor *kernel[3] = { &s->p->conv_q, &s->p->conv_k, &s->p->conv_v };
+    double        dm = (double)r->dm, mult_size = (double)s->modules * dm + dm * (double)s->size;
+    int           count = 0;
+
+    own[count++] = mult_size;
+    for (int t = 0; t < 3 && s->conv; t++)
+        own[count++] = (double)(extent(kernel[t], 0, 3) * extent(kernel[t], 1, t < 2 ? 3 : 1)) *
+                       (double)s->size * (double)s->size;
+    for (int t = 0; t < 2 && !s->conv; t++)
+        own[count++] = mult_size;
+    if (s->output)
+        own[count++] = mult_size;
+    return count;
+}
+
+static const char *layer_names(const Heads *s)
+{
+    if (s->conv)
+        return s->output ? "shared, conv q, k, v, out" : "shared, conv q, k, v";
+    return s->output ? "q, k, v, out" : "q, k, v";
+}
+
+/* [1,n,dm] to [heads,n,dm/heads], or back. */
+static Tensor regroup(Run *r, Tensor from, int64_t heads, bool back)
+{
+    int64_t n = r->n, d = r->dm / heads;
+    Tensor  to = back ? run_tensor3(r, DT_F32, 1, n, r->dm) : run_tensor3(r, DT_F32, heads, n, d);
+
+    if (back)
+        op_entries(r, from, ENTRY_CAST, 0, tensor_split(to, heads));
+    else
+        op_entries(r, tensor_split(from, heads), ENTRY_CAST, 0, to);
+    return to;
+}
+
+/* u8 zeros: nothing is ever dropped. */
+static void show_none_dropped(Run *r)
+{
+    Tensor dropped = { .rank = 0 };
+
+    if (!run_wants_views(r))
+        return;
+    dropped = run_tensor1(r, DT_U8, r->n);
+    if (!run_failed(r))
+        memset(dropped.data, 0, (size_t)tensor_bytes(&dropped));
+    view_tensor(r, "dropped", VIEW_COUNT, dropped, "", "token");
+}
+
+static void ffn_run(Run *r, const Params *p)
+{
+    FfnShape  s = ffn_shape(r, p);
+    SparseFfn layer = { .block = p->ff_block, .multiply = p->multiply_by_controller };
+    int64_t   dm = r->dm, lr = s.rank, ff = s.units;
+
+    run_stage(r, "weights");
+    layer.c1 = layer_weight(r, "c1", p->c1, 2, (int64_t[]){ dm, lr }, glorot(dm, lr));
+    layer.c2 = layer_weight(r, "c2", p->c2, 2, (int64_t[]){ lr, ff }, glorot(lr, ff));
+    layer.cb = layer_weight(r, "cb", p->cb, 1, (int64_t[]){ ff }, (Init){ INIT_NORMAL, 1e-6 });
+    layer.w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ dm, ff }, glorot(dm, ff));
+    layer.w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ ff, dm }, glorot(ff, dm));
+    layer.b2 = layer_weight(r, "b2", p->b2, 1, (int64_t[]){ dm }, (Init){ INIT_NORMAL, 1e-6 });
+    sparse_ffn(r, &layer);
+}
+
+static FfnShape ffn_shape(Run *r, const Params *p)
+{
+    FfnShape s;
+
+    s.rank = layer_size(r, "d_lowrank", p->d_lowrank, p->d_lowrank,
+                        (const SizeFrom[]){ { "c1", p->c1, 2, 1, 1 }, { "c2", p->c2, 2, 0, 1 },
+                                            { .name = NULL } });
+    s.units = layer_size(r, "d_ff", p->d_ff, 4 * r->dm,
+                         (const SizeFrom[]){ { "c2", p->c2, 2, 1, 1 }, { "cb", p->cb, 1, 0, 1 },
+                                             { "w1", p->w1, 2, 1, 1 }, { "w2", p->w2, 2, 0, 1 },
+                                             { .name = NULL } });
+    must_divide(r, "ff_block", p->ff_block, "d_ff", s.units);
+    return s;
+}
+
+static Flops scaling_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    return p->part == PART_QKV ? qkv_flops(r, p) : ffn_flops(r, p);
+}
+
 static Flops qkv_flops(Run *r, const Params *p)
 {
     Heads         s = heads_shape(r, p);
@@ -389,29 +421,15 @@ static Flops qkv_flops(Run *r, const Params *p)
     return flops;
 }
 
-/* ---- the mechanism ---------------------------------------------------------- */
-
-static void scaling_run(Run *r, const void *opaque)
+static Flops ffn_flops(Run *r, const Params *p)
 {
-    const Params *p = opaque;
+    FfnShape s = ffn_shape(r, p);
+    double   n = (double)r->n, lr = (double)s.rank, ff = (double)s.units, dm = (double)r->dm;
 
-    if (p->part == PART_QKV) {
-        qkv_run(r, p);
-        return;
-    }
-    ffn_run(r, p);
-    show_none_dropped(r);
+    return (Flops){ .overhead = 2 * n * lr * (dm + ff) + 4 * n * dm * ff / (double)p->ff_block +
+                                (p->multiply_by_controller ? FLOPS_SOFTMAX * n * ff : 0) };
 }
 
-static Flops scaling_flops(Run *r, const void *opaque)
-{
-    const Params *p = opaque;
-
-    return p->part == PART_QKV ? qkv_flops(r, p) : ffn_flops(r, p);
-}
-
-#define DRAWN(tensor) \
-    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const StageNote notes[] = {
     { "weights",
       "The matrices are taken from files or drawn." },

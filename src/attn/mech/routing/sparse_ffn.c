@@ -298,8 +298,6 @@ void sparse_ffn(Run *r, const SparseFfn *layer)
     show_units(r, s, "dense_hidden", VIEW_FEATURES, read_dense, NULL);
 }
 
-/* See sparse_ffn.h. */
-
 /* Every row of t [1,n,modules*size] becomes b (of all modules, or over and over), or 0. */
 static void fill_rows(Run *r, Tensor t, Tensor b, int64_t size)
 {
