@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "input/labels.h"
-#include "input/load.h"
+#include "input/store.h"
 
 typedef enum Role { ROLE_Q, ROLE_K, ROLE_V, ROLE_X, ROLE_ATTN, ROLE_COUNT } Role;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "input/load.h"
+#include "input/store.h"
 
 #define NOISE 0.5 /* weight of symbols without a match: visible, never the largest */
 

@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "input/input.h"
 #include "input/labels.h"
-#include "input/load.h"
+#include "input/store.h"
 
 #define SYNTHETIC "synthetic:"
 

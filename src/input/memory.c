@@ -8,7 +8,7 @@
 
 #include "input/input.h"
 #include "input/labels.h"
-#include "input/load.h"
+#include "input/store.h"
 
 static bool given(const Tensor *t)
 {

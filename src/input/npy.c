@@ -18,7 +18,6 @@
 
 #include "core/text.h"
 #include "input/labels.h"
-#include "input/load.h"
 #include "input/store.h"
 
 typedef struct Cursor {

@@ -1,4 +1,4 @@
-/* sequence.c -- a text or a picture as a sequence; see load.h.
+/* sequence.c -- a text or a picture as a sequence; see store.h.
  *
  * A text is split into words and punctuation: letters, digits, '_' and bytes above ASCII make
  * words, with an apostrophe or a hyphen inside; any other character except blanks stands alone.
@@ -17,7 +17,7 @@
 #include "core/utf8.h"
 #include "input/generators.h"
 #include "input/labels.h"
-#include "input/load.h"
+#include "input/store.h"
 
 #define DEFAULT_D 32
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "input/load.h"
 #include "input/store.h"
 
 void store_drop(StoreEntry *entry)

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "input/generators.h"
 #include "input/labels.h"
-#include "input/load.h"
+#include "input/store.h"
 
 #define CHUNK 65536 /* numbers per stream; part of a seed's meaning */
 

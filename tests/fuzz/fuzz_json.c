@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "input/load.h"
+#include "input/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

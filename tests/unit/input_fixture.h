@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "input/load.h"
+#include "input/store.h"
 
 typedef struct Bytes {
     uint8_t data[16384];

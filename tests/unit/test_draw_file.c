@@ -19,7 +19,7 @@
 #include <zlib.h>
 
 #include "draw/figure/figure.h"
-#include "draw/file/png.h"
+#include "draw/file/format.h"
 
 #define SIDE 12
 

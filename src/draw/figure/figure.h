@@ -170,7 +170,7 @@ typedef struct PngOptions {
     const char *theme;       /* "light" (default), "dark", "print", "slide", "colour-blind" */
     int         colours;     /* of coloured text: 256, or 24 (true colour); 0: 24 */
     double      delay;       /* seconds per frame of an animation; 0: 1 */
-    /* key, value, ..., NULL: written into the file; see metadata.h. A picture's own metadata
+    /* key, value, ..., NULL: written into the file; see format.h. A picture's own metadata
      * (picture_metadata) stand before these. */
     const char *const *metadata;
 } PngOptions;

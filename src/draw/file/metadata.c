@@ -1,4 +1,4 @@
-/* metadata.c -- metadata written, and read from a figure file of any kind; see metadata.h.
+/* metadata.c -- metadata written, and read from a figure file of any kind; see format.h.
  *
  * A PDF's keywords are one string of its information dictionary, in brackets or as UTF-16 in
  * hexadecimal digits; the canvas writes it uncompressed.
@@ -11,7 +11,7 @@
 
 #include "core/utf8.h"
 #include "draw/figure/figure.h"
-#include "draw/file/metadata.h"
+#include "draw/file/format.h"
 
 /* The value fits in one line and in XML. */
 static bool is_one_line(const char *value)

@@ -1,4 +1,4 @@
-/* png.c -- PNG through libpng, its text chunks, and APNG; see png.h.
+/* png.c -- PNG through libpng, its text chunks, and APNG; see format.h.
  *
  * libpng reports errors by longjmp: each function that calls it sets its own jump and keeps what
  * it must free in the Png struct, not in locals.
@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "draw/figure/figure.h"
-#include "draw/file/png.h"
+#include "draw/file/format.h"
 
 #define MOST_COLOURS 256
 #define SLOTS 1024 /* of the colour table; a power of two */

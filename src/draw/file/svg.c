@@ -7,8 +7,7 @@
 
 #include FT_OUTLINE_H
 
-#include "draw/file/metadata.h"
-#include "draw/file/png.h"
+#include "draw/file/format.h"
 #include "draw/text/unicode.h"
 
 #define GLYPHS_MOST 65536

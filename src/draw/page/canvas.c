@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/file/metadata.h"
+#include "draw/file/format.h"
 #include "draw/file/svg.h"
 #include "draw/page/canvas.h"
 #include "draw/text/unicode.h"

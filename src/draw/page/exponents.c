@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "draw/page/pens.h"
+#include "draw/page/sheet.h"
 
 #define PAGE_INCH   6.75
 #define ROW_POINTS  11.5

@@ -1,7 +1,7 @@
-/* guides.c -- guides, reference lines and their names, and words beside points; see pens.h. */
+/* guides.c -- guides, reference lines and their names, and words beside points; see sheet.h. */
 #include <math.h>
 
-#include "draw/page/pens.h"
+#include "draw/page/sheet.h"
 
 #define SLANT_STEPS 12 /* places along a slanted line that are tried for its name */
 #define SLANT_FIRST 0.4 /* from this share of its length to the last, then the rest */

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "draw/figure/figure.h"
-#include "draw/file/metadata.h"
-#include "draw/file/png.h"
+#include "draw/file/format.h"
 #include "draw/page/sheet.h"
 
 #define COLUMN_INCH 3.25 /* one column of a two-column paper */

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/page/pens.h"
 #include "draw/page/sheet.h"
 #include "draw/text/unicode.h"
 

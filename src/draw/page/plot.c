@@ -1,10 +1,10 @@
-/* plot.c -- a plot on the canvas: curves, rows, axes, legend; see pens.h and sheet.h. */
+/* plot.c -- a plot on the canvas: curves, rows, axes, legend; see sheet.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/page/pens.h"
+#include "draw/page/sheet.h"
 
 double pens_x(const Pens *p, double x)
 {

@@ -10,6 +10,7 @@
 #include "draw/figure/scene.h"
 #include "draw/page/canvas.h"
 #include "draw/page/layout.h"
+#include "draw/plot/label.h"
 #include "draw/text/wrap.h"
 
 #define SHEET_LINE 1.3 /* distance of lines, in font sizes */
@@ -18,9 +19,23 @@
 #define SHEET_GRID_MOST 64   /* entries per side up to which a cell grid is drawn */
 #define SHEET_TOKENS_MOST 32 /* entries per side up to which tokens are labels */
 
+/* The look of a figure for a medium. */
+typedef struct PageTheme {
+    const char *name;
+    bool        dark;
+    Rgb         paper, ink, muted, rule; /* background, text, secondary text, cell grid */
+    double      type;      /* scale of letters and lines, 1 on paper */
+    double      one, page; /* default width in inches: one panel, several */
+    ColourMap   values;    /* replaces the default map */
+    Hues        hues;      /* of causes, categories and curves */
+} PageTheme;
+
+/* NULL or an unknown name: the first theme, light; see figure_theme_check. */
+const PageTheme *page_theme(const char *name);
+
 typedef struct SheetStyle {
     int    dpi;
-    const struct PageTheme *theme;
+    const PageTheme *theme;
     Hues   hues;
     bool   dark;
     Rgb    paper, ink, muted, rule; /* background, text, secondary text, cell grid */
@@ -92,19 +107,37 @@ void sheet_bar(Sheet *sheet, int panel);
 /* Name of the bar's numbers. */
 const char *sheet_bar_name(const Sheet *sheet, int panel);
 
-/* The look of a figure for a medium; private to draw. */
+/* ---- strokes, marks and words of a plot ---------------------------------------- */
 
-typedef struct PageTheme {
-    const char *name;
-    bool        dark;
-    Rgb         paper, ink, muted, rule; /* background, text, secondary text, cell grid */
-    double      type;      /* scale of letters and lines, 1 on paper */
-    double      one, page; /* default width in inches: one panel, several */
-    ColourMap   values;    /* replaces the default map */
-    Hues        hues;      /* of causes, categories and curves */
-} PageTheme;
+typedef struct Pens {
+    Sheet            *sheet;
+    const Plot       *plot;
+    const SheetStyle *s;
+    LabelBox          box;
+    Box               column; /* x and w of the panel */
+    PlotAxis          axis;   /* the x axis: the plot's, or extended for words */
+    LabelPlaces       places; /* of the words in the field */
+} Pens;
 
-/* NULL or an unknown name: the first theme, light; see figure_theme_check. */
-const PageTheme *page_theme(const char *name);
+double pens_x(const Pens *p, double x);
+double pens_y(const Pens *p, double y);
+/* Draws nothing if an end has no place. */
+void   pens_line(const Pens *p, double x0, double y0, double x1, double y1, double width, Rgb rgb,
+                 double alpha);
+void   pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb rgb);
+/* Square, diamond and triangle of the first three hues, filled. */
+void   pens_solid(const Pens *p, int hue, double x, double y, double size, Rgb rgb);
+Rgb    pens_colour(const Pens *p, int hue); /* -1: muted */
+double pens_width(const Pens *p, const char *text);
+void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);
+/* Takes the places of lines and points, which words avoid. */
+void   pens_take_points(Pens *p);
+/* Draws guides and reference lines with their names. */
+void   pens_guides(Pens *p);
+/* Writes words beside the points; those without room are left out. */
+void   pens_labels(Pens *p);
+
+/* Height of the field of a plot with rows. */
+int    sheet_rows_height(const Sheet *sheet, const Plot *plot);
 
 #endif
