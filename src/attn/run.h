@@ -243,6 +243,9 @@ Run *run_nested(const Run *outer, const RunSpec *spec);
  * threads read a caller's own arena only after arena_attach(arena, false), which a run that has
  * its own arena does itself. */
 void run_execute(Run *run);
+/* A run of no mechanism, for operations on tensors alone: by the CPU on the caller's thread, with
+ * an arena of its own.  It charges nothing.  NULL: no memory. */
+Run *run_bare(void);
 void run_free(Run *run);
 
 Flops run_flops(const Run *run);   /* counted, all stages */

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/cpu/cpu.h"
 #include "attn/ops/dense.h"
 #include "attn/run.h"
 
@@ -92,14 +91,6 @@ Tensor dense_add(Run *r, Tensor x, Tensor y)
 {
     op_entries_of(r, x, y, ENTRY_SUM, 1, x);
     return x;
-}
-
-void dense_add_product(int64_t rows, int64_t cols, int64_t inner, const double *a, const double *b,
-                       double *sums)
-{
-    cpu_single_blas();
-    cpu_dgemm((WideMatrix){ a, inner, false }, (WideMatrix){ b, cols, false }, rows, cols, inner, 1,
-              1, sums, cols);
 }
 
 LogSum log_sum_new(void)

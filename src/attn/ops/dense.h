@@ -41,9 +41,6 @@ Tensor dense_layer(Run *r, Tensor x, Tensor w, Tensor b, Tensor base, FlopClass 
 Tensor dense_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols);
 /* Adds y, f32 or f64 of the same shape, to f64 x in place; returns x. */
 Tensor dense_add(Run *r, Tensor x, Tensor y);
-/* sums [rows,cols] += a [rows,inner] b [inner,cols], row major; on the calling thread alone. */
-void dense_add_product(int64_t rows, int64_t cols, int64_t inner, const double *a, const double *b,
-                       double *sums);
 
 /* log(sum e^x) of numbers that come one by one, however large; -inf of none. */
 typedef struct LogSum {

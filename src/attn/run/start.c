@@ -394,6 +394,24 @@ void run_execute(Run *r)
         warn_of_nonfinite(r);
 }
 
+Run *run_bare(void)
+{
+    static const Mechanism none = { .id = "tensors" };
+    Run                   *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->mechanism = &none;
+    r->arena = arena_new();
+    r->owns_arena = true;
+    r->ops = ops_cpu();
+    r->h = 1;
+    if (r->arena)
+        return r;
+    run_free(r);
+    return NULL;
+}
+
 void run_free(Run *r)
 {
     if (!r)

@@ -1,14 +1,12 @@
-/* math.c -- arithmetic on tensors in Lua.
+/* math.c -- arithmetic and products of tensors in Lua, by the operations of mechanisms.
  *
  * Elementwise results are f64 if an operand is f64 or a whole number type, else
  * f32 (u8 counts as f32).  An axis of 1 is repeated along the other's; a number
  * stands for a tensor of that number.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "attn/ops/dense.h"
 #include "script/tensor/tensor.h"
 
 /* ---- elementwise ------------------------------------------------------------ */
@@ -20,16 +18,6 @@ static const Tensor *check_operand(lua_State *L, int arg, double *number)
         return tensor_check(L, arg);
     *number = lua_tonumber(L, arg);
     return NULL;
-}
-
-static double apply(char op, double a, double b)
-{
-    switch (op) {
-    case '+': return a + b;
-    case '-': return a - b;
-    case '*': return a * b;
-    default: return a / b;
-    }
 }
 
 /* b as it is walked beside a result of this shape: an axis of 1 is repeated. */
@@ -52,18 +40,73 @@ static Tensor spread(lua_State *L, const Tensor *t, int rank, const int64_t *sha
     return out;
 }
 
+/* Entries [first, first + count) along an axis; what is one number there stays. */
+static Tensor part_of(Tensor t, int axis, int64_t first, int64_t count)
+{
+    if (!t.data || t.rank <= axis || t.shape[axis] == 1)
+        return t;
+    t.data = (char *)t.data + first * t.stride[axis] * dtype_size(t.dtype);
+    t.shape[axis] = count;
+    return t;
+}
+
+static Tensor without_first_axis(Tensor t)
+{
+    for (int i = 0; i + 1 < t.rank; i++) {
+        t.shape[i] = t.shape[i + 1];
+        t.stride[i] = t.stride[i + 1];
+    }
+    t.rank--;
+    return t;
+}
+
+static void compute_piece(TensorWork *w, Tensor a, Tensor b, Tensor out)
+{
+    ArenaMark mark = arena_mark(w->r->arena);
+
+    a = tensor_work_operand(w, a);
+    b = tensor_work_operand(w, b);
+    switch (w->op) {
+    case '+': op_entries_of(w->r, a, b, ENTRY_SUM, 1, out); break;
+    case '-': op_entries_of(w->r, a, b, ENTRY_SUM, -1, out); break;
+    case '*': op_entries_of(w->r, a, b, ENTRY_PRODUCT, 1, out); break;
+    default: op_entries_of(w->r, a, b, ENTRY_QUOTIENT, 1, out);
+    }
+    arena_release(w->r->arena, mark);
+}
+
+/* Halves until a piece is small enough and has three axes. */
+static void compute(TensorWork *w, Tensor a, Tensor b, Tensor out)
+{
+    int axis = 0;
+
+    if (atomic_load(w->cancel) || run_failed(w->r) || tensor_count(&out) == 0)
+        return;
+    if (out.rank > 3 && out.shape[0] == 1) {
+        compute(w, a.rank > 3 ? without_first_axis(a) : a, b.rank > 3 ? without_first_axis(b) : b,
+                without_first_axis(out));
+        return;
+    }
+    if (out.rank <= 3 && tensor_count(&out) <= TENSOR_PIECE) {
+        compute_piece(w, a, b, out);
+        return;
+    }
+    while (out.shape[axis] == 1)
+        axis++;
+    for (int64_t half = out.shape[axis] / 2, first = 0; first <= half; first += half) {
+        int64_t count = first ? out.shape[axis] - half : half;
+
+        compute(w, part_of(a, axis, first, count), part_of(b, axis, first, count),
+                part_of(out, axis, first, count));
+    }
+}
+
 static void run_elementwise(TensorWork *w)
 {
-    Walk    wa = walk_begin(&w->a), wb = walk_begin(&w->b);
-    bool    a = w->a.data != NULL, b = w->b.data != NULL;
-    int64_t count = tensor_count(&w->out);
+    const int64_t one[1] = { 1 };
 
-    for (int64_t i = 0; i < count && !tensor_work_over(w, i); i++) {
-        element_set(&w->out, i, apply((char)w->op, a ? element_number(&w->a, wa.at) : w->x,
-                                      b ? element_number(&w->b, wb.at) : w->y));
-        walk_next(&wa);
-        walk_next(&wb);
-    }
+    compute(w, w->a.data ? w->a : tensor_of(DT_F64, 1, one, &w->x),
+            w->b.data ? w->b : tensor_of(DT_F64, 1, one, &w->y), w->out);
 }
 
 /* [-0, +1, v] */
@@ -265,88 +308,68 @@ int tensor_allclose(lua_State *L)
     return tensor_work_run(L, (double)tensor_count(a), "comparing tensors");
 }
 
-/* Products of tensors in Lua.
- *
- * Pieces of both sides are widened to double, whatever they hold and however they lie, and OpenBLAS
- * multiplies them; sums are kept in double and rounded at the end.  Between two pieces one looks
- * whether anybody still waits.
- */
+/* ---- products --------------------------------------------------------------- */
 
-#define ROWS 256 /* of a piece of the left side, and of the result */
-#define COLS 512
-#define INNER 256
-#define SPEED 8 /* steps of the product in the time of one of other loops */
+#define MOST_SUMS  (1 << 23) /* in double at a time */
+#define PIECE_ROWS 256       /* at least */
+#define SPEED      8         /* steps of the product in the time of one of other loops */
 
-typedef struct Product {
-    TensorWork *w;
-    int64_t     heads, n, m, inner;
-    double     *left, *right, *sums; /* pieces */
-} Product;
-
-/* Axes of one head: rows and columns are the last two. */
-static int64_t stride_of(const Tensor *t, int axis)
+/* A factor [h,rows,cols] as op_gemm takes it: rows or columns are contiguous, else it is copied. */
+static Tensor factor_of(const TensorWork *w, const Tensor *t, bool *is_turned)
 {
-    return t->stride[t->rank - 2 + axis];
-}
+    Tensor x = *t, wide;
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Rows [i, i + rows), columns [j, j + cols) of the head. */
-static void widen(const Tensor *t, int64_t head, int64_t i, int64_t rows, int64_t j, int64_t cols,
-                  double *to)
-{
-    int64_t from = (t->rank > 2 ? head * t->stride[0] : 0) + i * stride_of(t, 0);
-
-    for (int64_t y = 0; y < rows; y++)
-        for (int64_t x = 0; x < cols; x++)
-            *to++ = element_number(t, from + y * stride_of(t, 0) + (j + x) * stride_of(t, 1));
-}
-
-static void put(const Product *p, int64_t head, int64_t i, int64_t rows, int64_t j, int64_t cols)
-{
-    for (int64_t y = 0; y < rows; y++)
-        for (int64_t x = 0; x < cols; x++)
-            element_set(&p->w->out, (head * p->n + i + y) * p->m + j + x, p->sums[y * cols + x]);
-}
-
-/* Rows and columns of the result from (i, j) on. */
-static void multiply_piece(const Product *p, int64_t head, int64_t i, int64_t j)
-{
-    int64_t rows = least(ROWS, p->n - i), cols = least(COLS, p->m - j);
-
-    for (int64_t x = 0; x < rows * cols; x++)
-        p->sums[x] = 0;
-    for (int64_t k = 0; k < p->inner && !tensor_work_over(p->w, 0); k += INNER) {
-        int64_t depth = least(INNER, p->inner - k);
-
-        widen(&p->w->a, head, i, rows, k, depth, p->left);
-        widen(&p->w->b, head, k, depth, j, cols, p->right);
-        dense_add_product(rows, cols, depth, p->left, p->right, p->sums);
+    if (x.rank == 2) {
+        x.rank = 3;
+        for (int i = 2; i > 0; i--) {
+            x.shape[i] = t->shape[i - 1];
+            x.stride[i] = t->stride[i - 1];
+        }
+        x.shape[0] = 1;
+        x.stride[0] = 0;
     }
-    put(p, head, i, rows, j, cols);
+    *is_turned = x.stride[2] != 1 && x.stride[1] == 1;
+    if (*is_turned)
+        x = tensor_turned(x);
+    if (dtype_is_float(x.dtype) && x.stride[2] == 1 && x.stride[1] >= x.shape[2])
+        return x;
+    wide = run_tensor(w->r, DT_F64, 3, x.shape);
+    if (!run_failed(w->r))
+        tensor_work_copy(w, &x, &wide);
+    return wide;
+}
+
+/* Rows [i, i + rows) of the head's result, summed up in double. */
+static void multiply_rows(TensorWork *w, Tensor a, bool ta, Tensor b, bool tb, Tensor out)
+{
+    ArenaMark mark = arena_mark(w->r->arena);
+    Tensor    sums = out.dtype == DT_F64 ? out : run_tensor(w->r, DT_F64, 3, out.shape);
+
+    op_entries(w->r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, sums);
+    op_gemm(w->r, a, ta, b, tb, 1, 1, sums, FLOP_NONE);
+    if (out.dtype != DT_F64)
+        op_entries(w->r, sums, ENTRY_CAST, 0, out);
+    arena_release(w->r->arena, mark);
 }
 
 static void run_matmul(TensorWork *w)
 {
-    int     row = w->a.rank - 2;
-    Product p = { .w = w, .heads = row ? w->a.shape[0] : 1, .n = w->a.shape[row],
-                  .m = w->b.shape[row + 1], .inner = w->a.shape[row + 1] };
+    bool    ta, tb;
+    Tensor  a = factor_of(w, &w->a, &ta), b = factor_of(w, &w->b, &tb), out = w->out;
+    int64_t heads = out.rank == 3 ? out.shape[0] : 1;
+    int64_t n = out.shape[out.rank - 2], m = out.shape[out.rank - 1];
+    int64_t rows = m > 0 ? MOST_SUMS / m / PIECE_ROWS * PIECE_ROWS : 0;
 
-    p.left = malloc((ROWS * INNER + INNER * COLS + ROWS * COLS) * sizeof(double));
-    if (!p.left) {
-        error_set(&w->err, ERR_NOMEM, "matmul: not enough memory");
-        return;
-    }
-    p.right = p.left + ROWS * INNER;
-    p.sums = p.right + INNER * COLS;
-    for (int64_t head = 0; head < p.heads; head++)
-        for (int64_t i = 0; i < p.n; i += ROWS)
-            for (int64_t j = 0; j < p.m && !tensor_work_over(w, 0); j += COLS)
-                multiply_piece(&p, head, i, j);
-    free(p.left);
+    rows = rows > PIECE_ROWS ? rows : PIECE_ROWS;
+    for (int64_t head = 0; m > 0 && head < heads; head++)
+        for (int64_t i = 0; i < n && !run_failed(w->r); i += rows) {
+            int64_t count = n - i < rows ? n - i : rows, shape[3] = { 1, count, m };
+            Tensor  part = tensor_of(out.dtype, 3, shape, (char *)out.data +
+                                     (head * n + i) * m * dtype_size(out.dtype));
+
+            multiply_rows(w, part_of(part_of(a, 0, head, 1), ta ? 2 : 1, i, count), ta,
+                          part_of(b, 0, head, 1), tb, part);
+        }
 }
 
 /* [-0, +1, v] */

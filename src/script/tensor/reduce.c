@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "script/tensor/tensor.h"
 
@@ -234,22 +235,6 @@ int tensor_nnz(lua_State *L)
 
 /* Tensors in Lua: softmax, running sums, order, other shapes. */
 
-/* Of the first `seen` of `count` numbers, in double; the others become 0. */
-static void softmax_row(const Tensor *t, int64_t at, int64_t count, int64_t seen, int64_t step,
-                        float *out)
-{
-    double largest = (double)-INFINITY, total = 0;
-
-    for (int64_t j = 0; j < seen; j++)
-        largest = fmax(largest, element_number(t, at + j * step));
-    for (int64_t j = 0; j < seen && largest > (double)-INFINITY; j++)
-        total += exp(element_number(t, at + j * step) - largest);
-    for (int64_t j = 0; j < count; j++)
-        out[j] = j < seen && total > 0
-                     ? (float)(exp(element_number(t, at + j * step) - largest) / total)
-                     : 0;
-}
-
 /* How many columns row i of `rows` sees. */
 static int64_t seen_columns(const TensorWork *w, int64_t i, int64_t rows, int64_t count)
 {
@@ -258,19 +243,61 @@ static int64_t seen_columns(const TensorWork *w, int64_t i, int64_t rows, int64_
     return seen < 0 ? 0 : seen < count ? seen : count;
 }
 
+/* Rows without a finite sum are 0: all their scores are -inf, or one is NaN or inf. */
+static void clear_rows(Tensor x, const Tensor *lse)
+{
+    int64_t cols = x.shape[2];
+
+    for (int64_t i = 0; i < x.shape[1]; i++)
+        if (!isfinite(((const double *)lse->data)[i]))
+            memset((double *)x.data + i * cols, 0, (size_t)cols * sizeof(double));
+}
+
+/* `rows` rows from row i on of the head at `at`. */
+static Tensor rows_of(const Tensor *t, int64_t at, int64_t i, int64_t rows)
+{
+    int64_t step = t->rank > 1 ? t->stride[t->rank - 2] : 0, shape[2] = { rows, 0 };
+    Tensor  out;
+
+    shape[1] = t->shape[t->rank - 1];
+    out = tensor_of(t->dtype, 2, shape, (char *)t->data + (at + i * step) * dtype_size(t->dtype));
+    out.stride[0] = step;
+    out.stride[1] = t->stride[t->rank - 1];
+    return out;
+}
+
+/* Rows from row i of a head on, in double and rounded at the end. */
+static void soften_rows(TensorWork *w, Tensor a, int64_t i, float *out)
+{
+    ArenaMark     mark = arena_mark(w->r->arena);
+    const int64_t shape[3] = { 1, a.shape[0], a.shape[1] };
+    SoftmaxRows   in = { .x = run_tensor(w->r, DT_F64, 3, shape),
+                         .lse = run_tensor2(w->r, DT_F64, 1, a.shape[0]),
+                         .causal = w->yes, .offset = w->ahead + i };
+
+    if (!run_failed(w->r)) {
+        tensor_work_copy(w, &a, &in.x);
+        op_softmax_rows(w->r, &in);
+        clear_rows(in.x, &in.lse);
+        op_entries(w->r, in.x, ENTRY_CAST, 0, tensor_of(DT_F32, 3, shape, out));
+    }
+    arena_release(w->r->arena, mark);
+}
+
 static void run_softmax(TensorWork *w)
 {
-    Tensor  outer = w->a;
-    int64_t count = w->a.shape[w->a.rank - 1], rows;
+    Tensor  heads = w->a;
+    int64_t cols = w->a.shape[w->a.rank - 1], n = w->a.rank > 1 ? w->a.shape[w->a.rank - 2] : 1;
+    int64_t most = cols > 0 && cols < TENSOR_PIECE ? TENSOR_PIECE / cols : 1;
     Walk    walk;
 
-    outer.rank--;
-    rows = outer.rank ? outer.shape[outer.rank - 1] : 1;
-    walk = walk_begin(&outer);
-    for (int64_t i = 0, lines = tensor_count(&outer); i < lines && !atomic_load(w->cancel);
-         i++, walk_next(&walk))
-        softmax_row(&w->a, walk.at, count, seen_columns(w, i, rows, count),
-                    w->a.stride[w->a.rank - 1], (float *)w->out.data + i * count);
+    heads.rank = w->a.rank > 2 ? w->a.rank - 2 : 0;
+    walk = walk_begin(&heads);
+    for (int64_t head = 0, count = tensor_count(&heads); cols > 0 && head < count;
+         head++, walk_next(&walk))
+        for (int64_t i = 0; i < n && !run_failed(w->r); i += most)
+            soften_rows(w, rows_of(&w->a, walk.at, i, n - i < most ? n - i : most), i,
+                        tensor_f32(&w->out) + (head * n + i) * cols);
 }
 
 /* Cells that are seen, for the FLOPs. */

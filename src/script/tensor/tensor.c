@@ -396,14 +396,25 @@ const Class class_tensor = {
 
 /* See tensor.h. */
 
-#define LONG_STEPS 2e7 /* some hundredths of a second */
+#define LONG_STEPS  2e7 /* some hundredths of a second */
+#define SHORT_STEPS 1e5 /* so little that making a run would be much of it */
 
 static bool work_body(void *context, const atomic_bool *cancel, Error *err)
 {
     TensorWork *w = context;
+    Run        *own = w->r ? NULL : run_bare();
 
+    w->r = w->r ? w->r : own;
     w->cancel = cancel;
-    w->run(w);
+    if (w->r) {
+        w->r->spec.cancel = cancel;
+        w->run(w);
+        if (w->err.code == ERR_NONE)
+            w->err = w->r->err;
+    } else {
+        error_set(&w->err, ERR_NOMEM, "not enough memory for an operation on tensors");
+    }
+    run_free(own);
     if (w->err.code != ERR_NONE) {
         *err = w->err;
         return false;
@@ -437,6 +448,43 @@ TensorWork *tensor_work_push(lua_State *L)
     return w;
 }
 
+static int free_kept(lua_State *L)
+{
+    Run **run = lua_touserdata(L, 1);
+
+    run_free(*run);
+    *run = NULL;
+    return 0;
+}
+
+/* The run of this state's short operations, as new; NULL: no memory.  [-0, +0, m] */
+static Run *kept_run(lua_State *L)
+{
+    static const char key;
+    Run             **run;
+
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) == LUA_TNIL) {
+        run = lua_newuserdatauv(L, sizeof(*run), 0);
+        *run = NULL;
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, free_kept);
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+        lua_remove(L, -2);
+    }
+    run = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (!*run)
+        *run = run_bare();
+    if (*run) {
+        (*run)->err = ERROR_INIT;
+        arena_reset((*run)->arena);
+    }
+    return *run;
+}
+
 int tensor_work_run(lua_State *L, double steps, const char *doing)
 {
     TensorWork *w = lua_touserdata(L, -1);
@@ -445,7 +493,20 @@ int tensor_work_run(lua_State *L, double steps, const char *doing)
 
     if (steps >= LONG_STEPS)
         return work_await(L, script_of(L)->session->thing, doing, work_body, push_results);
+    w->r = steps < SHORT_STEPS ? kept_run(L) : NULL;
     return work_body(w, &never, &err) ? give(L, w) : failure(L, &err);
+}
+
+Tensor tensor_work_operand(const TensorWork *w, Tensor t)
+{
+    Tensor wide;
+
+    if (t.dtype == DT_F32 || t.dtype == DT_F64 || t.dtype == DT_I32)
+        return t;
+    wide = run_tensor(w->r, DT_F64, t.rank, t.shape);
+    if (!run_failed(w->r))
+        tensor_work_copy(w, &t, &wide);
+    return wide;
 }
 
 void tensor_work_copy(const TensorWork *w, const Tensor *from, Tensor *to)

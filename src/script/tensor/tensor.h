@@ -124,7 +124,8 @@ struct TensorWork {
     double        number[TENSOR_MAX_RANK];
     bool          yes;
     const char   *path;
-    Error         err;       /* of a file */
+    Error         err;       /* of a file, of memory */
+    Run          *r;         /* for operations on tensors: it belongs to no mechanism */
     const atomic_bool *cancel;
 };
 
@@ -133,6 +134,10 @@ TensorWork *tensor_work_push(lua_State *L);
 /* Runs the body that is at the top: by the worker where it takes so many steps that the explorer
  * would stand still.  To be returned from a C function.  [-0, +?, v] */
 int tensor_work_run(lua_State *L, double steps, const char *doing);
+#define TENSOR_PIECE (1 << 20) /* numbers of an operation between looks at the cancel flag */
+/* Numbers as operations take them: the tensor itself, or (whole numbers of 1 or 8 bytes) a copy in
+ * the run's arena. */
+Tensor tensor_work_operand(const TensorWork *w, Tensor t);
 /* In a body's loop: nobody waits for it any more. */
 static inline bool tensor_work_over(const TensorWork *w, int64_t i)
 {
