@@ -52,9 +52,9 @@ static void fill_pane(Ui *ui, Rng *rng, const Mechanism *m, PaneState *pane)
     strcpy(pane->spec.view, pick(rng, 2) ? "weights" : "");
 }
 
-static void fill(Ui *ui, Rng *rng, size_t at, Saved *saved)
+static void fill(Ui *ui, Rng *rng, size_t at, Workspace *saved)
 {
-    saved_init(saved);
+    workspace_init(saved);
     saved->spec = strdup("synthetic:blocks(n=64,d=32,seed=3)");
     saved->choice.n = pick(rng, 2) * 77;
     saved->screen = pick(rng, SCREEN_TABS);
@@ -62,10 +62,10 @@ static void fill(Ui *ui, Rng *rng, size_t at, Saved *saved)
     saved->glyphs = pick(rng, GLYPHS_COUNT);
     saved->order = pick(rng, 3);
     saved->marked[pick(rng, (int)mechanism_count())] = true;
-    saved->linked = pick(rng, 2);
-    saved->alone = pick(rng, 2);
-    saved->labels = pick(rng, 2);
-    saved->focus = 1 + pick(rng, 2);
+    saved->arrangement.linked = pick(rng, 2);
+    saved->arrangement.solo = pick(rng, 2);
+    saved->look.labels = pick(rng, 2);
+    saved->arrangement.focus = pick(rng, 2);
     strcpy(saved->filter, pick(rng, 2) ? "O(n log n)" : "");
     for (int i = 0; i < 2; i++, saved->count++)
         fill_pane(ui, rng, mechanism_at((at + (size_t)i) % mechanism_count()), &saved->panes[i]);
@@ -78,19 +78,19 @@ static void write_read_write_is_the_same(void **state)
 
     (void)state;
     for (size_t m = 0; m < mechanism_count(); m++) {
-        Saved saved, again;
+        Workspace saved, again;
         Text  first = { 0 }, second = { 0 };
         Error err = ERROR_INIT;
         bool  ok;
 
         fill(ui, &rng, m, &saved);
-        saved_write(&saved, &first);
-        ok = saved_read(ui, "session", text_str(&first), &again, &err);
+        workspace_write(&saved, &first);
+        ok = workspace_read(ui, "session", text_str(&first), &again, &err);
         CHECK(ok, "%s\n%s", err.text, text_str(&first));
-        saved_write(&again, &second);
+        workspace_write(&again, &second);
         assert_string_equal(text_str(&first), text_str(&second));
-        saved_free(&saved);
-        saved_free(&again);
+        workspace_free(&saved);
+        workspace_free(&again);
         text_free(&first);
         text_free(&second);
     }
@@ -104,16 +104,16 @@ static void layers_of_a_stack_keep_what_they_share(void **state)
                                "  seed 4\n"
                                "  causal yes\n";
     Ui   *ui = open_ui();
-    Saved saved;
+    Workspace saved;
     Error err = ERROR_INIT;
 
     (void)state;
-    assert_true(saved_read(ui, "stack", text, &saved, &err));
+    assert_true(workspace_read(ui, "stack", text, &saved, &err));
     assert_int_equal(saved.panes[0].request.seed, 4);
     assert_int_equal(saved.panes[0].request.above->seed, 4);
     assert_int_equal(saved.panes[0].request.above->causal, 1);
     assert_int_equal(saved.panes[0].request.above->above->seed, 9);
-    saved_free(&saved);
+    workspace_free(&saved);
     close_ui(ui);
 }
 
@@ -125,16 +125,16 @@ static void a_sample_is_found_wherever_the_program_lies(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        Saved saved;
+        Workspace saved;
         Text  text = { 0 };
         Error err = ERROR_INIT;
 
-        CHECK(saved_read(ui, "sample", texts[i], &saved, &err), "%s", err.text);
+        CHECK(workspace_read(ui, "sample", texts[i], &saved, &err), "%s", err.text);
         assert_string_equal(saved.spec, "sample:induction.npz");
-        saved_write(&saved, &text);
+        workspace_write(&saved, &text);
         assert_non_null(strstr(text_str(&text), "\ninput sample:induction.npz\n"));
         text_free(&text);
-        saved_free(&saved);
+        workspace_free(&saved);
     }
     close_ui(ui);
 }
@@ -143,14 +143,14 @@ static void what_is_broken_is_refused_with_its_line(void **state)
 {
     Ui   *ui = open_ui();
     Rng   rng = rng_named(11, "broken");
-    Saved saved;
+    Workspace saved;
     Text  text = { 0 };
     int   refused = 0;
 
     (void)state;
     fill(ui, &rng, 20, &saved);
-    saved_write(&saved, &text);
-    saved_free(&saved);
+    workspace_write(&saved, &text);
+    workspace_free(&saved);
     for (int i = 0; i < 4000; i++) {
         char *broken = strdup(text_str(&text));
         int   length = (int)text.length, at = pick(&rng, length);
@@ -163,8 +163,8 @@ static void what_is_broken_is_refused_with_its_line(void **state)
         else
             memmove(broken + at, broken + at + (length - at) / 2,
                     (size_t)(length - at - (length - at) / 2 + 1));
-        if (saved_read(ui, "broken", broken, &saved, &err)) {
-            saved_free(&saved);
+        if (workspace_read(ui, "broken", broken, &saved, &err)) {
+            workspace_free(&saved);
         } else {
             refused++;
             CHECK(!strncmp(err.text, "broken:", 7) && err.text[7] >= '1' && err.text[7] <= '9',

@@ -314,7 +314,7 @@ void inspect_dock(Ui *ui, Area area)
         pane_placed_name(ui, i, names, name, sizeof(name));
         if (names)
             term_text(term, y, area.x + 2, names, name,
-                      ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
+                      ui_style(ui, i == c->now.focus ? ROLE_TITLE : ROLE_TEXT));
         term_text(term, y++, area.x + x, area.w - x - 2, facts_short(&facts[i]),
                   ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
     }

@@ -121,7 +121,7 @@ bool pane_differs(Ui *ui, const Pane *pane)
     const Compare *c = &ui->compare;
     const View    *view = pane_numbers(pane), *first;
 
-    if ((!c->difference && !pane->differs) || pane == &c->panes[0] || pane->pinned || !view ||
+    if ((!c->now.difference && !pane->differs) || pane == &c->panes[0] || pane->pinned || !view ||
         !c->panes[0].result)
         return false;
     first = pane_numbers(&c->panes[0]);

@@ -16,7 +16,7 @@
 /* Also for the names of what columns hold ("dropped"), where they are not long. */
 static int gutter_of(const Ui *ui, const Pane *pane, const View *view)
 {
-    int gutter = ui->compare.labels && pane->result && pane->result->input->q_tokens
+    int gutter = ui->compare.look.labels && pane->result && pane->result->input->q_tokens
                      ? GUTTER_LABELS
                      : GUTTER;
     const char *names[] = { view->load ? view->load->used_name : "",
@@ -79,7 +79,7 @@ static void number_label(int64_t value, char *text, size_t size)
 static void label_of(const Ui *ui, char *const *tokens, const int32_t *order, int64_t entry,
                      char *text, size_t size)
 {
-    if (ui->compare.labels && tokens)
+    if (ui->compare.look.labels && tokens)
         snprintf(text, size, "%s", tokens[order ? order[entry] : entry]);
     else
         number_label(entry, text, size);
@@ -113,7 +113,7 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
     Area    c = pane->canvas;
     int     gutter = c.x - pane->area.x - 1, cursor = lens_pixel(&v->row, pane->lens.q);
     int64_t seen = v->row.last - v->row.first;
-    bool    labels = ui->compare.labels && panel->row_labels;
+    bool    labels = ui->compare.look.labels && panel->row_labels;
     int64_t step =
         labels && v->row.size >= glyph.down ? 1 : layout_tick_step(seen, c.h / 3 > 0 ? c.h / 3 : 1);
 
@@ -154,7 +154,7 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
     int     cursor = lens_pixel(&v->col, pane->lens.k), free_x = c.x;
     int64_t seen = v->col.last - v->col.first;
     int     used = (int)(v->col.cells * v->col.size) * glyph.columns / glyph.across;
-    bool    labels = ui->compare.labels && panel->col_labels;
+    bool    labels = ui->compare.look.labels && panel->col_labels;
     int64_t step = layout_tick_step(seen, used / 8 > 0 ? used / 8 : 1);
     int mark = cursor < 0 ? -1 : c.x + (cursor + v->col.size / 2) / glyph.across * glyph.columns;
 

@@ -17,9 +17,9 @@ static const View *view_for(Ui *ui, const Pane *pane, Error *err)
 {
     const View *view = pane_differs(ui, pane) ? pane_numbers(pane) : pane_view(pane);
 
-    if (ui->compare.strips == MARGIN_NONE || !view || pane->pinned)
+    if (ui->compare.look.strips == MARGIN_NONE || !view || pane->pinned)
         return NULL;
-    return margin_view(pane->result->run, view, ui->compare.strips, err);
+    return margin_view(pane->result->run, view, ui->compare.look.strips, err);
 }
 
 Area strips_room(Ui *ui, Pane *pane, Area area)
@@ -30,7 +30,7 @@ Area strips_room(Ui *ui, Pane *pane, Area area)
     if (!view_for(ui, pane, &err) || area.h < 4 || area.w < 3 * NARROW)
         return (Area){ 0 };
     return (Area){ .w = area.w >= STRIPS_WIDE_FROM ? WIDE : NARROW,
-                   .h = ui->compare.strips == MARGIN_SUMS ? lines : 0 };
+                   .h = ui->compare.look.strips == MARGIN_SUMS ? lines : 0 };
 }
 
 /* The same of pane 1, where this one shows the difference to it. */
@@ -39,9 +39,9 @@ static const View *minus_for(Ui *ui, const Pane *pane)
     const Pane *first = &ui->compare.panes[0];
     Error       err = ERROR_INIT;
 
-    if (!pane_differs(ui, pane) || ui->compare.strips == MARGIN_KEPT)
+    if (!pane_differs(ui, pane) || ui->compare.look.strips == MARGIN_KEPT)
         return NULL;
-    return margin_view(first->result->run, pane_numbers(first), ui->compare.strips, &err);
+    return margin_view(first->result->run, pane_numbers(first), ui->compare.look.strips, &err);
 }
 
 void strips_want(Ui *ui, Pane *pane)
@@ -59,7 +59,7 @@ void strips_want(Ui *ui, Pane *pane)
     }
     sight = lens_view(&pane->lens, &pane->shape);
     request = (MarginRequest){
-        .kind = ui->compare.strips,
+        .kind = ui->compare.look.strips,
         .run = pane->result->run,
         .view = view,
         .minus = minus,
@@ -269,10 +269,10 @@ void strips_describe(Ui *ui, const Pane *pane, Text *out)
 {
     const Side *side = &pane->side;
 
-    if (ui->compare.strips == MARGIN_NONE)
+    if (ui->compare.look.strips == MARGIN_NONE)
         return;
     text_addf(out, " \xe2\x94\x82 %s%s", pane->beside.w && !*side->problem ? "" : "no ",
-              margin_name(ui->compare.strips));
+              margin_name(ui->compare.look.strips));
     if (side->margin.queries)
         text_add(out, " (marked)");
     if (side->margin.kind != MARGIN_NONE && side->margin.share < 1)
@@ -284,11 +284,11 @@ void strips_next(Ui *ui)
     Pane *pane = panes_focus(ui);
     Error err = ERROR_INIT;
 
-    ui->compare.strips = (MarginKind)((ui->compare.strips + 1) % MARGIN_KINDS);
-    if (pane && pane_view(pane) && ui->compare.strips != MARGIN_NONE && !view_for(ui, pane, &err))
-        ui_say(ui, ROLE_DIM, "no %s here: %s", margin_name(ui->compare.strips), err.text);
+    ui->compare.look.strips = (MarginKind)((ui->compare.look.strips + 1) % MARGIN_KINDS);
+    if (pane && pane_view(pane) && ui->compare.look.strips != MARGIN_NONE && !view_for(ui, pane, &err))
+        ui_say(ui, ROLE_DIM, "no %s here: %s", margin_name(ui->compare.look.strips), err.text);
     else
-        ui_say(ui, ROLE_DIM, "%s", words[ui->compare.strips]);
+        ui_say(ui, ROLE_DIM, "%s", words[ui->compare.look.strips]);
 }
 
 /* The loads of a pane's view on the screen (View.load, View.row_load): what each

@@ -447,7 +447,7 @@ void action_list_compare(Ui *ui)
     for (int i = 0; i < MARKS_MOST; i++)
         if (b->marked[i])
             panes_pick(ui, mechanism_at((size_t)i));
-    ui->compare.focus = 0;
+    ui->compare.now.focus = 0;
     ui->compare.align = true;
     ui->screen = SCREEN_COMPARE;
 }

@@ -10,10 +10,10 @@
 
 static void choose_first(Compare *c, const PaneRooms *r)
 {
-    if (c->focus < c->first || c->solo)
-        c->first = c->focus;
-    if (c->focus >= c->first + r->shown)
-        c->first = c->focus - r->shown + 1;
+    if (c->now.focus < c->first || c->now.solo)
+        c->first = c->now.focus;
+    if (c->now.focus >= c->first + r->shown)
+        c->first = c->now.focus - r->shown + 1;
     if (c->first + r->shown > c->count)
         c->first = c->count - r->shown;
     if (c->first < 0)
@@ -75,11 +75,11 @@ static void describe_panes(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
     bool           some = c->first > 0 ||
-                (!c->solo && c->count > 2 && c->panes[c->count - 1].area.h == 0);
+                (!c->now.solo && c->count > 2 && c->panes[c->count - 1].area.h == 0);
 
     if (some)
-        text_addf(out, "pane %d of %d (Tab) \xe2\x94\x82 ", c->focus + 1, c->count);
-    if (c->count > 1 && !c->linked)
+        text_addf(out, "pane %d of %d (Tab) \xe2\x94\x82 ", c->now.focus + 1, c->count);
+    if (c->count > 1 && !c->now.linked)
         text_add(out, "each its own \xe2\x94\x82 ");
     else if (c->count > 1 && (!some || ui->term->cols >= 100))
         text_add(out, "linked \xe2\x94\x82 ");
@@ -121,7 +121,7 @@ static void describe(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *o
     if (pane->spec.sorted)
         text_add(out, " \xe2\x94\x82 sorted");
     strips_describe(ui, pane, out);
-    if (c->count > 1 && c->solo)
+    if (c->count > 1 && c->now.solo)
         text_add(out, " \xe2\x94\x82 alone (o)");
 }
 
@@ -136,7 +136,7 @@ static void state_draw(Ui *ui, Area line)
         return;
     if (!pane_panel(ui, pane, &panel)) {
         term_textf(ui->term, line.y, line.x + 1, line.w - 2, ui_style(ui, ROLE_DIM),
-                   "pane %d of %d", c->focus + 1, c->count);
+                   "pane %d of %d", c->now.focus + 1, c->count);
         return;
     }
     describe(ui, pane, &panel, false, &out);
@@ -171,7 +171,7 @@ static void compare_draw(Ui *ui, Area area)
     }
     for (int i = 0; i < c->count; i++)
         if (c->panes[i].area.h)
-            pane_draw(ui, &c->panes[i], i + 1, i == c->focus && !lessons_focused(ui));
+            pane_draw(ui, &c->panes[i], i + 1, i == c->now.focus && !lessons_focused(ui));
     legend_draw(ui, r.legend_y, area.x + 1);
     state_draw(ui, (Area){ r.legend_y + 1, area.x, 1, area.w });
     if (r.dock.h)
@@ -525,7 +525,7 @@ static Pane *pane_under(Ui *ui, const Event *event)
 
     for (int i = 0; i < c->count; i++)
         if (c->panes[i].area.h && inside(c->panes[i].area, event->y, event->x)) {
-            c->focus = i;
+            c->now.focus = i;
             return &c->panes[i];
         }
     return NULL;

@@ -163,7 +163,7 @@ void action_exclude(Ui *ui)
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *to = &ui->compare.panes[i];
 
-        if (to != pane && !ui->compare.linked)
+        if (to != pane && !ui->compare.now.linked)
             continue;
         to->spec.excludes = on;
         to->spec.excluded = on ? k : 0;
@@ -190,7 +190,7 @@ static void step_head(Ui *ui, int direction)
         Pane *to = &ui->compare.panes[i];
 
         /* linked panes step together; those that show different heads go on doing so */
-        if (to == pane || (ui->compare.linked && to->result && to->result->run->h == heads))
+        if (to == pane || (ui->compare.now.linked && to->result && to->result->run->h == heads))
             to->spec.head = (to->spec.head + direction + heads) % heads;
     }
 }
@@ -316,8 +316,8 @@ void action_labels(Ui *ui)
     Compare     *c = &ui->compare;
     const Input *input = session_input(ui->session);
 
-    c->labels = !c->labels;
-    if (c->labels && input && !input->q_tokens)
+    c->look.labels = !c->look.labels;
+    if (c->look.labels && input && !input->q_tokens)
         ui_say(ui, ROLE_DIM, "this input has no token labels");
 }
 
@@ -330,11 +330,11 @@ void action_difference(Ui *ui)
         return;
     }
     history_note(ui);
-    c->difference = !c->difference;
-    if (c->difference && c->focus == 0)
-        c->focus = 1;
-    if (c->difference && !pane_differs(ui, panes_focus(ui))) {
-        c->difference = false;
+    c->now.difference = !c->now.difference;
+    if (c->now.difference && c->now.focus == 0)
+        c->now.focus = 1;
+    if (c->now.difference && !pane_differs(ui, panes_focus(ui))) {
+        c->now.difference = false;
         ui_say(ui, ROLE_WARN,
                "no difference: this pane and pane 1 show other things; v steps the view");
     }
@@ -342,9 +342,9 @@ void action_difference(Ui *ui)
 
 void action_link(Ui *ui)
 {
-    ui->compare.linked = !ui->compare.linked;
+    ui->compare.now.linked = !ui->compare.now.linked;
     panes_link(ui);
-    ui_say(ui, ROLE_DIM, ui->compare.linked ? "panes linked" : "each pane for itself");
+    ui_say(ui, ROLE_DIM, ui->compare.now.linked ? "panes linked" : "each pane for itself");
 }
 
 void action_strips_next(Ui *ui)
@@ -415,7 +415,7 @@ static void focus(Ui *ui, int direction)
         ui_hint(ui, c->count ? "only one pane is open; a in 2 Compare adds another"
                              : "no pane is open");
     else
-        c->focus = (c->focus + direction + c->count) % c->count;
+        c->now.focus = (c->now.focus + direction + c->count) % c->count;
 }
 
 void action_next_pane(Ui *ui)
@@ -429,7 +429,7 @@ void action_previous_pane(Ui *ui)
 
 void action_solo(Ui *ui)
 {
-    ui->compare.solo = !ui->compare.solo && ui->compare.count > 1;
+    ui->compare.now.solo = !ui->compare.now.solo && ui->compare.count > 1;
     if (ui->compare.count < 2)
         ui_hint(ui, "only one pane is open; a adds another");
 }
@@ -446,7 +446,7 @@ void action_pane_close_it(Ui *ui)
     if (!ui->compare.count)
         return;
     history_note(ui);
-    panes_close_one(ui, ui->compare.focus);
+    panes_close_one(ui, ui->compare.now.focus);
 }
 
 void action_rerun(Ui *ui)
@@ -468,7 +468,7 @@ void action_device_next(Ui *ui)
     Text     place = { 0 };
     Error    err = ERROR_INIT;
 
-    request_take_place(&next, c->count ? &c->panes[c->focus].request : &ui->defaults);
+    request_take_place(&next, c->count ? &c->panes[c->now.focus].request : &ui->defaults);
     if (!request_next_place(ui->session, &next, &err)) {
         ui_say(ui, ROLE_WARN, "%s", err.text);
         return;
@@ -548,8 +548,8 @@ static void leave(Ui *ui)
         c->panes[kept] = (Pane){ 0 };
         c->count = 1;
     }
-    c->focus = c->first = 0;
-    c->effect = false;
+    c->now.focus = c->first = 0;
+    c->now.effect = false;
 }
 
 static bool choose_position(Ui *ui, Request *request)
@@ -578,7 +578,7 @@ void action_position_effect(Ui *ui)
 
     if (!pane)
         return;
-    if (ui->compare.effect) {
+    if (ui->compare.now.effect) {
         history_note(ui);
         leave(ui);
         return;

@@ -28,7 +28,7 @@ static void take_looks(Ui *ui, const Call *call, Pane *pane)
     if (call->values[OPT_CMAP] && colour_map_parse(call->values[OPT_CMAP], &map, &err))
         pane->spec.map = (int)map;
     if (call->values[OPT_STRIPS])
-        margin_parse(call->values[OPT_STRIPS], &ui->compare.strips, &err);
+        margin_parse(call->values[OPT_STRIPS], &ui->compare.look.strips, &err);
     if (call_int(call, OPT_HEAD, 0, 1 << 20, &head, &err) && call->values[OPT_HEAD])
         pane->spec.head = head;
     if (call_int(call, OPT_LAYERS, 1, 254, &layers, &err))
@@ -37,7 +37,7 @@ static void take_looks(Ui *ui, const Call *call, Pane *pane)
 
 static void open_panes(Ui *ui, const LessonWords *words, const Call *call, FigurePlan *plan)
 {
-    ui->compare.strips = (MarginKind)0;
+    ui->compare.look.strips = (MarginKind)0;
     panes_open_plan(ui, plan);
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *pane = &ui->compare.panes[i];
@@ -51,7 +51,7 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
     }
     ui->lessons.opened = ui->compare.count;
     ui->lessons.aimed = words->query >= 0;
-    ui->compare.focus = 0;
+    ui->compare.now.focus = 0;
     ui->message[0] = '\0';
     if (call->values[OPT_AT]) {
         ui->screen = SCREEN_STEP;

@@ -75,9 +75,9 @@ static void remember(Ui *ui)
 
     if (l->before || !(l->before = calloc(1, sizeof(*l->before))))
         return;
-    if (!saved_take(ui, l->before, &err)) {
+    if (!workspace_take(ui, l->before, &err)) {
         ui_say(ui, ROLE_WARN, "%s: what is open now will not come back", err.text);
-        saved_free(l->before);
+        workspace_free(l->before);
         free(l->before);
         l->before = NULL;
     }
@@ -148,10 +148,10 @@ void lessons_leave(Ui *ui)
     l->shown = NULL;
     lesson_drop_runs(ui);
     if (l->before) {
-        if (!saved_show(ui, l->before, NULL, NULL, &err))
+        if (!workspace_show(ui, l->before, NULL, NULL, &err))
             ui_say(ui, ROLE_ERROR, "what was open before does not come back: %s", err.text);
         history_clear(ui);
-        saved_free(l->before);
+        workspace_free(l->before);
         free(l->before);
         l->before = NULL;
     }
@@ -181,7 +181,7 @@ static void lessons_end(Ui *ui)
     free(l->items);
     lesson_free(l->named);
     if (l->before)
-        saved_free(l->before);
+        workspace_free(l->before);
     free(l->before);
     *l = (Lessons){ .count = 0 };
 }

@@ -44,7 +44,7 @@ typedef struct Lessons {
     char        device[8], precision[8]; /* where they run: as the panes' when they began */
     Job        *jobs[LESSON_RUNS_MOST];
     Result     *results[LESSON_RUNS_MOST]; /* retained */
-    struct Saved *before; /* owned: what was open; NULL: nothing to go back to */
+    struct Workspace *before; /* owned: what was open; NULL: nothing to go back to */
 } Lessons;
 
 /* ---- lessons.c ---- */

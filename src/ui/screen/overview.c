@@ -385,7 +385,7 @@ void action_overview_go(Ui *ui)
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *to = &ui->compare.panes[i];
 
-        if (to == pane || (ui->compare.linked && pane_heads(to) == heads))
+        if (to == pane || (ui->compare.now.linked && pane_heads(to) == heads))
             to->spec.head = o->head;
     }
     if (o->layers > 1)

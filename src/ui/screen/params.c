@@ -525,14 +525,14 @@ static bool params_open(Ui *ui)
     Pane   *pane;
     Request before;
 
-    if (ui->compare.effect && ui->compare.focus == 0)
-        ui->compare.focus = 1; /* what the panes have in common is the one with the position */
+    if (ui->compare.now.effect && ui->compare.now.focus == 0)
+        ui->compare.now.focus = 1; /* what the panes have in common is the one with the position */
     pane = panes_focus(ui);
     if (!pane || !request_copy(&before, &pane->request, NULL))
         return false;
     history_note(ui);
     meter_close(&p->meter);
-    *p = (Params){ .pane = ui->compare.focus, .before = before, .line = first_row(ui, pane) };
+    *p = (Params){ .pane = ui->compare.now.focus, .before = before, .line = first_row(ui, pane) };
     meter_open(ui, &p->meter, pane);
     return true;
 }

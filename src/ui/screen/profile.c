@@ -30,7 +30,7 @@ static void draw_metric(Ui *ui, Area area, Metric metric)
         cost_label(pane, metric, number, label, sizeof(label));
         pane_placed_name(ui, i, 15, name, sizeof(name));
         term_text(ui->term, y, area.x + 2, 15, name,
-                  ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
+                  ui_style(ui, i == c->now.focus ? ROLE_TITLE : ROLE_TEXT));
         if (number.valid && most > 0 && bar > 4)
             cost_bar(ui, y, area.x + 18, bar, number.value / most, ROLE_METER);
         term_text(ui->term, y, area.x + area.w - 2 - term_width(label), area.w - 20, label,

@@ -127,7 +127,7 @@ static int panes_of(Ui *ui, Pane **out)
     int      count = 0;
 
     for (int i = 0; i < c->count; i++)
-        if (!views[ui->profiling.view].one || i == c->focus)
+        if (!views[ui->profiling.view].one || i == c->now.focus)
             out[count++] = &c->panes[i];
     return count;
 }

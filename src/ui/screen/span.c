@@ -163,7 +163,7 @@ static void span_draw(Ui *ui, Area screen)
         return;
     area = room(ui);
     if (pane_view(pane))
-        pane_title(ui, pane, ui->compare.focus + 1, name, sizeof(name));
+        pane_title(ui, pane, ui->compare.now.focus + 1, name, sizeof(name));
     snprintf(title, sizeof(title), "what a query sees, on the image: %s", name);
     term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     draw_picture(ui, pane, area);

@@ -87,7 +87,7 @@ static bool any_value(Ui *ui, const Varying *v, Error *err)
         Error own = ERROR_INIT;
 
         if (study_request(&v->study, ui->session, v->main, i, &request, &own)) {
-            bool can = saved_check_request(&request, &own);
+            bool can = workspace_check_request(&request, &own);
 
             request_free(&request);
             if (can)
@@ -230,7 +230,7 @@ static void vary_first(Ui *ui, bool seek)
         ui_say(ui, ROLE_DIM, "%s has no number to vary; :vary NAME=VALUES names a parameter",
                pane->request.mechanism);
     else
-        vary_param(ui, ui->compare.focus, param, seek);
+        vary_param(ui, ui->compare.now.focus, param, seek);
 }
 
 /* Of this pane and input, still to be looked at. */
@@ -238,7 +238,7 @@ static bool is_of(Ui *ui, const Pane *pane)
 {
     const Varying *v = &ui->varying;
 
-    return pane && is_open(v) && v->pane == ui->compare.focus &&
+    return pane && is_open(v) && v->pane == ui->compare.now.focus &&
            v->input == session_input(ui->session) &&
            !strcmp(v->study.lines[v->main].request.mechanism, pane->request.mechanism);
 }

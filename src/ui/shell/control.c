@@ -228,12 +228,12 @@ static bool set_pace(Ui *ui, const char *value, Error *err)
 
 static bool set_other(Ui *ui, const char *name, const char *value, Error *err)
 {
-    Saved saved;
-    bool  ok = saved_take(ui, &saved, err) && saved_set_session(&saved, name, value, err);
+    Workspace saved;
+    bool  ok = workspace_take(ui, &saved, err) && workspace_set(&saved, name, value, err);
 
     if (ok)
-        saved_show_screen(ui, &saved);
-    saved_free(&saved);
+        workspace_show_screen(ui, &saved);
+    workspace_free(&saved);
     return ok;
 }
 
@@ -257,15 +257,15 @@ static bool control_set(void *context, const char *name, const char *value, Erro
 static bool control_get(void *context, Text *out, Error *err)
 {
     Ui   *ui = context;
-    Saved saved;
-    bool  ok = saved_take(ui, &saved, err);
+    Workspace saved;
+    bool  ok = workspace_take(ui, &saved, err);
 
     if (ok) {
-        text_addf(out, "linked %s\nplaying %s\nstep %d\n", ui->compare.linked ? "yes" : "no",
+        text_addf(out, "linked %s\nplaying %s\nstep %d\n", ui->compare.now.linked ? "yes" : "no",
                   ui->stepping.playing ? "yes" : "no", ui->stepping.at);
-        saved_write_session_fields(&saved, out);
+        workspace_write_fields(&saved, out);
     }
-    saved_free(&saved);
+    workspace_free(&saved);
     return ok;
 }
 
@@ -284,7 +284,7 @@ static int control_panes(void *context, int *focus)
 {
     Ui *ui = context;
 
-    *focus = ui->compare.count ? ui->compare.focus + 1 : 0;
+    *focus = ui->compare.count ? ui->compare.now.focus + 1 : 0;
     return ui->compare.count;
 }
 
@@ -312,10 +312,10 @@ static bool control_pane_close(void *context, int number, Error *err)
 
     if (!pane_at(ui, number, err))
         return false;
-    ui->compare.focus = number - 1;
+    ui->compare.now.focus = number - 1;
     ui->dirty = true;
     history_note(ui);
-    panes_close_one(ui, ui->compare.focus);
+    panes_close_one(ui, ui->compare.now.focus);
     return true;
 }
 
@@ -329,8 +329,8 @@ static bool set_in_pane(Ui *ui, PaneState *pane, const char *name, const char *v
         return request_example(ui->session, &pane->request, mechanism_find(value), err);
     if (!strcmp(name, "mechanism"))
         return request_parse(ui->session, &pane->request, value, err);
-    if (saved_pane_has(name))
-        return saved_set_pane(pane, name, value, err);
+    if (workspace_pane_has(name))
+        return workspace_set_pane(pane, name, value, err);
     text_addf(&text, "%s=%s", name, value);
     ok = text_ok(&text) ? request_set(ui->session, &pane->request, text_str(&text), err)
                         : error_set(err, ERR_NOMEM, "not enough memory for a parameter");
@@ -374,10 +374,10 @@ static bool control_pane_set(void *context, int number, const char *const *names
     ok = ok && settle_place(ui, &saved.request, names, count, err);
     if (ok && is_named(names, count, "view"))
         ok = view_name_check(mechanism_find(saved.request.mechanism), saved.spec.view, err);
-    if (ok && saved_check_request(&saved.request, err)) {
+    if (ok && workspace_check_request(&saved.request, err)) {
         history_note(ui);
-        saved_show_pane(ui, pane, &saved);
-        ui->compare.focus = number - 1;
+        workspace_show_pane(ui, pane, &saved);
+        ui->compare.now.focus = number - 1;
         panes_link(ui);
     }
     request_free(&saved.request);
@@ -404,7 +404,7 @@ static bool control_pane_get(void *context, int number, Text *out, Error *err)
               (long long)pane_heads(pane));
     if (pane->problem[0])
         text_addf(out, "problem %s\n", pane->problem);
-    saved_write_pane_fields(&saved, "", out);
+    workspace_write_pane(&saved, "", out);
     if (view) {
         pane_cursor(pane, &q, &k);
         text_addf(out, "view %s\nhead %lld\nquery %lld\nkey %lld\n", view->name,
@@ -428,7 +428,7 @@ static bool control_pane_zoom(void *context, int number, const Region *region, E
     pane->lens.zoom = 0;
     if (region)
         lens_show(&pane->lens, &pane->shape, *region);
-    ui->compare.focus = number - 1;
+    ui->compare.now.focus = number - 1;
     panes_link(ui);
     ui->dirty = true;
     return true;

@@ -254,7 +254,7 @@ void action_close(Ui *ui)
     if (!ui->overlay_count) {
         if (ui->screens[ui->screen]->clear)
             ui->screens[ui->screen]->clear(ui);
-        ui->compare.solo = false;
+        ui->compare.now.solo = false;
         return;
     }
     ui_pop(ui);

@@ -63,7 +63,7 @@ static void add_input_field(const Ui *ui, const Input *input, InputField field, 
                             Text *out)
 {
     const Compare *c = &ui->compare;
-    const Request *request = c->count ? &c->panes[c->focus].request : &ui->defaults;
+    const Request *request = c->count ? &c->panes[c->now.focus].request : &ui->defaults;
 
     switch (field) {
     case FIELD_N: text_addf(out, "n=%lld", (long long)input->n); break;

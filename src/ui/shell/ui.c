@@ -370,7 +370,7 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     say_loading(ui, start);
     ui->defaults = start->defaults;
     ui->theme = theme_of_background(getenv("COLORFGBG"));
-    ui->compare.linked = true;
+    ui->compare.now.linked = true;
     ui->compare.drag_y = -1;
     ui->browse.cursor = 1;
     ui->stepping.speed = 1;

@@ -200,7 +200,7 @@ Pane *panes_focus(Ui *ui)
 {
     Compare *c = &ui->compare;
 
-    return c->count ? &c->panes[c->focus] : NULL;
+    return c->count ? &c->panes[c->now.focus] : NULL;
 }
 
 /* ---- room -------------------------------------------------------------------- */
@@ -253,9 +253,9 @@ bool lessons_passes(Ui *ui, int direction)
 
     if (l->focused) {
         l->focused = false;
-        c->focus = direction > 0 || !c->count ? 0 : c->count - 1;
+        c->now.focus = direction > 0 || !c->count ? 0 : c->count - 1;
         return true;
     }
-    l->focused = c->focus == last || !c->count;
+    l->focused = c->now.focus == last || !c->count;
     return l->focused;
 }

@@ -122,15 +122,30 @@ typedef struct Browse {
     Drawing  thumb;
 } Browse;
 
+/* How the panes stand to each other: a value, undone and saved. */
+typedef struct Arrangement {
+    int  focus;
+    bool linked; /* cursor and zoom of all panes together */
+    bool solo;   /* the focused one alone */
+    bool difference; /* to pane 1 */
+    bool effect; /* panes without and with one position, their difference, the bias */
+} Arrangement;
+
+/* How they are shown: a value, saved and not undone. */
+typedef struct PanesLook {
+    bool       labels;    /* tokens on the axes */
+    MarginKind strips;    /* beside the matrices */
+    char       layout[8]; /* ROWSxCOLS of the panes; "": as they are largest */
+} PanesLook;
+
 typedef struct Compare {
     Pane panes[PANES_MOST];
-    int  count, focus;
+    int  count;
     int  first; /* first pane on the screen when not all fit */
-    bool solo, linked, difference, labels, adding;
-    bool effect; /* panes without and with one position, their difference, the bias */
-    char layout[8];    /* ROWSxCOLS of the panes; "": as they are largest */
-    MarginKind strips; /* beside the matrices */
-    Marks marks;       /* queries seen together */
+    Arrangement now;
+    PanesLook look;
+    Marks marks; /* queries seen together */
+    bool adding; /* a mechanism is being picked for one pane more */
     bool align; /* the views are to be made alike once all panes have a result */
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */

@@ -5,13 +5,13 @@
 #include "app/session/session.h"
 #include "ui/pane/matrix.h"
 
-typedef struct Ui       Ui;
-typedef struct Snapshot Snapshot;
+typedef struct Ui        Ui;
+typedef struct Workspace Workspace;
 
 #define HISTORY_MOST 64
 
 typedef struct History {
-    Snapshot *past[HISTORY_MOST], *future[HISTORY_MOST]; /* owned; newest last */
+    Workspace *past[HISTORY_MOST], *future[HISTORY_MOST]; /* owned; newest last */
     int       past_count, future_count;
 } History;
 

@@ -227,7 +227,7 @@ static void describe(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
 
-    text_addf(out, "%s %d %d", session_input_spec(ui->session), c->difference, c->solo);
+    text_addf(out, "%s %d %d", session_input_spec(ui->session), c->now.difference, c->now.solo);
     for (int i = 0; i < c->count; i++) {
         const Pane *p = &c->panes[i];
         const View *view = pane_view(p);

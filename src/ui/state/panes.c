@@ -86,7 +86,7 @@ static bool lay_out_tiles(const Compare *c, PaneRooms *r)
 {
     int rows, cols;
 
-    if (sscanf(c->layout, "%dx%d", &rows, &cols) != 2 || c->count < 2 ||
+    if (sscanf(c->look.layout, "%dx%d", &rows, &cols) != 2 || c->count < 2 ||
         r->panes.w / cols < TILE_LEAST || r->panes.h / rows < AROUND_ROWS + 2)
         return false;
     r->rows = rows;
@@ -98,9 +98,9 @@ static bool lay_out_tiles(const Compare *c, PaneRooms *r)
 /* As many tiles as fit, two at least where it is not too narrow. */
 static void choose_tiles(const Compare *c, PaneRooms *r)
 {
-    int most = c->solo ? 1 : c->count;
+    int most = c->now.solo ? 1 : c->count;
 
-    if (!c->solo && lay_out_tiles(c, r))
+    if (!c->now.solo && lay_out_tiles(c, r))
         return;
     r->rows = 1;
     r->cols = r->shown = most < 2 || r->panes.w < 2 * TILE_LEAST ? most > 0 : 2;
@@ -192,7 +192,7 @@ void panes_link(Ui *ui)
     Compare    *c = &ui->compare;
     const Pane *from = panes_focus(ui);
 
-    if (!from || !pane_view(from) || !c->linked)
+    if (!from || !pane_view(from) || !c->now.linked)
         return;
     for (int i = 0; i < c->count; i++) {
         Pane *to = &c->panes[i];
@@ -207,7 +207,7 @@ static bool panes_adopt(Ui *ui, Pane *pane)
 {
     Compare *c = &ui->compare;
 
-    for (int i = 0; c->linked && i < c->count; i++)
+    for (int i = 0; c->now.linked && i < c->count; i++)
         if (&c->panes[i] != pane && follow(&c->panes[i], pane))
             return true;
     return false;
@@ -256,8 +256,8 @@ static Pane *open_request(Ui *ui, Request request, const PanelSpec *spec)
     pane->spec.minus_view[0] = '\0'; /* a difference is to pane 1 */
     pane->spec.ranged = false;       /* the colours span what is shown */
     if (spec->head < 0)
-        pane->spec.head = c->linked && c->count > 1 ? c->panes[c->focus].spec.head : 0;
-    c->focus = c->count - 1;
+        pane->spec.head = c->now.linked && c->count > 1 ? c->panes[c->now.focus].spec.head : 0;
+    c->now.focus = c->count - 1;
     if (lacks_text(&request))
         pane->ask = true; /* instead of a run that must fail */
     else
@@ -309,7 +309,7 @@ Pane *panes_open(Ui *ui, const char *text)
     }
     if (!pane)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
-    ui->compare.effect = false;
+    ui->compare.now.effect = false;
     return pane;
 }
 
@@ -329,7 +329,7 @@ Pane *panes_pick(Ui *ui, const Mechanism *m)
     else if (pane && m->sketch && pane->request.given.count)
         ui_say(ui, ROLE_DIM, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
                (long long)session_input(ui->session)->n);
-    ui->compare.effect = false;
+    ui->compare.now.effect = false;
     return pane;
 }
 
@@ -338,7 +338,7 @@ void panes_open_plan(Ui *ui, FigurePlan *plan)
     Compare *c = &ui->compare;
 
     panes_clear(ui);
-    c->effect = plan->effect;
+    c->now.effect = plan->effect;
     for (int i = 0; i < plan->count && c->count < PANES_MOST; i++) {
         PlannedPanel *planned = &plan->panels[i];
         PanelSpec     spec = planned->spec;
@@ -355,7 +355,7 @@ void panes_open_plan(Ui *ui, FigurePlan *plan)
         planned->request = REQUEST_INIT;
         pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
     }
-    c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */
+    c->now.focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */
     ui->screen = SCREEN_COMPARE;
 }
 
@@ -412,8 +412,8 @@ void panes_clear(Ui *ui)
 
     while (c->count > 0)
         pane_close(ui, &c->panes[--c->count]);
-    c->focus = c->first = 0;
-    c->solo = c->difference = c->align = c->effect = false;
+    c->now.focus = c->first = 0;
+    c->now.solo = c->now.difference = c->align = c->now.effect = false;
 }
 
 /* ---- views that can be compared ---------------------------------------------- */
@@ -511,7 +511,7 @@ static void follow_position(Ui *ui, const Pane *changed)
 void panes_run(Ui *ui, Pane *pane)
 {
     pane_run(ui, pane);
-    if (ui->compare.effect)
+    if (ui->compare.now.effect)
         follow_position(ui, pane);
 }
 
@@ -519,13 +519,13 @@ static bool poll_effect(Ui *ui)
 {
     Compare   *c = &ui->compare;
     Pane      *pane = &c->panes[PANE_BIAS];
-    const Run *run = c->effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
+    const Run *run = c->now.effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
 
     if (!run || !run->spec.position || run_view(run, "bias"))
         return false;
     pane_close(ui, pane);
     c->count--;
-    c->focus = c->focus < c->count ? c->focus : 0;
+    c->now.focus = c->now.focus < c->count ? c->now.focus : 0;
     ui_say(ui, ROLE_DIM, "%s has no one bias to show: each of its steps uses the position",
            run->mechanism->id);
     return true;
@@ -580,8 +580,8 @@ void panes_close_one(Ui *ui, int at)
     memmove(&c->panes[at], &c->panes[at + 1], (size_t)(c->count - at - 1) * sizeof(*c->panes));
     c->count--;
     c->panes[c->count] = (Pane){ 0 };
-    c->focus = at < c->count ? at : c->count ? c->count - 1 : 0;
-    c->solo = c->solo && c->count > 1;
-    c->difference = c->difference && c->count > 1;
-    c->effect = false;
+    c->now.focus = at < c->count ? at : c->count ? c->count - 1 : 0;
+    c->now.solo = c->now.solo && c->count > 1;
+    c->now.difference = c->now.difference && c->count > 1;
+    c->now.effect = false;
 }

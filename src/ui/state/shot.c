@@ -21,7 +21,7 @@ static Region region_of(Ui *ui, Pane *pane, const View *view)
 {
     Pane       *focus = panes_focus(ui);
     const View *shown = pane_view(focus);
-    bool        follows = ui->compare.linked && shown && views_share_rows(shown, view) &&
+    bool        follows = ui->compare.now.linked && shown && views_share_rows(shown, view) &&
                    views_share_cols(shown, view) && focus->canvas.h;
     Pane       *from = follows ? focus : pane;
     LensView    v = lens_view(&from->lens, &from->shape);
@@ -185,7 +185,7 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     Compare *c = &ui->compare;
     bool     first = only && pane_differs(ui, only);
 
-    *shot = (Shot){ .options = { .shared_scale = c->effect, .strips.kind = c->strips } };
+    *shot = (Shot){ .options = { .shared_scale = c->now.effect, .strips.kind = c->look.strips } };
     for (int i = 0; i < c->count && !only; i++)
         first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
     for (int i = 0; i < c->count; i++)
@@ -204,6 +204,6 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     share_sight(shot);
     name_rounds(shot);
     take_notes(shot);
-    if (c->layout[0] && !only && shot->count > 1)
-        sscanf(c->layout, "%dx%d", &shot->options.rows, &shot->options.cols);
+    if (c->look.layout[0] && !only && shot->count > 1)
+        sscanf(c->look.layout, "%dx%d", &shot->options.rows, &shot->options.cols);
 }

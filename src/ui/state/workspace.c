@@ -9,23 +9,23 @@
 #include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
-void saved_init(Saved *saved)
+void workspace_init(Workspace *saved)
 {
-    *saved = (Saved){ .choice = INPUT_CHOICE_DEFAULT, .defaults = REQUEST_INIT, .focus = 1 };
+    *saved = (Workspace){ .choice = INPUT_CHOICE_DEFAULT, .defaults = REQUEST_INIT };
 }
 
-void saved_free(Saved *saved)
+void workspace_free(Workspace *saved)
 {
     for (int i = 0; i < saved->count; i++)
         request_free(&saved->panes[i].request);
     request_free(&saved->defaults);
     free(saved->spec);
-    saved_init(saved);
+    workspace_init(saved);
 }
 
 /* ---- from the screen -------------------------------------------------------- */
 
-static void take_screen(const Ui *ui, Saved *out)
+static void take_screen(const Ui *ui, Workspace *out)
 {
     const Compare *c = &ui->compare;
 
@@ -35,22 +35,17 @@ static void take_screen(const Ui *ui, Saved *out)
     out->order = ui->browse.order;
     memcpy(out->filter, ui->browse.filter.text, sizeof(out->filter));
     memcpy(out->marked, ui->browse.marked, sizeof(out->marked));
-    out->focus = c->focus + 1;
-    out->linked = c->linked;
-    out->alone = c->solo;
-    out->difference = c->difference;
-    out->labels = c->labels;
-    out->strips = (int)c->strips;
-    snprintf(out->layout, sizeof(out->layout), "%s", c->layout);
-    out->effect = c->effect;
+    out->arrangement = c->now;
+    out->look = c->look;
+    out->marks = c->marks;
 }
 
-bool saved_take(const Ui *ui, Saved *out, Error *err)
+bool workspace_take(const Ui *ui, Workspace *out, Error *err)
 {
     const char  *spec = session_input_spec(ui->session);
     const Input *input = session_input(ui->session);
 
-    saved_init(out);
+    workspace_init(out);
     take_screen(ui, out);
     out->choice = *session_choice(ui->session);
     if (spec && !(out->spec = strdup(spec)))
@@ -67,20 +62,24 @@ bool saved_take(const Ui *ui, Saved *out, Error *err)
 
 /* ---- back to the screen ----------------------------------------------------- */
 
-/* It need not be read again when it is the one that is open. */
-static bool load(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
+bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *choice)
 {
     const char        *now = session_input_spec(ui->session);
     const InputChoice *chosen = session_choice(ui->session);
 
-    if (!spec || (now && !strcmp(now, spec) && chosen->layer == choice->layer &&
-                  chosen->n == choice->n && chosen->d == choice->d &&
-                  chosen->heads == choice->heads && chosen->seed == choice->seed))
-        return true;
-    return session_load(ui->session, spec, choice, err);
+    return now && !strcmp(now, spec) && chosen->layer == choice->layer &&
+           chosen->n == choice->n && chosen->d == choice->d && chosen->heads == choice->heads &&
+           chosen->seed == choice->seed;
 }
 
-void saved_show_pane(Ui *ui, Pane *pane, PaneState *saved)
+/* It need not be read again when it is the one that is open. */
+static bool load(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
+{
+    return !spec || workspace_input_is_open(ui, spec, choice) ||
+           session_load(ui->session, spec, choice, err);
+}
+
+void workspace_show_pane(Ui *ui, Pane *pane, PaneState *saved)
 {
     bool same = request_same(&pane->request, &saved->request);
 
@@ -105,7 +104,7 @@ static void show_pane(Ui *ui, PaneState *saved)
     pane_rerun(ui, pane, saved);
 }
 
-void saved_show_screen(Ui *ui, const Saved *saved)
+void workspace_show_screen(Ui *ui, const Workspace *saved)
 {
     Compare *c = &ui->compare;
 
@@ -120,17 +119,14 @@ void saved_show_screen(Ui *ui, const Saved *saved)
     ui->defaults.ops = saved->defaults.ops;
     memcpy(ui->defaults.device, saved->defaults.device, sizeof(ui->defaults.device));
     memcpy(ui->defaults.precision, saved->defaults.precision, sizeof(ui->defaults.precision));
-    c->focus = saved->focus <= c->count ? (int)saved->focus - 1 : 0;
-    c->linked = saved->linked;
-    c->solo = saved->alone && c->count > 1;
-    c->difference = saved->difference && c->count > 1;
-    c->labels = saved->labels;
-    c->strips = (MarginKind)saved->strips;
-    snprintf(c->layout, sizeof(c->layout), "%s", saved->layout);
-    c->effect = saved->effect;
+    c->now = saved->arrangement;
+    c->look = saved->look;
+    c->now.focus = c->now.focus < c->count ? c->now.focus : 0;
+    c->now.solo = c->now.solo && c->count > 1;
+    c->now.difference = c->now.difference && c->count > 1;
 }
 
-bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choice, Error *err)
+bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice, Error *err)
 {
     const Input *now;
 
@@ -143,7 +139,7 @@ bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choi
     for (int i = 0; i < saved->count; i++)
         show_pane(ui, &saved->panes[i]);
     ui->overlay_count = 0;
-    saved_show_screen(ui, saved);
+    workspace_show_screen(ui, saved);
     now = session_input(ui->session);
     if (!input && saved->sha256[0] && now && strcmp(now->sha256, saved->sha256) != 0)
         ui_say(ui, ROLE_WARN, "%s is no longer what it was when the session was saved",
@@ -159,6 +155,7 @@ bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choi
 typedef enum FieldKind {
     FIELD_WHOLE,  /* int64_t */
     FIELD_INT,    /* int */
+    FIELD_ORDINAL, /* int; from 0 in the value, from 1 in the text */
     FIELD_ROUND,  /* int64_t; from 1 in the value, 0: the first; from 0 in the text */
     FIELD_SEED,   /* uint64_t */
     FIELD_YES,    /* bool */
@@ -225,31 +222,31 @@ static const char *const usual_texts[] = { "", "none", "cpu", "f32" };
 
 #define OF(S, field) offsetof(S, field)
 static const FieldOf of_session[] = {
-    { "sha256", FIELD_TEXT, OF(Saved, sha256), 0, 65, 0, NULL },
-    { "layer", FIELD_WHOLE, OF(Saved, choice.layer), 0, FAR, -1, NULL },
-    { "n", FIELD_WHOLE, OF(Saved, choice.n), 0, FAR, 0, NULL },
-    { "d", FIELD_WHOLE, OF(Saved, choice.d), 0, FAR, 0, NULL },
-    { "heads", FIELD_WHOLE, OF(Saved, choice.heads), 0, FAR, 0, NULL },
-    { "input-seed", FIELD_SEED, OF(Saved, choice.seed), 0, 0, 0, NULL },
-    { "causal", FIELD_CAUSAL, OF(Saved, defaults.causal), 0, 0, -1, NULL },
-    { "seed", FIELD_SEED, OF(Saved, defaults.seed), 0, 0, 0, NULL },
-    { "device", FIELD_TEXT, OF(Saved, defaults.device), 0, sizeof(((Request *)0)->device), IS_CPU,
+    { "sha256", FIELD_TEXT, OF(Workspace, sha256), 0, 65, 0, NULL },
+    { "layer", FIELD_WHOLE, OF(Workspace, choice.layer), 0, FAR, -1, NULL },
+    { "n", FIELD_WHOLE, OF(Workspace, choice.n), 0, FAR, 0, NULL },
+    { "d", FIELD_WHOLE, OF(Workspace, choice.d), 0, FAR, 0, NULL },
+    { "heads", FIELD_WHOLE, OF(Workspace, choice.heads), 0, FAR, 0, NULL },
+    { "input-seed", FIELD_SEED, OF(Workspace, choice.seed), 0, 0, 0, NULL },
+    { "causal", FIELD_CAUSAL, OF(Workspace, defaults.causal), 0, 0, -1, NULL },
+    { "seed", FIELD_SEED, OF(Workspace, defaults.seed), 0, 0, 0, NULL },
+    { "device", FIELD_TEXT, OF(Workspace, defaults.device), 0, sizeof(((Request *)0)->device), IS_CPU,
       NULL },
-    { "precision", FIELD_TEXT, OF(Saved, defaults.precision), 0,
+    { "precision", FIELD_TEXT, OF(Workspace, defaults.precision), 0,
       sizeof(((Request *)0)->precision), IS_F32, NULL },
-    { "screen", FIELD_CHOICE, OF(Saved, screen), 0, SCREEN_TABS, -2, tab_word },
-    { "theme", FIELD_CHOICE, OF(Saved, theme), 0, THEME_COUNT, -2, theme_word },
-    { "glyphs", FIELD_CHOICE, OF(Saved, glyphs), 0, GLYPHS_COUNT, -2, glyphs_word },
-    { "order", FIELD_CHOICE, OF(Saved, order), 0, BROWSE_ORDERS, -2, order_word },
-    { "filter", FIELD_TEXT, OF(Saved, filter), 0, sizeof(((Saved *)0)->filter), 0, NULL },
-    { "focus", FIELD_WHOLE, OF(Saved, focus), 1, PANES_MOST, -2, NULL },
-    { "linked", FIELD_YES, OF(Saved, linked), 0, 0, -2, NULL },
-    { "alone", FIELD_YES, OF(Saved, alone), 0, 0, 0, NULL },
-    { "difference", FIELD_YES, OF(Saved, difference), 0, 0, 0, NULL },
-    { "labels", FIELD_YES, OF(Saved, labels), 0, 0, 0, NULL },
-    { "strips", FIELD_CHOICE, OF(Saved, strips), 0, MARGIN_KINDS, MARGIN_NONE, strips_word },
-    { "effect", FIELD_YES, OF(Saved, effect), 0, 0, 0, NULL },
-    { "layout", FIELD_LAYOUT, OF(Saved, layout), 0, sizeof(((Saved *)0)->layout), IS_EMPTY, NULL },
+    { "screen", FIELD_CHOICE, OF(Workspace, screen), 0, SCREEN_TABS, -2, tab_word },
+    { "theme", FIELD_CHOICE, OF(Workspace, theme), 0, THEME_COUNT, -2, theme_word },
+    { "glyphs", FIELD_CHOICE, OF(Workspace, glyphs), 0, GLYPHS_COUNT, -2, glyphs_word },
+    { "order", FIELD_CHOICE, OF(Workspace, order), 0, BROWSE_ORDERS, -2, order_word },
+    { "filter", FIELD_TEXT, OF(Workspace, filter), 0, sizeof(((Workspace *)0)->filter), 0, NULL },
+    { "focus", FIELD_ORDINAL, OF(Workspace, arrangement.focus), 1, PANES_MOST, -2, NULL },
+    { "linked", FIELD_YES, OF(Workspace, arrangement.linked), 0, 0, -2, NULL },
+    { "alone", FIELD_YES, OF(Workspace, arrangement.solo), 0, 0, 0, NULL },
+    { "difference", FIELD_YES, OF(Workspace, arrangement.difference), 0, 0, 0, NULL },
+    { "labels", FIELD_YES, OF(Workspace, look.labels), 0, 0, 0, NULL },
+    { "strips", FIELD_CHOICE, OF(Workspace, look.strips), 0, MARGIN_KINDS, MARGIN_NONE, strips_word },
+    { "effect", FIELD_YES, OF(Workspace, arrangement.effect), 0, 0, 0, NULL },
+    { "layout", FIELD_LAYOUT, OF(Workspace, look.layout), 0, sizeof(((Workspace *)0)->look.layout), IS_EMPTY, NULL },
     { .name = NULL },
 };
 
@@ -292,6 +289,7 @@ static int64_t number_at(const FieldOf *f, const void *at)
 {
     return f->kind == FIELD_WHOLE ? *(const int64_t *)at
            : f->kind == FIELD_ROUND ? *(const int64_t *)at - (*(const int64_t *)at > 0)
+           : f->kind == FIELD_ORDINAL ? *(const int *)at + 1
            : f->kind == FIELD_YES ? *(const bool *)at
                                   : *(const int *)at;
 }
@@ -334,12 +332,12 @@ static void write_fields(const FieldOf *f, const void *base, const char *indent,
         write_field(f, base, indent, out);
 }
 
-void saved_write_pane_fields(const PaneState *pane, const char *indent, Text *out)
+void workspace_write_pane(const PaneState *pane, const char *indent, Text *out)
 {
     write_fields(of_pane, pane, indent, out);
 }
 
-void saved_write_session_fields(const Saved *saved, Text *out)
+void workspace_write_fields(const Workspace *saved, Text *out)
 {
     write_fields(of_session, saved, "", out);
 }
@@ -359,7 +357,7 @@ static bool read_number(const FieldOf *f, void *at, const char *value, Error *er
     if (f->kind == FIELD_WHOLE || f->kind == FIELD_ROUND)
         *(int64_t *)at = number + (f->kind == FIELD_ROUND && number > 0);
     else
-        *(int *)at = (int)(number > INT32_MAX ? INT32_MAX : number);
+        *(int *)at = (int)(number > INT32_MAX ? INT32_MAX : number) - (f->kind == FIELD_ORDINAL);
     return true;
 }
 
@@ -426,6 +424,7 @@ static bool read_field(const FieldOf *f, void *base, const char *value, Error *e
     switch (f->kind) {
     case FIELD_WHOLE:
     case FIELD_ROUND:
+    case FIELD_ORDINAL:
     case FIELD_INT: return read_number(f, at, value, err);
     case FIELD_SEED: return read_seed(f, at, value, err);
     case FIELD_CHOICE: return read_choice(f, at, value, err);
@@ -450,17 +449,17 @@ static bool set(const FieldOf *f, void *base, const char *whose, const char *nam
     return error_set(err, ERR_PARAM, "'%.40s' is nothing a %s has", name, whose);
 }
 
-bool saved_set_pane(PaneState *pane, const char *name, const char *value, Error *err)
+bool workspace_set_pane(PaneState *pane, const char *name, const char *value, Error *err)
 {
     return set(of_pane, pane, "pane", name, value, err);
 }
 
-bool saved_set_session(Saved *saved, const char *name, const char *value, Error *err)
+bool workspace_set(Workspace *saved, const char *name, const char *value, Error *err)
 {
     return set(of_session, saved, "session", name, value, err);
 }
 
-bool saved_pane_has(const char *name)
+bool workspace_pane_has(const char *name)
 {
     const FieldOf *f = of_pane;
 

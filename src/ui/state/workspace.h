@@ -10,7 +10,7 @@
 
 #include "ui/state/explorer.h"
 
-typedef struct Saved {
+typedef struct Workspace {
     char       *spec; /* of the input; owned; NULL: as it is */
     InputChoice choice;
     char        sha256[65]; /* of the input; "": not said */
@@ -18,43 +18,44 @@ typedef struct Saved {
     Request     defaults;   /* of new panes; no parameters */
     int         screen, theme, glyphs;
     int         order; /* of the list */
-    int         strips; /* MarginKind */
-    char        layout[8]; /* "2x2"; "": none */
     char        filter[512];
-    bool        marked[128];
-    int64_t     focus; /* from 1 */
-    bool        linked, alone, difference, labels, effect;
+    bool        marked[MARKS_MOST];
+    Arrangement arrangement;
+    PanesLook   look;
+    Marks       marks; /* undone, not saved */
     PaneState   panes[PANES_MOST];
     int         count;
-} Saved;
+} Workspace;
 
-void saved_init(Saved *saved);
-void saved_free(Saved *saved);
+void workspace_init(Workspace *saved);
+void workspace_free(Workspace *saved);
 
-bool saved_take(const Ui *ui, Saved *out, Error *err);
+/* That input is open, read as chosen. */
+bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *choice);
+bool workspace_take(const Ui *ui, Workspace *out, Error *err);
 /* False: its input does not load, and nothing was changed.  `input` and `choice` stand for
  * those that were saved; NULL: just those.  A note goes back by `u`. */
-bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choice, Error *err);
+bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice, Error *err);
 
 /* A pane as it was changed back on the screen; its run is started where it asks for another
  * one. */
-void saved_show_pane(Ui *ui, Pane *pane, PaneState *saved);
+void workspace_show_pane(Ui *ui, Pane *pane, PaneState *saved);
 /* All but the panes and the input. */
-void saved_show_screen(Ui *ui, const Saved *saved);
+void workspace_show_screen(Ui *ui, const Workspace *saved);
 
 /* By name and value as in the text; false: there is no such name, or it cannot be that. */
-bool saved_set_pane(PaneState *pane, const char *name, const char *value, Error *err);
-bool saved_set_session(Saved *saved, const char *name, const char *value, Error *err);
-bool saved_pane_has(const char *name);
+bool workspace_set_pane(PaneState *pane, const char *name, const char *value, Error *err);
+bool workspace_set(Workspace *saved, const char *name, const char *value, Error *err);
+bool workspace_pane_has(const char *name);
 /* Parameters as far as they can be judged without an input. */
-bool saved_check_request(const Request *request, Error *err);
-void saved_write_pane_fields(const PaneState *pane, const char *indent, Text *out);
-void saved_write_session_fields(const Saved *saved, Text *out);
+bool workspace_check_request(const Request *request, Error *err);
+void workspace_write_pane(const PaneState *pane, const char *indent, Text *out);
+void workspace_write_fields(const Workspace *saved, Text *out);
 
 /* The text names files by absolute paths. */
-void saved_write(const Saved *saved, Text *out);
+void workspace_write(const Workspace *saved, Text *out);
 /* name: of the file, for messages: "NAME:12: there is no mechanism 'x'". */
-bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err);
+bool workspace_read(Ui *ui, const char *name, const char *text, Workspace *out, Error *err);
 
 /* Sessions by name: :save, :restore, --session, and the one kept on leaving. */
 

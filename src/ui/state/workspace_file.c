@@ -30,7 +30,7 @@
 /* ---- writing ---------------------------------------------------------------- */
 
 /* A path stays good whatever the next folder is the program is started in. */
-static void write_input(const Saved *saved, Text *out)
+static void write_input(const Workspace *saved, Text *out)
 {
     const char *spec = saved->spec;
 
@@ -73,16 +73,16 @@ static void write_pane(const PaneState *pane, Text *out)
         request_free(&copy);
     }
     text_add(out, "\n");
-    saved_write_pane_fields(pane, "  ", out);
+    workspace_write_pane(pane, "  ", out);
 }
 
-void saved_write(const Saved *saved, Text *out)
+void workspace_write(const Workspace *saved, Text *out)
 {
     text_addf(out, HEAD "%d\n# a line is a name and its value; what is left out is as usual\n\n",
               VERSION);
     if (saved->spec)
         write_input(saved, out);
-    saved_write_session_fields(saved, out);
+    workspace_write_fields(saved, out);
     for (size_t i = 0; mechanism_at(i) && i < MARKS_MOST; i++)
         if (saved->marked[i])
             text_addf(out, "mark %s\n", mechanism_at(i)->id);
@@ -94,12 +94,12 @@ void saved_write(const Saved *saved, Text *out)
 
 typedef struct Reader {
     Ui    *ui;
-    Saved *saved;
+    Workspace *saved;
     char   pane_text[2048]; /* of the pane being read; run through the parser at its end */
     int    line, pane_line; /* 0: no pane yet */
 } Reader;
 
-bool saved_check_request(const Request *request, Error *err)
+bool workspace_check_request(const Request *request, Error *err)
 {
     const Position *position;
 
@@ -149,7 +149,7 @@ static bool finish_pane(Reader *r, Error *err)
     request = &r->saved->panes[r->saved->count - 1].request;
     return settle(r, request, err) &&
            request_parse(r->ui->session, request, r->pane_text, err) &&
-           saved_check_request(request, err);
+           workspace_check_request(request, err);
 }
 
 static bool begin_pane(Reader *r, const char *text, Error *err)
@@ -212,8 +212,8 @@ static bool read_line(Reader *r, char *line, Error *err)
     if (!r->pane_line && !strcmp(name, "mark"))
         return read_mark(r, value, err);
     return r->pane_line
-               ? saved_set_pane(&r->saved->panes[r->saved->count - 1], name, value, err)
-               : saved_set_session(r->saved, name, value, err);
+               ? workspace_set_pane(&r->saved->panes[r->saved->count - 1], name, value, err)
+               : workspace_set(r->saved, name, value, err);
 }
 
 static bool read_head(const char *line, Error *err)
@@ -253,18 +253,18 @@ static bool read_all(Reader *r, const char *text, Error *err)
     return finish_pane(r, err) && settle(r, &r->saved->defaults, err);
 }
 
-bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err)
+bool workspace_read(Ui *ui, const char *name, const char *text, Workspace *out, Error *err)
 {
     Reader reader = { .ui = ui, .saved = out };
 
-    saved_init(out);
+    workspace_init(out);
     out->theme = (int)ui->theme;
     out->glyphs = (int)ui->glyphs;
-    out->linked = true;
+    out->arrangement.linked = true;
     if (read_all(&reader, text, err))
         return true;
     error_prefix(err, "%s:%d", name, reader.line > 0 ? reader.line : 1);
-    saved_free(out);
+    workspace_free(out);
     return false;
 }
 
@@ -293,16 +293,16 @@ static bool path_of(const char *name, Text *out, Error *err)
 /* A plain name is a file of the state folder, one with a / a path of its own. */
 static bool saving_save(Ui *ui, const char *name, Error *err)
 {
-    Saved saved;
+    Workspace saved;
     Text  path = { 0 }, text = { 0 };
-    bool  ok = saved_take(ui, &saved, err);
+    bool  ok = workspace_take(ui, &saved, err);
 
     if (ok)
-        saved_write(&saved, &text);
+        workspace_write(&saved, &text);
     ok = ok && path_of(name, &path, err) && place_make_folders(text_str(&path), err) &&
          (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to save")) &&
          file_write(text_str(&path), text.data, text.length, err);
-    saved_free(&saved);
+    workspace_free(&saved);
     text_free(&path);
     text_free(&text);
     return ok;
@@ -321,15 +321,15 @@ static bool show(Ui *ui, const char *name, const char *text, const char *input,
                  const InputChoice *choice, Error *err)
 {
     const char *slash = strrchr(name, '/');
-    Saved       saved;
+    Workspace       saved;
     bool        ok;
 
     name = slash ? slash + 1 : name;
-    if (!saved_read(ui, name, text, &saved, err))
+    if (!workspace_read(ui, name, text, &saved, err))
         return false;
-    ok = saved_show(ui, &saved, input, input ? choice : NULL, err) ||
+    ok = workspace_show(ui, &saved, input, input ? choice : NULL, err) ||
          (input ? false : error_prefix(err, "%s:%d", name, saved.input_line));
-    saved_free(&saved);
+    workspace_free(&saved);
     return ok;
 }
 
