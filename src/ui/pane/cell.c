@@ -276,7 +276,8 @@ static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
         if (view->kind != VIEW_BUCKETS || view_cols(view) <= q || view_cols(view) <= k ||
             run_view(run, view->name) != view)
             continue;
-        row = !strcmp(view->rows, "head") && pane->spec.head < view_rows(view) ? pane->spec.head : 0;
+        row = !strcmp(view->rows, "head") && pane->spec.head < view_rows(view) ? pane->spec.head
+                                                                               : 0;
         plane = pane->spec.head < view_planes(view) ? pane->spec.head : 0;
         if (!strcmp(view->rows, "round") && view_rows(view) > 1) {
             add_rounds(view, plane, q, k, out);

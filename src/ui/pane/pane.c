@@ -106,7 +106,9 @@ int64_t pane_plane(const Pane *pane, const View *view)
     int64_t planes = view_planes(view), heads = pane->result->run->h;
     int64_t rounds = planes % heads == 0 && !view->headless ? planes / heads : 1;
     int64_t plane =
-        planes == 1 ? 0 : pane->spec.head * rounds + (pane_round(pane) < rounds ? pane_round(pane) : 0);
+        planes == 1 ? 0
+                    : pane->spec.head * rounds +
+                          (pane_round(pane) < rounds ? pane_round(pane) : 0);
 
     return plane < planes ? plane : planes - 1;
 }
@@ -307,7 +309,8 @@ static const View *view_at(const Pane *pane, int at)
     if (at == run->view_count)
         return missed_is_offered(run) ? known_missed(pane) : NULL;
     if (!view)
-        return run_view(run, REACH_VIEW) ? NULL : result_reach(pane->result, &pane->spec.reach, NULL);
+        return run_view(run, REACH_VIEW) ? NULL
+                                         : result_reach(pane->result, &pane->spec.reach, NULL);
     return (view->rank < 2 && !view_curve(view, &curve)) || run_view(run, view->name) != view ||
                    view_rows(view) * view_cols(view) < 2
                ? NULL
@@ -553,11 +556,12 @@ static void say_warning(Ui *ui, const char *lines)
 /* A name that only the run could judge is not there: what is shown instead goes by its own. */
 static void settle_view(Ui *ui, Pane *pane)
 {
+    const char *name = pane->spec.view;
     const View *view = pane_view(pane);
     Error       err = ERROR_INIT;
 
-    if (!pane->spec.view[0] || !strcmp(pane->spec.view, MISSED_VIEW) || !view || view != pane->telling ||
-        !strcmp(pane->spec.view, view->name) || result_view(pane->result, pane->spec.view, &err) == view)
+    if (!*name || !strcmp(name, MISSED_VIEW) || !view || view != pane->telling ||
+        !strcmp(name, view->name) || result_view(pane->result, name, &err) == view)
         return;
     ui_say(ui, ROLE_ERROR, "%s", err.text);
     pane->spec.view[0] = '\0';

@@ -285,7 +285,8 @@ void strips_next(Ui *ui)
     Error err = ERROR_INIT;
 
     ui->compare.look.strips = (MarginKind)((ui->compare.look.strips + 1) % MARGIN_KINDS);
-    if (pane && pane_view(pane) && ui->compare.look.strips != MARGIN_NONE && !view_for(ui, pane, &err))
+    if (pane && pane_view(pane) && ui->compare.look.strips != MARGIN_NONE &&
+        !view_for(ui, pane, &err))
         ui_say(ui, ROLE_DIM, "no %s here: %s", margin_name(ui->compare.look.strips), err.text);
     else
         ui_say(ui, ROLE_DIM, "%s", words[ui->compare.look.strips]);

@@ -283,18 +283,6 @@ static bool export_runs(const Ui *ui)
     return ui->export.work != NULL;
 }
 
-const Screen screen_export = {
-    .mode = "EXPORT",
-    .scope = IN_EXPORT,
-    .draw = export_draw,
-    .key = export_key,
-    .open = export_open,
-    .close = export_leave,
-    .poll = export_poll,
-    .runs = export_runs,
-    .cancel = export_cancel,
-    .end = export_end,
-};
 
 /* False, with the reason: nothing on the screen can be written. */
 static bool something_shown(Ui *ui, Error *err)
@@ -326,7 +314,7 @@ void action_export(Ui *ui)
         ui_open(ui, SCREEN_EXPORT);
 }
 
-void action_export_write(Ui *ui)
+static void export_write(Ui *ui)
 {
     ui_pop(ui);
     if (export_start(ui, ui->export.field.text) || !ui->export.problem[0])
@@ -334,6 +322,25 @@ void action_export_write(Ui *ui)
     ui->message[0] = '\0'; /* the dialogue says it, beside what was typed */
     ui_push(ui, SCREEN_EXPORT);
 }
+
+static const Action own[] = {
+    { "export_write", "Enter", IN_EXPORT, "write", "write the file", export_write },
+};
+
+const Screen screen_export = {
+    .mode = "EXPORT",
+    .scope = IN_EXPORT,
+    .draw = export_draw,
+    .key = export_key,
+    .open = export_open,
+    .close = export_leave,
+    .poll = export_poll,
+    .runs = export_runs,
+    .cancel = export_cancel,
+    .end = export_end,
+    .actions = own,
+    .action_count = sizeof(own) / sizeof(*own),
+};
 
 #define CLIPBOARD "sent to the terminal's clipboard (OSC 52)"
 

@@ -194,7 +194,8 @@ static void draw_one(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, in
     tile = tiles_at(o->tiles, layer, head);
     state = (TileState)atomic_load(&tile->state);
     draw_name(ui, area, layer, head,
-              layer_number(ui, layer) == session_input(ui->session)->layer && head == pane->spec.head,
+              layer_number(ui, layer) == session_input(ui->session)->layer &&
+                  head == pane->spec.head,
               state);
     if (state == TILE_READY)
         draw_tile(ui, pane, tile, area);
@@ -279,15 +280,6 @@ static double overview_deadline(Ui *ui)
     return tiles && !tiles_done(tiles) ? 0.1 : -1;
 }
 
-const Screen screen_overview = {
-    .mode = "HEADS",
-    .scope = IN_OVERVIEW,
-    .draw = overview_draw,
-    .close = forget,
-    .poll = overview_poll,
-    .deadline = overview_deadline,
-    .end = forget,
-};
 
 /* ---- actions ------------------------------------------------------------------------- */
 
@@ -331,19 +323,19 @@ static void step(Ui *ui, int64_t rows, int64_t cols)
     o->head = to % o->heads;
 }
 
-void action_overview_left(Ui *ui)
+static void overview_left(Ui *ui)
 {
     step(ui, 0, -1);
 }
-void action_overview_right(Ui *ui)
+static void overview_right(Ui *ui)
 {
     step(ui, 0, 1);
 }
-void action_overview_up(Ui *ui)
+static void overview_up(Ui *ui)
 {
     step(ui, -1, 0);
 }
-void action_overview_down(Ui *ui)
+static void overview_down(Ui *ui)
 {
     step(ui, 1, 0);
 }
@@ -366,7 +358,7 @@ static bool open_layer(Ui *ui, int64_t layer)
     return ok;
 }
 
-void action_overview_go(Ui *ui)
+static void overview_go(Ui *ui)
 {
     Overview *o = &ui->overview;
     Pane     *pane = panes_focus(ui);
@@ -394,3 +386,26 @@ void action_overview_go(Ui *ui)
     else
         ui_say(ui, ROLE_DIM, "head %lld; u goes back", (long long)o->head);
 }
+
+static const Action own[] = {
+    { "overview_go", "Enter", IN_OVERVIEW, "go there",
+      "open the chosen layer and head", overview_go },
+    { "overview_left", "h Left", IN_OVERVIEW, "=arrows choose", "the head before", overview_left },
+    { "overview_down", "j Down", IN_OVERVIEW, "",
+      "the layer below, or the next line of heads", overview_down },
+    { "overview_up", "k Up", IN_OVERVIEW, "",
+      "the layer above, or the line of heads before", overview_up },
+    { "overview_right", "l Right", IN_OVERVIEW, "", "the next head", overview_right },
+};
+
+const Screen screen_overview = {
+    .mode = "HEADS",
+    .scope = IN_OVERVIEW,
+    .draw = overview_draw,
+    .close = forget,
+    .poll = overview_poll,
+    .deadline = overview_deadline,
+    .end = forget,
+    .actions = own,
+    .action_count = sizeof(own) / sizeof(*own),
+};

@@ -352,11 +352,11 @@ static void step(Ui *ui, int direction)
     text_free(&text);
 }
 
-void action_param_less(Ui *ui)
+static void param_less(Ui *ui)
 {
     step(ui, -1);
 }
-void action_param_more(Ui *ui)
+static void param_more(Ui *ui)
 {
     step(ui, 1);
 }
@@ -376,16 +376,16 @@ static void select_row(Ui *ui, int by)
     ui->params.line = (ui->params.line + by + form.count) % form.count;
 }
 
-void action_param_up(Ui *ui)
+static void param_up(Ui *ui)
 {
     select_row(ui, -1);
 }
-void action_param_down(Ui *ui)
+static void param_down(Ui *ui)
 {
     select_row(ui, 1);
 }
 
-void action_param_default(Ui *ui)
+static void param_default(Ui *ui)
 {
     Pane *pane = edited(ui);
     Form  form;
@@ -402,7 +402,7 @@ void action_param_default(Ui *ui)
     text_free(&text);
 }
 
-void action_param_apply(Ui *ui)
+static void param_apply(Ui *ui)
 {
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
@@ -443,7 +443,7 @@ static void vary_row(Ui *ui, bool seek)
                  "%s: :vary %s=VALUES names a range", form_name(&row), form_name(&row));
         return;
     }
-    action_param_apply(ui);
+    param_apply(ui);
     if (ui_has(ui, SCREEN_PARAMS))
         return;
     ui->varying.wanted = row.param;
@@ -452,11 +452,11 @@ static void vary_row(Ui *ui, bool seek)
     ui_open(ui, SCREEN_VARY);
 }
 
-void action_param_vary(Ui *ui)
+static void param_vary(Ui *ui)
 {
     vary_row(ui, false);
 }
-void action_param_smallest(Ui *ui)
+static void param_smallest(Ui *ui)
 {
     vary_row(ui, true);
 }
@@ -703,6 +703,21 @@ static void params_end(Ui *ui)
     request_free(&ui->params.before);
 }
 
+static const Action own[] = {
+    { "param_up", "Up", IN_PARAMS, "=arrows change",
+      "field above; what was typed counts", param_up },
+    { "param_down", "Down Tab", IN_PARAMS, "", "field below; what was typed counts", param_down },
+    { "param_less", "Left", IN_PARAMS, "", "one step down", param_less },
+    { "param_more", "Right", IN_PARAMS, "", "one step up", param_more },
+    { "param_apply", "Enter", IN_PARAMS, "keep and close",
+      "keep the values and close; u undoes them", param_apply },
+    { "param_default", "C-r", IN_PARAMS, "default", "the default value", param_default },
+    { "param_vary", "C-v", IN_PARAMS, "vary",
+      "keep the values, and run the mechanism over this parameter: error beside cost", param_vary },
+    { "param_smallest", "C-k", IN_PARAMS, "",
+      "the smallest value of this parameter that keeps 95 % of the mass", param_smallest },
+};
+
 const Screen screen_params = {
     .mode = "PARAM",
     .scope = IN_PARAMS,
@@ -711,8 +726,10 @@ const Screen screen_params = {
     .open = params_open,
     .close = params_leave,
     .escape = "undo",
-    .keep = action_param_apply,
+    .keep = param_apply,
     .poll = params_poll,
     .deadline = params_deadline,
     .end = params_end,
+    .actions = own,
+    .action_count = sizeof(own) / sizeof(*own),
 };

@@ -176,8 +176,6 @@ static void span_end(Ui *ui)
     ui->spanning.arena = NULL;
 }
 
-const Screen screen_span = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw,
-                             .end = span_end };
 
 /* ---- actions ---------------------------------------------------------------- */
 
@@ -219,24 +217,24 @@ static void move(Ui *ui, int64_t rows, int64_t cols)
         go_to_cell(ui, pane, to, k);
 }
 
-void action_span_up(Ui *ui)
+static void span_up(Ui *ui)
 {
     move(ui, -1, 0);
 }
-void action_span_down(Ui *ui)
+static void span_down(Ui *ui)
 {
     move(ui, 1, 0);
 }
-void action_span_left(Ui *ui)
+static void span_left(Ui *ui)
 {
     move(ui, 0, -1);
 }
-void action_span_right(Ui *ui)
+static void span_right(Ui *ui)
 {
     move(ui, 0, 1);
 }
 
-void action_span_command(Ui *ui)
+static void span_command(Ui *ui)
 {
     Pane          *pane = panes_focus(ui);
     PictureOptions o = { .head = pane ? pane->spec.head : 0 };
@@ -255,3 +253,16 @@ void action_span_command(Ui *ui)
     ui_say(ui, ROLE_GOOD, "copied: %s", text_str(&line));
     text_free(&line);
 }
+
+static const Action own[] = {
+    { "span_up", "k Up", IN_SPAN, "=arrows move the query", "query one image row up", span_up },
+    { "span_down", "j Down", IN_SPAN, "", "query one image row down", span_down },
+    { "span_left", "h Left", IN_SPAN, "", "query one pixel to the left", span_left },
+    { "span_right", "l Right", IN_SPAN, "", "query one pixel to the right", span_right },
+    { "span_command", "Y", IN_SPAN, "copy command",
+      "send the command line that draws this picture to the clipboard", span_command },
+};
+
+const Screen screen_span = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw,
+                             .end = span_end,
+                             .actions = own, .action_count = sizeof(own) / sizeof(*own) };

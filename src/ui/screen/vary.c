@@ -377,7 +377,7 @@ static bool vary_progress(const Ui *ui, char *text, size_t size)
 
 /* ---- actions ---------------------------------------------------------------- */
 
-void action_vary_set(Ui *ui)
+static void vary_set(Ui *ui)
 {
     int order[AXIS_MOST];
 
@@ -393,7 +393,7 @@ void action_smallest(Ui *ui)
     vary_first(ui, true);
 }
 
-void action_vary_smallest(Ui *ui)
+static void vary_smallest(Ui *ui)
 {
     Varying *v = &ui->varying;
 
@@ -561,16 +561,16 @@ static void move(Ui *ui, int by)
         v->cursor = to;
 }
 
-void action_vary_left(Ui *ui)
+static void vary_left(Ui *ui)
 {
     move(ui, -1);
 }
-void action_vary_right(Ui *ui)
+static void vary_right(Ui *ui)
 {
     move(ui, 1);
 }
 
-void action_vary_loss(Ui *ui)
+static void vary_loss(Ui *ui)
 {
     StudyQuantity *loss = &ui->varying.loss;
 
@@ -578,7 +578,7 @@ void action_vary_loss(Ui *ui)
 }
 
 /* What must be measured is run again. */
-void action_vary_cost(Ui *ui)
+static void vary_cost(Ui *ui)
 {
     Varying *v = &ui->varying;
 
@@ -594,7 +594,7 @@ void action_vary_cost(Ui *ui)
     vary_poll(ui);
 }
 
-void action_vary_export(Ui *ui)
+static void vary_export(Ui *ui)
 {
     Varying  *v = &ui->varying;
     StudyLook look = { .quantities = { v->loss, v->cost }, .count = 2 };
@@ -626,6 +626,22 @@ static bool vary_runs(const Ui *ui)
     return ui->varying.study.job != NULL;
 }
 
+static const Action own[] = {
+    { "vary_left", "h Left", IN_VARY, "=arrows move", "value to the left", vary_left },
+    { "vary_right", "l Right", IN_VARY, "", "value to the right", vary_right },
+    { "vary_set", "Enter", IN_VARY, "set",
+      "set the parameter to this value and close; u undoes it", vary_set },
+    { "vary_smallest", "S", IN_VARY, "keep 95 %",
+      "set the smallest value that keeps 95 % of the mass; between the values of a list, too",
+      vary_smallest },
+    { "vary_loss", "m", IN_VARY, "loss",
+      "left plot: output error, mass kept, total variation", vary_loss },
+    { "vary_cost", "c", IN_VARY, "cost",
+      "right plot: FLOPs, time, arena memory (the last two are measured)", vary_cost },
+    { "vary_export", "e", IN_VARY, "export",
+      "the command that writes these plots as a figure, to be run", vary_export },
+};
+
 const Screen screen_vary = {
     .mode = "VARY",
     .scope = IN_VARY,
@@ -638,4 +654,6 @@ const Screen screen_vary = {
     .cancel = vary_cancel,
     .progress = vary_progress,
     .end = vary_end,
+    .actions = own,
+    .action_count = sizeof(own) / sizeof(*own),
 };

@@ -14,28 +14,64 @@ const Screen *const screens[SCREEN_COUNT] = {
 
 static const Action actions[] = {
 #define ACTION(id, keys, scope, words, help) { #id, keys, scope, words, help, action_##id },
+#define SCREENS_OWN { .id = NULL },
 #include "ui/shell/actions.def"
 #undef ACTION
+#undef SCREENS_OWN
 };
 #define ACTION_COUNT (sizeof(actions) / sizeof(*actions))
 
+/* A place among all actions: of the table, and where that says so of each screen's own. */
+typedef struct ActionPlace {
+    size_t at;
+    int    screen, own;
+} ActionPlace;
+
+/* The action there, and on to the next; NULL past the end. */
+static const Action *next_action(ActionPlace *p)
+{
+    while (p->at < ACTION_COUNT && !actions[p->at].id) {
+        const Screen *s = screens[p->screen];
+
+        if (p->own < s->action_count)
+            return &s->actions[p->own++];
+        p->own = 0;
+        if (++p->screen == SCREEN_COUNT) {
+            p->screen = 0;
+            p->at++;
+        }
+    }
+    return p->at < ACTION_COUNT ? &actions[p->at++] : NULL;
+}
+
 const Action *action_at(size_t index)
 {
-    return index < ACTION_COUNT ? &actions[index] : NULL;
+    ActionPlace   place = { 0 };
+    const Action *action = next_action(&place);
+
+    while (action && index-- > 0)
+        action = next_action(&place);
+    return action;
 }
 
 const Action *action_of_key(unsigned scope, uint32_t key)
 {
-    for (size_t i = 0; i < ACTION_COUNT; i++)
-        if (actions[i].scope & scope && key_among(key, actions[i].keys))
-            return &actions[i];
+    ActionPlace   place = { 0 };
+    const Action *action;
+
+    while ((action = next_action(&place)))
+        if (action->scope & scope && key_among(key, action->keys))
+            return action;
     return NULL;
 }
 
 bool ui_knows_key(const char *name, size_t length)
 {
-    for (size_t i = 0; i < ACTION_COUNT; i++)
-        for (const char *list = actions[i].keys; *list;) {
+    ActionPlace   place = { 0 };
+    const Action *action;
+
+    while ((action = next_action(&place)))
+        for (const char *list = action->keys; *list;) {
             size_t      own = strcspn(list, " ");
             char        text[32];
             const char *label = key_label(key_parse(list, own), text, sizeof(text));
@@ -50,9 +86,12 @@ bool ui_knows_key(const char *name, size_t length)
 
 const Action *action_find(const char *id)
 {
-    for (size_t i = 0; i < ACTION_COUNT; i++)
-        if (!strcmp(actions[i].id, id))
-            return &actions[i];
+    ActionPlace   place = { 0 };
+    const Action *action;
+
+    while ((action = next_action(&place)))
+        if (!strcmp(action->id, id))
+            return action;
     return NULL;
 }
 
@@ -100,6 +139,20 @@ void action_say_none(Ui *ui, uint32_t key)
             help ? "? lists what works" : "Esc closes this");
 }
 
+/* The actions of a place as a table. */
+static void document(const char *title, unsigned scope, Text *out)
+{
+    const Action *action;
+    char          keys[128];
+
+    text_addf(out, "## %s\n\n| keys | name | what it does |\n| --- | --- | --- |\n", title);
+    for (ActionPlace at = { 0 }; (action = next_action(&at));)
+        if (action->scope & scope)
+            text_addf(out, "| `%s` | %s | %s |\n", action_keys(action, keys, sizeof(keys)),
+                      action->id, action->help);
+    text_add(out, "\n");
+}
+
 void ui_docs(Text *out)
 {
     static const struct {
@@ -117,15 +170,13 @@ void ui_docs(Text *out)
         { IN_LESSONS, "Lessons" }, { IN_LESSON, "A lesson" },
         { IN_FILTER, "Filter of the list" }, { IN_SEARCH, "Find" }, { IN_EMPTY, "No pane" },
     };
-    char keys[128];
+    unsigned done = IN_CONFIRM; /* which says itself what its keys are */
 
     for (size_t p = 0; p < sizeof(places) / sizeof(*places); p++) {
-        text_addf(out, "## %s\n\n| keys | name | what it does |\n| --- | --- | --- |\n",
-                  places[p].title);
-        for (size_t i = 0; i < ACTION_COUNT; i++)
-            if (actions[i].scope & places[p].scope)
-                text_addf(out, "| `%s` | %s | %s |\n", action_keys(&actions[i], keys, sizeof(keys)),
-                          actions[i].id, actions[i].help);
-        text_add(out, "\n");
+        document(places[p].title, places[p].scope, out);
+        done |= places[p].scope;
     }
+    for (int i = 0; i < SCREEN_COUNT; i++) /* one that no title is chosen for yet */
+        if (!(screens[i]->scope & done))
+            document(screens[i]->mode, screens[i]->scope, out);
 }

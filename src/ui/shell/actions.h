@@ -12,8 +12,10 @@
 extern const Screen *const screens[SCREEN_COUNT];
 
 #define ACTION(id, keys, scope, words, help) void action_##id(Ui *ui);
+#define SCREENS_OWN
 #include "ui/shell/actions.def"
 #undef ACTION
+#undef SCREENS_OWN
 
 const Action *action_at(size_t index); /* NULL past the end */
 const Action *action_of_key(unsigned scope, uint32_t key);

@@ -274,17 +274,24 @@ static void confirm_draw(Ui *ui, Area all)
               ui_style(ui, ROLE_WARN));
 }
 
-const Screen screen_confirm = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw };
 
-void action_confirm_yes(Ui *ui)
+static void confirm_yes(Ui *ui)
 {
     ui->quit = true;
 }
 
-void action_confirm_no(Ui *ui)
+static void confirm_no(Ui *ui)
 {
     ui_pop(ui);
 }
+
+static const Action own[] = {
+    { "confirm_yes", "y Enter", IN_CONFIRM, "yes", "yes", confirm_yes },
+    { "confirm_no", "n", IN_CONFIRM, "no", "no", confirm_no },
+};
+
+const Screen screen_confirm = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw,
+                                .actions = own, .action_count = sizeof(own) / sizeof(*own) };
 
 void action_leave(Ui *ui)
 {

@@ -69,7 +69,7 @@ typedef struct Screen {
     void (*clear)(Ui *ui); /* screen: Esc */
     const char *escape;    /* what Esc does, in the last line; NULL: "close" */
     void (*keep)(Ui *ui);  /* before it closes for another screen: what was set counts */
-    void (*press)(Ui *ui, const Event *event); /* overlay: a press; screen: whatever the mouse does */
+    void (*press)(Ui *ui, const Event *event); /* overlay: a press; screen: all of the mouse */
     void (*turn)(Ui *ui, int by);              /* v: another view of its own; NULL: the pane's */
     void (*find)(Ui *ui, const char *text);    /* what was typed after / */
     void (*filter)(Ui *ui);                    /* / is typed here; NULL: in a line of its own */

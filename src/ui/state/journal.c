@@ -241,7 +241,8 @@ static void describe(const Ui *ui, Text *out)
         text_addf(out, " %s %d %llu %d %d: %s %lld %lld %d %d %d %d %d %d %d", p->request.position,
                   p->request.causal, (unsigned long long)p->request.seed, p->request.fit,
                   p->request.keys, view ? view->name : "", (long long)p->spec.head,
-                  (long long)p->spec.round, p->spec.pool, p->spec.scale, p->spec.map, p->spec.sorted, p->differs,
+                  (long long)p->spec.round, p->spec.pool, p->spec.scale, p->spec.map,
+                  p->spec.sorted, p->differs,
                   p->spec.reach.layers, p->spec.reach.strict);
     }
 }

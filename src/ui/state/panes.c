@@ -519,7 +519,8 @@ static bool poll_effect(Ui *ui)
 {
     Compare   *c = &ui->compare;
     Pane      *pane = &c->panes[PANE_BIAS];
-    const Run *run = c->now.effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
+    const Run *run =
+        c->now.effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
 
     if (!run || !run->spec.position || run_view(run, "bias"))
         return false;

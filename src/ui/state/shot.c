@@ -41,7 +41,8 @@ static PanelSpec chosen(const Pane *pane, const Panel *panel)
     spec.excludes = panel->excludes;
     spec.excluded = panel->excluded;
     if (panel->view->kind == VIEW_HOPS)
-        spec.reach = (ReachOptions){ reach_view_depth(panel->view), reach_view_strict(panel->view) };
+        spec.reach =
+            (ReachOptions){ reach_view_depth(panel->view), reach_view_strict(panel->view) };
     return spec;
 }
 

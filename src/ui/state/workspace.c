@@ -126,7 +126,8 @@ void workspace_show_screen(Ui *ui, const Workspace *saved)
     c->now.difference = c->now.difference && c->count > 1;
 }
 
-bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice, Error *err)
+bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice,
+                    Error *err)
 {
     const Input *now;
 
@@ -230,8 +231,8 @@ static const FieldOf of_session[] = {
     { "input-seed", FIELD_SEED, OF(Workspace, choice.seed), 0, 0, 0, NULL },
     { "causal", FIELD_CAUSAL, OF(Workspace, defaults.causal), 0, 0, -1, NULL },
     { "seed", FIELD_SEED, OF(Workspace, defaults.seed), 0, 0, 0, NULL },
-    { "device", FIELD_TEXT, OF(Workspace, defaults.device), 0, sizeof(((Request *)0)->device), IS_CPU,
-      NULL },
+    { "device", FIELD_TEXT, OF(Workspace, defaults.device), 0, sizeof(((Request *)0)->device),
+      IS_CPU, NULL },
     { "precision", FIELD_TEXT, OF(Workspace, defaults.precision), 0,
       sizeof(((Request *)0)->precision), IS_F32, NULL },
     { "screen", FIELD_CHOICE, OF(Workspace, screen), 0, SCREEN_TABS, -2, tab_word },
@@ -244,9 +245,11 @@ static const FieldOf of_session[] = {
     { "alone", FIELD_YES, OF(Workspace, arrangement.solo), 0, 0, 0, NULL },
     { "difference", FIELD_YES, OF(Workspace, arrangement.difference), 0, 0, 0, NULL },
     { "labels", FIELD_YES, OF(Workspace, look.labels), 0, 0, 0, NULL },
-    { "strips", FIELD_CHOICE, OF(Workspace, look.strips), 0, MARGIN_KINDS, MARGIN_NONE, strips_word },
+    { "strips", FIELD_CHOICE, OF(Workspace, look.strips), 0, MARGIN_KINDS, MARGIN_NONE,
+      strips_word },
     { "effect", FIELD_YES, OF(Workspace, arrangement.effect), 0, 0, 0, NULL },
-    { "layout", FIELD_LAYOUT, OF(Workspace, look.layout), 0, sizeof(((Workspace *)0)->look.layout), IS_EMPTY, NULL },
+    { "layout", FIELD_LAYOUT, OF(Workspace, look.layout), 0, sizeof(((Workspace *)0)->look.layout),
+      IS_EMPTY, NULL },
     { .name = NULL },
 };
 
@@ -261,7 +264,8 @@ static const FieldOf of_pane[] = {
     { "precision", FIELD_TEXT, OF(PaneState, request.precision), 0,
       sizeof(((Request *)0)->precision), IS_F32, NULL },
     { "keys", FIELD_INT, OF(PaneState, request.keys), 0, MISSED_MOST, 0, NULL },
-    { "view", FIELD_TEXT, OF(PaneState, spec.view), 0, sizeof(((PaneState *)0)->spec.view), 0, NULL },
+    { "view", FIELD_TEXT, OF(PaneState, spec.view), 0, sizeof(((PaneState *)0)->spec.view), 0,
+      NULL },
     { "head", FIELD_WHOLE, OF(PaneState, spec.head), 0, FAR, 0, NULL },
     { "round", FIELD_ROUND, OF(PaneState, spec.round), 0, FAR, 0, NULL },
     { "pool", FIELD_CHOICE, OF(PaneState, spec.pool), 0, POOL_COUNT, -1, pool_word },
@@ -273,8 +277,8 @@ static const FieldOf of_pane[] = {
     { "differs", FIELD_YES, OF(PaneState, differs), 0, 0, 0, NULL },
     { "excludes", FIELD_YES, OF(PaneState, spec.excludes), 0, 0, 0, NULL },
     { "excluded", FIELD_WHOLE, OF(PaneState, spec.excluded), 0, FAR, 0, NULL },
-    { "notes", FIELD_NOTES, OF(PaneState, spec.notes), 0, sizeof(((PaneState *)0)->spec.notes), IS_EMPTY,
-      NULL },
+    { "notes", FIELD_NOTES, OF(PaneState, spec.notes), 0, sizeof(((PaneState *)0)->spec.notes),
+      IS_EMPTY, NULL },
     { "zoom", FIELD_INT, OF(PaneState, lens.zoom), -FAR, FAR, 0, NULL },
     { "top", FIELD_WHOLE, OF(PaneState, lens.row0), 0, FAR, 0, NULL },
     { "left", FIELD_WHOLE, OF(PaneState, lens.col0), 0, FAR, 0, NULL },

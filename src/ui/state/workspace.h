@@ -35,7 +35,8 @@ bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *
 bool workspace_take(const Ui *ui, Workspace *out, Error *err);
 /* False: its input does not load, and nothing was changed.  `input` and `choice` stand for
  * those that were saved; NULL: just those.  A note goes back by `u`. */
-bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice, Error *err);
+bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice,
+                    Error *err);
 
 /* A pane as it was changed back on the screen; its run is started where it asks for another
  * one. */
