@@ -213,12 +213,6 @@ static char *metadata_in_xml(const char *bytes, size_t length, const char *key)
 
 /* ---- PDF -------------------------------------------------------------------- */
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void add_utf8(Text *out, uint32_t code)
 {
     char bytes[4];
@@ -233,9 +227,9 @@ static void read_hex_string(const char *at, const char *end, Text *out)
     int      digits = 0;
 
     for (; at < end && *at != '>'; at++) {
-        if (hex_value(*at) < 0)
+        if (hex_digit(*at) < 0)
             continue;
-        unit = unit << 4 | (uint32_t)hex_value(*at);
+        unit = unit << 4 | (uint32_t)hex_digit(*at);
         if (++digits % 4)
             continue;
         if (unit >= 0xD800 && unit < 0xDC00)
