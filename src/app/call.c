@@ -1,4 +1,4 @@
-/* call.c -- words to a Call, by the option table; see call.h. */
+/* call.c -- parses words to a Call by the table of options; see call.h. */
 #include "app/command/command.h"
 #include "app/figure/plan.h"
 
@@ -57,7 +57,7 @@ int call_option(const Command *command, const char *word)
                           : by_letter(command, word[1]);
 }
 
-/* The commands that take such an option, "compare sweep fit"; NULL: none does. */
+/* The commands that take this option, as in "compare sweep fit"; NULL: none. */
 static const char *others_with(const char *flag)
 {
     size_t length = strcspn(flag, "=");
@@ -71,7 +71,7 @@ static const char *others_with(const char *flag)
 static bool unknown_option(const Command *command, const char *word, Error *err)
 {
     const char *flag = word + strspn(word, "-"), *others = others_with(flag);
-    Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no slip */
+    Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no typo */
 
     for (int i = 0; !others && i < OPT_COUNT; i++)
         if (command_takes(command, &options[i]))
@@ -89,7 +89,7 @@ bool command_draws(const Command *command)
            command_takes(command, &options[OPT_FORMAT]);
 }
 
-/* The slopes of one sweep as a chart and a table are several, too. */
+/* The fits of a sweep go to several files, too: a chart and a table. */
 static bool takes_files(const Command *command)
 {
     return command_draws(command) || command->run == command_fit;
@@ -173,8 +173,8 @@ static bool unknown_command(const char *word, Error *err)
     return false;
 }
 
-/* Before anything runs: a file of no kind is a slip, and so is one drawing of two kinds of which
- * --format names one. */
+/* Runs before the command: reports files of no known kind, and files of two kinds when --format
+ * names one. */
 static bool check_files(const Call *call, Error *err)
 {
     const PngOptions kind = { .format = call->values[OPT_FORMAT] };
@@ -191,7 +191,7 @@ static bool check_files(const Call *call, Error *err)
     return true;
 }
 
-/* Words and options that would be ignored are a slip. */
+/* Reports words and options that the command would ignore. */
 static bool check_surplus(const Call *call, Error *err)
 {
     int formats = !!call->values[OPT_JSON] + !!call->values[OPT_CSV] + !!call->values[OPT_MD];
@@ -290,7 +290,7 @@ bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Er
 
     if (!text)
         return true;
-    errno = 0; /* a number beyond what there is would pass as the largest */
+    errno = 0; /* strtoll returns the largest number where the text holds a larger one */
     value = strtoll(text, &end, 10);
     if (end == text || *end || errno || value < lo || value > hi)
         return error_set(err, ERR_USAGE, "--%s: expected an integer from %lld to %lld, got '%s'",
@@ -326,7 +326,7 @@ bool call_size(const Call *call, int id, int64_t *out, Error *err)
 
 #define IDS_MOST 16
 
-/* Mechanisms of a word: a panel may be a difference, or several curves. */
+/* Mechanisms that a word names: a panel may be a difference, or several curves. */
 static int mechanisms_of(const char *words, char ids[IDS_MOST][48])
 {
     PanelWord panel;
@@ -360,7 +360,7 @@ static int mechanisms_named(const Call *call)
     return count;
 }
 
-/* Every one from its parameters alone: then any input will do. */
+/* True: every mechanism runs from its parameters alone, so any input will do. */
 static bool none_reads_input(const Call *call)
 {
     char ids[IDS_MOST][48];
@@ -388,7 +388,7 @@ bool call_load_input(Session *s, const Call *call, Error *err)
         !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
         return false;
     choice.seed = (uint64_t)seed;
-    /* A run's limit is no limit of its input, but who allows more may have a larger one. */
+    /* --mem limits a run, not its input; a larger limit allows a larger input, too. */
     if (!call_size(call, OPT_MEM, &memory, err))
         return false;
     choice.max_bytes = memory > INPUT_MAX_BYTES_DEFAULT ? memory : 0;
@@ -405,7 +405,7 @@ bool call_load_input(Session *s, const Call *call, Error *err)
            (!call->input_name || session_input_as(s, call->input_name, call->input_sha256, err));
 }
 
-/* With several mechanisms a -p goes to those that have the parameter. */
+/* With several mechanisms, a -p goes to those that have the parameter. */
 static bool belongs(const Call *call, const char *mechanism, const char *assignment)
 {
     const Mechanism *m = mechanism_find(mechanism);
@@ -432,7 +432,7 @@ bool call_check_params(const Call *call, Error *err)
         for (int w = 0; w < call->word_count && !found; w++) {
             char ids[IDS_MOST][48];
 
-            found = strchr(call->words[w], '>') != NULL; /* layers: each is asked later */
+            found = strchr(call->words[w], '>') != NULL; /* layers: each is checked later */
             for (int side = mechanisms_of(call->words[w], ids); side > 0 && !found; side--)
                 found = belongs(call, ids[side - 1], call->params[i]);
         }
@@ -488,7 +488,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     out->seeds = (int)seeds;
     if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
         out->causal = call->values[OPT_CAUSAL] != NULL;
-    /* What stands in the mechanism's own parentheses has the last word. */
+    /* Parameters in the mechanism's own parentheses override the options. */
     if (!request_parse(s, out, mechanism, err))
         goto failed;
     for (Request *r = out; r; r = r->above)

@@ -1,7 +1,7 @@
-/* app/call.h -- what the user can do, whoever asks: shell, screen or script.
+/* app/call.h -- a command line as words, options and values; whoever asks: shell, screen or script.
  *
- * A command takes words (as a shell would split them), writes its result to a
- * Text and reports failure by Error.  It never prints.
+ * A command takes words as a shell would split them, writes its result to a Text and reports
+ * failure by Error.  It never prints.
  */
 #ifndef APP_CALL_H
 #define APP_CALL_H
@@ -41,8 +41,8 @@ typedef struct Call {
     bool        tty;                     /* result goes to a terminal */
     int         columns;                 /* its width; 0: unknown */
     const char *line;                    /* the whole command line, for figure metadata */
-    const struct StoredFigure *stored;   /* of a figure, drawn instead of measured; NULL: none */
-    const char *input_name, *input_sha256; /* the input must be this one, and is called so; NULL */
+    const struct StoredFigure *stored;   /* plots to be drawn instead of measured; NULL: none */
+    const char *input_name, *input_sha256; /* expected of the input, and its name; NULL */
 } Call;
 
 typedef struct Command {
@@ -75,7 +75,7 @@ bool call_load_input(Session *s, const Call *call, Error *err);
 bool call_check_params(const Call *call, Error *err);
 /* Request of one mechanism text with the call's options. */
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err);
-/* For commands that have nothing to say of a stack of layers. */
+/* For commands that cannot run a stack of layers. */
 bool call_refuse_stack(const Call *call, Request *request, Error *err);
 
 #endif

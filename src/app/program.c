@@ -1,4 +1,4 @@
-/* program.c -- see program.h. */
+/* program.c -- the program's file, its folders, and itself as a child process; see program.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +30,7 @@
 
 bool place_home(Text *out)
 {
-    static const char own; /* lies in the module */
+    static const char own; /* its address lies in the module */
     Dl_info           found;
     char              path[PATH_MAX];
 
@@ -40,7 +40,7 @@ bool place_home(Text *out)
     return text_ok(out);
 }
 
-/* A folder may have that name too. */
+/* A folder may have that name, too. */
 static bool is_program(const char *folder, size_t length, const char *below, Text *out)
 {
     struct stat about;
@@ -81,13 +81,13 @@ bool place_home(Text *out)
 
 bool place_program(Text *out, Error *err)
 {
-    text_add(out, "/proc/self/exe"); /* the very file, even when another took its place */
+    text_add(out, "/proc/self/exe"); /* this very file, even after another replaced it */
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 
 #endif
 
-/* The specification: a relative path is not valid and is to be ignored. */
+/* By the specification a relative path is ignored. */
 static bool place_below(const char *variable, const char *usual, const char *name, Text *out,
                         Error *err)
 {
@@ -138,13 +138,7 @@ void place_absolute(const char *path, Text *out)
     text_add(out, strncmp(path, "./", 2) ? path : path + 2);
 }
 
-/* See program.h.
- *
- * The child is in a process group of its own, so that Ctrl-C reaches its parent
- * alone, and dies with it, so that a parent killed outright leaves nothing
- * running.  Between fork and exec only async-signal-safe calls are made: the
- * explorer and Lua start it from a process with threads.
- */
+/* ---- the program as a child process -------------------------------------- */
 
 static void become(const char *program, char *const *words, int out, int errors, pid_t parent)
 {
@@ -193,7 +187,7 @@ static void watch_child(Child *child, const ChildWatch *watch)
         kill(child->pid, SIGKILL);
 }
 
-/* Until its output ends; what it said goes to *text. */
+/* Collects the child's output until it ends. */
 static void follow(Child *child, const ChildWatch *watch, Text *text)
 {
     struct rusage usage;
@@ -222,7 +216,7 @@ static void follow(Child *child, const ChildWatch *watch, Text *text)
                  1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* The last line of what it said on stderr, without the program's name. */
+/* The last line on stderr, without the program's name. */
 static void last_message(int file, char *text, size_t size)
 {
     char        bytes[4096];

@@ -1,4 +1,4 @@
-/* table.c -- text tables, numbers in words, quoted words; see command.h. */
+/* table.c -- text tables, numbers as text, quoted words; see command/command.h. */
 #include "app/command/command.h"
 #include "core/utf8.h"
 
@@ -48,7 +48,7 @@ void table_free(Table *t)
     *t = (Table){ 0 };
 }
 
-/* Columns a text takes: one for each character. */
+/* Columns of a text: one for each character. */
 static int display_width(const char *s)
 {
     return utf8_count(s, strlen(s));
@@ -70,7 +70,7 @@ static void write_padded(const char *cell, int width, bool right, bool last, Tex
         text_addf(out, "%s%*s", cell, last || pad < 0 ? 0 : pad, "");
 }
 
-/* Of one column: its widest cell, and whether it stands at the right. */
+/* Width of the column's widest cell, and whether it is aligned to the right. */
 static int column_width(const Table *t, int col, bool *right)
 {
     int width = 0;
@@ -95,7 +95,7 @@ static void write_cell(const Table *t, int i, bool markdown, bool first, bool la
     text_add(out, markdown ? (last ? " |" : " ") : "");
 }
 
-/* The columns before `keys`, and those from `from` to before `to`. */
+/* Writes the key columns, and those from `from` to before `to`. */
 static void write_columns(const Table *t, int keys, int from, int to, bool markdown, Text *out)
 {
     for (int row = 0; row + t->cols <= t->count; row += t->cols) {
@@ -107,7 +107,7 @@ static void write_columns(const Table *t, int keys, int from, int to, bool markd
     }
 }
 
-/* As many columns as the room has beside the keys, at least one. */
+/* Number of columns that fit beside the keys, at least one. */
 static int columns_that_fit(const Table *t, int keys, int from)
 {
     bool right;
@@ -137,7 +137,7 @@ static void write_text(const Table *t, bool markdown, Text *out)
 
 void text_add_folded(Text *out, const char *line, int room, int indent)
 {
-    int column = 0, least = 0; /* columns that a line of it has before its first word */
+    int column = 0, least = 0; /* columns before the line's first word */
 
     while (room && *line) {
         size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");

@@ -1,4 +1,4 @@
-/* command.c -- the table of commands, and their help; see call.h. */
+/* command.c -- the table of commands, their help, completions and documents; see call.h. */
 #include <string.h>
 
 #include "app/call.h"
@@ -44,7 +44,7 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
     }
     if (!call.command->run)
         return error_set(err, ERR_USAGE, "'%s' can only be started from a shell", words[0]);
-    /* What is drawn for minutes is not to be lost to a slip in a folder's name. */
+    /* Checked before a long run: a figure is lost where its folder does not exist. */
     for (int i = 0; command_draws(call.command) && i < call.file_count; i++)
         if (!file_place(call.files[i], err))
             return false;
@@ -59,7 +59,7 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
 #define OPTION_COLUMN 28
 #define HELP_WIDTH    79
 
-/* Words broken at blanks, each line from `indent` on. */
+/* Breaks the text at blanks; each line begins at column `indent`. */
 static void add_wrapped(Text *out, const char *text, size_t indent)
 {
     size_t column = indent;
@@ -136,7 +136,7 @@ void command_overview(Text *out, void (*explorer)(Text *out))
                   "attnscope(1).\n");
 }
 
-/* Completion scripts of the shells, from the tables. */
+/* ---- completion scripts of the shells ------------------------------------ */
 
 typedef struct Lists {
     Text commands, mechanisms, flags, presets, lessons;
@@ -147,7 +147,7 @@ static void complete_word(Text *list, const char *before, const char *word)
     text_addf(list, "%s%s%s", list->length ? " " : "", before, word);
 }
 
-/* Those of the user too; without them where they cannot be read. */
+/* The user's lessons, too; left out where they cannot be read. */
 static void add_lessons(Text *list)
 {
     LessonList lessons;

@@ -1,4 +1,5 @@
-/* app/command/command.h -- shared by the commands; private to app/. */
+/* app/command/command.h -- what commands share: options, tables, plots, presets; private to
+ * app/. */
 #ifndef APP_COMMAND_COMMAND_H
 #define APP_COMMAND_COMMAND_H
 
@@ -29,26 +30,26 @@ COMMAND_FUNCTION(diff);
 COMMAND_FUNCTION(merge);
 #undef COMMAND_FUNCTION
 
-/* The number of an option; *out stays as it is when the option is absent. */
+/* Number of an option; *out keeps its value where the option is absent. */
 bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err);
 bool call_size(const Call *call, int id, int64_t *out, Error *err); /* "8G" */
 bool call_share(const Call *call, int id, double *out, Error *err); /* "1%" */
 
-/* Its files are figures, of which several may hold one drawing. */
+/* The command writes figures, so several -o may hold the same picture. */
 bool command_draws(const Command *command);
 bool command_takes(const Command *command, const Option *option);
-/* All presets, in the format the call asks for. */
+/* Lists all presets in the format of the call. */
 void presets_list(const Call *call, Text *out);
 /* "attnscope figure 'bigbird(block=2)' ...": quoted as a shell reads it. */
 void words_join(const char *const *words, int count, Text *out);
 void word_quote(Text *out, const char *word);
 
-/* The options of figures, read from a call. */
+/* Reads the options of figures from a call. */
 bool call_picture_options(Session *s, const Call *call, int panels, PictureOptions *out,
                           Error *err);
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
-/* The figure in each of the call's files. */
+/* Saves the figure to each file of the call. */
 bool call_save(const Call *call, const Figure *figure, Result *const *results,
                int count, const PngOptions *options, Error *err);
 
@@ -57,14 +58,14 @@ bool dump_folder(const char *folder, Error *err); /* makes it */
 bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
                  Error *err);
 
-/* Why query Q gives key K its weight, of "Q,K" or "Q,K,HEAD". */
+/* Explains why query Q gives key K its weight; place: "Q,K" or "Q,K,HEAD". */
 bool cell_write(Result *result, const char *place, bool as_json, Text *out, Error *err);
 
-/* A plain text table: cells are added row by row, then laid out at once. */
+/* A plain text table: cells are added row by row, then laid out at the end. */
 typedef struct Table {
     int    cols;
-    int    keys;  /* leading columns that tell rows apart; 0: one */
-    int    room;  /* columns of the terminal it is for; 0: any, for files and pipes */
+    int    keys;  /* leading columns that identify a row; 0: one */
+    int    room;  /* columns of the terminal; 0: no limit, for files and pipes */
     char **cells; /* owned, row-major; the first row is the head */
     int    count, capacity;
     bool   failed;
@@ -73,11 +74,11 @@ void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2,
 typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
 TableStyle call_style(const Call *call); /* by --csv and --md */
 int        call_room(const Call *call);  /* for Table.room */
-/* As text beyond its room it comes in parts, each with the keys. */
+/* Text wider than the room is split into parts, each with the key columns. */
 void table_write(const Table *t, TableStyle style, Text *out);
 void table_free(Table *t);
 
-/* A line that breaks at blanks where `room` ends (0: nowhere); what follows is indented. */
+/* Breaks the line at blanks before column `room` (0: nowhere) and indents what follows. */
 void text_add_folded(Text *out, const char *line, int room, int indent);
 
 /* Every system the surveys name, with their claims. */
@@ -87,11 +88,11 @@ void systems_list(TableStyle style, int room, Text *out);
 const char *format_ms(Number ms, char *text, size_t size);
 const char *format_size(Number bytes, char *text, size_t size);
 const char *format_share(Number share, char *text, size_t size);
-/* From which n something is faster, of those tried up to `last`; from 0: from none of them.
- * whole: the search was not cut short. */
+/* The n from which something is faster, tried up to `last`; from 0: never faster.  whole: the
+ * search was not cut short. */
 const char *format_crossover(int64_t from, int64_t last, bool whole, char *text, size_t size);
 
-/* Plots of what a command measured, as text or as a file. */
+/* Plots of measured numbers, as text or as a file. */
 
 typedef struct PlotChoice {
     PlotKind kinds[PLOT_KINDS];
@@ -99,33 +100,33 @@ typedef struct PlotChoice {
     bool     ceilings; /* one of them is a roofline */
 } PlotChoice;
 
-/* "time,memory": each once. */
+/* "time,memory": each at most once. */
 bool plot_choice_parse(const char *text, PlotChoice *out, Error *err);
-/* --plot is given alone: no other format with it. */
+/* --plot takes no other output format. */
 bool plot_refuse_formats(const Call *call, Error *err);
-/* What they need that the request does not measure yet. */
+/* Adds to the request what the plots measure. */
 bool plot_choice_ask(const PlotChoice *choice, Request *request, Error *err);
-/* A panel for each, all results in it; into the call's file, or as text. */
+/* Draws a panel for each plot, with all results in it, into the call's file or as text. */
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
                       Result *const *results, int count, Text *out, Error *err);
 
-/* Time over n on N(0,1) inputs with this input's heads and head size, for the mechanisms of
- * the results, against the slopes they claim. */
+/* Draws time over n on N(0,1) inputs with this input's heads and head size, for the mechanisms of
+ * the results, beside the slopes they claim. */
 #define SCALING_WORD "scaling"
 bool scaling_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                   Error *err);
-/* The figure as text, or into the call's file. */
+/* Writes the figure as text, or into the call's file. */
 bool plot_figure_write(const Call *call, const Figure *figure,
                        Result *const *results, int count, Text *out, Error *err);
 
-/* The plots and the answer of compare --vary; private to app/. */
+/* ---- compare --vary ------------------------------------------------------ */
 
-/* --plot and --keep beside --vary must be readable. */
+/* Checks the values of --plot and --keep beside --vary. */
 bool vary_check_options(const Call *call, Error *err);
-/* The call asks for a file or an answer instead of the table. */
+/* True: the call asks for a file or an answer instead of the table. */
 bool vary_draws(const Call *call);
 bool vary_draw(Session *s, const Call *call, Text *out, Error *err);
-/* The plots of results that the table has shown: exact attention, then the words' rows. */
+/* Draws the results of the table as plots: exact attention first, then the words' rows. */
 bool vary_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                Error *err);
 
@@ -146,7 +147,7 @@ typedef struct Preset {
 
 const Preset *preset_at(size_t index);     /* NULL past the end */
 const Preset *preset_find(const char *id); /* NULL: unknown */
-/* Unknown: the error names the nearest. */
+/* For an unknown id the error names the nearest one. */
 bool preset_parse(const char *id, const Preset **out, Error *err);
 /* "figure ... --title '...' --caption '...'" */
 void preset_command(const Preset *preset, Text *out);
@@ -160,7 +161,7 @@ typedef struct PresetCall {
 /* `changes` (NULL: none) is the call that names the preset: its other options
  * replace the preset's.  Free with preset_call_free also on failure. */
 bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err);
-/* The same of a whole line, "figure ...", with a preset in it or without. */
+/* The same for a whole line "figure ...", with or without a preset in it. */
 bool preset_expand(const char *line, PresetCall *out, Error *err);
 void preset_call_free(PresetCall *made);
 

@@ -24,7 +24,7 @@ typedef struct Comparison {
 
 /* ---- running ---------------------------------------------------------------- */
 
-/* The baseline that nobody named takes no -p. */
+/* Only a baseline that the call names takes its -p. */
 static bool request_for(Session *s, const Call *call, const char *mechanism, Request *out,
                         Error *err)
 {
@@ -37,7 +37,7 @@ static bool request_for(Session *s, const Call *call, const char *mechanism, Req
     return call_request(s, &plain, mechanism, out, err);
 }
 
-/* Every row is shown; the exit status tells that one of them failed. */
+/* All rows are shown; the exit status reports that one failed. */
 static bool first_failure(const Comparison *c, Error *err)
 {
     for (int i = 0; i < c->count; i++)
@@ -48,7 +48,7 @@ static bool first_failure(const Comparison *c, Error *err)
     return true;
 }
 
-/* What is to be measured: for the table all, for plots what they show. */
+/* Sets what to measure: everything for the table, for plots what they show. */
 static bool ask(const Comparison *c, Request *request, Error *err)
 {
     if (c->scaling)
@@ -62,7 +62,7 @@ static bool ask(const Comparison *c, Request *request, Error *err)
     return true;
 }
 
-/* value: NAME=VALUE on top of the call's; NULL: nothing. */
+/* value: NAME=VALUE added to the call's options; NULL: none. */
 static bool add_row(Session *s, const Call *call, const char *mechanism, const char *value,
                     Comparison *c, Error *err)
 {
@@ -91,7 +91,7 @@ static bool add_row(Session *s, const Call *call, const char *mechanism, const c
     return true;
 }
 
-/* False also for a word that is no request: adding it says why. */
+/* False also for a word that is no request; add_row reports why. */
 static bool takes(Session *s, const Call *call, const char *word, const char *param)
 {
     Request request;
@@ -105,7 +105,7 @@ static bool takes(Session *s, const Call *call, const char *word, const char *pa
     return ok;
 }
 
-/* One row, or one for each value of the parameter that varies. */
+/* Adds one row, or one for each value of the parameter. */
 static bool add_rows_of(Session *s, const Call *call, const char *word, const Axis *axis,
                         Comparison *c, Error *err)
 {
@@ -135,7 +135,7 @@ static bool parse_vary(Session *s, const Call *call, Axis *axis, Error *err)
     return false;
 }
 
-/* The first row is exact attention, which the others are searched against. */
+/* The first row is exact attention, the baseline of the search. */
 static void search_crossover(Session *s, Comparison *c, int index)
 {
     const Result *result = c->results[index];
@@ -149,7 +149,7 @@ static void search_crossover(Session *s, Comparison *c, int index)
         study_crossover(s, &c->results[0]->request, &result->request, note, size);
 }
 
-/* Records and plots have no place for where a mechanism becomes faster. */
+/* Only the table shows where a mechanism becomes faster. */
 static bool shows_table(const Call *call)
 {
     return !call->values[OPT_PLOT] && !call->values[OPT_JSON];
@@ -178,12 +178,12 @@ static const char *const heads[] = { "mechanism",  "time ms", "+-",           "v
                                      "output err", "TV",      "KL",      "faster from n" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
 
-/* Only where some row ran on a device: what its tiers tell. */
+/* Columns of a GPU's profiler tiers, shown where some row ran on a device. */
 static const char *const device_heads[] = { "device", "gpu ms", "kernels ms", "host", "hw FLOP",
                                             "DRAM", "GPU mem" };
 #define DEVICE_COLUMNS ((int)(sizeof(device_heads) / sizeof(*device_heads)))
 
-/* Only with --seeds. */
+/* Shown with --seeds only. */
 static const char *const seed_heads[] = { "mass [seeds]", "error [seeds]" };
 #define SEED_COLUMNS ((int)(sizeof(seed_heads) / sizeof(*seed_heads)))
 
@@ -207,7 +207,7 @@ static void ms_cell(Table *t, Number ms)
     table_cell(t, "%s", format_ms(ms, text, sizeof(text)));
 }
 
-/* "cuda bf16": where, and how its products were computed. */
+/* "cuda bf16": the device, and the precision of its products. */
 static void device_cells(const Record *r, Table *t)
 {
     static const DeviceCounted none = { .flops = { 0 } };
@@ -288,7 +288,7 @@ static void result_row(const Comparison *c, int index, Table *t)
     }
 }
 
-/* Some begin with the mechanism, and one about the input is of all of them. */
+/* Some warnings begin with the mechanism; a warning about the input belongs to all rows. */
 static bool names_its_row(const Result *result, const char *line)
 {
     const char *warning = result->loaded->warning, *mechanism = result->request.mechanism;
@@ -305,7 +305,7 @@ static bool said_before(Text *all, const char *line)
     return before;
 }
 
-/* "linformer: no causal form: ...", a line each; a mechanism that comes again says it once. */
+/* Prints "linformer: no causal form: ...", one line each; a repeated warning is printed once. */
 static void show_warnings(const Comparison *c, int room, Text *out)
 {
     Text said = { 0 }, all = { 0 };
@@ -400,7 +400,7 @@ static void compare_json(const Comparison *c, Text *out)
     text_add(out, "\n");
 }
 
-/* --plot and -o mean curves over what varies, or plots of one run of each. */
+/* --plot and -o ask for curves over --vary, else for plots of one run of each mechanism. */
 static bool check_options(const Call *call, Comparison *c, Error *err)
 {
     const char *plot = call->values[OPT_PLOT];

@@ -1,4 +1,4 @@
-/* compare_plots.c -- see command.h. */
+/* compare_plots.c -- compare --plot and --vary: what was measured as plots; see command.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
 #define SCALING_MOST    24 /* lengths */
 #define SCALING_REPEATS 7
 
-/* Tensors from files fit one length only. */
+/* A tensor from a file fits one length only. */
 static bool check_tensors(Result *const *results, int count, Error *err)
 {
     for (int i = 0; i < count; i++)
@@ -116,7 +116,7 @@ static bool check_tensors(Result *const *results, int count, Error *err)
     return true;
 }
 
-/* Lengths double up to the n of the call, or SCALING_LAST. */
+/* Lengths double up to the call's n, or SCALING_LAST. */
 static bool open_scaling(const Call *call, const Input *like, Study *study, Error *err)
 {
     int64_t last = call->values[OPT_N] ? like->n : SCALING_LAST;
@@ -165,8 +165,7 @@ bool scaling_show(Session *s, const Call *call, Result *const *results, int coun
     return ok;
 }
 
-/* Compare --vary as plots and as an answer: error beside cost over one
- * parameter, the smallest value that keeps so much. */
+/* ---- compare --vary: error beside cost, and the smallest value that is enough ---- */
 
 #define USUAL_PLOT "error,flops"
 
@@ -179,7 +178,7 @@ static bool make_look(const Call *call, StudyLook *look, StudyGoal *goal, Error 
     if (keep && !goal_parse(keep, goal, err))
         return error_prefix(err, "--keep");
     look->goal = keep ? goal : NULL;
-    if (!plot && keep) /* what was asked for must be seen */
+    if (!plot && keep) /* the plot shows the quantity of --keep */
         plot = goal->quantity == STUDY_MASS ? "mass,flops" : USUAL_PLOT;
     return quantities_parse(plot ? plot : USUAL_PLOT, look->quantities, &look->count, err) ||
            error_prefix(err, "--plot with --vary");
@@ -214,7 +213,7 @@ static bool add_call_words(Session *s, const Call *call, Study *study, Error *er
     return true;
 }
 
-/* The lines of the call's words; the baseline that nobody named takes no -p. */
+/* A line for each word of the call; a baseline that the call does not name takes no -p. */
 static bool open_study(Session *s, const Call *call, const StudyLook *look, Study *study,
                        Error *err)
 {
@@ -353,7 +352,7 @@ bool vary_draw(Session *s, const Call *call, Text *out, Error *err)
     return ok;
 }
 
-/* Results stand in the order of the study's points. */
+/* Results are in the order of the study's points. */
 bool vary_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                Error *err)
 {

@@ -1,8 +1,8 @@
-/* diff.c -- two result files point by point: what became dearer.
+/* diff.c -- compares two result files point by point: what costs more.
  *
- * Points are paired by the part of their key that does not name the version.
- * Time is judged by the interval of the ratio of the medians, so noise alone does
- * not fail; FLOPs and memory are what they are and judged by the ratio itself.
+ * Points are paired by the part of their key that does not name the version.  Time is judged by the
+ * interval of the ratio of the medians, so noise alone does not fail; FLOPs and memory have no
+ * noise and are judged by the ratio itself.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +13,10 @@
 
 typedef struct Diff {
     const Results *a, *b;
-    double         over;    /* share; < 0: nothing fails */
+    double         over;    /* a ratio above 1 + over fails; < 0: nothing fails */
     Table          table;
     int            pairs, dearer, missing, added, unmeasured, unjudged;
-    Text           names;   /* of what is not in both */
+    Text           names;   /* of points in one file only */
 } Diff;
 
 /* ---- pairs ------------------------------------------------------------------ */
@@ -58,7 +58,7 @@ static Ratio time_ratio(const ResultRow *a, const ResultRow *b)
     return r;
 }
 
-/* Not valid when either was not measured; 1 when both are 0. */
+/* Not valid where either was not measured; 1 where both are 0. */
 static Ratio plain_ratio(const ResultRow *a, const ResultRow *b, const char *path)
 {
     Number x = row_number(a, path), y = row_number(b, path);
@@ -69,7 +69,7 @@ static Ratio plain_ratio(const ResultRow *a, const ResultRow *b, const char *pat
     return r;
 }
 
-/* Time without an interval is not judged: it may be noise. */
+/* Time without an interval is not judged: the difference may be noise. */
 static bool is_dearer(const Diff *d, Ratio r, bool needs_interval)
 {
     double least = r.lo.valid ? r.lo.value : r.value.value;

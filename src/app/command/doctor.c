@@ -1,4 +1,4 @@
-/* doctor.c -- what this machine and terminal can do, and what is amiss. */
+/* doctor.c -- reports what this machine and terminal can do, and what is missing. */
 #include "app/command/command.h"
 
 #include "app/program.h"
@@ -30,7 +30,7 @@ static void terminal_lines(const Call *call, Text *out)
                       "tmux set -sg escape-time 25\n");
 }
 
-/* Where the explorer keeps what it is asked to keep. */
+/* Where the explorer keeps its files. */
 static void place_lines(Text *out)
 {
     Text path = { 0 };
@@ -54,7 +54,7 @@ static void warning_lines(Session *s, Text *out)
     text_addf(out, "  OpenBLAS   %s\n", session_warning(s) ? session_warning(s) : "fits this CPU");
 }
 
-/* How far profiling goes on this GPU, and what is in the way. */
+/* Which profiler tiers this GPU has, and what the others lack. */
 static void tier_lines(const DeviceApi *api, Text *out)
 {
     const DeviceProfiler *p = api->profiler ? api->profiler() : NULL;
@@ -76,7 +76,7 @@ static void gpu_lines(Session *s, Text *out)
     const DeviceInfo *info;
     char              size[32];
 
-    trials_forbid(); /* who asks what is amiss wants to hear it now */
+    trials_forbid(); /* doctor answers at once, without trials */
     gpu = session_device(s, &why);
     info = gpu ? device_info(gpu) : NULL;
     text_add(out, "GPU\n");

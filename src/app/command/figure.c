@@ -1,4 +1,4 @@
-/* figure.c -- figures from the command line, and making them again. */
+/* figure.c -- the commands figure, rerender and preset. */
 #include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +57,8 @@ bool call_png_options(const Call *call, PngOptions *o, Error *err)
     return true;
 }
 
-/* A terminal that shows bytes as they are would show three signs for one of UTF-8; what goes to a
- * file or on to another program is the same everywhere. */
+/* A terminal without UTF-8 would show three characters for one.  Files and pipes get UTF-8
+ * everywhere. */
 static bool shows_utf8(const Call *call)
 {
     return !call->tty || !strcmp(nl_langinfo(CODESET), "UTF-8");
@@ -122,7 +122,7 @@ static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
     return ok;
 }
 
-/* A preset is a stored command: with the call's own options it is a command again. */
+/* A preset is a stored command; the call's own options change it. */
 static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
 {
     const Preset *preset;
@@ -187,8 +187,7 @@ static bool same_bytes(const char *a, const char *b, bool measured, Error *err)
     return ok;
 }
 
-/* The file was made from the input whose hash it carries; say so when that
- * input has changed since. */
+/* The file carries the hash of its input; reports an input that has changed since. */
 static bool check_input(Session *s, const char *path, Text *out)
 {
     Error ignored;
@@ -201,8 +200,8 @@ static bool check_input(Session *s, const char *path, Text *out)
     return same;
 }
 
-/* The kind asked for; else what the new name says; else, for the same name and a stream,
- * what the file is.  A PNG may be an animation, which the command knows. */
+/* The format asked for; else that of the new name; else, for the same name and for a stream, that
+ * of the file.  A PNG may be an animation: the stored command says so. */
 static const char *format_again(const Call *call, const char *before)
 {
     const char *to = call->values[OPT_OUTPUT], *kind = figure_kind(call->words[0]);
@@ -216,8 +215,8 @@ static const char *format_again(const Call *call, const char *before)
     return kind;
 }
 
-/* Where the figure's file of input lies now: what it must hold, and what it was called, are the
- * figure's, so that the same content gives the same bytes from any folder. */
+/* --input says where the figure's input is now.  Content and name stay those of the figure, so the
+ * same content gives the same bytes from any folder. */
 static bool take_moved_input(const Call *call, Call *figure, char *held[2], Error *err)
 {
     const char *path = call->words[0];
@@ -236,7 +235,7 @@ static bool take_moved_input(const Call *call, Call *figure, char *held[2], Erro
     return true;
 }
 
-/* A path in a command holds where the command was given. */
+/* A path in a command is relative to the folder it was given in. */
 static void say_moved(const Call *call, const Call *figure, Error *err)
 {
     const char *input = figure->values[OPT_INPUT];
@@ -247,8 +246,7 @@ static void say_moved(const Call *call, const Call *figure, Error *err)
                   "now", input);
 }
 
-/* By the command; measured plots come from `stored` (NULL: there are none, or they are
- * measured again). */
+/* Runs the stored command; measured plots come from `stored` (NULL: none, or measured again). */
 static bool again(Session *s, const Call *call, const char *line, const StoredFigure *stored,
                   const char *to, Text *out, Error *err)
 {
@@ -259,7 +257,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
     char       *held[2] = { NULL, NULL };
 
     bool ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
-    int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as one pastes it */
+    int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as pasted from a shell */
 
     ok = ok && call_parse(&figure, words + skip, count - skip, err);
     if (ok && !strcmp(figure.command->name, "lua"))
@@ -289,7 +287,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
     return ok;
 }
 
-/* Plots are drawn from the numbers that the file holds, the rest is made by its command. */
+/* Plots are drawn from the file's numbers; the rest is made by its command. */
 static bool draw_again(Session *s, const Call *call, const StoredFigure *stored, const char *to,
                        Text *out, Error *err)
 {
@@ -312,14 +310,14 @@ static bool draw_again(Session *s, const Call *call, const StoredFigure *stored,
     return ok;
 }
 
-/* True with *out NULL: the file holds no measured numbers, or they are not wanted. */
+/* True with *out NULL: the file holds no measured numbers, or --measure replaces them. */
 static bool read_stored(const Call *call, StoredFigure **out, Error *err)
 {
     *out = call->values[OPT_MEASURE] ? NULL : stored_figure_read(call->words[0], err);
     return *out || err->code == ERR_NONE;
 }
 
-/* Into the call's file, or its own. */
+/* Writes to the call's file, or replaces its own. */
 static bool rerender(Session *s, const Call *call, const StoredFigure *stored, Text *out,
                      Error *err)
 {
@@ -361,7 +359,7 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
     return ok;
 }
 
-/* See command.h. */
+/* ---- presets ------------------------------------------------------------- */
 
 static const Preset presets[] = {
 #define PRESET(id, title, source, words, help) { id, title, source, words, help },
@@ -406,7 +404,7 @@ void preset_command(const Preset *preset, Text *out)
 
 /* ---- a preset and what changes it --------------------------------------------- */
 
-/* The changes say it otherwise. */
+/* The changes give another value. */
 static bool is_replaced(const Call *changes, int id)
 {
     if (!changes || id < 0 || id == OPT_PARAM)
@@ -416,7 +414,7 @@ static bool is_replaced(const Call *changes, int id)
     return changes->values[id] != NULL;
 }
 
-/* Words of the option at words[at], its value among them. */
+/* How many words the option at words[at] takes, its value included. */
 static int option_words(const char *word, int id)
 {
     bool holds = word[1] == '-' ? strchr(word, '=') != NULL : word[2] != '\0';
@@ -424,8 +422,8 @@ static int option_words(const char *word, int id)
     return id >= 0 && option_at(id)->value && !holds ? 2 : 1;
 }
 
-/* Appends the line's words but those of `dropped` options; its first `skip` words
- * are the program's and the command's names. */
+/* Appends the line's words without options that `changes` replaces; the first `skip` words name the
+ * program and the command. */
 static bool add_preset_words(const char *line, int skip, const Call *changes, bool preset,
                              Text *out, Error *err)
 {
@@ -517,7 +515,7 @@ void preset_call_free(PresetCall *made)
     text_free(&made->storage);
 }
 
-/* The presets as a list, or one as the command it is. */
+/* ---- the command preset -------------------------------------------------- */
 
 static void list_presets(TableStyle style, Text *out)
 {

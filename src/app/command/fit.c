@@ -1,4 +1,4 @@
-/* fit.c -- fit: what the records of a sweep say of growth, as table or chart. */
+/* fit.c -- fit: exponents of growth from the records of a sweep, as table or chart. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static bool write_file(const Results *rows, const Call *call, const char *path, 
     return ok;
 }
 
-/* An empty table would look as if nothing had grown. */
+/* Reports records without a measurement: an empty table would look like no growth. */
 static bool check_measured(const Results *rows, const Call *call, Error *err)
 {
     for (int i = 0; i < rows->count; i++)

@@ -1,4 +1,4 @@
-/* info.c -- info: the card of a mechanism, what a file holds. */
+/* info.c -- info: the card of a mechanism, and what a file holds. */
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/result/views.h"
@@ -115,7 +115,7 @@ static void entry_row(Table *t, const InputEntry *entry)
     table_cell(t, "%s", format_bytes(entry->bytes, bytes, sizeof(bytes)));
 }
 
-/* Long metadata (a token list) is cut: info is an overview. */
+/* Long metadata (a token list) is cut here. */
 #define METADATA_SHOWN 100
 
 static void describe_listing(const char *path, const InputListing *l, Text *out)
@@ -133,7 +133,7 @@ static void describe_listing(const char *path, const InputListing *l, Text *out)
                   strlen(l->values[i]) > METADATA_SHOWN ? "..." : "");
 }
 
-/* Which it is where nobody says, and which there are: "layer 3 (there are 3, 12), ". */
+/* The default layer and those the file holds: "layer 3 (there are 3, 12), ". */
 static void describe_layer(const Input *input, Text *out)
 {
     text_addf(out, "layer %lld", (long long)input->layer);
@@ -187,7 +187,7 @@ static void describe_input(const Input *input, Text *out)
         text_addf(out, "%s\n", input->note);
 }
 
-/* Numbers of a clock: where they are from. */
+/* Prints where measured numbers come from. */
 static void measured_card(const char *path, Text *out)
 {
     Error         err = ERROR_INIT;
@@ -223,7 +223,7 @@ static bool figure_card(const char *path, Text *out)
     return found;
 }
 
-/* A generator's input: nothing to list but what comes out. */
+/* A generator's input holds no arrays to list, so its result is described. */
 static bool info_input(const char *spec, Text *out, Error *err)
 {
     InputChoice choice = INPUT_CHOICE_DEFAULT;
@@ -250,7 +250,7 @@ static bool info_file(const char *path, Text *out, Error *err)
     describe_listing(path, &listing, out);
     input_listing_free(&listing);
     input = input_load(path, &choice, err);
-    if (!input) { /* a file of other tensors is still worth listing */
+    if (!input) { /* a file of other tensors is listed, too */
         text_addf(out, "as input: no (%s)\n", err->text);
         *err = ERROR_INIT;
         return true;
@@ -260,7 +260,7 @@ static bool info_file(const char *path, Text *out, Error *err)
     return true;
 }
 
-/* Words of a sentence under a hanging indent. */
+/* Breaks sentences into lines with a hanging indent. */
 static void wrap_sentences(const char *text, int width, Text *out)
 {
     int column = 0;
@@ -289,7 +289,7 @@ static void info_conventions(int columns, Text *out)
     }
 }
 
-/* A picture's name stands beside mechanisms' in the documents, so it is asked here, too. */
+/* A preset's name may stand where a mechanism's does. */
 static void info_preset(const Preset *preset, Text *out)
 {
     text_addf(out, "%s -- %s\nafter %s\n\n%s\n\nattnscope figure --preset %s -o %s.png\n"

@@ -1,5 +1,5 @@
-/* lesson.c -- lessons as text: the list, one to be read, one to be checked.  On a
- * terminal the explorer does the rest. */
+/* lesson.c -- lessons as text: the list, a lesson to read, a lesson to check.  On a terminal the
+ * explorer shows them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +112,7 @@ static void add_lines(const LessonPage *page, Text *out)
             text_addf(out, "%s\n", lesson_line(page, i));
 }
 
-/* The right answer, as the explorer says it. */
+/* The right answer, worded as in the explorer. */
 static bool print_answer(const Lesson *lesson, int at, const LessonFacts *facts, Text *out,
                          Error *err)
 {
@@ -131,7 +131,7 @@ static bool print_answer(const Lesson *lesson, int at, const LessonFacts *facts,
     return true;
 }
 
-/* What does the task, as the command of what stands in the panes then. */
+/* The solution of the task, as the command of its panes. */
 static bool add_solution(Session *s, const Lesson *lesson, int at, Text *out, Error *err)
 {
     const LessonWords *words = &lesson->steps[at].solution;

@@ -1,4 +1,4 @@
-/* list.c -- what there is to run: the catalogue, and the surveys' tables. */
+/* list.c -- list: the catalogue of mechanisms, and the surveys' tables. */
 #include "app/command/command.h"
 #include "app/study/sweep.h"
 
@@ -30,8 +30,8 @@ static void mechanism_row(Table *t, const Mechanism *m, bool claims)
     }
 }
 
-/* Columns of a terminal that the table fits, and of one that it fits with its last column
- * folded; narrower ones do without titles, of which the ids are made. */
+/* Terminal widths that hold the whole table, and the table with its last column folded.  Narrower
+ * ones leave out the titles. */
 #define ROOM_ALL    174
 #define ROOM_TITLES 116
 #define ROOM_SYSTEMS 240 /* of the surveys' table */
@@ -128,7 +128,7 @@ static void list_system(Table *t, const System *system)
     text_free(&decode);
 }
 
-/* A paragraph for each: seven columns do not fit most terminals. */
+/* A paragraph for each system: seven columns are too wide for most terminals. */
 static void systems_narrow(int room, Text *out)
 {
     for (size_t i = 0; system_at(i); i++) {

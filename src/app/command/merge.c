@@ -28,7 +28,7 @@ static bool is_cancelled(const ResultRow *row)
     return !strcmp(row->status, record_status_name(RECORD_CANCELLED));
 }
 
-/* Neither file is wrong about what is only counted. */
+/* Counted FLOPs have no noise, so both files cannot be right. */
 static bool contradict(const ResultRow *a, const ResultRow *b)
 {
     Number x = row_number(a, "flops.counted"), y = row_number(b, "flops.counted");
@@ -44,7 +44,7 @@ static void note_conflict(Merge *m, const ResultRow *a, const ResultRow *b)
               m->call->words[a->file], m->call->words[b->file]);
 }
 
-/* b comes after a and has its key. */
+/* Chooses between rows of one key, b after a. */
 static void settle_conflict(Merge *m, int a, int b)
 {
     const ResultRow *first = &m->rows.rows[a], *second = &m->rows.rows[b];
@@ -69,7 +69,7 @@ static void find_doubles(Merge *m)
             }
 }
 
-/* Numbers of other versions or machines are not wrong, but not the same. */
+/* Numbers of several versions or machines are kept, and the message names them. */
 static void note_differences(Merge *m)
 {
     const ResultRow *first = NULL;
@@ -115,7 +115,7 @@ static bool read_all(Merge *m, Error *err)
     return m->left_out || error_set(err, ERR_NOMEM, "not enough memory to merge");
 }
 
-/* What stays goes to the front, in the order of a sweep's tables. */
+/* Moves the rows that stay to the front, in the order of a sweep's tables. */
 static Results take_kept(Merge *m)
 {
     Results kept = { .rows = m->rows.rows };
@@ -169,7 +169,7 @@ static void summarise_merge(const Merge *m, int kept, int failed, Text *out)
     text_add(out, text_str(&m->notes));
 }
 
-/* A sweep that has written nothing yet holds its lock all the same. */
+/* A sweep locks its file from the start, before its first record. */
 static bool is_locked(const char *path)
 {
     int  file = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* reach.c -- the receptive field over depth in numbers. */
+/* reach.c -- reach: the receptive field over depth, in numbers. */
 #include "app/command/command.h"
 #include "app/session/internal.h"
 
@@ -47,7 +47,7 @@ static bool reach_options(const Call *call, ReachOptions *out, Error *err)
 
 /* ---- in words -------------------------------------------------------------------- */
 
-/* From here on all depths are the same. */
+/* The depth from which nothing changes any more. */
 static int last_depth(const ReachSummary *r)
 {
     return r->fixed >= 0 ? r->fixed : r->depth;
@@ -217,7 +217,7 @@ static void write_any(const Call *call, const Result *result, const ReachSummary
 
 /* ---- the command -------------------------------------------------------------------- */
 
-/* Said before a run that may be long. */
+/* Checked before a run that may take long. */
 static bool can_be_followed(const Request *request, Error *err)
 {
     for (; request; request = request->above) {

@@ -23,7 +23,7 @@ typedef struct Roofline {
     int      count;
 } Roofline;
 
-/* Measured before the run, which leaves caches and clocks as runs do. */
+/* Measured before the runs: caches and clocks are as a run leaves them. */
 static bool measure_one(Session *s, const Call *call, const char *mechanism, int threads,
                         Roofline *r, Error *err)
 {
@@ -70,7 +70,7 @@ static bool same_place(const Record *a, const Record *b)
     return !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision);
 }
 
-/* No result before it ran in the same place. */
+/* No earlier result ran on the same device and in the same precision. */
 static bool is_first(const Roofline *r, int i)
 {
     for (int k = 0; k < i; k++)
@@ -173,7 +173,7 @@ static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
                   c->peak / c->stream);
 }
 
-/* Where the points' numbers are from, and what they mean. */
+/* Where the points' numbers come from, and what they mean. */
 static void show_sources(const Roofline *r, Text *out)
 {
     bool places = has_places(r), counted = false, hardware = false;
@@ -266,7 +266,7 @@ static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
     if (r->gpu)
         jsonw_string(json, r->gpu->name);
     else
-        jsonw_null(json); /* the environment has it */
+        jsonw_null(json); /* the environment names it */
     key_valid(json, "peak", (Number){ .value = c->peak, .valid = !isnan(c->peak) });
     key_valid(json, "tensor", (Number){ .value = c->tensor, .valid = !isnan(c->tensor) });
     key_valid(json, "gemm", number_of(c->gemm));

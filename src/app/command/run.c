@@ -1,4 +1,4 @@
-/* run.c -- run one mechanism: numbers on the screen, JSON, dumps. */
+/* run.c -- run: one mechanism, its numbers, JSON and dumps. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "app/result/views.h"
 #include "draw/colour/colour.h"
 
-/* What a dumped view may take when --mem does not say: half of the memory. */
+/* Limit of a dumped view without --mem: half of the machine's memory. */
 static int64_t default_limit(void)
 {
     return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
@@ -60,12 +60,12 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
         !call_request(s, call, call->words[0], &request, err) ||
         !call_refuse_stack(call, &request, err))
         return false;
-    /* A dump wants the values, and only those: no second, timed run. */
+    /* A dump needs values only, so there is no timed run. */
     request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
     request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
     if (!request.memory_limit)
         request.memory_limit = default_limit();
-    /* Before the run: it may take long. */
+    /* Fails before the run, which may take long. */
     result = call->values[OPT_DUMP] && !dump_folder(call->values[OPT_DUMP], err)
                  ? NULL
                  : session_run(s, &request, err);
@@ -81,10 +81,11 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
     return ok;
 }
 
-/* What `run --dump DIR` writes: output.npy, one .npy per view under
- * the names of the spec, figures.json and flops.json. */
+/* ---- run --dump DIR ------------------------------------------------------ */
 
-/* The folder and those above it. */
+/* It writes output.npy, a .npy for each view, figures.json and flops.json. */
+
+/* Makes the folder and those above it. */
 bool dump_folder(const char *folder, Error *err)
 {
     char path[4096];
@@ -95,7 +96,7 @@ bool dump_folder(const char *folder, Error *err)
     strcpy(path, folder);
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0777); /* whether it is there shows at the end */
+        mkdir(path, 0777); /* the last check reports a failure */
         *slash = '/';
     }
     if (mkdir(folder, 0777) == 0 || errno == EEXIST)
@@ -188,7 +189,7 @@ bool dump_result(const Result *result, const char *folder, int64_t limit, Text *
     return true;
 }
 
-/* Run --cell: why a query gives a key its weight, as text or JSON. */
+/* ---- run --cell: why a query gives a key its weight ---------------------- */
 
 static bool parse_place(const Run *run, const char *text, int64_t *q, int64_t *k, int64_t *head,
                         Error *err)

@@ -1,5 +1,5 @@
-/* step.c -- the algorithm of a mechanism, stage by stage: as text, as one
- * figure of all stages, or as JSON.  On a terminal the explorer does it. */
+/* step.c -- step: the algorithm of a mechanism, stage by stage: as text, as one figure of all
+ * stages, or as JSON.  On a terminal the explorer shows it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define TEXT_WIDTH 78
 #define STRIP_WIDTH 64 /* tokens of a line */
 #define STRIP_MOST (8 * STRIP_WIDTH)
-#define TEXT_LINES 24 /* of one picture among many */
+#define TEXT_LINES 24 /* of one picture among several */
 
 /* ---- text ------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ static void add_strip_line(Text *out, const char *name, const Strip *strip, cons
     text_add(out, "\n");
 }
 
-/* Lines below each other, as often as the tokens need. */
+/* Prints lines below each other, as many as the tokens need. */
 static void add_strip_lines(const Strip *strip, Text *out)
 {
     int64_t last = strip->n < STRIP_MOST ? strip->n : STRIP_MOST;
@@ -90,8 +90,8 @@ static void add_strip_lines(const Strip *strip, Text *out)
                   (long long)strip->n);
 }
 
-/* The tokens by position and sorted, where a step made or sorted categories, or works in the
- * order of another round. */
+/* Prints the tokens by position and sorted, where the step made or sorted categories, or uses
+ * another round's order. */
 static void add_strip(const Step *step, int64_t head, Text *out)
 {
     const View *categories = step_categories(step);
@@ -107,7 +107,7 @@ static void add_strip(const Step *step, int64_t head, Text *out)
     strip_free(&strip);
 }
 
-/* What was watched, as a whole, under the last step it watches. */
+/* Prints the whole curve under the last step that it belongs to. */
 static bool add_curves(const Step *step, const Call *call, const PictureOptions *o, Text *out,
                        Error *err)
 {
@@ -186,7 +186,7 @@ static void json_traces(const Step *step, Json *json)
     jsonw_close(json, '}');
 }
 
-/* What only steps of a replay have. */
+/* Fields of replay steps only. */
 static void json_replay(const Step *step, Json *json)
 {
     const View *view;
@@ -208,7 +208,7 @@ static void json_replay(const Step *step, Json *json)
     }
 }
 
-/* What a round found of the strongest keys, where that is known. */
+/* The share of the strongest keys that a round found, where it is known. */
 static void json_round(const Step *step, Json *json)
 {
     Result       *result = step->result;

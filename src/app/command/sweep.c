@@ -1,4 +1,4 @@
-/* sweep.c -- sweep: points to a file, and tables of them. */
+/* sweep.c -- sweep: runs points, writes their records, prints tables of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static bool file_beside(const SweepSpec *spec, const char *ending, const Text *c
     return ok;
 }
 
-/* The tables of fits before the points, with what a reader needs of them. */
+/* Prints the tables of fits before the points, with the notes that a reader needs. */
 static bool markdown(const SweepSpec *spec, const Call *call, const Results *rows, Text *out,
                      Error *err)
 {
@@ -120,7 +120,7 @@ static bool markdown(const SweepSpec *spec, const Call *call, const Results *row
     return true;
 }
 
-/* The picture is drawn from the records, so its command draws it again. */
+/* The chart is drawn from the records, so the command in it reads the records. */
 static bool chart(const SweepSpec *spec, const Call *call, const Results *rows,
                   const char *ending, Text *out, Error *err)
 {
@@ -145,7 +145,7 @@ static bool chart(const SweepSpec *spec, const Call *call, const Results *rows,
     return ok;
 }
 
-/* What -o asks for besides the records; of the surveys' table both its forms. */
+/* Writes what -o asks for besides the records; for the surveys' table, two files. */
 static bool write_files(const SweepSpec *spec, const Call *call, const Results *rows, Text *out,
                         Error *err)
 {

@@ -1,4 +1,4 @@
-/* trial.c -- tries the GPU's faster ways, and keeps what came of it. */
+/* trial.c -- trial: tries the GPU's faster ways and keeps the outcome. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "app/command/command.h"
 #include "app/session/session.h"
 
-/* Sets variables of the environment, before the device is opened.  n: length of the runs; 0: as
- * usual.  False: no run could be made, and what came of it says nothing of the way (err). */
+/* Sets environment variables before the device is opened.  n: length of the runs; 0: the usual one.
+ * False: no run could be made, which says nothing about the way (err). */
 static bool trial_here(Session *s, DeviceWay way, int64_t n, TrialVerdict *out, Error *err);
 
 static bool way_of(const char *word, DeviceWay *out, Error *err)
@@ -24,9 +24,9 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
     DeviceWay way;
     int64_t   n = 0;
 
-    if (!trials_allowed()) /* the variables that it sets would stay, and what it breaks too */
+    if (!trials_allowed()) /* the variables it sets, and a broken GPU, would stay */
         return error_set(err, ERR_USAGE, "trial --here is for a process of its own: say 'trial'");
-    trials_forbid(); /* else this one would begin trials of what it does not try */
+    trials_forbid(); /* the run would begin other trials */
     if (call->word_count != 1)
         return error_set(err, ERR_USAGE, "trial --here needs one word: wgmma or graphs");
     if (!way_of(call->words[0], &way, err) ||
@@ -37,7 +37,7 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
     return verdict.good || error_set(err, ERR_DIFFERENCE, "%s is not to be used", way_name(way));
 }
 
-/* What it came to also goes for this process's own runs from here on. */
+/* This process uses the outcome, too, from here on. */
 static void settle_way(Device *device, DeviceWay way, const TrialVerdict *verdict)
 {
     device_hold(device, NULL);
@@ -50,7 +50,7 @@ static bool is_stopped(void *context)
     return session_stopped(context);
 }
 
-/* Tries one and says so; what was not tried is no failure of the others. */
+/* Tries one way and prints the outcome; a way that could not be tried is no failure. */
 static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
 {
     Error   err = ERROR_INIT;
@@ -86,7 +86,7 @@ bool command_trial(Session *s, const Call *call, Text *out, Error *err)
     for (int i = 0; i < call->word_count; i++)
         if (!way_of(call->words[i], &ways[i], err))
             return false;
-    trials_forbid(); /* of its own accord, before */
+    trials_forbid(); /* no trials on opening the device */
     device = session_device(s, err);
     if (!device)
         return false;
@@ -103,21 +103,16 @@ bool command_trial(Session *s, const Call *call, Text *out, Error *err)
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory");
 }
 
-/* See trial.c.
- *
- * wgmma: whole outputs of every kind of call, of a length that fills no tile, against those of our
- * kernel for all GPUs; then the times of both, four times as long.  graphs: timed runs of a few
- * mechanisms, of which each graph is compared with its run bit by bit (attn/cuda/host/graph.h).
- */
+/* ---- the runs of a trial ------------------------------------------------- */
 
 #define HEADS 4
 #define LONGER 4   /* times n, where times are compared */
 
-/* Both kernels round weights to 8 bits (bf16) or 11 (f16), each against a largest score of its
- * own. */
+/* Both kernels round weights to 8 bits (bf16) or 11 (f16), each relative to its own largest
+ * score. */
 #define NEAR 1e-2
 
-/* How large: an emulated GPU's threads are one after another on the CPU. */
+/* Sizes of the runs: an emulated GPU runs its threads one after another on the CPU. */
 typedef struct Size {
     int64_t n;
     int     repeats; /* timed runs at least */
@@ -133,7 +128,7 @@ typedef struct Trial {
 
 static bool bad(const Trial *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The way's own fault: an answer. */
+/* The way itself is at fault: the trial has an outcome. */
 static bool bad(const Trial *t, const char *fmt, ...)
 {
     va_list args;
@@ -145,7 +140,7 @@ static bool bad(const Trial *t, const char *fmt, ...)
     return false;
 }
 
-/* A run of it; NULL: *t says why not, as an answer or, without memory, as an error. */
+/* Runs the mechanism; NULL: *t holds the outcome or, without memory, an error. */
 static Result *run_trial(const Trial *t, const char *mechanism, int causal, const char *precision,
                          int repeats)
 {
@@ -184,7 +179,8 @@ static void use_way(bool yes)
     setenv("ATTNSCOPE_CUDNN", "0", 1);
 }
 
-/* How far apart two outputs are, as a share of the largest number; NaN: one is no number. */
+/* Largest difference of two outputs, as a share of the largest number; NaN: an output is not
+ * finite. */
 static double largest_difference(const Tensor *a, const Tensor *b)
 {
     double  most = 0, most_apart = 0;
@@ -275,7 +271,7 @@ static bool try_warpgroup(const Trial *t)
 
 typedef struct Replays {
     int    count;
-    double ms, plain_ms; /* summed */
+    double ms, plain_ms; /* sums */
 } Replays;
 
 static bool replay(const Trial *t, const char *mechanism, const char *precision, Replays *sum)
@@ -330,7 +326,7 @@ static bool trial_here(Session *s, DeviceWay way, int64_t n, TrialVerdict *out, 
 
     *out = (TrialVerdict){ .good = false };
     setenv(way_variable(way), "1", 1);
-    setenv("ATTNSCOPE_CUPTI", "0", 1); /* kernels are not looked at: only whole runs */
+    setenv("ATTNSCOPE_CUPTI", "0", 1); /* kernels are not traced: whole runs are timed */
     device = session_device(s, err);
     if (!device)
         return false;

@@ -1,6 +1,5 @@
-/* captions.c -- titles, captions and names of series: what differs between panels
- * stands over each, what they share under the figure.
- */
+/* captions.c -- titles, captions and names of series: what differs between panels stands above
+ * each, what they share below the figure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ void picture_view_name(const Run *run, const View *view, Text *out)
                   depth == 1 ? "" : "s");
 }
 
-/* What is not the same in all panels stands in the title of each. */
+/* What differs between panels; it goes into the title of each. */
 typedef struct Differing {
     bool position, seed, causal, fit, place, head;
 } Differing;
@@ -113,7 +112,7 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     text_free(&title);
 }
 
-/* What a reader needs to know of the data; a generator's text says the rest.  head -1: all. */
+/* Describes the data; a generator's text holds the rest.  head -1: all. */
 static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head)
 {
     const Run   *run = result->run;
@@ -142,14 +141,14 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
                  heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
-#define NAMES_ALONE 12  /* tensors of one origin that a caption names */
-#define NAMES_AMONG 4   /* with several panels: there are more to come */
+#define NAMES_ALONE 12  /* tensors of one origin in a caption */
+#define NAMES_AMONG 4   /* the same, of a figure with several panels */
 
-/* "; w1, w2: random seed 7; b1: file": where the tensors behind the pictures are from.  Returns
+/* "; w1, w2: random seed 7; b1: file": where the tensors of the pictures come from.  Returns
  * whether there are any. */
 static bool word_tensors(const PanelChoice *panels, int count, Text *out)
 {
-    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted ones */
+    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted runs */
     size_t      before = out->length;
     int         found = 0;
 
@@ -163,8 +162,8 @@ static bool word_tensors(const PanelChoice *panels, int count, Text *out)
     return out->length > before;
 }
 
-/* Where noise is shown, words of one's own do not take the place of where it is from; no words
- * at all leave the tensors alone. */
+/* A given caption does not replace the origin of random tensors in a picture of noise; an empty
+ * caption shows the origin alone. */
 static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
                              const PictureOptions *options, const Differing *d, int64_t head)
 {
@@ -187,7 +186,7 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
 
 /* ---- series of a plot that several results share ---- */
 
-/* What the panels of one plot have in common goes without saying. */
+/* What the panels of one plot share is left out of their names. */
 typedef struct Shared {
     const PanelChoice *first; /* the plot's, then those that join it */
     int                count;
@@ -208,8 +207,8 @@ static bool is_shared(const Shared *s, const Assignment *a)
     return true;
 }
 
-/* "temperature=2" where the mechanism is one and parameters differ; "linformer" where
- * mechanisms do.  The title of the first is the plot's. */
+/* "temperature=2" where parameters of one mechanism differ; "linformer" where mechanisms do.  The
+ * first panel's title is the plot's. */
 static void word_joined(const Shared *s, const PanelChoice *choice, const Differing *d, char *text,
                         size_t size)
 {
@@ -253,7 +252,7 @@ void picture_result_name(const PanelChoice *panels, int count, int at,
     text_free(&name);
 }
 
-/* A plot of one mechanism is named by it, of several only by what it shows. */
+/* The title of a plot names its mechanism where it has one, else only the quantity. */
 static void word_plot(const PanelChoice *choice, const Differing *d, Panel *panel)
 {
     PlotKind kind;
@@ -279,7 +278,7 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
     for (int i = 0, joined = 0; i < count; i++) {
         joined = panels[i].joins ? joined + 1 : 0;
         panel += !panels[i].joins;
-        if (panel->made) { /* its series have their names */
+        if (panel->made) { /* the series are named already */
             if (!joined && (panels[i].title || !picture_joining(panels, i, count)))
                 word_plot(&panels[i], d, panel);
             continue;
@@ -297,7 +296,7 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
     }
 }
 
-/* Their numbers are of all heads. */
+/* Plots show numbers of all heads. */
 static bool only_plots(const Figure *figure)
 {
     for (int k = 0; k < figure->count; k++)
@@ -320,7 +319,7 @@ void picture_words(Figure *figure, const PanelChoice *panels, int count,
     picture_say_measured(figure);
 }
 
-/* See picture.h. */
+/* ---- where the tensors of a picture come from ---------------------------- */
 
 typedef struct Runs {
     const Run *const *runs;
@@ -328,7 +327,7 @@ typedef struct Runs {
     bool              one; /* all of one mechanism */
 } Runs;
 
-/* One origin in words, and a seed is part of it: "random seed 7". */
+/* An origin in words; a seed is part of it: "random seed 7". */
 typedef struct Source {
     char text[48];
 } Source;
@@ -353,7 +352,8 @@ static bool is_same_mechanism(const Runs *r, int a, int b)
     return r->runs[a]->mechanism == r->runs[b]->mechanism;
 }
 
-/* Names of that origin in all runs of the mechanism of run `at`, each once; how many. */
+/* Names of that origin in all runs of the mechanism of run `at`, each once; returns their
+ * number. */
 static int collect_names(const Runs *r, int at, const Source *source, const char **names)
 {
     int found = 0;
@@ -383,7 +383,7 @@ static void add_names(const Runs *r, const char *const *names, int count, Text *
         text_addf(out, " and %d more", count - shown);
 }
 
-/* The runs with a tensor of that origin, a mechanism once. */
+/* Lists the runs with a tensor of that origin, each mechanism once. */
 static void add_source(const Runs *r, const Source *source, Text *out)
 {
     const char *names[RUN_MAX_TENSORS];

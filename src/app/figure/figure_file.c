@@ -1,7 +1,7 @@
-/* figure_file.c -- a figure as a file that says how it was made; see picture.h.
+/* figure_file.c -- a figure as a file that holds how it was made; see picture.h.
  *
- * The command line that draws it, parameters, seed and the hash of the input go
- * into the file's metadata, so that `rerender` can make it again.
+ * The command line that draws it, parameters, seed and the hash of the input are metadata of the
+ * file, so that `rerender` can make it again.  Measured plots are metadata, too (NUMBERS_KEY).
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "app/figure/picture.h"
 #include "profile/record.h"
 
-/* What a request has that the first one has not, as assignments. */
+/* Assignments for what differs from the first request. */
 static void differing_fields(const Request *first, const Request *request, Request *out)
 {
     char number[32];
@@ -93,7 +93,7 @@ static void add_picture_options(const PictureOptions *o, Text *out)
     text_add(out, o->sorted ? " --sorted" : "");
 }
 
-/* What plots were measured with. */
+/* Options of the measurements. */
 static void add_measuring(const PanelChoice *panels, int count, Text *out)
 {
     int      repeat = 0, seeds = 0;
@@ -113,7 +113,7 @@ static void add_measuring(const PanelChoice *panels, int count, Text *out)
         text_addf(out, " --seeds %d", seeds);
 }
 
-/* What --seed must say: that of the input where it is drawn by one, else of the first panel. */
+/* The seed of the input where the input is generated, else that of the first panel. */
 static uint64_t common_seed(const Session *s, const Request *first)
 {
     const Input *input = session_input(s);
@@ -241,7 +241,7 @@ static void params_of(Result *const *results, int count, Text *out)
     jsonw_close(&json, ']');
 }
 
-/* What each panel's tensor parameters are from, as its record says it. */
+/* Origin of each panel's tensor parameters, as in its record. */
 static void tensors_of(Result *const *results, int count, Text *out)
 {
     Json json = jsonw_to(out);
@@ -252,7 +252,7 @@ static void tensors_of(Result *const *results, int count, Text *out)
     jsonw_close(&json, ']');
 }
 
-/* What is only of a script's own numbers has none of these. */
+/* A figure of a script's own numbers has no results. */
 static void add_result_pairs(Metadata *m, Result *const *results, int count)
 {
     Text params = { 0 }, tensors = { 0 };
@@ -333,7 +333,7 @@ bool picture_save_frames(const Figure *figure, int only, Result *result, const c
     return save(figure, &only, &result, 1, command, options, path, err);
 }
 
-/* See picture.h. */
+/* ---- measured plots in a file -------------------------------------------- */
 
 struct StoredFigure {
     Figure    *figure;  /* of the plots alone; owned */
@@ -433,7 +433,7 @@ void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Te
 
 /* ---- from text -------------------------------------------------------------- */
 
-/* What is larger in a file is not ours. */
+/* Larger numbers come from a damaged file. */
 #define PANELS_MOST 4096
 #define DPI_MOST    4800
 #define INCHES_MOST 100
@@ -592,7 +592,7 @@ char *stored_figure_copy(const StoredFigure *stored)
 
 /* ---- again ------------------------------------------------------------------ */
 
-/* What the new file takes over, in this order, behind the name and version of the program. */
+/* Keys copied to the new file, in this order, after name and version of the program. */
 static const char *const keys[] = {
     "attnscope:command", "attnscope:params", "attnscope:tensors", "attnscope:seed",
     "attnscope:input", "attnscope:input-sha256", NUMBERS_KEY,

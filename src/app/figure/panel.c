@@ -1,4 +1,4 @@
-/* panel.c -- see plan.h. */
+/* panel.c -- the words of one panel, its looks, and names of views; see plan.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "app/figure/plan.h"
 #include "app/result/views.h"
 
-/* Quotes and brackets belong to the parameters; what follows them is ours. */
+/* Skips quotes and brackets: they belong to the parameters. */
 typedef struct Scan {
     int  depth;
     char quote; /* that is open; 0: none */
@@ -46,7 +46,7 @@ static const char *find_sign(const char *text, const char *sign)
     return NULL;
 }
 
-/* Blanks around a part mean nothing. */
+/* Drops blanks around a part. */
 static void trim(const char **text, const char **end)
 {
     while (*text < *end && **text == ' ')
@@ -104,7 +104,7 @@ static bool parse_view(const char *text, const char *end, PanelSpec *side, Error
     return true;
 }
 
-/* A view and a head, each once: what came first would go unseen. */
+/* View and head may be given once each: the first of two would be lost. */
 static bool said_once(const char *text, const char *end, char sign, const PanelSpec *side,
                       Error *err)
 {
@@ -145,7 +145,7 @@ void panel_word_free(PanelWord *word)
     *word = (PanelWord){ 0 };
 }
 
-/* The braces that end a word: *end becomes where they begin. */
+/* Parses the braces at the end of a word; *end becomes their start. */
 static bool parse_looks(const char *text, const char **end, PanelSpec *out, Error *err)
 {
     Scan        scan = { 0 };
@@ -190,7 +190,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
     return false;
 }
 
-/* See plan.h. */
+/* ---- looks --------------------------------------------------------------- */
 
 /* ---- from text ---------------------------------------------------------------- */
 
@@ -295,7 +295,7 @@ static bool set_look(const char *name, const char *value, PanelSpec *out, Error 
                      "exclude, round, layers, residual and notes of its own", name);
 }
 
-/* Where the assignment that begins at text ends: at the comma before the next name. */
+/* End of the assignment that begins at text: the comma before the next name. */
 static const char *look_end(const char *text, const char *end)
 {
     for (const char *at = text; at < end; at++) {
@@ -444,14 +444,14 @@ bool panel_spec_apply(const PanelSpec *l, const Result *result, Panel *panel, Er
            (!l->round || apply_round(l->round, result, panel, err));
 }
 
-/* See plan.h. */
+/* ---- names of views ------------------------------------------------------ */
 
-/* Beside what each mechanism promises. */
+/* Views that any run may have besides those its mechanism promises. */
 static const char *const everywhere[] = { "auto",       "output",    REACH_VIEW,
                                           MISSED_VIEW,  TRACE_VIEW,  SPECTRUM_VIEW,
                                           "position_bias", "bias",  NULL };
 
-#define POSITION_VIEWS "position_" /* begins the names of a modifier's terms */
+#define POSITION_VIEWS "position_" /* first part of the names of a position's terms */
 
 static bool offer(Meant *nearest, const char *name)
 {
@@ -459,21 +459,21 @@ static bool offer(Meant *nearest, const char *name)
     return !strcmp(nearest->wanted, name);
 }
 
-/* True: it is one of them. */
+/* True: the name is one of them. */
 static bool offer_all(Meant *nearest, const Mechanism *m)
 {
     bool known = false;
 
     for (const ViewPromise *v = m->views; v && v->name; v++)
         known |= offer(nearest, v->name);
-    for (const Param *p = m->params; p && p->name; p++) /* a drawn tensor is a view, too */
+    for (const Param *p = m->params; p && p->name; p++) /* a random tensor is a view, too */
         known |= p->type == PARAM_TYPE_TENSOR && offer(nearest, p->name);
     for (int i = 0; everywhere[i]; i++)
         known |= offer(nearest, everywhere[i]);
     return known;
 }
 
-/* Some mechanism, or a positional modifier, has a view of that name: what runs inside may be it. */
+/* Some mechanism or position has a view of that name, and it may run inside this one. */
 static bool is_others(const char *name)
 {
     for (size_t i = 0; mechanism_at(i); i++)

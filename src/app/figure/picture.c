@@ -1,4 +1,4 @@
-/* picture.c -- which view to show, and how; see picture.h. */
+/* picture.c -- which view is shown, and how; see picture.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@ static bool is_curve(const View *view)
     return view_curve(view, &curve) && view_rows(view) > 0 && view_cols(view) > 0;
 }
 
-/* True when the allowed cells are all cells, or all of the causal triangle:
- * then the set says nothing and the weights are the picture. */
+/* True where all cells, or the whole causal triangle, are allowed: the set tells nothing, so the
+ * weights are shown. */
 static bool is_trivial(const Run *run, const Pattern *p)
 {
     double n = (double)pattern_queries(p), m = (double)pattern_keys(p);
@@ -80,10 +80,10 @@ const char *picture_nearest_view(const Run *run, const char *name)
     return nearest.name;
 }
 
-/* The view of what was missed; this thread finds it when nobody has yet. */
+/* The view of missed keys; computed here the first time. */
 static const View *missed_of(const Result *result, Error *err)
 {
-    Result       *owner = (Result *)(uintptr_t)result; /* what it finds is kept for the next */
+    Result       *owner = (Result *)(uintptr_t)result; /* the result is cached */
     Threads      *threads = NULL;
     const Missed *missed = result_missed_soon(owner, result->request.keys);
 
@@ -102,7 +102,7 @@ static bool is_reach(const Run *run, const char *name)
     return name && !strcmp(name, REACH_VIEW) && !run_view(run, name);
 }
 
-/* Beside the run's own: what can be found from them. */
+/* Views that are computed from the run's own. */
 static void list_others(Result *result, Text *out)
 {
     const View *view;
@@ -208,7 +208,7 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
         return error_set(err, ERR_USAGE, "%s %lld: there are %lld (0..%lld)",
                          view->headless ? view->round : "head", (long long)head, (long long)count,
                          (long long)count - 1);
-    if (view->headless) /* the last has seen most */
+    if (view->headless) /* the last round has seen most */
         plane = head >= 0 ? head : count - 1;
     else if (head > 0 && !view_shared(view))
         plane = head * (view_planes(view) / result->run->h);
@@ -264,7 +264,7 @@ bool picture_exclude(int64_t key, Panel *panel, Error *err)
 
 static bool set_region(Panel *panel, Region region, Error *err)
 {
-    if ((region.row1 == 0 && region.col1 == 0) || panel->plot) /* it is of matrices */
+    if ((region.row1 == 0 && region.col1 == 0) || panel->plot) /* regions are of matrices */
         return true;
     if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
         region.col0 >= region.col1 || region.row1 > view_rows(panel->view) ||
@@ -332,11 +332,11 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
     return true;
 }
 
-/* Entries read exactly for one panel; a dense view beyond it (n > 31622) is sampled
- * by rows, and its caption says so. */
+/* Entries that are read exactly for one panel.  A larger dense view (n > 31622) is sampled by rows,
+ * and its caption says so. */
 #define MOST_ENTRIES 1e9
 
-/* The plot that begins with the choice `at` and those that join it: panel `number`. */
+/* Plot number `number`, of the choice `at` and those that join it. */
 static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kind, int number,
                       const PictureOptions *options, Panel *panel, Error *err)
 {
@@ -441,7 +441,7 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
     return figure;
 }
 
-/* Pictures of what one query sees; see picture_span. */
+/* ---- what one query sees, as an image ------------------------------------ */
 
 int64_t picture_width(const Result *result)
 {
@@ -475,7 +475,7 @@ static bool parse_query(const char *text, int64_t width, int64_t n, int64_t *que
     return true;
 }
 
-/* The input's own pixels, when the mechanism reads the sequence as that image. */
+/* The input's own pixels, where the mechanism reads the sequence as that image. */
 static const float *pixels_of(const Result *result, int64_t width)
 {
     const Input *input = result->input;

@@ -1,4 +1,4 @@
-/* plan.c -- see plan.h. */
+/* plan.c -- from words to a plan, and the runs of a plan; see plan.h and picture.h. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "app/figure/plan.h"
 #include "app/session/internal.h"
 
-/* Room for one more panel at the end, not counted yet; NULL: none. */
+/* A new panel at the end, not counted yet; NULL: no room. */
 static PlannedPanel *next_panel(FigurePlan *plan, Error *err)
 {
     PlannedPanel *panels = plan->panels;
@@ -45,7 +45,7 @@ void figure_plan_free(FigurePlan *plan)
 
 /* ---- the effect of a position ------------------------------------------------- */
 
-/* A panel of the request; minus NULL: as it is. */
+/* Adds a panel of the request; minus NULL: no difference. */
 static PlannedPanel *add_view(FigurePlan *plan, const Request *request, const Request *minus,
                               const char *view, int64_t head, Error *err)
 {
@@ -66,7 +66,7 @@ static PlannedPanel *add_view(FigurePlan *plan, const Request *request, const Re
 
 static const struct EffectPanel {
     bool        with, differs, maybe;
-    const char *view;  /* NULL: the one asked for */
+    const char *view;  /* NULL: the view asked for */
     const char *words; /* title before the position's name; NULL: the view's name */
     bool        named; /* the view's name stands before the words */
 } effect_panels[] = {
@@ -117,7 +117,7 @@ bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view,
 
 /* ---- words ---------------------------------------------------------------------- */
 
-/* A plot of measured numbers: the run has to measure them, unless a file holds them. */
+/* Sets what a plot measures, unless its numbers come from a file. */
 static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
 {
     Request unmeasured = panel->request; /* borrows */
@@ -134,7 +134,7 @@ static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
     return !panel->plot || call_refuse_stack(call, &panel->request, err);
 }
 
-/* A slip is found before anything runs. */
+/* Checks names of views before anything runs. */
 static bool has_views(const PlannedPanel *panel, Error *err)
 {
     return panel->plot ||
@@ -207,7 +207,7 @@ static bool subtract_first(FigurePlan *plan, Error *err)
     return true;
 }
 
-/* One of the words between the pluses; the curves of all but the first join it. */
+/* Adds one word between plus signs; the curves of later ones join the first. */
 static bool add_part(Session *s, const Call *call, const char *text, bool joins, FigurePlan *out,
                      Error *err)
 {
@@ -244,7 +244,7 @@ static bool plan_words(Session *s, const Call *call, const char *words, FigurePl
     return false;
 }
 
-/* Nothing is measured for pictures, so what says how would be ignored. */
+/* Pictures measure nothing, so options of measurements are refused. */
 static bool refuse_measuring(const Call *call, const FigurePlan *plan, Error *err)
 {
     static const OptionId options[] = { OPT_REPEAT, OPT_WITHIN, OPT_SEEDS };
@@ -272,7 +272,7 @@ bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
            (!call->values[OPT_DIFF] || subtract_first(out, err));
 }
 
-/* See figure_run.h. */
+/* ---- running a plan ------------------------------------------------------ */
 
 void figure_run_free(FigureRun *d)
 {
@@ -286,7 +286,7 @@ void figure_run_free(FigureRun *d)
 
 /* ---- runs ------------------------------------------------------------------- */
 
-/* Of the same request, run before; NULL: none. */
+/* An earlier result of the same request; NULL: none. */
 static Result *find_result(const FigureRun *d, const Request *request)
 {
     if (d->known && request_covers(&d->known->request, request))
@@ -300,7 +300,7 @@ static Result *find_result(const FigureRun *d, const Request *request)
     return NULL;
 }
 
-/* Retained; NULL: it could not be run, or it failed; a plot says itself which run did. */
+/* Retained; NULL: it could not run, or failed.  A plot shows itself which run failed. */
 static Result *run_once(Session *s, const FigureRun *d, const Request *request, bool plot,
                         Error *err)
 {
@@ -320,7 +320,7 @@ static Result *run_once(Session *s, const FigureRun *d, const Request *request, 
 
 /* ---- panels ----------------------------------------------------------------- */
 
-/* One panel more; takes over neither result. */
+/* Adds one panel; retains both results. */
 static bool add_panel_of(FigureRun *d, const PlannedPanel *planned, const char *view, int64_t head,
                          Result *result, Result *base, Error *err)
 {
@@ -340,7 +340,7 @@ static bool add_panel_of(FigureRun *d, const PlannedPanel *planned, const char *
     return true;
 }
 
-/* Of every head where the word says so: of a view that is the same for all, one. */
+/* Adds a panel for each head where the word asks for all; one where all heads share the view. */
 static bool add_panel(FigureRun *d, const PlannedPanel *planned, const char *view, Result *result,
                       Result *base, Error *err)
 {
@@ -402,8 +402,8 @@ static bool is_pairs(ViewKind kind)
     return kind == VIEW_PATTERN || kind == VIEW_COMPONENTS;
 }
 
-/* The panel shows pairs, or what the run has to tell first, and nothing that is computed.  A
- * script's mechanism may decide on pairs by what attention gave before. */
+/* The panel may show allowed pairs alone, so attention may be left out.  A script's mechanism may
+ * choose pairs by an earlier output of attention. */
 static bool may_show_pairs(const Call *call, const PlannedPanel *planned)
 {
     const Mechanism *m = mechanism_find(planned->request.mechanism);
@@ -418,7 +418,7 @@ static bool may_show_pairs(const Call *call, const PlannedPanel *planned)
     return !*planned->spec.view;
 }
 
-/* No panel of the run wants more than pairs. */
+/* All panels of this run show allowed pairs alone. */
 static bool pairs_will_do(const Call *call, const FigurePlan *plan, const PlannedPanel *planned)
 {
     const Request *r = &planned->request;
@@ -433,7 +433,7 @@ static bool pairs_will_do(const Call *call, const FigurePlan *plan, const Planne
     return true;
 }
 
-/* As run_once, without attention where the panel turns out to show pairs. */
+/* As run_once, without attention; runs again with it where the panel shows more than pairs. */
 static Result *run_for_pairs(Session *s, FigureRun *d, PlannedPanel *planned, Error *err)
 {
     Result     *result;
@@ -470,7 +470,7 @@ static bool draw_planned(Session *s, FigureRun *d, PlannedPanel *planned, bool p
     return ok;
 }
 
-/* Curves that join the plot before them take no room. */
+/* Number of plots and matrices; a curve that joins a plot takes no place. */
 static int places(const FigureRun *d)
 {
     int count = d->count;
@@ -480,7 +480,10 @@ static int places(const FigureRun *d)
     return count;
 }
 
-/* "first | second": blanks around the bars do not count. */
+/* Blanks around the bars of "first
+ *
+ * second" are dropped.
+ */
 static bool set_titles(FigureRun *d, const char *text, Error *err)
 {
     for (int k = 0; text; k++) {

@@ -1,9 +1,8 @@
-/* app/figure/plan.h -- how one panel of a figure looks where the figure's options say otherwise.
+/* app/figure/plan.h -- words of a figure: panels, their looks, and the plan to run.
  *
- *     {pool=mean,scale=log,cmap=magma,region=0:64,0:64}
- *
- * Behind a panel's word.  The command line reads it; the explorer and Lua write it, so that panels
- * that differ are one command all the same.
+ * {pool=mean,scale=log,cmap=magma,region=0:64,0:64} behind a panel's word sets the looks of this
+ * panel.  The command line reads it; the explorer and Lua write it, so that one command draws
+ * panels of different looks.
  */
 #ifndef APP_FIGURE_PLAN_H
 #define APP_FIGURE_PLAN_H
@@ -30,7 +29,7 @@ typedef struct PanelSpec {
     Region  region;         /* all zero: not chosen */
     bool    ranged;         /* lo..hi holds */
     double  lo, hi;         /* values the colours span */
-    bool    excludes;       /* this key counts in no range of colours */
+    bool    excludes;       /* this key is left out of colour ranges */
     int64_t excluded;
     ReachOptions reach;     /* 0 layers: not chosen */
     char    notes[NOTES_BYTES]; /* marked cells: draw/grid/annotation.h */
@@ -40,12 +39,12 @@ typedef struct PanelSpec {
 
 /* Nothing but the view is chosen. */
 PanelSpec panel_spec(const char *view);
-/* Its looks, text: what stands between the braces of a panel's word. */
+/* Its looks, text: inside the braces of a panel's word. */
 bool panel_spec_parse(const char *text, size_t length, PanelSpec *out, Error *err);
 /* Appends its looks as "{...}", or nothing. */
 void panel_spec_text(const PanelSpec *spec, Text *out);
 bool panel_spec_looks_same(const PanelSpec *a, const PanelSpec *b);
-/* The result's panel, made with the options of its figure, is given these looks. */
+/* Applies the looks to a panel that was made with its figure's options. */
 bool panel_spec_apply(const PanelSpec *spec, const Result *result, Panel *panel, Error *err);
 
 /* One panel of a figure in words.
@@ -67,7 +66,7 @@ typedef struct PanelWord {
     PanelSpec spec;
 } PanelWord;
 
-/* The end of the first of these words; after it " + " or nothing. */
+/* End of the first word; " + " or nothing follows. */
 const char *panel_word_end(const char *words);
 /* On failure nothing is to be freed. */
 bool panel_word_parse(const char *text, PanelWord *out, Error *err);
@@ -75,7 +74,7 @@ void panel_word_free(PanelWord *word);
 
 /* What the words and options of a figure ask for, before anything runs.
  *
- * The command line runs a plan and draws it; the explorer opens it in panes.
+ * The command line runs and draws a plan; the explorer opens it in panes.
  */
 
 #define FIGURE_PLAN_MOST 64
@@ -83,10 +82,10 @@ void panel_word_free(PanelWord *word);
 /* A panel before its runs. */
 typedef struct PlannedPanel {
     Request   request;    /* owned */
-    Request   minus;      /* owned; what is subtracted, where it differs */
+    Request   minus;      /* owned; subtracted, where `differs` */
     PanelSpec spec;
     bool      differs;
-    bool      joins;      /* its curve goes into the plot of the panel before it */
+    bool      joins;      /* joins the plot of the panel before it, as a curve */
     bool      plot;       /* its numbers are measured: app/figure/plots.h */
     bool      maybe;      /* left out where the run has no such view */
     char      title[128]; /* "": made of the request */
@@ -95,27 +94,24 @@ typedef struct PlannedPanel {
 typedef struct FigurePlan {
     PlannedPanel *panels; /* owned */
     int        count, capacity;
-    bool       effect; /* rows of panels, one row a mechanism; weights on one scale */
+    bool       effect; /* one row of panels a mechanism; weights on one scale */
 } FigurePlan;
 
-/* From the words of a call whose input is loaded, options included.  Free with
- * figure_plan_free also on failure. */
+/* Plans the words and options of a call whose input is loaded.  Free with figure_plan_free also on
+ * failure. */
 bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err);
 void figure_plan_free(FigurePlan *plan);
 
-/* What the position of `with` does: the view (NULL: weights) without it and with
- * it, their difference, and what it adds to the scores. */
+/* Plans panels for the effect of a position: the view (NULL: weights) without it and with it, their
+ * difference, and the term it adds to the scores. */
 bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view, int64_t head,
                         const char *prefix, Error *err);
 
-/* Names of views before anything has run.
- *
- * Which views a run has is known when it is done.  What its mechanism promises is known before,
- * and so is a slip of the hand: a name that is none of them, but nearly one.
- */
+/* ---- names of views ------------------------------------------------------ */
 
-/* False, with the name that is meant: surely a slip.  Names that are near none are left to the
- * run: traces, terms of a position and views of a mechanism inside are its own. */
+/* Checks a name of a view before the run: false, with the nearest name, where it is surely a typo.
+ * Traces, terms of a position and views of an inner mechanism are known after the run only, so a
+ * name that is near none passes. */
 bool view_name_check(const Mechanism *m, const char *name, Error *err);
 
 #endif

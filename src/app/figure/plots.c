@@ -1,4 +1,4 @@
-/* plots.c -- the table of plots, and what they have in common; see plots.h. */
+/* plots.c -- the table of plots, bars and draws over seeds; see plots.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +89,7 @@ bool plot_no_memory(Error *err)
     return error_set(err, ERR_NOMEM, "a plot: out of memory");
 }
 
-/* What a clock or the process was asked for belongs to its machines and one day; in a roofline
- * that of its ceilings. */
+/* Sets machines and date where times or memory are shown; of a roofline, those of its ceilings. */
 static void say_measured(Plot *plot, const PlotSubject *subjects, int count,
                          const Ceilings *ceilings)
 {
@@ -134,7 +133,7 @@ Plot *plot_of(PlotKind kind, const PlotSubject *subjects, int count, const Ceili
     return plot;
 }
 
-/* See picture.h. */
+/* ---- panels of plots; see picture.h -------------------------------------- */
 
 #define USUAL_SEEDS   8
 #define USUAL_REPEATS 7 /* from six on the median has an interval */
@@ -167,7 +166,7 @@ bool request_covers(const Request *have, const Request *want)
             (have->seeds < 2 && want->seeds < 2));
 }
 
-/* A run that was only made has the numbers of a run; times need a measurement. */
+/* A run that was not measured has no times, but its counted numbers. */
 static const Record *record_for(PlotKind kind, const Result *result)
 {
     const Request *r = &result->request;
@@ -205,7 +204,7 @@ bool picture_plot(PlotKind kind, Result *const *results, const char *const *name
 
 #define AND " and "
 
-/* Machines of "A and B", those that are not there yet. */
+/* Adds the machines of "A and B" that are not there yet. */
 static void add_machine_names(const char *text, size_t length, Text *out)
 {
     while (length) {
@@ -251,12 +250,12 @@ bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel
     if (!panel)
         return error_set(err, ERR_FORMAT, "the file holds no numbers for panel %d: rerender "
                          "--measure measures them", number + 1);
-    if (plot) /* its words are made as for one that was measured */
+    if (plot) /* its words are set as for a measured plot */
         panel_init_plot(out, plot, plot_title(kind));
     return plot != NULL;
 }
 
-/* Bars of costs and quality, and draws over seeds; see plots.h. */
+/* ---- bars of costs and quality, draws over seeds ------------------------- */
 
 typedef struct Bar {
     Number value, low, high;
@@ -344,7 +343,7 @@ static bool add_bars(Plot *plot, PlotKind kind, int series, const char *name,
     return true;
 }
 
-/* Some of them ran where memory is a device's. */
+/* Some run used the memory of a device. */
 static bool has_device_peak(const PlotSubject *subjects, int count)
 {
     for (int i = 0; i < count; i++)
@@ -421,7 +420,7 @@ static void spread_text(const SeedBand *band, char *text, size_t size)
     snprintf(text, size, "%.3g [%.3g, %.3g]", band->mean.value, band->min.value, band->max.value);
 }
 
-/* The mean with its band; one value where nothing is drawn. */
+/* The mean with its band; one value where nothing is random. */
 static void fill_mean(PlotSeries *s, int i, const PlotSubject *subject, bool mass)
 {
     const Record   *r = subject->record;
@@ -490,7 +489,7 @@ bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int
     return true;
 }
 
-/* See plots.h. */
+/* ---- machines of measurements -------------------------------------------- */
 
 static void add_machine(Machines *m, const char *gpu, int threads, int64_t when)
 {

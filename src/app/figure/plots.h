@@ -1,11 +1,11 @@
-/* app/figure/plots.h -- measured numbers as plots: bars, memory over time, roofline,
- * seeds, scaling.
+/* app/figure/plots.h -- measured numbers as plots: bars, memory over time, roofline, seeds,
+ * scaling.
  *
- * Every function makes a settled Plot from records alone; the command line, figures, the
- * explorer and Lua show the same.  What was not measured is a row or a name that says so,
- * never a 0.
+ * Every function makes a settled Plot from records alone, so the command line, figures, the
+ * explorer and Lua show the same.  What was not measured is a row or a name that says so, never a
+ * 0.
  *
- * In words a plot is plot(NAME), which stands where a view does: full:plot(time).
+ * The word of a plot is plot(NAME), where a view may stand: full:plot(time).
  */
 #ifndef APP_FIGURE_PLOTS_H
 #define APP_FIGURE_PLOTS_H
@@ -34,10 +34,10 @@ const char *plot_name(PlotKind kind);  /* "time" */
 const char *plot_title(PlotKind kind); /* "time of one run" */
 const char *plot_help(PlotKind kind);
 unsigned    plot_needs(PlotKind kind);
-/* Of one subject its rows are parts of that, which they do not name. */
+/* With one subject, rows are parts of it and do not repeat its name. */
 bool        plot_is_of_parts(PlotKind kind);
 bool        plot_parse(const char *name, PlotKind *out, Error *err);
-/* "plot(time)": true when the text has this form; then *err tells of an unknown name. */
+/* "plot(time)": true where the text has this form; *err reports an unknown name. */
 bool plot_word(const char *view, PlotKind *out, Error *err);
 
 /* ceilings: of a roofline, else NULL. */
@@ -61,7 +61,7 @@ typedef struct ScalingCurve {
  * date (plots.h). */
 Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
                       const char *measured, Error *err);
-/* The same over something else than n, or with round numbers instead of decades; x NULL: n. */
+/* The same over another axis than n, or with linear axes; x NULL: n. */
 typedef struct CostAxes {
     const char *x, *cost;
     bool        even_x, even_y; /* not logarithmic */
@@ -69,9 +69,9 @@ typedef struct CostAxes {
 Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
                     const char *measured, Error *err);
 
-/* Shared by the files that make plots; private to them. */
+/* ---- shared by the files that make plots --------------------------------- */
 
-/* Each fills an empty plot, not yet settled; false: no memory, or nothing to show. */
+/* Fills an empty plot, not yet settled; false: no memory, or nothing to show. */
 bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
                      Error *err);
@@ -81,7 +81,7 @@ bool plot_fill_kernels(Plot *plot, const PlotSubject *subjects, int count, Error
 bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
                         const Ceilings *ceilings, Error *err);
 
-/* The run was good, so that its numbers mean something. */
+/* The run succeeded, so its numbers are valid. */
 bool subject_ok(const PlotSubject *subject);
 /* Why there is no number: "not measured", "UNSUPPORTED", "no meaning here". */
 const char *subject_lacks(const PlotSubject *subject);
@@ -96,31 +96,31 @@ typedef struct RoofPoint {
     Number roof;      /* the most there can be at that intensity */
 } RoofPoint;
 
-/* The record is of the device whose ceilings they are. */
+/* The ceilings were measured on the record's device. */
 bool roof_is_of(const Ceilings *ceilings, const Record *record);
-/* On a GPU by the best tier there is: the time of its kernels, or of the stage on its clock;
- * FLOPs and bytes of DRAM by its counters, else as they were counted.  No roof where
- * ceilings are NULL or another device's. */
+/* Place of a stage.  On a GPU the best tier gives the time (kernels, or the stage on its clock) and
+ * the counters give FLOPs and bytes of DRAM, else the counted ones.  No roof where ceilings are
+ * NULL or another device's. */
 RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
-/* FLOPs and bytes of its points are the hardware's: its counters know all that was done, those of
- * the tensor cores too where these took part. */
+/* FLOPs and bytes are the hardware counters': they include all work, that of the tensor cores,
+ * too. */
 bool roof_by_counters(const Record *record);
-/* Where the numbers of a record's points are from, in words, static. */
+/* Source of the numbers of a record's points, static. */
 const char *roof_point_source(const Record *record);
 
-/* On which machines numbers were measured, and when, for captions. */
+/* Machines and time of measurements, for captions. */
 
 typedef struct Machines {
-    char    gpu[160]; /* its name, or who else measured; "": none */
-    bool    cpu;      /* it measured some, with so many threads */
+    char    gpu[160]; /* name of the GPU, or a script's own text; "": none */
+    bool    cpu;      /* the CPU measured some, with so many threads */
     int     threads;
     int64_t when;     /* the last, seconds since 1970; 0: nothing was measured */
 } Machines;
 
-/* A measurement by these operations; by the CPU it had so many threads. */
+/* Adds a measurement by these operations; threads count for the CPU only. */
 void machines_add(Machines *machines, const Ops *ops, int threads, int64_t when);
 void machines_add_record(Machines *machines, const Record *record); /* nothing if not measured */
-/* "NVIDIA H200 and AMD EPYC 9B14, 2 threads"; with its date ", 2026-11-21 08:10 UTC" behind. */
+/* "NVIDIA H200 and AMD EPYC 9B14, 2 threads"; machines_text adds ", 2026-11-21 08:10 UTC". */
 void machines_names(const Machines *machines, char *text, size_t size);
 void machines_text(const Machines *machines, char *text, size_t size);
 

@@ -1,11 +1,11 @@
-/* plots_device.c -- what a GPU did: its kernels over time by stage, and by kernel; see plots.h. */
+/* plots_device.c -- a GPU's kernels over time by stage, and by kernel; see plots.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "app/figure/plots.h"
 
-#define KERNELS_NAMED 4 /* with a colour of their own, by their time; the rest shares one */
+#define KERNELS_NAMED 4 /* kernels with a colour of their own; the rest shares one */
 #define ROWS_SHOWN    24
 
 static const DeviceProfile *gpu_of(const PlotSubject *subject)
@@ -26,7 +26,7 @@ static const char *lack_of(const PlotSubject *subject)
                                                                : "no activity records";
 }
 
-/* Why there is no record of a kernel. */
+/* Reports why there are no kernels. */
 static bool say_lacking(const char *what, const PlotSubject *subjects, int count, Error *err)
 {
     const Record *r = count ? subjects[0].record : NULL;
@@ -57,7 +57,7 @@ static const char *stage_of(const Record *r, int stage)
     return stage < 0 ? "(before)" : r->stages[stage].name;
 }
 
-/* "full: attend"; of one subject, whom the title names, "attend". */
+/* "full: attend"; "attend" where the title names the only subject. */
 static void row_name(const PlotSubject *subjects, int count, int subject, const char *rest,
                      char *name)
 {
@@ -69,7 +69,7 @@ static void row_name(const PlotSubject *subjects, int count, int subject, const 
 
 /* ---- kernels over time ---------------------------------------------------------- */
 
-/* A copy has its place where it belongs to a stage, or lies among the kernels. */
+/* A copy is shown where it belongs to a stage or lies between kernels. */
 static bool is_shown(const DeviceProfile *gpu, const DeviceSpan *copy)
 {
     return copy->stage >= 0 || (copy->start_ms >= gpu->spans[0].start_ms &&
@@ -86,8 +86,7 @@ static double first_of(const DeviceProfile *gpu)
     return first;
 }
 
-/* Rows are the stages in which something ran, one for all iterations of a name.
- * Their number; -1: there are more than rows. */
+/* Row of a stage in which something ran; iterations of a name share one. -1: no row. */
 static int row_of(const Plot *plot, int rows, const char *name)
 {
     for (int r = 0; r < rows; r++)
@@ -152,7 +151,7 @@ static int name_kernels(const PlotSubject *subjects, int count, const char **nam
     return named;
 }
 
-/* Launches of a kernel, or, name NULL, of those that have no name in the plot. */
+/* The span is a launch of this kernel; name NULL: of one without a name in the plot. */
 static bool is_of_stage(const DeviceProfile *gpu, const DeviceSpan *span, const char *name,
                         const char *const *names, int named)
 {
@@ -180,7 +179,7 @@ static int64_t count_spans(const PlotSubject *subjects, int count, const char *n
     return spans;
 }
 
-/* One more span of a series that has room for it. */
+/* Adds a span to a series that has room for it. */
 static void put_span(const Plot *plot, PlotSeries *s, int64_t *at, const PlotSubject *subjects,
                      int count, int subject, const DeviceSpan *span, double first)
 {
@@ -189,7 +188,7 @@ static void put_span(const Plot *plot, PlotSeries *s, int64_t *at, const PlotSub
 
     row_name(subjects, count, subject, stage_of(subjects[subject].record, span->stage), name);
     row = row_of(plot, plot->row_count, name);
-    s->y[*at] = row < 0 ? plot->row_count - 1 : row; /* beyond the rows there can be */
+    s->y[*at] = row < 0 ? plot->row_count - 1 : row; /* rows beyond the limit share the last one */
     s->low[*at] = span->start_ms - first;
     s->high[*at] = span->end_ms - first;
     s->x[(*at)++] = (span->start_ms + span->end_ms) / 2 - first;
@@ -297,7 +296,7 @@ static void label_kernel(const DeviceKernelRow *row, char *text)
              row->shared ? format_bytes(row->shared, shared, sizeof(shared)) : "");
 }
 
-/* A row without a bar: whose kernels follow, or why there are none. */
+/* A row without a bar: the subject's name, or why it has no kernels. */
 static void add_head(Plot *plot, const PlotSubject *subject, int at)
 {
     const DeviceProfile *gpu = gpu_of(subject);
@@ -313,7 +312,7 @@ static void add_head(Plot *plot, const PlotSubject *subject, int at)
         snprintf(s->labels[at], PLOT_LABEL, "%s", lack_of(subject));
 }
 
-/* The kernels of one subject, up to `share` rows in all, under its name where there are several. */
+/* Adds the kernels of one subject, up to `share` rows, below its name where there are several. */
 static int add_kernels(Plot *plot, const PlotSubject *subject, bool named, int at, int share)
 {
     const DeviceProfile *gpu = gpu_of(subject);

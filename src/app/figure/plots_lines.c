@@ -8,7 +8,7 @@
 /* ---- memory over time ------------------------------------------------------- */
 
 #define NAMED_LARGEST 4   /* allocations that get their size written */
-#define FAR_APART     8.0 /* durations: beyond it times are shares of each run */
+#define FAR_APART     8.0 /* ratio of durations from which times are shares of each run */
 
 static const MemoryTimeline *line_of(const PlotSubject *subject)
 {
@@ -27,7 +27,7 @@ static bool add_level(Plot *plot, const char *name, const MemoryTimeline *line,
     return s != NULL;
 }
 
-/* After the hues of the largest allocations. */
+/* Adds a curve of the device's memory; its hue follows those of the largest allocations. */
 static bool add_device_level(Plot *plot, const MemoryTimeline *line)
 {
     bool ok = add_level(plot, "GPU memory", line, line->device, 1e3);
@@ -37,7 +37,7 @@ static bool add_device_level(Plot *plot, const MemoryTimeline *line)
     return ok;
 }
 
-/* The largest single ones of the arena, or of the heap, on the level of their time. */
+/* Marks the largest allocations of the arena, or of the heap, on the curve. */
 static bool add_largest(Plot *plot, const MemoryTimeline *line, bool heap, double scale, int hue)
 {
     int         count = 0, at = 0;
@@ -67,7 +67,7 @@ static bool add_largest(Plot *plot, const MemoryTimeline *line, bool heap, doubl
     return true;
 }
 
-/* Where each stage begins, as far as it lasts longer than a step of the line. */
+/* Marks the start of each stage that lasts longer than a step of the curve. */
 static void add_stages(Plot *plot, const Record *r, double scale)
 {
     const MemoryTimeline *line = r->timeline;
@@ -170,7 +170,7 @@ static bool point_of(const Record *r, int stage, double *intensity, double *rate
     return p.intensity.valid && p.rate.valid;
 }
 
-/* A stage named before in the same mechanism is another of its iterations. */
+/* A stage of the same name came before: another iteration. */
 static bool is_named(const Record *r, int at)
 {
     double ignored;
@@ -224,7 +224,7 @@ static void rate_text(const char *what, double rate, const char *unit, char *tex
              unit);
 }
 
-/* A level roof from the slanted one on; none where the rate is not known. */
+/* Draws a level roof from the slanted one on; nothing where its rate is not known. */
 static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceilings *c, double hi)
 {
     char name[64];
@@ -241,7 +241,7 @@ static double lower(double x, double rate, double stream)
     return rate > 0 ? fmin(x, rate / stream) : x;
 }
 
-/* The slanted roof up to the top one, and the level ones from the slanted on. */
+/* Draws the slanted roof up to the top one, and the level ones from it on. */
 static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 {
     double peak = isnan(c->peak) ? c->gemm : c->peak;
@@ -264,7 +264,7 @@ static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
            add_level_roof(plot, gpu ? "matrix products" : "sgemm", c->gemm, c, hi);
 }
 
-/* Whose roofs, what the points are of, and what is not shown. */
+/* Writes whose roofs these are, what the points are, and what is not shown. */
 static void note_roofline(Plot *plot, const Record *shown, int without, const Text *others)
 {
     if (shown && shown->gpu)
@@ -281,7 +281,7 @@ static void note_roofline(Plot *plot, const Record *shown, int without, const Te
              text_str(others));
 }
 
-/* Only what ran on the device whose ceilings these are can be held against them. */
+/* Adds the subjects that ran on the device of the ceilings. */
 static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, const Ceilings *c,
                          Error *err)
 {
@@ -377,7 +377,7 @@ static bool add_claim_curve(Plot *plot, const ScalingCurve *c, int hue)
 
 #define NAMED_LENGTHS_MOST 11
 
-/* The lengths that were measured are the ticks, while they have room. */
+/* Uses the measured lengths as ticks, where they have room. */
 static bool name_lengths(Plot *plot, const ScalingCurve *c)
 {
     Text names = { 0 };
@@ -428,7 +428,7 @@ Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
     return plot_of_costs(curves, count, &(CostAxes){ .cost = cost }, measured, err);
 }
 
-/* See plots.h. */
+/* ---- points of a roofline ------------------------------------------------ */
 
 static Number positive(double value)
 {
@@ -447,7 +447,7 @@ bool roof_by_counters(const Record *r)
     return c && c->flops.valid && c->dram_read.valid && (c->tensor.valid || !on_tensor_cores(r));
 }
 
-/* Either both by the counters or neither, so that their ratio means something. */
+/* FLOPs and bytes are both from counters, or neither: their ratio needs one source. */
 static void take_work(const Record *r, const StageRecord *s, const DeviceStage *gpu, RoofPoint *p)
 {
     p->bytes = positive(s->bytes.read + s->bytes.written);

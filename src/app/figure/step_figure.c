@@ -1,7 +1,7 @@
-/* step_figure.c -- see picture.h.
+/* step_figure.c -- a mechanism's steps as pictures; see picture.h.
  *
- * A numbered frame holds the command of all with --frame behind it, so that it can be
- * made again by itself.
+ * A numbered frame holds the command of all frames with --frame behind it, so that it can be made
+ * again alone.
  */
 #include "app/figure/picture.h"
 
@@ -15,7 +15,7 @@
 
 #define STEPS_MOST 48 /* in one figure or animation */
 
-/* The plane of a head; views of several rounds show the first. */
+/* Plane of a head; of several rounds, the first. */
 static int64_t step_plane(const Step *step, int64_t head)
 {
     int64_t heads = step->result->run->h, planes = view_planes(step->shown);
@@ -124,8 +124,7 @@ Figure *steps_figure(Result *result, const int *which, int count, const StepCurv
     return figure;
 }
 
-/* Side by side every so manieth step of a long replay is enough, if not just they were asked
- * for. */
+/* Side by side, a long replay shows only some steps, unless these alone were asked for. */
 static bool is_left_out(const Step *step, int steps)
 {
     int64_t each = (step->total + REPLAY_TILES - 1) / REPLAY_TILES;
@@ -134,7 +133,7 @@ static bool is_left_out(const Step *step, int steps)
            (step->stage->iteration + 1) % each != 0 && step->stage->iteration + 1 != step->total;
 }
 
-/* Indices of the steps with a picture of their own. */
+/* Indices of the steps with a picture. */
 static int telling_steps(Result *result, int from, int to, bool thin, int *which, int most)
 {
     int count = 0;
@@ -150,8 +149,8 @@ static int telling_steps(Result *result, int from, int to, bool thin, int *which
 
 /* ---- frames ----------------------------------------------------------------- */
 
-/* Where the number stands in "steps-%02d.png": *digits of it, 0 as many as it takes; NULL:
- * there is none, or err says what is wrong with it. */
+/* Position of the number in "steps-%02d.png"; *digits: its width, 0 for any.  NULL: no number, or
+ * err reports a bad one. */
 static const char *number_in(const char *path, int *digits, size_t *length, Error *err)
 {
     const char *at = strchr(path, '%'), *end = at ? at + 1 : NULL;
@@ -180,8 +179,8 @@ bool steps_name_once(const char *path, Error *err)
                      "attnscope step MECH -o NAME-%%02d.png", path);
 }
 
-/* *moves: the file is an animation, its name has a number, or one frame is asked for;
- * otherwise the steps stand side by side in one figure. */
+/* *moves: an animation, a name with a number, or one frame; else the steps are panels of one
+ * figure. */
 static bool are_frames(const char *path, const char *frame, const PngOptions *options, bool *moves,
                        Error *err)
 {
@@ -199,7 +198,7 @@ static bool are_frames(const char *path, const char *frame, const PngOptions *op
            error_set(err, ERR_USAGE, "%s: an animation is one file of all frames", path);
 }
 
-/* What the step does, under its picture. */
+/* Adds a caption below each picture. */
 static void caption_frames(Figure *figure, Result *result, const int *which)
 {
     for (int k = 0; k < figure->count; k++) {
@@ -219,7 +218,7 @@ static void caption_frames(Figure *figure, Result *result, const int *which)
     }
 }
 
-/* The frame into the file whose name has its number, from 1. */
+/* Writes the frame to the file of its number, from 1. */
 static bool save_one(const Figure *figure, Result *result, int frame, const char *line,
                      const PngOptions *options, const char *path, Error *err)
 {

@@ -1,4 +1,4 @@
-/* lesson.c -- lessons opened and closed, and the calls their words make; see lesson.h. */
+/* lesson.c -- finds, opens and closes lessons, makes their calls, keeps progress; see lesson.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ const LessonWords *lesson_shows(const Lesson *lesson, int step)
     return NULL;
 }
 
-/* A sample of the program's, or a file beside the lesson. */
+/* A sample of the program, or a file beside the lesson. */
 static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
 {
     const char *slash = lesson->file ? strrchr(lesson->file, '/') : NULL;
@@ -123,8 +123,8 @@ static void add_option(Call *call, OptionId id, const char *value, Text *line)
     text_addf(line, " --%s %s", option_at(id)->flag, value);
 }
 
-/* The session's device, where the words name none; the line says it, too, so that it repeats
- * what was drawn. */
+/* Sets the session's device where the words name none; the line names it, too, so that it repeats
+ * the picture. */
 static void take_place(const Session *s, Call *call, Text *line)
 {
     if (call->values[OPT_DEVICE] || !*s->lesson_device || !strcmp(s->lesson_device, "cpu"))
@@ -142,7 +142,7 @@ bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, Les
     *out = (LessonCall){ .line = { 0 } };
     if (!call_parse(call, words->items, words->count, err))
         return false;
-    if (!call->values[OPT_INPUT]) /* never what happens to be open */
+    if (!call->values[OPT_INPUT]) /* never the input that is open */
         call->values[OPT_INPUT] = USUAL_INPUT;
     if (!find_input(s, lesson, call->values[OPT_INPUT], &out->input, err))
         return false;
@@ -175,11 +175,11 @@ bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, 
     return ok;
 }
 
-/* Which lessons there are: the program's own and the user's. */
+/* ---- which lessons there are --------------------------------------------- */
 
 #define ENDING ".lua"
 
-/* "05-lsh.lua" in any folder is the lesson lsh. */
+/* "05-lsh.lua" in any folder is the lesson "lsh". */
 static bool id_of(const char *path, char *id, size_t size)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -310,7 +310,7 @@ static bool unknown(const LessonList *list, const char *name, Error *err)
     return false;
 }
 
-/* Points into the list; a file of its own is put behind it. */
+/* The file of this name or path; a path is added to the list. */
 static const LessonFile *find_lesson(LessonList *list, const char *name, Error *err)
 {
     LessonFile file = { .path = NULL };
@@ -344,7 +344,7 @@ Lesson *lesson_open_named(Session *s, const char *name, Error *err)
     return lesson;
 }
 
-/* See lesson.h. */
+/* ---- progress ------------------------------------------------------------ */
 
 #define HEAD    "attnscope lessons 1"
 #define NAME    "lessons"

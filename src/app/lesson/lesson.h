@@ -1,9 +1,8 @@
 /* app/lesson/lesson.h -- a lesson as data: steps with words, runs to look at, and questions.
  *
- * A lesson is one Lua file, but nothing here knows Lua: a LessonReader, given to the
- * session by main, makes a Lesson of the file's text and calls the lesson's functions.
- * What a step shows are the words of the command `figure` or `step`, so the explorer
- * opens what the command line draws.
+ * A lesson is one Lua file, but nothing here knows Lua: main gives the session a LessonReader,
+ * which makes a Lesson of the file's text and calls the lesson's functions.  A step shows what the
+ * words of a command `figure` or `step` draw, so the explorer and the command line show the same.
  */
 #ifndef APP_LESSON_LESSON_H
 #define APP_LESSON_LESSON_H
@@ -19,28 +18,28 @@
 #define LESSON_WORDS_MOST   48
 #define LESSON_NAME         32
 
-/* Words as they are, or those that a function of the lesson makes of the runs. */
+/* Fixed words, or the number of a lesson's function that makes them of the runs. */
 typedef struct LessonText {
     const char *fixed;  /* NULL: none, or made */
     int         make;   /* 0: none */
 } LessonText;
 
-/* Of a command: "figure", "full:weights", "--n=64". */
+/* Words of a command: "figure", "full:weights", "--n=64". */
 typedef struct LessonWords {
     const char *items[LESSON_WORDS_MOST];
     int         count; /* 0: none */
-    int64_t     query, key; /* where the cursor is put; -1: not said */
+    int64_t     query, key; /* cell of the cursor; -1: not given */
 } LessonWords;
 
 /* A run beside the panes, known to the lesson's functions by its name. */
 typedef struct LessonRun {
     char        name[LESSON_NAME];
     LessonWords words;
-    bool        measure; /* time and memory are taken */
+    bool        measure; /* with time and memory */
 } LessonRun;
 
 typedef struct LessonChoice {
-    const char *text, *why; /* why it is wrong, or right; NULL: not said */
+    const char *text, *why; /* why the choice is wrong or right; NULL: not given */
 } LessonChoice;
 
 typedef enum LessonAsk { LESSON_ASKS_NOTHING, LESSON_ASKS_CHOICE, LESSON_ASKS_NUMBER } LessonAsk;
@@ -51,25 +50,25 @@ typedef struct LessonStep {
     const char  *task;     /* NULL: none */
     bool         opens_form; /* the task says to press p, which opens the form of parameters */
     int          done;     /* function: the task is done; 0: no task */
-    LessonWords  show;     /* count 0: what the step before showed */
-    LessonWords  solution; /* what does the task; for the check */
+    LessonWords  show;     /* count 0: as the step before */
+    LessonWords  solution; /* does the task; used by the check */
     LessonRun    runs[LESSON_RUNS_MOST];
     int          run_count;
     LessonAsk    ask;
     const char  *question;
     LessonChoice choices[LESSON_CHOICES_MOST];
     int          choice_count;
-    int          answer;  /* choice from 1; 0: `answer_of` says it */
+    int          answer;  /* choice, from 1; 0: `answer_of` gives it */
     int          answer_of; /* function: the number, or the choice */
-    double       within;  /* share of the number that an answer may be off; of 0: itself */
-    const char  *unit;    /* said behind the number; NULL: none */
+    double       within;  /* tolerance of the answer, as a share of the number */
+    const char  *unit;    /* printed after the number; NULL: none */
 } LessonStep;
 
-/* What it takes a learner: all there is to read, to type and to find out. */
+/* A learner's effort: all there is to read, to type and to find out. */
 typedef struct LessonEffort {
-    int    words;     /* all that is read, with what comes with the right answers */
+    int    words;     /* words to read, with the explanation of the right answers */
     int    keys;      /* pressed to answer, to do the tasks and to go on */
-    int    questions; /* and tasks: each wants something to be looked for */
+    int    questions; /* questions and tasks, each with something to look for */
     double waited;    /* seconds for runs, on this machine */
 } LessonEffort;
 
@@ -80,7 +79,7 @@ typedef struct Lesson {
     char       *file; /* where it was read, or NULL: it came with the program */
     LessonStep  steps[LESSON_STEPS_MOST];
     int         count;
-    LessonEffort effort; /* of a lesson that was checked */
+    LessonEffort effort; /* found by lesson_check */
     Arena      *arena; /* of the texts */
     const struct LessonReader *reader;
     void       *state; /* the reader's */
@@ -121,14 +120,14 @@ typedef struct LessonReader {
     bool (*call)(const Lesson *lesson, int function, const LessonFacts *facts, LessonValue *out,
                  Error *err);
     void (*close)(void *state);
-    /* The explorer has a key of that name; NULL: nobody knows its keys. */
+    /* The explorer has a key of this name; NULL: keys are not checked. */
     bool (*knows_key)(const char *name, size_t length);
 } LessonReader;
 
 /* Who reads lessons for this session; borrowed. */
 void session_on_lessons(Session *s, const LessonReader *reader);
-/* Where this session's lessons run, but for what names its device itself; words as
- * request_device takes them.  The CPU until then. */
+/* Device of the session's lessons where their words name none; words as of request_device.  At
+ * first the CPU. */
 bool session_lessons_on(Session *s, const char *device, const char *precision, Error *err);
 
 /* ---- finding and reading ---------------------------------------------------------- */
@@ -145,8 +144,8 @@ typedef struct LessonList {
     int         count;
 } LessonList;
 
-/* Those of the program, and of $XDG_DATA_HOME/attnscope/lessons; a user's lesson stands
- * in the place of the program's of the same name. */
+/* The program's lessons, and those of $XDG_DATA_HOME/attnscope/lessons; a user's lesson replaces
+ * the program's of the same name. */
 bool lessons_find(LessonList *out, Error *err);
 void lessons_free(LessonList *list);
 
@@ -158,32 +157,32 @@ void    lesson_free(Lesson *lesson);
 
 /* ---- a step ----------------------------------------------------------------------- */
 
-/* What is on the screen at a step: the last `show` up to there; NULL: nothing yet. */
+/* What the screen shows at a step: the last `show` up to it; NULL: nothing yet. */
 const LessonWords *lesson_shows(const Lesson *lesson, int step);
 
-/* A call made of words; its strings live here and in the lesson. */
+/* A call made of words; it owns its strings, or the lesson does. */
 typedef struct LessonCall {
     Call  call;
     Text  input, line;
 } LessonCall;
 
-/* Inputs "sample:NAME" are the program's own; others are looked for beside the lesson.  Words
- * that name no device get the session's. */
+/* Inputs "sample:NAME" are the program's own; other files are relative to the lesson.  Words
+ * without a device get the session's. */
 bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, LessonCall *out,
                  Error *err);
 void lesson_call_free(LessonCall *made);
 /* Request of a run beside the panes; its input is loaded into the session. */
 bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, Request *out,
                         Error *err);
-/* Errors and kept mass are found in runs of inputs up to this long. */
+/* Largest input on which runs are compared with full attention. */
 #define LESSON_QUALITY_TO 1024
 
 /* ---- words and answers ------------------------------------------------------------ */
 
-/* All facts have their result: functions can be called. */
+/* All facts have their result, so functions can be called. */
 bool lesson_facts_ready(const LessonFacts *facts);
 
-/* Nothing for no text; while runs are under way, an ellipsis for one that is made. */
+/* Appends the text; an ellipsis for a made text while runs are not finished. */
 bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts *facts, Text *out,
                  Error *err);
 bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, bool *done,
@@ -191,62 +190,61 @@ bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, 
 /* The right answer: a number, or a choice from 1. */
 bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, double *out,
                    Error *err);
-/* "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %" in the unit that is asked for (NULL: none);
- * false with an error that says what a number looks like. */
+/* Reads "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %" in the unit asked for (NULL: none); false
+ * with an error that shows the form of a number. */
 bool lesson_number(const char *typed, const char *unit, double *out, Error *err);
-/* It is such a number, or may become one with what is typed next; not by x and T, which are keys
- * of the explorer. */
+/* The text is such a number, or may become one with further typing.  x and T begin none: they are
+ * keys of the explorer. */
 bool lesson_number_begins(const char *typed, const char *unit);
 bool lesson_accepts(const LessonStep *step, double right, double given);
 
-/* How far the learner came: a file of lines anyone can read.
+/* A learner's progress, as a text file of lines.
  *
- * It stands in $XDG_STATE_HOME/attnscope/lessons.  What is damaged in it costs what the
- * damaged lines said, and no more; a file that is no progress at all is put aside.
+ * It is $XDG_STATE_HOME/attnscope/lessons.  A damaged line loses its own lesson only; a file that
+ * is no progress is renamed and kept.
  */
 
 #define PROGRESS_MOST 256
 
 typedef struct LessonProgress {
     char     id[LESSON_NAME];
-    int      at;   /* step it was left at */
+    int      at;   /* step where the learner left */
     uint32_t done; /* bit of each step */
 } LessonProgress;
 
 typedef struct Progress {
     LessonProgress items[PROGRESS_MOST];
     int            count;
-    int            damaged; /* lines that said nothing; -1: the whole file */
+    int            damaged; /* damaged lines; -1: the whole file */
 } Progress;
 
-/* From the text of the file. */
+/* Parses the text of the file. */
 void progress_parse(const char *text, Progress *out);
 void progress_write(const Progress *progress, Text *out);
 
-/* From the file; none yet is no progress. */
+/* Reads the file; no file is no progress. */
 void progress_read(Progress *out);
-/* Of a lesson; a zeroed one where there is none. */
+/* Progress of a lesson; zeroed where there is none. */
 LessonProgress progress_of(const Progress *progress, const char *id);
-/* In the place of what was known of the lesson. */
+/* Replaces the lesson's progress. */
 void progress_put(Progress *progress, const LessonProgress *item);
-/* Reads the file again, changes the one lesson and writes it: two explorers share it. */
+/* Reads the file again, changes this lesson and writes it: two explorers may share the file. */
 bool progress_save(const LessonProgress *item, Error *err);
-int  progress_steps(const LessonProgress *item); /* done */
+int  progress_steps(const LessonProgress *item); /* steps done */
 
-/* The lessons put into the program by mk/lessons.mk. */
+/* The lessons inside the program, made by mk/lessons.mk. */
 
 typedef struct ShippedLesson {
-    const char          *name; /* of the file; NULL ends the table */
+    const char          *name; /* file name; NULL ends the table */
     const unsigned char *bytes;
     size_t               size;
 } ShippedLesson;
 
 extern const ShippedLesson lessons_shipped[];
 
-/* A step of a lesson as lines of a width: for the screen, for print, and
- * for the check that it fits. */
+/* ---- a step as lines of a width: for the screen, for print, for the check that it fits ---- */
 
-/* Room of the words on the smallest usual screen, 80x24, with the panes beside them. */
+/* Room for the words on the smallest usual screen, 80x24, with the panes beside them. */
 #define LESSON_PAGE_WIDTH 40
 #define LESSON_PAGE_LINES 19
 
@@ -258,7 +256,7 @@ typedef enum LessonLineKind {
     LESSON_LINE_QUESTION,
     LESSON_LINE_CHOICE,
     LESSON_LINE_CHOSEN,
-    LESSON_LINE_FIELD, /* room for the answer */
+    LESSON_LINE_FIELD, /* the answer is typed here */
     LESSON_LINE_RIGHT,
     LESSON_LINE_WRONG,
     LESSON_LINE_HINT,
@@ -266,7 +264,7 @@ typedef enum LessonLineKind {
 
 typedef struct LessonLine {
     LessonLineKind kind;
-    size_t         at; /* of its text */
+    size_t         at; /* start of its text */
 } LessonLine;
 
 typedef struct LessonPage {
@@ -276,32 +274,32 @@ typedef struct LessonPage {
     bool        failed;
 } LessonPage;
 
-/* How far the learner is in the step. */
+/* How far the learner is in the step, and what is shown. */
 typedef struct LessonSight {
     int         chosen;   /* choice from 0; -1: none is */
     bool        hint;     /* it is shown */
     bool        done;     /* the task is */
     bool        answered; /* rightly */
-    const char *said;     /* of the last answer; NULL: nothing */
+    const char *said;     /* reply to the last answer; NULL: none */
     bool        right;
-    bool        lenient;  /* words that cannot be made of what the panes show say so, and no more */
+    bool        lenient;  /* a text that cannot be made is a short notice, no error */
 } LessonSight;
 
-/* All there is to read at the step.  Free the page also on failure. */
+/* Lays out all there is to read at the step.  Free the page also on failure. */
 bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
                  const LessonSight *sight, int width, LessonPage *out, Error *err);
 const char *lesson_line(const LessonPage *page, int index);
 void        lesson_page_free(LessonPage *page);
 
-/* Adds a step to the lesson's effort; facts as the step shows them. */
+/* Adds the step to lesson->effort; facts as the step shows them. */
 bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error *err);
-/* Of the lesson's effort, without the waiting, which differs on every machine. */
+/* Minutes of the lesson's effort, without the waiting for runs. */
 double lesson_minutes(const Lesson *lesson);
 
-/* What a lesson may take beyond the minutes that it promises: it says whole ones. */
+/* A lesson may take so much longer than the whole minutes that it states. */
 #define LESSON_MINUTES_ROOM 0.5
 
-/* The task has this name of a parameter, as a word of its own. */
+/* The task names this parameter, as a whole word. */
 bool lesson_task_names(const LessonStep *step, const char *name);
 /* Sets step->opens_form. */
 void lesson_task_read(LessonStep *step);
@@ -315,11 +313,11 @@ typedef struct LessonKey {
 } LessonKey;
 
 #define LESSON_KEYS_MOST 16
-/* The keys that the words say to press, how many: "press p, then Enter" has two.  Words in small
- * letters ("press the key") are none. */
+/* Finds the keys that the words say to press: "press p, then Enter" has two, "press the key" none
+ * (lower case words are no keys).  Returns their number. */
 int lesson_keys(const char *words, LessonKey keys[LESSON_KEYS_MOST]);
 
-/* A step's runs made here and now: for texts and checks, without a screen. */
+/* ---- a step's runs, made at once: for texts and checks, without a screen ---- */
 
 /* Panes and runs of a step; the results are retained. */
 typedef struct LessonPlay {
@@ -327,20 +325,20 @@ typedef struct LessonPlay {
     char        views[LESSON_PANES_MOST][48];
 } LessonPlay;
 
-/* words: of what stands in the panes; NULL: as the step shows. */
+/* words: of the panes; NULL: as the step shows. */
 bool lesson_play(Session *s, const Lesson *lesson, int step, const LessonWords *words,
                  LessonPlay *out, Error *err);
 void lesson_play_free(LessonPlay *play);
 
-/* The view has the cell that a lesson puts the cursor on. */
+/* The view has the cell of the lesson's cursor. */
 bool lesson_cursor_fits(const View *view, int64_t query, int64_t key, Error *err);
 
-/* The plan of words, with quality asked for where it is quick; its input is loaded. */
+/* Plans the words and loads their input; asks for quality where that is quick. */
 bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *err);
 
-/* Every run, text and answer of a lesson, tried. */
+/* ---- the check of a lesson ----------------------------------------------- */
 
-/* A line for each thing that is wrong; returns how many.  Finds the lesson's effort. */
+/* Prints a line for each fault and returns their number.  Finds the lesson's effort. */
 int lesson_check(Session *s, Lesson *lesson, Text *out);
 
 #endif

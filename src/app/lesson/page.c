@@ -1,4 +1,4 @@
-/* page.c -- see lesson.h. */
+/* page.c -- a step as lines, its effort, its keys; see lesson.h. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "attn/run/position.h"
 #include "core/utf8.h"
 
-#define INDENT 6 /* of what stands behind a label */
+#define INDENT 6 /* of text behind a label */
 
 const char *lesson_line(const LessonPage *page, int index)
 {
@@ -53,7 +53,7 @@ static void blanks(LessonPage *page, int count)
         text_add(&page->text, " ");
 }
 
-/* Bytes of the word that begins here; a number and its unit are one. */
+/* Bytes of the word that begins here; a number and its unit are one word. */
 static size_t word_length(const char *text)
 {
     static const char *const units[] = { "%", "k", "M", "G", "T", "KiB", "MiB", "GiB", "ms" };
@@ -71,8 +71,8 @@ static size_t word_length(const char *text)
     return length;
 }
 
-/* A paragraph in lines of the width: `label` before the first, as much room before the others.
- * Lines that begin with a blank are kept as they are, newlines as well. */
+/* Adds a paragraph in lines of the width: `label` before the first, as much room before the others.
+ * Lines that begin with a blank, and newlines, are kept. */
 static void add_lines(LessonPage *page, LessonLineKind kind, const char *label, int indent,
                       const char *text, int width)
 {
@@ -110,8 +110,8 @@ static void add_lines(LessonPage *page, LessonLineKind kind, const char *label, 
     }
 }
 
-/* Lua's long texts are broken and indented as the file is: lines are joined, an empty line
- * parts paragraphs, and a line that begins with "- " stays one. */
+/* Undoes the line breaks of a long Lua text: joins lines, keeps paragraphs and lines that begin
+ * with "- ". */
 static void flow(const char *text, Text *out)
 {
     int empty = 0;
@@ -156,7 +156,7 @@ static bool add_text(const Making *m, const LessonText *text, LessonLineKind kin
     }
     if (ok && made.length) {
         if (text->make)
-            text_add(&flowing, text_str(&made)); /* its newlines are meant */
+            text_add(&flowing, text_str(&made)); /* keeps its newlines */
         else
             flow(text_str(&made), &flowing);
         gap(m->page);
@@ -224,12 +224,12 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
            error_set(err, ERR_NOMEM, "not enough memory for a page");
 }
 
-/* See lesson.h. */
+/* ---- effort -------------------------------------------------------------- */
 
-#define WORDS_A_MINUTE  200.0 /* of a text that one learns from */
-#define KEY_SECONDS     3.0   /* with the look for the key and at what it did */
-#define SEARCH_SECONDS  20.0  /* for an answer, or for what a task is about */
-#define FORM_KEYS       8     /* the form opened, a field gone to, a number typed, Enter */
+#define WORDS_A_MINUTE  200.0 /* reading speed of a learner */
+#define KEY_SECONDS     3.0   /* to find a key, press it and look at the effect */
+#define SEARCH_SECONDS  20.0  /* to find an answer, or the subject of a task */
+#define FORM_KEYS       8     /* open the form, go to a field, type a number, Enter */
 #define LOOK_KEYS       3     /* another head, view or order */
 #define CHOICE_KEYS     2     /* a letter and Enter */
 
@@ -244,7 +244,7 @@ static int words_of(const char *text)
     return words;
 }
 
-/* The keys of the shortest number that is taken, and Enter. */
+/* Keys of the shortest number that is accepted, and Enter. */
 static int number_keys(const LessonStep *step, double right)
 {
     char   typed[64] = "";
@@ -281,7 +281,7 @@ static bool add_answer(const Lesson *lesson, int at, const LessonFacts *facts, L
     return true;
 }
 
-/* "full:weights@3" without what only says how it is looked at: bytes. */
+/* Length of "full:weights@3" without view and head, in bytes. */
 static int run_length(const char *word)
 {
     const char *end = strrchr(word, ')'), *rest = end ? end : word;
@@ -299,7 +299,7 @@ static bool is_look(const char *word)
     return false;
 }
 
-/* Every word of the one that makes a run is in the other: no parameter was changed. */
+/* Both sets of words run the same: no parameter was changed. */
 static bool same_runs(const LessonWords *a, const LessonWords *b)
 {
     for (int i = 0; i < a->count; i++) {
@@ -338,7 +338,7 @@ bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error
         total->questions++;
         total->keys += task_keys(lesson, step);
     }
-    total->keys++; /* that goes on */
+    total->keys++; /* to go on */
     lesson_page_free(&page);
     return ok;
 }
@@ -351,7 +351,7 @@ double lesson_minutes(const Lesson *lesson)
            (total->keys * KEY_SECONDS + total->questions * SEARCH_SECONDS) / 60;
 }
 
-/* See lesson.h. */
+/* ---- keys and parameters in a task --------------------------------------- */
 
 static bool is_part(char c)
 {
@@ -411,7 +411,7 @@ bool lesson_task_names_any(const LessonStep *step, const LessonFacts *facts)
 
 /* ---- keys ------------------------------------------------------------------- */
 
-/* Without the full stop or comma behind it. */
+/* Length without the punctuation behind the word. */
 static size_t bare_length(const char *word, size_t length)
 {
     while (length > 1 && strchr(".,;:!?)\"", word[length - 1]))
@@ -419,7 +419,7 @@ static size_t bare_length(const char *word, size_t length)
     return length;
 }
 
-/* One character, or a name as keys have: "Enter", "S-Right", "F5". */
+/* One character, or a name in the form of a key: "Enter", "S-Right", "F5". */
 static bool like_key(const char *at, size_t length)
 {
     return utf8_count(at, length) == 1 || isupper((unsigned char)*at);

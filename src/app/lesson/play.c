@@ -1,4 +1,4 @@
-/* play.c -- see lesson.h. */
+/* play.c -- a step's runs, answers, and the check of a lesson; see lesson.h. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ bool lesson_cursor_fits(const View *view, int64_t query, int64_t key, Error *err
                      view->name, (long long)view_rows(view), (long long)view_cols(view));
 }
 
-/* Where the explorer puts the cursor: where the lesson says, else in the middle. */
+/* Puts the cursor where the explorer does: at the lesson's cell, else in the middle. */
 static bool play_cursor(const LessonWords *words, LessonFact *fact, Error *err)
 {
     Error       none = ERROR_INIT; /* a pane with a plot has no cursor */
@@ -133,7 +133,7 @@ void lesson_play_free(LessonPlay *play)
     *play = (LessonPlay){ .facts = { .count = 0 } };
 }
 
-/* A lesson's words and answers, where they are made of runs. */
+/* ---- words and answers --------------------------------------------------- */
 
 bool lesson_facts_ready(const LessonFacts *facts)
 {
@@ -143,7 +143,7 @@ bool lesson_facts_ready(const LessonFacts *facts)
     return true;
 }
 
-/* The error names the lesson, the step and the field. */
+/* The error names lesson, step and field. */
 static bool call(const Lesson *lesson, int step, const char *field, int function,
                  const LessonFacts *facts, LessonValue *out, Error *err)
 {
@@ -160,7 +160,7 @@ static bool wrong_kind(const Lesson *lesson, int step, const char *field, const 
                      step + 1, field, wanted);
 }
 
-/* Which of the lesson's texts it is, for messages. */
+/* Name of the text's field, for messages. */
 static const char *field_of(const Lesson *lesson, const LessonText *text, int *step)
 {
     for (*step = 0; *step < lesson->count; ++*step) {
@@ -254,7 +254,7 @@ bool lesson_accepts(const LessonStep *step, double right, double given)
     return fabs(given - right) <= room + 1e-9 * fabs(right);
 }
 
-/* Numbers as a learner types them: with units, spaces and either comma. */
+/* ---- numbers as a learner types them: with units, blanks and either comma ---- */
 
 #define TYPED_MOST 64
 
@@ -267,7 +267,7 @@ static const struct {
               { "GiB", 0x1p30 } };
 #define UNITS (sizeof(units) / sizeof(*units))
 
-/* 0: none of these. */
+/* 0: no such prefix. */
 static double factor_of(const char *name)
 {
     for (size_t i = 0; i < UNITS; i++)
@@ -281,8 +281,8 @@ static bool binary(const char *name)
     return *name && !strcmp(name + 1, "iB");
 }
 
-/* What a number with this unit behind it counts, where `asked` is the unit that is asked for:
- * nothing and "%" the same; of KiB, "M" is MiB.  0: it is no such unit. */
+/* Factor of a unit, where `asked` is the one asked for: nothing and "%" are the same; with KiB
+ * asked for, "M" is MiB.  0: no such unit. */
 static double scale_of(const char *name, const char *asked)
 {
     char whole[] = { *name == 'k' ? 'K' : *name, 'i', 'B', '\0' };
@@ -301,8 +301,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "4,096" is four thousand and "4,5" four and a half: three digits behind a comma are thousands,
- * unless a 0 stands before it. */
+/* "4,096" is 4096 and "4,5" is 4.5: a comma before three digits marks thousands, unless the number
+ * is 0. */
 static void read_commas(char *text)
 {
     for (char *comma = strchr(text, ','); comma; comma = strchr(text, ',')) {
@@ -316,7 +316,7 @@ static void read_commas(char *text)
     }
 }
 
-/* Without blanks. */
+/* Copies without blanks. */
 static void squeeze(const char *typed, char text[TYPED_MOST])
 {
     size_t length = 0;
@@ -369,7 +369,7 @@ bool lesson_number_begins(const char *typed, const char *unit)
     return false;
 }
 
-/* See lesson.h. */
+/* ---- the check ----------------------------------------------------------- */
 
 typedef struct Check {
     Session      *session;
@@ -377,7 +377,7 @@ typedef struct Check {
     int           step;
     Text         *out;
     int           wrong;
-    size_t        begun; /* where in out the step's complaints begin */
+    size_t        begun; /* start of the step's complaints in out */
 } Check;
 
 __attribute__((format(printf, 2, 3))) static void complain(Check *c, const char *fmt, ...)
@@ -392,8 +392,8 @@ __attribute__((format(printf, 2, 3))) static void complain(Check *c, const char 
     c->wrong++;
 }
 
-/* What was said by the lesson itself names lesson and step already.  A page is made several
- * times: what is said again is one complaint. */
+/* A message of the lesson itself names lesson and step.  A page is made several times, so the same
+ * message counts once. */
 static void complain_of(Check *c, const Error *err)
 {
     if (strstr(text_str(c->out) + c->begun, err->text))
@@ -402,7 +402,7 @@ static void complain_of(Check *c, const Error *err)
     c->wrong++;
 }
 
-/* The words make sense, and before anything is answered they fit the smallest screen. */
+/* The texts can be made, and the page fits the smallest screen before an answer. */
 static void check_page(Check *c, const LessonFacts *facts, const LessonSight *sight, bool fits)
 {
     LessonPage page;
@@ -424,7 +424,7 @@ static void check_pages(Check *c, const LessonFacts *facts)
     check_page(c, facts, &(LessonSight){ .chosen = -1, .done = true, .answered = true }, false);
 }
 
-/* Typed as it is shown it is taken, and twice as far off as allowed it is not. */
+/* The right number is accepted as it is shown; one twice as far off as allowed is refused. */
 static void check_number(Check *c, const LessonStep *step, double right)
 {
     double off = (step->within > 0 ? 2 * step->within : 0.01) * (right != 0 ? fabs(right) : 1);
@@ -473,7 +473,7 @@ static void check_keys(Check *c, const char *field, const char *words)
                      (int)keys[i].length, keys[i].name);
 }
 
-/* Keys that the words name are there, also in words that a function makes. */
+/* All keys named exist, also those in made texts. */
 static void check_words(Check *c, const LessonFacts *facts)
 {
     const LessonStep *step = &c->lesson->steps[c->step];
@@ -485,7 +485,7 @@ static void check_words(Check *c, const LessonFacts *facts)
 
     for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
         Text  words = { 0 };
-        Error err = ERROR_INIT; /* the page said it */
+        Error err = ERROR_INIT; /* the page reported it */
 
         if (lesson_text(c->lesson, made[i].text, facts, &words, &err))
             check_keys(c, made[i].field, text_str(&words));
@@ -498,7 +498,7 @@ static void check_words(Check *c, const LessonFacts *facts)
                  "on the one that is named");
 }
 
-/* With what the learner would read there, which often says what is amiss. */
+/* Adds what the learner would read, which often shows the cause. */
 static void complain_of_solution(Check *c, const LessonFacts *facts)
 {
     Text  now = { 0 };
@@ -510,7 +510,7 @@ static void complain_of_solution(Check *c, const LessonFacts *facts)
     text_free(&now);
 }
 
-/* The task is open at first, and what is said to do it does. */
+/* The task is open at first, and the solution does it. */
 static void check_task(Check *c, const LessonFacts *facts)
 {
     const LessonStep *step = &c->lesson->steps[c->step];

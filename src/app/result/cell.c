@@ -12,29 +12,29 @@
 
 #include "profile/reference.h"
 
-/* A row's log weights and scores differ by one number when the weights are their softmax; both
- * are sums of f32 products of some ten to a hundred terms. */
+/* Log weights and scores of a row differ by one constant where the weights are their softmax.  Both
+ * are sums of ten to a hundred products in f32. */
 #define SAME_SCORES 2e-3
-#define FAINT       1e-6 /* weights below it are too coarse in f32 to tell */
-/* Output against the sum of weights times V, by their lengths: kernels add in f32, some values
- * are rounded to 16 bits. */
+#define FAINT       1e-6 /* f32 is too coarse for weights below it */
+/* Tolerance of the output beside the sum of weights times V, relative to its length: kernels add in
+ * f32, and some values are rounded to 16 bits. */
 #define SAME_OUTPUT 4e-3
 
-#define NOTHING 5e-4 /* below it a difference of scores is printed as none */
+#define NOTHING 5e-4 /* a smaller difference of scores is printed as none */
 
 struct CellReader {
     Result       *result;  /* retained */
-    const View   *weights; /* NULL: the run has none that are of its queries and keys */
-    bool          exact;   /* the rows below can be read */
+    const View   *weights; /* NULL: no weights of queries and keys */
+    bool          exact;   /* exact attention's rows can be computed */
     ReferenceRows rows;
     PatternRow    cells;
-    float        *own, *score;  /* owned; [m]: of the row read; score -inf: not allowed */
-    int64_t       head, q;      /* -1: no row is read */
+    float        *own, *score;  /* owned; [m]: of the row; score -inf: not allowed */
+    int64_t       head, q;      /* -1: no row yet */
     double        top, log_sum; /* of the exact scores */
     bool          own_scores, adds;
-    double        largest; /* own weight */
+    double        largest; /* largest own weight */
     double       *output;  /* owned; [e] the sum of weights times V */
-    double        squares; /* of its length */
+    double        squares; /* squared length of it */
 };
 
 static const View *weights_of(const Run *run)
@@ -79,14 +79,14 @@ CellReader *cell_reader_new(Result *result, Error *err)
         error_set(err, ERR_NOMEM, "not enough memory to look at a cell");
         return NULL;
     }
-    /* That it cannot be compared with is no failure: the rest is told. */
+    /* Without exact attention the other facts are still printed. */
     r->exact = reference_is_possible(run) && reference_rows_new(run, NULL, NULL, &r->rows, NULL);
     return r;
 }
 
 /* ---- a row ------------------------------------------------------------------- */
 
-/* The logarithm of what exact scores are divided by. */
+/* The logarithm of the softmax's denominator. */
 static void sum_scores(CellReader *r)
 {
     int64_t m = r->result->run->m;
@@ -119,7 +119,7 @@ static bool find_own_scores(const CellReader *r)
     return most - least <= SAME_SCORES * (1 + fabs(r->top));
 }
 
-/* Sums weights times V, and holds it against the output that the run gave. */
+/* Sums weights times V and compares with the run's output. */
 static bool add_values(CellReader *r)
 {
     const Run    *run = r->result->run;

@@ -1,6 +1,6 @@
-/* derived.c -- see views.h.
+/* derived.c -- spectra and traces; see views.h.
  *
- * A spectrum is found for one plane at a time, by whichever thread reads it first.
+ * A spectrum is computed for one plane at a time, by the first thread that reads it.
  */
 #include "app/result/views.h"
 
@@ -15,7 +15,7 @@
 
 typedef struct Derived {
     struct Derived *next;
-    View            view, x; /* x: places of a trace's points */
+    View            view, x; /* x of a trace's points */
     ViewCurve       curve;
     char           *names;   /* of the series; owned */
     double         *numbers; /* owned: values and shares of a spectrum, or a trace */
@@ -23,7 +23,7 @@ typedef struct Derived {
     const View     *of;      /* NULL: this is a trace */
     SpectrumWay     way;
     pthread_mutex_t lock;
-    atomic_bool    *known;   /* [planes], owned */
+    atomic_bool    *known;   /* [planes], owned; the plane is computed */
 } Derived;
 
 void derived_free(Derived *d)
@@ -39,7 +39,7 @@ void derived_free(Derived *d)
     }
 }
 
-/* Shown from now on, and freed with the result. */
+/* Adds it to the result, which frees it. */
 static const View *keep(Result *result, Derived *d, const char *name)
 {
     snprintf(d->view.name, sizeof(d->view.name), "%s", name);
@@ -189,7 +189,7 @@ static bool has_values(const View *view)
     return view && view->rank >= 2 && view_rows(view) > 0 && view_cols(view) > 0;
 }
 
-/* "spectrum", "spectrum(VIEW)"; NULL without an error: another name. */
+/* Makes "spectrum" and "spectrum(VIEW)"; NULL without an error: another name. */
 static const View *spectrum_of(Result *result, const char *name, Error *err)
 {
     size_t      length = strlen(SPECTRUM_VIEW), all = strlen(name);
@@ -222,7 +222,7 @@ void derived_words(const View *view, char *text, size_t size)
 
 /* ---- traces ------------------------------------------------------------------ */
 
-/* "row error" as a view is called. */
+/* "row error" has the view name "row_error". */
 static bool trace_is(const char *trace, const char *name)
 {
     while (*trace && (*trace == ' ' ? '_' : *trace) == *name) {
@@ -237,7 +237,7 @@ static bool is_wanted(const Trace *t, const char *name)
     return !strcmp(name, TRACE_VIEW) || trace_is(t->name, name);
 }
 
-/* Names of the traces, each once; returns how many. */
+/* Names of the traces, each once; returns their number. */
 static int trace_names(const Run *run, const char *name, const char **out, int most)
 {
     int count = 0;
@@ -255,7 +255,7 @@ static int trace_names(const Run *run, const char *name, const char **out, int m
 
 #define TRACES_MOST 16
 
-/* Rows of the table are the steps with a wanted trace; returns how many. */
+/* Rows of the table are the steps with the trace; returns their number. */
 static int64_t fill_trace(const Run *run, const char *name, const char **names, int count,
                           double *numbers, double *x, bool *iterated)
 {
@@ -288,7 +288,7 @@ static int64_t fill_trace(const Run *run, const char *name, const char **names, 
     return rows;
 }
 
-/* Decades tell more where all is above 0 and spans some of them. */
+/* A logarithmic axis fits numbers above 0 that span decades. */
 static bool spans_decades(const double *numbers, int64_t count)
 {
     double lo = (double)INFINITY, hi = 0;
@@ -344,7 +344,7 @@ static const View *trace_of(Result *result, const char *name, Error *err)
     return keep(result, d, name);
 }
 
-/* A curve of the result itself. */
+/* A curve computed from the result itself. */
 static const View *own_curve(Result *result, const char *name, Error *err)
 {
     Derived    *known = find_derived(result, name);

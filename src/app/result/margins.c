@@ -1,10 +1,10 @@
-/* margins.c -- see views.h.
+/* margins.c -- sums, entropies and kept mass beside a matrix; see views.h.
  *
  *     sum_i     = sum_j w_ij                     sum_j = sum_i w_ij
  *     entropy_i = log s - (sum_j w_ij log w_ij) / s,   s = sum_j w_ij,  over w_ij > 0
  *     kept_i    = sum of w*_ij over allowed j / sum of w*_ij,   w* of exact attention
  *
- * Rows are dealt to a fixed number of parts whose sums are added in order, so the number
+ * A fixed number of parts gets the rows, and their sums are added in order, so the number
  * of threads changes no bit.
  */
 #include "app/result/views.h"
@@ -17,7 +17,7 @@
 
 #define PARTS 16
 #define PIECE 512
-#define USUAL_COST 128 /* multiply-adds of an entry that a budget reckons with */
+#define USUAL_COST 128 /* multiply-adds of an entry, as a budget counts them */
 
 /* ---- what can be read ---------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static bool adds_up(const View *view)
            view->kind != VIEW_SCHEDULE && view->kind != VIEW_MASK;
 }
 
-/* Numbers of its cells are not read: they are there or not. */
+/* Cells of the view are allowed or not; they have no numbers. */
 static bool counts_cells(const View *view)
 {
     return view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS ||
@@ -75,7 +75,7 @@ const View *margin_view(const Run *run, const View *shown, MarginKind kind, Erro
 
 typedef struct Part {
     double    *col;   /* owned; [cols]; NULL: no columns */
-    float     *exact, *kept; /* owned; [m]: of the mass kept */
+    float     *exact, *kept; /* owned; [m] */
     PatternRow row;
 } Part;
 
@@ -83,14 +83,14 @@ typedef struct MarginJob {
     const MarginRequest *request;
     Margin              *out;
     ReferenceRows       exact;
-    int64_t            *rows;  /* owned; to be read, those for the columns first */
+    int64_t            *rows;  /* owned; rows to read, those of the columns' sums first */
     int64_t             count, even;
     Part                parts[PARTS];
     atomic_bool         failed;
 } MarginJob;
 
 typedef struct Sums {
-    double sum, logs; /* of w, and of w log w */
+    double sum, logs; /* sums of w and of w log w */
 } Sums;
 
 static void take_values(const View *view, const PatternRun *run, const float *values, int64_t count,
@@ -115,7 +115,7 @@ static void read_run(const View *view, int64_t plane, int64_t i, PatternRun run,
                      double sign, double *col, Sums *sums)
 {
     float values[PIECE];
-    bool  known = view->support && counts_cells(view); /* every cell of the run is there */
+    bool  known = view->support && counts_cells(view); /* every cell of the run is allowed */
 
     for (int64_t c = 0; known && c < PIECE; c++)
         values[c] = 1;
@@ -130,7 +130,7 @@ static void read_run(const View *view, int64_t plane, int64_t i, PatternRun run,
     }
 }
 
-/* Runs of the row that hold something; false: no memory. */
+/* Finds runs of the row with allowed cells; false: no memory. */
 static bool row_runs(const View *view, int64_t plane, int64_t i, PatternRow *row,
                      PatternRun *whole, const PatternRun **runs, int64_t *count)
 {
@@ -189,8 +189,8 @@ static double kept_of_row(const MarginJob *job, int64_t i, Part *part, bool *fai
     return all > 0 ? kept / all : (double)NAN;
 }
 
-/* What rounding alone leaves of rows that both add up to 1 is no difference: bars fill their
- * strip by the largest, and would show nothing else.  1e-5 is what the mechanisms answer for. */
+/* A difference within rounding of rows that add up to 1 counts as 0: bars are scaled by the
+ * largest, so rounding would fill the strip.  1e-5 is the tolerance of all mechanisms. */
 static double difference(double a, double b)
 {
     return fabs(a - b) <= 1e-5 * fmax(fabs(a), fabs(b)) ? 0 : a - b;
@@ -233,7 +233,7 @@ static void read_part(void *context, int64_t item, int worker)
 
 /* ---- which rows ------------------------------------------------------------------ */
 
-/* Entries that a row costs, about. */
+/* Entries to compute for a row, roughly. */
 static double row_cost(const MarginRequest *q)
 {
     const Pattern *support = q->view->support;
@@ -256,12 +256,12 @@ static int64_t evenly(int64_t k, int64_t most, int64_t all)
 static void take_row(MarginJob *job, int64_t i)
 {
     if (!isnan(job->out->row[i]))
-        return; /* taken */
+        return; /* the row is chosen already */
     job->rows[job->count++] = i;
     job->out->row[i] = 0;
 }
 
-/* The rows of the columns' sums first, then those of the rows in sight. */
+/* Chooses the rows of the columns' sums first, then those in sight. */
 static bool choose_rows(MarginJob *job, Error *err)
 {
     const MarginRequest *q = job->request;
@@ -328,7 +328,7 @@ static void margin_job_free(MarginJob *job)
     free(job->rows);
 }
 
-/* What was read of the columns stands for all rows. */
+/* The rows that were read stand for all rows. */
 static void add_columns(MarginJob *job)
 {
     Margin *out = job->out;
@@ -369,7 +369,8 @@ bool margin_make(const MarginRequest *q, Margin *out, Error *err)
 
 /* ---- of a figure's panel ---------------------------------------------------------- */
 
-/* Entries read exactly for one panel; beyond it rows are sampled, and the caption says so. */
+/* Entries that are read exactly for one panel; beyond it rows are sampled, and the caption says
+ * so. */
 #define MOST_ENTRIES 1e9
 
 static int64_t margin_plane(const Run *run, const View *view, int64_t head)

@@ -1,7 +1,7 @@
-/* missed.c -- see views.h.
+/* missed.c -- the strongest keys of exact attention, found or missed; see views.h.
  *
- * Memory is that of the keys looked for: one byte each says what found it, and the view
- * is the union of a list for each bit.
+ * Memory is that of the keys: one byte for each says what found it.  The view is the union of one
+ * list for each bit.
  */
 #include "app/result/views.h"
 
@@ -12,13 +12,13 @@
 #include "core/threads.h"
 #include "profile/reference.h"
 
-#define SOON 4e6       /* exact weights that are read at once when someone waits */
+#define SOON 4e6       /* exact weights that are computed at once when a caller waits */
 #define ROUNDS_MOST 64
 #define BITS 8
 
 typedef struct MissedParts {
-    Strongest      strongest, own; /* own: by the mechanism's weights, when ranked */
-    const Pattern *cells;          /* NULL when ranked */
+    Strongest      strongest, own; /* own: by the mechanism's weights, where ranked */
+    const Pattern *cells;          /* NULL where ranked */
     const Pattern *round[ROUNDS_MOST];
     uint8_t       *bits;           /* [h][n][keys] what found it; 0: no such key */
     uint64_t      *seen;           /* [h][n][keys] rounds that found it */
@@ -35,7 +35,7 @@ static bool is_pair_matrix(const Run *run, const View *view)
            (view_planes(view) == run->h || view_planes(view) == 1);
 }
 
-/* Cells that say which keys a query was given: not all there are. */
+/* Cells that say which keys a query has; NULL where all keys are allowed. */
 static const Pattern *telling_cells(const Run *run)
 {
     const char *names[] = { run->mechanism->picture ? run->mechanism->picture : "connectivity",
@@ -71,7 +71,7 @@ bool missed_is_promised(const Mechanism *m)
     return false;
 }
 
-/* Iterations that made cells of their own on the way to the mechanism's. */
+/* Finds iterations with cells of their own before the mechanism's last ones. */
 static void find_rounds(const Run *run, Missed *missed)
 {
     for (int i = 0; i < run->view_count && missed->rounds < ROUNDS_MOST; i++) {
@@ -87,8 +87,8 @@ static void find_rounds(const Run *run, Missed *missed)
 
 /* ---- looking ------------------------------------------------------------------ */
 
-/* Sets bit `mark` of seen for each key of the row that the cells hold, and the cells' own
- * bits where bits is given. */
+/* Sets bit `mark` of seen for each key of the row that is an allowed cell, and the cell's own bits
+ * where bits is given. */
 static void look_for_key(const Pattern *cells, PatternRow *row, int64_t head, int64_t i,
                          const int32_t *key, int64_t count, uint64_t mark, uint64_t *seen,
                          uint8_t *bits)
@@ -114,8 +114,8 @@ static int64_t pattern_plane(const Pattern *cells, int64_t head)
     return pattern_per_head(cells) ? head : 0;
 }
 
-/* Of causes the lowest bit speaks; "other" is what was missed, so a cause of that name is
- * just found. */
+/* The lowest bit names the cause.  "other" means missed in the view, so a cause of that name
+ * becomes plain "found". */
 static uint8_t finder(const Missed *missed, uint64_t seen, uint8_t causes, bool found)
 {
     if (!found)
@@ -158,7 +158,7 @@ static void look_row(void *context, int64_t item, int worker)
         for (int64_t x = 0; x < k; x++)
             if (p->own.key[item * k + x] == key[c])
                 seen[c] |= 1ull << 63;
-    for (int64_t c = 0; c < k; c++) /* what a round saw and the whole leaves out counts not */
+    for (int64_t c = 0; c < k; c++) /* a round's cell that the union leaves out does not count */
         seen[c] = seen[c] >> 63 ? seen[c] : 0;
     if (row.failed)
         atomic_store(&l->failed, true);
@@ -235,7 +235,7 @@ static int by_key_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The cells of one bit as lists; NULL: out of memory, or none with *count 0. */
+/* The cells of one bit as a pattern; NULL: no memory, or none with *count 0. */
 static Pattern *cells_of_bit(Missed *o, PatternShape shape, uint8_t bit, int64_t *count)
 {
     MissedParts *p = o->parts;
@@ -307,7 +307,7 @@ static bool make_room(Missed *o, Looking *l)
            o->parts->bits && o->parts->seen && o->parts->arena && l->causes;
 }
 
-/* How the view's bits are to be read: rounds, causes, or just found. */
+/* Says what the view's bits mean: rounds, causes, or found. */
 static void choose_meaning(Missed *o, const uint8_t *causes)
 {
     int64_t all = o->h * o->n * o->keys;
@@ -387,7 +387,7 @@ static void free_one(Missed *missed)
     free(missed);
 }
 
-/* With so many keys (0: MISSED_USUAL) already; NULL: not yet. */
+/* What is computed for so many keys (0: MISSED_USUAL); NULL: nothing yet. */
 static const Missed *known(const Result *result, int64_t keys)
 {
     const Missed *o = result->missed;

@@ -1,14 +1,14 @@
-/* order.c -- see views.h. */
+/* order.c -- the order in which a mechanism sorted its tokens; see views.h. */
 #include "app/result/views.h"
 
 #include <string.h>
 
 #define SORTED_MOST 4 /* views with a row for each round: buckets, chunks */
 
-/* Found when asked for, kept for the next. */
+/* Computed when first asked for. */
 typedef struct OwnOrders {
-    int32_t **of;    /* [h*rounds], of categories; NULL: not yet */
-    int32_t  *slots; /* 0, 1, ...: the order of a view that is sorted already */
+    int32_t **of;    /* [h*rounds], from categories; NULL: not yet */
+    int32_t  *slots; /* 0, 1, ...: for views that are sorted already */
     struct {
         const View *view;
         View        sorted;
@@ -54,7 +54,7 @@ const View *result_order_source(const Result *result)
 
             if (view->kind == kinds[k] && is_line_of_tokens(run, view) &&
                 (view->kind != VIEW_ORDER || !strcmp(view->cols, "slot")) &&
-                run_view(run, view->name) == view) /* not an iteration on the way */
+                run_view(run, view->name) == view) /* the final view of its name */
                 return view;
         }
     return NULL;
@@ -178,7 +178,7 @@ static const View *sorted_by_row(Result *result, const View *view)
     return out;
 }
 
-/* The categories the borders are read from: chunks, else what was sorted by. */
+/* Categories whose borders are drawn: chunks, else the sorted categories. */
 static const int32_t *border_categories(const Run *run, int64_t head, int64_t round)
 {
     const View *chunks = run_view(run, "chunks");

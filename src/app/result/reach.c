@@ -1,8 +1,7 @@
-/* reach.c -- see reach.h.
+/* reach.c -- what reaches what over depth; see views.h.
  *
- * The layers are compiled when a view is first read, by whichever thread reads it.
- * Rows are found a block at a time and kept in a few slots, so that reading row
- * after row costs one search a block.
+ * The first thread that reads a view compiles the layers.  Rows are computed a block at a time and
+ * kept in a few slots, so reading row after row costs one search a block.
  */
 #include "app/result/views.h"
 
@@ -12,16 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDLE_SLOTS 4 /* blocks kept, beside one for each thread */
+#define IDLE_SLOTS 4 /* blocks kept beside one for each thread */
 
-/* A block of rows, found or being found. */
+/* A block of rows, ready or in work. */
 typedef struct Slot {
     struct Slot *next;
     int          depth;
     bool         residual, ready, failed;
-    int64_t      first; /* row */
+    int64_t      first; /* its first row */
     int          users;
-    uint64_t     used; /* when last */
+    uint64_t     used; /* time of the last use */
     uint8_t     *rows;
     ReachBlock  *block;
 } Slot;
@@ -32,7 +31,7 @@ typedef struct ReachView {
     Reach            *reach;
     int               depth;
     bool              residual;
-    /* The last way asked for, of the owner's thread: screens ask again and again. */
+    /* The last path asked for by the owner's thread: screens ask again and again. */
     struct {
         int64_t q, k; /* q -1: none */
         int     hops;
@@ -44,7 +43,7 @@ struct Reach {
     const Result      *result; /* owns this */
     pthread_mutex_t    lock;
     pthread_cond_t     changed;
-    const ReachLayer **layers; /* owned; one a run of the stack */
+    const ReachLayer **layers; /* owned; one for each run of the stack */
     int                count;
     int64_t            tokens;
     enum { LAYERS_NONE, LAYERS_COMING, LAYERS_THERE, LAYERS_FAILED } state; /* guarded */
@@ -115,7 +114,7 @@ static const Run *run_at(const Result *result, int layer)
     return layer ? result->upper[layer - 1] : result->run;
 }
 
-/* NULL with an error that says why there is nothing to follow. */
+/* NULL with an error that says why the run has no pairs. */
 static const Pattern *pattern_of(const Run *run, Error *err)
 {
     const View    *view = run_view(run, "connectivity");
@@ -150,7 +149,7 @@ static bool compile(Reach *reach, const atomic_bool *cancel, Error *err)
     return true;
 }
 
-/* Waits for the layers, or makes them. */
+/* Waits for the layers, or compiles them. */
 static bool layers_known(Reach *reach, const atomic_bool *cancel, Error *err)
 {
     bool mine, ok;
@@ -385,7 +384,7 @@ int reach_view_path(const View *view, int64_t q, int64_t k, int64_t *path)
     return reach_view_ready(view) ? reach_path(&stack, q, k, path) : -2;
 }
 
-#define VIA_MOST 6 /* tokens on the way that are named */
+#define VIA_MOST 6 /* tokens of a path that are named */
 
 static void write_way(const ReachView *v, int hops, const int64_t *path, char *text, size_t size)
 {
@@ -403,7 +402,7 @@ static void write_way(const ReachView *v, int hops, const int64_t *path, char *t
     used = (size_t)snprintf(text, size, "%d layer%s%s", hops, hops == 1 ? "" : "s",
                             hops > 1 ? " via k=" : "");
     for (int t = 1; t < hops && used < size; t++) {
-        bool cut = t == VIA_MOST && hops - t > 1; /* the last one is told in any case */
+        bool cut = t == VIA_MOST && hops - t > 1; /* the last token is named in any case */
 
         t = cut ? hops - 1 : t;
         used += (size_t)snprintf(text + used, size - used, "%s%lld",

@@ -1,4 +1,4 @@
-/* steps.c -- see steps.h. */
+/* steps.c -- a run's stages as steps, their traces, and their tokens as strips; see steps.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static bool is_picture(const View *view)
            strcmp(view->name, "output") != 0;
 }
 
-/* Every pair, or all of the causal triangle: the set says nothing. */
+/* All pairs, or the whole causal triangle, are allowed: the set tells nothing. */
 static bool says_nothing(const Run *run, const View *view)
 {
     double n = (double)view_rows(view), m = (double)view_cols(view), cells;
@@ -44,7 +44,7 @@ static bool says_nothing(const Run *run, const View *view)
     return cells >= (run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m);
 }
 
-/* The mechanism's own picture first, then what decides, then what results. */
+/* Rank of a view: the mechanism's own picture, then what decides, then what results. */
 static int telling(const Run *run, const View *view)
 {
     const char *picture = run->mechanism->picture;
@@ -178,15 +178,14 @@ const View *step_watched(const Step *step, int x, double *value)
     return NULL;
 }
 
-/* "running_max" as one says it. */
+/* "running_max" in words. */
 static void add_trace_name(const View *view, Text *out)
 {
     for (const char *c = view->name; *c; c++)
         text_addf(out, "%c", *c == '_' ? ' ' : *c);
 }
 
-/* "row error 0.0123": what the stage is watched by, one item each line, and what the step's
- * row has come to. */
+/* Prints the stage's traces, "row error 0.0123", and the numbers of the step's row. */
 static void step_traces(const Step *step, Text *out)
 {
     const Run  *run = step->run;
@@ -211,7 +210,7 @@ static double place_of(const Stage *stage, int step)
     return stage->at_name ? stage->at : (double)count + 1;
 }
 
-/* One series: the trace's values up to this step. */
+/* Adds one series: the trace's values up to this step. */
 static bool add_trace(const Step *step, const char *name, Plot *plot)
 {
     const Run  *run = step->run;
@@ -231,7 +230,7 @@ static bool add_trace(const Step *step, const char *name, Plot *plot)
     return true;
 }
 
-/* The same of a row that is followed. */
+/* Adds the same for the step's row. */
 static bool add_watched(const Step *step, const View *view, Plot *plot)
 {
     Text        name = { 0 };
@@ -251,7 +250,7 @@ static bool add_watched(const Step *step, const View *view, Plot *plot)
     return series != NULL;
 }
 
-/* Largest number of a trace in this stage's iterations so far. */
+/* Largest number of the trace in the stage's iterations so far. */
 static double most_of(const Step *step, const char *name)
 {
     const Run *run = step->run;
@@ -263,13 +262,13 @@ static double most_of(const Step *step, const char *name)
     return most;
 }
 
-/* Beside numbers ten times as large the first ones would be a flat line. */
+/* Two traces share an axis unless one is ten times the other. */
 static bool shares_axis(const Step *step, const char *first, const char *other)
 {
     return !strcmp(first, other) || most_of(step, other) <= 10 * most_of(step, first);
 }
 
-#define DRAWN 2 /* of the numbers a row is followed by: they share an axis */
+#define DRAWN 2 /* numbers of a row in one plot */
 
 static bool add_trace_series(const Step *step, Plot *plot)
 {
@@ -327,7 +326,7 @@ static void describe_views(const Step *step, Text *out)
     text_add(out, count ? "\n" : "");
 }
 
-/* What the stage found of the keys that exact attention weighs most. */
+/* Prints what the stage found of the strongest keys. */
 static void describe_missed(const Step *step, Text *out)
 {
     Result       *result = step->result;
@@ -411,7 +410,7 @@ bool result_steps_at(Result *result, const char *at, int *from, int *to, Error *
     return false;
 }
 
-/* See steps.h. */
+/* ---- strips of tokens ---------------------------------------------------- */
 
 static int32_t *gathered(const int32_t *values, const int32_t *order, int64_t n)
 {

@@ -1,9 +1,10 @@
-/* app/result/views.h -- what a result reaches over depth: as a view, in numbers, way by way.
+/* app/result/views.h -- what is computed from a result when asked for: reach, missed keys, spectra,
+ * orders, margins, cells.
  *
- * The layers are the result's mechanism repeated, or a stack "A > B > C" (bottom
- * first).  The cells of a layer are those of its run's connectivity, so a
- * mechanism that chooses cells by content is looked at as it ran on this input.
- * See attn/study/reach.h for the meaning of a hop count.
+ * Reach over depth: the layers are the result's mechanism repeated, or a stack "A > B > C" (bottom
+ * first).  Allowed pairs of a layer are those of its run's connectivity, so a mechanism that
+ * chooses pairs by content is shown as it ran on this input.  attn/study/reach.h defines the hop
+ * count.
  */
 #ifndef APP_RESULT_VIEWS_H
 #define APP_RESULT_VIEWS_H
@@ -13,12 +14,12 @@
 #include "draw/figure/figure.h"
 #include "draw/grid/annotation.h"
 
-#define REACH_USUAL 12 /* layers when nobody says: as BERT base and GPT-2 have */
+#define REACH_USUAL 12 /* usual layers, as in BERT base and GPT-2 */
 #define REACH_VIEW  "reach"
 
 #define REACH_HELP  "layers until a key's token reaches a query's output"
 
-/* The view is there beside those the mechanism promises. */
+/* Runs of this mechanism have the view. */
 bool reach_is_offered(const Mechanism *m);
 
 typedef struct ReachOptions {
@@ -31,74 +32,70 @@ typedef struct Reach Reach; /* of one result; private */
 Reach *reach_new(const Result *result); /* NULL: no memory */
 void   reach_free(Reach *reach);
 
-/* The view of hop counts (VIEW_HOPS; -1: not reached); made at once, read slowly the
- * first time.  It lives as long as the result.  options may be NULL.  NULL with an
- * error when there is no pattern to follow. */
+/* The view of hop counts (VIEW_HOPS; -1: not reached), computed when first read; lives as long as
+ * the result.  options may be NULL.  NULL with an error where the run has no pairs. */
 const View *result_reach(const Result *result, const ReachOptions *options, Error *err);
 /* Of such a view: */
 int  reach_view_depth(const View *view);
 bool reach_view_strict(const View *view);
-bool reach_view_ready(const View *view); /* its layers are known: reading does not take long */
-/* As reach_path; -2 also when the layers are not known yet. */
+bool reach_view_ready(const View *view); /* its layers are compiled, so reading is quick */
+/* As reach_path; -2 also where the layers are not compiled yet. */
 int  reach_view_path(const View *view, int64_t q, int64_t k, int64_t *path);
 /* "2 layers via k=0", "itself", "not within 12 layers"; returns the hops too. */
 int  reach_view_way(const View *view, int64_t q, int64_t k, char *text, size_t size);
 
-/* All of it; takes a while. */
+/* Numbers of all pairs; takes a while. */
 bool result_reach_summary(const Result *result, const ReachOptions *options, Threads *threads,
                           const atomic_bool *cancel, ReachSummary *out, Error *err);
-/* The cells depend on what the input holds. */
+/* Allowed pairs depend on the content of the input. */
 bool result_reach_by_content(const Result *result);
 
-/* Who was missed: the strongest keys of exact attention, and what of a
- * result found them.
+/* Missed keys: the strongest keys of exact attention, and what of a result found them.
  *
- * A key counts as found where the mechanism's cells hold it: those of `connectivity`, or
- * of the pattern that is the mechanism's picture.  Where all cells are allowed a key is
- * found when it is among the query's own strongest by the mechanism's weights.
+ * A key is found where it is an allowed pair: in `connectivity`, or in the pattern that is the
+ * mechanism's picture.  Where all pairs are allowed, it is found where it is among the query's
+ * strongest keys by the mechanism's weights.
  */
 
 #define MISSED_VIEW  "missed"
 #define MISSED_HELP  "the strongest keys of exact attention: found, by what, or missed"
-#define MISSED_USUAL 8   /* keys looked for when nobody says */
+#define MISSED_USUAL 8   /* usual number of keys */
 #define MISSED_MOST  1024
 
 typedef struct Missed {
     int64_t  h, n, m;
-    int64_t  keys;    /* looked for in each row: at most m */
-    bool     ranked;  /* found means: among the strongest by the mechanism's own weights */
-    int      rounds;  /* 0: none, cells are found at once */
-    double  *alone;   /* [h + 1][rounds] share found by the round itself; last row: all heads */
-    double  *together; /* the same by it and the rounds before it */
+    int64_t  keys;    /* for each query: at most m */
+    bool     ranked;  /* found: among the strongest by the mechanism's own weights */
+    int      rounds;  /* 0: no rounds */
+    double  *alone;   /* [h + 1][rounds] share found by the round alone; last row: all heads */
+    double  *together; /* [h + 1][rounds] by it and earlier rounds */
     double  *found;   /* [h + 1] share found; NaN: no query sees a key */
-    double  *mass;    /* [h + 1] share of their exact weight that was found */
-    double  *query;   /* [h][n] share found of a query's; NaN: it has no key */
-    int     *round_step; /* [rounds] index of the stage that is the round */
+    double  *mass;    /* [h + 1] share of their exact weight in found keys */
+    double  *query;   /* [h][n] share found of a query's keys; NaN: it has none */
+    int     *round_step; /* [rounds] index of the round's stage */
     struct MissedParts *parts; /* private */
-    struct Missed *next;       /* of the same result, with another number of keys */
+    struct Missed *next;       /* with another number of keys */
 } Missed;
 
-/* The view can be there: the run has cells or weights of queries and keys. */
+/* The run has pairs or weights of queries and keys. */
 bool missed_is_offered(const Run *run);
-/* By what the mechanism promises, before it runs. */
+/* The mechanism promises such views. */
 bool missed_is_promised(const Mechanism *m);
 
-/* Computed when first asked for, or for another number of keys (0: MISSED_USUAL), which
- * takes a while; lives as long as the result.  NULL with an error.  threads and cancel may
- * be NULL. */
+/* Computed for so many keys (0: MISSED_USUAL) when first asked for, which takes a while; lives as
+ * long as the result.  NULL with an error.  threads and cancel may be NULL. */
 const Missed *result_missed(Result *result, int64_t keys, Threads *threads,
                             const atomic_bool *cancel, Error *err);
-/* What is known already; NULL: not for so many keys. */
+/* The same where it is computed already; NULL: not yet. */
 const Missed *result_missed_known(const Result *result, int64_t keys);
-/* Known, or so cheap that it is made at once; NULL: neither. */
+/* The same where it is computed already or quickly; NULL: neither. */
 const Missed *result_missed_soon(Result *result, int64_t keys);
-/* VIEW_COMPONENTS: what found each of the keys, COMPONENT_OTHER: nothing (View.found). */
+/* VIEW_COMPONENTS: what found each key; COMPONENT_OTHER: missed (View.found). */
 const View *missed_view(const Missed *missed);
-/* "round 2 finds 41 % of the 8 strongest keys, rounds 1 to 2 63 %" of the stage `step`;
+/* Appends "round 2 finds 41 % of the 8 strongest keys, rounds 1 to 2 63 %" for the stage `step`;
  * nothing where it is no round.  Head -1: all. */
 void missed_describe_round(const Missed *missed, int step, int64_t head, Text *out);
-/* The same for the run: "71 % of the 8 strongest keys of exact attention found (83 % of
- * their weight)". */
+/* Appends "71 % of the 8 strongest keys of exact attention found (83 % of their weight)". */
 void missed_describe(const Missed *missed, int64_t head, Text *out);
 
 void missed_free(Missed *missed);
@@ -122,59 +119,58 @@ void missed_free(Missed *missed);
 
 bool spectrum_is_offered(const Mechanism *m);
 
-/* The view, made at once (a spectrum is read slowly the first time, on the reader's
- * thread).  It lives as long as the result; the owner's thread asks.  NULL without a word
- * in *err: there is none of this name. */
+/* The view; a spectrum is computed when it is first read, on the reader's thread.  Lives as long as
+ * the result; for the owner's thread.  NULL without an error: no view of this name. */
 const View *result_derived(Result *result, const char *name, Error *err);
-/* The view is one of these. */
+/* The view is derived. */
 bool view_is_derived(const Result *result, const View *view);
-/* Those without parameters, for lists: 0, 1, ...; NULL: no more. */
+/* Views without parameters, for lists: 0, 1, ...; NULL: no more. */
 #define DERIVED_LISTED 2 /* at most */
 const View *result_derived_at(Result *result, int at);
-/* Makes what reading it needs; false: it cannot be made. */
+/* Computes what reading needs; false: impossible. */
 bool derived_ready(const View *view, int64_t plane, Error *err);
-/* That is done already: reading does not take long. */
+/* It is computed already, so reading is quick. */
 bool derived_known(const View *view, int64_t plane);
-/* "randomised, rank 128, seed 7"; "" where all is exact. */
+/* "randomised, rank 128, seed 7"; "" where the numbers are exact. */
 void derived_words(const View *view, char *text, size_t size);
 
-void derived_free(struct Derived *list); /* NULL is nothing */
+void derived_free(struct Derived *list); /* may be NULL */
 
-/* The tokens of a result in the order its mechanism sorted them in.
+/* Orders: the tokens of a result as its mechanism sorted them.
  *
- * A mechanism of several rounds (reformer) sorts anew in each: what one round made is shown
- * in that round's order, what all rounds made together in the first's.
+ * A mechanism of several rounds (reformer) sorts in each: a view of one round is shown in that
+ * round's order, a view of all rounds in the first's.
  */
 
-/* The view that orders are read from: an order, else categories; NULL: none. */
+/* The view that gives the order: an order, else categories; NULL: none. */
 const View *result_order_source(const Result *result);
-/* How many orders a head has; 1 at least. */
+/* Number of orders of a head; at least 1. */
 int64_t result_order_rounds(const Result *result);
-/* Of which round a view is: 0 where it is of all. */
+/* Round of a view; 0 where it belongs to all. */
 int64_t result_order_round(const Result *result, const View *view);
-/* Rows and columns in the order the mechanism sorted them (buckets, clusters), when it has
- * one (slot -> token); owned by the run's arena; NULL: token order is all there is. */
+/* The mechanism's order of the tokens (slot -> token), owned by the run's arena; NULL: it does not
+ * sort. */
 const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round);
 
-/* Whether rows or columns of a view are the `n` tokens of such an order. */
+/* Rows or columns of the view are `n` tokens that such an order sorts. */
 bool view_sorts_rows(const View *view, int64_t n);
 bool view_sorts_cols(const View *view, int64_t n);
-/* Each row of the view is a round over the tokens, and has its own order. */
+/* Each row of the view is a round with an order of its own. */
 bool result_sorts_by_row(const Result *result, const View *view);
 
-/* Rows and columns of the panel in that order, as far as they are the n tokens; where each row
- * has its own, the panel's view is replaced by one that is sorted. */
+/* Sorts rows and columns of the panel that are tokens; where each row has its own order, a sorted
+ * copy replaces the panel's view. */
 void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *panel);
-/* The same with the borders of the chunks, else of the clusters. */
+/* The same, with borders of chunks or clusters. */
 void picture_sort_panel(Result *result, int64_t head, int64_t round, Panel *panel);
 
-/* Line of a view over the tokens that belongs to a round of a head: categories, chunks. */
+/* The line of a view (categories, chunks) for a round of a head. */
 const int32_t *round_line(const Run *run, const View *view, int64_t head, int64_t round);
 
-/* The numbers of the bars beside a matrix: sums, entropies, what is kept.
+/* Margins: the numbers of the bars beside a matrix: sums, entropies, kept mass.
  *
- * Rows are read one at a time and nothing n x n is held.  With a budget a long matrix is
- * sampled: rows evenly over all of it, for the columns, and those in sight.
+ * Rows are read one at a time, so nothing n x n is held.  With a budget a long matrix is sampled:
+ * evenly spaced rows for the columns, and the rows in sight.
  */
 
 #define MARGIN_QUERIES_MOST 64
@@ -183,11 +179,11 @@ typedef struct MarginRequest {
     MarginKind      kind;
     const Run     *run;
     const View    *view;   /* of the run: see margin_view */
-    const View    *minus;  /* numbers are those of view - minus; NULL: off */
+    const View    *minus;  /* subtracted view; NULL: none */
     int64_t        plane, minus_plane;
     int64_t        head;   /* of exact attention */
-    int64_t        excluded; /* column that does not count; -1: none */
-    /* Rows that the sums of columns are of, in increasing order; none: all. */
+    int64_t        excluded; /* column left out; -1: none */
+    /* Rows in the columns' sums, in increasing order; none: all. */
     int64_t        queries[MARGIN_QUERIES_MOST];
     int            query_count;
     int64_t        row0, row1; /* displayed rows in sight; both 0: all */
@@ -197,31 +193,31 @@ typedef struct MarginRequest {
     const atomic_bool *cancel;
 } MarginRequest;
 
-/* The view whose rows are read where `shown` is on the screen; NULL with the reason. */
+/* The view to read where `shown` is on the screen; NULL with the reason. */
 const View *margin_view(const Run *run, const View *shown, MarginKind kind, Error *err);
-/* False: no memory, cancelled, or exact attention cannot be found. */
+/* False: no memory, cancelled, or exact attention is not possible. */
 bool margin_make(const MarginRequest *request, Margin *out, Error *err);
 
 /* What a figure asks for. */
 typedef struct MarginChoice {
     MarginKind kind;
-    int64_t    queries[MARGIN_QUERIES_MOST]; /* as above */
+    int64_t    queries[MARGIN_QUERIES_MOST]; /* rows in the columns' sums */
     int        query_count;
 } MarginChoice;
 
 /* "3,17,20" */
 bool margin_parse_queries(const char *text, MarginChoice *out, Error *err);
-/* The bars of one panel of the result, for a figure; its numbers are exact up to a budget.
- * minus: the result whose view the panel subtracts; NULL: none. */
+/* Sets the bars of a figure's panel; exact up to a budget.  minus: result of the subtracted view;
+ * NULL: none. */
 bool margin_of_panel(const Result *result, const Result *minus, const MarginChoice *choice,
                      int64_t head, Threads *threads, const atomic_bool *cancel, Panel *panel,
                      Error *err);
 
-/* One cell of a result explained: the score behind it, its share of
- * the output, and what exact attention makes of the same pair.
+/* Cells: the score behind one cell of a result, its share of the output, and the same pair in exact
+ * attention.
  *
- * Nothing is known of the mechanism: that its weights are the softmax of exact attention's
- * scores, and that its output is their sum over V, is found by doing it.
+ * Nothing is assumed of the mechanism: whether its weights are the softmax of exact scores, and
+ * whether its output is their sum over V, is computed.
  */
 
 typedef struct CellReader CellReader;
@@ -229,30 +225,30 @@ typedef struct CellReader CellReader;
 typedef struct CellWhy {
     bool    weighs;     /* the run has weights */
     double  weight;     /* 0: masked */
-    bool    softmax;    /* they are of a softmax, and the pair has one */
+    bool    softmax;    /* the weights are of a softmax that has this pair */
     double  below;      /* log of the row's largest weight over this one: of any softmax, how
                            far its score lies below the largest */
-    bool    scored;     /* exact attention sees the pair */
+    bool    scored;     /* exact attention has the pair */
     double  score;      /* its score before the softmax, position included */
     bool    own_score;  /* the row's weights are the softmax of these very scores */
-    double  exact;      /* weight there */
+    double  exact;      /* weight in exact attention */
     int64_t exact_rank, exact_of;
     bool    adds;       /* the query's output is the sum of weights times V */
-    double  length;     /* of weight times v, beside that of the output: */
+    double  length;     /* length of weight times v, and of the output */
     double  output;
-    double  share;      /* of the output, along it: those of a row add up to 1 */
+    double  share;      /* projection on the output; a row's shares add up to 1 */
 } CellWhy;
 
 /* NULL: no memory. */
 CellReader *cell_reader_new(Result *result, Error *err);
 void        cell_reader_free(CellReader *reader);
-/* False: no memory.  Another cell of the same row costs nothing. */
+/* False: no memory.  Another cell of the same row is free. */
 bool        cell_read(CellReader *reader, int64_t head, int64_t q, int64_t k, CellWhy *out,
                       Error *err);
-/* A line each: "score      2.318, 0.39 below the row's top". */
+/* Prints one fact a line: "score      2.318, 0.39 below the row's top". */
 void        cell_describe(const CellWhy *why, Text *out);
 
-/* What it was computed in, and where: "f32 (bf16 asked) on NVIDIA H200", "f32 on the CPU". */
+/* Appends precision and device: "f32 (bf16 asked) on NVIDIA H200", "f32 on the CPU". */
 void        cell_place(const Result *result, Text *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* device.c -- where requests run: the CPU, or the session's GPU; see app/session.h. */
+/* device.c -- the session's GPU, and trials of its faster ways; see session.h. */
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
@@ -55,7 +55,7 @@ bool precision_word(const char *precision, Error *err)
     return !*precision || precision_parse(precision, &arithmetic, err);
 }
 
-/* What both words ask for; *gpu: not the CPU. */
+/* Parses both words; *gpu: not the CPU. */
 static bool wanted(const char *device, const char *precision, bool *gpu, Arithmetic *arithmetic,
                    Error *err)
 {
@@ -114,15 +114,11 @@ const char *request_gpu(const Request *request)
     return device ? device_info(device)->name : NULL;
 }
 
-/* See device.h.
- *
- * A line of the file is "WAY<tab>GPU, driver, library<tab>used|not<tab>words".  Several machines
- * may share the folder, so lines of others stay; the newest of each stands.
- */
+/* ---- trials: a line of the file is "WAY<tab>GPU, driver, library<tab>used/not<tab>words" ---- */
 
 #define NAME "trials"
 #define LARGEST (1 << 18)
-#define PATIENCE 120 /* seconds; a kernel that waits for nothing gives up after 20 */
+#define PATIENCE 120 /* seconds; a kernel that waits for nothing ends after 20 */
 #define USED "used"
 #define NOT "not"
 
@@ -153,7 +149,7 @@ bool trials_path(Text *out, Error *err)
     return place_state(NAME, out, err);
 }
 
-/* Another driver, or another build of the kernels, is another matter. */
+/* Identifies the trial: another driver or build of the kernels needs a new one. */
 static void about(const Device *d, DeviceWay way, Text *out)
 {
     const DeviceInfo *info = device_info(d);
@@ -165,7 +161,7 @@ static void about(const Device *d, DeviceWay way, Text *out)
               (long long)file.st_mtime);
 }
 
-/* The file without the lines of this way there; what these say last goes to *out. */
+/* Reads the file without the lines of this way on this machine; *out gets the last of these. */
 static bool read_rest(const Device *d, DeviceWay way, TrialVerdict *out, Text *rest)
 {
     Text path = { 0 }, text = { 0 }, key = { 0 };
@@ -219,7 +215,7 @@ bool trial_keep(const Device *d, DeviceWay way, const TrialVerdict *verdict, Err
 
 /* ---- trials ----------------------------------------------------------------------------- */
 
-/* One line, without tabs: what the file and doctor have room for. */
+/* Copies one line without tabs, as the file and doctor print it. */
 static void take_words(TrialVerdict *out, const char *words)
 {
     snprintf(out->what, sizeof(out->what), "%.*s", (int)strcspn(words, "\n"), words);
@@ -227,8 +223,8 @@ static void take_words(TrialVerdict *out, const char *words)
         *at = ' ';
 }
 
-/* Answers come with these; a process that ended otherwise by itself, or that somebody killed, had
- * no GPU that could be used, say, or no memory left on it. */
+/* Exit statuses of a trial with an outcome.  Another status, or a signal from outside, says nothing
+ * about the way (no GPU, no memory left on it). */
 static bool answers(const Child *child)
 {
     int status = WEXITSTATUS(child->status);
@@ -279,7 +275,7 @@ bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Tr
     return ok;
 }
 
-/* There is no use in a trial at each start. */
+/* Without a state folder every start would try again. */
 static bool can_keep(void)
 {
     char folder[PATH_MAX];

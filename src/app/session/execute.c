@@ -1,6 +1,6 @@
-/* execute.c -- one request becomes one Result; the only place that starts runs.
+/* execute.c -- one request becomes one Result; all runs start here.
  *
- * Runs on whichever thread asks: it touches no session.
+ * It runs on any thread and uses no session.
  */
 #include "app/result/views.h"
 #include "app/session/internal.h"
@@ -19,7 +19,7 @@ static void watch_stage(void *context, const Run *run, const Stage *stage)
     atomic_store(&((RunProgress *)context)->stage, stage ? stage->name : "");
 }
 
-/* What comes next is no stage of the run; parts: how many, 0: not known. */
+/* Begins a phase that is no stage of the run; parts: 0: not known. */
 static void next_phase(RunProgress *progress, const char *name, int parts)
 {
     if (!progress)
@@ -55,8 +55,7 @@ static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
            position_parse(request->position, &spec->position, err);
 }
 
-/* An input that says it is causal is run that way only by mechanisms that can;
- * the user is told. */
+/* An input's causal mask is left out for mechanisms without a causal form; a warning says so. */
 static bool soften_causal(RunSpec *spec, const Request *request)
 {
     if (request->causal >= 0 || !spec->causal || spec->mechanism->causal)
@@ -81,7 +80,7 @@ bool request_planned_flops(Session *s, const Request *request, Flops *flops, boo
     return ok;
 }
 
-/* FLOPs of the run by its closed form; 0: it has none that is known beforehand. */
+/* FLOPs of the run by its closed form; 0: not known before the run. */
 static double planned_flops(const RunSpec *spec)
 {
     RunSpec plan = *spec;
@@ -99,7 +98,7 @@ static double planned_flops(const RunSpec *spec)
     return known ? flops.score + flops.mix + flops.overhead : 0;
 }
 
-/* A quick run is repeated even when nobody asks: a median of five costs nothing. */
+/* A quick run is timed several times even without --repeat. */
 #define QUICK_MS 300
 #define QUICK_PLAN                                                                                 \
     ((MeasurePlan){                                                                                \
@@ -121,8 +120,8 @@ static bool fill_record(Result *result, const RunSpec *spec, const Request *requ
     else if (result->run_ms < QUICK_MS)
         plan = QUICK_PLAN;
     else
-        plan = MEASURE_ONCE; /* slow: one run tells enough, and says that it was one */
-    if (request->width > 0) { /* a stated width is worth the whole budget */
+        plan = MEASURE_ONCE; /* slow: one timed run, and the record says so */
+    if (request->width > 0) { /* a given width may use the whole time budget */
         plan = MEASURE_DEFAULT;
         plan.repeats = request->repeat > 0 ? request->repeat : plan.repeats;
         plan.width = request->width;
@@ -151,7 +150,7 @@ static Result *result_new(Loaded *loaded, const Request *request, Error *err)
     return result;
 }
 
-/* What the run with views warned of belongs to the record of the timed one too. */
+/* Warnings of the run with views go to the record of the timed one, too. */
 static void take_warnings(Record *record, const char *lines)
 {
     while (*lines) {
@@ -165,7 +164,7 @@ static void take_warnings(Record *record, const char *lines)
     }
 }
 
-/* They run like any number; the user is told where they come from. */
+/* Warns of NaN and infinity in tensor parameters; the run uses them as they are. */
 static void warn_of_tensors(Record *record, const Assignments *given)
 {
     for (int i = 0; i < given->count; i++) {
@@ -195,7 +194,7 @@ static void finish_record(Result *result, bool softened)
                     result->request.mechanism);
 }
 
-/* The run again from another seed, for its quality only. */
+/* Runs again with another seed, for the quality alone. */
 static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Error *err)
 {
     RunSpec other = *spec;
@@ -204,7 +203,7 @@ static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Err
     bool    ok;
 
     other.observer = NULL;
-    other.progress = NULL; /* a seed is one part of what is done */
+    other.progress = NULL; /* a seed is one part of the progress */
     other.seed = seed;
     run = run_new(&other);
     run_execute(run);
@@ -250,7 +249,7 @@ static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *pr
            measure_seeds(result, spec, progress, err);
 }
 
-/* The layers above are run for their cells: what reaches what. */
+/* The layers above are run for their pairs. */
 static bool run_upper(Result *result, const RunSpec *common, Error *err)
 {
     int count = 0;
@@ -300,7 +299,7 @@ static Loaded *load_normal(const NormalInput *normal, const atomic_bool *cancel,
     return NULL;
 }
 
-/* What is run; *softened: without the input's causal mask.  progress: who looks on, or NULL. */
+/* Fills the spec; *softened: the input's causal mask is left out.  progress may be NULL. */
 static bool prepare(Result *result, Threads *threads, const atomic_bool *cancel,
                     RunProgress *progress, RunSpec *spec, bool *softened, Error *err)
 {
@@ -316,14 +315,14 @@ static bool prepare(Result *result, Threads *threads, const atomic_bool *cancel,
     return true;
 }
 
-/* What is measured and found beside the run itself. */
+/* Layers above, measurement, quality and missed keys. */
 static bool measure_rest(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
 {
     const Request *request = &result->request;
 
     if (!result->run)
         return error_set(err, ERR_NOMEM, "not enough memory for a run");
-    result->run->spec.observer = NULL; /* who looks on may end before the result does */
+    result->run->spec.observer = NULL; /* the observer may end before the result */
     result->run->spec.progress = NULL;
     if (!run_upper(result, spec, err))
         return false;
@@ -335,7 +334,7 @@ static bool measure_rest(Result *result, const RunSpec *spec, RunProgress *progr
             result_missed(result, request->keys, spec->threads, spec->cancel, err));
 }
 
-/* Runs on a GPU wait for each other, whichever session they are of. */
+/* Runs on one GPU exclude each other, across sessions. */
 static bool hold_device(const Request *request, const atomic_bool *cancel, RunProgress *progress,
                         Error *err)
 {
@@ -381,9 +380,9 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
     return result;
 }
 
-#define QUIET_SECONDS 0.5 /* that a run is not told of */
+#define QUIET_SECONDS 0.5 /* a shorter run has no progress line */
 
-/* "bigbird: attend  42 %", now and then. */
+/* Reports "bigbird: attend  42 %". */
 static void tell_run(Session *s, const Job *job, const Request *request)
 {
     Number      share = job_share(job);
@@ -397,7 +396,7 @@ static void tell_run(Session *s, const Job *job, const Request *request)
         session_progress(s, "%s: %s  %.0f s", request->mechanism, stage, job_seconds(job));
 }
 
-/* On the worker, with somebody looking on. */
+/* Runs on the worker and reports progress. */
 static Result *run_telling(Session *s, const Request *request, Error *err)
 {
     struct pollfd wake = { .fd = s->wake[0], .events = POLLIN };
@@ -412,7 +411,7 @@ static Result *run_telling(Session *s, const Request *request, Error *err)
         tell_run(s, job, request);
     }
     result = job ? job_result(job) : NULL;
-    if (result) /* the worker's are its own */
+    if (result) /* the worker's pool is not the caller's */
         result->run->threads = session_threads(s, request->threads);
     else if (job)
         *err = *job_error(job);

@@ -1,4 +1,4 @@
-/* app/session/internal.h -- the inside of a Session; private to app/session*.c. */
+/* app/session/internal.h -- the inside of a Session; private to app/. */
 #ifndef APP_SESSION_INTERNAL_H
 #define APP_SESSION_INTERNAL_H
 
@@ -10,7 +10,7 @@
 typedef struct Loaded {
     Input      *input;
     atomic_int  references;
-    char       *warning; /* of its values; owned; NULL: none */
+    char       *warning; /* about its values; owned; NULL: none */
 } Loaded;
 
 struct Job {
@@ -18,18 +18,18 @@ struct Job {
     Job        *next;     /* in the queue */
     JobState    state;    /* guarded by the session's lock, as is: */
     double      began;    /* clock_wall when it left the queue */
-    bool        detached; /* nobody will ask any more: the worker frees it */
+    bool        detached; /* released by its owner: the worker frees it */
     atomic_bool cancel;
     RunProgress progress;
-    Request     request;  /* of a run */
+    Request     request;  /* for a run */
     Loaded     *loaded;
-    JobWork     work;     /* of other work; NULL: a run */
+    JobWork     work;     /* for other work; NULL: a run */
     void       *context;
     Result     *result;
     Error       err;
 };
 
-#define CEILINGS_KEPT 8 /* a CPU and a GPU in its precisions: more than one command asks for */
+#define CEILINGS_KEPT 8 /* one for a CPU and each precision of a GPU */
 
 struct Session {
     Loaded     *loaded;
@@ -49,11 +49,11 @@ struct Session {
     char       *warning;
     SessionProgress progress;
     void       *progress_context;
-    bool        tells_runs; /* runs that take long tell of themselves on the way */
-    const SessionSweep *sweep; /* borrowed; NULL: nobody looks on */
-    const atomic_bool *stop; /* borrowed; NULL: nobody stops */
+    bool        tells_runs; /* runs report progress */
+    const SessionSweep *sweep; /* borrowed; NULL: none */
+    const atomic_bool *stop; /* borrowed; NULL: no stop flag */
     atomic_bool *heeded;     /* borrowed or NULL */
-    const struct LessonReader *lessons; /* borrowed; NULL: nobody reads any */
+    const struct LessonReader *lessons; /* borrowed; NULL: none */
     char        lesson_device[8], lesson_precision[8]; /* as session_lessons_on; "": the CPU */
     /* worker */
     pthread_t       worker;
@@ -67,7 +67,7 @@ struct Session {
 Loaded *loaded_retain(Loaded *loaded);
 void    loaded_release(Loaded *loaded);
 
-/* Runs the request on the given input; any thread.  progress: who looks on; may be NULL. */
+/* Runs the request on the input, or on the request's own; any thread.  progress may be NULL. */
 Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
                         const atomic_bool *cancel, RunProgress *progress, Error *err);
 /* The owner's pool with `count` threads (0: all CPUs); NULL: one thread. */

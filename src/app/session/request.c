@@ -79,8 +79,8 @@ static bool true_or_false(const char *name, const char *value, bool *out, Error 
            error_set(err, ERR_PARAM, "%s: expected true or false, got '%s'", name, value);
 }
 
-/* What is no parameter of a mechanism but may differ between those side by side:
- * position, seed, causal, fit, device and precision.  False: it is none of them. */
+/* Settings that are no parameters but may differ between panels: position, seed, causal, fit,
+ * device and precision.  False: the name is none of them. */
 static bool set_common(Session *s, Request *request, const char *name, const char *value,
                        Error *err, bool *ok)
 {
@@ -151,8 +151,7 @@ bool request_set_tensor(Session *s, Request *request, const char *name, const Te
                                   tensor_shape_text(t, shape, sizeof(shape)), err);
 }
 
-/* A text without "name=" is the mechanism's text parameter itself:
- * pattern(window(5)+global(2)). */
+/* A text without "name=" is the mechanism's text parameter: pattern(window(5)+global(2)). */
 static const Param *bare_text_param(const char *mechanism, const char *content)
 {
     const Mechanism *m = mechanism_find(mechanism);
@@ -212,7 +211,7 @@ static bool parse_layer(Session *s, Request *request, const char *text, Error *e
     return ok || error_prefix(err, "%s", request->mechanism);
 }
 
-/* Where the layer that begins at text ends: at a '>' outside brackets and quotes. */
+/* End of the layer that begins at text: a '>' outside brackets and quotes. */
 static const char *layer_end(const char *text)
 {
     int  depth = 0;
@@ -227,7 +226,7 @@ static const char *layer_end(const char *text)
     return text;
 }
 
-/* What the layers share is as in the one below. */
+/* Common settings of the layers are those of the layer below. */
 static Request *layer_above(const Request *below, Error *err)
 {
     Request *above = calloc(1, sizeof(*above));
@@ -305,8 +304,8 @@ static void add_assignment(const char *name, const char *value, int *count, Text
               quote ? "\"" : "");
 }
 
-/* below: NULL, or the layer whose seed, position, causal, fit and device hold unless said
- * otherwise. */
+/* below: NULL, or the layer whose seed, position, causal, fit and device this one shares unless it
+ * names its own. */
 static void add_layer(const Request *request, const Request *below, Text *out)
 {
     char number[32];

@@ -1,4 +1,4 @@
-/* session.c -- the session itself, its input and its threads; see session.h. */
+/* session.c -- the session, its input, threads and ceilings; see session.h. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ void session_free(Session *s)
     free(s);
 }
 
-/* NaN and infinity run like any number; the user is told where they come from. */
+/* NaN and infinity are run as they are; a warning names their place. */
 static char *value_warning(const Input *input)
 {
     const struct {
@@ -284,8 +284,8 @@ const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *e
 
 /* ---- shipped files ---------------------------------------------------------- */
 
-/* The binary's folder, its parent (the source tree around build/, or a build
- * folder one deeper) and PREFIX/share/attnscope. */
+/* Folders with shipped files: above the program's (the source tree, with build/ one or two folders
+ * deep), and PREFIX/share/attnscope. */
 static const char *const roots[] = { "/../", "/../../", "/../share/attnscope/" };
 
 const char *session_find_shipped(Session *s, const char *folder, const char *name)
@@ -313,7 +313,7 @@ const char *session_default_sample(Session *s, Error *err)
     return NULL;
 }
 
-/* See session.h. */
+/* ---- inputs -------------------------------------------------------------- */
 
 #define SAMPLE "sample:"
 

@@ -1,7 +1,7 @@
-/* worker.c -- jobs: one thread that does the session's slow work in order.
+/* worker.c -- the session's one worker thread, and its queue of jobs.
  *
- * The lock guards the queue and every job's state.  The owner polls; a byte in
- * the wake pipe only ends its wait.
+ * A lock guards the queue and the state of every job.  The owner polls; a byte in the wake pipe
+ * ends its wait.
  */
 #include "app/session/internal.h"
 #include "core/threads.h"
@@ -17,7 +17,7 @@ static void wake_owner(Session *s)
 {
     char byte = 1;
 
-    /* A full pipe wakes the owner just as well. */
+    /* A full pipe wakes the owner, too. */
     if (write(s->wake[1], &byte, 1) < 0)
         return;
 }
@@ -40,13 +40,13 @@ static JobState run_job(Job *job, Threads *threads)
         execute_request(job->loaded, &job->request, threads, &job->cancel, &job->progress,
                         &job->err);
     if (job->result)
-        job->result->run->spec.cancel = NULL; /* the flag ends with the job */
+        job->result->run->spec.cancel = NULL; /* the flag is freed with the job */
     if (atomic_load(&job->cancel))
         return JOB_CANCELLED;
     return job->result ? JOB_DONE : JOB_FAILED;
 }
 
-/* The worker's pool follows the thread count asked for. */
+/* The pool has the number of threads that the job asks for. */
 static Threads *pool_for(Threads *pool, const Job *job)
 {
     int count = job->request.threads > 0 ? job->request.threads : threads_hardware();
@@ -300,7 +300,7 @@ void job_free(Job *job)
     s = job->session;
     job_cancel(job);
     pthread_mutex_lock(&s->lock);
-    /* The context of other work belongs to the caller: wait until it is let go. */
+    /* The caller owns the context of other work: wait until it is no longer used. */
     while (job->work && job->state == JOB_RUNNING)
         pthread_cond_wait(&s->changed, &s->lock);
     if (job->state == JOB_RUNNING) {

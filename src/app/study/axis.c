@@ -108,8 +108,7 @@ bool axis_parse(const char *text, Axis *out, Error *err)
     return ok;
 }
 
-/* A range for a parameter when nobody named one: by factors of two around
- * the value one has, or by small steps all over what is allowed; see axis.h. */
+/* ---- a usual range around a value ---------------------------------------- */
 
 static void add_choices(const Param *param, Text *out)
 {
@@ -117,7 +116,7 @@ static void add_choices(const Param *param, Text *out)
         text_addf(out, "%s%s", i ? "," : "", param->choices[i]);
 }
 
-/* As the parameter takes it: whole, even; *last is the value before, to say each once. */
+/* Writes the value in the parameter's form (whole, even) unless it equals *last. */
 static void write_value(const Param *param, double value, double *last, Text *out)
 {
     if (param->type == PARAM_TYPE_INT)
@@ -128,7 +127,7 @@ static void write_value(const Param *param, double value, double *last, Text *ou
     *last = value;
 }
 
-/* The value one has, else the default; a start where that is worked out or nothing. */
+/* The present value, else the default; without either, a small start. */
 static double value_of(const Param *param, const char *now)
 {
     char  *end;
@@ -148,7 +147,7 @@ static bool add_numbers(const Param *param, const char *now, int64_t n, bool den
 
     last = -HUGE_VAL;
     if (whole && !dense && most > (double)n && value <= (double)n)
-        most = (double)n; /* few take more than there are tokens */
+        most = (double)n; /* values above the number of tokens are rarely useful */
     for (double at = first; at <= most * (1 + 1e-9); at *= by)
         if (whole ? at >= 1 : at >= value / 4 * (1 - 1e-9))
             write_value(param, at, &last, out);
@@ -167,7 +166,7 @@ bool axis_usual(const struct Param *param, const char *now, int64_t n, bool dens
     }
 }
 
-/* Lists and ranges of values: "256:4096:x2", "3,5,9". */
+/* ---- lists and ranges: "256:4096:x2", "3,5,9" ---------------------------- */
 
 bool words_add(WordList *list, const char *word, size_t length, Error *err)
 {

@@ -1,8 +1,8 @@
-/* fits.c -- measured exponents beside the claimed ones; see sweep.h.
+/* fits.c -- measured exponents beside the claimed ones, as table and chart; see sweep.h.
  *
- * The claim of a mechanism is of its time; counted FLOPs and measured time are held
- * against it.  Memory is held against it only where the paper claims the same of
- * memory.  A claimed log n is divided out before the slope is compared.
+ * A mechanism claims a time; counted FLOPs and measured time are compared with it.  Memory is
+ * compared only where the paper claims the same for memory.  A claimed log n is divided out before
+ * the slope is compared.
  */
 #include <math.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static bool is_baseline_row(const ResultRow *row)
     return m && (m->classes & CLASS_BASELINE);
 }
 
-/* Time of the baseline in the same setting and of the same n and seed. */
+/* Time of the baseline at the same settings, n and seed. */
 static Number baseline_time(const Results *rows, const ResultRow *row)
 {
     for (int i = 0; i < rows->count; i++) {
@@ -90,7 +90,7 @@ static Number baseline_time(const Results *rows, const ResultRow *row)
     return NUMBER_NONE;
 }
 
-/* The smallest n from which it stays faster; rows of a series stand by n. */
+/* The smallest n from which it stays faster; a series is sorted by n. */
 static void series_crossover(const Results *rows, int from, int to, SeriesFit *f)
 {
     bool compared = false;
@@ -120,7 +120,7 @@ static void count_points(const Results *rows, int from, int to, SeriesFit *f)
         if (!row->ok)
             continue;
         f->row = f->row ? f->row : row;
-        f->from = f->points++ ? f->from : row->n; /* rows stand by n */
+        f->from = f->points++ ? f->from : row->n; /* sorted by n */
         f->to = row->n;
     }
 }
@@ -240,7 +240,7 @@ static void fits_head(TableStyle style, Table *t)
     t->cols = t->count;
 }
 
-/* What tells this series from the others of its mechanism besides the parameters. */
+/* Names the settings that differ between series of this mechanism. */
 static void add_setting(const Results *rows, const ResultRow *row, Text *out)
 {
     bool position = false, threads = false, causal = false, version = false, device = false;
@@ -278,7 +278,7 @@ void series_name(const Results *rows, const ResultRow *row, Text *out)
     add_setting(rows, row, out);
 }
 
-/* Of "O(k^2), for what follows ..." what is compared; `list` has the whole. */
+/* The claim without its explanation; `list` prints it whole. */
 static void claim_cell(const char *claim, Table *t)
 {
     size_t length = 0;
@@ -428,11 +428,9 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
     text_add(out, "\n");
 }
 
-/* Fits as rows of a chart of exponents; see sweep.h.
- *
- * A claimed n log n stands on the axis where such a curve has its slope at the middle of
- * the measured lengths: 1 + 1 / log n.
- */
+/* ---- the chart of exponents ---------------------------------------------- */
+
+/* A claimed n log n stands at its slope at the middle length, 1 + 1 / log n. */
 
 typedef struct Rows {
     const Results   *results;
@@ -603,7 +601,7 @@ static void add_system_rows(Rows *r)
 
 /* ---- the chart -------------------------------------------------------------- */
 
-/* The first machine of each kind; with the CPU's threads: "NVIDIA H200 and AMD EPYC, 2 threads". */
+/* Names the first machine of each kind; with threads: "NVIDIA H200 and AMD EPYC, 2 threads". */
 static void add_machine_words(const Rows *r, bool threads, Text *out)
 {
     const ResultRow *cpu = NULL, *gpu = NULL;
@@ -642,7 +640,7 @@ static void caption(const Rows *r, bool systems, Text *out)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
 }
 
-/* With the chart's numbers in the file, beside the metadata of the options. */
+/* Writes the chart with its numbers and the options' metadata. */
 static bool draw_chart(const ExponentChart *chart, FigureFormat format, const PngOptions *options,
                        Text *bytes, Error *err)
 {

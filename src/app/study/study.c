@@ -1,4 +1,4 @@
-/* study.c -- see study.h: lines, points and the numbers of their runs. */
+/* study.c -- lines and points of a study, its runner, goals and crossover; see study.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void name_line(StudyLine *line)
     text_free(&text);
 }
 
-/* Over n only times are taken. */
+/* A study over n takes times only. */
 static void time_only(Request *request)
 {
     request->measure = true;
@@ -89,7 +89,7 @@ static bool add_baseline(Study *study, const Request *as, Error *err)
     return add_line(study, &exact, true, err);
 }
 
-#define APART 8 /* from this factor on a list of numbers is shown on a logarithmic axis */
+#define APART 8 /* a list with this ratio has a logarithmic axis */
 
 static void judge_values(Study *study)
 {
@@ -247,7 +247,7 @@ static void take_cost(StudyPoint *p, const Record *r, bool measured)
     }
 }
 
-/* Of several runs the fastest; a point is done when there are enough of them. */
+/* Keeps the fastest run; the point is done after enough runs. */
 static void take_fastest(StudyPoint *p, const Record *r, int least)
 {
     Number *best = &p->value[STUDY_TIME];
@@ -410,8 +410,7 @@ const StudyPoint *study_at(const Study *study, int line, int point)
     return &study->lines[line].points[study->lines[line].fixed ? 0 : point];
 }
 
-/* The smallest value that reaches a goal, and the values between two that
- * close in on it; see study.h. */
+/* ---- goals: the smallest value that is enough, and values in between ----- */
 
 bool goal_parse(const char *text, StudyGoal *out, Error *err)
 {
@@ -433,7 +432,7 @@ bool goal_parse(const char *text, StudyGoal *out, Error *err)
                      "'%s': expected a share of the mass such as 95%%, or error=5%%", text);
 }
 
-/* With every seed: the worst of them counts. */
+/* The worst seed counts. */
 static Number worst(const StudyPoint *p, StudyQuantity quantity)
 {
     const Number *band = quantity == STUDY_MASS ? p->low : p->high;
@@ -517,7 +516,7 @@ void study_answer(const Study *study, int line, const StudyGoal *goal, Text *out
 
 /* ---- closing in ------------------------------------------------------------- */
 
-/* One more value, at the end: the order on the axis is by their numbers. */
+/* Appends a value; the axis orders values by their numbers. */
 static bool append_value(Study *study, const char *text, Error *err)
 {
     Axis  *v = &study->axis;
@@ -547,7 +546,7 @@ static bool append_value(Study *study, const char *text, Error *err)
     return true;
 }
 
-/* The number before a point on the axis; NaN: it is the first. */
+/* The next smaller value on the axis; NaN: none. */
 static double number_before(const Study *study, int point)
 {
     int order[AXIS_MOST], at = 0;
@@ -580,10 +579,10 @@ bool study_refine(Study *study, int line, const StudyGoal *goal, Error *err)
 
 /* ---- crossover: where one line becomes faster than the other ------------------ */
 
-#define CROSSOVER_RUNS   3 /* at least, of a time */
-#define CROSSOVER_GROWTH 4 /* of the time from one n to the next, at the most that is usual */
+#define CROSSOVER_RUNS   3 /* least number of timed runs */
+#define CROSSOVER_GROWTH 4 /* usual factor of time from one n to the next */
 
-/* Both lines at the next length; false: one of them has no time there. */
+/* Runs both lines at the next length; false: one of them has no time there. */
 static bool compare_at(Study *study, Session *s, bool *faster)
 {
     int    at = study->point;
@@ -623,8 +622,7 @@ static void search(Study *study, Session *s, char *text, size_t size)
     format_crossover(from, CROSSOVER_LAST, true, text, size);
 }
 
-/* Each time is the fastest of a few runs; a quick run is repeated by itself, so that one
- * measurement of it is enough. */
+/* A quick run is timed several times at once; of slow ones a few runs are made. */
 static bool add_timed(Study *study, const Request *request)
 {
     Request timed = *request; /* borrows */

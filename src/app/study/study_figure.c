@@ -15,7 +15,7 @@
 typedef struct StudyNumbers {
     int       order[AXIS_MOST];
     double    x[AXIS_MOST];
-    Text      points;                            /* what the points are called */
+    Text      points;                            /* names of the points */
     Text      series[STUDY_QUANTITIES];
     double   *values[STUDY_QUANTITIES];          /* owned: [3][points][columns] */
     View      along, view[STUDY_QUANTITIES][3];  /* value, low, high */
@@ -27,7 +27,7 @@ static const char *const axes[STUDY_QUANTITIES] = {
     "output error", "mass kept", "total variation", "time (ms)", "FLOPs", "arena memory (bytes)",
 };
 
-#define SPREAD 4 /* largest over smallest number from which an axis is logarithmic */
+#define SPREAD 4 /* ratio of numbers with a logarithmic axis */
 
 /* ---- quantities ------------------------------------------------------------- */
 
@@ -105,7 +105,7 @@ static bool has_numbers(const Study *study, int line, StudyQuantity q)
     return false;
 }
 
-/* Exact attention is a line that costs are held against, no curve. */
+/* Exact attention is a guide line, no curve. */
 static bool is_column(const Study *study, int line, StudyQuantity q)
 {
     return !study->lines[line].baseline && has_numbers(study, line, q);
@@ -141,7 +141,7 @@ static void fill_column(const Study *study, StudyNumbers *n, StudyQuantity q, in
     }
 }
 
-/* A bar stands between the names. */
+/* Names are separated by bars. */
 static void add_series_name(Text *names, const char *name, const char *more)
 {
     if (names->length)
@@ -153,7 +153,7 @@ static void add_series_name(Text *names, const char *name, const char *more)
 
 /* ---- views ------------------------------------------------------------------ */
 
-/* A logarithmic axis where all is above 0 and apart; an error of nothing is none. */
+/* Logarithmic where all numbers are above 0 and far apart; an error near 0 is linear. */
 static bool is_log(const Study *study, const StudyNumbers *n, StudyQuantity q, int64_t count)
 {
     double lo = HUGE_VAL, hi = 0;
@@ -265,7 +265,7 @@ static const Result *any_sample(const Study *study)
     return sample;
 }
 
-/* Not every mechanism has a causal form. */
+/* Some mechanisms have no causal form. */
 static const char *causal_words(const Study *study)
 {
     int causal = 0, all = 0;
@@ -344,7 +344,7 @@ static void caption_seeds(const Study *study, Text *out)
         text_addf(out, "; band: least and most of %d seeds", seeds);
 }
 
-/* Points without numbers are gaps, and a reader must know why. */
+/* A point without numbers is a gap; the caption gives the reason. */
 static void caption_problems(const Study *study, Text *out)
 {
     for (int i = 0; i < study->count; i++) {
@@ -365,7 +365,7 @@ static void caption_problems(const Study *study, Text *out)
     }
 }
 
-/* A plot there are no numbers for is left out as well. */
+/* A quantity without numbers has no plot; the caption says so. */
 static void caption_quantities(const Study *study, const StudyLook *look, Text *out)
 {
     for (int k = 0; k < look->count; k++)
@@ -394,7 +394,7 @@ static void word_figure(const Study *study, const StudyLook *look, Figure *figur
 
 /* ---- the figure ------------------------------------------------------------- */
 
-/* Those of which there are numbers; where there are none at all, an error. */
+/* Makes a panel for each quantity with numbers; an error where there are none at all. */
 static bool make_study_panels(const Study *study, const StudyLook *look, StudyNumbers *n,
                               Figure *figure, Error *err)
 {
@@ -411,7 +411,7 @@ static bool make_study_panels(const Study *study, const StudyLook *look, StudyNu
     return figure->count || no_numbers(study, look->quantities[0], err);
 }
 
-/* Measured numbers are kept as the plots they make, which a file holds and draws again. */
+/* Keeps measured numbers as plots, which the file holds and rerender draws. */
 static bool keep_measured(const Study *study, const StudyLook *look, Figure *figure, Error *err)
 {
     const Result *r = any_sample(study);
@@ -500,7 +500,7 @@ void study_command(const Study *study, const Session *s, const StudyLook *look, 
 
 /* ---- time over n ------------------------------------------------------------ */
 
-/* n, cost, low and high of a line, as the plot wants them. */
+/* n, cost, low and high of a line. */
 typedef struct LineNumbers {
     double n[AXIS_MOST], cost[AXIS_MOST], low[AXIS_MOST], high[AXIS_MOST];
 } LineNumbers;

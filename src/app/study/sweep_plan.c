@@ -1,9 +1,8 @@
 /* sweep_plan.c -- the points of a sweep, and the key of each.
  *
- * The order is n, seed, mechanism, parameters, position, threads, device, precision, the
- * first slowest: what a budget leaves out is then the longest n of all, not the
- * last mechanism.  A parameter goes to the mechanisms that have it; the others
- * get one point, not one for each of its values.
+ * The order is n, seed, mechanism, parameters, position, threads, device, precision, the first
+ * slowest, so a budget that ends leaves out the longest n of all mechanisms.  A mechanism without a
+ * parameter has one point, not one for each value.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ typedef struct Planner {
     Text                canonical; /* of the point being made, without n */
     Error              *err;
     const char         *asked; /* the mechanism's word */
-    int                 own;   /* parameters in its parentheses, which have the last word */
+    int                 own;   /* parameters in its parentheses, which override axes */
     int                 n_at, series;
     bool                used[SWEEP_AXES]; /* some mechanism has the parameter */
 } Planner;
@@ -43,8 +42,8 @@ static void add_tensor(const Assignment *given, Text *out)
     text_addf(out, "%s:%s\n", given->name, hex);
 }
 
-/* Bound values, so that a default and the same value written out are one point.
- * False: the parameters are not valid. */
+/* Writes bound values: a default and the same value written out are one point.  False: the
+ * parameters are invalid. */
 static bool add_table(const Param *table, size_t size, const Assignments *given, Text *out,
                       Error *err)
 {
@@ -115,7 +114,7 @@ static void make_key(Planner *p, SweepPoint *point)
     Text text = { 0 };
     char hex[65];
 
-    /* Values that do not bind have no other name than how they were written. */
+    /* Values that do not bind are identified by their text. */
     text_addf(&text, "%s n=%lld seed=%llu threads=%d device=%s",
               *point->refused ? point->mechanism : text_str(&p->canonical), (long long)point->n,
               (unsigned long long)point->seed, point->threads, point->device);
@@ -168,7 +167,7 @@ static char *given_json(const Request *r)
     return text.data;
 }
 
-/* One mechanism with its parameters, at one place of the other axes. */
+/* Adds the mechanism with its parameters at one place of the other axes. */
 static bool add_point(Planner *p, const Request *r, const char *refused, int threads,
                       const char *device, const char *precision)
 {
@@ -198,7 +197,7 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
     return text_ok(&text) || error_set(p->err, ERR_NOMEM, "not enough memory");
 }
 
-/* The CPU computes in one precision: there it is one point. */
+/* The CPU has one precision, so one point. */
 static bool add_devices(Planner *p, const Request *r, const char *refused, int threads)
 {
     const SweepSpec *spec = p->spec;
@@ -233,7 +232,7 @@ static bool add_places(Planner *p, Request *r, const char *refused)
     return ok;
 }
 
-/* The mechanism, one that it runs inside, or the position has such a parameter. */
+/* The mechanism, an inner one, or the position has such a parameter. */
 static bool has_parameter(const Request *r, const SweepAxis *axis)
 {
     const Mechanism *m = mechanism_find(r->mechanism);
@@ -250,7 +249,7 @@ static bool is_own(const Planner *p, const Request *r, const char *name)
     return false;
 }
 
-/* Values of the axes from `axis` on that this mechanism has. */
+/* Adds the values of the axes from `axis` on. */
 static bool add_parameters(Planner *p, Request *r, int axis, const char *refused)
 {
     const SweepSpec *spec = p->spec;
@@ -277,7 +276,7 @@ static bool add_parameters(Planner *p, Request *r, int axis, const char *refused
     return ok;
 }
 
-/* A mechanism that cannot run without parameters is swept with its example. */
+/* A mechanism that needs parameters is swept with its example. */
 static bool parse_mechanism(Planner *p, const char *text, Request *r)
 {
     const Mechanism *m = mechanism_find(text);
@@ -304,7 +303,7 @@ static bool plan_mechanism(Planner *p, const char *text, uint64_t seed)
     return ok;
 }
 
-/* Every -p must be for somebody. */
+/* Every -p must belong to some mechanism. */
 static bool check_axes(const Planner *p)
 {
     for (int a = 0; a < p->spec->axis_count; a++)

@@ -1,13 +1,11 @@
-/* sweep_run.c -- runs the points of a plan that the result file lacks.
+/* sweep_run.c -- runs the points that the result file lacks, each as a process.
  *
- * A line is written by one write() to a file opened for appending, so a kill at
- * any moment leaves whole lines and at most one torn one, which is cut off when
- * the sweep goes on.  The disk is waited for once a second at most: that is for a
- * machine that fails; a process that fails loses nothing written.
+ * A line is one write() to a file opened for appending, so a kill leaves whole lines and at most
+ * one torn line, which the next run cuts off.  The disk is synchronised once a second at most: that
+ * protects against a machine's failure; a process's failure loses nothing written.
  *
- * Going on runs again what was stopped, failed or ran out of memory, and what a
- * device did not support (another machine may have one); what was measured or
- * cannot be stays.
+ * --resume runs again what was stopped, failed or ran out of memory, and what a device did not
+ * support (another machine may).  Measured points and impossible ones stay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +36,7 @@ typedef struct SweepRun {
     const SweepPlan  *plan;
     const SweepWatch *watch;
     SweepOutcome     *outcome;
-    Results             *rows; /* all of the file, then all that ends */
+    Results             *rows; /* of the file, then the new ones */
     Journal              journal;
     int                 *row_of; /* row of each point; -1: none yet */
     double               began;
@@ -51,7 +49,7 @@ static bool file_error(const Journal *j, const char *what, Error *err)
     return error_set(err, ERR_FILE, "%s: cannot be %s: %s", j->path, what, strerror(errno));
 }
 
-/* A torn line is cut off only when it is the beginning of one of ours. */
+/* A torn line is cut off only where it begins like a record. */
 static bool cut_torn(SweepRun *s, Error *err)
 {
     static const char begin[] = "{\"key\":\"";
@@ -69,7 +67,7 @@ static bool cut_torn(SweepRun *s, Error *err)
     return ftruncate(j->file, (off_t)s->rows->whole_bytes) == 0 || file_error(j, "cut", err);
 }
 
-/* What is there already; a torn end is cut off. */
+/* Reads the file's records and cuts off a torn line. */
 static bool read_before(SweepRun *s, Error *err)
 {
     Journal    *j = &s->journal;
@@ -136,7 +134,7 @@ static void journal_close(Journal *j)
 
 /* ---- forecasts -------------------------------------------------------------- */
 
-/* Grows as the last two points did, or in proportion from one. */
+/* Grows as between the last two points, or in proportion to one. */
 Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t at)
 {
     Forecast f = { .slope = 1 };
@@ -152,7 +150,7 @@ Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t a
     return f;
 }
 
-/* Of a number of the record, from the two longest points of the series. */
+/* Forecast of a number of the record, from the two longest points of the series. */
 static Forecast forecast(const SweepRun *s, int at, const char *path)
 {
     const SweepPoint *point = &s->plan->points[at];
@@ -169,7 +167,7 @@ static Forecast forecast(const SweepRun *s, int at, const char *path)
         value = row_number(&s->rows->rows[s->row_of[i]], path);
         if (!value.valid)
             continue;
-        if (count++) { /* found from the longest down */
+        if (count++) { /* from the longest down */
             n[1] = n[0];
             y[1] = y[0];
         }
@@ -179,7 +177,7 @@ static Forecast forecast(const SweepRun *s, int at, const char *path)
     return forecast_growth(n, y, count, point->n);
 }
 
-/* Shorter, in the same series, and out of memory. */
+/* A shorter point of the series that ran out of memory. */
 static const ResultRow *ran_out_before(const SweepRun *s, int at)
 {
     for (int i = s->plan->points[at].shorter; i >= 0; i = s->plan->points[i].shorter)
@@ -189,7 +187,7 @@ static const ResultRow *ran_out_before(const SweepRun *s, int at)
     return NULL;
 }
 
-/* Seconds for the points not yet run, each from its own series or like the rest. */
+/* Seconds for the remaining points: by the forecast of their series, or like the average point. */
 static double time_left(const SweepRun *s, int next)
 {
     double spent = clock_wall() - s->began, known = 0;
@@ -239,7 +237,7 @@ static double deadline(const SweepRun *s)
     return s->spec->budget > 0 ? s->began + s->spec->budget : 0;
 }
 
-/* The record of a point: run, or refused with the reason. */
+/* Makes the record of a point: run, or refused with the reason. */
 static bool point_line(SweepRun *s, int at, Text *line, Error *err)
 {
     const SweepPoint *point = &s->plan->points[at];
@@ -317,7 +315,7 @@ static bool run_missing(SweepRun *s, Error *err)
     return ok;
 }
 
-/* The plan's own rows, in its order; the file may hold others. */
+/* Keeps the rows of the plan in its order; the file may hold others. */
 static void keep_plan(SweepRun *s)
 {
     Results kept = { 0 };
@@ -365,7 +363,7 @@ bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch,
     return ok;
 }
 
-/* One point: a process `attnscope run ... --json`, and its record. */
+/* ---- one point: a process attnscope run ... --json, and its record ------- */
 
 /* ---- the command ------------------------------------------------------------ */
 
@@ -386,7 +384,7 @@ static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
     return ok;
 }
 
-/* The words of the command that runs it. */
+/* The words of the point's command. */
 static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out,
                            Error *err)
 {
@@ -427,7 +425,7 @@ static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *ou
 
 /* ---- the record ------------------------------------------------------------- */
 
-/* Keys of the sweep before those of the record, whose '{' is at json[0]. */
+/* Writes the sweep's keys before those of the record, whose '{' is at json[0]. */
 static void compose(const SweepSpec *spec, const SweepPoint *point, const Child *child,
                     const char *json, size_t length, Text *line)
 {
@@ -511,7 +509,7 @@ static RecordStatus reason(const Child *child, char *text, size_t size)
                : RECORD_FAILED;
 }
 
-/* What is executed wants NULL after the last word. */
+/* exec needs NULL after the last word. */
 static bool words_end(WordList *words, Error *err)
 {
     if (!words_add(words, "", 0, err))

@@ -1,4 +1,4 @@
-/* sweep_spec.c -- the words of `sweep` become a SweepSpec. */
+/* sweep_spec.c -- parses the words of `sweep` to a SweepSpec. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ void sweep_spec_free(SweepSpec *spec)
 
 /* ---- mechanisms ------------------------------------------------------------- */
 
-/* What runs the systems of the surveys' table. */
+/* Adds what runs the systems of the surveys' table. */
 static bool add_systems(WordList *out, Error *err)
 {
     for (size_t i = 0; system_at(i); i++) {
@@ -174,7 +174,7 @@ static bool environment_int(const char *name, long long *out)
     return !*end;
 }
 
-/* Slurm counts tasks from any number in any step; their places count here. */
+/* Slurm numbers tasks from any number in any step; the place in the array counts here. */
 static bool shard_of_slurm(SweepSpec *out, Error *err)
 {
     long long id, count, min = 0, max, step = 1;
@@ -224,7 +224,7 @@ static bool take_path(const Call *call, SweepSpec *out, Error *err)
         return out->shards == 1 || error_set(err, ERR_USAGE,
                                              "a shard needs -o FILE.jsonl: its records are merged "
                                              "later");
-    if ((*path == '.' && !strchr(path + 1, '.')) || /* the ending alone */
+    if ((*path == '.' && !strchr(path + 1, '.')) || /* an ending without a name */
         (!text_ends_in(path, ".jsonl") && !text_ends_in(path, ".csv") &&
          !text_ends_in(path, ".md") && !fits_chart_name(path)))
         return error_set(err, ERR_USAGE,
@@ -262,7 +262,7 @@ static bool take_axes(const Call *call, SweepSpec *out, Error *err)
     return true;
 }
 
-/* The content's, as little of it loaded as the shortest point takes. */
+/* Hashes the input's content; loads no more than the shortest point needs. */
 static bool fingerprint_input(Session *s, SweepSpec *out, Error *err)
 {
     InputChoice choice = { .layer = out->layer,
@@ -273,7 +273,7 @@ static bool fingerprint_input(Session *s, SweepSpec *out, Error *err)
     Input      *in;
 
     in = session_read_input(s, out->input, &choice, err);
-    if (!in && choice.n) { /* too long for the file: its points will say so */
+    if (!in && choice.n) { /* too long for the file: the points report it */
         choice.n = 0;
         in = session_read_input(s, out->input, &choice, err);
     }
@@ -282,13 +282,12 @@ static bool fingerprint_input(Session *s, SweepSpec *out, Error *err)
     out->layer = in->layer;
     snprintf(out->input_sha256, sizeof(out->input_sha256), "%s", in->sha256);
     input_free(in);
-    if (!strncmp(out->input, "synthetic:", 10)) /* its own fingerprint holds n */
+    if (!strncmp(out->input, "synthetic:", 10)) /* the generator's own hash includes n */
         mapped_sha256(&text, 1, out->input_sha256);
     return true;
 }
 
-/* "synthetic:blocks(n=64, d=8)" without its n: what is asked for by an option is not to be
- * overruled by the generator's own text. */
+/* "synthetic:blocks(n=64, d=8)" without its n: an option overrides the generator's argument. */
 static void drop_argument(char *spec, const char *name)
 {
     char  *open = strncmp(spec, "synthetic:", 10) ? NULL : strchr(spec, '('), *at = open;
@@ -300,7 +299,7 @@ static void drop_argument(char *spec, const char *name)
 
         if (strncmp(word, name, length) != 0 || word[length] != '=') {
             at += 1 + whole;
-        } else if (at == open) { /* the next one takes its place */
+        } else if (at == open) { /* the next argument moves here */
             char *rest = at + 1 + whole + (at[1 + whole] == ',');
 
             rest += strspn(rest, " ");
@@ -311,7 +310,7 @@ static void drop_argument(char *spec, const char *name)
     }
 }
 
-/* What the session holds, unless the call says otherwise. */
+/* The session's input, unless the call names another. */
 static bool take_spec_input(Session *s, const Call *call, SweepSpec *out, Error *err)
 {
     const char *spec = call->values[OPT_INPUT];
@@ -376,7 +375,7 @@ static bool says_f32(const char *precision)
     return !*precision || !strcmp(precision, "f32");
 }
 
-/* Words that name no device and no precision: the whole sweep is refused, not each point. */
+/* Refuses the whole sweep for an unknown device or precision. */
 static bool check_places(const SweepSpec *spec, Error *err)
 {
     for (int i = 0; i < spec->devices.count; i++)

@@ -1,7 +1,7 @@
-/* systems.c -- the surveys' table with what was measured; see sweep.h.
+/* systems.c -- the surveys' systems: their claims beside measurements; see sweep.h.
  *
- * Each survey's claim is held against the same slopes, so where two surveys print
- * different claims of one system the table says which of them stands.
+ * Each survey's claim is compared with the same slopes, so where two surveys claim different
+ * growth, the table says which of them holds.
  */
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void put(SystemsTable *t, Column col, const char *text)
         table_cell(&t->table, "%s", text);
 }
 
-/* For programs slope and interval are numbers of their own. */
+/* For programs, slope and interval are separate numbers. */
 static void put_exponent(SystemsTable *t, Column col, const Fit *fit)
 {
     const Number numbers[] = { fit->alpha, fit->lo, fit->hi };
@@ -96,7 +96,7 @@ static void put_heads(SystemsTable *t)
     t->table.cols = t->table.count;
 }
 
-/* "within [b], above [a]": the surveys by what the fit says of their claims. */
+/* Appends "within [b], above [a]": the verdict on each survey's claim. */
 static void add_verdicts(const System *system, const SeriesFit *f, FitOf of, Text *out)
 {
     for (Verdict v = VERDICT_WITHIN; v <= VERDICT_BELOW; v++) {
@@ -196,7 +196,7 @@ static void empty_row(SystemsTable *t, const System *system, const char *runs, c
     put(t, COL_FASTER, why);
 }
 
-/* What kept the word from being measured: the record of its last point says it. */
+/* The reason why a word has no fit: the message of its last point. */
 static void word_without_fit(SystemsTable *t, const System *system, const char *word)
 {
     const ResultRow *failed = NULL;
@@ -279,8 +279,6 @@ void systems_table(const Results *rows, const SeriesFit *fits, int count, TableS
         notes(style, out);
 }
 
-/* See sweep.h. */
-
 /* ---- claims ----------------------------------------------------------------- */
 
 static const char *claim_of(const System *system, int survey, SystemClaimKind what)
@@ -328,7 +326,7 @@ const char *system_class(const System *system, char *text, size_t size)
     return m ? mechanism_classes(m, text, size) : "-";
 }
 
-/* "n" by itself, as in "k n" and "n^2" but not in "n_c", "log n" or "sqrt(n)". */
+/* A single "n", as in "k n" and "n^2", not in "n_c", "log n" or "sqrt(n)". */
 static const char *find_n(const char *text)
 {
     for (const char *at = text; *at; at++) {

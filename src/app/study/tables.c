@@ -27,7 +27,7 @@ static const char *const texts[] = { "mechanism", "params", "source", "n", "d", 
                                      "message", "key", "version" };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
-/* A refused point knows only what was asked of it. */
+/* A refused point knows only the size it was asked for. */
 static void size_cell(Table *t, int64_t size)
 {
     if (size > 0)
@@ -80,7 +80,7 @@ static void points_csv(const Results *rows, Text *out)
 
 /* ---- for people ------------------------------------------------------------- */
 
-/* A column that says the same in every row is left out. */
+/* A column with the same text in every row is left out. */
 typedef struct Shown {
     bool position, seed, threads, device, precision, gpu, quality, notes;
 } Shown;
@@ -205,12 +205,11 @@ void points_table(const Results *rows, TableStyle style, int room, Text *out)
     table_free(&t);
 }
 
-/* Speed and memory beside full attention's, length by length; see
- * sweep.h.  The shape is that of Tay et al. 2020, Long Range Arena, arXiv 2011.04006,
- * Table 2: a row for each mechanism, speed and peak memory at 1k to 4k.
- */
+/* ---- speed and memory relative to full attention ------------------------- */
 
-#define LENGTHS 6 /* the longest ones of a file with other lengths */
+/* The form of Tay et al. 2020, arXiv 2011.04006, Table 2. */
+
+#define LENGTHS 6 /* of the longest ones, in files with other lengths */
 
 typedef struct Relative {
     const Results *rows;
@@ -290,7 +289,7 @@ static Series series_from(const Results *rows, int from)
     return s;
 }
 
-/* Full attention in the same setting; empty: there is none. */
+/* Full attention at the same settings; empty: none. */
 static Series baseline_of(const Results *rows, const ResultRow *row)
 {
     for (int i = 0; i < rows->count; i++) {
@@ -313,7 +312,7 @@ static void csv_cells(Relative *r, Number value, Number ratio)
             table_cell(&r->table, "n/a");
 }
 
-/* Runs a second, or bytes; and the share of full attention's. */
+/* Runs a second, or bytes, and the ratio to full attention. */
 static void cells(Relative *r, Series s, Measure what, int64_t n)
 {
     const char *path = what == SPEED ? "time_ms.median" : "memory.arena_peak";
@@ -401,7 +400,7 @@ void relative_table(const Results *rows, TableStyle style, Text *out)
     choose_lengths(&r);
     if (!r.lengths)
         return;
-    if (style == TABLE_TEXT) { /* one below the other: they are wide */
+    if (style == TABLE_TEXT) { /* tables below each other: they are wide */
         write_block(&r, SPEED, SPEED, out);
         text_add(out, "\n");
         write_block(&r, MEMORY, MEMORY, out);
