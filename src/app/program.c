@@ -248,11 +248,11 @@ void child_reason(const Child *child, char *text, size_t size)
     }
     last_message(child->err, text, size);
     if (!*text)
-        snprintf(text, size, "its process said nothing and left with status %d",
+        snprintf(text, size, "its process output nothing and left with status %d",
                  WEXITSTATUS(child->status));
 }
 
-bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *said, Error *err)
+bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *output, Error *err)
 {
     Text program = { 0 };
     bool ok;
@@ -261,7 +261,7 @@ bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *
     ok = place_program(&program, err) && start(text_str(&program), words, child, err);
     text_free(&program);
     if (ok)
-        follow(child, watch, said);
+        follow(child, watch, output);
     return ok;
 }
 

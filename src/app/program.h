@@ -43,8 +43,8 @@ typedef struct ChildWatch {
 } ChildWatch;
 
 /* Runs the program with these words (the first is its name, NULL ends them) until it ends; its
- * output goes to *said.  False: it could not start.  Then child_end. */
-bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *said, Error *err);
+ * output goes to *output.  False: it could not start.  Then child_end. */
+bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *output, Error *err);
 /* Why there is no result: the signal that ended it, the last line on stderr without the program's
  * name, or the exit status. */
 void child_reason(const Child *child, char *text, size_t size);

@@ -87,7 +87,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     trials_allow();
     if (shows) {
         session_on_progress(session, show_progress, NULL);
-        session_tell_runs(session);
+        session_report_runs(session);
     }
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
                      terminal_columns(), &out, &err);

@@ -14,11 +14,11 @@
 #define DEFAULT_REPEATS 5
 
 typedef struct Comparison {
-    Result *results[MOST];
-    char    crossover_note[MOST][48];
-    int     count;
-    Axis    axis; /* owned; count 0: nothing varies */
-    PlotChoice plots; /* count 0: the table */
+    Result    *results[MOST];
+    char       crossover_note[MOST][48];
+    int        count;
+    Axis       axis;    /* owned; count 0: nothing varies */
+    PlotChoice plots;   /* count 0: the table */
     bool       scaling; /* time over n instead of it */
 } Comparison;
 
@@ -71,8 +71,7 @@ static bool add_row(Session *s, const Call *call, const char *mechanism, const c
 
     if (c->count == MOST)
         return error_set(err, ERR_USAGE, "more than %d rows", MOST);
-    if (!request_for(s, call, mechanism, &request, err) ||
-        !call_refuse_stack(call, &request, err))
+    if (!request_for(s, call, mechanism, &request, err) || !call_refuse_stack(call, &request, err))
         return false;
     if (value && !request_set(s, &request, value, err)) {
         request_free(&request);
@@ -173,14 +172,15 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 
 /* ---- showing ---------------------------------------------------------------- */
 
-static const char *const heads[] = { "mechanism",  "time ms", "+-",           "vs full", "FLOP",
-                                     "arena",      "heap",    "mass mean",    "mass p5", "mass min",
-                                     "output err", "TV",      "KL",      "faster from n" };
+static const char *const heads[] = { "mechanism", "time ms",      "+-",         "vs full",
+                                     "FLOP",      "arena",        "heap",       "mass mean",
+                                     "mass p5",   "mass min",     "output err", "TV",
+                                     "KL",        "faster from n" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
 
 /* Columns of a GPU's profiler tiers, shown where some row ran on a device. */
-static const char *const device_heads[] = { "device", "gpu ms", "kernels ms", "host", "hw FLOP",
-                                            "DRAM", "GPU mem" };
+static const char *const device_heads[] = { "device",  "gpu ms", "kernels ms", "host",
+                                            "hw FLOP", "DRAM",   "GPU mem" };
 #define DEVICE_COLUMNS ((int)(sizeof(device_heads) / sizeof(*device_heads)))
 
 /* Shown with --seeds only. */
@@ -225,8 +225,9 @@ static void device_cells(const Record *r, Table *t)
         table_cell(t, "n/a");
     if (counted->dram_read.valid && counted->dram_written.valid)
         bytes = number_of(counted->dram_read.value + counted->dram_written.value);
-    table_cell(t, "%s", counted->flops.valid
-                            ? format_count(counted->flops.value, text, sizeof(text)) : "n/a");
+    table_cell(t, "%s",
+               counted->flops.valid ? format_count(counted->flops.value, text, sizeof(text))
+                                    : "n/a");
     table_cell(t, "%s", format_size(bytes, text, sizeof(text)));
     table_cell(t, "%s", format_size(r->device_peak, text, sizeof(text)));
 }
@@ -308,7 +309,7 @@ static bool said_before(Text *all, const char *line)
 /* Prints "linformer: no causal form: ...", one line each; a repeated warning is printed once. */
 static void show_warnings(const Comparison *c, int room, Text *out)
 {
-    Text said = { 0 }, all = { 0 };
+    Text note = { 0 }, all = { 0 };
 
     for (int i = 0; i < c->count; i++) {
         const char *lines = c->results[i]->record.warnings;
@@ -316,17 +317,17 @@ static void show_warnings(const Comparison *c, int room, Text *out)
         while (lines && *lines) {
             size_t length = strcspn(lines, "\n");
 
-            text_clear(&said);
-            text_add(&said, "note  ");
+            text_clear(&note);
+            text_add(&note, "note  ");
             if (!names_its_row(c->results[i], lines))
-                text_addf(&said, "%s: ", c->results[i]->request.mechanism);
-            text_addf(&said, "%.*s", (int)length, lines);
-            if (!said_before(&all, text_str(&said)))
-                text_add_folded(out, text_str(&said), room, 6);
+                text_addf(&note, "%s: ", c->results[i]->request.mechanism);
+            text_addf(&note, "%.*s", (int)length, lines);
+            if (!said_before(&all, text_str(&note)))
+                text_add_folded(out, text_str(&note), room, 6);
             lines += length + (lines[length] == '\n');
         }
     }
-    text_free(&said);
+    text_free(&note);
     text_free(&all);
 }
 
@@ -340,15 +341,14 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
     text_add(out, "\n");
     text_add_folded(out, text_str(&line), room, 2);
     text_free(&line);
-    text_addf(
-        out,
-        "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
-        "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
-        "total variation of the rows. KL: of them from full attention's, nats.\n"
-        "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
-        "\"64, to 2048\": from 64 on, and time was up after 2048; \"not to 2048\": not\n"
-        "faster, and time was up.  n/a: not measured, or without meaning here.\n",
-        CROSSOVER_LAST, CROSSOVER_SECONDS);
+    text_addf(out,
+              "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
+              "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
+              "total variation of the rows. KL: of them from full attention's, nats.\n"
+              "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
+              "\"64, to 2048\": from 64 on, and time was up after 2048; \"not to 2048\": not\n"
+              "faster, and time was up.  n/a: not measured, or without meaning here.\n",
+              CROSSOVER_LAST, CROSSOVER_SECONDS);
     if (on_device(c))
         text_add(out, "device: where, and what products were computed in. gpu ms: a run on the\n"
                       "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
@@ -410,8 +410,9 @@ static bool check_options(const Call *call, Comparison *c, Error *err)
     if (call->values[OPT_KEEP])
         return error_set(err, ERR_USAGE, "compare --keep needs --vary NAME=RANGE");
     if (call->values[OPT_OUTPUT] && !plot)
-        return error_set(err, ERR_USAGE, "-o writes plots: say which, as in --plot time,memory, "
-                                         "or over which parameter, as in --vary NAME=RANGE");
+        return error_set(err, ERR_USAGE,
+                         "-o writes plots: say which, as in --plot time,memory, "
+                         "or over which parameter, as in --vary NAME=RANGE");
     c->scaling = plot && !strcmp(plot, SCALING_WORD);
     return !plot || (plot_refuse_formats(call, err) &&
                      (c->scaling || plot_choice_parse(plot, &c->plots, err)));

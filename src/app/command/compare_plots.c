@@ -18,8 +18,9 @@ bool plot_choice_parse(const char *text, PlotChoice *out, Error *err)
 
         snprintf(name, sizeof(name), "%.*s", (int)length, text);
         if (!strcmp(name, SCALING_WORD))
-            return error_set(err, ERR_USAGE, "--plot " SCALING_WORD " stands alone: it measures "
-                                             "at lengths of its own");
+            return error_set(err, ERR_USAGE,
+                             "--plot " SCALING_WORD " stands alone: it measures "
+                             "at lengths of its own");
         if (!plot_parse(name, &kind, err))
             return error_prefix(err, "--plot");
         for (int i = 0; i < out->count; i++)
@@ -50,21 +51,21 @@ bool plot_choice_ask(const PlotChoice *choice, Request *request, Error *err)
 bool plot_refuse_formats(const Call *call, Error *err)
 {
     if (call->values[OPT_JSON] || call->values[OPT_CSV] || call->values[OPT_MD])
-        return error_set(err, ERR_USAGE, "a plot has no --json, --csv or --md: without --plot and "
-                                         "-o its numbers come as these");
+        return error_set(err, ERR_USAGE,
+                         "a plot has no --json, --csv or --md: without --plot and "
+                         "-o its numbers come as these");
     return true;
 }
 
-bool plot_figure_write(const Call *call, const Figure *figure,
-                       Result *const *results, int count, Text *out, Error *err)
+bool plot_figure_write(const Call *call, const Figure *figure, Result *const *results, int count,
+                       Text *out, Error *err)
 {
     TextOptions text;
     PngOptions  png;
 
     if (!call->file_count)
         return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
-    return call_png_options(call, &png, err) &&
-           call_save(call, figure, results, count, &png, err);
+    return call_png_options(call, &png, err) && call_save(call, figure, results, count, &png, err);
 }
 
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
@@ -87,8 +88,8 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     }
     ok = call_picture_options(s, call, choice->count, &options, err);
     if (ok && choice->ceilings) {
-        options.ceilings = session_ceilings(s, results[0]->request.ops,
-                                            results[0]->request.threads, err);
+        options.ceilings =
+            session_ceilings(s, results[0]->request.ops, results[0]->request.threads, err);
         ok = options.ceilings != NULL;
     }
     if (ok)
@@ -110,8 +111,10 @@ static bool check_tensors(Result *const *results, int count, Error *err)
     for (int i = 0; i < count; i++)
         for (int k = 0; k < results[i]->request.given.count; k++)
             if (results[i]->request.given.items[k].tensor.data)
-                return error_set(err, ERR_USAGE, "--plot scaling: the tensor %s of %s fits one "
-                                 "length only", results[i]->request.given.items[k].name,
+                return error_set(err, ERR_USAGE,
+                                 "--plot scaling: the tensor %s of %s fits one "
+                                 "length only",
+                                 results[i]->request.given.items[k].name,
                                  results[i]->request.mechanism);
     return true;
 }
@@ -173,7 +176,9 @@ static bool make_look(const Call *call, StudyLook *look, StudyGoal *goal, Error 
 {
     const char *keep = call->values[OPT_KEEP], *plot = call->values[OPT_PLOT];
 
-    *look = (StudyLook){ .now = (double)NAN, .cursor = -1, .title = call->values[OPT_TITLE],
+    *look = (StudyLook){ .now = (double)NAN,
+                         .cursor = -1,
+                         .title = call->values[OPT_TITLE],
                          .caption = call->values[OPT_CAPTION] };
     if (keep && !goal_parse(keep, goal, err))
         return error_prefix(err, "--keep");
@@ -359,8 +364,7 @@ bool vary_show(Session *s, const Call *call, Result *const *results, int count, 
     Study     study = { .count = 0 };
     StudyLook look;
     StudyGoal goal;
-    bool      ok = make_look(call, &look, &goal, err) &&
-              open_study(s, call, &look, &study, err);
+    bool      ok = make_look(call, &look, &goal, err) && open_study(s, call, &look, &study, err);
 
     for (int i = 0; ok && i < count && study_next(&study); i++)
         study_take(&study, results[i]);

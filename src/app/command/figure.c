@@ -236,7 +236,7 @@ static bool take_moved_input(const Call *call, Call *figure, char *held[2], Erro
 }
 
 /* A path in a command is relative to the folder it was given in. */
-static void say_moved(const Call *call, const Call *figure, Error *err)
+static void report_moved(const Call *call, const Call *figure, Error *err)
 {
     const char *input = figure->values[OPT_INPUT];
 
@@ -279,7 +279,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         if (ok)
             check_input(s, call->words[0], out);
         else
-            say_moved(call, &figure, err);
+            report_moved(call, &figure, err);
     }
     free(held[0]);
     free(held[1]);

@@ -7,9 +7,9 @@
 
 /* ---- progress --------------------------------------------------------------- */
 
-typedef struct Looking {
+typedef struct SweepContext {
     Session *session;
-} Looking;
+} SweepContext;
 
 static void format_time(double seconds, char *text, size_t size)
 {
@@ -21,10 +21,10 @@ static void format_time(double seconds, char *text, size_t size)
         snprintf(text, size, "%.1f h", seconds / 3600);
 }
 
-static void tell(void *context, int done, int total, const char *line, double left)
+static void report(void *context, int done, int total, const char *line, double left)
 {
-    Looking *l = context;
-    char     time[32] = "";
+    SweepContext *l = context;
+    char          time[32] = "";
 
     (void)line;
     if (left >= 0)
@@ -33,24 +33,24 @@ static void tell(void *context, int done, int total, const char *line, double le
                      left >= 0 ? ", about " : "", time, left >= 0 ? " left" : "");
 }
 
-static void tell_script(void *context, int done, int total, const char *line, double left)
+static void report_to_script(void *context, int done, int total, const char *line, double left)
 {
-    const SessionSweep *sweep = session_sweep(((Looking *)context)->session);
+    const SessionSweep *sweep = session_sweep(((SweepContext *)context)->session);
 
-    tell(context, done, total, line, left);
+    report(context, done, total, line, left);
     sweep->progress(sweep->context, done, total, line, left);
 }
 
 static bool show_script(void *context, Text *line, Error *err)
 {
-    const SessionSweep *sweep = session_sweep(((Looking *)context)->session);
+    const SessionSweep *sweep = session_sweep(((SweepContext *)context)->session);
 
     return sweep->record(sweep->context, line, err);
 }
 
 static bool asked_to_stop(void *context)
 {
-    return session_stopped(((Looking *)context)->session);
+    return session_stopped(((SweepContext *)context)->session);
 }
 
 /* ---- the result ------------------------------------------------------------- */
@@ -85,8 +85,8 @@ static void failures(const Results *rows, Text *out)
 }
 
 /* cost.2of8.csv beside cost.2of8.jsonl. */
-static bool file_beside(const SweepSpec *spec, const char *ending, const Text *content,
-                        Text *out, Error *err)
+static bool file_beside(const SweepSpec *spec, const char *ending, const Text *content, Text *out,
+                        Error *err)
 {
     Text path = { 0 };
     bool ok;
@@ -121,8 +121,8 @@ static bool markdown(const SweepSpec *spec, const Call *call, const Results *row
 }
 
 /* The chart is drawn from the records, so the command in it reads the records. */
-static bool chart(const SweepSpec *spec, const Call *call, const Results *rows,
-                  const char *ending, Text *out, Error *err)
+static bool chart(const SweepSpec *spec, const Call *call, const Results *rows, const char *ending,
+                  Text *out, Error *err)
 {
     const char *words[8] = { "attnscope", "fit", spec->path };
     int         count = 3;
@@ -205,8 +205,8 @@ static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Resu
                      SweepOutcome *outcome, Text *out, Error *err)
 {
     SweepSpec spec;
-    Error        ignored = ERROR_INIT;
-    bool         ok;
+    Error     ignored = ERROR_INIT;
+    bool      ok;
 
     if (!sweep_spec_parse(s, call, &spec, err))
         return false;
@@ -227,14 +227,14 @@ static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Resu
 
 bool command_sweep(Session *s, const Call *call, Text *out, Error *err)
 {
-    Looking         looking = { .session = s };
-    SweepWatch   watch = { .context = &looking, .progress = tell, .stopped = asked_to_stop };
+    SweepContext own = { .session = s };
+    SweepWatch   watch = { .context = &own, .progress = report, .stopped = asked_to_stop };
     SweepOutcome outcome;
-    Results         rows = { 0 };
-    bool            ok;
+    Results      rows = { 0 };
+    bool         ok;
 
     if (session_sweep(s)) {
-        watch.progress = tell_script;
+        watch.progress = report_to_script;
         watch.record = show_script;
     }
     session_heeds_stop(s, true);

@@ -146,7 +146,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
 
 /* "; w1, w2: random seed 7; b1: file": where the tensors of the pictures come from.  Returns
  * whether there are any. */
-static bool word_tensors(const PanelChoice *panels, int count, Text *out)
+static bool add_tensor_origins(const PanelChoice *panels, int count, Text *out)
 {
     const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted runs */
     size_t      before = out->length;
@@ -168,7 +168,7 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
                              const PictureOptions *options, const Differing *d, int64_t head)
 {
     Text tensors = { 0 }, out = { 0 };
-    bool any = word_tensors(panels, count, &tensors);
+    bool any = add_tensor_origins(panels, count, &tensors);
     bool none = options->caption && !*options->caption;
 
     if (options->caption && !none)
@@ -209,7 +209,7 @@ static bool is_shared(const Shared *s, const Assignment *a)
 
 /* "temperature=2" where parameters of one mechanism differ; "linformer" where mechanisms do.  The
  * first panel's title is the plot's. */
-static void word_joined(const Shared *s, const PanelChoice *choice, const Differing *d, char *text,
+static void name_joined(const Shared *s, const PanelChoice *choice, const Differing *d, char *text,
                         size_t size)
 {
     const Request *own = &choice->result->request;
@@ -253,7 +253,7 @@ void picture_result_name(const PanelChoice *panels, int count, int at,
 }
 
 /* The title of a plot names its mechanism where it has one, else only the quantity. */
-static void word_plot(const PanelChoice *choice, const Differing *d, Panel *panel)
+static void title_plot(const PanelChoice *choice, const Differing *d, Panel *panel)
 {
     PlotKind kind;
     Text     name = { 0 };
@@ -280,15 +280,15 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
         panel += !panels[i].joins;
         if (panel->made) { /* the series are named already */
             if (!joined && (panels[i].title || !picture_joining(panels, i, count)))
-                word_plot(&panels[i], d, panel);
+                title_plot(&panels[i], d, panel);
             continue;
         }
         if (!panels[i].joins) {
             shared = (Shared){ &panels[i], 1 + picture_joining(panels, i, count) };
             word_panel(&panels[i], options, d, panel);
-            word_joined(&shared, &panels[i], d, panel->name, sizeof(panel->name));
+            name_joined(&shared, &panels[i], d, panel->name, sizeof(panel->name));
         } else {
-            word_joined(&shared, &panels[i], d, panel->overlays[joined - 1].name,
+            name_joined(&shared, &panels[i], d, panel->overlays[joined - 1].name,
                         sizeof(panel->overlays->name));
         }
         if (panels[i].joins && !panels[i - joined].title)
@@ -305,7 +305,7 @@ static bool only_plots(const Figure *figure)
     return true;
 }
 
-void picture_words(Figure *figure, const PanelChoice *panels, int count,
+void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options)
 {
     Differing d = what_differs(panels, count, options);
@@ -316,7 +316,7 @@ void picture_words(Figure *figure, const PanelChoice *panels, int count,
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
     caption_pictures(figure, panels, count, options, &d,
                      only_plots(figure) ? -1 : head < 0 ? 0 : head);
-    picture_say_measured(figure);
+    picture_add_measured(figure);
 }
 
 /* ---- where the tensors of a picture come from ---------------------------- */
@@ -407,7 +407,7 @@ static void add_source(const Runs *r, const Source *source, Text *out)
     text_addf(out, ": %s", source->text);
 }
 
-static bool is_told(const Runs *r, int run, int tensor)
+static bool origin_is_named(const Runs *r, int run, int tensor)
 {
     Source source = source_of(r->runs[run], tensor);
 
@@ -429,7 +429,7 @@ void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
         for (int t = 0; t < runs[i]->tensor_count; t++) {
             Source source = source_of(runs[i], t);
 
-            if (is_told(&r, i, t))
+            if (origin_is_named(&r, i, t))
                 continue;
             text_add(out, any ? "; " : "");
             any = true;

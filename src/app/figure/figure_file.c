@@ -122,7 +122,7 @@ static uint64_t common_seed(const Session *s, const Request *first)
     return drawn ? session_choice(s)->seed : first->seed;
 }
 
-static const char *untold_request(const Request *request, int keys)
+static const char *request_no_command(const Request *request, int keys)
 {
     for (; request; request = request->above) {
         if (mechanism_is_added(request->mechanism))
@@ -136,7 +136,7 @@ static const char *untold_request(const Request *request, int keys)
     return NULL;
 }
 
-const char *picture_untold(const Session *s, const PanelChoice *panels, int count)
+const char *picture_no_command(const Session *s, const PanelChoice *panels, int count)
 {
     const Input *input = session_input(s);
     int          keys = panels[0].result->request.keys;
@@ -148,9 +148,9 @@ const char *picture_untold(const Session *s, const PanelChoice *panels, int coun
         if (panels[i].result->input != input || (panels[i].minus &&
                                                  panels[i].minus->input != input))
             return "the panels are of different inputs";
-        why = untold_request(&panels[i].result->request, keys);
+        why = request_no_command(&panels[i].result->request, keys);
         if (!why && panels[i].minus)
-            why = untold_request(&panels[i].minus->request, keys);
+            why = request_no_command(&panels[i].minus->request, keys);
     }
     return why;
 }

@@ -105,7 +105,7 @@ static bool parse_view(const char *text, const char *end, PanelSpec *side, Error
 }
 
 /* View and head may be given once each: the first of two would be lost. */
-static bool said_once(const char *text, const char *end, char sign, const PanelSpec *side,
+static bool given_once(const char *text, const char *end, char sign, const PanelSpec *side,
                       Error *err)
 {
     bool again = sign == '@' ? side->head != -1 : side->view[0] != 0;
@@ -126,7 +126,7 @@ static bool parse_side(const char *text, const char *end, char **mechanism, Pane
     for (const char *at = stop, *next; at < end; at = next) {
         next = at + 1 + strcspn(at + 1, ":@");
         next = next < end ? next : end;
-        if (!said_once(text, end, *at, side, err))
+        if (!given_once(text, end, *at, side, err))
             return false;
         if (*at == '@' ? !head_of_side(at + 1, next, &side->head, err)
                        : !parse_view(at + 1, next, side, err))

@@ -437,7 +437,7 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
         figure_free(figure);
         return NULL;
     }
-    picture_words(figure, panels, count, options);
+    picture_caption(figure, panels, count, options);
     return figure;
 }
 

@@ -123,7 +123,7 @@ void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out);
 /* Why no command can draw these panels: input or parameters exist in a script only; NULL: a command
  * can.  Static. */
-const char *picture_untold(const Session *s, const PanelChoice *panels, int count);
+const char *picture_no_command(const Session *s, const PanelChoice *panels, int count);
 
 /* Metadata of a file: keys and values, copied. */
 #define METADATA_OWN_MOST 16 /* pairs that PngOptions.metadata may add to those of a picture */
@@ -158,7 +158,7 @@ bool picture_looks(const PictureOptions *options, Panel *panel, Error *err);
 /* Appends the name of a view with its details: "reach, 12 layers". */
 void picture_view_name(const Run *run, const View *view, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
-void picture_words(Figure *figure, const PanelChoice *panels, int count,
+void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);
 /* Number of panels that join the plot which begins with `at`. */
 int picture_joining(const PanelChoice *panels, int at, int count);
@@ -179,7 +179,7 @@ bool request_covers(const Request *have, const Request *want);
 bool picture_plot(PlotKind kind, Result *const *results, const char *const *names, int count,
                   const Ceilings *ceilings, Panel *out, Error *err);
 /* Adds machines and the last date of the measurements to the caption. */
-void picture_say_measured(Figure *figure);
+void picture_add_measured(Figure *figure);
 /* The command that measures times over n: "compare full linear --plot scaling -n 4096 ...". */
 void picture_scaling_command(const Request *const *requests, int count, int64_t last,
                              int64_t heads, int64_t d, Text *out);

@@ -90,7 +90,7 @@ bool plot_no_memory(Error *err)
 }
 
 /* Sets machines and date where times or memory are shown; of a roofline, those of its ceilings. */
-static void say_measured(Plot *plot, const PlotSubject *subjects, int count,
+static void set_measured(Plot *plot, const PlotSubject *subjects, int count,
                          const Ceilings *ceilings)
 {
     Machines machines = { .when = 0 };
@@ -128,7 +128,7 @@ Plot *plot_of(PlotKind kind, const PlotSubject *subjects, int count, const Ceili
         return NULL;
     }
     if (plot_needs(kind) & NEEDS_TIME)
-        say_measured(plot, subjects, count, kind == PLOT_ROOFLINE ? ceilings : NULL);
+        set_measured(plot, subjects, count, kind == PLOT_ROOFLINE ? ceilings : NULL);
     plot_settle(plot);
     return plot;
 }
@@ -221,7 +221,7 @@ static void add_machine_names(const char *text, size_t length, Text *out)
     }
 }
 
-void picture_say_measured(Figure *figure)
+void picture_add_measured(Figure *figure)
 {
     size_t      used = strlen(figure->caption);
     Text        names = { 0 };

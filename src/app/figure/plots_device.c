@@ -27,7 +27,7 @@ static const char *lack_of(const PlotSubject *subject)
 }
 
 /* Reports why there are no kernels. */
-static bool say_lacking(const char *what, const PlotSubject *subjects, int count, Error *err)
+static bool report_lacking(const char *what, const PlotSubject *subjects, int count, Error *err)
 {
     const Record *r = count ? subjects[0].record : NULL;
 
@@ -266,7 +266,7 @@ bool plot_fill_device(Plot *plot, const PlotSubject *subjects, int count, Error 
     bool        copies;
 
     if (!known_of(subjects, count))
-        return say_lacking("kernels over time", subjects, count, err);
+        return report_lacking("kernels over time", subjects, count, err);
     if (!plot_rows(plot, PLOT_ROWS_MOST, err))
         return false;
     name_device_rows(plot, subjects, count, &rows);
@@ -338,7 +338,7 @@ bool plot_fill_kernels(Plot *plot, const PlotSubject *subjects, int count, Error
     int         rows = 0, at = 0, all = 0;
 
     if (!known_of(subjects, count))
-        return say_lacking("time of kernels", subjects, count, err);
+        return report_lacking("time of kernels", subjects, count, err);
     for (int i = 0; i < count; i++)
         all += (count > 1) + (gpu_of(&subjects[i]) ? gpu_of(&subjects[i])->kernel_count : 0);
     rows = all < ROWS_SHOWN ? all : ROWS_SHOWN;

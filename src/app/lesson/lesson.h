@@ -280,7 +280,7 @@ typedef struct LessonSight {
     bool        hint;     /* it is shown */
     bool        done;     /* the task is */
     bool        answered; /* rightly */
-    const char *said;     /* reply to the last answer; NULL: none */
+    const char *reply;    /* reply to the last answer; NULL: none */
     bool        right;
     bool        lenient;  /* a text that cannot be made is a short notice, no error */
 } LessonSight;

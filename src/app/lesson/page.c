@@ -195,13 +195,13 @@ static void add_question(LessonPage *page, const LessonStep *step, const LessonS
     add_choices(page, step, sight, width);
     if (step->ask == LESSON_ASKS_NUMBER)
         add_lines(page, LESSON_LINE_FIELD, "", 2, "", width);
-    if (sight->said)
-        add_lines(page, sight->right ? LESSON_LINE_RIGHT : LESSON_LINE_WRONG, "", 2, sight->said,
+    if (sight->reply)
+        add_lines(page, sight->right ? LESSON_LINE_RIGHT : LESSON_LINE_WRONG, "", 2, sight->reply,
                   width);
 }
 
-bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
-                 const LessonSight *sight, int width, LessonPage *out, Error *err)
+bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const LessonSight *sight,
+                 int width, LessonPage *out, Error *err)
 {
     const LessonStep *s = &lesson->steps[step];
     LessonText        task = { .fixed = s->task };
@@ -226,12 +226,12 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
 
 /* ---- effort -------------------------------------------------------------- */
 
-#define WORDS_A_MINUTE  200.0 /* reading speed of a learner */
-#define KEY_SECONDS     3.0   /* to find a key, press it and look at the effect */
-#define SEARCH_SECONDS  20.0  /* to find an answer, or the subject of a task */
-#define FORM_KEYS       8     /* open the form, go to a field, type a number, Enter */
-#define LOOK_KEYS       3     /* another head, view or order */
-#define CHOICE_KEYS     2     /* a letter and Enter */
+#define WORDS_A_MINUTE 200.0 /* reading speed of a learner */
+#define KEY_SECONDS    3.0   /* to find a key, press it and look at the effect */
+#define SEARCH_SECONDS 20.0  /* to find an answer, or the subject of a task */
+#define FORM_KEYS      8     /* open the form, go to a field, type a number, Enter */
+#define LOOK_KEYS      3     /* another head, view or order */
+#define CHOICE_KEYS    2     /* a letter and Enter */
 
 static int words_of(const char *text)
 {
@@ -320,7 +320,7 @@ static int task_keys(const Lesson *lesson, int at)
     const LessonWords *shown = lesson_shows(lesson, at), *solution = &lesson->steps[at].solution;
 
     return shown && same_runs(shown, solution) && same_runs(solution, shown) ? LOOK_KEYS
-                                                                              : FORM_KEYS;
+                                                                             : FORM_KEYS;
 }
 
 bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error *err)
@@ -328,7 +328,7 @@ bool lesson_add_effort(Lesson *lesson, int step, const LessonFacts *facts, Error
     LessonEffort *total = &lesson->effort;
     LessonSight   sight = { .chosen = -1, .done = true, .answered = true };
     LessonPage    page = { .count = 0 };
-    bool          ok = add_answer(lesson, step, facts, total, &sight.said, err) &&
+    bool          ok = add_answer(lesson, step, facts, total, &sight.reply, err) &&
               lesson_page(lesson, step, facts, &sight, LESSON_PAGE_WIDTH, &page, err);
 
     total->words += words_of(lesson->steps[step].title);

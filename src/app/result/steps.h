@@ -16,7 +16,7 @@ typedef struct Step {
     const Stage  *stage;
     int           at;           /* index in that run */
     int           index, count; /* of all steps */
-    int64_t       row, head;    /* whose running numbers are told: the last query of head 0; may
+    int64_t       row, head;    /* row of the running numbers: the last query of head 0; may
                                    be changed */
     int64_t       total;        /* iterations of this stage in the run; 0: not iterated */
     const char   *note;         /* what the stage does; static; NULL: none */

@@ -26,7 +26,7 @@ static bool precision_parse(const char *text, Arithmetic *out, Error *err)
                      text);
 }
 
-static void tell_trial(void *session, const char *text)
+static void report_trial(void *session, const char *text)
 {
     session_progress(session, "%s", text);
 }
@@ -36,7 +36,7 @@ Device *session_device(Session *s, Error *err)
     if (!s->device) {
         s->device = device_open(err);
         if (s->device)
-            trials_apply(s->device, tell_trial, s);
+            trials_apply(s->device, report_trial, s);
     }
     return s->device;
 }
@@ -238,18 +238,18 @@ static bool is_crash(const Child *child)
     return WIFSIGNALED(child->status) && WTERMSIG(child->status) != SIGKILL;
 }
 
-static bool judge(const Child *child, const char *said, TrialVerdict *out, Error *err)
+static bool judge(const Child *child, const char *output, TrialVerdict *out, Error *err)
 {
     char why[256];
 
-    out->good = answers(child) && WEXITSTATUS(child->status) == 0 && *said;
+    out->good = answers(child) && WEXITSTATUS(child->status) == 0 && *output;
     if (child->late)
         snprintf(why, sizeof(why), "its trial had not ended after %d s", PATIENCE);
     else
         child_reason(child, why, sizeof(why));
-    if (!child->late && !is_crash(child) && !(answers(child) && *said))
+    if (!child->late && !is_crash(child) && !(answers(child) && *output))
         return error_set(err, ERR_UNSUPPORTED, "not tried: %s", why);
-    take_words(out, answers(child) ? said : why);
+    take_words(out, answers(child) ? output : why);
     return true;
 }
 
@@ -260,18 +260,18 @@ bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Tr
     char  program[] = "attnscope", command[] = "trial", here[] = "--here", name[16];
     char *words[] = { program, command, here, name, NULL };
     Child child;
-    Text  said = { 0 };
+    Text  output = { 0 };
     bool  ok;
 
     *out = (TrialVerdict){ .good = false };
     snprintf(name, sizeof(name), "%s", way_name(way));
-    ok = child_run(&child, words, &watch, &said, err);
+    ok = child_run(&child, words, &watch, &output, err);
     if (ok && child.stopped)
         ok = error_set(err, ERR_CANCELLED, "stopped");
     else if (ok)
-        ok = judge(&child, text_str(&said), out, err);
+        ok = judge(&child, text_str(&output), out, err);
     child_end(&child);
-    text_free(&said);
+    text_free(&output);
     return ok;
 }
 
@@ -287,7 +287,8 @@ static bool can_keep(void)
     return ok && access(dirname(folder), W_OK) == 0;
 }
 
-static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, TrialVerdict *out)
+static bool try_first(Device *d, DeviceWay way, TrialReport report, void *context,
+                      TrialVerdict *out)
 {
     char text[160];
 
@@ -295,11 +296,11 @@ static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, T
         return false;
     snprintf(text, sizeof(text), "trying %s, once (%d s at most; %s=0 goes without)", way_name(way),
              PATIENCE, way_variable(way));
-    tell(context, text);
+    report(context, text);
     return trial_make(way, NULL, NULL, out, NULL) && trial_keep(d, way, out, NULL);
 }
 
-void trials_apply(Device *d, TrialTell tell, void *context)
+void trials_apply(Device *d, TrialReport report, void *context)
 {
     TrialVerdict verdict;
 
@@ -308,7 +309,7 @@ void trials_apply(Device *d, TrialTell tell, void *context)
         DeviceWay way = (DeviceWay)x;
 
         if (device_way(d, way) == WAY_UNTRIED &&
-            (trial_recall(d, way, &verdict) || try_first(d, way, tell, context, &verdict)))
+            (trial_recall(d, way, &verdict) || try_first(d, way, report, context, &verdict)))
             device_way_settle(d, way, verdict.good, verdict.what);
     }
     pthread_mutex_unlock(&policy.lock);

@@ -120,7 +120,7 @@ static bool fill_record(Result *result, const RunSpec *spec, const Request *requ
     else if (result->run_ms < QUICK_MS)
         plan = QUICK_PLAN;
     else
-        plan = MEASURE_ONCE; /* slow: one timed run, and the record says so */
+        plan = MEASURE_ONCE;  /* slow: one timed run, and the record says so */
     if (request->width > 0) { /* a given width may use the whole time budget */
         plan = MEASURE_DEFAULT;
         plan.repeats = request->repeat > 0 ? request->repeat : plan.repeats;
@@ -172,9 +172,10 @@ static void warn_of_tensors(Record *record, const Assignments *given)
         int64_t           at = tensor_not_finite(&a->tensor);
 
         if (at >= 0)
-            record_warn(record, "parameter %s holds NaN or infinity (first at element %lld of "
-                        "%s); what it touches may be NaN too", a->name, (long long)at,
-                        a->text + (*a->text == '@'));
+            record_warn(record,
+                        "parameter %s holds NaN or infinity (first at element %lld of "
+                        "%s); what it touches may be NaN too",
+                        a->name, (long long)at, a->text + (*a->text == '@'));
     }
 }
 
@@ -283,9 +284,10 @@ static bool run_upper(Result *result, const RunSpec *common, Error *err)
 /* The request's own N(0,1) input; released by the caller. */
 static Loaded *load_normal(const NormalInput *normal, const atomic_bool *cancel, Error *err)
 {
-    InputChoice choice = { .n = normal->n, .d = normal->d, .heads = normal->heads, .seed = 1,
-                           .cancel = cancel };
-    Loaded     *loaded = calloc(1, sizeof(*loaded));
+    InputChoice choice = {
+        .n = normal->n, .d = normal->d, .heads = normal->heads, .seed = 1, .cancel = cancel
+    };
+    Loaded *loaded = calloc(1, sizeof(*loaded));
 
     if (!loaded) {
         error_set(err, ERR_NOMEM, "not enough memory for an input");
@@ -383,7 +385,7 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
 #define QUIET_SECONDS 0.5 /* a shorter run has no progress line */
 
 /* Reports "bigbird: attend  42 %". */
-static void tell_run(Session *s, const Job *job, const Request *request)
+static void report_run(Session *s, const Job *job, const Request *request)
 {
     Number      share = job_share(job);
     const char *stage = job_stage(job);
@@ -397,7 +399,7 @@ static void tell_run(Session *s, const Job *job, const Request *request)
 }
 
 /* Runs on the worker and reports progress. */
-static Result *run_telling(Session *s, const Request *request, Error *err)
+static Result *run_reported(Session *s, const Request *request, Error *err)
 {
     struct pollfd wake = { .fd = s->wake[0], .events = POLLIN };
     Job          *job = session_submit(s, request, err);
@@ -408,7 +410,7 @@ static Result *run_telling(Session *s, const Request *request, Error *err)
         poll(&wake, 1, 200);
         while (read(wake.fd, bytes, sizeof(bytes)) > 0)
             continue;
-        tell_run(s, job, request);
+        report_run(s, job, request);
     }
     result = job ? job_result(job) : NULL;
     if (result) /* the worker's pool is not the caller's */
@@ -425,8 +427,8 @@ Result *session_run(Session *s, const Request *request, Error *err)
         error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
         return NULL;
     }
-    if (s->progress && s->tells_runs && !request->normal.n)
-        return run_telling(s, request, err);
+    if (s->progress && s->reports_runs && !request->normal.n)
+        return run_reported(s, request, err);
     return execute_request(s->loaded, request, session_threads(s, request->threads), NULL, NULL,
                            err);
 }

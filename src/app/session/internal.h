@@ -49,7 +49,7 @@ struct Session {
     char       *warning;
     SessionProgress progress;
     void       *progress_context;
-    bool        tells_runs; /* runs report progress */
+    bool        reports_runs; /* runs report progress */
     const SessionSweep *sweep; /* borrowed; NULL: none */
     const atomic_bool *stop; /* borrowed; NULL: no stop flag */
     atomic_bool *heeded;     /* borrowed or NULL */

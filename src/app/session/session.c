@@ -178,9 +178,9 @@ void session_on_progress(Session *s, SessionProgress progress, void *context)
     s->progress_context = context;
 }
 
-void session_tell_runs(Session *s)
+void session_report_runs(Session *s)
 {
-    s->tells_runs = true;
+    s->reports_runs = true;
 }
 
 void session_progress(Session *s, const char *fmt, ...)

@@ -190,7 +190,7 @@ bool     session_busy(Session *s); /* a job waits or runs */
 typedef void (*SessionProgress)(void *context, const char *text);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
 /* From here on session_run reports progress of long runs: it runs them on the worker. */
-void session_tell_runs(Session *s);
+void session_report_runs(Session *s);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The terminal obeys escape sequences; "dumb" ones (in editors) print them, so they get no colours
  * and no rewritten lines. */
@@ -242,16 +242,16 @@ typedef struct TrialVerdict {
     char what[256]; /* "agrees with ..., 1.6 times as fast", or what was wrong */
 } TrialVerdict;
 
-typedef void (*TrialTell)(void *context, const char *text);
+typedef void (*TrialReport)(void *context, const char *text);
 
 /* Allows trials when a GPU is opened whose outcomes are unknown and can be kept.  Forbidden at
  * first, and where nobody can see a message or wants to wait. */
 void trials_allow(void);
 void trials_forbid(void);
 bool trials_allowed(void);
-/* Settles the ways of an opened device by known outcomes or trials; `tell` reports each trial
- * before it begins.  Any thread. */
-void trials_apply(Device *device, TrialTell tell, void *context);
+/* Settles the ways of an opened device by known outcomes or trials; `report` is called before
+ * each trial.  Any thread. */
+void trials_apply(Device *device, TrialReport report, void *context);
 
 /* Tries the way even where its outcome is known; polls stopped (or NULL).  False: it could not be
  * tried for another reason (no memory left on the GPU). */

@@ -666,7 +666,7 @@ bool exponents_file(const Results *results, const SeriesFit *fits, int count, bo
                     Text *bytes, Error *err)
 {
     Rows          rows = { .results = results, .fits = fits, .count = count };
-    Text          said = { 0 }, measured = { 0 };
+    Text          text = { 0 }, measured = { 0 };
     ExponentChart chart = { .title = systems ? "Claimed and measured growth of the surveys' systems"
                                              : "Claimed and measured growth" };
     bool          ok;
@@ -674,16 +674,16 @@ bool exponents_file(const Results *results, const SeriesFit *fits, int count, bo
     systems ? add_system_rows(&rows) : add_series_rows(&rows);
     if (words->title)
         chart.title = words->title;
-    caption(&rows, systems, &said);
+    caption(&rows, systems, &text);
     add_machine_words(&rows, true, &measured);
-    chart.caption = words->caption ? words->caption : text_str(&said);
+    chart.caption = words->caption ? words->caption : text_str(&text);
     chart.measured = text_str(&measured);
     chart.rows = rows.rows;
     chart.count = rows.used;
-    ok = rows.failed || !text_ok(&said)
+    ok = rows.failed || !text_ok(&text)
              ? error_set(err, ERR_NOMEM, "not enough memory for the chart")
              : draw_chart(&chart, format, options, bytes, err);
-    text_free(&said);
+    text_free(&text);
     text_free(&measured);
     rows_free(&rows);
     return ok;

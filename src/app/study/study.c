@@ -200,15 +200,15 @@ bool study_request(const Study *study, Session *s, int line, int point, Request 
         return false;
     if (study->lengths) {
         out->normal = (NormalInput){ .n = strtoll(study->axis.values[point], NULL, 10),
-                                     .heads = study->heads, .d = study->d };
+                                     .heads = study->heads,
+                                     .d = study->d };
         return true;
     }
     out->measure = study->measure;
     out->quality = !l->baseline;
     if (l->fixed)
         return true;
-    snprintf(assignment, sizeof(assignment), "%s=%s", study->axis.name,
-             study->axis.values[point]);
+    snprintf(assignment, sizeof(assignment), "%s=%s", study->axis.name, study->axis.values[point]);
     if (request_set(s, out, assignment, err))
         return true;
     request_free(out);
@@ -316,8 +316,7 @@ static void report_progress(const Study *study, Session *s)
     else if (l->fixed)
         session_progress(s, "%d of %d: %s", done + 1, all, l->name);
     else
-        session_progress(s, "%d of %d: %s, %s=%s", done + 1, all, l->name, study->axis.name,
-                         value);
+        session_progress(s, "%d of %d: %s, %s=%s", done + 1, all, l->name, study->axis.name, value);
 }
 
 bool study_step(Study *study, Session *s, Error *err)
@@ -474,8 +473,8 @@ static int best_point(const Study *study, int line, const StudyGoal *goal)
     for (int i = 0; i < study->axis.count; i++) {
         Number n = worst(study_at(study, line, i), goal->quantity);
 
-        if (n.valid && (best < 0 || is_better(goal, n, worst(study_at(study, line, best),
-                                                             goal->quantity))))
+        if (n.valid &&
+            (best < 0 || is_better(goal, n, worst(study_at(study, line, best), goal->quantity))))
             best = i;
     }
     return best;
@@ -496,13 +495,12 @@ void study_answer(const Study *study, int line, const StudyGoal *goal, Text *out
     if (study->words)
         text_addf(out, "the values of %s are no numbers, so none is the smallest", v->name);
     else if (at >= 0)
-        text_addf(out, "%s=%s is the smallest of %d that %s (%s)", v->name, v->values[at],
-                  v->count, words,
+        text_addf(out, "%s=%s is the smallest of %d that %s (%s)", v->name, v->values[at], v->count,
+                  words,
                   quantity_text(goal->quantity, worst(study_at(study, line, at), goal->quantity),
                                 text, sizeof(text)));
     else if (best >= 0)
-        text_addf(out, "none of %d values of %s %s; the best is %s at %s", v->count, v->name,
-                  words,
+        text_addf(out, "none of %d values of %s %s; the best is %s at %s", v->count, v->name, words,
                   quantity_text(goal->quantity, worst(study_at(study, line, best), goal->quantity),
                                 text, sizeof(text)),
                   v->values[best]);
@@ -632,8 +630,7 @@ static bool add_timed(Study *study, const Request *request)
     return study_add(study, &timed, &ignored);
 }
 
-void study_crossover(Session *s, const Request *base, const Request *other, char *text,
-                     size_t size)
+void study_crossover(Session *s, const Request *base, const Request *other, char *text, size_t size)
 {
     Study study;
     Error ignored = ERROR_INIT;

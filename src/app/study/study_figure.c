@@ -376,7 +376,7 @@ static void caption_quantities(const Study *study, const StudyLook *look, Text *
                           : "there is nothing to compare it with");
 }
 
-static void word_figure(const Study *study, const StudyLook *look, Figure *figure)
+static void caption_study(const Study *study, const StudyLook *look, Figure *figure)
 {
     Text caption = { 0 };
 
@@ -447,7 +447,7 @@ bool study_picture(const Study *study, const StudyLook *look, StudyPicture *out,
                  (look->goal->quantity == STUDY_MASS ? 100 : 1),
                  look->goal->quantity == STUDY_MASS ? " %" : "");
     ok = make_study_panels(study, look, n, out->figure, err);
-    word_figure(study, look, out->figure);
+    caption_study(study, look, out->figure);
     ok = ok && keep_measured(study, look, out->figure, err);
     if (!ok)
         study_picture_free(out);

@@ -183,7 +183,7 @@ typedef enum Verdict { VERDICT_NONE, VERDICT_WITHIN, VERDICT_ABOVE, VERDICT_BELO
 /* An interval so far from the claim is still within it. */
 #define VERDICT_TOLERANCE 0.1
 Verdict     fit_verdict(const SeriesFit *f, FitOf of, Growth claim);
-const char *verdict_word(Verdict v); /* "within"; "-": nothing can be said */
+const char *verdict_word(Verdict v); /* "within"; "-": not known */
 /* "1.02 [0.98, 1.05]"; "1.02" without an interval; "n/a". */
 const char *exponent_text(const Fit *fit, char *text, size_t size);
 /* Appends "bigbird(window=5) alibi": what distinguishes the series from others of these rows. */

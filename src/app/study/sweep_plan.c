@@ -14,15 +14,15 @@
 #include "input/store.h"
 
 typedef struct Planner {
-    Session            *session;
+    Session         *session;
     const SweepSpec *spec;
     SweepPlan       *plan;
-    Text                canonical; /* of the point being made, without n */
-    Error              *err;
-    const char         *asked; /* the mechanism's word */
-    int                 own;   /* parameters in its parentheses, which override axes */
-    int                 n_at, series;
-    bool                used[SWEEP_AXES]; /* some mechanism has the parameter */
+    Text             canonical; /* of the point being made, without n */
+    Error           *err;
+    const char      *asked; /* the mechanism's word */
+    int              own;   /* parameters in its parentheses, which override axes */
+    int              n_at, series;
+    bool             used[SWEEP_AXES]; /* some mechanism has the parameter */
 } Planner;
 
 static void fingerprint(const char *text, size_t length, char hex[65])
@@ -89,8 +89,8 @@ static void add_free(const Request *r, const Mechanism *m, const Position *posit
 static bool canonical_request(Planner *p, const Request *r, Error *err)
 {
     const SweepSpec *spec = p->spec;
-    const Mechanism    *m = mechanism_find(r->mechanism);
-    const Position     *position = NULL;
+    const Mechanism *m = mechanism_find(r->mechanism);
+    const Position  *position = NULL;
 
     text_clear(&p->canonical);
     if (!position_parse(r->position, &position, err))
@@ -132,7 +132,7 @@ static SweepPoint *new_point(Planner *p)
     SweepPlan *plan = p->plan;
 
     if (plan->count == plan->capacity) {
-        int            capacity = plan->capacity ? 2 * plan->capacity : 256;
+        int         capacity = plan->capacity ? 2 * plan->capacity : 256;
         SweepPoint *points = realloc(plan->points, (size_t)capacity * sizeof(*points));
 
         if (!points) {
@@ -173,8 +173,8 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
 {
     const SweepSpec *spec = p->spec;
     SweepPoint      *point = new_point(p);
-    Text                text = { 0 };
-    Error               err = ERROR_INIT;
+    Text             text = { 0 };
+    Error            err = ERROR_INIT;
 
     if (!point)
         return false;
@@ -201,7 +201,7 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
 static bool add_devices(Planner *p, const Request *r, const char *refused, int threads)
 {
     const SweepSpec *spec = p->spec;
-    bool                ok = true;
+    bool             ok = true;
 
     for (int d = 0; ok && d < spec->devices.count; d++) {
         const char *device = spec->devices.items[d];
@@ -216,8 +216,8 @@ static bool add_devices(Planner *p, const Request *r, const char *refused, int t
 static bool add_places(Planner *p, Request *r, const char *refused)
 {
     const SweepSpec *spec = p->spec;
-    char                own[sizeof(r->position)];
-    bool                ok = true;
+    char             own[sizeof(r->position)];
+    bool             ok = true;
 
     snprintf(own, sizeof(own), "%s", r->position);
     for (int i = 0; ok && i < spec->positions.count; i++) {
@@ -254,8 +254,8 @@ static bool add_parameters(Planner *p, Request *r, int axis, const char *refused
 {
     const SweepSpec *spec = p->spec;
     const SweepAxis *a = &spec->axes[axis];
-    char                assignment[600];
-    bool                ok = true;
+    char             assignment[600];
+    bool             ok = true;
 
     if (axis == spec->axis_count)
         return add_places(p, r, refused);
@@ -326,7 +326,7 @@ static void point_free(SweepPoint *point)
 static int by_point_key(const void *a, const void *b)
 {
     const SweepPoint *x = a, *y = b;
-    int                  order = strcmp(x->key, y->key);
+    int               order = strcmp(x->key, y->key);
 
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }

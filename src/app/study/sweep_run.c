@@ -36,10 +36,10 @@ typedef struct SweepRun {
     const SweepPlan  *plan;
     const SweepWatch *watch;
     SweepOutcome     *outcome;
-    Results             *rows; /* of the file, then the new ones */
-    Journal              journal;
-    int                 *row_of; /* row of each point; -1: none yet */
-    double               began;
+    Results          *rows; /* of the file, then the new ones */
+    Journal           journal;
+    int              *row_of; /* row of each point; -1: none yet */
+    double            began;
 } SweepRun;
 
 /* ---- the file --------------------------------------------------------------- */
@@ -154,13 +154,13 @@ Forecast forecast_growth(const int64_t *n, const double *y, int count, int64_t a
 static Forecast forecast(const SweepRun *s, int at, const char *path)
 {
     const SweepPoint *point = &s->plan->points[at];
-    int64_t              n[2];
-    double               y[2];
-    int                  count = 0;
+    int64_t           n[2];
+    double            y[2];
+    int               count = 0;
 
     for (int i = point->shorter; i >= 0 && count < 2; i = s->plan->points[i].shorter) {
         const SweepPoint *other = &s->plan->points[i];
-        Number               value;
+        Number            value;
 
         if (s->row_of[i] < 0)
             continue;
@@ -212,9 +212,9 @@ static double time_left(const SweepRun *s, int next)
 static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
 {
     const SweepPoint *point = &s->plan->points[at];
-    const ResultRow     *before = ran_out_before(s, at);
-    Forecast             f = forecast(s, at, "memory.arena_peak");
-    char                 need[32], limit[32];
+    const ResultRow  *before = ran_out_before(s, at);
+    Forecast          f = forecast(s, at, "memory.arena_peak");
+    char              need[32], limit[32];
 
     format_bytes(s->spec->memory, limit, sizeof(limit));
     if (before) {
@@ -241,7 +241,7 @@ static double deadline(const SweepRun *s)
 static bool point_line(SweepRun *s, int at, Text *line, Error *err)
 {
     const SweepPoint *point = &s->plan->points[at];
-    char                 why[320];
+    char              why[320];
 
     if (*point->refused) {
         sweep_refuse(s->spec, point, RECORD_UNSUPPORTED, point->refused, line);
@@ -332,18 +332,18 @@ static void keep_plan(SweepRun *s)
     *s->rows = kept;
 }
 
-bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch,
-                  Results *rows, SweepOutcome *out, Error *err)
+bool sweep_run(Session *session, const SweepSpec *spec, const SweepWatch *watch, Results *rows,
+               SweepOutcome *out, Error *err)
 {
     SweepPlan plan = { 0 };
-    SweepRun     s = { .spec = spec,
-                       .plan = &plan,
-                       .watch = watch,
-                       .outcome = out,
-                       .rows = rows,
-                       .journal.file = -1,
-                       .began = clock_wall() };
-    bool         ok;
+    SweepRun  s = { .spec = spec,
+                    .plan = &plan,
+                    .watch = watch,
+                    .outcome = out,
+                    .rows = rows,
+                    .journal.file = -1,
+                    .began = clock_wall() };
+    bool      ok;
 
     *out = (SweepOutcome){ 0 };
     if (!sweep_plan(session, spec, &plan, err))
@@ -385,8 +385,7 @@ static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
 }
 
 /* The words of the point's command. */
-static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out,
-                           Error *err)
+static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out, Error *err)
 {
     bool ok = add_argument(out, err, "attnscope") && add_argument(out, err, "run") &&
               add_argument(out, err, "%s", p->mechanism) &&
@@ -490,7 +489,7 @@ static void refusal(const SweepSpec *spec, const SweepPoint *point, const Child 
 }
 
 void sweep_refuse(const SweepSpec *spec, const SweepPoint *point, RecordStatus status,
-                     const char *why, Text *line)
+                  const char *why, Text *line)
 {
     refusal(spec, point, NULL, status, why, line);
 }
@@ -528,12 +527,12 @@ static bool is_record(const Text *text)
 }
 
 bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline,
-                    const SweepWatch *watch, Text *line, Error *err)
+                 const SweepWatch *watch, Text *line, Error *err)
 {
     ChildWatch looks = { .deadline = deadline };
     WordList   words = { 0 };
     Child      child = { .err = -1 };
-    Text       said = { 0 };
+    Text       output = { 0 };
     char       why[500];
     bool       ok = sweep_words(spec, point, &words, err) && words_end(&words, err);
 
@@ -541,15 +540,15 @@ bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline
         looks.stopped = watch->stopped;
         looks.context = watch->context;
     }
-    ok = ok && child_run(&child, words.items, &looks, &said, err);
+    ok = ok && child_run(&child, words.items, &looks, &output, err);
     words_free(&words);
     if (ok && child.stopped)
         ok = error_set(err, ERR_CANCELLED, "stopped");
-    else if (ok && !child.late && !WIFSIGNALED(child.status) && is_record(&said))
-        compose(spec, point, &child, said.data, said.length - 1, line);
+    else if (ok && !child.late && !WIFSIGNALED(child.status) && is_record(&output))
+        compose(spec, point, &child, output.data, output.length - 1, line);
     else if (ok)
         refusal(spec, point, &child, reason(&child, why, sizeof(why)), why, line);
     child_end(&child);
-    text_free(&said);
+    text_free(&output);
     return ok;
 }

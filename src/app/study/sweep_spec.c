@@ -245,8 +245,8 @@ static bool take_path(const Call *call, SweepSpec *out, Error *err)
 static bool take_axes(const Call *call, SweepSpec *out, Error *err)
 {
     for (int i = 0; i < call->param_count; i++) {
-        const char   *text = call->params[i], *equals = strchr(text, '=');
-        SweepAxis *axis = &out->axes[out->axis_count];
+        const char *text = call->params[i], *equals = strchr(text, '=');
+        SweepAxis  *axis = &out->axes[out->axis_count];
 
         if (!equals || equals == text || (size_t)(equals - text) >= sizeof(axis->name))
             return error_set(err, ERR_PARAM,
@@ -385,8 +385,10 @@ static bool check_places(const SweepSpec *spec, Error *err)
         if (!precision_word(spec->precisions.items[i], err))
             return false;
     if (on_cpu_only(spec) && !says_f32(spec->precisions.items[0]))
-        return error_set(err, ERR_USAGE, "--precision %s: the CPU computes in f32; say --device "
-                         "cuda", spec->precisions.items[0]);
+        return error_set(err, ERR_USAGE,
+                         "--precision %s: the CPU computes in f32; say --device "
+                         "cuda",
+                         spec->precisions.items[0]);
     return true;
 }
 
@@ -401,10 +403,9 @@ bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
          expand_option(call, OPT_THREADS, &out->threads, err) &&
          check_counts("--threads", &out->threads, err) &&
          expand_option(call, OPT_DEVICE, &out->devices, err) &&
-         expand_option(call, OPT_PRECISION, &out->precisions, err) &&
-         check_places(out, err) && take_numbers(call, out, err) &&
-         take_spec_input(s, call, out, err) && take_shard(call, out, err) &&
-         take_path(call, out, err);
+         expand_option(call, OPT_PRECISION, &out->precisions, err) && check_places(out, err) &&
+         take_numbers(call, out, err) && take_spec_input(s, call, out, err) &&
+         take_shard(call, out, err) && take_path(call, out, err);
     for (int i = 0; ok && i < out->positions.count; i++) {
         const Position *position;
 

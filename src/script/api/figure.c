@@ -126,7 +126,7 @@ void figure_set_words(lua_State *L, Figure *figure)
     if (caption)
         snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
     else if (!*figure->caption)
-        picture_say_measured(figure);
+        picture_add_measured(figure);
     figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
     figure->legend = option_bool(L, 1, "legend", true);
     set_grid(L, figure);

@@ -495,7 +495,7 @@ void figure_tell(lua_State *L, LuaFigure *figure)
         lua_settop(L, panels);
     }
     if (!told.why)
-        told.why = picture_untold(told.session, told.choices, told.count);
+        told.why = picture_no_command(told.session, told.choices, told.count);
     if (!told.why && take_results(&told) && add_ceilings(&told, &err) &&
         (same = picture_of_panels(told.choices, told.count, &told.options, &err))) {
         figure_free(figure->figure);

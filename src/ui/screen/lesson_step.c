@@ -292,7 +292,7 @@ static void say_verdict(Ui *ui, bool right, const char *why, const char *usual)
 
     snprintf(l->said, sizeof(l->said), "%s%s%s", right ? "Right." : "No.", *usual || why ? " " : "",
              why ? why : usual);
-    l->sight.said = l->said;
+    l->sight.reply = l->said;
     l->sight.right = right;
     l->scroll = LESSON_END;
     if (right) {
