@@ -103,7 +103,8 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     picture_view_name(choice->result->run, panel->view, &title);
     if (choice->spec.round)
         text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->spec.round);
-    text_add(&title, choice->spec.sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
+    if (choice->spec.sorted && (panel->row_order || panel->col_order))
+        text_add(&title, ", sorted");
     if (panel->view->headless)
         text_addf(&title, " \xc2\xb7 %s %lld", panel->view->round, (long long)panel->plane);
     else if (d->head && choice->result->run->h > 1)

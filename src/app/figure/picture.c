@@ -379,11 +379,13 @@ static bool make_panels(const PanelChoice *panels, int count, const PictureOptio
                            err))
                 return false;
             i += picture_joining(panels, i, count);
-        } else if (!panels[i].joins ? !make_panel(&panels[i], options, panel, err)
-                                    : !picture_overlay(panels[i].result, panel_choice_view(&panels[i]),
-                                                       picture_head(&panels[i], options), panel,
-                                                       err))
+        } else if (panels[i].joins) {
+            if (!picture_overlay(panels[i].result, panel_choice_view(&panels[i]),
+                                 picture_head(&panels[i], options), panel, err))
+                return false;
+        } else if (!make_panel(&panels[i], options, panel, err)) {
             return false;
+        }
     }
     return true;
 }

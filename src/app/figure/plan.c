@@ -408,9 +408,9 @@ static bool may_show_pairs(const Call *call, const PlannedPanel *planned)
 {
     const Mechanism *m = mechanism_find(planned->request.mechanism);
 
-    if (!m || mechanism_is_added(m->id) || planned->plot || planned->differs || planned->spec.sorted ||
-        planned->request.above || call->values[OPT_STRIPS] || call->values[OPT_SORTED] ||
-        call->values[OPT_SPAN])
+    if (!m || mechanism_is_added(m->id) || planned->plot || planned->differs ||
+        planned->spec.sorted || planned->request.above || call->values[OPT_STRIPS] ||
+        call->values[OPT_SORTED] || call->values[OPT_SPAN])
         return false;
     for (const ViewPromise *p = m->views; *planned->spec.view && p && p->name; p++)
         if (!strcmp(p->name, planned->spec.view))
@@ -441,7 +441,8 @@ static Result *run_for_pairs(Session *s, FigureRun *d, PlannedPanel *planned, Er
 
     planned->request.pairs_only = true;
     result = run_once(s, d, &planned->request, false, err);
-    shown = result ? result_view(result, *planned->spec.view ? planned->spec.view : NULL, err) : NULL;
+    shown = result ? result_view(result, *planned->spec.view ? planned->spec.view : NULL, err)
+                   : NULL;
     if (!result || !result->request.pairs_only || (shown && is_pairs(shown->kind)))
         return result;
     result_release(result);
