@@ -270,4 +270,33 @@ static inline void check_out_of_memory(Fixture *f, const char *id, const char *p
     }
 }
 
+/* A figure of the run that is there. */
+static inline double figure_of(const Run *r, const char *name)
+{
+    for (int i = 0; i < r->figure_count; i++)
+        if (!strcmp(r->figures[i].name, name))
+            return r->figures[i].value;
+    fail_msg("no figure %s", name);
+    return 0;
+}
+
+/* The run fails, and its message holds `text`. */
+static inline void check_fails(Fixture *f, const char *id, const char *params, bool causal,
+                               const char *text)
+{
+    Run *r = fixture_run_at(f, id, params, causal, true, 0);
+
+    if (r->err.code == ERR_NONE || !strstr(r->err.text, text))
+        fail_msg("%s(%s): expected '%s', got '%s'", id, params, text, r->err.text);
+}
+
+/* The same on an input of 13 tokens. */
+static inline void expect_refusal(const char *id, const char *params, bool causal, const char *text)
+{
+    Fixture f = fixture_new(13);
+
+    check_fails(&f, id, params, causal, text);
+    fixture_free(&f);
+}
+
 #endif

@@ -102,15 +102,6 @@ static void rows_of_efficient_attention_sum_to_one(void **state)
     fixture_free(&f);
 }
 
-static double figure_of(const Run *r, const char *name)
-{
-    for (int i = 0; i < r->figure_count; i++)
-        if (!strcmp(r->figures[i].name, name))
-            return r->figures[i].value;
-    fail_msg("no figure %s", name);
-    return 0;
-}
-
 static void gated_weights_are_the_fading_state(void **state)
 {
     (void)state;

@@ -41,15 +41,6 @@ static Fixture fixture_of_x(int64_t n)
     return f;
 }
 
-static void check_fails(Fixture *f, const char *id, const char *params, bool causal,
-                        const char *text)
-{
-    Run *r = fixture_run_at(f, id, params, causal, true, 0);
-
-    if (r->err.code == ERR_NONE || !strstr(r->err.text, text))
-        fail_msg("%s(%s): expected '%s', got '%s'", id, params, text, r->err.text);
-}
-
 /* output = weights @ values, whatever the output's rows are. */
 static void check_rows(const Fixture *f, Tensor values)
 {

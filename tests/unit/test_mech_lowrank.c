@@ -34,15 +34,6 @@ static void check_equals_full(Fixture *f, const char *id, const char *params)
     fixture_free(&plain);
 }
 
-static void check_fails(Fixture *f, const char *id, const char *params, bool causal,
-                        const char *text)
-{
-    Run *r = fixture_run_at(f, id, params, causal, true, 0);
-
-    if (r->err.code == ERR_NONE || !strstr(r->err.text, text))
-        fail_msg("%s(%s): expected '%s', got '%s'", id, params, text, r->err.text);
-}
-
 /* ---- linformer -------------------------------------------------------------- */
 
 static void identity_projections_are_exact_attention(void **state)
@@ -108,15 +99,6 @@ static void every_token_a_landmark_is_exact_attention(void **state)
         check_equals_full(&f, "nystrom", "exact_when_full=false,pinv_iterations=60");
         fixture_free(&f);
     }
-}
-
-static double figure_of(const Run *r, const char *name)
-{
-    for (int i = 0; i < r->figure_count; i++)
-        if (!strcmp(r->figures[i].name, name))
-            return r->figures[i].value;
-    fail_msg("no figure %s", name);
-    return 0;
 }
 
 static void iterations_approach_the_inverse(void **state)

@@ -54,15 +54,6 @@ static void assert_shape(const Fixture *f, const char *name, int rank, const int
         fail_msg("%s of %s has another shape", name, f->run->mechanism->id);
 }
 
-static double figure_of(const Run *r, const char *name)
-{
-    for (int i = 0; i < r->figure_count; i++)
-        if (!strcmp(r->figures[i].name, name))
-            return r->figures[i].value;
-    fail_msg("there is no figure %s", name);
-    return 0;
-}
-
 /* ---- mlp-mixer -------------------------------------------------------------- */
 
 static void the_gated_matrix_is_what_a_channel_went_through(void **state)

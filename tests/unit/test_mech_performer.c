@@ -28,15 +28,6 @@ static void all_forms_are_one_result(void **state)
     }
 }
 
-static double figure_of(const Run *r, const char *name)
-{
-    for (int i = 0; i < r->figure_count; i++)
-        if (!strcmp(r->figures[i].name, name))
-            return r->figures[i].value;
-    fail_msg("no figure %s", name);
-    return 0;
-}
-
 static void more_features_come_nearer(void **state)
 {
     Fixture f = fixture_new(32);
