@@ -301,7 +301,6 @@ bool store_open_npy(Store *store, Mapped bytes, const char *stem, Error *err)
  * zip64).  A zip holding data.pkl is a PyTorch checkpoint: pickle, refused.
  */
 
-#define DEFLATE_MAX_RATIO 1032 /* 258 bytes per two bits, rounded up */
 
 static void npz_close(Store *store)
 {

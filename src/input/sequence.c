@@ -199,7 +199,6 @@ bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err)
 
 #define COLOUR_BANDWIDTH 0.25 /* of a channel's range */
 #define PLACE_BANDWIDTH 4.0   /* pixels */
-#define DEFLATE_MAX_RATIO 1032
 #define MAX_SIDE (1 << 24)
 
 typedef struct Picture {

@@ -230,7 +230,7 @@ char *store_shape_text(const StoreEntry *entry, char *text, size_t size)
     return text;
 }
 
-/* See store.h. */
+/* ---- mapped bytes ----------------------------------------------------------- */
 
 #define PIECE (4ll << 20) /* bytes between checks of the flag */
 
@@ -314,7 +314,7 @@ void mapped_sha256(const Mapped *parts, int64_t count, char hex[65])
     mapped_sha256_unless(NULL, parts, count, hex);
 }
 
-/* See store.h. */
+/* ---- element types ---------------------------------------------------------- */
 
 bool element_is_number(ElementType type)
 {

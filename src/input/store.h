@@ -86,6 +86,7 @@ bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_
                           char hex[65]);
 
 #define STORE_MAX_RANK 8
+#define DEFLATE_MAX_RATIO 1032 /* 258 bytes per two bits, rounded up */
 #define STORE_MAX_ENTRIES (1 << 20)
 
 typedef struct StoreEntry {

@@ -97,16 +97,6 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
 
 /* ---- colour bars ------------------------------------------------------------ */
 
-static double round_step(double range, int most)
-{
-    double power = pow(10, floor(log10(range / most)));
-
-    for (double factor = 1; factor < 10; factor *= factor < 2 || factor >= 5 ? 2 : 2.5)
-        if (range / (power * factor) <= most)
-            return power * factor;
-    return power * 10;
-}
-
 static int decade_ticks(const Panel *panel, double *places, char (*texts)[16])
 {
     int count = 0;
@@ -158,10 +148,10 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
         snprintf(texts[1], sizeof(*texts), close ? "%.5g" : "%.2g", panel->hi);
         return 2;
     }
-    step = round_step(range, most);
+    step = plot_round_step(range, most);
     if (rounds_within(panel, step) < 2) { /* one number gives no scale */
         most = 5;
-        step = round_step(range, most);
+        step = plot_round_step(range, most);
     }
     first = ceil(panel->lo / step - 1e-9);
     /* Rounding may leave the top just below a round number. */

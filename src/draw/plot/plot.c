@@ -519,8 +519,18 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
         snprintf(text, size, "%.4g", value);
 }
 
-/* A step of 1, 2 or 5 times a power of ten (a power of two for bytes), with at most `most`
- * steps. */
+double plot_round_step(double range, int most)
+{
+    static const double factors[] = { 1, 2, 5 };
+    double              power = pow(10, floor(log10(range / most)));
+
+    for (size_t k = 0; k < sizeof(factors) / sizeof(*factors); k++)
+        if (range / (power * factors[k]) <= most)
+            return power * factors[k];
+    return power * 10;
+}
+
+/* A round step; for bytes a power of two. */
 static double tick_step(const PlotAxis *axis, int most)
 {
     double range = axis->hi - axis->lo, power, step;
@@ -530,9 +540,7 @@ static double tick_step(const PlotAxis *axis, int most)
             ;
         return power;
     }
-    power = pow(10, floor(log10(range / most)));
-    for (step = power; range / step > most;)
-        step *= step < 1.5 * power || step > 4 * power ? 2 : 2.5;
+    step = plot_round_step(range, most);
     return axis->whole && step < 1 ? 1 : step;
 }
 

@@ -111,6 +111,8 @@ typedef struct PlotTick {
     double place; /* 0..1 */
     char   text[24];
 } PlotTick;
+/* 1, 2 or 5 times a power of ten: the least with at most `most` steps in the range. */
+double plot_round_step(double range, int most);
 /* At most `most` ticks: round numbers, or decades, with SI prefixes (binary ones for bytes); or
  * the axis's own names. */
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
