@@ -94,4 +94,16 @@ static inline uint8_t *tensor_u8(const Tensor *t)
     return (uint8_t *)t->data;
 }
 
+/* ---- extents --------------------------------------------------------------------- */
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

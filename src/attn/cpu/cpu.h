@@ -40,16 +40,6 @@ static inline int64_t ceil_div(int64_t value, int64_t by)
     return (value + by - 1) / by;
 }
 
-static inline int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Asks for x[0..count) before it is read: the processor does not see it coming where rows of
  * several streams are read in turn, or where reading pauses for arithmetic. */
 static inline void cpu_fetch(const float *x, int64_t count)

@@ -11,7 +11,7 @@
 
 #include "attn/run.h"
 
-static int by_value(const void *a, const void *b)
+static int cells_by_value(const void *a, const void *b)
 {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
@@ -27,7 +27,7 @@ typedef struct Growing {
     bool      counted;
 } Growing;
 
-static bool reserve(Growing *g, int64_t used, int64_t more)
+static bool cells_reserve(Growing *g, int64_t used, int64_t more)
 {
     int64_t  capacity = 2 * (used + more);
     int32_t *key, *count = NULL;
@@ -69,13 +69,13 @@ static void sort_by_bits(Growing *g, int32_t *key, int64_t found)
 }
 
 /* A row of which `found` keys are in `key`, behind the `used` entries before it. */
-static void append(Growing *g, int64_t used, int64_t found, int32_t *key, int32_t *count)
+static void cells_append(Growing *g, int64_t used, int64_t found, int32_t *key, int32_t *count)
 {
     if (!increases(key, found)) {
         if (found > g->words / KEYS_OF_WORDS)
             sort_by_bits(g, key, found);
         else
-            qsort(key, (size_t)found, sizeof(*key), by_value);
+            qsort(key, (size_t)found, sizeof(*key), cells_by_value);
     }
     for (int64_t c = 0; c < found; c++) {
         g->key[used + c] = key[c];
@@ -85,7 +85,7 @@ static void append(Growing *g, int64_t used, int64_t found, int32_t *key, int32_
     }
 }
 
-static int32_t *moved(Run *r, const int32_t *from, int64_t count)
+static int32_t *cells_moved(Run *r, const int32_t *from, int64_t count)
 {
     int32_t *list = run_alloc(r, count, sizeof(*list));
 
@@ -95,7 +95,7 @@ static int32_t *moved(Run *r, const int32_t *from, int64_t count)
 }
 
 /* All rows, one after the other; false: no memory. */
-static bool list_rows(Run *r, CellRowFn list, const void *context, Growing *g, int64_t *start)
+static bool cells_list_rows(Run *r, CellRowFn list, const void *context, Growing *g, int64_t *start)
 {
     int64_t  all = r->h * r->n;
     int32_t *count = calloc((size_t)r->m + 1, sizeof(*count));
@@ -104,14 +104,14 @@ static bool list_rows(Run *r, CellRowFn list, const void *context, Growing *g, i
 
     g->words = r->m / 64 + 1;
     g->met = calloc((size_t)g->words, sizeof(*g->met));
-    ok = count && key && g->met && reserve(g, 0, all);
+    ok = count && key && g->met && cells_reserve(g, 0, all);
     start[0] = 0;
     for (int64_t row = 0; row < all && ok; row++) {
         int64_t found = list(context, row / r->n, row % r->n, count, key);
 
-        ok = reserve(g, start[row], found);
+        ok = cells_reserve(g, start[row], found);
         if (ok)
-            append(g, start[row], found, key, count);
+            cells_append(g, start[row], found, key, count);
         start[row + 1] = start[row] + found;
     }
     free(count);
@@ -133,11 +133,11 @@ static const CellRows *rows_new(Run *r, CellRowFn list, const void *context, boo
     if (!rows)
         return NULL;
     *rows = (CellRows){ .n = r->n, .start = run_alloc(r, all + 1, sizeof(*rows->start)) };
-    if (rows->start && !run_failed(r) && !list_rows(r, list, context, &grown, rows->start))
+    if (rows->start && !run_failed(r) && !cells_list_rows(r, list, context, &grown, rows->start))
         fail_of_memory(r);
     if (!run_failed(r)) {
-        rows->key = moved(r, grown.key, rows->start[all]);
-        rows->count = counted ? moved(r, grown.count, rows->start[all]) : NULL;
+        rows->key = cells_moved(r, grown.key, rows->start[all]);
+        rows->count = counted ? cells_moved(r, grown.count, rows->start[all]) : NULL;
     }
     free(grown.key);
     free(grown.count);
@@ -236,8 +236,8 @@ typedef struct CellWeights {
     double     *z; /* [h*n] log-sum-exp of each row */
 } CellWeights;
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void cells_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                               int64_t count, int64_t step, float *out)
 {
     const CellWeights *w = view->context;
     double             z = w->z[head * w->n + i];
@@ -271,5 +271,5 @@ void cell_rows_weights(Run *r, const CellRows *rows, AttendInput in, const Patte
                         .z = run_alloc(r, r->h * r->n, sizeof(*w->z)) };
     for (int64_t row = 0; row < r->h * r->n && !run_failed(r) && !r->spec.pairs_only; row++)
         w->z[row] = row_log_sum(w, rows, row, score);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, w, cells);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, cells_read_weights, w, cells);
 }

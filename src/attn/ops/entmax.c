@@ -16,7 +16,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static double largest(const double *z, int64_t count)
+static double entmax_largest(const double *z, int64_t count)
 {
     double top = -HUGE_VAL;
 
@@ -137,7 +137,7 @@ EntmaxRow entmax_row(const Entmax *e, const double *z, int64_t count, double *wo
                      double *trace, int64_t traced)
 {
     EntmaxRow row = { .tau = 0, .total = 1 };
-    double    top = largest(z, count);
+    double    top = entmax_largest(z, count);
 
     if (!(top > -HUGE_VAL))
         return row;

@@ -12,8 +12,8 @@
 #define CELLS 256 /* cells of a row summed at once */
 
 /* Entries [from, from + count) of row i. */
-static void widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
-                  int64_t count, double *out)
+static void implicit_widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
+                           int64_t count, double *out)
 {
     const char *slice = tensor_head(t, head, heads);
     int64_t     at = i * t->stride[1] + from;
@@ -31,7 +31,7 @@ static void add_products(const Implicit *w, int64_t head, int64_t i, int64_t fro
     const char   *right = tensor_head(&w->right, head, w->heads);
     double        left[PIECE];
 
-    widen(&w->left, w->heads, head, i, from, count, left);
+    implicit_widen(&w->left, w->heads, head, i, from, count, left);
     for (int64_t c = 0; c < keys.count; c++) {
         int64_t at = (keys.start + c * keys.step) * w->right.stride[1] + from;
 
@@ -80,7 +80,8 @@ static void finish_cells(const Implicit *w, int64_t head, int64_t i, PatternRun 
     }
 }
 
-static void read_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys, double *out)
+static void implicit_read_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys,
+                                double *out)
 {
     int64_t r = w->left.shape[2];
 
@@ -94,12 +95,12 @@ double implicit_cell(const Implicit *w, int64_t head, int64_t i, int64_t j)
 {
     double value;
 
-    read_cells(w, head, i, (PatternRun){ .start = j, .count = 1, .step = 1 }, &value);
+    implicit_read_cells(w, head, i, (PatternRun){ .start = j, .count = 1, .step = 1 }, &value);
     return value;
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void implicit_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                  int64_t count, int64_t step, float *out)
 {
     double cells[CELLS];
 
@@ -107,7 +108,7 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
         PatternRun keys = { .start = start + done * step, .step = step,
                             .count = count - done < CELLS ? count - done : CELLS };
 
-        read_cells(view->context, head, i, keys, cells);
+        implicit_read_cells(view->context, head, i, keys, cells);
         for (int64_t c = 0; c < keys.count; c++)
             out[done + c] = (float)cells[c];
     }
@@ -155,13 +156,14 @@ static void turn_keys(const Implicit *w, int64_t head, int64_t start, int64_t co
     }
 }
 
-static void add_tile(const Implicit *w, int64_t head, const int64_t *rows, int64_t row_count,
-                     int64_t start, int64_t count, int64_t from, Tile *tile)
+static void implicit_add_tile(const Implicit *w, int64_t head, const int64_t *rows,
+                              int64_t row_count,
+                              int64_t start, int64_t count, int64_t from, Tile *tile)
 {
     int64_t r = w->left.shape[2], depth = r - from < DEPTH ? r - from : DEPTH;
 
     for (int64_t x = 0; x < row_count; x++)
-        widen(&w->left, w->heads, head, rows[x], from, depth, tile->left[x]);
+        implicit_widen(&w->left, w->heads, head, rows[x], from, depth, tile->left[x]);
     turn_keys(w, head, start, count, from, depth, tile->right);
     kernel_at(0)->product64(tile->left[0], DEPTH, row_count, depth, NULL, tile->right,
                             (count + LANES - 1) / LANES * LANES, tile->part[0], VIEW_KEYS_MOST);
@@ -178,7 +180,7 @@ static void read_weight_rows(const View *view, int64_t head, const int64_t *rows
 
     memset(tile.sum, 0, sizeof(tile.sum));
     for (int64_t from = 0; from < w->left.shape[2]; from += DEPTH)
-        add_tile(w, head, rows, row_count, start, count, from, &tile);
+        implicit_add_tile(w, head, rows, row_count, start, count, from, &tile);
     for (int64_t x = 0; x < row_count; x++) {
         finish_cells(w, head, rows[x], (PatternRun){ .start = start, .count = count, .step = 1 },
                      tile.sum[x]);
@@ -229,7 +231,7 @@ View *implicit_product(Run *r, const char *name, Implicit w, ViewKind kind, cons
     kept->heads = r->h;
     if (w.gates.data)
         sum_gates(r, kept);
-    view = view_reader(r, name, kind, DT_F32, read_weights, kept, cells);
+    view = view_reader(r, name, kind, DT_F32, implicit_read_weights, kept, cells);
     if (!view)
         return NULL;
     view->read_rows = read_weight_rows;

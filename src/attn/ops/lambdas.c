@@ -246,7 +246,7 @@ static View *show_parts(const Lambdas *l, const char *name, ViewKind kind, const
     return view;
 }
 
-static void show_weights(const Lambdas *l, const char *name, int what, const Pattern *cells)
+static void lambdas_show_weights(const Lambdas *l, const char *name, int what, const Pattern *cells)
 {
     Shown *shown = run_alloc(l->r, 1, sizeof(*shown));
     View  *view;
@@ -271,7 +271,7 @@ static void show_weights(const Lambdas *l, const char *name, int what, const Pat
 }
 
 /* Every cell by content; near ones by position too. */
-static const Pattern *cells_of(const Lambdas *l)
+static const Pattern *lambdas_cells_of(const Lambdas *l)
 {
     Run         *r = l->r;
     PatternShape s = { .heads = 1, .n = l->s.n, .m = l->s.m };
@@ -307,7 +307,7 @@ static void show_content(const Lambdas *l, const Pattern *cells)
         view->cols = "key channel";
     }
     if (s->u == 1)
-        show_weights(l, "weights_content", SHOW_CONTENT, cells);
+        lambdas_show_weights(l, "weights_content", SHOW_CONTENT, cells);
     view_stage(r, NULL, -1);
 }
 
@@ -321,14 +321,14 @@ void lambdas_show(Lambdas *l)
     if (!run_wants_views(r))
         return;
     make_shares(l);
-    cells = cells_of(l);
+    cells = lambdas_cells_of(l);
     show_content(l, cells);
     view_pattern(r, cells, true);
     if (s->u > 1) {
-        show_weights(l, "weights_u", SHOW_CONTENT | SHOW_POSITION, cells);
+        lambdas_show_weights(l, "weights_u", SHOW_CONTENT | SHOW_POSITION, cells);
     } else {
-        show_weights(l, "weights", SHOW_CONTENT | SHOW_POSITION, cells);
-        show_weights(l, "weights_position", SHOW_POSITION, l->reach);
+        lambdas_show_weights(l, "weights", SHOW_CONTENT | SHOW_POSITION, cells);
+        lambdas_show_weights(l, "weights_position", SHOW_POSITION, l->reach);
     }
     if (cells)
         view_meaning(r, cells, "position", "content");

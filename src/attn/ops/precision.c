@@ -106,7 +106,7 @@ double rounded_dot(const RoundedAttend *in, int64_t count, const double *x, cons
     return precision_round(format, sum);
 }
 
-static const double *row_of(const Tensor *t, int64_t heads, int64_t head, int64_t i)
+static const double *precision_row_of(const Tensor *t, int64_t heads, int64_t head, int64_t i)
 {
     return (const double *)tensor_head(t, head, heads) + i * t->stride[1];
 }
@@ -114,8 +114,8 @@ static const double *row_of(const Tensor *t, int64_t heads, int64_t head, int64_
 double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, int64_t i,
                          int64_t j)
 {
-    return rounded_dot(in, in->q.shape[2], row_of(&in->q, heads, head, i),
-                       row_of(&in->k, heads, head, j), 1);
+    return rounded_dot(in, in->q.shape[2], precision_row_of(&in->q, heads, head, i),
+                       precision_row_of(&in->k, heads, head, j), 1);
 }
 
 double rounded_scaled(const RoundedAttend *in, double score)

@@ -238,7 +238,7 @@ AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t qu
 #define CELLS 256 /* logits read at once */
 
 /* Entry c of row i. */
-static double entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
+static double score_entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
 {
     const void *slice = tensor_head(t, head, heads);
     int64_t     at = i * t->stride[1] + c;
@@ -272,7 +272,7 @@ static void add_pieces(const LogitAttend *in, int64_t heads, int64_t head, int64
     }
     for (int64_t t = 0; t < depth && !in->turned; t++)
         for (int64_t c = 0; c < count; c++)
-            out[c] += left[t] * entry(&in->right, heads, head, from + t, start + c * step);
+            out[c] += left[t] * score_entry(&in->right, heads, head, from + t, start + c * step);
 }
 
 static void product_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i,
@@ -282,22 +282,22 @@ static void product_run(const LogitAttend *in, int64_t heads, int64_t head, int6
     double  left[LOGIT_PIECE];
 
     for (int64_t c = 0; c < count; c++)
-        out[c] = in->bias.data ? entry(&in->bias, heads, head, 0, start + c * step) : 0;
+        out[c] = in->bias.data ? score_entry(&in->bias, heads, head, 0, start + c * step) : 0;
     for (int64_t from = 0; from < r; from += LOGIT_PIECE) {
         int64_t depth = r - from < LOGIT_PIECE ? r - from : LOGIT_PIECE;
 
         for (int64_t t = 0; t < depth; t++)
-            left[t] = entry(&in->left, heads, head, i, from + t);
+            left[t] = score_entry(&in->left, heads, head, i, from + t);
         add_pieces(in, heads, head, start, count, step, left, from, depth, out);
     }
 }
 
-static double row_sum(const Tensor *t, int64_t heads, int64_t head, int64_t i)
+static double score_row_sum(const Tensor *t, int64_t heads, int64_t head, int64_t i)
 {
     double sum = 0;
 
     for (int64_t c = 0; c < t->shape[2]; c++)
-        sum += entry(t, heads, head, i, c);
+        sum += score_entry(t, heads, head, i, c);
     return sum;
 }
 
@@ -307,15 +307,16 @@ static double single(const LogitAttend *in, int64_t heads, int64_t head, int64_t
     int64_t a;
 
     switch (in->kind) {
-    case LOGITS_GIVEN: return entry(&in->left, heads, head, i, j);
+    case LOGITS_GIVEN: return score_entry(&in->left, heads, head, i, j);
     case LOGITS_UNIFORM: return drawn(in, head, i, j);
     case LOGITS_FOLDED:
         a = in->left.shape[2];
-        return entry(&in->left, heads, head, i, j % a) * entry(&in->right, heads, head, i, j / a);
+        return score_entry(&in->left, heads, head, i, j % a) *
+               score_entry(&in->right, heads, head, i, j / a);
     default: break;
     }
     /* The sum over t of A[i, t mod a] B[j, floor(t/a)] falls apart into two sums. */
-    return row_sum(&in->left, heads, head, i) * row_sum(&in->right, heads, head, j);
+    return score_row_sum(&in->left, heads, head, i) * score_row_sum(&in->right, heads, head, j);
 }
 
 void logit_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i, int64_t start,
@@ -366,7 +367,7 @@ Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse)
 
 /* Cells of a learned mask; see attn/ops/ops.h, RowMask. */
 
-static double number(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t j)
+static double score_number(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t j)
 {
     if (!t->data)
         return 0;
@@ -394,9 +395,9 @@ double row_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t i, int
     if (mask->distance.data)
         return ((const double *)tensor_head(&mask->distance, head, heads))[apart];
     if (mask->logits.data)
-        score = number(&mask->logits, heads, head, row, col);
-    return row_mask_of(mask, score + (number(&mask->plus, heads, head, row, col) -
-                                      number(&mask->minus, heads, head, row, col)));
+        score = score_number(&mask->logits, heads, head, row, col);
+    return row_mask_of(mask, score + (score_number(&mask->plus, heads, head, row, col) -
+                                      score_number(&mask->minus, heads, head, row, col)));
 }
 
 /* See weights.h. */

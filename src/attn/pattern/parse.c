@@ -53,7 +53,7 @@ static void skip_blanks(PatternParser *p)
         p->at++;
 }
 
-static size_t offset_of(PatternParser *p)
+static size_t parse_offset_of(PatternParser *p)
 {
     skip_blanks(p);
     return (size_t)(p->at - p->text);
@@ -69,7 +69,7 @@ static bool accept(PatternParser *p, char c)
 }
 
 /* "')'" or "the end of the text": what stands at the current place. */
-static const char *here(PatternParser *p, char buffer[8])
+static const char *parse_here(PatternParser *p, char buffer[8])
 {
     skip_blanks(p);
     if (!*p->at)
@@ -84,7 +84,7 @@ static bool expect(PatternParser *p, char c)
 
     if (accept(p, c))
         return true;
-    pattern_fail(p, offset_of(p), "expected '%c', found %s", c, here(p, buffer));
+    pattern_fail(p, parse_offset_of(p), "expected '%c', found %s", c, parse_here(p, buffer));
     return false;
 }
 
@@ -120,13 +120,13 @@ static bool parse_integer(PatternParser *p, int64_t *value)
     negative = *p->at == '-';
     digit = p->at + negative;
     if (!isdigit((unsigned char)*digit)) {
-        pattern_fail(p, offset_of(p), "expected an integer, found %s", here(p, buffer));
+        pattern_fail(p, parse_offset_of(p), "expected an integer, found %s", parse_here(p, buffer));
         return false;
     }
     for (; isdigit((unsigned char)*digit); digit++) {
         number = number * 10 + (*digit - '0');
         if (number > INT32_MAX) {
-            pattern_fail(p, offset_of(p), "the integer is too large (at most %d)", INT32_MAX);
+            pattern_fail(p, parse_offset_of(p), "the integer is too large (at most %d)", INT32_MAX);
             return false;
         }
     }
@@ -137,7 +137,7 @@ static bool parse_integer(PatternParser *p, int64_t *value)
 
 /* ---- lists ------------------------------------------------------------------ */
 
-static int64_t clip(int64_t value, int64_t n)
+static int64_t parse_clip(int64_t value, int64_t n)
 {
     if (value < 0)
         value += n;
@@ -147,7 +147,7 @@ static int64_t clip(int64_t value, int64_t n)
 /* One item: start, stop (excluded) and step, all inside the sequence. */
 static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t *step)
 {
-    size_t  offset = offset_of(p);
+    size_t  offset = parse_offset_of(p);
     int64_t n = p->shape.n, given;
 
     if (!parse_integer(p, start))
@@ -164,8 +164,8 @@ static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t 
                          (long long)*step);
             return false;
         }
-        *start = clip(*start, n);
-        *stop = clip(*stop, n);
+        *start = parse_clip(*start, n);
+        *stop = parse_clip(*stop, n);
         return true;
     }
     if (*start < 0)
@@ -206,8 +206,8 @@ static bool parse_tensor(PatternParser *p, PatternValue *value)
     char buffer[8];
 
     if (!parse_name(p, value->name, sizeof(value->name))) {
-        pattern_fail(p, offset_of(p), "expected the name of a tensor after '$', found %s",
-                     here(p, buffer));
+        pattern_fail(p, parse_offset_of(p), "expected the name of a tensor after '$', found %s",
+                     parse_here(p, buffer));
         return false;
     }
     if (!strcmp(value->name, "expr") || !strcmp(value->name, "scale") ||
@@ -229,9 +229,9 @@ static bool parse_tensor(PatternParser *p, PatternValue *value)
     return true;
 }
 
-static bool parse_value(PatternParser *p, PatternValue *value)
+static bool parse_typed_value(PatternParser *p, PatternValue *value)
 {
-    value->offset = offset_of(p);
+    value->offset = parse_offset_of(p);
     if (accept(p, '$'))
         return parse_tensor(p, value);
     if (accept(p, '['))
@@ -289,11 +289,11 @@ static void too_many(PatternParser *p, const PatternPrimitive *f, size_t offset)
 }
 
 /* An argument may start with "name =", told from a value by its first letter. */
-static bool parse_argument(PatternParser *p, const PatternPrimitive *f, PatternValue *values,
-                           int position, bool *named)
+static bool parse_one_argument(PatternParser *p, const PatternPrimitive *f, PatternValue *values,
+                                 int position, bool *named)
 {
     char   name[64];
-    size_t offset = offset_of(p);
+    size_t offset = parse_offset_of(p);
     int    slot = position;
 
     if (parse_name(p, name, sizeof(name))) {
@@ -317,7 +317,7 @@ static bool parse_argument(PatternParser *p, const PatternPrimitive *f, PatternV
         pattern_fail(p, offset, "%s: %s is given twice", f->name, f->args[slot].name);
         return false;
     }
-    return parse_value(p, &values[slot]) && check_value(p, f, &f->args[slot], &values[slot]);
+    return parse_typed_value(p, &values[slot]) && check_value(p, f, &f->args[slot], &values[slot]);
 }
 
 static bool parse_arguments(PatternParser *p, const PatternPrimitive *f, PatternValue *values)
@@ -327,7 +327,7 @@ static bool parse_arguments(PatternParser *p, const PatternPrimitive *f, Pattern
     if (!accept(p, '(') || accept(p, ')'))
         return true;
     for (int position = 0;; position++) {
-        if (!parse_argument(p, f, values, position, &named))
+        if (!parse_one_argument(p, f, values, position, &named))
             return false;
         if (!accept(p, ','))
             return expect(p, ')');
@@ -363,7 +363,7 @@ static Pattern *parse_tile(PatternParser *p)
 
     if (!expect(p, '('))
         return NULL;
-    offset = offset_of(p);
+    offset = parse_offset_of(p);
     if (!parse_integer(p, &b))
         return NULL;
     if (b < 1)
@@ -385,7 +385,7 @@ static Pattern *parse_tile(PatternParser *p)
 static Pattern *parse_factor(PatternParser *p)
 {
     char     name[64], buffer[8];
-    size_t   offset = offset_of(p);
+    size_t   offset = parse_offset_of(p);
     Pattern *inner;
 
     if (p->depth >= MAX_DEPTH)
@@ -399,7 +399,7 @@ static Pattern *parse_factor(PatternParser *p)
         inner = inner && expect(p, ')') ? inner : NULL;
     } else if (!parse_name(p, name, sizeof(name))) {
         inner = pattern_fail(p, offset, "expected a primitive, 'tile', '!' or '(', found %s",
-                             here(p, buffer));
+                             parse_here(p, buffer));
     } else {
         inner = strcmp(name, "tile") ? parse_primitive(p, name, offset) : parse_tile(p);
     }
@@ -450,14 +450,15 @@ Pattern *pattern_parse(Arena *a, PatternShape s, const char *text, const Pattern
 
     do {
         if (count == MAX_HEADS)
-            return pattern_fail(&p, offset_of(&p), "more than %d heads", MAX_HEADS);
+            return pattern_fail(&p, parse_offset_of(&p), "more than %d heads", MAX_HEADS);
         heads[count] = parse_expression(&p);
         if (!heads[count++])
             return NULL;
     } while (accept(&p, ';'));
     if (*p.at)
-        return pattern_fail(&p, offset_of(&p), "expected an operator, ';' or the end, found %s",
-                            here(&p, buffer));
+        return pattern_fail(&p, parse_offset_of(&p),
+                            "expected an operator, ';' or the end, found %s",
+                            parse_here(&p, buffer));
     whole = pattern_by_head(a, s, heads, count);
     return pattern_built(&p, whole);
 }

@@ -472,7 +472,7 @@ typedef struct Numbered {
     int32_t token;
 } Numbered;
 
-static int by_number(const void *a, const void *b)
+static int pattern_by_number(const void *a, const void *b)
 {
     const Numbered *x = a, *y = b;
 
@@ -503,7 +503,7 @@ static int64_t progression(const Numbered *at, int64_t count)
 
 /* The runs of one group's tokens.  Two tokens far apart are better two runs: the
  * second may begin a longer one. */
-static void add_group(SameTable *t, const Numbered *at, int64_t count)
+static void pattern_add_group(SameTable *t, const Numbered *at, int64_t count)
 {
     for (int64_t c = 0, length; c < count; c += length) {
         int32_t step = 1;
@@ -523,11 +523,11 @@ static void add_plane(SameTable *t, int64_t plane, int64_t n, const int64_t *num
 {
     for (int64_t i = 0; i < n; i++)
         sorted[i] = (Numbered){ numbers[i], (int32_t)i };
-    qsort(sorted, (size_t)n, sizeof(*sorted), by_number);
+    qsort(sorted, (size_t)n, sizeof(*sorted), pattern_by_number);
     for (int64_t c = 0, end; c < n; c = end) {
         for (end = c; end < n && sorted[end].number == sorted[c].number; end++)
             t->group[plane * n + sorted[end].token] = (int32_t)t->groups;
-        add_group(t, sorted + c, end - c);
+        pattern_add_group(t, sorted + c, end - c);
     }
 }
 

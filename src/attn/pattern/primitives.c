@@ -162,7 +162,7 @@ static Pattern *build_global(PatternParser *p, const PatternValue *v)
                                           pattern_cols(p->arena, p->shape, flags)));
 }
 
-static Pattern *build_rows(PatternParser *p, const PatternValue *v)
+static Pattern *primitives_build_rows(PatternParser *p, const PatternValue *v)
 {
     uint8_t *flags = index_flags(p, &v[0]);
 
@@ -252,7 +252,7 @@ static Pattern *build_mask(PatternParser *p, const PatternValue *v)
 }
 
 /* One whole number a token: [n], or [h,n] where heads differ. */
-static bool numbers_fit(PatternParser *p, const PatternValue *v)
+static bool primitives_numbers_fit(PatternParser *p, const PatternValue *v)
 {
     const Tensor *t = &v->tensor;
     int64_t       n = p->shape.n, h = p->shape.heads;
@@ -276,7 +276,7 @@ static Pattern *build_same(PatternParser *p, const PatternValue *v)
 {
     Tensor numbers;
 
-    if (!numbers_fit(p, &v[0]))
+    if (!primitives_numbers_fit(p, &v[0]))
         return NULL;
     numbers = tensor_convert(p->arena, v[0].tensor, DT_I64);
     return pattern_built(p, pattern_same(p->arena, p->shape, &numbers));
@@ -327,7 +327,7 @@ static const PatternPrimitive primitives[] = {
       { { "s", "i", true, 0, 1 }, { "c", "i", false, 1, 1 }, { "v", "i", false, 0, 0 } } },
     { "log", build_log, { { "local", "i", false, 1, 1 }, { "restart", "i", false, 0, 0 } } },
     { "global", build_global, { { "g", "ilt", true, 0, INT32_MIN } } },
-    { "rows", build_rows, { { "g", "ilt", true, 0, INT32_MIN } } },
+    { "rows", primitives_build_rows, { { "g", "ilt", true, 0, INT32_MIN } } },
     { "cols", build_cols, { { "g", "ilt", true, 0, INT32_MIN } } },
     { "random", build_random, { { "r", "it", true, 0, INT32_MIN } } },
     { "image",

@@ -16,7 +16,7 @@ void pattern_row_free(PatternRow *row)
     *row = (PatternRow){ 0 };
 }
 
-static bool room(PatternRow *row)
+static bool runs_room(PatternRow *row)
 {
     int64_t     capacity = row->capacity ? 2 * row->capacity : 16;
     PatternRun *runs;
@@ -33,15 +33,15 @@ static bool room(PatternRow *row)
     return true;
 }
 
-static void push(PatternRow *row, PatternRun run)
+static void runs_push_of(PatternRow *row, PatternRun run)
 {
-    if (run.count > 0 && room(row))
+    if (run.count > 0 && runs_room(row))
         row->runs[row->count++] = run;
 }
 
 void runs_push(PatternRow *row, int64_t start, int64_t count, int64_t step, uint8_t bits)
 {
-    push(row, (PatternRun){ start, count, count == 1 ? 1 : step, bits });
+    runs_push_of(row, (PatternRun){ start, count, count == 1 ? 1 : step, bits });
 }
 
 void runs_push_range(PatternRow *row, int64_t lo, int64_t hi, int64_t m, uint8_t bits)
@@ -56,16 +56,6 @@ void runs_push_range(PatternRow *row, int64_t lo, int64_t hi, int64_t m, uint8_t
 static int64_t last_of(PatternRun run)
 {
     return run.start + (run.count - 1) * run.step;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* g = gcd(a, b) and u with a u = g (mod b). */
@@ -101,7 +91,7 @@ static PatternRun between(PatternRun run, int64_t lo, int64_t hi)
 PatternRun runs_common(PatternRun a, PatternRun b)
 {
     PatternRun none = { 0 };
-    int64_t    lo = max64(a.start, b.start), hi = min64(last_of(a), last_of(b));
+    int64_t    lo = max_i64(a.start, b.start), hi = min_i64(last_of(a), last_of(b));
     int64_t    u, g, period, shift, start;
 
     if (lo > hi)
@@ -144,7 +134,7 @@ static void emit_piece(Emit emit, void *context, PatternRun a, int64_t from, int
 /* The pieces of a outside `common`, a subset of a.  In a's own steps common is
  * from, from + k, ...: left are both ends and the gaps, which are given as
  * intervals or as k - 1 strided runs, whichever are fewer. */
-static void without(PatternRun a, PatternRun common, Emit emit, void *context)
+static void runs_without(PatternRun a, PatternRun common, Emit emit, void *context)
 {
     int64_t from = (common.start - a.start) / a.step;
     int64_t k = common.count > 1 ? common.step / a.step : 1;
@@ -173,7 +163,7 @@ static void drop_below(PatternRow *row, int64_t to, int64_t from)
 
 static void emit_push(void *context, PatternRun piece)
 {
-    push(context, piece);
+    runs_push_of(context, piece);
 }
 
 /* Runs of the second operand are disjoint, so each is held against the first one's only: what
@@ -196,11 +186,11 @@ static void absorb(void *context, PatternRun p)
         if (!common.count)
             continue;
         row->runs[at] = common;
-        without(x, common, emit_push, row);
-        without(p, common, absorb, &(Absorb){ row, a->left, at + 1 });
+        runs_without(x, common, emit_push, row);
+        runs_without(p, common, absorb, &(Absorb){ row, a->left, at + 1 });
         return;
     }
-    push(a->left, p);
+    runs_push_of(a->left, p);
 }
 
 void runs_union(PatternRow *row, int64_t x, int64_t y)
@@ -211,12 +201,12 @@ void runs_union(PatternRow *row, int64_t x, int64_t y)
     if (y == end || row->failed)
         return;
     for (int64_t i = x; i < y; i++)
-        push(row, row->runs[i]);
+        runs_push_of(row, row->runs[i]);
     for (int64_t i = y; i < end && !row->failed; i++)
         absorb(&(Absorb){ row, &left, end }, row->runs[i]);
     row->failed = row->failed || left.failed;
     for (int64_t i = 0; i < left.count; i++)
-        push(row, left.runs[i]);
+        runs_push_of(row, left.runs[i]);
     pattern_row_free(&left);
     drop_below(row, x, end);
 }
@@ -229,7 +219,7 @@ void runs_intersect(PatternRow *row, int64_t x, int64_t y)
         return;
     for (int64_t i = x; i < y; i++)
         for (int64_t j = y; j < end && !row->failed; j++)
-            push(row, runs_common(row->runs[i], row->runs[j]));
+            runs_push_of(row, runs_common(row->runs[i], row->runs[j]));
     drop_below(row, x, end);
 }
 
@@ -238,26 +228,26 @@ typedef struct Subtract {
     int64_t     at, end; /* runs taken away, still to be looked at */
 } Subtract;
 
-static void subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p);
+static void runs_subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p);
 
 static void emit_subtract(void *context, PatternRun piece)
 {
     const Subtract *s = context;
 
-    subtract(s->row, s->at, s->end, piece);
+    runs_subtract(s->row, s->at, s->end, piece);
 }
 
-static void subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p)
+static void runs_subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p)
 {
     for (; at < end && !row->failed; at++) {
         PatternRun common = runs_common(row->runs[at], p);
 
         if (!common.count)
             continue;
-        without(p, common, emit_subtract, &(Subtract){ row, at + 1, end });
+        runs_without(p, common, emit_subtract, &(Subtract){ row, at + 1, end });
         return;
     }
-    push(row, p);
+    runs_push_of(row, p);
 }
 
 void runs_difference(PatternRow *row, int64_t x, int64_t y)
@@ -267,7 +257,7 @@ void runs_difference(PatternRow *row, int64_t x, int64_t y)
     if (y == end || row->failed)
         return;
     for (int64_t i = x; i < y && !row->failed; i++)
-        subtract(row, y, end, row->runs[i]);
+        runs_subtract(row, y, end, row->runs[i]);
     drop_below(row, x, end);
 }
 

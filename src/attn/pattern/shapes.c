@@ -11,14 +11,9 @@ static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */
     return a / b - (a % b < 0);
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
+static int64_t shapes_ceil_div(int64_t a, int64_t b)
 {
     return -floor_div(-a, b);
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Reaches larger than the sequence just saturate; this keeps sums in range. */
@@ -50,7 +45,7 @@ Pattern *pattern_none(Arena *a, PatternShape s)
     return pattern_node(a, s, row_none, 0);
 }
 
-static void row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+static void shapes_row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     (void)head;
     runs_push_range(row, 0, i + p->shape.q_offset + 1, p->shape.m, 0);
@@ -58,7 +53,7 @@ static void row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_causal(Arena *a, PatternShape s)
 {
-    return pattern_node(a, s, row_causal, 0);
+    return pattern_node(a, s, shapes_row_causal, 0);
 }
 
 /* Keys i + t, lo <= t <= hi, t a multiple of step. */
@@ -73,7 +68,7 @@ static void push_band(PatternRow *row, int64_t i, int64_t lo, int64_t hi, int64_
         hi = m - 1 - i;
     if (lo > hi)
         return;
-    first = ceil_div(lo, step);
+    first = shapes_ceil_div(lo, step);
     last = floor_div(hi, step);
     runs_push(row, i + first * step, last - first + 1, step, bits);
 }
@@ -157,13 +152,13 @@ Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_
     return pattern_local(a, s, size, clamp_reach(back, s) * size, clamp_reach(ahead, s) * size);
 }
 
-static int64_t share_of(const Pattern *p, int64_t i)
+static int64_t shapes_share_of(const Pattern *p, int64_t i)
 {
     return (int64_t)((__int128)i * p->a / p->shape.n);
 }
 
 /* The tokens of block `target` when n tokens make p->a blocks. */
-static void push_share(const Pattern *p, int64_t target, PatternRow *row)
+static void shapes_push_share(const Pattern *p, int64_t target, PatternRow *row)
 {
     int64_t n = p->shape.n, nb = p->a;
 
@@ -173,17 +168,17 @@ static void push_share(const Pattern *p, int64_t target, PatternRow *row)
 
 static void row_shift(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
-    int64_t target = (share_of(p, i) + p->b) % p->a;
+    int64_t target = (shapes_share_of(p, i) + p->b) % p->a;
 
     (void)head;
-    push_share(p, target < 0 ? target + p->a : target, row);
+    shapes_push_share(p, target < 0 ? target + p->a : target, row);
 }
 
 static void row_permuted(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const int32_t *table = tensor_head(&p->tensor, head, p->shape.heads);
 
-    push_share(p, table[share_of(p, i)], row);
+    shapes_push_share(p, table[shapes_share_of(p, i)], row);
 }
 
 Pattern *pattern_permuted(Arena *a, PatternShape s, int64_t nb, const Tensor *table)
@@ -229,7 +224,7 @@ Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step)
 
 /* c columns in every stride: c strided runs or one interval per period,
  * whichever are fewer. */
-static void row_summary(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+static void shapes_row_summary(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t stride = p->a, c = p->b, first = p->c, m = p->shape.m;
 
@@ -245,7 +240,7 @@ static void row_summary(const Pattern *p, int64_t head, int64_t i, PatternRow *r
 
 Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v)
 {
-    Pattern *p = pattern_node(a, s, row_summary, COMPONENT_STRIDED);
+    Pattern *p = pattern_node(a, s, shapes_row_summary, COMPONENT_STRIDED);
 
     if (p) {
         p->a = stride;
@@ -305,7 +300,7 @@ static void row_log_repeat(const Pattern *p, int64_t i, PatternRow *row)
 {
     int64_t local = p->a, restart = p->b;
 
-    push_repeated_band(row, p, i, min64(local, restart));
+    push_repeated_band(row, p, i, min_i64(local, restart));
     for (int64_t t = 1; local - 1 + t < restart; t *= 2)
         push_repeated(row, p, i, local - 1 + t);
 }
@@ -416,7 +411,7 @@ Pattern *pattern_stored(Arena *a, PatternShape s, const int64_t *offset, const P
     return p;
 }
 
-static void row_mask(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+static void shapes_row_mask(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const Tensor  *t = &p->tensor;
     int64_t        m = p->shape.m;
@@ -437,7 +432,7 @@ static void row_mask(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask)
 {
-    Pattern *p = mask->data ? pattern_node(a, s, row_mask, COMPONENT_OTHER) : NULL;
+    Pattern *p = mask->data ? pattern_node(a, s, shapes_row_mask, COMPONENT_OTHER) : NULL;
 
     if (p) {
         p->tensor = *mask;
@@ -453,7 +448,7 @@ static void row_image(const Pattern *p, int64_t head, int64_t i, PatternRow *row
     int64_t width = p->a, hq = p->b, wq = p->c;
     int64_t top = i / width / hq * hq, left = i % width / wq * wq;
     int64_t y0 = top - p->d > 0 ? top - p->d : 0, y1 = top + hq + p->f;
-    int64_t x0 = left - p->e > 0 ? left - p->e : 0, x1 = min64(left + wq + p->e, width);
+    int64_t x0 = left - p->e > 0 ? left - p->e : 0, x1 = min_i64(left + wq + p->e, width);
     int64_t x = row->count;
 
     (void)head;
@@ -499,14 +494,9 @@ Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first)
 /* Patterns of sequences read as images: row = floor(i/width),
  * column = i mod width, the last row may be short. */
 
-static int64_t least(int64_t x, int64_t y)
+static int64_t shapes_at_most(int64_t x, PatternShape s)
 {
-    return x < y ? x : y;
-}
-
-static int64_t at_most(int64_t x, PatternShape s)
-{
-    return least(x, s.n > s.m ? s.n : s.m);
+    return min_i64(x, s.n > s.m ? s.n : s.m);
 }
 
 /* All of the rows above the query's block row; in it, what is left of the block, and
@@ -514,7 +504,7 @@ static int64_t at_most(int64_t x, PatternShape s)
 static void row_order(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t width = p->a, y = i / width, x = i % width, begin = row->count;
-    int64_t top = y / p->b * p->b, left = x / p->c * p->c, right = least(left + p->c, width);
+    int64_t top = y / p->b * p->b, left = x / p->c * p->c, right = min_i64(left + p->c, width);
 
     (void)head;
     runs_push_range(row, 0, top * width, p->shape.m, p->bits);
@@ -533,8 +523,8 @@ Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq
 
     if (p) {
         p->a = width;
-        p->b = at_most(hq, s);
-        p->c = at_most(wq, s);
+        p->b = shapes_at_most(hq, s);
+        p->c = shapes_at_most(wq, s);
     }
     return p;
 }
@@ -546,7 +536,7 @@ static void row_product(const Pattern *p, int64_t head, int64_t i, PatternRow *r
 
     (void)head;
     if (!p->b && i >= last) /* the corner is in the query's own, short row */
-        most = least(most, m - last);
+        most = min_i64(most, m - last);
     for (int64_t line = 0; line < m && (!p->c || line <= i); line += width)
         if (!p->b || line + x < m) /* the corner is in the key's row */
             runs_push_range(row, line, line + most, m, p->bits);
@@ -569,7 +559,7 @@ Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool cor
 static void row_grid(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t width = p->a, m = p->shape.m, y = i / width, x = i % width, begin = row->count;
-    int64_t left = x > p->c ? x - p->c : 0, right = least(x + p->c + 1, width);
+    int64_t left = x > p->c ? x - p->c : 0, right = min_i64(x + p->c + 1, width);
 
     (void)head;
     for (int64_t line = y > p->b ? y - p->b : 0; line <= y + p->b && line * width < m; line++)
@@ -584,15 +574,15 @@ Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int
 
     if (p) {
         p->a = width;
-        p->b = at_most(rows, s);
-        p->c = at_most(cols, s);
+        p->b = shapes_at_most(rows, s);
+        p->c = shapes_at_most(cols, s);
     }
     return p;
 }
 
 /* Each query sees as far as its own span: one or two runs a row. */
 
-static void row_spans(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+static void shapes_row_spans(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const int32_t *reach = tensor_head(&p->tensor, head, p->shape.heads);
     int64_t        m = p->shape.m, far = reach[p->tensor.shape[1] > 1 ? i : 0], least = p->a;
@@ -609,7 +599,7 @@ static void row_spans(const Pattern *p, int64_t head, int64_t i, PatternRow *row
 
 Pattern *pattern_spans(Arena *a, PatternShape s, const Tensor *reach, int64_t least, uint8_t bits)
 {
-    Pattern *p = pattern_node(a, s, row_spans, bits);
+    Pattern *p = pattern_node(a, s, shapes_row_spans, bits);
 
     if (p) {
         p->tensor = *reach;

@@ -143,11 +143,6 @@ Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const in
  * a table depends on the seed and on nothing that runs beside it.
  */
 
-static int64_t min64(int64_t x, int64_t y)
-{
-    return x < y ? x : y;
-}
-
 typedef struct Draw {
     PatternShape shape;
     PatternSkip  skip;
@@ -156,7 +151,7 @@ typedef struct Draw {
     int32_t     *candidates; /* [m], scratch of one row */
 } Draw;
 
-static bool taken(const int32_t *out, int64_t count, int64_t key)
+static bool tables_taken(const int32_t *out, int64_t count, int64_t key)
 {
     for (int64_t t = 0; t < count; t++)
         if (out[t] == key)
@@ -170,7 +165,7 @@ static void draw_from_range(Draw *d, int64_t range, int64_t take, int32_t *out)
     for (int64_t c = 0; c < take; c++) {
         int64_t top = range - take + c, key = (int64_t)rng_below(&d->rng, (uint64_t)top + 1);
 
-        out[c] = (int32_t)(taken(out, c, key) ? top : key);
+        out[c] = (int32_t)(tables_taken(out, c, key) ? top : key);
     }
 }
 
@@ -185,24 +180,24 @@ static int32_t draw_allowed(Draw *d, int64_t i, int64_t range, const int32_t *ou
     for (int t = 0; t < TRIES; t++) {
         int64_t key = (int64_t)rng_below(&d->rng, (uint64_t)range);
 
-        if (!taken(out, c, key) && !d->skip(d->context, i, key))
+        if (!tables_taken(out, c, key) && !d->skip(d->context, i, key))
             return (int32_t)key;
     }
     for (int64_t j = 0; j < range; j++)
-        if (!taken(out, c, j) && !d->skip(d->context, i, j))
+        if (!tables_taken(out, c, j) && !d->skip(d->context, i, j))
             d->candidates[count++] = (int32_t)j;
     return count ? d->candidates[rng_below(&d->rng, (uint64_t)count)] : -1;
 }
 
-static void draw_row(Draw *d, int64_t i, int64_t r, int32_t *out)
+static void tables_draw_row(Draw *d, int64_t i, int64_t r, int32_t *out)
 {
-    int64_t range = d->shape.causal ? min64(i + d->shape.q_offset + 1, d->shape.m) : d->shape.m;
+    int64_t range = d->shape.causal ? min_i64(i + d->shape.q_offset + 1, d->shape.m) : d->shape.m;
     int64_t c = 0;
 
     if (range < 0)
         range = 0;
     if (!d->skip) {
-        c = min64(r, range);
+        c = min_i64(r, range);
         draw_from_range(d, range, c, out);
     } else if (range > 0 && !d->skip(d->context, i, -1)) {
         for (; c < r; c++)
@@ -226,7 +221,7 @@ Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, c
         return (Tensor){ 0 };
     for (int64_t h = 0; h < s.heads; h++)
         for (int64_t i = 0; i < s.n; i++)
-            draw_row(&d, i, r, tensor_i32(&table) + (h * s.n + i) * r);
+            tables_draw_row(&d, i, r, tensor_i32(&table) + (h * s.n + i) * r);
     arena_release(a, mark);
     return table;
 }
@@ -238,7 +233,7 @@ typedef enum Field { HEAD, QUERY, START, COUNT, STEP, BITS } Field;
 /* ---- to a list ---------------------------------------------------------------- */
 
 /* Runs of all rows, written where there is room; -1: no memory. */
-static int64_t write_rows(const Pattern *p, int64_t *out)
+static int64_t tables_write_rows(const Pattern *p, int64_t *out)
 {
     bool       each = pattern_per_head(p);
     int64_t    total = 0;
@@ -263,13 +258,13 @@ static int64_t write_rows(const Pattern *p, int64_t *out)
 
 Tensor pattern_list(Arena *a, const Pattern *p)
 {
-    int64_t count = write_rows(p, NULL);
+    int64_t count = tables_write_rows(p, NULL);
     Tensor  out = { .data = NULL };
 
     if (count < 0)
         return out;
     out = tensor_new(a, DT_I64, 2, (int64_t[]){ count, LISTED_FIELDS });
-    if (out.data && write_rows(p, out.data) < 0)
+    if (out.data && tables_write_rows(p, out.data) < 0)
         out.data = NULL;
     return out;
 }
@@ -312,7 +307,7 @@ static bool check_line(const Reading *r, int64_t at, Error *err)
     return true;
 }
 
-static int64_t row_of(const Reading *r, int64_t at)
+static int64_t tables_row_of(const Reading *r, int64_t at)
 {
     const int64_t *l = r->lines + at * LISTED_FIELDS;
 
@@ -323,18 +318,18 @@ static int64_t row_of(const Reading *r, int64_t at)
 static void sort_lines(Reading *r, int64_t rows)
 {
     for (int64_t at = 0; at < r->count; at++)
-        r->first[row_of(r, at) + 1]++;
+        r->first[tables_row_of(r, at) + 1]++;
     for (int64_t x = 0; x < rows; x++)
         r->first[x + 1] += r->first[x];
     for (int64_t at = 0; at < r->count; at++)
-        r->order[r->first[row_of(r, at)]++] = at;
+        r->order[r->first[tables_row_of(r, at)]++] = at;
     for (int64_t x = rows; x > 0; x--)
         r->first[x] = r->first[x - 1];
     r->first[0] = 0;
 }
 
 /* Row x behind those before it, its runs disjoint and sorted. */
-static void add_row(const Reading *r, int64_t x, PatternRow *one, PatternRow *all)
+static void tables_add_row(const Reading *r, int64_t x, PatternRow *one, PatternRow *all)
 {
     one->count = 0;
     for (int64_t c = r->first[x]; c < r->first[x + 1]; c++) {
@@ -351,14 +346,14 @@ static void add_row(const Reading *r, int64_t x, PatternRow *one, PatternRow *al
     all->failed |= one->failed;
 }
 
-static Pattern *build(Arena *a, Reading *r, int64_t rows)
+static Pattern *tables_build(Arena *a, Reading *r, int64_t rows)
 {
     int64_t    *offset = arena_zalloc(a, rows + 1, sizeof(*offset));
     PatternRun *runs = NULL;
     PatternRow  one = { 0 }, all = { 0 };
 
     for (int64_t x = 0; offset && x < rows && !all.failed; x++) {
-        add_row(r, x, &one, &all);
+        tables_add_row(r, x, &one, &all);
         offset[x + 1] = all.count;
     }
     if (offset && !all.failed)
@@ -385,7 +380,7 @@ Pattern *pattern_of_list(Arena *a, PatternShape s, const Tensor *list, Error *er
     r.order = malloc(((size_t)r.count + 1) * sizeof(*r.order));
     if (r.first && r.order) {
         sort_lines(&r, rows);
-        out = build(a, &r, rows);
+        out = tables_build(a, &r, rows);
     }
     free(r.first);
     free(r.order);

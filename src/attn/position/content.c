@@ -85,7 +85,7 @@ static void xl_show_terms(Run *r, const AttendInput *in, Tensor q)
 }
 
 /* One row of the table a distance. */
-static int64_t row_of(const void *first, int64_t distance)
+static int64_t content_row_of(const void *first, int64_t distance)
 {
     return distance - *(const int64_t *)first;
 }
@@ -95,7 +95,7 @@ static void xl_apply(Run *r, const void *opaque, AttendInput *in)
     const XlParams *p = opaque;
     int64_t       h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
     int64_t       first = position_distance(r, in, 0);
-    int32_t      *index = position_index(r, in, row_of, &first);
+    int32_t      *index = position_index(r, in, content_row_of, &first);
     Tensor        q = in->q;
 
     in->q = shifted(r, q, "pos_u", p->pos_u);
@@ -204,7 +204,7 @@ static int64_t delta(const void *context, int64_t distance)
     return at < 0 ? 0 : at > 2 * c->k - 1 ? 2 * c->k - 1 : at;
 }
 
-static void check(Run *r, const DisentangledParams *p, int64_t k)
+static void content_check(Run *r, const DisentangledParams *p, int64_t k)
 {
     if (p->pos_max_distance && (k < 2 || p->pos_max_distance - 1 <= k / 2))
         run_fail(r, ERR_PARAM, "position disentangled: logarithmic distances need pos_k >= 2 and "
@@ -222,7 +222,7 @@ static Tensor table(Run *r, const char *name, Tensor given, bool used, const int
 }
 
 /* Rows of a table, shared by the heads or not, say k; 0: there is no table. */
-static int64_t rows_of(const Tensor *given)
+static int64_t content_rows_of(const Tensor *given)
 {
     return tensor_given(given) && given->rank >= 2 ? given->shape[given->rank - 2] / 2 : 0;
 }
@@ -231,7 +231,7 @@ static int64_t rows_of(const Tensor *given)
  * run.  A given table with a row pair for each query says that the queries are it. */
 static int64_t reach_of(const DisentangledParams *p, int64_t n, int64_t m)
 {
-    int64_t given = rows_of(tensor_given(&p->pos_key) ? &p->pos_key : &p->pos_query);
+    int64_t given = content_rows_of(tensor_given(&p->pos_key) ? &p->pos_key : &p->pos_query);
     int64_t longer = n > m ? n : m;
 
     return p->pos_k ? p->pos_k : given == n || given == m ? given : longer;
@@ -292,7 +292,7 @@ static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
     Tensor        kr, qr;
     int32_t      *forward, *back;
 
-    check(r, p, k);
+    content_check(r, p, k);
     kr = table(r, "pos_key", p->pos_key, listed & (TERM_C2P | TERM_P2P), shape);
     qr = table(r, "pos_query", p->pos_query, listed & (TERM_P2C | TERM_P2P), shape);
     forward = position_index(r, in, delta, &(Delta){ k, p->pos_max_distance, false });

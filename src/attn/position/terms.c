@@ -105,7 +105,7 @@ int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const
 /* ---- views ------------------------------------------------------------------ */
 
 /* A causal run has no scores ahead: pictures stop at the diagonal. */
-static void show_past(Run *r, View *view, const AttendInput *in)
+static void terms_show_past(Run *r, View *view, const AttendInput *in)
 {
     PatternShape shape = { .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1],
                            .q_offset = r->q_offset };
@@ -147,7 +147,7 @@ void position_show_term(Run *r, const char *name, const AttendInput *with,
     *term = (Term){ .with = *with, .differs = without != NULL, .heads = r->h };
     if (without)
         term->without = *without;
-    show_past(r, view_reader(r, name, VIEW_SIGNED, DT_F32, term_read, term, NULL), with);
+    terms_show_past(r, view_reader(r, name, VIEW_SIGNED, DT_F32, term_read, term, NULL), with);
 }
 
 typedef struct Buckets {
@@ -180,5 +180,5 @@ void position_show_buckets(Run *r, const char *name, const AttendInput *in, cons
     *b = (Buckets){ .at = at, .m = shape[1] };
     view->read = buckets_read;
     view->context = b;
-    show_past(r, view, in);
+    terms_show_past(r, view, in);
 }

@@ -53,7 +53,7 @@ const Mechanism *mechanism_at(size_t index)
     return index < mechanism_count() ? atomic_load(&added[index - BUILT_IN]) : NULL;
 }
 
-static size_t place_of(const char *id)
+static size_t mechanism_place_of(const char *id)
 {
     size_t place = 0;
 
@@ -64,19 +64,19 @@ static size_t place_of(const char *id)
 
 const Mechanism *mechanism_find(const char *id)
 {
-    return mechanism_at(place_of(id));
+    return mechanism_at(mechanism_place_of(id));
 }
 
 bool mechanism_is_added(const char *id)
 {
-    size_t place = place_of(id);
+    size_t place = mechanism_place_of(id);
 
     return place >= BUILT_IN && place < mechanism_count();
 }
 
 bool mechanism_add(const Mechanism *m, Error *err)
 {
-    size_t place = place_of(m->id);
+    size_t place = mechanism_place_of(m->id);
 
     if (place < BUILT_IN)
         return error_set(err, ERR_PARAM, "'%s' is a mechanism of the program; choose another id",

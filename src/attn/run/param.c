@@ -28,7 +28,7 @@ const Param *params_find(const Param *table, const char *name)
     return NULL;
 }
 
-static void *field(void *out, const Param *p)
+static void *param_field(void *out, const Param *p)
 {
     return (char *)out + p->offset;
 }
@@ -311,11 +311,11 @@ static bool bind_one(const Param *p, Assignment *given, void *at, Error *err)
 bool params_bind(const Param *table, void *out, const Assignments *given, Error *err)
 {
     for (const Param *p = table; p && p->name; p++)
-        set_default(p, field(out, p));
+        set_default(p, param_field(out, p));
     for (int i = 0; given && i < given->count; i++) {
         const Param *p = params_find(table, given->items[i].name);
 
-        if (p && !bind_one(p, &given->items[i], field(out, p), err))
+        if (p && !bind_one(p, &given->items[i], param_field(out, p), err))
             return false;
     }
     return true;
@@ -556,7 +556,7 @@ static size_t value_length(const char *s)
     }
 }
 
-static char *trimmed(const char *s, size_t length)
+static char *param_trimmed(const char *s, size_t length)
 {
     while (length && isspace((unsigned char)*s)) {
         s++;
@@ -571,7 +571,7 @@ static char *trimmed(const char *s, size_t length)
     return strndup(s, length);
 }
 
-static bool parse_one(Assignments *a, const char *item, size_t length, Error *err)
+static bool param_parse_one(Assignments *a, const char *item, size_t length, Error *err)
 {
     const char *equals = memchr(item, '=', length);
     char       *name, *value;
@@ -579,8 +579,8 @@ static bool parse_one(Assignments *a, const char *item, size_t length, Error *er
 
     if (!equals)
         return error_set(err, ERR_PARAM, "'%.*s': expected name=value", (int)length, item);
-    name = trimmed(item, (size_t)(equals - item));
-    value = trimmed(equals + 1, length - (size_t)(equals + 1 - item));
+    name = param_trimmed(item, (size_t)(equals - item));
+    value = param_trimmed(equals + 1, length - (size_t)(equals + 1 - item));
     ok = name && value ? assignments_set(a, name, value, err)
                        : error_set(err, ERR_NOMEM, "not enough memory for a parameter");
     free(name);
@@ -597,7 +597,7 @@ bool assignments_parse(Assignments *a, const char *list, Error *err)
     for (;;) {
         size_t length = value_length(list);
 
-        if (!parse_one(a, list, length, err))
+        if (!param_parse_one(a, list, length, err))
             return false;
         if (!list[length])
             return true;

@@ -31,7 +31,7 @@ const Position *position_find(const char *id)
     return NULL;
 }
 
-static bool unknown(const char *id, Error *err)
+static bool position_unknown(const char *id, Error *err)
 {
     Meant nearest = { id, NULL, ANY_SLIPS };
     Text  names = { 0 };
@@ -51,5 +51,5 @@ static bool unknown(const char *id, Error *err)
 bool position_parse(const char *id, const Position **out, Error *err)
 {
     *out = position_find(id);
-    return *out || !strcmp(id, NO_POSITION) || unknown(id, err);
+    return *out || !strcmp(id, NO_POSITION) || position_unknown(id, err);
 }

@@ -163,7 +163,7 @@ bool run_closed_form(Run *r, Flops *flops, bool *bound)
     return !run_failed(r);
 }
 
-static const View *view_named(const Run *r, const char *name)
+static const View *run_view_named(const Run *r, const char *name)
 {
     for (int i = r->view_count - 1; i >= 0; i--)
         if (!strcmp(r->views[i].name, name))
@@ -187,9 +187,9 @@ static const View *view_numbered(const Run *r, const char *name)
 
 const View *run_view(const Run *r, const char *name)
 {
-    const View *view = strchr(name, '#') ? view_numbered(r, name) : view_named(r, name);
+    const View *view = strchr(name, '#') ? view_numbered(r, name) : run_view_named(r, name);
 
-    return view || strcmp(name, "bias") != 0 ? view : view_named(r, "position_bias");
+    return view || strcmp(name, "bias") != 0 ? view : run_view_named(r, "position_bias");
 }
 
 /* ---- memory ----------------------------------------------------------------- */
@@ -422,7 +422,7 @@ static Tensor of_run(Run *r, Tensor given, DType dtype)
 }
 
 /* Tables of indices may come in any dtype; what a 32-bit integer cannot hold is no index. */
-static void check_whole(Run *r, const char *name, const Tensor *given)
+static void run_check_whole(Run *r, const char *name, const Tensor *given)
 {
     double  value = 0;
     int64_t at = tensor_not_whole(given, INT32_MIN, INT32_MAX, &value);
@@ -465,7 +465,7 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
         return want;
     }
     if (dtype == DT_I32)
-        check_whole(r, name, &given);
+        run_check_whole(r, name, &given);
     return of_run(r, given, dtype);
 }
 
@@ -503,7 +503,7 @@ typedef struct Draw {
     int64_t count;
 } Draw;
 
-static void draw_item(void *context, int64_t item, int worker)
+static void run_draw_item(void *context, int64_t item, int worker)
 {
     const Draw *d = context;
     int64_t     first = item * DRAW_PIECE;
@@ -543,7 +543,7 @@ void run_draw(Run *r, Rng *rng, Init init, Tensor t)
     if (init.kind == INIT_ZERO)
         memset(t.data, 0, (size_t)tensor_bytes(&t));
     else
-        threads_run(r->threads, (d.count + DRAW_PIECE - 1) / DRAW_PIECE, draw_item, &d);
+        threads_run(r->threads, (d.count + DRAW_PIECE - 1) / DRAW_PIECE, run_draw_item, &d);
     rng->at = d.rng.at + (uint64_t)d.count;
     if (init.kind == INIT_NORMAL)
         rng->at += rng->at % 2;
@@ -615,7 +615,7 @@ Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int
 
 /* See run.h. */
 
-static int64_t said(const SizeFrom *from)
+static int64_t run_said(const SizeFrom *from)
 {
     return from->tensor.shape[from->axis] * (from->factor ? from->factor : 1);
 }
@@ -634,22 +634,22 @@ int64_t layer_size(Run *r, const char *name, int64_t value, int64_t fallback,
     for (; from->name; from++) {
         if (!tells(from))
             continue;
-        if (said(from) < 1)
+        if (run_said(from) < 1)
             run_fail(r, ERR_PARAM, "%s: parameter %s has shape %s: it is empty", r->mechanism->id,
                      from->name, tensor_shape_text(&from->tensor, shape, sizeof(shape)));
         if (!given)
-            return said(from) < 1 ? 1 : said(from);
-        if (said(from) == value)
+            return run_said(from) < 1 ? 1 : run_said(from);
+        if (run_said(from) == value)
             continue;
         run_fail(r, ERR_PARAM, "%s: %s=%lld, but parameter %s has shape %s, which says %lld; leave "
                  "%s out or give another file", r->mechanism->id, name, (long long)value,
                  from->name, tensor_shape_text(&from->tensor, shape, sizeof(shape)),
-                 (long long)said(from), name);
+                 (long long)run_said(from), name);
     }
     return given ? value : fallback;
 }
 
-static bool same_shape(const Tensor *t, int rank, const int64_t *shape)
+static bool run_same_shape(const Tensor *t, int rank, const int64_t *shape)
 {
     for (int i = 0; i < rank && t->rank == rank; i++)
         if (t->shape[i] != shape[i])
@@ -662,7 +662,7 @@ static void check_shape(Run *r, const char *name, Tensor given, int rank, const 
     Tensor want = tensor_of(DT_F32, rank, shape, NULL);
     char   want_text[80], found_text[80];
 
-    if (given.data && !same_shape(&given, rank, shape))
+    if (given.data && !run_same_shape(&given, rank, shape))
         run_fail(r, ERR_PARAM, "%s: parameter %s: expected shape %s, found %s", r->mechanism->id,
                  name, tensor_shape_text(&want, want_text, sizeof(want_text)),
                  tensor_shape_text(&given, found_text, sizeof(found_text)));

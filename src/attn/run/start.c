@@ -319,7 +319,7 @@ static void bring_inputs(Run *r)
 }
 
 /* To the device while it runs, and to every thread of the host before anybody else sees it. */
-static void attach(Run *r, bool device)
+static void start_attach(Run *r, bool device)
 {
     const char *why;
 
@@ -384,12 +384,12 @@ void run_execute(Run *r)
         run_mechanism(r);
         return;
     }
-    attach(r, true);
+    start_attach(r, true);
     run_mechanism(r);
     arena_fail_at(r->arena, -1);
     if (!r->owns_arena)
         return;
-    attach(r, false);
+    start_attach(r, false);
     if (r->spec.views)
         warn_of_nonfinite(r);
 }

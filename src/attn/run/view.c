@@ -356,7 +356,7 @@ void view_guide(Run *r, const char *view, bool vertical, double at, const char *
     }
 }
 
-static const View *joined(const Run *r, const char *name)
+static const View *view_joined(const Run *r, const char *name)
 {
     return name ? run_view(r, name) : NULL;
 }
@@ -368,9 +368,9 @@ void view_join_curves(Run *r)
 
         if (!v->curve)
             continue;
-        v->along = joined(r, v->curve->along);
-        v->low = joined(r, v->curve->low);
-        v->high = joined(r, v->curve->high);
+        v->along = view_joined(r, v->curve->along);
+        v->low = view_joined(r, v->curve->low);
+        v->high = view_joined(r, v->curve->high);
     }
 }
 
@@ -529,8 +529,8 @@ static const AttentionPart *part_of(const AttentionViews *a, int64_t i)
     return &a->parts[part_number(a, i)];
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void view_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                              int64_t count, int64_t step, float *out)
 {
     const AttentionViews *a = view->context;
     const AttentionPart  *p = part_of(a, i);
@@ -584,7 +584,7 @@ void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *p
     memcpy(kept, parts, (size_t)count * sizeof(*kept));
     *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h,
                            .sums = row_sums_of(r, r->h, count, pattern) };
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, view_read_weights, a, pattern);
     if (!r->spec.position)
         return;
     bias = view_reader(r, "position_bias", VIEW_SIGNED, DT_F32, read_bias, a, NULL);

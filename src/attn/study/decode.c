@@ -27,7 +27,7 @@ static int64_t unsettled(int64_t *next, int64_t j)
 }
 
 /* Row i is the last one to read the keys of the run that are not settled yet. */
-static void settle(int64_t *next, PatternRun run, int64_t i, int32_t *last)
+static void decode_settle(int64_t *next, PatternRun run, int64_t i, int32_t *last)
 {
     int64_t end = run.start + (run.count - 1) * run.step + 1;
 
@@ -55,7 +55,7 @@ static void find_last(Run *r, const Cache *c, int64_t plane, int64_t head)
     for (int64_t i = c->n - 1; next && i >= 0; i--) {
         pattern_row(c->cells, head, i, &row);
         for (int64_t x = 0; x < row.count; x++)
-            settle(next, row.runs[x], i, last);
+            decode_settle(next, row.runs[x], i, last);
     }
     pattern_row_free(&row);
     free(next);

@@ -150,7 +150,7 @@ static void transpose(Word word[64])
 }
 
 /* Tells the tokens of `set`, 64 at a time. */
-static void tell(const ReachBlock *b, int depth, ReachFound found, void *context)
+static void reach_tell(const ReachBlock *b, int depth, ReachFound found, void *context)
 {
     for (int64_t group = b->set_lo / 64; group * 64 < b->set_hi; group++)
         for (int lane = 0; lane < b->lanes; lane++) {
@@ -171,13 +171,13 @@ static void tell(const ReachBlock *b, int depth, ReachFound found, void *context
 
 /* ---- searches ---------------------------------------------------------------------- */
 
-static bool stopped(const atomic_bool *cancel)
+static bool reach_stopped(const atomic_bool *cancel)
 {
     return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
 }
 
 /* Every row of the block stands on its own token. */
-static void begin(ReachBlock *b, int64_t first)
+static void reach_begin(ReachBlock *b, int64_t first)
 {
     int64_t rows = reach_block_rows(b->tokens), left = b->tokens - first;
 
@@ -205,9 +205,9 @@ static bool go_deeper(ReachBlock *b, const ReachStack *s, int64_t first, int dep
     int from = s->count > 1 ? depth : 1;
 
     if (s->count > 1)
-        begin(b, first);
+        reach_begin(b, first);
     for (int layer = from; layer > 0; layer--) {
-        if (stopped(cancel))
+        if (reach_stopped(cancel))
             return false;
         reach_move(b, reach_layer_at(s, layer), s->residual && s->count > 1,
                    s->residual && s->count == 1);
@@ -223,9 +223,9 @@ bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound 
 
     if (!block_fits(b, s))
         return false;
-    begin(b, first);
+    reach_begin(b, first);
     memcpy(b->reached, b->set, (size_t)(b->tokens * b->lanes) * sizeof(Word));
-    tell(b, 0, found, context);
+    reach_tell(b, 0, found, context);
     for (int depth = 1; depth <= s->depth; depth++) {
         if (!go_deeper(b, s, first, depth, cancel))
             return false;
@@ -233,7 +233,7 @@ bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound 
         quiet = other ? 0 : quiet + 1;
         if (changed && other)
             changed[depth] = true;
-        tell(b, depth, found, context);
+        reach_tell(b, depth, found, context);
         if (s->residual && (quiet == s->count || all_reached(b)))
             return true;
     }
@@ -249,7 +249,7 @@ typedef struct Rows {
 } Rows;
 
 /* Eight flags of a byte as eight bytes of 0 or 1. */
-static uint64_t spread(uint64_t flags)
+static uint64_t reach_spread(uint64_t flags)
 {
     uint64_t bytes = flags * 0x0101010101010101u & 0x8040201008040201u;
 
@@ -268,7 +268,7 @@ static void write_hops(void *context, int depth, int64_t row, int64_t group, uin
         if (!(tokens & 255))
             continue;
         memcpy(&eight, to, sizeof(eight));
-        eight ^= spread(tokens & 255) * (uint64_t)(REACH_NONE ^ depth);
+        eight ^= reach_spread(tokens & 255) * (uint64_t)(REACH_NONE ^ depth);
         memcpy(to, &eight, sizeof(eight));
     }
 }
@@ -316,7 +316,7 @@ static void count_tokens(void *context, int depth, int64_t row, int64_t group, u
     t->tokens[row * DEPTHS + depth] += __builtin_popcountll(tokens);
 }
 
-static void add_row(Tally *t, const ReachStack *s, const int32_t *tokens)
+static void reach_add_row(Tally *t, const ReachStack *s, const int32_t *tokens)
 {
     int64_t sum = 0;
 
@@ -344,7 +344,7 @@ static void tally_block(void *context, int64_t item, int worker)
         return;
     }
     for (int64_t r = 0; r < rows && first + r < job->n; r++)
-        add_row(t, job->stack, t->tokens + r * DEPTHS);
+        reach_add_row(t, job->stack, t->tokens + r * DEPTHS);
 }
 
 static void merge(Job *job, int workers, ReachSummary *out, bool *changed)
@@ -547,7 +547,7 @@ static bool at_rest(const Search *s, int hops)
            memcmp(marks_at(s, hops), marks_at(s, hops - 1), (size_t)s->n) == 0;
 }
 
-static int find_way(Search *s, int64_t i, int64_t j, int64_t *path)
+static int reach_find_way(Search *s, int64_t i, int64_t j, int64_t *path)
 {
     for (int hops = 0; hops <= s->stack->depth; hops++) {
         mark_way(s, i, hops);
@@ -572,7 +572,7 @@ int reach_path(const ReachStack *stack, int64_t i, int64_t j, int64_t *path)
     s.marks = malloc((size_t)(n * (stack->depth + 1)));
     s.done = malloc((size_t)n);
     if (s.marks && s.done)
-        hops = find_way(&s, i, j, path);
+        hops = reach_find_way(&s, i, j, path);
     free(s.marks);
     free(s.done);
     return hops;

@@ -23,14 +23,14 @@ typedef struct Builder {
     PatternRow  row, all;
 } Builder;
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t reach_layer_mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
     return hash ^ hash >> 29;
 }
 
 /* Room for one more of `size` bytes. */
-static bool grow(void **data, int64_t *room, int64_t wanted, size_t size)
+static bool reach_layer_grow(void **data, int64_t *room, int64_t wanted, size_t size)
 {
     int64_t more = *room ? *room : 64;
     void   *grown;
@@ -49,7 +49,8 @@ static bool grow(void **data, int64_t *room, int64_t wanted, size_t size)
 
 static uint64_t run_hash(const ReachRun *run)
 {
-    return mix(mix(mix(1, (uint64_t)run->start), (uint64_t)run->count), (uint64_t)run->step);
+    return reach_layer_mix(reach_layer_mix(reach_layer_mix(1, (uint64_t)run->start),
+                                           (uint64_t)run->count), (uint64_t)run->step);
 }
 
 static uint64_t list_hash(const int32_t *edge, int64_t count)
@@ -57,7 +58,7 @@ static uint64_t list_hash(const int32_t *edge, int64_t count)
     uint64_t hash = (uint64_t)count;
 
     for (int64_t e = 0; e < count; e++)
-        hash = mix(hash, (uint32_t)edge[e]);
+        hash = reach_layer_mix(hash, (uint32_t)edge[e]);
     return hash;
 }
 
@@ -115,8 +116,8 @@ static int32_t run_number(Builder *b, ReachRun run)
     if (l->runs == b->run_room) {
         int64_t room = b->run_room;
 
-        if (!grow((void **)&b->uses, &room, l->runs + 1, sizeof(*b->uses)) ||
-            !grow((void **)&l->run, &b->run_room, l->runs + 1, sizeof(*l->run)))
+        if (!reach_layer_grow((void **)&b->uses, &room, l->runs + 1, sizeof(*b->uses)) ||
+            !reach_layer_grow((void **)&l->run, &b->run_room, l->runs + 1, sizeof(*l->run)))
             return -1;
     }
     l->run[l->runs] = run;
@@ -130,13 +131,13 @@ static bool add_edge(Builder *b, int32_t edge)
 {
     ReachLayer *l = b->layer;
 
-    if (!grow((void **)&l->edge, &b->edge_room, l->edges + 1, sizeof(*l->edge)))
+    if (!reach_layer_grow((void **)&l->edge, &b->edge_room, l->edges + 1, sizeof(*l->edge)))
         return false;
     l->edge[l->edges++] = edge;
     return true;
 }
 
-static bool add_run(Builder *b, PatternRun run)
+static bool reach_layer_add_run(Builder *b, PatternRun run)
 {
     int32_t number;
 
@@ -208,7 +209,7 @@ static int by_place(const void *a, const void *b)
 
 static bool keep_run(PatternRow *all, PatternRun run)
 {
-    if (!grow((void **)&all->runs, &all->capacity, all->count + 1, sizeof(*all->runs)))
+    if (!reach_layer_grow((void **)&all->runs, &all->capacity, all->count + 1, sizeof(*all->runs)))
         return false;
     all->runs[all->count++] = run;
     return true;
@@ -243,7 +244,7 @@ static void extend(PatternRun *run, const PatternRun *interval, int64_t interval
 }
 
 /* Sorted runs that touch or overlap become one. */
-static void join(PatternRow *all, int64_t from)
+static void reach_layer_join(PatternRow *all, int64_t from)
 {
     int64_t kept = from;
 
@@ -278,16 +279,16 @@ static void unite(PatternRow *all, bool sorted)
     if (!sorted || intervals < all->count)
         sort_from(all, 0);
     if (intervals == all->count) {
-        join(all, 0);
+        reach_layer_join(all, 0);
         return;
     }
     for (int64_t r = intervals; intervals <= EXTEND_MOST && r < all->count; r++)
         extend(&all->runs[r], all->runs, intervals);
     sort_from(all, intervals);
-    join(all, intervals);
+    reach_layer_join(all, intervals);
 }
 
-static bool add_row(Builder *b, const Pattern *p, int64_t i)
+static bool reach_layer_add_row(Builder *b, const Pattern *p, int64_t i)
 {
     int64_t heads = pattern_per_head(p) ? pattern_heads(p) : 1, from = b->layer->edges;
     bool    ok = true;
@@ -302,7 +303,7 @@ static bool add_row(Builder *b, const Pattern *p, int64_t i)
     if (ok)
         unite(&b->all, heads == 1); /* those of one head are in order */
     for (int64_t r = 0; ok && r < b->all.count; r++)
-        ok = add_run(b, b->all.runs[r]);
+        ok = reach_layer_add_run(b, b->all.runs[r]);
     return ok && (b->layer->list[i] = list_number(b, from)) >= 0;
 }
 
@@ -322,7 +323,7 @@ static bool number_shared(const int32_t *times, int64_t count, int64_t *shared, 
     return *back != NULL;
 }
 
-static bool share(Builder *b)
+static bool reach_layer_share(Builder *b)
 {
     ReachLayer *l = b->layer;
 
@@ -438,9 +439,9 @@ static bool build(Builder *b, const Pattern *p, const atomic_bool *cancel, Error
     for (int64_t i = 0; ok && i < l->tokens; i++) {
         if (cancel && i % 64 == 0 && atomic_load(cancel))
             return error_set(err, ERR_CANCELLED, "the reach of a pattern: cancelled");
-        ok = add_row(b, p, i);
+        ok = reach_layer_add_row(b, p, i);
     }
-    if (ok && share(b) && index_into(l))
+    if (ok && reach_layer_share(b) && index_into(l))
         return true;
     return error_set(err, ERR_NOMEM, "the reach of a pattern of %lld tokens: not enough memory",
                      (long long)l->tokens);

@@ -229,8 +229,8 @@ static void row_states(const Online *o, int64_t head, int64_t i, double *max, do
 /* ---- views ------------------------------------------------------------------ */
 
 /* Weights as they stand after a tile: later ones make them smaller. */
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void replay_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                int64_t count, int64_t step, float *out)
 {
     const TileView *at = view->context;
     double          max[REPLAY_TILES], sum[REPLAY_TILES];
@@ -342,7 +342,7 @@ static void show_tile(Run *r, const Online *o, int64_t tile)
     if (!at || run_failed(r))
         return;
     *at = (TileView){ o, tile };
-    view = view_reader(r, "weights_so_far", VIEW_WEIGHTS, DT_F32, read_weights, at, cells);
+    view = view_reader(r, "weights_so_far", VIEW_WEIGHTS, DT_F32, replay_read_weights, at, cells);
     if (view)
         view->cost = 2 * (double)o->in.q.shape[2];
 }
@@ -418,8 +418,8 @@ static int64_t keys_of(const Run *r, int64_t i)
 
 /* ---- the exact rows --------------------------------------------------------- */
 
-static void mix(const Run *r, const Growth *g, int64_t head, int64_t keys, const double *w,
-                double *out)
+static void replay_mix(const Run *r, const Growth *g, int64_t head, int64_t keys, const double *w,
+                       double *out)
 {
     const Tensor *v = &g->source->v;
 
@@ -445,7 +445,7 @@ static void make_exact(const Run *r, const Growth *g, int64_t x)
         sum += w[j] = exp(w[j] - top);
     for (int64_t j = 0; j < keys; j++)
         w[j] /= sum;
-    mix(r, g, head, keys, w, g->output + x * r->e);
+    replay_mix(r, g, head, keys, w, g->output + x * r->e);
 }
 
 /* ---- fewer features --------------------------------------------------------- */
@@ -465,14 +465,14 @@ static Tensor first_features(Run *r, const ReplaySource *s, const Tensor *from, 
     return y;
 }
 
-static double number(const Tensor *t, int64_t at)
+static double replay_number(const Tensor *t, int64_t at)
 {
     return t->dtype == DT_F64 ? ((const double *)t->data)[at] : (double)tensor_f32(t)[at];
 }
 
 /* What a row's products z are divided by.  Features of fewer directions are larger by
  * sqrt(grown), so their guards are met as a run with so many would meet them. */
-static double guarded(const ReplaySource *s, double z, double features, double grown)
+static double replay_guarded(const ReplaySource *s, double z, double features, double grown)
 {
     double whole = z * grown;
 
@@ -502,20 +502,21 @@ static Tensor row_sums(Run *r, const ReplaySource *s, const Tensor *fq, const Te
 
             for (; done < keys_of(r, i); done++)
                 for (int64_t c = 0; c < f; c++)
-                    sum[c] += number(fk, (k * keys + done) * f + c);
+                    sum[c] += replay_number(fk, (k * keys + done) * f + c);
             for (int64_t c = 0; c < f; c++) {
-                z += number(fq, (q * r->n + i) * f + c) * sum[c];
-                features += number(fq, (q * r->n + i) * f + c);
+                z += replay_number(fq, (q * r->n + i) * f + c) * sum[c];
+                features += replay_number(fq, (q * r->n + i) * f + c);
             }
             ((double *)y.data)[head * r->n + i] =
-                guarded(s, z, features, (double)(s->directions * s->waves) / (double)f);
+                replay_guarded(s, z, features, (double)(s->directions * s->waves) / (double)f);
         }
     }
     return y;
 }
 
 /* Mean distance of the sampled rows from exact attention. */
-static void measure(Run *r, const Growth *g, const Implicit *w, double *variation, double *off)
+static void replay_measure(Run *r, const Growth *g, const Implicit *w, double *variation,
+                           double *off)
 {
     double *row = run_alloc(r, r->m, sizeof(*row)), *out = run_alloc(r, r->e, sizeof(*out));
     double  wrong = 0, size = 0;
@@ -529,7 +530,7 @@ static void measure(Run *r, const Growth *g, const Implicit *w, double *variatio
             row[j] = implicit_cell(w, head, i, j);
             *variation += fabs(row[j] - g->exact[x * r->m + j]) / 2 / (double)g->rows;
         }
-        mix(r, g, head, keys, row, out);
+        replay_mix(r, g, head, keys, row, out);
         for (int64_t c = 0; c < r->e; c++) {
             double exact = g->output[x * r->e + c];
 
@@ -556,7 +557,7 @@ static void show_level(Run *r, const Growth *g, int at, const Pattern *cells)
     if (run_failed(r))
         return;
     implicit_product(r, "approximation", w, s->negative ? VIEW_SIGNED : VIEW_WEIGHTS, cells);
-    measure(r, g, &w, &variation, &off);
+    replay_measure(r, g, &w, &variation, &off);
     run_trace(r, "weights off", variation);
     run_trace(r, "output off", off);
     run_say(r, "With %lld of %lld directions %.1f %% of a row's weight lies elsewhere than in "

@@ -10,7 +10,7 @@
 /* What float weights, and those made in bf16, leave of a sum of 1. */
 #define SUM_TOLERANCE 1e-3
 
-static double joined(const double chain[CHAINS])
+static double row_joined(const double chain[CHAINS])
 {
     double sum = 0;
 
@@ -29,7 +29,7 @@ double row_sum(const float *w, int64_t m)
             chain[x] += (double)w[j + x];
     for (; j < m; j++)
         chain[j % CHAINS] += (double)w[j];
-    return joined(chain);
+    return row_joined(chain);
 }
 
 #define CELLS 4 /* compared at once, by any CPU */
@@ -72,7 +72,7 @@ double row_distance(const float *p, const float *q, double factor, int64_t m)
             chain[x] += fabs((double)p[j + x] - factor * (double)q[j + x]);
     for (; j < m; j++)
         chain[j % CHAINS] += fabs((double)p[j] - factor * (double)q[j]);
-    return joined(chain);
+    return row_joined(chain);
 }
 
 static bool any_negative(const float *w, int64_t m)
@@ -154,8 +154,8 @@ typedef struct Span {
 } Span;
 
 /* The part of a run that lies in one line of the image. */
-static void push_line(const PatternRun *run, int64_t from, int64_t width, int64_t m,
-                      PatternRow *row)
+static void row_push_line(const PatternRun *run, int64_t from, int64_t width, int64_t m,
+                          PatternRow *row)
 {
     int64_t first = run->start, last = run->start + (run->count - 1) * run->step;
     int64_t to = from + width < m ? from + width : m;
@@ -175,7 +175,7 @@ static void row_span(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
     (void)head;
     for (int64_t c = 0; c < s->count; c++)
-        push_line(&s->runs[c], i * s->width, s->width, p->a, row);
+        row_push_line(&s->runs[c], i * s->width, s->width, p->a, row);
     runs_tidy(row, begin);
 }
 

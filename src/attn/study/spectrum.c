@@ -13,11 +13,6 @@
 #define BLOCK_ROWS    256
 #define CHUNK         32        /* directions a thread takes */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 bool spectrum_is_exact(const View *view, const SpectrumWay *way)
 {
     int64_t most = way->exact ? way->exact : SPECTRUM_EXACT;
@@ -27,9 +22,9 @@ bool spectrum_is_exact(const View *view, const SpectrumWay *way)
 
 int64_t spectrum_count(const View *view, const SpectrumWay *way)
 {
-    int64_t all = least(view_rows(view), view_cols(view));
+    int64_t all = min_i64(view_rows(view), view_cols(view));
 
-    return spectrum_is_exact(view, way) ? all : least(all, way->rank ? way->rank : SPECTRUM_RANK);
+    return spectrum_is_exact(view, way) ? all : min_i64(all, way->rank ? way->rank : SPECTRUM_RANK);
 }
 
 /* One plane on its way; matrices of directions lie by columns. */
@@ -46,7 +41,7 @@ typedef struct Finder {
     bool               last;   /* the pass that keeps A V */
 } Finder;
 
-static void read_row(void *context, int64_t item, int worker)
+static void spectrum_read_row(void *context, int64_t item, int worker)
 {
     Finder *f = context;
     float  *line = f->line + worker * f->cols;
@@ -61,8 +56,8 @@ static bool read_rows(Finder *f, int64_t first, double *energy, Error *err)
     if (f->way->cancel && atomic_load(f->way->cancel))
         return error_set(err, ERR_CANCELLED, "singular values: interrupted");
     f->first = first;
-    f->count = least(f->block, f->rows - first);
-    threads_run(f->way->threads, f->count, read_row, f);
+    f->count = min_i64(f->block, f->rows - first);
+    threads_run(f->way->threads, f->count, spectrum_read_row, f);
     for (int64_t i = 0; energy && i < f->count * f->cols; i++)
         *energy += f->part[i] * f->part[i];
     return true;
@@ -72,7 +67,7 @@ static bool read_rows(Finder *f, int64_t first, double *energy, Error *err)
 static void apply_chunk(void *context, int64_t item, int worker)
 {
     Finder *f = context;
-    int64_t at = item * CHUNK, some = least(CHUNK, f->directions - at);
+    int64_t at = item * CHUNK, some = min_i64(CHUNK, f->directions - at);
     double *t = f->last ? f->y + at * f->rows + f->first : f->t + at * f->block;
     int64_t ld = f->last ? f->rows : f->block;
 
@@ -86,7 +81,7 @@ static void apply_chunk(void *context, int64_t item, int worker)
                   f->cols, f->count, 1, 1, f->w + at * f->cols, f->cols);
 }
 
-static bool pass(Finder *f, double *energy, Error *err)
+static bool spectrum_pass(Finder *f, double *energy, Error *err)
 {
     if (energy)
         *energy = 0;
@@ -99,12 +94,12 @@ static bool pass(Finder *f, double *energy, Error *err)
 }
 
 /* V = orth(A^T A V) */
-static bool turn(Finder *f, Error *err)
+static bool spectrum_turn(Finder *f, Error *err)
 {
     double *old = f->v;
 
     memset(f->w, 0, (size_t)(f->directions * f->cols) * sizeof(double));
-    if (!pass(f, NULL, err))
+    if (!spectrum_pass(f, NULL, err))
         return false;
     f->v = f->w;
     f->w = old;
@@ -119,9 +114,10 @@ static bool find(Finder *f, double *values, int64_t count, double *energy, Error
 
     for (int64_t i = 0; i < f->directions * f->cols; i++)
         f->v[i] = rng_normal(&rng);
-    ok = ok && svd_orthonormal(f->v, f->cols, f->directions, err) && turn(f, err) && turn(f, err);
+    ok = ok && svd_orthonormal(f->v, f->cols, f->directions, err) && spectrum_turn(f, err) &&
+         spectrum_turn(f, err);
     f->last = true;
-    ok = ok && pass(f, energy, err) && svd_values(f->y, f->rows, f->directions, all, err);
+    ok = ok && spectrum_pass(f, energy, err) && svd_values(f->y, f->rows, f->directions, all, err);
     if (ok)
         memcpy(values, all, (size_t)count * sizeof(*values));
     free(all);
@@ -135,7 +131,7 @@ static double *numbers(int64_t a, int64_t b)
 
 static bool finder_open(Finder *f, bool whole, Error *err)
 {
-    f->block = whole ? f->rows : least(BLOCK_ROWS, BLOCK_NUMBERS / f->cols + 1);
+    f->block = whole ? f->rows : min_i64(BLOCK_ROWS, BLOCK_NUMBERS / f->cols + 1);
     f->part = numbers(f->block, f->cols);
     f->line = malloc((size_t)threads_count(f->way->threads) * (size_t)f->cols * sizeof(float));
     if (!whole) {
@@ -170,7 +166,7 @@ bool spectrum_make(const View *view, int64_t plane, const SpectrumWay *way, doub
     *energy = 0;
     if (count < 1)
         return true;
-    f.directions = least(count + OVERSAMPLE, least(f.rows, f.cols));
+    f.directions = min_i64(count + OVERSAMPLE, min_i64(f.rows, f.cols));
     ok = finder_open(&f, whole, err);
     if (ok && whole) /* by rows is the transpose by columns: of the same values */
         ok = read_rows(&f, 0, energy, err) && svd_values(f.part, f.cols, f.rows, values, err);

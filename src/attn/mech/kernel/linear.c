@@ -36,7 +36,7 @@ static const Param params[] = {
 };
 
 static FeatureKind key_kind(const Run *r, const Params *p);
-static void show(Run *r, const LinearAttend *in, const LinearResult *result);
+static void linear_show(Run *r, const LinearAttend *in, const LinearResult *result);
 
 static void linear_run(Run *r, const void *opaque)
 {
@@ -56,7 +56,7 @@ static void linear_run(Run *r, const void *opaque)
     result = op_linear_attend(r, &in);
     r->out = result.out;
     replay_offer_state(r, &in);
-    show(r, &in, &result);
+    linear_show(r, &in, &result);
 }
 
 /* phi of the keys.  Over positions the keys' softmax would look ahead; its divisor is
@@ -68,7 +68,7 @@ static FeatureKind key_kind(const Run *r, const Params *p)
     return r->causal ? FEATURE_EXP : FEATURE_COLUMN_SOFTMAX;
 }
 
-static void show(Run *r, const LinearAttend *in, const LinearResult *result)
+static void linear_show(Run *r, const LinearAttend *in, const LinearResult *result)
 {
     Pattern *cells;
 

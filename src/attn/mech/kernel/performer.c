@@ -67,17 +67,18 @@ static bool is_relu(const Params *p);
 static bool projects(const Params *p);
 static bool is_wide(const Params *p);
 static double guard_eps(const Params *p);
-static Tensor directions(Run *r, const Params *p);
-static int64_t direction_count(const Params *p);
+static Tensor performer_directions(Run *r, const Params *p);
+static int64_t performer_direction_count(const Params *p);
 static void draw_orthogonal(Run *r, const Params *p, Tensor w);
 static void orthonormalise(double *rows, int64_t count, int64_t d);
-static double dot(const double *a, const double *b, int64_t d);
+static double performer_dot(const double *a, const double *b, int64_t d);
 static double gaussian_length(Rng *rng, int64_t d);
 static bool two_waves(const Params *p);
-static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result);
+static void performer_show(Run *r, const Params *p, const LinearAttend *in,
+                           const LinearResult *result);
 static void count_guarded(Run *r, const Params *p, const LinearResult *result);
 static void count_flat(Run *r, const Params *p, const Tensor *fk);
-static void compare(Run *r, const Implicit *c, double scale);
+static void performer_compare(Run *r, const Implicit *c, double scale);
 static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
                         double *exact, double *variation, double *wrong, double *size);
 
@@ -95,7 +96,7 @@ static void performer_run(Run *r, const void *opaque)
     Tensor        w;
 
     run_stage(r, "directions");
-    w = directions(r, p);
+    w = performer_directions(r, p);
     if (map.wide && w.data && !run_failed(r)) {
         w = tensor_convert(r->arena, w, DT_F64);
         if (!w.data)
@@ -113,13 +114,13 @@ static void performer_run(Run *r, const void *opaque)
     r->out = result.out;
     replay_offer_state(r, &in);
     if (projects(p) && !is_relu(p) && p->renormalize)
-        replay_offer_features(r, direction_count(p), two_waves(p) ? 2 : 1,
+        replay_offer_features(r, performer_direction_count(p), two_waves(p) ? 2 : 1,
                               kinds[p->kernel] == FEATURE_TRIG, run_scale(r, p->scale));
     if (r->causal && p->stabilize && !is_relu(p) && map.eps > 0)
         run_warn(r, "performer: the keys' common maximum looks at all keys, so through eps=%g a "
                  "later key can change earlier outputs; stabilize=false or eps=0 is exactly "
                  "causal", map.eps);
-    show(r, p, &in, &result);
+    performer_show(r, p, &in, &result);
 }
 
 static double feature_eps(const Params *p)
@@ -154,9 +155,9 @@ static double guard_eps(const Params *p)
 /* ---- the random directions -------------------------------------------------- */
 
 /* W [1 or h,M,d]; not drawn when nothing is projected. */
-static Tensor directions(Run *r, const Params *p)
+static Tensor performer_directions(Run *r, const Params *p)
 {
-    int64_t shape[3] = { r->h, direction_count(p), r->d };
+    int64_t shape[3] = { r->h, performer_direction_count(p), r->d };
     Tensor  w = run_param_given(r, "projection", p->projection, DT_F32, 3, shape);
     Rng     rng = run_rng(r, "projection");
 
@@ -174,7 +175,7 @@ static Tensor directions(Run *r, const Params *p)
     return w;
 }
 
-static int64_t direction_count(const Params *p)
+static int64_t performer_direction_count(const Params *p)
 {
     const Tensor *w = &p->projection;
 
@@ -213,18 +214,18 @@ static void orthonormalise(double *rows, int64_t count, int64_t d)
 
         for (int64_t j = 0; j < 2 * i; j++) {
             const double *other = rows + j % i * d;
-            double        along = dot(row, other, d);
+            double        along = performer_dot(row, other, d);
 
             for (int64_t t = 0; t < d; t++)
                 row[t] -= along * other[t];
         }
-        size = sqrt(dot(row, row, d));
+        size = sqrt(performer_dot(row, row, d));
         for (int64_t t = 0; t < d; t++)
             row[t] /= size;
     }
 }
 
-static double dot(const double *a, const double *b, int64_t d)
+static double performer_dot(const double *a, const double *b, int64_t d)
 {
     double sum = 0;
 
@@ -252,7 +253,8 @@ static bool two_waves(const Params *p)
 
 /* ---- views ------------------------------------------------------------------ */
 
-static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
+static void performer_show(Run *r, const Params *p, const LinearAttend *in,
+                           const LinearResult *result)
 {
     Implicit        factors = { .left = in->fq, .right = in->fk, .divisor = result->divisor };
     bool            negative = kinds[p->kernel] == FEATURE_TRIG;
@@ -270,7 +272,7 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
         return;
     count_guarded(r, p, result);
     count_flat(r, p, &in->fk);
-    compare(r, weights->context, run_scale(r, p->scale));
+    performer_compare(r, weights->context, run_scale(r, p->scale));
 }
 
 /* Rows whose denominator fell under the guard: their weights are not normalised. */
@@ -313,7 +315,7 @@ static void count_flat(Run *r, const Params *p, const Tensor *fk)
                  "eps, or scale)", (long long)flat, (long long)keys, feature_eps(p));
 }
 
-static void compare(Run *r, const Implicit *c, double scale)
+static void performer_compare(Run *r, const Implicit *c, double scale)
 {
     AttendInput in = { .q = r->q, .k = r->k, .v = r->v, .scale = scale };
     double     *exact, variation = 0, wrong = 0, size = 0;
@@ -367,7 +369,7 @@ static Flops performer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     bool          two = two_waves(p);
-    int64_t       rows = projects(p) ? direction_count(p) : 0;
+    int64_t       rows = projects(p) ? performer_direction_count(p) : 0;
     int64_t       f = projects(p) ? (two ? 2 : 1) * rows : r->d;
     double        tokens = (double)r->h * (double)(r->n + r->m);
     double        features = tokens * (2 * (double)rows * (double)r->d + 5 * (double)f);

@@ -63,16 +63,16 @@ static const Param params[] = {
 
 static Tensor directions(Run *r, const Params *p);
 static int64_t direction_count(const Params *p);
-static void attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
-                   LinearResult *result);
+static void rfa_attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
+                       LinearResult *result);
 static FeatureMap map_of(const Params *p);
-static bool waves(const Params *p);
+static bool rfa_waves(const Params *p);
 static Tensor given_gates(Run *r, const Params *p);
 static Tensor computed_gates(Run *r, const Params *p);
 static bool holds_in_float(Run *r, const Params *p, const LinearResult *result);
-static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result);
+static void rfa_show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result);
 static void show_clamped(Run *r, const Params *p, Tensor denominator);
-static int64_t feature_count(const Params *p);
+static int64_t rfa_feature_count(const Params *p);
 static double gate_flops(const Run *r, const Params *p);
 
 static void rfa_run(Run *r, const void *opaque)
@@ -92,15 +92,15 @@ static void rfa_run(Run *r, const void *opaque)
     rounded = dense_rounded(r, w);
     quick = !run_failed(r) && !p->gate && p->normalize &&
             op_largest_norm(r, rounded) <= LONGEST;
-    attend(r, p, quick ? rounded : w, !quick, &in, &result);
+    rfa_attend(r, p, quick ? rounded : w, !quick, &in, &result);
     if (quick && !run_failed(r) && !holds_in_float(r, p, &result)) {
         r->again = true;
-        attend(r, p, w, true, &in, &result);
+        rfa_attend(r, p, w, true, &in, &result);
         r->again = false;
     }
     r->out = result.out;
     replay_offer_state(r, &in);
-    show(r, p, &in, &result);
+    rfa_show(r, p, &in, &result);
 }
 
 /* ---- directions ------------------------------------------------------------- */
@@ -136,8 +136,8 @@ static int64_t direction_count(const Params *p)
     return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
 }
 
-static void attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
-                   LinearResult *result)
+static void rfa_attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
+                       LinearResult *result)
 {
     FeatureMap map = map_of(p);
 
@@ -158,7 +158,7 @@ static FeatureMap map_of(const Params *p)
     double count = (double)direction_count(p);
 
     return (FeatureMap){
-        .kind = waves(p) ? FEATURE_SIN_COS : FEATURE_ARC_COS,
+        .kind = rfa_waves(p) ? FEATURE_SIN_COS : FEATURE_ARC_COS,
         .amplitude = p->feature_scale > 0 ? p->feature_scale : 1 / sqrt(count),
         .input_scale = 1,
         .unit = p->normalize,
@@ -167,7 +167,7 @@ static FeatureMap map_of(const Params *p)
     };
 }
 
-static bool waves(const Params *p)
+static bool rfa_waves(const Params *p)
 {
     return p->kernel == KERNEL_GAUSSIAN;
 }
@@ -216,9 +216,9 @@ static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
 {
     double size = map_of(p).amplitude * map_of(p).amplitude * (double)direction_count(p);
 
-    if (waves(p))
+    if (rfa_waves(p))
         op_wait(r, "the host looks whether float was exact enough");
-    for (int64_t x = 0; x < r->h * r->n && waves(p); x++) {
+    for (int64_t x = 0; x < r->h * r->n && rfa_waves(p); x++) {
         double keys = r->causal ? (double)(x % r->n + 1) : (double)r->m;
 
         if (!((double)tensor_f32(&result->denominator)[x] >= LEAST * size * keys))
@@ -229,7 +229,7 @@ static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
 
 /* ---- views ------------------------------------------------------------------ */
 
-static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
+static void rfa_show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
 {
     Implicit factors = { .left = in->fq, .right = in->fk, .divisor = result->divisor,
                          .gates = in->gates };
@@ -252,7 +252,7 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
         view_tensor(r, "gates", VIEW_TENSOR, gates, "head", "token");
     }
     implicit_connectivity(r, cells);
-    implicit_weights(r, factors, waves(p) ? VIEW_SIGNED : VIEW_WEIGHTS, cells);
+    implicit_weights(r, factors, rfa_waves(p) ? VIEW_SIGNED : VIEW_WEIGHTS, cells);
     show_clamped(r, p, result->denominator);
 }
 
@@ -295,22 +295,22 @@ static void rfa_check(Run *r, const void *opaque)
 static Flops rfa_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    double        rows = (double)r->h * (double)(r->n + r->m), f = (double)feature_count(p);
+    double        rows = (double)r->h * (double)(r->n + r->m), f = (double)rfa_feature_count(p);
     double        projected = 2 * (double)direction_count(p) * (double)r->d;
     Flops         more = { .overhead = rows * (projected + 4 * f) + gate_flops(r, p) };
 
-    return linear_attend_flops(r, feature_count(p), r->causal,
+    return linear_attend_flops(r, rfa_feature_count(p), r->causal,
                                p->gate ? LINEAR_RECURRENT : (LinearForm)p->form, p->chunk, more);
 }
 
-static int64_t feature_count(const Params *p)
+static int64_t rfa_feature_count(const Params *p)
 {
-    return (waves(p) ? 2 : 1) * direction_count(p);
+    return (rfa_waves(p) ? 2 : 1) * direction_count(p);
 }
 
 static double gate_flops(const Run *r, const Params *p)
 {
-    double rows = (double)r->h * (double)r->n, f = (double)feature_count(p);
+    double rows = (double)r->h * (double)r->n, f = (double)rfa_feature_count(p);
     double du = (double)(r->x.data ? r->dm : r->d);
 
     if (!p->gate)

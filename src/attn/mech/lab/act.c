@@ -57,8 +57,8 @@ typedef struct Work {
     Tensor   updates, remainder, ponder;          /* [n] i32, f64, f64 */
 } Work;
 
-static void prepare(Run *r, Work *w);
-static void prepare_views(Run *r, Work *w);
+static void act_prepare(Run *r, Work *w);
+static void act_prepare_views(Run *r, Work *w);
 static void zero(Run *r, Tensor t);
 static bool any_running(const Work *w, int64_t n);
 static void one_step(Run *r, Work *w, uint8_t *ran);
@@ -71,13 +71,13 @@ static void note_step(const Work *w, int64_t n);
 static void accumulate(Run *r, const Work *w);
 static double mean_sum(const Run *r, const Work *w);
 static void show_step(Run *r, const Work *w);
-static void show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
-                       const ViewLoad *load, const Pattern *shown);
+static void act_show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
+                           const ViewLoad *load, const Pattern *shown);
 static const Pattern *running_cells(Run *r, const Work *w, int64_t steps);
-static void show(Run *r, Work *w);
+static void act_show(Run *r, Work *w);
 static const ViewLoad *step_load(Run *r, const Work *w);
 static void ponder_times(Run *r, Work *w);
-static void show_figures(Run *r, const Work *w);
+static void act_show_figures(Run *r, const Work *w);
 static double steps_taken(const Run *r);
 
 static void act_run(Run *r, const void *params_)
@@ -87,7 +87,7 @@ static void act_run(Run *r, const void *params_)
     uint8_t      *ran;
 
     run_stage(r, "weights");
-    prepare(r, &w);
+    act_prepare(r, &w);
     ran = run_alloc(r, r->n, 1);
     for (; !run_failed(r) && w.steps < p->max_steps && any_running(&w, r->n); w.steps++) {
         one_step(r, &w, ran);
@@ -95,10 +95,10 @@ static void act_run(Run *r, const void *params_)
     }
     run_stage(r, "output");
     stack_out(r, w.output);
-    show(r, &w);
+    act_show(r, &w);
 }
 
-static void prepare(Run *r, Work *w)
+static void act_prepare(Run *r, Work *w)
 {
     const Params *p = w->p;
 
@@ -110,7 +110,7 @@ static void prepare(Run *r, Work *w)
     w->running = run_alloc(r, r->n, 1);
     w->updates = run_tensor1(r, DT_I32, r->n);
     w->remainder = run_tensor1(r, DT_F64, r->n);
-    prepare_views(r, w);
+    act_prepare_views(r, w);
     if (run_failed(r))
         return;
     w->share = w->sum + r->n;
@@ -125,7 +125,7 @@ static void prepare(Run *r, Work *w)
     zero(r, w->output);
 }
 
-static void prepare_views(Run *r, Work *w)
+static void act_prepare_views(Run *r, Work *w)
 {
     int64_t most = w->p->max_steps;
 
@@ -296,12 +296,12 @@ static void show_step(Run *r, const Work *w)
     int64_t steps = w->steps + 1;
 
     if (run_wants_views(r) && !run_failed(r) && steps <= SNAPSHOTS)
-        show_steps(r, steps, "halting", VIEW_FEATURES, w->halting, NULL,
-                   running_cells(r, w, steps));
+        act_show_steps(r, steps, "halting", VIEW_FEATURES, w->halting, NULL,
+                       running_cells(r, w, steps));
 }
 
-static void show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
-                       const ViewLoad *load, const Pattern *shown)
+static void act_show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
+                           const ViewLoad *load, const Pattern *shown)
 {
     int before = r->view_count;
 
@@ -329,7 +329,7 @@ static const Pattern *running_cells(Run *r, const Work *w, int64_t steps)
     return cells;
 }
 
-static void show(Run *r, Work *w)
+static void act_show(Run *r, Work *w)
 {
     const ViewLoad *load;
     const Pattern  *ran;
@@ -339,15 +339,15 @@ static void show(Run *r, Work *w)
     load = step_load(r, w);
     ran = running_cells(r, w, w->steps);
     ponder_times(r, w);
-    show_steps(r, w->steps, "halting", VIEW_FEATURES, w->halting, load, ran);
-    show_steps(r, w->steps, "update_weights", VIEW_FEATURES, w->update, load, ran);
-    show_steps(r, w->steps, "active", VIEW_MEMBERSHIP, w->active, load, NULL);
-    show_steps(r, w->steps, "cumulative", VIEW_MASK, w->cumulative, load, NULL);
+    act_show_steps(r, w->steps, "halting", VIEW_FEATURES, w->halting, load, ran);
+    act_show_steps(r, w->steps, "update_weights", VIEW_FEATURES, w->update, load, ran);
+    act_show_steps(r, w->steps, "active", VIEW_MEMBERSHIP, w->active, load, NULL);
+    act_show_steps(r, w->steps, "cumulative", VIEW_MASK, w->cumulative, load, NULL);
     view_tensor(r, "updates", VIEW_COUNT, w->updates, "steps", "token");
     view_tensor(r, "remainder", VIEW_MASK, w->remainder, "share", "token");
     view_tensor(r, "ponder", VIEW_FEATURES, w->ponder, "steps", "token");
     if (!run_failed(r))
-        show_figures(r, w);
+        act_show_figures(r, w);
 }
 
 /* Bars under the tokens: how many steps each took. */
@@ -369,7 +369,7 @@ static void ponder_times(Run *r, Work *w)
                                         ((double *)w->remainder.data)[i];
 }
 
-static void show_figures(Run *r, const Work *w)
+static void act_show_figures(Run *r, const Work *w)
 {
     double  n = (double)r->n, updates = 0, ponder = 0;
     int64_t never = 0;

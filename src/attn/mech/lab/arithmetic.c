@@ -23,7 +23,7 @@ static double half_range(const Quantiser *q)
     return ldexp(1, (int)q->bits - 1) - 1;
 }
 
-static double clamp(double x, double least, double most)
+static double arithmetic_clamp(double x, double least, double most)
 {
     return x < least ? least : x > most ? most : x;
 }
@@ -45,16 +45,17 @@ static Group group_of(const Quantiser *q, double lo, double hi)
     }
     g.step = (hi - lo) / highest(q);
     g.zero = q->scheme == QUANTISE_SURVEY ? rint(lo / g.step)
-                                          : clamp(rint(-lo / g.step), 0, highest(q));
+                                          : arithmetic_clamp(rint(-lo / g.step), 0, highest(q));
     return g;
 }
 
-static double code_of(const Quantiser *q, Group g, double x)
+static double arithmetic_code_of(const Quantiser *q, Group g, double x)
 {
     switch (q->scheme) {
     case QUANTISE_SURVEY: return rint(x / g.step + g.zero);
-    case QUANTISE_SYMMETRIC: return clamp(rint(x / g.step), -half_range(q), half_range(q));
-    default: return clamp(rint(x / g.step) + g.zero, 0, highest(q));
+    case QUANTISE_SYMMETRIC: return arithmetic_clamp(rint(x / g.step), -half_range(q),
+                                                     half_range(q));
+    default: return arithmetic_clamp(rint(x / g.step) + g.zero, 0, highest(q));
     }
 }
 
@@ -73,7 +74,7 @@ int64_t quantise_group(const Codes *c, QuantiseGrain grain, int64_t at)
     }
 }
 
-static void refuse(Run *r, const char *name, double x)
+static void arithmetic_refuse(Run *r, const char *name, double x)
 {
     if (!isfinite(x))
         run_fail(r, ERR_DATA, "%s: %s holds NaN or infinity, which has no code; give finite "
@@ -84,7 +85,7 @@ static void refuse(Run *r, const char *name, double x)
 }
 
 /* f64 [h,1,cols]: the largest entry of each column, or of each row; sign -1: the least. */
-static Tensor largest(Run *r, Tensor x, bool rows, double sign)
+static Tensor arithmetic_largest(Run *r, Tensor x, bool rows, double sign)
 {
     Tensor   turned = rows ? tensor_turned(x) : x;
     Tensor   copy = run_tensor3(r, DT_F64, x.shape[0], turned.shape[1], turned.shape[2]);
@@ -101,7 +102,7 @@ static Tensor largest(Run *r, Tensor x, bool rows, double sign)
     return most;
 }
 
-static double larger(double a, double b)
+static double arithmetic_larger(double a, double b)
 {
     return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
 }
@@ -112,7 +113,8 @@ static double *ranges(Run *r, const Quantiser *q, const char *name, const Codes 
     int64_t groups = tensor_count(&c->step);
     bool    rows = q->grain == QUANTISE_ROW;
     double *range = run_alloc(r, 2 * groups, sizeof(*range));
-    Tensor  most = largest(r, c->from, rows, 1), least = largest(r, c->from, rows, -1);
+    Tensor  most = arithmetic_largest(r, c->from, rows, 1);
+    Tensor  least = arithmetic_largest(r, c->from, rows, -1);
     int64_t lines = tensor_count(&most), each = groups ? lines / groups : 1;
 
     op_wait(r, "the host makes the codes' steps");
@@ -121,9 +123,9 @@ static double *ranges(Run *r, const Quantiser *q, const char *name, const Codes 
         double  hi = ((double *)most.data)[x], lo = -((double *)least.data)[x];
 
         if (!isfinite(hi) || !isfinite(lo))
-            refuse(r, name, (double)NAN);
-        of[0] = x % each ? -larger(-of[0], -lo) : lo;
-        of[1] = x % each ? larger(of[1], hi) : hi;
+            arithmetic_refuse(r, name, (double)NAN);
+        of[0] = x % each ? -arithmetic_larger(-of[0], -lo) : lo;
+        of[1] = x % each ? arithmetic_larger(of[1], hi) : hi;
     }
     return range;
 }
@@ -142,9 +144,10 @@ static void make_groups(Run *r, const Quantiser *q, const char *name, Codes *c)
     for (int64_t g = 0; g < heads * rows * cols && !run_failed(r); g++) {
         Group group = group_of(q, range[2 * g], range[2 * g + 1]);
 
-        refuse(r, name, group.zero);
-        refuse(r, name, code_of(q, group, range[2 * g])); /* codes grow with their numbers */
-        refuse(r, name, code_of(q, group, range[2 * g + 1]));
+        arithmetic_refuse(r, name, group.zero);
+        /* codes grow with their numbers */
+        arithmetic_refuse(r, name, arithmetic_code_of(q, group, range[2 * g]));
+        arithmetic_refuse(r, name, arithmetic_code_of(q, group, range[2 * g + 1]));
         ((double *)c->step.data)[g] = group.step;
         tensor_i32(&c->zero)[g] = run_failed(r) ? 0 : (int32_t)group.zero;
     }
@@ -187,12 +190,12 @@ double quantise_again(const Quantiser *q, const Codes *c, int64_t group, double 
 {
     Group g = { ((double *)c->step.data)[group], tensor_i32(&c->zero)[group] };
 
-    return (code_of(q, g, x) - g.zero) * g.step;
+    return (arithmetic_code_of(q, g, x) - g.zero) * g.step;
 }
 
 /* ---- what was lost ------------------------------------------------------------------ */
 
-static int by_value(const void *a, const void *b)
+static int arithmetic_by_value(const void *a, const void *b)
 {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
@@ -208,7 +211,7 @@ static void count_codes(Run *r, const Codes *c, CodesSummary *s)
     if (!sorted || !count)
         return;
     memcpy(sorted, c->code.data, (size_t)count * sizeof(*sorted));
-    qsort(sorted, (size_t)count, sizeof(*sorted), by_value);
+    qsort(sorted, (size_t)count, sizeof(*sorted), arithmetic_by_value);
     s->least = sorted[0];
     s->most = sorted[count - 1];
     s->distinct = 1;
@@ -300,8 +303,8 @@ void wide_attend(Run *r, WideAttend *a, bool counted)
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * cells);
 }
 
-static void read_exact(const void *context, int64_t head, int64_t i, int64_t start,
-                       int64_t count, int64_t step, double *out)
+static void arithmetic_read_exact(const void *context, int64_t head, int64_t i, int64_t start,
+                                  int64_t count, int64_t step, double *out)
 {
     const WideAttend *a = context;
     const double      lse = ((const double *)a->lse.data)[head * a->q.shape[1] + i];
@@ -315,7 +318,7 @@ static void read_exact(const void *context, int64_t head, int64_t i, int64_t sta
 
 WideSource wide_weights(const WideAttend *a)
 {
-    return (WideSource){ read_exact, a, DOUBLE_COST * (double)a->q.shape[2] };
+    return (WideSource){ arithmetic_read_exact, a, DOUBLE_COST * (double)a->q.shape[2] };
 }
 
 /* ---- two of them side by side --------------------------------------------------- */
@@ -357,7 +360,8 @@ static void read_reference(const View *view, int64_t head, int64_t i, int64_t st
 }
 
 /* The difference of row i in double, a piece at a time. */
-static void difference(const Comparison *c, int64_t head, int64_t i, PatternRun keys, double *out)
+static void arithmetic_difference(const Comparison *c, int64_t head, int64_t i, PatternRun keys,
+                                  double *out)
 {
     double exact[PIECE];
 
@@ -375,7 +379,8 @@ static void read_error(const View *view, int64_t head, int64_t i, int64_t start,
     for (int64_t at = 0; at < count; at += PIECE) {
         int64_t some = count - at < PIECE ? count - at : PIECE;
 
-        difference(view->context, head, i, (PatternRun){ start + at * step, some, step, 0 }, x);
+        arithmetic_difference(view->context, head, i, (PatternRun){ start + at * step, some, step,
+                              0 }, x);
         for (int64_t c = 0; c < some; c++)
             out[at + c] = (float)x[c];
     }
@@ -396,14 +401,15 @@ static void worst_row(void *context, int64_t item, int worker)
     for (int64_t j = 0; j < keys && !run_failed(c->run); j += PIECE) {
         int64_t some = keys - j < PIECE ? keys - j : PIECE;
 
-        difference(c, item / n, i, (PatternRun){ j, some, 1, 0 }, x);
+        arithmetic_difference(c, item / n, i, (PatternRun){ j, some, 1, 0 }, x);
         for (int64_t t = 0; t < some; t++)
             worst = larger_of(worst, x[t]);
     }
     c->worst[item] = worst;
 }
 
-static void show(Run *r, const Comparison *c, const char *name, ViewKind kind, ViewReadRun read)
+static void arithmetic_show(Run *r, const Comparison *c, const char *name, ViewKind kind,
+                            ViewReadRun read)
 {
     View *view = view_reader(r, name, kind, DT_F32, read, c, c->cells);
 
@@ -425,9 +431,9 @@ void wide_compare(Run *r, const Pattern *cells, WideSource got, WideSource refer
     threads_run(r->threads, r->h * r->n, worst_row, c);
     for (int64_t row = 0; row < r->h * r->n; row++)
         worst = larger_of(worst, c->worst[row]);
-    show(r, c, "weights", VIEW_WEIGHTS, read_got);
-    show(r, c, "weights_reference", VIEW_WEIGHTS, read_reference);
-    show(r, c, "weights_error", VIEW_SIGNED, read_error);
+    arithmetic_show(r, c, "weights", VIEW_WEIGHTS, read_got);
+    arithmetic_show(r, c, "weights_reference", VIEW_WEIGHTS, read_reference);
+    arithmetic_show(r, c, "weights_error", VIEW_SIGNED, read_error);
     run_figure(r, "weights_max_error", worst);
 }
 

@@ -83,20 +83,20 @@ static int64_t last_segment(const Schedule *s);
 static void visit_segment(const Schedule *s, int64_t segment, Visit visit, void *context);
 static void add_total(void *context, Event e);
 static int64_t live(const StackBytes *b, Event e);
-static void prepare(Run *r, Walk *w, int64_t steps);
+static void checkpoint_prepare(Run *r, Walk *w, int64_t steps);
 static void note_event(void *context, Event e);
-static void follow(Walk *w, int64_t steps);
+static void checkpoint_follow(Walk *w, int64_t steps);
 static void go_back(Walk *w, Event e);
 static bool is_stored(const Schedule *s, int64_t layer);
-static void compute(Walk *w, Event e);
-static void keep_input(Walk *w, int64_t layer);
+static void checkpoint_compute(Walk *w, Event e);
+static void checkpoint_keep_input(Walk *w, int64_t layer);
 static bool stays(const Walk *w, Event e);
-static void show(Run *r, Walk *w, int64_t steps);
-static void show_grid(Run *r, const Walk *w, int64_t steps);
-static void read_grid(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out);
+static void checkpoint_show(Run *r, Walk *w, int64_t steps);
+static void checkpoint_show_grid(Run *r, const Walk *w, int64_t steps);
+static void checkpoint_read_grid(const View *view, int64_t head, int64_t i, int64_t start,
+                                 int64_t count, int64_t step, float *out);
 static void show_events(Run *r, const Walk *w, int64_t steps, const StackBytes *b);
-static void show_tradeoff(Run *r, const Schedule *s, StackBytes b);
+static void checkpoint_show_tradeoff(Run *r, const Schedule *s, StackBytes b);
 static void show_guides(Run *r, const Schedule *s, const StackBytes *b);
 
 static void checkpointing_run(Run *r, const void *params_)
@@ -111,10 +111,10 @@ static void checkpointing_run(Run *r, const void *params_)
         return;
     w.schedule = schedule_of(p, w.stack.shape.layers);
     steps = totals_of(&w.schedule, (StackBytes){ 0 }).steps;
-    prepare(r, &w, steps);
-    follow(&w, steps);
+    checkpoint_prepare(r, &w, steps);
+    checkpoint_follow(&w, steps);
     run_stage(r, "accounts");
-    show(r, &w, steps);
+    checkpoint_show(r, &w, steps);
 }
 
 static Schedule schedule_of(const Params *p, int64_t layers)
@@ -211,7 +211,7 @@ static int64_t live(const StackBytes *b, Event e)
     return e.inputs * b->token + e.works * b->work;
 }
 
-static void prepare(Run *r, Walk *w, int64_t steps)
+static void checkpoint_prepare(Run *r, Walk *w, int64_t steps)
 {
     int64_t layers = w->schedule.layers;
 
@@ -234,7 +234,7 @@ static void note_event(void *context, Event e)
     w->events[w->at++] = e;
 }
 
-static void follow(Walk *w, int64_t steps)
+static void checkpoint_follow(Walk *w, int64_t steps)
 {
     for (w->at = 0; w->at < steps && !run_failed(w->r); w->at++) {
         Event e = w->events[w->at];
@@ -243,7 +243,7 @@ static void follow(Walk *w, int64_t steps)
         if (e.op == OP_BACKWARD)
             go_back(w, e);
         else
-            compute(w, e);
+            checkpoint_compute(w, e);
         if (w->measured && !run_failed(w->r))
             w->measured[w->at] = w->stack.used - w->base;
     }
@@ -266,11 +266,11 @@ static bool is_stored(const Schedule *s, int64_t layer)
     return s->all ? layer == 0 : layer % s->every == 0;
 }
 
-static void compute(Walk *w, Event e)
+static void checkpoint_compute(Walk *w, Event e)
 {
     run_iteration(w->r, e.op == OP_FORWARD ? "forward" : "recompute", e.layer);
     if (e.op == OP_FORWARD && is_stored(&w->schedule, e.layer))
-        keep_input(w, e.layer);
+        checkpoint_keep_input(w, e.layer);
     else if (e.op == OP_RECOMPUTE && is_stored(&w->schedule, e.layer))
         stack_copy(w->r, w->kept[e.layer], w->now);
     w->work_at[e.layer] = arena_mark(w->r->arena);
@@ -278,7 +278,7 @@ static void compute(Walk *w, Event e)
     stack_layer(w->r, &w->stack, e.layer, w->now);
 }
 
-static void keep_input(Walk *w, int64_t layer)
+static void checkpoint_keep_input(Walk *w, int64_t layer)
 {
     w->kept_at[layer] = arena_mark(w->r->arena);
     w->kept[layer] = stack_tokens(w->r, &w->stack);
@@ -296,7 +296,7 @@ static bool stays(const Walk *w, Event e)
     return e.op == OP_RECOMPUTE || is_saved(s, e.layer / s->every);
 }
 
-static void show(Run *r, Walk *w, int64_t steps)
+static void checkpoint_show(Run *r, Walk *w, int64_t steps)
 {
     Schedule  *s = &w->schedule;
     int64_t    most = 0;
@@ -307,9 +307,9 @@ static void show(Run *r, Walk *w, int64_t steps)
         return;
     b = stack_bytes(r, &w->stack);
     t = totals_of(s, b);
-    show_grid(r, w, steps);
+    checkpoint_show_grid(r, w, steps);
     show_events(r, w, steps, &b);
-    show_tradeoff(r, s, b);
+    checkpoint_show_tradeoff(r, s, b);
     view_tensor(r, "measured", VIEW_COUNT, tensor_of(DT_I64, 1, &steps, w->measured), "", "step");
     if (run_failed(r))
         return;
@@ -327,21 +327,21 @@ static void show(Run *r, Walk *w, int64_t steps)
     run_figure_int(r, "measured_peak_bytes", most);
 }
 
-static void show_grid(Run *r, const Walk *w, int64_t steps)
+static void checkpoint_show_grid(Run *r, const Walk *w, int64_t steps)
 {
     View *view = view_add(r, "grid", VIEW_BUCKETS, DT_I32, 2,
                           (int64_t[]){ w->schedule.layers, steps });
 
     if (!view)
         return;
-    view->read = read_grid;
+    view->read = checkpoint_read_grid;
     view->context = w->events;
     view->rows = "layer";
     view->cols = "step";
 }
 
-static void read_grid(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
+static void checkpoint_read_grid(const View *view, int64_t head, int64_t i, int64_t start,
+                                 int64_t count, int64_t step, float *out)
 {
     const Event *events = view->context;
 
@@ -370,7 +370,7 @@ static void show_events(Run *r, const Walk *w, int64_t steps, const StackBytes *
     view_tensor(r, "stored", VIEW_MEMBERSHIP, stored, "", "layer");
 }
 
-static void show_tradeoff(Run *r, const Schedule *s, StackBytes b)
+static void checkpoint_show_tradeoff(Run *r, const Schedule *s, StackBytes b)
 {
     Tensor   table = run_tensor2(r, DT_I64, s->layers, 3);
     Tensor   peaks = run_tensor1(r, DT_I64, s->layers);

@@ -47,36 +47,36 @@ typedef struct Layer {
     Tensor  w1, b1, w2, b2;
 } Layer;
 
-static Layer layer_of(Run *r, const Params *p);
+static Layer chunked_layer_of(Run *r, const Params *p);
 static int64_t size_for(int64_t n, int64_t chunks);
 static int64_t ceil_of(int64_t a, int64_t b);
 static double peak_of(const Layer *l, int64_t size);
-static int64_t copies(const Layer *l);
-static void take_weights(Run *r, Layer *l);
+static int64_t chunked_copies(const Layer *l);
+static void chunked_take_weights(Run *r, Layer *l);
 static void chunks_run(Run *r, const Layer *l);
 static void chunk_run(Run *r, const Layer *l, int64_t first, Tensor hidden, Tensor active);
-static void add_bias(Run *r, Tensor y, Tensor bias);
-static void activate(Run *r, const Layer *l, Tensor hidden, Tensor active);
+static void chunked_add_bias(Run *r, Tensor y, Tensor bias);
+static void chunked_activate(Run *r, const Layer *l, Tensor hidden, Tensor active);
 static double unit_flops(const Layer *l);
 static double bias_flops(const Layer *l);
-static void show(Run *r, const Layer *l);
+static void chunked_show(Run *r, const Layer *l);
 static void show_chunks(Run *r, const Layer *l);
 static void show_tradeoff(Run *r, const Layer *l);
 
 static void chunked_ffn_run(Run *r, const void *opaque)
 {
-    Layer l = layer_of(r, opaque);
+    Layer l = chunked_layer_of(r, opaque);
 
     if (!(peak_of(&l, l.n) < PARAM_COUNT_MAX))
         run_fail(r, ERR_PARAM, "chunked-ffn: %lld tokens of %lld hidden units take more bytes than "
                  "can be counted; choose a smaller d_ff", (long long)l.n, (long long)l.f);
     run_heads(r, 1, l.dm, l.out);
-    take_weights(r, &l);
+    chunked_take_weights(r, &l);
     chunks_run(r, &l);
-    show(r, &l);
+    chunked_show(r, &l);
 }
 
-static Layer layer_of(Run *r, const Params *p)
+static Layer chunked_layer_of(Run *r, const Params *p)
 {
     Layer l = { .p = p, .n = r->n, .dm = r->dm };
 
@@ -106,16 +106,16 @@ static double peak_of(const Layer *l, int64_t size)
 {
     return (double)l->p->element_bytes *
            ((double)l->n * (double)(l->dm + l->out) +
-            (double)copies(l) * (double)size * (double)l->f);
+            (double)chunked_copies(l) * (double)size * (double)l->f);
 }
 
 /* Numbers of hidden layer kept for a unit. */
-static int64_t copies(const Layer *l)
+static int64_t chunked_copies(const Layer *l)
 {
     return l->p->activation == ACT_GELU ? 2 : 1;
 }
 
-static void take_weights(Run *r, Layer *l)
+static void chunked_take_weights(Run *r, Layer *l)
 {
     run_stage(r, "weights");
     l->w1 = layer_weight(r, "w1", l->p->w1, 2, (int64_t[]){ l->dm, l->f },
@@ -134,7 +134,7 @@ static void chunks_run(Run *r, const Layer *l)
 
     r->out = run_tensor3(r, DT_F32, 1, l->n, l->out);
     hidden = run_tensor3(r, DT_F32, 1, l->size, l->f);
-    active = copies(l) > 1 ? run_tensor3(r, DT_F32, 1, l->size, l->f) : hidden;
+    active = chunked_copies(l) > 1 ? run_tensor3(r, DT_F32, 1, l->size, l->f) : hidden;
     for (int64_t c = 0; c < l->chunks && !run_failed(r); c++) {
         int64_t first = c * l->size, left = l->n - first;
 
@@ -152,20 +152,20 @@ static void chunk_run(Run *r, const Layer *l, int64_t first, Tensor hidden, Tens
     Tensor  y = tensor_rows(r->out, first, rows);
 
     op_gemm(r, x, false, tensor_with_rank(l->w1, 3), false, 1, 0, hidden, FLOP_OVERHEAD);
-    add_bias(r, hidden, l->b1);
-    activate(r, l, hidden, active);
+    chunked_add_bias(r, hidden, l->b1);
+    chunked_activate(r, l, hidden, active);
     op_gemm(r, active, false, tensor_with_rank(l->w2, 3), false, 1, 0, y, FLOP_OVERHEAD);
-    add_bias(r, y, l->b2);
+    chunked_add_bias(r, y, l->b2);
     op_charge(r, FLOP_OVERHEAD, (double)rows * ((double)l->f * unit_flops(l) + bias_flops(l)));
 }
 
-static void add_bias(Run *r, Tensor y, Tensor bias)
+static void chunked_add_bias(Run *r, Tensor y, Tensor bias)
 {
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
 }
 
-static void activate(Run *r, const Layer *l, Tensor hidden, Tensor active)
+static void chunked_activate(Run *r, const Layer *l, Tensor hidden, Tensor active)
 {
     op_entries(r, hidden, l->p->activation == ACT_GELU ? ENTRY_GELU_ERF : ENTRY_RELU, 0, active);
 }
@@ -182,7 +182,7 @@ static double bias_flops(const Layer *l)
 
 /* ---- views -------------------------------------------------------------------- */
 
-static void show(Run *r, const Layer *l)
+static void chunked_show(Run *r, const Layer *l)
 {
     if (!run_wants_views(r))
         return;
@@ -233,7 +233,7 @@ static void show_tradeoff(Run *r, const Layer *l)
 
 static Flops chunked_ffn_flops(Run *r, const void *opaque)
 {
-    Layer  l = layer_of(r, opaque);
+    Layer  l = chunked_layer_of(r, opaque);
     double n = (double)l.n, f = (double)l.f;
 
     return (Flops){ .overhead = n * (2 * f * (double)(l.dm + l.out) + f * unit_flops(&l) +

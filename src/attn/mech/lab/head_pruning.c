@@ -43,21 +43,21 @@ typedef struct Work {
     Tensor   curve;                /* f64 [L h+1] */
 } Work;
 
-static void prepare(Run *r, Work *w);
+static void pruning_prepare(Run *r, Work *w);
 static void run_whole(Run *r, Work *w);
 static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from);
 static void finish_layer(Run *r, Work *w, int64_t layer);
-static void measure(Run *r, Work *w);
+static void pruning_measure(Run *r, Work *w);
 static double without_head(Run *r, Work *w, int64_t layer, int64_t head);
 static void run_masked(Run *r, Work *w, int64_t from);
 static void mask(Run *r, const Work *w, int64_t layer, int64_t only);
 static double change(Run *r, const Work *w);
 static double ratio(double part, double whole);
 static double share_of_sublayer(Run *r, Work *w, int64_t layer, int64_t head);
-static void take_out(Run *r, Work *w);
-static void sort(Run *r, const Work *w);
+static void pruning_take_out(Run *r, Work *w);
+static void pruning_sort(Run *r, const Work *w);
 static void remove_heads(const Work *w, int64_t count);
-static void show(Run *r, const Work *w);
+static void pruning_show(Run *r, const Work *w);
 static void show_importance(Run *r, const Work *w, const char *name, Tensor values);
 static const ViewMarks *removed_marks(Run *r, const Work *w);
 static void show_figures(Run *r, const Work *w);
@@ -81,14 +81,14 @@ static void head_pruning_run(Run *r, const void *params_)
     w.stack = stack_open(r, &p->stack, r->dm);
     if (run_failed(r))
         return;
-    prepare(r, &w);
+    pruning_prepare(r, &w);
     run_whole(r, &w);
-    measure(r, &w);
-    take_out(r, &w);
-    show(r, &w);
+    pruning_measure(r, &w);
+    pruning_take_out(r, &w);
+    pruning_show(r, &w);
 }
 
-static void prepare(Run *r, Work *w)
+static void pruning_prepare(Run *r, Work *w)
 {
     const Params *p = w->p;
 
@@ -164,7 +164,7 @@ static void finish_layer(Run *r, Work *w, int64_t layer)
     stack_add(r, &w->stack, w->now, w->branch);
 }
 
-static void measure(Run *r, Work *w)
+static void pruning_measure(Run *r, Work *w)
 {
     double *raw = w->raw.data, *importance = w->importance.data;
 
@@ -243,11 +243,11 @@ static double share_of_sublayer(Run *r, Work *w, int64_t layer, int64_t head)
     return run_failed(r) ? 0 : ratio(norm_of(r, w, w->branch, NULL), w->sublayer[layer]);
 }
 
-static void take_out(Run *r, Work *w)
+static void pruning_take_out(Run *r, Work *w)
 {
     double *curve = w->curve.data;
 
-    sort(r, w);
+    pruning_sort(r, w);
     if (run_failed(r))
         return;
     curve[0] = 0;
@@ -265,7 +265,7 @@ static void take_out(Run *r, Work *w)
 }
 
 /* Ascending, ties by layer and head: heads are put in by that order. */
-static void sort(Run *r, const Work *w)
+static void pruning_sort(Run *r, const Work *w)
 {
     const double *x = w->importance.data;
     int32_t      *order = tensor_i32(&w->order);
@@ -289,7 +289,7 @@ static void remove_heads(const Work *w, int64_t count)
         w->kept[order[2 * t] * w->heads + order[2 * t + 1]] = 0;
 }
 
-static void show(Run *r, const Work *w)
+static void pruning_show(Run *r, const Work *w)
 {
     Tensor reference, kept;
 

@@ -60,14 +60,14 @@ typedef struct Pipeline {
 } Pipeline;
 
 static const double *stage_factors(Run *r, const Params *p);
-static void forward(Run *r, const Params *p, Pipeline *s, const double *stage);
-static void place(Pipeline *s, int64_t device, int64_t at, int64_t batch, double start,
-                  double time);
+static void batch_forward(Run *r, const Params *p, Pipeline *s, const double *stage);
+static void batch_place(Pipeline *s, int64_t device, int64_t at, int64_t batch, double start,
+                        double time);
 static double *cell_at(const Pipeline *s, int64_t device, int64_t at);
-static double end_of(const Pipeline *s, int64_t device, int64_t at);
+static double batch_end_of(const Pipeline *s, int64_t device, int64_t at);
 static void backward(Run *r, const Params *p, Pipeline *s, const double *stage);
-static int64_t turned(const Pipeline *s, int64_t p);
-static void show(Run *r, const Params *p, Pipeline *s);
+static int64_t batch_turned(const Pipeline *s, int64_t p);
+static void batch_show(Run *r, const Params *p, Pipeline *s);
 static void show_grid(Run *r, const Pipeline *s);
 static void read_grid(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out);
@@ -91,10 +91,10 @@ static void micro_batching_run(Run *r, const void *opaque)
     for (int64_t i = 0; i < s->d && !run_failed(r); i++)
         ((double *)s->busy.data)[i] = 0;
     run_stage(r, "forward");
-    forward(r, p, s, stage);
+    batch_forward(r, p, s, stage);
     run_stage(r, "backward");
     backward(r, p, s, stage);
-    show(r, p, s);
+    batch_show(r, p, s);
 }
 
 /* [d] factors of the times. */
@@ -118,16 +118,16 @@ static const double *stage_factors(Run *r, const Params *p)
 
 /* Cell `at` of every device waits for the one before on the device, and for the neighbour
  * the micro-batch comes from. */
-static void forward(Run *r, const Params *p, Pipeline *s, const double *stage)
+static void batch_forward(Run *r, const Params *p, Pipeline *s, const double *stage)
 {
     for (int64_t i = 0; i < s->d && !run_failed(r); i++)
         for (int64_t j = 0; j < s->m; j++)
-            place(s, i, j, j, fmax(end_of(s, i - 1, j), end_of(s, i, j - 1)),
-                  p->t_forward * stage[i]);
+            batch_place(s, i, j, j, fmax(batch_end_of(s, i - 1, j), batch_end_of(s, i, j - 1)),
+                        p->t_forward * stage[i]);
 }
 
-static void place(Pipeline *s, int64_t device, int64_t at, int64_t batch, double start,
-                  double time)
+static void batch_place(Pipeline *s, int64_t device, int64_t at, int64_t batch, double start,
+                        double time)
 {
     double *cell = cell_at(s, device, at);
 
@@ -146,7 +146,7 @@ static double *cell_at(const Pipeline *s, int64_t device, int64_t at)
     return (double *)s->cells.data + (device * 2 * s->m + at) * FIELDS;
 }
 
-static double end_of(const Pipeline *s, int64_t device, int64_t at)
+static double batch_end_of(const Pipeline *s, int64_t device, int64_t at)
 {
     return at < 0 || device < 0 || device >= s->d ? 0 : cell_at(s, device, at)[4];
 }
@@ -157,19 +157,20 @@ static void backward(Run *r, const Params *p, Pipeline *s, const double *stage)
 
     for (int64_t i = s->d - 1; i >= 0 && !run_failed(r); i--)
         for (int64_t t = 0; t < s->m; t++)
-            place(s, i, s->m + t, turned(s, t),
-                  fmax(end_of(s, i + 1, s->m + t), end_of(s, i, s->m + t - 1)), time * stage[i]);
+            batch_place(s, i, s->m + t, batch_turned(s, t),
+                        fmax(batch_end_of(s, i + 1, s->m + t), batch_end_of(s, i, s->m + t - 1)),
+                        time * stage[i]);
 }
 
 /* The micro-batch that goes back p-th, and the other way round. */
-static int64_t turned(const Pipeline *s, int64_t p)
+static int64_t batch_turned(const Pipeline *s, int64_t p)
 {
     return s->order == ORDER_REVERSE ? s->m - 1 - p : p;
 }
 
 /* ---- views ---------------------------------------------------------------------- */
 
-static void show(Run *r, const Params *p, Pipeline *s)
+static void batch_show(Run *r, const Params *p, Pipeline *s)
 {
     if (!run_wants_views(r))
         return;

@@ -58,9 +58,9 @@ typedef struct Mixed {
 #define HALF_COST 20 /* a rounded multiply-add, in plain ones */
 
 static Mixed *mixed_new(Run *r, const Params *p);
-static void attend(Mixed *s);
+static void precise_attend(Mixed *s);
 static Tensor rounded(Mixed *s, Tensor x, double factor);
-static void show(Run *r, Mixed *s, const Pattern *cells);
+static void precise_show(Run *r, Mixed *s, const Pattern *cells);
 static void weights_run(const void *context, int64_t head, int64_t i, int64_t start,
                         int64_t count, int64_t step, double *out);
 static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j);
@@ -70,7 +70,7 @@ static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, 
 static void read_scores(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out);
 static void show_spacing(Run *r, const Mixed *s);
-static void tell(Run *r, const Mixed *s);
+static void precise_tell(Run *r, const Mixed *s);
 
 static void mixed_precision_run(Run *r, const void *opaque)
 {
@@ -84,9 +84,9 @@ static void mixed_precision_run(Run *r, const void *opaque)
     s->attend.k = rounded(s, r->k, 0);
     s->attend.v = rounded(s, r->v, 0);
     run_stage(r, "attend");
-    attend(s);
+    precise_attend(s);
     if (run_wants_views(r))
-        show(r, s, wide_pattern(r));
+        precise_show(r, s, wide_pattern(r));
 }
 
 /* ---- the stages ------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static Mixed *mixed_new(Run *r, const Params *p)
 }
 
 /* Roundings are not counted: the format's own hardware does them for nothing. */
-static void attend(Mixed *s)
+static void precise_attend(Mixed *s)
 {
     Run   *r = s->run;
     double cells = wide_cells(r);
@@ -140,7 +140,7 @@ static Tensor rounded(Mixed *s, Tensor x, double factor)
     return y;
 }
 
-static void show(Run *r, Mixed *s, const Pattern *cells)
+static void precise_show(Run *r, Mixed *s, const Pattern *cells)
 {
     WideSource got = { weights_run, s, HALF_COST * (double)s->d };
     View      *ulps;
@@ -161,7 +161,7 @@ static void show(Run *r, Mixed *s, const Pattern *cells)
         ulps->cost = got.cost;
     view_reader(r, "scores", VIEW_SIGNED, DT_F32, read_scores, s, cells);
     show_spacing(r, s);
-    tell(r, s);
+    precise_tell(r, s);
 }
 
 static void weights_run(const void *context, int64_t head, int64_t i, int64_t start,
@@ -247,7 +247,7 @@ static void show_spacing(Run *r, const Mixed *s)
     view_tensor(r, "spacing", VIEW_TENSOR, spacing, "log2 of the spacing", "magnitude");
 }
 
-static void tell(Run *r, const Mixed *s)
+static void precise_tell(Run *r, const Mixed *s)
 {
     int64_t over = 0, under = 0;
     double  worst = 0, cells = wide_cells(r);

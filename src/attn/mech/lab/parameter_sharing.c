@@ -61,14 +61,14 @@ typedef struct Model {
 } Model;
 
 static Model model_of(Run *r, const Params *p);
-static int64_t width_of(Run *r, const Params *p);
+static int64_t sharing_width_of(Run *r, const Params *p);
 static bool runs(const Run *r, const Params *p);
 static bool any_weights(const StackParams *s);
 static double attention_of(const Params *p, double dm, bool share_qk);
 static double tables_of(const Params *p, double dm, double width);
 static double projections_of(const Params *p, int64_t layers, int share);
-static void add_up(const Params *p, Model *m);
-static void show(Run *r, const Params *p, const Model *m);
+static void sharing_add_up(const Params *p, Model *m);
+static void sharing_show(Run *r, const Params *p, const Model *m);
 static int64_t set_of(const Model *m, int kind, int64_t l);
 static void run_shared(Run *r, const Params *p, const Model *m);
 
@@ -82,7 +82,7 @@ static void parameter_sharing_run(Run *r, const void *params_)
     if ((p->linformer_k > 0) != (p->linformer_n > 0))
         run_warn(r, "parameter-sharing: Linformer's projections have linformer_k x linformer_n "
                  "numbers, and one of the two is 0: none are counted");
-    show(r, p, &m);
+    sharing_show(r, p, &m);
     if (run_failed(r))
         return;
     if (runs(r, p))
@@ -93,7 +93,7 @@ static void parameter_sharing_run(Run *r, const void *params_)
 
 static Model model_of(Run *r, const Params *p)
 {
-    Model      m = { .dm = width_of(r, p) };
+    Model      m = { .dm = sharing_width_of(r, p) };
     StackShape s = stack_shape(r, &p->stack, m.dm);
     double     dm = (double)m.dm, f = (double)s.d_ff;
     double     width = p->embedding_dim > 0 ? (double)p->embedding_dim : dm;
@@ -109,14 +109,14 @@ static Model model_of(Run *r, const Params *p)
     m.tables = tables_of(p, dm, width);
     m.output = p->tie_embeddings ? 0 : (double)p->vocab * width;
     m.projections = projections_of(p, m.layers, p->linformer_share);
-    add_up(p, &m);
+    sharing_add_up(p, &m);
     if (!((m.unshared + m.applied) * (double)p->stack.element_bytes < PARAM_COUNT_MAX))
         run_fail(r, ERR_PARAM, "parameter-sharing: a model of %.3g numbers is beyond what is "
                  "counted exactly; give smaller sizes", m.unshared);
     return m;
 }
 
-static int64_t width_of(Run *r, const Params *p)
+static int64_t sharing_width_of(Run *r, const Params *p)
 {
     const StackParams *s = &p->stack;
 
@@ -165,7 +165,7 @@ static double projections_of(const Params *p, int64_t layers, int share)
     }
 }
 
-static void add_up(const Params *p, Model *m)
+static void sharing_add_up(const Params *p, Model *m)
 {
     double dm = (double)m->dm, layers = (double)m->layers;
     double whole = attention_of(p, dm, false), all = projections_of(p, m->layers, LINFORMER_NONE);
@@ -176,7 +176,7 @@ static void add_up(const Params *p, Model *m)
     m->unshared = tables_of(p, dm, dm) + (double)p->vocab * dm + layers * (whole + m->ffn) + all;
 }
 
-static void show(Run *r, const Params *p, const Model *m)
+static void sharing_show(Run *r, const Params *p, const Model *m)
 {
     const double counts[5] = { m->tables, m->output, (double)m->sets[0] * m->attention,
                                (double)m->sets[1] * m->ffn, m->projections };

@@ -87,9 +87,9 @@ static const char *const names[4][N_COUNT] = { NAMES("q"), NAMES("k"), NAMES("v"
       .help = "numbers across the first group's range, and what they come back as" }
 
 static Tensor weight_matrix(Run *r, const Params *p);
-static void show(Run *r, Quantised *s);
-static void show_codes(Run *r, const Quantised *s, int t);
-static void show_error(Run *r, const Quantised *s, const Codes *c, int t);
+static void quant_show(Run *r, Quantised *s);
+static void quant_show_codes(Run *r, const Quantised *s, int t);
+static void quant_show_error(Run *r, const Quantised *s, const Codes *c, int t);
 static void show_histogram(Run *r, const Codes *c, const char *name, const char *bins_name,
                            const CodesSummary *sum);
 static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t);
@@ -122,7 +122,7 @@ static void quantization_run(Run *r, const void *opaque)
     wide_attend(r, &s->got, true);
     r->out = dense_rounded(r, s->got.out);
     if (run_wants_views(r))
-        show(r, s);
+        quant_show(r, s);
 }
 
 static Tensor weight_matrix(Run *r, const Params *p)
@@ -137,7 +137,7 @@ static Tensor weight_matrix(Run *r, const Params *p)
 
 /* ---- figures and views of a tensor --------------------------------------------------- */
 
-static void show(Run *r, Quantised *s)
+static void quant_show(Run *r, Quantised *s)
 {
     const Pattern *cells = wide_pattern(r);
 
@@ -146,7 +146,7 @@ static void show(Run *r, Quantised *s)
     wide_attend(r, &s->exact, false);
     for (int t = 0; t < 4 && !run_failed(r); t++)
         if (s->is[t])
-            show_codes(r, s, t);
+            quant_show_codes(r, s, t);
     if (!run_wants_views(r))
         return;
     implicit_connectivity(r, cells);
@@ -158,7 +158,7 @@ static void show(Run *r, Quantised *s)
     run_trace(r, "largest output error", wide_max_error(r, s->got.out, s->exact.out));
 }
 
-static void show_codes(Run *r, const Quantised *s, int t)
+static void quant_show_codes(Run *r, const Quantised *s, int t)
 {
     const Codes *c = &s->of[t];
     int          rank = t == W ? 2 : 3;
@@ -172,7 +172,7 @@ static void show_codes(Run *r, const Quantised *s, int t)
     view_tensor(r, names[t][N_ZERO], VIEW_TENSOR, c->zero, rows, "component");
     view_tensor(r, names[t][N_BACK], VIEW_TENSOR, tensor_with_rank(c->back, rank), rows,
                 "component");
-    show_error(r, s, c, t);
+    quant_show_error(r, s, c, t);
     show_histogram(r, c, names[t][N_HISTOGRAM], names[t][N_BINS], &sum);
     show_staircase(r, s, c, t);
     view_stage(r, NULL, -1);
@@ -180,7 +180,7 @@ static void show_codes(Run *r, const Quantised *s, int t)
 }
 
 /* In steps: uniform within +-1/2 where codes are dense. */
-static void show_error(Run *r, const Quantised *s, const Codes *c, int t)
+static void quant_show_error(Run *r, const Quantised *s, const Codes *c, int t)
 {
     Tensor error = run_tensor3(r, DT_F32, c->from.shape[0], c->from.shape[1], c->from.shape[2]);
 

@@ -51,21 +51,21 @@ typedef struct Work {
 #define ERROR_OVER_DEPTH(what)                                                                 \
     { .x = "layer boundary", .y = what, .log_y = true, .series = "first stream|second stream" }
 
-static int64_t width_of(const Run *r, const Params *p);
-static void prepare(Run *r, Work *w);
+static int64_t reversible_width_of(const Run *r, const Params *p);
+static void reversible_prepare(Run *r, Work *w);
 static Tensor stream_input(Run *r, const Work *w, int64_t first);
 static void forward(Run *r, Work *w);
-static void remember(Run *r, Work *w, int64_t boundary);
-static void step(Run *r, const Work *w, Tensor to, double sign);
+static void reversible_remember(Run *r, Work *w, int64_t boundary);
+static void reversible_step(Run *r, const Work *w, Tensor to, double sign);
 static void note_memory(Run *r, Work *w, int64_t at);
-static void combine(Run *r, const Work *w);
+static void reversible_combine(Run *r, const Work *w);
 static void show_stream(Run *r, const Work *w, const char *name, Tensor stream);
-static Tensor single(Run *r, int rank, const int64_t *shape, const double *from);
+static Tensor reversible_single(Run *r, int rank, const int64_t *shape, const double *from);
 static void inverse(Run *r, Work *w);
-static void compare(Run *r, Work *w, int64_t boundary);
-static void show(Run *r, Work *w);
-static void show_memory(Run *r, const StackBytes *b, int64_t layers);
-static int64_t largest(Tensor t);
+static void reversible_compare(Run *r, Work *w, int64_t boundary);
+static void reversible_show(Run *r, Work *w);
+static void reversible_show_memory(Run *r, const StackBytes *b, int64_t layers);
+static int64_t reversible_largest(Tensor t);
 static void show_plain(Run *r, Work *w);
 static Tensor run_plain(Run *r, Work *w, Tensor output);
 
@@ -75,28 +75,28 @@ static void reversible_run(Run *r, const void *params_)
     Work          w = { .p = p, .format = precision_of((PrecisionFormat)p->precision) };
 
     run_stage(r, "weights");
-    w.stack = stack_open(r, &p->stack, width_of(r, p));
+    w.stack = stack_open(r, &p->stack, reversible_width_of(r, p));
     if (run_failed(r))
         return;
-    prepare(r, &w);
+    reversible_prepare(r, &w);
     forward(r, &w);
     run_stage(r, "output");
-    combine(r, &w);
+    reversible_combine(r, &w);
     show_stream(r, &w, "y1", w.one);
     show_stream(r, &w, "y2", w.two);
     inverse(r, &w);
     show_stream(r, &w, "x1", w.one);
     show_stream(r, &w, "x2", w.two);
     run_stage(r, "accounts");
-    show(r, &w);
+    reversible_show(r, &w);
 }
 
-static int64_t width_of(const Run *r, const Params *p)
+static int64_t reversible_width_of(const Run *r, const Params *p)
 {
     return p->split == SPLIT_CHANNELS ? r->dm / 2 : r->dm;
 }
 
-static void prepare(Run *r, Work *w)
+static void reversible_prepare(Run *r, Work *w)
 {
     StackShape *s = &w->stack.shape;
 
@@ -125,21 +125,21 @@ static void forward(Run *r, Work *w)
 {
     int64_t layers = w->stack.shape.layers;
 
-    remember(r, w, 0);
+    reversible_remember(r, w, 0);
     for (int64_t l = 0; l < layers && !run_failed(r); l++) {
         run_iteration(r, "forward", l);
         stack_attend(r, &w->stack, l, w->two, w->branch);
-        step(r, w, w->one, 1);
+        reversible_step(r, w, w->one, 1);
         note_memory(r, w, 2 * l);
         stack_ffn(r, &w->stack, l, w->one, w->branch);
-        step(r, w, w->two, 1);
+        reversible_step(r, w, w->two, 1);
         note_memory(r, w, 2 * l + 1);
-        remember(r, w, l + 1);
+        reversible_remember(r, w, l + 1);
     }
 }
 
 /* The streams as they are at a layer boundary. */
-static void remember(Run *r, Work *w, int64_t boundary)
+static void reversible_remember(Run *r, Work *w, int64_t boundary)
 {
     int64_t count = tensor_count(&w->one);
     double *at = w->history.data;
@@ -151,7 +151,7 @@ static void remember(Run *r, Work *w, int64_t boundary)
 }
 
 /* to = R(to +- the branch) */
-static void step(Run *r, const Work *w, Tensor to, double sign)
+static void reversible_step(Run *r, const Work *w, Tensor to, double sign)
 {
     op_entries_of(r, to, w->branch, ENTRY_SUM, sign, to);
     op_entries(r, to, ENTRY_ROUND, (double)w->p->precision, to);
@@ -165,7 +165,7 @@ static void note_memory(Run *r, Work *w, int64_t at)
     w->stack.used = 0;
 }
 
-static void combine(Run *r, const Work *w)
+static void reversible_combine(Run *r, const Work *w)
 {
     int64_t   width = w->stack.shape.dm;
     ArenaMark mark;
@@ -189,10 +189,11 @@ static void show_stream(Run *r, const Work *w, const char *name, Tensor stream)
     int64_t shape[2] = { w->stack.shape.n, w->stack.shape.dm };
 
     if (run_wants_views(r))
-        view_tensor(r, name, VIEW_VECTORS, single(r, 2, shape, stream.data), "token", "channel");
+        view_tensor(r, name, VIEW_VECTORS, reversible_single(r, 2, shape, stream.data), "token",
+                    "channel");
 }
 
-static Tensor single(Run *r, int rank, const int64_t *shape, const double *from)
+static Tensor reversible_single(Run *r, int rank, const int64_t *shape, const double *from)
 {
     Tensor y = rank == 4 ? run_tensor4(r, DT_F32, shape[0], shape[1], shape[2], shape[3])
                          : run_tensor2(r, DT_F32, shape[0], shape[1]);
@@ -206,20 +207,20 @@ static void inverse(Run *r, Work *w)
 {
     int64_t layers = w->stack.shape.layers;
 
-    compare(r, w, layers);
+    reversible_compare(r, w, layers);
     for (int64_t l = layers - 1; l >= 0 && !run_failed(r); l--) {
         run_iteration(r, "inverse", l);
         stack_ffn(r, &w->stack, l, w->one, w->branch);
-        step(r, w, w->two, -1);
+        reversible_step(r, w, w->two, -1);
         note_memory(r, w, 4 * layers - 2 * l - 2);
         stack_attend(r, &w->stack, l, w->two, w->branch);
-        step(r, w, w->one, -1);
+        reversible_step(r, w, w->one, -1);
         note_memory(r, w, 4 * layers - 2 * l - 1);
-        compare(r, w, l);
+        reversible_compare(r, w, l);
     }
 }
 
-static void compare(Run *r, Work *w, int64_t boundary)
+static void reversible_compare(Run *r, Work *w, int64_t boundary)
 {
     const Tensor stream[2] = { w->one, w->two };
     int64_t      count = tensor_count(&w->one);
@@ -244,7 +245,7 @@ static void compare(Run *r, Work *w, int64_t boundary)
     }
 }
 
-static void show(Run *r, Work *w)
+static void reversible_show(Run *r, Work *w)
 {
     int64_t    layers = w->stack.shape.layers;
     StackBytes b;
@@ -253,21 +254,21 @@ static void show(Run *r, Work *w)
         return;
     b = stack_bytes(r, &w->stack);
     view_tensor(r, "streams", VIEW_VECTORS,
-                single(r, 4, w->history.shape, w->history.data), "token", "channel");
+                reversible_single(r, 4, w->history.shape, w->history.data), "token", "channel");
     view_tensor(r, "error", VIEW_TENSOR, w->error, "layer boundary", "stream");
     view_tensor(r, "error_relative", VIEW_TENSOR, w->relative, "layer boundary", "stream");
-    show_memory(r, &b, layers);
+    reversible_show_memory(r, &b, layers);
     view_tensor(r, "measured_reversible", VIEW_COUNT, w->measured, "bytes", "step");
     if (run_failed(r))
         return;
     run_figure(r, "max_error", w->max_error);
     run_figure_int(r, "extra_forward_layers", layers);
-    run_figure_int(r, "measured_peak_reversible_bytes", largest(w->measured));
+    run_figure_int(r, "measured_peak_reversible_bytes", reversible_largest(w->measured));
     show_plain(r, w);
 }
 
 /* Both accounts, and side by side as two series. */
-static void show_memory(Run *r, const StackBytes *b, int64_t layers)
+static void reversible_show_memory(Run *r, const StackBytes *b, int64_t layers)
 {
     Tensor   both = run_tensor2(r, DT_I64, 4 * layers, 2);
     Tensor   plain = run_tensor1(r, DT_I64, 4 * layers);
@@ -295,7 +296,7 @@ static void show_memory(Run *r, const StackBytes *b, int64_t layers)
                    2 * b->token + (b->ffn > b->attention ? b->ffn : b->attention));
 }
 
-static int64_t largest(Tensor t)
+static int64_t reversible_largest(Tensor t)
 {
     int64_t most = 0;
 
@@ -315,7 +316,7 @@ static void show_plain(Run *r, Work *w)
         return;
     view_tensor(r, "plain_output", VIEW_VECTORS, output, "token", "channel");
     view_tensor(r, "measured_plain", VIEW_COUNT, used, "bytes", "step");
-    run_figure_int(r, "measured_peak_plain_bytes", largest(used));
+    run_figure_int(r, "measured_peak_plain_bytes", reversible_largest(used));
 }
 
 /* ---- the ordinary stack ----------------------------------------------------- */
@@ -364,7 +365,7 @@ static void reversible_check(Run *r, const void *params_)
 static Flops reversible_flops(Run *r, const void *params_)
 {
     const Params *p = params_;
-    StackShape    s = stack_shape(r, &p->stack, width_of(r, p));
+    StackShape    s = stack_shape(r, &p->stack, reversible_width_of(r, p));
     Flops         f = r->inner_flops;
 
     f.overhead += 2 * (double)s.layers * (stack_attend_flops(&s) + stack_ffn_flops(&s));

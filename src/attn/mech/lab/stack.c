@@ -48,14 +48,15 @@ StackShape stack_shape(Run *r, const StackParams *p, int64_t dm)
     return s;
 }
 
-static Tensor matrix(Run *r, const StackShape *s, const char *name, Tensor given, int64_t in,
-                     int64_t out)
+static Tensor stack_matrix(Run *r, const StackShape *s, const char *name, Tensor given, int64_t in,
+                           int64_t out)
 {
     return layer_weight(r, name, given, 3, (int64_t[]){ s->layers, in, out },
                         (Init){ INIT_NORMAL, 1 / sqrt((double)in) });
 }
 
-static Tensor vector(Run *r, const StackShape *s, const char *name, Tensor given, int64_t size)
+static Tensor stack_vector(Run *r, const StackShape *s, const char *name, Tensor given,
+                           int64_t size)
 {
     return layer_given(r, name, given, 2, (int64_t[]){ s->layers, size });
 }
@@ -68,18 +69,18 @@ Stack stack_open(Run *r, const StackParams *p, int64_t dm)
     s.attention = inner_find(r, "attention", p->attention);
     if (run_failed(r))
         return s;
-    s.wq = matrix(r, z, "wq", p->wq, dm, dm);
-    s.wk = matrix(r, z, "wk", p->wk, dm, dm);
-    s.wv = matrix(r, z, "wv", p->wv, dm, dm);
-    s.wo = matrix(r, z, "wo", p->wo, dm, dm);
-    s.w1 = matrix(r, z, "w1", p->w1, dm, z->d_ff);
-    s.b1 = vector(r, z, "b1", p->b1, z->d_ff);
-    s.w2 = matrix(r, z, "w2", p->w2, z->d_ff, dm);
-    s.b2 = vector(r, z, "b2", p->b2, dm);
-    s.ln1_gamma = vector(r, z, "ln1_gamma", p->ln1_gamma, dm);
-    s.ln1_beta = vector(r, z, "ln1_beta", p->ln1_beta, dm);
-    s.ln2_gamma = vector(r, z, "ln2_gamma", p->ln2_gamma, dm);
-    s.ln2_beta = vector(r, z, "ln2_beta", p->ln2_beta, dm);
+    s.wq = stack_matrix(r, z, "wq", p->wq, dm, dm);
+    s.wk = stack_matrix(r, z, "wk", p->wk, dm, dm);
+    s.wv = stack_matrix(r, z, "wv", p->wv, dm, dm);
+    s.wo = stack_matrix(r, z, "wo", p->wo, dm, dm);
+    s.w1 = stack_matrix(r, z, "w1", p->w1, dm, z->d_ff);
+    s.b1 = stack_vector(r, z, "b1", p->b1, z->d_ff);
+    s.w2 = stack_matrix(r, z, "w2", p->w2, z->d_ff, dm);
+    s.b2 = stack_vector(r, z, "b2", p->b2, dm);
+    s.ln1_gamma = stack_vector(r, z, "ln1_gamma", p->ln1_gamma, dm);
+    s.ln1_beta = stack_vector(r, z, "ln1_beta", p->ln1_beta, dm);
+    s.ln2_gamma = stack_vector(r, z, "ln2_gamma", p->ln2_gamma, dm);
+    s.ln2_beta = stack_vector(r, z, "ln2_beta", p->ln2_beta, dm);
     return s;
 }
 
@@ -129,7 +130,7 @@ static void multiply(Run *r, const Stack *s, Tensor x, Tensor w, Tensor y)
 }
 
 /* x itself without norm. */
-static Tensor normed(Run *r, const Stack *s, Tensor x, Tensor gamma, Tensor beta)
+static Tensor stack_normed(Run *r, const Stack *s, Tensor x, Tensor gamma, Tensor beta)
 {
     int64_t rows[3] = { s->shape.n, 1, s->shape.dm };
     Tensor  y = x;
@@ -182,7 +183,7 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
 
     if (run_failed(r))
         return;
-    y = normed(r, s, x, vector_of(&s->ln1_gamma, layer), vector_of(&s->ln1_beta, layer));
+    y = stack_normed(r, s, x, vector_of(&s->ln1_gamma, layer), vector_of(&s->ln1_beta, layer));
     call.measure = run_wants_views(r) && !s->measured;
     call.q = heads_of(r, s, y, of_layer(s->wq, layer));
     call.k = heads_of(r, s, y, of_layer(s->wk, layer));
@@ -219,7 +220,7 @@ void stack_attend(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
 }
 
 /* act(hidden + bias); into another tensor when a backward pass needs both. */
-static void activate(Run *r, const Stack *s, Tensor bias, Tensor hidden, Tensor to)
+static void stack_activate(Run *r, const Stack *s, Tensor bias, Tensor hidden, Tensor to)
 {
     if (bias.data)
         op_entries_of(r, hidden, bias, ENTRY_SUM, 1, hidden);
@@ -237,11 +238,11 @@ void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
 
     if (run_failed(r))
         return;
-    normal = normed(r, s, x, vector_of(&s->ln2_gamma, layer), vector_of(&s->ln2_beta, layer));
+    normal = stack_normed(r, s, x, vector_of(&s->ln2_gamma, layer), vector_of(&s->ln2_beta, layer));
     hidden = run_tensor3(r, DT_F64, 1, n, f);
     active = s->shape.gelu && s->keep ? run_tensor3(r, DT_F64, 1, n, f) : hidden;
     multiply(r, s, normal, of_layer(s->w1, layer), hidden);
-    activate(r, s, vector_of(&s->b1, layer), hidden, active);
+    stack_activate(r, s, vector_of(&s->b1, layer), hidden, active);
     multiply(r, s, active, of_layer(s->w2, layer), y);
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
@@ -401,7 +402,7 @@ static void add_flops(Run *r, Run *inner)
     r->inner_bound = r->inner_bound || bound;
 }
 
-static void measure(const Run *inner, InnerCall *call)
+static void stack_measure(const Run *inner, InnerCall *call)
 {
     const View *cells = run_view(inner, "connectivity");
     double      written = run_bytes(inner).written / (double)sizeof(float);
@@ -414,7 +415,7 @@ static void measure(const Run *inner, InnerCall *call)
         call->cells = pattern_count(cells->support) * inner->h / pattern_heads(cells->support);
 }
 
-static void take(Run *r, Run *inner, InnerCall *call)
+static void stack_take(Run *r, Run *inner, InnerCall *call)
 {
     if (inner->err.code == ERR_NONE && !tensor_same_shape(&inner->out, &call->out))
         run_fail(r, ERR_PARAM, "%s: attention=%s gives an output of another shape than v; it "
@@ -425,7 +426,7 @@ static void take(Run *r, Run *inner, InnerCall *call)
         return;
     op_entries(r, inner->out, ENTRY_CAST, 0, call->out);
     if (call->measure)
-        measure(inner, call);
+        stack_measure(inner, call);
     if (call->charge)
         add_flops(r, inner);
     for (int i = 0; i < inner->tensor_count; i++)
@@ -470,7 +471,7 @@ void inner_attend(Run *r, InnerCall *call)
         run_fail(r, ERR_NOMEM, "%s: no memory for a run of %s", r->mechanism->id,
                  call->mechanism->id);
     else
-        take(r, inner, call);
+        stack_take(r, inner, call);
     run_free(inner);
     arena_release(r->arena, mark);
     assignments_free(&given);

@@ -188,22 +188,21 @@ typedef struct Ranked {
 } Ranked;
 
 static int64_t key_count(const Run *r, const QueryClusterParams *p);
-static int64_t min64(int64_t a, int64_t b);
 static void choose_keys(Run *r, Improved *p);
 static void score_chosen(Run *r, Improved *p);
 static void show_top(Run *r, const Improved *p);
 static int by_rank(const void *a, const void *b);
-static void attend(Run *r, Improved *p);
+static void clustered_attend(Run *r, Improved *p);
 static void attend_rest(Run *r, const Improved *p, Tensor out, Tensor kept);
 static double top_log_sum(const Improved *p, int64_t at);
-static void attend_own(Run *r, Improved *p);
-static void combine(Run *r, const Improved *p, Tensor rest, Tensor kept);
+static void clustered_attend_own(Run *r, Improved *p);
+static void clustered_combine(Run *r, const Improved *p, Tensor rest, Tensor kept);
 static void improved_show(Run *r, Improved *p);
 static void prepare_reader(Run *r, Improved *p);
-static const int32_t *keys_of(const Improved *p, int64_t head, int64_t i);
+static const int32_t *clustered_keys_of(const Improved *p, int64_t head, int64_t i);
 static void show_kept(Run *r, const Improved *p);
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key);
+static int64_t clustered_seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                                   int32_t *key);
 static void read_improved_weights(const View *view, int64_t head, int64_t i, int64_t start,
                                   int64_t count, int64_t step, float *out);
 
@@ -223,18 +222,13 @@ static void clustered_improved_run(Run *r, const void *opaque)
                  "the whole sequence: later tokens can change earlier outputs");
     choose_keys(r, p);
     show_top(r, p);
-    attend(r, p);
+    clustered_attend(r, p);
     improved_show(r, p);
 }
 
 static int64_t key_count(const Run *r, const QueryClusterParams *p)
 {
-    return min64(p->topk, r->m);
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
+    return min_i64(p->topk, r->m);
 }
 
 /* ---- the best keys ---------------------------------------------------------- */
@@ -310,7 +304,7 @@ static int by_rank(const void *a, const void *b)
 
 /* ---- attention -------------------------------------------------------------- */
 
-static void attend(Run *r, Improved *p)
+static void clustered_attend(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
     Tensor               rest = { .rank = 0 }, kept = rest;
@@ -320,8 +314,8 @@ static void attend(Run *r, Improved *p)
         kept = run_tensor3(r, DT_F32, s->h, s->clusters, 1);
         attend_rest(r, p, rest, kept);
     }
-    attend_own(r, p);
-    combine(r, p, rest, kept);
+    clustered_attend_own(r, p);
+    clustered_combine(r, p, rest, kept);
 }
 
 /* The mean's attention outside T_c: row c of out is sum_j A_cj v_j, and what it leaves
@@ -365,7 +359,7 @@ static double top_log_sum(const Improved *p, int64_t at)
 }
 
 /* Each query to the best keys of its cluster. */
-static void attend_own(Run *r, Improved *p)
+static void clustered_attend_own(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
     GroupAttend          g = { .q = r->q, .k = r->k, .v = r->v, .scale = s->scale,
@@ -388,7 +382,7 @@ static void attend_own(Run *r, Improved *p)
 
 /* What a query's chosen keys give, times their share, and its cluster's rest [h,C,e]; causal runs
  * have no rest. */
-static void combine(Run *r, const Improved *p, Tensor rest, Tensor kept)
+static void clustered_combine(Run *r, const Improved *p, Tensor rest, Tensor kept)
 {
     ArenaMark mark = arena_mark(r->arena);
     Tensor    cluster = p->s->parts.cluster;
@@ -414,7 +408,7 @@ static void improved_show(Run *r, Improved *p)
     prepare_reader(r, p);
     show_kept(r, p);
     if (p->causal) {
-        rows = cell_rows_new(r, seen_keys, p);
+        rows = cell_rows_new(r, clustered_seen_keys, p);
         cells = cell_rows_pattern(r, rows, COMPONENT_CLUSTER);
         view_stage(r, "attend chosen keys", -1);
         view_pattern(r, cells, false);
@@ -441,7 +435,7 @@ static void prepare_reader(Run *r, Improved *p)
     for (int64_t at = 0; at < s->h * s->clusters && !run_failed(r); at++)
         p->kept[at] = tensor_i32(&s->parts.counts)[at] ? exp(top_log_sum(p, at) - s->z[at]) : 0;
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
-        const int32_t *keys = keys_of(p, x / s->n, x % s->n);
+        const int32_t *keys = clustered_keys_of(p, x / s->n, x % s->n);
         double         top = -HUGE_VAL, sum = 0;
 
         for (int64_t y = 0; y < p->topk; y++)
@@ -452,7 +446,7 @@ static void prepare_reader(Run *r, Improved *p)
     }
 }
 
-static const int32_t *keys_of(const Improved *p, int64_t head, int64_t i)
+static const int32_t *clustered_keys_of(const Improved *p, int64_t head, int64_t i)
 {
     const QueryClusters *s = p->s;
 
@@ -471,11 +465,11 @@ static void show_kept(Run *r, const Improved *p)
     view_stage(r, NULL, -1);
 }
 
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key)
+static int64_t clustered_seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                                   int32_t *key)
 {
     const Improved *p = context;
-    const int32_t  *keys = keys_of(p, head, i);
+    const int32_t  *keys = clustered_keys_of(p, head, i);
     int64_t         found = 0;
 
     for (; found < p->topk && keys[found] <= i + p->offset; found++) {
@@ -490,7 +484,7 @@ static void read_improved_weights(const View *view, int64_t head, int64_t i, int
 {
     const Improved      *p = view->context;
     const QueryClusters *s = p->s;
-    const int32_t       *keys = keys_of(p, head, i);
+    const int32_t       *keys = clustered_keys_of(p, head, i);
     int64_t c = tensor_i32(&s->parts.cluster)[head * s->n + i], at = head * s->clusters + c;
 
     for (int64_t x = 0; x < count; x++) {

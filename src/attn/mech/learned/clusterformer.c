@@ -65,24 +65,24 @@ typedef struct Former {
 
 static Former former_shape(const Run *r, const Params *p);
 static int64_t cluster_count(const Run *r, const Params *p);
-static int64_t min64(int64_t a, int64_t b);
 static Tensor clusters_of(Run *r, const Params *p, const Former *f);
 static Tensor tokens_of(const Run *r, const Params *p);
 static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor tokens);
-static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count);
-static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations,
-                      bool settle);
+static Tensor clusterformer_draw_tokens(Run *r, Tensor tokens, int64_t count);
+static int64_t clusterformer_kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first,
+                                    int64_t iterations,
+                                    bool settle);
 static Tensor assign(Run *r, Tensor tokens, Tensor mu);
 static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu);
-static void show_centroids(Run *r, Tensor mu);
-static void sort(Run *r, Former *f, Tensor cluster);
-static void attend(Run *r, const Params *p, const Former *f);
+static void clusterformer_show_centroids(Run *r, Tensor mu);
+static void clusterformer_sort(Run *r, Former *f, Tensor cluster);
+static void clusterformer_attend(Run *r, const Params *p, const Former *f);
 static void list_chunks(Run *r, const Former *f, GroupAttend *g);
-static double window_slots(const Former *f, double *pairs);
+static double clusterformer_window_slots(const Former *f, double *pairs);
 static int64_t chunk_end(const Former *f, int64_t chunk);
-static void show(Run *r, const Params *p, const Former *f);
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key);
+static void clusterformer_show(Run *r, const Params *p, const Former *f);
+static int64_t clusterformer_seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                                       int32_t *key);
 static int64_t fit_iterations(const Run *r, const Params *p);
 
 static void clusterformer_run(Run *r, const void *opaque)
@@ -96,16 +96,16 @@ static void clusterformer_run(Run *r, const void *opaque)
     *f = former_shape(r, p);
     cluster = clusters_of(r, p, f);
     view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
-    sort(r, f, cluster);
-    attend(r, p, f);
-    show(r, p, f);
+    clusterformer_sort(r, f, cluster);
+    clusterformer_attend(r, p, f);
+    clusterformer_show(r, p, f);
 }
 
 static Former former_shape(const Run *r, const Params *p)
 {
     Former f = { .h = r->h, .n = r->n, .clusters = cluster_count(r, p),
-                 .length = min64(p->block, r->n),
-                 .stride = min64(p->stride ? p->stride : p->block, r->n),
+                 .length = min_i64(p->block, r->n),
+                 .stride = min_i64(p->stride ? p->stride : p->block, r->n),
                  .across = p->attend_across_clusters || p->layer == LAYER_WINDOW };
 
     f.chunks = (f.n + f.stride - 1) / f.stride;
@@ -119,15 +119,10 @@ static int64_t cluster_count(const Run *r, const Params *p)
     if (p->layer == LAYER_WINDOW)
         return 1;
     if (p->n_clusters)
-        return given->data ? p->n_clusters : min64(p->n_clusters, r->n);
+        return given->data ? p->n_clusters : min_i64(p->n_clusters, r->n);
     if (given->data && given->rank >= 2)
         return given->shape[given->rank - 2];
     return (int64_t)floor(sqrt((double)r->n) + 0.5);
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- centroids -------------------------------------------------------------- */
@@ -145,7 +140,7 @@ static Tensor clusters_of(Run *r, const Params *p, const Former *f)
     }
     mu = settle_centroids(r, p, f, tokens);
     run_stage(r, "assign");
-    show_centroids(r, mu);
+    clusterformer_show_centroids(r, mu);
     return assign(r, tokens, mu);
 }
 
@@ -165,21 +160,22 @@ static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor 
     Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape), mu;
 
     run_stage(r, given.data ? "take centroids" : "draw centroids");
-    mu = dense_wide(r, given.data ? given : draw_tokens(r, tokens, f->clusters));
+    mu = dense_wide(r, given.data ? given : clusterformer_draw_tokens(r, tokens, f->clusters));
     if (!given.data || run_fits(r)) {
         Tensor kept;
 
-        done = kmeans(r, tokens, mu, 0, run_fits(r) ? FIT_MOST : DRAWN_ITERATIONS, run_fits(r));
+        done = clusterformer_kmeans(r, tokens, mu, 0, run_fits(r) ? FIT_MOST : DRAWN_ITERATIONS,
+                                    run_fits(r));
         kept = dense_rounded(r, mu);
         mu = dense_wide(r, kept);
         if (run_fits(r))
             view_fitted(r, "centroids", kept);
     }
-    kmeans(r, tokens, mu, done, p->kmeans_iters, false);
+    clusterformer_kmeans(r, tokens, mu, done, p->kmeans_iters, false);
     return mu;
 }
 
-static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
+static Tensor clusterformer_draw_tokens(Run *r, Tensor tokens, int64_t count)
 {
     ChoiceRows rows = { .near = tokens };
     Tensor     start = dense_rounded(r, centroids_drawn(r, &rows, "centroids", count));
@@ -190,8 +186,9 @@ static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
 
 /* So many iterations; with settle fewer, once no token changes its cluster.  Returns how
  * many. */
-static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations,
-                      bool settle)
+static int64_t clusterformer_kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first,
+                                    int64_t iterations,
+                                    bool settle)
 {
     Tensor     before = run_tensor2(r, DT_I32, r->h, r->n);
     ChoiceRows rows = { .near = tokens };
@@ -218,7 +215,7 @@ static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t i
         run_iteration(r, "move centroids", t);
         update(r, tokens, cluster, mu);
         if (shown)
-            show_centroids(r, mu);
+            clusterformer_show_centroids(r, mu);
         else
             arena_release(r->arena, mark);
     }
@@ -250,7 +247,7 @@ static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
     arena_release(r->arena, mark);
 }
 
-static void show_centroids(Run *r, Tensor mu)
+static void clusterformer_show_centroids(Run *r, Tensor mu)
 {
     if (run_wants_views(r))
         view_tensor(r, "centroids", VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
@@ -258,7 +255,7 @@ static void show_centroids(Run *r, Tensor mu)
 
 /* ---- chunks and attention --------------------------------------------------- */
 
-static void sort(Run *r, Former *f, Tensor cluster)
+static void clusterformer_sort(Run *r, Former *f, Tensor cluster)
 {
     Tensor slot;
 
@@ -278,7 +275,7 @@ static void sort(Run *r, Former *f, Tensor cluster)
     partition_show(r, &f->parts);
 }
 
-static void attend(Run *r, const Params *p, const Former *f)
+static void clusterformer_attend(Run *r, const Params *p, const Former *f)
 {
     GroupAttend g = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
     GroupResult result;
@@ -296,7 +293,7 @@ static void attend(Run *r, const Params *p, const Former *f)
 /* A group is a chunk: its queries are the first slots, its keys the window. */
 static void list_chunks(Run *r, const Former *f, GroupAttend *g)
 {
-    double  pairs, slots = window_slots(f, &pairs);
+    double  pairs, slots = clusterformer_window_slots(f, &pairs);
     int64_t total = (int64_t)slots;
 
     if (slots > INT32_MAX)
@@ -310,7 +307,7 @@ static void list_chunks(Run *r, const Former *f, GroupAttend *g)
     if (run_failed(r))
         return;
     for (int64_t c = 0, at = 0; c <= f->chunks; c++) {
-        tensor_i32(&g->query_start)[c] = (int32_t)min64(c * f->stride, f->n);
+        tensor_i32(&g->query_start)[c] = (int32_t)min_i64(c * f->stride, f->n);
         tensor_i32(&g->key_start)[c] = (int32_t)at;
         for (int64_t t = 0; c < f->chunks && t < f->h; t++)
             memcpy(tensor_i32(&g->key_index) + t * total + at,
@@ -321,7 +318,7 @@ static void list_chunks(Run *r, const Former *f, GroupAttend *g)
 }
 
 /* Slots of the window of all chunks together, and (token, slot) pairs. */
-static double window_slots(const Former *f, double *pairs)
+static double clusterformer_window_slots(const Former *f, double *pairs)
 {
     double slots = 0;
 
@@ -330,7 +327,7 @@ static double window_slots(const Former *f, double *pairs)
         double seen = (double)(chunk_end(f, c) - c * f->stride);
 
         slots += seen;
-        *pairs += seen * (double)(min64((c + 1) * f->stride, f->n) - c * f->stride);
+        *pairs += seen * (double)(min_i64((c + 1) * f->stride, f->n) - c * f->stride);
     }
     return slots;
 }
@@ -338,16 +335,16 @@ static double window_slots(const Former *f, double *pairs)
 /* Slots [chunk * stride, chunk_end): what the chunk's tokens see. */
 static int64_t chunk_end(const Former *f, int64_t chunk)
 {
-    return min64(chunk * f->stride + f->length, f->n);
+    return min_i64(chunk * f->stride + f->length, f->n);
 }
 
 /* ---- views ------------------------------------------------------------------ */
 
-static void show(Run *r, const Params *p, const Former *f)
+static void clusterformer_show(Run *r, const Params *p, const Former *f)
 {
     AttendInput     in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
     uint8_t         bits = p->layer == LAYER_WINDOW ? COMPONENT_BLOCK : COMPONENT_CLUSTER;
-    const CellRows *rows = cell_rows_new(r, seen_keys, f);
+    const CellRows *rows = cell_rows_new(r, clusterformer_seen_keys, f);
     Pattern        *cells = cell_rows_pattern(r, rows, bits);
 
     view_stage(r, "attend", -1);
@@ -356,8 +353,8 @@ static void show(Run *r, const Params *p, const Former *f)
     cell_rows_weights(r, rows, in, cells);
 }
 
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key)
+static int64_t clusterformer_seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                                       int32_t *key)
 {
     const Former  *f = context;
     const int32_t *order = tensor_i32(&f->parts.order) + head * f->n;
@@ -405,7 +402,7 @@ static Flops clusterformer_flops(Run *r, const void *opaque)
     double        h = (double)f.h, pairs, times = 1 + (double)p->kmeans_iters;
     double        dc = (double)(p->cluster_source == SOURCE_X ? r->dm : r->d);
 
-    window_slots(&f, &pairs);
+    clusterformer_window_slots(&f, &pairs);
     times += run_fits(r) ? (double)fit_iterations(r, p)
              : p->centroids.data ? 0 : DRAWN_ITERATIONS;
     return (Flops){ .score = 2 * h * pairs * (double)r->d, .mix = 2 * h * pairs * (double)r->e,

@@ -60,22 +60,22 @@ typedef struct Softmax {
     int32_t    *key;
 } Softmax;
 
-static const Entmax *forms_of(Run *r, const Params *p);
+static const Entmax *entmax_forms_of(Run *r, const Params *p);
 static const double *alphas_of(Run *r, const Params *p);
-static EntmaxForm form_of(Run *r, const Params *p, double alpha);
+static EntmaxForm entmax_form_of(Run *r, const Params *p, double alpha);
 static void show_alpha(Run *r, const Entmax *form);
 static bool bisects(const Run *r, const Entmax *form);
-static void show_steps(Run *r, const Rows *s);
+static void entmax_show_steps(Run *r, const Rows *s);
 static void show_tau(Run *r, const double *tau, int64_t stride);
-static void show(Run *r, Rows *s);
+static void entmax_show(Run *r, Rows *s);
 static void read_support(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out);
-static double weight(const Rows *s, int64_t head, int64_t i, int64_t j);
+static double entmax_weight_of(const Rows *s, int64_t head, int64_t i, int64_t j);
 static const ViewLoad *support_load(Run *r, const Rows *s);
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out);
+static void entmax_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                int64_t count, int64_t step, float *out);
 static void compare_softmax(Run *r, const Rows *s, const Pattern *cells);
-static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z);
+static int64_t entmax_softmax_row(Run *r, Softmax *o, int64_t row, double *z);
 static void show_softmax(Run *r, Softmax *o, const Pattern *cells);
 static void read_softmax(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out);
@@ -91,7 +91,7 @@ static void entmax_run(Run *r, const void *opaque)
     run_stage(r, "alpha");
     *s = (Rows){ .h = r->h, .n = r->n, .offset = r->q_offset,
                  .in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale),
-                         .causal = r->causal, .form = forms_of(r, p),
+                         .causal = r->causal, .form = entmax_forms_of(r, p),
                          .negligible = NEGLIGIBLE } };
     show_alpha(r, s->in.form);
     run_stage(r, "attend");
@@ -104,22 +104,22 @@ static void entmax_run(Run *r, const void *opaque)
     }
     s->result = op_row_attend(r, &s->in);
     r->out = s->result.out;
-    show_steps(r, s);
+    entmax_show_steps(r, s);
     if (run_wants_views(r))
         run_stage(r, "thresholds");
-    show(r, s);
+    entmax_show(r, s);
 }
 
 /* ---- alpha ------------------------------------------------------------------ */
 
 /* What each head does with a row; the closed form needs it too, so nothing is shown. */
-static const Entmax *forms_of(Run *r, const Params *p)
+static const Entmax *entmax_forms_of(Run *r, const Params *p)
 {
     const double *alpha = alphas_of(r, p);
     Entmax       *form = run_alloc(r, r->h, sizeof(*form));
 
     for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        form[t] = (Entmax){ .form = form_of(r, p, alpha[t]), .alpha = alpha[t],
+        form[t] = (Entmax){ .form = entmax_form_of(r, p, alpha[t]), .alpha = alpha[t],
                             .iterations = p->n_iter, .divide = p->ensure_sum_one };
     return run_failed(r) ? NULL : form;
 }
@@ -142,7 +142,7 @@ static const double *alphas_of(Run *r, const Params *p)
     return run_failed(r) ? NULL : alpha;
 }
 
-static EntmaxForm form_of(Run *r, const Params *p, double alpha)
+static EntmaxForm entmax_form_of(Run *r, const Params *p, double alpha)
 {
     if (alpha == 1)
         return ENTMAX_SOFTMAX;
@@ -178,7 +178,7 @@ static bool bisects(const Run *r, const Entmax *form)
 }
 
 /* The thresholds the bisection tried, a step at a time. */
-static void show_steps(Run *r, const Rows *s)
+static void entmax_show_steps(Run *r, const Rows *s)
 {
     int64_t steps = s->in.trace.data ? s->in.trace.shape[2] : 0;
 
@@ -197,7 +197,7 @@ static void show_tau(Run *r, const double *tau, int64_t stride)
     view_tensor(r, "tau", VIEW_TENSOR, t, "head", "query");
 }
 
-static void show(Run *r, Rows *s)
+static void entmax_show(Run *r, Rows *s)
 {
     PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
     Pattern     *cells;
@@ -217,7 +217,7 @@ static void show(Run *r, Rows *s)
         support->row_load = support_load(r, s);
     }
     view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, entmax_read_weights, s, cells);
     compare_softmax(r, s, cells);
 }
 
@@ -231,11 +231,11 @@ static void read_support(const View *view, int64_t head, int64_t i, int64_t star
         int64_t j = start + x * step;
         bool    allowed = !s->in.causal || j <= i + s->offset;
 
-        out[x] = allowed && weight(s, head, i, j) > NEGLIGIBLE;
+        out[x] = allowed && entmax_weight_of(s, head, i, j) > NEGLIGIBLE;
     }
 }
 
-static double weight(const Rows *s, int64_t head, int64_t i, int64_t j)
+static double entmax_weight_of(const Rows *s, int64_t head, int64_t i, int64_t j)
 {
     AttendInput in = { .q = s->in.q, .k = s->in.k, .v = s->in.v, .scale = s->in.scale };
     int64_t     at = head * s->n + i;
@@ -254,11 +254,11 @@ static const ViewLoad *support_load(Run *r, const Rows *s)
     return load;
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void entmax_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                int64_t count, int64_t step, float *out)
 {
     for (int64_t x = 0; x < count; x++)
-        out[x] = (float)weight(view->context, head, i, start + x * step);
+        out[x] = (float)entmax_weight_of(view->context, head, i, start + x * step);
 }
 
 /* Mean support of a row, and that of softmax on the same scores. */
@@ -285,7 +285,7 @@ static void compare_softmax(Run *r, const Rows *s, const Pattern *cells)
     memset(o->outside, 0, (size_t)r->h * sizeof(*o->outside));
     o->offset[0] = 0;
     for (int64_t x = 0; x < rows; x++) {
-        int64_t found = softmax_row(r, o, x, z);
+        int64_t found = entmax_softmax_row(r, o, x, z);
 
         tensor_i32(&size)[x] = (int32_t)found;
         o->size += (double)found;
@@ -297,7 +297,7 @@ static void compare_softmax(Run *r, const Rows *s, const Pattern *cells)
 }
 
 /* The row's softmax, and which of its keys have a weight here. */
-static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z)
+static int64_t entmax_softmax_row(Run *r, Softmax *o, int64_t row, double *z)
 {
     static const Entmax softmax = { .form = ENTMAX_SOFTMAX, .alpha = 1 };
     const Rows *s = o->rows;
@@ -313,7 +313,7 @@ static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z)
         double mass = entmax_weight(&softmax, form, z[j]);
 
         found += mass > NEGLIGIBLE;
-        if (weight(s, head, i, j) > NEGLIGIBLE)
+        if (entmax_weight_of(s, head, i, j) > NEGLIGIBLE)
             o->key[at++] = (int32_t)j;
         else
             o->outside[head] += mass;
@@ -366,7 +366,7 @@ static const char *const *outside_words(Run *r, const Softmax *o)
 static Flops entmax_flops_bound(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    const Entmax *form = forms_of(r, p);
+    const Entmax *form = entmax_forms_of(r, p);
     RowAttend     in = { .k = r->k, .causal = r->causal };
     double        cells = 0, overhead = 0;
 

@@ -27,8 +27,8 @@ Partition partition_of(Run *r, Tensor cluster, int64_t clusters)
     return p;
 }
 
-static void read_membership(const View *view, int64_t head, int64_t c, int64_t start,
-                            int64_t count, int64_t step, float *out)
+static void groups_read_membership(const View *view, int64_t head, int64_t c, int64_t start,
+                                   int64_t count, int64_t step, float *out)
 {
     const int32_t *cluster = view->context;
     int64_t        n = view_cols(view);
@@ -48,7 +48,7 @@ void partition_show(Run *r, const Partition *p)
     membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 3,
                           (int64_t[]){ p->h, p->clusters, p->n });
     if (membership) {
-        membership->read = read_membership;
+        membership->read = groups_read_membership;
         membership->context = p->cluster.data;
         membership->rows = "cluster";
         membership->cols = "token";
@@ -95,7 +95,7 @@ static void say_times(const int32_t *times, int64_t tokens, Text *out)
               (long long)tokens, (long long)several);
 }
 
-static const ViewLoad *load_of(Run *r, Tensor used, const char *name)
+static const ViewLoad *groups_load_of(Run *r, Tensor used, const char *name)
 {
     ViewLoad *load = run_alloc(r, 1, sizeof(*load));
 
@@ -109,9 +109,9 @@ void balance_show(Run *r, View *view, Tensor sizes, Tensor times)
     int64_t      planes = view_planes(view), groups = view_rows(view), tokens = view_cols(view);
     const char **words = run_alloc(r, planes, sizeof(*words));
 
-    view->row_load = load_of(r, sizes, "tokens of a cluster");
+    view->row_load = groups_load_of(r, sizes, "tokens of a cluster");
     if (times.data)
-        view->load = load_of(r, times, "clusters of a token");
+        view->load = groups_load_of(r, times, "clusters of a token");
     for (int64_t p = 0; p < planes && !run_failed(r); p++) {
         Text out = { 0 };
 
@@ -126,34 +126,29 @@ void balance_show(Run *r, View *view, Tensor sizes, Tensor times)
     view->summary = words;
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 Chunks chunks_of(int64_t slots, int64_t block, int64_t before, int64_t after, bool ring)
 {
-    Chunks c = { .slots = slots, .block = min64(block, slots), .ring = ring };
+    Chunks c = { .slots = slots, .block = min_i64(block, slots), .ring = ring };
 
     c.count = (slots + c.block - 1) / c.block;
-    c.before = min64(before, c.count);
-    c.after = min64(after, c.count);
+    c.before = min_i64(before, c.count);
+    c.after = min_i64(after, c.count);
     return c;
 }
 
 int64_t chunks_end(const Chunks *c, int64_t chunk)
 {
-    return min64((chunk + 1) * c->block, c->slots);
+    return min_i64((chunk + 1) * c->block, c->slots);
 }
 
 int64_t chunks_window(const Chunks *c, int64_t chunk, int64_t *first)
 {
     if (c->ring) {
         *first = (chunk - c->before + c->count) % c->count;
-        return min64(c->count, c->before + c->after + 1);
+        return min_i64(c->count, c->before + c->after + 1);
     }
     *first = chunk > c->before ? chunk - c->before : 0;
-    return min64(c->count, chunk + c->after + 1) - *first;
+    return min_i64(c->count, chunk + c->after + 1) - *first;
 }
 
 static int64_t window_slots(const Chunks *c, int64_t chunk)
@@ -206,7 +201,7 @@ void chunks_groups(Run *r, const Chunks *c, GroupAttend *g)
     for (int64_t s = 0; s < c->slots; s++)
         tensor_i32(&g->query_index)[s] = (int32_t)s;
     for (int64_t chunk = 0, at = 0; chunk <= c->count; chunk++) {
-        tensor_i32(&g->query_start)[chunk] = (int32_t)min64(chunk * c->block, c->slots);
+        tensor_i32(&g->query_start)[chunk] = (int32_t)min_i64(chunk * c->block, c->slots);
         tensor_i32(&g->key_start)[chunk] = (int32_t)at;
         if (chunk == c->count)
             break;
@@ -407,7 +402,7 @@ Tensor centroids_members(Run *r, Tensor mu, const ChoiceRows *x, int64_t w)
 }
 
 /* The rows that are added up: in double where they are not as near. */
-static Tensor exact_rows(Run *r, const ChoiceRows *x)
+static Tensor groups_exact_rows(Run *r, const ChoiceRows *x)
 {
     const Source *s = x->context;
 
@@ -421,7 +416,7 @@ void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, T
     ArenaMark mark = arena_mark(r->arena);
     Tensor    more = run_tensor3(r, DT_F64, sum.shape[0], sum.shape[1], sum.shape[2]);
 
-    op_member_sums(r, exact_rows(r, x), nearest, false, more);
+    op_member_sums(r, groups_exact_rows(r, x), nearest, false, more);
     op_entries_of(r, sum, more, ENTRY_SUM, 1, sum);
     op_entries_of(r, count, op_tally(r, nearest, sum.shape[1]), ENTRY_SUM, 1, count);
     arena_release(r->arena, mark);

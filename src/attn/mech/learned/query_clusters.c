@@ -13,19 +13,14 @@
 
 /* ---- sizes and checks ------------------------------------------------------- */
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A size nobody gave comes from the tensor that has it. */
 int64_t query_clusters_count(const Run *r, const QueryClusterParams *p)
 {
     const Tensor *given = &p->init_indices;
-    int64_t       count = min64(p->n_clusters, r->n);
+    int64_t       count = min_i64(p->n_clusters, r->n);
 
     if (given->data && given->rank >= 1 && !run_is_given(r, "n_clusters"))
-        count = min64(count, given->shape[given->rank - 1]);
+        count = min_i64(count, given->shape[given->rank - 1]);
     return count;
 }
 
@@ -74,7 +69,7 @@ void query_clusters_check(Run *r, const QueryClusterParams *p)
 
 /* ---- hashing ---------------------------------------------------------------- */
 
-static Tensor hash(Run *r, const QueryClusterParams *p, const QueryClusters *s)
+static Tensor clusters_hash(Run *r, const QueryClusterParams *p, const QueryClusters *s)
 {
     int64_t heads = p->planes.data ? s->h : 1;
     Tensor  planes, codes;
@@ -187,7 +182,7 @@ static void show_codes(Run *r, const QueryClusters *s, Tensor centres)
     view_tensor(r, "codes", VIEW_MEMBERSHIP, bits, "cluster", "bit");
 }
 
-static void show_clusters(Run *r, const QueryClusters *s, Tensor cluster)
+static void clusters_show_clusters(Run *r, const QueryClusters *s, Tensor cluster)
 {
     Tensor copy;
 
@@ -229,7 +224,7 @@ static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s,
         if (run_wants_views(r))
             run_trace(r, "bits off the code", bits_off(s, codes, centres, cluster));
         if (t < SNAPSHOTS)
-            show_clusters(r, s, cluster);
+            clusters_show_clusters(r, s, cluster);
         if (t == last - 1)
             break;
         run_iteration(r, "move codes", t);
@@ -249,7 +244,7 @@ static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s,
 
 /* ---- means ------------------------------------------------------------------ */
 
-static void means(Run *r, QueryClusters *s)
+static void clusters_means(Run *r, QueryClusters *s)
 {
     int64_t d = s->d;
 
@@ -274,11 +269,11 @@ QueryClusters *query_clusters_new(Run *r, const QueryClusterParams *p)
     *s = (QueryClusters){ .h = r->h, .n = r->n, .m = r->m, .d = r->d, .k = r->k,
                           .clusters = query_clusters_count(r, p), .bits = bit_count(r, p),
                           .scale = run_scale(r, p->scale) };
-    codes = hash(r, p, s);
+    codes = clusters_hash(r, p, s);
     s->parts = partition_of(r, lloyd(r, p, s, codes), s->clusters);
     view_tensor(r, "order", VIEW_ORDER, s->parts.order, "head", "slot");
     partition_show(r, &s->parts);
-    means(r, s);
+    clusters_means(r, s);
     view_tensor(r, "centroids", VIEW_VECTORS, s->query, "cluster", "feature");
     return run_failed(r) ? NULL : s;
 }

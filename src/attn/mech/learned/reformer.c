@@ -118,27 +118,27 @@ static void sort(Run *r, Lsh *l);
 static void chunk(Run *r, Lsh *l);
 static void number_chunks(Run *r, const Lsh *l);
 static Tensor normalised_keys(Run *r, const Params *p);
-static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys);
+static Tensor reformer_attend(Run *r, const Params *p, const Lsh *l, Tensor keys);
 static Tensor empty_rows(Run *r);
-static List list_of(const Lsh *l, int64_t round);
+static List reformer_list_of(const Lsh *l, int64_t round);
 static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
                                Tensor keys, const Visits *visits);
 static void slots_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g);
 static Tensor slot_tags(Run *r, const List *list);
 static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g);
 static Tensor positions_of(Run *r, const List *list, Tensor slots);
-static void combine(Run *r, const List *list, GroupResult result, Tensor z);
+static void reformer_combine(Run *r, const List *list, GroupResult result, Tensor z);
 static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look);
 static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key);
-static void refine(Run *r, Seen *s, Tensor z);
+static void reformer_refine(Run *r, Seen *s, Tensor z);
 static double times(const Seen *s, int64_t head, int64_t i, int64_t j);
 static void show_rounds(Run *r, Seen *all);
 static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *count,
                         int32_t *key);
 static void show_unions(Run *r, const Seen *last, const Pattern *all);
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out);
-static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z);
+static void reformer_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                  int64_t count, int64_t step, float *out);
+static double reformer_cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z);
 
 static void reformer_run(Run *r, const void *opaque)
 {
@@ -154,7 +154,7 @@ static void reformer_run(Run *r, const void *opaque)
     chunk(r, l);
     run_stage(r, "normalise keys");
     keys = normalised_keys(r, p);
-    z = attend(r, p, l, keys);
+    z = reformer_attend(r, p, l, keys);
     lsh_chunks_show(r, l, &(LshLook){ .k = keys, .scale = run_scale(r, p->scale), .z = z,
                                       .exclude_self = p->exclude_self, .weigh = !p->dedup });
 }
@@ -241,7 +241,7 @@ static Tensor normalised_keys(Run *r, const Params *p)
 /* ---- attention -------------------------------------------------------------- */
 
 /* Returns the log-sum-exp of every row over all rounds. */
-static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
+static Tensor reformer_attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
 {
     Tensor      z = empty_rows(r);
     GroupAttend g = { .scale = 0 };
@@ -254,13 +254,13 @@ static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
     chunks_groups(r, &l->chunks, &g);
     for (int64_t round = 0; round < (l->joint ? 1 : l->rounds) && !run_failed(r); round++) {
         ArenaMark   mark = arena_mark(r->arena);
-        List        list = list_of(l, round);
+        List        list = reformer_list_of(l, round);
         GroupResult result;
 
         run_iteration(r, "attend", l->joint ? -1 : round);
         result = attend_list(r, p, &list, g, keys, &visits);
         run_iteration(r, "combine", l->joint ? -1 : round);
-        combine(r, &list, result, z);
+        reformer_combine(r, &list, result, z);
         arena_release(r->arena, mark);
     }
     return z;
@@ -277,7 +277,7 @@ static Tensor empty_rows(Run *r)
     return z;
 }
 
-static List list_of(const Lsh *l, int64_t round)
+static List reformer_list_of(const Lsh *l, int64_t round)
 {
     Tensor order = { .dtype = DT_I32, .rank = 2, .shape = { l->h, l->chunks.slots, 1, 1 },
                      .stride = { l->rounds * l->n, 1, 1, 1 },
@@ -362,7 +362,7 @@ static Tensor positions_of(Run *r, const List *list, Tensor slots)
     return tensor_of(DT_I32, 2, (int64_t[]){ r->h, slots.shape[1] }, found.data);
 }
 
-static void combine(Run *r, const List *list, GroupResult result, Tensor z)
+static void reformer_combine(Run *r, const List *list, GroupResult result, Tensor z)
 {
     MergeRows in = { .rows = result.out, .lse = result.lse, .index = list->order, .out = r->out,
                      .z = z, .lists = list->l->joint ? list->l->rounds : 1 };
@@ -385,12 +385,12 @@ static void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look)
     s->visits = cell_rows_counted(r, visited, s);
     s->kept = s->exclude_self ? cell_rows_others(r, s->visits) : s->visits;
     k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
-    refine(r, s, look->z);
+    reformer_refine(r, s, look->z);
     show_rounds(r, s);
     view_pattern(r, k, false);
     show_unions(r, s, k);
     view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, reformer_read_weights, s, k);
 }
 
 /* The cells with N_ij > 0. */
@@ -423,7 +423,7 @@ static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *co
 
 /* The kernel's sums are in float: where the last digits of a large one would be
  * seen in the weights they are put right. */
-static void refine(Run *r, Seen *s, Tensor z)
+static void reformer_refine(Run *r, Seen *s, Tensor z)
 {
     for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
         LogSum sum = log_sum_new();
@@ -509,17 +509,17 @@ static void show_unions(Run *r, const Seen *last, const Pattern *all)
     view_stage(r, NULL, -1);
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void reformer_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                  int64_t count, int64_t step, float *out)
 {
     const Seen *s = view->context;
     double      z = s->z[head * s->l->n + i];
 
     for (int64_t c = 0; c < count; c++)
-        out[c] = z < ONLY_SELF ? 1 : (float)cell(s, head, i, start + c * step, z);
+        out[c] = z < ONLY_SELF ? 1 : (float)reformer_cell(s, head, i, start + c * step, z);
 }
 
-static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
+static double reformer_cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
 {
     return times(s, head, i, j) * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
 }

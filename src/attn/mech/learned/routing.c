@@ -69,22 +69,22 @@ typedef struct Params {
 #define COARSE 16 /* a log-sum-exp as large as this is not exact enough in float */
 
 static RoutedClusters routing_shape(const Run *r, const Params *p);
-static void combine(Run *r, RoutedClusters *s, GroupResult result);
+static void routing_combine(Run *r, RoutedClusters *s, GroupResult result);
 static void routed_clusters_list(Run *r, RoutedClusters *s);
-static void list_item(void *context, int64_t head, int worker);
-static float *shares(Run *r, RoutedClusters *s, Tensor lse);
+static void routing_list_item(void *context, int64_t head, int worker);
+static float *routing_shares(Run *r, RoutedClusters *s, Tensor lse);
 static double routed_clusters_share(const RoutedClusters *s, int64_t row);
-static int64_t min64(int64_t a, int64_t b);
-static void prepare(Run *r, const Params *p, RoutedClusters *s);
-static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q, Tensor *k);
+static void routing_prepare(Run *r, const Params *p, RoutedClusters *s);
+static void routing_project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q,
+                            Tensor *k);
 static Tensor normalised(Run *r, const Params *p, Tensor x);
 static NormaliseKind norm_kind(const Params *p);
 static double norm_eps(const Params *p);
-static Tensor sum_of(Run *r, Tensor a, Tensor b);
+static Tensor routing_sum_of(Run *r, Tensor a, Tensor b);
 static void fit(Run *r, const Params *p, RoutedClusters *s);
 static void start_centroids(Run *r, const Params *p, RoutedClusters *s);
 static void show_centroids(Run *r, const char *name, Tensor mu);
-static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q);
+static Tensor routing_means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q);
 static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count);
 static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
                          double *sum);
@@ -92,18 +92,18 @@ static double pass_flops(const RoutedClusters *s);
 static void show_clusters(Run *r, Tensor nearest);
 static void kmeans(Run *r, const Params *p, RoutedClusters *s);
 static void route(Run *r, RoutedClusters *s);
-static GroupResult attend(Run *r, const RoutedClusters *s);
+static GroupResult routing_attend(Run *r, const RoutedClusters *s);
 static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse);
 static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
                             int64_t count, int64_t step, float *out);
 static void show_balance(Run *r, const RoutedClusters *s, View *membership);
-static void refine(Run *r, RoutedClusters *s, Tensor lse);
+static void routing_refine(Run *r, RoutedClusters *s, Tensor lse);
 static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j);
 static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
                          int32_t *key);
-static const int32_t *keys_of(const RoutedClusters *s, int64_t head, int32_t entry);
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out);
+static const int32_t *routing_keys_of(const RoutedClusters *s, int64_t head, int32_t entry);
+static void routing_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                 int64_t count, int64_t step, float *out);
 static void show_update(Run *r, const Params *p, const RoutedClusters *s);
 
 static const Param params[] = {
@@ -141,15 +141,15 @@ static void routing_run(Run *r, const void *opaque)
     if (!s)
         return;
     *s = routing_shape(r, p);
-    prepare(r, p, s);
+    routing_prepare(r, p, s);
     if (run_fits(r))
         fit(r, p, s);
     else
         start_centroids(r, p, s);
     kmeans(r, p, s);
     route(r, s);
-    result = attend(r, s);
-    combine(r, s, result);
+    result = routing_attend(r, s);
+    routing_combine(r, s, result);
     routed_clusters_show(r, s, result.lse);
     show_update(r, p, s);
 }
@@ -167,17 +167,17 @@ static RoutedClusters routing_shape(const Run *r, const Params *p)
     if (s.clusters < 1)
         s.clusters = (int64_t)floor(sqrt((double)r->n) + 0.5);
     s.window = p->cluster_window ? p->cluster_window : (s.n + s.clusters - 1) / s.clusters;
-    s.window = min64(s.window, s.n);
+    s.window = min_i64(s.window, s.n);
     return s;
 }
 
-static void combine(Run *r, RoutedClusters *s, GroupResult result)
+static void routing_combine(Run *r, RoutedClusters *s, GroupResult result)
 {
     SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
 
     run_stage(r, "combine");
     routed_clusters_list(r, s);
-    in.share = run_failed(r) ? NULL : shares(r, s, result.lse);
+    in.share = run_failed(r) ? NULL : routing_shares(r, s, result.lse);
     in.start = s->start;
     in.entry = s->entry;
     r->out = op_sum_lists(r, &in);
@@ -196,12 +196,12 @@ static void routed_clusters_list(Run *r, RoutedClusters *s)
     op_wait(r, "the host lists the clusters of tokens");
     if (run_failed(r))
         return;
-    threads_run(r->threads, s->h, list_item, s);
+    threads_run(r->threads, s->h, routing_list_item, s);
     s->start[rows] = entries;
 }
 
 /* An item is a head. */
-static void list_item(void *context, int64_t head, int worker)
+static void routing_list_item(void *context, int64_t head, int worker)
 {
     const RoutedClusters *s = context;
     int64_t               entries = s->clusters * s->window, first = head * entries;
@@ -219,7 +219,7 @@ static void list_item(void *context, int64_t head, int worker)
 }
 
 /* How many of a token's places saw something, and what each result is multiplied by. */
-static float *shares(Run *r, RoutedClusters *s, Tensor lse)
+static float *routing_shares(Run *r, RoutedClusters *s, Tensor lse)
 {
     int64_t entries = s->clusters * s->window;
     float  *share = run_alloc(r, s->h * s->n, sizeof(*share));
@@ -242,14 +242,9 @@ static double routed_clusters_share(const RoutedClusters *s, int64_t row)
     return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- normalisation and routing vectors -------------------------------------- */
 
-static void prepare(Run *r, const Params *p, RoutedClusters *s)
+static void routing_prepare(Run *r, const Params *p, RoutedClusters *s)
 {
     Tensor w, q, k;
 
@@ -257,7 +252,7 @@ static void prepare(Run *r, const Params *p, RoutedClusters *s)
     w = run_param_given(r, "routing_proj", p->routing_proj, DT_F32, 3,
                         (int64_t[]){ r->h, r->d, r->d });
     if (w.data || p->routing_source == SOURCE_SUM) {
-        project(r, p, s, w, &q, &k);
+        routing_project(r, p, s, w, &q, &k);
     } else {
         s->rq = choice_rows_normalised(r, r->q, norm_kind(p), norm_eps(p));
         s->rk = p->share_qk ? s->rq : choice_rows_normalised(r, r->k, norm_kind(p), norm_eps(p));
@@ -270,7 +265,8 @@ static void prepare(Run *r, const Params *p, RoutedClusters *s)
 }
 
 /* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
-static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q, Tensor *k)
+static void routing_project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q,
+                            Tensor *k)
 {
     Tensor from_q = normalised(r, p, r->q);
     Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
@@ -282,7 +278,7 @@ static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor
         from_k = p->share_qk ? from_q : dense_linear(r, from_k, w, (Tensor){ 0 }, r->d);
     }
     if (p->routing_source == SOURCE_SUM)
-        from_q = from_k = sum_of(r, from_q, from_k);
+        from_q = from_k = routing_sum_of(r, from_q, from_k);
     s->rq = choice_rows_exact(r, from_q);
     s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
 }
@@ -310,7 +306,7 @@ static double norm_eps(const Params *p)
     return p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS;
 }
 
-static Tensor sum_of(Run *r, Tensor a, Tensor b)
+static Tensor routing_sum_of(Run *r, Tensor a, Tensor b)
 {
     Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
 
@@ -340,7 +336,7 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
         now = centroids_nearest(r, s->mu, &s->rq);
         if (run_wants_views(r))
             run_trace(r, "mean 1 - cosine", centroids_spread(r, s->mu, &s->rq, now));
-        mean = means(r, p, s, now);
+        mean = routing_means(r, p, s, now);
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
         if (run_failed(r))
             return;
@@ -386,7 +382,7 @@ static void show_centroids(Run *r, const char *name, Tensor mu)
         view_tensor(r, name, VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
 }
 
-static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
+static Tensor routing_means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
 {
     Tensor count, sum = member_sums(r, s, nearest_q, &count);
 
@@ -456,7 +452,7 @@ static void kmeans(Run *r, const Params *p, RoutedClusters *s)
         nearest = centroids_nearest(r, s->mu, &s->rq);
         if (run_wants_views(r))
             run_trace(r, "mean 1 - cosine", centroids_spread(r, s->mu, &s->rq, nearest));
-        moved = means(r, p, s, nearest);
+        moved = routing_means(r, p, s, nearest);
         if (!run_failed(r))
             memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
@@ -476,7 +472,7 @@ static void route(Run *r, RoutedClusters *s)
     op_charge(r, FLOP_OVERHEAD, 2 * compared * (double)(s->clusters * s->d));
 }
 
-static GroupResult attend(Run *r, const RoutedClusters *s)
+static GroupResult routing_attend(Run *r, const RoutedClusters *s)
 {
     GroupAttend g = { .q = s->in.q, .k = s->in.k, .v = s->in.v, .scale = s->in.scale,
                       .groups = s->clusters, .query_index = s->qs, .key_index = s->ks,
@@ -516,12 +512,12 @@ static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse)
         show_balance(r, s, membership);
     }
     view_stage(r, NULL, -1);
-    refine(r, s, lse);
+    routing_refine(r, s, lse);
     cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
     view_stage(r, "attend", -1);
     view_pattern(r, cells, false);
     view_stage(r, NULL, -1);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, routing_read_weights, s, cells);
 }
 
 /* Plane 2 * head: query sets; 2 * head + 1: key sets. */
@@ -562,7 +558,7 @@ static void show_balance(Run *r, const RoutedClusters *s, View *membership)
 
 /* The kernel's sums are in float: where the last digits of a large one would be
  * seen in the weights they are put right. */
-static void refine(Run *r, RoutedClusters *s, Tensor lse)
+static void routing_refine(Run *r, RoutedClusters *s, Tensor lse)
 {
     int64_t w = s->window, all = s->clusters * w;
 
@@ -597,7 +593,7 @@ static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *
     int64_t        row = head * s->n + i, found = 0;
 
     for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-        const int32_t *keys = keys_of(s, head, s->entry[x]);
+        const int32_t *keys = routing_keys_of(s, head, s->entry[x]);
 
         for (int64_t y = 0; y < s->window; y++)
             if (sees(s, keys, i, keys[y]) && !count[keys[y]]++)
@@ -606,20 +602,20 @@ static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *
     return found;
 }
 
-static const int32_t *keys_of(const RoutedClusters *s, int64_t head, int32_t entry)
+static const int32_t *routing_keys_of(const RoutedClusters *s, int64_t head, int32_t entry)
 {
     return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void routing_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                 int64_t count, int64_t step, float *out)
 {
     const RoutedClusters *s = view->context;
     int64_t        row = head * s->n + i, last = start + (count - 1) * step;
 
     memset(out, 0, (size_t)count * sizeof(*out));
     for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-        const int32_t *keys = keys_of(s, head, s->entry[x]);
+        const int32_t *keys = routing_keys_of(s, head, s->entry[x]);
         double         z = s->z[head * s->clusters * s->window + s->entry[x]], score;
         int64_t        y = key_lower_bound(keys, 0, s->window, start);
 
@@ -648,7 +644,7 @@ static void show_update(Run *r, const Params *p, const RoutedClusters *s)
         moved = member_sums(r, s, cluster, &count);
         take *= s->same ? 1 : 0.5;
     } else {
-        moved = means(r, p, s, cluster);
+        moved = routing_means(r, p, s, cluster);
     }
     for (int64_t x = 0; x < tensor_count(&moved) && !run_failed(r); x++)
         ((double *)moved.data)[x] =

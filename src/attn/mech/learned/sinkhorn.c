@@ -42,18 +42,19 @@ typedef struct Earlier {
     Tensor allowed, later, low; /* f32 [1,nb,nb] 1 where not allowed; f64 [1,1,1] -inf */
 } Earlier;
 
-static SoftBlocks blocks_of(const Run *r, const Params *p);
+static SoftBlocks sinkhorn_blocks_of(const Run *r, const Params *p);
 static bool balanced(const Run *r, const Params *p);
 static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s);
 static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s);
-static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled);
+static Tensor sinkhorn_network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled);
 static int64_t hidden_size(const Params *p, int64_t dp);
-static int64_t extent(const Tensor *given, int from_end, int64_t fallback);
+static int64_t sinkhorn_extent(const Tensor *given, int from_end, int64_t fallback);
 static void need_columns(Run *r, const char *name, int64_t found, int64_t nb);
-static Tensor pool(Run *r, const Params *p, const SoftBlocks *s);
+static Tensor sinkhorn_pool(Run *r, const Params *p, const SoftBlocks *s);
 static int64_t pooled_size(const Run *r, const Params *p);
 static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int64_t first);
-static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, bool exponent);
+static void sinkhorn_show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits,
+                                 bool exponent);
 static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tensor logits);
 static Earlier earlier_blocks(Run *r, int64_t nb);
 static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits);
@@ -95,7 +96,7 @@ static void sinkhorn_run(Run *r, const void *opaque)
 
     if (!s)
         return;
-    *s = blocks_of(r, p);
+    *s = sinkhorn_blocks_of(r, p);
     if (r->causal && balanced(r, p))
         run_warn(r, "sinkhorn: causal_norm=sinkhorn balances columns over later blocks too, so "
                  "early rows know of the future; causal_norm=row does not");
@@ -107,7 +108,7 @@ static void sinkhorn_run(Run *r, const void *opaque)
     soft_blocks_show(r, s);
 }
 
-static SoftBlocks blocks_of(const Run *r, const Params *p)
+static SoftBlocks sinkhorn_blocks_of(const Run *r, const Params *p)
 {
     return soft_blocks_of(r, p->block, p->sortcut, (SoftLocal)p->local, run_scale(r, p->scale));
 }
@@ -122,7 +123,7 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
     Tensor  logits = sort_logits(r, p, s), allowed;
     double *l = logits.data;
 
-    show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
+    sinkhorn_show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
     run_stage(r, "temperature");
     allowed = allowed_logits(r, p, s, logits);
     show_scaled(r, s, logits);
@@ -136,12 +137,12 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
         op_sinkhorn(r, logits, allowed, true);
         trace_errors(r, s, logits);
         if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
-            show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
+            sinkhorn_show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
     }
     op_entries(r, logits, ENTRY_EXP, 0, logits);
     for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
         keep_largest(s, l + u * s->nb);
-    show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
+    sinkhorn_show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
     return logits;
 }
 
@@ -156,17 +157,17 @@ static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
         return soft_blocks_mean_logits(r, s);
     }
     if (!p->sort_logits.data)
-        return network(r, p, s, pool(r, p, s));
+        return sinkhorn_network(r, p, s, sinkhorn_pool(r, p, s));
     return dense_wide(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
                                        (int64_t[]){ r->h, s->nb, s->nb }));
 }
 
-static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled)
+static Tensor sinkhorn_network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled)
 {
     bool    mlp = p->sort_net == NET_MLP;
     int64_t dp = pooled.shape[2], nb = s->nb;
-    int64_t o = mlp ? hidden_size(p, dp) : extent(&p->sort_w1, 1, nb);
-    int64_t o2 = extent(&p->sort_w2, 1, nb);
+    int64_t o = mlp ? hidden_size(p, dp) : sinkhorn_extent(&p->sort_w1, 1, nb);
+    int64_t o2 = sinkhorn_extent(&p->sort_w2, 1, nb);
     Tensor  w1, b1, w2, b2, y;
 
     run_stage(r, "sort net");
@@ -186,10 +187,10 @@ static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor poole
 
 static int64_t hidden_size(const Params *p, int64_t dp)
 {
-    return extent(&p->sort_w1, 1, extent(&p->sort_w2, 2, 2 * dp));
+    return sinkhorn_extent(&p->sort_w1, 1, sinkhorn_extent(&p->sort_w2, 2, 2 * dp));
 }
 
-static int64_t extent(const Tensor *given, int from_end, int64_t fallback)
+static int64_t sinkhorn_extent(const Tensor *given, int from_end, int64_t fallback)
 {
     return given->data && given->rank >= from_end ? given->shape[given->rank - from_end]
                                                   : fallback;
@@ -203,7 +204,7 @@ static void need_columns(Run *r, const char *name, int64_t found, int64_t nb)
                  (long long)found, (long long)nb);
 }
 
-static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
+static Tensor sinkhorn_pool(Run *r, const Params *p, const SoftBlocks *s)
 {
     int64_t dp = pooled_size(r, p), heads = p->pool == POOL_X ? 1 : r->h;
     Tensor  pooled;
@@ -254,7 +255,8 @@ static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int6
     }
 }
 
-static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, bool exponent)
+static void sinkhorn_show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits,
+                                 bool exponent)
 {
     Tensor t;
 
@@ -386,7 +388,7 @@ static void sinkhorn_check(Run *r, const void *opaque)
 static Flops sinkhorn_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    SoftBlocks    s = blocks_of(r, p);
+    SoftBlocks    s = sinkhorn_blocks_of(r, p);
     double        h = (double)s.h, cells_nb = h * (double)s.nb * (double)s.nb, pairs = 0;
     double        d = (double)s.d, e = (double)s.e;
 

@@ -10,30 +10,25 @@
 #define CACHE 256 /* slot weights a reader remembers */
 #define COARSE 16 /* a log-sum-exp as large as this is not exact enough in float */
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 SoftBlocks soft_blocks_of(const Run *r, int64_t block, int64_t cut, SoftLocal local, double scale)
 {
-    SoftBlocks s = { .h = r->h, .n = r->n, .d = r->d, .e = r->e, .b = min64(block, r->n),
+    SoftBlocks s = { .h = r->h, .n = r->n, .d = r->d, .e = r->e, .b = min_i64(block, r->n),
                      .cut = cut > 0, .causal = r->causal, .local = local, .scale = scale };
 
     s.nb = (s.n + s.b - 1) / s.b;
-    s.rows = s.cut ? min64(cut, s.nb) : s.nb;
+    s.rows = s.cut ? min_i64(cut, s.nb) : s.nb;
     return s;
 }
 
 int64_t soft_blocks_length(const SoftBlocks *s, int64_t u)
 {
-    return min64(s->b, s->n - u * s->b);
+    return min_i64(s->b, s->n - u * s->b);
 }
 
 /* ---- sorting and attention -------------------------------------------------- */
 
 /* Slots t < filled have a source: only the last block may lack tokens. */
-static void count_slots(Run *r, SoftBlocks *s)
+static void blocks_count_slots(Run *r, SoftBlocks *s)
 {
     s->filled = run_alloc(r, s->h * s->rows, sizeof(*s->filled));
     op_wait(r, "the host looks which blocks are sorted where");
@@ -59,7 +54,7 @@ static Tensor sorted_rows(Run *r, const SoftBlocks *s, Tensor x)
     return y;
 }
 
-static int32_t *list_keys(const SoftBlocks *s, int64_t head, int64_t u, int32_t *key)
+static int32_t *blocks_list_keys(const SoftBlocks *s, int64_t head, int64_t u, int32_t *key)
 {
     int64_t first = s->cut ? 0 : u, last = s->cut ? s->rows - 1 : u;
 
@@ -73,7 +68,7 @@ static int32_t *list_keys(const SoftBlocks *s, int64_t head, int64_t u, int32_t 
 
 void soft_blocks_sort(Run *r, SoftBlocks *s)
 {
-    count_slots(r, s);
+    blocks_count_slots(r, s);
     s->k = sorted_rows(r, s, r->k);
     s->v = sorted_rows(r, s, r->v);
 }
@@ -105,14 +100,14 @@ static void sorted_groups(Run *r, const SoftBlocks *s, GroupAttend *g)
 
         for (int64_t u = 0; u < s->nb; u++) {
             start[u] = (int32_t)(key - first);
-            key = list_keys(s, t, u, key);
+            key = blocks_list_keys(s, t, u, key);
         }
         start[s->nb] = (int32_t)(key - first);
     }
     g->causal = s->causal;
 }
 
-static GroupResult attend_own(Run *r, const SoftBlocks *s)
+static GroupResult blocks_attend_own(Run *r, const SoftBlocks *s)
 {
     GroupAttend g = { .q = r->q, .k = r->k, .v = r->v, .scale = s->scale, .causal = s->causal };
     Chunks      c = chunks_of(s->n, s->b, 0, 0, false);
@@ -134,7 +129,7 @@ void soft_blocks_attend(Run *r, SoftBlocks *s)
     if (s->local != SOFT_LOCAL_SUM)
         return;
     run_stage(r, "attend own block");
-    own = attend_own(r, s);
+    own = blocks_attend_own(r, s);
     s->own_lse = own.lse;
     op_entries_of(r, r->out, own.out, ENTRY_SUM, 1, r->out);
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n * s->e));
@@ -142,8 +137,8 @@ void soft_blocks_attend(Run *r, SoftBlocks *s)
 
 /* ---- views ------------------------------------------------------------------ */
 
-static double cell(const SoftBlocks *s, const AttendInput *in, const double *z, int64_t head,
-                   int64_t i, int64_t j)
+static double blocks_cell(const SoftBlocks *s, const AttendInput *in, const double *z, int64_t head,
+                          int64_t i, int64_t j)
 {
     return exp(attend_score(in, s->h, head, i, j) - z[head * s->n + i]);
 }
@@ -161,13 +156,13 @@ static double slot_weight(const SoftBlocks *s, SlotCache *cache, int64_t head, i
 
     if (cache->slot[at] != slot) {
         cache->slot[at] = slot;
-        cache->weight[at] = cell(s, &s->sorted, s->sorted_z, head, i, slot);
+        cache->weight[at] = blocks_cell(s, &s->sorted, s->sorted_z, head, i, slot);
     }
     return cache->weight[at];
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void blocks_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                int64_t count, int64_t step, float *out)
 {
     const SoftBlocks *s = view->context;
     int64_t       u = i / s->b, first = s->cut ? 0 : u, last = s->cut ? s->rows - 1 : u;
@@ -185,13 +180,13 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
                 sum += share * slot_weight(s, &cache, head, i, w * s->b + t);
         }
         if (s->local != SOFT_LOCAL_NONE && v == u && !(s->causal && j > i))
-            sum += cell(s, &s->own, s->own_z, head, i, j);
+            sum += blocks_cell(s, &s->own, s->own_z, head, i, j);
         out[c] = (float)sum;
     }
 }
 
 /* Log-sum-exp of a row: of its sorted slots, its own block, or both. */
-static double row_log_sum(const SoftBlocks *s, int64_t head, int64_t i, bool slots, bool own)
+static double blocks_row_log_sum(const SoftBlocks *s, int64_t head, int64_t i, bool slots, bool own)
 {
     int64_t u = i / s->b, first = s->cut ? 0 : u, last = s->cut ? s->rows - 1 : u;
     int64_t from = u * s->b, to = s->causal ? i + 1 : from + soft_blocks_length(s, u);
@@ -214,7 +209,7 @@ static double *refined(Run *r, const SoftBlocks *s, Tensor lse, bool slots, bool
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
         z[x] = (double)tensor_f32(&lse)[x];
         if (isfinite(z[x]) && fabs(z[x]) >= COARSE)
-            z[x] = row_log_sum(s, x / s->n, x % s->n, slots, own);
+            z[x] = blocks_row_log_sum(s, x / s->n, x % s->n, slots, own);
     }
     return z;
 }
@@ -244,7 +239,7 @@ static void mark_sources(const SoftBlocks *s, int64_t head, int64_t w, bool hard
 }
 
 /* Cells a query reaches through its sorted blocks, and its own block. */
-static Pattern *cells(Run *r, const SoftBlocks *s, bool hard)
+static Pattern *blocks_cells(Run *r, const SoftBlocks *s, bool hard)
 {
     PatternShape shape = { .heads = s->h, .n = s->n, .m = s->n };
     PatternShape blocks = { .heads = s->h, .n = s->nb, .m = s->nb };
@@ -279,13 +274,13 @@ void soft_blocks_show(Run *r, SoftBlocks *s)
     s->own = (AttendInput){ .q = r->q, .k = r->k, .v = r->v, .scale = s->scale };
     s->sorted_z = refined(r, s, s->sorted_lse, true, s->local == SOFT_LOCAL_CONCAT);
     s->own_z = s->local == SOFT_LOCAL_SUM ? refined(r, s, s->own_lse, false, true) : s->sorted_z;
-    soft = cells(r, s, false);
-    hard = cells(r, s, true);
+    soft = blocks_cells(r, s, false);
+    hard = blocks_cells(r, s, true);
     view_pattern(r, soft, false);
     view_stage(r, "sort blocks", -1); /* what each query is given, before any score */
     view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
     view_stage(r, NULL, -1);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, soft);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, blocks_read_weights, s, soft);
     view_meaning(r, soft, NULL, "sorted block");
     view_meaning(r, hard, NULL, "sorted block");
 }

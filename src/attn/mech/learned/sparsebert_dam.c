@@ -71,14 +71,14 @@ typedef struct Dam {
 
 static Dam dam_shape(const Run *r, const Params *p);
 static void learn(Run *r, const Params *p, Dam *s);
-static Tensor table(Run *r, const Dam *s, const char *name, Tensor given, Init init);
+static Tensor dam_table(Run *r, const Dam *s, const char *name, Tensor given, Init init);
 static void make_mask(Run *r, Dam *s);
-static double number(const Dam *s, const Tensor *t, int64_t head, int64_t at);
+static double dam_number(const Dam *s, const Tensor *t, int64_t head, int64_t at);
 static void show_mask(Run *r, const Params *p, const Dam *s);
 static double mask_cell(const Dam *s, int64_t head, int64_t i, int64_t j);
-static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out);
-static Pattern *cells_of(Run *r, const Dam *s);
+static void dam_read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                          int64_t step, float *out);
+static Pattern *dam_cells_of(Run *r, const Dam *s);
 static Pattern *distance_cells(Run *r, const Dam *s, PatternShape shape);
 static bool always_on(const Dam *s, int64_t i);
 static Pattern *pair_cells(Run *r, const Dam *s, PatternShape shape);
@@ -86,8 +86,8 @@ static void show_cells(Run *r, Pattern *cells);
 static void attend_rows(Run *r, Dam *s);
 static void attend_cells(Run *r, Dam *s, const Pattern *cells);
 static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse);
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out);
+static void dam_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                             int64_t count, int64_t step, float *out);
 
 static void sparsebert_dam_run(Run *r, const void *opaque)
 {
@@ -104,14 +104,14 @@ static void sparsebert_dam_run(Run *r, const void *opaque)
     make_mask(r, s);
     show_mask(r, p, s);
     if (!rows || run_wants_views(r))
-        cells = cells_of(r, s);
+        cells = dam_cells_of(r, s);
     show_cells(r, cells);
     run_stage(r, "attend");
     if (rows)
         attend_rows(r, s);
     else
         attend_cells(r, s, cells);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s,
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, dam_read_weights, s,
                 s->mask.hard ? cells : NULL);
 }
 
@@ -132,15 +132,15 @@ static void learn(Run *r, const Params *p, Dam *s)
 {
     run_stage(r, "logits");
     if (!s->by_score)
-        s->alphas = table(r, s, "alphas", p->alphas, (Init){ INIT_NORMAL, DRAWN_DEVIATION });
+        s->alphas = dam_table(r, s, "alphas", p->alphas, (Init){ INIT_NORMAL, DRAWN_DEVIATION });
     if (s->sample) {
-        s->g1 = table(r, s, "g1", p->g1, (Init){ INIT_GUMBEL, 0 });
-        s->g2 = table(r, s, "g2", p->g2, (Init){ INIT_GUMBEL, 0 });
+        s->g1 = dam_table(r, s, "g1", p->g1, (Init){ INIT_GUMBEL, 0 });
+        s->g2 = dam_table(r, s, "g2", p->g2, (Init){ INIT_GUMBEL, 0 });
     }
 }
 
 /* Which numbers are logits: [h,L] by distance, [h,n,n] by pair. */
-static Tensor table(Run *r, const Dam *s, const char *name, Tensor given, Init init)
+static Tensor dam_table(Run *r, const Dam *s, const char *name, Tensor given, Init init)
 {
     int64_t shape[3] = { s->h, s->n, s->n };
     int     rank = s->by_distance ? 2 : 3;
@@ -168,15 +168,16 @@ static void make_mask(Run *r, Dam *s)
     s->mask.distance = run_tensor2(r, DT_F64, s->h, s->n);
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
         int64_t head = x / s->n, at = x % s->n;
-        double  noise = s->sample ? number(s, &s->g1, head, at) - number(s, &s->g2, head, at) : 0;
+        double  noise = s->sample ? dam_number(s, &s->g1, head, at) -
+                                      dam_number(s, &s->g2, head, at) : 0;
 
         ((double *)s->mask.distance.data)[x] =
-            row_mask_of(&s->mask, number(s, &s->alphas, head, at) + noise);
+            row_mask_of(&s->mask, dam_number(s, &s->alphas, head, at) + noise);
     }
     op_traffic(r, (double)tensor_bytes(&s->alphas), (double)tensor_bytes(&s->mask.distance));
 }
 
-static double number(const Dam *s, const Tensor *t, int64_t head, int64_t at)
+static double dam_number(const Dam *s, const Tensor *t, int64_t head, int64_t at)
 {
     return (double)((float *)tensor_head(t, head, s->h))[at];
 }
@@ -206,7 +207,7 @@ static void show_mask(Run *r, const Params *p, const Dam *s)
     if (run_failed(r))
         return;
     tensor_f32(&loss)[0] = (float)(p->lambda * sum);
-    view_reader(r, "mask", VIEW_MASK, DT_F32, read_mask, s, NULL);
+    view_reader(r, "mask", VIEW_MASK, DT_F32, dam_read_mask, s, NULL);
     view_tensor(r, "sparsity", VIEW_TENSOR, sparsity, "share", "head");
     view_tensor(r, "loss", VIEW_TENSOR, loss, "loss", "all heads");
     run_figure(r, "loss", p->lambda * sum);
@@ -218,15 +219,15 @@ static double mask_cell(const Dam *s, int64_t head, int64_t i, int64_t j)
                     s->by_score ? attend_score(&s->in, s->h, head, i, j) : 0);
 }
 
-static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
+static void dam_read_mask(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                          int64_t step, float *out)
 {
     for (int64_t x = 0; x < count; x++)
         out[x] = (float)mask_cell(view->context, head, i, start + x * step);
 }
 
 /* M_ij > 0, and not later in causal runs. */
-static Pattern *cells_of(Run *r, const Dam *s)
+static Pattern *dam_cells_of(Run *r, const Dam *s)
 {
     PatternShape shape = { .heads = s->h, .n = s->n, .m = s->n };
     Pattern     *p = s->by_distance ? distance_cells(r, s, shape) : pair_cells(r, s, shape);
@@ -326,8 +327,8 @@ static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse)
     pattern_row_free(&row);
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void dam_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                             int64_t count, int64_t step, float *out)
 {
     const Dam *s = view->context;
 

@@ -9,7 +9,7 @@
  * times the values' length: within this bound to 1e-5 at the very worst, mostly to 1e-6. */
 #define FLOAT_ENOUGH 256.0
 
-static Tensor scaled(Run *r, Tensor x, double scale)
+static Tensor latents_scaled(Run *r, Tensor x, double scale)
 {
     Tensor y = run_tensor3(r, DT_F64, x.shape[0], x.shape[1], x.shape[2]);
 
@@ -17,7 +17,7 @@ static Tensor scaled(Run *r, Tensor x, double scale)
     return y;
 }
 
-static Pattern *read_cells(Run *r, int64_t rows, int64_t keys, bool causal, int64_t offset)
+static Pattern *latents_read_cells(Run *r, int64_t rows, int64_t keys, bool causal, int64_t offset)
 {
     PatternShape shape = { .heads = r->h, .n = rows, .m = keys };
     Pattern     *cells = causal ? pattern_band(r->arena, shape, -rows, offset, 1, COMPONENT_OTHER)
@@ -27,7 +27,7 @@ static Pattern *read_cells(Run *r, int64_t rows, int64_t keys, bool causal, int6
 }
 
 /* One copy for all heads that share both. */
-static Tensor beside(Run *r, Tensor v, Tensor k)
+static Tensor latents_beside(Run *r, Tensor v, Tensor k)
 {
     int64_t heads = v.shape[0] == k.shape[0] ? v.shape[0] : r->h, e = v.shape[2];
     Tensor  y = run_tensor3(r, DT_F32, heads, v.shape[1], e + k.shape[2]);
@@ -37,7 +37,7 @@ static Tensor beside(Run *r, Tensor v, Tensor k)
     return y;
 }
 
-static Tensor columns_of(Run *r, Tensor x, int64_t first, int64_t count)
+static Tensor latents_columns_of(Run *r, Tensor x, int64_t first, int64_t count)
 {
     Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
 
@@ -55,11 +55,11 @@ static LogitAttend exact_logits(Run *r, const AttendInput *in, bool causal, int6
 
     return (LogitAttend){ .kind = LOGITS_PRODUCT, .turned = true, .n = in->q.shape[1],
                           .v = in->v, .causal = causal, .offset = offset,
-                          .left = left ? scaled(r, in->q, in->scale) : in->q,
-                          .right = left ? in->k : scaled(r, in->k, in->scale) };
+                          .left = left ? latents_scaled(r, in->q, in->scale) : in->q,
+                          .right = left ? in->k : latents_scaled(r, in->k, in->scale) };
 }
 
-static LatentRead read_exactly(Run *r, const AttendInput *in, bool causal, int64_t offset)
+static LatentRead latents_read_exactly(Run *r, const AttendInput *in, bool causal, int64_t offset)
 {
     LatentRead  read = { .in = exact_logits(r, in, causal, offset) };
     LogitResult found = op_logit_attend(r, &read.in);
@@ -83,7 +83,7 @@ bool latents_steep(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 
 /* ---- in float ----------------------------------------------------------------- */
 
-static Tensor widened(Run *r, Tensor lse)
+static Tensor latents_widened(Run *r, Tensor lse)
 {
     int64_t shape[3] = { lse.shape[0], lse.shape[1], 1 };
 
@@ -106,12 +106,12 @@ static LatentRead collect_exactly(Run *r, const AttendInput *given, Tensor more)
     Tensor      both;
 
     if (!more.data)
-        return read_exactly(r, &in, false, 0);
-    in.v = beside(r, in.v, more);
-    read = read_exactly(r, &in, false, 0);
+        return latents_read_exactly(r, &in, false, 0);
+    in.v = latents_beside(r, in.v, more);
+    read = latents_read_exactly(r, &in, false, 0);
     both = read.out;
-    read.out = columns_of(r, both, 0, given->v.shape[2]);
-    read.more = columns_of(r, both, given->v.shape[2], more.shape[2]);
+    read.out = latents_columns_of(r, both, 0, given->v.shape[2]);
+    read.more = latents_columns_of(r, both, given->v.shape[2], more.shape[2]);
     return read;
 }
 
@@ -141,10 +141,10 @@ static LatentRead read_in_float(Run *r, const AttendInput *in, bool causal, int6
     LatentRead   read;
 
     counted.softmax_flops = FLOPS_ROW_SOFTMAX;
-    found = op_attend(r, &counted, read_cells(r, rows, keys, causal, offset));
+    found = op_attend(r, &counted, latents_read_cells(r, rows, keys, causal, offset));
     read = (LatentRead){ .out = found.out };
     if (run_wants_views(r)) {
-        read.lse = widened(r, found.lse);
+        read.lse = latents_widened(r, found.lse);
         read.in = exact_logits(r, in, causal, offset);
     }
     return read;
@@ -177,7 +177,7 @@ LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale
 {
     AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
 
-    return read_exactly(r, &in, false, 0);
+    return latents_read_exactly(r, &in, false, 0);
 }
 
 LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool causal,
@@ -188,7 +188,7 @@ LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool
     if (are_few(&in, causal))
         return latents_collect(r, &in, (Tensor){ .rank = 0 });
     if (run_failed(r) || latents_steep(r, q, k, v, scale))
-        return read_exactly(r, &in, causal, offset);
+        return latents_read_exactly(r, &in, causal, offset);
     return read_in_float(r, &in, causal, offset);
 }
 

@@ -36,14 +36,15 @@ typedef struct Linformer {
     bool   e_drawn, f_drawn;
 } Linformer;
 
-static void project(Run *r, const Params *p, Linformer *l);
-static Tensor projection(Run *r, const Params *p, const char *name, Tensor given, Rng *rng);
+static void linformer_project(Run *r, const Params *p, Linformer *l);
+static Tensor linformer_projection(Run *r, const Params *p, const char *name, Tensor given,
+                                   Rng *rng);
 static int64_t projected_length(const Run *r, const Params *p);
 static bool one_tensor(const Params *p);
 static void fill_means(Tensor t);
 static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tensor *k, Tensor *v);
-static void show_projected(Run *r, Tensor k, Tensor v);
-static void show(Run *r, const Linformer *l, const LatentRead *read);
+static void linformer_show_projected(Run *r, Tensor k, Tensor v);
+static void linformer_show(Run *r, const Linformer *l, const LatentRead *read);
 static void show_projections(Run *r, const Linformer *l);
 static void read_projection(const View *view, int64_t plane, int64_t i, int64_t start,
                             int64_t count, int64_t step, float *out);
@@ -76,24 +77,24 @@ static void linformer_run(Run *r, const void *opaque)
     if (!l)
         return;
     run_stage(r, "projections");
-    project(r, p, l);
+    linformer_project(r, p, l);
     run_stage(r, "project keys and values");
     read = read_projected(r, l, run_scale(r, p->scale), &k, &v);
     if (run_failed(r))
         return;
     view_stage(r, "project keys and values", -1);
-    show_projected(r, k, v);
+    linformer_show_projected(r, k, v);
     view_stage(r, NULL, -1);
     r->out = read.out;
-    show(r, l, &read);
+    linformer_show(r, l, &read);
 }
 
-static void project(Run *r, const Params *p, Linformer *l)
+static void linformer_project(Run *r, const Params *p, Linformer *l)
 {
     Rng rng = run_rng(r, "projection");
 
-    l->e = projection(r, p, "e_proj", p->e_proj, &rng);
-    l->f = one_tensor(p) ? l->e : projection(r, p, "f_proj", p->f_proj, &rng);
+    l->e = linformer_projection(r, p, "e_proj", p->e_proj, &rng);
+    l->f = one_tensor(p) ? l->e : linformer_projection(r, p, "f_proj", p->f_proj, &rng);
     l->e_drawn = !p->e_proj.data && p->projection != PROJECTION_MEAN_POOL;
     l->f_drawn = one_tensor(p) ? l->e_drawn : !p->f_proj.data;
     if (l->e.shape[1] > r->m)
@@ -102,7 +103,8 @@ static void project(Run *r, const Params *p, Linformer *l)
 }
 
 /* The given tensor, or one made as `projection` says; E comes before F in the stream. */
-static Tensor projection(Run *r, const Params *p, const char *name, Tensor given, Rng *rng)
+static Tensor linformer_projection(Run *r, const Params *p, const char *name, Tensor given,
+                                   Rng *rng)
 {
     int64_t heads = p->sharing == SHARING_NONE ? r->h : 1;
     int64_t shape[3] = { heads, projected_length(r, p), r->m };
@@ -179,7 +181,7 @@ static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tenso
     return latents_read_exact(r, r->q, wide_k, *v, scale);
 }
 
-static void show_projected(Run *r, Tensor k, Tensor v)
+static void linformer_show_projected(Run *r, Tensor k, Tensor v)
 {
     if (!run_wants_views(r) || run_failed(r))
         return;
@@ -189,7 +191,7 @@ static void show_projected(Run *r, Tensor k, Tensor v)
 
 /* ---- views ------------------------------------------------------------------ */
 
-static void show(Run *r, const Linformer *l, const LatentRead *read)
+static void linformer_show(Run *r, const Linformer *l, const LatentRead *read)
 {
     Pattern *cells;
     Tensor   p;

@@ -84,32 +84,32 @@ typedef struct Nystrom {
 static int64_t landmark_count(const Run *r, const Params *p);
 static bool shortcut(const Run *r, const Params *p);
 static void attend_plainly(Run *r, const Params *p, Nystrom *s);
-static Tensor turned(Run *r, Tensor f);
+static Tensor nystrom_turned(Run *r, Tensor f);
 static void landmarks(Run *r, const Params *p, Nystrom *s);
 static Tensor means(Run *r, Tensor x, int64_t count);
 static Tensor factor(Run *r, Tensor q, Tensor k, double scale);
 static void invert(Run *r, const Params *p, Nystrom *s);
 static void pinv_products(Run *r, PinvProducts *p);
-static Tensor square(Run *r, const PinvProducts *p);
+static Tensor nystrom_square(Run *r, const PinvProducts *p);
 static void take_residuals(Run *r, PinvProducts *p);
-static void start(Run *r, PinvProducts *p);
+static void nystrom_start(Run *r, PinvProducts *p);
 static Tensor column_sums(Run *r, Tensor a);
-static double largest(const double *x, int64_t count);
+static double nystrom_largest(const double *x, int64_t count);
 static double *f64(Tensor t);
 static void note_residual(Run *r, const PinvProducts *p, Tensor az, int64_t at);
 static void from_identity(Run *r, Tensor t, double value);
 static void to_identity(Run *r, Tensor t, double value);
 static void show_products(Run *r, const PinvProducts *p);
 static void pinv_products_finish(Run *r, PinvProducts *p);
-static void mix(Run *r, const Params *p, Nystrom *s);
-static bool float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql, Tensor kl,
-                          Tensor z);
+static void nystrom_mix(Run *r, const Params *p, Nystrom *s);
+static bool nystrom_float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql,
+                                  Tensor kl, Tensor z);
 static void mix_in_float(Run *r, const Params *p, Nystrom *s, const LatentRead *f3, Tensor kl,
                          Tensor z);
 static void mix_in_double(Run *r, const Params *p, Nystrom *s);
-static void convolve(Run *r, const Params *p, Nystrom *s);
+static void nystrom_convolve(Run *r, const Params *p, Nystrom *s);
 static int64_t band_size(const Params *p);
-static void show(Run *r, const Params *p, Nystrom *s);
+static void nystrom_show(Run *r, const Params *p, Nystrom *s);
 static void show_segments(Run *r, const Nystrom *s);
 static void show_landmarks(Run *r, const Nystrom *s, Tensor ql, Tensor kl);
 static void read_plain(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
@@ -132,10 +132,10 @@ static void nystrom_run(Run *r, const void *opaque)
     } else {
         landmarks(r, p, s);
         invert(r, p, s);
-        mix(r, p, s);
+        nystrom_mix(r, p, s);
     }
-    convolve(r, p, s);
-    show(r, p, s);
+    nystrom_convolve(r, p, s);
+    nystrom_show(r, p, s);
 }
 
 static int64_t landmark_count(const Run *r, const Params *p)
@@ -166,7 +166,7 @@ static void attend_plainly(Run *r, const Params *p, Nystrom *s)
 }
 
 /* F3 by keys, as the reader of the weights wants it. */
-static Tensor turned(Run *r, Tensor f)
+static Tensor nystrom_turned(Run *r, Tensor f)
 {
     return f.dtype == DT_F32 ? latents_turned(r, f) : dense_turned(r, f);
 }
@@ -223,10 +223,11 @@ static void invert(Run *r, const Params *p, Nystrom *s)
 /* Sets z, a stage for each round.  Charges 8 L^2, and 8 L^3 a round, per head. */
 static void pinv_products(Run *r, PinvProducts *p)
 {
-    Tensor az = square(r, p), inner = square(r, p), outer = square(r, p), next = square(r, p);
+    Tensor az = nystrom_square(r, p), inner = nystrom_square(r, p), outer = nystrom_square(r, p),
+    next = nystrom_square(r, p);
 
     take_residuals(r, p);
-    start(r, p);
+    nystrom_start(r, p);
     for (int64_t t = 0; t < p->rounds && !run_failed(r); t++) {
         Tensor last = p->z;
 
@@ -247,7 +248,7 @@ static void pinv_products(Run *r, PinvProducts *p)
     }
 }
 
-static Tensor square(Run *r, const PinvProducts *p)
+static Tensor nystrom_square(Run *r, const PinvProducts *p)
 {
     return run_tensor3(r, DT_F64, r->h, p->a.shape[1], p->a.shape[1]);
 }
@@ -259,23 +260,23 @@ static void take_residuals(Run *r, PinvProducts *p)
 }
 
 /* Z = A^T / c */
-static void start(Run *r, PinvProducts *p)
+static void nystrom_start(Run *r, PinvProducts *p)
 {
     int64_t L = p->a.shape[1];
     Tensor  columns;
     double  all = 0;
 
-    p->z = square(r, p);
+    p->z = nystrom_square(r, p);
     columns = column_sums(r, p->a);
     op_wait(r, "the host looks for the largest column");
     for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        all = fmax(all, largest(f64(columns) + t * L, L));
+        all = fmax(all, nystrom_largest(f64(columns) + t * L, L));
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
         const double *sums = f64(columns) + t * L;
         Tensor        head = tensor_of(DT_F64, 3, (int64_t[]){ 1, L, L }, f64(p->a) + t * L * L);
 
         op_entries(r, tensor_turned(head), ENTRY_DIVIDE,
-                   p->common_start ? all : largest(sums, L),
+                   p->common_start ? all : nystrom_largest(sums, L),
                    tensor_of(DT_F64, 3, head.shape, f64(p->z) + t * L * L));
     }
     op_charge(r, FLOP_OVERHEAD, 8 * (double)(r->h * L * L));
@@ -296,7 +297,7 @@ static Tensor column_sums(Run *r, Tensor a)
     return sums;
 }
 
-static double largest(const double *x, int64_t count)
+static double nystrom_largest(const double *x, int64_t count)
 {
     double most = 0;
 
@@ -319,7 +320,7 @@ static void note_residual(Run *r, const PinvProducts *p, Tensor az, int64_t at)
 
     if (!p->residual.data || run_failed(r))
         return;
-    back = square(r, p);
+    back = nystrom_square(r, p);
     op_gemm(r, az, false, p->a, false, 1, 0, back, FLOP_NONE);
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
         double most = 0;
@@ -364,13 +365,13 @@ static void pinv_products_finish(Run *r, PinvProducts *p)
         return;
     show_products(r, p);
     mark = arena_mark(r->arena);
-    az = square(r, p);
+    az = nystrom_square(r, p);
     op_gemm(r, p->a, false, p->z, false, 1, 0, az, FLOP_NONE);
     note_residual(r, p, az, p->residual.shape[1] - 1);
     arena_release(r->arena, mark);
 }
 
-static void mix(Run *r, const Params *p, Nystrom *s)
+static void nystrom_mix(Run *r, const Params *p, Nystrom *s)
 {
     LatentRead f3;
     Tensor     ql, kl, z;
@@ -387,7 +388,7 @@ static void mix(Run *r, const Params *p, Nystrom *s)
     f3 = latents_read_float(r, ql, r->k, r->v, run_scale(r, p->scale));
     if (run_failed(r))
         return;
-    if (float_will_do(r, p, &f3, ql, kl, z))
+    if (nystrom_float_will_do(r, p, &f3, ql, kl, z))
         mix_in_float(r, p, s, &f3, kl, z);
     else
         mix_in_double(r, p, s);
@@ -396,8 +397,8 @@ static void mix(Run *r, const Params *p, Nystrom *s)
 /* Z with large entries makes a product that cancels: the float form's rounding is that of its
  * logits, times the length of Z's rows, times the values'.  Reading keys and values for F3 V
  * has told how long they are. */
-static bool float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql, Tensor kl,
-                          Tensor z)
+static bool nystrom_float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql,
+                                  Tensor kl, Tensor z)
 {
     double values = f3->value_length, rows = op_largest_norm(r, z);
     double left = op_largest_norm(r, r->q) * op_largest_norm(r, kl);
@@ -446,7 +447,7 @@ static void mix_in_double(Run *r, const Params *p, Nystrom *s)
     arena_release(r->arena, mark);
 }
 
-static void convolve(Run *r, const Params *p, Nystrom *s)
+static void nystrom_convolve(Run *r, const Params *p, Nystrom *s)
 {
     TapSums sums = { .x = r->v, .groups = 1, .first = -(band_size(p) / 2), .step = 1, .add = true };
 
@@ -468,7 +469,7 @@ static int64_t band_size(const Params *p)
     return t->data && t->rank >= 1 ? t->shape[t->rank - 1] : 0;
 }
 
-static void show(Run *r, const Params *p, Nystrom *s)
+static void nystrom_show(Run *r, const Params *p, Nystrom *s)
 {
     Pattern *cells;
 
@@ -488,7 +489,8 @@ static void show(Run *r, const Params *p, Nystrom *s)
               true, false);
     set_apart(r, s, implicit_factor(r, "factor_right", VIEW_WEIGHTS, s->f3, "landmark", "key"),
               false, true);
-    set_apart(r, s, implicit_weights(r, (Implicit){ .left = s->f1z, .right = turned(r, s->f3),
+    set_apart(r, s,
+              implicit_weights(r, (Implicit){ .left = s->f1z, .right = nystrom_turned(r, s->f3),
                                                     .band = s->band }, VIEW_SIGNED, cells),
               true, true);
     if (!s->band.data)

@@ -66,16 +66,16 @@ static const Param dense_params[] = {
     PARAM_END
 };
 
-static SynthesizerNet network(const Run *r, const DenseParams *p);
+static SynthesizerNet synthesizer_network(const Run *r, const DenseParams *p);
 static void synthesizer_net(const Run *r, SynthesizerNet *net, FirstLayer first, int64_t out);
-static int64_t extent(const Tensor *t, int from_end, int64_t otherwise);
+static int64_t given_extent(const Tensor *t, int from_end, int64_t otherwise);
 static Tensor synthesizer_hidden(Run *r, const SynthesizerNet *net);
 static Tensor rectify(Run *r, Tensor x);
 static Tensor widened(Run *r, Tensor t);
-static Tensor layer(Run *r, Tensor x, Tensor w, Tensor bias);
+static Tensor synthesizer_layer(Run *r, Tensor x, Tensor w, Tensor bias);
 static void synthesizer_second(Run *r, const SynthesizerNet *net, Tensor *w2, Tensor *b2);
 static void synthesizer_attend(Run *r, const LogitAttend *in, bool drawn);
-static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn);
+static void synthesizer_show(Run *r, const LogitAttend *in, Tensor lse, bool drawn);
 static void read_logits(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out);
 static double reading_cost(const LogitAttend *in);
@@ -86,7 +86,7 @@ static double synthesizer_net_flops(const Run *r, const SynthesizerNet *net, boo
 
 static void synthesizer_dense_run(Run *r, const void *opaque)
 {
-    SynthesizerNet net = network(r, opaque);
+    SynthesizerNet net = synthesizer_network(r, opaque);
     LogitAttend    in = { .kind = LOGITS_PRODUCT, .n = r->n, .v = r->v, .causal = r->causal };
 
     run_stage(r, "first layer");
@@ -96,7 +96,7 @@ static void synthesizer_dense_run(Run *r, const void *opaque)
     synthesizer_attend(r, &in, synthesizer_net_drawn(&net));
 }
 
-static SynthesizerNet network(const Run *r, const DenseParams *p)
+static SynthesizerNet synthesizer_network(const Run *r, const DenseParams *p)
 {
     SynthesizerNet net = { .w1_name = "w1", .b1_name = "b1", .w2_name = "w2", .b2_name = "b2",
                            .w1 = p->w1, .b1 = p->b1, .w2 = p->w2, .b2 = p->b2 };
@@ -112,11 +112,13 @@ static void synthesizer_net(const Run *r, SynthesizerNet *net, FirstLayer first,
     net->u = r->x.data && (net->first || !r->q.data) ? tensor_with_rank(r->x, 3) : r->q;
     net->width = net->hidden = net->u.data ? net->u.shape[2] : 0;
     if (net->first)
-        net->hidden = extent(&net->w1, 1, extent(&net->b1, 1, extent(&net->w2, 2, net->width)));
+        net->hidden = given_extent(&net->w1, 1,
+                                   given_extent(&net->b1, 1,
+                                                given_extent(&net->w2, 2, net->width)));
     net->out = out;
 }
 
-static int64_t extent(const Tensor *t, int from_end, int64_t otherwise)
+static int64_t given_extent(const Tensor *t, int from_end, int64_t otherwise)
 {
     return t->data && t->rank >= from_end ? t->shape[t->rank - from_end] : otherwise;
 }
@@ -132,7 +134,7 @@ static Tensor synthesizer_hidden(Run *r, const SynthesizerNet *net)
         return rectify(r, widened(r, net->u));
     w1 = run_param(r, net->w1_name, net->w1, DT_F32, 3, shape, init);
     b1 = run_param_given(r, net->b1_name, net->b1, DT_F32, 2, (int64_t[]){ r->h, net->hidden });
-    return rectify(r, layer(r, net->u, w1, b1));
+    return rectify(r, synthesizer_layer(r, net->u, w1, b1));
 }
 
 static Tensor rectify(Run *r, Tensor x)
@@ -150,7 +152,7 @@ static Tensor widened(Run *r, Tensor t)
 }
 
 /* f64 x w + bias; x f32 or f64 [h',n,in], w f32 [h',in,out], bias f32 [h',out] or absent. */
-static Tensor layer(Run *r, Tensor x, Tensor w, Tensor bias)
+static Tensor synthesizer_layer(Run *r, Tensor x, Tensor w, Tensor bias)
 {
     Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], w.shape[2]);
 
@@ -184,10 +186,10 @@ static void synthesizer_attend(Run *r, const LogitAttend *in, bool drawn)
     run_stage(r, "logits, softmax, mix");
     result = op_logit_attend(r, in);
     r->out = result.out;
-    show(r, in, result.lse, drawn);
+    synthesizer_show(r, in, result.lse, drawn);
 }
 
-static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn)
+static void synthesizer_show(Run *r, const LogitAttend *in, Tensor lse, bool drawn)
 {
     Synthesized *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
     Pattern     *cells;
@@ -258,7 +260,7 @@ static void synthesizer_check(Run *r)
 
 static Flops synthesizer_dense_flops(Run *r, const void *opaque)
 {
-    SynthesizerNet net = network(r, opaque);
+    SynthesizerNet net = synthesizer_network(r, opaque);
     Flops          sum = synthesizer_flops(r, 2 * (double)net.hidden);
 
     sum.overhead += synthesizer_net_flops(r, &net, false);
@@ -287,7 +289,7 @@ static Tensor synthesizer_apply(Run *r, const SynthesizerNet *net)
     Tensor hidden = synthesizer_hidden(r, net), w2, b2;
 
     synthesizer_second(r, net, &w2, &b2);
-    return layer(r, hidden, w2, b2);
+    return synthesizer_layer(r, hidden, w2, b2);
 }
 
 static const ViewPromise dense_views[] = {
@@ -599,16 +601,17 @@ static const Param factorized_random_params[] = {
     PARAM_END
 };
 
-static int64_t rank_of(const FactorizedRandomParams *p);
-static Tensor turned(Run *r, Tensor t);
-static void show_factors(Run *r, const FactorizedRandomParams *p, const LogitAttend *in);
+static int64_t synthesizer_rank_of(const FactorizedRandomParams *p);
+static Tensor synthesizer_turned(Run *r, Tensor t);
+static void synthesizer_show_factors(Run *r, const FactorizedRandomParams *p,
+                                     const LogitAttend *in);
 static void show_factor(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
                         const char *cols);
 
 static void synthesizer_factorized_random_run(Run *r, const void *opaque)
 {
     const FactorizedRandomParams *p = opaque;
-    int64_t       shape[3] = { r->h, r->n, rank_of(p) };
+    int64_t       shape[3] = { r->h, r->n, synthesizer_rank_of(p) };
     Init          init = { INIT_GLOROT, (double)(r->n + shape[2]) };
     LogitAttend   in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n, .v = r->v,
                          .causal = r->causal };
@@ -617,18 +620,18 @@ static void synthesizer_factorized_random_run(Run *r, const void *opaque)
     in.left = run_param_cut(r, "r1", p->r1, 3, shape, 2, &init);
     in.right = run_param_cut(r, "r2", p->r2, 3, shape, 2, &init);
     synthesizer_attend(r, &in, !p->r1.data || !p->r2.data);
-    show_factors(r, p, &in);
+    synthesizer_show_factors(r, p, &in);
     run_figure_int(r, "trainable_parameters", 2 * r->h * r->n * shape[2]);
 }
 
-static int64_t rank_of(const FactorizedRandomParams *p)
+static int64_t synthesizer_rank_of(const FactorizedRandomParams *p)
 {
     const Tensor *given = p->r1.data ? &p->r1 : &p->r2;
 
     return given->data && given->rank >= 2 ? given->shape[given->rank - 1] : p->k;
 }
 
-static Tensor turned(Run *r, Tensor t)
+static Tensor synthesizer_turned(Run *r, Tensor t)
 {
     Tensor y = run_tensor3(r, DT_F32, r->h, t.shape[2], t.shape[1]);
 
@@ -640,14 +643,14 @@ static Tensor turned(Run *r, Tensor t)
     return y;
 }
 
-static void show_factors(Run *r, const FactorizedRandomParams *p, const LogitAttend *in)
+static void synthesizer_show_factors(Run *r, const FactorizedRandomParams *p, const LogitAttend *in)
 {
     Tensor right;
 
     if (!run_wants_views(r))
         return;
     show_factor(r, "factor_left", in->left, !p->r1.data, "query", "rank");
-    right = turned(r, in->right);
+    right = synthesizer_turned(r, in->right);
     show_factor(r, "factor_right", right, !p->r2.data, "rank", "key");
 }
 
@@ -664,7 +667,7 @@ static void show_factor(Run *r, const char *name, Tensor t, bool drawn, const ch
 
 static Flops synthesizer_factorized_random_flops(Run *r, const void *opaque)
 {
-    return synthesizer_flops(r, 2 * (double)rank_of(opaque));
+    return synthesizer_flops(r, 2 * (double)synthesizer_rank_of(opaque));
 }
 
 static const ViewPromise factorized_random_views[] = {

@@ -66,7 +66,7 @@ typedef struct Model {
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
 static Model *model_new(Run *r, const Params *p);
-static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part);
+static void compressive_compress(Run *r, const Model *m, int64_t t, const AttendInput *part);
 static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part);
 static double compress_flops(const Run *r, const Params *p, int64_t rows);
 static bool from_x(const Run *r, const Params *p);
@@ -78,22 +78,22 @@ static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Ten
 static void squeeze_rows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
 static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
 static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
-static void project(Run *r, Model *m);
+static void compressive_project(Run *r, Model *m);
 static int64_t head_size(Run *r, const Params *p, const char *name, Tensor given);
-static Tensor projection(Run *r, const char *name, Tensor given, int64_t w);
+static Tensor compressive_projection(Run *r, const char *name, Tensor given, int64_t w);
 static void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Tensor bias);
-static double *taps_of(Run *r, int64_t ratio, Tensor given);
+static double *compressive_taps_of(Run *r, int64_t ratio, Tensor given);
 static SlotCover squeeze_cover(SqueezeWay way);
 static void prepare_views(Run *r, Model *m);
-static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches);
+static void compressive_read_segment(Run *r, const Model *m, int64_t t, int64_t *batches);
 static AttendInput segment_input(Run *r, const Model *m, int64_t t);
-static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
-                     int64_t from, int64_t to);
-static Pattern *segment_cells(Run *r, const AttendInput *part);
+static Tensor compressive_joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
+                                 int64_t from, int64_t to);
+static Pattern *compressive_segment_cells(Run *r, const AttendInput *part);
 static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
                          Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss);
 static Tensor attend_alone(Run *r, Tensor q, Tensor k, Tensor v, double scale);
-static void show(Run *r, const Model *m);
+static void compressive_show(Run *r, const Model *m);
 
 static const Param params[] = {
     PARAM_INT(Params, segment, 64, 1, INT32_MAX, "tokens read at once"),
@@ -123,10 +123,10 @@ static void compressive_run(Run *r, const void *opaque)
                  "model does not");
     run_stage(r, "segments");
     for (int64_t t = 0; !run_failed(r) && t < m->memory->recurrence.count; t++)
-        read_segment(r, m, t, &batches);
+        compressive_read_segment(r, m, t, &batches);
     if (run_failed(r))
         return;
-    show(r, m);
+    compressive_show(r, m);
     run_figure_int(r, "cache_floats",
                    (m->memory->recurrence.mem_len + p->cmem_len) * (r->d + r->e));
 }
@@ -140,7 +140,7 @@ static Model *model_new(Run *r, const Params *p)
         return NULL;
     *m = (Model){ .p = p, .squeeze = { .way = (SqueezeWay)p->compress, .ratio = p->ratio } };
     if (from_x(r, p))
-        project(r, m);
+        compressive_project(r, m);
     else
         m->in = run_attend_input(r, p->scale);
     m->in.softmax_flops = FLOPS_ROW_SOFTMAX;
@@ -161,7 +161,7 @@ static Model *model_new(Run *r, const Params *p)
     return m;
 }
 
-static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
+static void compressive_compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
 {
     CompressedMemory *c = m->memory;
     int64_t           first, end, made = c->made[t + 1] - c->made[t];
@@ -321,7 +321,7 @@ static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Te
     op_pool_windows(r, &in, to);
 }
 
-static void project(Run *r, Model *m)
+static void compressive_project(Run *r, Model *m)
 {
     const Params *p = m->p;
     int64_t       d, e;
@@ -334,9 +334,9 @@ static void project(Run *r, Model *m)
     e = head_size(r, p, "wv", p->wv);
     run_heads(r, p->heads, d, e);
     run_stage(r, "project");
-    wq = projection(r, "wq", p->wq, d);
-    m->wk = projection(r, "wk", p->wk, d);
-    m->wv = projection(r, "wv", p->wv, e);
+    wq = compressive_projection(r, "wq", p->wq, d);
+    m->wk = compressive_projection(r, "wk", p->wk, d);
+    m->wv = compressive_projection(r, "wv", p->wv, e);
     r->q = run_tensor3(r, DT_F32, r->h, r->n, d);
     r->k = run_tensor3(r, DT_F32, r->h, r->n, d);
     r->v = run_tensor3(r, DT_F32, r->h, r->n, e);
@@ -359,7 +359,7 @@ static int64_t head_size(Run *r, const Params *p, const char *name, Tensor given
 }
 
 /* [dm, heads w] as a matrix for each head. */
-static Tensor projection(Run *r, const char *name, Tensor given, int64_t w)
+static Tensor compressive_projection(Run *r, const char *name, Tensor given, int64_t w)
 {
     int64_t cols = r->h * w;
     Tensor  t = layer_weight(r, name, given, 2, (int64_t[]){ r->dm, cols },
@@ -382,11 +382,11 @@ static void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Te
         s->full = tensor_of(DT_F32, 3, (int64_t[]){ 1, s->ratio * dm, dm }, s->full.data);
         s->bias = layer_given(r, "conv_bias", bias, 1, &dm);
     } else if (squeeze_convolves(s->way)) {
-        s->taps = taps_of(r, s->ratio, weight);
+        s->taps = compressive_taps_of(r, s->ratio, weight);
     }
 }
 
-static double *taps_of(Run *r, int64_t ratio, Tensor given)
+static double *compressive_taps_of(Run *r, int64_t ratio, Tensor given)
 {
     int64_t count = given.data || ratio < r->n ? ratio : r->n; /* no row has more */
     Tensor  t = { .rank = 0 };
@@ -441,7 +441,7 @@ static void prepare_views(Run *r, Model *m)
 
 /* ---- segments ------------------------------------------------------------------------ */
 
-static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
+static void compressive_read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
 {
     ArenaMark   mark = arena_mark(r->arena);
     bool        shown = recurrence_shows(r, t); /* its keys are kept */
@@ -452,13 +452,13 @@ static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
     run_trace(r, "slots", (double)compressed_memory_seen(m->memory, t, &first));
     run_trace(r, "tokens remembered", (double)(b - recurrence_memory(&m->memory->recurrence, t)));
     part = segment_input(r, m, t);
-    recurrence_attend(r, &part, segment_cells(r, &part), b, r->out, m->lse);
+    recurrence_attend(r, &part, compressive_segment_cells(r, &part), b, r->out, m->lse);
     if (shown)
         recurrence_show_segment(r, &part, m->lse, b, part.k.shape[1] - part.q.shape[1],
-                                segment_cells(r, &part));
+                                compressive_segment_cells(r, &part));
     if (compressed_memory_batch(m->memory, t, &first, &end)) {
         run_iteration(r, "compress", (*batches)++);
-        compress(r, m, t, &part);
+        compressive_compress(r, m, t, &part);
         if (run_wants_views(r))
             squeeze_loss(r, &m->squeeze, t, &m->in, m->slot_k, m->slot_v, part.q, m->loss);
         if (shown)
@@ -478,15 +478,15 @@ static AttendInput segment_input(Run *r, const Model *m, int64_t t)
     AttendInput       part = attend_input_part(&m->in, b, end - b, a, end - a);
 
     if (slots > 0) {
-        part.k = joined(r, m->slot_k, first, slots, m->in.k, a, end);
-        part.v = joined(r, m->slot_v, first, slots, m->in.v, a, end);
+        part.k = compressive_joined(r, m->slot_k, first, slots, m->in.k, a, end);
+        part.v = compressive_joined(r, m->slot_v, first, slots, m->in.v, a, end);
     }
     return part;
 }
 
 /* [h', slots + tokens, w]: the slots first, then tokens [from, to). */
-static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
-                     int64_t from, int64_t to)
+static Tensor compressive_joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor tokens,
+                                 int64_t from, int64_t to)
 {
     int64_t w = tokens.shape[2], rows = count + to - from;
     Tensor  y = run_tensor3(r, DT_F32, tokens.shape[0], rows, w);
@@ -499,7 +499,7 @@ static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor 
     return y;
 }
 
-static Pattern *segment_cells(Run *r, const AttendInput *part)
+static Pattern *compressive_segment_cells(Run *r, const AttendInput *part)
 {
     PatternShape s = { .heads = r->h, .n = part->q.shape[1], .m = part->k.shape[1] };
 
@@ -562,7 +562,7 @@ static Tensor attend_alone(Run *r, Tensor q, Tensor k, Tensor v, double scale)
     return out;
 }
 
-static void show(Run *r, const Model *m)
+static void compressive_show(Run *r, const Model *m)
 {
     Pattern *cells;
 

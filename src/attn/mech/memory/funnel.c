@@ -45,23 +45,23 @@ typedef struct Funnel {
 static Windows windows_of(const Params *p, int64_t length);
 static void upsample(Run *r, const Windows *w, Tensor small);
 static int64_t tokens_served(const Windows *w);
-static int64_t window_of(const Windows *w, int64_t i);
-static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x);
+static int64_t funnel_window_of(const Windows *w, int64_t i);
+static Tensor funnel_pooled(Run *r, const Params *p, const Windows *w, Tensor x);
 static int64_t window_start(const Windows *w, int64_t at);
 static int64_t window_end(const Windows *w, int64_t at);
-static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys);
-static void show(Run *r, const Params *p, const Funnel *s, Tensor small);
+static Pattern *funnel_pooled_cells(Run *r, const Windows *q, int64_t keys);
+static void funnel_show(Run *r, const Params *p, const Funnel *s, Tensor small);
 static Pattern *seen_cells(Run *r, const Funnel *s);
 static void show_factors(Run *r, const Funnel *s);
-static View *matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
-                         const Funnel *s, int64_t planes, int64_t rows, int64_t cols);
+static View *funnel_matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
+                                const Funnel *s, int64_t planes, int64_t rows, int64_t cols);
 static void read_copies(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out);
 static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out);
-static void show_weights(Run *r, const Funnel *s, const Pattern *cells);
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out);
+static void funnel_show_weights(Run *r, const Funnel *s, const Pattern *cells);
+static void funnel_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                int64_t count, int64_t step, float *out);
 static double cell_weight(const Funnel *s, int64_t head, int64_t row, int64_t col);
 static const int64_t *starts_of(Run *r, const Windows *w);
 
@@ -93,20 +93,20 @@ static void funnel_run(Run *r, const void *opaque)
                    .in = run_attend_input(r, p->scale) };
     s->in.softmax_flops = FLOPS_ROW_SOFTMAX;
     run_stage(r, "pool");
-    s->in.q = pooled(r, p, &s->queries, r->q);
+    s->in.q = funnel_pooled(r, p, &s->queries, r->q);
     if (s->pool_keys) {
-        s->in.k = pooled(r, p, &s->keys, r->k);
-        s->in.v = pooled(r, p, &s->keys, r->v);
+        s->in.k = funnel_pooled(r, p, &s->keys, r->k);
+        s->in.v = funnel_pooled(r, p, &s->keys, r->v);
     }
     run_stage(r, "attend");
-    cells = pooled_cells(r, &s->queries, s->in.k.shape[1]);
+    cells = funnel_pooled_cells(r, &s->queries, s->in.k.shape[1]);
     result = op_attend(r, &s->in, cells);
     s->lse = result.lse;
     s->sums = row_sums_of(r, r->h, 1, cells);
     r->out = result.out;
     if (p->upsample)
         upsample(r, &s->queries, result.out);
-    show(r, p, s, result.out);
+    funnel_show(r, p, s, result.out);
 }
 
 static Windows windows_of(const Params *p, int64_t length)
@@ -128,7 +128,7 @@ static void upsample(Run *r, const Windows *w, Tensor small)
     run_stage(r, "upsample");
     index = run_tensor2(r, DT_I32, 1, served);
     for (int64_t i = 0; i < served && !run_failed(r); i++)
-        tensor_i32(&index)[i] = (int32_t)window_of(w, i);
+        tensor_i32(&index)[i] = (int32_t)funnel_window_of(w, i);
     r->out = op_gather(r, small, index);
     if (served == r->n || run_failed(r))
         return;
@@ -148,14 +148,14 @@ static int64_t tokens_served(const Windows *w)
 }
 
 /* The window whose row a token gets; w->count and beyond: none. */
-static int64_t window_of(const Windows *w, int64_t i)
+static int64_t funnel_window_of(const Windows *w, int64_t i)
 {
     return i < w->cls ? 0 : w->cls + (i - w->cls) / w->stride;
 }
 
 /* ---- pooling ---------------------------------------------------------------- */
 
-static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x)
+static Tensor funnel_pooled(Run *r, const Params *p, const Windows *w, Tensor x)
 {
     Tensor   y = run_tensor3(r, DT_F32, x.shape[0], w->count, x.shape[2]);
     int32_t *first = run_alloc(r, w->count, sizeof(*first));
@@ -186,7 +186,7 @@ static int64_t window_end(const Windows *w, int64_t at)
     return end < w->end ? end : w->end;
 }
 
-static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys)
+static Pattern *funnel_pooled_cells(Run *r, const Windows *q, int64_t keys)
 {
     PatternShape shape = { .heads = r->h, .n = q->count, .m = keys };
     Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
@@ -196,7 +196,7 @@ static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys)
 
 /* ---- views ------------------------------------------------------------------ */
 
-static void show(Run *r, const Params *p, const Funnel *s, Tensor small)
+static void funnel_show(Run *r, const Params *p, const Funnel *s, Tensor small)
 {
     Pattern *cells;
 
@@ -208,7 +208,7 @@ static void show(Run *r, const Params *p, const Funnel *s, Tensor small)
     view_stage(r, NULL, -1);
     implicit_connectivity(r, cells);
     if (p->pooling == POOLING_MEAN || !s->pool_keys)
-        show_weights(r, s, cells);
+        funnel_show_weights(r, s, cells);
     view_stage(r, "pool", -1);
     view_tensor(r, "pooled_q", VIEW_VECTORS, s->in.q, "window", "component");
     if (s->pool_keys) {
@@ -242,10 +242,10 @@ static Pattern *seen_cells(Run *r, const Funnel *s)
 static void show_factors(Run *r, const Funnel *s)
 {
     int64_t rows = s->upsample ? r->n : s->queries.count;
-    View   *copies = matrix_view(r, "factor_left", VIEW_MASK, read_copies, s, 1, rows,
-                                 s->queries.count);
-    View   *mixed = matrix_view(r, "factor_right", VIEW_WEIGHTS, read_pooled, s, r->h,
-                                s->queries.count, s->in.k.shape[1]);
+    View   *copies = funnel_matrix_view(r, "factor_left", VIEW_MASK, read_copies, s, 1, rows,
+                                        s->queries.count);
+    View   *mixed = funnel_matrix_view(r, "factor_right", VIEW_WEIGHTS, read_pooled, s, r->h,
+                                       s->queries.count, s->in.k.shape[1]);
 
     if (!copies || !mixed)
         return;
@@ -255,8 +255,8 @@ static void show_factors(Run *r, const Funnel *s)
     mixed->cols = s->pool_keys ? "window" : "key";
 }
 
-static View *matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
-                         const Funnel *s, int64_t planes, int64_t rows, int64_t cols)
+static View *funnel_matrix_view(Run *r, const char *name, ViewKind kind, ViewReadRun read,
+                                const Funnel *s, int64_t planes, int64_t rows, int64_t cols)
 {
     View *view = view_add(r, name, kind, DT_F32, 3, (int64_t[]){ planes, rows, cols });
 
@@ -272,7 +272,7 @@ static void read_copies(const View *view, int64_t head, int64_t i, int64_t start
                         int64_t step, float *out)
 {
     const Funnel *s = view->context;
-    int64_t       window = s->upsample ? window_of(&s->queries, i) : i;
+    int64_t       window = s->upsample ? funnel_window_of(&s->queries, i) : i;
 
     (void)head;
     for (int64_t c = 0; c < count; c++)
@@ -288,9 +288,9 @@ static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start
     attend_weights_run(&row, start, count, step, out);
 }
 
-static void show_weights(Run *r, const Funnel *s, const Pattern *cells)
+static void funnel_show_weights(Run *r, const Funnel *s, const Pattern *cells)
 {
-    View *view = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+    View *view = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, funnel_read_weights, s, cells);
 
     if (!view)
         return;
@@ -307,11 +307,11 @@ static void show_weights(Run *r, const Funnel *s, const Pattern *cells)
     }
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void funnel_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                int64_t count, int64_t step, float *out)
 {
     const Funnel *s = view->context;
-    int64_t       row = s->upsample ? window_of(&s->queries, i) : i, last = -1;
+    int64_t       row = s->upsample ? funnel_window_of(&s->queries, i) : i, last = -1;
     double        weight = 0;
 
     if (!s->pool_keys) {
@@ -319,7 +319,7 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
         return;
     }
     for (int64_t c = 0; c < count; c++) {
-        int64_t col = window_of(&s->keys, start + c * step);
+        int64_t col = funnel_window_of(&s->keys, start + c * step);
 
         if (col != last)
             weight = cell_weight(s, head, row, col) /

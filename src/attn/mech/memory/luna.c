@@ -59,7 +59,7 @@ static int64_t packed_count(const Params *p);
 static Tensor pack_keys(Run *r, const Params *p);
 static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys);
 static Tensor ages(Run *r);
-static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys);
+static Tensor luna_packed(Run *r, const Params *p, Tensor queries, Tensor keys);
 static void charge_causal(Run *r, int64_t l, bool sums);
 static Tensor unpacked(Run *r, const Params *p, const Causal *c);
 static LinearResult running(Run *r, const Causal *c, Tensor x, Tensor y, Tensor v);
@@ -113,7 +113,7 @@ static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys)
 
     run_stage(r, "pack");
     r->again = true;
-    c.g = packed(r, p, queries, keys);
+    c.g = luna_packed(r, p, queries, keys);
     r->again = false;
     charge_causal(r, queries.shape[1], true);
     run_stage(r, "unpack");
@@ -141,7 +141,7 @@ static Tensor ages(Run *r)
 }
 
 /* g_j = activation of scale P k_j */
-static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys)
+static Tensor luna_packed(Run *r, const Params *p, Tensor queries, Tensor keys)
 {
     Tensor g = run_tensor3(r, DT_F64, r->h, r->n, queries.shape[1]);
     bool   elu = p->activation == ACTIVATION_ELU;

@@ -50,8 +50,9 @@ static int64_t latent_count(const Run *r, const Params *p);
 static Tensor cross_attend(Run *r, const Params *p, Tensor z, int64_t block, Sight *sight);
 static void add_back(Run *r, Tensor x, Tensor z);
 static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sight);
-static void follow(Run *r, const LatentRead *self, Sight *sight);
-static void show(Run *r, const Params *p, const Sight *sight, Tensor z, const LatentRead *decode);
+static void perceiver_follow(Run *r, const LatentRead *self, Sight *sight);
+static void perceiver_show(Run *r, const Params *p, const Sight *sight, Tensor z,
+                           const LatentRead *decode);
 static Pattern *latent_cells(Run *r, int64_t count);
 static bool read_again(const Params *p);
 
@@ -77,7 +78,7 @@ static void perceiver_run(Run *r, const void *opaque)
         decode = latents_read(r, r->q, z, z, run_scale(r, p->scale), false, 0);
         r->out = decode.out;
     }
-    show(r, p, &sight, z, p->decode == DECODE_QUERY ? &decode : NULL);
+    perceiver_show(r, p, &sight, z, p->decode == DECODE_QUERY ? &decode : NULL);
 }
 
 static Tensor first_latents(Run *r, const Params *p)
@@ -129,14 +130,14 @@ static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sig
     if (p->residual)
         add_back(r, read.out, z);
     if (!run_failed(r))
-        follow(r, &read, sight);
+        perceiver_follow(r, &read, sight);
     return read.out;
 }
 
 /* ---- views -------------------------------------------------------------------- */
 
 /* chain <- S chain */
-static void follow(Run *r, const LatentRead *self, Sight *sight)
+static void perceiver_follow(Run *r, const LatentRead *self, Sight *sight)
 {
     Tensor s, next;
 
@@ -148,7 +149,8 @@ static void follow(Run *r, const LatentRead *self, Sight *sight)
     sight->chain = next;
 }
 
-static void show(Run *r, const Params *p, const Sight *sight, Tensor z, const LatentRead *decode)
+static void perceiver_show(Run *r, const Params *p, const Sight *sight, Tensor z,
+                           const LatentRead *decode)
 {
     Pattern *cells;
     Tensor   left;

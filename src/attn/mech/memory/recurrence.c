@@ -8,14 +8,10 @@
 const char *const recurrence_components[8] = { [0] = "memory", [3] = "compressed",
                                                [4] = "own segment" };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 Recurrence recurrence_of(const Run *r, int64_t segment, int64_t mem_len)
 {
-    Recurrence c = { .n = r->n, .segment = min64(segment, r->n), .mem_len = min64(mem_len, r->n),
+    Recurrence c = { .n = r->n, .segment = min_i64(segment, r->n),
+                     .mem_len = min_i64(mem_len, r->n),
                      .causal = r->causal };
 
     c.count = (c.n + c.segment - 1) / c.segment;
@@ -29,7 +25,7 @@ int64_t recurrence_start(const Recurrence *c, int64_t t)
 
 int64_t recurrence_end(const Recurrence *c, int64_t t)
 {
-    return min64(c->n, (t + 1) * c->segment);
+    return min_i64(c->n, (t + 1) * c->segment);
 }
 
 int64_t recurrence_memory(const Recurrence *c, int64_t t)
@@ -180,7 +176,7 @@ void recurrence_show_reach(Run *r, const Recurrence *c, const Pattern *cells)
 /* ---- the plan ------------------------------------------------------------------- */
 
 /* Memory of a segment begins where the memory of the one before ended its batch. */
-static int64_t batch_end(const Recurrence *c, int64_t t)
+static int64_t recurrence_batch_end(const Recurrence *c, int64_t t)
 {
     int64_t end = recurrence_end(c, t);
 
@@ -190,7 +186,7 @@ static int64_t batch_end(const Recurrence *c, int64_t t)
 bool compressed_memory_batch(const CompressedMemory *c, int64_t t, int64_t *first, int64_t *end)
 {
     *first = recurrence_memory(&c->recurrence, t);
-    *end = batch_end(&c->recurrence, t);
+    *end = recurrence_batch_end(&c->recurrence, t);
     return *end > *first && c->cmem_len > 0;
 }
 
@@ -234,7 +230,7 @@ CompressedMemory *compressed_memory_new(Run *r, Recurrence recurrence, SlotCover
     if (!c)
         return NULL;
     *c = (CompressedMemory){ .recurrence = recurrence, .cover = cover, .cmem_len = cmem_len,
-                             .ratio = min64(ratio, recurrence.n) };
+                             .ratio = min_i64(ratio, recurrence.n) };
     c->made = run_alloc(r, recurrence.count + 1, sizeof(*c->made));
     c->slot_of = run_alloc(r, recurrence.n, sizeof(*c->slot_of));
     if (run_failed(r))
@@ -269,9 +265,9 @@ static void push_spread(const CompressedMemory *c, int64_t s, int64_t last, int6
                         PatternRow *row)
 {
     int64_t first = c->first[s], top = c->first[last - (last - s) % by] + 2 * (c->ratio - 1);
-    int64_t end = batch_end(&c->recurrence, c->batch[s]) - 1;
+    int64_t end = recurrence_batch_end(&c->recurrence, c->batch[s]) - 1;
 
-    runs_push(row, first, (min64(top, end) - first) / 2 + 1, 2, COMPONENT_STRIDED);
+    runs_push(row, first, (min_i64(top, end) - first) / 2 + 1, 2, COMPONENT_STRIDED);
 }
 
 /* Slots of one batch: those of even distance go on where the one before ended; with an even
@@ -291,7 +287,7 @@ static void push_slots(const CompressedMemory *c, int64_t s, int64_t end, Patter
         int64_t last = s, batch = c->batch[s];
 
         if (c->cover == COVER_SPREAD)
-            last = min64(c->made[batch + 1], end) - 1;
+            last = min_i64(c->made[batch + 1], end) - 1;
         else
             while (last + 1 < end && c->first[last + 1] == c->end[last])
                 last++;
@@ -373,7 +369,8 @@ static void slots_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row
         runs_push(row, first, seen, 1, COMPONENT_STRIDED);
 }
 
-static Pattern *pattern_of(Run *r, const CompressedMemory *c, int64_t rows, PatternRowFn fn)
+static Pattern *recurrence_pattern_of(Run *r, const CompressedMemory *c, int64_t rows,
+                                      PatternRowFn fn)
 {
     PatternShape s = { .heads = r->h, .n = rows, .m = c ? c->recurrence.n : 0 };
     Pattern     *p = c && !run_failed(r) ? pattern_node(r->arena, s, fn, COMPONENT_STRIDED) : NULL;
@@ -387,23 +384,23 @@ static Pattern *pattern_of(Run *r, const CompressedMemory *c, int64_t rows, Patt
 
 Pattern *compressed_memory_cells(Run *r, const CompressedMemory *c)
 {
-    return pattern_of(r, c, c->recurrence.n, cells_row);
+    return recurrence_pattern_of(r, c, c->recurrence.n, cells_row);
 }
 
 Pattern *compressed_memory_bands(Run *r, const CompressedMemory *c)
 {
-    return pattern_of(r, c, c->recurrence.count, bands_row);
+    return recurrence_pattern_of(r, c, c->recurrence.count, bands_row);
 }
 
 Pattern *compressed_memory_members(Run *r, const CompressedMemory *c, int64_t slots)
 {
-    return pattern_of(r, c, slots, members_row);
+    return recurrence_pattern_of(r, c, slots, members_row);
 }
 
 Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len,
                                   int64_t mem_len, int64_t segment)
 {
-    Pattern *p = pattern_of(r, c, c->recurrence.n, places_row);
+    Pattern *p = recurrence_pattern_of(r, c, c->recurrence.n, places_row);
 
     if (!p)
         return NULL;
@@ -415,12 +412,12 @@ Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cme
 
 Pattern *compressed_memory_tokens(Run *r, const CompressedMemory *c)
 {
-    return pattern_of(r, c, c->recurrence.n, tokens_row);
+    return recurrence_pattern_of(r, c, c->recurrence.n, tokens_row);
 }
 
 Pattern *compressed_memory_slots(Run *r, const CompressedMemory *c)
 {
-    Pattern *p = pattern_of(r, c, c->recurrence.n, slots_row);
+    Pattern *p = recurrence_pattern_of(r, c, c->recurrence.n, slots_row);
 
     if (p)
         p->shape.m = c->slots;
@@ -435,8 +432,8 @@ Pattern *compressed_memory_slots(Run *r, const CompressedMemory *c)
  * At most two slots hold a token, so a cell costs at most two scores; nothing is kept.
  */
 
-static float weight(const CompressedViews *v, const AttendInput *in, int64_t head, int64_t i,
-                    int64_t key)
+static float recurrence_weight(const CompressedViews *v, const AttendInput *in, int64_t head,
+                               int64_t i, int64_t key)
 {
     const WeightRow row = { in, &v->lse, &v->sums, v->heads, head, i, i, 0 };
     float           w;
@@ -448,7 +445,7 @@ static float weight(const CompressedViews *v, const AttendInput *in, int64_t hea
 /* ---- shares ---------------------------------------------------------------------- */
 
 /* Of token j in slot s; 0: it is not in. */
-static double share(const CompressedViews *v, int64_t s, int64_t j)
+static double recurrence_share(const CompressedViews *v, int64_t s, int64_t j)
 {
     const CompressedMemory *c = v->memory;
     int64_t                 at = j - c->first[s];
@@ -472,13 +469,13 @@ static float token_weight(const CompressedViews *v, int64_t head, int64_t i, int
     if (c->cover == COVER_SPREAD && s > c->made[c->batch[s]])
         s--;
     for (; s <= sum_to; s++)
-        if (s >= first && s < first + seen && share(v, s, j) != 0)
-            sum += share(v, s, j) * (double)weight(v, &v->slots, head, i, s);
+        if (s >= first && s < first + seen && recurrence_share(v, s, j) != 0)
+            sum += recurrence_share(v, s, j) * (double)recurrence_weight(v, &v->slots, head, i, s);
     return (float)sum;
 }
 
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
+static void recurrence_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
+                                    int64_t count, int64_t step, float *out)
 {
     const CompressedViews *v = view->context;
     const Recurrence      *c = &v->memory->recurrence;
@@ -487,7 +484,8 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
     for (int64_t x = 0; x < count; x++) {
         int64_t j = start + x * step;
 
-        out[x] = j < kept ? token_weight(v, head, i, j) : weight(v, &v->tokens, head, i, j);
+        out[x] = j < kept ? token_weight(v, head, i, j)
+                          : recurrence_weight(v, &v->tokens, head, i, j);
     }
 }
 
@@ -498,7 +496,7 @@ static void read_squeezed(const View *view, int64_t head, int64_t s, int64_t sta
 
     (void)head;
     for (int64_t x = 0; x < count; x++)
-        out[x] = (float)share(v, s, start + x * step);
+        out[x] = (float)recurrence_share(v, s, start + x * step);
 }
 
 /* ---- slots ------------------------------------------------------------------------ */
@@ -530,7 +528,7 @@ static void read_slot_weights(const View *view, int64_t head, int64_t i, int64_t
     for (int64_t x = 0; x < count; x++) {
         PlaceKind kind = place_at(v, t, start + x * step, &at);
 
-        out[x] = weight(v, kind == PLACE_SLOT ? &v->slots : &v->tokens, head, i, at);
+        out[x] = recurrence_weight(v, kind == PLACE_SLOT ? &v->slots : &v->tokens, head, i, at);
     }
 }
 
@@ -571,7 +569,7 @@ static void show_bands(Run *r, const CompressedViews *v)
     view->cols = "token";
 }
 
-static void show_memory(Run *r, const CompressedViews *v)
+static void recurrence_show_memory(Run *r, const CompressedViews *v)
 {
     int64_t slots = v->cmem_len + v->mem_len;
     View   *view = view_add(r, "memory", VIEW_TENSOR, DT_I32, 3,
@@ -594,7 +592,7 @@ void compressed_memory_show(Run *r, const CompressedViews *v)
     int64_t *group, groups = 0;
 
     show_bands(r, v);
-    show_memory(r, v);
+    recurrence_show_memory(r, v);
     view = view_reader(r, "slot_weights", VIEW_WEIGHTS, DT_F32, read_slot_weights, v, places);
     group = view ? run_alloc(r, 3, sizeof(*group)) : NULL;
     if (!group)
@@ -633,6 +631,7 @@ void compressed_memory_show_weights(Run *r, const CompressedViews *v, const Patt
 
     for (int64_t x = 0; v->taps && x < v->memory->ratio; x++)
         negative = negative || v->taps[x] < 0;
-    view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, v,
+    view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32,
+                recurrence_read_weights, v,
                 cells);
 }

@@ -111,7 +111,7 @@ static const Param params[] = {
 
 #define LAYER_EPS 1e-5
 
-static int form_of(const Run *r, const Params *p);
+static int isab_form_of(const Run *r, const Params *p);
 static void run_core(Run *r, const Params *p);
 static int64_t points_of(const Params *p);
 static void run_block(Run *r, const Params *p);
@@ -120,15 +120,15 @@ static int64_t block_width(Run *r, const Params *p);
 static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const char *b_name,
                    Tensor b, Tensor x);
 static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given);
-static bool chosen(int choice, bool otherwise);
+static bool isab_chosen(int choice, bool otherwise);
 static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv);
 static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
                     Tensor b, Tensor x);
-static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows);
-static MabResult attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v);
+static Tensor isab_matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows);
+static MabResult isab_attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v);
 static Tensor by_head(const Mab *m, Tensor x);
 static void show_block(Run *r, const MabResult *in, const MabResult *out);
-static void pool(Run *r, const Params *p, Tensor y);
+static void isab_pool(Run *r, const Params *p, Tensor y);
 static bool layer_before_pooling(const Run *r, const Params *p);
 static void check_block(Run *r, const Params *p);
 static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
@@ -138,13 +138,13 @@ static void set_isab_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    if (form_of(r, p) == MAB_CORE)
+    if (isab_form_of(r, p) == MAB_CORE)
         run_core(r, p);
     else
         run_block(r, p);
 }
 
-static int form_of(const Run *r, const Params *p)
+static int isab_form_of(const Run *r, const Params *p)
 {
     if (p->mab != MAB_AUTO)
         return p->mab;
@@ -189,16 +189,16 @@ static void run_block(Run *r, const Params *p)
     out = mab_apply(r, &second, x, in.out);
     r->out = dense_rounded(r, out.out);
     show_block(r, &in, &out);
-    pool(r, p, out.out);
+    isab_pool(r, p, out.out);
 }
 
 static Mab mab_of(Run *r, const Params *p, const MabTensors *given, const char *suffix)
 {
-    bool    paper = form_of(r, p) == MAB_PAPER;
+    bool    paper = isab_form_of(r, p) == MAB_PAPER;
     int64_t dim = block_width(r, p), size = paper ? dim / p->heads : dim;
 
     return (Mab){ .given = *given, .suffix = suffix, .paper = paper, .ff = p->ff, .dim = dim,
-                  .norm = chosen(p->layer_norm, paper), .heads = p->heads,
+                  .norm = isab_chosen(p->layer_norm, paper), .heads = p->heads,
                   .scale = p->scale > 0 ? p->scale : 1 / sqrt((double)size) };
 }
 
@@ -232,7 +232,7 @@ static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given)
     return dense_vector(r, full, given, m->dim);
 }
 
-static bool chosen(int choice, bool otherwise)
+static bool isab_chosen(int choice, bool otherwise)
 {
     return choice == CHOICE_AUTO ? otherwise : choice == CHOICE_TRUE;
 }
@@ -245,7 +245,7 @@ static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
     Tensor    q = layer(r, m, "wq", t->wq, "bq", t->bq, xq);
     Tensor    k = layer(r, m, "wk", t->wk, "bk", t->bk, xkv);
     Tensor    v = layer(r, m, "wv", t->wv, "bv", t->bv, xkv), inner;
-    MabResult result = attend(r, m, q, k, v);
+    MabResult result = isab_attend(r, m, q, k, v);
     Tensor    o = result.out;
 
     if (m->paper)
@@ -265,11 +265,11 @@ static MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
 static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
                     Tensor b, Tensor x)
 {
-    return dense_layer(r, x, matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
+    return dense_layer(r, x, isab_matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
                        (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
 }
 
-static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows)
+static Tensor isab_matrix(Run *r, const Mab *m, const char *name, Tensor given, int64_t rows)
 {
     char full[32];
 
@@ -277,7 +277,7 @@ static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64
     return dense_matrix(r, full, given, rows, m->dim, 1 / sqrt((double)rows));
 }
 
-static MabResult attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v)
+static MabResult isab_attend(Run *r, const Mab *m, Tensor q, Tensor k, Tensor v)
 {
     MabResult out = { .out = run_tensor3(r, DT_F64, 1, q.shape[1], m->dim),
                       .weights = run_tensor3(r, DT_F64, m->heads, q.shape[1], k.shape[1]) };
@@ -317,7 +317,7 @@ static void show_block(Run *r, const MabResult *in, const MabResult *out)
     view_stage(r, NULL, -1);
 }
 
-static void pool(Run *r, const Params *p, Tensor y)
+static void isab_pool(Run *r, const Params *p, Tensor y)
 {
     Mab       mab = mab_of(r, p, &p->mab_p, "_p");
     Tensor    seeds;
@@ -342,14 +342,14 @@ static void pool(Run *r, const Params *p, Tensor y)
 
 static bool layer_before_pooling(const Run *r, const Params *p)
 {
-    return chosen(p->pma_ff, form_of(r, p) == MAB_PAPER);
+    return isab_chosen(p->pma_ff, isab_form_of(r, p) == MAB_PAPER);
 }
 
 static void set_isab_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    if (form_of(r, p) != MAB_CORE) {
+    if (isab_form_of(r, p) != MAB_CORE) {
         check_block(r, p);
         return;
     }
@@ -367,14 +367,14 @@ static void check_block(Run *r, const Params *p)
 
     if (!r->x.data) {
         run_fail(r, ERR_DATA, "set-isab: mab=%s reads the layer input x, which the input does not "
-                 "hold; mab=core reads q, k and v", mabs[form_of(r, p)]);
+                 "hold; mab=core reads q, k and v", mabs[isab_form_of(r, p)]);
         return;
     }
     dim = block_width(r, p);
     if (dim % p->heads)
         run_fail(r, ERR_PARAM, "set-isab: a block of dim=%lld cannot be cut into heads=%lld; dim "
                  "must be a multiple of heads", (long long)dim, (long long)p->heads);
-    if (form_of(r, p) == MAB_PAPER && dim != r->x.shape[1])
+    if (isab_form_of(r, p) == MAB_PAPER && dim != r->x.shape[1])
         run_fail(r, ERR_PARAM, "set-isab: mab=paper adds x to the result, so dim=%lld must be the "
                  "width of x, %lld; mab=official adds a projection", (long long)dim,
                  (long long)r->x.shape[1]);
@@ -390,7 +390,7 @@ static Flops set_isab_flops(Run *r, const void *opaque)
     Flops         sum = { 0 };
     Mab           mab;
 
-    if (form_of(r, p) == MAB_CORE)
+    if (isab_form_of(r, p) == MAB_CORE)
         return latents_nested_flops(r, k, true);
     mab = mab_of(r, p, &p->mab_0, "");
     sum = mab_flops(&mab, k, mab.dim, r->n, r->dm, sum);

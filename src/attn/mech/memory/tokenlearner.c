@@ -59,17 +59,17 @@ typedef struct Network {
 static Sizes sizes_of(const Params *p);
 static int64_t token_count(const Params *p);
 static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor tokens);
-static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix);
+static Tensor learner_mixed(Run *r, const Params *p, Tensor tokens, Tensor mix);
 static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x);
 static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s);
-static void load(Run *r, Network *net);
+static void learner_load(Run *r, Network *net);
 static Tensor network(Run *r, const Network *net, Tensor z);
-static Tensor product(Run *r, Tensor a, Tensor b);
+static Tensor learner_product(Run *r, Tensor a, Tensor b);
 static void show_fused(Run *r, Tensor left, Tensor a);
-static Pattern *all_cells(Run *r, int64_t rows);
+static Pattern *learner_all_cells(Run *r, int64_t rows);
 static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix);
 static bool any(Tensor t);
-static int64_t extent(const Tensor *t, int rank, int axis, int64_t otherwise);
+static int64_t learner_extent(const Tensor *t, int rank, int axis, int64_t otherwise);
 static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s);
 static bool float_will_do(Run *r, const Network *net, Tensor z);
 static double longest_column(Run *r, Tensor w);
@@ -80,8 +80,8 @@ static Tensor image_convolved(Run *r, ImageGrid grid, const char *name, Tensor g
                        int64_t out);
 static void move_pixels(Run *r, ImageGrid grid, Tensor z, int64_t tap, Tensor to);
 static Tensor pixels(ImageGrid grid, Tensor t, int64_t i, int64_t rows, int64_t j, int64_t width);
-static int64_t positive(int64_t x);
-static Tensor pooled(Run *r, const Params *p, Tensor a);
+static int64_t learner_positive(int64_t x);
+static Tensor learner_pooled(Run *r, const Params *p, Tensor a);
 static void show_tokens(Run *r, const Params *p, Tensor a, Tensor tokens);
 static void show_images(Run *r, const Params *p, Tensor a);
 
@@ -131,7 +131,7 @@ static void tokenlearner_run(Run *r, const void *opaque)
     run_stage(r, "maps");
     a = p->variant == VARIANT_V11 ? softmax_maps(r, p, &s) : convolved_maps(r, p, &s);
     run_stage(r, "pool");
-    tokens = pooled(r, p, a);
+    tokens = learner_pooled(r, p, a);
     show_tokens(r, p, a, tokens);
     if (p->fuse) {
         fuse(r, p, &s, a, tokens);
@@ -143,9 +143,11 @@ static void tokenlearner_run(Run *r, const void *opaque)
 static Sizes sizes_of(const Params *p)
 {
     return (Sizes){ .tokens = token_count(p),
-                    .hidden = extent(&p->w1, 2, 1, extent(&p->w2, 2, 0, p->bottleneck)),
-                    .fuse_hidden = extent(&p->fuse_w1, 2, 1,
-                                          extent(&p->fuse_w2, 2, 0, p->bottleneck)) };
+                    .hidden = learner_extent(&p->w1, 2, 1,
+                                             learner_extent(&p->w2, 2, 0, p->bottleneck)),
+                    .fuse_hidden = learner_extent(&p->fuse_w1, 2, 1,
+                                                  learner_extent(&p->fuse_w2, 2, 0,
+                                                                 p->bottleneck)) };
 }
 
 /* S: what the given tensors say. */
@@ -154,10 +156,10 @@ static int64_t token_count(const Params *p)
     int64_t count = p->n_tokens;
 
     if (p->fuse)
-        count = extent(&p->fuse_mix, 2, 0, extent(&p->fuse_w2, 2, 1, count));
+        count = learner_extent(&p->fuse_mix, 2, 0, learner_extent(&p->fuse_w2, 2, 1, count));
     if (p->variant == VARIANT_V10)
-        return extent(&p->conv1, 4, 3, extent(&p->conv4, 4, 3, count));
-    return extent(&p->w2, 2, 1, extent(&p->b2, 1, 0, count));
+        return learner_extent(&p->conv1, 4, 3, learner_extent(&p->conv4, 4, 3, count));
+    return learner_extent(&p->w2, 2, 1, learner_extent(&p->b2, 1, 0, count));
 }
 
 static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor tokens)
@@ -166,12 +168,12 @@ static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor token
 
     run_stage(r, "mix tokens");
     mix = dense_matrix(r, "fuse_mix", p->fuse_mix, s->tokens, s->tokens, 0);
-    t = mixed(r, p, tokens, mix);
+    t = learner_mixed(r, p, tokens, mix);
     run_stage(r, "fuse maps");
     b = fuse_maps(r, p, s);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, b, "position", "token");
     run_stage(r, "fuse");
-    out = product(r, b, t);
+    out = learner_product(r, b, t);
     if (p->fuse_residual)
         out = dense_add(r, out, tensor_with_rank(r->x, 3));
     r->out = dense_rounded(r, out);
@@ -179,7 +181,7 @@ static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor token
 }
 
 /* t f64 [1,S,dm] */
-static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
+static Tensor learner_mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
 {
     int64_t count = tokens.shape[1];
     Tensor  bias = dense_vector(r, "fuse_bias", p->fuse_bias, count);
@@ -210,11 +212,11 @@ static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
     Tensor  z = normed(r, "fuse_ln3_g", p->fuse_ln3_g, "fuse_ln3_b", p->fuse_ln3_b,
                        tensor_with_rank(r->x, 3));
 
-    load(r, &net);
+    learner_load(r, &net);
     return dense_activate(r, network(r, &net, z), ENTRY_SIGMOID);
 }
 
-static void load(Run *r, Network *net)
+static void learner_load(Run *r, Network *net)
 {
     net->w1 = dense_matrix(r, net->w1_name, net->w1, r->dm, net->hidden, 0);
     net->b1 = dense_vector(r, net->b1_name, net->b1, net->hidden);
@@ -233,7 +235,7 @@ static Tensor network(Run *r, const Network *net, Tensor z)
 }
 
 /* a b of every head, f64. */
-static Tensor product(Run *r, Tensor a, Tensor b)
+static Tensor learner_product(Run *r, Tensor a, Tensor b)
 {
     Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], b.shape[2]);
 
@@ -247,14 +249,14 @@ static void show_fused(Run *r, Tensor left, Tensor a)
 
     if (!run_wants_views(r))
         return;
-    cells = all_cells(r, r->n);
+    cells = learner_all_cells(r, r->n);
     implicit_connectivity(r, cells);
     if (left.data)
         implicit_weights(r, (Implicit){ .left = left, .right = dense_turned(r, a) }, VIEW_SIGNED,
                          cells);
 }
 
-static Pattern *all_cells(Run *r, int64_t rows)
+static Pattern *learner_all_cells(Run *r, int64_t rows)
 {
     PatternShape shape = { .heads = 1, .n = rows, .m = r->n };
     Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
@@ -285,7 +287,7 @@ static bool any(Tensor t)
     return false;
 }
 
-static int64_t extent(const Tensor *t, int rank, int axis, int64_t otherwise)
+static int64_t learner_extent(const Tensor *t, int rank, int axis, int64_t otherwise)
 {
     return t->data && t->rank == rank ? t->shape[axis] : otherwise;
 }
@@ -298,7 +300,7 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
                     .out = s->tokens };
     Tensor  x = tensor_with_rank(r->x, 3), a, z;
 
-    load(r, &net);
+    learner_load(r, &net);
     z = op_standardise(r, x, LAYER_EPS, dense_vector(r, "ln_g", p->ln_g, r->dm).data,
                        dense_vector(r, "ln_b", p->ln_b, r->dm).data);
     if (run_failed(r))
@@ -404,8 +406,9 @@ static void move_pixels(Run *r, ImageGrid grid, Tensor z, int64_t tap, Tensor to
 
     if (down || along)
         op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, to);
-    op_entries(r, pixels(grid, z, positive(down), rows, positive(along), width), ENTRY_CAST, 0,
-               pixels(grid, to, positive(-down), rows, positive(-along), width));
+    op_entries(r, pixels(grid, z, learner_positive(down), rows, learner_positive(along), width),
+               ENTRY_CAST, 0,
+               pixels(grid, to, learner_positive(-down), rows, learner_positive(-along), width));
 }
 
 /* A 3 x 3 convolution over tokens that are the pixels of an image.
@@ -424,18 +427,18 @@ static Tensor pixels(ImageGrid grid, Tensor t, int64_t i, int64_t rows, int64_t 
     return y;
 }
 
-static int64_t positive(int64_t x)
+static int64_t learner_positive(int64_t x)
 {
     return x > 0 ? x : 0;
 }
 
 /* A x, f64 [1,S,dm]: maps that are weights of a softmax lose nothing by being rounded. */
-static Tensor pooled(Run *r, const Params *p, Tensor a)
+static Tensor learner_pooled(Run *r, const Params *p, Tensor a)
 {
     Tensor x = tensor_with_rank(r->x, 3), tokens;
 
     if (run_failed(r) || p->variant == VARIANT_V10)
-        return product(r, a, x);
+        return learner_product(r, a, x);
     tokens = run_tensor3(r, DT_F64, 1, a.shape[1], r->dm);
     op_gemm_long(r, dense_rounded(r, a), x, 1, tokens, FLOP_MIX);
     return tokens;
@@ -456,7 +459,7 @@ static void show_tokens(Run *r, const Params *p, Tensor a, Tensor tokens)
         return;
     weights = implicit_factor(r, "weights", VIEW_WEIGHTS, a, "token", "position");
     if (weights) {
-        weights->support = all_cells(r, a.shape[1]);
+        weights->support = learner_all_cells(r, a.shape[1]);
         implicit_connectivity(r, weights->support);
     }
 }

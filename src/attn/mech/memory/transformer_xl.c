@@ -28,9 +28,9 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c);
-static int64_t length_of(const Params *p);
-static void show_memory(Run *r, const Recurrence *c);
+static Pattern *xl_all_cells(Run *r, const Params *p, const Recurrence *c);
+static int64_t xl_length_of(const Params *p);
+static void xl_show_memory(Run *r, const Recurrence *c);
 static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int64_t t);
 
 static void transformer_xl_run(Run *r, const void *opaque)
@@ -39,7 +39,7 @@ static void transformer_xl_run(Run *r, const void *opaque)
     AttendInput   in = run_attend_input(r, p->scale);
     Recurrence    c = recurrence_of(r, p->segment, p->mem_len);
     Tensor        lse = run_tensor2(r, DT_F32, r->h, r->n);
-    Pattern      *cells = run_wants_views(r) ? all_cells(r, p, &c) : NULL;
+    Pattern      *cells = run_wants_views(r) ? xl_all_cells(r, p, &c) : NULL;
 
     in.softmax_flops = FLOPS_ROW_SOFTMAX;
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
@@ -49,7 +49,7 @@ static void transformer_xl_run(Run *r, const void *opaque)
     run_stage(r, "segments");
     view_pattern(r, cells, true);
     view_meanings(r, cells, recurrence_components);
-    show_memory(r, &c);
+    xl_show_memory(r, &c);
     recurrence_show_reach(r, &c, cells);
     for (int64_t t = 0; t < c.count && !run_failed(r); t++) {
         int64_t     b = recurrence_start(&c, t), a = recurrence_memory(&c, t);
@@ -69,7 +69,7 @@ static void transformer_xl_run(Run *r, const void *opaque)
 }
 
 /* The same of the whole sequence, by parts. */
-static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c)
+static Pattern *xl_all_cells(Run *r, const Params *p, const Recurrence *c)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };
     Pattern     *own = pattern_chunk(r->arena, s, c->segment, 0, 0);
@@ -80,17 +80,17 @@ static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c)
                           pattern_marked(r->arena, memory, COMPONENT_WINDOW));
     if (p->same_length)
         cells = pattern_intersect(r->arena, cells,
-                                  pattern_band(r->arena, s, 1 - length_of(p), r->n, 1, 0));
+                                  pattern_band(r->arena, s, 1 - xl_length_of(p), r->n, 1, 0));
     return pattern_finish(r->arena, s, cells, r->causal);
 }
 
 /* Keys that one query sees with same_length. */
-static int64_t length_of(const Params *p)
+static int64_t xl_length_of(const Params *p)
 {
     return p->mem_len > 1 ? p->mem_len : 1;
 }
 
-static void show_memory(Run *r, const Recurrence *c)
+static void xl_show_memory(Run *r, const Recurrence *c)
 {
     Tensor memory = { .rank = 0 };
 
@@ -110,7 +110,7 @@ static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int6
     int64_t      b = recurrence_start(c, t), a = recurrence_memory(c, t);
     PatternShape s = { .heads = r->h, .n = recurrence_end(c, t) - b,
                        .m = recurrence_end(c, t) - a };
-    int64_t      oldest = p->same_length ? b - a - length_of(p) + 1 : -s.n;
+    int64_t      oldest = p->same_length ? b - a - xl_length_of(p) + 1 : -s.n;
 
     return pattern_band(r->arena, s, oldest, r->causal ? b - a : s.m, 1, COMPONENT_BLOCK);
 }
@@ -126,8 +126,8 @@ static Flops transformer_xl_flops(Run *r, const void *opaque)
             int64_t first = recurrence_memory(&c, t),
                     end = r->causal ? i + 1 : recurrence_end(&c, t);
 
-            if (p->same_length && first < i - length_of(p) + 1)
-                first = i - length_of(p) + 1;
+            if (p->same_length && first < i - xl_length_of(p) + 1)
+                first = i - xl_length_of(p) + 1;
             cells += (double)(end - first);
         }
     return (Flops){ .score = 2 * h * cells * (double)r->d, .mix = 2 * h * cells * (double)r->e,

@@ -76,18 +76,18 @@ typedef struct Tiny {
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
-static Sizes sizes(Run *r, const Params *p);
-static int64_t width_of(Run *r, const Params *p);
+static Sizes gmlp_sizes(Run *r, const Params *p);
+static int64_t gmlp_width_of(Run *r, const Params *p);
 static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y);
 static Tensor half_of(Run *r, Tensor z, bool second);
 static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v);
 static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v);
 static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate);
-static Tensor triangle(Run *r, int64_t size);
-static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols);
+static Tensor gmlp_triangle(Run *r, int64_t size);
+static Tensor gmlp_piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols);
 static void show_spatial(Run *r, Tensor w, const Pattern *cells);
-static void show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
-                        const Pattern *cells);
+static void gmlp_show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
+                             const Pattern *cells);
 static void read_spatial(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out);
 static void show_diagonals(Run *r, const float *w, const Pattern *cells);
@@ -98,13 +98,13 @@ static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern
 static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtype);
 static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out);
-static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z);
-static void check_length(Run *r, const char *name, Tensor given);
+static Tensor gmlp_values_of(Run *r, const Params *p, Sizes s, Tensor z);
+static void gmlp_check_length(Run *r, const char *name, Tensor given);
 
 static void gmlp_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes(r, p);
+    Sizes         s = gmlp_sizes(r, p);
     int64_t       dm = r->dm;
     Tensor        x = tensor_with_rank(r->x, 3), y = x, z = x, out, gate, w, b;
 
@@ -115,7 +115,7 @@ static void gmlp_run(Run *r, const void *opaque)
         z = project_in(r, p, s, &y);
     run_stage(r, "values");
     out = half_of(r, z, false);
-    gate = gate_of(r, p, s, y, values_of(r, p, s, z));
+    gate = gate_of(r, p, s, y, gmlp_values_of(r, p, s, z));
     run_stage(r, "multiply");
     op_entries_of(r, out, gate, ENTRY_PRODUCT, 1, out);
     op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&out));
@@ -127,9 +127,9 @@ static void gmlp_run(Run *r, const void *opaque)
     r->out = dense_rounded(r, out);
 }
 
-static Sizes sizes(Run *r, const Params *p)
+static Sizes gmlp_sizes(Run *r, const Params *p)
 {
-    int64_t d_ff = width_of(r, p);
+    int64_t d_ff = gmlp_width_of(r, p);
     Sizes   s = { .half = d_ff / 2, .tiny = TINY };
 
     if (d_ff % 2)
@@ -146,7 +146,7 @@ static Sizes sizes(Run *r, const Params *p)
     return s;
 }
 
-static int64_t width_of(Run *r, const Params *p)
+static int64_t gmlp_width_of(Run *r, const Params *p)
 {
     SizeFrom from[] = { { "w_in", p->w_in, 2, 1, 1 }, { "b_in", p->b_in, 1, 0, 1 },
                         { "w_out", p->w_out, 2, 0, 2 }, { "ln2_gamma", p->ln2_gamma, 1, 0, 2 },
@@ -233,7 +233,7 @@ static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
 {
     int64_t n = r->n;
     int64_t size = n < BLOCK ? n : BLOCK;
-    Tensor  corner = run_tensor3(r, DT_F32, 1, size, size), lower = triangle(r, size);
+    Tensor  corner = run_tensor3(r, DT_F32, 1, size, size), lower = gmlp_triangle(r, size);
 
     op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, corner);
     for (int64_t i = 0; i < n && !run_failed(r); i += BLOCK) {
@@ -241,19 +241,19 @@ static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
         Tensor  to = tensor_rows(gate, i, rows);
 
         if (i)
-            op_gemm(r, piece(w, i, rows, 0, i), false, tensor_rows(v, 0, i), false, 1, 1, to,
+            op_gemm(r, gmlp_piece(w, i, rows, 0, i), false, tensor_rows(v, 0, i), false, 1, 1, to,
                     FLOP_APART);
-        op_entries_of(r, piece(w, i, rows, i, rows), tensor_columns(tensor_rows(lower, 0, rows), 0,
-                                                                    rows),
-                      ENTRY_WHERE, 0, tensor_columns(tensor_rows(corner, 0, rows), 0, rows));
-        op_gemm(r, piece(corner, 0, rows, 0, rows), false, tensor_rows(v, i, rows), false, 1, 1, to,
-                FLOP_APART);
+        op_entries_of(r, gmlp_piece(w, i, rows, i, rows),
+                      tensor_columns(tensor_rows(lower, 0, rows), 0, rows), ENTRY_WHERE, 0,
+                      tensor_columns(tensor_rows(corner, 0, rows), 0, rows));
+        op_gemm(r, gmlp_piece(corner, 0, rows, 0, rows), false, tensor_rows(v, i, rows), false, 1,
+                1, to, FLOP_APART);
     }
     op_charge(r, FLOP_MIX, (double)n * (double)(n + 1) * (double)v.shape[2]);
 }
 
 /* 1 up to the diagonal, 0 above. */
-static Tensor triangle(Run *r, int64_t size)
+static Tensor gmlp_triangle(Run *r, int64_t size)
 {
     Tensor t = run_tensor3(r, DT_F32, 1, size, size);
 
@@ -266,7 +266,7 @@ static Tensor triangle(Run *r, int64_t size)
 }
 
 /* Rows [first, first+count) and columns [at, at+cols) of t [n,n] as [1,count,cols]. */
-static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols)
+static Tensor gmlp_piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols)
 {
     Tensor out = tensor_with_rank(t, 3);
 
@@ -282,13 +282,13 @@ static void show_spatial(Run *r, Tensor w, const Pattern *cells)
 {
     if (!run_wants_views(r))
         return;
-    show_matrix(r, "weights", read_spatial, w.data, cells);
+    gmlp_show_matrix(r, "weights", read_spatial, w.data, cells);
     view_cells(r, "connectivity", cells);
     show_diagonals(r, w.data, cells);
 }
 
-static void show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
-                        const Pattern *cells)
+static void gmlp_show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
+                             const Pattern *cells)
 {
     View *view = view_add(r, name, VIEW_SIGNED, DT_F32, 3, (int64_t[]){ 1, r->n, r->n });
 
@@ -335,7 +335,7 @@ static void show_diagonals(Run *r, const float *w, const Pattern *cells)
         explained += length * m * m;
     }
     view_tensor(r, "toeplitz", VIEW_SIGNED, mean, "mean of w_spatial", "j - i");
-    show_matrix(r, "weights_toeplitz", read_stripes, mean.data, cells);
+    gmlp_show_matrix(r, "weights_toeplitz", read_stripes, mean.data, cells);
     run_figure(r, "toeplitz_fraction", squares > 0 ? explained / squares : 1);
 }
 
@@ -408,7 +408,7 @@ static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start,
     }
 }
 
-static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z)
+static Tensor gmlp_values_of(Run *r, const Params *p, Sizes s, Tensor z)
 {
     Tensor gain = layer_given(r, "ln2_gamma", p->ln2_gamma, 1, (int64_t[]){ s.half });
     Tensor bias = layer_given(r, "ln2_beta", p->ln2_beta, 1, (int64_t[]){ s.half });
@@ -424,12 +424,12 @@ static void gmlp_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    check_length(r, "w_spatial", p->w_spatial);
-    check_length(r, "b_spatial", p->b_spatial);
-    sizes(r, p);
+    gmlp_check_length(r, "w_spatial", p->w_spatial);
+    gmlp_check_length(r, "b_spatial", p->b_spatial);
+    gmlp_sizes(r, p);
 }
 
-static void check_length(Run *r, const char *name, Tensor given)
+static void gmlp_check_length(Run *r, const char *name, Tensor given)
 {
     for (int axis = 0; axis < given.rank && given.data; axis++)
         if (given.shape[axis] != r->n)
@@ -441,7 +441,7 @@ static void check_length(Run *r, const char *name, Tensor given)
 static Flops gmlp_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes(r, p);
+    Sizes         s = gmlp_sizes(r, p);
     double        n = (double)r->n, dm = (double)r->dm, half = (double)s.half;
     double        a = (double)s.tiny, cells = r->causal ? n * (n + 1) / 2 : n * n;
     Flops         sum = { .mix = 2 * cells * half, .overhead = n * half };

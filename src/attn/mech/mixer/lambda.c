@@ -48,17 +48,18 @@ static const Param params[] = {
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
-static Lambdas layer_of(Run *r, const Params *p);
-static LambdaSizes sizes(Run *r, const Params *p);
+static Lambdas lambda_layer_of(Run *r, const Params *p);
+static LambdaSizes lambda_sizes(Run *r, const Params *p);
 static int pos_rank(const Params *p);
-static bool reads_x(Run *r);
+static bool lambda_reads_x(Run *r);
 static void sizes_of_x(Run *r, const Params *p, LambdaSizes *s);
 static void sizes_of_qkv(Run *r, LambdaSizes *s);
 static void take_reach(const Params *p, Lambdas *l);
 static void take_inputs(Run *r, const Params *p, Lambdas *l);
-static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, int64_t width);
-static Tensor split(Run *r, Tensor y, int64_t heads);
-static Tensor scaled(Run *r, Tensor t, Tensor scale, Tensor shift);
+static Tensor lambda_projected(Run *r, const char *name, Tensor given, int64_t heads,
+                               int64_t width);
+static Tensor lambda_split(Run *r, Tensor y, int64_t heads);
+static Tensor lambda_scaled(Run *r, Tensor t, Tensor scale, Tensor shift);
 static Tensor beside(Tensor vector, int64_t heads, int64_t width);
 static Tensor position_table(Run *r, const Params *p, const Lambdas *l);
 static void check_odd(Run *r, const char *name, int64_t extent);
@@ -70,7 +71,7 @@ static void lambda_run(Run *r, const void *opaque)
 
     if (!l)
         return;
-    *l = layer_of(r, p);
+    *l = lambda_layer_of(r, p);
     run_stage(r, l->s.joined ? "project" : "inputs");
     take_inputs(r, p, l);
     l->pos = position_table(r, p, l).data;
@@ -81,9 +82,9 @@ static void lambda_run(Run *r, const void *opaque)
     lambdas_show(l);
 }
 
-static Lambdas layer_of(Run *r, const Params *p)
+static Lambdas lambda_layer_of(Run *r, const Params *p)
 {
-    Lambdas l = { .r = r, .s = sizes(r, p), .position = (LambdaPosition)p->position,
+    Lambdas l = { .r = r, .s = lambda_sizes(r, p), .position = (LambdaPosition)p->position,
                   .causal = r->causal };
 
     take_reach(p, &l);
@@ -91,10 +92,11 @@ static Lambdas layer_of(Run *r, const Params *p)
     return l;
 }
 
-static LambdaSizes sizes(Run *r, const Params *p)
+static LambdaSizes lambda_sizes(Run *r, const Params *p)
 {
     int   rank = pos_rank(p);
-    LambdaSizes s = { .joined = reads_x(r), .h = 1, .hk = 1, .n = 1, .m = 1, .k = 1, .e = 1 };
+    LambdaSizes s = { .joined = lambda_reads_x(r), .h = 1, .hk = 1, .n = 1, .m = 1, .k = 1,
+    .e = 1 };
 
     s.u = layer_size(r, "depth_u", p->depth_u, 1,
                      (const SizeFrom[]){ { "pos", p->pos, rank, rank - 1, 1 }, { .name = NULL } });
@@ -112,7 +114,7 @@ static int pos_rank(const Params *p)
     return p->position == LAMBDA_ABSOLUTE || p->grid_w > 0 ? 4 : 3;
 }
 
-static bool reads_x(Run *r)
+static bool lambda_reads_x(Run *r)
 {
     static const char *const own[] = { "heads", "w_q", "w_k", "w_v" };
     bool qkv = r->q.data && r->k.data && r->v.data;
@@ -196,27 +198,28 @@ static void take_inputs(Run *r, const Params *p, Lambdas *l)
     l->v = r->v;
     if (s->joined) {
         r->n = r->m = s->n;
-        l->q = projected(r, "w_q", p->w_q, s->h, s->k);
-        l->key = projected(r, "w_k", p->w_k, 1, s->k * s->u);
-        l->v = projected(r, "w_v", p->w_v, 1, s->e * s->u);
+        l->q = lambda_projected(r, "w_q", p->w_q, s->h, s->k);
+        l->key = lambda_projected(r, "w_k", p->w_k, 1, s->k * s->u);
+        l->v = lambda_projected(r, "w_v", p->w_v, 1, s->e * s->u);
     }
     run_heads(r, s->h, s->k, s->e);
-    l->q = scaled(r, l->q, q_scale, q_shift);
-    l->v = scaled(r, l->v, v_scale, v_shift);
+    l->q = lambda_scaled(r, l->q, q_scale, q_shift);
+    l->v = lambda_scaled(r, l->v, v_scale, v_shift);
 }
 
-static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, int64_t width)
+static Tensor lambda_projected(Run *r, const char *name, Tensor given, int64_t heads, int64_t width)
 {
     int64_t dm = r->dm;
     Tensor  w = layer_weight(r, name, given, 2, (int64_t[]){ dm, heads * width },
                              (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
     Tensor  none = { .rank = 0 };
 
-    return split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_APART), heads);
+    return lambda_split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_APART),
+                        heads);
 }
 
 /* f32 [heads,n,width] of f64 [1,n,heads * width]. */
-static Tensor split(Run *r, Tensor y, int64_t heads)
+static Tensor lambda_split(Run *r, Tensor y, int64_t heads)
 {
     Tensor t = run_tensor3(r, DT_F32, heads, y.shape[1], y.shape[2] / heads);
 
@@ -225,7 +228,7 @@ static Tensor split(Run *r, Tensor y, int64_t heads)
 }
 
 /* t [heads,n,width] times scale plus shift; these have a row for each head, or one. */
-static Tensor scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
+static Tensor lambda_scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
 {
     int64_t width = t.shape[2], n = t.shape[1];
     Tensor  y;
@@ -266,7 +269,7 @@ static Tensor position_table(Run *r, const Params *p, const Lambdas *l)
 static void lambda_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    LambdaSizes   s = sizes(r, p);
+    LambdaSizes   s = lambda_sizes(r, p);
     bool          grid = p->grid_h > 0 || p->grid_w > 0, given = p->pos.data != NULL;
 
     if (grid && (p->grid_h < 1 || p->grid_w < 1 || p->grid_h * p->grid_w != s.n))
@@ -296,7 +299,7 @@ static void check_odd(Run *r, const char *name, int64_t extent)
 
 static Flops lambda_flops(Run *r, const void *opaque)
 {
-    Lambdas l = layer_of(r, opaque);
+    Lambdas l = lambda_layer_of(r, opaque);
 
     return lambdas_flops(&l);
 }

@@ -80,14 +80,14 @@ typedef struct Conv {
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
-static Sizes sizes(Run *r, const Params *p);
-static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole);
+static Sizes lite_sizes(Run *r, const Params *p);
+static void lite_must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole);
 static Tensor far_branch(Run *r, const Params *p, const Sizes *s);
 static Tensor channels(Run *r, int64_t first, int64_t count);
 static Tensor split(Run *r, Tensor y, int64_t heads);
 static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor given[2],
                      int64_t out);
-static Tensor join(Run *r, Tensor y);
+static Tensor lite_join(Run *r, Tensor y);
 static Tensor near_branch(Run *r, const Params *p, const Sizes *s);
 static Tensor gated(Run *r, Tensor y);
 static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t);
@@ -100,7 +100,7 @@ static const double *taps_of(const Conv *job, int64_t i, int64_t group);
 static void lite_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes(r, p);
+    Sizes         s = lite_sizes(r, p);
     Tensor        distant, local;
 
     run_stage(r, "split");
@@ -114,7 +114,7 @@ static void lite_run(Run *r, const void *opaque)
     op_entries(r, local, ENTRY_CAST, 0, tensor_columns(r->out, s.da, s.dc));
 }
 
-static Sizes sizes(Run *r, const Params *p)
+static Sizes lite_sizes(Run *r, const Params *p)
 {
     bool   dynamic = p->conv_type == CONV_DYNAMIC;
     Tensor kernel = dynamic ? (Tensor){ .rank = 0 } : p->kernel;
@@ -132,13 +132,13 @@ static Sizes sizes(Run *r, const Params *p)
                           (const SizeFrom[]){ { "kernel", kernel, 2, 0, 1 }, { .name = NULL } });
     s.taps = layer_size(r, "kernel_size", p->kernel_size, p->kernel_size,
                         (const SizeFrom[]){ { "kernel", kernel, 2, 1, 1 }, { .name = NULL } });
-    must_divide(r, "heads", s.heads, "da", s.da);
-    must_divide(r, "conv_heads", s.groups, "dc", s.dc);
+    lite_must_divide(r, "heads", s.heads, "da", s.da);
+    lite_must_divide(r, "conv_heads", s.groups, "dc", s.dc);
     s.left = r->causal ? s.taps - 1 : s.taps % 2 ? s.taps / 2 : (s.taps - 1) / 2;
     return s;
 }
 
-static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole)
+static void lite_must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole)
 {
     if (whole % part)
         run_fail(r, ERR_PARAM, "lite: %s=%lld does not divide %s=%lld", what, (long long)part, of,
@@ -168,7 +168,7 @@ static Tensor far_branch(Run *r, const Params *p, const Sizes *s)
                            r->causal);
     found = op_attend(r, &in, cells);
     view_attention(r, cells, &in, found.lse);
-    return linear(r, join(r, found.out), (const char *[]){ "w_o", "b_o" },
+    return linear(r, lite_join(r, found.out), (const char *[]){ "w_o", "b_o" },
                   (Tensor[]){ p->w_o, p->b_o }, s->da);
 }
 
@@ -201,7 +201,7 @@ static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor 
     return dense_layer(r, x, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
 }
 
-static Tensor join(Run *r, Tensor y)
+static Tensor lite_join(Run *r, Tensor y)
 {
     Tensor t = run_tensor3(r, DT_F32, 1, r->n, y.shape[0] * y.shape[2]);
 
@@ -353,7 +353,7 @@ static void lite_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    sizes(r, p);
+    lite_sizes(r, p);
     if (p->glu && !p->conv_linear)
         run_warn(r, "lite: glu gates the linear layer before the convolution; conv_linear=false "
                     "leaves both out");
@@ -362,7 +362,7 @@ static void lite_check(Run *r, const void *opaque)
 static Flops lite_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Sizes         s = sizes(r, p);
+    Sizes         s = lite_sizes(r, p);
     double        n = (double)r->n, da = (double)s.da, dc = (double)s.dc;
     double        taps = (double)s.groups * (double)s.taps;
     double        cells = r->causal ? n * (n + 1) / 2 : n * n;

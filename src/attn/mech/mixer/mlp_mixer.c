@@ -89,16 +89,18 @@ static void show_matrices(Run *r, const Params *p, Tensor w1, Tensor w2, Tensor 
 static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind);
 static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                        int64_t step, float *out);
-static void read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells, float *out);
+static void mlp_mixer_read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells,
+                                 float *out);
 static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int64_t at[2],
                         int64_t cells, double *sum);
 static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
                       const int64_t at[2], int64_t cells, double *sum);
 static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows,
                             int64_t row_count, int64_t start, int64_t count, float *out);
-static void add_tile(const Mixed *s, const double *gate, const int64_t *rows, int64_t row_count,
-                     int64_t first, int64_t count, int64_t start, int64_t cells,
-                     double sum[][VIEW_KEYS_MOST]);
+static void mlp_mixer_add_tile(const Mixed *s, const double *gate, const int64_t *rows,
+                               int64_t row_count,
+                               int64_t first, int64_t count, int64_t start, int64_t cells,
+                               double sum[][VIEW_KEYS_MOST]);
 static const double *gates_of(Run *r, const Params *p, Tensor a, bool slope, bool mean);
 static Tensor channel_branch(Run *r, const Params *p, int64_t c, Tensor x);
 static void check_length(Run *r, const char *name, Tensor given, int rank, int axis);
@@ -230,12 +232,14 @@ static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start
     for (int64_t done = 0; done < count; done += CELLS) {
         int64_t cells = count - done < CELLS ? count - done : CELLS;
 
-        read_cells(view->context, i, (int64_t[]){ start + done * step, step }, cells, out + done);
+        mlp_mixer_read_cells(view->context, i, (int64_t[]){ start + done * step, step }, cells,
+                             out + done);
     }
 }
 
 /* Cells at[0], at[0] + at[1], ...: the mean over the channels. */
-static void read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells, float *out)
+static void mlp_mixer_read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells,
+                                 float *out)
 {
     double sum[CELLS], mean[CELLS];
 
@@ -285,8 +289,9 @@ static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows
 
         memset(sum, 0, sizeof(sum));
         for (int64_t u = 0; u < s->t; u += TILE_UNITS)
-            add_tile(s, gate, rows, row_count, u, s->t - u < TILE_UNITS ? s->t - u : TILE_UNITS,
-                     start, count, sum);
+            mlp_mixer_add_tile(s, gate, rows, row_count, u,
+                               s->t - u < TILE_UNITS ? s->t - u : TILE_UNITS,
+                               start, count, sum);
         for (int64_t r = 0; r < row_count; r++)
             for (int64_t x = 0; x < count; x++)
                 mean[r][x] += (s->absolute ? fabs(sum[r][x]) : sum[r][x]) / (double)s->channels;
@@ -298,9 +303,10 @@ static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows
 
 /* Adds units [first, first+count) of some rows and keys: the tile of w1 is read once for all
  * rows. */
-static void add_tile(const Mixed *s, const double *gate, const int64_t *rows, int64_t row_count,
-                     int64_t first, int64_t count, int64_t start, int64_t cells,
-                     double sum[][VIEW_KEYS_MOST])
+static void mlp_mixer_add_tile(const Mixed *s, const double *gate, const int64_t *rows,
+                               int64_t row_count,
+                               int64_t first, int64_t count, int64_t start, int64_t cells,
+                               double sum[][VIEW_KEYS_MOST])
 {
     double factor[VIEW_ROWS_MOST][TILE_UNITS];
 

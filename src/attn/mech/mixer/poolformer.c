@@ -64,19 +64,17 @@ static Tensor block(Run *r, const Params *p, const Window *w, Tensor x);
 static Tensor group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps);
 static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch);
 static Tensor pooled(Run *r, const Window *w, Tensor x);
-static Pattern *window_cells(Run *r, const Window *w);
+static Pattern *pool_window_cells(Run *r, const Window *w);
 static void show_window(Run *r, const Window *window);
 static void show_matrix(Run *r, const char *name, ViewKind kind, int rank, const Window *w,
                         const Pattern *cells);
 static void read_window(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out);
-static double share(const Window *w, int64_t i);
+static double pool_share(const Window *w, int64_t i);
 static int64_t neighbours(const Window *w, int64_t i);
 static int64_t first_line(const Window *w, int64_t i);
-static int64_t max64(int64_t a, int64_t b);
 static int64_t last_line(const Window *w, int64_t i);
-static int64_t min64(int64_t a, int64_t b);
-static void line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to);
+static void pool_line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to);
 static Tensor channel_mlp(Run *r, const Params *p, Tensor x);
 static int64_t hidden_width(const Run *r, const Params *p);
 static double all_neighbours(const Window *w);
@@ -155,10 +153,10 @@ static Tensor pooled(Run *r, const Window *w, Tensor x)
 {
     PatternMeans in = { .x = x, .divisor = w->padded, .less_own = w->subtract };
 
-    return op_pattern_means(r, &in, window_cells(r, w));
+    return op_pattern_means(r, &in, pool_window_cells(r, w));
 }
 
-static Pattern *window_cells(Run *r, const Window *w)
+static Pattern *pool_window_cells(Run *r, const Window *w)
 {
     PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
     Pattern     *cells;
@@ -179,7 +177,7 @@ static void show_window(Run *r, const Window *window)
     if (!w)
         return;
     *w = *window;
-    cells = window_cells(r, w);
+    cells = pool_window_cells(r, w);
     if (!cells)
         run_fail(r, ERR_NOMEM, "poolformer: not enough memory for the pattern");
     show_matrix(r, "weights", VIEW_SIGNED, 3, w, cells);
@@ -206,7 +204,7 @@ static void read_window(const View *view, int64_t plane, int64_t i, int64_t star
                         int64_t step, float *out)
 {
     const Window *w = view->context;
-    double        cell = share(w, i);
+    double        cell = pool_share(w, i);
     bool          less = view->kind == VIEW_SIGNED && w->subtract; /* weights, not pool */
 
     (void)plane;
@@ -214,7 +212,7 @@ static void read_window(const View *view, int64_t plane, int64_t i, int64_t star
         out[x] = (float)(cell - (less && start + x * step == i ? 1 : 0));
 }
 
-static double share(const Window *w, int64_t i)
+static double pool_share(const Window *w, int64_t i)
 {
     return 1 / (w->padded > 0 ? w->padded : (double)neighbours(w, i));
 }
@@ -224,41 +222,31 @@ static int64_t neighbours(const Window *w, int64_t i)
     int64_t count = 0, from, to;
 
     for (int64_t y = first_line(w, i); y <= last_line(w, i); y++) {
-        line_of(w, i, y, &from, &to);
-        count += max64(to - from, 0);
+        pool_line_of(w, i, y, &from, &to);
+        count += max_i64(to - from, 0);
     }
     return count;
 }
 
 static int64_t first_line(const Window *w, int64_t i)
 {
-    return max64(i / w->width - w->reach, 0);
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
+    return max_i64(i / w->width - w->reach, 0);
 }
 
 static int64_t last_line(const Window *w, int64_t i)
 {
-    return min64(i / w->width + w->reach, (w->causal ? i : w->n - 1) / w->width);
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
+    return min_i64(i / w->width + w->reach, (w->causal ? i : w->n - 1) / w->width);
 }
 
 /* Neighbours of i in line y of the grid: [*from, *to). */
-static void line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to)
+static void pool_line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to)
 {
     int64_t x = i % w->width;
 
-    *from = y * w->width + max64(x - w->reach, 0);
-    *to = y * w->width + min64(x + w->reach + 1, w->width);
+    *from = y * w->width + max_i64(x - w->reach, 0);
+    *to = y * w->width + min_i64(x + w->reach + 1, w->width);
     if (w->causal)
-        *to = min64(*to, i + 1);
+        *to = min_i64(*to, i + 1);
 }
 
 static Tensor channel_mlp(Run *r, const Params *p, Tensor x)

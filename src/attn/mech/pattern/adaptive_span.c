@@ -55,17 +55,16 @@ typedef struct Spans {
 static Spans *spans_of(Run *r, const Params *p);
 static void dynamic_spans(Run *r, const Params *p, Spans *s);
 static void fixed_spans(Run *r, const Params *p, Spans *s);
-static double clipped(const Spans *s, double z);
-static int32_t reach_of(const Spans *s, double z);
+static double span_clipped(const Spans *s, double z);
+static int32_t span_reach_of(const Spans *s, double z);
 static double mask_at(const Spans *s, double z, int64_t distance);
 static void show_spans(Run *r, const Spans *s);
-static double head_cells(const Spans *s, int64_t head);
+static double span_head_cells(const Spans *s, int64_t head);
 static int64_t row_cells(const Spans *s, int64_t head, int64_t i);
-static int64_t smaller(int64_t a, int64_t b);
 static void show_profile(Run *r, const Spans *s);
 static void report(Run *r, const Params *p, const Spans *s);
 static double rounded_up(const Spans *s, double z);
-static double all_cells(const Spans *s);
+static double span_all_cells(const Spans *s);
 static void add_distances(Run *r, const Params *p, AttendInput *in);
 static double log_mask(const void *context, int64_t head, int64_t i, int64_t j);
 static double span_at(const Spans *s, int64_t head, int64_t i);
@@ -102,7 +101,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
     }
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
-    op_charge(r, FLOP_OVERHEAD, 3 * all_cells(s) + distance_flops(r, p));
+    op_charge(r, FLOP_OVERHEAD, 3 * span_all_cells(s) + distance_flops(r, p));
     r->out = result.out;
     if (run_wants_views(r)) {
         view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,n] */
@@ -128,7 +127,7 @@ static Spans *spans_of(Run *r, const Params *p)
     else
         fixed_spans(r, p, s);
     for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
-        tensor_i32(&s->reach)[t] = reach_of(s, s->z[t]);
+        tensor_i32(&s->reach)[t] = span_reach_of(s, s->z[t]);
     return run_failed(r) ? NULL : s;
 }
 
@@ -155,15 +154,15 @@ static void fixed_spans(Run *r, const Params *p, Spans *s)
     const double *z = run_per_head(r, "z", &p->z);
 
     for (int64_t t = 0; t < s->h && !run_failed(r); t++)
-        s->z[t] = clipped(s, z[t]);
+        s->z[t] = span_clipped(s, z[t]);
 }
 
-static double clipped(const Spans *s, double z)
+static double span_clipped(const Spans *s, double z)
 {
     return z > (double)s->most ? (double)s->most : z > 0 ? z : 0;
 }
 
-static int32_t reach_of(const Spans *s, double z)
+static int32_t span_reach_of(const Spans *s, double z)
 {
     int64_t far = s->most < s->n - 1 ? s->most : s->n - 1;
     double  edge = ceil(s->ramp + z) + (double)s->offset;
@@ -196,13 +195,13 @@ static void show_spans(Run *r, const Spans *s)
     for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
         tensor_f32(&span)[t] = (float)s->z[t];
     for (int64_t t = 0; t < s->h && !run_failed(r); t++)
-        tensor_f32(&cells)[t] = (float)(head_cells(s, t) / ((double)s->n * (double)s->n));
+        tensor_f32(&cells)[t] = (float)(span_head_cells(s, t) / ((double)s->n * (double)s->n));
     view_tensor(r, "span", VIEW_TENSOR, span, span.rank > 1 ? "head" : "span",
                 span.rank > 1 ? "query" : "head");
     view_tensor(r, "cells_kept", VIEW_TENSOR, cells, "share of n x n", "head");
 }
 
-static double head_cells(const Spans *s, int64_t head)
+static double span_head_cells(const Spans *s, int64_t head)
 {
     double sum = 0;
 
@@ -215,14 +214,9 @@ static double head_cells(const Spans *s, int64_t head)
 static int64_t row_cells(const Spans *s, int64_t head, int64_t i)
 {
     int64_t far = tensor_i32(&s->reach)[head * s->rows + (s->rows > 1 ? i : 0)];
-    int64_t back = smaller(far, i), ahead = s->causal ? 0 : smaller(far, s->n - 1 - i);
+    int64_t back = min_i64(far, i), ahead = s->causal ? 0 : min_i64(far, s->n - 1 - i);
 
     return far < s->least ? 0 : back + ahead + (s->least ? 0 : 1);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* m against the distance; of the longest span of each head where tokens differ. */
@@ -256,7 +250,7 @@ static void report(Run *r, const Params *p, const Spans *s)
     run_figure(r, "max_span", rounded_up(s, longest));
     run_figure(r, "avg_span", rounded_up(s, sum / count));
     run_figure(r, "span_penalty", p->span_loss * sum / count);
-    run_figure_int(r, "cells", (int64_t)all_cells(s));
+    run_figure_int(r, "cells", (int64_t)span_all_cells(s));
 }
 
 static double rounded_up(const Spans *s, double z)
@@ -266,12 +260,12 @@ static double rounded_up(const Spans *s, double z)
     return span > (double)s->most ? (double)s->most : span;
 }
 
-static double all_cells(const Spans *s)
+static double span_all_cells(const Spans *s)
 {
     double sum = 0;
 
     for (int64_t t = 0; t < s->h; t++)
-        sum += head_cells(s, t);
+        sum += span_head_cells(s, t);
     return sum;
 }
 
@@ -281,7 +275,7 @@ static double all_cells(const Spans *s)
 static void add_distances(Run *r, const Params *p, AttendInput *in)
 {
     int64_t  n = r->n, d = r->d, given = p->pos.data ? p->pos.shape[0] : 0;
-    int64_t  rows = smaller(given, n);
+    int64_t  rows = min_i64(given, n);
     int32_t *index = given ? run_alloc(r, 2 * n - 1, sizeof(*index)) : NULL;
     Tensor   pos = layer_given(r, "pos", p->pos, 2, (int64_t[]){ given, d }), table;
 
@@ -291,7 +285,7 @@ static void add_distances(Run *r, const Params *p, AttendInput *in)
     for (int64_t x = 0; x < (rows + 1) * d && !run_failed(r); x++)
         tensor_f32(&table)[x] = x / d < rows ? tensor_f32(&pos)[x] : 0;
     for (int64_t x = 0; x < 2 * n - 1; x++)
-        index[x] = (int32_t)smaller(x < n ? n - 1 - x : x - n + 1, rows);
+        index[x] = (int32_t)min_i64(x < n ? n - 1 - x : x - n + 1, rows);
     in->row = (DistanceTerm){ .side = in->q, .table = table, .index = index };
 }
 
@@ -325,7 +319,7 @@ static Tensor log_masks(Run *r, const Spans *s)
 /* The products q . pos are made once for each distance. */
 static double distance_flops(const Run *r, const Params *p)
 {
-    double rows = p->pos.data ? (double)smaller(p->pos.shape[0], r->n) : 0;
+    double rows = p->pos.data ? (double)min_i64(p->pos.shape[0], r->n) : 0;
 
     return 2 * (double)r->d * (double)r->h * (double)r->n * rows;
 }
@@ -375,8 +369,8 @@ static Flops adaptive_span_flops(Run *r, const void *opaque)
         op_wait(r, NULL);
     if (!s)
         return sum;
-    sum = run_pattern_flops(r, all_cells(s));
-    sum.overhead += 3 * all_cells(s) + distance_flops(r, p);
+    sum = run_pattern_flops(r, span_all_cells(s));
+    sum.overhead += 3 * span_all_cells(s) + distance_flops(r, p);
     return sum;
 }
 

@@ -68,13 +68,13 @@ typedef struct Axial {
 static bool both_passes(const Params *p);
 static void run_product(Run *r, const Params *p, int64_t width);
 static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows);
-static bool shifted(const Run *r, const Params *p);
+static bool axial_shifted(const Run *r, const Params *p);
 static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal);
-static PatternShape shape_of(const Run *r);
+static PatternShape axial_shape_of(const Run *r);
 static Pattern *axis_cells(Run *r, int64_t width, bool column);
-static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v);
+static Tensor axial_run_pass(Run *r, Pass *pass, const char *stage, Tensor v);
 static Tensor with_row_above(Run *r, Tensor v, Tensor u, int64_t width);
-static void show(Run *r, const Axial *a, bool shift);
+static void axial_show(Run *r, const Axial *a, bool shift);
 static Pattern *reached(Run *r, const Axial *a, bool shift);
 static void read_shifted(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out);
@@ -108,7 +108,7 @@ static void axial_run(Run *r, const void *opaque)
             r->k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
     }
     run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, shape_of(r), single_cells(r, p, width),
+                          pattern_finish(r->arena, axial_shape_of(r), single_cells(r, p, width),
                                          r->causal));
 }
 
@@ -120,7 +120,7 @@ static bool both_passes(const Params *p)
 static void run_product(Run *r, const Params *p, int64_t width)
 {
     AttendInput rows = run_attend_input(r, p->scale), columns = column_input(r, p, &rows);
-    bool        shift = shifted(r, p);
+    bool        shift = axial_shifted(r, p);
     Axial      *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
 
     if (run_failed(r))
@@ -130,17 +130,18 @@ static void run_product(Run *r, const Params *p, int64_t width)
     a->row = pass_of(r, &rows, width, false, r->causal && !shift);
     a->col = pass_of(r, &columns, width, true, r->causal);
     if (shift) {
-        Tensor u = run_pass(r, &a->col, "columns", run_pass(r, &a->row, "rows", rows.v));
+        Tensor u = axial_run_pass(r, &a->col, "columns",
+                                  axial_run_pass(r, &a->row, "rows", rows.v));
 
         a->inner = pass_of(r, &rows, width, false, true);
-        r->out = run_pass(r, &a->inner, "own row and the one above",
-                          with_row_above(r, rows.v, u, width));
+        r->out = axial_run_pass(r, &a->inner, "own row and the one above",
+                                with_row_above(r, rows.v, u, width));
     } else if (a->rows_first) {
-        r->out = run_pass(r, &a->col, "columns", run_pass(r, &a->row, "rows", rows.v));
+        r->out = axial_run_pass(r, &a->col, "columns", axial_run_pass(r, &a->row, "rows", rows.v));
     } else {
-        r->out = run_pass(r, &a->row, "rows", run_pass(r, &a->col, "columns", rows.v));
+        r->out = axial_run_pass(r, &a->row, "rows", axial_run_pass(r, &a->col, "columns", rows.v));
     }
-    show(r, a, shift);
+    axial_show(r, a, shift);
 }
 
 /* What the column pass compares: its own projections where they are given. */
@@ -158,7 +159,7 @@ static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows
     return run_attend_input_of(r, q, k, rows->v, p->scale);
 }
 
-static bool shifted(const Run *r, const Params *p)
+static bool axial_shifted(const Run *r, const Params *p)
 {
     return r->causal && both_passes(p) && p->causal_mode == MODE_SHIFT;
 }
@@ -166,22 +167,23 @@ static bool shifted(const Run *r, const Params *p)
 static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal)
 {
     return (Pass){ .in = *in, .column = column, .causal = causal,
-                   .cells = pattern_finish(r->arena, shape_of(r), axis_cells(r, width, column),
+                   .cells = pattern_finish(r->arena, axial_shape_of(r),
+                                           axis_cells(r, width, column),
                                            causal) };
 }
 
-static PatternShape shape_of(const Run *r)
+static PatternShape axial_shape_of(const Run *r)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n };
 }
 
 static Pattern *axis_cells(Run *r, int64_t width, bool column)
 {
-    return column ? pattern_stride(r->arena, shape_of(r), width)
-                  : pattern_chunk(r->arena, shape_of(r), width, 0, 0);
+    return column ? pattern_stride(r->arena, axial_shape_of(r), width)
+                  : pattern_chunk(r->arena, axial_shape_of(r), width, 0, 0);
 }
 
-static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v)
+static Tensor axial_run_pass(Run *r, Pass *pass, const char *stage, Tensor v)
 {
     AttendResult result;
 
@@ -209,7 +211,7 @@ static Tensor with_row_above(Run *r, Tensor v, Tensor u, int64_t width)
 
 /* ---- the product, for pictures ---------------------------------------------- */
 
-static void show(Run *r, const Axial *a, bool shift)
+static void axial_show(Run *r, const Axial *a, bool shift)
 {
     Pattern *cells;
 
@@ -231,7 +233,7 @@ static void show(Run *r, const Axial *a, bool shift)
 /* Cells the product reaches, by what they need: the row pass, the column pass, both. */
 static Pattern *reached(Run *r, const Axial *a, bool shift)
 {
-    PatternShape s = shape_of(r);
+    PatternShape s = axial_shape_of(r);
     Pattern     *far = shift ? pattern_full(r->arena, s, COMPONENT_OTHER)
                              : pattern_image_product(r->arena, s, a->width, a->rows_first,
                                                      r->causal);
@@ -321,7 +323,7 @@ static Pattern *single_cells(Run *r, const Params *p, int64_t width)
     heads = run_alloc(r, r->h, sizeof(*heads));
     for (int64_t t = 0; t < r->h && !run_failed(r); t++)
         heads[t] = t < (r->h + 1) / 2 ? row : col;
-    return run_failed(r) ? NULL : pattern_by_head(r->arena, shape_of(r), heads, r->h);
+    return run_failed(r) ? NULL : pattern_by_head(r->arena, axial_shape_of(r), heads, r->h);
 }
 
 static void axial_check(Run *r, const void *opaque)
@@ -341,7 +343,7 @@ static Flops axial_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     int64_t       width = run_image_width(r, p->width);
-    bool          shift = shifted(r, p);
+    bool          shift = axial_shifted(r, p);
     double        row = axis_count(r, width, false, r->causal && !shift), cells;
     double        col = axis_count(r, width, true, r->causal), h = (double)r->h;
     double        first = (double)((r->h + 1) / 2);

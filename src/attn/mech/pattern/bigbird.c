@@ -61,13 +61,13 @@ typedef struct Layout {
     int64_t  heads;
 } Layout;
 
-static Layout *make_layout(Run *r, const Params *p);
+static Layout *bigbird_make_layout(Run *r, const Params *p);
 static void mark_globals(Layout *l, const Params *p);
 static void take_table(Run *r, const Params *p, Layout *l);
-static void check_table(Run *r, const Layout *l);
+static void bigbird_check_table(Run *r, const Layout *l);
 static PatternShape block_shape(const Run *r, const Layout *l);
 static bool outside_candidates(void *context, int64_t i, int64_t j);
-static Pattern *all_cells(Run *r, const Params *p, const Layout *l);
+static Pattern *bigbird_all_cells(Run *r, const Params *p, const Layout *l);
 static Pattern *token_cells(Run *r, const Layout *l);
 static void add_globals(Run *r, const Params *p, AttendInput *in);
 static double log_repeats(const void *context, int64_t head, int64_t i, int64_t j);
@@ -81,8 +81,8 @@ static void bigbird_run(Run *r, const void *opaque)
     Pattern      *cells;
 
     run_stage(r, "draw");
-    layout = make_layout(r, p);
-    cells = all_cells(r, p, layout);
+    layout = bigbird_make_layout(r, p);
+    cells = bigbird_all_cells(r, p, layout);
     if (p->variant == VARIANT_ETC)
         add_globals(r, p, &in);
     if (p->repeats == REPEATS_COUNT) {
@@ -99,7 +99,7 @@ static void bigbird_run(Run *r, const void *opaque)
     replay_offer_attend(r, &in, cells);
 }
 
-static Layout *make_layout(Run *r, const Params *p)
+static Layout *bigbird_make_layout(Run *r, const Params *p)
 {
     Layout *l = run_alloc(r, 1, sizeof(*l));
 
@@ -137,7 +137,7 @@ static void take_table(Run *r, const Params *p, Layout *l)
 
         l->table = run_param_given(r, "random_blocks", *given, DT_I32, 3, shape);
         if (!run_failed(r))
-            check_table(r, l);
+            bigbird_check_table(r, l);
         return;
     }
     run_prepare(r, true);
@@ -149,7 +149,7 @@ static void take_table(Run *r, const Params *p, Layout *l)
     view_drawn(r, "random_blocks", l->table);
 }
 
-static void check_table(Run *r, const Layout *l)
+static void bigbird_check_table(Run *r, const Layout *l)
 {
     for (int64_t c = 0; c < tensor_count(&l->table) && !run_failed(r); c++) {
         int32_t block = tensor_i32(&l->table)[c];
@@ -175,7 +175,7 @@ static bool outside_candidates(void *context, int64_t i, int64_t j)
     return l->global[j] || (i > j ? i - j : j - i) <= l->reach;
 }
 
-static Pattern *all_cells(Run *r, const Params *p, const Layout *l)
+static Pattern *bigbird_all_cells(Run *r, const Params *p, const Layout *l)
 {
     bool         extended = p->variant == VARIANT_ETC;
     int64_t      total = extended ? p->global + r->n : r->n;
@@ -253,7 +253,7 @@ static Flops bigbird_flops(Run *r, const void *opaque)
     double        count;
 
     quiet.spec.views = false;
-    cells = all_cells(&quiet, p, make_layout(&quiet, p));
+    cells = bigbird_all_cells(&quiet, p, bigbird_make_layout(&quiet, p));
     count = cells ? (double)pattern_count(cells) : 0;
     return run_pattern_flops(r, count);
 }

@@ -110,8 +110,8 @@ typedef struct Blocks {
 } Blocks;
 
 static Blocks blocks_of(Run *r, const BlockbertParams *p);
-static void check_row(Run *r, const int32_t *row, int64_t nb, int64_t head);
-static Pattern *cells_of(Run *r, const Blocks *b, PatternShape s);
+static void block_check_row(Run *r, const int32_t *row, int64_t nb, int64_t head);
+static Pattern *block_cells_of(Run *r, const Blocks *b, PatternShape s);
 static void show_permutation(Run *r, Blocks b);
 static void read_permutation(const View *view, int64_t head, int64_t c, int64_t start,
                              int64_t count, int64_t step, float *out);
@@ -127,7 +127,7 @@ static void blockbert_run(Run *r, const void *opaque)
     if (run_failed(r))
         return;
     run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, s, cells_of(r, &b, s), r->causal));
+                          pattern_finish(r->arena, s, block_cells_of(r, &b, s), r->causal));
     show_permutation(r, b);
 }
 
@@ -140,11 +140,11 @@ static Blocks blocks_of(Run *r, const BlockbertParams *p)
         return b;
     b.table = run_param_given(r, "permutation", p->permutation, DT_I32, 2, shape);
     for (int64_t head = 0; !run_failed(r) && head < b.table.shape[0]; head++)
-        check_row(r, tensor_i32(&b.table) + head * b.nb, b.nb, head);
+        block_check_row(r, tensor_i32(&b.table) + head * b.nb, b.nb, head);
     return b;
 }
 
-static void check_row(Run *r, const int32_t *row, int64_t nb, int64_t head)
+static void block_check_row(Run *r, const int32_t *row, int64_t nb, int64_t head)
 {
     uint8_t *seen = run_alloc(r, nb, 1);
 
@@ -163,7 +163,7 @@ static void check_row(Run *r, const int32_t *row, int64_t nb, int64_t head)
     }
 }
 
-static Pattern *cells_of(Run *r, const Blocks *b, PatternShape s)
+static Pattern *block_cells_of(Run *r, const Blocks *b, PatternShape s)
 {
     int64_t   kinds = b->nb < r->h ? b->nb : r->h; /* later heads repeat */
     Pattern **shifts;

@@ -45,17 +45,17 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static void gather(Run *r, const Params *p, AttentionPart *parts);
+static void etc_gather(Run *r, const Params *p, AttentionPart *parts);
 static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput tokens);
-static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
+static Tensor etc_given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
 static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, AttendInput tokens);
 static Pattern *global_rows(Run *r, const Params *p);
-static PatternShape shape_of(const Run *r, int64_t rows, int64_t cols);
+static PatternShape etc_shape_of(const Run *r, int64_t rows, int64_t cols);
 static Pattern *rectangle(Run *r, PatternShape s, int64_t at, bool on, Pattern *cells,
                           const char *name, Tensor mask);
 static Pattern *token_rows(Run *r, const Params *p);
-static Pattern *all_cells(Run *r, const Params *p, Pattern *globals, Pattern *tokens);
-static Tensor attend(Run *r, AttentionPart *part, const Pattern *cells);
+static Pattern *etc_all_cells(Run *r, const Params *p, Pattern *globals, Pattern *tokens);
+static Tensor etc_attend(Run *r, AttentionPart *part, const Pattern *cells);
 static uint8_t *part_of_rows(Run *r, int64_t g);
 
 static void etc_run(Run *r, const void *opaque)
@@ -66,15 +66,15 @@ static void etc_run(Run *r, const void *opaque)
     Pattern      *globals, *tokens, *all;
     Tensor        global_out = run_tensor3(r, DT_F32, r->h, g, r->e);
 
-    gather(r, p, parts);
+    etc_gather(r, p, parts);
     globals = global_rows(r, p);
     tokens = token_rows(r, p);
-    all = all_cells(r, p, globals, tokens);
+    all = etc_all_cells(r, p, globals, tokens);
     run_stage(r, "tokens attend");
-    r->out = attend(r, &parts[0], tokens);
+    r->out = etc_attend(r, &parts[0], tokens);
     run_stage(r, "globals attend");
     if (g > 0)
-        global_out = attend(r, &parts[1], globals);
+        global_out = etc_attend(r, &parts[1], globals);
     view_pattern(r, all, true);
     view_attention_parts(r, all, parts, 2, part_of_rows(r, g));
     view_tensor(r, "output_global", VIEW_VECTORS, global_out, "global token", "value");
@@ -83,7 +83,7 @@ static void etc_run(Run *r, const void *opaque)
 /* ---- keys and values ---------------------------------------------------------- */
 
 /* What the rows attend with: tokens in parts[0], globals in parts[1]. */
-static void gather(Run *r, const Params *p, AttentionPart *parts)
+static void etc_gather(Run *r, const Params *p, AttentionPart *parts)
 {
     const Init  init = { INIT_NORMAL, 0.02 };
     int64_t     qk[3] = { r->h, p->global, r->d }, size[3] = { r->h, p->global, r->e };
@@ -93,8 +93,8 @@ static void gather(Run *r, const Params *p, AttentionPart *parts)
     Tensor      v = run_param(r, "v_global", p->v_global, DT_F32, 3, size, init);
 
     run_stage(r, "gather");
-    parts[0].in = seen_by(r, tokens.q, tokens.raw_q, given_or(r, "k_l2g", p->k_l2g, k),
-                          given_or(r, "v_l2g", p->v_l2g, v), tokens);
+    parts[0].in = seen_by(r, tokens.q, tokens.raw_q, etc_given_or(r, "k_l2g", p->k_l2g, k),
+                          etc_given_or(r, "v_l2g", p->v_l2g, v), tokens);
     parts[1].in = parts[0].in;
     parts[1].in.q = parts[1].in.raw_q = q;
     if (p->k_l2g.data || p->v_l2g.data || p->k_g2l.data || p->v_g2l.data)
@@ -110,12 +110,12 @@ static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput token
     if (!p->k_g2l.data && !p->v_g2l.data)
         return tokens;
     none.shape[1] = 0;
-    return run_attend_input_of(r, none, given_or(r, "k_g2l", p->k_g2l, r->k),
-                               given_or(r, "v_g2l", p->v_g2l, r->v), p->scale);
+    return run_attend_input_of(r, none, etc_given_or(r, "k_g2l", p->k_g2l, r->k),
+                               etc_given_or(r, "v_g2l", p->v_g2l, r->v), p->scale);
 }
 
 /* The given tensor [h,rows,.], or the one it stands for. */
-static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
+static Tensor etc_given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
 {
     int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
 
@@ -141,16 +141,16 @@ static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, A
 static Pattern *global_rows(Run *r, const Params *p)
 {
     int64_t      g = p->global;
-    PatternShape s = shape_of(r, g, g + r->n);
-    Pattern     *g2g = pattern_full(r->arena, shape_of(r, g, g), COMPONENT_GLOBAL);
-    Pattern     *g2l = pattern_full(r->arena, shape_of(r, g, r->n), COMPONENT_GLOBAL);
+    PatternShape s = etc_shape_of(r, g, g + r->n);
+    Pattern     *g2g = pattern_full(r->arena, etc_shape_of(r, g, g), COMPONENT_GLOBAL);
+    Pattern     *g2l = pattern_full(r->arena, etc_shape_of(r, g, r->n), COMPONENT_GLOBAL);
 
     g2g = rectangle(r, s, 0, p->g2g, g2g, "mask_g2g", p->mask_g2g);
     g2l = rectangle(r, s, g, p->g2l, g2l, "mask_g2l", p->mask_g2l);
     return pattern_union(r->arena, g2g, g2l);
 }
 
-static PatternShape shape_of(const Run *r, int64_t rows, int64_t cols)
+static PatternShape etc_shape_of(const Run *r, int64_t rows, int64_t cols)
 {
     return (PatternShape){ .heads = r->h, .n = rows, .m = cols };
 }
@@ -166,7 +166,7 @@ static Pattern *rectangle(Run *r, PatternShape s, int64_t at, bool on, Pattern *
 
     if (!cells || run_failed(r))
         return NULL;
-    own = shape_of(r, pattern_queries(cells), pattern_keys(cells));
+    own = etc_shape_of(r, pattern_queries(cells), pattern_keys(cells));
     if (!on)
         cells = pattern_none(a, own);
     if (mask.data) {
@@ -183,8 +183,8 @@ static Pattern *rectangle(Run *r, PatternShape s, int64_t at, bool on, Pattern *
 static Pattern *token_rows(Run *r, const Params *p)
 {
     int64_t      g = p->global;
-    PatternShape s = shape_of(r, r->n, g + r->n), tokens = shape_of(r, r->n, r->n);
-    Pattern     *l2g = pattern_full(r->arena, shape_of(r, r->n, g), COMPONENT_GLOBAL);
+    PatternShape s = etc_shape_of(r, r->n, g + r->n), tokens = etc_shape_of(r, r->n, r->n);
+    Pattern     *l2g = pattern_full(r->arena, etc_shape_of(r, r->n, g), COMPONENT_GLOBAL);
     Pattern     *l2l = pattern_band(r->arena, tokens, -p->radius, p->radius, 1, COMPONENT_WINDOW);
 
     l2g = rectangle(r, s, 0, p->l2g, l2g, "mask_l2g", p->mask_l2g);
@@ -193,16 +193,16 @@ static Pattern *token_rows(Run *r, const Params *p)
 }
 
 /* (g + n) x (g + n) */
-static Pattern *all_cells(Run *r, const Params *p, Pattern *globals, Pattern *tokens)
+static Pattern *etc_all_cells(Run *r, const Params *p, Pattern *globals, Pattern *tokens)
 {
     int64_t      all = p->global + r->n;
-    PatternShape s = shape_of(r, all, all);
+    PatternShape s = etc_shape_of(r, all, all);
 
     return pattern_union(r->arena, pattern_offset(r->arena, s, 0, 0, globals),
                          pattern_offset(r->arena, s, p->global, 0, tokens));
 }
 
-static Tensor attend(Run *r, AttentionPart *part, const Pattern *cells)
+static Tensor etc_attend(Run *r, AttentionPart *part, const Pattern *cells)
 {
     AttendResult result = op_attend(r, &part->in, cells);
 

@@ -108,8 +108,7 @@ static const Param image_local_2d_params[] = {
 };
 
 static bool sees_ahead(const Run *r, const Block2d *p);
-static Pattern *cells_of(Run *r, PatternShape s, const Block2d *p);
-static int64_t smaller(int64_t x, int64_t y);
+static Pattern *image_cells_of(Run *r, PatternShape s, const Block2d *p);
 static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1);
 
 static void image_local_2d_run(Run *r, const void *opaque)
@@ -118,7 +117,7 @@ static void image_local_2d_run(Run *r, const void *opaque)
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
 
     r->keys_ahead = sees_ahead(r, p);
-    run_pattern_attention(r, p->scale, cells_of(r, s, p));
+    run_pattern_attention(r, p->scale, image_cells_of(r, s, p));
 }
 
 /* The order of the blocks may let a query see keys behind it in the raster. */
@@ -127,7 +126,7 @@ static bool sees_ahead(const Run *r, const Block2d *p)
     return r->causal && p->order == ORDER_BLOCKS;
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const Block2d *p)
+static Pattern *image_cells_of(Run *r, PatternShape s, const Block2d *p)
 {
     int64_t  width = run_image_width(r, p->width);
     Pattern *seen = pattern_image(r->arena, s, width, p->query_height, p->query_width,
@@ -147,13 +146,13 @@ static Flops image_local_2d_flops(Run *r, const void *opaque)
 {
     const Block2d *p = opaque;
     int64_t       width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
-    int64_t       hq = smaller(p->query_height, r->n), wq = smaller(p->query_width, r->n);
-    int64_t       hm = smaller(p->memory_height, r->n), wm = smaller(p->memory_width, r->n);
+    int64_t       hq = min_i64(p->query_height, r->n), wq = min_i64(p->query_width, r->n);
+    int64_t       hm = min_i64(p->memory_height, r->n), wm = min_i64(p->memory_width, r->n);
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
     double        cells = 0;
 
     if (r->causal) {
-        Pattern *seen = cells_of(r, s, p);
+        Pattern *seen = image_cells_of(r, s, p);
 
         return run_pattern_flops(r, seen ? (double)pattern_count(seen) : 0);
     }
@@ -164,11 +163,6 @@ static Flops image_local_2d_flops(Run *r, const void *opaque)
     return run_pattern_flops(r, (double)r->h * cells);
 }
 
-static int64_t smaller(int64_t x, int64_t y)
-{
-    return x < y ? x : y;
-}
-
 /* Pixels of the rectangle [y0, y1) x [x0, x1) that exist. */
 static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
 {
@@ -177,10 +171,10 @@ static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t 
 
     y0 = y0 < 0 ? 0 : y0;
     x0 = x0 < 0 ? 0 : x0;
-    x1 = smaller(x1, width);
-    pixels = smaller(y1, rows) > y0 ? (double)(smaller(y1, rows) - y0) * (double)(x1 - x0) : 0;
-    if (y0 <= rows && y1 > rows && smaller(x1, rest) > x0)
-        pixels += (double)(smaller(x1, rest) - x0);
+    x1 = min_i64(x1, width);
+    pixels = min_i64(y1, rows) > y0 ? (double)(min_i64(y1, rows) - y0) * (double)(x1 - x0) : 0;
+    if (y0 <= rows && y1 > rows && min_i64(x1, rest) > x0)
+        pixels += (double)(min_i64(x1, rest) - x0);
     return pixels;
 }
 

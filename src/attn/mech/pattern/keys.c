@@ -29,7 +29,7 @@ void dilation_check(Run *r, IndexList dilation)
 }
 
 /* Distances are compared with the sequence first, so that no product overflows. */
-static int64_t reach_of(const Run *r, int64_t window, int64_t dilation)
+static int64_t keys_reach_of(const Run *r, int64_t window, int64_t dilation)
 {
     int64_t most = (r->n - 1) / dilation, k = window / 2;
 
@@ -38,7 +38,7 @@ static int64_t reach_of(const Run *r, int64_t window, int64_t dilation)
 
 static Pattern *band_of(Run *r, PatternShape s, int64_t window, int64_t dilation)
 {
-    int64_t reach = reach_of(r, window, dilation) * dilation;
+    int64_t reach = keys_reach_of(r, window, dilation) * dilation;
 
     return pattern_band(r->arena, s, -reach, reach, dilation,
                         dilation > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW);
@@ -63,7 +63,7 @@ double dilated_window_cells(const Run *r, int64_t window, IndexList dilation)
 
     for (int64_t head = 0; head < r->h; head++) {
         int64_t delta = dilation_of(dilation, head);
-        double  k = (double)reach_of(r, window, delta);
+        double  k = (double)keys_reach_of(r, window, delta);
         double  side = k * n - (double)delta * k * (k + 1) / 2;
 
         cells += n + (r->causal ? 1 : 2) * side;
@@ -143,17 +143,7 @@ void extra_tokens_split(Run *r, Tensor all, int64_t g, const char *view, const c
 
 /* Ranges of tokens, what they hold, and who sees them; see keys.h. */
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */
+static int64_t keys_floor_div(int64_t a, int64_t b) /* b > 0 */
 {
     return a / b - (a % b < 0);
 }
@@ -175,7 +165,7 @@ int64_t slots_start(const Slots *s, int64_t slot)
 
 int64_t slots_end(const Slots *s, int64_t slot)
 {
-    return slot < s->lead ? slot + 1 : min64(slots_start(s, slot) + s->size, s->n);
+    return slot < s->lead ? slot + 1 : min_i64(slots_start(s, slot) + s->size, s->n);
 }
 
 int64_t slots_tokens(const Slots *s)
@@ -183,7 +173,7 @@ int64_t slots_tokens(const Slots *s)
     int64_t sum = 0;
 
     for (int64_t c = 0; c < s->ranges; c++)
-        sum += min64(s->size, s->n - c * s->stride);
+        sum += min_i64(s->size, s->n - c * s->stride);
     return sum;
 }
 
@@ -197,7 +187,7 @@ static void take_largest(Run *r, const Slots *s, Tensor x, Tensor y)
 
     for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
         first[c] = (int32_t)(c * s->stride);
-        first[s->ranges + c] = (int32_t)min64(c * s->stride + s->size, s->n);
+        first[s->ranges + c] = (int32_t)min_i64(c * s->stride + s->size, s->n);
     }
     op_pool_windows(r, &(PoolWindows){ .x = x, .first = first, .kind = WINDOW_MAX,
                                        .end = run_failed(r) ? NULL : first + s->ranges }, y);
@@ -217,7 +207,7 @@ Tensor slots_pool(Run *r, const Slots *s, Tensor x, Tensor share)
 
 /* ---- patterns ---------------------------------------------------------------- */
 
-static const Slots *slots_of(const Pattern *p)
+static const Slots *keys_slots_of(const Pattern *p)
 {
     return p->table;
 }
@@ -239,13 +229,13 @@ static Pattern *slots_node(Arena *a, PatternShape shape, PatternRowFn row, const
  * in any case, and <= i for the last row in any case. */
 static void row_near(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
-    const Slots *s = slots_of(p);
-    int64_t      first = floor_div(i - p->a - s->size + s->stride, s->stride);
-    int64_t      end = floor_div(i + p->a, s->stride) + 1;
+    const Slots *s = keys_slots_of(p);
+    int64_t      first = keys_floor_div(i - p->a - s->size + s->stride, s->stride);
+    int64_t      end = keys_floor_div(i + p->a, s->stride) + 1;
 
     (void)head;
     if (p->b && i < s->n - 1)
-        end = min64(end, floor_div(i + 1 - s->size, s->stride) + 1);
+        end = min_i64(end, keys_floor_div(i + 1 - s->size, s->stride) + 1);
     runs_push_range(row, first, end, s->ranges, p->bits);
 }
 
@@ -254,7 +244,7 @@ Pattern *slots_near(Arena *a, PatternShape shape, const Slots *s, int64_t reach,
     Pattern *p = slots_node(a, shape, row_near, s, COMPONENT_OTHER);
 
     if (p) {
-        p->a = min64(reach, s->n);
+        p->a = min_i64(reach, s->n);
         p->b = causal;
     }
     return p;
@@ -262,10 +252,10 @@ Pattern *slots_near(Arena *a, PatternShape shape, const Slots *s, int64_t reach,
 
 static void row_before(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
-    const Slots *s = slots_of(p);
+    const Slots *s = keys_slots_of(p);
 
     (void)head;
-    runs_push_range(row, 0, s->lead + min64(i / s->stride, s->ranges) * s->per, p->shape.m,
+    runs_push_range(row, 0, s->lead + min_i64(i / s->stride, s->ranges) * s->per, p->shape.m,
                     p->bits);
 }
 
@@ -291,7 +281,7 @@ static void push_ranges(const Slots *s, PatternRow *row, int64_t first, int64_t 
         int64_t start = first * s->stride + at;
         int64_t fit = start < s->n ? (s->n - 1 - start) / s->stride + 1 : 0;
 
-        runs_push(row, start, min64(end - first, fit), s->stride, bits);
+        runs_push(row, start, min_i64(end - first, fit), s->stride, bits);
     }
 }
 
@@ -306,7 +296,7 @@ static void add_tokens(const Slots *s, PatternRow *row, int64_t x, int64_t first
     if (end <= s->lead)
         return;
     y = row->count;
-    push_ranges(s, row, slots_range(s, max64(first, s->lead)), slots_range(s, end - 1) + 1, bits);
+    push_ranges(s, row, slots_range(s, max_i64(first, s->lead)), slots_range(s, end - 1) + 1, bits);
     runs_union(row, x, y);
 }
 
@@ -321,9 +311,9 @@ static void row_behind(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
         int64_t           step = run->step, count = run->count;
 
         if (step == 1)
-            add_tokens(slots_of(p), row, x, run->start, run->start + count, p->bits);
+            add_tokens(keys_slots_of(p), row, x, run->start, run->start + count, p->bits);
         for (int64_t t = 0; step > 1 && t < count; t++)
-            add_tokens(slots_of(p), row, x, run->start + t * step, run->start + t * step + 1,
+            add_tokens(keys_slots_of(p), row, x, run->start + t * step, run->start + t * step + 1,
                        p->bits);
     }
     row->failed |= seen.failed;
@@ -343,7 +333,7 @@ Pattern *slots_behind(Arena *a, PatternShape shape, const Slots *s, Pattern *see
 
 static void row_members(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
-    const Slots *s = slots_of(p);
+    const Slots *s = keys_slots_of(p);
 
     (void)head;
     runs_push_range(row, slots_start(s, i), slots_end(s, i), s->n, p->bits);
@@ -376,8 +366,8 @@ typedef struct PartView {
     int64_t heads;
 } PartView;
 
-static void read_part(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                      int64_t step, float *out)
+static void keys_read_part(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                           int64_t step, float *out)
 {
     const PartView *v = view->context;
 
@@ -396,7 +386,7 @@ void view_part(Run *r, const KeyPart *part, const char *cells, const char *weigh
     view = view_cells(r, cells, part->seen);
     if (view)
         view->cols = cols;
-    view = view_reader(r, weights, VIEW_WEIGHTS, DT_F32, read_part, kept, part->seen);
+    view = view_reader(r, weights, VIEW_WEIGHTS, DT_F32, keys_read_part, kept, part->seen);
     if (view)
         view->cols = cols;
 }
@@ -448,7 +438,7 @@ typedef struct Piece { /* of one row, being read */
     float               *out;
 } Piece;
 
-static int64_t last_of(PatternRun run)
+static int64_t keys_last_of(PatternRun run)
 {
     return run.start + (run.count - 1) * run.step;
 }
@@ -470,7 +460,7 @@ static void add_token_weights(const Piece *piece, PatternRun keys)
 }
 
 /* Most pieces ask for every token: their part of a range is an interval. */
-static PatternRun clipped(PatternRun range, PatternRun asked)
+static PatternRun keys_clipped(PatternRun range, PatternRun asked)
 {
     int64_t end = range.start + range.count, past = asked.start + asked.count;
 
@@ -481,12 +471,13 @@ static PatternRun clipped(PatternRun range, PatternRun asked)
     return range;
 }
 
-static void spread(const Piece *piece, int64_t slot, float weight)
+static void keys_spread(const Piece *piece, int64_t slot, float weight)
 {
     const Slots *s = &piece->a->slots;
     PatternRun   asked = piece->asked;
     int64_t      first = slots_start(s, slot), row = slot - s->lead;
-    PatternRun   tokens = clipped((PatternRun){ first, slots_end(s, slot) - first, 1, 0 }, asked);
+    PatternRun   tokens = keys_clipped((PatternRun){ first, slots_end(s, slot) - first, 1, 0 },
+                                       asked);
     const float *share;
     float       *out;
     int64_t      move = tokens.step / asked.step;
@@ -517,7 +508,7 @@ static void add_slot_weights(const Piece *piece, PatternRun slots)
 
         part_weights(&piece->a->on_slots, piece->a->heads, piece->head, piece->i, some, weight);
         for (int64_t c = 0; c < some.count; c++)
-            spread(piece, some.start + c * some.step, weight[c]);
+            keys_spread(piece, some.start + c * some.step, weight[c]);
     }
 }
 
@@ -525,13 +516,13 @@ static void add_slot_weights(const Piece *piece, PatternRun slots)
 static PatternRun touched(const Slots *s, PatternRun asked)
 {
     int64_t past = asked.start - s->size + 1, first = past > 0 ? (past - 1) / s->stride + 1 : 0;
-    int64_t end = last_of(asked) / s->stride + 1;
+    int64_t end = keys_last_of(asked) / s->stride + 1;
 
     end = end < s->ranges ? end : s->ranges;
     return (PatternRun){ s->lead + first * s->per, end > first ? (end - first) * s->per : 0, 1, 0 };
 }
 
-static void add_row(const Piece *piece, const KeyPart *part, PatternRow *row)
+static void keys_add_row(const Piece *piece, const KeyPart *part, PatternRow *row)
 {
     const Slots *s = &piece->a->slots;
     PatternRun   lead = { 0, s->lead, 1, 0 }, near = touched(s, piece->asked);
@@ -559,8 +550,8 @@ static void read_both(const View *view, int64_t head, int64_t i, int64_t start, 
     PatternRow           row = { 0 };
 
     memset(out, 0, (size_t)count * sizeof(*out));
-    add_row(&piece, &a->on_tokens, &row);
-    add_row(&piece, &a->on_slots, &row);
+    keys_add_row(&piece, &a->on_tokens, &row);
+    keys_add_row(&piece, &a->on_slots, &row);
     pattern_row_free(&row);
 }
 

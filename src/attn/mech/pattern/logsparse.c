@@ -34,9 +34,9 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Pattern *cells_of(Run *r, PatternShape s, const Params *p);
+static Pattern *logsparse_cells_of(Run *r, PatternShape s, const Params *p);
 static bool in_blocks(const Params *p);
-static Pattern *inside(Run *r, PatternShape s, int64_t block, Pattern *x);
+static Pattern *logsparse_inside(Run *r, PatternShape s, int64_t block, Pattern *x);
 static Pattern *leading(Run *r, PatternShape s, int64_t count);
 static int64_t *distances_up_to(Run *r, const Params *p);
 static bool is_distance(const Params *p, int64_t x);
@@ -47,10 +47,10 @@ static void logsparse_run(Run *r, const void *opaque)
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
 
     run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, s, cells_of(r, s, p), r->causal));
+                          pattern_finish(r->arena, s, logsparse_cells_of(r, s, p), r->causal));
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+static Pattern *logsparse_cells_of(Run *r, PatternShape s, const Params *p)
 {
     int64_t  reach = (p->local < r->n ? p->local : r->n) - 1;
     Pattern *x = pattern_log(r->arena, s, p->local, in_blocks(p) ? 0 : p->restart);
@@ -58,7 +58,7 @@ static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
     x = pattern_union(r->arena, x,
                       pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW));
     if (in_blocks(p))
-        x = inside(r, s, p->restart, x);
+        x = logsparse_inside(r, s, p->restart, x);
     return p->first ? pattern_union(r->arena, x, leading(r, s, p->first)) : x;
 }
 
@@ -68,7 +68,7 @@ static bool in_blocks(const Params *p)
 }
 
 /* Only the cells of x inside their block; the components of x stay as they are. */
-static Pattern *inside(Run *r, PatternShape s, int64_t block, Pattern *x)
+static Pattern *logsparse_inside(Run *r, PatternShape s, int64_t block, Pattern *x)
 {
     Pattern *outside = pattern_complement(r->arena, pattern_chunk(r->arena, s, block, 0, 0));
 

@@ -60,8 +60,8 @@ static Tensor logits_of(Run *r, const Params *p);
 static int64_t rank_of(const Params *p);
 static int64_t last_extent(const Tensor *t);
 static bool reads_x(const Run *r, const Params *p);
-static void add_bias(Run *r, Tensor logits, Tensor bias);
-static Slots slots_of(const Run *r, const Params *p);
+static void long_short_add_bias(Run *r, Tensor logits, Tensor bias);
+static Slots long_short_slots_of(const Run *r, const Params *p);
 static Tensor projection(Run *r, const Slots *s, Tensor logits);
 static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share);
 static void fill_shares(Run *r, const Slots *s, Tensor logits, Tensor share, int64_t first,
@@ -69,22 +69,23 @@ static void fill_shares(Run *r, const Slots *s, Tensor logits, Tensor share, int
 static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor share);
 static Tensor with_tokens(Run *r, int64_t slots, Tensor x);
 static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots);
-static void normalise(Run *r, const AttendInput *in, int64_t first, int64_t count, Tensor gain,
-                      Tensor bias);
+static void long_short_normalise(Run *r, const AttendInput *in, int64_t first, int64_t count,
+                                 Tensor gain, Tensor bias);
 static void normalise_rows(Run *r, Tensor x, int64_t first, int64_t count, Tensor gain,
                            Tensor bias);
 static Tensor norm_param(Run *r, const char *name, Tensor given);
-static Tensor rows_from(Tensor y, int64_t first);
-static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y);
+static Tensor long_short_rows_from(Tensor y, int64_t first);
+static void long_short_mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y);
 static Tensor slot_rows(const Slots *s, Tensor y);
 static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y, int64_t first,
                        int64_t count, int64_t length);
 static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int64_t slots);
 static Pattern *window_cells(Run *r, const Params *p);
-static PatternShape shape_of(const Run *r, int64_t keys);
-static Pattern *slot_cells(Run *r, const Slots *s);
+static PatternShape long_short_shape_of(const Run *r, int64_t keys);
+static Pattern *long_short_slot_cells(Run *r, const Slots *s);
 static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slots);
-static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *window, Pattern *slots);
+static void long_short_show(Run *r, const Params *p, const SlotAttention *a, Pattern *window,
+                            Pattern *slots);
 static bool given_norms(const Params *p);
 
 static void long_short_run(Run *r, const void *opaque)
@@ -104,12 +105,12 @@ static void long_short_run(Run *r, const void *opaque)
     logits = logits_of(r, p);
     if (run_failed(r))
         return; /* the rank may be too large to count slots */
-    a->slots = slots_of(r, p);
+    a->slots = long_short_slots_of(r, p);
     a->share = projection(r, &a->slots, logits);
     run_stage(r, "compress");
     in = compress(r, p, &a->slots, in, a->share);
     window = window_cells(r, p);
-    slots = slot_cells(r, &a->slots);
+    slots = long_short_slot_cells(r, &a->slots);
     run_stage(r, "attend");
     all = all_cells(r, &a->slots, window, slots);
     result = op_attend(r, &in, all);
@@ -118,7 +119,7 @@ static void long_short_run(Run *r, const void *opaque)
     a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots, .sums = sums };
     a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window, .sums = sums,
                               .first = slots_count(&a->slots) };
-    show(r, p, a, window, slots);
+    long_short_show(r, p, a, window, slots);
 }
 
 /* [h,n,r]; keys are those without a position. */
@@ -136,7 +137,7 @@ static Tensor logits_of(Run *r, const Params *p)
     b = run_param(r, "b_p", p->b_p, DT_F32, 2, line, init);
     logits = run_tensor3(r, DT_F32, r->h, r->n, rank);
     op_gemm(r, source, false, w, false, 1, 0, logits, FLOP_OVERHEAD);
-    add_bias(r, logits, b);
+    long_short_add_bias(r, logits, b);
     return logits;
 }
 
@@ -164,7 +165,7 @@ static bool reads_x(const Run *r, const Params *p)
     return r->x.data && r->x.shape[0] == r->n && rows == r->dm;
 }
 
-static void add_bias(Run *r, Tensor logits, Tensor bias)
+static void long_short_add_bias(Run *r, Tensor logits, Tensor bias)
 {
     bias.rank = 3; /* [h',1,r] */
     bias.shape[2] = bias.shape[1];
@@ -173,7 +174,7 @@ static void add_bias(Run *r, Tensor logits, Tensor bias)
     op_entries_of(r, logits, bias, ENTRY_SUM, 1, logits);
 }
 
-static Slots slots_of(const Run *r, const Params *p)
+static Slots long_short_slots_of(const Run *r, const Params *p)
 {
     int64_t whole = r->causal ? p->chunk : r->n, size = whole < r->n ? whole : r->n;
 
@@ -237,11 +238,11 @@ static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput
     in.v = with_tokens(r, count, v);
     if (p->ln_order == ORDER_BEFORE) {
         normalise_tokens(r, p, &in, count);
-        k = rows_from(in.k, count);
-        v = rows_from(in.v, count);
+        k = long_short_rows_from(in.k, count);
+        v = long_short_rows_from(in.v, count);
     }
-    mix(r, s, share, k, in.k);
-    mix(r, s, share, v, in.v);
+    long_short_mix(r, s, share, k, in.k);
+    long_short_mix(r, s, share, v, in.v);
     if (p->ln_order == ORDER_AFTER)
         normalise_tokens(r, p, &in, count);
     normalise_slots(r, p, &in, count);
@@ -261,14 +262,14 @@ static Tensor with_tokens(Run *r, int64_t slots, Tensor x)
 static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots)
 {
     if (p->dual_ln)
-        normalise(r, in, slots, r->n, norm_param(r, "ln_window_gain", p->ln_window_gain),
-                  norm_param(r, "ln_window_bias", p->ln_window_bias));
+        long_short_normalise(r, in, slots, r->n, norm_param(r, "ln_window_gain", p->ln_window_gain),
+                             norm_param(r, "ln_window_bias", p->ln_window_bias));
 }
 
 /* Rows of keys and of values, by the same gain and bias [h,d].  The entry's count of FLOPs
  * leaves this out, and so does ours. */
-static void normalise(Run *r, const AttendInput *in, int64_t first, int64_t count, Tensor gain,
-                      Tensor bias)
+static void long_short_normalise(Run *r, const AttendInput *in, int64_t first, int64_t count,
+                                 Tensor gain, Tensor bias)
 {
     normalise_rows(r, in->k, first, count, gain, bias);
     normalise_rows(r, in->v, first, count, gain, bias);
@@ -299,7 +300,7 @@ static Tensor norm_param(Run *r, const char *name, Tensor given)
     return t.data ? tensor_of(DT_F32, 2, (int64_t[]){ r->h, r->d }, t.data) : t;
 }
 
-static Tensor rows_from(Tensor y, int64_t first)
+static Tensor long_short_rows_from(Tensor y, int64_t first)
 {
     y.data = tensor_f32(&y) + first * y.stride[1];
     y.shape[1] -= first;
@@ -307,7 +308,7 @@ static Tensor rows_from(Tensor y, int64_t first)
 }
 
 /* P x into the first rows of y [h,slots+n,w]; the last range may be short. */
-static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y)
+static void long_short_mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y)
 {
     int64_t whole = r->n / s->size, left = r->n - whole * s->size;
 
@@ -354,8 +355,9 @@ static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y,
 static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int64_t slots)
 {
     if (p->dual_ln)
-        normalise(r, in, 0, slots, norm_param(r, "ln_compressed_gain", p->ln_compressed_gain),
-                  norm_param(r, "ln_compressed_bias", p->ln_compressed_bias));
+        long_short_normalise(r, in, 0, slots, norm_param(r, "ln_compressed_gain",
+                                                         p->ln_compressed_gain),
+                             norm_param(r, "ln_compressed_bias", p->ln_compressed_bias));
 }
 
 /* ---- cells ------------------------------------------------------------------- */
@@ -363,7 +365,7 @@ static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int6
 static Pattern *window_cells(Run *r, const Params *p)
 {
     Arena       *a = r->arena;
-    PatternShape s = shape_of(r, r->n);
+    PatternShape s = long_short_shape_of(r, r->n);
     int64_t      side = p->segment > 1 ? p->segment / 2 : 1;
 
     if (!p->short_)
@@ -373,14 +375,14 @@ static Pattern *window_cells(Run *r, const Params *p)
     return pattern_marked(a, pattern_local(a, s, p->segment, side, side), COMPONENT_WINDOW);
 }
 
-static PatternShape shape_of(const Run *r, int64_t keys)
+static PatternShape long_short_shape_of(const Run *r, int64_t keys)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
 }
 
-static Pattern *slot_cells(Run *r, const Slots *s)
+static Pattern *long_short_slot_cells(Run *r, const Slots *s)
 {
-    PatternShape shape = shape_of(r, slots_count(s));
+    PatternShape shape = long_short_shape_of(r, slots_count(s));
 
     return r->causal ? slots_before(r->arena, shape, s)
                      : pattern_full(r->arena, shape, COMPONENT_OTHER);
@@ -390,15 +392,16 @@ static Pattern *slot_cells(Run *r, const Slots *s)
 static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slots)
 {
     int64_t      count = slots_count(s);
-    PatternShape shape = shape_of(r, count + r->n);
+    PatternShape shape = long_short_shape_of(r, count + r->n);
 
     return pattern_union(r->arena, pattern_offset(r->arena, shape, 0, 0, slots),
                          pattern_offset(r->arena, shape, 0, count, window));
 }
 
-static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *window, Pattern *slots)
+static void long_short_show(Run *r, const Params *p, const SlotAttention *a, Pattern *window,
+                            Pattern *slots)
 {
-    PatternShape s = shape_of(r, r->n);
+    PatternShape s = long_short_shape_of(r, r->n);
     Pattern     *all;
 
     if (!run_wants_views(r))
@@ -443,8 +446,8 @@ static bool given_norms(const Params *p)
 static Flops long_short_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Slots         s = slots_of(r, p);
-    Pattern      *window = window_cells(r, p), *slots = slot_cells(r, &s);
+    Slots         s = long_short_slots_of(r, p);
+    Pattern      *window = window_cells(r, p), *slots = long_short_slot_cells(r, &s);
     double        mixed = (double)(r->h * r->n) * (double)s.per;
     double        rows = (double)(reads_x(r, p) ? r->dm : r->d);
     Flops         sum = { 0 };

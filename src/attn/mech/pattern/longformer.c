@@ -35,22 +35,22 @@ static const Param params[] = {
 };
 
 static uint8_t *global_flags(Run *r, IndexList global);
-static Pattern *cells_of(Run *r, const Params *p, const uint8_t *flags);
-static PatternShape shape_of(const Run *r);
+static Pattern *longformer_cells_of(Run *r, const Params *p, const uint8_t *flags);
+static PatternShape longformer_shape_of(const Run *r);
 static bool has_projections(const Params *p);
 static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern *cells,
                           const uint8_t *flags);
 static AttendInput global_input(Run *r, const Params *p);
 static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary);
 static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from);
-static Tensor listed(Run *r, const uint8_t *flags);
+static Tensor longformer_listed(Run *r, const uint8_t *flags);
 
 static void longformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     AttentionPart parts[2] = { { .in = run_attend_input(r, p->scale) } };
     uint8_t      *flags = global_flags(r, p->global);
-    Pattern      *cells = cells_of(r, p, flags);
+    Pattern      *cells = longformer_cells_of(r, p, flags);
     AttendResult  result;
 
     if (has_projections(p)) {
@@ -81,10 +81,10 @@ static uint8_t *global_flags(Run *r, IndexList global)
     return flags;
 }
 
-static Pattern *cells_of(Run *r, const Params *p, const uint8_t *flags)
+static Pattern *longformer_cells_of(Run *r, const Params *p, const uint8_t *flags)
 {
     Arena       *a = r->arena;
-    PatternShape s = shape_of(r);
+    PatternShape s = longformer_shape_of(r);
     Pattern     *cells;
 
     if (run_failed(r))
@@ -95,7 +95,7 @@ static Pattern *cells_of(Run *r, const Params *p, const uint8_t *flags)
     return pattern_finish(a, s, cells, r->causal);
 }
 
-static PatternShape shape_of(const Run *r)
+static PatternShape longformer_shape_of(const Run *r)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n };
 }
@@ -109,7 +109,8 @@ static bool has_projections(const Params *p)
 static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern *cells,
                           const uint8_t *flags)
 {
-    Pattern     *rows = run_failed(r) ? NULL : pattern_rows(r->arena, shape_of(r), flags);
+    Pattern     *rows = run_failed(r) ? NULL : pattern_rows(r->arena, longformer_shape_of(r),
+                                                            flags);
     AttendResult result;
 
     run_stage(r, "attend");
@@ -140,14 +141,14 @@ static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
 
 static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from)
 {
-    Tensor list = listed(r, flags);
+    Tensor list = longformer_listed(r, flags);
 
     if (!run_failed(r) && list.shape[1] > 0)
         op_scatter(r, op_gather(r, from, list), list, r->out);
 }
 
 /* i32 [1,tokens] of the global ones. */
-static Tensor listed(Run *r, const uint8_t *flags)
+static Tensor longformer_listed(Run *r, const uint8_t *flags)
 {
     int64_t count = 0, at = 0;
     Tensor  list;
@@ -184,7 +185,7 @@ static void longformer_check(Run *r, const void *opaque)
 static Flops longformer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Pattern      *cells = cells_of(r, p, global_flags(r, p->global));
+    Pattern      *cells = longformer_cells_of(r, p, global_flags(r, p->global));
 
     return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
 }

@@ -55,18 +55,19 @@ typedef struct Side {
 
 static Side keys(const Params *p, Tensor x);
 static Side values(const Params *p, Tensor x);
-static Slots slots_of(const Run *r, const Params *p);
+static Slots shortened_slots_of(const Run *r, const Params *p);
 static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *side);
-static Tensor rows_of(Tensor to, int64_t first, int64_t count);
+static Tensor shortened_rows_of(Tensor to, int64_t first, int64_t count);
 static bool is_mean(const Params *p, const Side *side);
 static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to);
-static Tensor equal_shares(Run *r, const Params *p, const Slots *s);
+static Tensor shortened_equal_shares(Run *r, const Params *p, const Slots *s);
 static void convolve(Run *r, const Params *p, const Slots *s, const Side *side, Tensor to);
 static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f);
 static void add_bias(Run *r, const Side *side, Tensor to);
 static Pattern *slot_cells(Run *r, const Slots *s);
-static PatternShape shape_of(const Run *r, int64_t keys);
-static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pattern *slots);
+static PatternShape shortened_shape_of(const Run *r, int64_t keys);
+static void shortened_show(Run *r, const Params *p, SlotAttention *a, const Side *side,
+                           Pattern *slots);
 static double side_flops(const Run *r, const Params *p, const Slots *s, const Side *side);
 
 static void memory_compressed_run(Run *r, const void *opaque)
@@ -80,7 +81,7 @@ static void memory_compressed_run(Run *r, const void *opaque)
 
     if (!a)
         return;
-    *a = (SlotAttention){ .slots = slots_of(r, p), .heads = r->h };
+    *a = (SlotAttention){ .slots = shortened_slots_of(r, p), .heads = r->h };
     run_stage(r, "compress");
     in.k = compressed(r, p, &a->slots, &k);
     in.v = compressed(r, p, &a->slots, &v);
@@ -90,7 +91,7 @@ static void memory_compressed_run(Run *r, const void *opaque)
     r->out = result.out;
     a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots,
                              .sums = row_sums_of(r, r->h, 1, slots) };
-    show(r, p, a, &v, slots);
+    shortened_show(r, p, a, &v, slots);
     view_tensor(r, "compressed_k", VIEW_VECTORS, in.k, "slot", "key");
     view_tensor(r, "compressed_v", VIEW_VECTORS, in.v, "slot", "value");
 }
@@ -105,7 +106,7 @@ static Side values(const Params *p, Tensor x)
     return (Side){ "conv_v", "bias_v", x, p->conv_v, p->bias_v };
 }
 
-static Slots slots_of(const Run *r, const Params *p)
+static Slots shortened_slots_of(const Run *r, const Params *p)
 {
     int64_t f = p->factor, n = r->n;
     bool    first = p->add_first == ADD_TRUE || (p->add_first == ADD_AUTO && r->causal);
@@ -124,7 +125,7 @@ static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *si
         return to;
     if (s->lead)
         op_entries(r, tensor_rows(side->x, 0, 1), ENTRY_CAST, 0, tensor_rows(to, 0, 1));
-    ranges = rows_of(to, s->lead, s->ranges);
+    ranges = shortened_rows_of(to, s->lead, s->ranges);
     if (is_mean(p, side))
         average(r, p, s, side->x, ranges);
     else
@@ -134,7 +135,7 @@ static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *si
 }
 
 /* `count` rows of every head of `to`. */
-static Tensor rows_of(Tensor to, int64_t first, int64_t count)
+static Tensor shortened_rows_of(Tensor to, int64_t first, int64_t count)
 {
     to.data = tensor_f32(&to) + first * to.stride[1];
     to.shape[1] = count;
@@ -148,14 +149,14 @@ static bool is_mean(const Params *p, const Side *side)
 
 static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to)
 {
-    Tensor mean = slots_pool(r, s, x, equal_shares(r, p, s));
+    Tensor mean = slots_pool(r, s, x, shortened_equal_shares(r, p, s));
 
     op_entries(r, mean, ENTRY_CAST, 0, to);
     op_charge(r, FLOP_OVERHEAD,
               2 * (double)(r->h * s->ranges) * (double)p->factor * (double)x.shape[2]);
 }
 
-static Tensor equal_shares(Run *r, const Params *p, const Slots *s)
+static Tensor shortened_equal_shares(Run *r, const Params *p, const Slots *s)
 {
     Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
 
@@ -177,10 +178,11 @@ static void convolve(Run *r, const Params *p, const Slots *s, const Side *side, 
     groups = tensor_of(DT_F32, 3, (int64_t[]){ side->x.shape[0], whole, f * w }, side->x.data);
     groups.stride[0] = side->x.stride[0];
     if (whole)
-        op_gemm(r, groups, false, taps, false, 1, 0, rows_of(to, 0, whole), FLOP_OVERHEAD);
+        op_gemm(r, groups, false, taps, false, 1, 0, shortened_rows_of(to, 0, whole),
+                FLOP_OVERHEAD);
     if (s->ranges > whole)
         op_gemm(r, padded_tail(r, side->x, whole * f, f), false, taps, false, 1, 0,
-                rows_of(to, whole, 1), FLOP_OVERHEAD);
+                shortened_rows_of(to, whole, 1), FLOP_OVERHEAD);
 }
 
 /* The last group, padded with zero vectors: [h',1,f w]. */
@@ -212,21 +214,22 @@ static void add_bias(Run *r, const Side *side, Tensor to)
 
 static Pattern *slot_cells(Run *r, const Slots *s)
 {
-    PatternShape shape = shape_of(r, slots_count(s));
+    PatternShape shape = shortened_shape_of(r, slots_count(s));
     Pattern     *cells = r->causal ? slots_before(r->arena, shape, s)
                                    : pattern_full(r->arena, shape, COMPONENT_BLOCK);
 
     return pattern_marked(r->arena, cells, COMPONENT_BLOCK);
 }
 
-static PatternShape shape_of(const Run *r, int64_t keys)
+static PatternShape shortened_shape_of(const Run *r, int64_t keys)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
 }
 
-static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pattern *slots)
+static void shortened_show(Run *r, const Params *p, SlotAttention *a, const Side *side,
+                           Pattern *slots)
 {
-    PatternShape s = shape_of(r, r->n);
+    PatternShape s = shortened_shape_of(r, r->n);
     Pattern     *all;
 
     if (!run_wants_views(r))
@@ -236,7 +239,7 @@ static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pa
         run_fail(r, ERR_NOMEM, "memory-compressed: not enough memory for a view");
     view_pattern(r, all, true);
     if (is_mean(p, side) && !side->bias.data) {
-        a->share = equal_shares(r, p, &a->slots);
+        a->share = shortened_equal_shares(r, p, &a->slots);
         view_slot_weights(r, a, all);
         view_shares(r, a, "pool", 2, "slot");
     }
@@ -246,7 +249,7 @@ static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pa
 static Flops memory_compressed_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Slots         s = slots_of(r, p);
+    Slots         s = shortened_slots_of(r, p);
     Pattern      *slots = slot_cells(r, &s);
     Side          k = keys(p, r->k), v = values(p, r->v);
     Flops         sum = run_pattern_flops(r, slots ? (double)pattern_count(slots) : 0);

@@ -25,23 +25,23 @@ typedef struct Names {
     bool *used; /* one per assignment */
 } Names;
 
-static Pattern *parse(Run *r, const Params *p);
+static Pattern *pattern_parse_of(Run *r, const Params *p);
 static Tensor lookup(void *context, const char *name);
 static void show_drawn(void *context, const char *name, Tensor table);
 static void mark_used(void *context, const char *name);
 static void reject_unused(const Names *names);
 
-static void pattern_run(Run *r, const void *opaque)
+static void pattern_text_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
     run_stage(r, "pattern");
-    run_pattern_attention(r, p->scale, parse(r, p));
+    run_pattern_attention(r, p->scale, pattern_parse_of(r, p));
     if (!run_failed(r) && run_flops(r).score <= 0)
         run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
 }
 
-static Pattern *parse(Run *r, const Params *p)
+static Pattern *pattern_parse_of(Run *r, const Params *p)
 {
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal };
     Names         names = { .run = r };
@@ -105,14 +105,14 @@ static void reject_unused(const Names *names)
 }
 
 /* No closed form for an arbitrary set: the exact count of the set algebra. */
-static Flops pattern_flops(Run *r, const void *opaque)
+static Flops pattern_text_flops(Run *r, const void *opaque)
 {
     Run      quiet = *r;
     Pattern *cells;
     double   count;
 
     quiet.spec.views = false; /* the tables drawn again are the same, and shown already */
-    cells = parse(&quiet, opaque);
+    cells = pattern_parse_of(&quiet, opaque);
     count = cells ? (double)pattern_count(cells) : 0;
     return run_pattern_flops(r, count);
 }
@@ -139,6 +139,6 @@ const Mechanism mech_pattern = {
     .views = views,
     .params = params,
     .params_size = sizeof(Params),
-    .run = pattern_run,
-    .flops = pattern_flops,
+    .run = pattern_text_run,
+    .flops = pattern_text_flops,
 };

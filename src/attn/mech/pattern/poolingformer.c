@@ -52,24 +52,24 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Slots slots_of(const Run *r, const Params *p);
-static int64_t within(const Run *r, int64_t count);
+static Slots pooling_slots_of(const Run *r, const Params *p);
+static int64_t pooling_within(const Run *r, int64_t count);
 static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tensor *out);
 static Pattern *first_cells(Run *r, const Params *p);
-static PatternShape shape_of(const Run *r, int64_t keys);
+static PatternShape pooling_shape_of(const Run *r, int64_t keys);
 static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor y);
-static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width);
-static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols);
+static Tensor pooling_projected(Run *r, Tensor y, Tensor w, int64_t width);
+static Tensor pooling_matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols);
 static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share);
-static Tensor shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
-                     Tensor given);
+static Tensor pooling_shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
+                             Tensor given);
 static Tensor equal_shares(Run *r, const Slots *s);
 static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, Tensor w);
 static Tensor middles(Run *r, const Params *p, const Slots *s);
 static void cut_ranges(Run *r, const Slots *s, Tensor t, double value);
 static double pooling_flops(const Run *r, const Params *p);
 static Pattern *pooled_cells(Run *r, const Params *p);
-static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled);
+static void pooling_show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled);
 
 static void poolingformer_run(Run *r, const void *opaque)
 {
@@ -81,7 +81,7 @@ static void poolingformer_run(Run *r, const void *opaque)
 
     if (!a)
         return;
-    *a = (SlotAttention){ .slots = slots_of(r, p), .heads = r->h };
+    *a = (SlotAttention){ .slots = pooling_slots_of(r, p), .heads = r->h };
     run_stage(r, "window");
     a->on_tokens = attend(r, &in, first_cells(r, p), &y);
     in = second_input(r, p, in, y);
@@ -92,18 +92,18 @@ static void poolingformer_run(Run *r, const void *opaque)
     run_stage(r, "add");
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
     op_entries_of(r, y, z, ENTRY_SUM, 1, r->out);
-    show(r, p, a, pooled);
+    pooling_show(r, p, a, pooled);
     view_tensor(r, "output_first", VIEW_VECTORS, y, "query", "value");
     view_tensor(r, "output_second", VIEW_VECTORS, z, "query", "value");
 }
 
-static Slots slots_of(const Run *r, const Params *p)
+static Slots pooling_slots_of(const Run *r, const Params *p)
 {
     return (Slots){ .n = r->n, .ranges = (r->n - 1) / p->stride + 1, .per = 1,
-                    .stride = p->stride, .size = within(r, p->kernel) };
+                    .stride = p->stride, .size = pooling_within(r, p->kernel) };
 }
 
-static int64_t within(const Run *r, int64_t count)
+static int64_t pooling_within(const Run *r, int64_t count)
 {
     return count < r->n ? count : r->n;
 }
@@ -119,14 +119,14 @@ static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tenso
 
 static Pattern *first_cells(Run *r, const Params *p)
 {
-    PatternShape s = shape_of(r, r->n);
+    PatternShape s = pooling_shape_of(r, r->n);
     int64_t      reach = p->window / 2;
 
     return pattern_finish(r->arena, s,
                           pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW), r->causal);
 }
 
-static PatternShape shape_of(const Run *r, int64_t keys)
+static PatternShape pooling_shape_of(const Run *r, int64_t keys)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
 }
@@ -138,15 +138,15 @@ static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor 
     if (p->level2 == LEVEL2_PARALLEL)
         return in;
     run_stage(r, "project");
-    in.q = projected(r, y, matrix(r, "w_q2", p->w_q2, v, qk), r->d);
-    in.k = projected(r, y, matrix(r, "w_k2", p->w_k2, v, qk), r->d);
-    in.v = projected(r, y, matrix(r, "w_v2", p->w_v2, v, v), r->e);
+    in.q = pooling_projected(r, y, pooling_matrix(r, "w_q2", p->w_q2, v, qk), r->d);
+    in.k = pooling_projected(r, y, pooling_matrix(r, "w_k2", p->w_k2, v, qk), r->d);
+    in.v = pooling_projected(r, y, pooling_matrix(r, "w_v2", p->w_v2, v, v), r->e);
     return in;
 }
 
 /* [heads of y beside each other] w, cut into h heads [h,n,width] again.  A projection
  * of the layer, like those that made q, k and v: not counted. */
-static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width)
+static Tensor pooling_projected(Run *r, Tensor y, Tensor w, int64_t width)
 {
     int64_t all = r->h * width;
     Tensor  out = run_tensor3(r, DT_F32, 1, r->n, all);
@@ -165,7 +165,7 @@ static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width)
 }
 
 /* A matrix [rows,cols] without a head axis, seen as [1,rows,cols]. */
-static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols)
+static Tensor pooling_matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols)
 {
     int64_t shape[3] = { 1, rows, cols };
     Init    init = { INIT_GLOROT, (double)rows + (double)cols };
@@ -181,15 +181,15 @@ static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64
 static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share)
 {
     run_stage(r, "pool");
-    in.k = slots_pool(r, s, in.k, shares(r, p, s, in.k, "w_pool_k", p->w_pool_k));
-    *share = shares(r, p, s, in.v, "w_pool_v", p->w_pool_v);
+    in.k = slots_pool(r, s, in.k, pooling_shares(r, p, s, in.k, "w_pool_k", p->w_pool_k));
+    *share = pooling_shares(r, p, s, in.v, "w_pool_v", p->w_pool_v);
     in.v = slots_pool(r, s, in.v, *share);
     op_charge(r, FLOP_OVERHEAD, pooling_flops(r, p));
     return in;
 }
 
-static Tensor shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
-                     Tensor given)
+static Tensor pooling_shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
+                             Tensor given)
 {
     int64_t shape[3] = { r->h, x.shape[2], p->kernel };
     Init    init = { INIT_GLOROT, (double)x.shape[2] + (double)p->kernel };
@@ -262,7 +262,7 @@ static void cut_ranges(Run *r, const Slots *s, Tensor t, double value)
 
 static double pooling_flops(const Run *r, const Params *p)
 {
-    Slots  s = slots_of(r, p);
+    Slots  s = pooling_slots_of(r, p);
     double cells = (double)r->h * (double)(r->d + r->e) * (double)slots_tokens(&s);
 
     return p->pooling == POOLING_LDCONV ? 2 * cells : cells;
@@ -270,15 +270,15 @@ static double pooling_flops(const Run *r, const Params *p)
 
 static Pattern *pooled_cells(Run *r, const Params *p)
 {
-    Slots s = slots_of(r, p);
+    Slots s = pooling_slots_of(r, p);
 
-    return slots_near(r->arena, shape_of(r, s.ranges), &s, p->window2 / 2, r->causal);
+    return slots_near(r->arena, pooling_shape_of(r, s.ranges), &s, p->window2 / 2, r->causal);
 }
 
-static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled)
+static void pooling_show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled)
 {
     Arena       *arena = r->arena;
-    PatternShape s = shape_of(r, r->n);
+    PatternShape s = pooling_shape_of(r, r->n);
     Pattern     *all;
 
     if (!run_wants_views(r))

@@ -21,9 +21,9 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Pattern *cells_of(Run *r, const Params *p);
-static PatternShape shape_of(const Run *r);
-static Tensor table_of(Run *r, const Params *p);
+static Pattern *random_cells_of(Run *r, const Params *p);
+static PatternShape random_shape_of(const Run *r);
+static Tensor random_table_of(Run *r, const Params *p);
 static void check_table(Run *r, const Tensor *table);
 
 static void random_run(Run *r, const void *opaque)
@@ -31,13 +31,13 @@ static void random_run(Run *r, const void *opaque)
     const Params *p = opaque;
 
     run_stage(r, "draw");
-    run_pattern_attention(r, p->scale, cells_of(r, p));
+    run_pattern_attention(r, p->scale, random_cells_of(r, p));
 }
 
-static Pattern *cells_of(Run *r, const Params *p)
+static Pattern *random_cells_of(Run *r, const Params *p)
 {
-    PatternShape s = shape_of(r);
-    Tensor       table = table_of(r, p);
+    PatternShape s = random_shape_of(r);
+    Tensor       table = random_table_of(r, p);
     Pattern     *cells;
 
     if (run_failed(r))
@@ -48,12 +48,12 @@ static Pattern *cells_of(Run *r, const Params *p)
     return pattern_finish(r->arena, s, cells, r->causal);
 }
 
-static PatternShape shape_of(const Run *r)
+static PatternShape random_shape_of(const Run *r)
 {
     return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n, .causal = r->causal };
 }
 
-static Tensor table_of(Run *r, const Params *p)
+static Tensor random_table_of(Run *r, const Params *p)
 {
     const Tensor *given = &p->indices;
     Tensor        table = { 0 };
@@ -67,7 +67,7 @@ static Tensor table_of(Run *r, const Params *p)
         return table;
     }
     run_prepare(r, true);
-    table = pattern_draw_random(r->arena, shape_of(r), p->r < r->n ? p->r : r->n, r->seed,
+    table = pattern_draw_random(r->arena, random_shape_of(r), p->r < r->n ? p->r : r->n, r->seed,
                                 "indices", NULL, NULL);
     run_prepare(r, false);
     if (!table.data)
@@ -93,7 +93,7 @@ static Flops random_flops(Run *r, const void *opaque)
     Pattern *cells;
 
     quiet.spec.views = false; /* the table drawn again is the same, and shown already */
-    cells = cells_of(&quiet, opaque);
+    cells = random_cells_of(&quiet, opaque);
     return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
 }
 

@@ -34,7 +34,7 @@ static const Param sparse_strided_params[] = {
               "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Pattern *cells_of(Run *r, PatternShape s, const SparseStridedParams *p);
+static Pattern *sparse_cells_of(Run *r, PatternShape s, const SparseStridedParams *p);
 static Pattern *local_set(Run *r, PatternShape s, const SparseStridedParams *p);
 static int64_t strided_stride(const Run *r, const SparseStridedParams *p);
 static double diagonals(const Run *r, double k, double step);
@@ -48,10 +48,10 @@ static void sparse_strided_run(Run *r, const void *opaque)
         run_warn(r, "sparse-strided: with one head heads=split has only local cells; use "
                     "heads=merged");
     run_pattern_attention(r, p->scale,
-                          pattern_finish(r->arena, s, cells_of(r, s, p), r->causal));
+                          pattern_finish(r->arena, s, sparse_cells_of(r, s, p), r->causal));
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const SparseStridedParams *p)
+static Pattern *sparse_cells_of(Run *r, PatternShape s, const SparseStridedParams *p)
 {
     Pattern  *local = local_set(r, s, p), **heads;
     Pattern  *strided = pattern_stride(r->arena, s, strided_stride(r, p));

@@ -29,11 +29,11 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static Pattern *cells_of(Run *r, PatternShape s, const Params *p);
-static int64_t reach_of(PatternShape s, const Params *p);
+static Pattern *star_cells_of(Run *r, PatternShape s, const Params *p);
+static int64_t star_reach_of(PatternShape s, const Params *p);
 static Pattern *relay_cells(Run *r, PatternShape s);
 static Pattern *closing_cells(Run *r, PatternShape s, const Params *p);
-static PatternShape shape_of(const Run *r, const Params *p);
+static PatternShape star_shape_of(const Run *r, const Params *p);
 static Tensor mean_of(Run *r, Tensor tokens);
 static double satellite_cells(const Run *r, PatternShape s, const Params *p);
 
@@ -41,7 +41,7 @@ static void star_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     AttendInput   in = run_attend_input(r, p->scale);
-    Pattern      *cells = cells_of(r, shape_of(r, p), p);
+    Pattern      *cells = star_cells_of(r, star_shape_of(r, p), p);
     AttendResult  result;
 
     if (p->relay == RELAY_MEAN) {
@@ -62,9 +62,9 @@ static void star_run(Run *r, const void *opaque)
     view_meaning(r, cells, NULL, "ring");
 }
 
-static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+static Pattern *star_cells_of(Run *r, PatternShape s, const Params *p)
 {
-    int64_t  k = reach_of(s, p);
+    int64_t  k = star_reach_of(s, p);
     Pattern *cells = pattern_band(r->arena, s, -k, k, 1, COMPONENT_WINDOW);
 
     cells = pattern_union(r->arena, cells, relay_cells(r, s));
@@ -73,7 +73,7 @@ static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
     return pattern_finish(r->arena, s, cells, r->causal);
 }
 
-static int64_t reach_of(PatternShape s, const Params *p)
+static int64_t star_reach_of(PatternShape s, const Params *p)
 {
     int64_t k = p->window / 2;
 
@@ -96,7 +96,7 @@ static Pattern *relay_cells(Run *r, PatternShape s)
  * satellite itself. */
 static Pattern *closing_cells(Run *r, PatternShape s, const Params *p)
 {
-    int64_t      least = s.n - 1 - reach_of(s, p);
+    int64_t      least = s.n - 1 - star_reach_of(s, p);
     PatternShape ring = { .heads = s.heads, .n = s.n - 1, .m = s.n - 1 };
     Pattern     *up, *down;
 
@@ -106,7 +106,7 @@ static Pattern *closing_cells(Run *r, PatternShape s, const Params *p)
     return pattern_offset(r->arena, s, 1, 1, pattern_union(r->arena, down, up));
 }
 
-static PatternShape shape_of(const Run *r, const Params *p)
+static PatternShape star_shape_of(const Run *r, const Params *p)
 {
     int64_t nodes = r->n + (p->relay == RELAY_MEAN);
 
@@ -144,7 +144,7 @@ static void star_check(Run *r, const void *opaque)
 static Flops star_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    PatternShape  s = shape_of(r, p);
+    PatternShape  s = star_shape_of(r, p);
     double        h = (double)r->h, n = (double)s.n;
     double        cells = (r->causal ? n : 2 * n - 1) + satellite_cells(r, s, p);
 
@@ -154,7 +154,7 @@ static Flops star_flops(Run *r, const void *opaque)
 /* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours. */
 static double satellite_cells(const Run *r, PatternShape s, const Params *p)
 {
-    int64_t n = s.n - 1, k = reach_of(s, p);
+    int64_t n = s.n - 1, k = star_reach_of(s, p);
     double  cells = (double)n;
 
     for (int64_t apart = 1; apart < n; apart++)

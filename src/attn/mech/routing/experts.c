@@ -42,11 +42,6 @@ static void experts_compute(Run *r, Experts *s);
 const char *const expert_policies[] = { "all", "none", "threshold", "random", NULL };
 const char *const expert_activations[] = { "relu", "gelu", NULL };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- sizes and weights ------------------------------------------------------ */
 
 static int64_t expert_count(Run *r, const ExpertParams *p)
@@ -72,13 +67,13 @@ static int64_t hidden_units(Run *r, const ExpertParams *p)
                                           { .name = NULL } });
 }
 
-static Experts shape_of(Run *r, const ExpertParams *p, int choices)
+static Experts experts_shape_of(Run *r, const ExpertParams *p, int choices)
 {
     Experts s = { .p = p, .n = r->n, .dm = r->dm, .choices = choices };
 
     s.experts = expert_count(r, p);
     s.ff = hidden_units(r, p);
-    s.group = p->group_size > 0 ? min64(p->group_size, s.n) : s.n;
+    s.group = p->group_size > 0 ? min_i64(p->group_size, s.n) : s.n;
     s.groups = (s.n + s.group - 1) / s.group;
     return s;
 }
@@ -88,7 +83,7 @@ static Init normal(double variance)
     return (Init){ INIT_NORMAL, sqrt(variance) };
 }
 
-static void take_weights(Run *r, Experts *s)
+static void experts_take_weights(Run *r, Experts *s)
 {
     const ExpertParams *p = s->p;
     int64_t             e = s->experts, dm = s->dm, ff = s->ff;
@@ -112,7 +107,7 @@ static void take_weights(Run *r, Experts *s)
 
 static int64_t group_tokens(const Experts *s, int64_t group)
 {
-    return min64(s->group, s->n - group * s->group);
+    return min_i64(s->group, s->n - group * s->group);
 }
 
 /* Slots of each expert for a group. */
@@ -312,7 +307,7 @@ static const ViewLoad *expert_load(Run *r, const Experts *s)
     return load;
 }
 
-static void show_routing(Run *r, const Experts *s)
+static void experts_show_routing(Run *r, const Experts *s)
 {
     View      *view = view_add(r, "routing", VIEW_ROUTING, DT_F32, 2,
                                (int64_t[]){ s->n, s->experts });
@@ -339,7 +334,7 @@ static void dispatch(Run *r, Experts *s)
     list_entries(r, s);
     if (!run_failed(r))
         run_figure_int(r, "placed", experts_placed(s));
-    show_routing(r, s);
+    experts_show_routing(r, s);
 }
 
 /* ---- the layer -------------------------------------------------------------- */
@@ -370,8 +365,8 @@ void experts_run(Run *r, const ExpertParams *p, int choices)
 
     if (!s)
         return;
-    *s = shape_of(r, p, choices);
-    take_weights(r, s);
+    *s = experts_shape_of(r, p, choices);
+    experts_take_weights(r, s);
     experts_route(r, s);
     count_capacity(r, s);
     drop(r, s);
@@ -382,7 +377,7 @@ void experts_run(Run *r, const ExpertParams *p, int choices)
 
 Flops experts_flops(Run *r, const ExpertParams *p, int choices)
 {
-    Experts s = shape_of(r, p, choices);
+    Experts s = experts_shape_of(r, p, choices);
     bool    second = choices > 1 && s.experts > 1 && p->second_policy != SECOND_NONE;
     double  n = (double)s.n, dm = (double)s.dm, e = (double)s.experts, placed = 0;
 
@@ -451,7 +446,7 @@ static Tensor slice_of(Tensor weights, int64_t expert)
     return tensor_of(DT_F32, 3, shape, tensor_f32(&weights) + expert * shape[1] * shape[2]);
 }
 
-static Tensor row_of(const Tensor *bias, int64_t expert)
+static Tensor experts_row_of(const Tensor *bias, int64_t expert)
 {
     return bias->data ? tensor_of(DT_F32, 1, &bias->shape[1],
                                   tensor_f32(bias) + expert * bias->shape[1])
@@ -480,17 +475,17 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
     }
     if (run_failed(r))
         return;
-    activate(r, s, hidden, gate, row_of(&s->b1, expert));
+    activate(r, s, hidden, gate, experts_row_of(&s->b1, expert));
     y = tensor_of(DT_F32, 3, (int64_t[]){ 1, count, s->dm },
                   tensor_f32(&s->y) + first * s->dm);
     op_gemm(r, hidden, false, slice_of(s->w2, expert), false, 1, 0, y, FLOP_OVERHEAD);
-    bias = row_of(&s->b2, expert);
+    bias = experts_row_of(&s->b2, expert);
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
 }
 
 /* Each token's places that an expert took. */
-static SumLists places(Run *r, const Experts *s)
+static SumLists experts_places(Run *r, const Experts *s)
 {
     int64_t  at = 0, placed = experts_placed(s);
     int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
@@ -512,12 +507,12 @@ static SumLists places(Run *r, const Experts *s)
 }
 
 /* y_i = sum of gate * what the expert made of it. */
-static void combine(Run *r, const Experts *s)
+static void experts_combine(Run *r, const Experts *s)
 {
     SumLists in;
 
     run_stage(r, "combine");
-    in = places(r, s);
+    in = experts_places(r, s);
     r->out = op_sum_lists(r, &in);
     op_charge(r, FLOP_MIX, 2 * (double)experts_placed(s) * (double)s->dm);
     op_traffic(r, (double)tensor_bytes(&s->y), 0);
@@ -534,10 +529,10 @@ static void experts_compute(Run *r, Experts *s)
              first += FFN_TILE) {
             ArenaMark mark = arena_mark(r->arena);
 
-            expert_tile(r, s, e, first, min64(FFN_TILE, s->start[e + 1] - first));
+            expert_tile(r, s, e, first, min_i64(FFN_TILE, s->start[e + 1] - first));
             arena_release(r->arena, mark);
         }
-    combine(r, s);
+    experts_combine(r, s);
 }
 
 /* Which experts a token asks for; see experts.h.
@@ -609,8 +604,8 @@ static bool keeps_second(const Routing *t, int64_t i, double share)
 }
 
 /* p: the largest probabilities of token i, of the experts `which`; as many as there are. */
-static void choose(const Routing *t, int64_t i, const double *p, const int32_t *which,
-                   int64_t count)
+static void experts_choose(const Routing *t, int64_t i, const double *p, const int32_t *which,
+                           int64_t count)
 {
     Experts *s = t->s;
     int32_t *expert = tensor_i32(&s->expert) + i * s->choices;
@@ -642,7 +637,7 @@ static void close_group(Routing *t, int64_t tokens)
 
 /* Probabilities f64 [1,count,experts] of tokens from `first` on, in place of their logits, the
  * log-sum-exp of which is lse [1,count]. */
-static void soften(Run *r, const Experts *s, Tensor rows, Tensor lse)
+static void experts_soften(Run *r, const Experts *s, Tensor rows, Tensor lse)
 {
     if (s->router_b.data)
         op_entries_of(r, rows, s->router_b, ENTRY_SUM, 1, rows);
@@ -675,8 +670,8 @@ static void route_group(Run *r, Routing *t, Tensor rows, const BestResult *best,
 
     add_mass(r, t, rows, at, end);
     for (int64_t i = at; i < end && !run_failed(r); i++) {
-        choose(t, first + i, (double *)best->value.data + i * count,
-               tensor_i32(&best->index) + i * count, count);
+        experts_choose(t, first + i, (double *)best->value.data + i * count,
+                       tensor_i32(&best->index) + i * count, count);
         t->firsts[tensor_i32(&s->expert)[(first + i) * s->choices]]++;
     }
     if (!run_failed(r) && ((first + end) % s->group == 0 || first + end == s->n))
@@ -689,8 +684,8 @@ static void route_tile(Run *r, Routing *t, int64_t first, int64_t count)
     Tensor     rows = router_logits(r, t, first, count), lse = run_tensor2(r, DT_F64, 1, count);
     BestResult best;
 
-    soften(r, s, rows, lse);
-    best = op_best_columns(r, &(BestColumns){ .x = rows, .k = min64(2, s->experts) });
+    experts_soften(r, s, rows, lse);
+    best = op_best_columns(r, &(BestColumns){ .x = rows, .k = min_i64(2, s->experts) });
     if (t->probs.data)
         op_entries(r, rows, ENTRY_CAST, 0,
                    tensor_of(DT_F32, 3, rows.shape,
@@ -699,7 +694,7 @@ static void route_tile(Run *r, Routing *t, int64_t first, int64_t count)
     for (int64_t i = 0; i < count && !run_failed(r); i++)
         t->squares += ((double *)lse.data)[i] * ((double *)lse.data)[i];
     for (int64_t at = 0, end; at < count && !run_failed(r); at = end) {
-        end = min64(count, at + s->group - (first + at) % s->group);
+        end = min_i64(count, at + s->group - (first + at) % s->group);
         route_group(r, t, rows, &best, first, at, end);
     }
 }
@@ -712,7 +707,7 @@ static void route_tokens(Run *r, Routing *t)
     for (int64_t first = 0; first < s->n && !run_failed(r); first += tile) {
         ArenaMark mark = arena_mark(r->arena);
 
-        route_tile(r, t, first, min64(tile, s->n - first));
+        route_tile(r, t, first, min_i64(tile, s->n - first));
         arena_release(r->arena, mark);
     }
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * (double)s->n * (double)s->experts);

@@ -57,22 +57,22 @@ typedef struct Memory {
     float   *score;        /* [heads,n,2,knn] best scores of each half; NULL: no views */
 } Memory;
 
-static Memory shape_of(Run *r, const Params *p);
+static Memory pkm_shape_of(Run *r, const Params *p);
 static int64_t root_of(int64_t slots);
-static int64_t columns(const Tensor *t);
+static int64_t pkm_columns(const Tensor *t);
 static void take_weights(Run *r, Memory *s);
-static Init within(double bound);
+static Init pkm_within(double bound);
 static void score_tokens(Run *r, Memory *s);
 static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count);
-static void settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q);
+static void pkm_settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q);
 static Tensor of_halves(const Memory *s, Tensor vector, int64_t which);
 static Tensor halves(Tensor q, int64_t which);
-static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first);
+static void pkm_choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first);
 static Tensor key_scores(Run *r, const Memory *s, Tensor q, int64_t plane);
 static void keep_candidates(Run *r, const Memory *s, const BestColumns *sums, int64_t row);
 static void show_candidates(Run *r, const Memory *s);
 static Pattern *chosen_cells(Run *r, const Memory *s);
-static int by_number(const void *a, const void *b);
+static int pkm_by_number(const void *a, const void *b);
 static void read_candidates(const View *view, int64_t plane, int64_t p, int64_t start,
                             int64_t count, int64_t step, float *out);
 static void show_choices(Run *r, const Memory *s);
@@ -88,7 +88,7 @@ static void product_key_memory_run(Run *r, const void *opaque)
 
     if (!s)
         return;
-    *s = shape_of(r, opaque);
+    *s = pkm_shape_of(r, opaque);
     run_heads(r, s->heads, 2 * s->half, s->width);
     take_weights(r, s);
     chosen = s->heads * s->n * s->knn;
@@ -109,11 +109,11 @@ static void product_key_memory_run(Run *r, const void *opaque)
 
 /* ---- sizes and weights ------------------------------------------------------ */
 
-static Memory shape_of(Run *r, const Params *p)
+static Memory pkm_shape_of(Run *r, const Params *p)
 {
     Memory  s = { .p = p, .n = r->n, .dm = r->dm };
     int64_t slots = p->values.data && p->values.rank == 2 ? root_of(p->values.shape[0]) : -1;
-    int64_t wide = columns(&p->query_w), k_dim = p->k_dim;
+    int64_t wide = pkm_columns(&p->query_w), k_dim = p->k_dim;
 
     s.heads = layer_size(r, "heads", p->heads,
                          run_is_given(r, "k_dim") && wide >= k_dim ? wide / k_dim : p->heads,
@@ -139,7 +139,7 @@ static int64_t root_of(int64_t slots)
     return root * root == slots ? root : -1;
 }
 
-static int64_t columns(const Tensor *t)
+static int64_t pkm_columns(const Tensor *t)
 {
     return t->data && t->rank == 2 ? t->shape[1] : 0;
 }
@@ -155,20 +155,20 @@ static void take_weights(Run *r, Memory *s)
                  "to number; at most 46340", (long long)s->keys, (long long)slots);
     run_stage(r, "weights");
     s->query_w = layer_weight(r, "query_w", p->query_w, 2, (int64_t[]){ s->dm, wide },
-                              within(1 / sqrt((double)s->dm)));
+                              pkm_within(1 / sqrt((double)s->dm)));
     s->query_b = layer_weight(r, "query_b", p->query_b, 1, (int64_t[]){ wide },
-                              within(1 / sqrt((double)s->dm)));
+                              pkm_within(1 / sqrt((double)s->dm)));
     s->scale = layer_given(r, "query_scale", p->query_scale, 1, (int64_t[]){ wide });
     s->shift = layer_given(r, "query_shift", p->query_shift, 1, (int64_t[]){ wide });
     keys = layer_weight(r, "keys", p->keys, 4, (int64_t[]){ s->heads, 2, s->keys, s->half },
-                        within(1 / sqrt((double)s->half)));
+                        pkm_within(1 / sqrt((double)s->half)));
     s->values = layer_weight(r, "values", p->values, 2, (int64_t[]){ slots, s->width },
                              (Init){ INIT_NORMAL, 1 / sqrt((double)s->width) });
     s->wide_keys = run_tensor3(r, DT_F64, 2 * s->heads, s->keys, s->half);
     op_entries(r, tensor_of(DT_F32, 3, s->wide_keys.shape, keys.data), ENTRY_CAST, 0, s->wide_keys);
 }
 
-static Init within(double bound)
+static Init pkm_within(double bound)
 {
     return (Init){ INIT_UNIFORM, bound };
 }
@@ -187,7 +187,7 @@ static void score_tokens(Run *r, Memory *s)
         for (int64_t head = 0; head < s->heads && !run_failed(r); head++) {
             ArenaMark inner = arena_mark(r->arena);
 
-            choose(r, s, q, head, first);
+            pkm_choose(r, s, q, head, first);
             arena_release(r->arena, inner);
         }
         arena_release(r->arena, mark);
@@ -209,12 +209,12 @@ static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count)
     Tensor  product = op_dots64(r, x, w), q = run_tensor3(r, DT_F64, 2 * s->heads, count, s->half);
 
     for (int64_t which = 0; which < 2 && !run_failed(r); which++)
-        settle(r, s, product, which, halves(q, which));
+        pkm_settle(r, s, product, which, halves(q, which));
     return s->p->normalize_query ? op_normalise64(r, q, NORMALISE_L2, SMALLEST_NORM) : q;
 }
 
 /* q, from the products with query_w [heads,count,k_dim]. */
-static void settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q)
+static void pkm_settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q)
 {
     op_entries_of(r, tensor_columns(product, which * s->half, s->half),
                   of_halves(s, s->query_b, which), ENTRY_SUM, 1, q);
@@ -244,7 +244,7 @@ static Tensor halves(Tensor q, int64_t which)
 }
 
 /* The best of each half, then the best sums of the two. */
-static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first)
+static void pkm_choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first)
 {
     int64_t     count = q.shape[1], row = head * s->n + first, shape[3] = { 1, count, s->knn };
     Tensor      weight = tensor_of(DT_F32, 3, shape, tensor_f32(&s->weight) + row * s->knn);
@@ -336,7 +336,7 @@ static Pattern *chosen_cells(Run *r, const Memory *s)
         return NULL;
     memcpy(column, s->pick, (size_t)(grids * knn) * sizeof(*column));
     for (int64_t grid = 0; grid < grids; grid++) {
-        qsort(column + grid * knn, (size_t)knn, sizeof(*column), by_number);
+        qsort(column + grid * knn, (size_t)knn, sizeof(*column), pkm_by_number);
         for (int64_t p = 0; p < knn; p++)
             for (start[grid * knn + p] = at; at < (grid + 1) * knn && column[at] / knn == p; at++)
                 ;
@@ -348,7 +348,7 @@ static Pattern *chosen_cells(Run *r, const Memory *s)
                          column, COMPONENT_OTHER);
 }
 
-static int by_number(const void *a, const void *b)
+static int pkm_by_number(const void *a, const void *b)
 {
     const int32_t *x = a, *y = b;
 
@@ -441,7 +441,7 @@ static void show_memory(Run *r, const Memory *s)
 
 static Flops product_key_memory_flops(Run *r, const void *opaque)
 {
-    Memory s = shape_of(r, opaque);
+    Memory s = pkm_shape_of(r, opaque);
     double n = (double)s.n, heads = (double)s.heads, knn = (double)s.knn, k = 2 * (double)s.half;
 
     return (Flops){ .score = 2 * n * heads * (double)s.keys * k,

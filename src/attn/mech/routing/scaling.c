@@ -102,7 +102,7 @@ static int64_t extent(const Tensor *kernel, int axis, int64_t fallback);
 static Init glorot(int64_t in, int64_t out);
 static void must_divide(Run *r, const char *what, int64_t part, const char *of, int64_t whole);
 static void list_divisors(int64_t n, char *text, size_t size);
-static void project(Run *r, const Heads *s, Tensor x, Tensor qkv[3]);
+static void scaling_project(Run *r, const Heads *s, Tensor x, Tensor qkv[3]);
 static Tensor mult(Run *r, const Heads *s, const char *const names[3], const Tensor given[3],
                    Tensor x);
 static void show_projected(Run *r, const Tensor qkv[3]);
@@ -143,7 +143,7 @@ static void qkv_run(Run *r, const Params *p)
     if (run_failed(r))
         return;
     run_heads(r, s.heads, d, d);
-    project(r, &s, x, qkv);
+    scaling_project(r, &s, x, qkv);
     show_projected(r, qkv);
     show_modules(r, &s);
     show_parameters(r, &s);
@@ -231,7 +231,7 @@ static void list_divisors(int64_t n, char *text, size_t size)
 }
 
 /* q, k and v, each [1,n,dm]. */
-static void project(Run *r, const Heads *s, Tensor x, Tensor qkv[3])
+static void scaling_project(Run *r, const Heads *s, Tensor x, Tensor qkv[3])
 {
     static const char *const mults[3][3] = { { "d_q", "e_q", "b_q" }, { "d_k", "e_k", "b_k" },
                                              { "d_v", "e_v", "b_v" } };

@@ -23,7 +23,7 @@ typedef struct Units {
 /* ---- controller ------------------------------------------------------------- */
 
 /* All of x where `to` points. */
-static void keep(Run *r, Tensor x, DType dtype, void *to)
+static void sparse_keep(Run *r, Tensor x, DType dtype, void *to)
 {
     op_entries(r, tensor_with_rank(x, 3), ENTRY_CAST, 0,
                tensor_of(dtype, 3, tensor_with_rank(x, 3).shape, to));
@@ -49,11 +49,11 @@ static void control(Run *r, Units *s, int64_t first, int64_t count)
     on = op_argmax(r, logits, false);
     if (run_failed(r))
         return;
-    keep(r, on, DT_I32, s->on + first * s->blocks);
+    sparse_keep(r, on, DT_I32, s->on + first * s->blocks);
     if (s->low)
-        keep(r, low, DT_F64, s->low + first * s->rank);
+        sparse_keep(r, low, DT_F64, s->low + first * s->rank);
     if (s->share)
-        keep(r, shares(r, logits), DT_F64, s->share + first * s->blocks);
+        sparse_keep(r, shares(r, logits), DT_F64, s->share + first * s->blocks);
 }
 
 static void controller(Run *r, Units *s)
@@ -77,7 +77,7 @@ static void controller(Run *r, Units *s)
 }
 
 /* x . w in several lanes, added up at the end. */
-static float dot(const float *x, const float *w, int64_t count)
+static float sparse_dot(const float *x, const float *w, int64_t count)
 {
     float   lane[LANES] = { 0 }, sum = 0;
     int64_t c = 0;
@@ -122,7 +122,7 @@ static const int64_t *starts(Run *r, const Units *s)
     return start;
 }
 
-static void compute(Run *r, Units *s)
+static void sparse_compute(Run *r, Units *s)
 {
     Tensor   index = units_on(r, s), value;
     SumLists in = { .x = tensor_with_rank(s->layer.w2, 3), .start = starts(r, s),
@@ -193,7 +193,7 @@ static void read_dense(const View *view, int64_t head, int64_t i, int64_t start,
 
     (void)head;
     for (int64_t c = 0; c < count; c++)
-        out[c] = relu(dot(s->x + i * s->dm, s->turned + (start + c * step) * s->dm, s->dm));
+        out[c] = relu(sparse_dot(s->x + i * s->dm, s->turned + (start + c * step) * s->dm, s->dm));
 }
 
 /* How often each unit was active. */
@@ -274,7 +274,7 @@ static void show_hidden(Run *r, const Units *s)
         view->load = routing->load;
 }
 
-static void turn(Run *r, Units *s)
+static void sparse_turn(Run *r, Units *s)
 {
     s->turned = dense_turned(r, tensor_with_rank(s->layer.w1, 3)).data;
 }
@@ -291,15 +291,15 @@ void sparse_ffn(Run *r, const SparseFfn *layer)
     controller(r, s);
     show_routing(r, s);
     run_stage(r, "units");
-    turn(r, s);
-    compute(r, s);
+    sparse_turn(r, s);
+    sparse_compute(r, s);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)s->n * (double)s->dm * (double)s->blocks);
     show_hidden(r, s);
     show_units(r, s, "dense_hidden", VIEW_FEATURES, read_dense, NULL);
 }
 
 /* Every row of t [1,n,modules*size] becomes b (of all modules, or over and over), or 0. */
-static void fill_rows(Run *r, Tensor t, Tensor b, int64_t size)
+static void sparse_fill_rows(Run *r, Tensor t, Tensor b, int64_t size)
 {
     int64_t shape[3] = { t.shape[1], t.shape[2] / size, size };
 
@@ -317,7 +317,7 @@ Tensor factored_dense(Run *r, Tensor x, Tensor d, Tensor e, Tensor b)
     Tensor    scaled = run_tensor3(r, DT_F32, 1, n, dm);
 
     e = tensor_with_rank(e, 3);
-    fill_rows(r, out, b, modules * size);
+    sparse_fill_rows(r, out, b, modules * size);
     for (int64_t s = 0; s < modules && !run_failed(r); s++) {
         Tensor factor = tensor_of(DT_F32, 1, &dm, tensor_f32(&d) + s * dm);
 
@@ -352,7 +352,7 @@ Tensor factored_conv(Run *r, Tensor z, Tensor kernel, Tensor b)
     ArenaMark mark = arena_mark(r->arena);
     Tensor    wide = padded(r, z, size, length - 1, (width - 1) / 2);
 
-    fill_rows(r, out, b, size);
+    sparse_fill_rows(r, out, b, size);
     for (int64_t t = 0; t < length * width * modules && !run_failed(r); t++) {
         int64_t a = t / modules / width, c = t / modules % width, s = t % modules;
         Tensor  from = tensor_columns(wide, (s + c) * size, size);
