@@ -138,7 +138,7 @@ static void describe_category(CellFacts *f, const View *view)
         snprintf(f->text, sizeof(f->text), "%.40s %.0f", word, f->value);
 }
 
-static void describe(CellFacts *f, const View *view, const Row *row, bool differs)
+static void describe_cell(CellFacts *f, const View *view, const Row *row, bool differs)
 {
     char bits[64];
 
@@ -223,7 +223,7 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
     if (!pane_row(ui, pane, q)) {
         f.value = read_cell(ui, pane, view, q, k);
         f.allowed = true;
-        describe(&f, view, &pane->row, differs);
+        describe_cell(&f, view, &pane->row, differs);
         return f;
     }
     cell = row_find(&pane->row, k);
@@ -234,7 +234,7 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
         f.of = pane->row.count;
         f.rank = view->kind == VIEW_WEIGHTS && !differs ? row_rank(&pane->row, k) : 0;
     }
-    describe(&f, view, &pane->row, differs);
+    describe_cell(&f, view, &pane->row, differs);
     return f;
 }
 

@@ -320,7 +320,7 @@ static char *count_text(double value, char *text, size_t size)
     return format_count(value, text, size);
 }
 
-static char *share_text(double value, char *text, size_t size)
+static char *fraction_text(double value, char *text, size_t size)
 {
     snprintf(text, size, "%.4f", value);
     return text;
@@ -361,8 +361,8 @@ static void draw_bar(Ui *ui, const MeterNumber *number, bool share, Area line)
 #define BAR_FROM 52 /* columns from which there is a bar */
 #define BAR      12
 
-static void draw_number(Ui *ui, const char *name, const MeterNumber *number, bool share,
-                        bool bound, NumberText *words, Area line)
+static void draw_meter_line(Ui *ui, const char *name, const MeterNumber *number, bool share,
+                            bool bound, NumberText *words, Area line)
 {
     char  before[32], now[32], change[32];
     Text  out = { 0 };
@@ -397,7 +397,7 @@ void meter_words(const Meter *meter, Text *out)
     change_text(&meter->flops, false, change, sizeof(change));
     text_addf(out, " (%s)", meter->flops.stale ? "older" : change);
     if (meter->mass.known)
-        text_addf(out, ", kept %s%s", share_text(meter->mass.now, number, sizeof(number)),
+        text_addf(out, ", kept %s%s", fraction_text(meter->mass.now, number, sizeof(number)),
                   meter->mass.stale ? " (older)" : "");
 }
 
@@ -406,10 +406,10 @@ void meter_draw(Ui *ui, const Meter *meter, Area area)
     bool errors = !meter->mass.known && meter->error.known;
     bool planned = meter->bound && !meter->flops.stale && !meter->of; /* of no run yet */
 
-    draw_number(ui, "FLOPs", &meter->flops, false, planned, count_text,
-                (Area){ area.y, area.x, 1, area.w });
-    draw_number(ui, "moved", &meter->bytes, false, false, bytes_text,
-                (Area){ area.y + 1, area.x, 1, area.w });
-    draw_number(ui, errors ? "error" : "kept", errors ? &meter->error : &meter->mass, true, false,
-                share_text, (Area){ area.y + 2, area.x, 1, area.w });
+    draw_meter_line(ui, "FLOPs", &meter->flops, false, planned, count_text,
+                    (Area){ area.y, area.x, 1, area.w });
+    draw_meter_line(ui, "moved", &meter->bytes, false, false, bytes_text,
+                    (Area){ area.y + 1, area.x, 1, area.w });
+    draw_meter_line(ui, errors ? "error" : "kept", errors ? &meter->error : &meter->mass, true,
+                    false, fraction_text, (Area){ area.y + 2, area.x, 1, area.w });
 }

@@ -175,7 +175,7 @@ static bool find_categories(Told *t, Pane *pane)
     return true;
 }
 
-static bool is_named(const Told *t)
+static bool legend_has_name(const Told *t)
 {
     return t->panel->view->kind == VIEW_BUCKETS && t->panel->view->categories;
 }
@@ -185,7 +185,7 @@ static int told_width(const Told *t, int64_t category)
 {
     LegendItem item = category_item(t->panel, category);
 
-    return term_width(item.text) + (is_named(t) || t->letters ? 2 : 1);
+    return term_width(item.text) + (legend_has_name(t) || t->letters ? 2 : 1);
 }
 
 static int tell(const Told *t, int y, int x, int64_t category)
@@ -195,16 +195,17 @@ static int tell(const Told *t, int y, int x, int64_t category)
 
     term_char(term, y, x, t->letters ? (uint32_t)item.ascii : 0x25A0,
               (Style){ .fg = ink_of(item.rgb, item.index256) });
-    if (is_named(t) || t->letters)
-        term_char(term, y, ++x, is_named(t) ? ' ' : '=', ui_style(t->ui, ROLE_DIM));
+    if (legend_has_name(t) || t->letters)
+        term_char(term, y, ++x, legend_has_name(t) ? ' ' : '=', ui_style(t->ui, ROLE_DIM));
     return x + 1 + term_text(term, y, x + 1, 40, item.text, ui_style(t->ui, ROLE_TEXT));
 }
 
 /* As many as fit before the column; where some do not, the last one ends them. */
 static int tell_all(const Told *t, int y, int x, int end)
 {
-    int     gap = is_named(t) ? 2 : 1, kinds = category_kinds(t->letters), rest = 0;
-    int64_t last = t->last - t->first < kinds || is_named(t) ? t->last : t->first + kinds - 1;
+    int     gap = legend_has_name(t) ? 2 : 1, kinds = category_kinds(t->letters), rest = 0;
+    int64_t last = t->last - t->first < kinds || legend_has_name(t) ? t->last
+                                                                    : t->first + kinds - 1;
 
     for (int64_t c = t->first; c <= last; c++)
         rest += told_width(t, c) + gap;
@@ -229,7 +230,7 @@ static void lead_text(const Told *t, char *text, size_t size)
     char word[64];
 
     text[0] = '\0';
-    if (is_named(t))
+    if (legend_has_name(t))
         return;
     if (t->first == t->last)
         category_word(t->panel->view, word, sizeof(word));
@@ -247,7 +248,7 @@ static void caution_text(const Told *t, bool brief, char *text, size_t size)
 {
     bool few = !t->letters && t->ui->term->colours < TERM_256, tells = t->mixed && !brief;
     int  kinds = few ? 3 : category_kinds(t->letters);
-    bool again = !is_named(t) && t->last - t->first >= kinds;
+    bool again = !legend_has_name(t) && t->last - t->first >= kinds;
 
     text[0] = '\0';
     if (again && few)

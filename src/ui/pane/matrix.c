@@ -13,14 +13,14 @@ static int64_t within(int64_t value, int64_t lo, int64_t hi)
 }
 
 /* Pixels per entry: a whole number from 1 up. */
-static double settle(double pixels)
+static double whole_pixels(double pixels)
 {
     return pixels >= 1 ? fmin(floor(pixels), LARGEST) : pixels;
 }
 
 static double fit_of(int64_t count, int pixels)
 {
-    return settle((double)pixels / (double)(count > 0 ? count : 1));
+    return whole_pixels((double)pixels / (double)(count > 0 ? count : 1));
 }
 
 static double of_zoom(int zoom)
@@ -41,14 +41,14 @@ static void scales(const Lens *lens, const LensShape *s, double *row, double *co
         /* Flat pixels: better entries of uneven shape than entries lost. */
         if (s->tall > 1 && raw < 1 && fit_row >= 1 && fit_col >= 1)
             raw = 1;
-        *row = zoom > 0 ? zoom : settle(raw);
-        *col = settle(*row * s->tall);
+        *row = zoom > 0 ? zoom : whole_pixels(raw);
+        *col = whole_pixels(*row * s->tall);
         if (*col > fit_col && lens->zoom == 0)
             *col = fit_col;
         return;
     }
     *row = fmax(fit_row, zoom);
-    *col = fmax(fit_col, settle(zoom * s->tall));
+    *col = fmax(fit_col, whole_pixels(zoom * s->tall));
 }
 
 static LensAxis axis_of(int64_t count, int64_t origin, int pixels, double scale)

@@ -537,7 +537,7 @@ static const char *without_name(const Pane *pane, const char *text)
                : text;
 }
 
-static void fail(Ui *ui, Pane *pane, const char *text)
+static void pane_fail(Ui *ui, Pane *pane, const char *text)
 {
     snprintf(pane->problem, sizeof(pane->problem), "%.500s", text);
     ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, without_name(pane, text));
@@ -602,10 +602,10 @@ static bool poll_run(Ui *ui, Pane *pane)
     if (result && result->run->err.code == ERR_NONE) {
         accept_result(ui, pane, result);
     } else if (result) {
-        fail(ui, pane, result->run->err.text);
+        pane_fail(ui, pane, result->run->err.text);
         result_release(result);
     } else {
-        fail(ui, pane, state == JOB_FAILED ? job_error(pane->job)->text : "cancelled");
+        pane_fail(ui, pane, state == JOB_FAILED ? job_error(pane->job)->text : "cancelled");
     }
     job_free(pane->job);
     pane->job = NULL;

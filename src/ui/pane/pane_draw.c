@@ -513,7 +513,7 @@ static void draw_spot(Ui *ui, Spot s)
 }
 
 /* Beside the spot on the side that has room; a row's at its beginning, a column's at its top. */
-static void draw_words(Ui *ui, const Pane *pane, Spot s, const char *text)
+static void draw_plot_words(Ui *ui, const Pane *pane, Spot s, const char *text)
 {
     Area  c = pane->canvas;
     int   wide = utf8_columns(text) + 2, y = s.y + s.h / 2, x = s.x + s.w + 1;
@@ -546,6 +546,6 @@ void notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
             continue;
         draw_spot(ui, s);
         if (*panel->notes[i].text)
-            draw_words(ui, pane, s, panel->notes[i].text);
+            draw_plot_words(ui, pane, s, panel->notes[i].text);
     }
 }

@@ -180,7 +180,7 @@ static void cursor_number(const Bars *b, int64_t at, int width, char *text, size
     number_fit(own, about, width, text, size);
 }
 
-static void settle(Bars *b, int characters)
+static void scale_bars(Bars *b, int characters)
 {
     int64_t seen = b->axis->last - b->axis->first;
     int64_t each = characters > 0 ? (seen + characters - 1) / characters : seen;
@@ -199,7 +199,7 @@ static void draw_row_strip(Ui *ui, const Pane *pane, const Panel *panel, const L
     int  lines = (int)(v->row.cells * v->row.size + glyph.down - 1) / glyph.down;
     char text[32];
 
-    settle(&b, lines);
+    scale_bars(&b, lines);
     cursor = lens_pixel(&v->row, pane->lens.q);
     cursor = cursor < 0 ? -1 : (cursor + v->row.size / 2) / glyph.down;
     term_text(ui->term, canvas.y - 1, x, width, margin_unit(b.margin), ui_style(ui, ROLE_DIM));
@@ -221,7 +221,7 @@ static void draw_col_strip(Ui *ui, const Pane *pane, const Panel *panel, const L
     int  bottom = canvas.y - 2, gutter = canvas.x - pane->area.x - 2;
     char text[32];
 
-    settle(&b, used / glyph.columns);
+    scale_bars(&b, used / glyph.columns);
     for (int x = 0; x < used; x++)
         draw_col_bar(&b, bottom, canvas.x + x, pane->beside.h,
                      value_at(&b, x / glyph.columns * glyph.across));
@@ -386,7 +386,7 @@ static Style style_of(bool over)
 }
 
 /* So many load_eighths of the character, filled from below. */
-static void draw_part(const Loads *b, int y, int x, int64_t part, Style style)
+static void draw_load(const Loads *b, int y, int x, int64_t part, Style style)
 {
     static const char ascii[] = " .:-=+*#%";
 
@@ -417,7 +417,7 @@ static void draw_column(const Loads *b, int bottom, int x, int64_t used, int64_t
             style.bg = style_of(true).fg;
         part = part > 0 ? part : whole;
         if (part > 0)
-            draw_part(b, bottom - c, x, part < 8 ? part : 8, style);
+            draw_load(b, bottom - c, x, part < 8 ? part : 8, style);
         else if (limit > from && limit <= from + 8)
             term_char(b->ui->term, bottom - c, x, b->ui->term->utf8 ? 0x2508 : '-',
                       ui_style(b->ui, ROLE_DIM));
@@ -433,8 +433,8 @@ static bool numbers_fit(const Loads *b, int columns)
            snprintf(text, sizeof(text), "%lld", (long long)b->most) < columns;
 }
 
-static void draw_line(const Loads *b, const Pane *pane, int y, int used_width, GlyphSize glyph,
-                      bool over)
+static void draw_load_line(const Loads *b, const Pane *pane, int y, int used_width, GlyphSize glyph,
+                           bool over)
 {
     int columns = b->axis->size / glyph.across * glyph.columns;
     int gutter = pane->canvas.x - pane->area.x - 2;
@@ -456,7 +456,7 @@ static void draw_line(const Loads *b, const Pane *pane, int y, int used_width, G
         if (load_entries_at(b, x / glyph.columns * glyph.across, &first, &last)) {
             int64_t value = held(b, first, last, &lost);
 
-            draw_part(b, y, pane->canvas.x + x, load_eighths(b, over ? lost : value, 1),
+            draw_load(b, y, pane->canvas.x + x, load_eighths(b, over ? lost : value, 1),
                       style_of(over));
         }
 }
@@ -475,9 +475,9 @@ static void draw_col_loads(Loads *b, const Pane *pane, int y, int used_width, Gl
         draw_column(b, y + BARS - 1, pane->canvas.x + x, used, over);
     }
     y += pane->loads.h >= BARS + lines ? BARS : 0;
-    draw_line(b, pane, y, used_width, glyph, false);
+    draw_load_line(b, pane, y, used_width, glyph, false);
     if (b->load->over.data)
-        draw_line(b, pane, y + 1, used_width, glyph, true);
+        draw_load_line(b, pane, y + 1, used_width, glyph, true);
 }
 
 /* "▆▆▆ 12" while there is room: the number stands behind the bar. */

@@ -170,7 +170,7 @@ static int browse_line_of(const BrowseList *list, int index)
 
 /* ---- drawing ---------------------------------------------------------------- */
 
-static void draw_line(Ui *ui, const BrowseLine *line, int y, int x, int width, bool here)
+static void draw_list_line(Ui *ui, const BrowseLine *line, int y, int x, int width, bool here)
 {
     Browse          *b = &ui->browse;
     Style            style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
@@ -213,8 +213,8 @@ static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
     if (b->top > 0 && list->count <= room)
         b->top = 0;
     for (int i = 0; i < room && b->top + i < list->count; i++)
-        draw_line(ui, &list->lines[b->top + i], area.y + 1 + i, area.x + 1, area.w - 2,
-                  b->top + i == b->cursor);
+        draw_list_line(ui, &list->lines[b->top + i], area.y + 1 + i, area.x + 1, area.w - 2,
+                       b->top + i == b->cursor);
     if (list->count == 0)
         term_paragraph(ui->term, (Area){ area.y + 2, area.x + 3, area.h - 4, area.w - 5 },
                        "No mechanism matches the filter.  Esc shows all again; Ctrl-P looks for "
@@ -223,7 +223,7 @@ static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
 }
 
 /* The mechanism under the cursor, or the first of its group; -1: none. */
-static int chosen(Ui *ui)
+static int chosen_mechanism(Ui *ui)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
@@ -244,7 +244,7 @@ static void browse_draw(Ui *ui, Area area)
     browse_list(b, &list);
     width = width > 56 ? 56 : width;
     browse_list_draw(ui, (Area){ area.y, 0, area.h, width }, &list);
-    index = chosen(ui);
+    index = chosen_mechanism(ui);
     if (index >= 0)
         card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
     if (b->filtering) { /* what is typed is to be seen, whatever else is told */
@@ -267,7 +267,7 @@ static void browse_draw(Ui *ui, Area area)
 
 /* ---- keys ------------------------------------------------------------------- */
 
-static void move(Ui *ui, int by)
+static void move_list(Ui *ui, int by)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
@@ -298,27 +298,27 @@ void browse_find_weights(Ui *ui)
 
 void action_list_up(Ui *ui)
 {
-    move(ui, -1);
+    move_list(ui, -1);
 }
 void action_list_down(Ui *ui)
 {
-    move(ui, 1);
+    move_list(ui, 1);
 }
 void action_list_page_up(Ui *ui)
 {
-    move(ui, -(ui->term->rows - 6));
+    move_list(ui, -(ui->term->rows - 6));
 }
 void action_list_page_down(Ui *ui)
 {
-    move(ui, ui->term->rows - 6);
+    move_list(ui, ui->term->rows - 6);
 }
 void action_list_first(Ui *ui)
 {
-    move(ui, -LINES_MOST);
+    move_list(ui, -LINES_MOST);
 }
 void action_list_last(Ui *ui)
 {
-    move(ui, LINES_MOST);
+    move_list(ui, LINES_MOST);
 }
 
 static void fold(Ui *ui, bool on)
@@ -347,7 +347,7 @@ void action_list_unfold(Ui *ui)
 
 void action_list_order(Ui *ui)
 {
-    int index = chosen(ui);
+    int index = chosen_mechanism(ui);
 
     ui->browse.order = (ui->browse.order + 1) % BROWSE_ORDERS;
     find_line(ui, index);
@@ -366,7 +366,7 @@ void action_list_open(Ui *ui)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
-    int        index = chosen(ui);
+    int        index = chosen_mechanism(ui);
 
     browse_list(b, &list);
     if (list.count && list.lines[b->cursor].index < 0 && !b->filter.length) {
@@ -380,7 +380,7 @@ void action_list_open(Ui *ui)
 
 void action_list_step(Ui *ui)
 {
-    int index = chosen(ui);
+    int index = chosen_mechanism(ui);
 
     if (index < 0)
         return;
@@ -393,12 +393,12 @@ static void begin_filter(Ui *ui)
 {
     ui->browse.filtering = true;
     field_set(&ui->browse.filter, "");
-    find_line(ui, chosen(ui));
+    find_line(ui, chosen_mechanism(ui));
 }
 
 static void browse_show_all(Ui *ui)
 {
-    int index = chosen(ui);
+    int index = chosen_mechanism(ui);
 
     ui->browse.filtering = false;
     field_set(&ui->browse.filter, "");
@@ -431,7 +431,7 @@ void action_list_mark(Ui *ui)
         ui_say(ui, ROLE_WARN, "%d are marked; that is as many as fit side by side", PANES_MOST);
     else if (index >= 0)
         b->marked[index] = !b->marked[index];
-    move(ui, 1);
+    move_list(ui, 1);
 }
 
 void action_list_compare(Ui *ui)
@@ -475,7 +475,7 @@ static void browse_press(Ui *ui, const Event *event)
     Browse *b = &ui->browse;
 
     if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN)
-        move(ui, event->kind == EVENT_WHEEL_UP ? -3 : 3);
+        move_list(ui, event->kind == EVENT_WHEEL_UP ? -3 : 3);
     if (event->kind != EVENT_PRESS || event->y < 2 || event->y >= ui->term->rows - 3)
         return;
     if (b->top + event->y - 2 == b->cursor) {
@@ -483,12 +483,12 @@ static void browse_press(Ui *ui, const Event *event)
         return;
     }
     b->cursor = b->top + event->y - 2;
-    move(ui, 0);
+    move_list(ui, 0);
 }
 
 void action_info(Ui *ui)
 {
-    int              index = chosen(ui);
+    int              index = chosen_mechanism(ui);
     const Mechanism *m = index >= 0 ? mechanism_at((size_t)index) : NULL;
     Pane            *pane = panes_focus(ui);
     Text             text = { 0 };
@@ -502,7 +502,7 @@ void action_info(Ui *ui)
     text_free(&text);
 }
 
-static unsigned scope_now(const Ui *ui)
+static unsigned browse_scope(const Ui *ui)
 {
     return ui->browse.filtering ? IN_FILTER : IN_BROWSE;
 }
@@ -511,7 +511,7 @@ const Screen screen_browse = {
     .tab = "1 Browse",
     .mode = "BROWSE",
     .scope = IN_BROWSE,
-    .scope_now = scope_now,
+    .scope_now = browse_scope,
     .draw = browse_draw,
     .key = browse_key,
     .clear = browse_show_all,

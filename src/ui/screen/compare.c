@@ -23,7 +23,7 @@ static void choose_first(Compare *c, const PaneRooms *r)
 static void compare_prepare(Ui *ui, Area area)
 {
     Compare     *c = &ui->compare;
-    PaneRooms r = panes_rooms(ui, area);
+    PaneRooms    r = panes_rooms(ui, area);
 
     choose_first(c, &r);
     for (int i = 0; i < c->count; i++) {
@@ -92,7 +92,7 @@ static const char *pool_words(const Panel *panel)
 }
 
 /* tight: without what the axes say. */
-static void describe(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *out)
+static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *out)
 {
     const Compare *c = &ui->compare;
     LensView       v = lens_view(&pane->lens, &pane->shape);
@@ -139,10 +139,10 @@ static void state_draw(Ui *ui, Area line)
                    "pane %d of %d", c->now.focus + 1, c->count);
         return;
     }
-    describe(ui, pane, &panel, false, &out);
+    describe_pane(ui, pane, &panel, false, &out);
     if (term_width(text_str(&out)) > line.w - 2) {
         text_clear(&out);
-        describe(ui, pane, &panel, true, &out);
+        describe_pane(ui, pane, &panel, true, &out);
     }
     term_text(ui->term, line.y, line.x + 1, line.w - 2, text_str(&out), ui_style(ui, ROLE_DIM));
     text_free(&out);
@@ -163,7 +163,7 @@ static void draw_empty(Ui *ui, Area area)
 static void compare_draw(Ui *ui, Area area)
 {
     Compare     *c = &ui->compare;
-    PaneRooms r = panes_rooms(ui, area);
+    PaneRooms    r = panes_rooms(ui, area);
 
     if (c->count == 0) {
         draw_empty(ui, area);
@@ -192,7 +192,7 @@ static bool points_are_rows(const Pane *pane)
 
 /* One step is a cell of the screen, so that the cursor moves when keys are pressed; in the
  * inspector, where each entry is a number, an entry. */
-static void move(Ui *ui, int rows, int cols)
+static void move_cursor(Ui *ui, int rows, int cols)
 {
     Pane    *pane = seen_pane(ui);
     LensView v;
@@ -222,35 +222,35 @@ static void jump(Ui *ui, int64_t q, int64_t k)
 
 void action_cell_left(Ui *ui)
 {
-    move(ui, 0, -1);
+    move_cursor(ui, 0, -1);
 }
 void action_cell_right(Ui *ui)
 {
-    move(ui, 0, 1);
+    move_cursor(ui, 0, 1);
 }
 void action_cell_up(Ui *ui)
 {
-    move(ui, -1, 0);
+    move_cursor(ui, -1, 0);
 }
 void action_cell_down(Ui *ui)
 {
-    move(ui, 1, 0);
+    move_cursor(ui, 1, 0);
 }
 void action_cell_left_ten(Ui *ui)
 {
-    move(ui, 0, -10);
+    move_cursor(ui, 0, -10);
 }
 void action_cell_right_ten(Ui *ui)
 {
-    move(ui, 0, 10);
+    move_cursor(ui, 0, 10);
 }
 void action_cell_up_ten(Ui *ui)
 {
-    move(ui, -10, 0);
+    move_cursor(ui, -10, 0);
 }
 void action_cell_down_ten(Ui *ui)
 {
-    move(ui, 10, 0);
+    move_cursor(ui, 10, 0);
 }
 
 static void half_screen(Ui *ui, int direction)
@@ -531,7 +531,7 @@ static Pane *pane_under(Ui *ui, const Event *event)
     return NULL;
 }
 
-static void point_at(Ui *ui, Pane *pane, const Event *event)
+static void point_under(Ui *ui, Pane *pane, const Event *event)
 {
     Panel     panel;
     LensView  v = lens_view(&pane->lens, &pane->shape);
@@ -573,11 +573,11 @@ static void compare_mouse(Ui *ui, const Event *event)
     if (!pane || !pane_view(pane))
         return;
     if (event->kind == EVENT_PRESS)
-        point_at(ui, pane, event);
+        point_under(ui, pane, event);
     if (event->kind == EVENT_DRAG)
         drag(ui, pane, event);
     if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN) {
-        point_at(ui, pane, event);
+        point_under(ui, pane, event);
         lens_zoom(&pane->lens, &pane->shape, event->kind == EVENT_WHEEL_UP ? 1 : -1);
     }
     c->drag_y = event->kind == EVENT_RELEASE ? -1 : event->y;
@@ -587,7 +587,7 @@ static void compare_mouse(Ui *ui, const Event *event)
 
 /* ---- work ------------------------------------------------------------------- */
 
-static unsigned scope_now(const Ui *ui)
+static unsigned compare_scope(const Ui *ui)
 {
     return ui->compare.count ? IN_COMPARE : IN_EMPTY;
 }
@@ -632,7 +632,7 @@ const Screen screen_compare = {
     .tab = "2 Compare",
     .mode = "VIEW",
     .scope = IN_COMPARE,
-    .scope_now = scope_now,
+    .scope_now = compare_scope,
     .draw = compare_draw,
     .hint = pane_hint,
     .press = compare_mouse,

@@ -27,7 +27,7 @@ struct ExportWork {
     Threads           *threads; /* of the worker; borrowed */
 };
 
-static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
+static bool write_file(void *context, const atomic_bool *cancel, Error *err)
 {
     struct ExportWork *w = context;
     Text               bytes = { 0 };
@@ -49,7 +49,7 @@ static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
     return ok;
 }
 
-static void work_free(struct ExportWork *w)
+static void export_work_free(struct ExportWork *w)
 {
     job_free(w->job);
     figure_free(w->figure);
@@ -103,7 +103,7 @@ static void screen_figure_free(ScreenFigure *f)
 
 /* A figure of no pane, as times over n, is there already: the file names its command, and
  * holds its numbers. */
-static bool take_screen(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+static bool take_screen_figure(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
     ScreenFigure f = { .count = 0 };
     bool         ok = ui->screens[ui->screen]->figure(ui, &f, err);
@@ -128,7 +128,7 @@ static bool take_screen(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 
 static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
-    return (ui->screens[ui->screen]->figure ? take_screen : take_panes)(ui, w, command, err);
+    return (ui->screens[ui->screen]->figure ? take_screen_figure : take_panes)(ui, w, command, err);
 }
 
 /* What can be known before a figure is drawn; one file at a time is written. */
@@ -166,7 +166,7 @@ bool export_start(Ui *ui, const char *path)
     word_quote(&command, path);
     picture_metadata(w->figure, w->results, w->shown, text_str(&command), NULL, &w->metadata);
     w->threads = ui->draughtsman.threads;
-    w->job = session_submit_work(ui->draughtsman.session, write_figure, w, &err);
+    w->job = session_submit_work(ui->draughtsman.session, write_file, w, &err);
     text_free(&command);
     if (!w->job)
         goto fail;
@@ -176,7 +176,7 @@ bool export_start(Ui *ui, const char *path)
 fail:
     ui_say(ui, ROLE_ERROR, "not written: %s", err.text);
     text_free(&command);
-    work_free(w);
+    export_work_free(w);
     return false;
 }
 
@@ -198,7 +198,7 @@ static bool export_poll(Ui *ui)
         snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", job_error(w->job)->text);
         field_set(&ui->export.field, w->path);
     }
-    work_free(w);
+    export_work_free(w);
     return true;
 }
 
@@ -215,7 +215,7 @@ static void export_end(Ui *ui)
         return;
     job_cancel(ui->export.work->job);
     job_wait(ui->export.work->job);
-    work_free(ui->export.work);
+    export_work_free(ui->export.work);
     ui->export.work = NULL;
 }
 

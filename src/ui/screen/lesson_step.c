@@ -169,7 +169,7 @@ void lesson_facts(Ui *ui, LessonFacts *out)
 
 /* ---- as runs end ----------------------------------------------------------------- */
 
-static bool poll_run(Lessons *l, int i)
+static bool poll_lesson_run(Lessons *l, int i)
 {
     JobState state = l->jobs[i] ? job_state(l->jobs[i]) : JOB_WAITING;
     Result  *result;
@@ -272,7 +272,7 @@ bool lesson_poll(Ui *ui)
         return false;
     follow_device(ui);
     for (int i = 0; i < LESSON_RUNS_MOST; i++)
-        changed |= poll_run(l, i);
+        changed |= poll_lesson_run(l, i);
     go_to_stage(ui);
     changed |= tell_edge(ui);
     judge(ui);
@@ -368,7 +368,7 @@ void action_lesson_answer(Ui *ui)
 }
 
 /* A choice, or a line of the words where there is none. */
-static void move(Ui *ui, int by)
+static void move_choice(Ui *ui, int by)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
@@ -383,11 +383,11 @@ static void move(Ui *ui, int by)
 
 void action_lesson_up(Ui *ui)
 {
-    move(ui, -1);
+    move_choice(ui, -1);
 }
 void action_lesson_down(Ui *ui)
 {
-    move(ui, 1);
+    move_choice(ui, 1);
 }
 void action_lesson_page_up(Ui *ui)
 {

@@ -68,7 +68,7 @@ static Lesson *listed(Ui *ui, const char *name)
 /* ---- one begins and ends ------------------------------------------------------------------ */
 
 /* What is open, for coming back. */
-static void remember(Ui *ui)
+static void remember_workspace(Ui *ui)
 {
     Lessons *l = &ui->lessons;
     Error    err = ERROR_INIT;
@@ -108,7 +108,7 @@ bool lessons_begin(Ui *ui, const char *name, int step)
                step + 1);
         return false;
     }
-    remember(ui);
+    remember_workspace(ui);
     progress = progress_of(&l->progress, lesson->id);
     l->running = lesson;
     l->again = 0;
@@ -403,7 +403,7 @@ static Role role_of(LessonLineKind kind)
     }
 }
 
-static void draw_line(Ui *ui, const LessonPage *page, int index, int y, Area inside)
+static void draw_page_line(Ui *ui, const LessonPage *page, int index, int y, Area inside)
 {
     const LessonLine *line = &page->lines[index];
     Style             style = ui_style(ui, role_of(line->kind));
@@ -436,7 +436,7 @@ static void bound_scroll(Lessons *l, int lines, int room)
     l->scroll = l->scroll < 0 ? 0 : l->scroll;
 }
 
-static void draw_foot(Ui *ui, Area area, int below)
+static void draw_dock_foot(Ui *ui, Area area, int below)
 {
     Lessons    *l = &ui->lessons;
     const char *text = ui->compare.count < l->opened ? "r brings the panes back"
@@ -453,7 +453,7 @@ static void draw_foot(Ui *ui, Area area, int below)
                    ui_style(ui, ROLE_GOOD), " %s ", text);
 }
 
-static void draw_words(Ui *ui, Area area, const LessonPage *page)
+static void draw_page(Ui *ui, Area area, const LessonPage *page)
 {
     Lessons *l = &ui->lessons;
     Area     inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
@@ -462,8 +462,8 @@ static void draw_words(Ui *ui, Area area, const LessonPage *page)
     bound_scroll(l, page->count, inside.h);
     from = l->scroll;
     for (int i = 0; i < inside.h && from + i < page->count; i++)
-        draw_line(ui, page, from + i, inside.y + i, inside);
-    draw_foot(ui, area, page->count - from - inside.h);
+        draw_page_line(ui, page, from + i, inside.y + i, inside);
+    draw_dock_foot(ui, area, page->count - from - inside.h);
 }
 
 /* What the step was to show does not run. */
@@ -496,7 +496,7 @@ static void lesson_draw(Ui *ui, Area area)
     if (l->problem[0])
         draw_trouble(ui, area, l->problem);
     else if (lesson_page(l->running, l->step, &facts, &l->sight, area.w - 4, &page, &err))
-        draw_words(ui, area, &page);
+        draw_page(ui, area, &page);
     else
         draw_trouble(ui, area, err.text);
     if (!l->problem[0])

@@ -59,7 +59,7 @@ static Wall wall_of(const Ui *ui)
 }
 
 /* The choice stays in sight. */
-static void scroll(Overview *o, const Wall *wall)
+static void scroll_wall(Overview *o, const Wall *wall)
 {
     int64_t at = o->layer * o->heads + o->head, row = at / wall->cols, col = at % wall->cols;
 
@@ -83,7 +83,7 @@ static LensShape shape_of(const Overview *o, const View *view, Glyphs glyphs)
     return shape;
 }
 
-static void forget(Ui *ui)
+static void drop_tiles(Ui *ui)
 {
     tiles_end(&ui->draughtsman, ui->overview.tiles);
     ui->overview.tiles = NULL;
@@ -109,7 +109,7 @@ static void want_tiles(Ui *ui, const Pane *pane, const Wall *wall)
     if (o->tiles && o->of == pane->result && o->view == view && o->height == height &&
         o->width == width)
         return;
-    forget(ui);
+    drop_tiles(ui);
     o->height = height;
     o->width = width;
     o->of = pane->result;
@@ -179,7 +179,7 @@ static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
               ui_style(ui, chosen ? ROLE_SELECT : open ? ROLE_TITLE : ROLE_DIM));
 }
 
-static void draw_one(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, int64_t col)
+static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, int64_t col)
 {
     Overview   *o = &ui->overview;
     int64_t     at = (o->top + row) * wall->cols + o->left + col;
@@ -204,7 +204,7 @@ static void draw_one(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, in
 }
 
 /* What the chosen one's cells hold. */
-static void draw_words(Ui *ui, int y)
+static void draw_choice(Ui *ui, int y)
 {
     const Overview *o = &ui->overview;
     const Tile     *tile = tiles_at(o->tiles, o->layer, o->head);
@@ -255,13 +255,13 @@ static void overview_draw(Ui *ui, Area screen)
     snprintf(title, sizeof(title), "%s", text_str(&name));
     text_free(&name);
     term_frame(ui->term, all, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
-    scroll(o, &wall);
+    scroll_wall(o, &wall);
     want_tiles(ui, pane, &wall);
     for (int64_t row = 0; o->tiles && row < wall.down; row++)
         for (int64_t col = 0; col < wall.across; col++)
-            draw_one(ui, pane, &wall, row, col);
+            draw_tile_at(ui, pane, &wall, row, col);
     if (o->tiles)
-        draw_words(ui, all.y + all.h - 2);
+        draw_choice(ui, all.y + all.h - 2);
 }
 
 static bool overview_poll(Ui *ui)
@@ -300,7 +300,7 @@ void action_overview(Ui *ui)
         ui_say(ui, ROLE_DIM, pane && pane->job ? "it still runs" : "no matrix is shown");
         return;
     }
-    forget(ui);
+    drop_tiles(ui);
     *o = (Overview){ .layers = session_input_spec(ui->session) ? input->layers : 1,
                      .heads = pane_heads(pane), .head = pane->spec.head };
     o->layer = o->layers > 1 ? input_layer_index(input) : 0;
@@ -311,7 +311,7 @@ void action_overview(Ui *ui)
         ui_push(ui, SCREEN_OVERVIEW);
 }
 
-static void step(Ui *ui, int64_t rows, int64_t cols)
+static void move_choice_by(Ui *ui, int64_t rows, int64_t cols)
 {
     Overview *o = &ui->overview;
     Wall      wall = wall_of(ui);
@@ -325,19 +325,19 @@ static void step(Ui *ui, int64_t rows, int64_t cols)
 
 static void overview_left(Ui *ui)
 {
-    step(ui, 0, -1);
+    move_choice_by(ui, 0, -1);
 }
 static void overview_right(Ui *ui)
 {
-    step(ui, 0, 1);
+    move_choice_by(ui, 0, 1);
 }
 static void overview_up(Ui *ui)
 {
-    step(ui, -1, 0);
+    move_choice_by(ui, -1, 0);
 }
 static void overview_down(Ui *ui)
 {
-    step(ui, 1, 0);
+    move_choice_by(ui, 1, 0);
 }
 
 /* All panes are of one input, so all go to the layer. */
@@ -366,7 +366,7 @@ static void overview_go(Ui *ui)
     int64_t   layer = layer_number(ui, o->layer);
 
     ui_pop(ui);
-    forget(ui);
+    drop_tiles(ui);
     if (!pane)
         return;
     history_note(ui);
@@ -402,10 +402,10 @@ const Screen screen_overview = {
     .mode = "HEADS",
     .scope = IN_OVERVIEW,
     .draw = overview_draw,
-    .close = forget,
+    .close = drop_tiles,
     .poll = overview_poll,
     .deadline = overview_deadline,
-    .end = forget,
+    .end = drop_tiles,
     .actions = own,
     .action_count = sizeof(own) / sizeof(*own),
 };

@@ -24,7 +24,7 @@ static const char *line_at(const char *text, int line)
     return text;
 }
 
-static Area room(const Ui *ui)
+static Area text_area(const Ui *ui)
 {
     return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
 }
@@ -51,7 +51,7 @@ static void mark_sought(Ui *ui, const char *line, Area at)
 static void pager_draw(Ui *ui, Area screen)
 {
     Pager *p = &ui->pager;
-    Area   area = room(ui);
+    Area   area = text_area(ui);
     int    lines = count_lines(text_str(&p->text)), most = lines - (area.h - 2);
     char   title[160];
 

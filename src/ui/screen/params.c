@@ -335,7 +335,7 @@ static void apply(Ui *ui, const FormRow *row, const char *text, bool at_once)
         snprintf(ui->params.problem, sizeof(ui->params.problem), "%s", err.text);
 }
 
-static void step(Ui *ui, int direction)
+static void step_value(Ui *ui, int direction)
 {
     Pane *pane = edited(ui);
     Form  form;
@@ -354,11 +354,11 @@ static void step(Ui *ui, int direction)
 
 static void param_less(Ui *ui)
 {
-    step(ui, -1);
+    step_value(ui, -1);
 }
 static void param_more(Ui *ui)
 {
-    step(ui, 1);
+    step_value(ui, 1);
 }
 
 static void select_row(Ui *ui, int by)

@@ -245,7 +245,7 @@ void scaling_close(Ui *ui)
     ui->profiling.scaling = NULL;
 }
 
-static bool add_line(struct Scaling *s, const Request *request, Error *err)
+static bool add_scaling_line(struct Scaling *s, const Request *request, Error *err)
 {
     Request timed = *request; /* borrows */
 
@@ -274,7 +274,7 @@ void scaling_start(Ui *ui)
         if (request_has_tensors(request) || request->above)
             ui_say(ui, ROLE_WARN, "%s is left out: what it is given fits one length only",
                    request->mechanism);
-        else if (!add_line(s, request, &err))
+        else if (!add_scaling_line(s, request, &err))
             ui_say(ui, ROLE_ERROR, "%s", err.text);
     }
     s->over = !s->study.count;

@@ -50,7 +50,7 @@ static bool measure_ceilings(void *context, const atomic_bool *cancel, Error *er
     return ok;
 }
 
-static void work_free(struct RoofWork *w)
+static void roof_work_free(struct RoofWork *w)
 {
     job_free(w->job);
     free(w);
@@ -103,7 +103,7 @@ bool profile_poll(Ui *ui)
         session_keep_ceilings(ui->session, w->ops, w->threads, &w->ceilings);
     if (state == JOB_FAILED)
         ui_say(ui, ROLE_ERROR, "%s", job_error(w->job)->text);
-    work_free(w);
+    roof_work_free(w);
     return true;
 }
 
@@ -114,7 +114,7 @@ void profile_end(Ui *ui)
         return;
     job_cancel(ui->profiling.work->job);
     job_wait(ui->profiling.work->job);
-    work_free(ui->profiling.work);
+    roof_work_free(ui->profiling.work);
     ui->profiling.work = NULL;
 }
 
@@ -184,7 +184,7 @@ static bool is_measuring(Ui *ui)
 /* ---- drawing ---------------------------------------------------------------- */
 
 /* What there is instead of a plot. */
-static void draw_waiting(Ui *ui, Area inside, PlotKind kind, const Error *err)
+static void draw_no_plot(Ui *ui, Area inside, PlotKind kind, const Error *err)
 {
     bool roof = plot_needs(kind) & NEEDS_CEILINGS;
 
@@ -237,7 +237,7 @@ void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area)
         inside.h -= draw_note(ui, plot, inside);
         plot_draw(ui, plot, inside);
     } else {
-        draw_waiting(ui, (Area){ inside.y + inside.h / 3, inside.x, 3, inside.w }, kind, &err);
+        draw_no_plot(ui, (Area){ inside.y + inside.h / 3, inside.x, 3, inside.w }, kind, &err);
     }
     plot_free(plot);
 }
@@ -367,7 +367,7 @@ static bool is_offered(const Ui *ui, int view)
     return false;
 }
 
-static void show(Ui *ui, int view)
+static void show_page(Ui *ui, int view)
 {
     int at = 0, count = 0;
 
@@ -387,7 +387,7 @@ void profile_turn(Ui *ui, int by)
     do
         view = (view + by + PROFILE_VIEWS) % PROFILE_VIEWS;
     while (!is_offered(ui, view));
-    show(ui, view);
+    show_page(ui, view);
 }
 
 void action_plot_next(Ui *ui)
@@ -416,7 +416,7 @@ bool profile_take(Ui *ui, Pane *pane)
     for (int v = 0; v < PROFILE_VIEWS; v++)
         for (int k = 0; k < views[v].count; k++)
             if (views[v].kinds[k] == kind) {
-                show(ui, v);
+                show_page(ui, v);
                 pane_measure(ui, pane);
                 return true;
             }
@@ -520,7 +520,7 @@ void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
 
 /* ---- actions ---------------------------------------------------------------- */
 
-static void scroll(Ui *ui, int by)
+static void scroll_page(Ui *ui, int by)
 {
     int line = ui->profiling.line + by;
 
@@ -529,20 +529,20 @@ static void scroll(Ui *ui, int by)
 
 void action_gpu_down(Ui *ui)
 {
-    scroll(ui, 1);
+    scroll_page(ui, 1);
 }
 
 void action_gpu_up(Ui *ui)
 {
-    scroll(ui, -1);
+    scroll_page(ui, -1);
 }
 
 void action_gpu_page_down(Ui *ui)
 {
-    scroll(ui, 10);
+    scroll_page(ui, 10);
 }
 
 void action_gpu_page_up(Ui *ui)
 {
-    scroll(ui, -10);
+    scroll_page(ui, -10);
 }

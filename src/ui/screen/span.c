@@ -30,7 +30,7 @@ static bool is_current(const Spanning *s, const Pane *pane, const Panel *panel, 
            s->width == width;
 }
 
-static void forget(Spanning *s)
+static void drop_picture(Spanning *s)
 {
     grid_free(&s->grid);
     s->grid = (Grid){ 0 };
@@ -51,7 +51,7 @@ static bool make_picture(Ui *ui, Pane *pane, Lens *lens, LensShape *shape)
         return false;
     if (is_current(s, pane, &panel, shape->height, shape->width))
         goto seen;
-    forget(s);
+    drop_picture(s);
     s->arena = s->arena ? s->arena : arena_new();
     if (!s->arena)
         return false;
@@ -139,7 +139,7 @@ static void draw_picture(Ui *ui, Pane *pane, Area area)
 }
 
 /* All of the screen, which is cleared, or beside the parameters that are edited. */
-static Area room(Ui *ui)
+static Area picture_area(Ui *ui)
 {
     Area all = { 1, 0, ui->term->rows - 3, ui->term->cols }, editor;
 
@@ -161,7 +161,7 @@ static void span_draw(Ui *ui, Area screen)
     (void)screen;
     if (!pane)
         return;
-    area = room(ui);
+    area = picture_area(ui);
     if (pane_view(pane))
         pane_title(ui, pane, ui->compare.now.focus + 1, name, sizeof(name));
     snprintf(title, sizeof(title), "what a query sees, on the image: %s", name);
@@ -171,7 +171,7 @@ static void span_draw(Ui *ui, Area screen)
 
 static void span_end(Ui *ui)
 {
-    forget(&ui->spanning);
+    drop_picture(&ui->spanning);
     arena_free(ui->spanning.arena);
     ui->spanning.arena = NULL;
 }
@@ -198,12 +198,12 @@ void action_span(Ui *ui)
         ui_say(ui, ROLE_DIM, "%s", why);
         return;
     }
-    forget(&ui->spanning);
+    drop_picture(&ui->spanning);
     ui->spanning.problem[0] = '\0';
     ui_push(ui, SCREEN_SPAN);
 }
 
-static void move(Ui *ui, int64_t rows, int64_t cols)
+static void move_query(Ui *ui, int64_t rows, int64_t cols)
 {
     Pane   *pane = panes_focus(ui);
     int64_t width = pane && pane->result ? picture_width(pane->result) : 0, q, k, to;
@@ -219,19 +219,19 @@ static void move(Ui *ui, int64_t rows, int64_t cols)
 
 static void span_up(Ui *ui)
 {
-    move(ui, -1, 0);
+    move_query(ui, -1, 0);
 }
 static void span_down(Ui *ui)
 {
-    move(ui, 1, 0);
+    move_query(ui, 1, 0);
 }
 static void span_left(Ui *ui)
 {
-    move(ui, 0, -1);
+    move_query(ui, 0, -1);
 }
 static void span_right(Ui *ui)
 {
-    move(ui, 0, 1);
+    move_query(ui, 0, 1);
 }
 
 static void span_command(Ui *ui)

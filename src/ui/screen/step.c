@@ -63,7 +63,7 @@ static const int32_t *stepping_order(const Step *step, int64_t head)
     return has_tokens(step->shown) ? step_order(step, head) : NULL;
 }
 
-static void forget(Ui *ui, Pane *pane)
+static void drop_run(Ui *ui, Pane *pane)
 {
     drawing_clear(&ui->draughtsman, &pane->drawing);
     result_release(pane->result);
@@ -82,7 +82,7 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
         Lens        lens = pane->lens;
 
         if (pane->result != source->result) {
-            forget(ui, pane);
+            drop_run(ui, pane);
             pane->result = result_retain(source->result);
         }
         pane->lens = before && views_share_rows(before, step->shown) &&
@@ -563,7 +563,7 @@ static void draw_curve(Ui *ui, const Step *step, int y, Area area)
     plot_free(plot);
 }
 
-static void draw_words(Ui *ui, const Step *step, Area area)
+static void draw_explanation(Ui *ui, const Step *step, Area area)
 {
     Text out = { 0 };
     char title[96], name[64];
@@ -614,7 +614,7 @@ static void step_draw(Ui *ui, Area area)
     for (int i = 0; i < 2; i++)
         if (s->panes[i].area.h)
             pane_draw(ui, &s->panes[i], i + 1, false);
-    draw_words(ui, &step, rooms.words);
+    draw_explanation(ui, &step, rooms.words);
 }
 
 /* ---- work ------------------------------------------------------------------- */
@@ -644,10 +644,10 @@ static bool step_poll(Ui *ui)
 static void step_end(Ui *ui)
 {
     for (int i = 0; i < 2; i++)
-        forget(ui, &ui->stepping.panes[i]);
+        drop_run(ui, &ui->stepping.panes[i]);
 }
 
-static unsigned scope_now(const Ui *ui)
+static unsigned step_scope(const Ui *ui)
 {
     return ui->compare.count ? IN_STEP : IN_EMPTY;
 }
@@ -656,7 +656,7 @@ const Screen screen_step = {
     .tab = "3 Step",
     .mode = "STEP",
     .scope = IN_STEP,
-    .scope_now = scope_now,
+    .scope_now = step_scope,
     .draw = step_draw,
     .prepare = step_prepare,
     .pending = step_pending,

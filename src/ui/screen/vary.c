@@ -22,7 +22,7 @@ static bool is_open(const Varying *v)
     return v->study.count > 0;
 }
 
-static void forget(Varying *v)
+static void drop_sweep(Varying *v)
 {
     study_free(&v->study);
     *v = (Varying){ .study = { .count = 0 } };
@@ -30,7 +30,7 @@ static void forget(Varying *v)
 
 static void vary_end(Ui *ui)
 {
-    forget(&ui->varying);
+    drop_sweep(&ui->varying);
 }
 
 static bool  vary_poll(Ui *ui);
@@ -48,7 +48,7 @@ static Pane *vary_pane(Ui *ui)
 }
 
 /* Cursor to a point. */
-static void point_at(Varying *v, int point)
+static void choose_point(Varying *v, int point)
 {
     int order[AXIS_MOST];
 
@@ -99,7 +99,7 @@ static bool any_value(Ui *ui, const Varying *v, Error *err)
     return false;
 }
 
-static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
+static bool begin_sweep(Ui *ui, Pane *pane, const char *range, Error *err)
 {
     Varying *v = &ui->varying;
 
@@ -117,7 +117,7 @@ static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
         return false;
     for (int i = 0; i < v->study.axis.count; i++)
         if (study_x(&v->study, i) == value_now(ui))
-            point_at(v, i);
+            choose_point(v, i);
     return true;
 }
 
@@ -132,13 +132,13 @@ static bool start(Ui *ui, Pane *pane, const char *range, const StudyGoal *goal)
         return false;
     }
     *v = (Varying){ .study = { .count = 0 } };
-    if (!begin(ui, pane, range, &err)) {
-        forget(v);
+    if (!begin_sweep(ui, pane, range, &err)) {
+        drop_sweep(v);
         *v = before;
         ui_say(ui, ROLE_ERROR, "%s", err.text);
         return false;
     }
-    forget(&before);
+    drop_sweep(&before);
     v->seeks = goal != NULL;
     v->goal = goal ? *goal : USUAL_GOAL;
     v->loss = goal ? goal->quantity : STUDY_ERROR;
@@ -285,7 +285,7 @@ static void answer(Ui *ui)
     v->seeks = false;
     study_answer(&v->study, v->main, &v->goal, &text);
     if (at >= 0) {
-        point_at(v, at);
+        choose_point(v, at);
         set_value(ui, at);
     }
     ui_say(ui, at >= 0 ? ROLE_GOOD : ROLE_WARN, "%s%s", text_str(&text),
@@ -448,7 +448,7 @@ static double value_now(Ui *ui)
     return place;
 }
 
-static void draw_one(Ui *ui, StudyQuantity quantity, double now, int cursor, Area area)
+static void draw_plot(Ui *ui, StudyQuantity quantity, double now, int cursor, Area area)
 {
     Varying     *v = &ui->varying;
     StudyLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor };
@@ -520,8 +520,8 @@ static void draw_plots(Ui *ui, Area inside)
     } else {
         right.x += left.w + 2;
     }
-    draw_one(ui, v->loss, now, order[v->cursor], left);
-    draw_one(ui, v->cost, now, order[v->cursor], right);
+    draw_plot(ui, v->loss, now, order[v->cursor], left);
+    draw_plot(ui, v->cost, now, order[v->cursor], right);
     draw_numbers(ui, order[v->cursor], (Area){ inside.y + inside.h - 1, inside.x, 1, inside.w });
 }
 
@@ -552,7 +552,7 @@ static bool vary_key(Ui *ui, uint32_t key)
     return true;
 }
 
-static void move(Ui *ui, int by)
+static void move_point(Ui *ui, int by)
 {
     Varying *v = &ui->varying;
     int      to = v->cursor + by;
@@ -563,11 +563,11 @@ static void move(Ui *ui, int by)
 
 static void vary_left(Ui *ui)
 {
-    move(ui, -1);
+    move_point(ui, -1);
 }
 static void vary_right(Ui *ui)
 {
-    move(ui, 1);
+    move_point(ui, 1);
 }
 
 static void vary_loss(Ui *ui)

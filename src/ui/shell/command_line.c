@@ -191,7 +191,7 @@ static bool run_command(void *context, const atomic_bool *cancel, Error *err)
     return ok;
 }
 
-static void work_free(struct CommandWork *w)
+static void command_work_free(struct CommandWork *w)
 {
     job_free(w->job);
     text_free(&w->out);
@@ -223,7 +223,7 @@ static void start_command(Ui *ui, const char *line)
         w->job = session_submit_work(ui->draughtsman.session, run_command, w, &err);
     if (!w->job) {
         ui_say(ui, ROLE_ERROR, "%s", err.text);
-        work_free(w);
+        command_work_free(w);
         return;
     }
     ui->command.work = w;
@@ -246,7 +246,7 @@ bool command_poll(Ui *ui)
     else
         ui_say(ui, ROLE_ERROR, "%s",
                *job_error(w->job)->text ? job_error(w->job)->text : "cancelled");
-    work_free(w);
+    command_work_free(w);
     return true;
 }
 
@@ -267,7 +267,7 @@ void command_end(Ui *ui)
     if (!ui->command.work)
         return;
     job_cancel(ui->command.work->job);
-    work_free(ui->command.work);
+    command_work_free(ui->command.work);
     ui->command.work = NULL;
 }
 

@@ -291,7 +291,7 @@ void action_console(Ui *ui)
     ui_push(ui, SCREEN_CONSOLE);
 }
 
-static void remember(Console *c, const char *line)
+static void remember_statement(Console *c, const char *line)
 {
     if (c->past_count == PAST_MOST) {
         memmove(c->past[0], c->past[1], (PAST_MOST - 1) * sizeof(*c->past));
@@ -308,7 +308,7 @@ void action_console_run(Ui *ui)
     c->choices[0] = '\0';
     c->back = 0;
     if (c->field.length)
-        remember(c, c->field.text);
+        remember_statement(c, c->field.text);
     else if (!c->code.length)
         return;
     text_addf(&c->code, "%s%s", c->code.length ? "\n" : "", c->field.text);
@@ -317,7 +317,7 @@ void action_console_run(Ui *ui)
         text_clear(&c->code);
 }
 
-static void recall(Ui *ui, int by)
+static void recall_statement(Ui *ui, int by)
 {
     Console *c = ui->console;
     int      at = c->past_at + by;
@@ -330,14 +330,14 @@ static void recall(Ui *ui, int by)
 
 void action_console_older(Ui *ui)
 {
-    recall(ui, -1);
+    recall_statement(ui, -1);
 }
 void action_console_newer(Ui *ui)
 {
-    recall(ui, 1);
+    recall_statement(ui, 1);
 }
 
-static void scroll(Ui *ui, int by)
+static void scroll_output(Ui *ui, int by)
 {
     Console    *c = ui->console;
     const char *text = text_str(c->interpreter->output(c->interpreter->host));
@@ -352,11 +352,11 @@ static void scroll(Ui *ui, int by)
 
 void action_console_page_up(Ui *ui)
 {
-    scroll(ui, console_height(ui) - 3);
+    scroll_output(ui, console_height(ui) - 3);
 }
 void action_console_page_down(Ui *ui)
 {
-    scroll(ui, 3 - console_height(ui));
+    scroll_output(ui, 3 - console_height(ui));
 }
 
 /* ---- completing a name ------------------------------------------------------ */

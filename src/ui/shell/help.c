@@ -48,7 +48,7 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
     }
 }
 
-static void add(const Ui *ui, Choices *list, Choice choice)
+static void add_choice(const Ui *ui, Choices *list, Choice choice)
 {
     const char *wanted = ui->help.filter.text;
     char        keys[128], text[256];
@@ -66,7 +66,7 @@ static void add_mechanisms(const Ui *ui, Choices *list)
     const Mechanism *mechanism;
 
     for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
-        add(ui, list, (Choice){ .mechanism = mechanism });
+        add_choice(ui, list, (Choice){ .mechanism = mechanism });
 }
 
 static void add_others(const Ui *ui, Choices *list)
@@ -74,10 +74,10 @@ static void add_others(const Ui *ui, Choices *list)
     const Command *command;
 
     for (size_t i = 0; preset_at(i); i++)
-        add(ui, list, (Choice){ .preset = preset_at(i) });
+        add_choice(ui, list, (Choice){ .preset = preset_at(i) });
     for (size_t i = 0; (command = command_at(i)); i++)
         if (command->run)
-            add(ui, list, (Choice){ .command = command });
+            add_choice(ui, list, (Choice){ .command = command });
 }
 
 static void make_choices(const Ui *ui, Choices *list)
@@ -90,7 +90,7 @@ static void make_choices(const Ui *ui, Choices *list)
         add_mechanisms(ui, list);
     for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
         if (action->scope & scope)
-            add(ui, list, (Choice){ .action = action });
+            add_choice(ui, list, (Choice){ .action = action });
     if (ui->help.palette && !ui->compare.adding)
         add_others(ui, list);
     if (ui->help.palette || list->count)

@@ -35,7 +35,7 @@ static void ask_leave(Ui *ui)
     console_answer(ui, NULL);
 }
 
-static void begin(Ui *ui, PromptKind kind)
+static void clear_prompt(Ui *ui, PromptKind kind)
 {
     Prompt *p = &ui->prompt;
 
@@ -48,19 +48,19 @@ static void begin(Ui *ui, PromptKind kind)
 
 static bool open_command(Ui *ui)
 {
-    begin(ui, PROMPT_COMMAND);
+    clear_prompt(ui, PROMPT_COMMAND);
     return true;
 }
 
 static bool open_search(Ui *ui)
 {
-    begin(ui, PROMPT_SEARCH);
+    clear_prompt(ui, PROMPT_SEARCH);
     return true;
 }
 
 static bool open_ask(Ui *ui)
 {
-    begin(ui, PROMPT_ASK);
+    clear_prompt(ui, PROMPT_ASK);
     return true;
 }
 

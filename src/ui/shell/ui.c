@@ -112,7 +112,8 @@ static const struct option options[] = {
     { 0 },
 };
 
-static bool whole(const char *name, const char *text, int64_t least, int64_t *out, Error *err)
+static bool whole_number(const char *name, const char *text, int64_t least, int64_t *out,
+                         Error *err)
 {
     char *end;
 
@@ -164,19 +165,19 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     bool    ok;
 
     switch (option) {
-    case 'n': return whole("-n", value, 1, &start->choice.n, err);
-    case 'd': return whole("-d", value, 1, &start->choice.d, err);
-    case ARG_HEADS: return whole("--heads", value, 1, &start->choice.heads, err);
+    case 'n': return whole_number("-n", value, 1, &start->choice.n, err);
+    case 'd': return whole_number("-d", value, 1, &start->choice.d, err);
+    case ARG_HEADS: return whole_number("--heads", value, 1, &start->choice.heads, err);
     case ARG_SESSION: start->session = value; return true;
     case 'i': return take_input(start, value, err);
-    case ARG_LAYER: return whole("--layer", value, 0, &start->choice.layer, err);
+    case ARG_LAYER: return whole_number("--layer", value, 0, &start->choice.layer, err);
     case ARG_SEED:
-        ok = whole("--seed", value, 0, &number, err);
+        ok = whole_number("--seed", value, 0, &number, err);
         start->choice.seed = start->defaults.seed = (uint64_t)number;
         return ok;
     case ARG_CAUSAL: start->defaults.causal = 1; return true;
     case ARG_THREADS:
-        ok = whole("--threads", value, 1, &number, err);
+        ok = whole_number("--threads", value, 1, &number, err);
         start->defaults.threads = (int)(number < 4096 ? number : 4096);
         return ok;
     case ARG_DEVICE: start->device = value; return device_word(value, err);
@@ -266,7 +267,7 @@ static bool open_sample(Ui *ui, const Start *start, Error *err)
     return spec && session_load(ui->session, spec, &start->choice, err);
 }
 
-static bool load(Ui *ui, const Start *start, Error *err)
+static bool load_input(Ui *ui, const Start *start, Error *err)
 {
     const char *spec = start->input;
 
@@ -379,7 +380,7 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
         session_on_lessons(ui->session, start->lessons);
     if (!ui->session ||
         !open_device(ui, start, err) || !draughtsman_open(&ui->draughtsman, err) ||
-        !load(ui, start, err))
+        !load_input(ui, start, err))
         return false;
     history_clear(ui); /* nothing was here before */
     ui->theme = start->theme >= 0 ? (Theme)start->theme : ui->theme;

@@ -78,7 +78,7 @@ static void push(Workspace **list, int *count, Workspace *s)
     list[(*count)++] = s;
 }
 
-static void forget(Workspace **list, int *count)
+static void discard_all(Workspace **list, int *count)
 {
     while (*count > 0)
         discard(list[--*count]);
@@ -87,7 +87,7 @@ static void forget(Workspace **list, int *count)
 void history_note(Ui *ui)
 {
     push(ui->history.past, &ui->history.past_count, take(ui));
-    forget(ui->history.future, &ui->history.future_count);
+    discard_all(ui->history.future, &ui->history.future_count);
 }
 
 void history_drop(Ui *ui)
@@ -125,6 +125,6 @@ bool history_redo(Ui *ui)
 
 void history_clear(Ui *ui)
 {
-    forget(ui->history.past, &ui->history.past_count);
-    forget(ui->history.future, &ui->history.future_count);
+    discard_all(ui->history.past, &ui->history.past_count);
+    discard_all(ui->history.future, &ui->history.future_count);
 }

@@ -179,7 +179,7 @@ static void write_script(Ui *ui, const char *path, int from, Error *err)
 }
 
 /* The file is whole after every step, so nothing is lost however the program ends. */
-static void follow(Ui *ui)
+static void write_recording(Ui *ui)
 {
     struct Journal *j = ui->journal;
     Error           err = ERROR_INIT;
@@ -193,7 +193,7 @@ static void follow(Ui *ui)
     ui_say(ui, ROLE_ERROR, "recording stopped: %s", err.text);
 }
 
-static void add(Ui *ui, JournalEntry *entry)
+static void add_entry(Ui *ui, JournalEntry *entry)
 {
     struct Journal *j = ui->journal;
 
@@ -205,7 +205,7 @@ static void add(Ui *ui, JournalEntry *entry)
     }
     j->entries[j->count++] = *entry;
     *entry = (JournalEntry){ 0 };
-    follow(ui);
+    write_recording(ui);
 }
 
 /* ---- what the panes show ---------------------------------------------------- */
@@ -223,7 +223,7 @@ static bool settled(const Ui *ui)
     return true;
 }
 
-static void describe(const Ui *ui, Text *out)
+static void describe_panes(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
 
@@ -258,7 +258,7 @@ static void note_seen(Ui *ui)
     if (!shot.count)
         return;
     take_shot(ui, &shot, &entry);
-    add(ui, &entry);
+    add_entry(ui, &entry);
 }
 
 static void note_measured(Ui *ui)
@@ -281,7 +281,7 @@ static void note_measured(Ui *ui)
     if (!entry.count)
         return;
     entry.input = input_words(ui);
-    add(ui, &entry);
+    add_entry(ui, &entry);
 }
 
 void journal_tick(Ui *ui)
@@ -294,7 +294,7 @@ void journal_tick(Ui *ui)
     note_measured(ui);
     if (!settled(ui))
         return;
-    describe(ui, &now);
+    describe_panes(ui, &now);
     if (strcmp(text_str(&now), text_str(&j->seen)) != 0) {
         text_free(&j->seen);
         j->seen = now;
@@ -337,7 +337,7 @@ void journal_exported(Ui *ui, bool written)
     struct Journal *j = journal_of(ui);
 
     if (j && written && j->pending.path)
-        add(ui, &j->pending);
+        add_entry(ui, &j->pending);
     else if (j)
         entry_free(&j->pending);
 }
@@ -349,7 +349,7 @@ void journal_command(Ui *ui, const char *line)
     if (!journal_of(ui))
         return;
     entry.command = strdup(line);
-    add(ui, &entry);
+    add_entry(ui, &entry);
 }
 
 /* ---- recording -------------------------------------------------------------- */
@@ -401,7 +401,7 @@ void journal_typed_record(Ui *ui, const char *rest)
     j->from = j->count;
     j->noted = false; /* what is seen now is the first step */
     snprintf(j->path, sizeof(j->path), "%s", rest);
-    follow(ui); /* whether it can be written is to be known now */
+    write_recording(ui); /* whether it can be written is to be known now */
     if (j->path[0])
         ui_say(ui, ROLE_GOOD, "recording to %s; :record stop ends it", rest);
 }

@@ -169,7 +169,7 @@ Area params_area(Ui *ui)
 /* ---- linked panes ----------------------------------------------------------- */
 
 /* Cursor and sight of one pane for another, as far as their axes are the same. */
-static bool follow(const Pane *from, Pane *to)
+static bool follow_cursor(const Pane *from, Pane *to)
 {
     const View *view = pane_view(from), *other = pane_view(to);
     bool        rows = view && other && views_share_rows(view, other);
@@ -199,7 +199,7 @@ void panes_link(Ui *ui)
 
         if (to == from || !pane_view(to))
             continue;
-        follow(from, to);
+        follow_cursor(from, to);
     }
 }
 
@@ -208,7 +208,7 @@ static bool panes_adopt(Ui *ui, Pane *pane)
     Compare *c = &ui->compare;
 
     for (int i = 0; c->now.linked && i < c->count; i++)
-        if (&c->panes[i] != pane && follow(&c->panes[i], pane))
+        if (&c->panes[i] != pane && follow_cursor(&c->panes[i], pane))
             return true;
     return false;
 }

@@ -30,7 +30,7 @@ static Region region_of(Ui *ui, Pane *pane, const View *view)
 }
 
 /* The view, the head, and what looks as it does because somebody chose it. */
-static PanelSpec chosen(const Pane *pane, const Panel *panel)
+static PanelSpec chosen_spec(const Pane *pane, const Panel *panel)
 {
     PanelSpec spec = panel_spec(panel->view->name);
 
@@ -58,7 +58,7 @@ static void add_pane(Ui *ui, Shot *shot, Pane *pane)
     pane_title(ui, pane, (int)(pane - ui->compare.panes) + 1, panel->title, sizeof(panel->title));
     shot->panes[shot->count] = pane;
     choice = &shot->choices[shot->count++];
-    *choice = (PanelChoice){ .result = pane->result, .spec = chosen(pane, panel) };
+    *choice = (PanelChoice){ .result = pane->result, .spec = chosen_spec(pane, panel) };
     if (panel->minus) {
         choice->minus = shot->base = ui->compare.panes[0].result;
         snprintf(choice->spec.minus_view, sizeof(choice->spec.minus_view), "%s",

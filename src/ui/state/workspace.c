@@ -73,7 +73,7 @@ bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *
 }
 
 /* It need not be read again when it is the one that is open. */
-static bool load(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
+static bool open_input(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
 {
     return !spec || workspace_input_is_open(ui, spec, choice) ||
            session_load(ui->session, spec, choice, err);
@@ -132,7 +132,7 @@ bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoi
     const Input *now;
 
     history_note(ui);
-    if (!load(ui, input ? input : saved->spec, choice ? choice : &saved->choice, err)) {
+    if (!open_input(ui, input ? input : saved->spec, choice ? choice : &saved->choice, err)) {
         history_drop(ui);
         return false;
     }

@@ -124,7 +124,7 @@ bool workspace_check_request(const Request *request, Error *err)
 }
 
 /* Where it runs; on the CPU where the GPU it was saved with is not there. */
-static bool settle(Reader *r, Request *request, Error *err)
+static bool settle_device(Reader *r, Request *request, Error *err)
 {
     Error why = ERROR_INIT;
 
@@ -147,7 +147,7 @@ static bool finish_pane(Reader *r, Error *err)
         return true;
     r->line = r->pane_line; /* where the fault is */
     request = &r->saved->panes[r->saved->count - 1].request;
-    return settle(r, request, err) &&
+    return settle_device(r, request, err) &&
            request_parse(r->ui->session, request, r->pane_text, err) &&
            workspace_check_request(request, err);
 }
@@ -250,7 +250,7 @@ static bool read_all(Reader *r, const char *text, Error *err)
     }
     if (r->line == 0 && !read_head("", err))
         return false;
-    return finish_pane(r, err) && settle(r, &r->saved->defaults, err);
+    return finish_pane(r, err) && settle_device(r, &r->saved->defaults, err);
 }
 
 bool workspace_read(Ui *ui, const char *name, const char *text, Workspace *out, Error *err)
@@ -317,8 +317,8 @@ static bool read_file(const char *path, Text *out, Error *err)
 }
 
 /* Its name is said, not where it lies, where the name is enough. */
-static bool show(Ui *ui, const char *name, const char *text, const char *input,
-                 const InputChoice *choice, Error *err)
+static bool show_text(Ui *ui, const char *name, const char *text, const char *input,
+                      const InputChoice *choice, Error *err)
 {
     const char *slash = strrchr(name, '/');
     Workspace       saved;
@@ -334,7 +334,7 @@ static bool show(Ui *ui, const char *name, const char *text, const char *input,
 }
 
 /* Of saving_names: all of them in one line. */
-static void add_name(void *names, const char *name)
+static void add_session_name(void *names, const char *name)
 {
     text_addf(names, "%s%s", ((Text *)names)->length ? "  " : "", name);
 }
@@ -346,7 +346,7 @@ static bool check_saved(const char *name, const char *path, Error *err)
 
     if (strchr(name, '/') || access(path, F_OK) == 0)
         return true;
-    saving_names(add_name, &names);
+    saving_names(add_session_name, &names);
     if (names.length)
         error_set(err, ERR_FILE, "no session is saved as '%.60s'; saved: %.300s", name,
                   text_str(&names));
@@ -363,7 +363,7 @@ bool saving_restore(Ui *ui, const char *name, const char *input, const InputChoi
     Text path = { 0 }, text = { 0 };
     bool ok = path_of(name, &path, err) && check_saved(name, text_str(&path), err) &&
               read_file(text_str(&path), &text, err) &&
-              show(ui, name, text_str(&text), input, choice, err);
+              show_text(ui, name, text_str(&text), input, choice, err);
 
     if (ok)
         snprintf(ui->session_name, sizeof(ui->session_name), "%.250s", name);
@@ -433,7 +433,7 @@ static void ask_name(Ui *ui, const char *word, const char *alone)
     Text    names = { 0 };
 
     ui_prompt(ui, word);
-    saving_names(add_name, &names);
+    saving_names(add_session_name, &names);
     snprintf(p->choices, sizeof(p->choices), "Enter alone: %.100s%s%.300s", alone,
              names.length ? "   saved: " : "", text_str(&names));
     text_free(&names);
