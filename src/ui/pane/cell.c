@@ -13,7 +13,7 @@ static const View *minus_of(Ui *ui, const Pane *pane)
     return pane_differs(ui, pane) ? pane_numbers(&ui->compare.panes[0]) : NULL;
 }
 
-/* What rows are read of; false: not at hand, a key press does not wait for the layers. */
+/* The view that rows are read from; false: not computed yet, and no key press waits for it. */
 static bool row_source(const Pane *pane, const View **view, const Pattern **components)
 {
     const View *bits;
@@ -31,7 +31,7 @@ static bool row_source(const Pane *pane, const View **view, const Pattern **comp
     return true;
 }
 
-/* No key was chosen for the query: all there are, or all that are not later, take part. */
+/* The query attends to every key, or to every key that causality allows. */
 static bool sees_every_key(const Run *run, const Row *row)
 {
     return row->all == run->m && (row->count == row->all ||
@@ -60,7 +60,7 @@ bool pane_marked_row(Ui *ui, Pane *pane)
     const Pattern *components;
 
     return count && row_source(pane, &view, &components) &&
-           !view->found && /* what found a key has no mean */
+           !view->found && /* causes have no mean */
            row_read_many(&pane->marked, pane->result, view, minus_of(ui, pane), components,
                          pane_plane(pane, view), queries, count, !marks->summed, marks->version);
 }
@@ -107,7 +107,7 @@ void bits_text(const View *view, uint8_t bits, char *text, size_t size)
 
     text[0] = '\0';
     if (bits == COMPONENT_OTHER && !view->other && !view->found && strcmp(view->cols, "key") != 0)
-        return; /* of entries that are no pairs it says nothing */
+        return; /* only for pairs of query and key */
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && used < size; bit <<= 1)
         if (bits & bit)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "+" : "",
@@ -176,7 +176,7 @@ static void describe_cell(CellFacts *f, const View *view, const Row *row, bool d
         snprintf(f->text, sizeof(f->text), "%.4g %s", f->value, bits);
 }
 
-/* A row too long to be read: the one cell. */
+/* The row is too long to read: reads this cell only. */
 static double read_cell(Ui *ui, const Pane *pane, const View *view, int64_t q, int64_t k)
 {
     const View *minus = minus_of(ui, pane);
@@ -210,7 +210,7 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
     bool           differs = pane_differs(ui, pane);
     const RowCell *cell;
 
-    /* The place is one of the focused pane: other axes have no such cell. */
+    /* Positions are the focused pane's; a view with other axes has no such cell. */
     if (!view || !asked || !views_share_rows(view, asked) || !views_share_cols(view, asked) ||
         q < 0 || k < 0 || q >= view_rows(view) || k >= view_cols(view))
         return f;
@@ -238,7 +238,7 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
     return f;
 }
 
-/* What the inspector says of one cell. */
+/* Text of the inspector for one cell. */
 
 /* "the same in round 1, 3 of 4": of a view with a row for each round. */
 static void add_rounds(const View *view, int64_t plane, int64_t q, int64_t k, Text *out)
@@ -393,7 +393,7 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     char        bits[64];
     double      above = 0;
 
-    if (ui->term->cols >= INSPECT_WIDE) /* else the title must do */
+    if (ui->term->cols >= INSPECT_WIDE) /* otherwise the title says it */
         text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row ? row : "",
                   view->cols, (long long)k, col ? col : "");
     add_load(view->row_load, view->rows, pane_plane(pane, view), q, out);

@@ -183,7 +183,7 @@ static bool plan(Ui *ui, Meter *meter, const Request *request, double *flops, bo
     return ok;
 }
 
-/* Whether the closed form says of a run what was counted in it. */
+/* Whether the closed form equals the FLOPs counted in the run. */
 static bool plan_holds(Ui *ui, Meter *meter, const Result *result)
 {
     double flops;
@@ -221,7 +221,7 @@ static void ask_mass(Ui *ui, Meter *meter, const Pane *pane)
     meter->first = !meter->moved;
     if (session_input(ui->session)->n > MASS_UP_TO)
         return;
-    request.above = NULL; /* it is the layer's own */
+    request.above = NULL; /* this layer's cost only */
     request.measure = request.missed = false;
     request.repeat = request.seeds = 0;
     request.quality = true;
@@ -268,7 +268,7 @@ void meter_change(Ui *ui, Meter *meter, const Pane *pane)
     double flops;
     bool   bound = false;
 
-    /* What was before is worth a moment of the worker, if it is one. */
+    /* On short inputs the worker still finishes the value before the change. */
     if (!meter->first || session_input(ui->session)->n > FIRST_UP_TO)
         drop_job(meter);
     meter->moved = true;
@@ -404,7 +404,7 @@ void meter_words(const Meter *meter, Text *out)
 void meter_draw(Ui *ui, const Meter *meter, Area area)
 {
     bool errors = !meter->mass.known && meter->error.known;
-    bool planned = meter->bound && !meter->flops.stale && !meter->of; /* of no run yet */
+    bool planned = meter->bound && !meter->flops.stale && !meter->of; /* not measured yet */
 
     draw_meter_line(ui, "FLOPs", &meter->flops, false, planned, count_text,
                     (Area){ area.y, area.x, 1, area.w });

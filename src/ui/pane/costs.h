@@ -12,11 +12,11 @@ typedef enum Metric {
 } Metric;
 
 extern const char *const cost_names[METRIC_COUNT];
-/* Of what was measured; NULL: nothing was. */
+/* Record of the measurement; NULL: not measured. */
 const Record *pane_record(const Pane *pane);
 /* FLOPs are counted by every run; the rest is measured when asked for. */
 Number cost_number(const Pane *pane, Metric metric);
-int    cost_count(const Ui *ui); /* metrics there are numbers of */
+int    cost_count(const Ui *ui); /* number of metrics with values */
 double cost_largest(const Ui *ui, Metric metric);
 void   cost_label(const Pane *pane, Metric metric, Number number, char *text, size_t size);
 void   cost_bar(Ui *ui, int y, int x, int width, double share, Role role);
@@ -46,7 +46,7 @@ typedef struct Meter {
     bool          moved;   /* the request is not what it was when the form was opened */
     bool          slow;    /* it takes too long to follow a key */
     Job          *job;     /* of the kept mass; NULL: none */
-    bool          first;   /* it is of what was before */
+    bool          first;   /* the job measures the value before the change */
     const Result *of;      /* the last result taken; to compare with only */
     bool          masses;  /* the kept mass of `of` was asked for */
 } Meter;

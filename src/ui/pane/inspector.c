@@ -66,9 +66,10 @@ void inspect_line(Ui *ui, int y)
         if ((c->panes[i].area.h > 0) != (n < c->count))
             continue;
         f = cell_facts(ui, &c->panes[i], q, k);
-        if (!f.known || (view && view_curve(view, &curve))) /* a plot says it of all its curves */
+        if (!f.known || (view && view_curve(view, &curve))) /* the plot shows the values of all
+                                                             * curves */
             continue;
-        if (x + 12 > term->cols) { /* not a value that looks whole */
+        if (x + 12 > term->cols) { /* no room for a complete value */
             term_char(term, y, x < term->cols - 2 ? x + 1 : term->cols - 2, 0x2026,
                       ui_style(ui, ROLE_DIM));
             break;
@@ -241,7 +242,7 @@ void marked_summary(Ui *ui, const Pane *pane, char *text, size_t size)
     text_free(&out);
 }
 
-/* Weights of a row are shares of one: clearly another sum is worth a second look. */
+/* The weights of a row sum to 1: warn when they clearly do not. */
 Role row_role(const Row *row)
 {
     return row->view && row->view->kind == VIEW_WEIGHTS && !row->minus && row->count > 0 &&
@@ -282,7 +283,7 @@ static int names_width(const Ui *ui, const CellFacts *facts, int width)
     }
     if (widest > NAMES_USUAL && longest <= width - widest - 5)
         return widest;
-    if (c->count == 1 && longest > width - widest - 5) /* its frame has the name */
+    if (c->count == 1 && longest > width - widest - 5) /* the pane's frame shows the name */
         return 0;
     return longest <= width - NAMES_USUAL - 5 || widest > NAMES_USUAL ? NAMES_USUAL : widest;
 }

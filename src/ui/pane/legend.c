@@ -1,6 +1,6 @@
 /* legend.c -- the line below the panes: what their colours and letters mean.
  *
- * Causes, counts of layers, schedules and loads are told for all panes in sight, each meaning
+ * Causes, counts of layers, schedules and loads are listed for all visible panes, each meaning
  * once; values and categories have ranges of their own, so those of the focused pane.
  */
 #include <math.h>
@@ -72,7 +72,7 @@ static int legend_list(Ui *ui, const LegendItem *items, int count, int y, int x)
     return x;
 }
 
-/* Of all panes that show reach: a count has the same colour in all of them. */
+/* Legend of reach for all panes: a hop count has the same colour in all of them. */
 static int legend_hops(Ui *ui, int y, int x)
 {
     double     least = REACH_MOST, most = 0;
@@ -100,7 +100,7 @@ static int legend_hops(Ui *ui, int y, int x)
     return legend_list(ui, items, count, y, x);
 }
 
-/* Of a pane that shows who works on what. */
+/* Legend of a schedule: which worker computes which block. */
 static int legend_schedule(Ui *ui, int y, int x)
 {
     LegendItem items[4];
@@ -118,18 +118,18 @@ static int legend_schedule(Ui *ui, int y, int x)
 
 /* ---- categories ------------------------------------------------------------- */
 
-typedef struct Told {
+typedef struct CategoryKey {
     Ui          *ui;
     const Panel *panel;
     int64_t      first, last; /* categories in sight */
     int64_t      cursor;      /* the one under it; -1: none */
     bool         letters;
     bool         mixed; /* some cell's commonest is less than half of it */
-} Told;
+} CategoryKey;
 
 #define CURSOR_WORD "cursor "
 
-/* Of the focused pane, or of the first in sight that shows some. */
+/* Categories of the focused pane, or of the first visible pane that has some. */
 static Pane *categories_pane(Ui *ui, Panel *panel)
 {
     for (int i = -1; i < ui->compare.count; i++) {
@@ -150,8 +150,8 @@ static bool is_mixed(const Grid *g)
     return false;
 }
 
-/* False: no cell in sight has one. */
-static bool find_categories(Told *t, Pane *pane)
+/* False: no visible cell has a category. */
+static bool find_categories(CategoryKey *t, Pane *pane)
 {
     const Grid *g = &pane->drawing.grid;
     const View *view = t->panel->view;
@@ -175,20 +175,20 @@ static bool find_categories(Told *t, Pane *pane)
     return true;
 }
 
-static bool legend_has_name(const Told *t)
+static bool legend_has_name(const CategoryKey *t)
 {
     return t->panel->view->kind == VIEW_BUCKETS && t->panel->view->categories;
 }
 
 /* Columns of "A=12", of a square and "12", or of a square, a blank and a name. */
-static int told_width(const Told *t, int64_t category)
+static int category_width(const CategoryKey *t, int64_t category)
 {
     LegendItem item = category_item(t->panel, category);
 
     return term_width(item.text) + (legend_has_name(t) || t->letters ? 2 : 1);
 }
 
-static int tell(const Told *t, int y, int x, int64_t category)
+static int draw_category(const CategoryKey *t, int y, int x, int64_t category)
 {
     LegendItem item = category_item(t->panel, category);
     Term      *term = t->ui->term;
@@ -201,31 +201,31 @@ static int tell(const Told *t, int y, int x, int64_t category)
 }
 
 /* As many as fit before the column; where some do not, the last one ends them. */
-static int tell_all(const Told *t, int y, int x, int end)
+static int draw_categories(const CategoryKey *t, int y, int x, int end)
 {
     int     gap = legend_has_name(t) ? 2 : 1, kinds = category_kinds(t->letters), rest = 0;
     int64_t last = t->last - t->first < kinds || legend_has_name(t) ? t->last
                                                                     : t->first + kinds - 1;
 
     for (int64_t c = t->first; c <= last; c++)
-        rest += told_width(t, c) + gap;
+        rest += category_width(t, c) + gap;
     for (int64_t c = t->first; c <= last; c++) {
-        int width = told_width(t, c) + gap, closing = 2 + told_width(t, last) + gap;
+        int width = category_width(t, c) + gap, closing = 2 + category_width(t, last) + gap;
 
         if (x + rest > end && c < last && x + width + closing > end) {
             if (x + closing > end)
                 return x;
             term_char(t->ui->term, y, x, 0x2026, ui_style(t->ui, ROLE_DIM));
-            return tell(t, y, x + 2, last) + gap;
+            return draw_category(t, y, x + 2, last) + gap;
         }
-        x = tell(t, y, x, c) + gap;
+        x = draw_category(t, y, x, c) + gap;
         rest -= width;
     }
     return x;
 }
 
 /* "buckets 0-15", "bucket 3"; named ones need no word. */
-static void lead_text(const Told *t, char *text, size_t size)
+static void lead_text(const CategoryKey *t, char *text, size_t size)
 {
     char word[64];
 
@@ -242,9 +242,9 @@ static void lead_text(const Told *t, char *text, size_t size)
         snprintf(text, size, "%s %lld-%lld", word, (long long)t->first, (long long)t->last);
 }
 
-/* What the colours do not tell: that they come again, that a cell holds several.  Of 8 or 16
- * colours the first four categories need one twice. */
-static void caution_text(const Told *t, bool brief, char *text, size_t size)
+/* Warns where a colour repeats or a cell holds several categories. With 8 or 16 colours the first
+ * four categories already share one. */
+static void caution_text(const CategoryKey *t, bool brief, char *text, size_t size)
 {
     bool few = !t->letters && t->ui->term->colours < TERM_256, tells = t->mixed && !brief;
     int  kinds = few ? 3 : category_kinds(t->letters);
@@ -261,33 +261,32 @@ static void caution_text(const Told *t, bool brief, char *text, size_t size)
                  t->letters ? "lower case" : "paler");
 }
 
-/* The range, the colours or letters, what they do not tell, and the one under the cursor,
- * which its own ink hides; only as much as there is room for, in another order: the colours
- * are the first to be cut. */
+/* Draws the range, the colours or letters, the warning, and the category under the cursor, which
+ * the cursor hides. If there is too little room, the colours are cut first. */
 static int legend_categories(Ui *ui, int y, int x)
 {
     Panel panel;
     Pane *pane = categories_pane(ui, &panel);
-    Told  t = { .ui = ui, .panel = &panel, .cursor = -1 };
+    CategoryKey  t = { .ui = ui, .panel = &panel, .cursor = -1 };
     int   end = ui->term->cols - 1, cursor, cautious;
     char  lead[96], caution[64];
 
     if (!pane || !find_categories(&t, pane))
         return x;
     lead_text(&t, lead, sizeof(lead));
-    cursor = t.cursor < 0 ? 0 : (int)strlen(CURSOR_WORD) + told_width(&t, t.cursor);
+    cursor = t.cursor < 0 ? 0 : (int)strlen(CURSOR_WORD) + category_width(&t, t.cursor);
     caution_text(&t, end - x < 120, caution, sizeof(caution));
     if (*lead)
         x += term_text(ui->term, y, x, end - x, lead, ui_style(ui, ROLE_DIM)) + 2;
     cautious = *caution ? term_width(caution) + 2 : 0;
     if (x + cautious + cursor > end)
         cautious = 0;
-    x = tell_all(&t, y, x, end - 1 - cautious - cursor) + 1;
+    x = draw_categories(&t, y, x, end - 1 - cautious - cursor) + 1;
     if (cautious)
         x += term_text(ui->term, y, x, end - x, caution, ui_style(ui, ROLE_DIM)) + 2;
     if (cursor && x + cursor <= end) {
         x += term_text(ui->term, y, x, end - x, CURSOR_WORD, ui_style(ui, ROLE_DIM));
-        x = tell(&t, y, x, t.cursor) + 2;
+        x = draw_category(&t, y, x, t.cursor) + 2;
     }
     return x;
 }

@@ -38,7 +38,7 @@ static void scales(const Lens *lens, const LensShape *s, double *row, double *co
         double raw =
             fmin((double)s->height / (double)s->rows, (double)s->width / (double)s->cols / s->tall);
 
-        /* Flat pixels: better entries of uneven shape than entries lost. */
+        /* A matrix much wider than high: stretch entries rather than drop some. */
         if (s->tall > 1 && raw < 1 && fit_row >= 1 && fit_col >= 1)
             raw = 1;
         *row = zoom > 0 ? zoom : whole_pixels(raw);
@@ -124,7 +124,7 @@ void lens_zoom_to(Lens *lens, const LensShape *s, int zoom)
     after = lens_view(lens, s);
     lens->row0 = keep_place(lens->q, &before.row, &after.row);
     lens->col0 = keep_place(lens->k, &before.col, &after.col);
-    lens_move(lens, s, 0, 0); /* at the edges rounding would lose it */
+    lens_move(lens, s, 0, 0); /* rounding must not move it past the edge */
 }
 
 void lens_zoom(Lens *lens, const LensShape *s, int direction)
@@ -226,7 +226,7 @@ void lens_show(Lens *lens, const LensShape *shape, Region r)
     lens->k = r.col0 + (r.col1 - r.col0) / 2;
 }
 
-/* See matrix.h. */
+/* ---- characters ------------------------------------------------------------ */
 
 const char *glyphs_name(Glyphs glyphs)
 {

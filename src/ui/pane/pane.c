@@ -8,7 +8,7 @@
 
 /* ---- what is looked at ------------------------------------------------------ */
 
-/* With as many keys as are asked for; NULL: no run has looked for them yet. */
+/* The view for the requested number of keys; NULL: not computed yet. */
 static const View *known_missed(const Pane *pane)
 {
     const Missed *missed = result_missed_known(pane->result, pane->request.keys);
@@ -275,7 +275,7 @@ static bool place_is(const Place *p, const View *view)
            same_axis(p->row, view->rows) && same_axis(p->col, view->cols);
 }
 
-/* Keeps the sight of the view that is left, and takes that of the one that comes. */
+/* Saves the zoom and cursor of the old view and restores those of the new one. */
 static void change_place(Pane *pane, const View *from, const View *to)
 {
     Place *kept = NULL, *was = NULL, *spare = &pane->places[0];
@@ -322,7 +322,7 @@ static int offered_count(const Pane *pane)
     return pane->result ? pane->result->run->view_count + 2 + DERIVED_LISTED : 0;
 }
 
-/* What is missed is offered before it is known. */
+/* The view `missed` is offered before it is computed. */
 static bool is_missed(const Pane *pane, int at)
 {
     const Run *run = pane->result->run;
@@ -393,7 +393,7 @@ void pane_name(const Pane *pane, Text *out)
         text_addf(out, "%s%s", r->mechanism, r->above ? " > " : "");
 }
 
-/* What tells a pane from another of the same mechanism: "(block=8)"; of what is seen. */
+/* Parameters that distinguish panes of one mechanism: "(block=8)"; of the result shown. */
 static void given_text(const Pane *pane, Text *out)
 {
     const Request *r = pane->result ? &pane->result->request : &pane->request;
@@ -460,7 +460,7 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
         text_addf(out, " %d%s%s%s", reach_view_depth(view), tight < 4 ? " layer" : "",
                   reach_view_depth(view) == 1 || tight > 3 ? "" : "s",
                   reach_view_strict(view) ? " exactly" : "");
-    if (differs) /* where it runs takes the room of a word */
+    if (differs) /* the device takes the place of a word */
         text_add(out, tight < 4 || !panes_apart(ui) ? " \xe2\x88\x92 pane 1" : " \xe2\x88\x92 1");
     if (pane_heads(pane) > 1 && tight < 3)
         text_addf(out, " \xc2\xb7 h%lld", (long long)pane->spec.head);
@@ -479,7 +479,7 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
 
     title_text(ui, pane, number, 0, &out);
     for (int tight = 1; tight < 5 && term_width(text_str(&out)) > pane->area.w - 6; tight++) {
-        text_clear(&out); /* the view matters more */
+        text_clear(&out); /* the view is more important */
         title_text(ui, pane, number, tight, &out);
     }
     snprintf(text, size, "%s", text_str(&out));
@@ -488,7 +488,7 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
 
 /* A pane's runs and measurements come and go; see pane.h. */
 
-/* A measurement of what draws is over several seeds, where that is quick. */
+/* Random mechanisms are measured over several seeds where that is quick. */
 #define SEEDS       5
 #define SEEDS_UP_TO 2048
 
@@ -515,7 +515,7 @@ void pane_measure(Ui *ui, Pane *pane)
     Request request = pane->request;
 
     job_free(pane->measuring);
-    request.above = NULL; /* the layers above are there for reach alone */
+    request.above = NULL; /* the layers above matter for reach only */
     request.measure = true;
     request.missed = false;
     request.repeat = 7;
@@ -527,7 +527,7 @@ void pane_measure(Ui *ui, Pane *pane)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
 }
 
-/* The mechanism is named once. */
+/* The message without the mechanism's name, which the caller adds. */
 static const char *without_name(const Pane *pane, const char *text)
 {
     size_t length = strlen(pane->request.mechanism);
@@ -543,7 +543,7 @@ static void pane_fail(Ui *ui, Pane *pane, const char *text)
     ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, without_name(pane, text));
 }
 
-/* Once each: a live re-run must not repeat it, nor hide an answer to the last key. */
+/* Shows a warning once: a live re-run must not repeat it or hide the answer to a key. */
 static void say_warning(Ui *ui, const char *lines)
 {
     char first[256];
@@ -553,7 +553,7 @@ static void say_warning(Ui *ui, const char *lines)
         ui_say(ui, ROLE_WARN, "%s", first);
 }
 
-/* A name that only the run could judge is not there: what is shown instead goes by its own. */
+/* The run has no view of the requested name: report that, and use the name of the view shown. */
 static void settle_view(Ui *ui, Pane *pane)
 {
     const char *name = pane->spec.view;
@@ -576,7 +576,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     result_release(pane->result);
     pane->result = result;
     pane->problem[0] = '\0';
-    pane->row.owner = pane->marked.owner = NULL; /* a new run may stand where the old one stood */
+    pane->row.owner = pane->marked.owner = NULL; /* the new result may have the old one's address */
     pane->order = NULL;
     pane->order_head = -1;
     pane->telling = result_view(result, NULL, NULL);
@@ -658,7 +658,7 @@ void pane_close(Ui *ui, Pane *pane)
 bool pane_take(const Pane *pane, PaneState *out, Error *err)
 {
     *out = (PaneState){ .spec = pane->spec, .differs = pane->differs, .lens = pane->lens };
-    out->spec.region = (Region){ 0 }; /* a wish of the moment */
+    out->spec.region = (Region){ 0 }; /* not part of the state */
     return request_copy(&out->request, &pane->request, err);
 }
 

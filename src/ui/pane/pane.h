@@ -10,7 +10,7 @@
 
 typedef struct Ui Ui;
 
-/* The sight of a view of another shape, for coming back to it. */
+/* Zoom and cursor of a view with other axes, to restore them later. */
 typedef struct Place {
     const char *row, *col; /* what the axes are; NULL: none */
     int64_t     rows, cols;
@@ -62,7 +62,7 @@ typedef struct PaneState {
 bool pane_take(const Pane *pane, PaneState *out, Error *err);
 /* All but the request. */
 void pane_look(Pane *pane, const PaneState *state);
-/* Its request becomes the state's, which is left without, and is run. */
+/* Moves the state's request into the pane and runs it. */
 void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
 
 /* Without a request: nothing is chosen. */
@@ -81,7 +81,7 @@ void pane_close(Ui *ui, Pane *pane);
 const View *pane_view(const Pane *pane);
 bool        pane_shows_reach(const Pane *pane);
 bool        pane_shows_missed(const Pane *pane);
-/* It is asked for the view of what was missed, which no run has made yet. */
+/* The view `missed` is requested but not computed yet. */
 bool        pane_lacks_missed(const Pane *pane);
 /* "cascade > cascade": the mechanisms of a stack, without parameters. */
 void pane_name(const Pane *pane, Text *out);
@@ -102,12 +102,12 @@ bool        views_share_cols(const View *a, const View *b);
 int64_t     pane_heads(const Pane *pane); /* 1 at least */
 int64_t     pane_rounds(const Pane *pane);
 int64_t     pane_plane(const Pane *pane, const View *view);
-/* Everything picture-like about it; false: nothing to show. */
+/* The pane as a panel that can be drawn; false: nothing to show. */
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
 /* The excluded key is a column of the view looked at. */
 bool pane_excludes(const Pane *pane);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
-bool pane_has_order(Pane *pane);             /* there is one, and the view has tokens to order */
+bool pane_has_order(Pane *pane);             /* an order exists, and the view has tokens */
 /* Entry of the view under the cursor (displayed order undone). */
 void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
 /* Displayed position of an entry. */
@@ -186,7 +186,7 @@ const char *row_token(const Pane *pane, const View *view, int64_t index);
 const char *col_token(const Pane *pane, const View *view, int64_t index);
 /* At most so many columns of it, cut with an ellipsis. */
 char       *token_short(const char *token, int columns, char *text, size_t size);
-/* What the inspector has found out is let go. */
+/* Frees the inspector's data. */
 void        inspect_close(Ui *ui);
 
 /* ---- the inspector (inspector.c) --------------------------------------------- */

@@ -180,9 +180,8 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
         term_char(ui->term, c.y - 1, mark, 0x25BE, ui_style(ui, ROLE_KEY));
 }
 
-/* Always how many, how dense, what a cell stands for and which number it shows: a
- * picture of many pairs per cell means nothing without them.  The ranges of panes
- * differ, so each tells its own. */
+/* The caption gives the count, the density, the pairs per cell and the pooling: without them a
+ * picture with many pairs per cell means nothing. Each pane has its own range. */
 static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out)
 {
     double height = (double)(g->region.row1 - g->region.row0);
@@ -204,10 +203,10 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
         text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
                   format_count(g->count, count, sizeof(count)),
                   height * width > 0 ? 100 * g->count / (height * width) : 0);
-    if (tight < 2) /* the line of state has the zoom */
+    if (tight < 2) /* the line below the panes shows the zoom */
         text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
                   ceil(height / (double)g->rows));
-    if (!(named && single && tight == 2)) /* names need the room; else the legend has them */
+    if (!(named && single && tight == 2)) /* the legend shows names then */
         text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
     if (tight < 3 && pane_range(panel, g, &lo, &hi)) {
         int digits = range_digits(lo, hi) - (tight ? 1 : 0);
@@ -360,7 +359,7 @@ static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
     plot_free(plot);
 }
 
-/* What the stage under way does: something to read meanwhile. */
+/* Shows what the running stage does while the user waits. */
 static void running_text(const Pane *pane, Text *out)
 {
     const char      *stage = job_stage(pane->job);

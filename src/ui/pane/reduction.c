@@ -1,4 +1,4 @@
-/* reduction.c -- see drawing.h. */
+/* reduction.c -- see reduction.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static bool reduce(void *context, const atomic_bool *cancel, Error *err)
 {
     Reduction *r = context;
 
-    threads_stay_behind(); /* the keys come first */
+    threads_stay_behind(); /* the interface thread has priority */
     r->request.cancel = cancel;
     return grid_reduce(&r->request, &r->grid, err);
 }
@@ -207,7 +207,7 @@ void drawing_clear(Draughtsman *d, Drawing *drawing)
     *drawing = (Drawing){ 0 };
 }
 
-/* See reduction.h. */
+/* ---- strips ---------------------------------------------------------------- */
 
 /* Entries read at most: at once, in a blink, and to be exact at all. */
 static const double side_efforts[] = { 2e5, 2e7, 3e8 };
@@ -269,7 +269,7 @@ static void side_abandon(Draughtsman *d, Side *side)
     side->work = NULL;
 }
 
-/* Where all rows were read it does not matter which are in sight. */
+/* Visible rows matter only if rows were sampled. */
 static bool same_margin(const MarginRequest *a, const MarginRequest *b, bool sampled)
 {
     return a->kind == b->kind && a->view == b->view && a->minus == b->minus &&
@@ -297,7 +297,7 @@ void side_want(Draughtsman *d, Side *side, const MarginRequest *request, Result 
         result_release(before);
     }
     if (side->shown != request->view || side->margin.kind != request->kind)
-        margin_free(&side->margin); /* bars of something else would mislead */
+        margin_free(&side->margin); /* old bars of another view would mislead */
     side->wanted = *request;
     side->settled = false;
     side->problem[0] = '\0';
@@ -350,7 +350,7 @@ void side_clear(Draughtsman *d, Side *side)
     *side = (Side){ 0 };
 }
 
-/* See reduction.h. */
+/* ---- tiles ----------------------------------------------------------------- */
 
 #define BUDGET 2e6 /* entries read of a tile */
 
@@ -390,7 +390,7 @@ static void tile_settle(Tile *tile, TileState state, const char *why)
     atomic_store(&tile->state, (int)state);
 }
 
-/* What a painter needs of a view whose run goes. */
+/* Copies what drawing needs before the run is freed. */
 static void keep_view(Tile *tile, const View *view, int64_t plane)
 {
     tile->view = *view;

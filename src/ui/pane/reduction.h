@@ -14,11 +14,11 @@
 
 typedef struct Reduction Reduction;
 
-/* Work for the worker that nobody may wait for any more; the first member of such work. */
+/* Base of background work that may be abandoned; its first member. */
 typedef struct Chore {
     struct Chore *next;
     Job          *job;
-    void (*let_go)(struct Chore *chore); /* frees all of it once the job is over */
+    void (*let_go)(struct Chore *chore); /* frees the work after the job has ended */
 } Chore;
 
 typedef struct Drawing {
@@ -34,7 +34,7 @@ typedef struct Drawing {
     char        problem[256];
 } Drawing;
 
-/* The worker and what it still holds. */
+/* The worker and its abandoned work. */
 typedef struct Draughtsman {
     Session   *session;
     Threads   *threads;   /* used by the worker only */
@@ -75,7 +75,7 @@ typedef struct Side {
 
 void side_want(Draughtsman *d, Side *side, const MarginRequest *request, Result *result,
                Result *minus);
-/* There is none, and why. */
+/* Clears the strip and stores the reason. */
 void side_refuse(Draughtsman *d, Side *side, const char *why);
 /* Takes what is finished; true when something changed. */
 bool side_poll(Draughtsman *d, Side *side);

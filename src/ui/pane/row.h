@@ -14,7 +14,7 @@ typedef struct RowCell {
     uint8_t bits; /* COMPONENT_*; 0: the view has none */
 } RowCell;
 
-/* Kept from frame to frame; read again only when what it is of changes. */
+/* Cached between frames; read again only when its source changes. */
 typedef struct Row {
     const void *owner; /* the result it was read from */
     const View *view;
@@ -55,7 +55,7 @@ typedef struct Marks {
 } Marks;
 
 bool marks_has(const Marks *marks, int64_t query);
-/* In or out; false: there is no room for one more. */
+/* Adds or removes the query; false: the list is full. */
 bool marks_toggle(Marks *marks, int64_t query);
 void marks_clear(Marks *marks);
 

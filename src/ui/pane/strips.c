@@ -303,7 +303,7 @@ void strips_next(Ui *ui)
 #define LOADS_WIDE_FROM 30 /* columns of the matrix's room, from which rows have bars */
 #define BARS 4       /* lines of the block of bars */
 #define LOADS_TALL_FROM 26 /* lines of the matrix's room, from which there is one */
-#define LOW_MOST 8   /* of fewer lines nothing is taken */
+#define LOW_MOST 8   /* shorter rooms give up no line */
 
 typedef struct Loads {
     Ui             *ui;

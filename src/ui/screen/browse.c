@@ -247,7 +247,7 @@ static void browse_draw(Ui *ui, Area area)
     index = chosen_mechanism(ui);
     if (index >= 0)
         card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
-    if (b->filtering) { /* what is typed is to be seen, whatever else is told */
+    if (b->filtering) { /* the typed filter hides every message */
         term_fill(ui->term, (Area){ y, 0, 1, area.w }, ' ', (Style){ 0 });
         term_text(ui->term, y, 1, 8, "filter", ui_style(ui, ROLE_KEY));
         field_draw(&b->filter, ui->term, y, 8, 30, ui_style(ui, ROLE_FIELD));

@@ -74,7 +74,7 @@ void card_text(const Mechanism *m, Text *out)
 
 /* ---- thumbnail -------------------------------------------------------------- */
 
-#define LARGE (1 << 20) /* numbers of an input that is not read twice */
+#define LARGE (1 << 20) /* entries from which an input is not read a second time */
 
 /* The first 64 tokens: of what is generated anew, of a large file from memory. */
 static bool load_side(Ui *ui, Session *side)

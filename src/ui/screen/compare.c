@@ -202,7 +202,7 @@ static void move_cursor(Ui *ui, int rows, int cols)
     v = lens_view(&pane->lens, &pane->shape);
     if (ui_has(ui, SCREEN_INSPECT))
         v.row.per = v.col.per = 1;
-    if (points_are_rows(pane)) /* its x axis lies across */
+    if (points_are_rows(pane)) /* the x axis is horizontal */
         lens_move(&pane->lens, &pane->shape, cols, rows);
     else
         lens_move(&pane->lens, &pane->shape, (int64_t)lround(rows * v.row.per),
@@ -318,7 +318,7 @@ void action_cell_diagonal(Ui *ui)
         jump(ui, pane->lens.q, pane->lens.q + pane->shape.cols - pane->shape.rows);
 }
 
-/* True, with a word: a curve has points, no pairs that are allowed or not. */
+/* True, with a hint: a curve has no allowed or masked pairs. */
 static bool is_curve(Ui *ui, const Pane *pane)
 {
     ViewCurve curve;
@@ -390,7 +390,7 @@ void action_edge_previous(Ui *ui)
 
 /* ---- sight ------------------------------------------------------------------ */
 
-/* A zoom that is there already is no change to undo. */
+/* An unchanged zoom is not recorded for undo. */
 static void zoom_change(Ui *ui, Pane *pane, Lens to)
 {
     const Lens *from = &pane->lens;

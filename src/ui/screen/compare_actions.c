@@ -9,7 +9,7 @@
 
 /* ---- what is shown ---------------------------------------------------------- */
 
-/* Another view is in the pane: lays it out and says what it is. */
+/* The pane shows another view: lay it out and describe it. */
 static void view_changed(Ui *ui, Pane *pane)
 {
     pane->spec.pool = pane->spec.scale = -1;
@@ -37,7 +37,7 @@ static void step_view(Ui *ui, int direction)
     view_changed(ui, pane);
 }
 
-/* The name of no view: what is meant, or all there are. */
+/* Unknown view name: suggests the nearest, or lists all. */
 static void say_views(Ui *ui, const Pane *pane, const char *name)
 {
     Meant nearest = { .wanted = name, .slips = 2 + (int)strlen(name) / 4 };
@@ -73,7 +73,7 @@ void compare_typed_view(Ui *ui, const char *name)
     }
 }
 
-/* From the words of a lesson beside plots: the plots. */
+/* A screen with plots of its own turns those. */
 void action_view_next(Ui *ui)
 {
     if (!ui->screens[ui->screen]->turn)
@@ -89,7 +89,7 @@ void action_view_previous(Ui *ui)
         ui->screens[ui->screen]->turn(ui, -1);
 }
 
-/* What some views have no use for is refused, so that the line below does not claim it. */
+/* Refuses settings that a view ignores, so that the status line does not show them. */
 void action_pool_next(Ui *ui)
 {
     Pane *pane = panes_focus(ui);
@@ -146,7 +146,7 @@ void action_colours(Ui *ui)
                                           : "");
 }
 
-/* Of the panes that move together all leave out the same key. */
+/* Linked panes exclude the same key. */
 void action_exclude(Ui *ui)
 {
     Pane   *pane = panes_focus(ui);
@@ -204,7 +204,7 @@ void action_head_previous(Ui *ui)
     step_head(ui, -1);
 }
 
-/* Layers of reach, as far as there are some. */
+/* Changes the depth of reach within its limits. */
 static void step_layers(Ui *ui, Pane *pane, int direction)
 {
     int layers = reach_view_depth(pane_view(pane)) + direction;
@@ -231,7 +231,7 @@ void action_residual(Ui *ui)
                              : "with residual connections: a token keeps what it has");
 }
 
-/* Twice or half as many strongest keys; the run says which were found. */
+/* Doubles or halves the number of strongest keys. */
 static void step_keys(Ui *ui, Pane *pane, int direction)
 {
     int64_t keys = pane->request.keys ? pane->request.keys : MISSED_USUAL;
@@ -456,11 +456,11 @@ void action_rerun(Ui *ui)
     if (!pane)
         return;
     pane_run(ui, pane);
-    if (pane->job && pane->result && pane->result->run_ms < 300) /* else it is seen to run */
+    if (pane->job && pane->result && pane->result->run_ms < 300) /* slower ones are seen */
         ui_hint(ui, "%s runs again", pane->request.mechanism);
 }
 
-/* Panes that run elsewhere come along: what is on the screen stays comparable. */
+/* All panes move to the new device, so that they stay comparable. */
 void action_device_next(Ui *ui)
 {
     Compare *c = &ui->compare;

@@ -73,7 +73,7 @@ static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
     memcpy(w->choices, shot->choices, sizeof(w->choices));
     for (int i = 0; i < shot->count; i++)
         w->results[w->count++] = result_retain(shot->choices[i].result);
-    /* What is subtracted may be of a pane that is not shown. */
+    /* The baseline of a difference may belong to a hidden pane. */
     if (shot->base)
         w->results[w->count++] = result_retain(shot->base);
     return true;
@@ -131,7 +131,7 @@ static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return (ui->screens[ui->screen]->figure ? take_screen_figure : take_panes)(ui, w, command, err);
 }
 
-/* What can be known before a figure is drawn; one file at a time is written. */
+/* Checks that need no figure; only one file is written at a time. */
 static bool check_path(const Ui *ui, const char *path, Error *err)
 {
     PngOptions   options = { 0 };
@@ -194,7 +194,7 @@ static bool export_poll(Ui *ui)
     else
         ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "not written");
     ui->export.problem[0] = '\0';
-    if (state == JOB_FAILED) { /* the next dialogue goes on from here */
+    if (state == JOB_FAILED) { /* the next dialogue starts with this name */
         snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", job_error(w->job)->text);
         field_set(&ui->export.field, w->path);
     }
@@ -256,7 +256,7 @@ static void export_leave(Ui *ui)
     ui->export.problem[0] = '\0';
 }
 
-/* mechanism.png, or the first number that is free. */
+/* mechanism.png, or mechanism-2.png if that exists. */
 static void suggest(const Ui *ui, char *path, size_t size)
 {
     const Compare *c = &ui->compare;
@@ -271,7 +271,7 @@ static bool export_open(Ui *ui)
 {
     char path[256];
 
-    if (!ui->export.problem[0]) { /* else what was typed before is to be mended */
+    if (!ui->export.problem[0]) { /* otherwise keep what was typed, to be corrected */
         suggest(ui, path, sizeof(path));
         field_set(&ui->export.field, path);
     }
@@ -319,7 +319,7 @@ static void export_write(Ui *ui)
     ui_pop(ui);
     if (export_start(ui, ui->export.field.text) || !ui->export.problem[0])
         return; /* another name would not help */
-    ui->message[0] = '\0'; /* the dialogue says it, beside what was typed */
+    ui->message[0] = '\0'; /* the dialogue shows the error */
     ui_push(ui, SCREEN_EXPORT);
 }
 
@@ -363,7 +363,7 @@ void action_copy_value(Ui *ui)
     ui_say(ui, ROLE_GOOD, CLIPBOARD ": %s", value);
 }
 
-/* A line too long for the screen, in the way a shell takes it. */
+/* Breaks a long command line with backslashes, as a shell reads it. */
 static void break_line(const char *line, Text *out)
 {
     for (const char *at = line; *at; at++)

@@ -91,8 +91,8 @@ static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
               ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
 }
 
-/* What is said of the cell stands whole, if the row keeps some lines; the numbers around it
- * take what width is left; on a small screen they go. */
+/* The text about the cell is shown completely if the row keeps some lines. The numbers around the
+ * cell take the remaining width; a small screen drops them. */
 static void lay_out(Area all, const char *facts, Area *left, Area *right, Area *low)
 {
     int wide = all.w / 2 > 48 ? all.w / 2 : all.w < INSPECT_WIDE ? all.w : 48;
@@ -128,7 +128,7 @@ static void inspect_draw(Ui *ui, Area screen)
         draw_around(ui, pane, left, q, k);
     }
     cursor_text(pane, q, k, title, sizeof(title));
-    if (!left.w) /* no numbers around it say where they are from */
+    if (!left.w) /* no numbers are shown whose title names the device */
         inspect_place(ui, pane, title, sizeof(title));
     term_frame(term, right, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },

@@ -1,5 +1,5 @@
 /* lesson_step.c -- what a step of a lesson shows: panes, runs beside them, and the facts that
- * its functions are told. */
+ * its functions receive. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-/* Pool, scale and the like, which a plan leaves to whoever shows it. */
+/* Applies pool, scale and other options that a figure plan does not hold. */
 static void take_looks(Ui *ui, const Call *call, Pane *pane)
 {
     Pool      pool;
@@ -59,7 +59,7 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
     }
 }
 
-/* The call's texts live as long as the lesson, but for its input. */
+/* The lesson owns the strings of the call, except the input. */
 static bool open_words(Ui *ui, const LessonWords *words, Error *err)
 {
     LessonCall made;
@@ -129,7 +129,7 @@ void lesson_show(Ui *ui, int at)
     lesson_drop_runs(ui);
     ui->overlay_count = 0;
     l->aimed &= words == l->shown;
-    history_clear(ui); /* what was in the panes is of another step */
+    history_clear(ui); /* the panes belong to another step now */
     if ((words != l->shown && !open_words(ui, words, &err)) || !start_runs(ui, step, &err))
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
     l->shown = words;
@@ -158,7 +158,7 @@ void lesson_facts(Ui *ui, LessonFacts *out)
     out->count = 0;
     for (int i = 0; i < ui->compare.count && i < LESSON_PANES_MOST; i++)
         pane_fact(&ui->compare.panes[i], &out->items[out->count++]);
-    while (out->count < l->opened) /* closed by the learner: nothing is known of it */
+    while (out->count < l->opened) /* the learner closed the pane */
         out->items[out->count++] = (LessonFact){ .query = -1, .key = -1 };
     for (int i = 0; i < step->run_count; i++)
         out->items[out->count++] = (LessonFact){
@@ -192,8 +192,7 @@ static bool poll_lesson_run(Lessons *l, int i)
     return true;
 }
 
-/* Panes that have gone to another device take the runs beside them along: their times are
- * compared. */
+/* When panes change device, the step's own runs follow, because their times are compared. */
 static void follow_device(Ui *ui)
 {
     Lessons *l = &ui->lessons;
@@ -248,7 +247,7 @@ static bool tell_edge(Ui *ui)
     return err.code != ERR_NONE;
 }
 
-/* What the learner did in the panes may have done the task. */
+/* Checks whether the panes now fulfil the task. */
 static void judge(Ui *ui)
 {
     Lessons    *l = &ui->lessons;
@@ -258,7 +257,8 @@ static void judge(Ui *ui)
     if (!l->running->steps[l->step].done || l->sight.done)
         return;
     lesson_facts(ui, &facts);
-    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err); /* of other panes: not */
+    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err); /* errors: other panes are
+                                                                          * open */
     if (l->sight.done)
         lesson_finish(ui);
 }
@@ -398,7 +398,7 @@ void action_lesson_page_down(Ui *ui)
     ui->lessons.scroll += 8;
 }
 
-/* A key that a number or its unit goes on with; any other is what it is without a question. */
+/* Whether the key continues a number or its unit; other keys keep their usual meaning. */
 static bool goes_on(const Lessons *l, const LessonStep *step, uint32_t key)
 {
     char text[sizeof(l->field.text) + 2];
@@ -411,7 +411,7 @@ static bool goes_on(const Lessons *l, const LessonStep *step, uint32_t key)
     return text[0] != ' ' && lesson_number_begins(text, step->unit);
 }
 
-/* A number that was wrong goes when the next one begins; Backspace mends it. */
+/* Typing replaces a wrong number; Backspace edits it. */
 static bool type_number(Lessons *l, const LessonStep *step, uint32_t key)
 {
     if (!goes_on(l, step, key))

@@ -67,7 +67,7 @@ static Lesson *listed(Ui *ui, const char *name)
 
 /* ---- one begins and ends ------------------------------------------------------------------ */
 
-/* What is open, for coming back. */
+/* Saves the workspace, to restore it after the lesson. */
 static void remember_workspace(Ui *ui)
 {
     Lessons *l = &ui->lessons;
@@ -208,7 +208,7 @@ void lesson_finish(Ui *ui)
     ui->dirty = true;
 }
 
-/* All steps are behind: back to the list, on the next lesson that is not done. */
+/* After the last step: back to the list, at the next unfinished lesson. */
 static void end(Ui *ui)
 {
     Lessons *l = &ui->lessons;
@@ -312,7 +312,7 @@ void action_lesson_open(Ui *ui)
         ui_say(ui, ROLE_ERROR, "%s", l->items[l->cursor].problem);
 }
 
-/* What was done would be lost: asked for twice. */
+/* Progress would be lost, so the key must be pressed twice. */
 void action_lesson_again(Ui *ui)
 {
     Lessons       *l = &ui->lessons;
@@ -427,7 +427,7 @@ static void draw_page_line(Ui *ui, const LessonPage *page, int index, int y, Are
     term_text(ui->term, y, inside.x, inside.w, lesson_line(page, index), style);
 }
 
-/* Where the reader wants to be: the end where something was just said. */
+/* Keeps the scroll position inside the text. */
 static void bound_scroll(Lessons *l, int lines, int room)
 {
     int most = lines > room ? lines - room : 0;
@@ -466,7 +466,7 @@ static void draw_page(Ui *ui, Area area, const LessonPage *page)
     draw_dock_foot(ui, area, page->count - from - inside.h);
 }
 
-/* What the step was to show does not run. */
+/* The step's panes cannot be opened. */
 static void draw_trouble(Ui *ui, Area area, const char *text)
 {
     Area in = { area.y + 2, area.x + 2, area.h - 4, area.w - 4 };

@@ -23,7 +23,7 @@ typedef struct Lessons {
     LessonItem *items; /* owned; NULL: not read yet */
     int         count, cursor, top;
     Progress    progress;
-    bool        unsaved; /* it cannot be written: it lasts as long as the program */
+    bool        unsaved; /* progress cannot be written; it is lost on exit */
     Lesson     *named;   /* owned; opened by a path, in no list */
     Lesson     *running; /* of the list, or named; NULL: none */
     int         step;
@@ -32,13 +32,13 @@ typedef struct Lessons {
     LessonSight sight;
     char        said[600];
     Field       field;   /* a number being typed */
-    bool        judged;  /* what is in it was answered to */
-    int         again;   /* lesson from 1 whose forgetting was asked for; 0: none */
+    bool        judged;  /* its content was judged */
+    int         again;   /* lesson, from 1, whose progress the next press deletes; 0: none */
     int         scroll;  /* LESSON_END: to what was said last */
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     const LessonWords *shown; /* what is in the panes; to compare with only */
-    bool        aimed;   /* the cursor they name has not been held against the views yet */
+    bool        aimed;   /* the cursor was not yet checked against the views */
     const char *at;      /* stage to go to once the run is there; NULL: none */
     Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
     char        device[8], precision[8]; /* where they run: as the panes' when they began */

@@ -53,7 +53,7 @@ static void add_tensor(Form *form, const char *name, size_t length)
     form->rows[form->count++] = row;
 }
 
-/* Tensors by names of the user's own: those that a text asks for, and those given. */
+/* Tensors with user-defined names: those that a text mentions, and those given. */
 static void add_tensors(Form *form, const Mechanism *m, const Assignments *given)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -142,7 +142,7 @@ static void form_value(const Pane *pane, const FormRow *row, Text *out)
 
 static void bound_text(double bound, char *text, size_t size)
 {
-    if (fabs(bound) >= 1e9) /* no bound that anybody meets */
+    if (fabs(bound) >= 1e9) /* too large to matter */
         snprintf(text, size, "%s", bound > 0 ? "" : "-");
     else
         snprintf(text, size, "%.10g", bound);
@@ -191,7 +191,7 @@ static const char *form_help(const Pane *pane, const FormRow *row)
     }
 }
 
-/* What cannot be a value is refused here, where it can be typed again, not by a run. */
+/* Rejects an invalid value here, where it can be corrected, instead of in the run. */
 static bool can_be(const Pane *pane, const Param *param, const char *text, Error *err)
 {
     const Mechanism *m = mechanism_find(pane->request.mechanism);
@@ -415,7 +415,7 @@ static void param_apply(Ui *ui)
     if (p->typing)
         apply(ui, &form.rows[p->line], p->field.text, true);
     p->typing = false;
-    if (p->problem[0]) /* what cannot be taken is to be seen and typed again */
+    if (p->problem[0]) /* an invalid value stays visible for correction */
         return;
     p->changed_at = 0;
     run_changes(ui);
@@ -526,7 +526,7 @@ static bool params_open(Ui *ui)
     Request before;
 
     if (ui->compare.now.effect && ui->compare.now.focus == 0)
-        ui->compare.now.focus = 1; /* what the panes have in common is the one with the position */
+        ui->compare.now.focus = 1; /* the pane with the position defines the others */
     pane = panes_focus(ui);
     if (!pane || !request_copy(&before, &pane->request, NULL))
         return false;
@@ -571,7 +571,7 @@ static double params_deadline(Ui *ui)
     double left = ui->params.changed_at + IDLE - ui_now();
 
     if (!ui->params.changed || (ui->params.changed_at > 0 && !runs_live(ui)))
-        return -1; /* nothing, or Enter, is waited for */
+        return -1; /* nothing to run, or Enter starts it */
     return left > 0 ? left : 0.001;
 }
 

@@ -225,7 +225,7 @@ void action_measure(Ui *ui)
         pane_measure(ui, &ui->compare.panes[i]);
 }
 
-/* See profile.h. */
+/* ---- time over n ----------------------------------------------------------- */
 
 #define REPEATS 5
 

@@ -17,14 +17,14 @@ enum {
     PROFILE_ROOFLINE,
     PROFILE_DEVICE,   /* kernels over time, of the focused pane */
     PROFILE_KERNELS,  /* by kernel */
-    PROFILE_SCALING,  /* time over n: scaling.c */
+    PROFILE_SCALING,  /* time over n */
     PROFILE_VIEWS
 };
 
 void profile_plot_draw(Ui *ui, Area area);
 /* One plot of the panes that the present page is about, in a frame. */
 void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area);
-/* What a GPU told of the pane's measurement, with its kernels as a table. */
+/* The GPU's measurements of the pane, with its kernels as a table. */
 void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
 bool profile_has_gpu(const Pane *pane);
 /* Where the bars leave room: memory over time, and the last other plot that is known. */
@@ -45,7 +45,7 @@ void profile_turn(Ui *ui, int by);
  * job of the session, and only while nothing else waits, so panes stay live.
  */
 
-/* Begins anew with the panes there are. */
+/* Starts again with the open panes. */
 void  scaling_start(Ui *ui);
 bool  scaling_poll(Ui *ui);         /* true: something is to be drawn */
 bool  scaling_cancel(Ui *ui);       /* what is measured stays; false: nothing ran */

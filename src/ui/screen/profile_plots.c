@@ -201,8 +201,7 @@ static int paragraph_lines(const char *text, Area inside)
     return term_paragraph(NULL, (Area){ .h = 100, .w = inside.w }, text, (Style){ 0 });
 }
 
-/* "window: not measured" is said by its row; here what the plot is and where it is from; on
- * what machine that was, where it leaves the plot room. */
+/* Note under the plot: what it shows, and the machine that measured it if there is room. */
 static int draw_note(Ui *ui, const Plot *plot, Area inside)
 {
     Text note = { 0 };
@@ -356,7 +355,7 @@ bool profile_figure(Ui *ui, ScreenFigure *out, Error *err)
 
 /* ---- actions ---------------------------------------------------------------- */
 
-/* A GPU's views are passed by where no pane is computed on one. */
+/* Skips GPU pages where no pane runs on a GPU. */
 static bool is_offered(const Ui *ui, int view)
 {
     if (view != PROFILE_DEVICE && view != PROFILE_KERNELS)

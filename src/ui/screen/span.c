@@ -1,7 +1,7 @@
 /* span.c -- the picture of a query: what it sees, laid out on the image.
  *
- * A layer over the compare screen.  Its query is the focused pane's cursor, so what is
- * moved here has moved there too.
+ * An overlay of the compare screen. Its query is the focused pane's cursor: moving one moves the
+ * other.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"
 
-#define NARROW 60 /* columns below which what is told takes two lines */
+#define NARROW 60 /* columns below which the caption takes two lines */
 
 /* ---- the picture ------------------------------------------------------------ */
 
@@ -179,7 +179,7 @@ static void span_end(Ui *ui)
 
 /* ---- actions ---------------------------------------------------------------- */
 
-/* Why there is no picture, before a layer is opened for it; NULL: there is one. */
+/* Why there is no picture; NULL: there is one. */
 static const char *obstacle(const Pane *pane, const View *view)
 {
     if (strcmp(view->rows, "query") != 0 || strcmp(view->cols, "key") != 0)
@@ -213,7 +213,7 @@ static void move_query(Ui *ui, int64_t rows, int64_t cols)
     pane_cursor(pane, &q, &k);
     to = q + rows * width + cols;
     if (to >= 0 && to < view_rows(pane_view(pane)) &&
-        (rows || to / width == q / width)) /* not around the edge of the image */
+        (rows || to / width == q / width)) /* does not wrap at the edge of the image */
         go_to_cell(ui, pane, to, k);
 }
 

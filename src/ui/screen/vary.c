@@ -78,7 +78,7 @@ static bool add_panes(Ui *ui, Varying *v, const Pane *first, Error *err)
     return true;
 }
 
-/* Some value is one that the parameter can have; else why the first is none. */
+/* At least one value is valid; otherwise the error of the first. */
 static bool any_value(Ui *ui, const Varying *v, Error *err)
 {
     Request request;
@@ -121,7 +121,7 @@ static bool begin_sweep(Ui *ui, Pane *pane, const char *range, Error *err)
     return true;
 }
 
-/* goal: what is sought; NULL: only the plots.  What cannot begin leaves what was there. */
+/* goal: the value to find; NULL: only the plots. On failure the previous sweep stays. */
 static bool start(Ui *ui, Pane *pane, const char *range, const StudyGoal *goal)
 {
     Varying *v = &ui->varying, before = *v;
@@ -233,7 +233,7 @@ static void vary_first(Ui *ui, bool seek)
         vary_param(ui, ui->compare.now.focus, param, seek);
 }
 
-/* Of this pane and input, still to be looked at. */
+/* The sweep belongs to this pane and input. */
 static bool is_of(Ui *ui, const Pane *pane)
 {
     const Varying *v = &ui->varying;
@@ -293,21 +293,21 @@ static void answer(Ui *ui)
     text_free(&text);
 }
 
-/* A value between the last that fails and the first that does; true: it is run next. */
+/* Adds a value between the last that fails and the first that succeeds; true: it runs next. */
 static bool closes_in(Ui *ui)
 {
     Varying *v = &ui->varying;
     Error    ignored = ERROR_INIT;
 
-    v->told = !study_refine(&v->study, v->main, &v->goal, &ignored);
-    return !v->told;
+    v->reported = !study_refine(&v->study, v->main, &v->goal, &ignored);
+    return !v->reported;
 }
 
 static void finish(Ui *ui)
 {
     Varying *v = &ui->varying;
 
-    v->told = true;
+    v->reported = true;
     if (v->seeks && v->closes_in && closes_in(ui))
         return;
     if (v->seeks)
@@ -333,10 +333,10 @@ static bool vary_poll(Ui *ui)
         v->stopped = true;
     if (!v->stopped && !v->study.job && !session_busy(ui->session))
         study_begin(&v->study, ui->session);
-    if (!v->stopped && !v->told && !v->study.job && !study_next(&v->study)) {
+    if (!v->stopped && !v->reported && !v->study.job && !study_next(&v->study)) {
         finish(ui);
         changed = true;
-        if (!v->told)
+        if (!v->reported)
             vary_poll(ui);
     }
     return changed;
@@ -401,7 +401,7 @@ static void vary_smallest(Ui *ui)
     v->seeks = true;
     v->loss = STUDY_MASS;
     v->closes_in = true;
-    v->stopped = v->told = false;
+    v->stopped = v->reported = false;
     vary_poll(ui);
 }
 
@@ -577,7 +577,7 @@ static void vary_loss(Ui *ui)
     *loss = *loss == STUDY_ERROR ? STUDY_MASS : *loss == STUDY_MASS ? STUDY_VARIATION : STUDY_ERROR;
 }
 
-/* What must be measured is run again. */
+/* Measured costs need new runs. */
 static void vary_cost(Ui *ui)
 {
     Varying *v = &ui->varying;
@@ -590,7 +590,7 @@ static void vary_cost(Ui *ui)
     for (int i = 0; i < v->study.count; i++)
         for (int p = 0; p < study_points(&v->study, i); p++)
             v->study.lines[i].points[p].done = false;
-    v->stopped = v->told = false;
+    v->stopped = v->reported = false;
     vary_poll(ui);
 }
 
@@ -609,7 +609,7 @@ static void vary_export(Ui *ui)
     text_free(&line);
 }
 
-/* It opens by itself once it has begun. */
+/* The sweep that starts here opens the overlay itself. */
 static bool vary_open(Ui *ui)
 {
     Varying     *v = &ui->varying;

@@ -20,7 +20,7 @@ extern const Screen *const screens[SCREEN_COUNT];
 const Action *action_at(size_t index); /* NULL past the end */
 const Action *action_of_key(unsigned scope, uint32_t key);
 const Action *action_find(const char *id);
-/* A key never does nothing without a word: where it works, and how to get there. */
+/* Tells the user where a key without effect here would work. */
 void action_say_none(Ui *ui, uint32_t key);
 /* "h, ←": every key of the action. Returns text. */
 char *action_keys(const Action *action, char *text, size_t size);

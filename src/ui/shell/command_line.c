@@ -142,9 +142,9 @@ struct CommandWork {
     InputChoice choice;
     const char *words[CALL_MAX_WORDS]; /* in storage */
     int         count, columns;
-    pthread_mutex_t lock; /* of progress, which the worker tells */
+    pthread_mutex_t lock; /* guards progress, which the worker writes */
     char        progress[160];
-    bool        told; /* progress is new */
+    bool        fresh; /* progress was not shown yet */
 };
 
 static void take_progress(void *context, const char *text)
@@ -153,22 +153,22 @@ static void take_progress(void *context, const char *text)
 
     pthread_mutex_lock(&w->lock);
     snprintf(w->progress, sizeof(w->progress), "%s", text);
-    w->told = true;
+    w->fresh = true;
     pthread_mutex_unlock(&w->lock);
 }
 
 /* False: nothing new. */
 static bool show_progress(Ui *ui, struct CommandWork *w)
 {
-    bool told;
+    bool fresh;
 
     pthread_mutex_lock(&w->lock);
-    told = w->told;
-    if (told)
+    fresh = w->fresh;
+    if (fresh)
         ui_say(ui, ROLE_DIM, "%s; Ctrl-C stops it", w->progress);
-    w->told = false;
+    w->fresh = false;
     pthread_mutex_unlock(&w->lock);
-    return told;
+    return fresh;
 }
 
 static bool run_command(void *context, const atomic_bool *cancel, Error *err)
@@ -368,10 +368,10 @@ static void glyphs_typed(Ui *ui, const char *name)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
 }
 
-/* What takes a rest of the line that no action can take. */
+/* Words of the explorer that take an argument. */
 typedef struct Typed {
     const char *word;
-    bool        alone; /* also without a rest; else that is the command or action */
+    bool        alone; /* also without an argument; otherwise that is the command or action */
     void (*run)(Ui *ui, const char *rest);
     void (*complete)(Ui *ui, Found *found); /* NULL: nothing to complete */
 } Typed;
@@ -501,7 +501,7 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
     const char *stem = field->text + field->cursor;
     Found       f = { 0 };
     const Typed *own;
-    bool         inside; /* of parentheses: a comma or the end is to come, no blank */
+    bool         inside; /* inside parentheses a comma follows, no blank */
 
     while (stem > field->text && stem[-1] != ' ')
         stem--;

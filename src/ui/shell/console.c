@@ -108,7 +108,7 @@ static bool console_runs(const Ui *ui)
     return c && c->since > 0 && ui_now() - c->since > LONG_SCRIPT;
 }
 
-/* What a script waits for, when that takes long, or that one runs for long. */
+/* What a script waits for, or that it has run for a while. */
 static bool console_progress(const Ui *ui, char *text, size_t size)
 {
     const Console *c = ui->console;

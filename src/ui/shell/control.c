@@ -1,7 +1,7 @@
-/* control.c -- what a script does with the explorer; see console.h.
+/* control.c -- what a script does with the explorer; see shell.h.
  *
- * It is what a hand does: typed lines, actions, keys, and settings as they stand in a
- * saved session.  The docked console is no obstacle: it is set aside meanwhile.
+ * A script does what a user does: typed lines, actions, keys, and settings as in a saved
+ * session. The docked console is closed meanwhile, so that it does not take the keys.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void bring_back(Ui *ui, bool was_there)
     ui->overlay_count++;
 }
 
-/* What the explorer says instead of returning it. */
+/* Turns an error message on the screen into an error. */
 static bool nothing_refused(Ui *ui, Error *err)
 {
     return !ui->message[0] || ui->message_role != ROLE_ERROR ||

@@ -20,7 +20,7 @@ typedef struct Choice {
 typedef struct Choices {
     Choice items[CHOICES_MOST];
     int    count;
-    bool   elsewhere; /* no key here is called so: what can be opened or run by name */
+    bool   elsewhere; /* no key matches: lists what can be opened or run by name */
 } Choices;
 
 /* What is allowed below this. */
@@ -107,7 +107,7 @@ static Area help_area(const Ui *ui)
     return (Area){ 2, (ui->term->cols - width) / 2, ui->term->rows - 5, width };
 }
 
-/* What its line cuts off stands whole below the list. */
+/* Shows the complete text below the list if its line cuts it off. */
 static void draw_whole(Ui *ui, const char *text, int room)
 {
     Area below = { ui->term->rows - 3, 1, 2, ui->term->cols - 2 };

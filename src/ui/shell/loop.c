@@ -85,7 +85,7 @@ static void draw(Ui *ui)
 
 /* ---- events ----------------------------------------------------------------- */
 
-/* Where nothing can be shown nothing is done blindly: what the screen offers, and no more. */
+/* The terminal is too small to draw: only the keys that its message offers work. */
 static void key_unseen(Ui *ui, uint32_t key)
 {
     if (key == 'q' || key == 'Q')
@@ -188,7 +188,7 @@ double deadline_earlier(double a, double b)
     return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
-/* Seconds until something is due, whoever it is for; < 0: nothing is. */
+/* Seconds until the earliest deadline of all screens; < 0: none. */
 static double next_deadline(Ui *ui)
 {
     double deadline = -1;
@@ -225,7 +225,7 @@ void explorer_loop(Ui *ui)
         double deadline;
         bool   again; /* scripts changed something */
 
-        journal_tick(ui); /* what has stood until the next key */
+        journal_tick(ui); /* records what stood before the next key */
         drain_events(ui);
         ui->dirty |= poll_jobs(ui);
         if (ui->quit)

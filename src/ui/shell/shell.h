@@ -19,7 +19,7 @@ void   say_glyphs(Ui *ui);
 /* ---- status.c ---------------------------------------------------------------- */
 
 bool status_draw(Ui *ui);       /* first and last lines; false: the terminal is too small */
-bool status_fits(const Ui *ui); /* false: nothing but that is said */
+bool status_fits(const Ui *ui); /* false: the terminal is too small */
 void status_draw_long(Ui *ui);  /* a message that needs more than its line, over the screen */
 /* Where it was asked for: the log goes to the end of the file in the state folder. */
 bool messages_keep(Ui *ui, Error *err);
@@ -47,7 +47,7 @@ void console_typed_script(Ui *ui, const char *path);
 bool   console_tick(Ui *ui);
 double console_deadline(const Ui *ui); /* seconds from now; < 0: none */
 bool   console_stop(Ui *ui);           /* false: no script runs */
-/* What was asked for was typed; NULL: it was not. */
+/* The answer to a script's question; NULL: none was given. */
 void console_answer(Ui *ui, const char *text);
 bool console_map(Ui *ui, const char *where, const char *key, const char *action, int function,
                  Error *err);

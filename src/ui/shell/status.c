@@ -14,7 +14,7 @@
 
 #define LEAST_ROWS 16
 #define LEAST_COLS 60
-#define LONG_RUN   3 /* seconds: from then on it is told how many */
+#define LONG_RUN   3 /* seconds after which the elapsed time is shown */
 #define NAME_FROM  100 /* columns from which the first line has the program's name */
 
 static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
@@ -68,7 +68,7 @@ static void add_input_field(const Ui *ui, const Input *input, InputField field, 
     switch (field) {
     case FIELD_N: text_addf(out, "n=%lld", (long long)input->n); break;
     case FIELD_NAME: add_input_name(input, whole, out); break;
-    case FIELD_PLACE: /* the CPU is not told */
+    case FIELD_PLACE: /* the CPU is not mentioned */
         if (request->ops)
             request_place(request, out);
         break;
@@ -128,7 +128,7 @@ static void draw_first_line(Ui *ui)
 
     snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", ui_front(ui)->mode);
     if (left + (int)strlen(mode) > term->cols && journal_records(ui))
-        snprintf(mode, sizeof(mode), "[REC]"); /* where one is, the tabs say too */
+        snprintf(mode, sizeof(mode), "[REC]"); /* the tabs show the screen as well */
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
     fit_input(ui, mode_x - left - 2, &input);
@@ -274,7 +274,7 @@ void status_draw_long(Ui *ui)
     term_paragraph(term, area, ui->message, ui_style(ui, ui->message_role));
 }
 
-/* Wrapped, as what is too small is often the width. */
+/* Wrapped, because often the width is too small. */
 static void draw_too_small(Ui *ui)
 {
     Term *term = ui->term;

@@ -294,7 +294,7 @@ static void say_start(Ui *ui)
         ui_say(ui, ROLE_DIM, "as it was left%s", saving_behind(ui));
     else if (weights && !ui->message[0])
         ui_say(ui, ROLE_DIM, "the input holds finished weights: Enter shows them");
-    else if (input->note && !ui->message[0]) /* what the session had to say comes first */
+    else if (input->note && !ui->message[0]) /* messages of the session come first */
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }
 
@@ -347,7 +347,7 @@ static void say_loading(Ui *ui, const Start *start)
     say_early(ui, text);
 }
 
-/* A GPU that is new is tried before runs begin; one taken up later goes by what is known. */
+/* A new GPU is tested before the first run; one selected later uses stored results. */
 static bool open_device(Ui *ui, const Start *start, Error *err)
 {
     bool ok;
@@ -382,7 +382,7 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
         !open_device(ui, start, err) || !draughtsman_open(&ui->draughtsman, err) ||
         !load_input(ui, start, err))
         return false;
-    history_clear(ui); /* nothing was here before */
+    history_clear(ui); /* there is nothing to undo */
     ui->theme = start->theme >= 0 ? (Theme)start->theme : ui->theme;
     ui->glyphs = start->glyphs >= 0 ? (Glyphs)start->glyphs : ui->glyphs;
     ui->keep_messages = start->keep_messages;
@@ -447,7 +447,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
         console_file(ui, start.script);
     if (opened)
         explorer_loop(ui);
-    lessons_leave(ui); /* what is kept is what was open before */
+    lessons_leave(ui); /* saves the workspace from before the lesson */
     ended = ui->signal;
     kept = !opened || saving_keep(ui, &err);
     kept = (!opened || messages_keep(ui, &err)) && kept;

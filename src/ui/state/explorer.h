@@ -161,7 +161,7 @@ typedef struct Stepping {
     double pace;     /* seconds a stage stays, as a script wants it; 0: that of the index */
     double due;      /* when playing goes on, seconds */
     int64_t token;   /* first of the line of tokens in sight */
-    int64_t row;     /* query whose running numbers are told; -1: the last */
+    int64_t row;     /* query whose running numbers are shown; -1: the last */
 } Stepping;
 
 /* What the profile screen shows: profile.h. */
@@ -225,7 +225,7 @@ typedef struct Varying {
     int           main;     /* the line of the pane */
     int           pane;     /* its index when it began */
     const Input  *input;    /* it began on; to compare with only */
-    bool          stopped, told;
+    bool          stopped, reported;
     bool          seeks;    /* the smallest value that reaches the goal is to be set */
     bool          closes_in; /* between the values there are, too */
     StudyGoal     goal;

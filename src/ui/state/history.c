@@ -42,7 +42,7 @@ static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
     bool same = same_input && request_same(&pane->request, &state->request);
 
     pane_look(pane, state);
-    pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
+    pane_lay_out(ui, pane, pane->area); /* a key may arrive before the next frame */
     if (!same)
         pane_rerun(ui, pane, state);
 }
@@ -62,7 +62,7 @@ static void restore(Ui *ui, Workspace *w)
         restore_pane(ui, &c->panes[i], &w->panes[i], same_input);
     c->now = w->arrangement;
     c->marks = w->marks;
-    c->marks.version = version + 1; /* rows read since are of others */
+    c->marks.version = version + 1; /* cached rows belong to other marks */
     request_take_place(&ui->defaults, &w->defaults);
 }
 

@@ -51,7 +51,7 @@ static void entry_free(JournalEntry *e)
 
 /* ---- words of Lua ----------------------------------------------------------- */
 
-/* The text becomes the owner's; never NULL unless there is no memory. */
+/* Moves the text into a string; NULL: out of memory. */
 static char *taken(Text *text)
 {
     char *data = text_ok(text) ? strdup(text_str(text)) : NULL;
@@ -106,7 +106,7 @@ static char *input_words(const Ui *ui)
     return taken(&out);
 }
 
-/* What was chosen; the rest is the kind's own here and there. */
+/* The chosen settings; all others are defaults in the script as well. */
 static char *look_words(const Pane *pane, const Panel *panel, const PanelChoice *choice)
 {
     const View *view = panel->view;
@@ -178,7 +178,7 @@ static void write_script(Ui *ui, const char *path, int from, Error *err)
     text_free(&text);
 }
 
-/* The file is whole after every step, so nothing is lost however the program ends. */
+/* Rewrites the file after every step, so that a crash loses nothing. */
 static void write_recording(Ui *ui)
 {
     struct Journal *j = ui->journal;
@@ -210,7 +210,7 @@ static void add_entry(Ui *ui, JournalEntry *entry)
 
 /* ---- what the panes show ---------------------------------------------------- */
 
-/* Nothing is under way, and what is seen is what was asked for. */
+/* All runs are finished and the panes show what was requested. */
 static bool settled(const Ui *ui)
 {
     const Compare *c = &ui->compare;
@@ -307,7 +307,7 @@ void journal_tick(Ui *ui)
         note_seen(ui);
 }
 
-/* What is seen now counts, however short. */
+/* Records the current panes, however briefly they were shown. */
 static void note_now(Ui *ui)
 {
     struct Journal *j = journal_of(ui);
@@ -401,7 +401,7 @@ void journal_typed_record(Ui *ui, const char *rest)
     j->from = j->count;
     j->noted = false; /* what is seen now is the first step */
     snprintf(j->path, sizeof(j->path), "%s", rest);
-    write_recording(ui); /* whether it can be written is to be known now */
+    write_recording(ui); /* reports now if the file cannot be written */
     if (j->path[0])
         ui_say(ui, ROLE_GOOD, "recording to %s; :record stop ends it", rest);
 }

@@ -24,12 +24,9 @@ typedef struct Shot {
  * when it is not shown, if another one is a difference to it. */
 void shot_take(Ui *ui, Pane *only, Shot *shot);
 
-/* What was done in the explorer, to be told as a Lua script.
- *
- * A step is what the panes showed for a second or more, a file that was exported, a
- * measurement or a command.  Keys are not kept: a script of runs and figures says what was
- * seen and goes on working when keys change.
- */
+/* Records what was done in the explorer, and writes it as a Lua script. A step is what the panes
+ * showed for a second or more, an exported file, a measurement or a command. Keys are not recorded:
+ * a script of runs and figures still works when keys change. */
 
 typedef enum JournalKind {
     JOURNAL_SEEN,

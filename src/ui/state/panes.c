@@ -39,7 +39,7 @@ static void dock_beside(Ui *ui, PaneRooms *r)
     needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9 + strips);
     spare = r->panes.w - needed;
     if (!r->dock.w && r->rows > 1)
-        return; /* small tiles: better wide captions */
+        return; /* with small tiles, wide captions are more useful */
     for (int i = 0; i < c->count; i++)
         if (!c->panes[i].shape.even && c->panes[i].canvas.h)
             return;
@@ -81,7 +81,7 @@ static bool arrange_tiles(PaneRooms *r, int count)
     return best > 0;
 }
 
-/* As somebody wished, where each tile can hold a few characters. */
+/* The chosen layout, if each tile has room for a few characters. */
 static bool lay_out_tiles(const Compare *c, PaneRooms *r)
 {
     int rows, cols;
@@ -222,7 +222,7 @@ void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k)
 
 /* ---- opening ---------------------------------------------------------------- */
 
-/* A parameter without a default that must be typed. */
+/* The mechanism has a parameter without a default. */
 static bool lacks_text(const Request *request)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
@@ -234,8 +234,7 @@ static bool lacks_text(const Request *request)
     return false;
 }
 
-/* A bare id opens as one first meets the mechanism: with its example where it
- * has one. */
+/* A bare id opens with the mechanism's example parameters, if it has some. */
 static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
 {
     const Mechanism *m = mechanism_find(text);
@@ -259,7 +258,7 @@ static Pane *open_request(Ui *ui, Request request, const PanelSpec *spec)
         pane->spec.head = c->now.linked && c->count > 1 ? c->panes[c->now.focus].spec.head : 0;
     c->now.focus = c->count - 1;
     if (lacks_text(&request))
-        pane->ask = true; /* instead of a run that must fail */
+        pane->ask = true; /* a run would fail */
     else
         pane_run(ui, pane);
     return pane;
@@ -418,7 +417,7 @@ void panes_clear(Ui *ui)
 
 /* ---- views that can be compared ---------------------------------------------- */
 
-/* A set of all cells, or of all in the causal triangle, is no picture. */
+/* Connectivity that allows every cell, or the whole causal triangle, shows nothing. */
 static bool connectivity_tells(const Run *run)
 {
     const View *view = run_view(run, "connectivity");
@@ -462,7 +461,7 @@ static bool panes_align(Ui *ui)
 
 enum { PANE_WITHOUT, PANE_WITH, PANE_DIFFERENCE, PANE_BIAS };
 
-/* The request of a pane without the position, with that of another. */
+/* Copies the position and its parameters from another request. */
 static bool put_position(Request *request, const Request *from)
 {
     snprintf(request->position, sizeof(request->position), "%s", from->position);

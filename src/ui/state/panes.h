@@ -20,14 +20,14 @@ Pane *panes_open_request(Ui *ui, Request *request);
 void  panes_open_plan(Ui *ui, FigurePlan *plan);
 /* A preset in panes, on its own input; with a message. */
 void  panes_open_preset(Ui *ui, const char *name);
-/* Asks for what the focused pane cannot run without. */
+/* Opens the parameter editor if the focused pane lacks a required parameter. */
 void  panes_ask(Ui *ui);
 void  panes_close_one(Ui *ui, int at);
 void  panes_clear(Ui *ui); /* closes all */
 
 /* ---- running ----------------------------------------------------------------- */
 
-/* The pane's request was changed: it is run, and what hangs on it. */
+/* Runs a pane after its request changed, and the panes that depend on it. */
 void panes_run(Ui *ui, Pane *pane);
 bool panes_poll(Ui *ui);
 

@@ -1,4 +1,4 @@
-/* shot.c -- see journal.h. */
+/* shot.c -- the panes on the screen as the figure that one command draws; see journal.h. */
 #include "ui/state/journal.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static bool same_region(Region a, Region b)
     return a.row0 == b.row0 && a.row1 == b.row1 && a.col0 == b.col0 && a.col1 == b.col1;
 }
 
-/* Linked panes are cut as the focused one: tiles differ by a column now and then. */
+/* Linked panes use the focused pane's region: tiles may differ by one column. */
 static Region region_of(Ui *ui, Pane *pane, const View *view)
 {
     Pane       *focus = panes_focus(ui);
@@ -29,7 +29,7 @@ static Region region_of(Ui *ui, Pane *pane, const View *view)
     return from->canvas.h ? lens_region(&v) : whole(view);
 }
 
-/* The view, the head, and what looks as it does because somebody chose it. */
+/* The view, the head, and the looks that the user chose. */
 static PanelSpec chosen_spec(const Pane *pane, const Panel *panel)
 {
     PanelSpec spec = panel_spec(panel->view->name);

@@ -72,7 +72,7 @@ bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *
            chosen->seed == choice->seed;
 }
 
-/* It need not be read again when it is the one that is open. */
+/* Loads the input unless it is open already. */
 static bool open_input(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
 {
     return !spec || workspace_input_is_open(ui, spec, choice) ||
@@ -405,7 +405,7 @@ static bool read_yes(const FieldOf *f, void *at, const char *value, Error *err)
     return true;
 }
 
-/* What it says must be understood before it is kept. */
+/* Checks a text by its own parser before storing it. */
 static bool check_text(const FieldOf *f, const char *value, Error *err)
 {
     PanelNote notes[PANEL_NOTES];

@@ -38,8 +38,7 @@ bool workspace_take(const Ui *ui, Workspace *out, Error *err);
 bool workspace_show(Ui *ui, Workspace *saved, const char *input, const InputChoice *choice,
                     Error *err);
 
-/* A pane as it was changed back on the screen; its run is started where it asks for another
- * one. */
+/* Applies a changed state to the pane; runs it if the request differs. */
 void workspace_show_pane(Ui *ui, Pane *pane, PaneState *saved);
 /* All but the panes and the input. */
 void workspace_show_screen(Ui *ui, const Workspace *saved);
@@ -48,7 +47,7 @@ void workspace_show_screen(Ui *ui, const Workspace *saved);
 bool workspace_set_pane(PaneState *pane, const char *name, const char *value, Error *err);
 bool workspace_set(Workspace *saved, const char *name, const char *value, Error *err);
 bool workspace_pane_has(const char *name);
-/* Parameters as far as they can be judged without an input. */
+/* Checks the parameters that can be checked without an input. */
 bool workspace_check_request(const Request *request, Error *err);
 void workspace_write_pane(const PaneState *pane, const char *indent, Text *out);
 void workspace_write_fields(const Workspace *saved, Text *out);

@@ -25,11 +25,11 @@
 
 #define HEAD    "attnscope session "
 #define VERSION 1
-#define SHIPPED "shipped:" /* as sessions of old say "sample:" */
+#define SHIPPED "shipped:" /* older sessions write "shipped:" for "sample:" */
 
 /* ---- writing ---------------------------------------------------------------- */
 
-/* A path stays good whatever the next folder is the program is started in. */
+/* Writes an absolute path, so that the session works from any folder. */
 static void write_input(const Workspace *saved, Text *out)
 {
     const char *spec = saved->spec;
@@ -123,7 +123,7 @@ bool workspace_check_request(const Request *request, Error *err)
     return true;
 }
 
-/* Where it runs; on the CPU where the GPU it was saved with is not there. */
+/* Sets the device; falls back to the CPU if the saved GPU is missing. */
 static bool settle_device(Reader *r, Request *request, Error *err)
 {
     Error why = ERROR_INIT;
@@ -268,7 +268,7 @@ bool workspace_read(Ui *ui, const char *name, const char *text, Workspace *out, 
     return false;
 }
 
-/* See workspace.h. */
+/* ---- sessions by name ------------------------------------------------------ */
 
 #define FOLDER      "sessions/"
 #define LARGEST     (1 << 20) /* bytes; a session has a few thousand */
@@ -316,7 +316,7 @@ static bool read_file(const char *path, Text *out, Error *err)
            error_set(err, ERR_FILE, "%s:1: not a saved session: it is no text", path);
 }
 
-/* Its name is said, not where it lies, where the name is enough. */
+/* Messages use the name without its folder. */
 static bool show_text(Ui *ui, const char *name, const char *text, const char *input,
                       const InputChoice *choice, Error *err)
 {
@@ -339,7 +339,7 @@ static void add_session_name(void *names, const char *name)
     text_addf(names, "%s%s", ((Text *)names)->length ? "  " : "", name);
 }
 
-/* Of a name that was never saved: those that were. */
+/* Unknown session name: lists the saved ones. */
 static bool check_saved(const char *name, const char *path, Error *err)
 {
     Text names = { 0 };

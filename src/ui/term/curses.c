@@ -191,7 +191,7 @@ static void leave_screen(void)
 {
     const char *show = tigetstr("cnorm");
 
-    if (!tigetstr("smcup")) { /* no other screen comes back: the shell's is not to lie over ours */
+    if (!tigetstr("smcup")) { /* without an alternate screen the shell's text would remain */
         erase();
         clearok(stdscr, TRUE);
         refresh();
@@ -217,8 +217,8 @@ void term_close(Term *term)
     free(term);
 }
 
-/* The escape is written past curses, so a terminal that knows no mouse must not
- * be asked: the plain ones are told by having no colours and no cursor keys. */
+/* The escape bypasses curses, so it must not be sent to a terminal without a mouse. Such terminals
+ * have neither colours nor cursor keys. */
 void term_mouse(Term *term, bool on)
 {
     if (term->mouse == on || (on && !tigetstr("kcuu1")))
@@ -239,7 +239,7 @@ void term_suspend(Term *term)
 
     term_mouse(term, false);
     leave_screen();
-    /* The rest of the group too: a make or script that waits for us stops with us. */
+    /* Stops the whole process group: a make or script that waits for us must stop too. */
     kill(0, SIGTSTP);
     raise(SIGSTOP);
     signals_take_stop();
@@ -517,7 +517,7 @@ void term_wait(Term *term, const int *fds, int count, int limit)
             polled[used++] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
     if (poll(polled, (nfds_t)used, limit) <= 0)
         return;
-    /* Nothing to read, but the other side is gone. */
+    /* End of file: the terminal is gone. */
     if (polled[0].revents & (POLLERR | POLLNVAL) ||
         (polled[0].revents & POLLHUP && !(polled[0].revents & POLLIN)))
         term->device->lost = true;

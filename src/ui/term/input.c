@@ -86,7 +86,7 @@ bool key_among(uint32_t key, const char *list)
     return false;
 }
 
-/* See term.h. */
+/* ---- a line of text -------------------------------------------------------- */
 
 void field_set(Field *f, const char *text)
 {

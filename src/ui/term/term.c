@@ -194,7 +194,7 @@ int term_paragraph(Term *term, Area box, const char *text, Style style)
     return lines;
 }
 
-/* See term.h. */
+/* ---- what the terminal can show -------------------------------------------- */
 
 static const char *const colour_names[] = { "mono", "8", "16", "256", "truecolor" };
 
@@ -253,7 +253,7 @@ Capability capability_find(const TermOptions *options)
     return found;
 }
 
-/* See term.h. */
+/* ---- theme ----------------------------------------------------------------- */
 
 #define INK(r, g, b, index) ((Ink)(index) << 24 | (r) << 16 | (g) << 8 | (b))
 #define BLUE                INK(0x5f, 0xaf, 0xff, 75)
