@@ -10,18 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/tensor.h"
 #include "draw/figure/figure.h"
 #include "draw/grid/job.h"
-
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ceil(a / b) for positive numbers; a 32-bit division is several times faster and nearly always
  * enough. */
@@ -40,7 +31,7 @@ static inline PatternRun part_of_run(PatternRun run, int64_t lo, int64_t hi)
     if (run.start >= lo && run.start + (run.count - 1) * run.step < hi)
         return run;
     skip = run.start >= lo ? 0 : divide_up(lo - run.start, run.step);
-    end = run.start >= hi ? 0 : smaller(run.count, divide_up(hi - run.start, run.step));
+    end = run.start >= hi ? 0 : min_i64(run.count, divide_up(hi - run.start, run.step));
     run.count = end > skip ? end - skip : 0;
     run.start += skip * run.step;
     return run;
@@ -122,7 +113,7 @@ static void count_run(const GridJob *job, GridWorker *w, PatternRun run)
         /* Most steps are wider than a cell. */
         same = at + run.step >= job->edges[cell + 1]
                    ? 1
-                   : smaller(divide_up(job->edges[cell + 1] - at, run.step), run.count - k);
+                   : min_i64(divide_up(job->edges[cell + 1] - at, run.step), run.count - k);
         w->counts[cell] += same;
         w->bits[cell] |= run.bits;
     }
@@ -167,7 +158,7 @@ static int64_t head_of(const GridJob *job, const Pattern *p)
 
     if (planes > heads)
         return plane * heads / planes;
-    return smaller(plane, heads - 1);
+    return min_i64(plane, heads - 1);
 }
 
 /* The runs of source row i; none outside the pattern. False: out of memory, and the job failed. */
@@ -396,7 +387,7 @@ static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
     for (int64_t k = 0; k < run.count; k += same, cell++) {
         int64_t end = divide_up(job->edges[cell + 1] - column, run.step);
 
-        same = smaller(end, run.count) - k;
+        same = min_i64(end, run.count) - k;
         if (same > 0)
             take_values(job, w, cells, cell, &w->values[k], same);
     }
@@ -431,11 +422,11 @@ static void read_run(GridJob *job, GridWorker *w, GridCell *cells, int64_t i, Pa
         PatternRun part = run;
         int64_t    skip = excluded_at(job, run);
 
-        part.count = smaller(run.count, GRID_CHUNK);
+        part.count = min_i64(run.count, GRID_CHUNK);
         if (skip == 0)
             part.count = 1;
         else if (skip > 0)
-            part.count = smaller(part.count, skip);
+            part.count = min_i64(part.count, skip);
         if (skip != 0) {
             read_chunk(job, w, i, part);
             deal(job, w, cells, part);
@@ -540,7 +531,7 @@ static int64_t rows_read(const GridJob *job, int64_t height)
 {
     int64_t rows = (int64_t)ceil((double)height * job->share);
 
-    return rows < 1 ? 1 : smaller(rows, height);
+    return rows < 1 ? 1 : min_i64(rows, height);
 }
 
 void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
@@ -617,9 +608,9 @@ static int64_t batch_end(GridJob *job, GridWorker *w, const Batch *b)
         if (!support_runs(job, b->rows[r], &w->row, &whole, &runs, &count))
             return job->grid->region.col1;
         for (int64_t x = 0; x < count; x++)
-            end = larger(end, runs[x].start + (runs[x].count - 1) * runs[x].step + 1);
+            end = max_i64(end, runs[x].start + (runs[x].count - 1) * runs[x].step + 1);
     }
-    return smaller(end, job->grid->region.col1);
+    return min_i64(end, job->grid->region.col1);
 }
 
 static void read_batch(GridJob *job, GridWorker *w, Batch *b)
@@ -629,7 +620,7 @@ static void read_batch(GridJob *job, GridWorker *w, Batch *b)
 
     for (int64_t c = job->grid->region.col0; b->count && c < end && !grid_job_stopped(job);
          c += VIEW_KEYS_MOST) {
-        PatternRun keys = { .start = c, .count = smaller(VIEW_KEYS_MOST, end - c), .step = 1 };
+        PatternRun keys = { .start = c, .count = min_i64(VIEW_KEYS_MOST, end - c), .step = 1 };
 
         v->read_rows(v, job->plane, b->rows, b->count, c, keys.count, b->values);
         for (int64_t r = 0; r < b->count; r++)
@@ -662,7 +653,7 @@ static void end_band(const GridJob *job, int64_t band, GridWorker *w)
 void grid_read_group(GridJob *job, int64_t group, GridWorker *w)
 {
     Batch   batch = { .count = 0 };
-    int64_t first = group * GRID_GROUP, end = smaller(first + GRID_GROUP, job->grid->rows);
+    int64_t first = group * GRID_GROUP, end = min_i64(first + GRID_GROUP, job->grid->rows);
 
     for (int64_t band = first; band < end; band++) {
         Region  r = grid_cell_region(job->grid, band, 0);

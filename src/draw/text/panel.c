@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/tensor.h"
 #include "draw/page/layout.h"
 #include "draw/text/panel.h"
 #include "draw/text/unicode.h"
@@ -18,11 +19,6 @@
 #define TOKENS_MOST 32
 #define TOKEN_BYTES 128
 #define SIDE 9 /* columns for the bars of rows */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static TextMode text_mode(const Panel *panel, const TextOptions *options, bool several_causes)
 {
@@ -50,7 +46,7 @@ static int64_t even_cells(int64_t n, int64_t most)
 
 static void plan_halves(TextPlan *plan, int64_t rows, int64_t cols, int64_t width, int64_t lines)
 {
-    int64_t most = 2 * lines, times = least(least(width, ROOMY) / cols, most / rows);
+    int64_t most = 2 * lines, times = min_i64(min_i64(width, ROOMY) / cols, most / rows);
     double  scale = fmin((double)width / (double)cols, (double)most / (double)rows);
     bool    strip = rows <= 8 && 2 * rows <= most; /* one line a row */
 
@@ -95,7 +91,7 @@ static int gutter_of(const Panel *panel, Region region, bool tokens, bool ascii,
         wide = utf8_columns(label);
         columns = wide > columns ? wide : columns;
     }
-    columns = (int)least(columns, TOKEN_COLUMNS);
+    columns = (int)min_i64(columns, TOKEN_COLUMNS);
     return columns + 1 < width ? columns + 1 : 0;
 }
 
