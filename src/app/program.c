@@ -51,7 +51,9 @@ static bool is_program(const char *folder, size_t length, const char *below, Tex
            access(text_str(out), X_OK) == 0;
 }
 
-bool place_program(Text *out, Error *err)
+/* The program to execute as a child; in stock Lua, the one beside the module, in the folder above
+ * it, or on PATH. */
+static bool place_program(Text *out, Error *err)
 {
     const char *path = getenv("PATH");
     Text        home = { 0 };

@@ -12,9 +12,6 @@
 
 /* Folder of the program's file; in stock Lua, of the module's.  False: not known. */
 bool place_home(Text *out);
-/* The program to execute as a child; in stock Lua, the one beside the module, in the folder above
- * it, or on PATH. */
-bool place_program(Text *out, Error *err);
 /* "$XDG_STATE_HOME/attnscope/NAME", or below ~/.local/state; false: there is no home folder. */
 bool place_state(const char *name, Text *out, Error *err);
 /* The same for $XDG_DATA_HOME, or ~/.local/share: the user's files. */

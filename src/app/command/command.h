@@ -38,8 +38,6 @@ bool call_share(const Call *call, int id, double *out, Error *err); /* "1%" */
 /* The command writes figures, so several -o may hold the same picture. */
 bool command_draws(const Command *command);
 bool command_takes(const Command *command, const Option *option);
-/* Lists all presets in the format of the call. */
-void presets_list(const Call *call, Text *out);
 /* "attnscope figure 'bigbird(block=2)' ...": quoted as a shell reads it. */
 void words_join(const char *const *words, int count, Text *out);
 void word_quote(Text *out, const char *word);
@@ -52,14 +50,6 @@ bool call_text_options(const Call *call, TextOptions *out, Error *err);
 /* Saves the figure to each file of the call. */
 bool call_save(const Call *call, const Figure *figure, Result *const *results,
                int count, const PngOptions *options, Error *err);
-
-/* Writes output.npy, the views, figures.json and flops.json of a run. */
-bool dump_folder(const char *folder, Error *err); /* makes it */
-bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
-                 Error *err);
-
-/* Explains why query Q gives key K its weight; place: "Q,K" or "Q,K,HEAD". */
-bool cell_write(Result *result, const char *place, bool as_json, Text *out, Error *err);
 
 /* A plain text table: cells are added row by row, then laid out at the end. */
 typedef struct Table {
@@ -115,9 +105,6 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
 #define SCALING_WORD "scaling"
 bool scaling_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                   Error *err);
-/* Writes the figure as text, or into the call's file. */
-bool plot_figure_write(const Call *call, const Figure *figure,
-                       Result *const *results, int count, Text *out, Error *err);
 
 /* ---- compare --vary ------------------------------------------------------ */
 

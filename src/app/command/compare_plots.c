@@ -57,8 +57,9 @@ bool plot_refuse_formats(const Call *call, Error *err)
     return true;
 }
 
-bool plot_figure_write(const Call *call, const Figure *figure, Result *const *results, int count,
-                       Text *out, Error *err)
+/* Writes the figure as text, or into the call's file. */
+static bool plot_figure_write(const Call *call, const Figure *figure, Result *const *results,
+                              int count, Text *out, Error *err)
 {
     TextOptions text;
     PngOptions  png;
@@ -82,9 +83,8 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     for (int k = 0; k < choice->count; k++) {
         snprintf(words[k], sizeof(words[k]), "plot(%s)", plot_name(choice->kinds[k]));
         for (int i = 0; i < count; i++)
-            panels[k * count + i] = (PanelChoice){ .result = results[i],
-                                                   .spec = panel_spec(words[k]),
-                                                   .joins = i > 0 };
+            panels[k * count + i] =
+                (PanelChoice){ .result = results[i], .spec = panel_spec(words[k]), .joins = i > 0 };
     }
     ok = call_picture_options(s, call, choice->count, &options, err);
     if (ok && choice->ceilings) {

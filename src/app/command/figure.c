@@ -122,6 +122,8 @@ static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
     return ok;
 }
 
+static void presets_list(const Call *call, Text *out);
+
 /* A preset is a stored command; the call's own options change it. */
 static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
 {
@@ -556,7 +558,8 @@ static void presets_json(Text *out)
     text_add(out, "\n");
 }
 
-void presets_list(const Call *call, Text *out)
+/* Lists all presets in the format of the call. */
+static void presets_list(const Call *call, Text *out)
 {
     if (call->values[OPT_JSON])
         presets_json(out);

@@ -9,84 +9,12 @@
 #include "app/result/views.h"
 #include "draw/colour/colour.h"
 
-/* Limit of a dumped view without --mem: half of the machine's memory. */
-static int64_t default_limit(void)
-{
-    return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
-}
-
-static bool check_run(const Result *result, Error *err)
-{
-    if (result->run->err.code == ERR_NONE)
-        return true;
-    *err = result->run->err;
-    return false;
-}
-
-static void write_result(const Result *result, const Call *call, Text *out)
-{
-    Json json = jsonw_to(out);
-
-    if (!call->values[OPT_JSON]) {
-        record_text(&result->record, out);
-        return;
-    }
-    record_json(&result->record, &json);
-    text_add(out, "\n");
-}
-
-static bool dump(const Result *result, const char *folder, int64_t limit, Error *err)
-{
-    Text refused = { 0 };
-    bool ok = dump_result(result, folder, limit, &refused, err);
-
-    if (ok && refused.length)
-        ok = error_set(err, ERR_NOMEM, "%s: written, but without: %.400s", folder,
-                       text_str(&refused));
-    text_free(&refused);
-    return ok;
-}
-
-bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
-{
-    const char *cell = call->values[OPT_CELL];
-    Request     request;
-    Result     *result;
-    bool        ok;
-
-    if (call->word_count != 1)
-        return error_set(err, ERR_USAGE, "run needs a mechanism (attnscope list shows them)");
-    if (!call_load_input(s, call, err) ||
-        !call_request(s, call, call->words[0], &request, err) ||
-        !call_refuse_stack(call, &request, err))
-        return false;
-    /* A dump needs values only, so there is no timed run. */
-    request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
-    request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
-    if (!request.memory_limit)
-        request.memory_limit = default_limit();
-    /* Fails before the run, which may take long. */
-    result = call->values[OPT_DUMP] && !dump_folder(call->values[OPT_DUMP], err)
-                 ? NULL
-                 : session_run(s, &request, err);
-    ok = result != NULL;
-    if (ok && !cell && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
-        write_result(result, call, out);
-    ok = ok && check_run(result, err);
-    ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
-    if (ok && call->values[OPT_DUMP])
-        ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
-    result_release(result);
-    request_free(&request);
-    return ok;
-}
-
 /* ---- run --dump DIR ------------------------------------------------------ */
 
 /* It writes output.npy, a .npy for each view, figures.json and flops.json. */
 
 /* Makes the folder and those above it. */
-bool dump_folder(const char *folder, Error *err)
+static bool dump_folder(const char *folder, Error *err)
 {
     char path[4096];
 
@@ -167,8 +95,9 @@ static bool dump_flops(const Run *run, const char *folder, Error *err)
     return ok;
 }
 
-bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
-                 Error *err)
+/* Writes output.npy, the views, figures.json and flops.json of a run. */
+static bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
+                        Error *err)
 {
     const Run *run = result->run;
 
@@ -279,7 +208,8 @@ static void cell_write_json(const Result *result, const CellWhy *why, int64_t q,
     text_add(out, "\n");
 }
 
-bool cell_write(Result *result, const char *place, bool as_json, Text *out, Error *err)
+/* Explains why query Q gives key K its weight; place: "Q,K" or "Q,K,HEAD". */
+static bool cell_write(Result *result, const char *place, bool as_json, Text *out, Error *err)
 {
     int64_t     q = 0, k = 0, head = 0;
     Text        components = { 0 };
@@ -312,5 +242,79 @@ bool cell_write(Result *result, const char *place, bool as_json, Text *out, Erro
     }
     cell_reader_free(reader);
     text_free(&components);
+    return ok;
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+/* Limit of a dumped view without --mem: half of the machine's memory. */
+static int64_t default_limit(void)
+{
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
+static bool check_run(const Result *result, Error *err)
+{
+    if (result->run->err.code == ERR_NONE)
+        return true;
+    *err = result->run->err;
+    return false;
+}
+
+static void write_result(const Result *result, const Call *call, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    if (!call->values[OPT_JSON]) {
+        record_text(&result->record, out);
+        return;
+    }
+    record_json(&result->record, &json);
+    text_add(out, "\n");
+}
+
+static bool dump(const Result *result, const char *folder, int64_t limit, Error *err)
+{
+    Text refused = { 0 };
+    bool ok = dump_result(result, folder, limit, &refused, err);
+
+    if (ok && refused.length)
+        ok = error_set(err, ERR_NOMEM, "%s: written, but without: %.400s", folder,
+                       text_str(&refused));
+    text_free(&refused);
+    return ok;
+}
+
+bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char *cell = call->values[OPT_CELL];
+    Request     request;
+    Result     *result;
+    bool        ok;
+
+    if (call->word_count != 1)
+        return error_set(err, ERR_USAGE, "run needs a mechanism (attnscope list shows them)");
+    if (!call_load_input(s, call, err) ||
+        !call_request(s, call, call->words[0], &request, err) ||
+        !call_refuse_stack(call, &request, err))
+        return false;
+    /* A dump needs values only, so there is no timed run. */
+    request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
+    request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
+    if (!request.memory_limit)
+        request.memory_limit = default_limit();
+    /* Fails before the run, which may take long. */
+    result = call->values[OPT_DUMP] && !dump_folder(call->values[OPT_DUMP], err)
+                 ? NULL
+                 : session_run(s, &request, err);
+    ok = result != NULL;
+    if (ok && !cell && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
+        write_result(result, call, out);
+    ok = ok && check_run(result, err);
+    ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
+    if (ok && call->values[OPT_DUMP])
+        ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
+    result_release(result);
+    request_free(&request);
     return ok;
 }

@@ -272,6 +272,8 @@ static void add_result_pairs(Metadata *m, Result *const *results, int count)
     text_free(&tensors);
 }
 
+static void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
+
 void picture_metadata(const Figure *figure, Result *const *results, int count,
                       const char *command, const PngOptions *options, Metadata *out)
 {
@@ -388,7 +390,9 @@ static void add_stored_panel(const Panel *panel, int number, Json *json)
     jsonw_close(json, '}');
 }
 
-void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out)
+/* {"environment":..,"figure":..,"panels":[..]}: all plots of the figure and the options it is drawn
+ * with; nothing where it has no plot. */
+static void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out)
 {
     Json json = jsonw_to(out);
     bool any = false;

@@ -24,10 +24,6 @@
 
 typedef struct StoredFigure StoredFigure;
 
-/* {"environment":..,"figure":..,"panels":[..]}: all plots of the figure and the options it is drawn
- * with; nothing where it has no plot. */
-void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
-
 /* {"figure":..,"exponents":..}: the same for a chart of exponents. */
 void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out);
 

@@ -102,6 +102,11 @@ static void set_measured(Plot *plot, const PlotSubject *subjects, int count,
         machines_text(&machines, plot->measured, sizeof(plot->measured));
 }
 
+static bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                           Error *err);
+static bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                            Error *err);
+
 static bool fill(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
                  const Ceilings *ceilings, Error *err)
 {
@@ -396,7 +401,8 @@ static void note_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, in
         snprintf(plot->note, sizeof(plot->note), "counted by the operations that were done");
 }
 
-bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count, Error *err)
+static bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                           Error *err)
 {
     bool memory = kind == PLOT_MEMORY, device = memory && has_device_peak(subjects, count);
 
@@ -464,8 +470,8 @@ static bool add_draws(Plot *plot, const PlotSubject *subjects, int count, bool m
     return true;
 }
 
-bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
-                     Error *err)
+static bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                            Error *err)
 {
     bool        mass = kind == PLOT_MASS_SEEDS;
     int         seeds = most_seeds(subjects, count);

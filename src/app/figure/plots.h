@@ -72,9 +72,6 @@ Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
 /* ---- shared by the files that make plots --------------------------------- */
 
 /* Fills an empty plot, not yet settled; false: no memory, or nothing to show. */
-bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count, Error *err);
-bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
-                     Error *err);
 bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_device(Plot *plot, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_kernels(Plot *plot, const PlotSubject *subjects, int count, Error *err);

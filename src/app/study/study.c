@@ -300,7 +300,7 @@ void study_take(Study *study, Result *result)
         l->sample = result_retain(result);
 }
 
-void study_refuse(Study *study, const Error *err)
+static void study_refuse(Study *study, const Error *err)
 {
     refuse(&study->lines[study->line].points[study->point], err->text);
 }
@@ -319,7 +319,9 @@ static void report_progress(const Study *study, Session *s)
         session_progress(s, "%d of %d: %s, %s=%s", done + 1, all, l->name, study->axis.name, value);
 }
 
-bool study_step(Study *study, Session *s, Error *err)
+/* Runs the point that study_next found, on this thread.  False: no result; the point holds the
+ * message. */
+static bool study_step(Study *study, Session *s, Error *err)
 {
     Request request;
     Result *result = NULL;

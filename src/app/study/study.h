@@ -126,11 +126,7 @@ int  study_done(const Study *study, int *all); /* how many */
 bool study_request(const Study *study, Session *s, int line, int point, Request *out, Error *err);
 /* Takes the numbers of the point that study_next found; a failed run leaves its message. */
 void study_take(Study *study, Result *result);
-void study_refuse(Study *study, const Error *err);
 
-/* Runs the point that study_next found, on this thread.  False: no result; the point holds the
- * message. */
-bool study_step(Study *study, Session *s, Error *err);
 /* Runs all points; one that cannot run holds its message. */
 bool study_run(Study *study, Session *s, Error *err);
 
@@ -146,7 +142,6 @@ double study_x(const Study *study, int point);
 /* Indices of the points from left to right; AXIS_MOST at most. */
 void study_order(const Study *study, int *order);
 const StudyPoint *study_at(const Study *study, int line, int point); /* a fixed line has one */
-double number_or_nan(Number number);
 /* "0.41", "95.2 %", "1.3 ms", "130 k", "1.1 MiB" or "n/a". */
 const char *quantity_text(StudyQuantity quantity, Number number, char *text, size_t size);
 

@@ -120,7 +120,7 @@ static int count_columns(const Study *study, StudyQuantity q)
     return count;
 }
 
-double number_or_nan(Number n)
+static double number_or_nan(Number n)
 {
     return n.valid ? n.value : (double)NAN;
 }

@@ -107,14 +107,6 @@ typedef struct SweepWatch {
     bool (*record)(void *context, Text *line, Error *err);
 } SweepWatch;
 
-/* Runs one point in a process; its record is a line without newline, also where the point fails.
- * False: no process could start, or it was stopped.  deadline: clock_wall. */
-bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline,
-                    const SweepWatch *watch, Text *line, Error *err);
-/* The record of a point that was not run. */
-void sweep_refuse(const SweepSpec *spec, const SweepPoint *point, RecordStatus status,
-                     const char *why, Text *line);
-
 typedef struct SweepOutcome {
     int  points, before, now; /* in the plan; in the file before; run now */
     int  ok, failed;          /* of the plan's points, earlier ones included */
