@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Fails with a message of its own when the condition does not hold. */
+/* Fails with the given message when the condition does not hold. */
 #define CHECK(condition, ...)                                                                  \
     do {                                                                                       \
         if (!(condition)) {                                                                    \

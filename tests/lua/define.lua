@@ -11,7 +11,7 @@ local function catalogue_has(id)
   return false
 end
 
-check.case("a closed form that fails is told, and spoils nothing", function()
+check.case("a closed form that fails is reported, and the run goes on", function()
   attn.mechanism {
     id = "without-form", run = function(ctx) return ctx.v end,
     flops = function() error("no idea") end,
@@ -323,7 +323,7 @@ check.case("parameters of every type", function()
   check.raises("window", attn.run, "typed", { n = 2, window = 1 })
 end)
 
-check.case("how much is done is told, and a cancelled run ends there", function()
+check.case("progress is reported, and a cancelled run ends there", function()
   local shares, ended = {}, false
   attn.mechanism {
     id = "told", views = {},

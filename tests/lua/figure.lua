@@ -94,7 +94,7 @@ case("a figure of panels is a command that makes it again", function()
   end
 end)
 
-case("what only a script has is told", function()
+case("an option that only scripts have is reported", function()
   local path = check.scratch("attnscope-script.png")
   local t = attn.tensor { { 1, 2 }, { 3, 5 }, { 2, 0 } }
   local made = attn.input { q = t, k = t, v = t }
@@ -323,7 +323,7 @@ case("a page that the figure says", function()
   assert(text:find("8 x 16", 1, true) or text:find("128 pairs", 1, true), text)
 end)
 
-case("metadata of one's own", function()
+case("metadata given by the caller", function()
   local f = attn.figure { panels = { attn.run("full", { n = 8, d = 4 }) } }
   for _, kind in ipairs { "svg", "png", "txt", "pdf" } do
     local path = check.scratch("attnscope-meta." .. kind)

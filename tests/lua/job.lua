@@ -39,7 +39,7 @@ check.case("cancelled", function()
   check.refuses("CANCELLED", job.wait, job)
 end)
 
-check.case("progress is told, and false cancels", function()
+check.case("progress is reported, and false cancels", function()
   local calls, seen, last = 0, {}, -1
   local job = attn.start("full", { n = 4096, d = 64, ["repeat"] = 20 })
   local result = job:on_progress(function(_, phase, seconds)
@@ -108,7 +108,7 @@ check.case("the share that is done", function()
       last = share
     end
   end
-  assert(middle, "it is told while one operation goes on")
+  assert(middle, "progress is reported during one operation")
   check.equal((job:progress()), 1)
 end)
 

@@ -3,7 +3,7 @@
 -- What Lua itself says of our own code ("attempt to index a nil value") is none.
 local check = require "support.check"
 
-local skipped = { -- what takes long, ends the test, or writes what it is told to
+local skipped = { -- functions that take long, end the test or write files
   attn = { command = true, memory = true, reload = true, lessons = true },
 }
 
@@ -71,7 +71,7 @@ end
 
 local wrong, seen = {}, {}
 
-local function tell(name, position, value, message)
+local function report(name, position, value, message)
   local text = ("%s, argument %d, %s: %s"):format(name, position, tostring(value):sub(1, 40),
     message:sub(1, 160))
   if not seen[name .. message] then
@@ -102,13 +102,13 @@ local function try(name, f, ...)
       given[#given + 1] = value
       local message = complaint(f, table.unpack(given))
       if message then
-        tell(name, at, value, message)
+        report(name, at, value, message)
       end
     end
   end
   local message = complaint(f, table.unpack(before))
   if message then
-    tell(name, 0, nil, message)
+    report(name, 0, nil, message)
   end
 end
 

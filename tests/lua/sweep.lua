@@ -8,7 +8,7 @@ local function plan(more)
   return options
 end
 
-case("progress is told after each point", function()
+case("progress is reported after each point", function()
   local seen = {}
   local sweep = assert(attn.sweep(plan {
     progress = function(done, total, record, left)
@@ -63,7 +63,7 @@ case("a function that raises ends the sweep in order", function()
   raises("on purpose", attn.sweep, plan {
     output = path, progress = function() error("on purpose") end,
   })
-  equal(#attn.read_sweep(path), 1, "what was told of is written")
+  equal(#attn.read_sweep(path), 1, "a reported point is written")
   os.remove(path)
   check.refuses("CANCELLED", attn.sweep, plan {
     output = path, progress = function() return false end,

@@ -198,7 +198,7 @@ static bool is_default(const VTermColor *c)
     return VTERM_COLOR_IS_DEFAULT_FG(c) || VTERM_COLOR_IS_DEFAULT_BG(c);
 }
 
-/* A number of its own for every colour: the palette's index, else 256 and the components. */
+/* A unique number for every colour: the palette's index, else 256 and the components. */
 static unsigned number_of(const VTermColor *c)
 {
     return VTERM_COLOR_IS_INDEXED(c) ? c->indexed.idx

@@ -177,7 +177,7 @@ static void the_command_repeats_the_request(void **state)
     session_free(s);
 }
 
-/* The drawing of a line on the session's input; its call stays with `made`. */
+/* Draws a command line on the session's input; `made` keeps the call. */
 static void draw(Session *s, const char *line, PresetCall *made, FigureRun *drawing)
 {
     Error err = ERROR_INIT;
@@ -338,7 +338,7 @@ static void jobs_can_be_cancelled_waiting_or_running(void **state)
     session_free(s);
 }
 
-/* Short inputs with what is given there, long ones without; both run. */
+/* Short inputs run with the parameters given there, long ones without. */
 static void a_sketch_is_for_few_tokens(void **state)
 {
     static const char *const inputs[] = { "synthetic:normal(n=96,d=16)",

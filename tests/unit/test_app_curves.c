@@ -107,7 +107,7 @@ static void traces_are_curves(void **state)
     session_free(s);
 }
 
-/* The figure of a command line's words. */
+/* The figure of a command line. */
 static bool text_of(Session *s, const char *const *words, int count, Text *out,
                     Error *err)
 {

@@ -1,4 +1,4 @@
-/* test_app_plots.c -- plots of measured numbers: their points, what is unknown, figures. */
+/* test_app_plots.c -- plots of measured numbers: their points, unknown values, figures. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -372,7 +372,7 @@ static void words_do_not_cover_each_other(void **state)
     assert_false(label_place(&places, 20, 5, 1, 0.5, 41, 1, &boxes[6]));
 }
 
-/* Rather further out than across a curve, rather across a guide than across a curve. */
+/* A word moves further out before it crosses a curve, and crosses a guide before a curve. */
 static void words_cross_guides_before_curves(void **state)
 {
     LabelPlaces clear = { .frame = { 0, 0, 40, 20 } }, full;
@@ -399,7 +399,7 @@ static bool in_place(const void *context, double x, double y, double *at_x, doub
     return true;
 }
 
-/* A curve of many points is kept clear as one of few is, beside its steepest part too. */
+/* A curve of many points is kept as clear of words as one of few, also at its steepest part. */
 static void words_avoid_long_curves(void **state)
 {
     LabelPlaces places = { .frame = { 0, 0, 40, 10 } };

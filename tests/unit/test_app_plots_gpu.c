@@ -276,7 +276,7 @@ static void the_best_tier_places_a_stage_under_the_roof(void **state)
     plot_free(plot);
 }
 
-/* A run of the CPU is not held against a GPU's ceilings, and machines are told apart. */
+/* A run of the CPU is not held against a GPU's ceilings, and machines are named. */
 static void a_roofline_is_of_one_device(void **state)
 {
     Ceilings    c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e13, .stream = 4e12,

@@ -207,7 +207,7 @@ static void other_keys_than_queries_are_refused(void **state)
     session_free(s);
 }
 
-/* Many threads at once read what nobody has read before. */
+/* Many threads read rows at once that none has read before. */
 typedef struct Reader {
     const View *view;
     int64_t     from;

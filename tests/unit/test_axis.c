@@ -1,4 +1,4 @@
-/* test_axis.c -- ranges of one parameter in words. */
+/* test_axis.c -- ranges of one parameter, parsed from text. */
 #include <math.h>
 #include <string.h>
 

@@ -69,7 +69,7 @@ static void scores_are_those_before_the_softmax(void **state)
     session_free(s);
 }
 
-/* The row's add up to the output, whatever made the weights; exact weights add up to 1. */
+/* The shares of a row add up to the output for any weights; exact weights add up to 1. */
 static void shares_of_a_row_add_up(void **state)
 {
     static const char *const texts[] = {
@@ -110,7 +110,7 @@ static void shares_of_a_row_add_up(void **state)
     session_free(s);
 }
 
-/* Keys scaled by their length give other scores, and that is seen. */
+/* Keys scaled by their length give other scores, and the cell shows them. */
 static void other_scores_are_not_taken_for_exact_ones(void **state)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=1)");
@@ -135,7 +135,7 @@ static void other_scores_are_not_taken_for_exact_ones(void **state)
     session_free(s);
 }
 
-/* A mechanism of x, or one without weights, is no failure: less is told. */
+/* A mechanism that reads x, or has no weights, does not fail: the cell shows less. */
 static void what_cannot_be_told_is_left_out(void **state)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=1)");

@@ -1,4 +1,4 @@
-/* test_colour_print.c -- the print theme on a printer without colours: what is told apart. */
+/* test_colour_print.c -- the print theme without colours: which of them remain distinguishable. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static const Rgb white = { 255, 255, 255 };
 
-/* 9 L* is told apart beside each other and in a legend, 20 at a glance. */
+/* 9 L* can be distinguished side by side and in a legend, 20 at a glance. */
 static double grey_apart(Rgb a, Rgb b)
 {
     return fabs(colour_lightness(a) - colour_lightness(b));
@@ -52,7 +52,7 @@ static void causes_are_told_apart_without_colours(void **state)
                            colour_of_component(COMPONENT_RANDOM)) < 9);
 }
 
-/* What stays when light is added or taken away evenly is the order of the channels. */
+/* Evenly added or removed light keeps the order of the channels. */
 static void hues_keep_their_meaning(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void expect_colour(const char *theme, bool there)
     text_free(&svg);
 }
 
-/* As WCAG reckons it, 1 to 21. */
+/* Contrast as WCAG defines it, 1 to 21. */
 static double contrast(Rgb a, Rgb b)
 {
     double x = pow((colour_lightness(a) + 16) / 116, 3) + 0.05;
@@ -148,7 +148,7 @@ static double apart(Rgb a, Rgb b)
     return hypot(hypot(a.r - b.r, a.g - b.g), a.b - b.b);
 }
 
-/* What is on a slide is seen from the last row: areas need a contrast of 3. */
+/* Slides must be readable from the last row: areas need a contrast of 3. */
 static void nothing_is_lost_on_dark_paper(void **state)
 {
     (void)state;

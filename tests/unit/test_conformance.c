@@ -24,7 +24,7 @@ typedef struct Case {
     int64_t bend_from; /* rows of q, k, v from here on are changed; 0: none */
 } Case;
 
-/* Owns what a run borrows. */
+/* Owns the data that a run borrows. */
 typedef struct Fixture {
     Arena      *arena;
     Assignments given;
@@ -164,7 +164,7 @@ static void promised_views_are_there(void **state)
     for_all(check_views);
 }
 
-/* What an output may differ by where values are rounded before they are mixed. */
+/* Tolerance of an output whose values are rounded before they are mixed. */
 static double rounding_of(const Mechanism *m, const Tensor *v)
 {
     double most = 0;
@@ -331,14 +331,14 @@ static void check_plan(const Mechanism *m, Case c)
 {
     Fixture run, plan;
     Flops   closed, planned;
-    bool    bound, told;
+    bool    bound, known;
 
     start(&run, m, c);
     c.plan = true;
     start(&plan, m, c);
-    told = run_closed_form(run.run, &closed, &bound) &&
-           run_closed_form(plan.run, &planned, &bound);
-    CHECK(told, "%s: no closed form without a run: %s", m->id, plan.run->err.text);
+    known = run_closed_form(run.run, &closed, &bound) &&
+            run_closed_form(plan.run, &planned, &bound);
+    CHECK(known, "%s: no closed form without a run: %s", m->id, plan.run->err.text);
     CHECK(m->inner || m->needs_attn ||
               fabs(flops_total(closed) - flops_total(planned)) <= 1e-9 * flops_total(closed),
           "%s h=%d n=%d causal=%d: closed form %.17g, without a run %.17g", m->id, (int)c.h,

@@ -1,4 +1,4 @@
-/* test_content_pictures.c -- what the presets of content-based mechanisms are to show. */
+/* test_content_pictures.c -- what presets of content-based mechanisms show. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void both_orders_hold_the_same_tokens(void **state)
     preview_close(p);
 }
 
-/* What the union holds beyond itself some round holds; what a round found the union has. */
+/* Every cell of the union beyond the own one is in some round, and every cell of a round in the union. */
 static void rounds_make_their_union(void **state)
 {
     Preview *p = preview_open("reformer-rounds", 6);
@@ -119,7 +119,7 @@ static double largest_in_row(const Preview *p, int panel, int64_t u)
     return largest;
 }
 
-/* Rows that do not sum to 1, the worst. */
+/* The largest deviation of a row sum from 1. */
 static double row_error(const Preview *p, int panel)
 {
     double worst = 0;
@@ -201,7 +201,7 @@ static void supports_shrink(void **state)
     preview_close(p);
 }
 
-/* Bars in numbers stay in their column, whatever they are called. */
+/* Bars of numbers stay in their column for any name. */
 static void as_text_no_line_is_too_long(void **state)
 {
     static const struct {

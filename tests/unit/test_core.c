@@ -103,7 +103,7 @@ static void arena_refuses_what_it_must(void **state)
     arena_free(a);
 }
 
-/* What a source has given and not got back, and what of it is the device's. */
+/* Bytes that a source has given out and not got back, and the share of the device. */
 typedef struct Lent {
     int  taken, attached, refusals;
 } Lent;
@@ -156,7 +156,7 @@ static void arena_chunks_are_attached_together(void **state)
     assert_int_equal(lent.taken, 0);
 }
 
-/* What the host writes as it goes lies on no page of a device's numbers. */
+/* Data that the host writes during a run shares no page with numbers of the device. */
 static void numbers_of_a_source_have_chunks_of_their_own(void **state)
 {
     Lent        lent = { 0 };

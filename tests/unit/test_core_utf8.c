@@ -22,7 +22,7 @@ static void every_character_comes_back(void **state)
     }
 }
 
-/* Of all sequences of four bytes those are taken whose encoding is the same again. */
+/* A sequence of four bytes is accepted exactly when encoding its character gives it back. */
 static void only_the_shortest_form(void **state)
 {
     static const unsigned char second[] = { 0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0 };

@@ -126,7 +126,7 @@ static void run_kernels(Case *c, double tolerance, const char *what)
 
 #define PATTERNS 14
 
-/* Keys of each row all over the sequence, some twice, some missing. */
+/* Each row has keys all over the sequence, some twice, some missing. */
 static Pattern *scattered(Arena *a, PatternShape s)
 {
     int64_t shape[3] = { s.heads, s.n, 9 };
@@ -322,7 +322,7 @@ static void heads_of_their_own(void **state)
     fixture_free(&c.f);
 }
 
-/* What a query must not see may hold anything that is a number. */
+/* Keys hidden from a query may hold any number. */
 static void masked_keys_leave_no_trace(void **state)
 {
     Shape  s = { 1, 1, 90, 90, 16, 16 };
@@ -422,7 +422,7 @@ static void heads_one_by_one(void **state)
     fixture_free(&c.f);
 }
 
-/* Some keys here and there, but in row 7 more than are taken at once and in row 8 none. */
+/* Scattered keys; row 7 has more than one block holds, row 8 none. */
 static Pattern *uneven(Arena *a, PatternShape s)
 {
     enum { MOST = 1100 };

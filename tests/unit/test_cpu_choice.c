@@ -1,7 +1,7 @@
-/* test_cpu_choice.c -- choices that are looked at in float are those of double.
+/* test_cpu_choice.c -- choices screened in float equal those in double.
  *
  * Every choice is compared with sums in double, in index order, on numbers that float cannot
- * tell apart: exact ties, differences of the last bit, and what overflows or is no number.
+ * distinguish: exact ties, differences of the last bit, and what overflows or is no number.
  */
 #include "cpu_fixture.h"
 

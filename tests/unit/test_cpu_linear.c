@@ -34,7 +34,7 @@ static double s_of(const Tensor *x, const FeatureMap *map, int64_t i)
     return sum / 2;
 }
 
-/* Largest of what the spec subtracts, over rows [from, to). */
+/* The largest number that the specification subtracts, over rows [from, to). */
 static double top_of(const Tensor *x, const Tensor *w, const FeatureMap *map, int64_t from,
                      int64_t to)
 {
@@ -202,7 +202,7 @@ static void check_case(const Case *c, const char *what)
     free(out);
 }
 
-/* Rounding of a sum grows with the size of its terms, not with what is left of it. */
+/* The rounding of a sum grows with its terms, not with its value. */
 static void check_memory(const Case *c, const char *what)
 {
     const Sizes *s = &c->s;

@@ -1,5 +1,5 @@
-/* test_cpu_long.c -- what reads the whole sequence into a few rows, norms and waves, against
- * plain references. */
+/* test_cpu_long.c -- operations that read the whole sequence into a few rows, norms and waves,
+ * against plain references. */
 #include "check.h"
 #include "cpu_fixture.h"
 
@@ -24,7 +24,7 @@ static double score(const FewAttend *in, int64_t head, int64_t heads, int64_t i,
     return in->scale * sum;
 }
 
-/* Row i of softmax(scale q k^T), and the log of what it was divided by. */
+/* Row i of softmax(scale q k^T), and the log of its denominator. */
 static double weights_of(const FewAttend *in, int64_t head, int64_t heads, int64_t i, double *w)
 {
     double top = -(double)INFINITY, sum = 0;

@@ -38,7 +38,7 @@ static double y_of(const Tensor *x, const Tensor *w, const FeatureMap *map, int6
     return sum;
 }
 
-/* What is subtracted from the exponents of row i. */
+/* The number subtracted from the exponents of row i. */
 static double top_of(const Tensor *x, const Tensor *w, const FeatureMap *map, int64_t i, bool keys)
 {
     bool    trig = map->kind == FEATURE_TRIG;

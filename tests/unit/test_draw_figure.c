@@ -442,7 +442,7 @@ static void captions_call_groups_by_their_name(void **state)
     assert_string_equal(text, "weight sets 0 to 5");
 }
 
-/* The word of one, of several, and that colours and letters come again. */
+/* The legend word of one component and of several; colours and letters repeat. */
 static void categories_have_words_and_items(void **state)
 {
     static const char *const names[] = { "forward", "recomputed", NULL };
@@ -493,7 +493,7 @@ static void groups_are_set_apart_by_lines(void **state)
     scenery_free(&s);
 }
 
-/* The least value of magma is black, which no cell without a value may be beside it. */
+/* The least value of magma is black, so a cell without a value must not be black. */
 static void what_is_not_allowed_is_no_colour_of_the_map(void **state)
 {
     Scenery s;
@@ -534,7 +534,7 @@ static void colours_have_a_quantity(void **state)
     scenery_free(&s);
 }
 
-/* A figure of one token has all its words. */
+/* A figure of one token has all its texts. */
 static void a_single_entry_has_axes_and_a_scale(void **state)
 {
     Scenery   s;

@@ -293,7 +293,7 @@ typedef struct Chunks {
     int width, height;
 } Chunks;
 
-/* Every chunk's sum, the sequence numbers, frames inside the first. */
+/* Checks the CRC of each chunk, the sequence numbers, and that frames lie inside the first. */
 static Chunks chunks_of(const Text *apng)
 {
     const uint8_t *bytes = (const uint8_t *)apng->data;
@@ -393,7 +393,7 @@ static void a_frame_that_changes_nothing_is_a_pixel(void **state)
 
 /* ---- letters ---------------------------------------------------------------- */
 
-/* What stands beside the outlines of a token; no outline is the box of a missing letter. */
+/* The text beside the outlines of a token; no outline may be the box of a missing glyph. */
 static void token_is_shown_as(const char *token, const char *shown)
 {
     char    label[128], own[64];
@@ -538,7 +538,7 @@ static double apart(Rgb a, Rgb b)
     return least;
 }
 
-/* 15 is told apart at a glance in a picture. */
+/* A distance of 15 can be distinguished at a glance in a picture. */
 static void categories_of_the_theme_are_told_apart_by_everybody(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
  * Shapes, cell counts, regions, orders and patterns are drawn at random; every
  * cell must agree with what visiting each entry gives.  Separate tests hold
  * the promises that a picture rests on: no line vanishes at 65 536, level 0 is
- * only "nothing allowed", threads change nothing, sampling is told.
+ * only "nothing allowed", threads change nothing, sampling is reported.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -118,7 +118,7 @@ static void random_layouts_keep_the_promises(void **state)
     assert_true(made > 1000);
 }
 
-/* Alone they may be higher than wide is the room; beside a square they keep its height. */
+/* Alone, plots may be higher than the room is wide; beside a square they take its height. */
 static void narrow_matrices_use_the_room(void **state)
 {
     PanelNeed  panels[3] = { { .rows = 40, .cols = 8 }, { .rows = 40, .cols = 8 },
@@ -192,7 +192,7 @@ static void ticks_are_round_and_few(void **state)
         }
 }
 
-/* A number stays with its name where another place will do. */
+/* A number stays beside its name where there is room elsewhere. */
 static void titles_break_beside_no_equals_sign(void **state)
 {
     WrapRule rule = wrap_columns(14, true);

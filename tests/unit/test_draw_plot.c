@@ -413,7 +413,7 @@ static bool is_numbered(const char *text, int point)
     return false;
 }
 
-/* However little room there is for them: beside their points, or numbered in a key below. */
+/* Names in little room: beside their points, or numbered in a key below. */
 static void names_without_room_are_numbered(void **state)
 {
     char text[8000], name[24];

@@ -1,4 +1,4 @@
-/* test_draw_seen.c -- SVG and PDF as other programs draw them, beside the PNG.
+/* test_draw_seen.c -- SVG and PDF drawn by other programs, compared with the PNG.
  *
  * rsvg-convert (librsvg2-bin) and pdftoppm (poppler-utils) are not needed to build or use
  * the program; where they are missing these tests say so and are skipped.

@@ -1,4 +1,4 @@
-/* test_entmax.c -- rows of entmax against what defines them. */
+/* test_entmax.c -- rows of entmax against their definition. */
 #include <math.h>
 #include <string.h>
 

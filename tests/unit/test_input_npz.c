@@ -121,7 +121,7 @@ static NamedTensor named(const char *name, int rank, const int64_t *shape, float
 
 static float numbers[512];
 
-/* Arrays that are called otherwise, by names in brackets behind the path. */
+/* Arrays of other names, given in brackets after the path. */
 static void arrays_are_named_behind_the_path(void **state)
 {
     NamedTensor items[] = { named("query", 2, (int64_t[]){ 3, 2 }, numbers + 1),
@@ -239,7 +239,7 @@ static void shapes_must_agree(void **state)
     refuse_shapes(items, 2, "2 arrays|weights, other");
 }
 
-/* Lambda layers: a key holds so many channels for each channel of a query. */
+/* Lambda layers: a key holds several channels for each channel of a query. */
 static void keys_may_hold_depths(void **state)
 {
     NamedTensor items[] = {
@@ -323,7 +323,7 @@ static void add_number(Bytes *b, uint64_t value, int size)
         bytes_add(b, &(uint8_t){ (uint8_t)value }, 1);
 }
 
-/* One member; `method` and `declared` as they are to be written. */
+/* One member, written with `method` and the size `declared`. */
 static Bytes zip_of(const char *name, int method, const Bytes *packed, uint32_t declared,
                     uint32_t crc)
 {
@@ -439,7 +439,7 @@ static void same_tensor(const Tensor *a, const Tensor *b)
     assert_memory_equal(a->data, b->data, (size_t)tensor_bytes(a));
 }
 
-/* From memory just what loading with that choice gives: shared heads, labels, segments, x. */
+/* Reading from memory equals loading with that choice: shared heads, labels, segments, x. */
 static void a_beginning_is_as_loaded(void **state)
 {
     static const char *const paths[] = { "samples/induction.npz",

@@ -1,4 +1,4 @@
-/* test_input_synthetic.c -- the generators: the structure promised is there. */
+/* test_input_synthetic.c -- the generators make the structure they promise. */
 #include "input_fixture.h"
 
 #include <math.h>
@@ -330,7 +330,7 @@ static void nothing_is_an_input(void **state)
         assert_int_equal(visits[i], 1);
 }
 
-/* Every generator, and a file's arrays, end soon when nobody waits for them. */
+/* Every generator, and the reading of a file, ends soon after a cancel. */
 static void a_load_that_nobody_waits_for_ends(void **state)
 {
     atomic_bool cancel = true;

@@ -1,4 +1,4 @@
-/* test_lab_pictures.c -- what the presets of the lab are to show. */
+/* test_lab_pictures.c -- what the presets of the lab show. */
 #include <math.h>
 #include <string.h>
 
@@ -107,7 +107,7 @@ static void heads_are_removed_in_order(void **state)
     preview_close(p);
 }
 
-/* A halted token has no probability left; its ponder time is its steps and a remainder. */
+/* A halted token has no probability left; its ponder time is its steps plus a remainder. */
 static void tokens_stop_pondering(void **state)
 {
     Preview          *p = preview_open("lab-ponder", 2);

@@ -1,4 +1,4 @@
-/* test_lesson.c -- lessons: what is read, refused and answered; progress and what damages it. */
+/* test_lesson.c -- lessons: reading, refusals, answers; stored progress and damage to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +199,7 @@ static void numbers_are_read_as_people_write_them(void **state)
         CHECK(!lesson_number(bad[i], NULL, &value, &err), "'%s' was taken", bad[i]);
 }
 
-/* While one is typed no key of it means anything else, and every other key does. */
+/* While an answer is typed its keys have no other meaning; all other keys keep theirs. */
 static void a_number_is_known_as_it_is_typed(void **state)
 {
     static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M" };
@@ -287,7 +287,7 @@ static void what_does_not_hold_is_found(void **state)
     }
 }
 
-/* Its words are made for the open page, for that with the hint and for that with the answer. */
+/* The texts of a step exist in three forms: open, with the hint, with the answer. */
 static void a_complaint_is_told_once(void **state)
 {
     Error      err = ERROR_INIT;
@@ -407,7 +407,7 @@ static void a_number_keeps_its_unit(void **state)
     lesson_free(lesson);
 }
 
-/* The learner may show anything in the panes: the other words stay. */
+/* The learner may change the panes; the other texts stay. */
 static void words_that_do_not_fit_the_panes_say_so(void **state)
 {
     Error   err = ERROR_INIT;
@@ -469,7 +469,7 @@ static void damaged_lines_cost_themselves_only(void **state)
     assert_int_equal(progress.damaged, -1);
 }
 
-/* A file that is none is put aside, not written over. */
+/* A file that is no progress file is renamed, not overwritten. */
 static void progress_is_saved_whatever_was_there(void **state)
 {
     char           folder[] = "/tmp/attnscope-lesson-XXXXXX", path[96], aside[112];

@@ -82,7 +82,7 @@ static void check_entropy(const Result *r, int64_t plane, int64_t excluded)
     margin_free(&margin);
 }
 
-/* Against the weights of full attention, run on the same. */
+/* Compared with the weights of full attention on the same input. */
 static void check_kept(const Result *r, const Result *full, int64_t plane, int64_t excluded)
 {
     Margin margin = margin_of(r, "connectivity", MARGIN_KEPT, plane, excluded, 0);

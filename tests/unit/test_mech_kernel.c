@@ -57,7 +57,7 @@ static void no_feature_at_all_is_no_output(void **state)
     fixture_free(&f);
 }
 
-/* Nothing guards: a row without any part of a key is as one without keys. */
+/* Without a guard, a row whose features meet no key equals one without keys. */
 static void a_denominator_of_0_is_no_output(void **state)
 {
     static const char *const cases[] = { "linear feature_map=relu,eps=0",

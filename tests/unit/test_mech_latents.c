@@ -150,7 +150,7 @@ static void causal_luna_looks_back_only(void **state)
     }
 }
 
-/* Sums are made a chunk of tokens at a time: beyond one, too, a prefix is a run of its own. */
+/* Sums go chunk by chunk: beyond one chunk, too, a prefix gives what a run of the prefix gives. */
 static void causal_lunas_prefixes_are_runs(void **state)
 {
     Fixture f = fixture_new(600);
@@ -312,7 +312,7 @@ static void turn_rows(Tensor x)
         }
 }
 
-/* A view's numbers, which outlive the run. */
+/* A copy of a view's numbers that outlives the run. */
 static Tensor kept(Fixture *f, const char *name)
 {
     Tensor view = fixture_view(f, name), t = tensor_new(f->arena, DT_F32, view.rank, view.shape);
@@ -322,7 +322,7 @@ static Tensor kept(Fixture *f, const char *name)
     return t;
 }
 
-/* Tokens in another order: rows in that order, and the pooled set as it was. */
+/* Permuted tokens permute the rows and leave the pooled set unchanged. */
 static void sets_have_no_order(void **state)
 {
     (void)state;

@@ -144,7 +144,7 @@ static void sinkhorn_balances_the_columns(void **state)
     fixture_free(&f);
 }
 
-/* One thing, one word: in legends of the sets and in lists of the weights. */
+/* Legends of sets and lists of weights use the same word. */
 static void sinkhorn_calls_its_parts_the_same_in_all_views(void **state)
 {
     static const char *const names[] = { "connectivity", "connectivity_hard", "weights" };

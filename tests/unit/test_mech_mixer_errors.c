@@ -1,4 +1,4 @@
-/* test_mech_mixer_errors.c -- what token mixers and adaptive spans refuse, and in what words. */
+/* test_mech_mixer_errors.c -- inputs that token mixers and adaptive spans refuse, and the messages. */
 #include "mech_fixture.h"
 
 typedef struct Refusal {

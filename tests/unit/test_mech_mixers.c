@@ -1,5 +1,5 @@
 /* test_mech_mixers.c -- token mixers and adaptive spans: the matrices they show must be the
- * ones they ran, and what they promise of special cases must hold. */
+ * ones they ran, and their promises for special cases must hold. */
 #include "mech_fixture.h"
 
 #define WIDTH FEATURES
@@ -74,7 +74,7 @@ static void the_gated_matrix_is_what_a_channel_went_through(void **state)
     }
 }
 
-/* Sums of units are cut elsewhere: 1e-6 of the largest. */
+/* Sums are split at other places: 1e-6 of the largest. */
 static void rows_read_together_are_those_read_alone(void **state)
 {
     static const char *const names[] = { "mixing", "gated", "jacobian", "jacobian_abs" };

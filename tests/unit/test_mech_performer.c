@@ -1,5 +1,5 @@
 /* test_mech_performer.c -- random-feature attention: its forms agree, it nears
- * exact attention, and its directions are what they are said to be. */
+ * exact attention, and its directions have the distribution that the paper gives. */
 #include "mech_fixture.h"
 
 static void all_forms_are_one_result(void **state)
@@ -34,7 +34,7 @@ static void more_features_come_nearer(void **state)
     double  few, many;
 
     (void)state;
-    /* No constants: those added to features and denominators are errors of their own. */
+    /* Without the constants: those added to features and denominators are separate errors. */
     fixture_run(&f, "performer", "features=8,eps=0,denominator_eps=0", false);
     few = figure_of(f.run, "total_variation");
     fixture_run(&f, "performer", "features=8192,eps=0,denominator_eps=0", false);

@@ -1,5 +1,5 @@
-/* test_mech_recurrence.c -- segments with a memory: equal to what they must be equal to, what
- * is kept and forgotten, and how far back layers reach. */
+/* test_mech_recurrence.c -- segments with a memory: equal to their references, what is kept
+ * and forgotten, and how far back layers reach. */
 #include "mech_fixture.h"
 #include "attn/run/position.h"
 

@@ -215,7 +215,7 @@ static void equal_logits_go_to_the_lowest_experts(void **state)
     fixture_free(&f);
 }
 
-/* First choices are served before any second one, whoever stands first. */
+/* First choices are served before any second one, in any order of tokens. */
 static void first_choices_come_before_second_ones(void **state)
 {
     Fixture f = fixture_new(2);

@@ -108,7 +108,7 @@ static void any_attention_stands_in_a_layer(void **state)
     fixture_free(&f);
 }
 
-/* What a window of all tokens sees is what full attention sees. */
+/* A window over all tokens equals full attention. */
 static void parameters_of_the_attention_pass_through(void **state)
 {
     Fixture f = stack_new(WIDTH);
@@ -294,7 +294,7 @@ static void peaks_of_schedules_are_the_known_ones(void **state)
     fixture_free(&f);
 }
 
-/* What the accounts say is held is held: the two curves rise and fall together. */
+/* The analytic and the measured memory rise and fall together. */
 static void measured_memory_follows_the_accounts(void **state)
 {
     Fixture f = stack_new(WIDTH);

@@ -1,4 +1,4 @@
-/* test_missed.c -- the strongest keys and what found them, against counting by hand. */
+/* test_missed.c -- the strongest keys and the rounds that found them, against direct counting. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ static void each_cell_is_what_counting_says(void **state)
     session_free(s);
 }
 
-/* The view's numbers are of these, as docs/lessons.md says, and the last of them is there. */
+/* The view's numbers lie in the range that docs/lessons.md gives, and its end occurs. */
 static void check_numbers(Session *s, const char *text, const uint8_t *numbers, int count)
 {
     Result       *r = result_of(s, text);
@@ -134,7 +134,7 @@ static void numbers_are_those_documented(void **state)
     session_free(s);
 }
 
-/* Rounds find more and more, each no more than all; the last together is the whole. */
+/* Rounds find more and more, none more than all; together they give the whole. */
 static void rounds_add_up(void **state)
 {
     Session      *s = session_on("synthetic:clusters(n=64,heads=2)");
@@ -234,7 +234,7 @@ static void few_tokens(void **state)
     }
 }
 
-/* A view on the way has a number: its place among those of its name. */
+/* A view of an iteration has a number: its position among the views of its name. */
 static void views_on_the_way_are_numbered(void **state)
 {
     Session *s = session_on("synthetic:normal(n=32,d=8)");

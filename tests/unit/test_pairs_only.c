@@ -1,8 +1,8 @@
 /* test_pairs_only.c -- pictures of allowed pairs, for which attention is left out, are the same as
  * with it.
  *
- * Everything is derived from the catalogue: a mechanism that decides on pairs by what attention
- * gave before would differ here.
+ * Everything is derived from the catalogue: a mechanism whose pairs depend on an output of
+ * attention would differ here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void draw(Session *s, const char *line, bool pictures_only, bool *skipped
     text_free(&storage);
 }
 
-/* True: attention was left out. */
+/* Whether attention was left out. */
 static bool compare(Session *s, const char *line)
 {
     bool with, without, same;
@@ -84,7 +84,7 @@ static void add_word(const Mechanism *m, Text *out)
     text_addf(out, m->example ? "figure \"%s(%s)" : "figure \"%s", m->id, m->example);
 }
 
-/* Its default picture and all its pictures of pairs. */
+/* The default picture of a mechanism and all its pictures of pairs. */
 static int compare_all(Session *s, const Mechanism *m, const char *options)
 {
     Text line = { 0 };

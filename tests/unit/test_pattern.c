@@ -189,7 +189,7 @@ static void primitives_follow_their_rules(void **state)
         }
 }
 
-/* What an operator makes of two cells, bits included. */
+/* The result of an operator for two cells, bits included. */
 static uint8_t combined(char op, uint8_t x, uint8_t y)
 {
     switch (op) {
@@ -228,7 +228,7 @@ static void operators_are_set_operations(void **state)
                 check_operator(37, primitives[x].expr, *op, primitives[y].expr);
 }
 
-/* x with all that is outside it, which need not be held against x again. */
+/* x united with its complement: disjoint by construction, not compared again. */
 static void what_is_outside_goes_beside(void **state)
 {
     uint8_t cx[MOST], cy[MOST], cells[MOST];

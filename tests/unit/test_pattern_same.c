@@ -26,7 +26,7 @@ static Pattern *parsed(Arena *a, PatternShape s, const char *text, Numbers *numb
     return pattern_parse(a, s, text, &source, err);
 }
 
-/* Packed, torn apart, periodic, single, all alike, negative and huge numbers. */
+/* Packed, scattered, periodic, single, equal, negative and huge numbers. */
 static int64_t number_at(int kind, int64_t i)
 {
     switch (kind) {
@@ -42,7 +42,7 @@ static int64_t number_at(int kind, int64_t i)
 
 #define KINDS 7
 
-/* What is known of a cell: its tokens' numbers are equal, its blocks' are. */
+/* Facts about a cell: the numbers of its tokens are equal, those of its blocks are. */
 typedef struct Cell {
     bool    same, block;
     int64_t i, j;

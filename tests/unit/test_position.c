@@ -428,7 +428,7 @@ static double term(const Run *run, const char *name, int64_t head, int64_t i, in
     return (double)value;
 }
 
-/* The views of the terms are the scores taken apart. */
+/* The views of the terms add up to the scores. */
 static void test_terms_add_up(void **state)
 {
     static const struct {

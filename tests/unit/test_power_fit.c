@@ -127,7 +127,7 @@ static void too_few_points_are_no_fit(void **state)
     assert_false(fit_of(x, y, 4, none).alpha.valid);
 }
 
-/* What has no logarithm is left out, never taken for 0. */
+/* Values without a logarithm are left out, never taken for 0. */
 static void unusable_points_are_left_out(void **state)
 {
     const double x[] = { 64, 0, 128, 256, 512, -8 };

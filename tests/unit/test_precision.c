@@ -1,4 +1,4 @@
-/* test_precision.c -- rounding to narrower formats against what defines it. */
+/* test_precision.c -- rounding to narrower formats against its definition. */
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>

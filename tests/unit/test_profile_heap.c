@@ -1,4 +1,4 @@
-/* test_profile_heap.c -- the interposed malloc family counts what is really there.
+/* test_profile_heap.c -- the interposed malloc family counts real blocks.
  *
  * Skipped, with the reason, where the hooks are not compiled in.
  */
@@ -151,7 +151,7 @@ static void the_peak_is_the_largest_since_the_reset(void **state)
     assert_int_equal(heap_peak() - before, second);
 }
 
-/* strdup is libc's: that it counts shows that libraries come through here. */
+/* strdup calls malloc inside libc: counting it shows that libraries are covered. */
 static void libraries_are_seen_too(void **state)
 {
     char   *text, *copy;

@@ -261,7 +261,7 @@ static void mass_is_only_for_sets_that_leave_something_out(void **state)
     fixture_free(&f);
 }
 
-/* What was computed from x, or from keys of several depths, has no reference. */
+/* Outputs computed from x, or from keys of several depths, have no reference. */
 static void lambdas_compare_only_where_attention_could_run(void **state)
 {
     Fixture f = fixture_new(2, 30, 8, 1);

@@ -1,4 +1,4 @@
-/* test_progress.c -- how much of a run is done: never more than all, and all in the end. */
+/* test_progress.c -- the share of a run that is done: never above 1, and 1 at the end. */
 #include "check.h"
 #include "session_fixture.h"
 
@@ -57,7 +57,7 @@ static void check_mechanism(Session *s, const Mechanism *m)
     request_free(&request);
     CHECK(result, "%s: %s", m->id, err.text);
     if (result->run->err.code == ERR_NONE && atomic_load(&progress.planned) > 0)
-        CHECK(progress_share(&progress) > 0.999, "%s: %lld of %lld FLOPs, %lld too many told ahead",
+        CHECK(progress_share(&progress) > 0.999, "%s: %lld of %lld FLOPs, %lld too many announced",
               m->id, atomic_load(&progress.done), atomic_load(&progress.planned),
               atomic_load(&progress.ahead));
     result_release(result);
@@ -102,7 +102,7 @@ static void test_job_tells(void **state)
         }
         usleep(2000);
     }
-    CHECK(middle > 0, "the one operation is not told of before its end");
+    CHECK(middle > 0, "the one operation is not reported before its end");
     CHECK_NEAR(job_share(job).value, 1, 0);
     job_free(job);
     request_free(&request);

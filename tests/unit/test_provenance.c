@@ -1,5 +1,5 @@
-/* test_provenance.c -- what a mechanism draws is named: where the seed changes the output, the
- * run says which tensor came from it.
+/* test_provenance.c -- random tensors are named: where the seed changes the output, the run
+ * names the tensor that was drawn.
  *
  * Every mechanism of the catalogue, by its example, and with each of its choices and switches
  * turned in turn.

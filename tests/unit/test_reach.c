@@ -71,7 +71,7 @@ static void brute(const ReachStack *s, int64_t n, const ReachSummary *sum)
     }
 }
 
-/* A way is one: it begins and ends right, and every step is a cell or stays. */
+/* A path begins and ends at its tokens, and every step is a cell or stays. */
 static void check_way(const ReachStack *s, int64_t i, int64_t j)
 {
     int64_t path[REACH_MOST + 1];
@@ -383,7 +383,7 @@ static void a_search_can_be_cancelled(void **state)
     err = ERROR_INIT;
     assert_null(reach_layer_new(p, &cancel, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
-    /* what it left behind does not matter to the next one */
+    /* data left by one search does not affect the next */
     assert_true(reach_rows(&s, block, 256, out, NULL));
     assert_int_equal(out[0], 200 >= 256 ? 0 : REACH_NONE);
     assert_int_equal(out[256 - 77], 77);

@@ -1,4 +1,4 @@
-/* test_replay.c -- replays tell what the kernels did: tiles, decoding, states, features. */
+/* test_replay.c -- replays show what the kernels did: tiles, decoding, states, features. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,7 +235,7 @@ static void features_grow_into_the_run(void **state)
     check_growth("performer(features=96,kernel=trig)", false);
 }
 
-/* Nothing is replayed that did not happen so. */
+/* A kernel that worked otherwise has no replay. */
 static void some_runs_have_no_replay(void **state)
 {
     Result *result;

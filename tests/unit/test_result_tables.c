@@ -34,7 +34,7 @@ static void claims_grow_as_they_say(void **state)
     }
 }
 
-/* Every claim of the table is read as meant: no exponent is made up. */
+/* Every claim of the table is parsed to its exponent; none is invented. */
 static void the_surveys_claims_are_understood(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@ static void enlarge(Tensor t, float by)
         tensor_f32(&t)[i] *= by;
 }
 
-/* Of the rows of a view of weights: how far the furthest sum is from 1; rows without keys apart. */
+/* The largest deviation of a row sum from 1, rows without keys left out. */
 static double furthest(const Run *run, const char *name)
 {
     const View *view = run_view(run, name);
@@ -87,7 +87,7 @@ static void rows_of_large_scores_sum_to_1(void **state)
     check_rows(VAST);
 }
 
-/* Products of some thousands whose sum is small: lse says nothing of how far scores are off. */
+/* Products of some thousands whose sum is small: lse does not bound the error of scores. */
 static void rows_of_products_that_cancel_sum_to_1(void **state)
 {
     Fixture f = fixture_new(24);
@@ -113,7 +113,7 @@ static void rows_of_products_that_cancel_sum_to_1(void **state)
     fixture_free(&f);
 }
 
-/* Products in the hundreds of which little is left: the score is small, its rounding is not. */
+/* Products in the hundreds that cancel: the score is small, its rounding is not. */
 static void rows_whose_products_cancel_sum_to_1(void **state)
 {
     static const struct {
@@ -159,7 +159,7 @@ static void rows_of_immense_scores_sum_to_1(void **state)
     fixture_free(&f);
 }
 
-/* A weight is the same whichever are read beside it, and what is far below is not 0. */
+/* A weight does not depend on the cells read with it, and a tiny one is not 0. */
 static void cells_alone_are_as_in_their_row(void **state)
 {
     Fixture     f = fixture_new(37);
@@ -184,7 +184,7 @@ static void cells_alone_are_as_in_their_row(void **state)
     fixture_free(&f);
 }
 
-/* Of every kernel, from where a float is the least there is: the library's to an ulp. */
+/* Every kernel equals the library to an ulp, from the least float on. */
 static void exponentials_are_the_librarys(void **state)
 {
     float line[61];
@@ -204,7 +204,7 @@ static void exponentials_are_the_librarys(void **state)
         }
 }
 
-/* One key: cells that there are not would be read. */
+/* One key: a wrong bound would read cells that do not exist. */
 static void a_causal_run_of_other_keys_is_refused(void **state)
 {
     static const char *const ids[] = { "luna", "perceiver", "linear" };

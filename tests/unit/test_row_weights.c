@@ -51,7 +51,7 @@ static void are_what_they_say(void **state)
     }
 }
 
-/* What is 0 there and kept is not left out, and the other way round. */
+/* A kept cell of weight 0 counts as kept, and a missing cell as missing. */
 static void left_out_needs_weight(void **state)
 {
     float w[MOST] = { 0 }, kept[MOST] = { 0 };
@@ -111,7 +111,7 @@ static void logarithms_are_the_librarys(void **state)
         }
 }
 
-/* The same where they are looked at in chains: one key of forty. */
+/* The same where rows are read in chains: one key of forty. */
 static void divergence_of_long_rows(void **state)
 {
     float       p[MOST], q[MOST];

@@ -51,7 +51,7 @@ static void a_missing_tensor_is_an_error_that_names_it(void **state)
     }
 }
 
-/* A file says how its model scaled its scores; a parameter has the last word. */
+/* A file gives the scale of its model; a parameter overrides it. */
 static void the_scale_of_the_input_stands_unless_a_parameter_says_otherwise(void **state)
 {
     Data        data;

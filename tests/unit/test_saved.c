@@ -1,5 +1,5 @@
 /* test_saved.c -- a session as text: written, read and written again it is the same; what
- * is broken is refused with its line, whatever was broken.
+ * is broken is refused with its line.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_shape.c -- Arabic joined, and scripts from the right in the order they are seen. */
+/* test_shape.c -- Arabic is joined, and right-to-left scripts are drawn in visual order. */
 #include <string.h>
 
 #include "check.h"

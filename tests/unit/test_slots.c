@@ -1,5 +1,5 @@
-/* test_slots.c -- keys that stand for ranges of tokens: who sees them, what is behind
- * them, cell by cell against the rules as written; and weights read in any pieces. */
+/* test_slots.c -- keys that stand for ranges of tokens: which rows see them, which tokens they
+ * hold, cell by cell against the rules as written; and weights read in any pieces. */
 #include <string.h>
 
 #include "mech_fixture.h"
@@ -77,7 +77,7 @@ static void check_near_cells(Arena *a, const Slots *s)
         }
 }
 
-/* Tokens behind what is seen, and that every cell is listed once. */
+/* The tokens of the visible keys; every cell is listed once. */
 static void check_behind(Arena *a, const Slots *s, Pattern *seen)
 {
     Pattern   *p = slots_behind(a, shape(s->n, s->n), s, seen, COMPONENT_OTHER);

@@ -1,4 +1,4 @@
-/* test_spectrum.c -- singular values of matrices whose values are known. */
+/* test_spectrum.c -- singular values of matrices with known ones. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -171,7 +171,7 @@ static void rows_of_rounds_are_sorted_one_by_one(void **state)
     result_release(result);
 }
 
-/* What can be seen of a stage is filed under it. */
+/* The views of a stage are filed under it. */
 static void stages_show_what_they_made(void **state)
 {
     static const struct {
@@ -323,7 +323,7 @@ static void assert_caption(const PanelChoice *panels, int count, const char *wor
     figure_free(figure);
 }
 
-/* One panel or several, with words of one's own or without. */
+/* One panel or several, with titles given by the user or without. */
 static void captions_say_where_tensors_are_from(void **state)
 {
     Result           *drawn = run_of("linformer(seed=7)", 0), *other = run_of("performer", 0);
@@ -362,7 +362,7 @@ static void seeds_give_a_band(void **state)
     result_release(fixed);
 }
 
-/* Seeds of what reads x, or has rows of its own, can be compared with nothing: that is said. */
+/* A mechanism that reads x, or has its own rows, has no baseline for seeds: the message says so. */
 static void seeds_without_a_band_say_why(void **state)
 {
     static const char *const whys[][2] = {
@@ -385,7 +385,7 @@ static void seeds_without_a_band_say_why(void **state)
     }
 }
 
-/* What k-means makes smaller is told at every assignment, and never rises. */
+/* The objective of k-means is traced at every assignment and never rises. */
 static void clustering_is_watched(void **state)
 {
     static const char *const cases[][2] = {

@@ -9,7 +9,7 @@
 #include "app/figure/picture.h"
 #include "check.h"
 
-/* With everything that a plot can have. */
+/* A plot with every field set. */
 static Plot *plot_full(void)
 {
     Error       err = ERROR_INIT;
@@ -197,7 +197,7 @@ static void every_kind_is_drawn_again_from_its_numbers(void **state)
     session_free(s);
 }
 
-/* A file of such numbers in the lines of a text. */
+/* A file with these numbers in the text. */
 static void write_numbers(const char *path, const char *numbers)
 {
     FILE *file = fopen(path, "w");

@@ -21,7 +21,7 @@
 
 enum { WINDOW = 1, GLOBAL = 2, RANDOM = 4, STRIDED = 8, BLOCK = 16, OTHER = 32 };
 
-/* What allows query i to see key j, both counted from 0; 0: nothing does. */
+/* The component that allows query i to see key j, both from 0; 0: none does. */
 typedef unsigned (*Cell)(int n, int i, int j, int parameter);
 
 /* ---- [F] -------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ static void test_a_wide_table_comes_in_parts(void **state)
                                         "name    note\n"
                                         "full    all\n"
                                         "window  some\n");
-    written(3, TABLE_TEXT, &out); /* none has room: each is told all the same */
+    written(3, TABLE_TEXT, &out); /* no cell has room, and each is still written */
     assert_non_null(strstr(text_str(&out), "name    memory\n"));
     written(24, TABLE_MARKDOWN, &out); /* for a document */
     assert_null(strstr(text_str(&out), "\n\n"));
