@@ -35,7 +35,7 @@ static void both_orders_hold_the_same_tokens(void **state)
     preview_close(p);
 }
 
-/* Every cell of the union beyond the own one is in some round, and every cell of a round in the union. */
+/* Cells of the union beyond the own ones are in some round; cells of a round are in the union. */
 static void rounds_make_their_union(void **state)
 {
     Preview *p = preview_open("reformer-rounds", 6);

@@ -1,4 +1,4 @@
-/* test_mech_mixer_errors.c -- inputs that token mixers and adaptive spans refuse, and the messages. */
+/* test_mech_mixer_errors.c -- inputs that mixers and adaptive spans refuse, with their messages. */
 #include "mech_fixture.h"
 
 typedef struct Refusal {

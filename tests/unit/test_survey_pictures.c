@@ -493,7 +493,9 @@ static void alibi_adds_its_slopes(void **state)
             int        head = k ? 1 : (int)p->drawing.panels[x].spec.head;
 
             assert_int_equal(run->h, 8);
-            assert_string_equal(run_view(run, p->drawing.panels[x].spec.view)->name, "position_bias");
+            const View *bias = run_view(run, p->drawing.panels[x].spec.view);
+
+            assert_string_equal(bias->name, "position_bias");
             for (int i = 0; i < run->n; i++)
                 for (int j = 0; j <= i; j++)
                     CHECK_NEAR(value(run, "bias", head, i, j), penalty(head, i, j), 1e-6);
