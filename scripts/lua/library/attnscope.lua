@@ -1,7 +1,8 @@
 ---@meta attnscope
 -- Made by `attnscope docs luals`; do not edit.
 -- Indices of tokens, heads and axes count from 0; Lua lists from 1.
--- Misuse raises; what the world refuses gives nil, message, code.
+-- A wrong call raises an error; a failure outside the program (files, memory,
+-- Ctrl-C) returns nil, message, code.
 
 ---The explorer, for scripts in it; elsewhere every function raises (attn.has_ui).
 ---@class attnscope.ui
@@ -586,7 +587,7 @@ function Row:range(from, to, component, step) end
 ---@field heads integer heads
 ---@field causal boolean queries must see no later key
 ---@field scale number of scores: the input's, else 1/sqrt(d)
----@field seed integer of random draws
+---@field seed integer seed of random draws
 ---@field params table every parameter as it was bound
 ---@field rng attnscope.Context for ctx.rng:normal(shape)
 ---@operator len: integer
@@ -740,7 +741,7 @@ function Context:warn(text) end
 ---@field layer? integer layer, of a file given by name
 ---@field causal? boolean default: as the input says
 ---@field position? string positional modifier; see attn.positions
----@field seed? integer of every random draw
+---@field seed? integer seed of every random draw
 ---@field fit? boolean fit the mechanism's own tensors on the input
 ---@field keys? integer strongest ones the view missed looks for (default 8)
 ---@field device? string "cpu" (default), "cuda", or "auto": a GPU where one can be used
@@ -778,7 +779,7 @@ function Context:warn(text) end
 ---@field layer? integer layer, of a file given by name
 ---@field causal? boolean default: as the input says
 ---@field position? string positional modifier; see attn.positions
----@field seed? integer of every random draw
+---@field seed? integer seed of every random draw
 ---@field seeds? integer quality over so many seeds: a band around the curve
 ---@field fit? boolean fit the mechanism's own tensors on the input
 ---@field device? string where it runs, as of attn.run
@@ -822,7 +823,7 @@ function Context:warn(text) end
 ---@field budget? number|string seconds, or "10m"; what is left is a record
 ---@field shard? string "2/8": only the second of eight parts
 ---@field output? string file of the records, which makes the sweep resumable
----@field resume? boolean go on with what the file lacks
+---@field resume? boolean run only the points that the file lacks or that did not end well
 ---@field row? fun(record: attnscope.Record): attnscope.Record? sees each record before it is written, and may give another with the same key
 ---@field progress? fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean? called after each point, with the seconds that are left, where they can be told; false ends the sweep
 
@@ -867,7 +868,7 @@ function Sweep:jsonl(path) end
 ---@field layer? integer layer of a file
 ---@field causal? boolean default: as the input says
 ---@field position? string positional modifier
----@field seed? integer of every random draw
+---@field seed? integer seed of every random draw
 ---@field params? table<string, any> parameters
 ---@field threads? integer default: all CPUs
 ---@field ["repeat"]? integer timed runs at least
@@ -1313,21 +1314,21 @@ function attn.figure(options) end
 ---@return attnscope.Growth
 function attn.fit(xs, ys, options) end
 
----Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", output="cost.jsonl", resume=true}, or with lists attn.sweep{"window", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; a point that failed is a record too.  What the functions `row` and `progress` raise is raised when the sweep has ended in order: its file holds whole records, and resume goes on.
+---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", output="cost.jsonl", resume=true}, or with lists attn.sweep{"window", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; a point that failed is a record too.  If the function `row` or `progress` raises an error, the sweep first ends in order, then the error is raised.  The file holds whole records, and resume goes on.
 ---@param options attnscope.SweepOptions
 ---@return attnscope.Sweep?
 ---@return string?
 ---@return string?
 function attn.sweep(options) end
 
----Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over.
+---Records of a file that a sweep wrote (.jsonl); a half-written last line is ignored.
 ---@param path string
 ---@return attnscope.Sweep?
 ---@return string?
 ---@return string?
 function attn.read_sweep(path) end
 
----Rows with one column for each value of `across`, and the columns' names: attn.pivot(records, "n", "mechanism", "time_ms.median").  Of a group that is named the number that tells most: time_ms is its median.
+---Rows with one column for each value of `across`, and the columns' names: attn.pivot(records, "n", "mechanism", "time_ms.median").  The name of a group means its main number: time_ms is the median.
 ---@param rows table[]
 ---@param down string
 ---@param across string

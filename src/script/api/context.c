@@ -336,7 +336,7 @@ static const Member context_members[] = {
     { "heads", context_h, NULL, "integer", "heads" },
     { "causal", context_causal, NULL, "boolean", "queries must see no later key" },
     { "scale", context_scale, NULL, "number", "of scores: the input's, else 1/sqrt(d)" },
-    { "seed", context_seed, NULL, "integer", "of random draws" },
+    { "seed", context_seed, NULL, "integer", "seed of random draws" },
     { "params", context_params, NULL, "table", "every parameter as it was bound" },
     { "rng", context_rng, NULL, "attnscope.Context", "for ctx.rng:normal(shape)" },
     { "stage", context_stage, "name: string, charge?: string", "",

@@ -126,16 +126,16 @@ static const Member attn_members[] = {
       "Records of all combinations, as the command sweep makes them: "
       "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", output=\"cost.jsonl\", resume=true}, "
       "or with lists attn.sweep{\"window\", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; "
-      "a point that failed is a record too.  What the functions `row` and `progress` raise is "
-      "raised when the sweep has ended in order: its file holds whole records, and resume goes "
-      "on." },
+      "a point that failed is a record too.  If the function `row` or `progress` raises an "
+      "error, the sweep first ends in order, then the error is raised.  The file holds whole "
+      "records, and resume goes on." },
     { "read_sweep", NULL, "path: string", "attnscope.Sweep" OR_FAILURE,
-      "Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over." },
+      "Records of a file that a sweep wrote (.jsonl); a half-written last line is ignored." },
     { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
       "table[], string[]",
       "Rows with one column for each value of `across`, and the columns' names: "
-      "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\").  Of a group that is named "
-      "the number that tells most: time_ms is its median." },
+      "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\").  The name of a group means "
+      "its main number: time_ms is the median." },
     { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
       "A mechanism may say its device: \"full(device=cuda)\" stands under the GPU's ceilings." },
@@ -354,8 +354,9 @@ bool script_reference(Text *out)
 {
     text_add(out, "# Lua, function by function\n\nMade by `attnscope docs lua`; do not edit.\n\n"
                   "[lua.md](lua.md) begins with examples. Tokens, heads and axes count from 0, Lua "
-                  "lists from 1. Misuse raises;\nwhat the world refuses gives nil, message, code. "
-                  "`name?` may be left out; `?` behind a type: may be nil.\n\n");
+                  "lists from 1. A wrong call\nraises an error. A failure outside the program "
+                  "(files, memory, Ctrl-C) returns nil, message, code. `name?` is\noptional; a "
+                  "type with `?` may be nil.\n\n");
     for (int pass = 0; pass < 2; pass++) /* objects before tables of options and results */
         for (int i = 0; script_classes[i]; i++)
             if (has_functions(script_classes[i]) == !pass)
@@ -518,7 +519,8 @@ bool script_stubs(Text *out)
     text_add(out, "---@meta attnscope\n"
                   "-- Made by `attnscope docs luals`; do not edit.\n"
                   "-- Indices of tokens, heads and axes count from 0; Lua lists from 1.\n"
-                  "-- Misuse raises; what the world refuses gives nil, message, code.\n");
+                  "-- A wrong call raises an error; a failure outside the program (files, memory,\n"
+                  "-- Ctrl-C) returns nil, message, code.\n");
     for (int i = 1; script_classes[i]; i++)
         add_class(script_classes[i], out);
     add_class(&class_attn, out);

@@ -452,7 +452,7 @@ static const Member run_members[] = {
     { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
     { "causal", NULL, NULL, "boolean", "default: as the input says" },
     { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
-    { "seed", NULL, NULL, "integer", "of every random draw" },
+    { "seed", NULL, NULL, "integer", "seed of every random draw" },
     { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
     { "keys", NULL, NULL, "integer", "strongest ones the view missed looks for (default 8)" },
     { "device", NULL, NULL, "string",

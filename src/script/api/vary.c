@@ -355,7 +355,7 @@ static const Member vary_members[] = {
     { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
     { "causal", NULL, NULL, "boolean", "default: as the input says" },
     { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
-    { "seed", NULL, NULL, "integer", "of every random draw" },
+    { "seed", NULL, NULL, "integer", "seed of every random draw" },
     { "seeds", NULL, NULL, "integer", "quality over so many seeds: a band around the curve" },
     { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
     { "device", NULL, NULL, "string", "where it runs, as of attn.run" },
