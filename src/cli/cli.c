@@ -55,8 +55,8 @@ static int overview(void (*explorer)(Text *out))
 static atomic_bool stop, heeded;
 
 /* Ctrl-C ends the process as a shell expects; files are written under a
- * temporary name, so nothing half-made is left behind.  A command that heeds it
- * ends by itself, unless it is told twice. */
+ * temporary name, so nothing half-made is left behind.  A command that handles
+ * it ends by itself; a second Ctrl-C ends the process. */
 static void interrupted(int number)
 {
     if (!atomic_load(&heeded) || atomic_load(&stop))
@@ -65,7 +65,7 @@ static void interrupted(int number)
 }
 
 /* One line on a terminal, overwritten as work goes on. */
-static void show_progress(void *context, const char *text)
+static void print_progress(void *context, const char *text)
 {
     (void)context;
     fprintf(stderr, "\r\033[K%s", text);
@@ -86,13 +86,13 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     session_on_stop(session, &stop, &heeded);
     trials_allow();
     if (shows) {
-        session_on_progress(session, show_progress, NULL);
+        session_on_progress(session, print_progress, NULL);
         session_report_runs(session);
     }
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
                      terminal_columns(), &out, &err);
     if (shows)
-        show_progress(NULL, "");
+        print_progress(NULL, "");
     status = print(&out);
     if (!ok)
         status = complain(&err);

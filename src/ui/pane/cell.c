@@ -101,7 +101,7 @@ char *token_short(const char *token, int columns, char *text, size_t size)
     return text;
 }
 
-void bits_text(const View *view, uint8_t bits, char *text, size_t size)
+static void bits_text(const View *view, uint8_t bits, char *text, size_t size)
 {
     size_t used = 0;
 

@@ -168,8 +168,6 @@ typedef struct CellFacts {
 } CellFacts;
 #define REACHED_IN "reached in " /* how facts of reach begin */
 CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
-/* "window+pooled cell": components of a cell, by the view's own name for what is other. */
-void        bits_text(const View *view, uint8_t bits, char *text, size_t size);
 /* The same of a cell of a row that was read: "dense" where nothing was chosen. */
 void        reason_text(const Row *row, uint8_t bits, char *text, size_t size);
 /* All about a cell, a line each, for the inspector; narrow screens leave out what its title

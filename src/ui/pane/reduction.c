@@ -47,7 +47,7 @@ static void reduction_free(Chore *chore)
     free(r);
 }
 
-bool chore_over(const Chore *chore)
+static bool chore_over(const Chore *chore)
 {
     JobState state = job_state(chore->job);
 
@@ -68,7 +68,7 @@ void draughtsman_sweep(Draughtsman *d)
     }
 }
 
-void draughtsman_abandon(Draughtsman *d, Chore *chore)
+static void draughtsman_abandon(Draughtsman *d, Chore *chore)
 {
     job_cancel(chore->job);
     chore->next = d->abandoned;

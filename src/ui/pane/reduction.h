@@ -51,9 +51,6 @@ bool drawing_poll(Draughtsman *d, Drawing *drawing);
 bool drawing_pending(const Drawing *drawing); /* the first answer is still to come */
 void drawing_clear(Draughtsman *d, Drawing *drawing);
 void draughtsman_sweep(Draughtsman *d); /* frees what the worker let go */
-/* Cancels it; it is freed when the worker has let it go. */
-void draughtsman_abandon(Draughtsman *d, Chore *chore);
-bool chore_over(const Chore *chore);
 
 /* The strips of a pane: bars beside and above its matrix, read on the worker.
  *

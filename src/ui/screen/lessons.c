@@ -23,7 +23,8 @@ static void to_open_lesson(Lessons *l, int from)
     }
 }
 
-void lessons_read(Ui *ui)
+/* Reads the list, and what is done now. */
+static void lessons_read(Ui *ui)
 {
     Lessons   *l = &ui->lessons;
     LessonList list;
@@ -453,7 +454,7 @@ static void draw_dock_foot(Ui *ui, Area area, int below)
                    ui_style(ui, ROLE_GOOD), " %s ", text);
 }
 
-static void draw_page(Ui *ui, Area area, const LessonPage *page)
+static void draw_lesson_page(Ui *ui, Area area, const LessonPage *page)
 {
     Lessons *l = &ui->lessons;
     Area     inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
@@ -496,7 +497,7 @@ static void lesson_draw(Ui *ui, Area area)
     if (l->problem[0])
         draw_trouble(ui, area, l->problem);
     else if (lesson_page(l->running, l->step, &facts, &l->sight, area.w - 4, &page, &err))
-        draw_page(ui, area, &page);
+        draw_lesson_page(ui, area, &page);
     else
         draw_trouble(ui, area, err.text);
     if (!l->problem[0])

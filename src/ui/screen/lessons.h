@@ -49,7 +49,6 @@ typedef struct Lessons {
 
 /* ---- lessons.c ---- */
 
-void lessons_read(Ui *ui); /* the list and what is done, as they are now */
 /* Begins a lesson, at a step from 0 or where it was left (-1); false with a message. */
 bool lessons_begin(Ui *ui, const char *name, int step);
 /* What is typed after "lesson": a name, a path, or nothing. */

@@ -213,6 +213,8 @@ static void profile_draw(Ui *ui, Area area)
     draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
 }
 
+static void scaling_start(Ui *ui);
+
 void action_measure(Ui *ui)
 {
     if (!ui->compare.count)
@@ -254,7 +256,7 @@ static bool add_scaling_line(struct Scaling *s, const Request *request, Error *e
     return study_add(&s->study, &timed, err);
 }
 
-void scaling_start(Ui *ui)
+static void scaling_start(Ui *ui)
 {
     const Input    *like = session_input(ui->session);
     struct Scaling *s;
@@ -300,7 +302,8 @@ bool scaling_runs(const Ui *ui)
     return ui->profiling.scaling && !ui->profiling.scaling->over;
 }
 
-bool scaling_cancel(Ui *ui)
+/* Measured points stay; false: nothing ran. */
+static bool scaling_cancel(Ui *ui)
 {
     struct Scaling *s = ui->profiling.scaling;
 
@@ -327,7 +330,8 @@ void scaling_title(const Ui *ui, char *text, size_t size)
                  (long long)s->study.d, done, all, s->over && done < all ? ", stopped" : "");
 }
 
-bool scaling_known(const Ui *ui)
+/* The first length of all panes is measured. */
+static bool scaling_known(const Ui *ui)
 {
     const struct Scaling *s = ui->profiling.scaling;
     int                   all;

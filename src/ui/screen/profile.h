@@ -22,8 +22,6 @@ enum {
 };
 
 void profile_plot_draw(Ui *ui, Area area);
-/* One plot of the panes that the present page is about, in a frame. */
-void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area);
 /* The GPU's measurements of the pane, with its kernels as a table. */
 void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
 bool profile_has_gpu(const Pane *pane);
@@ -45,13 +43,8 @@ void profile_turn(Ui *ui, int by);
  * job of the session, and only while nothing else waits, so panes stay live.
  */
 
-/* Starts again with the open panes. */
-void  scaling_start(Ui *ui);
 bool  scaling_poll(Ui *ui);         /* true: something is to be drawn */
-bool  scaling_cancel(Ui *ui);       /* what is measured stays; false: nothing ran */
 void  scaling_close(Ui *ui);
-/* The first length of all panes is measured. */
-bool  scaling_known(const Ui *ui);
 /* The plot so far; NULL: nothing is measured yet.  The caller frees it. */
 Plot *scaling_plot(const Ui *ui, Error *err);
 /* As a figure, and the command that measures it anew. */

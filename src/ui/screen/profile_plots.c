@@ -222,7 +222,8 @@ static int draw_note(Ui *ui, const Plot *plot, Area inside)
     return lines;
 }
 
-void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area)
+/* One plot of the panes that the present page is about, in a frame. */
+static void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area)
 {
     Error err = ERROR_INIT;
     Plot *plot = is_measured(ui) || !plot_needs(kind) ? plot_of_panes(ui, kind, &err) : NULL;

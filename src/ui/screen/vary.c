@@ -448,7 +448,7 @@ static double value_now(Ui *ui)
     return place;
 }
 
-static void draw_plot(Ui *ui, StudyQuantity quantity, double now, int cursor, Area area)
+static void draw_sweep_plot(Ui *ui, StudyQuantity quantity, double now, int cursor, Area area)
 {
     Varying     *v = &ui->varying;
     StudyLook    look = { .quantities = { quantity }, .count = 1, .now = now, .cursor = cursor };
@@ -520,8 +520,8 @@ static void draw_plots(Ui *ui, Area inside)
     } else {
         right.x += left.w + 2;
     }
-    draw_plot(ui, v->loss, now, order[v->cursor], left);
-    draw_plot(ui, v->cost, now, order[v->cursor], right);
+    draw_sweep_plot(ui, v->loss, now, order[v->cursor], left);
+    draw_sweep_plot(ui, v->cost, now, order[v->cursor], right);
     draw_numbers(ui, order[v->cursor], (Area){ inside.y + inside.h - 1, inside.x, 1, inside.w });
 }
 

@@ -10,7 +10,6 @@
 #include "app/study/study.h"
 #include "ui/pane/costs.h"
 #include "ui/screen/lessons.h"
-#include "ui/state/history.h"
 #include "ui/term/term.h"
 
 #define PANES_MOST 6
@@ -273,6 +272,14 @@ typedef struct Commanding {
     struct CommandWork *work; /* a command that runs; NULL: none */
 } Commanding;
 
+#define HISTORY_MOST 64
+
+/* Workspaces before and after, for undo and redo. */
+typedef struct History {
+    struct Workspace *past[HISTORY_MOST], *future[HISTORY_MOST]; /* owned; newest last */
+    int               past_count, future_count;
+} History;
+
 struct Ui {
     Term        *term;
     Session     *session;
@@ -362,6 +369,14 @@ bool ui_take(Ui *ui, Pane *pane);
 void pager_open(Ui *ui, const char *title, const char *text, bool from_end);
 /* The command line opens with this text in it. */
 void ui_prompt(Ui *ui, const char *text);
+
+/* ---- undo and redo (workspace.c) --------------------------------------------- */
+
+void history_note(Ui *ui); /* before a change */
+void history_drop(Ui *ui); /* the newest note: nothing was changed */
+bool history_undo(Ui *ui); /* false: nothing to undo */
+bool history_redo(Ui *ui);
+void history_clear(Ui *ui);
 
 /* ---- room -------------------------------------------------------------------- */
 

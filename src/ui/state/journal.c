@@ -34,7 +34,7 @@ static struct Journal *journal_of(Ui *ui)
 static void entry_free(JournalEntry *e)
 {
     for (int i = 0; i < e->count; i++) {
-        JournalPanel *p = &e->panels[i];
+        LuaPanel *p = &e->panels[i];
 
         free(p->name);
         free(p->run);
@@ -51,6 +51,20 @@ static void entry_free(JournalEntry *e)
 
 /* ---- words of Lua ----------------------------------------------------------- */
 
+/* `text` as a Lua string. */
+static void journal_quote(Text *out, const char *text)
+{
+    text_add(out, "\"");
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            text_addf(out, "\\%c", *text);
+        else if ((unsigned char)*text < 32)
+            text_addf(out, "\\%03d", *text);
+        else
+            text_add_bytes(out, text, 1);
+    text_add(out, "\"");
+}
+
 /* Moves the text into a string; NULL: out of memory. */
 static char *taken(Text *text)
 {
@@ -60,7 +74,7 @@ static char *taken(Text *text)
     return data;
 }
 
-static char *run_words(const Request *r)
+static char *lua_run(const Request *r)
 {
     Text name = { 0 }, out = { 0 };
 
@@ -152,13 +166,13 @@ static void take_shot(Ui *ui, const Shot *shot, JournalEntry *e)
     e->input = input_words(ui);
     for (int i = 0; shot && i < shot->count; i++) {
         const PanelChoice *choice = &shot->choices[i];
-        JournalPanel      *p = &e->panels[e->count++];
+        LuaPanel      *p = &e->panels[e->count++];
 
         p->name = strdup(choice->result->request.mechanism);
-        p->run = run_words(&choice->result->request);
+        p->run = lua_run(&choice->result->request);
         if (choice->minus) {
             p->minus_name = strdup(choice->minus->request.mechanism);
-            p->minus = run_words(&choice->minus->request);
+            p->minus = lua_run(&choice->minus->request);
         }
         p->looks = look_words(shot->panes[i], &shot->panels[i], choice);
         p->words = panel_words(&shot->panels[i], choice);
@@ -166,6 +180,8 @@ static void take_shot(Ui *ui, const Shot *shot, JournalEntry *e)
 }
 
 /* ---- entries ---------------------------------------------------------------- */
+
+static void journal_script(const JournalEntry *entries, int count, Text *out);
 
 static void write_script(Ui *ui, const char *path, int from, Error *err)
 {
@@ -223,7 +239,7 @@ static bool settled(const Ui *ui)
     return true;
 }
 
-static void describe_panes(const Ui *ui, Text *out)
+static void panes_signature(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
 
@@ -271,10 +287,10 @@ static void note_measured(Ui *ui)
         bool        there = i < ui->compare.count && pane->measured;
 
         if (there && pane->measured != j->measured[i]) {
-            JournalPanel *p = &entry.panels[entry.count++];
+            LuaPanel *p = &entry.panels[entry.count++];
 
             p->name = strdup(pane->request.mechanism);
-            p->run = run_words(&pane->measured->request);
+            p->run = lua_run(&pane->measured->request);
         }
         j->measured[i] = there ? pane->measured : NULL;
     }
@@ -294,7 +310,7 @@ void journal_tick(Ui *ui)
     note_measured(ui);
     if (!settled(ui))
         return;
-    describe_panes(ui, &now);
+    panes_signature(ui, &now);
     if (strcmp(text_str(&now), text_str(&j->seen)) != 0) {
         text_free(&j->seen);
         j->seen = now;
@@ -468,19 +484,6 @@ typedef struct Writer {
     int   input_count, run_count, step;
 } Writer;
 
-void journal_quote(Text *out, const char *text)
-{
-    text_add(out, "\"");
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\')
-            text_addf(out, "\\%c", *text);
-        else if ((unsigned char)*text < 32)
-            text_addf(out, "\\%03d", *text);
-        else
-            text_add_bytes(out, text, 1);
-    text_add(out, "\"");
-}
-
 static const char *text_of(const char *text)
 {
     return text ? text : "";
@@ -527,7 +530,7 @@ static void write_panels(Writer *w, const JournalEntry *e, const int *runs, cons
 {
     text_add(w->out, "attn.figure {\n    panels = {\n");
     for (int i = 0; i < e->count; i++) {
-        const JournalPanel *p = &e->panels[i];
+        const LuaPanel *p = &e->panels[i];
 
         text_add(w->out, "        { result = ");
         name_run(w->out, text_of(p->name), runs[i]);
@@ -547,7 +550,7 @@ static void write_figure(Writer *w, const JournalEntry *e, const char *before, c
     int runs[PANES_MOST + 1] = { 0 }, minus[PANES_MOST + 1] = { 0 };
 
     for (int i = 0; i < e->count; i++) {
-        const JournalPanel *p = &e->panels[i];
+        const LuaPanel *p = &e->panels[i];
 
         runs[i] = run_of(w, text_of(e->input), text_of(p->name), text_of(p->run));
         if (p->minus)
@@ -668,7 +671,8 @@ static void write_head(const JournalEntry *entries, int count, Text *out)
     write_helpers(entries, count, out);
 }
 
-void journal_script(const JournalEntry *entries, int count, Text *out)
+/* The script of entries, oldest first. */
+static void journal_script(const JournalEntry *entries, int count, Text *out)
 {
     size_t most = (size_t)count * 2 * (PANES_MOST + 1) + 1;
     Writer w = { .out = out, .inputs = calloc(most, sizeof(Made)),

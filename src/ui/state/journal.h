@@ -35,20 +35,20 @@ typedef enum JournalKind {
     JOURNAL_COMMAND,
 } JournalKind;
 
-/* Words of Lua, all owned. */
-typedef struct JournalPanel {
+/* A run and how it is shown, in words of Lua, all owned. */
+typedef struct LuaPanel {
     char *name;  /* "bigbird", for the name of a variable */
     char *run;   /* arguments of attn.run but the input: "\"bigbird\", { seed = 3" */
     char *minus_name, *minus; /* likewise, of what is subtracted; NULL: no difference */
     char *looks; /* ", view = \"weights\"" */
     char *words; /* "bigbird · weights" */
-} JournalPanel;
+} LuaPanel;
 
 typedef struct JournalEntry {
     JournalKind  kind;
     time_t       when;
     char        *input; /* arguments of attn.load */
-    JournalPanel panels[PANES_MOST + 1];
+    LuaPanel panels[PANES_MOST + 1];
     int          count;
     char        *path;    /* of what was exported */
     char        *command; /* words of the figure command that draws it, or a typed line */
@@ -68,10 +68,5 @@ void journal_close(Ui *ui);
 /* What :record and :history do. */
 void journal_typed_record(Ui *ui, const char *rest);
 void journal_typed_history(Ui *ui, const char *path);
-
-/* The script of entries, oldest first (journal.c). */
-void journal_script(const JournalEntry *entries, int count, Text *out);
-/* `text` as a Lua string. */
-void journal_quote(Text *out, const char *text);
 
 #endif

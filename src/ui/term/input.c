@@ -119,7 +119,7 @@ static bool inside_character(const Field *f, int at)
     return at > 0 && at < f->length && utf8_continues(f->text[at]);
 }
 
-static int next_character(const Field *f, int at, int direction)
+static int step_character(const Field *f, int at, int direction)
 {
     do
         at += direction;
@@ -148,14 +148,14 @@ static int word_before(const Field *f)
 bool field_key(Field *f, uint32_t key)
 {
     switch (key) {
-    case K_ARROW_LEFT: f->cursor = next_character(f, f->cursor, -1); return true;
-    case K_ARROW_RIGHT: f->cursor = next_character(f, f->cursor, 1); return true;
+    case K_ARROW_LEFT: f->cursor = step_character(f, f->cursor, -1); return true;
+    case K_ARROW_RIGHT: f->cursor = step_character(f, f->cursor, 1); return true;
     case K_LINE_HOME:
     case K_CONTROL('A'): f->cursor = 0; return true;
     case K_LINE_END:
     case K_CONTROL('E'): f->cursor = f->length; return true;
-    case K_BACK: cut(f, next_character(f, f->cursor, -1), f->cursor); return true;
-    case K_DELETE: cut(f, f->cursor, next_character(f, f->cursor, 1)); return true;
+    case K_BACK: cut(f, step_character(f, f->cursor, -1), f->cursor); return true;
+    case K_DELETE: cut(f, f->cursor, step_character(f, f->cursor, 1)); return true;
     case K_CONTROL('U'): cut(f, 0, f->cursor); return true;
     case K_CONTROL('K'): cut(f, f->cursor, f->length); return true;
     case K_CONTROL('W'): cut(f, word_before(f), f->cursor); return true;
