@@ -81,7 +81,7 @@ bool place_home(Text *out)
     return text_ok(out);
 }
 
-bool place_program(Text *out, Error *err)
+static bool place_program(Text *out, Error *err)
 {
     text_add(out, "/proc/self/exe"); /* this very file, even after another replaced it */
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
