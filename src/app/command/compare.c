@@ -63,8 +63,8 @@ static bool ask(const Comparison *c, Request *request, Error *err)
 }
 
 /* value: NAME=VALUE added to the call's options; NULL: none. */
-static bool add_row(Session *s, const Call *call, const char *mechanism, const char *value,
-                    Comparison *c, Error *err)
+static bool add_request(Session *s, const Call *call, const char *mechanism, const char *value,
+                        Comparison *c, Error *err)
 {
     Request request;
     Result *result;
@@ -90,7 +90,7 @@ static bool add_row(Session *s, const Call *call, const char *mechanism, const c
     return true;
 }
 
-/* False also for a word that is no request; add_row reports why. */
+/* False also for a word that is no request; add_request reports why. */
 static bool takes(Session *s, const Call *call, const char *word, const char *param)
 {
     Request request;
@@ -111,10 +111,10 @@ static bool add_rows_of(Session *s, const Call *call, const char *word, const Ax
     char value[256];
 
     if (!axis->count || !takes(s, call, word, axis->name))
-        return add_row(s, call, word, NULL, c, err);
+        return add_request(s, call, word, NULL, c, err);
     for (int i = 0; i < axis->count; i++) {
         snprintf(value, sizeof(value), "%s=%s", axis->name, axis->values[i]);
-        if (!add_row(s, call, word, value, c, err))
+        if (!add_request(s, call, word, value, c, err))
             return false;
     }
     return true;
@@ -159,7 +159,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
     const Mechanism *exact = mechanism_baseline();
 
     if (!call_check_params(call, err) || !parse_vary(s, call, &c->axis, err) ||
-        (exact && !add_row(s, call, exact->id, NULL, c, err)))
+        (exact && !add_request(s, call, exact->id, NULL, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&

@@ -100,7 +100,7 @@ static void gpu_lines(Session *s, Text *out)
     tier_lines(device_api(gpu), out);
 }
 
-static void add_setting(Text *out, const char *json, const char *key)
+static void add_environment(Text *out, const char *json, const char *key)
 {
     const char *at = strstr(json, key);
     size_t      length;
@@ -133,7 +133,7 @@ bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
     }
     text_add(out, "machine\n");
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-        add_setting(out, text_str(&environment), keys[i]);
+        add_environment(out, text_str(&environment), keys[i]);
     text_free(&environment);
     warning_lines(s, out);
     gpu_lines(s, out);

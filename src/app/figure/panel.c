@@ -342,7 +342,7 @@ PanelSpec panel_spec(const char *view)
 
 /* ---- to text -------------------------------------------------------------------- */
 
-static void add_look(const char *name, double value, Text *out)
+static void write_look(const char *name, double value, Text *out)
 {
     Json number;
 
@@ -365,8 +365,8 @@ void panel_spec_text(const PanelSpec *l, Text *out)
         text_addf(&all, ",region=%lld:%lld,%lld:%lld", (long long)l->region.row0,
                   (long long)l->region.row1, (long long)l->region.col0, (long long)l->region.col1);
     if (l->ranged) {
-        add_look("lo", l->lo, &all);
-        add_look("hi", l->hi, &all);
+        write_look("lo", l->lo, &all);
+        write_look("hi", l->hi, &all);
     }
     if (l->excludes)
         text_addf(&all, ",exclude=%lld", (long long)l->excluded);

@@ -73,8 +73,8 @@ static size_t word_length(const char *text)
 
 /* Adds a paragraph in lines of the width: `label` before the first, as much room before the others.
  * Lines that begin with a blank, and newlines, are kept. */
-static void add_lines(LessonPage *page, LessonLineKind kind, const char *label, int indent,
-                      const char *text, int width)
+static void add_text_lines(LessonPage *page, LessonLineKind kind, const char *label, int indent,
+                           const char *text, int width)
 {
     int  column = indent;
     bool first = true;
@@ -160,7 +160,7 @@ static bool add_text(const Making *m, const LessonText *text, LessonLineKind kin
         else
             flow(text_str(&made), &flowing);
         gap(m->page);
-        add_lines(m->page, kind, label, indent, text_str(&flowing), m->width);
+        add_text_lines(m->page, kind, label, indent, text_str(&flowing), m->width);
     }
     m->page->failed |= !text_ok(&made) || !text_ok(&flowing);
     text_free(&made);
@@ -175,8 +175,8 @@ static void add_choices(LessonPage *page, const LessonStep *step, const LessonSi
         char label[] = "  a) ";
 
         label[2] = (char)('a' + i);
-        add_lines(page, i == sight->chosen ? LESSON_LINE_CHOSEN : LESSON_LINE_CHOICE, label, 5,
-                  step->choices[i].text, width);
+        add_text_lines(page, i == sight->chosen ? LESSON_LINE_CHOSEN : LESSON_LINE_CHOICE, label, 5,
+                       step->choices[i].text, width);
     }
 }
 
@@ -189,15 +189,15 @@ static void add_question(LessonPage *page, const LessonStep *step, const LessonS
         return;
     gap(page);
     flow(step->question, &flowing);
-    add_lines(page, LESSON_LINE_QUESTION, "? ", 2, text_str(&flowing), width);
+    add_text_lines(page, LESSON_LINE_QUESTION, "? ", 2, text_str(&flowing), width);
     page->failed |= !text_ok(&flowing);
     text_free(&flowing);
     add_choices(page, step, sight, width);
     if (step->ask == LESSON_ASKS_NUMBER)
-        add_lines(page, LESSON_LINE_FIELD, "", 2, "", width);
+        add_text_lines(page, LESSON_LINE_FIELD, "", 2, "", width);
     if (sight->reply)
-        add_lines(page, sight->right ? LESSON_LINE_RIGHT : LESSON_LINE_WRONG, "", 2, sight->reply,
-                  width);
+        add_text_lines(page, sight->right ? LESSON_LINE_RIGHT : LESSON_LINE_WRONG, "", 2,
+                       sight->reply, width);
 }
 
 bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const LessonSight *sight,

@@ -216,7 +216,7 @@ static void read_margin_row(MarginJob *job, int64_t at, Part *part)
         atomic_store(&job->failed, true);
 }
 
-static bool is_cancelled(const MarginJob *job)
+static bool margin_cancelled(const MarginJob *job)
 {
     return (job->request->cancel && atomic_load(job->request->cancel)) ||
            atomic_load(&job->failed);
@@ -227,7 +227,7 @@ static void read_part(void *context, int64_t item, int worker)
     MarginJob *job = context;
 
     (void)worker;
-    for (int64_t at = item; at < job->count && !is_cancelled(job); at += PARTS)
+    for (int64_t at = item; at < job->count && !margin_cancelled(job); at += PARTS)
         read_margin_row(job, at, &job->parts[item]);
 }
 
@@ -356,7 +356,7 @@ bool margin_make(const MarginRequest *q, Margin *out, Error *err)
         threads_run(q->threads, PARTS, read_part, &job);
         if (atomic_load(&job.failed))
             ok = error_set(err, ERR_NOMEM, "strips of %s: out of memory", q->view->name);
-        else if (is_cancelled(&job))
+        else if (margin_cancelled(&job))
             ok = error_set(err, ERR_CANCELLED, "cancelled");
         else
             add_columns(&job);

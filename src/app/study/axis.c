@@ -110,7 +110,7 @@ bool axis_parse(const char *text, Axis *out, Error *err)
 
 /* ---- a usual range around a value ---------------------------------------- */
 
-static void add_choices(const Param *param, Text *out)
+static void write_choices(const Param *param, Text *out)
 {
     for (int i = 0; param->choices[i]; i++)
         text_addf(out, "%s%s", i ? "," : "", param->choices[i]);
@@ -158,7 +158,7 @@ bool axis_usual(const struct Param *param, const char *now, int64_t n, bool dens
 {
     text_addf(out, "%s=", param->name);
     switch (param->type) {
-    case PARAM_TYPE_ENUM: add_choices(param, out); return true;
+    case PARAM_TYPE_ENUM: write_choices(param, out); return true;
     case PARAM_TYPE_BOOL: text_add(out, "false,true"); return true;
     case PARAM_TYPE_INT:
     case PARAM_TYPE_FLOAT: return add_numbers(param, now, n, dense, out);
