@@ -1,6 +1,7 @@
 /* execute.c -- one request becomes one Result; all runs start here.
  *
- * It runs on any thread and uses no session.
+ * It runs on any thread and uses no session.  Timed runs are runs of their own: without views,
+ * and with a fresh arena.
  */
 #include "app/result/views.h"
 #include "app/session/internal.h"

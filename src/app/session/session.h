@@ -3,6 +3,9 @@
  * Front ends (cli, ui, script) do the same work on a Session; none has a feature that the others
  * lack.  Nothing here calls up: a front end polls jobs and may wait for a wake-up descriptor.
  *
+ * There is no cache of runs: a run can be repeated from its request and seed, and what shows a
+ * result retains it.
+ *
  * Threads: a Session belongs to the thread that made it, and all functions below are for this
  * owner.  Jobs run one after the other on the session's worker thread.
  */

@@ -3,6 +3,8 @@
  * The order is n, seed, mechanism, parameters, position, threads, device, precision, the first
  * slowest, so a budget that ends leaves out the longest n of all mechanisms.  A mechanism without a
  * parameter has one point, not one for each value.
+ *
+ * A shard is every N-th point of the plan, so any scheduler can run the shards.
  */
 #include <stdio.h>
 #include <stdlib.h>
