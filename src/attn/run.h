@@ -30,8 +30,7 @@ typedef struct Init Init;
 typedef struct Position Position;
 typedef struct Rng Rng;
 
-/* The extent of `axis` of a given tensor of `rank` axes says the size, times `factor`
- * (0: 1). */
+/* A size is the extent of `axis` of a given tensor of `rank` axes, times `factor` (0: 1). */
 typedef struct SizeFrom {
     const char *name;
     Tensor      tensor; /* data NULL: not given */
@@ -39,9 +38,9 @@ typedef struct SizeFrom {
     int64_t     factor;
 } SizeFrom;
 
-/* The size called `name`: its value if the user set it (a file that says otherwise fails the
- * run), else what the first given tensor says, else `fallback`.  The list ends with a NULL
- * name.  Tensors of another rank are passed over: layer_weight tells of them. */
+/* The size called `name`: the value that the user set (a file that disagrees fails the run), else
+ * the extent of the first given tensor, else `fallback`.  The list ends with a NULL name.  Tensors
+ * of another rank are skipped: layer_weight reports them. */
 int64_t layer_size(Run *r, const char *name, int64_t value, int64_t fallback,
                    const SizeFrom *from);
 
@@ -52,11 +51,11 @@ Tensor layer_weight(Run *r, const char *name, Tensor given, int rank, const int6
                     Init init);
 Tensor layer_given(Run *r, const char *name, Tensor given, int rank, const int64_t *shape);
 
-/* How much of a run is done, for whoever waits for it.
+/* How much of a run is done.
  *
- * The share is counted: FLOPs done over the FLOPs of the closed form, which was asked for before
- * the run (the position's own are in neither).  Operations that take long tell as they go what
- * they have done, others when they end.  A mechanism that knows better says its share itself.
+ * The share is the FLOPs done over the FLOPs of the closed form, which was computed before the
+ * run (without those of the position).  Long operations report their FLOPs while they run, others
+ * when they end.  A mechanism that knows its share better reports it (run_report).
  *
  * The run's threads write and another one reads; the numbers only ever grow.
  */
@@ -65,43 +64,43 @@ typedef struct RunProgress {
     _Atomic(const char *) stage; /* static, or as long as the script; "" between stages */
     atomic_llong planned; /* FLOPs; 0: not known beforehand */
     atomic_llong done;
-    atomic_llong ahead;   /* of these, told by an operation that has not ended */
-    _Atomic double told;  /* by the mechanism, 0..1; < 0: it says nothing */
+    atomic_llong ahead;   /* of these, reported by an operation that has not ended */
+    _Atomic double reported; /* by the mechanism, 0..1; < 0: not reported */
 } RunProgress;
 
 static inline void progress_begin(RunProgress *p, double planned)
 {
     atomic_store(&p->done, 0);
     atomic_store(&p->ahead, 0);
-    atomic_store(&p->told, -1.0);
+    atomic_store(&p->reported, -1.0);
     atomic_store(&p->planned, planned < 1e18 ? (long long)planned : 0);
 }
 
-/* Some work of an operation that goes on; any thread. */
+/* Some work of a running operation is done; any thread. */
 static inline void progress_ahead(RunProgress *p, double flops)
 {
     atomic_fetch_add_explicit(&p->ahead, (long long)flops, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->done, (long long)flops, memory_order_relaxed);
 }
 
-/* Work that has ended, what was told ahead of it included; the run's thread. */
+/* Work that has ended, including what was reported ahead; the run's thread. */
 static inline void progress_charge(RunProgress *p, double flops)
 {
     long long all = (long long)flops, ahead = atomic_load(&p->ahead);
-    long long told = ahead < all ? ahead : all;
+    long long counted = ahead < all ? ahead : all;
 
-    atomic_store(&p->ahead, ahead - told);
-    atomic_fetch_add(&p->done, all - told);
+    atomic_store(&p->ahead, ahead - counted);
+    atomic_fetch_add(&p->done, all - counted);
 }
 
 /* From 0 to 1; < 0: not known. */
 static inline double progress_share(const RunProgress *p)
 {
-    double told = atomic_load(&p->told);
+    double reported = atomic_load(&p->reported);
     double planned = (double)atomic_load(&p->planned), done = (double)atomic_load(&p->done);
 
-    if (told >= 0)
-        return told;
+    if (reported >= 0)
+        return reported;
     return planned > 0 && done <= 1.001 * planned ? (done < planned ? done / planned : 1) : -1;
 }
 
@@ -133,7 +132,7 @@ typedef struct Stage {
     int64_t     arena_peak; /* largest arena use during the stage, bytes */
     const char *said;      /* what happened here, in numbers; run's arena; NULL: nothing */
     const char *at_name;   /* what `at` counts, static: "features"; NULL: iterations */
-    double      at;        /* where its traces stand on that axis */
+    double      at;        /* x position of its traces on that axis */
     bool        about;     /* it is about one query: */
     int64_t     query;
 } Stage;
@@ -148,8 +147,8 @@ typedef struct Trace {
     double      value;
 } Trace;
 
-/* Told of every stage as it begins, and of the end (stage NULL).  The profiler
- * puts its clock here; attn itself knows no clocks. */
+/* Called at the begin of every stage, and at the end (stage NULL).  The profiler puts its clock
+ * here; attn itself knows no clocks. */
 typedef void (*RunObserver)(void *context, const Run *run, const Stage *stage);
 
 /* What to run.  All pointers are borrowed and must outlive the Run. */
@@ -175,11 +174,11 @@ typedef struct RunSpec {
     int64_t            memory_limit; /* bytes of the run's arena; 0: none */
     const atomic_bool *cancel;   /* NULL: cannot be cancelled */
     RunObserver        observer; /* NULL: none */
-    /* Told when the drawing of parameters begins and ends: a model has its own before it
-     * runs, so drawing them is not part of the mechanism's time.  NULL: nobody. */
+    /* Called when the drawing of parameters begins and ends: a model has its parameters before it
+     * runs, so drawing them is not part of the mechanism's time.  NULL: none. */
     void             (*preparing)(void *context, bool begins);
     void              *observer_context; /* of both */
-    RunProgress       *progress; /* how much is done; NULL: nobody asks */
+    RunProgress       *progress; /* share that is done; NULL: not wanted */
     int64_t            fail_at;  /* tests: the k-th allocation fails, counted from 1; 0: off */
 } RunSpec;
 
@@ -189,7 +188,7 @@ struct Run {
     Tensor           q, k, v, x, attn; /* as in spec */
     int64_t          h, n, m, d, e, dm;
     bool             causal;
-    bool             again;       /* what is done is done again, more exactly: charges nothing */
+    bool             again;       /* rerun in double precision; charges no FLOPs */
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
     int64_t          width;       /* columns of the image it reads the sequence as; 0: none */
     int64_t          q_offset;    /* position of query 0 among the keys */
@@ -215,7 +214,7 @@ struct Run {
     int              view_step;   /* stage that new views belong to; -1: the current one */
     Trace            traces[RUN_MAX_TRACES];
     int              trace_count;
-    int64_t          rank;        /* that the weights cannot exceed; 0: not said */
+    int64_t          rank;        /* upper bound of the rank of the weights; 0: unknown */
     const char      *rank_name;
     struct { char name[32]; Origin origin; } tensors[RUN_MAX_TENSORS]; /* parameters used */
     int              tensor_count;
@@ -223,7 +222,7 @@ struct Run {
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
     int              preparing;   /* depth of run_prepare */
-    ReplaySource     replay;      /* what can be gone through again */
+    ReplaySource     replay;      /* what replay_new repeats */
     const void      *prepared;    /* the back end's own, by Ops.prepare */
     unsigned         computed;    /* bits by Arithmetic (attn/cuda/device.h): how products were */
 };
@@ -268,10 +267,10 @@ void run_iteration(Run *r, const char *name, int64_t iteration);
 
 bool run_wants_views(const Run *r);
 
-/* Some FLOPs of an operation that goes on are done; any thread. */
+/* Some FLOPs of a running operation are done; any thread. */
 void run_ahead(const Run *r, double flops);
 /* The share of all work that is done, 0..1, by a mechanism that knows it. */
-void run_tell(const Run *r, double share);
+void run_report(const Run *r, double share);
 
 /* Memory of the run; data NULL (and the run failed) when there is none. */
 void  *run_alloc(Run *r, int64_t count, int64_t size);
@@ -305,8 +304,8 @@ Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int
 /* Queries [h,n,d] where one head's were given for all: positions differ by head. */
 Tensor run_for_each_head(Run *r, Tensor t);
 Rng run_rng(Run *r, const char *name);
-/* Says where a tensor parameter is from; run_param, run_param_given and view_drawn do it.
- * The last word on a name counts. */
+/* Records the origin of a tensor parameter; run_param, run_param_given and view_drawn call it. The
+ * last call for a name counts. */
 void run_origin(Run *r, const char *name, Origin origin);
 /* Whether tensors that the mechanism can fit on its input are to be fitted. */
 bool run_fits(const Run *r);
@@ -324,12 +323,12 @@ void run_prepare(Run *r, bool begins);
 /* Fills the contiguous f32 tensor with the next numbers of the stream. */
 void run_draw(Run *r, Rng *rng, Init init, Tensor t);
 
-/* A mechanism that reads x and makes heads of its own tells how many, and their sizes, before
- * it uses them: ops, views and records follow. */
+/* A mechanism that reads x and makes its own heads sets their number and sizes before it uses
+ * them: ops, views and records follow. */
 void run_heads(Run *r, int64_t heads, int64_t d, int64_t e);
 
-/* A mechanism whose parameters let it read x instead of q, k and v says that it does: n and m
- * are the rows of x then, in one head of its width. */
+/* Called by a mechanism that reads x instead of q, k and v: n and m become the rows of x, in one
+ * head of its width. */
 void run_read_x(Run *r);
 
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
@@ -385,10 +384,10 @@ View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewRead
 /* Views made from here on belong to an earlier stage (what it did is only known now);
  * name NULL: to the current one again. */
 void view_stage(Run *r, const char *name, int64_t iteration);
-/* A number of the current stage for those who watch; costs nothing when no views are
- * wanted.  Numbers beyond RUN_MAX_TRACES are not kept. */
+/* A number of the current stage for the trace view; costs nothing when no views are wanted.
+ * Numbers beyond RUN_MAX_TRACES are dropped. */
 void run_trace(Run *r, const char *name, double value);
-/* A sentence on the current stage, with its numbers; and where its traces stand. */
+/* A sentence on the current stage, with its numbers; run_mark: the x position of its traces. */
 void run_say(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void run_mark(Run *r, const char *name, double at);
 /* The stage is about this query. */

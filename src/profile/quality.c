@@ -30,7 +30,7 @@ typedef struct Row {
     double variation;
     double kl;              /* NaN: none */
     const char *kl_lacks;   /* why; NULL: the row has no key, or there is one */
-    double error2, norm2;   /* |o_i - o*_i|^2, |o*_i|^2 */
+    OutputError output;     /* of o_i */
 } Row;
 
 typedef struct Comparison {
@@ -75,12 +75,8 @@ static void compare_output(const Comparison *c, int64_t head, int64_t i, Row *ro
     int64_t      e = c->run->e, at = (head * c->run->n + i) * e;
     const float *o = tensor_f32(&c->run->out) + at, *exact = tensor_f32(&c->exact->out) + at;
 
-    for (int64_t p = 0; p < e; p++) {
-        double diff = (double)o[p] - (double)exact[p];
-
-        row->error2 += diff * diff;
-        row->norm2 += (double)exact[p] * (double)exact[p];
-    }
+    for (int64_t p = 0; p < e; p++)
+        output_error_add(&row->output, (double)o[p], (double)exact[p]);
 }
 
 /* What exact attention weighs on the kept cells. */
@@ -236,8 +232,8 @@ static void error_summary(const Comparison *c, Quality *out)
     double error2 = 0, norm2 = 0;
 
     for (int64_t r = 0; r < c->run->h * c->run->n; r++) {
-        error2 += c->rows[r].error2;
-        norm2 += c->rows[r].norm2;
+        error2 += c->rows[r].output.error2;
+        norm2 += c->rows[r].output.norm2;
     }
     if (norm2 > 0)
         out->output_error = number_of(sqrt(error2 / norm2));
@@ -249,7 +245,7 @@ static double badness(const Row *row, const Quality *q)
     if (q->mass_mean.valid)
         return -row->mass;
     if (q->output_error.valid)
-        return row->norm2 > 0 ? sqrt(row->error2 / row->norm2) : (double)NAN;
+        return row->output.norm2 > 0 ? sqrt(row->output.error2 / row->output.norm2) : (double)NAN;
     return row->variation;
 }
 

@@ -36,10 +36,10 @@ static void test_unknown_and_told(void **state)
     progress_begin(&p, 0);
     progress_charge(&p, 60);
     CHECK_NEAR(progress_share(&p), -1, 0);
-    run_tell(&run, 0.5);
-    run_tell(&run, 0.25); /* it never shrinks */
+    run_report(&run, 0.5);
+    run_report(&run, 0.25); /* it never shrinks */
     CHECK_NEAR(progress_share(&p), 0.5, 0);
-    run_tell(&run, 7);
+    run_report(&run, 7);
     CHECK_NEAR(progress_share(&p), 1, 0);
 }
 

@@ -35,7 +35,7 @@ typedef struct Ceilings {
     double tensor; /* flop/s, the tensor cores' in BF16, or as products are computed; NaN: none */
     double gemm;   /* flop/s, products of matrices; CPU: by the library, one a thread */
     double stream; /* bytes/s, triad past the caches */
-    char   device[32]; /* whose they are, as records name it; "": not said */
+    char   device[32]; /* device that was measured, as in records; "": unknown */
 } Ceilings;
 
 /* FLOPs a second at most, at so many FLOPs to a byte. */
@@ -141,8 +141,8 @@ typedef struct AttendInput {
     double softmax_flops;    /* overhead per allowed cell; 0: FLOPS_SOFTMAX */
 } AttendInput;
 
-/* Of it queries first_q, first_q + 1, ... (queries of them) and keys first_k, ...; borrows.
- * A cell_term is told the indices of the part. */
+/* The part of it with `queries` queries from first_q and `keys` keys from first_k; borrows. A
+ * cell_term gets indices of the part. */
 AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t queries,
                               int64_t first_k, int64_t keys);
 
@@ -159,7 +159,7 @@ typedef struct Visits {
     Tensor  tag;           /* i32 [h,lists,positions]; data NULL: all alike */
     Tensor  chunk;         /* i32 [h,lists,positions] */
     int64_t before, after;
-    int64_t ring;          /* so many chunks stand in a ring; 0: in a row */
+    int64_t ring;          /* number of chunks in a ring; 0: chunks are in a row */
     bool    cross;         /* pairs of lists; tags do not count */
 } Visits;
 
@@ -186,7 +186,7 @@ typedef struct GroupAttend {
     /* i32 [h,nq,s], increasing: the rows of k that a row of q leaves out.  They are in its
      * group's key list, and the key lists increase. */
     Tensor query_skip;
-    /* Every row of q is in one group: its result stands at its own row of out and lse. */
+    /* Every row of q is in one group: its result is written to its own row of out and lse. */
     bool placed;
 } GroupAttend;
 
@@ -448,7 +448,7 @@ struct Ops {
     const char *name; /* "cpu" */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
-    void (*wait)(Run *r, const char *reads); /* op_wait; NULL: results are there at once */
+    void (*wait)(Run *r, const char *reads); /* op_wait; NULL: operations are synchronous */
     void (*toward)(Run *r, const void *data, int64_t bytes); /* op_toward; NULL: it is there */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);

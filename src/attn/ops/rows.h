@@ -260,14 +260,13 @@ Tensor op_argmax(Run *r, Tensor x, bool with_negative);
  * largest values, ties to the lower row, listed in increasing row order. */
 Tensor op_top_k(Run *r, Tensor x, int64_t k);
 
-/* Rows that choices are made on: `near` to look at, and row i in double where that cannot
- * tell.  A back end on another device takes `whole` instead, and asks the host only where it is
- * absent. */
+/* Rows that choices are made on: `near` in float, and row i in double where float cannot decide. A
+ * back end on another device takes `whole` instead, and calls the host only where it is absent. */
 typedef struct ChoiceRows {
     Tensor        near; /* f32 [h',n,d]: the rows, rounded */
     void        (*exact)(const void *context, int64_t head, int64_t i, double *row);
     const void   *context; /* exact NULL: as near */
-    Tensor        whole;   /* [h',n,d]: f64, what `exact` tells; f32, what op_normalise64 makes */
+    Tensor        whole;   /* [h',n,d]: f64, the rows of `exact`; f32, before op_normalise64 */
     NormaliseKind kind;    /* of it, by these */
     double        eps;
 } ChoiceRows;

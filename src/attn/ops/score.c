@@ -509,8 +509,8 @@ static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern 
     pattern_row_free(&row);
 }
 
-/* That of lse where the row's own cannot be had, or where they differ by more than rounding of
- * what is as large as `size`: then the softmax was over more than these cells. */
+/* lse itself where the row's own sum is not available, or where they differ by more than the
+ * rounding of numbers of magnitude `size`: then the softmax was over more than these cells. */
 static Softmax softmax_of_row(const WeightRow *w, float lse, double size)
 {
     const RowSums *s = w->sums;
@@ -546,7 +546,7 @@ static Softmax softmax_known(const WeightRow *w, float lse)
     return found;
 }
 
-/* Scores that differ by less than lse can tell have the same weight: the difference is a float. */
+/* Scores whose difference is below the resolution of lse (a float) have the same weight. */
 void attend_weights_run(const WeightRow *w, int64_t start, int64_t count, int64_t step, float *out)
 {
     Softmax of = softmax_known(w, lse_of(w));

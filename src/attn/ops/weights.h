@@ -17,11 +17,11 @@
 #include "core/tensor.h"
 
 typedef struct RowSums {
-    const Pattern     *cells;   /* those of a softmax are a row's */
+    const Pattern     *cells;   /* cells of one softmax row */
     _Atomic(uint64_t) *known;   /* [heads, rows of cells]; 0: not yet.  NULL: lse is all there is */
     _Atomic(float)    *longest; /* [inputs, heads] length of a key; 0: not yet */
-    /* A softmax over the keys of two inputs: those of every row, and of the second the cells.
-     * NULL: all keys are the input's that the weight is of. */
+    /* The softmax is over the keys of two inputs: `own` for every row, and the cells of `other`.
+     * NULL: all keys belong to the input of the weight. */
     const AttendInput *own, *other;
     const Pattern     *other_cells;
 } RowSums;
@@ -112,7 +112,7 @@ typedef struct CellRows {
 
 /* NULL when views are not wanted or the run failed. */
 const CellRows *cell_rows_new(Run *r, CellRowFn list, const void *context);
-/* The same with how often each key was met. */
+/* As above, with the number of visits of each key. */
 const CellRows *cell_rows_counted(Run *r, CellRowFn list, const void *context);
 /* `rows`, whose queries are keys, without each query's own key, but where it is the only one. */
 const CellRows *cell_rows_others(Run *r, const CellRows *rows);

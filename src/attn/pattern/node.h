@@ -92,7 +92,7 @@ void *pattern_no_memory(PatternParser *p);
 /* NULL, with the error set, when the arena had no room for the node. */
 Pattern *pattern_built(PatternParser *p, Pattern *pattern);
 
-/* NULL, with an error that names the nearest, when there is none of this name. */
+/* NULL when no primitive has this name; the error names the nearest. */
 const PatternPrimitive *pattern_primitive(PatternParser *p, const char *name, size_t offset);
 
 #endif

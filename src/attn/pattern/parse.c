@@ -288,7 +288,7 @@ static void too_many(PatternParser *p, const PatternPrimitive *f, size_t offset)
                  list ? "; several numbers for one are a list, [0,1]" : "");
 }
 
-/* An argument may start with "name =", told from a value by its first letter. */
+/* An argument may start with "name =": its first character is a letter, a value's is not. */
 static bool parse_one_argument(PatternParser *p, const PatternPrimitive *f, PatternValue *values,
                                  int position, bool *named)
 {

@@ -59,8 +59,8 @@ bool    pattern_per_head(const Pattern *p); /* rows differ between heads */
 /* Replaces *row by the runs of query i in `head`, sorted by start. */
 void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
 
-/* Bits of one cell; *allowed tells whether it is in at all (a cell may be
- * allowed with no bit only inside an expression, never in a finished pattern). */
+/* Bits of one cell; *allowed: whether the cell is in the pattern (a cell without bits is possible
+ * inside an expression, never in a finished pattern). */
 uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool *allowed);
 
 /* Exact number of allowed cells summed over heads; -1: out of memory. */
@@ -178,10 +178,9 @@ typedef struct PatternSource {
 Pattern *pattern_parse(Arena *a, PatternShape s, const char *text, const PatternSource *source,
                        Error *err);
 
-/* min(r, candidates) distinct keys per row and head, uniformly from positions
- * whose flag in `forbidden` (u8 [n], may be NULL) is 0, and j <= i when causal.
- * int32 [h,n,r], unused entries -1.  `skip` (may be NULL) tells rows and cells
- * left out: called for (i, j); j = -1 asks for the whole row. */
+/* min(r, candidates) distinct keys per row and head, uniformly from all positions, j <= i when
+ * causal.  int32 [h,n,r], unused entries -1.  `skip` (may be NULL) returns whether cell (i, j) is
+ * left out; j = -1: the whole row. */
 typedef bool (*PatternSkip)(void *context, int64_t i, int64_t j);
 Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, const char *name,
                            PatternSkip skip, void *context);

@@ -212,7 +212,7 @@ static void content_check(Run *r, const DisentangledParams *p, int64_t k)
                  (long long)k, (long long)p->pos_max_distance);
 }
 
-/* A table nobody reads is not drawn, but a given one is still checked. */
+/* An unused table is not drawn, but a given one is still checked. */
 static Tensor table(Run *r, const char *name, Tensor given, bool used, const int64_t shape[3])
 {
     if (!used && !tensor_given(&given))
@@ -227,8 +227,8 @@ static int64_t content_rows_of(const Tensor *given)
     return tensor_given(given) && given->rank >= 2 ? given->shape[given->rank - 2] / 2 : 0;
 }
 
-/* Without pos_k the longer side is the sequence: rows decoded alone use the same k as the whole
- * run.  A given table with a row pair for each query says that the queries are it. */
+/* Without pos_k the longer of queries and keys is the length: rows decoded alone use the same k as
+ * the whole run.  A given table with a row pair for each query means the queries. */
 static int64_t reach_of(const DisentangledParams *p, int64_t n, int64_t m)
 {
     int64_t given = content_rows_of(tensor_given(&p->pos_key) ? &p->pos_key : &p->pos_query);

@@ -43,7 +43,7 @@ Tensor position_sinusoids(Run *r, const Sinusoids *in);
 /* f32 [h,n,d]: x [h,n,d] + by, of which an axis of extent 1 repeats; one operation an entry. */
 Tensor position_added(Run *r, Tensor x, Tensor by);
 
-/* [entries]: what fn says of the distance of each. */
+/* [entries]: fn of the distance of each. */
 typedef int64_t (*PositionIndexFn)(const void *context, int64_t distance);
 int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const void *context);
 

@@ -132,9 +132,9 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
 }
 
 #define SLIPS_SURE 2 /* so near that it is meant */
-#define PART_LEAST 4 /* letters of a name that tell which one is meant */
+#define PART_LEAST 4 /* shortest part of a name that a search accepts */
 
-/* One holds the other: "sliding-window", "synthesizer". */
+/* One name contains the other: "sliding-window", "synthesizer". */
 static bool holds_part(const char *id, const char *other)
 {
     return strlen(id) >= PART_LEAST && strlen(other) >= PART_LEAST &&

@@ -53,7 +53,7 @@ typedef struct ViewPromise {
     { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,                             \
       .help = "what the position adds to the scores (with --position)" }
 
-/* What a stage does, for those who watch it; the table ends with a NULL stage. */
+/* What a stage does, for `attnscope step` and the step screen; the table ends with a NULL stage. */
 typedef struct StageNote {
     const char *stage; /* as given to run_stage */
     const char *note;  /* one to three plain sentences */
@@ -133,7 +133,7 @@ bool mechanism_add(const Mechanism *m, Error *err);
 bool mechanism_is_added(const char *id);
 /* Without the added ones; no run of one may be left. */
 void mechanism_forget(void);
-/* Unknown: the error names the nearest and says what lists them. */
+/* Unknown: the error names the nearest id and the command that lists all. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
 /* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */
 const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
@@ -185,7 +185,7 @@ typedef struct System {
 const System *system_at(size_t index); /* NULL past the end */
 const char   *system_part_title(SystemPart part);
 const char   *survey_title(int survey);
-/* What its text says against its own table, in words; NULL: nothing; static. */
+/* Where the survey's text contradicts its own table; NULL: nowhere; static. */
 const char   *survey_disagrees(int survey);
 
 #endif

@@ -90,10 +90,10 @@ void run_ahead(const Run *r, double flops)
         progress_ahead(r->spec.progress, flops);
 }
 
-void run_tell(const Run *r, double share)
+void run_report(const Run *r, double share)
 {
-    if (r->spec.progress && share > atomic_load(&r->spec.progress->told))
-        atomic_store(&r->spec.progress->told, share < 1 ? share : 1);
+    if (r->spec.progress && share > atomic_load(&r->spec.progress->reported))
+        atomic_store(&r->spec.progress->reported, share < 1 ? share : 1);
 }
 
 void op_charge(Run *r, FlopClass charge, double flops)
@@ -194,7 +194,7 @@ const View *run_view(const Run *r, const char *name)
 
 /* ---- memory ----------------------------------------------------------------- */
 
-/* Of the two ends of memory, --mem's and the GPU's, the one that was met. */
+/* Which of the two memory limits was reached: --mem, or the GPU's. */
 static void memory_end(const Run *r, int64_t bytes, char *text, size_t size)
 {
     int64_t limit = r->spec.memory_limit, used = arena_used(r->arena), left = arena_left(r->arena);
@@ -526,7 +526,7 @@ void run_prepare(Run *r, bool begins)
     bool outermost = begins ? r->preparing++ == 0 : --r->preparing == 0;
 
     if (outermost)
-        op_wait(r, NULL); /* what goes on is the time of neither side's neighbour */
+        op_wait(r, NULL); /* time spent here belongs to neither neighbouring stage */
     if (outermost && r->spec.preparing)
         r->spec.preparing(r->spec.observer_context, begins);
 }
@@ -615,12 +615,12 @@ Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int
 
 /* See run.h. */
 
-static int64_t run_said(const SizeFrom *from)
+static int64_t size_of_axis(const SizeFrom *from)
 {
     return from->tensor.shape[from->axis] * (from->factor ? from->factor : 1);
 }
 
-static bool tells(const SizeFrom *from)
+static bool has_size(const SizeFrom *from)
 {
     return from->tensor.data && from->tensor.rank == from->rank;
 }
@@ -632,19 +632,19 @@ int64_t layer_size(Run *r, const char *name, int64_t value, int64_t fallback,
     char shape[80];
 
     for (; from->name; from++) {
-        if (!tells(from))
+        if (!has_size(from))
             continue;
-        if (run_said(from) < 1)
+        if (size_of_axis(from) < 1)
             run_fail(r, ERR_PARAM, "%s: parameter %s has shape %s: it is empty", r->mechanism->id,
                      from->name, tensor_shape_text(&from->tensor, shape, sizeof(shape)));
         if (!given)
-            return run_said(from) < 1 ? 1 : run_said(from);
-        if (run_said(from) == value)
+            return size_of_axis(from) < 1 ? 1 : size_of_axis(from);
+        if (size_of_axis(from) == value)
             continue;
         run_fail(r, ERR_PARAM, "%s: %s=%lld, but parameter %s has shape %s, which says %lld; leave "
                  "%s out or give another file", r->mechanism->id, name, (long long)value,
                  from->name, tensor_shape_text(&from->tensor, shape, sizeof(shape)),
-                 (long long)run_said(from), name);
+                 (long long)size_of_axis(from), name);
     }
     return given ? value : fallback;
 }

@@ -97,7 +97,7 @@ static const char *missing(const Run *r)
     return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
 }
 
-/* ", only q and k; ...": what there is of a file for each array, and what to do. */
+/* ", only q and k; ...": which arrays the file has, and how to add the missing ones. */
 static void refuse_lack(Run *r)
 {
     const Tensor *has[] = { &r->q, &r->k, &r->v, &r->x };
@@ -318,7 +318,7 @@ static void bring_inputs(Run *r)
     run_prepare(r, false);
 }
 
-/* To the device while it runs, and to every thread of the host before anybody else sees it. */
+/* Memory belongs to the device during the run, and to the host before other threads read it. */
 static void start_attach(Run *r, bool device)
 {
     const char *why;

@@ -117,8 +117,8 @@ static void read_common(const View *v, int64_t plane, int64_t i, PatternRun comm
     }
 }
 
-/* Spreading in place would run over values of earlier runs that lie between;
- * read into a line of its own when runs interleave. */
+/* Spreading in place would overwrite values of earlier runs; interleaved runs are read into a
+ * separate line. */
 static void read_spread(const View *v, int64_t plane, int64_t i, PatternRun common,
                         PatternRun asked, float *line, float *out)
 {
@@ -289,7 +289,7 @@ bool run_wants_views(const Run *r)
     return r->spec.views && !run_failed(r);
 }
 
-/* What a tensor of this name that was fitted says of itself; NULL: none was. */
+/* The caption of a fitted tensor of this name; NULL: it was not fitted. */
 static const char *fitted_origin(const Run *r, const char *name)
 {
     for (int i = 0; i < r->tensor_count; i++)

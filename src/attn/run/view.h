@@ -116,10 +116,9 @@ struct View {
     const ViewMarks *marks; /* NULL: none */
     const ViewLoad  *load;  /* of the columns; NULL: none */
     const ViewLoad  *row_load; /* of the rows; NULL: none */
-    const char *const *summary; /* of each plane, what its picture says in numbers; in the run's
-                                   arena; NULL: nothing */
-    const ViewFound *found; /* of a view that tells what was found; NULL: none */
-    const ViewCurve *curve; /* NULL: not said to be one; see view_curve */
+    const char *const *summary; /* caption numbers of each plane, in the run's arena; NULL: none */
+    const ViewFound *found; /* of a view of what was found; NULL: none */
+    const ViewCurve *curve; /* NULL: no curve; see view_curve */
     const View      *along, *low, *high; /* that the curve names; NULL: not there */
     ViewGuide   guides[VIEW_GUIDES_MOST];
     int         guide_count;

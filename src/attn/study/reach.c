@@ -149,7 +149,7 @@ static void transpose(Word word[64])
         }
 }
 
-/* Tells the tokens of `set`, 64 at a time. */
+/* Reports the tokens of `set`, 64 at a time. */
 static void reach_tell(const ReachBlock *b, int depth, ReachFound found, void *context)
 {
     for (int64_t group = b->set_lo / 64; group * 64 < b->set_hi; group++)
@@ -176,7 +176,7 @@ static bool reach_stopped(const atomic_bool *cancel)
     return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
 }
 
-/* Every row of the block stands on its own token. */
+/* At depth 0 every row of the block reaches its own token. */
 static void reach_begin(ReachBlock *b, int64_t first)
 {
     int64_t rows = reach_block_rows(b->tokens), left = b->tokens - first;
@@ -196,9 +196,8 @@ static void reach_begin(ReachBlock *b, int64_t first)
     b->active = b->bits = b->set_hi - first;
 }
 
-/* What `depth` layers bring, before it is known what of it is new.  One layer
- * repeated goes on from the depth before: from what was new there, which is enough
- * with residual connections. */
+/* Tokens that `depth` layers reach, new or not.  One repeated layer continues from the tokens that
+ * were new at the depth before, which is enough with residual connections. */
 static bool go_deeper(ReachBlock *b, const ReachStack *s, int64_t first, int depth,
                       const atomic_bool *cancel)
 {
@@ -457,8 +456,8 @@ bool reach_summary(const ReachStack *s, bool causal, Threads *threads, const ato
 typedef struct Search {
     const ReachStack *stack;
     int64_t           n;
-    uint8_t          *marks; /* [depth + 1][n]: token is come to after t layers from the top */
-    uint8_t          *done;  /* lists gone through in this layer */
+    uint8_t          *marks; /* [depth + 1][n]: token is reached after t layers from the top */
+    uint8_t          *done;  /* lists visited in this layer */
 } Search;
 
 static uint8_t *marks_at(const Search *s, int t)
@@ -514,7 +513,7 @@ static bool has_key(const ReachLayer *l, int64_t k, int64_t key)
     return false;
 }
 
-/* Which of the tokens come to before step t leads to `key`. */
+/* The token reached before step t that leads to `key`. */
 static int64_t step_back(const Search *s, int hops, int t, int64_t key)
 {
     const ReachLayer *l = reach_layer_at(s->stack, hops - t + 1);
@@ -526,8 +525,8 @@ static int64_t step_back(const Search *s, int hops, int t, int64_t key)
     return key;
 }
 
-/* Marks what a way of `hops` layers can come to; one layer repeated needs only its
- * last step. */
+/* Marks the tokens that a path of `hops` layers can reach; one repeated layer needs only its last
+ * step. */
 static void mark_way(Search *s, int64_t i, int hops)
 {
     bool again = s->stack->count > 1;
@@ -540,7 +539,7 @@ static void mark_way(Search *s, int64_t i, int hops)
         mark_step(s, hops, t);
 }
 
-/* One layer repeated has come to all it ever will. */
+/* The repeated layer reaches nothing new. */
 static bool at_rest(const Search *s, int hops)
 {
     return s->stack->count == 1 && hops > 0 &&

@@ -25,7 +25,7 @@ struct ReachLayer {
     int64_t   shared_lists, shared_runs;
     int32_t  *shared_list, *shared_run; /* their numbers back */
     int64_t   cells;      /* of all lists */
-    /* Where the runs save little, the other way round; NULL elsewhere. */
+    /* The transposed lists, where runs save little; NULL elsewhere. */
     int64_t  *into_first; /* [tokens + 1] into `into` */
     int32_t  *into;       /* of each key: rows that have it, ~number of a shared list */
     bool     *into_cut;   /* [tokens] there are more of them */
@@ -54,7 +54,7 @@ struct ReachBlock {
     int64_t set_lo, set_hi;   /* tokens that may have a word in `set` */
     int64_t next_lo, next_hi;
     Word    full[LANES_WIDE];  /* of a token that all rows of the block reach */
-    Word    alive[LANES_WIDE]; /* rows with a bit in `set`: the others have all they can get */
+    Word    alive[LANES_WIDE]; /* rows with a bit in `set`; the others are complete */
     int64_t active, bits;      /* tokens that have a word in `set`, and the bits of all of them */
 };
 
@@ -66,8 +66,8 @@ struct ReachBlock {
  * not in `reached` counts, so that it may be fetched for the tokens that still lack some. */
 void reach_move(ReachBlock *block, const ReachLayer *layer, bool keep, bool fresh);
 
-/* Told that row `row` of a block reaches the tokens 64 group + (bits of `tokens`) at
- * a depth: with residual connections at this one first, else at exactly this one. */
+/* Called when row `row` of a block reaches the tokens 64 group + (bits of `tokens`) at a depth:
+ * with residual connections at this depth first, else at exactly this depth. */
 typedef void (*ReachFound)(void *context, int depth, int64_t row, int64_t group, uint64_t tokens);
 
 /* Tells of all depths from 0 for the rows from `first` on.  With residual connections

@@ -92,7 +92,7 @@ static const ViewPromise views[] = {
     VIEW_PROMISE_END
 };
 
-/* Not of the catalogue: nobody runs it by name. */
+/* Not in the catalogue: it has no public name. */
 static const Mechanism replay = { .id = "replay", .title = "Replay", .notes = notes,
                                   .views = views };
 
@@ -205,7 +205,7 @@ static void go_through(const Online *o, int64_t head, int64_t i, double *max, do
     free(s);
 }
 
-/* From what is kept; the first reader of a row keeps it for the others. */
+/* From the kept states; the first reader of a row computes and keeps them. */
 static void row_states(const Online *o, int64_t head, int64_t i, double *max, double *sum)
 {
     int64_t      row = head * o->n + i;
@@ -228,7 +228,7 @@ static void row_states(const Online *o, int64_t head, int64_t i, double *max, do
 
 /* ---- views ------------------------------------------------------------------ */
 
-/* Weights as they stand after a tile: later ones make them smaller. */
+/* Weights after a tile: later tiles make them smaller. */
 static void replay_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
                                 int64_t count, int64_t step, float *out)
 {
@@ -470,8 +470,8 @@ static double replay_number(const Tensor *t, int64_t at)
     return t->dtype == DT_F64 ? ((const double *)t->data)[at] : (double)tensor_f32(t)[at];
 }
 
-/* What a row's products z are divided by.  Features of fewer directions are larger by
- * sqrt(grown), so their guards are met as a run with so many would meet them. */
+/* The divisor of a row's products z.  Features of fewer directions are larger by sqrt(grown), so
+ * that eps acts as in a run with that many directions. */
 static double replay_guarded(const ReplaySource *s, double z, double features, double grown)
 {
     double whole = z * grown;

@@ -23,8 +23,8 @@
 
 /* A decoding would be there if the run were causal. */
 bool replay_wants_causal(const Run *run);
-/* Made at once; borrows from `run`, which outlives it.  run_free frees it.  NULL: there is
- * none, or no memory for it. */
+/* Constructed and executed; borrows from `run`, which outlives it.  run_free frees it.  NULL: no
+ * replay, or no memory. */
 Run *replay_new(const Run *run);
 
 /* The kinds of replay; private to the replay files. */

@@ -14,10 +14,23 @@ double kept_mass(const float *w, const float *kept, int64_t m, bool *left_out);
 /* sum_j |p_j - factor q_j| */
 double row_distance(const float *p, const float *q, double factor, int64_t m);
 /* KL(p || q) = sum_j p_j ln(p_j / q_j), in nats, of two rows and their row_sum.  NaN where neither
- * has a key, and where there is none to be had: then *lacks says why (static), which is otherwise
- * left alone.  Rows are taken for distributions when they hold nothing negative and sum to 1. */
+ * row has a key, and where KL is not defined: then *lacks gets the reason (static), which is
+ * otherwise unchanged.  A row is a distribution when no entry is negative and its sum is 1. */
 double row_divergence(const float *p, double p_sum, const float *q, double q_sum, int64_t m,
                       const char **lacks);
+
+/* How far an output is from the exact one: |o - o*|^2 and |o*|^2, entry by entry. */
+typedef struct OutputError {
+    double error2, norm2;
+} OutputError;
+
+static inline void output_error_add(OutputError *e, double got, double exact)
+{
+    double diff = got - exact;
+
+    e->error2 += diff * diff;
+    e->norm2 += exact * exact;
+}
 
 /* One query's row of a matrix, laid out as the image its keys come from.
  *

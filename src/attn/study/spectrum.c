@@ -27,7 +27,7 @@ int64_t spectrum_count(const View *view, const SpectrumWay *way)
     return spectrum_is_exact(view, way) ? all : min_i64(all, way->rank ? way->rank : SPECTRUM_RANK);
 }
 
-/* One plane on its way; matrices of directions lie by columns. */
+/* The factorisation of one plane; matrices of directions are column major. */
 typedef struct Finder {
     const View        *view;
     const SpectrumWay *way;

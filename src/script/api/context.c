@@ -207,7 +207,7 @@ static int context_progress(lua_State *L)
     double            share = luaL_checknumber(L, 2);
 
     luaL_argcheck(L, share >= 0 && share <= 1, 2, "expected a share from 0 to 1");
-    run_tell(context->run, share);
+    run_report(context->run, share);
     script_hand_over(script_of(L));
     return run_failed(context->run) ? luaL_error(L, "interrupted") : 0;
 }

@@ -12,6 +12,7 @@
  */
 #include "attn/ops/weights.h"
 #include "attn/run.h"
+#include "attn/study/row.h"
 #include "core/rng.h"
 
 #include <math.h>
@@ -79,8 +80,10 @@ static void performer_show(Run *r, const Params *p, const LinearAttend *in,
 static void count_guarded(Run *r, const Params *p, const LinearResult *result);
 static void count_flat(Run *r, const Params *p, const Tensor *fk);
 static void performer_compare(Run *r, const Implicit *c, double scale);
-static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
-                        double *exact, double *variation, double *wrong, double *size);
+static void softmax_compare(Run *r, const Implicit *c, const AttendInput *in, int64_t x,
+                            double *exact, double *variation, OutputError *error);
+static void performer_compare_output(const Run *r, int64_t head, int64_t i, int64_t keys,
+                                     const double *w, OutputError *error);
 
 static void performer_run(Run *r, const void *opaque)
 {
@@ -318,22 +321,24 @@ static void count_flat(Run *r, const Params *p, const Tensor *fk)
 static void performer_compare(Run *r, const Implicit *c, double scale)
 {
     AttendInput in = { .q = r->q, .k = r->k, .v = r->v, .scale = scale };
-    double     *exact, variation = 0, wrong = 0, size = 0;
+    OutputError error = { 0 };
+    double     *exact, variation = 0;
 
     if ((double)(r->h * r->n) * (double)r->m > COMPARED)
         return;
     exact = run_alloc(r, r->m, sizeof(*exact));
     for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++)
-        compare_row(r, c, &in, x / r->n, x % r->n, exact, &variation, &wrong, &size);
+        softmax_compare(r, c, &in, x, exact, &variation, &error);
     run_figure(r, "total_variation", variation / (double)(r->h * r->n));
-    run_figure(r, "output_error", size > 0 ? sqrt(wrong / size) : sqrt(wrong));
+    run_figure(r, "output_error",
+               error.norm2 > 0 ? sqrt(error.error2 / error.norm2) : sqrt(error.error2));
 }
 
-/* Half the sum of |implicit - softmax| of one row, and its squared output error. */
-static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
-                        double *exact, double *variation, double *wrong, double *size)
+/* Half the sum of |implicit - softmax| of row x of all heads' rows; its output error is added. */
+static void softmax_compare(Run *r, const Implicit *c, const AttendInput *in, int64_t x,
+                            double *exact, double *variation, OutputError *error)
 {
-    int64_t keys = r->causal ? i + 1 : r->m;
+    int64_t head = x / r->n, i = x % r->n, keys = r->causal ? i + 1 : r->m;
     double  top = -HUGE_VAL, sum = 0;
 
     for (int64_t j = 0; j < keys; j++)
@@ -341,15 +346,25 @@ static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_
     for (int64_t j = 0; j < keys; j++)
         sum += exact[j] = exp(exact[j] - top);
     for (int64_t j = 0; j < keys; j++)
-        *variation += fabs(implicit_cell(c, head, i, j) - exact[j] / sum) / 2;
+        exact[j] /= sum;
+    for (int64_t j = 0; j < keys; j++)
+        *variation += fabs(implicit_cell(c, head, i, j) - exact[j]) / 2;
+    performer_compare_output(r, head, i, keys, exact, error);
+}
+
+/* Output i of a head, and exact attention's with weights w. */
+static void performer_compare_output(const Run *r, int64_t head, int64_t i, int64_t keys,
+                                     const double *w, OutputError *error)
+{
+    const float *v = tensor_head(&r->v, head, r->h);
+    const float *o = tensor_f32(&r->out) + (head * r->n + i) * r->e;
+
     for (int64_t x = 0; x < r->e; x++) {
-        double value = 0, got = (double)tensor_f32(&r->out)[(head * r->n + i) * r->e + x];
+        double value = 0;
 
         for (int64_t j = 0; j < keys; j++)
-            value += exact[j] / sum *
-                     (double)((float *)tensor_head(&r->v, head, r->h))[j * r->e + x];
-        *wrong += (got - value) * (got - value);
-        *size += value * value;
+            value += w[j] * (double)v[j * r->e + x];
+        output_error_add(error, (double)o[x], value);
     }
 }
 

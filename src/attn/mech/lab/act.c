@@ -216,7 +216,7 @@ static void freeze(Run *r, const Work *w, const uint8_t *ran)
     arena_release(r->arena, mark);
 }
 
-/* Shares of this step; afterwards `running` holds who goes on. */
+/* Shares of this step; afterwards `running` holds the tokens that continue. */
 static void decide(Run *r, Work *w)
 {
     if (run_failed(r))

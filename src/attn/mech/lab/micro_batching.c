@@ -162,7 +162,7 @@ static void backward(Run *r, const Params *p, Pipeline *s, const double *stage)
                         time * stage[i]);
 }
 
-/* The micro-batch that goes back p-th, and the other way round. */
+/* The micro-batch whose backward pass is p-th, and the inverse. */
 static int64_t batch_turned(const Pipeline *s, int64_t p)
 {
     return s->order == ORDER_REVERSE ? s->m - 1 - p : p;

@@ -180,7 +180,7 @@ static void weights_run(const void *context, int64_t head, int64_t i, int64_t st
 
 /* ---- the arithmetic ------------------------------------------------------------- */
 
-/* Of a cell, as it is stored. */
+/* The score of a cell, rounded as it is stored. */
 static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j)
 {
     return rounded_scaled(&s->attend, rounded_raw_score(&s->attend, s->h, head, i, j));

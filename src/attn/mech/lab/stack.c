@@ -27,7 +27,7 @@ static int64_t layers_of(Run *r, const StackParams *p)
     return layer_size(r, "layers", p->layers, p->layers, from);
 }
 
-/* d_ff=0 is left to the files, even where the user says so himself. */
+/* d_ff=0 takes the size from the files, also when the user sets it. */
 static int64_t hidden_of(Run *r, const StackParams *p, int64_t dm)
 {
     const SizeFrom from[] = { { "w1", p->w1, 3, 2, 1 }, { "b1", p->b1, 2, 1, 1 },

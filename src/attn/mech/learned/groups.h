@@ -106,8 +106,7 @@ int64_t centroids_moved(Tensor before, Tensor now);
 
 /* i32 [h,n]: the centroid with the largest product; ties: the lowest. */
 Tensor centroids_nearest(Run *r, Tensor mu, const ChoiceRows *x);
-/* What k-means makes smaller, for those who watch: the mean over x of 1 - the cosine to its
- * centroid; nearest i32 [h,n]. */
+/* The objective of k-means: the mean over x of 1 - cosine to its centroid; nearest i32 [h,n]. */
 double centroids_spread(Run *r, Tensor mu, const ChoiceRows *x, Tensor nearest);
 /* i32 [h,C*w]: for each centroid the w rows with the largest products, in
  * increasing order; ties: the lower row. */

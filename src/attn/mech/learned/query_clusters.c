@@ -13,7 +13,7 @@
 
 /* ---- sizes and checks ------------------------------------------------------- */
 
-/* A size nobody gave comes from the tensor that has it. */
+/* A size that the user did not set is the extent of the given tensor. */
 int64_t query_clusters_count(const Run *r, const QueryClusterParams *p)
 {
     const Tensor *given = &p->init_indices;

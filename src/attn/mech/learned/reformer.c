@@ -350,7 +350,7 @@ static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend
     g->query_at = g->key_at = place;
 }
 
-/* i32 [h,total]: the positions that stand in the slots that the chunks see. */
+/* i32 [h,total]: the positions in the slots that the chunks see. */
 static Tensor positions_of(Run *r, const List *list, Tensor slots)
 {
     Tensor order = list->order, found;
@@ -447,7 +447,7 @@ static double times(const Seen *s, int64_t head, int64_t i, int64_t j)
     return s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
 }
 
-/* What each round saw by itself, before their union; not for very many cells. */
+/* Cells of each round, before their union; skipped for very many cells. */
 static void show_rounds(Run *r, Seen *all)
 {
     const Lsh *l = all->l;

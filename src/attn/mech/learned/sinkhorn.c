@@ -37,7 +37,7 @@ typedef struct Params {
     Tensor  sort_logits, sort_w1, sort_b1, sort_w2, sort_b2, gumbel;
 } Params;
 
-/* Which blocks may be sorted where: u8 [nb,nb], those strictly before; and what the others are. */
+/* Causal sorting: a place takes strictly earlier blocks; the logits of the others become -inf. */
 typedef struct Earlier {
     Tensor allowed, later, low; /* f32 [1,nb,nb] 1 where not allowed; f64 [1,1,1] -inf */
 } Earlier;

@@ -154,7 +154,8 @@ static Tensor dam_table(Run *r, const Dam *s, const char *name, Tensor given, In
     return run_param(r, name, given, DT_F32, rank, shape, init);
 }
 
-/* The mask of each distance, where there is such a thing; else the logits of the cells. */
+/* The mask of each distance, where M depends on the distance alone; else the logits of the cells.
+ */
 static void make_mask(Run *r, Dam *s)
 {
     run_stage(r, "mask");

@@ -115,8 +115,9 @@ static LatentRead collect_exactly(Run *r, const AttendInput *given, Tensor more)
     return read;
 }
 
-/* Few queries that read all keys; more: other values for the same weights, or absent.  Reading
- * tells how long keys and values are, so what float could not do is done once more. */
+/* Few queries that read all keys; more: other values for the same weights, or absent.  The pass
+ * also gives the lengths of keys and values; where they are too large for float, it is rerun in
+ * double. */
 static LatentRead latents_collect(Run *r, const AttendInput *in, Tensor more)
 {
     LatentRead read = collect(r, in, more);

@@ -28,7 +28,8 @@ bool latents_steep(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 /* softmax(scale q k^T) v.  causal: row i sees keys up to i + offset. */
 LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool causal,
                         int64_t offset);
-/* The same for who has asked: all keys, in float, or in double (then k may be f64). */
+/* As above; caller already called latents_steep: all keys, in float, or in double (then k may be
+ * f64). */
 LatentRead latents_read_float(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 /* What that charges for so many allowed cells of each head. */
@@ -39,8 +40,8 @@ Tensor latents_weights(Run *r, const LatentRead *read);
 /* Pack and unpack in one: Luna without order, and the bare induced attention of the Set
  * Transformer.  Sets the run's output and shows both strips, memory, connectivity and weights. */
 typedef struct Nested {
-    Tensor      latents, keys; /* [h',l,d] P, [h',m,d] what it meets */
-    bool        with_keys;     /* queries meet packed keys; else packed values */
+    Tensor      latents, keys; /* [h',l,d] P and its keys [h',m,d] */
+    bool        with_keys;     /* queries attend to packed keys; else to packed values */
     double      scale;
     const char *pack, *unpack; /* stages; static */
     const char *latent;        /* what one is called: "slot"; static */

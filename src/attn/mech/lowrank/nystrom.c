@@ -394,9 +394,9 @@ static void nystrom_mix(Run *r, const Params *p, Nystrom *s)
         mix_in_double(r, p, s);
 }
 
-/* Z with large entries makes a product that cancels: the float form's rounding is that of its
- * logits, times the length of Z's rows, times the values'.  Reading keys and values for F3 V
- * has told how long they are. */
+/* Z with large entries makes a product that cancels: the rounding of the float form is that of its
+ * logits, times the length of Z's rows, times the length of the values.  F3 V has given the
+ * lengths of keys and values. */
 static bool nystrom_float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql,
                                   Tensor kl, Tensor z)
 {

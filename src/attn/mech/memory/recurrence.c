@@ -101,7 +101,7 @@ void recurrence_show_segment(Run *r, const AttendInput *segment, Tensor lse, int
 
 /* ---- reach over depth ---------------------------------------------------------- */
 
-#define DEPTH 12 /* layers looked at: as reach does when nobody says */
+#define DEPTH 12 /* default depth, as in the command reach */
 
 /* The first key of every row; false: no memory. */
 static bool first_keys(const Pattern *cells, int64_t n, int64_t *first)
@@ -503,7 +503,7 @@ static void read_squeezed(const View *view, int64_t head, int64_t s, int64_t sta
 
 typedef enum PlaceKind { PLACE_EMPTY, PLACE_SLOT, PLACE_TOKEN } PlaceKind;
 
-/* What segment t has at a column: slots and memory lie right-aligned, then itself. */
+/* Component of segment t at a column: slots and memory are right-aligned, then its own tokens. */
 static PlaceKind place_at(const CompressedViews *v, int64_t t, int64_t column, int64_t *at)
 {
     const CompressedMemory *c = v->memory;

@@ -37,7 +37,7 @@ void recurrence_attend(Run *r, const AttendInput *segment, const Pattern *cells,
 /* What the components of cells are: compressed, memory, own segment (View.components). */
 extern const char *const recurrence_components[8];
 
-/* A run shows each of its first segments by itself. */
+/* Number of first segments that get their own view. */
 #define RECURRENCE_SNAPSHOTS 24
 bool recurrence_shows(const Run *r, int64_t t);
 /* View segment_weights [h,queries,keys] of the current stage; lse: of the whole run.  Keys from
@@ -69,7 +69,7 @@ typedef struct CompressedMemory {
     int64_t    slots;      /* ever made */
     int64_t   *made;       /* [segments + 1] before each segment */
     int64_t   *batch;      /* [slots] segment after which it was made */
-    int64_t   *first, *end; /* [slots] its tokens, as the view `memory` tells */
+    int64_t   *first, *end; /* [slots] its tokens, as in the view `memory` */
     int64_t   *slot_of;    /* [n] slot whose group the token is in; -1: none */
 } CompressedMemory;
 

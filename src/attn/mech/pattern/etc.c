@@ -101,8 +101,8 @@ static void etc_gather(Run *r, const Params *p, AttentionPart *parts)
         parts[1].in = seen_by(r, q, q, k, v, keys);
 }
 
-/* Tokens as the globals see them.  A position acts on these keys too, but on no query:
- * the globals stand nowhere. */
+/* Token keys for the global queries.  A position acts on these keys, but on no global query:
+ * globals have no position. */
 static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput tokens)
 {
     Tensor none = r->q;
@@ -114,7 +114,7 @@ static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput token
                                etc_given_or(r, "v_g2l", p->v_g2l, r->v), p->scale);
 }
 
-/* The given tensor [h,rows,.], or the one it stands for. */
+/* The given tensor [h,rows,.], or its default. */
 static Tensor etc_given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
 {
     int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };

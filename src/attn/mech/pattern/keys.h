@@ -39,8 +39,8 @@ Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens);
 /* Rows [from, from + count) of every head of all [h,N,w]. */
 Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count);
 
-/* Fails where a bias kind of position is set, whose distances the extra tokens
- * do not have.  `form` says when a mechanism has them: "variant=etc". */
+/* Fails with a position of the bias kind: extra tokens have no distances.  `form` names the
+ * parameters that add them: "variant=etc". */
 void extra_tokens_check(Run *r, const char *form);
 /* Puts q, k [h',g,d] and v [h',g,e] in front of in's, to which a position has
  * been applied: it never acts on the extra tokens. */

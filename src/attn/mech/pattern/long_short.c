@@ -197,7 +197,7 @@ static Tensor projection(Run *r, const Slots *s, Tensor logits)
     return share;
 }
 
-/* The logits of each slot over the tokens of its range; past a short one's end nothing. */
+/* The logits of each slot over the tokens of its range; absent past the end of a short range. */
 static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share)
 {
     int64_t whole = r->n / s->size, left = r->n - whole * s->size;

@@ -98,7 +98,7 @@ typedef struct ExpertParams {
 
 /* The layer with `choices` (1 or 2) experts for a token. */
 void experts_run(Run *r, const ExpertParams *p, int choices);
-/* An upper bound: who finds a place depends on the data. */
+/* An upper bound: which tokens find a place depends on the data. */
 Flops experts_flops(Run *r, const ExpertParams *p, int choices);
 
 /* What the stages do, for the cards of all that route to experts. */
