@@ -85,7 +85,7 @@ typedef struct Lesson {
     void       *state; /* the reader's */
 } Lesson;
 
-/* ---- what functions of a lesson are told ----------------------------------------- */
+/* ---- facts that functions of a lesson get ---------------------------------- */
 
 typedef struct LessonFact {
     const char   *name;     /* of a run; NULL: a pane */

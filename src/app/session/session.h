@@ -189,7 +189,7 @@ void     job_free(Job *job);
 int      session_wake_fd(const Session *s);
 bool     session_busy(Session *s); /* a job waits or runs */
 
-/* ---- progress of long commands, told on the owner's thread ------------------ */
+/* ---- progress of long commands, reported on the owner's thread -------------- */
 typedef void (*SessionProgress)(void *context, const char *text);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
 /* From here on session_run reports progress of long runs: it runs them on the worker. */
