@@ -5,6 +5,7 @@
 #include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
+#include <sys/mman.h>
 #include <atomic>
 #include <csignal>
 #include <map>
@@ -20,7 +21,12 @@ namespace context = boost::context;
 #define SHARED_UNASKED ((size_t)48 << 10) // without cudaFuncSetAttribute; of known size at all
 #define GUARD 256      // bytes behind shared memory
 #define GUARD_BYTE 0xfd
-#define STACK (256 << 10) // of a thread
+#ifdef EMULATED_SANITIZED
+#define STACK ((size_t)256 << 10) // of a thread
+#else
+#define STACK ((size_t)64 << 10)
+#endif
+#define BLOCK_MOST 1024 // threads
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
 struct Copy {
@@ -29,20 +35,25 @@ struct Copy {
     int         group;
 };
 
-enum class At { running, barrier, gather, wait, end };
+enum class At : uint8_t { running, barrier, gather, wait, end }; // running: it can go on
 
 struct Fiber {
     Lane            lane;
-    At              at;
     bool          (*ready)(const void *); // At::wait: until then
     const void     *what;
-    context::fiber  self, back;
-    unsigned char   word[WORD];
-    bool            left;
+    context::fiber  self;     // where it goes on
     std::vector<Copy> copies; // begun and not waited for
     int             group;    // of the next copy
     void           *race;     // ThreadSanitizer's fiber
     unsigned        blocks, warps; // barriers of these kinds that it has come to
+    unsigned        words;    // that it has left
+};
+
+// What the lanes of a warp left last and before last: whoever leaves the next word has read the
+// last one, so that nobody need wait until all have read.
+struct Words {
+    alignas(16) unsigned char word[2][WARP][WORD];
+    unsigned round[2][WARP]; // which of its words that is, from 1 on
 };
 
 typedef std::vector<std::unique_ptr<Fiber>> Fibers;
@@ -51,13 +62,16 @@ Emulation emulation;
 
 static Fibers                       sets[SETS]; // they and their stacks go with the library
 static unsigned                     set_now;
+static At                           state[BLOCK_MOST]; // of the block's threads
+static Words                        words_now[BLOCK_MOST / WARP];
 static std::mutex                   one_at_a_time;
 static const std::function<void()> *body_now;
 static unsigned char               *shared_now;
 static size_t                       shared_size, shared_allowed; // the latter with `fixed`
 static std::vector<const EmulatedShared *> fixed; // that the block has come to
 static const char                  *kernel_now;
-static Fiber                       *running;
+static Fiber                        host;     // from which a block is run
+static Fiber                       *running = &host, *gone; // gone: whose turn was before
 static thread_local cudaError_t     last_error; // of this host thread: stays until it is asked for
 static std::atomic<size_t>          in_use;
 
@@ -76,13 +90,40 @@ void *emulated_race(void) { return running->race; }
 
 static Fiber *fiber_at(size_t x) { return sets[set_now][x].get(); }
 
+static size_t threads_now(void)
+{
+    return (size_t)emulation.block.x * emulation.block.y * emulation.block.z;
+}
+
+// The next lane of the warp that can go on, without a way back to the host between.
+static Fiber *next_lane(int number)
+{
+    int end = std::min((number / WARP + 1) * WARP, (int)threads_now());
+
+    while (++number < end)
+        if (state[number] == At::running)
+            return fiber_at((size_t)number);
+    return &host;
+}
+
+static void go_to(Fiber *fiber)
+{
+    context::fiber back;
+
+    gone = running;
+    running = fiber;
+    emulation.lane = &fiber->lane;
+    race_go(fiber == &host ? emulated_host : fiber->race);
+    back = std::move(fiber->self).resume();
+    gone->self = std::move(back); // its turn ended in this one's
+}
+
 static void wait_at(At at)
 {
-    Fiber *fiber = running;
+    int number = running->lane.number;
 
-    fiber->at = at;
-    race_go(emulated_host);
-    fiber->back = std::move(fiber->back).resume();
+    state[number] = at;
+    go_to(next_lane(number));
 }
 
 static void meet(At at, char *order)
@@ -115,12 +156,23 @@ void emulated_wait(bool (*ready)(const void *), const void *what)
     wait_at(At::wait);
 }
 
+typedef uint32_t __attribute__((may_alias)) Piece;
+
 // Not by memcpy, which ThreadSanitizer would see: a shuffle's words are no memory.
 void emulated_leave(const void *data, size_t size)
 {
-    for (size_t x = 0; x < size && x < WORD; x++)
-        ((volatile unsigned char *)running->word)[x] = ((const unsigned char *)data)[x];
-    running->left = true;
+    Words   &warp = words_now[running->lane.number / WARP];
+    int      lane = running->lane.number % WARP;
+    unsigned round = ++running->words;
+    auto    *word = warp.word[round % 2][lane];
+
+    if (size % sizeof(Piece) == 0 && (uintptr_t)data % sizeof(Piece) == 0)
+        for (size_t x = 0; x < std::min(size, (size_t)WORD); x += sizeof(Piece))
+            *(volatile Piece *)(word + x) = *(const Piece *)((const unsigned char *)data + x);
+    else
+        for (size_t x = 0; x < std::min(size, (size_t)WORD); x++)
+            ((volatile unsigned char *)word)[x] = ((const unsigned char *)data)[x];
+    warp.round[round % 2][lane] = round;
     emulated_gather();
 }
 
@@ -164,11 +216,6 @@ void emulated_copies_wait(int left)
     copies.erase(copies.begin(), copies.begin() + (long)done);
 }
 
-static size_t threads_now(void)
-{
-    return (size_t)emulation.block.x * emulation.block.y * emulation.block.z;
-}
-
 int emulated_lanes(void)
 {
     size_t first = (size_t)running->lane.number / WARP * WARP;
@@ -178,11 +225,39 @@ int emulated_lanes(void)
 
 const void *emulated_word(int lane)
 {
-    size_t at = (size_t)running->lane.number / WARP * WARP + (size_t)lane;
+    const Words &warp = words_now[running->lane.number / WARP];
+    unsigned     round = running->words;
 
-    return at < threads_now() && fiber_at(at)->left && fiber_at(at)->at != At::end
-               ? fiber_at(at)->word : NULL;
+    return warp.round[round % 2][lane] == round ? warp.word[round % 2][lane] : NULL;
 }
+
+// Stacks beside each other, a little more than a power of two apart: their ends, which every thread
+// uses, would otherwise share a few lines of the caches.
+struct Stacks {
+    static constexpr size_t stride = STACK + 832, count = 128;
+
+    context::stack_context allocate()
+    {
+        static unsigned char  *next, *end;
+        context::stack_context stack;
+
+        if (next == end) {
+            void *data = mmap(NULL, stride * count, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+            if (data == MAP_FAILED)
+                throw std::bad_alloc();
+            madvise(data, stride * count, MADV_HUGEPAGE);
+            next = (unsigned char *)data;
+            end = next + stride * count;
+        }
+        next += stride;
+        stack.size = STACK;
+        stack.sp = next;
+        return stack;
+    }
+    void deallocate(context::stack_context &) {} // they go with the process
+};
 
 // A fiber runs the body once for every block, and waits at the end of each.
 static Fiber *fiber_new(void)
@@ -191,28 +266,17 @@ static Fiber *fiber_new(void)
 
     race_quiet(true); // what is made here is no thread's
     fiber = new Fiber();
-    fiber->at = At::end;
     fiber->race = race_fiber();
-    fiber->self = context::fiber(std::allocator_arg, context::fixedsize_stack(STACK),
-                                 [fiber](context::fiber &&back) {
-        fiber->back = std::move(back);
+    fiber->self = context::fiber(std::allocator_arg, Stacks(), [](context::fiber &&back) {
+        gone->self = std::move(back);
         for (;;) {
             (*body_now)();
             wait_at(At::end);
         }
-        return std::move(fiber->back);
+        return std::move(host.self);
     });
     race_quiet(false);
     return fiber;
-}
-
-static void resume(Fiber *fiber)
-{
-    running = fiber;
-    emulation.lane = &fiber->lane;
-    fiber->at = At::running;
-    race_go(fiber->race);
-    fiber->self = std::move(fiber->self).resume();
 }
 
 // Runs the lanes of a warp as far as they come without other warps; whether any did.
@@ -222,23 +286,23 @@ static bool run_warp(size_t first, size_t count)
         size_t moved = 0, gathered = 0, stopped = 0, waiting = 0;
 
         for (size_t x = first; x < first + count; x++) {
-            Fiber *f = fiber_at(x);
-
-            if (f->at == At::running || (f->at == At::wait && f->ready(f->what))) {
-                resume(f);
+            if (state[x] == At::running ||
+                (state[x] == At::wait && fiber_at(x)->ready(fiber_at(x)->what))) {
+                state[x] = At::running;
+                go_to(fiber_at(x));
                 moved++;
             }
-            gathered += f->at == At::gather;
-            stopped += f->at == At::barrier;
-            waiting += f->at == At::wait;
+            gathered += state[x] == At::gather;
+            stopped += state[x] == At::barrier;
+            waiting += state[x] == At::wait;
         }
         if (!moved && (!gathered || waiting))
             return ran;
         if (gathered && stopped)
             emulated_broken("some threads of a warp shuffle while others wait elsewhere");
         for (size_t x = first; x < first + count && !waiting; x++)
-            if (fiber_at(x)->at == At::gather)
-                fiber_at(x)->at = At::running;
+            if (state[x] == At::gather)
+                state[x] = At::running;
     }
 }
 
@@ -250,11 +314,13 @@ static void begin_block(size_t threads)
     set_now = (set_now + 1) % SETS;
     while (sets[set_now].size() < threads)
         sets[set_now].emplace_back(fiber_new());
+    for (size_t x = 0; x < threads; x += WARP)
+        memset(words_now[x / WARP].round, 0, sizeof(words_now[x / WARP].round));
     for (size_t x = 0; x < threads; x++) {
         Fiber *f = fiber_at(x);
 
-        f->at = At::running;
-        f->left = false;
+        state[x] = At::running;
+        f->words = 0;
         f->copies.clear();
         f->group = 0;
         f->blocks = f->warps = 0;
@@ -276,8 +342,8 @@ static void run_block(size_t threads)
         for (size_t x = 0; x < threads; x += WARP)
             ran |= run_warp(x, std::min<size_t>(WARP, threads - x));
         for (size_t x = 0; x < threads; x++) {
-            ended += fiber_at(x)->at == At::end;
-            stopped += fiber_at(x)->at == At::barrier;
+            ended += state[x] == At::end;
+            stopped += state[x] == At::barrier;
         }
         if (ended == threads)
             break;
@@ -287,8 +353,8 @@ static void run_block(size_t threads)
             continue;
         }
         for (size_t x = 0; x < threads; x++)
-            if (fiber_at(x)->at == At::barrier)
-                fiber_at(x)->at = At::running;
+            if (state[x] == At::barrier)
+                state[x] = At::running;
     }
     if (emulated_block_ends())
         emulated_broken(emulated_block_ends());
@@ -335,7 +401,7 @@ void emulated_argument(const char *kernel, const void *data, size_t size)
         const char *why;
 
         memcpy(&word, (const char *)data + x, sizeof(word));
-        if (word < (uintptr_t)1 << 32)
+        if (word < (uintptr_t)1 << 32 || word >> 47) // no process has anything there
             continue;
         why = is_device(word) ? emulated_foreign(word, device_stream())
                               : is_mapped(word) ? "the host's" : NULL;

@@ -82,7 +82,8 @@ void *emulated_shared(void);
 void  emulated_barrier(void);  // of the block
 void  emulated_warp(void);     // of the warp, with what it has written
 void  emulated_gather(void);   // of the warp, only in time
-// This lane's word is left for the others of its warp; after it all have left theirs.
+// This lane's word is left for the others of its warp; after it all have left theirs.  They can be
+// read until this lane leaves the next but one.
 void  emulated_leave(const void *data, size_t size);
 const void *emulated_word(int lane); // what lane of this warp left; NULL: it is not there
 int   emulated_lanes(void);          // of this warp that there are
@@ -146,7 +147,6 @@ static inline T emulated_shuffle(T x, int from)
         memcpy(&out, word, sizeof(out));
     else // from a lane that there is not, or that has ended: anything
         memset((void *)&out, 0xff, sizeof(out));
-    emulated_gather();
     return out;
 }
 template <typename T>
@@ -187,7 +187,6 @@ static inline unsigned __ballot_sync(unsigned, int yes)
 
         all |= (unsigned)(word && *word) << lane;
     }
-    emulated_gather();
     return all;
 }
 static inline int __any_sync(unsigned mask, int yes) { return __ballot_sync(mask, yes) != 0; }
@@ -205,7 +204,6 @@ static inline unsigned __match_any_sync(unsigned, T x)
 
         all |= (unsigned)(word && !memcmp(word, &x, sizeof(x))) << lane;
     }
-    emulated_gather();
     return all;
 }
 /* ---- streams (stream.cc) ------------------------------------------------------------ */

@@ -41,10 +41,10 @@ static inline float emulated_from_bf16(uint32_t x) { return __uint_as_float(x <<
 
 static inline float emulated_from_f16(uint32_t x)
 {
-    int   exponent = (int)(x >> 10 & 31);
-    float size = exponent == 31  ? (x & 0x3ff ? NAN : INFINITY)
-                 : exponent == 0 ? ldexpf((float)(x & 0x3ff), -24)
-                                 : ldexpf((float)((x & 0x3ff) | 0x400), exponent - 25);
+    uint32_t exponent = x >> 10 & 31, bits = exponent + 127 - 15;
+    float    size = exponent == 31  ? (x & 0x3ff ? NAN : INFINITY)
+                    : exponent == 0 ? (float)(x & 0x3ff) * 0x1p-24f
+                                    : __uint_as_float(bits << 23 | (x & 0x3ff) << 13);
 
     return x & 0x8000 ? -size : size;
 }
@@ -78,22 +78,24 @@ static inline void emulated_product(float c[4], const uint32_t a[4], const uint3
 {
     EmulatedFragments own = { { a[0], a[1], a[2], a[3] }, { b[0], b[1] } };
     int lane = emulation.lane->number & 31, g = lane / 4, t = lane % 4, each = pairs ? 2 : 1;
+    const EmulatedFragments *row[4], *column[2][4];
 
     emulated_leave(&own, sizeof(own));
+    for (int from = 0; from < 4; from++) {
+        row[from] = (const EmulatedFragments *)emulated_word(4 * g + from);
+        for (int x = 0; x < 2; x++)
+            column[x][from] = (const EmulatedFragments *)emulated_word(4 * (2 * t + x) + from);
+    }
     for (int k = 0; k < 8 * each; k++) {
         int from = k / each % 4, high = k / each / 4, half = k % each;
-        const EmulatedFragments *row = (const EmulatedFragments *)emulated_word(4 * g + from);
 
         for (int x = 0; x < 2; x++) {
-            const EmulatedFragments *column =
-                (const EmulatedFragments *)emulated_word(4 * (2 * t + x) + from);
-            float y = value(column->b[high], half);
+            float y = value(column[x][from]->b[high], half);
 
-            c[x] += value(row->a[2 * high], half) * y;
-            c[2 + x] += value(row->a[2 * high + 1], half) * y;
+            c[x] += value(row[from]->a[2 * high], half) * y;
+            c[2 + x] += value(row[from]->a[2 * high + 1], half) * y;
         }
     }
-    emulated_gather();
 }
 
 static inline void product_bf16(float c[4], const uint32_t a[4], const uint32_t b[2])
