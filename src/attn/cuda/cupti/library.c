@@ -1,12 +1,7 @@
-/* attn/cuda/cupti/library.c -- see library.h. */
-#include <cuda_runtime_api.h>
-#include <stdio.h>
-
-#include "attn/cuda/cupti/library.h"
-#include "attn/cuda/cupti/metrics.h"
-
+/* attn/cuda/cupti/library.c -- CUPTI by dlopen, the profiler's table, and the tier of events. */
 #define _GNU_SOURCE /* dladdr */
 #include "attn/cuda/cupti/library.h"
+#include "attn/cuda/cupti/metrics.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
