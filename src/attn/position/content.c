@@ -93,10 +93,10 @@ static int64_t content_row_of(const void *first, int64_t distance)
 static void xl_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const XlParams *p = opaque;
-    int64_t       h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
-    int64_t       first = position_distance(r, in, 0);
-    int32_t      *index = position_index(r, in, content_row_of, &first);
-    Tensor        q = in->q;
+    int64_t         h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
+    int64_t         first = position_distance(r, in, 0);
+    int32_t        *index = position_index(r, in, content_row_of, &first);
+    Tensor          q = in->q;
 
     in->q = shifted(r, q, "pos_u", p->pos_u);
     in->row.side = shifted(r, q, "pos_v", p->pos_v);

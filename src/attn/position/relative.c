@@ -49,8 +49,8 @@ static int64_t clipped(const void *context, int64_t distance)
 static void shaw_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const ShawParams *p = opaque;
-    int64_t       h = in->q.shape[0], n = in->q.shape[1], d = in->q.shape[2];
-    int64_t       e = in->v.shape[2], rows = 2 * p->pos_k + 1;
+    int64_t           h = in->q.shape[0], n = in->q.shape[1], d = in->q.shape[2];
+    int64_t           e = in->v.shape[2], rows = 2 * p->pos_k + 1;
 
     in->row = (DistanceTerm){ .side = in->q, .table = key_table(r, p, h, rows, d),
                               .index = position_index(r, in, clipped, &p->pos_k) };
@@ -144,7 +144,7 @@ static void alibi_fill(Run *r, const AlibiParams *p, const AttendInput *in, cons
 static void alibi_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const AlibiParams *p = opaque;
-    Tensor        slope = slopes(r, p, in->q.shape[0]);
+    Tensor             slope = slopes(r, p, in->q.shape[0]);
 
     in->distance = run_tensor2(r, DT_F32, slope.shape[0], position_entries(in));
     in->cell_flops = 2;
@@ -270,10 +270,10 @@ static void t5_fill(Run *r, Tensor *distance, const Tensor *bias, const int32_t 
 static void t5_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const T5Params *p = opaque;
-    int64_t       entries = position_entries(in), h = in->q.shape[0];
-    Ladder        ladder = ladder_of(r, p);
-    Tensor        bias = bias_table(r, p, h);
-    int32_t      *bucket = position_index(r, in, bucket_of, &ladder);
+    int64_t         entries = position_entries(in), h = in->q.shape[0];
+    Ladder          ladder = ladder_of(r, p);
+    Tensor          bias = bias_table(r, p, h);
+    int32_t        *bucket = position_index(r, in, bucket_of, &ladder);
 
     in->distance = run_tensor2(r, DT_F32, h, entries);
     in->cell_flops = 1;

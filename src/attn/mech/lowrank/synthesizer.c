@@ -353,7 +353,7 @@ static LogitAttend logits(Run *r, const RandomParams *p);
 static void synthesizer_random_run(Run *r, const void *opaque)
 {
     const RandomParams *p = opaque;
-    LogitAttend   in;
+    LogitAttend         in;
 
     run_stage(r, "parameters");
     in = logits(r, p);

@@ -28,8 +28,8 @@ static const Param block_local_params[] = {
 static void block_local_run(Run *r, const void *opaque)
 {
     const BlockLocalParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    Pattern      *cells = pattern_chunk(r->arena, s, p->block, p->back, p->ahead);
+    PatternShape            s = { .heads = r->h, .n = r->n, .m = r->n };
+    Pattern                *cells = pattern_chunk(r->arena, s, p->block, p->back, p->ahead);
 
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, cells, r->causal));
 }
@@ -39,8 +39,8 @@ static void block_local_run(Run *r, const void *opaque)
 static Flops block_local_flops(Run *r, const void *opaque)
 {
     const BlockLocalParams *p = opaque;
-    int64_t       blocks = (r->n - 1) / p->block + 1;
-    double        cells = 0, b = (double)p->block, n = (double)r->n;
+    int64_t                 blocks = (r->n - 1) / p->block + 1;
+    double                  cells = 0, b = (double)p->block, n = (double)r->n;
 
     for (int64_t c = 0; c < blocks; c++) {
         double first = (double)c * b, last = first + b < n ? first + b : n;
@@ -121,8 +121,8 @@ static int64_t begin_of(const Blocks *b, int64_t c);
 static void blockbert_run(Run *r, const void *opaque)
 {
     const BlockbertParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    Blocks        b = blocks_of(r, p);
+    PatternShape           s = { .heads = r->h, .n = r->n, .m = r->n };
+    Blocks                 b = blocks_of(r, p);
 
     if (run_failed(r))
         return;

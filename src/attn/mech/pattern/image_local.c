@@ -33,8 +33,8 @@ static void image_local_1d_run(Run *r, const void *opaque)
 static Flops image_local_1d_flops(Run *r, const void *opaque)
 {
     const Strip1d *p = opaque;
-    double        cells = 0, b = (double)p->query_block, n = (double)r->n;
-    double        before = (double)p->memory, after = p->both ? before : 0;
+    double         cells = 0, b = (double)p->query_block, n = (double)r->n;
+    double         before = (double)p->memory, after = p->both ? before : 0;
 
     for (double first = 0; first < n; first += b) {
         double last = first + b < n ? first + b : n, rows = last - first;
@@ -114,7 +114,7 @@ static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t 
 static void image_local_2d_run(Run *r, const void *opaque)
 {
     const Block2d *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    PatternShape   s = { .heads = r->h, .n = r->n, .m = r->n };
 
     r->keys_ahead = sees_ahead(r, p);
     run_pattern_attention(r, p->scale, image_cells_of(r, s, p));
@@ -145,11 +145,11 @@ static Pattern *image_cells_of(Run *r, PatternShape s, const Block2d *p)
 static Flops image_local_2d_flops(Run *r, const void *opaque)
 {
     const Block2d *p = opaque;
-    int64_t       width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
-    int64_t       hq = min_i64(p->query_height, r->n), wq = min_i64(p->query_width, r->n);
-    int64_t       hm = min_i64(p->memory_height, r->n), wm = min_i64(p->memory_width, r->n);
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    double        cells = 0;
+    int64_t        width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
+    int64_t        hq = min_i64(p->query_height, r->n), wq = min_i64(p->query_width, r->n);
+    int64_t        hm = min_i64(p->memory_height, r->n), wm = min_i64(p->memory_width, r->n);
+    PatternShape   s = { .heads = r->h, .n = r->n, .m = r->n };
+    double         cells = 0;
 
     if (r->causal) {
         Pattern *seen = image_cells_of(r, s, p);

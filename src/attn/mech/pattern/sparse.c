@@ -42,7 +42,7 @@ static double diagonals(const Run *r, double k, double step);
 static void sparse_strided_run(Run *r, const void *opaque)
 {
     const SparseStridedParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    PatternShape               s = { .heads = r->h, .n = r->n, .m = r->n };
 
     if (p->heads == STRIDED_SPLIT && r->h == 1)
         run_warn(r, "sparse-strided: with one head heads=split has only local cells; use "
@@ -88,10 +88,10 @@ static int64_t strided_stride(const Run *r, const SparseStridedParams *p)
 static Flops sparse_strided_flops(Run *r, const void *opaque)
 {
     const SparseStridedParams *p = opaque;
-    int64_t       s = strided_stride(r, p), n = r->n;
-    double        local = diagonals(r, (double)((s < n ? s : n) - 1), 1), cells;
-    double        strided = diagonals(r, (double)((n - 1) / s), (double)s);
-    double        h = (double)r->h, first = (double)((r->h + 1) / 2);
+    int64_t                    s = strided_stride(r, p), n = r->n;
+    double                     local = diagonals(r, (double)((s < n ? s : n) - 1), 1), cells;
+    double                     strided = diagonals(r, (double)((n - 1) / s), (double)s);
+    double                     h = (double)r->h, first = (double)((r->h + 1) / 2);
 
     if (p->local_kind == LOCAL_BLOCK) {
         double whole = (double)(n / s), b = (double)s, rest = (double)(n % s);
@@ -182,10 +182,10 @@ static int64_t columns_before(int64_t x, int64_t stride, int64_t c, int64_t grou
 static void sparse_fixed_run(Run *r, const void *opaque)
 {
     const SparseFixedParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    bool          alike = p->heads != FIXED_SPLIT && p->verts == 1;
-    int64_t       kinds = alike ? 1 : r->h;
-    Pattern     **heads = run_alloc(r, kinds, sizeof(*heads));
+    PatternShape             s = { .heads = r->h, .n = r->n, .m = r->n };
+    bool                     alike = p->heads != FIXED_SPLIT && p->verts == 1;
+    int64_t                  kinds = alike ? 1 : r->h;
+    Pattern                **heads = run_alloc(r, kinds, sizeof(*heads));
 
     if (run_failed(r))
         return;
@@ -232,7 +232,7 @@ static bool sees_block(const Run *r, const SparseFixedParams *p, int64_t head)
 static void sparse_fixed_check(Run *r, const void *opaque)
 {
     const SparseFixedParams *p = opaque;
-    int64_t       stride = fixed_stride(r, p);
+    int64_t                  stride = fixed_stride(r, p);
 
     if (p->verts > stride || p->summary > stride / p->verts)
         run_fail(r, ERR_PARAM,
@@ -245,8 +245,8 @@ static void sparse_fixed_check(Run *r, const void *opaque)
 static Flops sparse_fixed_flops(Run *r, const void *opaque)
 {
     const SparseFixedParams *p = opaque;
-    int64_t       s = fixed_stride(r, p);
-    double        cells = 0;
+    int64_t                  s = fixed_stride(r, p);
+    double                   cells = 0;
 
     for (int64_t x = 0; x < r->h * r->n; x++) {
         int64_t head = x / r->n, i = x % r->n, group = head % p->verts;

@@ -24,10 +24,10 @@ static const Param window_params[] = {
 static void window_run(Run *r, const void *opaque)
 {
     const WindowParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m };
-    int64_t       reach = p->window / 2;
-    Pattern      *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
-    Pattern      *seen = pattern_finish(r->arena, s, band, r->causal);
+    PatternShape        s = { .heads = r->h, .n = r->n, .m = r->m };
+    int64_t             reach = p->window / 2;
+    Pattern            *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
+    Pattern            *seen = pattern_finish(r->arena, s, band, r->causal);
 
     run_pattern_attention(r, p->scale, seen);
 }
@@ -94,8 +94,8 @@ static const Param dilated_params[] = {
 static void dilated_run(Run *r, const void *opaque)
 {
     const DilatedParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    Pattern      *cells = dilated_window(r, p->window, p->dilation);
+    PatternShape         s = { .heads = r->h, .n = r->n, .m = r->n };
+    Pattern             *cells = dilated_window(r, p->window, p->dilation);
 
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, cells, r->causal));
 }
@@ -165,9 +165,9 @@ static int64_t width_of(const Run *r, const CascadeParams *p);
 static void cascade_run(Run *r, const void *opaque)
 {
     const CascadeParams *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    int64_t       reach = width_of(r, p) - 1;
-    Pattern      *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
+    PatternShape         s = { .heads = r->h, .n = r->n, .m = r->n };
+    int64_t              reach = width_of(r, p) - 1;
+    Pattern             *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
 
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, band, r->causal));
 }
