@@ -169,7 +169,7 @@ static Chunk *chunk_for(Arena *arena, Lane *lane, int64_t size)
     return chunk;
 }
 
-static bool refuse(Arena *arena, int64_t bytes)
+static bool refuse_bytes(Arena *arena, int64_t bytes)
 {
     if (bytes > arena->refused)
         arena->refused = bytes;
@@ -179,13 +179,13 @@ static bool refuse(Arena *arena, int64_t bytes)
 static bool admitted(Arena *arena, int64_t count, int64_t size, int64_t *bytes)
 {
     if (count < 0 || size < 0 || __builtin_mul_overflow(count, size, bytes))
-        return refuse(arena, INT64_MAX);
+        return refuse_bytes(arena, INT64_MAX);
     if (*bytes > INT64_MAX / 2)
-        return refuse(arena, *bytes);
+        return refuse_bytes(arena, *bytes);
     if (arena->fail_in >= 0 && arena->fail_in-- == 0)
-        return refuse(arena, *bytes);
+        return refuse_bytes(arena, *bytes);
     if (arena->limit > 0 && *bytes > arena->limit - arena->used)
-        return refuse(arena, *bytes);
+        return refuse_bytes(arena, *bytes);
     return true;
 }
 
@@ -213,7 +213,7 @@ static void *alloc_in(Arena *arena, Lane *lane, int64_t count, int64_t size)
     if (!chunk || chunk->size - chunk->offset < need) {
         chunk = chunk_for(arena, lane, need);
         if (!chunk) {
-            refuse(arena, bytes);
+            refuse_bytes(arena, bytes);
             return NULL;
         }
         lane->current = chunk;

@@ -7,9 +7,8 @@
 static const struct {
     const char *name;
     int         status;
-    const char *meaning;
 } codes[] = {
-#define ERROR_CODE(name, status, meaning) { #name, status, meaning },
+#define ERROR_CODE(name, status, meaning) { #name, status },
 #include "core/errors.def"
 #undef ERROR_CODE
 };
@@ -58,11 +57,6 @@ bool error_prefix(Error *err, const char *fmt, ...)
 const char *error_name(ErrorCode code)
 {
     return codes[code].name;
-}
-
-const char *error_meaning(ErrorCode code)
-{
-    return codes[code].meaning;
 }
 
 int error_exit_status(ErrorCode code)

@@ -36,7 +36,6 @@ bool error_prefix(Error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 const char *error_name(ErrorCode code);        /* "PARAM"; static */
-const char *error_meaning(ErrorCode code);     /* static */
 int         error_exit_status(ErrorCode code); /* process exit status */
 
 #endif

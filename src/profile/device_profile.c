@@ -119,7 +119,7 @@ void device_profile_free(DeviceProfile *p)
 
 #define MS 1e-6 /* of a nanosecond */
 
-static void add(Number *to, double value)
+static void add_number(Number *to, double value)
 {
     *to = number_of(to->valid ? to->value + value : value);
 }
@@ -188,9 +188,10 @@ static bool sum_kernels(const DeviceTrace *trace, const int *first, DeviceProfil
         if (row < 0)
             return false;
         add_launch(&out->kernels[row], ms);
-        add(&out->busy_ms, ms);
+        add_number(&out->busy_ms, ms);
         if (stage >= 0)
-            add(&out->stages[stage].busy_ms, ms), add(&out->stages[stage].launches, 1);
+            add_number(&out->stages[stage].busy_ms, ms),
+                add_number(&out->stages[stage].launches, 1);
         if (i < kept)
             out->spans[out->span_count++] = (DeviceSpan){ row, stage, MS * (double)k->start,
                                                           MS * (double)k->end };
@@ -260,9 +261,9 @@ static bool sum_copies(const DeviceTrace *trace, DeviceProfile *out)
         out->copies[c->kind].count++;
         out->copies[c->kind].bytes += c->bytes;
         out->copies[c->kind].ms += ms;
-        add(&out->copy_ms, ms);
+        add_number(&out->copy_ms, ms);
         if (stage >= 0)
-            add(&out->stages[stage].copy_ms, ms);
+            add_number(&out->stages[stage].copy_ms, ms);
         if (i < kept)
             out->copy_spans[out->copy_span_count++] =
                 (DeviceSpan){ (int)c->kind, stage, MS * (double)c->start, MS * (double)c->end };

@@ -117,18 +117,8 @@ Number      device_idle_share(const DeviceProfile *profile, int stage);
 DeviceProfile *device_profile_new(int stages); /* NULL: no memory; all of it not measured */
 DeviceProfile *device_profile_copy(const DeviceProfile *from);
 void           device_profile_free(DeviceProfile *profile);
-void           device_profile_json(const DeviceProfile *profile, Json *out); /* NULL: null */
-/* Of one stage of it, for stages[]; null where it has none. */
-void           device_stage_json(const DeviceProfile *profile, int stage, Json *out);
-/* Lines of record_text; matrix: counted FLOPs of score and mixing, to compare with. */
-void device_profile_text(const DeviceProfile *profile, double counted, double matrix, Text *out);
 /* "264", "32x8", "16x16x2": of blocks or threads. */
 const char *device_size_text(const int32_t size[3], char *text, size_t room);
-/* Its kernels as a table of so many columns, `most` at most; stage_name(context, i) names a
- * stage. */
-void device_kernels_text(const DeviceProfile *profile, int width, int most,
-                         const char *(*stage_name)(const void *context, int stage),
-                         const void *context, Text *out);
 
 /* A trace's records and ranges' counters, summed up by stage. */
 
@@ -144,5 +134,10 @@ void device_sum_counts(const DeviceRange *ranges, const int *stage_of, int count
 /* "_Z10attend_f32ILb0EEvPKf" -> "attend_f32<false>": the name with its template arguments, as
  * far as they are numbers, truths and plain types; what is no mangled name stays. */
 void kernel_name_text(const char *mangled, char *text, size_t size);
+
+/* Its kernels as a table of so many columns, `most` at most; name_of(context, i) names a stage. */
+void device_kernels_text(const DeviceProfile *profile, int width, int most,
+                         const char *(*name_of)(const void *context, int stage),
+                         const void *context, Text *out);
 
 #endif

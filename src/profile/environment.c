@@ -273,7 +273,7 @@ static int open_event(const Event *event, pid_t thread)
     return (int)syscall(SYS_perf_event_open, &attr, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static bool keep(Counters *c, int fd, const Event *event)
+static bool keep_counter(Counters *c, int fd, const Event *event)
 {
     if (c->count == c->capacity) {
         int     capacity = c->capacity ? 2 * c->capacity : 32;
@@ -296,7 +296,7 @@ static void open_all(Counters *c, const Event *events, int count, pid_t thread, 
 
         if (fd < 0)
             *reason = errno;
-        else if (!keep(c, fd, &events[i]))
+        else if (!keep_counter(c, fd, &events[i]))
             close(fd);
     }
 }
@@ -375,7 +375,7 @@ Number counter_scaled(const uint64_t reading[3])
 }
 
 /* One part that is not known leaves the sum unknown. */
-static void add(Number *sum, bool *missing, const Opened *opened)
+static void add_reading(Number *sum, bool *missing, const Opened *opened)
 {
     uint64_t reading[3];
     Number   value = NUMBER_NONE;
@@ -400,5 +400,5 @@ void counters_stop(Counters *c, HardwareCounts *out)
         ioctl(c->opened[i].fd, PERF_EVENT_IOC_DISABLE, 0);
     *out = (HardwareCounts){ 0 };
     for (int i = 0; i < c->count; i++)
-        add(sums[c->opened[i].counted], &missing[c->opened[i].counted], &c->opened[i]);
+        add_reading(sums[c->opened[i].counted], &missing[c->opened[i].counted], &c->opened[i]);
 }

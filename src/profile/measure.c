@@ -49,7 +49,7 @@ static bool measure_graph(Measurement *m, Arena *arena, Error *err);
 #define SPREAD_USUAL 0.05   /* distance of the quartiles, of the median */
 #define PAGE 4096
 
-static bool out_of_memory(const Measurement *m, Error *err)
+static bool measure_out_of_memory(const Measurement *m, Error *err)
 {
     return error_set(err, ERR_NOMEM, "%s: not enough memory to keep the measurement",
                      m->spec.mechanism->id);
@@ -76,7 +76,7 @@ static bool measure_add_times(Measurement *m, Error *err)
     if (time->count == m->capacity) {
         if (!grow(&time->samples, more, 1) || !grow(&m->cpu_ms, more, 1) ||
             !grow(&m->stage_ms, more, stages))
-            return out_of_memory(m, err);
+            return measure_out_of_memory(m, err);
         m->capacity = more;
     }
     m->cpu_ms[time->count] = 1e3 * m->watch.cpu;
@@ -324,7 +324,7 @@ static bool repeat(Measurement *m, Error *err)
     }
     arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
     if (!arena)
-        return out_of_memory(m, err);
+        return measure_out_of_memory(m, err);
     if (run_again(m, arena, true)) {
         if (!measure_time_left(m))
             ok = add_sample(m, err);
@@ -341,8 +341,8 @@ static bool repeat(Measurement *m, Error *err)
     return ok;
 }
 
-static bool prepare(Measurement *m, const RunSpec *spec, const MeasurePlan *plan, Record *out,
-                    Error *err)
+static bool prepare_measurement(Measurement *m, const RunSpec *spec, const MeasurePlan *plan,
+                                Record *out, Error *err)
 {
     m->spec = *spec;
     if (spec->given && !assignments_copy(&m->given, spec->given, err))
@@ -380,7 +380,7 @@ bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *e
     if (!m)
         return error_set(err, ERR_NOMEM, "%s: not enough memory to measure",
                          spec->mechanism->id);
-    ok = prepare(m, spec, plan, out, err) && first_call(m, err) &&
+    ok = prepare_measurement(m, spec, plan, out, err) && first_call(m, err) &&
          (out->status != RECORD_OK || repeat(m, err));
     if (ok) {
         summarise(m);

@@ -66,12 +66,6 @@ int64_t heap_current(void);    /* usable bytes allocated and not freed, whole pr
 int64_t heap_peak(void);       /* since the last heap_peak_reset */
 void    heap_peak_reset(void);
 int64_t heap_allocations(void); /* calls since start */
-/* Tells `heard` of every change: bytes taken (negative: given back) and the level
- * then.  Calls come from any thread, one at a time; it must not allocate.  After
- * heap_listen(NULL, NULL) returns nobody is inside. */
-void heap_listen(void (*heard)(void *context, int64_t bytes, int64_t now), void *context);
-/* Calls what(context, data) in the same turn as the listener, for data they share. */
-void heap_in_turn(void (*what)(void *context, void *data), void *context, void *data);
 
 /* ---- clocks ----------------------------------------------------------------- */
 double clock_wall(void); /* seconds, monotonic */

@@ -45,7 +45,7 @@ static atomic_flag turn = ATOMIC_FLAG_INIT;
 static void (*_Atomic listener)(void *context, int64_t bytes, int64_t now);
 static void *listener_context; /* of the holder of the turn */
 
-static void take_turn(void)
+static void wait_for_turn(void)
 {
     while (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
         continue;
@@ -56,17 +56,21 @@ static void end_turn(void)
     atomic_flag_clear_explicit(&turn, memory_order_release);
 }
 
-void heap_listen(void (*heard)(void *context, int64_t bytes, int64_t now), void *context)
+/* Tells `heard` of every change: bytes taken (negative: given back) and the level
+ * then.  Calls come from any thread, one at a time; it must not allocate.  After
+ * heap_listen(NULL, NULL) returns nobody is inside. */
+static void heap_listen(void (*heard)(void *context, int64_t bytes, int64_t now), void *context)
 {
-    take_turn();
+    wait_for_turn();
     listener_context = context;
     atomic_store(&listener, heard);
     end_turn();
 }
 
-void heap_in_turn(void (*what)(void *context, void *data), void *context, void *data)
+/* Calls what(context, data) in the same turn as the listener, for data they share. */
+static void heap_in_turn(void (*what)(void *context, void *data), void *context, void *data)
 {
-    take_turn();
+    wait_for_turn();
     what(context, data);
     end_turn();
 }
@@ -110,11 +114,11 @@ void  __libc_free(void *block);
 static atomic_llong current, peak, calls;
 
 /* Rare: only while one run's memory is traced. */
-static void tell(long long bytes, long long now)
+static void notify_listener(long long bytes, long long now)
 {
     void (*heard)(void *context, int64_t bytes, int64_t now);
 
-    take_turn();
+    wait_for_turn();
     heard = atomic_load(&listener);
     if (heard)
         heard(listener_context, bytes, now);
@@ -124,10 +128,10 @@ static void tell(long long bytes, long long now)
 static void tell_listener(long long bytes, long long now)
 {
     if (atomic_load_explicit(&listener, memory_order_relaxed))
-        tell(bytes, now);
+        notify_listener(bytes, now);
 }
 
-static void account(long long bytes)
+static void count_bytes(long long bytes)
 {
     long long now = atomic_fetch_add_explicit(&current, bytes, memory_order_relaxed) + bytes;
     long long top = atomic_load_explicit(&peak, memory_order_relaxed);
@@ -143,7 +147,7 @@ static void *taken(void *block)
     if (!block)
         return NULL;
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    account((long long)malloc_usable_size(block));
+    count_bytes((long long)malloc_usable_size(block));
     return block;
 }
 
@@ -186,7 +190,7 @@ void *realloc(void *block, size_t size)
         return NULL;
     }
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    account((long long)malloc_usable_size(moved) - (long long)before);
+    count_bytes((long long)malloc_usable_size(moved) - (long long)before);
     return moved;
 }
 

@@ -127,8 +127,8 @@ static void read_by_keys(const View *view, int64_t head, int64_t from, int64_t r
                       m - j < KEYS_AT_ONCE ? m - j : KEYS_AT_ONCE, 1, lines + x * m + j);
 }
 
-static void read_lines(const Comparison *c, int64_t head, int64_t from, int64_t rows,
-                       const Lines *lines)
+static void read_weight_lines(const Comparison *c, int64_t head, int64_t from, int64_t rows,
+                              const Lines *lines)
 {
     const View *own = c->weights;
 
@@ -138,7 +138,7 @@ static void read_lines(const Comparison *c, int64_t head, int64_t from, int64_t 
                        c->run->m);
 }
 
-static bool cancelled(const Comparison *c)
+static bool comparison_cancelled(const Comparison *c)
 {
     return c->run->spec.cancel && atomic_load(c->run->spec.cancel);
 }
@@ -164,9 +164,9 @@ static void compare_rows(void *context, int64_t item, int worker)
     int64_t     rows = n - from < c->each ? n - from : c->each;
     Lines       lines = c->lines ? lines_of(c, worker) : (Lines){ 0 };
 
-    if (c->lines && !cancelled(c))
-        read_lines(c, head, from, rows, &lines);
-    for (int64_t x = 0; x < rows && !cancelled(c); x++) {
+    if (c->lines && !comparison_cancelled(c))
+        read_weight_lines(c, head, from, rows, &lines);
+    for (int64_t x = 0; x < rows && !comparison_cancelled(c); x++) {
         Row *row = &c->rows[head * n + from + x];
 
         *row = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
@@ -296,14 +296,14 @@ static bool chooses_cells(const Mechanism *m)
     return m->classes & CHOOSES_CELLS && !(m->classes & (CLASS_LR | CLASS_KR));
 }
 
-static bool compare(Comparison *c, Quality *out, Error *err)
+static bool compare_all(Comparison *c, Quality *out, Error *err)
 {
     const Run *run = c->run;
     int64_t    rows = run->h * run->n;
     double    *values;
 
     threads_run(run->threads, run->h * items_of_head(c), compare_rows, c);
-    if (cancelled(c))
+    if (comparison_cancelled(c))
         return error_set(err, ERR_CANCELLED, "interrupted");
     values = calloc((size_t)rows, sizeof(*values));
     if (!values)
@@ -347,7 +347,7 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
     c->each = rows_of_item(run->m);
     c->lines = wanted ? calloc((size_t)threads_count(run->threads),
                                (size_t)(LINES(c->each) * run->m) * sizeof(*c->lines)) : NULL;
-    ok = c->rows && (c->lines || !wanted) ? compare(c, out, err) : no_memory(run, err);
+    ok = c->rows && (c->lines || !wanted) ? compare_all(c, out, err) : no_memory(run, err);
     free(c->rows);
     free(c->lines);
     return ok;
@@ -407,7 +407,7 @@ static void band_add(SeedBand *band, int before, Number value)
     band->max.value = fmax(band->max.value, value.value);
 }
 
-static double value_of(Number number)
+static double row_value(Number number)
 {
     return number.valid ? number.value : (double)NAN;
 }
@@ -417,8 +417,8 @@ void seeds_add(SeedSpread *spread, const Quality *quality)
     band_add(&spread->mass, spread->count, quality->mass_mean);
     band_add(&spread->output_error, spread->count, quality->output_error);
     if (spread->kept < SEED_DRAWS_MOST) {
-        spread->mass_draws[spread->kept] = value_of(quality->mass_mean);
-        spread->output_error_draws[spread->kept++] = value_of(quality->output_error);
+        spread->mass_draws[spread->kept] = row_value(quality->mass_mean);
+        spread->output_error_draws[spread->kept++] = row_value(quality->output_error);
     }
     spread->count++;
 }

@@ -176,16 +176,6 @@ void environment_start_with_best_core(char **argv);
 
 /* Shared by the files that write a Record; private to them. */
 
-/* null where it was not measured; whole numbers without an exponent. */
-void record_key_number(Json *j, const char *key, Number number);
-/* An empty text is null. */
-void record_key_string(Json *j, const char *key, const char *value);
-
-/* "12.3 us", "1.234 ms", "-". */
-const char *record_ms_text(Number ms, char *text, size_t size);
-const char *record_bytes_text(Number bytes, char *text, size_t size);
-const char *record_count_text(Number count, char *text, size_t size); /* "-": unknown */
-
 /* What every number means, for those who must trust it. */
 
 typedef struct Convention {

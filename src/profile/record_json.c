@@ -24,7 +24,7 @@
 #define EXACT 9007199254740992.0 /* up to here a double holds every integer */
 
 /* Bytes and counts read better without an exponent. */
-void record_key_number(Json *j, const char *key, Number number)
+static void record_key_number(Json *j, const char *key, Number number)
 {
     jsonw_key(j, key);
     if (!number.valid)
@@ -45,7 +45,8 @@ static void key_index(Json *j, const char *key, int64_t value)
         jsonw_null(j);
 }
 
-void record_key_string(Json *j, const char *key, const char *value)
+/* An empty text is null. */
+static void record_key_string(Json *j, const char *key, const char *value)
 {
     jsonw_key_string(j, key, *value ? value : NULL);
 }
@@ -300,6 +301,8 @@ static Number intensity(const StageRecord *s)
     return when(bytes.valid, flops_total(s->flops) / bytes.value);
 }
 
+static void device_stage_json(const DeviceProfile *p, int stage, Json *j);
+
 static void stages(Json *j, const Record *r)
 {
     jsonw_key(j, "stages");
@@ -342,6 +345,8 @@ static void warnings(Json *j, const char *lines)
     jsonw_close(j, ']');
     text_free(&line);
 }
+
+static void device_profile_json(const DeviceProfile *p, Json *j);
 
 void record_json(const Record *record, Json *out)
 {
@@ -522,7 +527,7 @@ static void graph(const DeviceGraph *g, Json *j)
     jsonw_close(j, '}');
 }
 
-void device_profile_json(const DeviceProfile *p, Json *j)
+static void device_profile_json(const DeviceProfile *p, Json *j)
 {
     if (!p) {
         jsonw_null(j);
@@ -543,7 +548,8 @@ void device_profile_json(const DeviceProfile *p, Json *j)
     jsonw_close(j, '}');
 }
 
-void device_stage_json(const DeviceProfile *p, int stage, Json *j)
+/* Of one stage of it, for stages[]; null where it has none. */
+static void device_stage_json(const DeviceProfile *p, int stage, Json *j)
 {
     const DeviceStage *s = p && stage < p->stage_count ? &p->stages[stage] : NULL;
 

@@ -17,7 +17,8 @@
 
 /* ---- numbers ---------------------------------------------------------------- */
 
-const char *record_ms_text(Number ms, char *text, size_t size)
+/* "12.3 us", "1.234 ms", "-". */
+static const char *record_ms_text(Number ms, char *text, size_t size)
 {
     if (!ms.valid)
         snprintf(text, size, "-");
@@ -30,7 +31,7 @@ const char *record_ms_text(Number ms, char *text, size_t size)
     return text;
 }
 
-const char *record_bytes_text(Number bytes, char *text, size_t size)
+static const char *record_bytes_text(Number bytes, char *text, size_t size)
 {
     if (!bytes.valid)
         snprintf(text, size, "-");
@@ -39,7 +40,7 @@ const char *record_bytes_text(Number bytes, char *text, size_t size)
     return text;
 }
 
-const char *record_count_text(Number count, char *text, size_t size)
+static const char *record_count_text(Number count, char *text, size_t size)
 {
     if (count.valid)
         format_count(count.value, text, size);
@@ -423,6 +424,8 @@ static bool has_gpu(const Record *r)
     return r->gpu && r->status == RECORD_OK;
 }
 
+static void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out);
+
 void record_gpu_text(const Record *r, Text *out)
 {
     if (has_gpu(r))
@@ -573,7 +576,8 @@ static void graph_lines(const DeviceGraph *g, Text *out)
         text_addf(out, "  graph    no: %s\n", g->why);
 }
 
-void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
+/* Lines of record_text; matrix: counted FLOPs of score and mixing, to compare with. */
+static void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
 {
     graph_lines(&p->graph, out);
     tier_lines(p, out);

@@ -37,8 +37,8 @@ bool reference_is_possible(const Run *run)
 }
 
 /* ops NULL: the CPU's; context: what they may find in the spec. */
-static bool begin(const Run *run, const Ops *ops, void *context, Threads *threads,
-                  const atomic_bool *cancel, Reference *out, Error *err)
+static bool begin_reference(const Run *run, const Ops *ops, void *context, Threads *threads,
+                            const atomic_bool *cancel, Reference *out, Error *err)
 {
     RunSpec spec = run->spec;
 
@@ -70,7 +70,7 @@ static bool begin(const Run *run, const Ops *ops, void *context, Threads *thread
 bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, Reference *out,
                    Error *err)
 {
-    return begin(run, NULL, NULL, threads, cancel, out, err);
+    return begin_reference(run, NULL, NULL, threads, cancel, out, err);
 }
 
 void reference_free(Reference *reference)
@@ -98,7 +98,7 @@ bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *can
 {
     *out = (ReferenceRows){ .ops = *ops_cpu() };
     out->ops.attend = note_attend;
-    if (!begin(run, &out->ops, out, threads, cancel, &out->reference, err))
+    if (!begin_reference(run, &out->ops, out, threads, cancel, &out->reference, err))
         return false;
     return out->cells || error_set(err, ERR_INTERNAL, "the baseline %s has no cells to attend to",
                                    out->reference.run->mechanism->id);
@@ -248,7 +248,7 @@ static void order_row(int64_t k, int64_t found, float *weight, int32_t *key)
     }
 }
 
-static bool cancelled(const Search *s)
+static bool search_cancelled(const Search *s)
 {
     return s->cancel && atomic_load(s->cancel);
 }
@@ -263,7 +263,7 @@ static void search_rows(void *context, int64_t item, int worker)
     float        *line = s->lines + KEYS_AT_ONCE * worker;
 
     rows = rows < ROWS_PER_ITEM ? rows : ROWS_PER_ITEM;
-    for (int64_t j = 0; j < o->m && !cancelled(s); j += KEYS_AT_ONCE) {
+    for (int64_t j = 0; j < o->m && !search_cancelled(s); j += KEYS_AT_ONCE) {
         int64_t length = o->m - j < KEYS_AT_ONCE ? o->m - j : KEYS_AT_ONCE;
 
         for (int64_t r = first; r < first + rows; r++) {
@@ -295,7 +295,7 @@ bool strongest_of(const View *weights, int64_t h, int64_t k, Threads *threads,
         error_set(err, ERR_NOMEM, "not enough memory for the %lld strongest keys of %lld queries",
                   (long long)out->k, (long long)(h * n));
     free(s.lines);
-    if (ok && cancelled(&s))
+    if (ok && search_cancelled(&s))
         ok = error_set(err, ERR_CANCELLED, "interrupted");
     if (!ok)
         strongest_free(out);

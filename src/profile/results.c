@@ -68,7 +68,7 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
     return true;
 }
 
-static bool out_of_memory(Error *err)
+static bool results_out_of_memory(Error *err)
 {
     return error_set(err, ERR_NOMEM, "not enough memory for the records of a file");
 }
@@ -87,19 +87,19 @@ bool results_add(Results *out, const char *line, size_t length, int file, Error 
 
         if (!rows) {
             row_free(&row);
-            return out_of_memory(err);
+            return results_out_of_memory(err);
         }
         out->rows = rows;
         out->capacity = capacity;
     }
     row.file = file;
     out->rows[out->count++] = row;
-    return (row.line && row.params) || out_of_memory(err);
+    return (row.line && row.params) || results_out_of_memory(err);
 }
 
 /* ---- files ------------------------------------------------------------------ */
 
-static bool read_lines(FILE *stream, int file, Results *out, Error *err)
+static bool read_records(FILE *stream, int file, Results *out, Error *err)
 {
     char   *line = NULL;
     size_t  capacity = 0;
@@ -129,7 +129,7 @@ bool results_read(const char *path, int file, Results *out, Error *err)
     out->torn = false;
     if (!stream)
         return error_set(err, ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    ok = read_lines(stream, file, out, err);
+    ok = read_records(stream, file, out, err);
     fclose(stream);
     if (ok && out->count == before && out->whole_bytes > 0)
         return error_set(err, ERR_FORMAT, "%s: no line of it is a record of attnscope (expected "

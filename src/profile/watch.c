@@ -211,7 +211,7 @@ void device_watch_free(DeviceWatch *w)
 
 /* ---- refusals --------------------------------------------------------------------- */
 
-static void refuse(DeviceWatch *w, DeviceTier tier, const char *why)
+static void refuse_tier(DeviceWatch *w, DeviceTier tier, const char *why)
 {
     w->refused = true;
     if (!w->lacks[tier][0])
@@ -222,7 +222,7 @@ static void refuse(DeviceWatch *w, DeviceTier tier, const char *why)
 static bool done(DeviceWatch *w, DeviceTier tier, int code)
 {
     if (code)
-        refuse(w, tier, w->api->why());
+        refuse_tier(w, tier, w->api->why());
     return !code;
 }
 
@@ -233,7 +233,7 @@ static void mark(DeviceWatch *w, int piece)
     if (w->refused)
         return;
     if (w->pieces == DEVICE_MARKS)
-        refuse(w, TIER_EVENTS, "the run has more stages than there are marks");
+        refuse_tier(w, TIER_EVENTS, "the run has more stages than there are marks");
     else if (done(w, TIER_EVENTS, w->api->mark(w->pieces)))
         w->piece[w->pieces++] = piece;
 }
@@ -246,7 +246,7 @@ static void next_range(DeviceWatch *w, int stage, bool last)
     if (last || w->refused)
         return;
     if (w->entered >= w->entries) {
-        refuse(w, TIER_COUNTERS, "the run had other stages than before");
+        refuse_tier(w, TIER_COUNTERS, "the run had other stages than before");
         return;
     }
     w->entry_stage[w->entered] = stage;
@@ -404,9 +404,9 @@ void device_watch_trace(DeviceWatch *w, DeviceRerun *rerun, void *context, const
     w->mode = MODE_OFF;
     done(w, TIER_ACTIVITY, w->api->trace_end(&trace));
     if (!ran)
-        refuse(w, TIER_ACTIVITY, "the traced run failed");
+        refuse_tier(w, TIER_ACTIVITY, "the traced run failed");
     if (!w->refused && !device_sum_trace(&trace, first, out))
-        refuse(w, TIER_ACTIVITY, "not enough memory to keep the trace");
+        refuse_tier(w, TIER_ACTIVITY, "not enough memory to keep the trace");
     w->api->trace_free(&trace);
 }
 
@@ -421,7 +421,7 @@ static bool pass(DeviceWatch *w, DeviceRerun *rerun, void *context, bool *more)
     w->in_range = done(w, TIER_COUNTERS, w->api->range_begin(0));
     w->entry_stage[0] = BEFORE;
     if (!rerun(context)) {
-        refuse(w, TIER_COUNTERS, "a run under the counters failed");
+        refuse_tier(w, TIER_COUNTERS, "a run under the counters failed");
         return false;
     }
     return !w->refused && done(w, TIER_COUNTERS, w->api->pass_end(more));
@@ -434,7 +434,7 @@ static bool all_passes(DeviceWatch *w, DeviceRerun *rerun,
 
     for (*passes = 0; more && *passes < PASSES_MOST; (*passes)++) {
         if (*passes && !may_go_on(context)) {
-            refuse(w, TIER_COUNTERS, "no time left for all passes");
+            refuse_tier(w, TIER_COUNTERS, "no time left for all passes");
             return false;
         }
         if (!pass(w, rerun, context, &more))
@@ -454,13 +454,13 @@ void device_watch_count(DeviceWatch *w, DeviceRerun *rerun,
     start(w, MODE_COUNT);
     w->entry_stage = calloc((size_t)entries + 1, sizeof(*w->entry_stage));
     if (!ranges || !w->entry_stage) {
-        refuse(w, TIER_COUNTERS, "not enough memory for the counters");
+        refuse_tier(w, TIER_COUNTERS, "not enough memory for the counters");
     } else if (done(w, TIER_COUNTERS, w->api->count_begin(entries))) {
         all = all_passes(w, rerun, may_go_on, context, &passes);
         if (!w->api->count_end(ranges) && all)
             device_sum_counts(ranges, w->entry_stage, entries, passes, out);
         else if (all)
-            refuse(w, TIER_COUNTERS, w->api->why());
+            refuse_tier(w, TIER_COUNTERS, w->api->why());
     }
     w->mode = MODE_OFF;
     free(ranges);

@@ -7,18 +7,6 @@
 #include "app/command/command.h"
 #include "attn/run/position.h"
 
-static void set_string(lua_State *L, const char *key, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_bool(lua_State *L, const char *key, bool value)
-{
-    lua_pushboolean(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* ---- parameters ------------------------------------------------------------- */
 
 /* Bounds only where they say something. */
@@ -53,15 +41,15 @@ static void push_param(lua_State *L, const Param *p)
 
     params_print(p, NULL, text);
     lua_newtable(L);
-    set_string(L, "name", p->name);
-    set_string(L, "type", param_type_name(p->type));
+    field_string(L, "name", p->name);
+    field_string(L, "type", param_type_name(p->type));
     text_box_push(L, text);
     lua_setfield(L, -2, "default");
     set_bounds(L, p);
     set_choices(L, p->choices);
-    set_string(L, "shape", p->shape);
-    set_string(L, "drawn", p->drawn);
-    set_string(L, "help", p->help);
+    field_string(L, "shape", p->shape);
+    field_string(L, "drawn", p->drawn);
+    field_string(L, "help", p->help);
     lua_remove(L, -2);
 }
 
@@ -84,7 +72,7 @@ static void set_classes(lua_State *L, const Mechanism *m)
     int  count = 0;
     char text[64];
 
-    set_string(L, "class", mechanism_classes(m, text, sizeof(text)));
+    field_string(L, "class", mechanism_classes(m, text, sizeof(text)));
     lua_newtable(L);
     for (unsigned bit = 1; bit && bit <= m->classes; bit <<= 1)
         if (m->classes & bit) {
@@ -96,9 +84,9 @@ static void set_classes(lua_State *L, const Mechanism *m)
 
 static void set_claims(lua_State *L, const Mechanism *m)
 {
-    set_string(L, "claim_time", m->claim_time);
-    set_string(L, "claim_memory", m->claim_memory);
-    set_string(L, "claim_decode", m->claim_decode);
+    field_string(L, "claim_time", m->claim_time);
+    field_string(L, "claim_memory", m->claim_memory);
+    field_string(L, "claim_decode", m->claim_decode);
     if (m->claim_exponent > 0) {
         lua_pushnumber(L, m->claim_exponent);
         lua_setfield(L, -2, "claim_exponent");
@@ -107,10 +95,10 @@ static void set_claims(lua_State *L, const Mechanism *m)
 
 static void set_paper(lua_State *L, const Mechanism *m)
 {
-    set_string(L, "authors", m->authors);
+    field_string(L, "authors", m->authors);
     lua_pushinteger(L, m->year);
     lua_setfield(L, -2, "year");
-    set_string(L, "arxiv", m->arxiv);
+    field_string(L, "arxiv", m->arxiv);
 }
 
 /* What of an input it reads. */
@@ -138,10 +126,10 @@ static void set_views(lua_State *L, const Mechanism *m)
     lua_newtable(L);
     for (const ViewPromise *v = m->views; v && v->name; v++) {
         lua_newtable(L);
-        set_string(L, "name", v->name);
-        set_string(L, "kind", view_kind_name(v->kind));
-        set_string(L, "help", v->help);
-        set_bool(L, "maybe", v->maybe);
+        field_string(L, "name", v->name);
+        field_string(L, "kind", view_kind_name(v->kind));
+        field_string(L, "help", v->help);
+        field_bool(L, "maybe", v->maybe);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "views");
@@ -154,8 +142,8 @@ static void set_notes(lua_State *L, const Mechanism *m)
     lua_newtable(L);
     for (const StageNote *note = m->notes; note && note->stage; note++) {
         lua_newtable(L);
-        set_string(L, "stage", note->stage);
-        set_string(L, "text", note->note);
+        field_string(L, "stage", note->stage);
+        field_string(L, "text", note->note);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "notes");
@@ -170,24 +158,24 @@ int attn_info(lua_State *L)
     if (!mechanism_parse(check_text(L, 1), &m, &err))
         return luaL_error(L, "%s", err.text);
     lua_newtable(L);
-    set_string(L, "id", m->id);
-    set_string(L, "title", m->title);
+    field_string(L, "id", m->id);
+    field_string(L, "title", m->title);
     set_paper(L, m);
     set_inputs(L, m);
-    set_string(L, "source", m->source);
-    set_string(L, "formula", m->formula);
-    set_string(L, "teaches", m->teaches);
-    set_string(L, "example", m->example);
-    set_string(L, "sketch", m->sketch);
-    set_string(L, "no_causal", m->no_causal);
-    set_string(L, "fit", m->fit);
-    set_bool(L, "causal", m->causal);
-    set_bool(L, "cross", m->cross);
-    set_bool(L, "needs_x", m->needs_x);
-    set_bool(L, "needs_attn", m->needs_attn);
-    set_bool(L, "needs_none", m->needs_none);
-    set_bool(L, "own_rows", m->own_rows);
-    set_bool(L, "position", m->positions != 0);
+    field_string(L, "source", m->source);
+    field_string(L, "formula", m->formula);
+    field_string(L, "teaches", m->teaches);
+    field_string(L, "example", m->example);
+    field_string(L, "sketch", m->sketch);
+    field_string(L, "no_causal", m->no_causal);
+    field_string(L, "fit", m->fit);
+    field_bool(L, "causal", m->causal);
+    field_bool(L, "cross", m->cross);
+    field_bool(L, "needs_x", m->needs_x);
+    field_bool(L, "needs_attn", m->needs_attn);
+    field_bool(L, "needs_none", m->needs_none);
+    field_bool(L, "own_rows", m->own_rows);
+    field_bool(L, "position", m->positions != 0);
     set_classes(L, m);
     set_claims(L, m);
     set_params(L, m->params);
@@ -277,12 +265,12 @@ int attn_positions(lua_State *L)
     lua_newtable(L);
     for (size_t i = 0; (p = position_at(i)); i++) {
         lua_newtable(L);
-        set_string(L, "id", p->id);
-        set_string(L, "title", p->title);
-        set_string(L, "source", p->source);
-        set_string(L, "help", p->help);
-        set_string(L, "views", p->views);
-        set_string(L, "class", p->class_ == POSITION_INPUT ? "input" : "bias");
+        field_string(L, "id", p->id);
+        field_string(L, "title", p->title);
+        field_string(L, "source", p->source);
+        field_string(L, "help", p->help);
+        field_string(L, "views", p->views);
+        field_string(L, "class", p->class_ == POSITION_INPUT ? "input" : "bias");
         set_params(L, p->params);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
@@ -299,10 +287,10 @@ int attn_presets(lua_State *L)
         Text *command = text_box(L);
 
         lua_newtable(L);
-        set_string(L, "id", p->id);
-        set_string(L, "title", p->title);
-        set_string(L, "source", p->source);
-        set_string(L, "help", p->help);
+        field_string(L, "id", p->id);
+        field_string(L, "title", p->title);
+        field_string(L, "source", p->source);
+        field_string(L, "help", p->help);
         preset_command(p, command);
         text_box_push(L, command);
         lua_setfield(L, -2, "command");
@@ -320,9 +308,9 @@ int attn_generators(lua_State *L)
     lua_newtable(L);
     for (const InputGenerator *g = input_generators(); g->name; g++) {
         lua_newtable(L);
-        set_string(L, "name", g->name);
-        set_string(L, "arguments", g->arguments);
-        set_string(L, "help", g->help);
+        field_string(L, "name", g->name);
+        field_string(L, "arguments", g->arguments);
+        field_string(L, "help", g->help);
         lua_rawseti(L, -2, ++count);
     }
     return 1;

@@ -75,7 +75,7 @@ static int context_v(lua_State *L)
     return shared_tensor(L, "v", check_context(L)->run->v);
 }
 
-static int push_size(lua_State *L, int64_t size)
+static int push_extent(lua_State *L, int64_t size)
 {
     lua_pushinteger(L, size);
     return 1;
@@ -83,32 +83,32 @@ static int push_size(lua_State *L, int64_t size)
 
 static int context_n(lua_State *L)
 {
-    return push_size(L, check_context(L)->run->n);
+    return push_extent(L, check_context(L)->run->n);
 }
 
 static int context_m(lua_State *L)
 {
-    return push_size(L, check_context(L)->run->m);
+    return push_extent(L, check_context(L)->run->m);
 }
 
 static int context_d(lua_State *L)
 {
-    return push_size(L, check_context(L)->run->d);
+    return push_extent(L, check_context(L)->run->d);
 }
 
 static int context_e(lua_State *L)
 {
-    return push_size(L, check_context(L)->run->e);
+    return push_extent(L, check_context(L)->run->e);
 }
 
 static int context_h(lua_State *L)
 {
-    return push_size(L, check_context(L)->run->h);
+    return push_extent(L, check_context(L)->run->h);
 }
 
 static int context_seed(lua_State *L)
 {
-    return push_size(L, (int64_t)check_context(L)->run->seed);
+    return push_extent(L, (int64_t)check_context(L)->run->seed);
 }
 
 static int context_causal(lua_State *L)

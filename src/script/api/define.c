@@ -98,7 +98,7 @@ void define_push_params(lua_State *L, const Callback *callback)
 
 /* ---- the descriptor --------------------------------------------------------- */
 
-static void *need(lua_State *L, void *memory)
+void *define_memory(lua_State *L, void *memory)
 {
     if (!memory)
         luaL_error(L, "not enough memory for a mechanism");
@@ -106,11 +106,11 @@ static void *need(lua_State *L, void *memory)
 }
 
 /* A text of the table at absolute index t, kept. */
-static const char *kept(lua_State *L, Defined *d, int t, const char *key, const char *fallback)
+static const char *kept_text(lua_State *L, Defined *d, int t, const char *key, const char *fallback)
 {
     const char *text = option_string(L, t, key, fallback);
 
-    return text ? need(L, arena_strdup(d->arena, text)) : NULL;
+    return text ? define_memory(L, arena_strdup(d->arena, text)) : NULL;
 }
 
 static bool is_name(const char *text)
@@ -134,13 +134,13 @@ static int open_list(lua_State *L, int t, const char *key)
 static const char *const *read_choices(lua_State *L, Defined *d, int t)
 {
     int          count = open_list(L, t, "values");
-    const char **choices = need(L, arena_zalloc(d->arena, count + 1, sizeof(*choices)));
+    const char **choices = define_memory(L, arena_zalloc(d->arena, count + 1, sizeof(*choices)));
 
     for (int i = 0; i < count; i++) {
         lua_rawgeti(L, -1, i + 1);
         if (lua_type(L, -1) != LUA_TSTRING)
             luaL_error(L, "values: expected a list of texts");
-        choices[i] = need(L, arena_strdup(d->arena, lua_tostring(L, -1)));
+        choices[i] = define_memory(L, arena_strdup(d->arena, lua_tostring(L, -1)));
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -204,9 +204,9 @@ static void read_default(lua_State *L, Defined *d, int t, Param *p)
         break;
     case PARAM_TYPE_TEXT:
         p->optional = true;
-        p->word = kept(L, d, t, "default", NULL);
+        p->word = kept_text(L, d, t, "default", NULL);
         break;
-    default: p->shape = kept(L, d, t, "shape", "any"); break;
+    default: p->shape = kept_text(L, d, t, "shape", "any"); break;
     }
 }
 
@@ -216,7 +216,7 @@ static void read_param(lua_State *L, Defined *d, Param *p, int index)
     int t = lua_gettop(L);
 
     options_check(L, t, &class_param_options);
-    p->name = kept(L, d, t, "name", "");
+    p->name = kept_text(L, d, t, "name", "");
     if (!is_name(p->name))
         luaL_error(L, "parameter %d: name '%s': expected letters, digits, _ and -", index + 1,
                    p->name);
@@ -224,14 +224,14 @@ static void read_param(lua_State *L, Defined *d, Param *p, int index)
         luaL_error(L, "parameter %s: every run has an option of that name", p->name);
     p->type = read_type(L, t);
     p->offset = (size_t)index * SLOT;
-    p->help = kept(L, d, t, "help", "");
+    p->help = kept_text(L, d, t, "help", "");
     read_default(L, d, t, p);
 }
 
 static void read_params(lua_State *L, Defined *d)
 {
     int    count = open_list(L, 1, "params");
-    Param *params = need(L, arena_zalloc(d->arena, count + 1, sizeof(*params)));
+    Param *params = define_memory(L, arena_zalloc(d->arena, count + 1, sizeof(*params)));
 
     for (int i = 0; i < count; i++) {
         lua_rawgeti(L, -1, i + 1);
@@ -260,19 +260,19 @@ static void read_texts(lua_State *L, Defined *d)
 {
     Mechanism *m = &d->m;
 
-    m->id = kept(L, d, 1, "id", "");
+    m->id = kept_text(L, d, 1, "id", "");
     if (!is_name(m->id))
         luaL_error(L, "id '%s': expected letters, digits, _ and -, 39 at most", m->id);
-    m->title = kept(L, d, 1, "title", m->id);
-    m->authors = kept(L, d, 1, "authors", "you");
+    m->title = kept_text(L, d, 1, "title", m->id);
+    m->authors = kept_text(L, d, 1, "authors", "you");
     m->year = (int)option_integer(L, 1, "year", 0, 0, 9999);
-    m->arxiv = kept(L, d, 1, "arxiv", NULL);
-    m->source = kept(L, d, 1, "source", "a script");
-    m->formula = kept(L, d, 1, "formula", "as its script computes it");
-    m->teaches = kept(L, d, 1, "teaches", "");
-    m->example = kept(L, d, 1, "example", NULL);
-    m->claim_time = kept(L, d, 1, "claim_time", "not stated");
-    m->claim_memory = kept(L, d, 1, "claim_memory", "not stated");
+    m->arxiv = kept_text(L, d, 1, "arxiv", NULL);
+    m->source = kept_text(L, d, 1, "source", "a script");
+    m->formula = kept_text(L, d, 1, "formula", "as its script computes it");
+    m->teaches = kept_text(L, d, 1, "teaches", "");
+    m->example = kept_text(L, d, 1, "example", NULL);
+    m->claim_time = kept_text(L, d, 1, "claim_time", "not stated");
+    m->claim_memory = kept_text(L, d, 1, "claim_memory", "not stated");
     m->claim_decode = "not stated";
     m->claim_exponent = option_number(L, 1, "claim_exponent", 0);
     m->causal = option_bool(L, 1, "causal", true);
@@ -295,10 +295,10 @@ Defined *define_read(lua_State *L, const Class *class)
     options_check(L, 1, class);
     lua_settop(L, 1);
     holder = tensor_push_closed(L); /* frees the arena on a raise */
-    arena = need(L, arena_new());
+    arena = define_memory(L, arena_new());
     holder->keep = keep_new(arena, drop_defined, NULL);
-    need(L, holder->keep);
-    d = need(L, arena_zalloc(arena, 1, sizeof(*d)));
+    define_memory(L, holder->keep);
+    d = define_memory(L, arena_zalloc(arena, 1, sizeof(*d)));
     d->arena = arena;
     d->script = script_of(L);
     d->function = d->flops = d->weights = LUA_NOREF;

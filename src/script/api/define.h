@@ -58,4 +58,7 @@ int define_function_of(lua_State *L, const char *key, const char *same);
 /* Into the catalogue; the id is the result.  [-0, +1 or 3, v] */
 int define_add(lua_State *L, Defined *defined);
 
+/* The memory; raises where there is none.  [-0, +0, v] */
+void *define_memory(lua_State *L, void *memory);
+
 #endif

@@ -116,7 +116,7 @@ static void set_grid(lua_State *L, Figure *figure)
 }
 
 /* Words and looks of the options at 1.  [-0, +0, v] */
-void figure_set_words(lua_State *L, Figure *figure)
+static void figure_set_words(lua_State *L, Figure *figure)
 {
     const char *title = option_string(L, 1, "title", NULL);
     const char *caption = option_string(L, 1, "caption", NULL);
@@ -155,7 +155,7 @@ static LuaFigure *push_panels(lua_State *L)
 }
 
 /* With the options at 1, and what the machine can do at most known where it is shown. */
-static int push_whole(lua_State *L, int status, lua_KContext at)
+static int push_panel_figure(lua_State *L, int status, lua_KContext at)
 {
     LuaFigure *out;
 
@@ -167,6 +167,8 @@ static int push_whole(lua_State *L, int status, lua_KContext at)
     figure_tell(L, out);
     return 1; /* the figure, which these left at the top */
 }
+
+static int figure_push_drawn(lua_State *L, int t);
 
 /* [-0, +1 or 3, v] */
 int attn_figure(lua_State *L)
@@ -180,7 +182,7 @@ int attn_figure(lua_State *L)
     if (count > 0)
         return count;
     lua_settop(L, 1);
-    return plot_await_ceilings(L, push_whole);
+    return plot_await_ceilings(L, push_panel_figure);
 }
 
 /* ---- surfaces --------------------------------------------------------------- */
@@ -421,17 +423,9 @@ static bool draw(void *context, const atomic_bool *cancel, Error *err)
     return w->out->figure != NULL;
 }
 
-static void add_option(Text *line, const char *flag, const char *value)
-{
-    if (!value)
-        return;
-    text_addf(line, " --%s ", flag);
-    word_quote(line, value);
-}
-
 /* "figure ..." of the options, what else they say among its words, so that the line
  * draws just this; NULL: they name neither a preset nor a command.  [-0, +1, v] */
-static const char *push_line(lua_State *L, int t)
+static const char *push_command(lua_State *L, int t)
 {
     const char *preset = option_string(L, t, "preset", NULL);
     const char *command = option_string(L, t, "command", NULL);
@@ -443,10 +437,10 @@ static const char *push_line(lua_State *L, int t)
     if (preset && command)
         luaL_error(L, "choose one of preset and command; command may hold --preset");
     text_addf(line, "figure %s", command ? command : "");
-    add_option(line, "preset", preset);
-    add_option(line, "title", title);
-    add_option(line, "caption", caption);
-    add_option(line, "grid", option_string(L, t, "grid", NULL));
+    command_add_option(line, "preset", preset);
+    command_add_option(line, "title", title);
+    command_add_option(line, "caption", caption);
+    command_add_option(line, "grid", option_string(L, t, "grid", NULL));
     text_add(line, shared ? " --shared-scale" : "");
     return preset || command ? text_str(line) : NULL;
 }
@@ -487,9 +481,11 @@ static int push_drawn(lua_State *L, int status, lua_KContext at)
     return 1;
 }
 
-int figure_push_drawn(lua_State *L, int t)
+/* A figure of the options' preset or command, or of what a position does; 0: they ask for
+ * panels; else to be returned from attn.figure.  [-0, +1 or 3, v] */
+static int figure_push_drawn(lua_State *L, int t)
 {
-    const char      *line = push_line(L, t);
+    const char      *line = push_command(L, t);
     const LuaResult *with = push_effect(L, t);
     int64_t          head = option_integer(L, t, "head", 0, 0, INT32_MAX);
     LuaFigure       *out;

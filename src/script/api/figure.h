@@ -33,30 +33,17 @@ void panel_strips(lua_State *L, int t, MarginChoice *out);
 /* The figure of the panels in the options at 1 becomes the one that a command draws, with that
  * line, where there is such a command (figure_file.c).  [-0, +0, v] */
 void figure_tell(lua_State *L, LuaFigure *figure);
-/* Words and looks of the options at 1.  [-0, +0, v] */
-void figure_set_words(lua_State *L, Figure *figure);
-/* A figure of the options' preset or command, or of what a position does; 0: they ask for
- * panels; else to be returned from attn.figure.  [-0, +1 or 3, v] */
-int figure_push_drawn(lua_State *L, int options);
 
 LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
 LuaFigure *figure_at(lua_State *L, int at); /* NULL: closed.  [-0, +0, v] */
 int        figure_save(lua_State *L);  /* [-0, +1 or 3, v] */
 /* Size of its files, from the options at 1.  [-0, +0, v] */
 void figure_set_page(lua_State *L, LuaFigure *figure);
-/* How to write a file, of the table at t (or none).  [-0, +0, v] */
-PngOptions save_options_check(lua_State *L, int t);
-/* The same as options of a command. */
-void       save_options_line(const PngOptions *options, const char *path, Text *out);
+/* "--flag value" behind the line; NULL: nothing. */
+void       command_add_option(Text *line, const char *flag, const char *value);
 
 /* Panels of figures that are plots of measured numbers; for figure.c. */
 
-/* view = "plot(time)": the result, which the figure keeps already, and those of `with` in the
- * table at t (0: none), become the panel; false: the view is no plot.  [-0, +0, v] */
-bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
-                LuaFigure *figure, Panel *panel);
-/* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
-void scaling_panel(lua_State *L, int t, int at, Panel *panel);
 /* Measures, where it takes a worker, what the machine can do at most for the panels of the options
  * at 1 that show it; then goes on in `then`, or gives a failure's values.  To be returned from a C
  * function.  [-0, +?, v] */

@@ -42,7 +42,8 @@ void figure_set_page(lua_State *L, LuaFigure *figure)
     figure->width = check_width(L, 1, figure->dpi);
 }
 
-PngOptions save_options_check(lua_State *L, int t)
+/* How to write a file, of the table at t (or none).  [-0, +0, v] */
+static PngOptions save_options_check(lua_State *L, int t)
 {
     PngOptions o = { 0 };
 
@@ -72,7 +73,8 @@ static void add_number(Text *out, const char *flag, double value)
     jsonw_number(&number, value);
 }
 
-void save_options_line(const PngOptions *o, const char *path, Text *out)
+/* The same as options of a command. */
+static void save_options_line(const PngOptions *o, const char *path, Text *out)
 {
     add_number(out, "width", o->width_inch);
     if (o->dpi)
@@ -113,7 +115,7 @@ typedef struct Saving {
     Text            *line;
 } Saving;
 
-static bool save(void *context, const atomic_bool *cancel, Error *err)
+static bool save_drawing(void *context, const atomic_bool *cancel, Error *err)
 {
     Saving          *s = context;
     const LuaFigure *f = s->figure;
@@ -127,7 +129,7 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
 }
 
 /* A key of metadata as all kinds of file can hold it, and none of our own.  [-0, +0, v] */
-static void check_key(lua_State *L, int at)
+static void check_metadata_key(lua_State *L, int at)
 {
     const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "";
     size_t      length = strlen(key);
@@ -154,7 +156,7 @@ static const char *const *push_metadata(lua_State *L)
     lua_newtable(L);
     texts = lua_gettop(L);
     for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
-        check_key(L, -2);
+        check_metadata_key(L, -2);
         if (count == METADATA_OWN_MOST)
             luaL_error(L, "metadata: %d keys at most", METADATA_OWN_MOST);
         pairs[2 * count] = lua_tostring(L, -2);
@@ -196,7 +198,7 @@ int figure_save(lua_State *L)
     text_add(s->line, figure->line ? figure->line : script_of(L)->line);
     if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
         save_options_line(&s->png, s->path, s->line);
-    return work_await(L, s->session, "writing a picture", save, work_push_true);
+    return work_await(L, s->session, "writing a picture", save_drawing, work_push_true);
 }
 
 /* [-0, +1 or 3, v] */
@@ -210,7 +212,7 @@ int result_save_steps(lua_State *L)
     s->picture.head = option_integer(L, 3, "head", -1, 0, s->result->run->h - 1);
     s->picture.sorted = option_bool(L, 3, "sorted", false);
     steps_line(s->session, s->result, &s->picture, &s->png, s->path, s->line);
-    return work_await(L, s->session, "writing a picture", save, work_push_true);
+    return work_await(L, s->session, "writing a picture", save_drawing, work_push_true);
 }
 
 static const Member save_options[] = {
@@ -249,7 +251,7 @@ typedef struct Told {
 } Told;
 
 /* A text that lives as long as the figure.  [-0, +0, v] */
-static const char *kept(lua_State *L, Told *told, const char *text)
+static const char *copy_text(lua_State *L, Told *told, const char *text)
 {
     const char *copy = text ? arena_printf(told->figure->arena, "%s", text) : NULL;
 
@@ -265,7 +267,7 @@ static const char *field(lua_State *L, int t, const char *key, Told *told)
     int         top = lua_gettop(L);
 
     if (t && lua_getfield(L, t, key) != LUA_TNIL)
-        text = kept(L, told, luaL_tolstring(L, -1, NULL));
+        text = copy_text(L, told, luaL_tolstring(L, -1, NULL));
     lua_settop(L, top);
     return text;
 }
@@ -369,7 +371,7 @@ static void tell_table(lua_State *L, int index, Told *told)
     choice->spec.sorted = option_bool(L, t, "sorted", false);
     if (lua_getfield(L, t, "minus") != LUA_TNIL) {
         choice->minus = result_check(L, t + 1)->result;
-        view = view ? view : kept(L, told, panel->view->name);
+        view = view ? view : copy_text(L, told, panel->view->name);
     }
     lua_settop(L, t);
     snprintf(choice->spec.view, sizeof(choice->spec.view), "%s", view ? view : "");
@@ -435,7 +437,7 @@ static bool add_ceilings(Told *told, Error *err)
     return true;
 }
 
-static void add_option(Text *line, const char *flag, const char *value)
+void command_add_option(Text *line, const char *flag, const char *value)
 {
     if (!value)
         return;
@@ -446,9 +448,9 @@ static void add_option(Text *line, const char *flag, const char *value)
 static void tell_line(Told *told, Text *line)
 {
     picture_command(told->session, told->choices, told->count, &told->options, line);
-    add_option(line, "title", told->options.title);
-    add_option(line, "titles", told->titled ? text_str(told->titles) : NULL);
-    add_option(line, "caption", told->options.caption);
+    command_add_option(line, "title", told->options.title);
+    command_add_option(line, "titles", told->titled ? text_str(told->titles) : NULL);
+    command_add_option(line, "caption", told->options.caption);
 }
 
 /* The file tells of every result that is shown, as the command does. */
@@ -464,7 +466,7 @@ static bool take_results(Told *told)
 }
 
 /* Room for the choices of `panels` panels; false: none.  */
-static bool prepare(Told *told)
+static bool make_room(Told *told)
 {
     Arena *arena = told->figure->arena;
 
@@ -483,7 +485,7 @@ void figure_tell(lua_State *L, LuaFigure *figure)
 
     told.titles = text_box(L);
     line = text_box(L);
-    if (!prepare(&told))
+    if (!make_room(&told))
         luaL_error(L, "not enough memory for a figure");
     tell_options(L, &told);
     lua_settop(L, top + 2);

@@ -21,7 +21,7 @@ LuaInput *input_check(lua_State *L, int arg)
     return input;
 }
 
-static const Input *check(lua_State *L)
+static const Input *checked_input(lua_State *L)
 {
     return input_check(L, 1)->input;
 }
@@ -54,7 +54,7 @@ static int input_describe(lua_State *L)
 /* [-0, +1, v] */
 static int input_length(lua_State *L)
 {
-    lua_pushinteger(L, check(L)->n);
+    lua_pushinteger(L, checked_input(L)->n);
     return 1;
 }
 
@@ -69,7 +69,8 @@ static void drop_session(void *session)
         script_resume(script, held);
 }
 
-LuaInput *input_push_empty(lua_State *L)
+/* An input without content; its session is made.  [-0, +1, v] */
+static LuaInput *input_push_empty(lua_State *L)
 {
     LuaInput *input = class_push(L, &class_input, sizeof(*input), 0);
     Error     err = ERROR_INIT;
@@ -98,7 +99,8 @@ static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
     return 1;
 }
 
-int input_push_worked(lua_State *L, int status, lua_KContext at)
+/* After work_await: the input below the context, which the work has filled.  [-0, +1 or 3, v] */
+static int input_push_worked(lua_State *L, int status, lua_KContext at)
 {
     LuaInput *input = class_check(L, (int)at - 2, &class_input);
     Error     err;
@@ -216,13 +218,13 @@ int attn_input(lua_State *L)
 #define INTEGER_FIELD(field)                                                                     \
     static int input_##field(lua_State *L)                                                       \
     {                                                                                            \
-        lua_pushinteger(L, check(L)->field);                                                     \
+        lua_pushinteger(L, checked_input(L)->field);                                             \
         return 1;                                                                                \
     }
 #define TEXT_FIELD(field)                                                                        \
     static int input_##field(lua_State *L)                                                       \
     {                                                                                            \
-        lua_pushstring(L, check(L)->field);                                                      \
+        lua_pushstring(L, checked_input(L)->field);                                              \
         return 1;                                                                                \
     }
 #define TENSOR_FIELD(field)                                                                      \
@@ -249,7 +251,7 @@ INTEGER_FIELD(width)
 /* [-0, +1, m] */
 static int input_held(lua_State *L)
 {
-    const Input *in = check(L);
+    const Input *in = checked_input(L);
 
     lua_createtable(L, (int)in->layers, 0);
     for (int64_t i = 0; i < in->layers; i++) {
@@ -274,7 +276,7 @@ TENSOR_FIELD(segments)
 /* [-0, +1, v] */
 static int input_causal(lua_State *L)
 {
-    int causal = check(L)->causal;
+    int causal = checked_input(L)->causal;
 
     if (causal < 0)
         lua_pushnil(L);
@@ -286,7 +288,7 @@ static int input_causal(lua_State *L)
 /* [-0, +1, v] */
 static int input_tokens(lua_State *L)
 {
-    const Input *in = check(L);
+    const Input *in = checked_input(L);
 
     if (in->k_tokens)
         push_strings(L, in->k_tokens, in->m);
@@ -298,7 +300,7 @@ static int input_tokens(lua_State *L)
 /* [-0, +1, v] */
 static int input_token(lua_State *L)
 {
-    const Input *in = check(L);
+    const Input *in = checked_input(L);
     int64_t      j = check_index(L, 2, in->m, "token");
 
     lua_pushstring(L, in->k_tokens ? in->k_tokens[j] : NULL);
@@ -331,7 +333,7 @@ typedef struct Saving {
     bool         safetensors;
 } Saving;
 
-static bool save(void *context, const atomic_bool *cancel, Error *err)
+static bool save_input(void *context, const atomic_bool *cancel, Error *err)
 {
     const Saving *s = context;
     const Input  *in = s->in;
@@ -373,7 +375,8 @@ static int input_save(lua_State *L)
     s = lua_newuserdatauv(L, sizeof(*s), 0);
     *s = (Saving){ .in = input->input, .path = path,
                    .safetensors = has_ending(path, ".safetensors") };
-    return work_await(L, script_of(L)->session->thing, "writing an input", save, work_push_true);
+    return work_await(L, script_of(L)->session->thing, "writing an input", save_input,
+                      work_push_true);
 }
 
 /* ---- tables ----------------------------------------------------------------- */

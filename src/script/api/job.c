@@ -65,7 +65,7 @@ static void push_share(lua_State *L, const LuaJob *job)
 }
 
 /* What the explorer says of a script that waits for it. */
-static void tell(lua_State *L, const LuaJob *job)
+static void report_job(lua_State *L, const LuaJob *job)
 {
     Number      share = job_share(job->job);
     const char *stage = job_stage(job->job);
@@ -85,7 +85,7 @@ static int job_poll(lua_State *L)
 
     luaL_argcheck(L, seconds >= 0 && seconds <= 1e9, 2, "expected seconds");
     if (job_goes_on(job->job))
-        tell(L, job);
+        report_job(L, job);
     if (job_goes_on(job->job))
         job_await(L, job->keep->thing, job->job, seconds);
     lua_pushboolean(L, !job_goes_on(job->job));
@@ -303,7 +303,7 @@ static bool run_on_worker(void *context, const atomic_bool *cancel, Error *err)
 }
 
 /* A mechanism of the script that the command would run gives up when it is cancelled. */
-static int work_close(lua_State *L)
+static int command_close(lua_State *L)
 {
     Work *w = luaL_checkudata(L, 1, WORK);
 
@@ -331,9 +331,9 @@ int command_begin(lua_State *L)
     *w = (Work){ .words = lua_touserdata(L, -2), .count = count,
                  .began = clock_wall() };
     if (luaL_newmetatable(L, WORK)) {
-        lua_pushcfunction(L, work_close);
+        lua_pushcfunction(L, command_close);
         lua_setfield(L, -2, "__gc");
-        lua_pushcfunction(L, work_close);
+        lua_pushcfunction(L, command_close);
         lua_setfield(L, -2, "__close");
     }
     lua_setmetatable(L, -2);

@@ -45,7 +45,7 @@ static void show_weights(lua_State *L, int function)
 }
 
 /* Under define_call. */
-static int compute(lua_State *L)
+static int compute_output(lua_State *L)
 {
     Callback     *callback = define_callback(L);
     Run          *r = callback->run;
@@ -78,7 +78,7 @@ static void mechanism_run(Run *r, const void *params)
                           .params = params };
 
     run_stage(r, "run");
-    define_call(&callback, compute);
+    define_call(&callback, compute_output);
 }
 
 static double flops_field(lua_State *L, const char *key)
@@ -140,7 +140,7 @@ static Flops mechanism_flops(Run *r, const void *params)
 
 /* ---- attn.mechanism --------------------------------------------------------- */
 
-static ViewKind check_kind(lua_State *L, int t, const char *name)
+static ViewKind check_view_kind(lua_State *L, int t, const char *name)
 {
     const char *kind = option_string(L, t, "kind", NULL);
 
@@ -152,17 +152,10 @@ static ViewKind check_kind(lua_State *L, int t, const char *name)
     return VIEW_TENSOR;
 }
 
-static void *need(lua_State *L, void *memory)
-{
-    if (!memory)
-        luaL_error(L, "not enough memory for a mechanism");
-    return memory;
-}
-
 static void read_views(lua_State *L, Defined *d)
 {
     int          count = lua_getfield(L, 1, "views") == LUA_TTABLE ? (int)lua_rawlen(L, -1) : 0;
-    ViewPromise *views = need(L, arena_zalloc(d->arena, count + 2, sizeof(*views)));
+    ViewPromise *views = define_memory(L, arena_zalloc(d->arena, count + 2, sizeof(*views)));
     bool         weights = d->weights == LUA_NOREF;
 
     for (int i = 0; i < count; i++) {
@@ -175,11 +168,12 @@ static void read_views(lua_State *L, Defined *d)
         }
         luaL_checktype(L, t, LUA_TTABLE);
         options_check(L, t, &class_view_options);
-        views[i].name = need(L, arena_strdup(d->arena, option_string(L, t, "name", "view")));
+        views[i].name = define_memory(L, arena_strdup(d->arena, option_string(L, t, "name",
+                                                                              "view")));
         views[i].help = option_string(L, t, "help", "");
-        views[i].help = need(L, arena_strdup(d->arena, views[i].help));
+        views[i].help = define_memory(L, arena_strdup(d->arena, views[i].help));
         views[i].maybe = option_bool(L, t, "maybe", false);
-        views[i].kind = check_kind(L, t, views[i].name);
+        views[i].kind = check_view_kind(L, t, views[i].name);
         weights |= !strcmp(views[i].name, "weights");
         lua_pop(L, 1);
     }
@@ -283,7 +277,7 @@ static void add_run(lua_State *L, LuaRow *row, int64_t start, int64_t count, int
 }
 
 /* Whole numbers, though they may be written as floats, in a range that sums stay in. */
-static int64_t check_key(lua_State *L, int arg)
+static int64_t check_key_number(lua_State *L, int arg)
 {
     double x = luaL_checknumber(L, arg);
 
@@ -296,7 +290,7 @@ static int64_t check_key(lua_State *L, int arg)
 static int row_add(lua_State *L)
 {
     LuaRow *row = check_row(L);
-    int64_t j = check_key(L, 2);
+    int64_t j = check_key_number(L, 2);
     uint8_t bits = check_component(L, 3);
 
     if (j >= 0 && j < row->run->m)
@@ -308,10 +302,10 @@ static int row_add(lua_State *L)
 static int row_range(lua_State *L)
 {
     LuaRow *row = check_row(L);
-    int64_t lo = check_key(L, 2), hi = check_key(L, 3), step;
+    int64_t lo = check_key_number(L, 2), hi = check_key_number(L, 3), step;
     uint8_t bits = check_component(L, 4);
 
-    step = lua_isnoneornil(L, 5) ? 1 : check_key(L, 5);
+    step = lua_isnoneornil(L, 5) ? 1 : check_key_number(L, 5);
     luaL_argcheck(L, step >= 1, 5, "expected a step of 1 or more");
     if (lo < 0)
         lo = (step - -lo % step) % step;
@@ -435,7 +429,7 @@ static void ask_cells(lua_State *L, const Callback *callback, LuaRow *row)
 }
 
 /* The function for one query; its runs go behind the others'. */
-static int64_t ask_row(lua_State *L, const Callback *callback, LuaRow *row)
+static int64_t ask_pattern_row(lua_State *L, const Callback *callback, LuaRow *row)
 {
     row->row.count = 0;
     if (callback->defined->by_cells) {
@@ -470,7 +464,7 @@ static int build_rows(lua_State *L)
     define_push_params(L, callback);
     for (row->head = 0; row->head < built->heads; row->head++)
         for (row->query = 0; row->query < r->n; row->query++)
-            built->offset[row->head * r->n + row->query + 1] = ask_row(L, callback, row);
+            built->offset[row->head * r->n + row->query + 1] = ask_pattern_row(L, callback, row);
     built->runs = run_alloc(r, row->all.count + 1, sizeof(*built->runs));
     if (built->runs && row->all.count)
         memcpy(built->runs, row->all.runs, (size_t)row->all.count * sizeof(*built->runs));

@@ -6,14 +6,14 @@
 #include "script/script.h"
 
 /* [-0, +1, -] */
-int attn_interrupted(lua_State *L)
+static int attn_interrupted(lua_State *L)
 {
     lua_pushboolean(L, script_interrupted());
     return 1;
 }
 
 /* [-0, +1, v] */
-int attn_memory(lua_State *L)
+static int attn_memory(lua_State *L)
 {
     Script     *script = script_of(L);
     lua_Integer limit = luaL_optinteger(L, 1, script->limit);
@@ -262,7 +262,7 @@ void module_open(lua_State *L)
 /* The Lua interface as a manual: Markdown, and a section of the man page. */
 
 /* "attn.run", "result:row", "ui.open" */
-static void add_name(const Class *class, const Member *m, Text *out)
+static void add_member_name(const Class *class, const Member *m, Text *out)
 {
     bool module = class == &class_attn || class == &class_ui;
 
@@ -287,7 +287,7 @@ static void add_type(const char *type, Text *out)
 
 static void add_signature(const Class *class, const Member *m, Text *out)
 {
-    add_name(class, m, out);
+    add_member_name(class, m, out);
     if (!m->args) {
         text_add(out, ": ");
         add_type(m->type, out);

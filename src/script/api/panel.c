@@ -51,7 +51,7 @@ static void set_looks(lua_State *L, int t, Panel *panel)
     lua_pop(L, 1);
 }
 
-static ViewKind check_kind(lua_State *L, const char *name)
+static ViewKind check_tensor_kind(lua_State *L, const char *name)
 {
     for (int kind = 0; kind < VIEW_KIND_COUNT; kind++) {
         char lower[32];
@@ -149,7 +149,8 @@ static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
         tensor = lua_touserdata(L, -1);
     }
     keep_for(figure, tensor->keep);
-    *view = (View){ .name = "tensor", .kind = check_kind(L, option_string(L, t, "kind", "tensor")),
+    *view = (View){ .name = "tensor",
+                    .kind = check_tensor_kind(L, option_string(L, t, "kind", "tensor")),
                     .iteration = -1, .dtype = shown->dtype, .rank = shown->rank, .tensor = *shown,
                     .rows = "row", .cols = "column" };
     memcpy(view->shape, shown->shape, sizeof(view->shape));
@@ -265,6 +266,9 @@ static void set_sorted(Result *result, int64_t head, Panel *panel)
     picture_sort_panel(result, head < 0 ? 0 : head, result_order_round(result, panel->view), panel);
 }
 
+static bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
+                       LuaFigure *figure, Panel *panel);
+
 /* The table at t (0: no options) shows the result at `at`.  [-0, +0, v] */
 static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
 {
@@ -297,6 +301,8 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     set_excluded(L, t, panel);
     set_strips(L, t, result, head, panel);
 }
+
+static void scaling_panel(lua_State *L, int t, int at, Panel *panel);
 
 void panel_set(lua_State *L, LuaFigure *figure, int index)
 {
@@ -361,8 +367,10 @@ static int take_others(lua_State *L, int t, LuaFigure *figure, Result **results)
     return 1 + (int)count;
 }
 
-bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
-                LuaFigure *figure, Panel *panel)
+/* view = "plot(time)": the result, which the figure keeps already, and those of `with` in the
+ * table at t (0: none), become the panel; false: the view is no plot.  [-0, +0, v] */
+static bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
+                       LuaFigure *figure, Panel *panel)
 {
     const Ceilings *ceilings = NULL;
     Result         *results[1 + PANEL_OVERLAYS] = { result };
@@ -523,7 +531,8 @@ static CostAxes check_axes(lua_State *L, int t)
                        .even_x = !strchr(log, 'x'), .even_y = !strchr(log, 'y') };
 }
 
-void scaling_panel(lua_State *L, int t, int at, Panel *panel)
+/* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
+static void scaling_panel(lua_State *L, int t, int at, Panel *panel)
 {
     const char  *where = option_string(L, t, "measured", NULL);
     CostAxes     axes = check_axes(L, t);

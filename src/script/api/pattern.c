@@ -34,11 +34,6 @@ typedef struct Making {
     Arena         *arena; /* of out */
 } Making;
 
-static void drop_arena(void *arena)
-{
-    arena_free(arena);
-}
-
 static PatternShape shape_of(const Pattern *p)
 {
     return (PatternShape){ .heads = pattern_heads(p), .n = pattern_queries(p),
@@ -174,7 +169,7 @@ static int pattern_describe(lua_State *L)
     return 1;
 }
 
-static int push_size(lua_State *L, int64_t size)
+static int push_count(lua_State *L, int64_t size)
 {
     lua_pushinteger(L, (lua_Integer)size);
     return 1;
@@ -182,22 +177,22 @@ static int push_size(lua_State *L, int64_t size)
 
 static int pattern_n(lua_State *L)
 {
-    return push_size(L, pattern_queries(check_pattern(L, 1)->pattern));
+    return push_count(L, pattern_queries(check_pattern(L, 1)->pattern));
 }
 
 static int pattern_m(lua_State *L)
 {
-    return push_size(L, pattern_keys(check_pattern(L, 1)->pattern));
+    return push_count(L, pattern_keys(check_pattern(L, 1)->pattern));
 }
 
 static int pattern_h(lua_State *L)
 {
-    return push_size(L, pattern_heads(check_pattern(L, 1)->pattern));
+    return push_count(L, pattern_heads(check_pattern(L, 1)->pattern));
 }
 
 static int pattern_nnz(lua_State *L)
 {
-    return push_size(L, check_pattern(L, 1)->cells);
+    return push_count(L, check_pattern(L, 1)->cells);
 }
 
 static int pattern_each(lua_State *L)

@@ -11,24 +11,6 @@ ReachOptions reach_options(lua_State *L, int t)
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
-static void set_integer(lua_State *L, const char *key, int64_t value)
-{
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_number(lua_State *L, const char *key, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_bool(lua_State *L, const char *key, bool value)
-{
-    lua_pushboolean(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* depths[1] is that of no layer.  [-0, +0, m] */
 static void set_depths(lua_State *L, const ReachSummary *r)
 {
@@ -37,12 +19,12 @@ static void set_depths(lua_State *L, const ReachSummary *r)
         const ReachDepth *at = &r->at[depth];
 
         lua_createtable(L, 0, 6);
-        set_integer(L, "layers", depth);
-        set_integer(L, "pairs", at->pairs);
-        set_number(L, "share", (double)at->pairs / (double)r->possible);
-        set_integer(L, "least", at->least);
-        set_number(L, "mean", (double)at->pairs / (double)r->tokens);
-        set_integer(L, "most", at->most);
+        field_integer(L, "layers", depth);
+        field_integer(L, "pairs", at->pairs);
+        field_number(L, "share", (double)at->pairs / (double)r->possible);
+        field_integer(L, "least", at->least);
+        field_number(L, "mean", (double)at->pairs / (double)r->tokens);
+        field_integer(L, "most", at->most);
         lua_rawseti(L, -2, depth + 1);
     }
     lua_setfield(L, -2, "depths");
@@ -52,17 +34,17 @@ static void push_summary(lua_State *L, const Result *result, const ReachOptions 
                          const ReachSummary *r)
 {
     lua_createtable(L, 0, 10);
-    set_integer(L, "n", r->tokens);
-    set_integer(L, "layers", r->depth);
-    set_integer(L, "possible", r->possible);
-    set_bool(L, "residual", !options->strict);
-    set_bool(L, "by_content", result_reach_by_content(result));
+    field_integer(L, "n", r->tokens);
+    field_integer(L, "layers", r->depth);
+    field_integer(L, "possible", r->possible);
+    field_bool(L, "residual", !options->strict);
+    field_bool(L, "by_content", result_reach_by_content(result));
     if (r->full >= 0)
-        set_integer(L, "full", r->full);
+        field_integer(L, "full", r->full);
     if (r->fixed >= 0)
-        set_integer(L, "fixed", r->fixed);
+        field_integer(L, "fixed", r->fixed);
     if (!options->strict)
-        set_number(L, "mean_hops", r->mean);
+        field_number(L, "mean_hops", r->mean);
     set_depths(L, r);
 }
 

@@ -38,7 +38,7 @@ Request *request_push(lua_State *L)
     return request;
 }
 
-static void check(lua_State *L, bool ok, const Error *err)
+static void check_ok(lua_State *L, bool ok, const Error *err)
 {
     if (!ok)
         luaL_error(L, "%s", err->text);
@@ -184,7 +184,7 @@ static void set_position(lua_State *L, int t, Request *request)
     const Position *position;
     Error           err = ERROR_INIT;
 
-    check(L, position_parse(name, &position, &err), &err);
+    check_ok(L, position_parse(name, &position, &err), &err);
     snprintf(request->position, sizeof(request->position), "%s", name);
 }
 
@@ -256,7 +256,8 @@ static void wait_for(Session *s, Job *job)
     }
 }
 
-Result *request_run(lua_State *L, Session *s, const Request *request, Error *err)
+/* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
+static Result *request_run(lua_State *L, Session *s, const Request *request, Error *err)
 {
     Script *script = script_of(L);
     Job    *job = NULL;
@@ -318,7 +319,7 @@ int request_prepare(lua_State *L, Request **request)
     if (!request_parse(input->session, *request, check_text(L, 1), &err))
         return failure(L, &err);
     if (!request_set_place(L, 2, input->session, *request, &err)) {
-        check(L, err.code == ERR_UNSUPPORTED, &err);
+        check_ok(L, err.code == ERR_UNSUPPORTED, &err);
         return failure(L, &err);
     }
     return fill_request(L, 2, input->session, *request, &err) ? 1 : failure(L, &err);

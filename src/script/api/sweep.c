@@ -31,20 +31,11 @@ static int take_numbers(lua_State *L, int arg, double *out)
     return (int)count;
 }
 
-/* Absent when it is not known.  [-0, +0, m] */
-static void set_number(lua_State *L, const char *key, Number value)
-{
-    if (!value.valid)
-        return;
-    lua_pushnumber(L, value.value);
-    lua_setfield(L, -2, key);
-}
-
 static void set_models(lua_State *L, const Fit *fit)
 {
     lua_createtable(L, 0, FIT_MODELS);
     for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
-        set_number(L, fit_model_name(m), fit->rms[m]);
+        field_known(L, fit_model_name(m), fit->rms[m]);
     lua_setfield(L, -2, "models");
     lua_pushstring(L, fit_model_name(fit->best));
     lua_setfield(L, -2, "best");
@@ -56,12 +47,12 @@ static void push_fit(lua_State *L, const Fit *fit, FitModel model)
     bool free = model == FIT_MODELS;
 
     lua_createtable(L, 0, 12);
-    set_number(L, "alpha", fit->alpha);
-    set_number(L, "lo", fit->lo);
-    set_number(L, "hi", fit->hi);
-    set_number(L, "stderr", fit->deviation.valid ? fit->deviation : number_of((double)NAN));
-    set_number(L, "c", free ? fit->c : fit->factor[model]);
-    set_number(L, "r2", free ? fit->r2 : fit->explained[model]);
+    field_known(L, "alpha", fit->alpha);
+    field_known(L, "lo", fit->lo);
+    field_known(L, "hi", fit->hi);
+    field_known(L, "stderr", fit->deviation.valid ? fit->deviation : number_of((double)NAN));
+    field_known(L, "c", free ? fit->c : fit->factor[model]);
+    field_known(L, "r2", free ? fit->r2 : fit->explained[model]);
     lua_pushstring(L, free ? "power" : fit_model_name(model));
     lua_setfield(L, -2, "model");
     lua_pushinteger(L, fit->count);
@@ -306,7 +297,7 @@ static bool ask(Sweeping *s, Question question, const char *line, size_t length,
     return ok;
 }
 
-static bool ask_row(void *context, Text *line, Error *err)
+static bool ask_about_record(void *context, Text *line, Error *err)
 {
     Sweeping *s = context;
 
@@ -342,7 +333,7 @@ static bool load_input(Sweeping *s, Session *session, Error *err)
 static bool run_sweep(void *context, const atomic_bool *cancel, Error *err)
 {
     Sweeping    *s = context;
-    SessionSweep hooks = { .context = s, .record = ask_row, .progress = ask_progress };
+    SessionSweep hooks = { .context = s, .record = ask_about_record, .progress = ask_progress };
     Session     *session = session_new(err);
     bool         ok = session != NULL;
 

@@ -122,7 +122,7 @@ static Varying *push_varying(lua_State *L)
 
 /* ---- numbers ---------------------------------------------------------------- */
 
-static void set_number(lua_State *L, const char *name, const char *which, Number number)
+static void set_banded(lua_State *L, const char *name, const char *which, Number number)
 {
     if (!number.valid)
         return;
@@ -137,14 +137,14 @@ static void set_quantities(lua_State *L, const StudyPoint *p)
     for (int q = 0; q < STUDY_QUANTITIES; q++) {
         const char *name = quantity_name((StudyQuantity)q);
 
-        set_number(L, name, "", p->value[q]);
-        set_number(L, name, "_low", p->low[q]);
-        set_number(L, name, "_high", p->high[q]);
+        set_banded(L, name, "", p->value[q]);
+        set_banded(L, name, "_low", p->low[q]);
+        set_banded(L, name, "_high", p->high[q]);
     }
 }
 
 /* A number where the values are numbers, else the text.  [-0, +1, m] */
-static void push_value(lua_State *L, const Study *study, int point)
+static void push_point_value(lua_State *L, const Study *study, int point)
 {
     if (study->words)
         lua_pushstring(L, study->axis.values[point]);
@@ -161,7 +161,7 @@ static void push_points(lua_State *L, const Study *study, int line)
 
         lua_newtable(L);
         if (!study->lines[line].fixed) {
-            push_value(L, study, i);
+            push_point_value(L, study, i);
             lua_setfield(L, -2, "value");
         }
         set_quantities(L, p);
@@ -174,7 +174,7 @@ static void push_points(lua_State *L, const Study *study, int line)
 }
 
 /* [-0, +1, m] */
-static void push_line(lua_State *L, const Study *study, int line, const StudyGoal *goal)
+static void push_study_line(lua_State *L, const Study *study, int line, const StudyGoal *goal)
 {
     int at = goal && !study->lines[line].fixed ? study_smallest(study, line, goal) : -1;
 
@@ -187,7 +187,7 @@ static void push_line(lua_State *L, const Study *study, int line, const StudyGoa
     lua_setfield(L, -2, "points");
     if (at < 0)
         return;
-    push_value(L, study, at);
+    push_point_value(L, study, at);
     lua_setfield(L, -2, "smallest");
 }
 
@@ -204,7 +204,7 @@ static void set_lines(lua_State *L, const Study *study, const StudyGoal *goal)
             lua_setfield(L, -3, "exact");
             continue;
         }
-        push_line(L, study, i, goal);
+        push_study_line(L, study, i, goal);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "lines");
@@ -212,7 +212,7 @@ static void set_lines(lua_State *L, const Study *study, const StudyGoal *goal)
     lua_setfield(L, -2, "parameter");
     lua_createtable(L, study->axis.count, 0);
     for (int i = 0; i < study->axis.count; i++) {
-        push_value(L, study, i);
+        push_point_value(L, study, i);
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "values");

@@ -358,12 +358,6 @@ static void set_token(lua_State *L, char *const *tokens, int64_t at, const char 
     lua_setfield(L, -2, key);
 }
 
-static void set_number(lua_State *L, const char *key, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* The group of token t in each round, from the view that sorts the tokens: a number, or a list
  * where there are several rounds.  [-0, +0, m] */
 static void set_group(lua_State *L, const Asked *a, int64_t t, const char *key)
@@ -391,18 +385,18 @@ static void set_group(lua_State *L, const Asked *a, int64_t t, const char *key)
 static void set_why(lua_State *L, const CellWhy *why)
 {
     if (why->softmax)
-        set_number(L, "below", why->below);
+        field_number(L, "below", why->below);
     if (why->adds) {
-        set_number(L, "share", why->share);
-        set_number(L, "length", why->length);
+        field_number(L, "share", why->share);
+        field_number(L, "length", why->length);
     }
     if (!why->scored)
         return;
-    set_number(L, "score", why->score);
+    field_number(L, "score", why->score);
     lua_pushboolean(L, why->own_score);
     lua_setfield(L, -2, "own_score");
     lua_newtable(L);
-    set_number(L, "weight", why->exact);
+    field_number(L, "weight", why->exact);
     lua_pushinteger(L, why->exact_rank);
     lua_setfield(L, -2, "rank");
     lua_pushinteger(L, why->exact_of);

@@ -74,7 +74,7 @@ static int do_nothing(lua_State *L)
     return 0;
 }
 
-static int leave(lua_State *L)
+static int leave_explorer(lua_State *L)
 {
     const Control *control = script_of(L)->control;
 
@@ -122,7 +122,7 @@ static void console_install(lua_State *L)
     lua_pushcfunction(L, console_print);
     lua_setglobal(L, "print");
     lua_getglobal(L, "os");
-    lua_pushcfunction(L, leave);
+    lua_pushcfunction(L, leave_explorer);
     lua_setfield(L, -2, "exit");
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_getfield(L, -1, "attnscope");
@@ -208,7 +208,7 @@ static void show_error(lua_State *L, Console *c, Task *task)
 }
 
 /* A turn of a task.  [-0, +0, v] */
-static void go_on(lua_State *L, Console *c, Task *task)
+static void give_turn(lua_State *L, Console *c, Task *task)
 {
     int given = task->given, count = 0, status;
 
@@ -252,7 +252,7 @@ static int protected_tick(lua_State *L)
     for (int i = 0; i < TASKS_MOST; i++)
         if (c->tasks[i].thread && is_due(c, &c->tasks[i])) {
             ask->done = true;
-            go_on(L, c, &c->tasks[i]);
+            give_turn(L, c, &c->tasks[i]);
         }
     return 0;
 }
@@ -348,6 +348,8 @@ static bool protect(Console *c, lua_CFunction body, Ask *ask, Error *err)
     return ok;
 }
 
+static bool start_open(Start *start, Error *err);
+
 /* ---- the interpreter -------------------------------------------------------- */
 
 static bool console_open(void *host, const Control *control, Error *err)
@@ -365,7 +367,7 @@ static bool console_open(void *host, const Control *control, Error *err)
     return false;
 }
 
-static bool stop(void *host)
+static bool console_stop(void *host)
 {
     Console *c = host;
     bool     any = false;
@@ -386,7 +388,7 @@ static void console_close(void *host)
 {
     Console *c = host;
 
-    stop(c);
+    console_stop(c);
     c->control = c->start->script.control = NULL;
 }
 
@@ -469,7 +471,7 @@ static const Text *console_output(void *host)
     return &((Console *)host)->output;
 }
 
-void console_fill(Console *c, Start *start, Interpreter *interpreter)
+static void console_fill(Console *c, Start *start, Interpreter *interpreter)
 {
     c->start = start;
     *interpreter = (Interpreter){
@@ -480,7 +482,7 @@ void console_fill(Console *c, Start *start, Interpreter *interpreter)
         .file = console_file,
         .tick = console_tick,
         .deadline = console_deadline,
-        .stop = stop,
+        .stop = console_stop,
         .doing = console_doing,
         .call = console_call,
         .answer = console_answer,
@@ -489,7 +491,8 @@ void console_fill(Console *c, Start *start, Interpreter *interpreter)
     };
 }
 
-void console_free(Console *c)
+/* What it holds outside the state, which is still open. */
+static void console_free(Console *c)
 {
     text_free(&c->output);
 }
@@ -529,7 +532,8 @@ static const char *lua_option(int argc, char **argv, int i, int *words)
     return i + 1 < argc ? argv[i + 1] : "";
 }
 
-bool start_open(Start *start, Error *err)
+/* The state with the module, for a host of scripts, where it is not open yet. */
+static bool start_open(Start *start, Error *err)
 {
     Script    *script = &start->script;
     lua_State *L;

@@ -8,10 +8,6 @@
 #include "script/host/state.h"
 #include "script/host/turn.h"
 
-void console_fill(Console *console, Start *start, Interpreter *interpreter);
-/* What it holds outside the state, which is still open. */
-void console_free(Console *console);
-
 /* What the two prompts share: names that may follow, typed statements. */
 
 typedef void (*CompleteName)(void *context, const char *name);

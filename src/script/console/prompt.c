@@ -49,7 +49,7 @@ typedef struct Names {
     int   count;
 } Names;
 
-static void add_name(void *context, const char *name)
+static void remember_name(void *context, const char *name)
 {
     Names *names = context;
     char  *copy = names->count < NAMES_MOST ? strdup(name) : NULL;
@@ -68,7 +68,7 @@ static char *next_name(const char *word, int again)
 
     if (!again) {
         found.count = 0;
-        complete_names(completing, word, add_name, &found);
+        complete_names(completing, word, remember_name, &found);
         at = 0;
     }
     return at < found.count ? found.names[at++] : NULL;

@@ -30,7 +30,7 @@ static int outcome(lua_State *L, bool ok, const Error *err)
 }
 
 /* The value at `at` as a saved session writes it.  [-0, +1, v] */
-static const char *push_value(lua_State *L, int at, const char *name)
+static const char *push_setting(lua_State *L, int at, const char *name)
 {
     switch (lua_type(L, at)) {
     case LUA_TBOOLEAN: return lua_pushstring(L, lua_toboolean(L, at) ? "yes" : "no");
@@ -47,7 +47,7 @@ static const char *push_value(lua_State *L, int at, const char *name)
 }
 
 /* "12", "yes", "weights" as what they are.  [-0, +1, m] */
-static void push_read(lua_State *L, const char *text, size_t length)
+static void push_parsed(lua_State *L, const char *text, size_t length)
 {
     lua_pushlstring(L, text, length);
     if (lua_stringtonumber(L, lua_tostring(L, -1)))
@@ -64,7 +64,7 @@ static void push_lines(lua_State *L, const Text *lines)
         size_t length = strcspn(at, "\n"), name = strcspn(at, " \n");
 
         lua_pushlstring(L, at, name);
-        push_read(L, at + name + (name < length), length - name - (name < length));
+        push_parsed(L, at + name + (name < length), length - name - (name < length));
         lua_rawset(L, -3);
         at += length + (at[length] == '\n');
     }
@@ -119,7 +119,7 @@ static int pane_set(lua_State *L)
                               luaL_typename(L, -2));
         luaL_argcheck(L, count < PAIRS_MOST, 2, "too many settings");
         names[count] = lua_tostring(L, -2);
-        values[count] = push_value(L, -1, names[count]);
+        values[count] = push_setting(L, -1, names[count]);
         count++;
         lua_replace(L, -2); /* the text stays below the next key */
         lua_insert(L, -2);
@@ -164,8 +164,8 @@ static int pane_cursor(lua_State *L)
 
     luaL_checkinteger(L, 2);
     luaL_checkinteger(L, 3);
-    values[0] = push_value(L, 2, "query");
-    values[1] = push_value(L, 3, "key");
+    values[0] = push_setting(L, 2, "query");
+    values[1] = push_setting(L, 3, "key");
     return outcome(L, control->pane_set(control->ui, pane_of(L), names, values, 2, &err), &err);
 }
 
@@ -320,7 +320,7 @@ static int ui_set(lua_State *L)
         if (lua_type(L, -2) != LUA_TSTRING)
             return luaL_error(L, "settings are named, like linked=true, but a key is a %s",
                               luaL_typename(L, -2));
-        push_value(L, -1, lua_tostring(L, -2));
+        push_setting(L, -1, lua_tostring(L, -2));
         ok = control->set(control->ui, lua_tostring(L, -3), lua_tostring(L, -1), &err);
     }
     return outcome(L, ok, &err);

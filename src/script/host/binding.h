@@ -29,6 +29,7 @@
 #include "attn/run/mechanism.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "profile/device_profile.h"
 #include "draw/grid/grid.h"
 
 /* ---- owners (class.c) -------------------------------------------------------- */
@@ -114,6 +115,14 @@ const char *check_word(lua_State *L, int arg);
 int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
 void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */
 
+/* ---- fields of the table at the top (class.c) -------------------------------- */
+
+void field_string(lua_State *L, const char *key, const char *value); /* [-0, +0, m] */
+void field_bool(lua_State *L, const char *key, bool value);
+void field_integer(lua_State *L, const char *key, int64_t value);
+void field_number(lua_State *L, const char *key, double value);
+void field_known(lua_State *L, const char *key, Number value); /* absent: not measured */
+
 /* ---- failures and owners (class.c) --------------------------------------- */
 
 /* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */
@@ -123,6 +132,8 @@ int failure(lua_State *L, const Error *err);
 Text *text_box(lua_State *L);
 /* Its content as a string.  [-0, +1, m] */
 void text_box_push(lua_State *L, const Text *text);
+
+void drop_arena(void *arena); /* for a Keep */
 
 /* Tells the collector of memory outside Lua.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
@@ -216,10 +227,6 @@ typedef struct LuaInput {
 } LuaInput;
 
 LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
-/* An input without content; its session is made.  [-0, +1, v] */
-LuaInput *input_push_empty(lua_State *L);
-/* After work_await: the input below the context, which the work has filled.  [-0, +1 or 3, v] */
-int input_push_worked(lua_State *L, int status, lua_KContext at);
 /* The input that the table of run options at t asks for is pushed, loaded by a worker if need be,
  * and `then` goes on; or a failure's values.  To be returned from a C function.  [-0, +?, v] */
 int input_await(lua_State *L, int t, lua_KFunction then);
@@ -232,8 +239,6 @@ void request_set_options(lua_State *L, int t, Request *request);
 /* Where it runs, once the mechanism is known; as --device and --precision of the script unless
  * the table says so.  False: there is no such GPU. */
 bool request_set_place(lua_State *L, int t, Session *s, Request *request, Error *err);
-/* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
-Result *request_run(lua_State *L, Session *s, const Request *request, Error *err);
 
 typedef struct LuaResult {
     Keep    *keep;   /* the result, above its input's session; NULL: closed */
@@ -312,8 +317,6 @@ int attn_figure(lua_State *L);
 int attn_fit(lua_State *L);
 int attn_from_json(lua_State *L);
 int attn_command(lua_State *L);
-int attn_interrupted(lua_State *L);
-int attn_memory(lua_State *L);
 int attn_reload(lua_State *L);
 int attn_environment(lua_State *L);
 
@@ -328,7 +331,6 @@ const Pattern *result_cells(const Run *run);
 /* Names of component bits as a list.  [-0, +1, m] */
 void push_components(lua_State *L, uint8_t bits);
 int result_row(lua_State *L);
-int result_compare(lua_State *L);
 int result_pattern(lua_State *L);
 /* Where 1 is a Pattern: 1 becomes a mechanism and 2 its options.  [-0, +0, v] */
 void pattern_argument(lua_State *L);

@@ -418,3 +418,35 @@ void push_strings(lua_State *L, char *const *texts, int64_t count)
         lua_rawseti(L, -2, i + 1);
     }
 }
+
+/* ---- fields of a table ------------------------------------------------------ */
+
+void field_string(lua_State *L, const char *key, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void field_bool(lua_State *L, const char *key, bool value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void field_integer(lua_State *L, const char *key, int64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+void field_number(lua_State *L, const char *key, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void field_known(lua_State *L, const char *key, Number value)
+{
+    if (value.valid)
+        field_number(L, key, value.value);
+}

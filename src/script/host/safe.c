@@ -156,32 +156,32 @@ typedef struct Filter {
     int                count;
 } Filter;
 
-static void add(Filter *f, struct sock_filter step)
+static void add_step(Filter *f, struct sock_filter step)
 {
     f->code[f->count++] = step;
 }
 
 static void add_load(Filter *f, size_t offset)
 {
-    add(f, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset));
+    add_step(f, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset));
 }
 
 /* The next step only when the test holds; else `skipped` steps on. */
 static void add_test(Filter *f, unsigned test, unsigned value, unsigned char skipped)
 {
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value, 0, skipped));
+    add_step(f, (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value, 0, skipped));
 }
 
 static void add_answer(Filter *f, unsigned answer)
 {
-    add(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
+    add_step(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
 }
 
 /* Another machine's numbers, or those of x32 on x86-64, would be a way around. */
 static void add_entrance(Filter *f)
 {
     add_load(f, offsetof(struct seccomp_data, arch));
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
+    add_step(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
     add_answer(f, SECCOMP_RET_KILL_PROCESS);
     add_load(f, offsetof(struct seccomp_data, nr));
     add_test(f, BPF_JGE, 0x40000000u, 1);
@@ -194,8 +194,8 @@ static void add_condition(Filter *f, const struct Condition *c)
 
     add_test(f, BPF_JEQ, (unsigned)c->number, 4);
     add_load(f, argument);
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | c->test | BPF_K, c->value, !c->wanted,
-                                        c->wanted));
+    add_step(f, (struct sock_filter)BPF_JUMP(BPF_JMP | c->test | BPF_K, c->value, !c->wanted,
+                                             c->wanted));
     add_answer(f, SECCOMP_RET_ALLOW);
     add_load(f, offsetof(struct seccomp_data, nr)); /* for the tests that follow */
 }

@@ -409,7 +409,7 @@ static void show_progress(void *context, const char *text)
     fflush(stderr);
 }
 
-static void drop_session(void *session)
+static void free_session(void *session)
 {
     session_free(session);
 }
@@ -427,7 +427,7 @@ bool start_open_session(Start *start, Error *err)
         session_on_progress(session, show_progress, NULL);
     if (!start->safe)
         trials_allow();
-    start->script.session = keep_new(session, drop_session, NULL);
+    start->script.session = keep_new(session, free_session, NULL);
     return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");
 }
 

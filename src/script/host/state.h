@@ -25,8 +25,6 @@ typedef struct Start {
     Text        line;
 } Start;
 
-/* The state with the module, for a host of scripts, where it is not open yet. */
-bool start_open(Start *start, Error *err);
 /* The session of the script: stopped by SIGINT, its progress on a terminal. */
 bool start_open_session(Start *start, Error *err);
 /* Message handler: the message with a traceback.  [-1, +1, m] */

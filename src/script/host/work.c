@@ -162,7 +162,7 @@ static int await_more(lua_State *L, int status, lua_KContext at)
 }
 
 /* [-0, +0, -] */
-static void begin(lua_State *L, Work *work, Session *s, JobWork run, void *context)
+static void begin_work(lua_State *L, Work *work, Session *s, JobWork run, void *context)
 {
     atomic_bool never = false;
 
@@ -184,7 +184,7 @@ int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFu
     work->doing = doing;
     work->began = clock_wall();
     lua_toclose(L, -1);
-    begin(L, work, s, run, context);
+    begin_work(L, work, s, run, context);
     return await_more(L, LUA_OK, lua_gettop(L));
 }
 

@@ -31,7 +31,7 @@ static void close_state(void *state)
     free(fenced);
 }
 
-static void stop(lua_State *L, lua_Debug *unused)
+static void stop_lesson(lua_State *L, lua_Debug *unused)
 {
     (void)unused;
     luaL_error(L, "it takes too long: is there an endless loop?");
@@ -94,7 +94,7 @@ static void push_fence(lua_State *L)
     luaL_setfuncs(L, own, 0);
 }
 
-static void open_libraries(lua_State *L)
+static void open_lesson_libraries(lua_State *L)
 {
     static const luaL_Reg libraries[] = {
         { LUA_GNAME, luaopen_base },       { LUA_TABLIBNAME, luaopen_table },
@@ -123,14 +123,14 @@ static int read_all(lua_State *L)
     int     status;
 
     luaL_checkversion(L);
-    open_libraries(L);
+    open_lesson_libraries(L);
     lua_pushfstring(L, "=%s", source->name);
     status = luaL_loadbufferx(L, source->text, source->length, lua_tostring(L, -1), "t");
     if (status != LUA_OK)
         return lua_error(L);
     push_fence(L);
     lua_setupvalue(L, -2, 1);
-    lua_sethook(L, stop, LUA_MASKCOUNT, INSTRUCTIONS);
+    lua_sethook(L, stop_lesson, LUA_MASKCOUNT, INSTRUCTIONS);
     lua_call(L, 0, 1);
     lua_sethook(L, NULL, 0, 0);
     lesson_table_read(L, source->lesson);
@@ -169,6 +169,8 @@ static bool read_lesson(Lesson *lesson, const char *name, const char *text, size
     return lua_pcall(fenced->L, 1, 0, 0) == LUA_OK || fail(fenced->L, name, err);
 }
 
+static void lesson_facts_push(lua_State *L, const LessonFacts *facts);
+
 /* ---- calling ------------------------------------------------------------------------------ */
 
 /* Arguments: the function's number, the facts. */
@@ -178,7 +180,7 @@ static int call_function(lua_State *L)
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, lua_tointeger(L, 1));
     lesson_facts_push(L, facts);
-    lua_sethook(L, stop, LUA_MASKCOUNT, INSTRUCTIONS);
+    lua_sethook(L, stop_lesson, LUA_MASKCOUNT, INSTRUCTIONS);
     lua_call(L, 1, 1);
     lua_sethook(L, NULL, 0, 0);
     return 1;
@@ -205,6 +207,8 @@ static bool take_value(lua_State *L, LessonValue *out, Error *err)
     }
 }
 
+static void lesson_facts_forget(lua_State *L);
+
 static bool call_lesson(const Lesson *lesson, int function, const LessonFacts *facts,
                         LessonValue *out, Error *err)
 {
@@ -229,20 +233,6 @@ const LessonReader script_lessons = { .read = read_lesson, .call = call_lesson,
 
 #define FACTS_BOX  "attnscope.lesson facts"
 #define FACT_CLASS "attnscope.lesson fact"
-
-static void set_number(lua_State *L, const char *name, Number number)
-{
-    if (!number.valid)
-        return;
-    lua_pushnumber(L, number.value);
-    lua_setfield(L, -2, name);
-}
-
-static void set_integer(lua_State *L, const char *name, int64_t value)
-{
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, name);
-}
 
 static void set_text(lua_State *L, const char *name, const char *value)
 {
@@ -393,7 +383,7 @@ static void set_stages(lua_State *L, const Record *record)
         set_text(L, "name", record->stages[i].name);
         lua_pushnumber(L, flops_total(record->stages[i].flops));
         lua_setfield(L, -2, "flops");
-        set_number(L, "time", record->stages[i].time_ms);
+        field_known(L, "time", record->stages[i].time_ms);
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "stages");
@@ -408,20 +398,20 @@ static void set_costs(lua_State *L, const LessonFact *fact)
     lua_setfield(L, -2, "flops");
     lua_pushnumber(L, record->bytes.read + record->bytes.written);
     lua_setfield(L, -2, "bytes");
-    set_number(L, "time", measured ? measured->time.median : NUMBER_NONE);
-    set_number(L, "memory", measured ? measured->arena_peak : NUMBER_NONE);
+    field_known(L, "time", measured ? measured->time.median : NUMBER_NONE);
+    field_known(L, "memory", measured ? measured->arena_peak : NUMBER_NONE);
     set_stages(L, measured ? measured : record);
 }
 
 static void set_quality(lua_State *L, const Quality *quality)
 {
-    set_number(L, "mass", quality->mass_mean);
-    set_number(L, "mass_min", quality->mass_min);
-    set_number(L, "error", quality->output_error);
-    set_number(L, "variation", quality->total_variation);
+    field_known(L, "mass", quality->mass_mean);
+    field_known(L, "mass_min", quality->mass_min);
+    field_known(L, "error", quality->output_error);
+    field_known(L, "variation", quality->total_variation);
 }
 
-static void set_params(lua_State *L, const Record *record)
+static void set_record_params(lua_State *L, const Record *record)
 {
     if (record->params && json_push_text(L, record->params, strlen(record->params)) == 1)
         lua_setfield(L, -2, "params");
@@ -430,13 +420,13 @@ static void set_params(lua_State *L, const Record *record)
 static void set_place(lua_State *L, const LessonFact *fact)
 {
     set_text(L, "view", fact->view ? fact->view : "");
-    set_integer(L, "head", fact->head);
+    field_integer(L, "head", fact->head);
     lua_pushboolean(L, fact->sorted);
     lua_setfield(L, -2, "sorted");
     if (fact->query >= 0)
-        set_integer(L, "query", fact->query);
+        field_integer(L, "query", fact->query);
     if (fact->key >= 0)
-        set_integer(L, "key", fact->key);
+        field_integer(L, "key", fact->key);
 }
 
 /* A name that no pane and no run has is a slip; one that only this one lacks is nil.
@@ -486,13 +476,13 @@ static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
     set_text(L, "mechanism", fact->result->request.mechanism);
     set_text(L, "position", fact->result->request.position);
     set_device(L, &fact->result->request);
-    set_integer(L, "n", run->n);
-    set_integer(L, "m", run->m);
-    set_integer(L, "d", run->d);
-    set_integer(L, "heads", run->h);
+    field_integer(L, "n", run->n);
+    field_integer(L, "m", run->m);
+    field_integer(L, "d", run->d);
+    field_integer(L, "heads", run->h);
     lua_pushboolean(L, run->causal);
     lua_setfield(L, -2, "causal");
-    set_params(L, &fact->result->record);
+    set_record_params(L, &fact->result->record);
     set_pairs(L, run);
     set_figures(L, run);
     set_costs(L, fact);
@@ -503,7 +493,9 @@ static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
     guard_names(L);
 }
 
-void lesson_facts_push(lua_State *L, const LessonFacts *facts)
+/* The table `s` that functions of a lesson are given.  What of it looks into runs stops
+ * working when the call is over.  [-0, +1, m] */
+static void lesson_facts_push(lua_State *L, const LessonFacts *facts)
 {
     const LessonFacts **box = lua_newuserdatauv(L, sizeof(*box), 0);
     int                 at = lua_gettop(L);
@@ -523,7 +515,8 @@ void lesson_facts_push(lua_State *L, const LessonFacts *facts)
     lua_remove(L, at);
 }
 
-void lesson_facts_forget(lua_State *L)
+/* After the call; the facts need not live any longer.  [-0, +0, -] */
+static void lesson_facts_forget(lua_State *L)
 {
     if (lua_getfield(L, LUA_REGISTRYINDEX, FACTS_BOX) == LUA_TUSERDATA)
         *(const LessonFacts **)lua_touserdata(L, -1) = NULL;

@@ -54,7 +54,7 @@ static void check_keys(lua_State *L, const Place *at, const char *what, const ch
 
 /* ---- fields of the table on top -------------------------------------------- */
 
-static const char *keep(lua_State *L, const Place *at, int index)
+static const char *keep_text(lua_State *L, const Place *at, int index)
 {
     const char *text = arena_strdup(at->lesson->arena, lua_tostring(L, index));
 
@@ -70,7 +70,7 @@ static const char *field_text(lua_State *L, const Place *at, const char *name, b
     const char *text = NULL;
 
     if (type == LUA_TSTRING && *lua_tostring(L, -1))
-        text = keep(L, at, -1);
+        text = keep_text(L, at, -1);
     else if (type != LUA_TNIL || must)
         wrong(L, at, name, type == LUA_TNIL      ? "it is missing: write %s = \"...\""
                            : type == LUA_TSTRING ? "it is empty: write %s = \"...\""
@@ -105,8 +105,8 @@ static LessonText field_words(lua_State *L, const Place *at, const char *name, b
     return text;
 }
 
-static double field_number(lua_State *L, const Place *at, const char *name, double usual, double lo,
-                           double hi)
+static double take_number(lua_State *L, const Place *at, const char *name, double usual, double lo,
+                          double hi)
 {
     int    type = lua_getfield(L, -1, name);
     double value = type == LUA_TNUMBER ? lua_tonumber(L, -1) : usual;
@@ -123,7 +123,7 @@ static void add_word(lua_State *L, const Place *at, const char *field, LessonWor
 {
     if (words->count == LESSON_WORDS_MOST)
         wrong(L, at, field, "more than %d words", LESSON_WORDS_MOST);
-    words->items[words->count++] = keep(L, at, -1);
+    words->items[words->count++] = keep_text(L, at, -1);
     lua_pop(L, 1);
 }
 
@@ -148,7 +148,7 @@ static void read_cursor(lua_State *L, const Place *at, const char *field, Lesson
 }
 
 /* The option whose name and value lie below and on the top. */
-static void add_option(lua_State *L, const Place *at, const char *field, LessonWords *words)
+static void add_lesson_option(lua_State *L, const Place *at, const char *field, LessonWords *words)
 {
     static const char *const refused[] = { "output", "format", "preset", "help", "color", "json",
                                            NULL };
@@ -208,7 +208,7 @@ static void read_words(lua_State *L, const Place *at, const char *field, LessonW
             read_cursor(L, at, field, words);
         else if (lua_type(L, -2) == LUA_TSTRING &&
                  (strcmp(field, "runs") != 0 || strcmp(lua_tostring(L, -2), "measure") != 0))
-            add_option(L, at, field, words);
+            add_lesson_option(L, at, field, words);
         lua_settop(L, top + 1);
     }
     sort_options(words);
@@ -256,18 +256,18 @@ static void read_runs(lua_State *L, const Place *at, LessonStep *step)
 static void read_choice(lua_State *L, const Place *at, LessonChoice *choice)
 {
     if (lua_type(L, -1) == LUA_TSTRING) {
-        choice->text = keep(L, at, -1);
+        choice->text = keep_text(L, at, -1);
         return;
     }
     if (lua_type(L, -1) != LUA_TTABLE || lua_geti(L, -1, 1) != LUA_TSTRING)
         wrong(L, at, "choices", "each is a text, or { \"text\", \"why it is wrong\" }");
-    choice->text = keep(L, at, -1);
+    choice->text = keep_text(L, at, -1);
     if (lua_geti(L, -2, 2) == LUA_TSTRING)
-        choice->why = keep(L, at, -1);
+        choice->why = keep_text(L, at, -1);
     lua_pop(L, 2);
 }
 
-static void read_choices(lua_State *L, const Place *at, LessonStep *step)
+static void read_answers(lua_State *L, const Place *at, LessonStep *step)
 {
     if (lua_getfield(L, -1, "choices") != LUA_TTABLE) {
         if (!lua_isnil(L, -1))
@@ -320,12 +320,12 @@ static void read_ask(lua_State *L, const Place *at, LessonStep *step)
     check_keys(L, at, "ask", known);
     if (lua_geti(L, -1, 1) != LUA_TSTRING)
         wrong(L, at, "ask", "the question comes first: ask = { \"How many ...?\", ... }");
-    step->question = keep(L, at, -1);
+    step->question = keep_text(L, at, -1);
     lua_pop(L, 1);
     step->ask = LESSON_ASKS_NUMBER;
-    read_choices(L, at, step);
+    read_answers(L, at, step);
     read_answer(L, at, step);
-    step->within = field_number(L, at, "within", 0.02, 0, 1);
+    step->within = take_number(L, at, "within", 0.02, 0, 1);
     step->unit = field_text(L, at, "unit", false);
     lua_pop(L, 1);
 }
@@ -392,7 +392,7 @@ void lesson_table_read(lua_State *L, Lesson *lesson)
     check_keys(L, &at, "the lesson", known);
     lesson->title = field_text(L, &at, "title", true);
     lesson->summary = field_text(L, &at, "summary", true);
-    lesson->minutes = (int)field_number(L, &at, "minutes", 5, 1, 120);
+    lesson->minutes = (int)take_number(L, &at, "minutes", 5, 1, 120);
     read_steps(L, lesson);
     lua_pop(L, 1);
 }

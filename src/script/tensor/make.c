@@ -37,6 +37,8 @@ static int nested_shape(lua_State *L, int64_t *shape)
     return rank;
 }
 
+static int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape);
+
 static int push_nested_values(lua_State *L, DType dtype)
 {
     int64_t shape[TENSOR_MAX_RANK];
@@ -230,7 +232,7 @@ static void enter(Nest *nest)
 
 /* ---- to lists ------------------------------------------------------------------- */
 
-static void push_list(lua_State *L, const Nest *nest)
+static void push_nested_list(lua_State *L, const Nest *nest)
 {
     int64_t count = nest->t.shape[nest->axis];
 
@@ -272,7 +274,7 @@ static void store_list(lua_State *L, Nest *nest)
 /* ---- both ways --------------------------------------------------------------------- */
 
 /* The list at the top is done; the one above goes on behind it. */
-static void leave(lua_State *L, Nest *nest)
+static void leave_list(lua_State *L, Nest *nest)
 {
     int64_t *i = &nest->index[--nest->axis];
 
@@ -291,10 +293,10 @@ static void enter_list(lua_State *L, Nest *nest)
     if (nest->storing)
         check_list(L, nest);
     else
-        push_list(L, nest);
+        push_nested_list(L, nest);
 }
 
-static int go_on(lua_State *L, int status, lua_KContext unused)
+static int continue_nest(lua_State *L, int status, lua_KContext unused)
 {
     Nest *nest = lua_touserdata(L, 2);
 
@@ -306,13 +308,13 @@ static int go_on(lua_State *L, int status, lua_KContext unused)
         } else if (nest->index[nest->axis] < nest->t.shape[nest->axis]) {
             (nest->storing ? store_list : fill_list)(L, nest);
         } else if (nest->axis > 0) {
-            leave(L, nest);
+            leave_list(L, nest);
         } else {
             lua_pushvalue(L, nest->storing ? 1 : 3);
             return 1;
         }
     }
-    return coroutine_give_way(L, 0, go_on);
+    return coroutine_give_way(L, 0, continue_nest);
 }
 
 /* [-0, +1, v] */
@@ -330,11 +332,13 @@ int tensor_totable(lua_State *L)
     tensor_push_shared(L, t, tensor->keep, true); /* which nobody else can close */
     lua_replace(L, 1);
     nest = push_nest(L, &t, false);
-    push_list(L, nest);
-    return go_on(L, LUA_OK, 0);
+    push_nested_list(L, nest);
+    return continue_nest(L, LUA_OK, 0);
 }
 
-int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape)
+/* The nested lists at 1 as a tensor of this shape; to be returned from a C function.
+ * [-0, +1, v] */
+static int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape)
 {
     Tensor t;
     Nest  *nest;
@@ -345,7 +349,7 @@ int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape)
     nest = push_nest(L, &t, true);
     lua_insert(L, 2);
     check_list(L, nest);
-    return go_on(L, LUA_OK, 0);
+    return continue_nest(L, LUA_OK, 0);
 }
 
 /* Tensors by name as one .npz file, for numpy. */

@@ -76,15 +76,15 @@ static void compute_piece(TensorWork *w, Tensor a, Tensor b, Tensor out)
 }
 
 /* Halves until a piece is small enough and has three axes. */
-static void compute(TensorWork *w, Tensor a, Tensor b, Tensor out)
+static void compute_entries(TensorWork *w, Tensor a, Tensor b, Tensor out)
 {
     int axis = 0;
 
     if (atomic_load(w->cancel) || run_failed(w->r) || tensor_count(&out) == 0)
         return;
     if (out.rank > 3 && out.shape[0] == 1) {
-        compute(w, a.rank > 3 ? without_first_axis(a) : a, b.rank > 3 ? without_first_axis(b) : b,
-                without_first_axis(out));
+        compute_entries(w, a.rank > 3 ? without_first_axis(a) : a,
+                        b.rank > 3 ? without_first_axis(b) : b, without_first_axis(out));
         return;
     }
     if (out.rank <= 3 && tensor_count(&out) <= TENSOR_PIECE) {
@@ -96,8 +96,8 @@ static void compute(TensorWork *w, Tensor a, Tensor b, Tensor out)
     for (int64_t half = out.shape[axis] / 2, first = 0; first <= half; first += half) {
         int64_t count = first ? out.shape[axis] - half : half;
 
-        compute(w, part_of(a, axis, first, count), part_of(b, axis, first, count),
-                part_of(out, axis, first, count));
+        compute_entries(w, part_of(a, axis, first, count), part_of(b, axis, first, count),
+                        part_of(out, axis, first, count));
     }
 }
 
@@ -105,8 +105,8 @@ static void run_elementwise(TensorWork *w)
 {
     const int64_t one[1] = { 1 };
 
-    compute(w, w->a.data ? w->a : tensor_of(DT_F64, 1, one, &w->x),
-            w->b.data ? w->b : tensor_of(DT_F64, 1, one, &w->y), w->out);
+    compute_entries(w, w->a.data ? w->a : tensor_of(DT_F64, 1, one, &w->x),
+                    w->b.data ? w->b : tensor_of(DT_F64, 1, one, &w->y), w->out);
 }
 
 /* [-0, +1, v] */

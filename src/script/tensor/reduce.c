@@ -437,6 +437,8 @@ int tensor_sort_desc(lua_State *L)
     return tensor_work_run(L, 30 * (double)tensor_count(t), "sorting a tensor");
 }
 
+static int tensor_copy_to(lua_State *L, const Tensor *from, const Tensor *to);
+
 /* ---- shapes ----------------------------------------------------------------- */
 
 /* [-0, +1, v] */
@@ -468,7 +470,8 @@ static void run_copy(TensorWork *w)
     tensor_work_copy(w, &w->a, &w->out);
 }
 
-int tensor_copy_to(lua_State *L, const Tensor *from, const Tensor *to)
+/* Into the tensor at the top, which shows the bytes of `to`.  [-0, +?, v] */
+static int tensor_copy_to(lua_State *L, const Tensor *from, const Tensor *to)
 {
     int         at = lua_gettop(L);
     TensorWork *w = tensor_work_push(L);

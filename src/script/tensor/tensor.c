@@ -66,7 +66,7 @@ void tensor_push_shared(lua_State *L, Tensor t, Keep *keep, bool frozen)
     *tensor = (LuaTensor){ .t = t, .keep = keep_retain(keep), .frozen = frozen };
 }
 
-static void drop_arena(void *arena)
+void drop_arena(void *arena)
 {
     arena_free(arena);
 }

@@ -77,10 +77,6 @@ void element_store(lua_State *L, Tensor *t, int64_t at, int value);
 /* [-0, +1, m] */
 void element_push(lua_State *L, const Tensor *t, int64_t at);
 
-/* The nested lists at 1 as a tensor of this shape; to be returned from a C function.
- * [-0, +1, v] */
-int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape);
-
 /* Operators and methods of math.c, make.c and others. */
 int tensor_totable(lua_State *L);
 int tensor_add(lua_State *L);
@@ -144,8 +140,6 @@ static inline bool tensor_work_over(const TensorWork *w, int64_t i)
     return !(i & 0xffff) && atomic_load(w->cancel);
 }
 
-/* Into the tensor at the top, which shows the bytes of `to`.  [-0, +?, v] */
-int tensor_copy_to(lua_State *L, const Tensor *from, const Tensor *to);
 /* The numbers of `from` into a contiguous tensor of its shape, of its dtype or a floating one. */
 void tensor_work_copy(const TensorWork *w, const Tensor *from, Tensor *to);
 
