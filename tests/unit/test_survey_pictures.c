@@ -489,12 +489,11 @@ static void alibi_adds_its_slopes(void **state)
         Preview *p = preview_open(names[k]);
 
         for (int x = k ? 3 : 0; x < p->drawing.count; x++) {
-            const Run *run = p->drawing.results[x]->run;
-            int        head = k ? 1 : (int)p->drawing.panels[x].spec.head;
-
-            assert_int_equal(run->h, 8);
+            const Run  *run = p->drawing.results[x]->run;
+            int         head = k ? 1 : (int)p->drawing.panels[x].spec.head;
             const View *bias = run_view(run, p->drawing.panels[x].spec.view);
 
+            assert_int_equal(run->h, 8);
             assert_string_equal(bias->name, "position_bias");
             for (int i = 0; i < run->n; i++)
                 for (int j = 0; j <= i; j++)
