@@ -42,7 +42,8 @@ end
 -- Short, so that the host's calls show.  CUPTI is first asked for after the first one's timed runs,
 -- and stays in the process: the times of all later runs are taken with it there, at rest.
 local function short()
-  return assert(attn.run("window", { n = 256, d = 64, device = "cuda", ["repeat"] = 50 })).record.time_ms
+  local options = { n = 256, d = 64, device = "cuda", ["repeat"] = 50 }
+  return assert(attn.run("window", options)).record.time_ms
 end
 local before = short()
 
