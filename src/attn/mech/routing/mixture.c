@@ -1,4 +1,8 @@
-/* mixture.c -- the Switch layer: one expert for each token.
+/* mixture.c -- mixtures of experts: Switch, GShard, GLaM and ST-MoE; see experts.h. */
+#include "attn/mech/routing/experts.h"
+#include "attn/run.h"
+
+/* The Switch layer: one expert for each token.
  *
  *     p_i = softmax(x_i W_r),   e_i = argmax p_i,   gate = p_i[e_i] as it is
  *     cap = floor(capacity_factor * g / E) tokens of a group of g for each expert
@@ -7,8 +11,6 @@
  * A token that finds no room is carried by the residual connection around the
  * layer (Fedus, Zoph, Shazeer, section 2; mesh moe.py rounds the capacity down).
  */
-#include "attn/mech/routing/experts.h"
-#include "attn/run.h"
 
 static const Param switch_params[] = {
     EXPERT_PARAMS_SIZES(1.25),
@@ -60,6 +62,25 @@ const Mechanism mech_switch = {
     .flops_bound = true,
 };
 
+/* ---- GShard, GLaM and ST-MoE: two experts for each token ------------------------ */
+
+static void two_experts_run(Run *r, const void *opaque)
+{
+    experts_run(r, opaque, 2);
+}
+
+static Flops two_experts_flops(Run *r, const void *opaque)
+{
+    return experts_flops(r, opaque, 2);
+}
+
+static const ViewPromise two_expert_views[] = {
+    EXPERT_VIEWS,
+    { .name = "second_uniform", .kind = VIEW_TENSOR, .maybe = true,
+      .help = "chances of the second experts, when drawn" },
+    VIEW_PROMISE_END
+};
+
 /* The GShard layer: two experts for each token, the second by chance.
  *
  *     p_i = softmax(x_i W_r),   e_1, e_2 = the two largest,   g_c = p_c / (p_1 + p_2)
@@ -76,23 +97,6 @@ static const Param gshard_params[] = {
     EXPERT_PARAMS_REST(EXPERT_RELU, false, 0),
     EXPERT_PARAMS_UNIFORM,
     PARAM_END
-};
-
-static void gshard_run(Run *r, const void *opaque)
-{
-    experts_run(r, opaque, 2);
-}
-
-static Flops gshard_flops(Run *r, const void *opaque)
-{
-    return experts_flops(r, opaque, 2);
-}
-
-static const ViewPromise gshard_views[] = {
-    EXPERT_VIEWS,
-    { .name = "second_uniform", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "chances of the second experts, when drawn" },
-    VIEW_PROMISE_END
 };
 
 const Mechanism mech_gshard = {
@@ -115,12 +119,12 @@ const Mechanism mech_gshard = {
     .claim_memory = "O(n^2), the attention around it",
     .causal = true,
     .needs_x = true,
-    .views = gshard_views,
+    .views = two_expert_views,
     .notes = experts_notes,
     .params = gshard_params,
     .params_size = sizeof(ExpertParams),
-    .run = gshard_run,
-    .flops = gshard_flops,
+    .run = two_experts_run,
+    .flops = two_experts_flops,
     .flops_bound = true,
 };
 
@@ -142,23 +146,6 @@ static const Param glam_params[] = {
     PARAM_END
 };
 
-static void glam_run(Run *r, const void *opaque)
-{
-    experts_run(r, opaque, 2);
-}
-
-static Flops glam_flops(Run *r, const void *opaque)
-{
-    return experts_flops(r, opaque, 2);
-}
-
-static const ViewPromise glam_views[] = {
-    EXPERT_VIEWS,
-    { .name = "second_uniform", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "chances of the second experts, when drawn" },
-    VIEW_PROMISE_END
-};
-
 const Mechanism mech_glam = {
     .id = "glam",
     .title = "GLaM mixture of experts",
@@ -178,12 +165,12 @@ const Mechanism mech_glam = {
     .claim_memory = "O(n^2), the attention around it",
     .causal = true,
     .needs_x = true,
-    .views = glam_views,
+    .views = two_expert_views,
     .notes = experts_notes,
     .params = glam_params,
     .params_size = sizeof(ExpertParams),
-    .run = glam_run,
-    .flops = glam_flops,
+    .run = two_experts_run,
+    .flops = two_experts_flops,
     .flops_bound = true,
 };
 
@@ -203,23 +190,6 @@ static const Param st_moe_params[] = {
     EXPERT_PARAMS_REST(EXPERT_GELU, true, 0.001),
     EXPERT_PARAMS_UNIFORM,
     PARAM_END
-};
-
-static void st_moe_run(Run *r, const void *opaque)
-{
-    experts_run(r, opaque, 2);
-}
-
-static Flops st_moe_flops(Run *r, const void *opaque)
-{
-    return experts_flops(r, opaque, 2);
-}
-
-static const ViewPromise st_moe_views[] = {
-    EXPERT_VIEWS,
-    { .name = "second_uniform", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "chances of the second experts, when drawn" },
-    VIEW_PROMISE_END
 };
 
 const Mechanism mech_st_moe = {
@@ -242,11 +212,11 @@ const Mechanism mech_st_moe = {
     .claim_memory = "O(n^2), the attention around it",
     .causal = true,
     .needs_x = true,
-    .views = st_moe_views,
+    .views = two_expert_views,
     .notes = experts_notes,
     .params = st_moe_params,
     .params_size = sizeof(ExpertParams),
-    .run = st_moe_run,
-    .flops = st_moe_flops,
+    .run = two_experts_run,
+    .flops = two_experts_flops,
     .flops_bound = true,
 };
