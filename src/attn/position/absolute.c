@@ -1,4 +1,10 @@
-/* absolute.c -- absolute sinusoids added to queries and keys.
+/* absolute.c -- positions that turn or shift q and k: sinusoidal, rope. */
+#include <math.h>
+
+#include "attn/position/terms.h"
+#include "attn/run/position.h"
+
+/* Absolute sinusoids added to queries and keys.
  *
  *     PE(p)[2t] = sin(p / base^(2t/D)),  PE(p)[2t+1] = cos(p / base^(2t/D))
  *     q_i := q_i + pos_scale PE(p_i),    k_j := k_j + pos_scale PE(j)
@@ -7,10 +13,6 @@
  * and v that is past, so only q and k take it and the values stay clean;
  * pos_target=qkv adds it to v too (then output = weights @ (V + PE)).
  */
-#include <math.h>
-
-#include "attn/position/terms.h"
-#include "attn/run/position.h"
 
 typedef struct SinusoidalParams {
     double pos_base, pos_scale;

@@ -1,4 +1,10 @@
-/* content.c -- relative terms of Transformer-XL.
+/* content.c -- positions by content and distance: xl, disentangled. */
+#include <math.h>
+
+#include "attn/position/terms.h"
+#include "attn/run/position.h"
+
+/* Relative terms of Transformer-XL.
  *
  *     S[i,j] = s [ (q_i + u) . k_j + (q_i + v) . r_{p_i - j} ],  r_t = R_t W_h
  *
@@ -8,10 +14,6 @@
  * r has one row per distance, so the shift of rows is an index, no n x n x d
  * tensor exists.
  */
-#include <math.h>
-
-#include "attn/position/terms.h"
-#include "attn/run/position.h"
 
 #define DEVIATION 0.02
 

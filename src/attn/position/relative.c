@@ -1,4 +1,10 @@
-/* relative.c -- relative position representations, clipped at k.
+/* relative.c -- positions by distance: shaw, alibi, t5. */
+#include <math.h>
+
+#include "attn/position/terms.h"
+#include "attn/run/position.h"
+
+/* Relative position representations, clipped at k.
  *
  *     c(i,j)   = clamp(j - p_i, -k, k) + k
  *     S[i,j]   = s q_i . (k_j + aK[c])
@@ -7,10 +13,6 @@
  * With pos_value the output is not weights @ V; the weights are shown all the
  * same.  Without files one table is drawn for all heads, as in the paper.
  */
-#include <math.h>
-
-#include "attn/position/terms.h"
-#include "attn/run/position.h"
 
 typedef struct ShawParams {
     int64_t pos_k;

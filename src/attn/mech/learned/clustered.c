@@ -1,4 +1,13 @@
-/* clustered.c -- clustered attention: one attention for all queries of a cluster.
+/* clustered.c -- clustered attention, plain and improved. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/mech/learned/query_clusters.h"
+#include "attn/ops/weights.h"
+#include "attn/run.h"
+
+/* Clustered attention: one attention for all queries of a cluster.
  *
  * Queries are hashed to bits and clustered by Hamming distance; every query of a
  * cluster gets the attention of the cluster's mean:
@@ -10,13 +19,6 @@
  * So C rows of attention are computed, not n.  Hashing and clustering are exact
  * (attn/mech/learned/groups.h, attn/mech/learned/groups.h).
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "attn/mech/learned/query_clusters.h"
-#include "attn/ops/weights.h"
-#include "attn/run.h"
 
 static const Param clustered_params[] = { QUERY_CLUSTER_PARAM_ROWS, PARAM_END };
 

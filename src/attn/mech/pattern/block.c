@@ -1,4 +1,9 @@
-/* block.c -- blockwise (chunked) local attention.
+/* block.c -- blocks of tokens: block-local, blockbert. */
+#include <string.h>
+
+#include "attn/run.h"
+
+/* Blockwise (chunked) local attention.
  *
  * The sequence is cut in blocks of b tokens; i sees j when
  *
@@ -6,9 +11,6 @@
  *
  * The last block may be short; nothing is padded.
  */
-#include <string.h>
-
-#include "attn/run.h"
 
 typedef struct BlockLocalParams {
     int64_t block, back, ahead;

@@ -1,12 +1,14 @@
-/* image_local.c -- Image Transformer, 1-D local attention.
+/* image_local.c -- the Image Transformer: local attention in one and two dimensions. */
+#include <math.h>
+
+#include "attn/run.h"
+
+/* Image Transformer, 1-D local attention.
  *
  * Queries are taken in blocks of l_q; all queries of a block share one strip of
  * memory: with B = l_q floor(i / l_q), i sees j in [B - l_m, B + l_q), and l_m
  * positions after the block too when `both`.
  */
-#include <math.h>
-
-#include "attn/run.h"
 
 typedef struct Strip1d {
     int64_t query_block, memory;

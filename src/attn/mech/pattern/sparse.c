@@ -1,4 +1,9 @@
-/* sparse.c -- Sparse Transformer, strided pattern.
+/* sparse.c -- the sparse transformers: strided and fixed. */
+#include <math.h>
+
+#include "attn/run.h"
+
+/* Sparse Transformer, strided pattern.
  *
  * With a stride s near sqrt(n):
  *
@@ -8,9 +13,6 @@
  * merged heads see L and T; split: the first half of the heads sees L, the rest T.
  * Any two tokens are two hops apart: along the stride, then to the neighbour.
  */
-#include <math.h>
-
-#include "attn/run.h"
 
 enum { STRIDED_MERGED, STRIDED_SPLIT, STRIDED_LOCAL, STRIDED_STRIDE };
 enum { LOCAL_WINDOW, LOCAL_BLOCK };

@@ -1,4 +1,8 @@
-/* window.c -- sliding-window (local) attention.
+/* window.c -- sliding windows: window, dilated, cascade. */
+#include "attn/mech/pattern/keys.h"
+#include "attn/run.h"
+
+/* Sliding-window (local) attention.
  *
  * Token i sees the keys j with |i - j| <= k, k = floor(window / 2):
  *
@@ -7,8 +11,6 @@
  *
  * Causal keeps the left half and the diagonal.  Rows at both ends are shorter.
  */
-#include "attn/mech/pattern/keys.h"
-#include "attn/run.h"
 
 typedef struct WindowParams {
     int64_t window;
