@@ -231,7 +231,7 @@ void  emulated_ended(cudaStream_t stream);  // for good
 void  emulated_faulted(const void *at);     // ends the program where it was the host
 bool  emulated_refuses_attachment(void);    // by EMULATED_FAIL
 
-/* ---- what its profiler is told (profiler.cc) -------------------------------------- */
+/* ---- what its profiler records (profiler.cc) -------------------------------------- */
 
 int64_t emulated_clock(void);  // nanoseconds
 int     emulated_region(void); // that calls belong to now

@@ -1,4 +1,4 @@
-// emulated_races.h -- what ThreadSanitizer is told, where kernels are compiled for it
+// emulated_races.h -- what ThreadSanitizer is informed of, where kernels are compiled for it
 // (`make races`).
 //
 // Each thread of a block is a fiber of its own for it, so that it finds accesses of two threads

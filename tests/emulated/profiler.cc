@@ -54,7 +54,7 @@ int emulated_region(void)
     return profile.regions.empty() ? -1 : profile.regions.back();
 }
 
-/* ---- what the runtime tells ---------------------------------------------------- */
+/* ---- what the runtime reports ------------------------------------------------- */
 
 int64_t emulated_clock(void) { return nanoseconds(); }
 

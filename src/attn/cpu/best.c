@@ -26,7 +26,7 @@ typedef struct Entry {
 typedef struct Worker {
     Entry   *list;   /* [TILE_KEYS][capacity], rows increasing */
     int64_t *keys;   /* [capacity or n], for kth_largest */
-    int64_t *band;   /* [capacity], of entries that float cannot tell apart */
+    int64_t *band;   /* [capacity], of entries that float cannot order */
     int64_t *strip;  /* [LANES][n], of all rows in double */
     float   *rows;   /* [TILE_ROWS][d] where rows end within a tile */
     double  *exact;  /* [EXACT_ROWS][d] */
@@ -34,7 +34,7 @@ typedef struct Worker {
     int64_t  held[TILE_KEYS];
     float    limit[TILE_KEYS];
     double   margin[TILE_KEYS]; /* 2b */
-    bool     lost[TILE_KEYS];   /* float cannot tell: all of it in double */
+    bool     lost[TILE_KEYS];   /* float cannot order it: all of it in double */
     float    tile[TILE_ROWS * TILE_KEYS], top[TILE_ROWS * LANES];
 } Worker;
 

@@ -1,4 +1,5 @@
-/* rows.c -- normalisation of single rows; statistics are taken in double. */
+/* rows.c -- rows normalised, standardised, put through softmax or an activation; statistics are
+ * taken in double. */
 #include <math.h>
 #include <string.h>
 

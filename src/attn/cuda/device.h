@@ -62,7 +62,7 @@ typedef struct DeviceApi {
     int (*attach)(void *data, bool device);
     int (*room)(int64_t *free, int64_t *total); /* bytes of device memory */
     int (*toward)(const void *data, int64_t bytes, bool device); /* moves pages ahead of use */
-    int (*finish)(void);                      /* waits; also tells of what failed meanwhile */
+    int (*finish)(void);                      /* waits; also reports what failed meanwhile */
     /* What this thread's calls begin between these two becomes a graph and does not happen; any
      * wait or allocation in between ends it, and then capture_end gives none.  replay() begins
      * the whole of it again, with the same addresses. */

@@ -1,4 +1,4 @@
-/* attn/cuda/profiling.h -- what a device tells of a run besides its result; plain C.
+/* attn/cuda/profiling.h -- what a device reports of a run besides its result; plain C.
  *
  * Three tiers, each in runs of its own, because each disturbs what the next would measure:
  *

@@ -259,7 +259,7 @@ static void disable(const CuptiLibrary *c, int count)
     trace.pages = false;
 }
 
-/* Where the driver does not tell of pages, the trace is without them. */
+/* Where the driver does not report pages, the trace is without them. */
 static void enable_pages(const CuptiLibrary *c)
 {
     CUpti_ActivityUnifiedMemoryCounterConfig wanted[2];

@@ -186,12 +186,11 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
     gpu_computed(r, gpu_kind(r)->arithmetic);
 }
 
-/* Other ways to what our kernel for all GPUs computes; see gpu.h.
+/* Other kernels for what the base kernel, which runs on all GPUs, computes; see gpu.h.
  *
- * One is another's program, of whatever version is installed, and one has not run on a GPU: the
- * first result of each kind is compared with our kernel's, in the first and in the last row of
- * tiles (under a causal pattern these have the fewest and the most keys).  What gives something
- * else is not used again, and the run says so.
+ * Checks cuDNN and wgmma results against the base kernel: the first result of each kind, in the
+ * first and the last row of tiles (under a causal pattern these have the fewest and the most
+ * keys).  A kind that differs is not used again, and the run reports it.
  */
 
 /* rows x cols of each head; where ours is a NaN anything is right, where it is infinite (of a row

@@ -1,4 +1,4 @@
-/* dense.c -- products of matrices on the device; see attn/ops.h. */
+/* dense.c -- products of matrices, rows and entries on the device; see attn/ops/ops.h. */
 #include <math.h>
 
 #include "attn/cuda/host/gpu.h"

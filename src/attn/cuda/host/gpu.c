@@ -360,7 +360,7 @@ const char *gpu_broken(void *device)
     return atomic_load(&((Device *)device)->lost) ? "an error before this run; " LOST : NULL;
 }
 
-static void tell(Run *r, const char *what, int code)
+static void report_failure(Run *r, const char *what, int code)
 {
     if (gpu_note(gpu_kind(r)->device, code) && !run_failed(r))
         run_fail(r, ERR_UNSUPPORTED, "%s on the GPU: %s: %s%s", r->mechanism->id, what,
@@ -371,13 +371,13 @@ bool gpu_began(Run *r, const char *what, int code)
 {
     Device *d = gpu_kind(r)->device;
 
-    tell(r, what, code);
+    report_failure(r, what, code);
     atomic_fetch_add(&d->launched, 1);
     atomic_store(&d->begun, what);
     /* Else the host, which goes on with the op's lists, would touch memory of a GPU at work: there
      * that ends the program. */
     if (!d->info.managed)
-        tell(r, what, wait_for(d));
+        report_failure(r, what, wait_for(d));
     return !run_failed(r);
 }
 
@@ -389,7 +389,7 @@ static void tell_late(Run *r, int code, int64_t launches)
 
     snprintf(text, sizeof(text), launches > 1 ? "%s, or what was begun before it" : "%s",
              what ? what : "waiting");
-    tell(r, text, code);
+    report_failure(r, text, code);
 }
 
 void gpu_wait(Run *r, const char *reads)
@@ -412,7 +412,7 @@ void gpu_wait(Run *r, const char *reads)
 void gpu_toward(Run *r, const void *data, int64_t bytes)
 {
     if (!run_failed(r) && data && bytes > 0 && mode_of(gpu_kind(r)->device) != GRAPH_CAPTURE)
-        tell(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+        report_failure(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
 }
 
 void gpu_brought(Run *r, const void *data, int64_t bytes)
@@ -436,7 +436,7 @@ void gpu_finish(Run *r, const char *what)
     if (goes_ahead(r) || mode_of(d) == GRAPH_CAPTURE)
         return;
     atomic_store(&d->begun, what);
-    tell(r, what, wait_for(d));
+    report_failure(r, what, wait_for(d));
 }
 
 void gpu_done(Run *r, const char *what, int code)

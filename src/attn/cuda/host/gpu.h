@@ -53,7 +53,7 @@ struct Device {
     _Atomic int64_t  launched, finished; /* counted; work is under way while they differ */
     _Atomic(const char *) begun;         /* the newest; static */
     atomic_int       lost;               /* a code after which the GPU is out of reach; 0: none */
-    atomic_int       late;               /* what a wait failed with that no run has told yet */
+    atomic_int       late;               /* what a wait failed with that no run has reported */
     atomic_int       graph_mode;         /* GraphMode */
     int64_t          graph_first;        /* `launched` when it began */
     const char      *graph_lost;         /* why there can be no graph; static; NULL: nothing yet */
@@ -105,7 +105,7 @@ void gpu_wait(Run *r, const char *reads);
 int gpu_note(Device *device, int code);
 const char *gpu_broken(void *device); /* ArenaSource.broken */
 bool gpu_is_busy(const Device *device);
-void gpu_settle(Device *device); /* what fails is told by the next wait of a run */
+void gpu_settle(Device *device); /* the next wait of a run reports a failure */
 GpuAhead gpu_ahead_of(const Device *device);
 /* From here on; what was lost stays to be asked for when it ends (GRAPH_NONE). */
 void gpu_graph_begin(Device *device, GraphMode mode);

@@ -63,7 +63,7 @@ static void *open_beside(Device *d)
     void       *found = NULL;
 
     for (size_t i = 0; folder && !found && i < sizeof(places) / sizeof(*places); i++)
-        if (access(d->path, R_OK) != 0) /* one that is there and does not open is told of */
+        if (access(d->path, R_OK) != 0) /* one that exists and does not open is reported */
             found = open_at(folder, places[i], d);
     return found;
 }

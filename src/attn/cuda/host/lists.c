@@ -1,4 +1,5 @@
-/* lists.c -- rows by lists on the device; see attn/ops/ops.h, op_gather and below. */
+/* lists.c -- rows by lists and by patterns, convolutions and best columns on the device; see
+ * attn/ops/ops.h, op_gather and below. */
 #include <string.h>
 
 #include "attn/cuda/host/gpu.h"

@@ -25,7 +25,7 @@ static void fill_item(void *context, int64_t item, int worker)
                       (double *)job->to.data + head * job->to.head_stride + i * job->to.row_stride);
 }
 
-/* All that `exact` would tell, made on the device. */
+/* All that `exact` would give, made on the device. */
 static DeviceTensor whole_rows(Run *r, const ChoiceRows *x)
 {
     Tensor y = x->whole;
@@ -39,7 +39,7 @@ static DeviceTensor whole_rows(Run *r, const ChoiceRows *x)
     return gpu_tensor(r, &y);
 }
 
-/* The rows that choices are decided on; what only the host can tell stands there ahead of the
+/* The rows that choices are decided on; what only the host can decide stands there ahead of the
  * kernels. */
 static DeviceTensor choice_rows(Run *r, const ChoiceRows *x, int64_t heads)
 {

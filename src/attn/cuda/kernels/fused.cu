@@ -519,7 +519,7 @@ static bool take_workspace(Plan *p)
     p->graph.status = lib.BackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                                    CUDNN_TYPE_INT64, 1, &one, &bytes);
     if (!p->graph.status && bytes > 0 && cudaMalloc(&p->workspace, (size_t)bytes) != cudaSuccess) {
-        (void)cudaGetLastError(); // told here
+        (void)cudaGetLastError(); // reported here
         p->graph.status = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     }
     return !p->graph.status;

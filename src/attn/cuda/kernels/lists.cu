@@ -1,4 +1,5 @@
-// lists.cu -- rows gathered, scattered, merged, summed by lists; windows pooled.
+// lists.cu -- rows gathered, scattered, merged, summed by lists; windows pooled; means of a
+// pattern's rows; convolutions and best columns.
 //
 // Columns lie along x of a block and rows along y, so that neighbouring threads touch
 // neighbouring words; rows beyond the grid are taken in turn.

@@ -1,4 +1,5 @@
-// nearest.cu -- which vector is the nearest, codes of bits, keys of products; all in double.
+// nearest.cu -- which vector is the nearest, codes of bits, keys of products, sums and counts of a
+// cluster's members; all in double.
 #include "attn/cuda/kernels/exact.cuh"
 
 #define TILE_THREADS (EXACT_SIDE * EXACT_SIDE)

@@ -15,8 +15,8 @@ cudaStream_t device_stream(void)
 #include "attn/cuda/calls.def"
 #undef CALL
 
-// An error that was told is no longer the last one, which a library would take for its own.
-static int told(cudaError_t code)
+// Clears the last error once it is reported: a library would take it for its own.
+static int reported(cudaError_t code)
 {
     if (code != cudaSuccess)
         (void)cudaGetLastError();
@@ -68,7 +68,7 @@ static int find_code(void)
 {
     cudaFuncAttributes about;
 
-    return told(cudaFuncGetAttributes(&about, nothing));
+    return reported(cudaFuncGetAttributes(&about, nothing));
 }
 
 static int open_device(int index, DeviceInfo *info)
@@ -118,8 +118,8 @@ static const char *text_of(int code)
 // works is nobody's until that has ended.
 static int take(int64_t bytes, void **data)
 {
-    return told(cudaMallocManaged(data, (size_t)bytes,
-                                  shared ? cudaMemAttachGlobal : cudaMemAttachHost));
+    return reported(cudaMallocManaged(data, (size_t)bytes,
+                                      shared ? cudaMemAttachGlobal : cudaMemAttachHost));
 }
 
 static int give(void *data)
@@ -129,14 +129,14 @@ static int give(void *data)
 
 static int finish(void)
 {
-    return told(cudaStreamSynchronize(the_stream));
+    return reported(cudaStreamSynchronize(the_stream));
 }
 
 // Takes effect in its turn, so it is waited for.
 static int attach(void *data, bool device)
 {
     unsigned who = device ? cudaMemAttachSingle : cudaMemAttachHost;
-    int      code = shared ? 0 : told(cudaStreamAttachMemAsync(the_stream, data, 0, who));
+    int      code = shared ? 0 : reported(cudaStreamAttachMemAsync(the_stream, data, 0, who));
 
     return shared || code ? code : finish();
 }
@@ -162,7 +162,7 @@ static int toward(const void *data, int64_t bytes, bool device)
         return code;
     where.type = device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost;
     where.id = device ? index : 0;
-    return told(cudaMemPrefetchAsync(data, (size_t)bytes, where, 0, the_stream));
+    return reported(cudaMemPrefetchAsync(data, (size_t)bytes, where, 0, the_stream));
 }
 
 extern "C" int device_settle(void)

@@ -36,7 +36,7 @@
     cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #endif
 
-// What went wrong before was told by the call that it was, and is not this launch's.
+// An earlier error was reported by its own call and is not this launch's.
 #define LAUNCH(...) ((void)cudaGetLastError(), BEGIN_KERNEL(__VA_ARGS__), cudaGetLastError())
 
 extern "C" cudaStream_t device_stream(void);

@@ -1,5 +1,5 @@
-// rows.cu -- softmax, normalisation, activations and lengths of rows.  Statistics are in
-// double, as on the CPU.
+// rows.cu -- softmax, normalisation, activations, lengths and Sinkhorn's balancing of rows.
+// Statistics are in double, as on the CPU.
 #include "attn/cuda/kernels/team.cuh"
 
 static __device__ __forceinline__ float exp_of(float x) { return expf(x); }

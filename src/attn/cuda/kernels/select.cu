@@ -1,4 +1,4 @@
-// select.cu -- argmax of rows, and the k largest of a line of keys.
+// select.cu -- argmax of rows, the k largest of a line of keys, and a stable sort of lines.
 #include "attn/cuda/kernels/exact.cuh"
 #include "attn/cuda/kernels/portable.cuh"
 
