@@ -100,7 +100,7 @@ static Cells stretch_cells(const Job *job, int64_t row)
 }
 
 /* Asks for what a row a little below reads beside its keys: a query, or weights. */
-static void fetch_below(const Job *job, int64_t row)
+static void fetch_listed(const Job *job, int64_t row)
 {
     const Tensor *q = &job->in->q;
     int64_t       below = min_i64(row + ROWS_AHEAD, job->list_first + job->list_rows - 1);
@@ -145,7 +145,7 @@ static void score_row(const Job *job, Worker *w, int64_t row)
     const float       *q = tensor_head(&in->q, job->head, job->h);
     Cells              c = stretch_cells(job, row);
 
-    fetch_below(job, row);
+    fetch_listed(job, row);
     block_query(&w->block, 0, q + row * in->q.stride[1], in->scale);
     for (int64_t x = 0; x < c.count; x += LIST_KEYS) {
         int64_t count = min_i64(LIST_KEYS, c.count - x);
@@ -178,7 +178,7 @@ static void mix_row(const Job *job, Worker *w, int64_t row)
     Cells   c = stretch_cells(job, row);
 
     w->cells += (double)c.count;
-    fetch_below(job, row);
+    fetch_listed(job, row);
     if (job->key_low == 0)
         memset(acc, 0, bytes);
     else

@@ -48,7 +48,7 @@ typedef struct Job {
     Worker           *workers;
 } Job;
 
-static const float *near_row(const Job *job, int64_t head, int64_t i)
+static const float *near_vector(const Job *job, int64_t head, int64_t i)
 {
     const Tensor *near = &job->x->near;
 
@@ -112,10 +112,10 @@ static void take_tile(const Job *job, Worker *w, int64_t first, int64_t rows)
 }
 
 /* Products of rows first, first + step, ... with the panel. */
-static void score_tile(const Job *job, Worker *w, int64_t head, int64_t first, int64_t step,
-                       int64_t rows, const float *panel)
+static void score_vectors(const Job *job, Worker *w, int64_t head, int64_t first, int64_t step,
+                          int64_t rows, const float *panel)
 {
-    columns_score(near_row(job, head, first), step * job->x->near.stride[1], rows,
+    columns_score(near_vector(job, head, first), step * job->x->near.stride[1], rows,
                   job->columns.d, panel, NULL, w->rows, w->tile, TILE_KEYS, w->top);
 }
 
@@ -128,7 +128,7 @@ static void guess_limits(const Job *job, Worker *w, int64_t head, const float *p
     for (int64_t i = 0; i < SAMPLE; i += TILE_ROWS) {
         int64_t rows = min_i64(TILE_ROWS, SAMPLE - i);
 
-        score_tile(job, w, head, i * step, step, rows, panel);
+        score_vectors(job, w, head, i * step, step, rows, panel);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < count; c++)
                 w->sample[c * SAMPLE + i + r] = w->tile[r * TILE_KEYS + c];
@@ -148,7 +148,7 @@ static void exact_rows(const Job *job, Worker *w, int64_t head, int64_t first, i
     int64_t d = job->columns.d;
 
     for (int64_t i = 0; i < rows; i++) {
-        const float *near = near_row(job, head, first + i);
+        const float *near = near_vector(job, head, first + i);
 
         if (job->x->exact)
             job->x->exact(job->x->context, head, first + i, w->exact + i * d);
@@ -293,7 +293,7 @@ static void best_item(void *context, int64_t item, int worker)
     for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i += TILE_ROWS) {
         int64_t rows = min_i64(TILE_ROWS, job->n - i);
 
-        score_tile(job, w, head, i, 1, rows, columns_panel(columns, place, item % panels));
+        score_vectors(job, w, head, i, 1, rows, columns_panel(columns, place, item % panels));
         take_tile(job, w, i, rows);
     }
     for (int64_t c = 0; c < count && !cpu_cancelled(job->run); c++) {
@@ -315,14 +315,14 @@ static void length_item(void *context, int64_t head, int worker)
     (void)worker;
     job->longest[head] = 0;
     for (int64_t i = 0; i < job->n; i++) {
-        double length = row_length_bound(kernel_at(0), near_row(job, head, i), job->columns.d);
+        double length = row_length_bound(kernel_at(0), near_vector(job, head, i), job->columns.d);
 
         if (length > job->longest[head] || isnan(length)) /* a NaN stays */
             job->longest[head] = length;
     }
 }
 
-static bool workers_new(Job *job)
+static bool best_workers_new(Job *job)
 {
     int     count = threads_count(job->run->threads);
     int64_t d = job->columns.d;
@@ -353,7 +353,7 @@ void cpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tens
 
     job.capacity = min_i64(job.n, 8 * k + SAMPLE) + 1; /* so that n entries are not too many */
     job.longest = cpu_scratch(r, job.heads, sizeof(*job.longest));
-    if (job.longest && columns_new(r, y, 1, false, &job.columns) && workers_new(&job)) {
+    if (job.longest && columns_new(r, y, 1, false, &job.columns) && best_workers_new(&job)) {
         threads_run(r->threads, job.heads, length_item, &job);
         threads_run(r->threads, job.heads * (job.columns.padded / TILE_KEYS), best_item, &job);
     }
@@ -390,7 +390,7 @@ static int64_t insert(double value, int32_t index, int64_t have, int64_t k, doub
     return have < k ? have + 1 : k;
 }
 
-static const double *row_of(const Tensor *t, int64_t row)
+static const double *best_row_of(const Tensor *t, int64_t row)
 {
     return (const double *)t->data + row / t->shape[1] * t->stride[0] +
            row % t->shape[1] * t->stride[1];
@@ -412,7 +412,8 @@ static void call_columns(const BestColumns *in, int64_t row, int64_t others, int
 static void best_row(const Best *job, int64_t row)
 {
     const BestColumns *in = job->in;
-    const double      *x = row_of(&in->x, row), *y = in->y.data ? row_of(&in->y, row) : NULL;
+    const double      *x = best_row_of(&in->x, row);
+    const double      *y = in->y.data ? best_row_of(&in->y, row) : NULL;
     int64_t            others = y ? in->y.shape[2] : 1, have = 0;
     double            *best = (double *)job->out->value.data + row * in->k;
     int32_t           *which = tensor_i32(&job->out->index) + row * in->k;
@@ -454,7 +455,7 @@ typedef struct Dots {
 } Dots;
 
 /* In several lanes, added up at the end. */
-static float dot(const float *x, const float *y, int64_t count)
+static float float_dot(const float *x, const float *y, int64_t count)
 {
     float   lane[SUM_LANES] = { 0 }, sum = 0;
     int64_t c = 0;
@@ -469,7 +470,7 @@ static float dot(const float *x, const float *y, int64_t count)
     return sum;
 }
 
-static void dots_item(void *context, int64_t item, int worker)
+static void pair_dots_item(void *context, int64_t item, int worker)
 {
     const Dots *job = context;
     int64_t     heads = job->index->shape[0], n = job->index->shape[1], k = job->index->shape[2];
@@ -483,7 +484,7 @@ static void dots_item(void *context, int64_t item, int worker)
 
         for (int64_t at = row * k; at < (row + 1) * k; at++)
             tensor_f32(job->dots)[at] =
-                dot(x, y + tensor_i32(job->index)[at] * job->y->stride[1], job->x->shape[2]);
+                float_dot(x, y + tensor_i32(job->index)[at] * job->y->stride[1], job->x->shape[2]);
     }
 }
 
@@ -493,6 +494,6 @@ void cpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index
     Dots    job = { .run = r, .x = x, .y = y, .index = index, .dots = dots,
                     .each = max_i64(1, PIECE / work) };
 
-    threads_run(r->threads, ceil_div(index->shape[0] * index->shape[1], job.each), dots_item,
+    threads_run(r->threads, ceil_div(index->shape[0] * index->shape[1], job.each), pair_dots_item,
                 &job);
 }

@@ -159,7 +159,7 @@ typedef struct Work {
     int64_t each; /* floats of each array for one thread */
 } Work;
 
-static void gemm_item(void *context, int64_t item, int worker)
+static void ceiling_item(void *context, int64_t item, int worker)
 {
     const Work *w = context;
     int64_t     at = item * w->each;
@@ -213,7 +213,7 @@ static void work_free(Work *w)
     free(w->c);
 }
 
-static bool no_memory(Error *err)
+static bool no_arrays(Error *err)
 {
     return error_set(err, ERR_NOMEM, "not enough memory to measure this machine's ceilings");
 }
@@ -232,11 +232,11 @@ bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
         out->peak = fmax(out->peak, cpu_peak(threads));
     ok = work_alloc(&w, (int64_t)GEMM_SIZE * GEMM_SIZE, count);
     if (ok)
-        out->gemm = count * 2 * n * n * n / best_seconds(threads, gemm_item, &w);
+        out->gemm = count * 2 * n * n * n / best_seconds(threads, ceiling_item, &w);
     work_free(&w);
     ok = ok && work_alloc(&w, STREAM_FLOATS / count, count);
     if (!ok)
-        return no_memory(err);
+        return no_arrays(err);
     out->stream = 3 * (double)(w.each * count) * sizeof(float) /
                   best_seconds(threads, triad_item, &w);
     work_free(&w);

@@ -39,7 +39,7 @@ static Operand operand_of(const Tensor *t)
     return o;
 }
 
-static const char *row_of(const Job *job, const Operand *o, int64_t t, int64_t i, int64_t c)
+static const char *entries_row(const Job *job, const Operand *o, int64_t t, int64_t i, int64_t c)
 {
     int64_t at = t * o->heads / job->shape[0] * o->stride[0] + i * o->stride[1] +
                  c * o->stride[2];
@@ -162,15 +162,15 @@ static bool has_two(EntryKind kind)
 static void some(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
 {
     double      x[SOME], z[SOME], y[SOME];
-    const char *to = row_of(job, &job->y, t, i, c);
+    const char *to = entries_row(job, &job->y, t, i, c);
     EntryKind   kind = job->in->kind;
 
     for (int64_t at = count - count % SIDE; at < count + SIDE && at < SOME; at++)
         x[at] = z[at] = 0;
     if (kind != ENTRY_FILL)
-        load(job->x.dtype, row_of(job, &job->x, t, i, c), job->x.stride[2], count, x);
+        load(job->x.dtype, entries_row(job, &job->x, t, i, c), job->x.stride[2], count, x);
     if (has_two(kind))
-        load(job->z.dtype, row_of(job, &job->z, t, i, c), job->z.stride[2], count, z);
+        load(job->z.dtype, entries_row(job, &job->z, t, i, c), job->z.stride[2], count, z);
     if (kind == ENTRY_WHERE) {
         load(job->y.dtype, to, job->y.stride[2], count, y);
         for (int64_t at = 0; at < count; at++)
@@ -186,7 +186,7 @@ static void some(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
 /* A cast that changes nothing, or a plain change of type, of contiguous entries. */
 static bool copied(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
 {
-    const char *from = row_of(job, &job->x, t, i, c), *to = row_of(job, &job->y, t, i, c);
+    const char *from = entries_row(job, &job->x, t, i, c), *to = entries_row(job, &job->y, t, i, c);
 
     if (job->in->kind != ENTRY_CAST || job->x.dtype != job->y.dtype ||
         (count > 1 && (job->x.stride[2] != 1 || job->y.stride[2] != 1)))
@@ -250,8 +250,9 @@ static bool plain(const Job *job, int64_t t, int64_t i, int64_t first, int64_t c
 {
     EntryKind   kind = job->in->kind;
     bool        one = kind == ENTRY_RELU, two = kind == ENTRY_SUM || kind == ENTRY_PRODUCT;
-    const char *x = row_of(job, &job->x, t, i, first), *y = row_of(job, &job->y, t, i, first);
-    const char *z = one ? x : row_of(job, &job->z, t, i, first);
+    const char *x = entries_row(job, &job->x, t, i, first);
+    const char *y = entries_row(job, &job->y, t, i, first);
+    const char *z = one ? x : entries_row(job, &job->z, t, i, first);
     DType       type = job->y.dtype;
 
     if (!one && !(two && job->z.dtype == type && job->z.stride[2] == 1 && job->in->by >= 1 &&
@@ -373,7 +374,7 @@ static double largest(const double *x, int64_t count)
 }
 
 /* Scores x become weights. */
-static void soften(const RoundedJob *job, int64_t row, double *x, int64_t keys)
+static void soften_rounded(const RoundedJob *job, int64_t row, double *x, int64_t keys)
 {
     const RoundedAttend *in = job->in;
     double               top = largest(x, keys), sum = 0, all = 0;
@@ -412,7 +413,7 @@ static void row_item(void *context, int64_t row, int worker)
         x[j] = rounded_scaled(in, x[j]);
     }
     tensor_i32(&in->overflows)[row] = infinite;
-    soften(job, row, x, keys);
+    soften_rounded(job, row, x, keys);
     for (int64_t c = 0; c < e; c++)
         out[c] = rounded_dot(in, keys, x, v + c, in->v.stride[1]);
 }

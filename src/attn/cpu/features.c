@@ -31,33 +31,33 @@ typedef struct Job {
     double           *top;       /* [h][blocks], then [h][0] for the head */
 } Job;
 
-static const float *row_of(const Job *job, int64_t head, int64_t i)
+static const float *features_row(const Job *job, int64_t head, int64_t i)
 {
     return (const float *)tensor_head(job->x, head, job->h) + i * job->x->stride[1];
 }
 
-static float *out_of(const Job *job, int64_t head, int64_t i)
+static float *features_out(const Job *job, int64_t head, int64_t i)
 {
     return (float *)job->y->data + (head * job->n + i) * job->f;
 }
 
 static double half_square(const Job *job, int64_t head, int64_t i)
 {
-    double sum = job->kernel->squares(row_of(job, head, i), job->d);
+    double sum = job->kernel->squares(features_row(job, head, i), job->d);
 
     return sum * job->map->input_scale * job->map->input_scale / 2;
 }
 
 static void project(const Job *job, int64_t head, int64_t first, int64_t rows)
 {
-    Matrix x = { row_of(job, head, first), job->x->stride[1], false };
+    Matrix x = { features_row(job, head, first), job->x->stride[1], false };
     Matrix w = { tensor_head(job->w, head, job->h), job->w->stride[1], true };
 
     cpu_sgemm(x, w, rows, job->m, job->d, (float)job->map->input_scale, 0,
-              out_of(job, head, first), job->f);
+              features_out(job, head, first), job->f);
 }
 
-static double largest(const Job *job, const float *u)
+static double largest_of_head(const Job *job, const float *u)
 {
     float top = job->kernel->largest(u, job->m, 1);
 
@@ -69,7 +69,7 @@ static double largest(const Job *job, const float *u)
 static void exponentials(const Job *job, int64_t head, int64_t i, double c)
 {
     const FeatureMap *map = job->map;
-    float            *y = out_of(job, head, i);
+    float            *y = features_out(job, head, i);
     double            shift = (half_square(job, head, i) + c) * LOG2_E;
     /* What rounding the shift to a float would lose is put back as a factor. */
     float             mend = (float)exp2((double)(float)shift - shift);
@@ -83,7 +83,7 @@ static void exponentials(const Job *job, int64_t head, int64_t i, double c)
 
 static void waves(const Job *job, int64_t head, int64_t i, double c)
 {
-    float *y = out_of(job, head, i);
+    float *y = features_out(job, head, i);
     float  size = (float)(exp(half_square(job, head, i) - c) / sqrt((double)job->m));
 
     job->kernel->float_waves(y, job->m, size, y + job->m, y);
@@ -92,9 +92,9 @@ static void waves(const Job *job, int64_t head, int64_t i, double c)
 /* What of a row's projection is left when the row has unit length. */
 static void shorten(const Job *job, int64_t head, int64_t i)
 {
-    double length = sqrt(job->kernel->squares(row_of(job, head, i), job->d));
+    double length = sqrt(job->kernel->squares(features_row(job, head, i), job->d));
     double factor = 1 / (length + job->map->norm_eps);
-    float *y = out_of(job, head, i);
+    float *y = features_out(job, head, i);
 
     /* A zero vector and norm_eps = 0. */
     job->kernel->scale(y, job->m, isfinite(factor) ? (float)factor : 0.0f, y);
@@ -102,7 +102,7 @@ static void shorten(const Job *job, int64_t head, int64_t i)
 
 static void amplify(const Job *job, int64_t head, int64_t i)
 {
-    float *y = out_of(job, head, i), size = (float)job->map->amplitude;
+    float *y = features_out(job, head, i), size = (float)job->map->amplitude;
 
     if (job->map->unit)
         shorten(job, head, i);
@@ -114,8 +114,8 @@ static void amplify(const Job *job, int64_t head, int64_t i)
 
 static void rectified(const Job *job, int64_t head, int64_t i)
 {
-    const float *x = row_of(job, head, i);
-    float       *y = out_of(job, head, i);
+    const float *x = features_row(job, head, i);
+    float       *y = features_out(job, head, i);
     float        scale = (float)job->map->input_scale, eps = (float)job->map->eps;
 
     for (int64_t c = 0; c < job->f; c++) {
@@ -137,7 +137,7 @@ static void map_row(const Job *job, int64_t head, int64_t i)
         waves(job, head, i, c);
     } else {
         if (job->map->stabilise && !job->head_top)
-            c = largest(job, out_of(job, head, i));
+            c = largest_of_head(job, features_out(job, head, i));
         exponentials(job, head, i, c);
     }
 }
@@ -153,7 +153,7 @@ static void measure_item(void *context, int64_t item, int worker)
     if (job->projected)
         project(job, head, first, rows);
     for (int64_t i = first; i < first + rows; i++)
-        top = fmax(top, job->projected ? largest(job, out_of(job, head, i))
+        top = fmax(top, job->projected ? largest_of_head(job, features_out(job, head, i))
                                        : half_square(job, head, i));
     job->top[item] = top;
 }

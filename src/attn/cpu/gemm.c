@@ -213,7 +213,7 @@ static void part_item(void *context, int64_t item, int worker)
             add_tile(job, head, row, at, min_i64(PIECE, to - at), sums, part + row * job->cols);
 }
 
-static void sum_item(void *context, int64_t item, int worker)
+static void add_pieces_item(void *context, int64_t item, int worker)
 {
     const LongJob    *job = context;
     int64_t       head = item / job->rows, row = item % job->rows, size = job->rows * job->cols;
@@ -249,7 +249,7 @@ void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tenso
     job.work = cpu_scratch(r, workers, job.work_size * (int64_t)sizeof(*job.work));
     if (job.parts && job.work) {
         threads_run(r->threads, job.h * job.slices * job.blocks, part_item, &job);
-        threads_run(r->threads, job.h * job.rows, sum_item, &job);
+        threads_run(r->threads, job.h * job.rows, add_pieces_item, &job);
     }
     arena_release(r->arena, mark);
 }
@@ -276,7 +276,7 @@ static void add_floats(const float *x, double tap, int64_t count, double *sum)
         sum[c] += tap * (double)x[c];
 }
 
-static void add_doubles(const double *x, double tap, int64_t count, double *sum)
+static void add_tap(const double *x, double tap, int64_t count, double *sum)
 {
     for (int64_t c = 0; c < count; c++)
         sum[c] += tap * x[c];
@@ -289,7 +289,7 @@ static void add(const TapJob *job, const void *x, int64_t j, int64_t first, int6
     int64_t at = j * job->in->x.stride[1] + first;
 
     if (job->in->x.dtype == DT_F64)
-        add_doubles((const double *)x + at, tap, end - first, sum);
+        add_tap((const double *)x + at, tap, end - first, sum);
     else
         add_floats((const float *)x + at, tap, end - first, sum);
 }
@@ -346,7 +346,7 @@ static void columns(const TapJob *job, int64_t head, int64_t i, int64_t first, i
     keep(job, y, i * job->y->stride[1] + first, end - first, sum);
 }
 
-static void rows_item(void *context, int64_t item, int worker)
+static void tap_rows_item(void *context, int64_t item, int worker)
 {
     const TapJob *job = context;
     int64_t    end = min_i64(job->heads * job->rows, (item + 1) * job->each);
@@ -364,5 +364,5 @@ void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
                    .apart = max_i64(1, in->apart) };
 
     job.each = max_i64(1, TAP_PIECE / max_i64(1, job.width * job.taps));
-    threads_run(r->threads, ceil_div(job.heads * job.rows, job.each), rows_item, &job);
+    threads_run(r->threads, ceil_div(job.heads * job.rows, job.each), tap_rows_item, &job);
 }

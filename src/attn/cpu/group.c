@@ -361,7 +361,7 @@ static void group_item(void *context, int64_t item, int worker)
                             (double)(2 * (job->d + job->e) + FLOPS_SOFTMAX));
 }
 
-static bool workers_init(GroupJob *job, const Kernel *kernel, int count)
+static bool group_workers_init(GroupJob *job, const Kernel *kernel, int count)
 {
     Arena  *arena = job->run->arena;
     int64_t size = (int64_t)sizeof(int32_t);
@@ -419,7 +419,7 @@ void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, Gro
 
     job.pairs = g->visits && g->visits->cross ? job.lists * job.lists : job.lists;
     job.blocks = most_blocks(&job);
-    if (workers_init(&job, kernel, threads_count(r->threads)))
+    if (group_workers_init(&job, kernel, threads_count(r->threads)))
         threads_run(r->threads, job.h * g->groups * job.blocks, group_item, &job);
     else
         run_fail(r, ERR_NOMEM, "not enough memory for tiles of grouped attention (keys of size "

@@ -138,7 +138,7 @@ static void flush_positions(Positions *p)
 }
 
 /* [channels,u] becomes [u,channels]. */
-static void widen(const float *from, int64_t channels, int64_t u, double *to)
+static void widen_values(const float *from, int64_t channels, int64_t u, double *to)
 {
     if (u == 1) {
         for (int64_t c = 0; c < channels; c++)
@@ -154,8 +154,8 @@ static void add_position(Positions *p, const float *e, const float *v)
 {
     const LambdaSizes *s = p->s;
 
-    widen(e, s->k, s->u, p->e + p->keys * s->u * s->k);
-    widen(v, s->e, s->u, p->v + p->keys * s->u * s->e);
+    widen_values(e, s->k, s->u, p->e + p->keys * s->u * s->k);
+    widen_values(v, s->e, s->u, p->v + p->keys * s->u * s->e);
     if (++p->keys == p->most)
         flush_positions(p);
 }

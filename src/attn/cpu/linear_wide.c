@@ -32,12 +32,12 @@ typedef struct Job {
     int64_t             work_size;
 } Job;
 
-static const double *fq_of(const Job *job, int64_t head, int64_t i)
+static const double *wide_fq_of(const Job *job, int64_t head, int64_t i)
 {
     return (const double *)tensor_head(&job->in->fq, head, job->h) + i * job->in->fq.stride[1];
 }
 
-static const double *fk_of(const Job *job, int64_t head, int64_t j)
+static const double *wide_fk_of(const Job *job, int64_t head, int64_t j)
 {
     return (const double *)tensor_head(&job->in->fk, head, job->h) + j * job->in->fk.stride[1];
 }
@@ -69,9 +69,9 @@ static void take_values(const Job *job, int64_t head, int64_t j, int64_t keys, d
 }
 
 /* Row i of the output from its sums; notes z and what it was divided by. */
-static void finish_row(const Job *job, int64_t head, int64_t i, double z, const double *sums)
+static void wide_finish_row(const Job *job, int64_t head, int64_t i, double z, const double *sums)
 {
-    const double *fq = fq_of(job, head, i);
+    const double *fq = wide_fq_of(job, head, i);
     int64_t       at = (head * job->n + i) * job->e;
     bool          wide = job->out->out.dtype == DT_F64;
     double        total = 0, divisor;
@@ -91,7 +91,7 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
 static void add_keys(const Job *job, int64_t head, int64_t j, int64_t keys, double *values,
                      double *state, double *z)
 {
-    const double *fk = fk_of(job, head, j);
+    const double *fk = wide_fk_of(job, head, j);
     int64_t       ld = job->in->fk.stride[1];
 
     take_values(job, head, j, keys, values);
@@ -112,7 +112,7 @@ static void store_memory(const Job *job, int64_t head, const double *state)
 
 /* ---- over all keys ---------------------------------------------------------- */
 
-static void state_item(void *context, int64_t item, int worker)
+static void wide_state_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     int64_t    head = item / job->slices, first = item % job->slices * job->slice_keys;
@@ -123,7 +123,7 @@ static void state_item(void *context, int64_t item, int worker)
                  job->state + item * job->f * job->e, job->z + item * job->f);
 }
 
-static void sum_item(void *context, int64_t head, int worker)
+static void wide_sum_item(void *context, int64_t head, int worker)
 {
     const Job *job = context;
     int64_t    size = job->f * job->e;
@@ -139,7 +139,7 @@ static void sum_item(void *context, int64_t head, int worker)
     store_memory(job, head, state);
 }
 
-static void read_item(void *context, int64_t item, int worker)
+static void wide_read_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     int64_t    head = item / job->blocks, first = item % job->blocks * BLOCK;
@@ -148,17 +148,18 @@ static void read_item(void *context, int64_t item, int worker)
 
     if (cpu_cancelled(job->run))
         return;
-    cpu_dgemm((WideMatrix){ fq_of(job, head, first), job->in->fq.stride[1], false },
+    cpu_dgemm((WideMatrix){ wide_fq_of(job, head, first), job->in->fq.stride[1], false },
               (WideMatrix){ state_of(job, head), job->e, false }, rows, job->e, job->f, 1, 0, sums,
               job->e);
     for (int64_t i = 0; i < rows; i++)
-        finish_row(job, head, first + i,
-                   kernel_at(0)->dot_double(fq_of(job, head, first + i), z_of(job, head), job->f),
-                   sums + i * job->e);
+        wide_finish_row(job, head, first + i,
+                        kernel_at(0)->dot_double(wide_fq_of(job, head, first + i), z_of(job, head),
+                                                 job->f),
+                        sums + i * job->e);
 }
 
 /* Memory of the states, zeroed, and `doubles` for each worker. */
-static bool take_memory(Job *job, int64_t doubles)
+static bool wide_take_memory(Job *job, int64_t doubles)
 {
     Run    *r = job->run;
     int64_t states = job->h * job->slices;
@@ -174,27 +175,27 @@ static bool take_memory(Job *job, int64_t doubles)
     return true;
 }
 
-static bool sum_state(Job *job, int64_t doubles)
+static bool wide_sum_state(Job *job, int64_t doubles)
 {
     job->slice_keys = max_i64(SLICE_KEYS, round_up_to(ceil_div(job->m, SLICES), BLOCK));
     job->slices = max_i64(1, ceil_div(job->m, job->slice_keys));
-    if (!take_memory(job, max_i64(doubles, BLOCK * job->e)))
+    if (!wide_take_memory(job, max_i64(doubles, BLOCK * job->e)))
         return false;
-    threads_run(job->run->threads, job->h * job->slices, state_item, job);
-    threads_run(job->run->threads, job->h, sum_item, job);
+    threads_run(job->run->threads, job->h * job->slices, wide_state_item, job);
+    threads_run(job->run->threads, job->h, wide_sum_item, job);
     return true;
 }
 
-static void factorised(Job *job)
+static void wide_factorised(Job *job)
 {
     job->blocks = ceil_div(job->n, BLOCK);
-    if (sum_state(job, 0))
-        threads_run(job->run->threads, job->h * job->blocks, read_item, job);
+    if (wide_sum_state(job, 0))
+        threads_run(job->run->threads, job->h * job->blocks, wide_read_item, job);
 }
 
 /* ---- causal ----------------------------------------------------------------- */
 
-static void recurrent_item(void *context, int64_t head, int worker)
+static void wide_recurrent_item(void *context, int64_t head, int worker)
 {
     const Job    *job = context;
     const double *gates = job->in->gates.data ? tensor_head(&job->in->gates, head, job->h) : NULL;
@@ -203,27 +204,27 @@ static void recurrent_item(void *context, int64_t head, int worker)
     double       *value = job->work + worker * job->work_size, *sums = value + e;
 
     for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i++) {
-        const double *fq = fq_of(job, head, i), *fk = fk_of(job, head, i);
+        const double *fq = wide_fq_of(job, head, i), *fk = wide_fk_of(job, head, i);
         double        keep = gates ? gates[i] : 1, take = gates ? 1 - gates[i] : 1;
 
         take_values(job, head, i, 1, value);
         for (int64_t t = 0; t < f; t++)
             z[t] = keep * z[t] + take * fk[t];
         kernel_at(0)->recur64(fq, fk, value, keep, take, f, e, state, sums);
-        finish_row(job, head, i, kernel_at(0)->dot_double(fq, z, f), sums);
+        wide_finish_row(job, head, i, kernel_at(0)->dot_double(fq, z, f), sums);
     }
     store_memory(job, head, state);
 }
 
-static void recurrent(Job *job)
+static void wide_recurrent(Job *job)
 {
     job->slices = 1;
-    if (take_memory(job, 2 * job->e))
-        threads_run(job->run->threads, job->h, recurrent_item, job);
+    if (wide_take_memory(job, 2 * job->e))
+        threads_run(job->run->threads, job->h, wide_recurrent_item, job);
 }
 
 /* Zeroes a[x][y] for y > x + shift; sums[x] += what remains of row x. */
-static void lower_triangle(double *a, int64_t rows, int64_t cols, int64_t shift, double *sums)
+static void wide_lower_triangle(double *a, int64_t rows, int64_t cols, int64_t shift, double *sums)
 {
     for (int64_t x = 0; x < rows; x++)
         for (int64_t y = 0; y < cols; y++) {
@@ -234,28 +235,28 @@ static void lower_triangle(double *a, int64_t rows, int64_t cols, int64_t shift,
 }
 
 /* work: inner [chunk][chunk], values [chunk][e], rows [chunk][e], sums [chunk]. */
-static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows, double *state,
-                       double *z, double *work)
+static void wide_take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows,
+                            double *state, double *z, double *work)
 {
     double    *inner = work, *values = inner + job->chunk * job->chunk;
     double    *out = values + job->chunk * job->e, *sums = out + job->chunk * job->e;
-    WideMatrix fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
-    WideMatrix fk = { fk_of(job, head, first), job->in->fk.stride[1], true };
+    WideMatrix fq = { wide_fq_of(job, head, first), job->in->fq.stride[1], false };
+    WideMatrix fk = { wide_fk_of(job, head, first), job->in->fk.stride[1], true };
 
     for (int64_t i = 0; i < rows; i++)
-        sums[i] = kernel_at(0)->dot_double(fq_of(job, head, first + i), z, job->f);
+        sums[i] = kernel_at(0)->dot_double(wide_fq_of(job, head, first + i), z, job->f);
     cpu_dgemm(fq, fk, rows, rows, job->f, 1, 0, inner, rows);
-    lower_triangle(inner, rows, rows, 0, sums);
+    wide_lower_triangle(inner, rows, rows, 0, sums);
     cpu_dgemm(fq, (WideMatrix){ state, job->e, false }, rows, job->e, job->f, 1, 0, out, job->e);
     add_keys(job, head, first, rows, values, state, z);
     cpu_dgemm((WideMatrix){ inner, rows, false }, (WideMatrix){ values, job->e, false }, rows,
               job->e, rows, 1, 1, out, job->e);
     for (int64_t i = 0; i < rows; i++)
-        finish_row(job, head, first + i, sums[i], out + i * job->e);
+        wide_finish_row(job, head, first + i, sums[i], out + i * job->e);
 }
 
 /* The chunks of one slice, whose state holds the keys before it. */
-static void chunked_item(void *context, int64_t item, int worker)
+static void wide_chunked_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     int64_t    head = item / job->slices, begin = item % job->slices * job->slice_keys;
@@ -263,8 +264,8 @@ static void chunked_item(void *context, int64_t item, int worker)
     double    *state = job->state + item * job->f * job->e, *z = job->z + item * job->f;
 
     for (int64_t first = begin; first < end && !cpu_cancelled(job->run); first += job->chunk)
-        take_chunk(job, head, first, min_i64(job->chunk, end - first), state, z,
-                   job->work + worker * job->work_size);
+        wide_take_chunk(job, head, first, min_i64(job->chunk, end - first), state, z,
+                        job->work + worker * job->work_size);
     if (end == job->n)
         store_memory(job, head, state);
 }
@@ -290,7 +291,7 @@ static void before_item(void *context, int64_t head, int worker)
 
 /* A few heads of `wide` sums would leave threads idle: slices of their tokens are begun at once,
  * for one more pass over the keys. */
-static void chunked(Job *job)
+static void wide_chunked(Job *job)
 {
     Run    *r = job->run;
     int64_t doubles;
@@ -299,18 +300,18 @@ static void chunked(Job *job)
     job->slice_keys = job->in->wide ? round_up_to(SLICE_KEYS, job->chunk) : max_i64(1, job->n);
     job->slices = max_i64(1, ceil_div(job->n, job->slice_keys));
     doubles = job->chunk * (job->chunk + 2 * job->e + 1);
-    if (!take_memory(job, max_i64(doubles, BLOCK * job->e)))
+    if (!wide_take_memory(job, max_i64(doubles, BLOCK * job->e)))
         return;
     if (job->slices > 1) {
-        threads_run(r->threads, job->h * job->slices, state_item, job);
+        threads_run(r->threads, job->h * job->slices, wide_state_item, job);
         threads_run(r->threads, job->h, before_item, job);
     }
-    threads_run(r->threads, job->h * job->slices, chunked_item, job);
+    threads_run(r->threads, job->h * job->slices, wide_chunked_item, job);
 }
 
 /* ---- the matrix itself ------------------------------------------------------ */
 
-static void matrix_item(void *context, int64_t item, int worker)
+static void wide_matrix_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     int64_t    head = item / job->blocks, first = item % job->blocks * BLOCK;
@@ -318,29 +319,29 @@ static void matrix_item(void *context, int64_t item, int worker)
     int64_t    end = job->in->causal ? min_i64(job->m, first + rows) : job->m;
     double    *a = job->work + worker * job->work_size, *values = a + BLOCK * MATRIX_KEYS;
     double    *out = values + MATRIX_KEYS * job->e, sums[BLOCK] = { 0 };
-    WideMatrix fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
+    WideMatrix fq = { wide_fq_of(job, head, first), job->in->fq.stride[1], false };
 
     memset(out, 0, (size_t)(rows * job->e) * sizeof(*out));
     for (int64_t j = 0; j < end && !cpu_cancelled(job->run); j += MATRIX_KEYS) {
         int64_t keys = min_i64(MATRIX_KEYS, end - j);
 
         take_values(job, head, j, keys, values);
-        cpu_dgemm(fq, (WideMatrix){ fk_of(job, head, j), job->in->fk.stride[1], true }, rows, keys,
-                  job->f, 1, 0, a, keys);
-        lower_triangle(a, rows, keys, job->in->causal ? first - j : keys, sums);
+        cpu_dgemm(fq, (WideMatrix){ wide_fk_of(job, head, j), job->in->fk.stride[1], true }, rows,
+                  keys, job->f, 1, 0, a, keys);
+        wide_lower_triangle(a, rows, keys, job->in->causal ? first - j : keys, sums);
         cpu_dgemm((WideMatrix){ a, keys, false }, (WideMatrix){ values, job->e, false }, rows,
                   job->e, keys, 1, 1, out, job->e);
     }
     for (int64_t i = 0; i < rows; i++)
-        finish_row(job, head, first + i, sums[i], out + i * job->e);
+        wide_finish_row(job, head, first + i, sums[i], out + i * job->e);
 }
 
 /* The state is not used here, but it is what `memory` shows. */
-static void matrix(Job *job)
+static void wide_matrix(Job *job)
 {
     job->blocks = ceil_div(job->n, BLOCK);
-    if (sum_state(job, BLOCK * MATRIX_KEYS + (MATRIX_KEYS + BLOCK) * job->e))
-        threads_run(job->run->threads, job->h * job->blocks, matrix_item, job);
+    if (wide_sum_state(job, BLOCK * MATRIX_KEYS + (MATRIX_KEYS + BLOCK) * job->e))
+        threads_run(job->run->threads, job->h * job->blocks, wide_matrix_item, job);
 }
 
 void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out)
@@ -351,12 +352,12 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out)
                       .e = in->v.shape[2] };
 
     if (in->form == LINEAR_MATRIX && !in->gates.data)
-        matrix(&job);
+        wide_matrix(&job);
     else if (!in->causal)
-        factorised(&job);
+        wide_factorised(&job);
     else if (in->form == LINEAR_CHUNKED && !in->gates.data)
-        chunked(&job);
+        wide_chunked(&job);
     else
-        recurrent(&job);
+        wide_recurrent(&job);
     arena_release(r->arena, mark);
 }

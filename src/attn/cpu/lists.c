@@ -126,7 +126,7 @@ typedef struct Sums {
     Tensor         *y;
 } Sums;
 
-static void sums_item(void *context, int64_t item, int worker)
+static void sum_lists_item(void *context, int64_t item, int worker)
 {
     const Sums     *job = context;
     const SumLists *in = job->in;
@@ -155,7 +155,7 @@ void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
 {
     Sums job = { .in = in, .y = y };
 
-    threads_run(r->threads, items(y->shape[0], y->shape[1]), sums_item, &job);
+    threads_run(r->threads, items(y->shape[0], y->shape[1]), sum_lists_item, &job);
 }
 
 /* ---- windows ------------------------------------------------------------------- */
@@ -177,19 +177,19 @@ static void add_row(const float *x, int64_t count, double *sum)
         sum[c] += (double)x[c];
 }
 
-static double entry(const Tensor *x, const void *row, int64_t at)
+static double list_entry(const Tensor *x, const void *row, int64_t at)
 {
     return x->dtype == DT_F64 ? ((const double *)row)[at] : (double)((const float *)row)[at];
 }
 
-static void take_row(const PoolWindows *in, const void *x, int64_t at, int64_t w, double *out)
+static void take_window(const PoolWindows *in, const void *x, int64_t at, int64_t w, double *out)
 {
     if (in->kind != WINDOW_MAX && in->x.dtype == DT_F32) {
         add_row((const float *)x + at, w, out);
         return;
     }
     for (int64_t c = 0; c < w; c++) {
-        double value = entry(&in->x, x, at + c);
+        double value = list_entry(&in->x, x, at + c);
 
         if (in->kind != WINDOW_MAX)
             out[c] += value;
@@ -204,9 +204,9 @@ static void pool_window(const PoolWindows *in, const void *x, int64_t row, int64
     int64_t first = in->first[row], end = in->end[row], stride = in->x.stride[1];
 
     for (int64_t c = 0; c < w; c++)
-        out[c] = first < end ? entry(&in->x, x, first * stride + c) : 0;
+        out[c] = first < end ? list_entry(&in->x, x, first * stride + c) : 0;
     for (int64_t i = first + 1; i < end; i++)
-        take_row(in, x, i * stride, w, out);
+        take_window(in, x, i * stride, w, out);
     for (int64_t c = 0; c < w && in->kind == WINDOW_MEAN; c++)
         out[c] /= (double)(end - first);
 }
@@ -358,7 +358,7 @@ static void means_item(void *context, int64_t item, int worker)
     }
 }
 
-static bool workers_init(Job *job, int count)
+static bool means_workers_init(Job *job, int count)
 {
     job->workers = arena_zalloc(job->run->arena, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
@@ -377,7 +377,7 @@ void cpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, T
     Job       job = { .run = r, .kernel = kernel_at(0), .in = in, .pattern = pattern, .y = y,
                       .h = y->shape[0], .n = y->shape[1], .width = y->shape[2] };
 
-    if (workers_init(&job, threads))
+    if (means_workers_init(&job, threads))
         threads_run(r->threads, ceil_div(job.h * job.n, MEAN_ROWS), means_item, &job);
     for (int x = 0; job.workers && x < threads; x++) {
         *cells += job.workers[x].cells;

@@ -31,7 +31,7 @@ typedef struct Job {
     int64_t            work_size;
 } Job;
 
-static double entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
+static double logit_entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
 {
     const void *slice = tensor_head(t, head, heads);
     int64_t     at = i * t->stride[1] + c;
@@ -113,7 +113,7 @@ static void fill_folded(const Job *job, int64_t head, int64_t first, int64_t row
 
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j += a) {
-            double        tooth = entry(&in->right, job->h, head, first + i, j / a);
+            double        tooth = logit_entry(&in->right, job->h, head, first + i, j / a);
             const double *comb = (const double *)tensor_head(&in->left, head, job->h) +
                                  (first + i) * in->left.stride[1];
             int64_t       count = min_i64(a, keys - j);
@@ -133,21 +133,21 @@ static void fill_tiled(const Job *job, int64_t head, int64_t first, int64_t rows
 
     for (int64_t i = 0; i < rows; i++)
         for (int64_t t = 0; t < ab; t++)
-            tile[i * ab + t] = entry(&in->left, job->h, head, first + i, t % a);
+            tile[i * ab + t] = logit_entry(&in->left, job->h, head, first + i, t % a);
     for (int64_t j = 0; j < keys && !cpu_cancelled(job->run); j += TILED_KEYS) {
         int64_t count = min_i64(TILED_KEYS, keys - j);
 
         for (int64_t y = 0; y < count; y++)
             for (int64_t t = 0; t < ab; t++)
-                repeat[y * ab + t] = entry(&in->right, job->h, head, j + y, t / a);
+                repeat[y * ab + t] = logit_entry(&in->right, job->h, head, j + y, t / a);
         cpu_dgemm((WideMatrix){ tile, ab, false }, (WideMatrix){ repeat, ab, true }, rows, count,
                   ab, 1, 0, x + j, job->m);
     }
 }
 
 /* Logits of keys [from, from + keys); from is 0 but for products. */
-static void fill(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t from,
-                 int64_t keys, double *x, float *scratch)
+static void fill_logits(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t from,
+                        int64_t keys, double *x, float *scratch)
 {
     switch (job->in->kind) {
     case LOGITS_GIVEN: fill_given(job, head, first, rows, keys, x); break;
@@ -162,7 +162,7 @@ static void fill(const Job *job, int64_t head, int64_t first, int64_t rows, int6
 
 #define PARTS 8 /* independent chains: an addition need not wait for the one before */
 
-static double largest(const double *x, int64_t count)
+static double largest_logit(const double *x, int64_t count)
 {
     double part[PARTS], top = x[0];
 
@@ -201,7 +201,7 @@ typedef struct Softmax {
  * multiply the row's results of earlier tiles. */
 static float advance(Softmax *s, const double *x, int64_t seen, int64_t keys, float *w)
 {
-    double before = s->top, here = seen > 0 ? largest(x, seen) : before, kept;
+    double before = s->top, here = seen > 0 ? largest_logit(x, seen) : before, kept;
 
     s->top = s->sum == 0 || here > before ? here : before;
     for (int64_t j = 0; j < seen; j++)
@@ -214,8 +214,8 @@ static float advance(Softmax *s, const double *x, int64_t seen, int64_t keys, fl
 }
 
 /* Adds the tile of keys [from, from + keys) to the block's softmaxes and results. */
-static void take_tile(const Job *job, int worker, int64_t head, int64_t first, int64_t rows,
-                      int64_t from, int64_t keys, Softmax *softmax)
+static void take_logits(const Job *job, int worker, int64_t head, int64_t first, int64_t rows,
+                        int64_t from, int64_t keys, Softmax *softmax)
 {
     const LogitAttend *in = job->in;
     double *x = job->work + worker * job->work_size;
@@ -224,7 +224,7 @@ static void take_tile(const Job *job, int worker, int64_t head, int64_t first, i
     Matrix  v = { (const float *)tensor_head(&in->v, head, job->h) + from * in->v.stride[1],
                   in->v.stride[1], false };
 
-    fill(job, head, first, rows, from, keys, x, w);
+    fill_logits(job, head, first, rows, from, keys, x, w);
     for (int64_t i = 0; i < rows; i++) {
         int64_t limit = in->causal ? first + i + in->offset + 1 - from : keys;
         int64_t seen = min_i64(keys, max_i64(limit, 0));
@@ -236,7 +236,7 @@ static void take_tile(const Job *job, int worker, int64_t head, int64_t first, i
     cpu_sgemm((Matrix){ w, job->tile, false }, v, rows, job->e, keys, 1, from > 0, out, job->e);
 }
 
-static void block_item(void *context, int64_t item, int worker)
+static void logits_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     int64_t    head = item / job->blocks, first = item % job->blocks * job->rows;
@@ -247,7 +247,7 @@ static void block_item(void *context, int64_t item, int worker)
     Softmax    softmax[PRODUCT_ROWS] = { { 0, 0 } };
 
     for (int64_t from = 0; from < keys && !cpu_cancelled(job->run); from += job->tile)
-        take_tile(job, worker, head, first, rows, from, min_i64(job->tile, keys - from), softmax);
+        take_logits(job, worker, head, first, rows, from, min_i64(job->tile, keys - from), softmax);
     for (int64_t i = 0; i < rows; i++) {
         kernel_at(0)->scale(out + i * job->e, job->e, (float)(1 / softmax[i].sum),
                             out + i * job->e);
@@ -286,6 +286,6 @@ void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out)
     job.weights = cpu_scratch(r, workers * job.rows, job.tile * (int64_t)sizeof(*job.weights));
     cpu_single_blas();
     if (job.work && job.weights)
-        threads_run(r->threads, job.h * job.blocks, block_item, &job);
+        threads_run(r->threads, job.h * job.blocks, logits_item, &job);
     arena_release(r->arena, mark);
 }

@@ -66,7 +66,7 @@ static void pack_column(const ColumnsJob *job, int64_t from, int64_t c, double *
 }
 
 /* An item is a panel. */
-static void pack_item(void *context, int64_t item, int worker)
+static void pack_columns_item(void *context, int64_t item, int worker)
 {
     const ColumnsJob     *job = context;
     const Columns *c = job->columns;
@@ -115,7 +115,7 @@ bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out
     *out = c;
     if (!c.panel || !c.strip || !c.length || !c.longest || !job.rows)
         return false;
-    threads_run(r->threads, places * (c.padded / TILE_KEYS), pack_item, &job);
+    threads_run(r->threads, places * (c.padded / TILE_KEYS), pack_columns_item, &job);
     find_longest(out, unit);
     return true;
 }

@@ -475,7 +475,7 @@ static int64_t add_up(StoredRows *job)
     return job->offset[job->n];
 }
 
-static Pattern *fill(StoredRows *job, Run *r, double most)
+static Pattern *fill_rows(StoredRows *job, Run *r, double most)
 {
     PatternShape shape = { .heads = pattern_heads(job->pattern), .n = job->n,
                            .m = pattern_keys(job->pattern) };
@@ -503,7 +503,7 @@ const Pattern *stored_rows(Run *r, const Pattern *pattern, double most)
     job.offset = arena_alloc(r->arena, job.n + 1, sizeof(*job.offset));
     job.row = arena_zalloc(r->arena, workers, sizeof(*job.row));
     if (job.offset && job.row)
-        stored = fill(&job, r, most);
+        stored = fill_rows(&job, r, most);
     for (int x = 0; job.row && x < workers; x++)
         pattern_row_free(&job.row[x]);
     return stored ? stored : pattern;

@@ -103,7 +103,7 @@ static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t co
     return found;
 }
 
-static void row_item(void *context, int64_t item, int worker)
+static void attend_row_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
     Worker    *w = &job->workers[worker];
@@ -127,7 +127,7 @@ static void row_item(void *context, int64_t item, int worker)
     }
 }
 
-static bool workers_init(Job *job, int count)
+static bool row_workers_init(Job *job, int count)
 {
     Arena  *arena = job->run->arena;
     int64_t wide = (int64_t)sizeof(double), keys = job->keys;
@@ -157,12 +157,12 @@ void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out)
                       .e = in->v.shape[2], .keys = round_up_to(in->k.shape[1], PANEL) };
 
     job.rows = max_i64(1, min_i64(MOST_ROWS, LINES / job.keys));
-    if (!workers_init(&job, threads_count(r->threads)))
+    if (!row_workers_init(&job, threads_count(r->threads)))
         run_fail(r, ERR_NOMEM, "not enough memory for rows of %lld scores; use fewer threads or a "
                  "higher limit", (long long)job.m);
     for (job.head = 0; job.head < r->h && !run_failed(r); job.head++) {
         widen_keys(&job);
-        threads_run(r->threads, ceil_div(job.n, job.rows), row_item, &job);
+        threads_run(r->threads, ceil_div(job.n, job.rows), attend_row_item, &job);
     }
     arena_release(r->arena, mark);
 }

@@ -59,7 +59,7 @@ static void widen_strip(const Tensor *w, int64_t slice, int64_t t, int64_t first
         to[c] = 0;
 }
 
-static void widen(const Tensor *w, double *to, int64_t cols)
+static void widen_row(const Tensor *w, double *to, int64_t cols)
 {
     for (int64_t slice = 0; slice < w->shape[0]; slice++)
         for (int64_t first = 0; first < cols; first += LANES)
@@ -78,7 +78,7 @@ void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
     job.rows = cpu_scratch(r, threads_count(r->threads) * ROWS,
                            job.cols * (int64_t)sizeof(double));
     if (job.w && job.rows) {
-        widen(w, job.w, job.cols);
+        widen_row(w, job.w, job.cols);
         threads_run(r->threads, y->shape[0] * job.blocks, dots_item, &job);
     }
     arena_release(r->arena, mark);
@@ -121,7 +121,7 @@ void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, 
     job.rows = cpu_scratch(r, threads_count(r->threads) * ROWS,
                            job.cols * (int64_t)sizeof(double));
     if (job.w && job.rows && (job.start || !bias)) {
-        widen(w, job.w, job.cols);
+        widen_row(w, job.w, job.cols);
         for (int64_t c = 0; bias && c < job.cols; c++)
             job.start[c] = c < w->shape[2] ? (double)bias[c] : 0;
         threads_run(r->threads, ceil_div(x->shape[1], ROWS), product_item, &job);

@@ -34,7 +34,7 @@ static double now(void)
 }
 
 /* Seconds of what was started by the call whose code this is, since `start`. */
-static double wait_for(Work *w, int code, double start)
+static double wait_for_work(Work *w, int code, double start)
 {
     code = code ? code : w->api->finish();
     w->code = w->code ? w->code : code;
@@ -45,7 +45,7 @@ static double run_once(Work *w, const CeilingCall *call)
 {
     double start = now();
 
-    return wait_for(w, w->api->ceiling(call), start);
+    return wait_for_work(w, w->api->ceiling(call), start);
 }
 
 /* Flops a second of work that does `flops` of them in a round of a block. */
@@ -88,7 +88,7 @@ static double groups_of(Work *w, const Device *d, Arithmetic arithmetic)
     code = w->api->ceiling(&call);
     if (code == WARPGROUP_DECLINED)
         return 0;
-    wait_for(w, code, 0);
+    wait_for_work(w, code, 0);
     return flops_of(w, call, CEILING_GROUPS_FLOPS);
 }
 
@@ -101,7 +101,7 @@ static double product_seconds(Work *w, int64_t size, Arithmetic arithmetic)
     call.a = gpu_block(w->arrays[0], DEVICE_F32, 1, size, size);
     call.b = gpu_block(w->arrays[1], DEVICE_F32, 1, size, size);
     call.c = gpu_block(w->arrays[2], DEVICE_F32, 1, size, size);
-    return wait_for(w, w->api->gemm(&call), start);
+    return wait_for_work(w, w->api->gemm(&call), start);
 }
 
 static double products(Work *w, Arithmetic arithmetic)

@@ -157,7 +157,7 @@ static bool gives(RunGraph *g, const void *expected)
     return run_graph_replay(g) && memcmp(g->run->out.data, expected, bytes) == 0;
 }
 
-static bool make(RunGraph *g, const RunSpec *spec, Arena *arena, char *why, size_t size)
+static bool make_graph(RunGraph *g, const RunSpec *spec, Arena *arena, char *why, size_t size)
 {
     Attempt first = { .device = g->device, .mode = GRAPH_REHEARSAL };
     Attempt second = { .device = g->device, .mode = GRAPH_CAPTURE };
@@ -181,7 +181,7 @@ RunGraph *run_graph_new(const RunSpec *spec, Arena *arena, char *why, size_t siz
         return NULL;
     }
     g->device = device_of(spec->ops);
-    if (make(g, spec, arena, why, size))
+    if (make_graph(g, spec, arena, why, size))
         return g;
     run_graph_free(g);
     return NULL;

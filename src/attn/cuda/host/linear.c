@@ -153,8 +153,8 @@ typedef struct ChunkGroup {
     double      *z;         /* [h][count][f] */
 } ChunkGroup;
 
-static DeviceTensor pieces_of(const Job *job, void *data, int64_t count, int64_t rows,
-                              int64_t cols)
+static DeviceTensor sum_pieces(const Job *job, void *data, int64_t count, int64_t rows,
+                               int64_t cols)
 {
     DeviceTensor t = gpu_block(data, type_of(job), job->h, rows, cols);
 
@@ -170,7 +170,7 @@ static bool sum_chunks(const Job *job, const ChunkGroup *c)
                            .b = c->v, .step_a = job->chunk * c->fk.row_stride,
                            .step_b = job->chunk * c->v.row_stride, .step_c = job->f * job->e,
                            .alpha = 1, .arithmetic = job->arithmetic,
-                           .c = pieces_of(job, c->states, c->count, job->f, job->e) };
+                           .c = sum_pieces(job, c->states, c->count, job->f, job->e) };
     RowSumsCall z = { .heads = job->h, .pieces = c->count, .rows = job->chunk, .x = c->fk,
                       .sums = c->z };
     ScanCall    state = { .heads = job->h, .pieces = c->count, .size = job->f * job->e,
@@ -193,7 +193,7 @@ static bool weigh_chunks(const Job *job, const ChunkGroup *c)
                         .step_a = job->chunk * c->fq.row_stride,
                         .step_b = job->chunk * c->fk.row_stride, .step_c = step, .alpha = 1,
                         .arithmetic = job->arithmetic,
-                        .c = pieces_of(job, c->triangles, c->count, job->chunk, job->chunk) };
+                        .c = sum_pieces(job, c->triangles, c->count, job->chunk, job->chunk) };
     ReadCall before = { .heads = job->h, .pieces = c->count, .rows = job->chunk, .fq = c->fq,
                         .z = c->z, .sums = job->z + c->first, .pitch = job->n };
     MaskCall mask = { .heads = job->h, .pieces = c->count, .rows = job->chunk,
@@ -209,7 +209,7 @@ static bool read_chunks(const Job *job, const ChunkGroup *c)
 {
     GemmCall before = { .heads = job->h, .pieces = c->count, .rows = job->chunk,
                         .cols = job->e, .inner = job->f, .all_rows = c->rows, .a = c->fq,
-                        .b = pieces_of(job, c->states, c->count, job->f, job->e),
+                        .b = sum_pieces(job, c->states, c->count, job->f, job->e),
                         .step_a = job->chunk * c->fq.row_stride, .step_b = job->f * job->e,
                         .step_c = job->chunk * job->e, .alpha = 1,
                         .arithmetic = job->arithmetic,
@@ -218,7 +218,7 @@ static bool read_chunks(const Job *job, const ChunkGroup *c)
 
     inside.inner = job->chunk;
     inside.all_inner = c->rows;
-    inside.a = pieces_of(job, c->triangles, c->count, job->chunk, job->chunk);
+    inside.a = sum_pieces(job, c->triangles, c->count, job->chunk, job->chunk);
     inside.step_a = job->chunk * job->chunk;
     inside.b = c->v;
     inside.step_b = job->chunk * c->v.row_stride;
@@ -282,7 +282,7 @@ static void recurrent(const Job *job)
     }
 }
 
-static void finish(const Job *job, const LinearAttend *in, LinearResult *out)
+static void finish_linear(const Job *job, const LinearAttend *in, LinearResult *out)
 {
     FinishCall call = { .fq = job->fq, .heads = job->h, .n = job->n, .e = job->e,
                         .sums = job->sums, .z = job->z, .form = (int32_t)in->denominator,
@@ -338,7 +338,7 @@ void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
 
     if (gpu_ready(r))
         compute(&job, in);
-    finish(&job, in, out);
+    finish_linear(&job, in, out);
     gpu_finish(r, "linear_attend");
     arena_release(r->arena, mark);
 }

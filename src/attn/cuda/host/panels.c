@@ -11,7 +11,7 @@
 #define SHARES 8      /* of a multiprocessor */
 #define LEAST_TILES 8 /* of a piece */
 
-static int64_t tiles_of(int64_t count)
+static int64_t panel_tiles(int64_t count)
 {
     return (count + PANEL_ROWS - 1) / PANEL_ROWS;
 }
@@ -22,12 +22,12 @@ static int64_t share_of(const Run *r, const PanelSpan *spans, int64_t count)
     int64_t all = 0, shares = SHARES * gpu_kind(r)->device->info.processors;
 
     for (int64_t x = 0; x < count; x++)
-        all += tiles_of(spans[x].rows) * tiles_of(spans[x].keys);
+        all += panel_tiles(spans[x].rows) * panel_tiles(spans[x].keys);
     all = (all + shares - 1) / (shares > 0 ? shares : 1);
     return PANEL_ROWS * (all > LEAST_TILES ? all : LEAST_TILES);
 }
 
-static int64_t pieces_of(const PanelSpan *span, int64_t share)
+static int64_t panel_pieces(const PanelSpan *span, int64_t share)
 {
     return span->keys > share ? (span->keys + share - 1) / share : 1;
 }
@@ -41,7 +41,7 @@ typedef struct Plan {
 
 static void count_span(Plan *plan, const PanelSpan *span)
 {
-    int64_t panels = tiles_of(span->rows), pieces = pieces_of(span, plan->share);
+    int64_t panels = panel_tiles(span->rows), pieces = panel_pieces(span, plan->share);
 
     plan->work.count += panels * pieces;
     plan->work.joins += pieces > 1 ? panels : 0;
@@ -51,7 +51,7 @@ static void count_span(Plan *plan, const PanelSpan *span)
 /* The pieces of PANEL_ROWS rows of a span. */
 static void add_rows(Plan *plan, const PanelSpan *span, int64_t first, int64_t rows)
 {
-    int64_t pieces = pieces_of(span, plan->share);
+    int64_t pieces = panel_pieces(span, plan->share);
 
     if (pieces > 1)
         plan->join[plan->work.joins++] = (PanelJoin){
@@ -81,7 +81,7 @@ static int longest_first(const void *a, const void *b)
     return (x->first_key > y->first_key) - (x->first_key < y->first_key);
 }
 
-static void fill(Plan *plan, const PanelSpan *spans, int64_t count)
+static void fill_panels(Plan *plan, const PanelSpan *spans, int64_t count)
 {
     plan->work.count = plan->work.joins = plan->slots = 0;
     for (int64_t x = 0; x < count; x++)
@@ -108,7 +108,7 @@ PanelWork gpu_panels(Run *r, const PanelSpan *spans, int64_t count, int64_t widt
     plan.work.panels = plan.panel;
     plan.work.join = plan.join;
     if (!run_failed(r))
-        fill(&plan, spans, count);
+        fill_panels(&plan, spans, count);
     gpu_toward(r, plan.panel, plan.work.count * (int64_t)sizeof(RowPanel));
     gpu_toward(r, plan.join, plan.work.joins * (int64_t)sizeof(PanelJoin));
     return plan.work;
@@ -281,7 +281,7 @@ _Static_assert(ENTMAX_SOFTMAX == 0 && ENTMAX_SPARSEMAX == 1 && ENTMAX_SQUARE == 
                ENTMAX_BISECT == 3, "row_attend.cu counts them like this");
 
 /* Scores that may be held at a time. */
-static int64_t lines_of(const Run *r)
+static int64_t panel_lines(const Run *r)
 {
     int64_t limit = r->spec.memory_limit / 8 / (int64_t)sizeof(double);
 
@@ -299,7 +299,7 @@ static void take_lines(Run *r, ScoreRows *at)
     int64_t n = at->q.rows;
 
     at->pitch = pitch_of(at->k.rows);
-    at->rows = lines_of(r) / at->pitch / PANEL_ROWS * PANEL_ROWS;
+    at->rows = panel_lines(r) / at->pitch / PANEL_ROWS * PANEL_ROWS;
     at->rows = at->rows < PANEL_ROWS ? PANEL_ROWS : at->rows;
     at->heads = at->rows > n ? at->rows / n : 1;
     at->heads = at->heads < at->all_heads ? at->heads : at->all_heads;
@@ -419,7 +419,7 @@ void gpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool 
 {
     ArenaMark     mark = arena_mark(r->arena);
     int64_t       h = q->shape[0], n = q->shape[1], m = k->shape[1];
-    int64_t       pitch = pitch_of(m), step = lines_of(r) / pitch / h;
+    int64_t       pitch = pitch_of(m), step = panel_lines(r) / pitch / h;
     UsageMeanCall mean = { .heads = h, .n = n, .m = m, .usage = usage->data };
     UsageCall     call = { .at = { .all_heads = h, .heads = h, .q = gpu_tensor(r, q),
                                    .k = gpu_tensor(r, k), .scale = scale, .causal = causal,

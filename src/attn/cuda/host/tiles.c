@@ -384,7 +384,7 @@ static void join(const Tiling *g, int workers, int64_t items, TileList *out, dou
                                       (int64_t)sizeof(*out->keep));
 }
 
-static void make(Tiling *g, TileList *out, double *cells)
+static void make_tiles(Tiling *g, TileList *out, double *cells)
 {
     int     workers = threads_count(g->run->threads);
     int64_t items = g->rows * (g->per_head ? g->run->h : 1);
@@ -416,7 +416,7 @@ TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_
 
     *cells = 0;
     run_prepare(r, true);
-    make(&g, &out, cells);
+    make_tiles(&g, &out, cells);
     run_prepare(r, false);
     if (!g.per_head)
         *cells *= (double)r->h;
