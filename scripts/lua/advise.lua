@@ -129,7 +129,7 @@ end
 local input, by_head, said = load(), {}, {}
 head_size = input.d
 
--- Long inputs take minutes: then each candidate is told of.
+-- Long inputs take minutes: then each candidate is reported.
 local function say(h, began, at, mechanism, tried)
   if os.difftime(os.time(), began) >= 10 then
     attn.log("info", "head %d: %d of %d, %s: %s", h, at, #settings.mechanisms, mechanism,

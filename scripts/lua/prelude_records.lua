@@ -135,7 +135,7 @@ local function as_sweep(records)
   return setmetatable(records, sweep_meta)
 end
 
--- The number itself, or the one that tells most of a group: "time_ms" is its median.
+-- The number itself, or the chief one of a group: of "time_ms" the median.
 function measure(record, column)
   local value = lookup(record, column)
   if value == nil and type(record.params) == "table" then
@@ -177,8 +177,8 @@ local function varied(records, mechanism, but)
   return keys
 end
 
--- Each record with the name of its mechanism and of what else tells it from the others, the draw
--- and what lies along x left out.
+-- Each record with the name of its mechanism and of what else differs between the records, except
+-- the seed and what lies along x.
 function named_records(records, x)
   local out, keys = {}, {}
   for i, record in ipairs(records) do

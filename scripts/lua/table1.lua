@@ -3,7 +3,7 @@
 --   attnscope lua table1.lua [name=value...]     --help lists the settings
 --
 -- A row says "as claimed" when the claimed exponent lies within the tolerance of the
--- counted FLOPs, which do not depend on the machine.  Each row is told as it is measured; after
+-- counted FLOPs, which do not depend on the machine.  Each row is printed as it is measured; after
 -- Ctrl-C the table is of what was measured so far.
 
 local attn = require "attnscope"

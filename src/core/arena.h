@@ -9,7 +9,7 @@
  * than the arithmetic done on them.  A reset keeps the chunks.
  *
  * Built with ATTNSCOPE_DEBUG, every allocation is followed by a guard band and
- * released memory is poisoned; arena_check() tells whether a band was touched.
+ * released memory is poisoned; arena_check() says whether a band was touched.
  *
  * Not thread-safe: an op takes the scratch of all its workers before it
  * starts them.

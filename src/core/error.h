@@ -1,4 +1,4 @@
-/* core/error.h -- how a failure is told.
+/* core/error.h -- how a failure is reported.
  *
  * Fallible functions return bool and take `Error *` last.  The text says what
  * went wrong, where, the offending value, and what to do about it.  Nothing

@@ -1,4 +1,4 @@
-/* profile/device_profile.h -- what a GPU tells of a run, every number with its tier.
+/* profile/device_profile.h -- what a GPU reports of a run, every number with its tier.
  *
  *   events    spans on the device's own clock, in the timed runs themselves
  *   activity  one more run, traced: kernels, copies, allocations

@@ -30,8 +30,8 @@ typedef struct MeasurePlan {
 /* Fills *out (zeroed first; free with record_free, also after false).  A failed
  * or refused run is a record with its status, not a failure of this call; false
  * only when bookkeeping memory is out.  spec->given is copied, so a live run
- * made with the same assignments is not disturbed; spec->observer is still
- * told of the stages of every run. */
+ * made with the same assignments is not disturbed; spec->observer still
+ * sees the stages of every run. */
 bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *err);
 
 /* Record of a run that already happened (views and all), without timing.  Its

@@ -56,7 +56,7 @@ static void end_turn(void)
     atomic_flag_clear_explicit(&turn, memory_order_release);
 }
 
-/* Tells `heard` of every change: bytes taken (negative: given back) and the level
+/* Reports every change to `heard`: bytes taken (negative: given back) and the level
  * then.  Calls come from any thread, one at a time; it must not allocate.  After
  * heap_listen(NULL, NULL) returns nobody is inside. */
 static void heap_listen(void (*heard)(void *context, int64_t bytes, int64_t now), void *context)

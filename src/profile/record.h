@@ -159,8 +159,8 @@ void record_take_figures(Record *record, const Run *run);
 void record_computed(const Record *record, Text *out);
 /* Readable summary for a terminal, a few lines. */
 void record_text(const Record *record, Text *out);
-/* Of it, what a GPU told: numbers of the run; counters by stage and kernels, as tables of so many
- * columns, `most` kernels at most.  Nothing without a GPU. */
+/* What a GPU reported of it: numbers of the run, then counters by stage and kernels as tables of
+ * so many columns, `most` kernels at most.  Nothing without a GPU. */
 void record_gpu_text(const Record *record, Text *out);
 void record_kernels_text(const Record *record, int width, int most, Text *out);
 /* The machine: cpu, cores, OpenBLAS core, compiler, kernel, version. */

@@ -112,7 +112,7 @@ static void time_lines(const Record *r, Text *out)
         text_add(out, "\n");
 }
 
-/* Its tensor cores took part, and no counter tells how much. */
+/* Its tensor cores took part, and no counter measures how much. */
 static bool lacks_tensors(const Record *r)
 {
     return r->gpu && !r->gpu->counted.tensor.valid &&
@@ -373,7 +373,7 @@ void record_text(const Record *record, Text *out)
     warning_lines(record->warnings, out);
 }
 
-/* What a GPU told of a run, as lines of a terminal; see record.h.
+/* What a GPU reported of a run, as lines of a terminal; see record.h.
  *
  * Numbers of the whole run, then the counters of each stage, then kernels.  The tier stands
  * behind numbers and above columns.

@@ -236,11 +236,11 @@ function methods:write_figure(figure, options)
 end
 
 -- What runs warned of, each warning once.
-local told = {}
+local reported = {}
 function methods.tell_warnings(record)
   for _, warning in ipairs(record.warnings) do
-    if not told[warning] then
-      told[warning] = true
+    if not reported[warning] then
+      reported[warning] = true
       attn.log("warning", "%s", warning)
     end
   end

@@ -521,7 +521,7 @@ function Figure:close() end
 ---@class attnscope.Job
 local Job = {}
 
----Waits so long (default 1 ms) and tells whether it is done, and what progress tells first.
+---Waits so long (default 1 ms); whether it is done, and the first values of progress.
 ---@param seconds? number
 ---@return boolean
 ---@return number?
@@ -798,7 +798,7 @@ function Context:warn(text) end
 ---@field drop? integer leave out so many of the smallest x
 ---@field boot? integer resamplings for the interval (default 1000; 0: none)
 ---@field over_log? boolean fit y / log x: a claimed log does not count
----@field model? string whose c and r2 are told: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 or quadratic; alpha is always the free exponent
+---@field model? string whose c and r2 are given: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 or quadratic; alpha is always the free exponent
 
 ---Axes and limits of a sweep; the list part names the mechanisms.
 ---@class attnscope.SweepOptions: { [string]: any }
@@ -825,7 +825,7 @@ function Context:warn(text) end
 ---@field output? string file of the records, which makes the sweep resumable
 ---@field resume? boolean run only the points that the file lacks or that did not end well
 ---@field row? fun(record: attnscope.Record): attnscope.Record? sees each record before it is written, and may give another with the same key
----@field progress? fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean? called after each point, with the seconds that are left, where they can be told; false ends the sweep
+---@field progress? fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean? called after each point, with the seconds that are left, where they are known; false ends the sweep
 
 ---Records of a sweep: a list, with a few words on top.
 ---@class attnscope.Sweep

@@ -1,5 +1,5 @@
 /* context.c -- what the function of a script's mechanism is given: its input as tensors, and
- * the words by which it tells of its stages, views, FLOPs and progress.
+ * the functions by which it reports stages, views, FLOPs and progress.
  */
 #include <string.h>
 

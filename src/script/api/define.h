@@ -22,7 +22,7 @@ typedef struct Defined {
     struct Defined *next;
 } Defined;
 
-/* What a callback is told and leaves. */
+/* Arguments and results of a callback. */
 typedef struct Callback {
     Defined    *defined;
     Run        *run;

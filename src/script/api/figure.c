@@ -164,7 +164,7 @@ static int push_panel_figure(lua_State *L, int status, lua_KContext at)
     out = push_panels(L);
     figure_set_words(L, out->figure);
     figure_set_page(L, out);
-    figure_tell(L, out);
+    figure_set_command(L, out);
     return 1; /* the figure, which these left at the top */
 }
 

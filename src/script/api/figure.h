@@ -19,7 +19,7 @@ typedef struct LuaFigure {
     View    *views;   /* of tensor panels; one a panel */
     Result **results; /* shown; borrowed from the keeps */
     int      result_count;
-    double   width;   /* inches and dots an inch of files, unless they are told; 0: as usual */
+    double   width;   /* inches and dots an inch of files, where they are given; 0: the defaults */
     int      dpi;
     char    *line;    /* the command that draws it; arena's; NULL: the script's own line */
 } LuaFigure;
@@ -32,7 +32,7 @@ void panel_set(lua_State *L, LuaFigure *figure, int index);
 void panel_strips(lua_State *L, int t, MarginChoice *out);
 /* The figure of the panels in the options at 1 becomes the one that a command draws, with that
  * line, where there is such a command (figure_file.c).  [-0, +0, v] */
-void figure_tell(lua_State *L, LuaFigure *figure);
+void figure_set_command(lua_State *L, LuaFigure *figure);
 
 LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
 LuaFigure *figure_at(lua_State *L, int at); /* NULL: closed.  [-0, +0, v] */

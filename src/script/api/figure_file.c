@@ -239,7 +239,7 @@ const Class class_save_options = { .name = "SaveOptions", .help = "How to write 
  * own tensors, mechanisms, captions of single panels) stays as the script made it.
  */
 
-typedef struct Told {
+typedef struct Described {
     LuaFigure     *figure;
     PanelChoice   *choices; /* of the figure's arena */
     int            count, panels;
@@ -248,12 +248,12 @@ typedef struct Told {
     Text          *titles;  /* "first|second" */
     bool           titled;
     const char    *why;     /* no command draws it; static; NULL: one does */
-} Told;
+} Described;
 
 /* A text that lives as long as the figure.  [-0, +0, v] */
-static const char *copy_text(lua_State *L, Told *told, const char *text)
+static const char *copy_text(lua_State *L, Described *described, const char *text)
 {
-    const char *copy = text ? arena_printf(told->figure->arena, "%s", text) : NULL;
+    const char *copy = text ? arena_printf(described->figure->arena, "%s", text) : NULL;
 
     if (text && !copy)
         luaL_error(L, "not enough memory for a figure");
@@ -261,25 +261,25 @@ static const char *copy_text(lua_State *L, Told *told, const char *text)
 }
 
 /* The field as text; NULL: it is not there.  [-0, +0, v] */
-static const char *field(lua_State *L, int t, const char *key, Told *told)
+static const char *field(lua_State *L, int t, const char *key, Described *described)
 {
     const char *text = NULL;
     int         top = lua_gettop(L);
 
     if (t && lua_getfield(L, t, key) != LUA_TNIL)
-        text = copy_text(L, told, luaL_tolstring(L, -1, NULL));
+        text = copy_text(L, described, luaL_tolstring(L, -1, NULL));
     lua_settop(L, top);
     return text;
 }
 
 /* The result there keeps itself; a choice more of it.  [-0, +0, v] */
-static PanelChoice *add_choice(Told *told, const LuaResult *result)
+static PanelChoice *add_choice(Described *described, const LuaResult *result)
 {
-    PanelChoice *choice = &told->choices[told->count++];
+    PanelChoice *choice = &described->choices[described->count++];
 
-    if (told->session && told->session != result->session)
-        told->why = "the panels are of different inputs";
-    told->session = result->session;
+    if (described->session && described->session != result->session)
+        described->why = "the panels are of different inputs";
+    described->session = result->session;
     *choice = (PanelChoice){ .result = result->result, .spec = PANEL_SPEC_INIT };
     return choice;
 }
@@ -287,10 +287,10 @@ static PanelChoice *add_choice(Told *told, const LuaResult *result)
 /* ---- one panel ------------------------------------------------------------------- */
 
 /* What is no option of one panel must be the same in all. */
-static void tell_shared(lua_State *L, int t, int index, Told *told)
+static void describe_shared(lua_State *L, int t, int index, Described *described)
 {
-    PictureOptions *o = &told->options;
-    const char     *span = field(L, t, "span", told);
+    PictureOptions *o = &described->options;
+    const char     *span = field(L, t, "span", described);
     MarginChoice    strips = { .kind = MARGIN_NONE };
 
     if (t)
@@ -299,52 +299,54 @@ static void tell_shared(lua_State *L, int t, int index, Told *told)
         o->span = span;
         o->strips = strips;
     } else if (!span != !o->span || (span && strcmp(span, o->span) != 0)) {
-        told->why = "the panels show different spans";
+        described->why = "the panels show different spans";
     } else if (strips.kind != o->strips.kind || strips.query_count != o->strips.query_count ||
                memcmp(strips.queries, o->strips.queries,
                       (size_t)strips.query_count * sizeof(*strips.queries)) != 0) {
-        told->why = "the panels have different strips";
+        described->why = "the panels have different strips";
     }
 }
 
-static void tell_looks(lua_State *L, int t, const Panel *panel, Told *told, PanelSpec *out)
+static void describe_looks(lua_State *L, int t, const Panel *panel, Described *described,
+                           PanelSpec *out)
 {
-    out->pool = field(L, t, "pool", told) ? (int)panel->pool : -1;
-    out->scale = field(L, t, "scale", told) ? (int)panel->scale : -1;
-    out->map = field(L, t, "cmap", told) ? (int)panel->map : -1;
+    out->pool = field(L, t, "pool", described) ? (int)panel->pool : -1;
+    out->scale = field(L, t, "scale", described) ? (int)panel->scale : -1;
+    out->map = field(L, t, "cmap", described) ? (int)panel->map : -1;
     out->excludes = panel->excludes;
     out->excluded = panel->excluded;
-    if (field(L, t, "region", told))
+    if (field(L, t, "region", described))
         out->region = panel->region;
     out->ranged = panel->lo < panel->hi &&
-                  (field(L, t, "lo", told) || field(L, t, "hi", told));
+                  (field(L, t, "lo", described) || field(L, t, "hi", described));
     out->lo = panel->lo;
     out->hi = panel->hi;
-    if (panel->view->kind == VIEW_HOPS && field(L, t, "layers", told))
+    if (panel->view->kind == VIEW_HOPS && field(L, t, "layers", described))
         out->reach.layers = reach_view_depth(panel->view);
     out->reach.strict = panel->view->kind == VIEW_HOPS && reach_view_strict(panel->view);
     if (panel->note_count)
-        snprintf(out->notes, sizeof(out->notes), "%s", field(L, t, "notes", told));
+        snprintf(out->notes, sizeof(out->notes), "%s", field(L, t, "notes", described));
 }
 
-static void tell_title(lua_State *L, int t, int index, Told *told, PanelChoice *choice)
+static void describe_title(lua_State *L, int t, int index, Described *described,
+                           PanelChoice *choice)
 {
-    choice->title = field(L, t, "title", told);
-    told->titled |= choice->title != NULL;
+    choice->title = field(L, t, "title", described);
+    described->titled |= choice->title != NULL;
     if (choice->title && strchr(choice->title, '|'))
-        told->why = "a panel's title has a bar in it";
-    text_addf(told->titles, "%s%s", index ? "|" : "", choice->title ? choice->title : "");
+        described->why = "a panel's title has a bar in it";
+    text_addf(described->titles, "%s%s", index ? "|" : "", choice->title ? choice->title : "");
 }
 
 /* The curves of `with` join the plot of the choice.  [-0, +0, v] */
-static void tell_joined(lua_State *L, int t, Told *told, const char *view)
+static void describe_joined(lua_State *L, int t, Described *described, const char *view)
 {
     if (lua_getfield(L, t, "with") == LUA_TTABLE)
         for (lua_Integer k = 1; k <= luaL_len(L, -1); k++) {
             PanelChoice *choice;
 
             lua_geti(L, -1, k);
-            choice = add_choice(told, result_check(L, lua_gettop(L)));
+            choice = add_choice(described, result_check(L, lua_gettop(L)));
             snprintf(choice->spec.view, sizeof(choice->spec.view), "%s", view);
             choice->joins = true;
             lua_pop(L, 1);
@@ -353,62 +355,62 @@ static void tell_joined(lua_State *L, int t, Told *told, const char *view)
 }
 
 /* The panel described at the top, a table with a result.  [-0, +0, v] */
-static void tell_table(lua_State *L, int index, Told *told)
+static void describe_table(lua_State *L, int index, Described *described)
 {
-    const Panel *panel = &told->figure->figure->panels[index];
+    const Panel *panel = &described->figure->figure->panels[index];
     PanelChoice *choice;
     const char  *view;
     int          t = lua_gettop(L);
 
     if (lua_getfield(L, t, "result") == LUA_TNIL) {
-        told->why = "a panel shows numbers of the script";
+        described->why = "a panel shows numbers of the script";
         return;
     }
-    choice = add_choice(told, result_check(L, t + 1));
+    choice = add_choice(described, result_check(L, t + 1));
     lua_settop(L, t);
-    view = field(L, t, "view", told);
+    view = field(L, t, "view", described);
     choice->spec.head = option_integer(L, t, "head", -1, 0, INT32_MAX);
     choice->spec.sorted = option_bool(L, t, "sorted", false);
     if (lua_getfield(L, t, "minus") != LUA_TNIL) {
         choice->minus = result_check(L, t + 1)->result;
-        view = view ? view : copy_text(L, told, panel->view->name);
+        view = view ? view : copy_text(L, described, panel->view->name);
     }
     lua_settop(L, t);
     snprintf(choice->spec.view, sizeof(choice->spec.view), "%s", view ? view : "");
     if (!panel->plot)
-        tell_looks(L, t, panel, told, &choice->spec);
-    tell_title(L, t, index, told, choice);
-    tell_shared(L, t, index, told);
-    tell_joined(L, t, told, choice->spec.view);
-    if (field(L, t, "caption", told))
-        told->why = "a panel has a caption of its own";
+        describe_looks(L, t, panel, described, &choice->spec);
+    describe_title(L, t, index, described, choice);
+    describe_shared(L, t, index, described);
+    describe_joined(L, t, described, choice->spec.view);
+    if (field(L, t, "caption", described))
+        described->why = "a panel has a caption of its own";
 }
 
-static void tell_panel(lua_State *L, int index, Told *told)
+static void describe_panel(lua_State *L, int index, Described *described)
 {
     int t = lua_gettop(L);
 
     if (class_test(L, t, &class_result)) {
-        add_choice(told, result_check(L, t));
-        text_add(told->titles, index ? "|" : "");
-        tell_shared(L, 0, index, told);
+        add_choice(described, result_check(L, t));
+        text_add(described->titles, index ? "|" : "");
+        describe_shared(L, 0, index, described);
     } else {
-        tell_table(L, index, told);
+        describe_table(L, index, described);
     }
     lua_settop(L, t);
 }
 
 /* ---- the whole --------------------------------------------------------------------- */
 
-static void tell_options(lua_State *L, Told *told)
+static void describe_options(lua_State *L, Described *described)
 {
-    const Figure   *figure = told->figure->figure;
-    PictureOptions *o = &told->options;
-    int             panels = told->panels;
+    const Figure   *figure = described->figure->figure;
+    PictureOptions *o = &described->options;
+    int             panels = described->panels;
 
     o->head = -1;
-    o->title = field(L, 1, "title", told);
-    o->caption = field(L, 1, "caption", told);
+    o->title = field(L, 1, "title", described);
+    o->caption = field(L, 1, "caption", described);
     o->shared_scale = figure->shared_scale;
     o->rows = figure->rows;
     o->cols = figure->cols;
@@ -418,20 +420,21 @@ static void tell_options(lua_State *L, Told *told)
     if (o->cols > 0 && o->rows <= 0)
         o->rows = (panels + o->cols - 1) / o->cols;
     if (!figure->legend)
-        told->why = "there is no option that leaves out the legend";
+        described->why = "there is no option that leaves out the legend";
 }
 
 /* Rooflines stand under what the machine can do. */
-static bool add_ceilings(Told *told, Error *err)
+static bool add_ceilings(Described *described, Error *err)
 {
     PlotKind kind;
 
-    for (int i = 0; i < told->count; i++)
-        if (plot_word(panel_choice_view(&told->choices[i]), &kind, NULL) && kind == PLOT_ROOFLINE) {
-            told->choices[i].ceilings =
-                session_ceilings(told->session, told->choices[i].result->request.ops,
-                                 told->choices[i].result->request.threads, err);
-            if (!told->choices[i].ceilings)
+    for (int i = 0; i < described->count; i++)
+        if (plot_word(panel_choice_view(&described->choices[i]), &kind, NULL) &&
+            kind == PLOT_ROOFLINE) {
+            described->choices[i].ceilings =
+                session_ceilings(described->session, described->choices[i].result->request.ops,
+                                 described->choices[i].result->request.threads, err);
+            if (!described->choices[i].ceilings)
                 return false;
         }
     return true;
@@ -445,64 +448,65 @@ void command_add_option(Text *line, const char *flag, const char *value)
     word_quote(line, value);
 }
 
-static void tell_line(Told *told, Text *line)
+static void describe_line(Described *described, Text *line)
 {
-    picture_command(told->session, told->choices, told->count, &told->options, line);
-    command_add_option(line, "title", told->options.title);
-    command_add_option(line, "titles", told->titled ? text_str(told->titles) : NULL);
-    command_add_option(line, "caption", told->options.caption);
+    picture_command(described->session, described->choices, described->count, &described->options,
+                    line);
+    command_add_option(line, "title", described->options.title);
+    command_add_option(line, "titles", described->titled ? text_str(described->titles) : NULL);
+    command_add_option(line, "caption", described->options.caption);
 }
 
-/* The file tells of every result that is shown, as the command does. */
-static bool take_results(Told *told)
+/* The file names every result that is shown, as the command does. */
+static bool take_results(Described *described)
 {
-    Result **results = arena_zalloc(told->figure->arena, told->count, sizeof(Result *));
+    Result **results = arena_zalloc(described->figure->arena, described->count, sizeof(Result *));
 
-    for (int i = 0; results && i < told->count; i++)
-        results[i] = told->choices[i].result;
-    told->figure->results = results ? results : told->figure->results;
-    told->figure->result_count = results ? told->count : told->figure->result_count;
+    for (int i = 0; results && i < described->count; i++)
+        results[i] = described->choices[i].result;
+    described->figure->results = results ? results : described->figure->results;
+    described->figure->result_count = results ? described->count : described->figure->result_count;
     return results != NULL;
 }
 
 /* Room for the choices of `panels` panels; false: none.  */
-static bool make_room(Told *told)
+static bool make_room(Described *described)
 {
-    Arena *arena = told->figure->arena;
+    Arena *arena = described->figure->arena;
 
-    told->choices = arena_zalloc(arena, (int64_t)told->panels * (1 + PANEL_OVERLAYS),
-                                 sizeof(*told->choices));
-    return told->choices != NULL;
+    described->choices = arena_zalloc(arena, (int64_t)described->panels * (1 + PANEL_OVERLAYS),
+                                 sizeof(*described->choices));
+    return described->choices != NULL;
 }
 
-void figure_tell(lua_State *L, LuaFigure *figure)
+void figure_set_command(lua_State *L, LuaFigure *figure)
 {
-    Told    told = { .figure = figure, .panels = figure->figure->count };
+    Described    described = { .figure = figure, .panels = figure->figure->count };
     Figure *same;
     Text   *line;
     Error   err = ERROR_INIT;
     int     top = lua_gettop(L), panels;
 
-    told.titles = text_box(L);
+    described.titles = text_box(L);
     line = text_box(L);
-    if (!make_room(&told))
+    if (!make_room(&described))
         luaL_error(L, "not enough memory for a figure");
-    tell_options(L, &told);
+    describe_options(L, &described);
     lua_settop(L, top + 2);
     lua_getfield(L, 1, "panels");
     panels = lua_gettop(L);
-    for (int i = 0; i < told.panels && !told.why; i++) {
+    for (int i = 0; i < described.panels && !described.why; i++) {
         lua_geti(L, panels, i + 1);
-        tell_panel(L, i, &told);
+        describe_panel(L, i, &described);
         lua_settop(L, panels);
     }
-    if (!told.why)
-        told.why = picture_no_command(told.session, told.choices, told.count);
-    if (!told.why && take_results(&told) && add_ceilings(&told, &err) &&
-        (same = picture_of_panels(told.choices, told.count, &told.options, &err))) {
+    if (!described.why)
+        described.why = picture_no_command(described.session, described.choices, described.count);
+    if (!described.why && take_results(&described) && add_ceilings(&described, &err) &&
+        (same = picture_of_panels(described.choices, described.count, &described.options, &err))) {
         figure_free(figure->figure);
         figure->figure = same;
-        tell_line(&told, line);
+        describe_line(&described, line);
         figure->line = arena_printf(figure->arena, "%s", text_str(line));
     }
     lua_settop(L, top);

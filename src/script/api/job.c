@@ -202,7 +202,7 @@ static const luaL_Reg job_meta[] = {
 
 static const Member job_members[] = {
     { "poll", job_poll, "seconds?: number", "boolean, number?, string",
-      "Waits so long (default 1 ms) and tells whether it is done, and what progress tells first." },
+      "Waits so long (default 1 ms); whether it is done, and the first values of progress." },
     { "progress", job_progress, "", "number?, string, number",
       "How much is done, the phase it is in, and the seconds since its start.  The share (0 to 1) "
       "is that of the FLOPs of the run's closed form, or what a mechanism of one's own says by "

@@ -31,7 +31,7 @@ static json_t **push_json_box(lua_State *L)
 
 static void push_value(lua_State *L, json_t *value);
 
-/* So that an empty object is told from an empty list when it is written again. */
+/* Marks an empty object, which is otherwise written as an empty list. */
 static void mark_object(lua_State *L)
 {
     lua_pushnil(L);

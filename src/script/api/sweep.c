@@ -41,7 +41,7 @@ static void set_models(lua_State *L, const Fit *fit)
     lua_setfield(L, -2, "best");
 }
 
-/* model: whose factor and r2 are told; FIT_MODELS: those of the free exponent.  [-0, +1, m] */
+/* model: whose factor and r2 are given; FIT_MODELS: those of the free exponent.  [-0, +1, m] */
 static void push_fit(lua_State *L, const Fit *fit, FitModel model)
 {
     bool free = model == FIT_MODELS;
@@ -148,8 +148,8 @@ static const Member fit_members[] = {
     { "boot", NULL, NULL, "integer", "resamplings for the interval (default 1000; 0: none)" },
     { "over_log", NULL, NULL, "boolean", "fit y / log x: a claimed log does not count" },
     { "model", NULL, NULL, "string",
-      "whose c and r2 are told: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 or "
-      "quadratic; alpha is always the free exponent" },
+      "whose c and r2 are given: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 "
+      "or quadratic; alpha is always the free exponent" },
     MEMBER_END,
 };
 const Class class_fit_options = { .name = "FitOptions",
@@ -187,7 +187,7 @@ static const Member sweep_members[] = {
       "sees each record before it is written, and may give another with the same key" },
     { "progress", NULL, NULL,
       "fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean?",
-      "called after each point, with the seconds that are left, where they can be told; false "
+      "called after each point, with the seconds that are left, where they are known; false "
       "ends the sweep" },
     MEMBER_END,
 };

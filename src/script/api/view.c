@@ -175,7 +175,7 @@ static int push_part(lua_State *L, const LuaResult *result, const View *view, in
     return work_await(L, result->session, "reading a view", read_view, push_reading);
 }
 
-/* Planes that no head tells apart are all of them one plane. */
+/* Planes without heads count as one plane. */
 static int64_t check_plane(lua_State *L, int arg, const Run *run, const View *view)
 {
     int64_t planes = view_planes(view);

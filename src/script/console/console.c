@@ -84,7 +84,7 @@ static int leave_explorer(lua_State *L)
 
 /* ---- what scripts find ------------------------------------------------------ */
 
-/* What is waited for lets the screen live; a stream is the console. */
+/* Waits let the screen live; standard streams write to the console. */
 static const char waiting[] =
     "local attn, write, nothing, begin, done, finish = ...\n"
     "local run, start, profile, command = attn.run, attn.start, attn.profile, attn.command\n"
@@ -323,7 +323,7 @@ static int protected_install(lua_State *L)
     return 0;
 }
 
-/* False: it raised, which the console shows; *err (or NULL) has it too. */
+/* False: it raised; the console shows the message, and *err (or NULL) gets it. */
 static bool protect(Console *c, lua_CFunction body, Ask *ask, Error *err)
 {
     Script    *script = &c->start->script;
@@ -491,7 +491,7 @@ static void console_fill(Console *c, Start *start, Interpreter *interpreter)
     };
 }
 
-/* What it holds outside the state, which is still open. */
+/* Frees what it holds outside the Lua state. */
 static void console_free(Console *c)
 {
     text_free(&c->output);

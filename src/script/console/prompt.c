@@ -58,7 +58,7 @@ static void remember_name(void *context, const char *name)
         names->names[names->count++] = copy;
 }
 
-/* libedit hands its callbacks nothing of ours. */
+/* libedit passes no context to its callbacks. */
 static lua_State *completing;
 
 static char *next_name(const char *word, int again)
@@ -145,7 +145,7 @@ static char *read_line(const char *prompt)
 }
 #endif
 
-/* A signal handler is handed nothing of ours. */
+/* A signal handler gets no context. */
 static volatile sig_atomic_t given_up;
 
 static void give_up(int number)

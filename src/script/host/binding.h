@@ -34,8 +34,8 @@
 
 /* ---- owners (class.c) -------------------------------------------------------- */
 
-/* A counted thing that userdata borrow from; `below` is kept as long.  Objects
- * may so be closed in any order. */
+/* A reference-counted thing that userdata borrow from; it keeps `below` alive, so objects may be
+ * closed in any order. */
 typedef struct Keep {
     int          references;
     void       (*drop)(void *thing);
@@ -135,7 +135,7 @@ void text_box_push(lua_State *L, const Text *text);
 
 void drop_arena(void *arena); /* for a Keep */
 
-/* Tells the collector of memory outside Lua.  [-0, +0, e] */
+/* Reports memory outside Lua to the collector.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
 
 /* ---- the running script (state.c, state.c) --------------------------------------- */
@@ -170,9 +170,9 @@ void script_enter(Script *script);
 /* For a callback of a run, while the owner waits; false: the run was cancelled meanwhile. */
 bool script_enter_run(Script *script, struct Run *r);
 void script_leave(Script *script);
-/* In a callback: whoever waits may come in between. */
+/* In a callback: lets a waiting thread take the lock for a moment. */
 void script_hand_over(Script *script);
-/* Before the state is closed: callbacks that handed over come to their end. */
+/* Before the state is closed: waits until callbacks that handed over have ended. */
 void script_end_callbacks(Script *script);
 /* Around what waits for a worker without knowing the script: NULL: this thread is not in one;
  * else to be given to script_resume with *held. */

@@ -1,4 +1,4 @@
-/* class.c -- metatables and the module, made from the registration tables. */
+/* class.c -- metatables made from the registration tables; options, failures, owners. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,12 +142,11 @@ void class_open(lua_State *L, const Class *class)
     lua_pop(L, 1);
 }
 
-/* What the program's own Lua raises has its place in the script that called.
+/* Errors of the prelude name the line of the script that called it.
  *
- * A message made in the prelude says where in the prelude; of that the user knows nothing.  Each
- * public function written in Lua is called by one of C, which catches such a message and puts the
- * line of its caller in the place's stead.  A place in the user's own code (a function that the
- * script gave) stays, and so do errors that are no text.
+ * A message from the prelude starts with a line of the prelude, which means nothing to the user.  A
+ * C function therefore calls each public function written in Lua, catches the message and replaces
+ * that line by the caller's.  Lines of the user's own code and errors that are no text stay.
  */
 
 /* The message at the top, raised by our own Lua, is the caller's from here on.  [-1, +1, m] */

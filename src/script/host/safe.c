@@ -1,4 +1,4 @@
-/* safe.c -- what holds a stranger's script.
+/* safe.c -- the sandbox of scripts from somebody else (--safe).
  *
  * Two fences.  The state lacks the functions that reach outside.  Whatever is
  * left, and every reader and writer of this program that a script can call, is
@@ -177,7 +177,7 @@ static void add_answer(Filter *f, unsigned answer)
     add_step(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
 }
 
-/* Another machine's numbers, or those of x32 on x86-64, would be a way around. */
+/* System call numbers of another architecture, or of x32 on x86-64, would bypass the filter. */
 static void add_entrance(Filter *f)
 {
     add_load(f, offsetof(struct seccomp_data, arch));
@@ -265,7 +265,7 @@ FILE *safe_take_output(Error *err)
     return output;
 }
 
-/* Address space in use now, in bytes; 0: not known. */
+/* Address space in use now, in bytes; 0: unknown. */
 static unsigned long long mapped(void)
 {
     unsigned long long pages = 0;

@@ -247,7 +247,7 @@ int script_main(int argc, char **argv)
 
 /* ---- in the state ----------------------------------------------------------- */
 
-/* Some function of a script is running: else a traceback says nothing. */
+/* A function of a script is running; otherwise a traceback says nothing. */
 static bool runs_lua(lua_State *L)
 {
     lua_Debug at;
@@ -260,7 +260,7 @@ static bool runs_lua(lua_State *L)
     return false;
 }
 
-/* The message with a traceback, if there is one to tell of.  [-1, +1, m] */
+/* The message, with a traceback where one says anything.  [-1, +1, m] */
 int script_add_traceback(lua_State *L)
 {
     const char *message = lua_tostring(L, 1);
@@ -422,7 +422,7 @@ bool start_open_session(Start *start, Error *err)
         return false;
     session_on_lessons(session, &script_lessons);
     session_on_stop(session, script_interrupt_flag(), NULL);
-    /* It tells of the script's own names, too. */
+    /* Progress lines name the script's own mechanisms too. */
     if (isatty(STDERR_FILENO) && terminal_obeys() && !start->safe)
         session_on_progress(session, show_progress, NULL);
     if (!start->safe)
@@ -441,7 +441,7 @@ bool start_open_session(Start *start, Error *err)
 
 int luaopen_attnscope(lua_State *L);
 
-/* The last finalizer of the state, for it was the first to be made. */
+/* Runs last of all finalizers, because it was created first. */
 static int close_stock(lua_State *L)
 {
     Start **box = luaL_checkudata(L, 1, BOX);

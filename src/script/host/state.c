@@ -39,8 +39,8 @@ static void *allocate(void *opaque, void *old, size_t old_size, size_t size)
     return new;
 }
 
-/* In the registry, by the address of this: a state of another program has coroutines that were
- * made before. */
+/* Registry key of the Script.  A state of another program may hold older coroutines, so the extra
+ * space of a thread would not do. */
 static const char script_key;
 
 Script *script_of(lua_State *L)
@@ -189,7 +189,7 @@ void script_push_file(lua_State *L, const char *name)
 #define LOOK_NS 20000000 /* between looks at the cancel flag */
 #define GIVE_NS 200000   /* that whoever waits has to take the lock */
 
-/* How deep this thread is in the state. */
+/* How often this thread has entered the state. */
 static _Thread_local int depth;
 static _Thread_local Script *inside; /* of depth > 0 */
 /* What this thread computes for, while it has released the state: others do not work for it. */
@@ -390,7 +390,7 @@ void script_catch_interrupt(lua_State *L)
     sigaction(SIGINT, &action, NULL);
 }
 
-/* The interrupt reached co too late, or ended it: it goes on in whoever resumed it. */
+/* The interrupt reached co too late, or ended it: the coroutine that resumed co gets it. */
 static void pass_interrupt(lua_State *L, lua_State *co, bool failed)
 {
     bool late = lua_gethook(co) == stop_hook;
@@ -417,7 +417,7 @@ int coroutine_give_way(lua_State *L, lua_KContext context, lua_KFunction then)
     return lua_yieldk(L, 0, context, then);
 }
 
-/* Whatever looks at the script's time looks at its coroutines'. */
+/* A coroutine gets the hook of the coroutine that resumes it. */
 static void hand_hook(lua_State *L, lua_State *co)
 {
     if (lua_gethook(L) && lua_gethook(L) != lua_gethook(co))
@@ -501,7 +501,7 @@ static int co_resume(lua_State *L)
     return resume_again(L, LUA_OK, 0);
 }
 
-/* The coroutine is over, its variables are closed, and its error is the caller's. */
+/* Closes the coroutine's variables and raises its error in the caller. */
 static int raise_from(lua_State *L, lua_State *co)
 {
     int status = lua_status(co);

@@ -33,7 +33,7 @@ int script_add_traceback(lua_State *L);
  * protected.  Argument 1: the Start as light userdata.  [-1, +0, v] */
 int script_run_all(lua_State *L);
 
-/* Coroutines that Ctrl-C and the explorer's turns reach into. */
+/* Coroutines that Ctrl-C and the end of a turn can interrupt. */
 
 /* Puts our own resume and wrap into the library of this state.  [-0, +0, m] */
 void coroutine_install(lua_State *L);

@@ -24,7 +24,7 @@ typedef struct Task {
     int        anchor; /* in the registry */
     TaskWait   wait;
     double     due;    /* of TASK_SLEEPS: seconds, monotonic */
-    char       doing[96]; /* what it waits for, "": nothing to tell of */
+    char       doing[96]; /* what it waits for, "": nothing */
     int        given;  /* values on the thread's stack to go on with */
 } Task;
 

@@ -76,7 +76,7 @@ static void let_pins_go(Work *work)
     work->pins = NULL;
 }
 
-/* It is left early: nobody waits for the end here, and what the worker reads stays till then. */
+/* Left early: does not wait for the end; what the worker reads stays alive until then. */
 static int work_close(lua_State *L)
 {
     Work *work = luaL_checkudata(L, 1, WORK);

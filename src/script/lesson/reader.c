@@ -229,7 +229,7 @@ static bool call_lesson(const Lesson *lesson, int function, const LessonFacts *f
 const LessonReader script_lessons = { .read = read_lesson, .call = call_lesson,
                                       .close = close_state };
 
-/* What the functions of a lesson are told of the panes and runs. */
+/* The table of panes and runs that functions of a lesson get. */
 
 #define FACTS_BOX  "attnscope.lesson facts"
 #define FACT_CLASS "attnscope.lesson fact"

@@ -176,14 +176,14 @@ int attn_read(lua_State *L)
 
 /* Tensors as nested lists, and nested lists as tensors.
  *
- * Lists are Lua's, so all of it is done by the script's thread.  What is large is done in pieces:
- * between them Ctrl-C is heeded, and in the explorer the script gives way when its turn is over.
+ * Only the script's thread may touch Lua's lists.  It converts large ones in pieces, and between
+ * pieces obeys Ctrl-C and ends its turn in the explorer.
  */
 
 #define PIECE 4096 /* elements between looks around */
 
-/* Where it is, kept on the stack at 2; the tensor's bytes are at 1, the lists that are open from 3
- * on, an axis each. */
+/* The state of a conversion, at 2 on the stack; the tensor is at 1, the open lists from 3 on, one
+ * for each axis. */
 typedef struct Nest {
     Tensor  t;
     int     axis;                     /* of the list at the top */
