@@ -1,4 +1,4 @@
-/* table.c -- text tables, numbers as text, quoted words; see command/command.h. */
+/* table.c -- text tables, numbers as text, quoted words; see app/command/command.h. */
 #include "app/command/command.h"
 #include "core/utf8.h"
 

@@ -174,8 +174,6 @@ const char *environment_blas_warning(void);
  * for this CPU; returns where that is not needed or not possible.  Call it first in main. */
 void environment_start_with_best_core(char **argv);
 
-/* Shared by the files that write a Record; private to them. */
-
 /* What every number means, for those who must trust it. */
 
 typedef struct Convention {

@@ -25,7 +25,7 @@ ScriptHost *script_load(int *argc, char **argv, Error *err);
 Interpreter *script_interpreter(ScriptHost **host);
 /* When no session is left; NULL is fine. */
 void script_unload(ScriptHost *host);
-/* Reads the files of lessons; see app/lesson.h. */
+/* Reads the files of lessons; see app/lesson/lesson.h. */
 extern const LessonReader script_lessons;
 
 /* Definitions of the whole Lua interface for the Lua language server, made

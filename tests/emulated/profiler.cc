@@ -139,7 +139,7 @@ static int mark(int index)
         return refuse("more marks than there are");
     if (emulated_begin([=] { profile.marks[index] = nanoseconds(); }))
         return refuse("no mark while the stream captures");
-    return device_settle(); // as cupti/events.c
+    return device_settle(); // as cupti/library.c
 }
 
 static int between(int from, int to, double *ms)

@@ -52,7 +52,7 @@ bool panel_spec_apply(const PanelSpec *spec, const Result *result, Panel *panel,
  *     words = word { " + " word }         curves that share one plot
  *     word = side [ " - " side ] [looks]  the second is subtracted from the first
  *     side = MECH[(name=value,..)] [":" VIEW ["/sorted"]] ["@" HEAD]
- *     looks = "{" name=value,.. "}"       see plan.h
+ *     looks = "{" name=value,.. "}"       see above
  *
  * HEAD is a number, or * for a panel of every head.  The command line, presets and the
  * explorer's command line read the same words.

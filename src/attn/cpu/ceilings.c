@@ -1,4 +1,4 @@
-/* ceilings.c -- what this CPU can do at most, measured; see attn/ceilings.h.
+/* ceilings.c -- what this CPU can do at most, measured; see attn/ops/ops.h.
  *
  * The peak is fused multiply-adds on the widest vectors that the kernels use, in
  * CHAINS independent sums, all in registers.  Products of matrices are each

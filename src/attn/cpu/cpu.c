@@ -1,4 +1,4 @@
-/* cpu.c -- the CPU's table of operations; see attn/ops.h. */
+/* cpu.c -- the CPU's table of operations; see attn/ops/ops.h. */
 #include "attn/cpu/cpu.h"
 
 void *cpu_scratch(Run *r, int64_t count, int64_t size)

@@ -1,4 +1,4 @@
-/* lambda.c -- lambdas: the content's, and the queries put through both; see attn/lambdas.h.
+/* lambda.c -- lambdas: the content's, and the queries put through both; see attn/ops/lambdas.h.
  *
  * In double.  An item of the content is one channel of the queries, of one key head; of the
  * rest, some rows.  A query's position lambda is a product of the entries and the values of

@@ -2,7 +2,7 @@
 #ifndef ATTN_CUDA_CALLS_H
 #define ATTN_CUDA_CALLS_H
 
-/* Exact attention over blocks of cells; part of device.h. */
+/* Exact attention over blocks of cells. */
 
 #define ATTEND_TILE 64 /* keys of a tile */
 
@@ -47,7 +47,7 @@ typedef struct AttendCall {
     DeviceTensor out, lse;   /* f32 [h,n,e], [h,1,n] */
 } AttendCall;
 
-/* Attention on tensor cores; part of device.h.
+/* Attention on tensor cores.
  *
  * Its tensors are packed: numbers of 16 bits, or of 32 rounded to TF32, [heads, rows, size]
  * with zeros behind the last row and column, so that kernels copy whole tiles. */
@@ -114,7 +114,7 @@ typedef struct WarpgroupCall {
     int32_t          arithmetic; /* BF16 or F16 */
 } WarpgroupCall;
 
-/* Full and causal attention by cuDNN; part of device.h. */
+/* Full and causal attention by cuDNN. */
 
 /* A code: cuDNN does not do this, or is not there; text() says why. */
 #define FUSED_DECLINED (-77)
@@ -130,7 +130,7 @@ typedef struct FusedCall {
     DeviceTensor out, lse; /* f32; lse contiguous */
 } FusedCall;
 
-/* Work that measures what the device can do; part of device.h. */
+/* Work that measures what the device can do. */
 
 typedef enum CeilingKind {
     CEILING_FMA,    /* fused multiply-adds in float32, in registers */
@@ -155,7 +155,7 @@ typedef struct CeilingCall {
 #define CEILING_GROUPS_FLOPS (2.0 * 64 * 128 * 16 * CEILING_GROUPS_STEPS * CEILING_THREADS / 128)
 
 /* Convolutions, best columns, products with listed rows, attention of
- * narrow formats; part of device.h.  See attn/ops_rows.h. */
+ * narrow formats.  See attn/ops/rows.h. */
 
 typedef struct TapSumsCall {
     int64_t      heads;
@@ -198,7 +198,7 @@ typedef struct RoundedAttendCall {
     int32_t     *overflows;
 } RoundedAttendCall;
 
-/* Entry by entry, and rows in double; part of device.h. */
+/* Entry by entry, and rows in double. */
 
 /* Three axes with strides in elements; 0 where an extent of 1 repeats.  Heads are shared by
  * groups. */
@@ -217,7 +217,7 @@ typedef struct EntriesCall {
     double      least, limit;
 } EntriesCall;
 
-/* As TurnPairs of attn/ops_rows.h. */
+/* As TurnPairs of attn/ops/rows.h. */
 typedef struct TurnPairsCall {
     DeviceTensor  x, y; /* f32 */
     const double *turns;
@@ -241,7 +241,7 @@ typedef struct Standardise64Call {
     double      *sums;   /* [2][rows][splits]; splits 1: not used */
 } Standardise64Call;
 
-/* Products of matrices; part of device.h. */
+/* Products of matrices. */
 
 /* c = alpha op(a) op(b) + beta c for every head and piece.
  *
@@ -272,8 +272,7 @@ typedef struct GemmSumCall {
     double       alpha, beta;
 } GemmSumCall;
 
-/* Attention of listed panels of rows, whatever makes the scores; part
- * of device.h.
+/* Attention of listed panels of rows, whatever makes the scores.
  *
  * A panel is at most PANEL_ROWS rows (queries) of one head with some keys: what one block
  * computes.  Long lists of keys are cut, so that a few rows with very many keys occupy the whole
@@ -319,7 +318,7 @@ typedef struct JoinCall {
     PanelOut  to;
 } JoinCall;
 
-/* Attention inside groups, and of few queries; part of device.h. */
+/* Attention inside groups, and of few queries. */
 
 /* Rows of q and of k, v by the panels' lists; index absent: row x is entry x. */
 typedef struct PanelInput {
@@ -354,7 +353,7 @@ typedef struct FewCall {
     PanelInput in;
 } FewCall;
 
-/* Attention through features; part of device.h. */
+/* Attention through features. */
 
 /* As FeatureKind of attn/ops/ops.h, and its numbers. */
 typedef enum FeaturesOf {
@@ -455,7 +454,7 @@ typedef struct FinishCall {
     double       *divisor;       /* [heads][n] */
 } FinishCall;
 
-/* Rows by lists of indices; part of device.h.  See attn/ops.h. */
+/* Rows by lists of indices.  See attn/ops/ops.h. */
 
 /* y[t,x] = x[t,index[t,x]], or, scatter, y[t,index[t,x]] = x[t,x]; 4-byte elements. */
 typedef struct MoveCall {
@@ -484,7 +483,7 @@ typedef struct WindowsCall {
     int32_t        kind; /* WindowKind: 0 the sum, 1 the mean, 2 the largest */
 } WindowsCall;
 
-/* Equal shares of a pattern's rows; part of device.h. */
+/* Equal shares of a pattern's rows. */
 
 /* Keys start, start + step, ...; so many. */
 typedef struct KeyRun {
@@ -507,7 +506,7 @@ typedef struct MeansCall {
     bool         less_own;
 } MeansCall;
 
-/* Lambdas; part of device.h.  Letters as in attn/lambdas.h. */
+/* Lambdas.  Letters as in attn/ops/lambdas.h. */
 
 typedef struct LambdaContentCall {
     int64_t      heads, m, k, u, e, contexts; /* heads of keys */
@@ -534,8 +533,7 @@ typedef struct LambdaApplyCall {
     float         *out;
 } LambdaApplyCall;
 
-/* Attention over logits that are no product of queries and keys; part
- * of device.h. */
+/* Attention over logits that are no product of queries and keys. */
 
 /* As LogitAttend of attn/ops/ops.h; kind is a LogitKind of there. */
 typedef struct LogitsCall {
@@ -555,7 +553,7 @@ typedef struct LogitsCall {
 } LogitsCall;
 
 /* Rows of scores in double: attention by a normaliser of each head's
- * own, and how much keys are used; part of device.h. */
+ * own, and how much keys are used. */
 
 /* Rows first .. first + rows of heads first_head .. first_head + heads. */
 typedef struct ScoreRows {
@@ -576,7 +574,7 @@ typedef struct RowForm {
     bool    divide;
 } RowForm;
 
-/* As RowMask of attn/ops.h. */
+/* As RowMask of attn/ops/ops.h. */
 typedef struct RowMaskCall {
     bool         on;
     int64_t      n, m;
@@ -619,7 +617,7 @@ typedef struct UsageMeanCall {
     double       *usage;    /* [m] */
 } UsageMeanCall;
 
-/* What is done to rows by themselves; part of device.h. */
+/* What is done to rows by themselves. */
 
 /* x [heads][rows][cols], in place */
 typedef struct SoftmaxCall {
@@ -673,7 +671,7 @@ typedef struct SinkhornCall {
     bool           columns;
 } SinkhornCall;
 
-/* Choices: sorts, nearest vectors, best rows, codes; part of device.h.
+/* Choices: sorts, nearest vectors, best rows, codes.
  *
  * Every product that a choice is made on is a sum in double, in index order, each product
  * rounded before it is added, so that the choice is the CPU's.

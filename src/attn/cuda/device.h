@@ -1,9 +1,9 @@
 /* attn/cuda/device.h -- what the program and attnscope-cuda.so share; plain C, no CUDA header.
  *
  * The program is built by the C compiler alone.  Kernels stand in *.cu, which only the shared
- * object holds; the program opens it when a GPU is asked for (host/library.c) and gets one table
- * of functions, DeviceApi.  Host code that prepares a call (the ops of the back end, in host) is
- * ordinary C in the program.
+ * object holds; the program opens it when a GPU is asked for (attn/cuda/host/library.c) and gets
+ * one table of functions, DeviceApi.  Host code that prepares a call (the ops of the back end, in
+ * host) is ordinary C in the program.
  *
  * Every function returns 0, or a code that text() explains.  A call starts work in order on
  * one stream and returns; finish() waits for it.  Pointers in arguments are device memory

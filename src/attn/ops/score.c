@@ -400,8 +400,6 @@ double row_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t i, int
                                       score_number(&mask->minus, heads, head, row, col)));
 }
 
-/* See weights.h. */
-
 /* Up to this lse and scores are good to 1e-6; scores of usual size over a million keys stay below,
  * so that no picture of these sums rows. */
 #define FINE 16

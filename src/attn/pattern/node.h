@@ -46,9 +46,7 @@ struct Pattern {
 
 Pattern *pattern_node(Arena *a, PatternShape s, PatternRowFn row, uint8_t bits);
 
-/* The parser and its primitives; private to
- * parse.c (the grammar) and primitives.c (what each name builds).
- */
+/* The parser (parse.c) and its primitives (primitives.c: what each name builds). */
 
 #define PATTERN_MAX_ARGUMENTS 6
 

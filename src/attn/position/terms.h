@@ -1,5 +1,4 @@
-/* attn/position/terms.h -- what several positional modifiers share; private to
- * attn/position/.
+/* attn/position/terms.h -- what several positional modifiers share.
  *
  * What depends on positions alone (sinusoids, turns, lists of distances) a model makes once and
  * keeps: it is made in preparation (run_prepare), apart from what runs are timed for.

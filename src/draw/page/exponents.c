@@ -1,4 +1,4 @@
-/* exponents.c -- the chart of exponents on a page; see plot/exponents.h.
+/* exponents.c -- the chart of exponents on a page; see draw/plot/exponents.h.
  *
  * Two columns of words, the plot's field, one column of numbers. The three marks of a row stand
  * one below the other, so that none hides another.

@@ -58,8 +58,6 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
     arena_release(r->arena, mark);
 }
 
-/* See gpu.h. */
-
 /* The size that vectors of so many numbers are packed to; 0: too long. */
 static int64_t matrix_size(int64_t d, int64_t e)
 {

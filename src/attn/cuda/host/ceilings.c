@@ -1,4 +1,4 @@
-/* ceilings.c -- what the device can do at most, measured; see attn/ceilings.h.
+/* ceilings.c -- what the device can do at most, measured; see attn/ops/ops.h.
  *
  * Each kind of work is repeated more often until it takes LEAST seconds, so that starting it
  * costs nothing beside it; of some such rounds the best counts.  Times are the host's, around

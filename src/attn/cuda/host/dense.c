@@ -148,7 +148,7 @@ void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tens
 }
 
 /* Softmax, normalisation, lengths, inverses, balancing on the device; see
- * attn/ops.h. */
+ * attn/ops/ops.h. */
 
 /* x as rows of its last axis, which follow one another. */
 static Tensor as_rows(const Tensor *x)
@@ -260,7 +260,7 @@ void gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
     arena_release(r->arena, mark);
 }
 
-/* Entries and rows in double on the device; see attn/ops_rows.h. */
+/* Entries and rows in double on the device; see attn/ops/rows.h. */
 
 #define LONG_ROW 65536 /* entries from which a row is cut in pieces */
 #define MOST_SPLITS 256

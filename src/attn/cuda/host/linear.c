@@ -343,7 +343,7 @@ void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
     arena_release(r->arena, mark);
 }
 
-/* Feature maps of kernel attention on the device; see attn/ops.h. */
+/* Feature maps of kernel attention on the device; see attn/ops/ops.h. */
 
 _Static_assert((int)FEATURES_RELU == (int)FEATURE_RELU && (int)FEATURES_ELU == (int)FEATURE_ELU &&
                    (int)FEATURES_COLUMN_SOFTMAX == (int)FEATURE_COLUMN_SOFTMAX &&
@@ -419,7 +419,7 @@ void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
     arena_release(r->arena, mark);
 }
 
-/* Lambdas on the device; see attn/lambdas.h. */
+/* Lambdas on the device; see attn/ops/lambdas.h. */
 
 #define BLOCK_GROUPS 64 /* heads that share a key head, for what a block holds of them */
 #define BLOCK_HEADS 65535

@@ -137,7 +137,7 @@ void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, T
 }
 
 /* Convolutions, best columns, products with listed rows and attention of narrow
- * formats on the device; see attn/ops_rows.h. */
+ * formats on the device; see attn/ops/rows.h. */
 
 void gpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
 {

@@ -7,7 +7,7 @@
 // tiles of S are a fragment of P as they stand; with 32-bit numbers one tile is, when key t of
 // the inner axis is read as key 2t and key t + 4 as 2t + 1, on both sides.
 //
-// A file gives the format, a `Form` of mma.cuh.
+// A file gives the format, a `Form` of matrix.cuh.
 #include "attn/cuda/kernels/attend_rows.cuh"
 #include "attn/cuda/kernels/matrix.cuh"
 

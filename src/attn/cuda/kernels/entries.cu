@@ -43,7 +43,7 @@ static __device__ double rounded(const Format &f, double a)
 #define SIDE 32    // of a tile
 #define DEEP 8
 
-// As EntryKind in attn/ops_rows.h.
+// As EntryKind in attn/ops/rows.h.
 enum { CAST, EXP, DIVIDE, SCALE, SHIFT, FILL, SUM, PRODUCT, QUOTIENT, GATE, WHERE,
        LEAST, MOST, RINT, RELU, GELU_TANH, GELU_ERF, SIGMOID, ELU, SOFTPLUS, ROUND };
 
@@ -215,7 +215,7 @@ extern "C" int call_turn_pairs(const TurnPairsCall *a)
     return LAUNCH(turn_rows, at_most((rows + each - 1) / each), THREADS, 0, *a);
 }
 
-// Attention as a narrow format would compute it; see attn/cpu/rounded.c.
+// Attention as a narrow format would compute it; see cpu_rounded_attend in attn/cpu/entries.c.
 //
 // A block has a row: its scores stand in memory of the block's own.  A thread has a key, then a
 // column of values, and adds up in index order, because every rounding depends on the one before.

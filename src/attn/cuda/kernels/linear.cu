@@ -378,7 +378,7 @@ extern "C" int call_recur(const RecurCall *a)
     return a->fq.dtype == DEVICE_F64 ? start_with<double>(*a) : start_with<float>(*a);
 }
 
-// Lambdas, in double; see attn/lambdas.h.
+// Lambdas, in double; see attn/ops/lambdas.h.
 
 #define CONTENT_COLS 128
 #define COLS 32

@@ -9,7 +9,7 @@
  * There are no gradients here: the run follows the schedule with real layers, holds what the
  * schedule holds, and gives it back where a backward pass would.  Bytes are accounted beside.
  *
- * (Chen et al.; torch.utils.checkpoint's sequential helper for keep_last; attn/stack.h.)
+ * (Chen et al.; torch.utils.checkpoint's sequential helper for keep_last; attn/mech/lab/stack.h.)
  */
 #include "attn/mech/lab/stack.h"
 #include "attn/run.h"

@@ -10,7 +10,7 @@
  * one such layer and convolutions, then softmax attention.
  *
  * (Jaszczur et al., section 3; trax layers/research/sparsity.py; the steps are
- * in attn/mech/routing/sparse_ffn.h and attn/factored.h.)
+ * in attn/mech/routing/sparse_ffn.h.)
  */
 #include "attn/mech/routing/sparse_ffn.h"
 #include "attn/run.h"
