@@ -1,12 +1,20 @@
-/* check.h -- cmocka with the assertions our tests need. */
+/* check.h -- a unit-test program: cmocka, the assertions our tests need, and their registration.
+ *
+ * TEST(what_holds) { ... } defines a test and registers it; SUITE(setup, teardown) at the end of
+ * the file runs all in the order of their lines.  A test has one argument, `state`, as the setup
+ * left it.
+ */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -32,5 +40,46 @@
             fail_msg("%s = %.9g, expected %s = %.9g (tolerance %g)", #a, check_a, #b, check_b, \
                      (double)(tol));                                                           \
     } while (0)
+
+#define SUITE_MAX 100
+
+static struct CMUnitTest suite_tests[SUITE_MAX];
+static int               suite_lines[SUITE_MAX];
+static size_t            suite_count;
+
+static inline void suite_add(struct CMUnitTest test, int line)
+{
+    size_t at = suite_count++;
+
+    if (at == SUITE_MAX)
+        abort();
+    for (; at && suite_lines[at - 1] > line; at--) {
+        suite_lines[at] = suite_lines[at - 1];
+        suite_tests[at] = suite_tests[at - 1];
+    }
+    suite_lines[at] = line;
+    suite_tests[at] = test;
+}
+
+#define TEST(what) TEST_AFTER(what, NULL)
+/* The same with a setup of its own. */
+#define TEST_AFTER(what, setup)                                                              \
+    static void what(void **state);                                                          \
+    __attribute__((constructor)) static void add_##what(void)                                \
+    {                                                                                        \
+        suite_add((struct CMUnitTest){ #what, what, setup, NULL, NULL }, __LINE__);          \
+    }                                                                                        \
+    static void what(void **state __attribute__((unused)))
+
+static inline int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    return _cmocka_run_group_tests("tests", suite_tests, suite_count, setup, teardown);
+}
+
+#define SUITE(setup, teardown)             \
+    int main(void)                         \
+    {                                      \
+        return suite_run(setup, teardown); \
+    }
 
 #endif

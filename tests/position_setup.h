@@ -6,18 +6,9 @@
 #ifndef TESTS_POSITION_SETUP_H
 #define TESTS_POSITION_SETUP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "attn/run.h"
 #include "attn/run/position.h"
+#include "check.h"
 #include "core/rng.h"
 
 #define LENGTH(a) ((int)(sizeof(a) / sizeof(*(a))))

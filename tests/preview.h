@@ -2,8 +2,6 @@
 #ifndef TESTS_PREVIEW_H
 #define TESTS_PREVIEW_H
 
-#include <stdlib.h>
-
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "check.h"

@@ -6,18 +6,8 @@
 #ifndef TESTS_UNIT_CPU_FIXTURE_H
 #define TESTS_UNIT_CPU_FIXTURE_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "attn/cpu/cpu.h"
+#include "check.h"
 #include "core/rng.h"
 #include "core/threads.h"
 

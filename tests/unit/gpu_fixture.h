@@ -13,9 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "unit/cpu_fixture.h"
-
 #include "attn/cuda/host/gpu.h"
+#include "unit/cpu_fixture.h"
 
 typedef struct GpuFixture {
     Device *device;

@@ -6,17 +6,9 @@
 #ifndef TESTS_INPUT_FIXTURE_H
 #define TESTS_INPUT_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "check.h"
 #include "input/store.h"
 
 typedef struct Bytes {

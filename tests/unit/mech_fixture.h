@@ -2,18 +2,8 @@
 #ifndef TESTS_UNIT_MECH_FIXTURE_H
 #define TESTS_UNIT_MECH_FIXTURE_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "attn/run.h"
+#include "check.h"
 #include "core/rng.h"
 
 #define HEADS 2

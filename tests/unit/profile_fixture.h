@@ -2,26 +2,15 @@
 #ifndef TESTS_UNIT_PROFILE_FIXTURE_H
 #define TESTS_UNIT_PROFILE_FIXTURE_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-
 #include <jansson.h>
 
+#include "check.h"
 #include "core/rng.h"
 #include "core/threads.h"
 #include "profile/measure.h"
 
 /* cmocka's own comparison of reals is in float. */
-#define CHECK_NEAR(value, expected, tolerance)                                                   \
+#define CHECK_WITHIN(value, expected, tolerance)                                                   \
     do {                                                                                         \
         double value_ = (value), expected_ = (expected);                                         \
         if (!(fabs(value_ - expected_) <= (tolerance)))                                          \

@@ -1,23 +1,20 @@
 /* test_app.c -- calls, requests, the worker. */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "app/call.h"
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
-#include "session_fixture.h"
 #include "attn/run/position.h"
+#include "session_fixture.h"
 
-static void options_are_read_in_every_spelling(void **state)
+TEST(options_are_read_in_every_spelling)
 {
     const char *words[] = { "compare", "-n4", "full", "--seed=7", "-p", "window=3", "-p=global=2",
                             "--causal", "--", "-n" };
     Call        call;
     Error       err = ERROR_INIT;
 
-    (void)state;
     CHECK(call_parse(&call, words, 10, &err), "%s", err.text);
     assert_string_equal(call.values[OPT_N], "4");
     assert_string_equal(call.values[OPT_SEED], "7");
@@ -46,14 +43,13 @@ static const struct {
     { "pattern(expr=\"a) - b\"):w - full", "pattern(expr=\"a) - b\")", "w", -1, "full", "" },
 };
 
-static void a_panel_is_one_word(void **state)
+TEST(a_panel_is_one_word)
 {
     static const char *const bad[] = { "", ":weights", "full:", "full@", "full@x", "full@-1",
                                        "full - bigbird@1", "a - b - c", "full - ",
                                        "full:weights-bigbird:weights", "full:weights:output",
                                        "full@0@1" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(panel_words) / sizeof(*panel_words); i++) {
         PanelWord word;
         Error     err = ERROR_INIT;
@@ -88,9 +84,8 @@ static const struct {
     { "run 'full", "quote is not closed" },
 };
 
-static void slips_are_told(void **state)
+TEST(slips_are_told)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(slips) / sizeof(*slips); i++) {
         const char *words[CALL_MAX_WORDS];
         Text        storage = { 0 };
@@ -106,14 +101,13 @@ static void slips_are_told(void **state)
     }
 }
 
-static void lines_split_like_a_shell(void **state)
+TEST(lines_split_like_a_shell)
 {
     const char *words[8];
     Text        storage = { 0 };
     Error       err = ERROR_INIT;
     int         count;
 
-    (void)state;
     assert_true(call_split("  a 'b c'  \"d 'e'\" f\\ g ''", words, 8, &count, &storage, &err));
     assert_int_equal(count, 5);
     assert_string_equal(words[1], "b c");
@@ -123,14 +117,13 @@ static void lines_split_like_a_shell(void **state)
     text_free(&storage);
 }
 
-static void requests_survive_the_way_to_text_and_back(void **state)
+TEST(requests_survive_the_way_to_text_and_back)
 {
     static const char *const texts[] = {
         "full", "bigbird(window=5,global=2)", "pattern(expr=\"tile(2,window(3))\")",
     };
     Session *s = session_on("synthetic:normal(n=8,d=4)");
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         Request r = REQUEST_INIT;
         Error   err = ERROR_INIT;
@@ -145,27 +138,25 @@ static void requests_survive_the_way_to_text_and_back(void **state)
     session_free(s);
 }
 
-static void a_bare_expression_is_the_text_parameter(void **state)
+TEST(a_bare_expression_is_the_text_parameter)
 {
     Session *s = session_on("synthetic:normal(n=8,d=4)");
     Request  r = REQUEST_INIT;
     Error    err = ERROR_INIT;
 
-    (void)state;
     CHECK(request_parse(s, &r, "pattern(window(w=5)+global(2))", &err), "%s", err.text);
     assert_string_equal(assignments_find(&r.given, "expr")->text, "window(w=5)+global(2)");
     request_free(&r);
     session_free(s);
 }
 
-static void the_command_repeats_the_request(void **state)
+TEST(the_command_repeats_the_request)
 {
     Session *s = session_on("synthetic:normal(n=8,d=4)");
     Request  r = REQUEST_INIT;
     Error    err = ERROR_INIT;
     Text     text = { 0 };
 
-    (void)state;
     assert_true(request_parse(s, &r, "bigbird(window=5)", &err));
     r.causal = 1;
     r.seed = 3;
@@ -186,11 +177,10 @@ static void draw(Session *s, const char *line, PresetCall *made, FigureRun *draw
     CHECK(figure_run_make(s, &made->call, false, drawing, &err), "%s: %s", line, err.text);
 }
 
-static void a_position_is_shown_by_what_it_does(void **state)
+TEST(a_position_is_shown_by_what_it_does)
 {
     Session *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
 
-    (void)state;
     for (size_t k = 0; position_at(k); k++) {
         Text       line = { 0 };
         PresetCall made;
@@ -218,13 +208,12 @@ static void a_position_is_shown_by_what_it_does(void **state)
     session_free(s);
 }
 
-static void the_effect_drops_what_is_of_the_position(void **state)
+TEST(the_effect_drops_what_is_of_the_position)
 {
     Session   *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
     FigureRun   *d = calloc(1, sizeof(*d));
     PresetCall made;
 
-    (void)state;
     draw(s, "figure 'full(position=t5,pos_buckets=8,pos_max_distance=16)' --position-effect", &made,
          d);
     assert_int_equal(d->count, 5);
@@ -237,7 +226,7 @@ static void the_effect_drops_what_is_of_the_position(void **state)
     session_free(s);
 }
 
-static void a_preset_is_a_command_that_can_be_changed(void **state)
+TEST(a_preset_is_a_command_that_can_be_changed)
 {
     static const struct {
         const char *line, *holds, *lacks;
@@ -248,7 +237,6 @@ static void a_preset_is_a_command_that_can_be_changed(void **state)
         { "attnscope figure --theme dark --preset slides-alibi", "--theme dark", "attnscope" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
         const char *line = changes[i].line + (strncmp(changes[i].line, "attnscope ", 10) ? 0 : 10);
         PresetCall  made;
@@ -264,7 +252,7 @@ static void a_preset_is_a_command_that_can_be_changed(void **state)
     }
 }
 
-static void jobs_give_what_runs_give(void **state)
+TEST(jobs_give_what_runs_give)
 {
     Session *s = session_on("synthetic:normal(n=64,d=8,heads=2)");
     Request  r = REQUEST_INIT;
@@ -272,7 +260,6 @@ static void jobs_give_what_runs_give(void **state)
     Result  *now, *later;
     Job     *job;
 
-    (void)state;
     assert_true(request_parse(s, &r, "bigbird", &err));
     now = session_run(s, &r, &err);
     job = session_submit(s, &r, &err);
@@ -287,7 +274,7 @@ static void jobs_give_what_runs_give(void **state)
     session_free(s);
 }
 
-static void a_result_outlives_its_input(void **state)
+TEST(a_result_outlives_its_input)
 {
     Session *s = session_on("synthetic:normal(n=32,d=8)");
     Request  r = REQUEST_INIT;
@@ -295,7 +282,6 @@ static void a_result_outlives_its_input(void **state)
     Result  *result;
     float    row[32];
 
-    (void)state;
     assert_true(request_parse(s, &r, "full", &err));
     result = session_run(s, &r, &err);
     assert_true(session_load(s, "synthetic:normal(n=16,d=8)", NULL, &err));
@@ -316,14 +302,13 @@ static bool wait_for_cancel(void *context, const atomic_bool *cancel, Error *err
     return error_set(err, ERR_CANCELLED, "interrupted");
 }
 
-static void jobs_can_be_cancelled_waiting_or_running(void **state)
+TEST(jobs_can_be_cancelled_waiting_or_running)
 {
     Session *s = session_on("synthetic:normal(n=2048,d=64)");
     Request  r = REQUEST_INIT;
     Error    err = ERROR_INIT;
     Job     *work = session_submit_work(s, wait_for_cancel, NULL, &err), *run;
 
-    (void)state;
     assert_true(request_parse(s, &r, "full", &err));
     run = session_submit(s, &r, &err);
     assert_true(session_busy(s));
@@ -339,13 +324,12 @@ static void jobs_can_be_cancelled_waiting_or_running(void **state)
 }
 
 /* Short inputs run with the parameters given there, long ones without. */
-static void a_sketch_is_for_few_tokens(void **state)
+TEST(a_sketch_is_for_few_tokens)
 {
     static const char *const inputs[] = { "synthetic:normal(n=96,d=16)",
                                           "synthetic:normal(n=300,d=16)" };
     int                      sketches = 0;
 
-    (void)state;
     for (int few = 1; few >= 0; few--) {
         Session         *s = session_on(inputs[!few]);
         const Mechanism *m;
@@ -370,24 +354,4 @@ static void a_sketch_is_for_few_tokens(void **state)
     assert_true(sketches >= 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_read_in_every_spelling),
-        cmocka_unit_test(slips_are_told),
-        cmocka_unit_test(lines_split_like_a_shell),
-        cmocka_unit_test(requests_survive_the_way_to_text_and_back),
-        cmocka_unit_test(a_bare_expression_is_the_text_parameter),
-        cmocka_unit_test(the_command_repeats_the_request),
-        cmocka_unit_test(a_panel_is_one_word),
-        cmocka_unit_test(a_position_is_shown_by_what_it_does),
-        cmocka_unit_test(the_effect_drops_what_is_of_the_position),
-        cmocka_unit_test(a_preset_is_a_command_that_can_be_changed),
-        cmocka_unit_test(a_sketch_is_for_few_tokens),
-        cmocka_unit_test(jobs_give_what_runs_give),
-        cmocka_unit_test(a_result_outlives_its_input),
-        cmocka_unit_test(jobs_can_be_cancelled_waiting_or_running),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,7 +1,4 @@
 /* test_app_curves.c -- spectra and traces as views of a result; several in one plot. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/call.h"
 #include "app/figure/picture.h"
@@ -28,7 +25,7 @@ static float value_at(const View *view, int64_t plane, int64_t row, int64_t col)
     return value;
 }
 
-static void ranks_show_in_spectra(void **state)
+TEST(ranks_show_in_spectra)
 {
     static const struct {
         const char *text;
@@ -41,7 +38,6 @@ static void ranks_show_in_spectra(void **state)
     };
     Session *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Result     *result = result_of(s, cases[i].text);
         const View *view = derived(result, "spectrum");
@@ -62,14 +58,13 @@ static void ranks_show_in_spectra(void **state)
     session_free(s);
 }
 
-static void large_spectra_are_randomised_and_say_so(void **state)
+TEST(large_spectra_are_randomised_and_say_so)
 {
     Session *s = session_on("synthetic:normal(n=2100,d=4)");
     Result  *result = result_of(s, "window(window=3)");
     Panel    panel;
     Error    err = ERROR_INIT;
 
-    (void)state;
     CHECK(picture_panel(result, "spectrum", 0, &panel, &err), "%s", err.text);
     assert_true(panel.plot);
     assert_int_equal(view_rows(panel.view), 128);
@@ -81,7 +76,7 @@ static void large_spectra_are_randomised_and_say_so(void **state)
     session_free(s);
 }
 
-static void traces_are_curves(void **state)
+TEST(traces_are_curves)
 {
     Session    *s = session_on("synthetic:normal(n=32,d=8)");
     Result     *result = result_of(s, "sinkhorn(block=4,sinkhorn_iters=6)");
@@ -89,7 +84,6 @@ static void traces_are_curves(void **state)
     Step        step;
     Plot       *plot;
 
-    (void)state;
     assert_int_equal(view_rows(both), 6);
     assert_int_equal(view_cols(both), 2);
     assert_int_equal(view_cols(one), 1);
@@ -114,7 +108,7 @@ static bool text_of(Session *s, const char *const *words, int count, Text *out,
     return command_run(s, words, count, false, 80, out, err);
 }
 
-static void words_join_curves(void **state)
+TEST(words_join_curves)
 {
     const char *words[] = { "figure", "linformer(k=5):spectrum + full:spectrum",
                             "linformer:spectrum", "--input", "synthetic:normal(n=24,d=8)" };
@@ -124,7 +118,6 @@ static void words_join_curves(void **state)
     Text     text = { 0 };
     Error    err = ERROR_INIT;
 
-    (void)state;
     CHECK(text_of(s, words, 5, &text, &err), "%s", err.text);
     CHECK(strstr(text_str(&text), "(b)") && !strstr(text_str(&text), "(c)"), "%s",
           text_str(&text));
@@ -136,13 +129,12 @@ static void words_join_curves(void **state)
     session_free(s);
 }
 
-static void unknown_names_list_what_there_is(void **state)
+TEST(unknown_names_list_what_there_is)
 {
     Session *s = session_on("synthetic:normal(n=12,d=4)");
     Result  *result = result_of(s, "full");
     Error    err = ERROR_INIT;
 
-    (void)state;
     assert_null(result_view(result, "nothing", &err));
     CHECK(strstr(err.text, "spectrum"), "%s", err.text);
     assert_null(result_view(result, "spectrum(nothing)", &err));
@@ -153,15 +145,4 @@ static void unknown_names_list_what_there_is(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_show_in_spectra),
-        cmocka_unit_test(large_spectra_are_randomised_and_say_so),
-        cmocka_unit_test(traces_are_curves),
-        cmocka_unit_test(words_join_curves),
-        cmocka_unit_test(unknown_names_list_what_there_is),
-    };
-
-    return cmocka_run_group_tests_name("app/curves", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

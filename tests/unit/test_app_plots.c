@@ -1,7 +1,4 @@
 /* test_app_plots.c -- plots of measured numbers: their points, unknown values, figures. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "app/figure/picture.h"
@@ -63,14 +60,13 @@ static Record timed(double median, double low, double high)
                      .arena_peak = number_of(2048), .threads = 2, .when = 1000 };
 }
 
-static void bars_are_medians_with_their_interval(void **state)
+TEST(bars_are_medians_with_their_interval)
 {
     Record            a = timed(2, 1.5, 2.25), b = timed(4, 3, 5);
     const PlotSubject subjects[] = { { "a", &a }, { "b", &b } };
     Plot             *plot = plot_made(PLOT_TIME, subjects, 2, NULL);
     const PlotSeries *s = &plot->series[0];
 
-    (void)state;
     assert_int_equal(plot->row_count, 2);
     assert_string_equal(plot->rows[1], "b");
     CHECK_NEAR(s->x[0], 2, 0);
@@ -85,14 +81,13 @@ static void bars_are_medians_with_their_interval(void **state)
     plot_free(plot);
 }
 
-static void the_unknown_is_no_bar(void **state)
+TEST(the_unknown_is_no_bar)
 {
     Record            a = timed(2, 1.5, 2.5), refused = { .status = RECORD_UNSUPPORTED };
     const PlotSubject subjects[] = { { "a", &a }, { "b", NULL }, { "c", &refused } };
     Plot             *time = plot_made(PLOT_TIME, subjects, 3, NULL);
     Plot             *memory = plot_made(PLOT_MEMORY, subjects, 3, NULL);
 
-    (void)state;
     for (int i = 1; i < 3; i++)
         assert_true(isnan(time->series[0].x[i]) && isnan(memory->series[0].x[i]));
     assert_string_equal(time->series[0].labels[1], "not measured");
@@ -106,20 +101,19 @@ static void the_unknown_is_no_bar(void **state)
     plot_free(memory);
 }
 
-static void reproducible_numbers_carry_no_machine(void **state)
+TEST(reproducible_numbers_carry_no_machine)
 {
     Record            a = timed(2, 1, 3);
     const PlotSubject subject = { "a", &a };
     Plot             *plot = plot_made(PLOT_FLOPS, &subject, 1, NULL);
 
-    (void)state;
     assert_string_equal(plot->measured, "");
     plot_free(plot);
 }
 
 /* ---- seeds ------------------------------------------------------------------ */
 
-static void seeds_show_every_draw(void **state)
+TEST(seeds_show_every_draw)
 {
     static const double draws[] = { 0.2, 0.5, 0.35 };
     Record              a = { .seeds = { .count = 0 } }, still = { .seeds = { .count = 0 } };
@@ -127,7 +121,6 @@ static void seeds_show_every_draw(void **state)
     const PlotSeries   *mean, *one;
     Plot               *plot;
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         seeds_add(&a.seeds, &(Quality){ .mass_mean = number_of(draws[i]) });
     still.quality.mass_mean = number_of(0.75);
@@ -154,7 +147,7 @@ static void seeds_show_every_draw(void **state)
 
 /* ---- memory over time ------------------------------------------------------- */
 
-static void memory_has_stages_and_largest(void **state)
+TEST(memory_has_stages_and_largest)
 {
     StageRecord    stages[] = { { .name = "hash" }, { .name = "attend" } };
     MemoryTimeline line = { .step = 1e-3, .count = 4, .arena = { 0, 1024, 4096, 512 },
@@ -165,7 +158,6 @@ static void memory_has_stages_and_largest(void **state)
     Plot             *plot = plot_made(PLOT_TIMELINE, &subject, 1, NULL);
     const PlotSeries *own = series(plot, "own memory");
 
-    (void)state;
     assert_int_equal(own->count, 5);
     CHECK_NEAR(own->x[4], 4, 1e-12);
     CHECK_NEAR(own->y[2], 4096, 0);
@@ -180,7 +172,7 @@ static void memory_has_stages_and_largest(void **state)
     plot_free(plot);
 }
 
-static void several_memories_share_a_plot(void **state)
+TEST(several_memories_share_a_plot)
 {
     MemoryTimeline quick = { .step = 1e-5, .count = 10 }, slow = { .step = 1e-3, .count = 10 };
     Record         a = { .timeline = &quick }, b = { .timeline = &slow };
@@ -188,7 +180,6 @@ static void several_memories_share_a_plot(void **state)
     Error             err = ERROR_INIT;
     Plot             *plot = plot_made(PLOT_TIMELINE, subjects, 3, NULL);
 
-    (void)state;
     assert_int_equal(plot->count, 2); /* 100 times apart: shares of each run */
     CHECK_NEAR(plot->series[0].x[10], 100, 1e-9);
     CHECK_NEAR(plot->series[1].x[10], 100, 1e-9);
@@ -201,7 +192,7 @@ static void several_memories_share_a_plot(void **state)
 
 /* ---- roofline --------------------------------------------------------------- */
 
-static void stages_stand_under_the_roofs(void **state)
+TEST(stages_stand_under_the_roofs)
 {
     const Ceilings c = { .peak = 1e11, .gemm = 5e10, .stream = 1e10 };
     StageRecord    stages[] = {
@@ -219,7 +210,6 @@ static void stages_stand_under_the_roofs(void **state)
     const PlotSeries *s = series(plot, "a"), *roof = series(plot, "memory 10 GB/s");
     Error             err = ERROR_INIT;
 
-    (void)state;
     assert_int_equal(s->count, 3);
     CHECK_NEAR(s->x[0], 2, 1e-12);
     CHECK_NEAR(s->y[0], 2e9, 1e-12);
@@ -242,7 +232,7 @@ static void stages_stand_under_the_roofs(void **state)
 
 /* ---- scaling ---------------------------------------------------------------- */
 
-static void claims_are_slopes_through_the_last_point(void **state)
+TEST(claims_are_slopes_through_the_last_point)
 {
     static const double n[] = { 100, 200, 400 }, cost[] = { 1, 3.9, 16 }, flat[] = { 1, NAN, NAN };
     const ScalingCurve curves[] = {
@@ -254,7 +244,6 @@ static void claims_are_slopes_through_the_last_point(void **state)
     Plot             *plot = plot_of_scaling(curves, 3, "time (ms)", "here", &err);
     const PlotSeries *guide;
 
-    (void)state;
     CHECK(plot, "%s", err.text);
     assert_int_equal(plot->count, 4); /* one point has no slope, nor has what claims none */
     guide = series(plot, "n^2");
@@ -301,7 +290,7 @@ static void draw_on_pages(Plot *plot)
     figure_free(figure);
 }
 
-static void any_size_can_be_drawn(void **state)
+TEST(any_size_can_be_drawn)
 {
     const Ceilings c = { .peak = NAN, .gemm = 5e10, .stream = 1e10 };
     StageRecord    stages[] = { { .name = "a stage with quite a long name", .iteration = -1,
@@ -319,7 +308,6 @@ static void any_size_can_be_drawn(void **state)
     const PlotSubject subjects[] = { { "a mechanism(of=a,very=long,name=indeed)", &a },
                                      { "b", &a }, { "c", NULL } };
 
-    (void)state;
     for (int k = 0; k < PLOT_KINDS; k++) {
         Plot *plot = plot_made((PlotKind)k, subjects, 3, &c);
 
@@ -330,13 +318,12 @@ static void any_size_can_be_drawn(void **state)
 
 /* ---- words ------------------------------------------------------------------ */
 
-static void names_of_plots_are_read(void **state)
+TEST(names_of_plots_are_read)
 {
     Error    err = ERROR_INIT;
     PlotKind kind;
     Request  request = REQUEST_INIT;
 
-    (void)state;
     for (int k = 0; k < PLOT_KINDS; k++) {
         char word[64];
 
@@ -355,12 +342,11 @@ static void names_of_plots_are_read(void **state)
     assert_false(request_for_plot(&request, "weights", &err));
 }
 
-static void words_do_not_cover_each_other(void **state)
+TEST(words_do_not_cover_each_other)
 {
     LabelPlaces places = { .frame = { 0, 0, 40, 10 } };
     LabelBox    boxes[8];
 
-    (void)state;
     label_take_line(&places, 0, 5.5, 40, 5.5);
     for (int i = 0; i < 6; i++)
         assert_true(label_place(&places, 20.5, 5.5, 1, 0.5, 6, 1, &boxes[i]));
@@ -373,12 +359,11 @@ static void words_do_not_cover_each_other(void **state)
 }
 
 /* A word moves further out before it crosses a curve, and crosses a guide before a curve. */
-static void words_cross_guides_before_curves(void **state)
+TEST(words_cross_guides_before_curves)
 {
     LabelPlaces clear = { .frame = { 0, 0, 40, 20 } }, full;
     LabelBox    box;
 
-    (void)state;
     label_take_guide(&clear, 24, 0, 24, 20);
     full = clear;
     label_take_line(&clear, 0, 20, 40, 20);
@@ -400,13 +385,12 @@ static bool in_place(const void *context, double x, double y, double *at_x, doub
 }
 
 /* A curve of many points is kept as clear of words as one of few, also at its steepest part. */
-static void words_avoid_long_curves(void **state)
+TEST(words_avoid_long_curves)
 {
     LabelPlaces places = { .frame = { 0, 0, 40, 10 } };
     Plot       *plot = plot_new(NULL);
     PlotSeries *s = plot_add(plot, "a slope", CURVE_LINE, 64, false);
 
-    (void)state;
     for (int i = 0; i < 64; i++) {
         s->x[i] = i * 40.0 / 63;
         s->y[i] = i < 32 ? 1 : 9;
@@ -429,7 +413,7 @@ static char *numbers_of(const char *path, const char *key)
     return figure_png_metadata(path, key, &err);
 }
 
-static void figures_carry_their_numbers(void **state)
+TEST(figures_carry_their_numbers)
 {
     char        path[] = "/tmp/plotsXXXXXX.png", *numbers;
     const char *words[] = { "figure", "full:plot(time) + window:plot(time)", "window",
@@ -439,7 +423,6 @@ static void figures_carry_their_numbers(void **state)
     Session    *s = session_new(&err);
     Text        out = { 0 };
 
-    (void)state;
     close(mkstemps(path, 4));
     CHECK(command_run(s, words, 12, false, 80, &out, &err), "%s", err.text);
     numbers = numbers_of(path, NUMBERS_KEY);
@@ -467,9 +450,8 @@ static void refused(const char *word, const char *why)
     session_free(s);
 }
 
-static void what_makes_no_plot_is_refused(void **state)
+TEST(what_makes_no_plot_is_refused)
 {
-    (void)state;
     refused("full:plot(tim)", "there are: time");
     refused("full:plot(time) - window:plot(time)", "no difference");
     refused("full:plot(time) + full:weights", "do not share a plot");
@@ -477,25 +459,4 @@ static void what_makes_no_plot_is_refused(void **state)
     refused("full > window:plot(time)", "single mechanisms");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bars_are_medians_with_their_interval),
-        cmocka_unit_test(the_unknown_is_no_bar),
-        cmocka_unit_test(reproducible_numbers_carry_no_machine),
-        cmocka_unit_test(seeds_show_every_draw),
-        cmocka_unit_test(memory_has_stages_and_largest),
-        cmocka_unit_test(several_memories_share_a_plot),
-        cmocka_unit_test(stages_stand_under_the_roofs),
-        cmocka_unit_test(claims_are_slopes_through_the_last_point),
-        cmocka_unit_test(any_size_can_be_drawn),
-        cmocka_unit_test(names_of_plots_are_read),
-        cmocka_unit_test(words_do_not_cover_each_other),
-        cmocka_unit_test(words_cross_guides_before_curves),
-        cmocka_unit_test(words_avoid_long_curves),
-        cmocka_unit_test(figures_carry_their_numbers),
-        cmocka_unit_test(what_makes_no_plot_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,7 +1,4 @@
 /* test_app_plots_gpu.c -- plots of what a GPU did, from records: kernels, roofline, memory. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/figure/plots.h"
 #include "check.h"
@@ -85,12 +82,11 @@ static void expect_text(const Plot *plot, int height, const char *text)
     text_free(&out);
 }
 
-static void kernels_stand_in_their_stage_at_their_time(void **state)
+TEST(kernels_stand_in_their_stage_at_their_time)
 {
     Sample s;
     Plot  *plot;
 
-    (void)state;
     fill(&s);
     plot = made(PLOT_DEVICE, &s.record, NULL);
     assert_int_equal(plot->row_count, 2); /* both iterations share one */
@@ -111,12 +107,11 @@ static void kernels_stand_in_their_stage_at_their_time(void **state)
     plot_free(plot);
 }
 
-static void kernels_are_bars_with_shape_and_memory(void **state)
+TEST(kernels_are_bars_with_shape_and_memory)
 {
     Sample s;
     Plot  *plot;
 
-    (void)state;
     fill(&s);
     plot = made(PLOT_KERNELS, &s.record, NULL);
     assert_int_equal(plot->row_count, 2);
@@ -128,14 +123,13 @@ static void kernels_are_bars_with_shape_and_memory(void **state)
 }
 
 /* Each under its own name, the one without kernels too. */
-static void a_run_without_kernels_keeps_its_place(void **state)
+TEST(a_run_without_kernels_keeps_its_place)
 {
     Error       err = ERROR_INIT;
     Sample      s, host;
     PlotSubject subjects[] = { { "on the host", &host.record }, { "a", &s.record } };
     Plot       *plot;
 
-    (void)state;
     fill(&s);
     fill_host(&host);
     plot = plot_of(PLOT_KERNELS, subjects, 2, NULL, &err);
@@ -154,7 +148,7 @@ static void a_run_without_kernels_keeps_its_place(void **state)
     plot_free(plot);
 }
 
-static void copies_stand_among_the_kernels(void **state)
+TEST(copies_stand_among_the_kernels)
 {
     DeviceSpan copies[] = { { DEVICE_COPY_TO_DEVICE, -1, 1, 2 },   /* before the run's own */
                             { DEVICE_PAGES_TO_DEVICE, 0, 8, 10 },  /* the stage waits for it */
@@ -162,7 +156,6 @@ static void copies_stand_among_the_kernels(void **state)
     Sample     s;
     Plot      *plot;
 
-    (void)state;
     fill(&s);
     s.gpu.copy_spans = copies;
     s.gpu.copy_span_count = 3;
@@ -177,7 +170,7 @@ static void copies_stand_among_the_kernels(void **state)
     plot_free(plot);
 }
 
-static void every_series_is_named_above_the_rows(void **state)
+TEST(every_series_is_named_above_the_rows)
 {
     static const char *const names[] = { "first_pass_of_rows", "gemm_tiles<float, float>",
                                          "second_pass_of_rows" };
@@ -185,7 +178,6 @@ static void every_series_is_named_above_the_rows(void **state)
     Sample          s;
     Plot           *plot;
 
-    (void)state;
     fill(&s);
     for (int k = 0; k < 3; k++) {
         kernels[k] = s.kernels[0];
@@ -200,12 +192,11 @@ static void every_series_is_named_above_the_rows(void **state)
     plot_free(plot);
 }
 
-static void peaks_of_host_and_device_are_bars(void **state)
+TEST(peaks_of_host_and_device_are_bars)
 {
     Sample s;
     Plot  *plot;
 
-    (void)state;
     fill(&s);
     s.record.arena_peak = number_of(4096);
     s.record.device_peak = number_of(65536);
@@ -218,13 +209,12 @@ static void peaks_of_host_and_device_are_bars(void **state)
     plot_free(plot);
 }
 
-static void what_was_not_recorded_is_said(void **state)
+TEST(what_was_not_recorded_is_said)
 {
     Sample      s;
     Error       err = ERROR_INIT;
     PlotSubject subject = { "a", &s.record };
 
-    (void)state;
     fill(&s);
     s.gpu.kernel_count = s.gpu.span_count = 0;
     s.gpu.busy_ms = NUMBER_NONE;
@@ -241,14 +231,13 @@ static void what_was_not_recorded_is_said(void **state)
     assert_non_null(strstr(err.text, "--device cuda"));
 }
 
-static void the_best_tier_places_a_stage_under_the_roof(void **state)
+TEST(the_best_tier_places_a_stage_under_the_roof)
 {
     const Ceilings c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e13, .stream = 4e12 };
     Sample         s;
     RoofPoint      p;
     Plot          *plot;
 
-    (void)state;
     fill(&s);
     p = roof_point(&s.record, 0, &c); /* counted, by the time of its kernels */
     CHECK_NEAR(p.intensity.value, 4, 1e-12);
@@ -277,7 +266,7 @@ static void the_best_tier_places_a_stage_under_the_roof(void **state)
 }
 
 /* A run of the CPU is not held against a GPU's ceilings, and machines are named. */
-static void a_roofline_is_of_one_device(void **state)
+TEST(a_roofline_is_of_one_device)
 {
     Ceilings    c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e13, .stream = 4e12,
                       .device = "cuda" };
@@ -286,7 +275,6 @@ static void a_roofline_is_of_one_device(void **state)
     PlotSubject subjects[] = { { "on the host", &host.record }, { "a", &s.record } };
     Plot       *plot;
 
-    (void)state;
     fill(&s);
     fill_host(&host);
     plot = plot_of(PLOT_ROOFLINE, subjects, 2, &c, &err);
@@ -306,14 +294,13 @@ static void a_roofline_is_of_one_device(void **state)
 }
 
 /* However far right the points are, a level roof leaves the slanted one where both are drawn. */
-static void the_slanted_roof_reaches_every_level_one(void **state)
+TEST(the_slanted_roof_reaches_every_level_one)
 {
     Ceilings          c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e11, .stream = 4e12 };
     Sample            s;
     Plot             *plot;
     const PlotSeries *slanted = NULL;
 
-    (void)state;
     fill(&s);
     plot = made(PLOT_ROOFLINE, &s.record, &c);
     for (int k = 0; k < plot->count; k++)
@@ -326,13 +313,12 @@ static void the_slanted_roof_reaches_every_level_one(void **state)
     plot_free(plot);
 }
 
-static void ceilings_are_named_by_what_they_are_of(void **state)
+TEST(ceilings_are_named_by_what_they_are_of)
 {
     Ceilings c = { .peak = 9e14, .tensor = 9e14, .gemm = 7e14, .stream = 4e12 };
     Sample   s;
     Plot    *plot;
 
-    (void)state;
     fill(&s);
     plot = made(PLOT_ROOFLINE, &s.record, &c); /* as products in bf16 have it */
     expect_text(plot, 20, "tensor cores 900 TFLOP/s");
@@ -342,12 +328,11 @@ static void ceilings_are_named_by_what_they_are_of(void **state)
     plot_free(plot);
 }
 
-static void memory_of_host_and_device_share_a_plot(void **state)
+TEST(memory_of_host_and_device_share_a_plot)
 {
     Sample s;
     Plot  *plot;
 
-    (void)state;
     fill(&s);
     plot = made(PLOT_TIMELINE, &s.record, NULL);
     assert_int_equal(plot->count, 2);
@@ -356,22 +341,4 @@ static void memory_of_host_and_device_share_a_plot(void **state)
     plot_free(plot);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_stand_in_their_stage_at_their_time),
-        cmocka_unit_test(kernels_are_bars_with_shape_and_memory),
-        cmocka_unit_test(a_run_without_kernels_keeps_its_place),
-        cmocka_unit_test(copies_stand_among_the_kernels),
-        cmocka_unit_test(every_series_is_named_above_the_rows),
-        cmocka_unit_test(peaks_of_host_and_device_are_bars),
-        cmocka_unit_test(what_was_not_recorded_is_said),
-        cmocka_unit_test(the_best_tier_places_a_stage_under_the_roof),
-        cmocka_unit_test(a_roofline_is_of_one_device),
-        cmocka_unit_test(the_slanted_roof_reaches_every_level_one),
-        cmocka_unit_test(ceilings_are_named_by_what_they_are_of),
-        cmocka_unit_test(memory_of_host_and_device_share_a_plot),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,8 +1,5 @@
 /* test_app_reach.c -- reach as a view of a result: stacks, rows, pictures, ways. */
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/call.h"
 #include "app/figure/picture.h"
@@ -27,11 +24,10 @@ static const struct {
     { "full > full(position=rope)", "full > full(position=rope)", 2 },
 };
 
-static void stacks_are_read_and_written_back(void **state)
+TEST(stacks_are_read_and_written_back)
 {
     Session *s = session_on("synthetic:normal(n=12,d=4)");
 
-    (void)state;
     for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
         Request request = REQUEST_INIT, copy, again = REQUEST_INIT;
         Error   err = ERROR_INIT;
@@ -59,7 +55,7 @@ static void stacks_are_read_and_written_back(void **state)
     session_free(s);
 }
 
-static void a_slip_in_a_stack_is_told(void **state)
+TEST(a_slip_in_a_stack_is_told)
 {
     static const char *const slips[][2] = {
         { "full > ful", "nearest is 'full'" },
@@ -69,7 +65,6 @@ static void a_slip_in_a_stack_is_told(void **state)
     };
     Session *s = session_on("synthetic:normal(n=12,d=4)");
 
-    (void)state;
     for (size_t i = 0; i < sizeof(slips) / sizeof(*slips); i++) {
         Request request = REQUEST_INIT;
         Error   err = ERROR_INIT;
@@ -81,13 +76,12 @@ static void a_slip_in_a_stack_is_told(void **state)
     session_free(s);
 }
 
-static void a_layer_that_fails_fails_the_stack(void **state)
+TEST(a_layer_that_fails_fails_the_stack)
 {
     Session *s = session_on("synthetic:normal(n=12,d=4)");
     Result  *result = result_tried(s, "full > window(window=-3)");
     Error    err = ERROR_INIT;
 
-    (void)state;
     assert_null(result_reach(result, NULL, &err));
     CHECK(strstr(err.text, "layer 2") && strstr(err.text, "window"), "%s", err.text);
     result_release(result);
@@ -104,13 +98,12 @@ static int hops_at(const View *view, int64_t i, int64_t j)
     return (int)value;
 }
 
-static void views_of_several_depths_stand_side_by_side(void **state)
+TEST(views_of_several_depths_stand_side_by_side)
 {
     Session *s = session_on("synthetic:normal(n=600,d=4)");
     Result  *result = result_of(s, "window(window=5)");
     Error    err = ERROR_INIT;
 
-    (void)state;
     for (int layers = 1; layers < 40; layers += 6)
         for (int strict = 0; strict < 2; strict++) {
             ReachOptions options = { layers, strict };
@@ -135,7 +128,7 @@ static void views_of_several_depths_stand_side_by_side(void **state)
     session_free(s);
 }
 
-static void a_stack_goes_through_its_layers_in_turn(void **state)
+TEST(a_stack_goes_through_its_layers_in_turn)
 {
     Session    *s = session_on("synthetic:normal(n=40,d=4)");
     Result     *result = result_of(s, "pattern(band(-1,-1)) > pattern(band(-10,-10))");
@@ -143,7 +136,6 @@ static void a_stack_goes_through_its_layers_in_turn(void **state)
     const View *view = result_reach(result, NULL, &err);
     char        way[160];
 
-    (void)state;
     assert_int_equal(reach_view_depth(view), 2);
     assert_int_equal(hops_at(view, 30, 29), 1);
     assert_int_equal(hops_at(view, 30, 20), 2); /* the second layer */
@@ -157,7 +149,7 @@ static void a_stack_goes_through_its_layers_in_turn(void **state)
     session_free(s);
 }
 
-static void ways_are_told_in_words(void **state)
+TEST(ways_are_told_in_words)
 {
     Session     *s = session_on("synthetic:normal(n=64,d=4)");
     Result      *result = result_of(s, "window(window=3)");
@@ -175,7 +167,6 @@ static void ways_are_told_in_words(void **state)
         { 9, 30, "not within 20 layers" },
     };
 
-    (void)state;
     assert_false(reach_view_ready(view));
     assert_int_equal(reach_view_way(view, 0, 0, way, sizeof(way)), -2);
     hops_at(view, 0, 0);
@@ -188,7 +179,7 @@ static void ways_are_told_in_words(void **state)
     session_free(s);
 }
 
-static void other_keys_than_queries_are_refused(void **state)
+TEST(other_keys_than_queries_are_refused)
 {
     Session *s = session_on("synthetic:normal(n=12,d=4)");
     Result  *result;
@@ -198,7 +189,6 @@ static void other_keys_than_queries_are_refused(void **state)
     Tensor   q = tensor_of(DT_F32, 3, shape, zeros), k = tensor_of(DT_F32, 3, keys, zeros);
     Input   *cross = input_from_tensors(&q, &k, &k, NULL, NULL, &err);
 
-    (void)state;
     assert_true(session_set_input(s, cross, "cross", &err));
     result = result_of(s, "full");
     assert_null(result_reach(result, NULL, &err));
@@ -234,14 +224,13 @@ static void *read_rows(void *context)
     return NULL;
 }
 
-static void threads_may_read_at_once(void **state)
+TEST(threads_may_read_at_once)
 {
     Session *s = session_on("synthetic:normal(n=1500,d=4)");
     Result  *result = result_of(s, "window(window=41)");
     Error    err = ERROR_INIT;
     Reader   readers[6];
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         readers[i] = (Reader){ result_reach(result, NULL, &err), i * 251, false, 0 };
         pthread_create(&readers[i].thread, NULL, read_rows, &readers[i]);
@@ -279,7 +268,7 @@ static Cell cell_by_loop(const View *view, Region r)
     return c;
 }
 
-static void a_grid_holds_what_every_entry_gives(void **state)
+TEST(a_grid_holds_what_every_entry_gives)
 {
     Session    *s = session_on("synthetic:normal(n=131,d=4)");
     Result     *result = result_of(s, "pattern(window(3)+rows([40])+random(1))");
@@ -289,7 +278,6 @@ static void a_grid_holds_what_every_entry_gives(void **state)
     Grid        grid;
     double      all = 0;
 
-    (void)state;
     CHECK(grid_reduce(&request, &grid, &err), "%s", err.text);
     for (int64_t r = 0; r < grid.rows; r++)
         for (int64_t c = 0; c < grid.cols; c++) {
@@ -319,7 +307,7 @@ static void a_grid_holds_what_every_entry_gives(void **state)
     session_free(s);
 }
 
-static void a_drawing_can_be_cancelled(void **state)
+TEST(a_drawing_can_be_cancelled)
 {
     Session    *s = session_on("synthetic:normal(n=2048,d=4)");
     Result     *result = result_of(s, "window(window=3)");
@@ -329,14 +317,13 @@ static void a_drawing_can_be_cancelled(void **state)
                             .rows = 64, .cols = 64, .cancel = &cancel };
     Grid        grid;
 
-    (void)state;
     assert_false(grid_reduce(&request, &grid, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
     result_release(result);
     session_free(s);
 }
 
-static void a_figure_says_what_its_colours_are(void **state)
+TEST(a_figure_says_what_its_colours_are)
 {
     Session       *s = session_on("synthetic:normal(n=24,d=4)");
     Result        *result = result_of(s, "window(window=3)");
@@ -347,7 +334,6 @@ static void a_figure_says_what_its_colours_are(void **state)
     Figure        *figure = picture_of_panels(&panel, 1, &options, &err);
     Text           out = { 0 }, command = { 0 };
 
-    (void)state;
     CHECK(figure, "%s", err.text);
     assert_true(figure_text(figure, &plain, &out, &err));
     assert_non_null(strstr(text_str(&out), "reach, 3 layers"));
@@ -368,12 +354,11 @@ static void a_figure_says_what_its_colours_are(void **state)
 }
 
 /* One item for each of the first counts, then fewer. */
-static void a_long_legend_is_thinned_out(void **state)
+TEST(a_long_legend_is_thinned_out)
 {
     LegendItem items[40];
     int        count = hops_legend(MAP_VIRIDIS, 0, 100, true, false, items, 40);
 
-    (void)state;
     assert_true(count > 10 && count < 20);
     assert_string_equal(items[0].text, "itself");
     assert_string_equal(items[1].text, "1 layer");
@@ -390,7 +375,7 @@ static void a_long_legend_is_thinned_out(void **state)
 
 /* ---- the sizes of the papers ------------------------------------------------------------ */
 
-static void long_sequences_are_drawn_exactly(void **state)
+TEST(long_sequences_are_drawn_exactly)
 {
     Session    *s = session_on("synthetic:normal(n=16384,d=4)");
     Result     *result = result_of(s, "pattern(window(513)+global(4))");
@@ -400,7 +385,6 @@ static void long_sequences_are_drawn_exactly(void **state)
                             .threads = threads };
     Grid        grid;
 
-    (void)state;
     CHECK(grid_reduce(&request, &grid, &err), "%s", err.text);
     assert_true(grid.count == 16384.0 * 16384.0 && !grid.sampled);
     assert_true(grid_value(&grid, 0, 50, POOL_MIN) == 1);   /* a global row is not lost */
@@ -413,23 +397,4 @@ static void long_sequences_are_drawn_exactly(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stacks_are_read_and_written_back),
-        cmocka_unit_test(a_slip_in_a_stack_is_told),
-        cmocka_unit_test(a_layer_that_fails_fails_the_stack),
-        cmocka_unit_test(views_of_several_depths_stand_side_by_side),
-        cmocka_unit_test(a_stack_goes_through_its_layers_in_turn),
-        cmocka_unit_test(ways_are_told_in_words),
-        cmocka_unit_test(other_keys_than_queries_are_refused),
-        cmocka_unit_test(threads_may_read_at_once),
-        cmocka_unit_test(a_grid_holds_what_every_entry_gives),
-        cmocka_unit_test(a_drawing_can_be_cancelled),
-        cmocka_unit_test(a_figure_says_what_its_colours_are),
-        cmocka_unit_test(a_long_legend_is_thinned_out),
-        cmocka_unit_test(long_sequences_are_drawn_exactly),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,6 +1,4 @@
 /* test_axis.c -- ranges of one parameter, parsed from text. */
-#include <math.h>
-#include <string.h>
 
 #include "app/study/study.h"
 #include "attn/run/param.h"
@@ -20,9 +18,8 @@ static void check_values(const char *text, const char *expected)
     axis_free(&axis);
 }
 
-static void ranges_and_lists(void **state)
+TEST(ranges_and_lists)
 {
-    (void)state;
     check_values("features=16:128:x2", "16 32 64 128");
     check_values("features=16:127:x2", "16 32 64");
     check_values("k=1:9:+4", "1 5 9");
@@ -32,13 +29,12 @@ static void ranges_and_lists(void **state)
     check_values("k=7", "7");
 }
 
-static void slips_are_told(void **state)
+TEST(slips_are_told)
 {
     static const char *const bad[] = { "features", "=1:2", "k=1:2:x1", "k=1:2:+0", "k=0:8:x2",
                                        "k=5:1", "k=1:2:y3", "k=1:2:x2z", "k=", "k=1,,2", "k=a:b",
                                        "k=1:1e9:+1" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         Axis  axis;
         Error err = ERROR_INIT;
@@ -49,7 +45,7 @@ static void slips_are_told(void **state)
     }
 }
 
-static void usual_ranges_hold_the_value(void **state)
+TEST(usual_ranges_hold_the_value)
 {
     static const char *const names[] = { "relu", "trig", NULL };
     static const Param       whole = { .name = "m", .type = PARAM_TYPE_INT, .fallback = 16, .lo = 1,
@@ -74,7 +70,6 @@ static void usual_ranges_hold_the_value(void **state)
         { &text, "window(5)", false, NULL },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Text range = { 0 };
 
@@ -86,25 +81,14 @@ static void usual_ranges_hold_the_value(void **state)
     }
 }
 
-static void words_are_no_numbers(void **state)
+TEST(words_are_no_numbers)
 {
     Axis  axis;
     Error err = ERROR_INIT;
 
-    (void)state;
     assert_true(axis_parse("x=2.5,relu", &axis, &err));
     assert_true(axis_number(&axis, 0) == 2.5 && isnan(axis_number(&axis, 1)));
     axis_free(&axis);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(usual_ranges_hold_the_value),
-        cmocka_unit_test(ranges_and_lists),
-        cmocka_unit_test(slips_are_told),
-        cmocka_unit_test(words_are_no_numbers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

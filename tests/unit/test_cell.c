@@ -1,6 +1,4 @@
 /* test_cell.c -- one cell explained: its score, its share of the output, exact attention. */
-#include <math.h>
-#include <string.h>
 
 #include "app/result/views.h"
 #include "session_fixture.h"
@@ -38,14 +36,13 @@ static double score_by_hand(const Run *run, int64_t head, int64_t q, int64_t k)
     return sum / sqrt(D);
 }
 
-static void scores_are_those_before_the_softmax(void **state)
+TEST(scores_are_those_before_the_softmax)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
     Result     *full = result_of(s, "full(causal=true)");
     Result     *window = result_of(s, "window(window=5,causal=true)");
     CellReader *of_full = reader_of(full), *of_window = reader_of(window);
 
-    (void)state;
     for (int64_t q = 0; q < N; q++)
         for (int64_t k = 0; k < N; k++) {
             CellWhy a = why_of(of_full, 1, q, k), b = why_of(of_window, 1, q, k);
@@ -70,7 +67,7 @@ static void scores_are_those_before_the_softmax(void **state)
 }
 
 /* The shares of a row add up to the output for any weights; exact weights add up to 1. */
-static void shares_of_a_row_add_up(void **state)
+TEST(shares_of_a_row_add_up)
 {
     static const char *const texts[] = {
         "full(position=alibi)", "full(position=rope)", "bigbird(position=rope)",
@@ -79,7 +76,6 @@ static void shares_of_a_row_add_up(void **state)
     };
     Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
 
-    (void)state;
     for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++) {
         Result     *r = result_of(s, texts[t]);
         CellReader *reader = reader_of(r);
@@ -111,7 +107,7 @@ static void shares_of_a_row_add_up(void **state)
 }
 
 /* Keys scaled by their length give other scores, and the cell shows them. */
-static void other_scores_are_not_taken_for_exact_ones(void **state)
+TEST(other_scores_are_not_taken_for_exact_ones)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=1)");
     Result     *r = result_of(s, "reformer(block=8)");
@@ -119,7 +115,6 @@ static void other_scores_are_not_taken_for_exact_ones(void **state)
     Text        text = { 0 };
     int         own = 0;
 
-    (void)state;
     for (int64_t q = 0; q < N; q++) {
         CellWhy why = why_of(reader, 0, q, q ? q - 1 : 1);
 
@@ -136,28 +131,17 @@ static void other_scores_are_not_taken_for_exact_ones(void **state)
 }
 
 /* A mechanism that reads x, or has no weights, does not fail: the cell shows less. */
-static void what_cannot_be_told_is_left_out(void **state)
+TEST(what_cannot_be_told_is_left_out)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=1)");
     Result     *r = result_of(s, "synthesizer-random");
     CellReader *reader = reader_of(r);
     CellWhy     why = why_of(reader, 0, 3, 5);
 
-    (void)state;
     assert_true(why.weighs && why.scored && !why.own_score && why.adds);
     cell_reader_free(reader);
     result_release(r);
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_are_those_before_the_softmax),
-        cmocka_unit_test(shares_of_a_row_add_up),
-        cmocka_unit_test(other_scores_are_not_taken_for_exact_ones),
-        cmocka_unit_test(what_cannot_be_told_is_left_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

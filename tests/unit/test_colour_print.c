@@ -1,7 +1,4 @@
 /* test_colour_print.c -- the print theme without colours: which of them remain distinguishable. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/figure/picture.h"
 #include "check.h"
@@ -22,20 +19,18 @@ static Rgb printed(uint8_t bit)
     return component_colour_in(HUES_PRINT, bit);
 }
 
-static void lightness_is_that_of_cielab(void **state)
+TEST(lightness_is_that_of_cielab)
 {
-    (void)state;
     CHECK_NEAR(colour_lightness(white), PAPER, 1e-3); /* the coefficients have four digits */
     CHECK_NEAR(colour_lightness((Rgb){ 0, 0, 0 }), 0, 1e-9);
     CHECK_NEAR(colour_lightness((Rgb){ 119, 119, 119 }), 50.03, 0.01); /* tables say 50.03 */
     CHECK_NEAR(colour_lightness((Rgb){ 255, 0, 0 }), 53.24, 0.01);     /* 53.24 */
 }
 
-static void causes_are_told_apart_without_colours(void **state)
+TEST(causes_are_told_apart_without_colours)
 {
     const uint8_t often[] = { COMPONENT_WINDOW, COMPONENT_GLOBAL, COMPONENT_RANDOM };
 
-    (void)state;
     for (int a = 0; a < 8; a++) {
         CHECK(grey_apart(printed((uint8_t)(1 << a)), white) >= 9, "%s on paper",
               component_name((uint8_t)(1 << a)));
@@ -53,9 +48,8 @@ static void causes_are_told_apart_without_colours(void **state)
 }
 
 /* Evenly added or removed light keeps the order of the channels. */
-static void hues_keep_their_meaning(void **state)
+TEST(hues_keep_their_meaning)
 {
-    (void)state;
     for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
         Rgb a = colour_of_component((uint8_t)bit), b = printed((uint8_t)bit);
 
@@ -68,9 +62,8 @@ static void hues_keep_their_meaning(void **state)
     }
 }
 
-static void categories_and_curves_are_told_apart_without_colours(void **state)
+TEST(categories_and_curves_are_told_apart_without_colours)
 {
-    (void)state;
     for (int a = 0; a < 12; a++) {
         Rgb own = category_colour_in(HUES_PRINT, a);
 
@@ -90,14 +83,13 @@ static void categories_and_curves_are_told_apart_without_colours(void **state)
                             colour_lightness(schedule_colour(a, HUES_PRINT)) >= 15);
 }
 
-static void what_was_missed_is_darkest(void **state)
+TEST(what_was_missed_is_darkest)
 {
     static const double one = 1;
     ViewFound          found = { .rounds = 7, .share = &one };
     View               view = { .kind = VIEW_COMPONENTS, .found = &found };
     Rgb                missed = cause_colour_in(HUES_PRINT, &view, COMPONENT_OTHER);
 
-    (void)state;
     for (found.rounds = 0; found.rounds <= 7; found.rounds += 7)
         for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1)
             if (bit != COMPONENT_OTHER)
@@ -149,9 +141,8 @@ static double apart(Rgb a, Rgb b)
 }
 
 /* Slides must be readable from the last row: areas need a contrast of 3. */
-static void nothing_is_lost_on_dark_paper(void **state)
+TEST(nothing_is_lost_on_dark_paper)
 {
-    (void)state;
     for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
         Rgb rgb = component_colour_in(HUES_DARK, (uint8_t)bit);
 
@@ -173,13 +164,12 @@ static void nothing_is_lost_on_dark_paper(void **state)
 
 /* The least value that is there is no paper: white, and for grey, which begins dark, dark paper
  * and the explorer's matrix too.  Its ramp of 256 colours is a given one. */
-static void values_keep_off_the_paper(void **state)
+TEST(values_keep_off_the_paper)
 {
     const Rgb      matrix = { 0x1c, 0x1c, 0x1c }, light = { 0xee, 0xee, 0xee };
     int            length;
     const uint8_t *ramp = colour_ramp_256(MAP_INK, &length);
 
-    (void)state;
     for (int k = 0; k <= 20; k++) {
         Rgb grey = colour_of_value(MAP_GREY, k / 20.0), ink = colour_of_value(MAP_INK, k / 20.0);
 
@@ -190,26 +180,11 @@ static void values_keep_off_the_paper(void **state)
     assert_true(ramp[0] < 254); /* 255 is the light matrix itself */
 }
 
-static void the_theme_uses_them(void **state)
+TEST(the_theme_uses_them)
 {
-    (void)state;
     expect_colour("print", true);
     expect_colour("light", false);
     expect_colour("colour-blind", false);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lightness_is_that_of_cielab),
-        cmocka_unit_test(causes_are_told_apart_without_colours),
-        cmocka_unit_test(hues_keep_their_meaning),
-        cmocka_unit_test(categories_and_curves_are_told_apart_without_colours),
-        cmocka_unit_test(what_was_missed_is_darkest),
-        cmocka_unit_test(nothing_is_lost_on_dark_paper),
-        cmocka_unit_test(values_keep_off_the_paper),
-        cmocka_unit_test(the_theme_uses_them),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -3,13 +3,10 @@
  * Everything is derived from the catalogue: a new mechanism is tested here
  * without editing this file.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/run.h"
-#include "check.h"
 #include "attn/run/position.h"
+#include "check.h"
 #include "core/rng.h"
 #include "core/threads.h"
 
@@ -123,9 +120,8 @@ static void check_output(const Mechanism *m, Case c)
     stop(&f);
 }
 
-static void every_output_is_finite(void **state)
+TEST(every_output_is_finite)
 {
-    (void)state;
     for_all(check_output);
 }
 
@@ -158,9 +154,8 @@ static void check_views(const Mechanism *m, Case c)
     stop(&f);
 }
 
-static void promised_views_are_there(void **state)
+TEST(promised_views_are_there)
 {
-    (void)state;
     for_all(check_views);
 }
 
@@ -208,9 +203,8 @@ static void check_weights(const Mechanism *m, Case c)
 
 /* 2e-5: both sides are float32 sums of up to 101 products, taken in different
  * orders, so each may carry half of the 1e-5 asked of one of them. */
-static void weights_times_values_is_the_output(void **state)
+TEST(weights_times_values_is_the_output)
 {
-    (void)state;
     for_all(check_weights);
 }
 
@@ -239,9 +233,8 @@ static void check_zero_outside(const Mechanism *m, Case c)
     stop(&f);
 }
 
-static void no_connection_no_weight(void **state)
+TEST(no_connection_no_weight)
 {
-    (void)state;
     for_all(check_zero_outside);
 }
 
@@ -276,9 +269,8 @@ static void check_repeat(const Mechanism *m, Case c)
     stop(&a);
 }
 
-static void same_seed_same_bits(void **state)
+TEST(same_seed_same_bits)
 {
-    (void)state;
     for_all(check_repeat);
 }
 
@@ -301,9 +293,8 @@ static void check_flops(const Mechanism *m, Case c)
     stop(&f);
 }
 
-static void counted_flops_are_the_closed_form(void **state)
+TEST(counted_flops_are_the_closed_form)
 {
-    (void)state;
     for_all(check_flops);
 }
 
@@ -319,9 +310,8 @@ static void check_large_flops(const Mechanism *m, Case c)
                                .no_views = true, .threads = 2 });
 }
 
-static void counted_flops_are_the_closed_form_at_real_lengths(void **state)
+TEST(counted_flops_are_the_closed_form_at_real_lengths)
 {
-    (void)state;
     for_all(check_large_flops);
 }
 
@@ -348,9 +338,8 @@ static void check_plan(const Mechanism *m, Case c)
     stop(&run);
 }
 
-static void the_closed_form_needs_no_run(void **state)
+TEST(the_closed_form_needs_no_run)
 {
-    (void)state;
     for_all(check_plan);
 }
 
@@ -370,15 +359,13 @@ static void check_allocations(const Mechanism *m, Case c)
     }
 }
 
-static void every_failed_allocation_is_an_ordinary_error(void **state)
+TEST(every_failed_allocation_is_an_ordinary_error)
 {
-    (void)state;
     for_all(check_allocations);
 }
 
-static void a_cancelled_run_says_so(void **state)
+TEST(a_cancelled_run_says_so)
 {
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         Fixture     f;
         atomic_bool cancel = true;
@@ -396,9 +383,8 @@ static void a_cancelled_run_says_so(void **state)
     }
 }
 
-static void causal_where_there_is_none_is_an_error(void **state)
+TEST(causal_where_there_is_none_is_an_error)
 {
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         Fixture f;
         Case    c = shapes[3];
@@ -412,9 +398,8 @@ static void causal_where_there_is_none_is_an_error(void **state)
     }
 }
 
-static void positions_run_or_are_refused_by_name(void **state)
+TEST(positions_run_or_are_refused_by_name)
 {
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++)
         for (size_t p = 0; position_at(p); p++) {
             const Mechanism *m = mechanism_at(i);
@@ -432,9 +417,8 @@ static void positions_run_or_are_refused_by_name(void **state)
         }
 }
 
-static void every_card_is_filled_in(void **state)
+TEST(every_card_is_filled_in)
 {
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         const Mechanism *m = mechanism_at(i);
 
@@ -448,23 +432,4 @@ static void every_card_is_filled_in(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_card_is_filled_in),
-        cmocka_unit_test(every_output_is_finite),
-        cmocka_unit_test(promised_views_are_there),
-        cmocka_unit_test(weights_times_values_is_the_output),
-        cmocka_unit_test(no_connection_no_weight),
-        cmocka_unit_test(same_seed_same_bits),
-        cmocka_unit_test(counted_flops_are_the_closed_form),
-        cmocka_unit_test(counted_flops_are_the_closed_form_at_real_lengths),
-        cmocka_unit_test(the_closed_form_needs_no_run),
-        cmocka_unit_test(every_failed_allocation_is_an_ordinary_error),
-        cmocka_unit_test(a_cancelled_run_says_so),
-        cmocka_unit_test(causal_where_there_is_none_is_an_error),
-        cmocka_unit_test(positions_run_or_are_refused_by_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,19 +1,16 @@
 /* test_content_pictures.c -- what presets of content-based mechanisms show. */
-#include <math.h>
-#include <string.h>
 
 #include "app/result/views.h"
 #include "preview.h"
 
 /* Sorted buckets never fall, are the same multiset, and chunks begin every 8 slots. */
-static void both_orders_hold_the_same_tokens(void **state)
+TEST(both_orders_hold_the_same_tokens)
 {
     Preview     *p = preview_open("reformer-orders", 4);
     const Panel *sorted = &p->figure->panels[1];
     int          count[2][64] = { { 0 } };
     double       cells[2] = { 0 };
 
-    (void)state;
     assert_null(p->figure->panels[0].col_order);
     for (int64_t i = 0; i < 48; i++) {
         count[0][(int)shown(p, 0, 0, i)]++;
@@ -36,11 +33,10 @@ static void both_orders_hold_the_same_tokens(void **state)
 }
 
 /* Cells of the union beyond the own ones are in some round; cells of a round are in the union. */
-static void rounds_make_their_union(void **state)
+TEST(rounds_make_their_union)
 {
     Preview *p = preview_open("reformer-rounds", 6);
 
-    (void)state;
     for (int64_t i = 0; i < 64; i++)
         for (int64_t j = 0; j < 64; j++) {
             bool any = false;
@@ -86,11 +82,10 @@ static void check_bars(const Preview *p, int panel)
     }
 }
 
-static void bars_count_members(void **state)
+TEST(bars_count_members)
 {
     Preview *p = preview_open("routing-clusters", 4);
 
-    (void)state;
     for (int panel = 0; panel < 2; panel++) {
         check_bars(p, panel);
         assert_non_null(p->figure->panels[panel].view->load);
@@ -155,12 +150,11 @@ static void residuals_fall(const Preview *p, int panel)
     plot_free(plot);
 }
 
-static void a_permutation_sharpens(void **state)
+TEST(a_permutation_sharpens)
 {
     Preview *p = preview_open("sinkhorn-sharpening", 10);
     double   sharp[3] = { 0 };
 
-    (void)state;
     for (int panel = 0; panel < 3; panel++)
         for (int64_t u = 0; u < 8; u++)
             sharp[panel] += largest_in_row(p, panel, u);
@@ -173,13 +167,12 @@ static void a_permutation_sharpens(void **state)
 }
 
 /* Rings stand where entmax has weight; sparsemax keeps fewer keys; bars count them. */
-static void supports_shrink(void **state)
+TEST(supports_shrink)
 {
     Preview   *p = preview_open("entmax-support", 3);
     PatternRow row = { 0 };
     double     kept[2] = { 0 };
 
-    (void)state;
     for (int64_t i = 0; i < 32; i++) {
         int64_t size = 0;
         double  sum = 0;
@@ -202,14 +195,13 @@ static void supports_shrink(void **state)
 }
 
 /* Bars of numbers stay in their column for any name. */
-static void as_text_no_line_is_too_long(void **state)
+TEST(as_text_no_line_is_too_long)
 {
     static const struct {
         const char *name;
         int         panels;
     } presets[] = { { "experts-capacity", 3 }, { "cluster-balance", 3 } };
 
-    (void)state;
     for (size_t k = 0; k < 2; k++) {
         Preview *p = preview_open(presets[k].name, presets[k].panels);
         Text     out = { 0 };
@@ -225,12 +217,11 @@ static void as_text_no_line_is_too_long(void **state)
 }
 
 /* Each asked-for cell is placed or dropped, none beyond the capacity. */
-static void what_is_beyond_the_capacity_is_dropped(void **state)
+TEST(what_is_beyond_the_capacity_is_dropped)
 {
     Preview *p = preview_open("experts-capacity", 3);
     int64_t  dropped[3] = { 0 };
 
-    (void)state;
     for (int panel = 0; panel < 3; panel++) {
         const View *view = p->figure->panels[panel].view;
         int64_t     asked = 0;
@@ -250,17 +241,4 @@ static void what_is_beyond_the_capacity_is_dropped(void **state)
     preview_close(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_orders_hold_the_same_tokens),
-        cmocka_unit_test(rounds_make_their_union),
-        cmocka_unit_test(bars_count_members),
-        cmocka_unit_test(a_permutation_sharpens),
-        cmocka_unit_test(supports_shrink),
-        cmocka_unit_test(as_text_no_line_is_too_long),
-        cmocka_unit_test(what_is_beyond_the_capacity_is_dropped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

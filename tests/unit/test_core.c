@@ -1,7 +1,4 @@
 /* test_core.c -- error, arena, tensor, rng, threads, text. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -12,12 +9,11 @@
 #include "core/text.h"
 #include "core/threads.h"
 
-static void error_prefix_goes_before_the_text(void **state)
+TEST(error_prefix_goes_before_the_text)
 {
     Error err = ERROR_INIT;
     char  expected[sizeof(err.text)];
 
-    (void)state;
     assert_false(error_set(&err, ERR_FILE, "cannot open %d", 7));
     assert_false(error_prefix(&err, "reading %s", "x"));
     assert_string_equal(err.text, "reading x: cannot open 7");
@@ -31,12 +27,11 @@ static void error_prefix_goes_before_the_text(void **state)
     assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 }
 
-static void arena_counts_its_peak(void **state)
+TEST(arena_counts_its_peak)
 {
     Arena    *a = arena_new();
     ArenaMark mark;
 
-    (void)state;
     assert_non_null(arena_alloc(a, 100, 1));
     mark = arena_mark(a);
     assert_non_null(arena_alloc(a, 1000, 64));
@@ -51,22 +46,20 @@ static void arena_counts_its_peak(void **state)
     arena_free(a);
 }
 
-static void arena_gives_a_pointer_for_no_bytes(void **state)
+TEST(arena_gives_a_pointer_for_no_bytes)
 {
     Arena *a = arena_new();
 
-    (void)state;
     assert_non_null(arena_alloc(a, 0, 4)); /* before there is any chunk */
     assert_int_equal(arena_used(a), 0);
     arena_free(a);
 }
 
-static void arena_memory_is_aligned_and_reused(void **state)
+TEST(arena_memory_is_aligned_and_reused)
 {
     Arena  *a = arena_new();
     int64_t reserved;
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         for (int64_t size = 1; size < 5000000; size = size * 3 + 1) {
             uint8_t *p = arena_alloc(a, size, 1);
@@ -84,11 +77,10 @@ static void arena_memory_is_aligned_and_reused(void **state)
     arena_free(a);
 }
 
-static void arena_refuses_what_it_must(void **state)
+TEST(arena_refuses_what_it_must)
 {
     Arena *a = arena_new();
 
-    (void)state;
     assert_null(arena_alloc(a, INT64_MAX / 2, 4));
     assert_null(arena_alloc(a, -1, 4));
     arena_limit(a, 1000);
@@ -132,14 +124,13 @@ static bool attach_chunk(void *context, void *data, bool device)
     return true;
 }
 
-static void arena_chunks_are_attached_together(void **state)
+TEST(arena_chunks_are_attached_together)
 {
     Lent        lent = { 0 };
     ArenaSource source = { .take = take_chunk, .give = give_chunk, .attach = attach_chunk,
                            .context = &lent };
     Arena      *arena = arena_new_from(&source);
 
-    (void)state;
     assert_non_null(arena_alloc(arena, 100, 1));
     assert_int_equal(lent.attached, 0);
     assert_true(arena_attach(arena, true));
@@ -157,7 +148,7 @@ static void arena_chunks_are_attached_together(void **state)
 }
 
 /* Data that the host writes during a run shares no page with numbers of the device. */
-static void numbers_of_a_source_have_chunks_of_their_own(void **state)
+TEST(numbers_of_a_source_have_chunks_of_their_own)
 {
     Lent        lent = { 0 };
     ArenaSource source = { .take = take_chunk, .give = give_chunk, .context = &lent };
@@ -167,7 +158,6 @@ static void numbers_of_a_source_have_chunks_of_their_own(void **state)
     char       *name = arena_strdup(arena, "a list"), *list;
     void       *number;
 
-    (void)state;
     assert_int_equal(lent.taken, 2);
     assert_true(arena_holds(arena, x.data) && arena_holds(arena, name));
     mark = arena_mark(arena);
@@ -187,13 +177,12 @@ static void numbers_of_a_source_have_chunks_of_their_own(void **state)
     assert_int_equal(lent.taken, 0);
 }
 
-static void tensor_heads_are_shared_by_groups(void **state)
+TEST(tensor_heads_are_shared_by_groups)
 {
     float  data[2 * 3] = { 0 };
     Tensor t = tensor_of(DT_F32, 3, (int64_t[]){ 2, 3, 1 }, data);
     Tensor one = tensor_of(DT_F32, 3, (int64_t[]){ 1, 3, 1 }, data);
 
-    (void)state;
     assert_ptr_equal(tensor_head(&t, 0, 4), data);
     assert_ptr_equal(tensor_head(&t, 1, 4), data);
     assert_ptr_equal(tensor_head(&t, 2, 4), data + 3);
@@ -202,7 +191,7 @@ static void tensor_heads_are_shared_by_groups(void **state)
 }
 
 /* Counted in row-major order, whatever lies between the entries. */
-static void what_is_not_finite_is_found(void **state)
+TEST(what_is_not_finite_is_found)
 {
     float   data[6] = { 1, NAN, 2, 3, INFINITY, 4 };
     int32_t whole[2] = { 1, 2 };
@@ -210,7 +199,6 @@ static void what_is_not_finite_is_found(void **state)
     Tensor  none = tensor_of(DT_F32, 1, (int64_t[]){ 3 }, NULL);
     Tensor  list = tensor_of(DT_I32, 1, (int64_t[]){ 2 }, whole);
 
-    (void)state;
     assert_int_equal(tensor_not_finite(&t), 1);
     assert_int_equal(tensor_not_finite(&turned), 2);
     data[1] = 0;
@@ -221,14 +209,13 @@ static void what_is_not_finite_is_found(void **state)
     assert_int_equal(tensor_not_finite(&list), -1);
 }
 
-static void tensor_conversion_follows_strides(void **state)
+TEST(tensor_conversion_follows_strides)
 {
     Arena  *a = arena_new();
     int64_t data[6] = { 0, 1, 2, 3, 4, INT64_C(1) << 31 };
     Tensor  t = tensor_of(DT_I64, 2, (int64_t[]){ 2, 3 }, data), out;
     char    text[32];
 
-    (void)state;
     t.shape[0] = 3, t.shape[1] = 2, t.stride[0] = 1, t.stride[1] = 3; /* transposed */
     assert_false(tensor_contiguous(&t));
     out = tensor_convert(a, t, DT_F32);
@@ -240,20 +227,18 @@ static void tensor_conversion_follows_strides(void **state)
 
 /* First outputs of Philox 4x32-10 with key and counter 0, published with the
  * Random123 library (kat_vectors): 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
-static void rng_is_philox(void **state)
+TEST(rng_is_philox)
 {
-    (void)state;
     assert_true(rng_at(0, 0, 0) == UINT64_C(0xe169c58d6627e8d5));
     assert_true(rng_at(0, 0, 1) == UINT64_C(0x9b00dbd8bc57ac4c));
 }
 
-static void rng_draws_what_it_says(void **state)
+TEST(rng_draws_what_it_says)
 {
     Rng    rng = rng_named(3, "a"), again = rng_named(3, "a"), other = rng_named(3, "b");
     double sum = 0, squares = 0;
     int    counts[7] = { 0 };
 
-    (void)state;
     assert_true(rng_next(&rng) == rng_next(&again));
     assert_true(rng_next(&rng) != rng_next(&other));
     again = rng;
@@ -284,11 +269,10 @@ static void count_item(void *context, int64_t item, int worker)
     ((int *)context)[item]++;
 }
 
-static void threads_do_each_item_once(void **state)
+TEST(threads_do_each_item_once)
 {
     int *items = calloc(10000, sizeof(*items));
 
-    (void)state;
     for (int count = 1; count <= 4; count++) {
         Threads *pool = threads_new(count);
 
@@ -304,12 +288,11 @@ static void threads_do_each_item_once(void **state)
     free(items);
 }
 
-static void json_is_written_with_its_commas(void **state)
+TEST(json_is_written_with_its_commas)
 {
     Text text = { 0 };
     Json j = jsonw_to(&text);
 
-    (void)state;
     jsonw_open(&j, '{');
     jsonw_key(&j, "a\"\n");
     jsonw_open(&j, '[');
@@ -325,11 +308,10 @@ static void json_is_written_with_its_commas(void **state)
     text_free(&text);
 }
 
-static void csv_quotes_only_where_it_must(void **state)
+TEST(csv_quotes_only_where_it_must)
 {
     Text text = { 0 };
 
-    (void)state;
     csv_cell(&text, "plain", true);
     csv_cell(&text, "a,\"b\"", false);
     csv_cell(&text, NULL, false);
@@ -337,20 +319,18 @@ static void csv_quotes_only_where_it_must(void **state)
     text_free(&text);
 }
 
-static void names_have_distances(void **state)
+TEST(names_have_distances)
 {
-    (void)state;
     assert_int_equal(text_distance("reformer", "reformer"), 0);
     assert_int_equal(text_distance("refomer", "reformer"), 1);
     assert_int_equal(text_distance("refromer", "reformer"), 1);
     assert_int_equal(text_distance("", "full"), 4);
 }
 
-static void the_nearest_name_is_meant(void **state)
+TEST(the_nearest_name_is_meant)
 {
     Meant meant = { "windw", NULL, 3 };
 
-    (void)state;
     assert_false(meant_offer(&meant, "full"));
     assert_null(meant.name);
     assert_true(meant_offer(&meant, "widow"));
@@ -360,24 +340,22 @@ static void the_nearest_name_is_meant(void **state)
     assert_int_equal(meant.slips, 1);
 }
 
-static void sizes_read_well(void **state)
+TEST(sizes_read_well)
 {
     char text[32];
 
-    (void)state;
     assert_string_equal(format_bytes(512, text, sizeof(text)), "512 B");
     assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
 }
 
-static void files_appear_whole_or_not_at_all(void **state)
+TEST(files_appear_whole_or_not_at_all)
 {
     Error err = ERROR_INIT;
     char  path[] = "/tmp/attnscope-test-XXXXXX";
     int   fd = mkstemp(path);
 
-    (void)state;
     close(fd);
     assert_true(file_write(path, "abc", 3, &err));
     assert_false(file_write("/nonexistent/folder/x", "abc", 3, &err));
@@ -386,7 +364,7 @@ static void files_appear_whole_or_not_at_all(void **state)
     unlink(path);
 }
 
-static void flags_say_what_is_not_zero(void **state)
+TEST(flags_say_what_is_not_zero)
 {
     Arena  *a = arena_new();
     int64_t wide[4] = { 0, 256, -1, INT64_MAX };
@@ -394,37 +372,10 @@ static void flags_say_what_is_not_zero(void **state)
     Tensor  x = tensor_nonzero(a, tensor_of(DT_I64, 2, (int64_t[]){ 2, 2 }, wide));
     Tensor  y = tensor_nonzero(a, tensor_of(DT_F32, 1, (int64_t[]){ 4 }, real));
 
-    (void)state;
     assert_memory_equal(x.data, ((uint8_t[]){ 0, 1, 1, 1 }), 4);
     assert_memory_equal(y.data, ((uint8_t[]){ 0, 1, 1, 0 }), 4);
     assert_int_equal(x.rank, 2);
     arena_free(a);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(error_prefix_goes_before_the_text),
-        cmocka_unit_test(arena_counts_its_peak),
-        cmocka_unit_test(flags_say_what_is_not_zero),
-        cmocka_unit_test(arena_gives_a_pointer_for_no_bytes),
-        cmocka_unit_test(arena_memory_is_aligned_and_reused),
-        cmocka_unit_test(arena_refuses_what_it_must),
-        cmocka_unit_test(arena_chunks_are_attached_together),
-        cmocka_unit_test(numbers_of_a_source_have_chunks_of_their_own),
-        cmocka_unit_test(tensor_heads_are_shared_by_groups),
-        cmocka_unit_test(what_is_not_finite_is_found),
-        cmocka_unit_test(tensor_conversion_follows_strides),
-        cmocka_unit_test(rng_is_philox),
-        cmocka_unit_test(rng_draws_what_it_says),
-        cmocka_unit_test(threads_do_each_item_once),
-        cmocka_unit_test(json_is_written_with_its_commas),
-        cmocka_unit_test(csv_quotes_only_where_it_must),
-        cmocka_unit_test(names_have_distances),
-        cmocka_unit_test(the_nearest_name_is_meant),
-        cmocka_unit_test(sizes_read_well),
-        cmocka_unit_test(files_appear_whole_or_not_at_all),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,11 @@
 /* test_core_utf8.c -- one decoder and one encoder: they agree for every character, and what is not
  * UTF-8 is found byte by byte. */
-#include <string.h>
 
 #include "check.h"
 #include "core/utf8.h"
 
-static void every_character_comes_back(void **state)
+TEST(every_character_comes_back)
 {
-    (void)state;
     for (uint32_t code = 0; code < 0x110000; code++) {
         char     bytes[5] = { 0 };
         int      length = utf8_encode(code, bytes);
@@ -23,11 +21,10 @@ static void every_character_comes_back(void **state)
 }
 
 /* A sequence of four bytes is accepted exactly when encoding its character gives it back. */
-static void only_the_shortest_form(void **state)
+TEST(only_the_shortest_form)
 {
     static const unsigned char second[] = { 0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0 };
 
-    (void)state;
     for (int first = 0; first < 256; first++)
         for (size_t k = 0; k < sizeof(second); k++)
             for (size_t last = 0; last < sizeof(second); last++) {
@@ -45,25 +42,15 @@ static void only_the_shortest_form(void **state)
             }
 }
 
-static void a_malformed_byte_stands_alone(void **state)
+TEST(a_malformed_byte_stands_alone)
 {
     const char *text = "\xE2\x82" "a\xFF\xED\xA0\x80\xC3\xA4", *at = text;
     uint32_t    expected[] = { UTF8_MALFORMED, UTF8_MALFORMED, 'a',           UTF8_MALFORMED,
                                UTF8_MALFORMED, UTF8_MALFORMED, UTF8_MALFORMED, 0xE4 };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(expected) / sizeof(*expected); k++)
         assert_int_equal(utf8_next(&at), expected[k]);
     assert_ptr_equal(at, text + strlen(text));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_character_comes_back),
-        cmocka_unit_test(only_the_shortest_form),
-        cmocka_unit_test(a_malformed_byte_stands_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

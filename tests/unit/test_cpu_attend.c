@@ -189,9 +189,8 @@ static Pattern *some_pattern(const Case *c, int which, const char **name)
     return p;
 }
 
-static void patterns_and_shapes(void **state)
+TEST(patterns_and_shapes)
 {
-    (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
         for (int which = 0; which < PATTERNS; which++) {
             Case        c = case_new(shapes[x], 1, 1);
@@ -204,12 +203,11 @@ static void patterns_and_shapes(void **state)
 }
 
 /* Scores up to about 80 and a long sum: relative 1e-5. */
-static void large_scores(void **state)
+TEST(large_scores)
 {
     Shape s = { 1, 1, 70, 150, 512, 8 };
     Case  c = case_new(s, 1, 1);
 
-    (void)state;
     for (int64_t x = 0; x < tensor_count(&c.in.q); x++)
         tensor_f32(&c.in.q)[x] *= 20.0f;
     c.pattern = pattern_full(c.f.run->arena, pattern_shape(&c), 1);
@@ -218,12 +216,11 @@ static void large_scores(void **state)
 }
 
 /* One key far above the others takes everything, and nothing overflows. */
-static void extreme_scores(void **state)
+TEST(extreme_scores)
 {
     Shape s = { 1, 1, 9, 70, 4, 4 };
     Case  c = case_new(s, 1, 1);
 
-    (void)state;
     c.in.scale = 1;
     for (int64_t x = 0; x < tensor_count(&c.in.q); x++)
         tensor_f32(&c.in.q)[x] = 1;
@@ -268,11 +265,10 @@ static void add_terms(Case *c, int which)
                                       .index = index_of(c, rows, which & 32) };
 }
 
-static void score_terms(void **state)
+TEST(score_terms)
 {
     static const int sets[] = { 1, 2, 4, 8, 15, 31, 63, 15 + 32 };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
         for (size_t y = 0; y < sizeof(sets) / sizeof(sets[0]); y++)
             for (int which = 0; which < 7; which += 3) {
@@ -287,11 +283,10 @@ static void score_terms(void **state)
 }
 
 /* The same bits from 1 and from 3 threads, shared and own patterns. */
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     Shape s = { 4, 2, 777, 777, 24, 40 };
 
-    (void)state;
     for (int which = 0; which < PATTERNS; which++) {
         Case        a = case_new(s, 1, 1), b = case_new(s, 3, 1);
         const char *name = "";
@@ -308,13 +303,12 @@ static void threads_change_nothing(void **state)
     }
 }
 
-static void heads_of_their_own(void **state)
+TEST(heads_of_their_own)
 {
     Shape    s = { 3, 1, 150, 150, 8, 8 };
     Case     c = case_new(s, 2, 1);
     Pattern *own[3];
 
-    (void)state;
     for (int x = 0; x < 3; x++)
         own[x] = pattern_band(c.f.run->arena, pattern_shape(&c), -10 * x, 4 * x, 1, 1);
     c.pattern = pattern_by_head(c.f.run->arena, pattern_shape(&c), own, 3);
@@ -323,13 +317,12 @@ static void heads_of_their_own(void **state)
 }
 
 /* Keys hidden from a query may hold any number. */
-static void masked_keys_leave_no_trace(void **state)
+TEST(masked_keys_leave_no_trace)
 {
     Shape  s = { 1, 1, 90, 90, 16, 16 };
     Case   a = case_new(s, 1, 1), b = case_new(s, 1, 1);
     size_t past = 60 * 16 * sizeof(float);
 
-    (void)state;
     for (int64_t x = 60 * 16; x < 90 * 16; x++) {
         tensor_f32(&b.in.k)[x] = 1e30f;
         tensor_f32(&b.in.v)[x] = -1e30f;
@@ -343,12 +336,11 @@ static void masked_keys_leave_no_trace(void **state)
     fixture_free(&b.f);
 }
 
-static void runs_of_scores(void **state)
+TEST(runs_of_scores)
 {
     Case  c = case_new((Shape){ 4, 2, 20, 33, 37, 4 }, 1, 1);
     float got[11];
 
-    (void)state;
     add_terms(&c, 7);
     for (int64_t t = 0; t < 4; t++) {
         attend_scores_run(&c.in, 4, t, 13, 2, 11, 3, got);
@@ -387,11 +379,10 @@ static void check_same_rows(const Pattern *a, const Pattern *b)
     free(y);
 }
 
-static void stored_rows_are_the_patterns(void **state)
+TEST(stored_rows_are_the_patterns)
 {
     PatternShape s = { .heads = 6, .n = 777, .m = 777 };
 
-    (void)state;
     for (int threads = 1; threads <= 3; threads += 2) {
         Fixture        f = fixture_new(threads, 5);
         Arena         *a = f.run->arena;
@@ -409,13 +400,12 @@ static void stored_rows_are_the_patterns(void **state)
 }
 
 /* So many keys that heads are packed one by one, and rows are stored. */
-static void heads_one_by_one(void **state)
+TEST(heads_one_by_one)
 {
     Case         c = case_new((Shape){ 6, 6, 150, 9000, 130, 8 }, 2, 1);
     Arena       *a = c.f.run->arena;
     PatternShape s = pattern_shape(&c);
 
-    (void)state;
     c.pattern = pattern_union(a, pattern_stride(a, s, 70), pattern_band(a, s, -9, 8, 1, 1));
     c.pattern = pattern_finish(a, s, c.pattern, false);
     run_kernels(&c, 2e-6, "one by one");
@@ -439,9 +429,8 @@ static Pattern *uneven(Arena *a, PatternShape s)
 
 /* So many keys, 16 MiB and a little, that they and their values are taken apart, two stretches
  * each; alone, and with every term. */
-static void stretch_by_stretch(void **state)
+TEST(stretch_by_stretch)
 {
-    (void)state;
     for (int terms = 0; terms <= 15; terms += 15) {
         Case c = case_new((Shape){ 2, 1, 60, 70000, 60, 70 }, 2, 1);
 
@@ -454,12 +443,11 @@ static void stretch_by_stretch(void **state)
 
 /* The same where a term leaves most rows of the first head none of their cells, row 3 surely: they
  * are counted all the same. */
-static void stretches_of_nothing(void **state)
+TEST(stretches_of_nothing)
 {
     Shape s = { 2, 1, 60, 70000, 60, 70 };
     Case  c = case_new(s, 2, 1);
 
-    (void)state;
     add_terms(&c, 1 + 16);
     for (int64_t j = 0; j < s.m; j++)
         tensor_f32(&c.in.distance)[3 - j + s.m - 1] = -INFINITY;
@@ -469,14 +457,13 @@ static void stretches_of_nothing(void **state)
 }
 
 /* Narrow rows of more heads than panels are kept for, and a row and a column that are full. */
-static void narrow_but_for_one(void **state)
+TEST(narrow_but_for_one)
 {
     Case         c = case_new((Shape){ 5, 5, 700, 700, 130, 8 }, 3, 1);
     Arena       *a = c.f.run->arena;
     PatternShape s = pattern_shape(&c);
     uint8_t      flags[700] = { [650] = 1 };
 
-    (void)state;
     c.pattern = pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags));
     c.pattern = pattern_union(a, c.pattern, pattern_band(a, s, -30, 20, 1, 1));
     run_kernels(&c, 2e-6, "narrow");
@@ -512,20 +499,18 @@ static void fail_one_by_one(Shape s, Pattern *(*make)(Arena *, PatternShape))
     }
 }
 
-static void failed_allocations(void **state)
+TEST(failed_allocations)
 {
-    (void)state;
     fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, causal);
     fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, narrow);
     fail_one_by_one((Shape){ 2, 1, 140, 140, 8, 8 }, scattered);
 }
 
-static void cancelled_before_it_begins(void **state)
+TEST(cancelled_before_it_begins)
 {
     Case              c = case_new((Shape){ 1, 1, 300, 300, 8, 8 }, 2, 1);
     const atomic_bool stop = true;
 
-    (void)state;
     c.pattern = pattern_full(c.f.run->arena, pattern_shape(&c), 1);
     c.f.run->spec.cancel = &stop;
     cpu_attend(c.f.run, &c.in, c.pattern, &c.out, &c.cells);
@@ -533,25 +518,4 @@ static void cancelled_before_it_begins(void **state)
     fixture_free(&c.f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_and_shapes),
-        cmocka_unit_test(large_scores),
-        cmocka_unit_test(extreme_scores),
-        cmocka_unit_test(score_terms),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(heads_of_their_own),
-        cmocka_unit_test(masked_keys_leave_no_trace),
-        cmocka_unit_test(runs_of_scores),
-        cmocka_unit_test(stored_rows_are_the_patterns),
-        cmocka_unit_test(heads_one_by_one),
-        cmocka_unit_test(stretch_by_stretch),
-        cmocka_unit_test(stretches_of_nothing),
-        cmocka_unit_test(narrow_but_for_one),
-        cmocka_unit_test(failed_allocations),
-        cmocka_unit_test(cancelled_before_it_begins),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -141,9 +141,8 @@ static void check_nearest(Kind kind, bool exact, bool negative, bool cosine, int
     fixture_free(&f);
 }
 
-static void nearest_is_that_of_double(void **state)
+TEST(nearest_is_that_of_double)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int form = 0; form < 6; form++) {
             check_nearest((Kind)kind, form % 2, form / 2 == 1, form / 2 == 2, 101, 2, 70, 17);
@@ -191,9 +190,8 @@ static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t 
     fixture_free(&f);
 }
 
-static void best_rows_are_those_of_double(void **state)
+TEST(best_rows_are_those_of_double)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int exact = 0; exact < 2; exact++) {
             check_best((Kind)kind, exact, 2300, 5, 16, 40);
@@ -229,9 +227,8 @@ static void check_codes(Kind kind, bool bias, int64_t n, int64_t bits, int64_t d
     fixture_free(&f);
 }
 
-static void codes_are_those_of_double(void **state)
+TEST(codes_are_those_of_double)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int bias = 0; bias < 2; bias++) {
             check_codes((Kind)kind, bias, 50, 63, 64);
@@ -257,13 +254,12 @@ static void check_peaks(const Kernel *kernel, const float *s, int64_t count, boo
     assert_int_equal(at, last);
 }
 
-static void kernels_find_limits_and_peaks(void **state)
+TEST(kernels_find_limits_and_peaks)
 {
     Fixture f = fixture_new(1, 13);
     Tensor  s = fixture_normal(&f, 1, 1, 192, 1), limit = fixture_normal(&f, 1, 1, 192, 1);
     float  *x = s.data, *low = limit.data;
 
-    (void)state;
     low[7] = x[7];
     low[8] = -INFINITY;
     low[9] = INFINITY;
@@ -279,13 +275,12 @@ static void kernels_find_limits_and_peaks(void **state)
     fixture_free(&f);
 }
 
-static void kernels_agree_on_moments(void **state)
+TEST(kernels_agree_on_moments)
 {
     Fixture f = fixture_new(1, 13);
     Tensor  t = fixture_normal(&f, 1, 1, 37, 1), y = fixture_tensor(&f, DT_F32, 1, 1, 37);
     float  *x = t.data;
 
-    (void)state;
     for (int k = 0; kernel_at(k); k++) {
         double sum, squares, want[2] = { 0, 0 };
 
@@ -303,15 +298,4 @@ static void kernels_agree_on_moments(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest_is_that_of_double),
-        cmocka_unit_test(best_rows_are_those_of_double),
-        cmocka_unit_test(codes_are_those_of_double),
-        cmocka_unit_test(kernels_find_limits_and_peaks),
-        cmocka_unit_test(kernels_agree_on_moments),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

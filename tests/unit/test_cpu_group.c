@@ -195,7 +195,7 @@ static void check_case(const Case *c, const char *what)
     free(out);
 }
 
-static void rules_and_shapes(void **state)
+TEST(rules_and_shapes)
 {
     static const int64_t shapes[][5] = {
         { 1, 1, 1, 1, 1 }, { 2, 7, 5, 3, 9 }, { 2, 64, 128, 64, 64 }, { 1, 131, 300, 20, 65 },
@@ -203,7 +203,6 @@ static void rules_and_shapes(void **state)
     };
     const Kernel *kernel;
 
-    (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
         for (int rules = 0; rules < 128; rules++)
             for (int y = 0; (kernel = kernel_at(y)); y++) {
@@ -222,11 +221,10 @@ static void rules_and_shapes(void **state)
             }
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     Case a = case_new(3, 300, 90, 33, 16, 31, 1), b = case_new(3, 300, 90, 33, 16, 31, 3);
 
-    (void)state;
     a.g.visits = &a.visits;
     b.g.visits = &b.visits;
     cpu_group_attend(a.f.run, &a.g, &a.out);
@@ -238,12 +236,11 @@ static void threads_change_nothing(void **state)
 }
 
 /* Alone, a cell under the penalty has weight 1; beside another it is nothing. */
-static void penalty_is_absolute(void **state)
+TEST(penalty_is_absolute)
 {
     Case  c = case_new(1, 2, 2, 4, 3, PENALTY, 1);
     float *out = tensor_f32(&c.out.out), *v = tensor_f32(&c.g.v);
 
-    (void)state;
     for (int x = 0; x < 5; x++)
         tensor_i32(&c.g.query_start)[x] = x == 0 ? 0 : x == 1 ? 2 : 5;
     for (int x = 0; x < 5; x++)
@@ -305,9 +302,8 @@ static void check_skips(int64_t nk, int64_t size, bool causal)
     fixture_free(&c.f);
 }
 
-static void skipped_keys_are_absent(void **state)
+TEST(skipped_keys_are_absent)
 {
-    (void)state;
     for (int causal = 0; causal < 2; causal++) {
         check_skips(1, 1, causal); /* nothing is left */
         check_skips(5, 2, causal);
@@ -317,14 +313,4 @@ static void skipped_keys_are_absent(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_and_shapes),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(penalty_is_absolute),
-        cmocka_unit_test(skipped_keys_are_absent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

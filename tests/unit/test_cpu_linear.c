@@ -98,9 +98,8 @@ static void check_features(const Sizes *s, const FeatureMap *map, bool keys)
     fixture_free(&f);
 }
 
-static void features(void **state)
+TEST(features)
 {
-    (void)state;
     for (size_t x = 0; x < 4; x++)
         for (int which = 0; which < 32; which++) {
             FeatureMap map = { .kind = (FeatureKind)(which & 3), .input_scale = 0.5,
@@ -225,9 +224,8 @@ static void check_memory(const Case *c, const char *what)
             }
 }
 
-static void forms(void **state)
+TEST(forms)
 {
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
         for (int form = LINEAR_AUTO; form <= LINEAR_CHUNKED; form++)
             for (int which = 0; which < 10; which++) {
@@ -248,9 +246,8 @@ static void forms(void **state)
             }
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
-    (void)state;
     for (int which = 0; which < 8; which++) {
         Sizes s = { 3, 2500, 2500, 8, 20, 24 };
         Case  a = case_new(&s, 1), b = case_new(&s, 3);
@@ -267,13 +264,4 @@ static void threads_change_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features),
-        cmocka_unit_test(forms),
-        cmocka_unit_test(threads_change_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

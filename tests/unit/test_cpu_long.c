@@ -76,9 +76,8 @@ static void check_few(int threads, int64_t l, int64_t m, int64_t d, int64_t e, i
     fixture_free(&f);
 }
 
-static void a_few_queries_read_all_keys(void **state)
+TEST(a_few_queries_read_all_keys)
 {
-    (void)state;
     check_few(1, 1, 1, 1, 1, 0);
     check_few(2, 3, 7, 5, 9, 0);
     check_few(2, 16, 300, 8, 16, 8);
@@ -87,11 +86,10 @@ static void a_few_queries_read_all_keys(void **state)
     check_few(2, 131, 9000, 6, 5, 0);
 }
 
-static void threads_change_no_bit_of_few(void **state)
+TEST(threads_change_no_bit_of_few)
 {
     float first[2 * 20 * 8];
 
-    (void)state;
     for (int threads = 1; threads <= 3; threads++) {
         Fixture   f = fixture_new(threads, 3);
         FewAttend in = { .q = fixture_normal(&f, 2, 20, 8, 1), .scale = 1,
@@ -108,7 +106,7 @@ static void threads_change_no_bit_of_few(void **state)
     }
 }
 
-static void a_number_that_is_none_reaches_its_query_only(void **state)
+TEST(a_number_that_is_none_reaches_its_query_only)
 {
     Fixture   f = fixture_new(2, 3);
     FewAttend in = { .q = fixture_normal(&f, 1, 3, 4, 1), .k = fixture_normal(&f, 1, 50, 4, 1),
@@ -116,7 +114,6 @@ static void a_number_that_is_none_reaches_its_query_only(void **state)
     FewResult out = { .out = fixture_tensor(&f, DT_F32, 1, 3, 2),
                       .lse = tensor_with_rank(fixture_tensor(&f, DT_F64, 1, 1, 3), 2) };
 
-    (void)state;
     tensor_f32(&in.q)[1 * 4] = NAN;
     cpu_few_attend(f.run, &in, &out);
     assert_true(isnan(tensor_f32(&out.out)[1 * 2]));
@@ -145,9 +142,8 @@ static void check_long(int threads, int64_t rows, int64_t inner, int64_t cols)
     fixture_free(&f);
 }
 
-static void products_over_a_long_axis(void **state)
+TEST(products_over_a_long_axis)
 {
-    (void)state;
     check_long(1, 1, 1, 1);
     check_long(2, 7, 255, 5);
     check_long(2, 8, 9000, 70);
@@ -175,9 +171,8 @@ static void check_standardised(const Kernel *kernel, int64_t count, bool more)
     fixture_free(&f);
 }
 
-static void norms_of_every_kernel(void **state)
+TEST(norms_of_every_kernel)
 {
-    (void)state;
     for (int which = 0; kernel_at(which); which++)
         for (int64_t count = 1; count < 300; count += 23) {
             check_standardised(kernel_at(which), count, false);
@@ -185,12 +180,11 @@ static void norms_of_every_kernel(void **state)
         }
 }
 
-static void waves_of_every_kernel(void **state)
+TEST(waves_of_every_kernel)
 {
     enum { COUNT = 1003 };
     float y[COUNT], sines[COUNT], cosines[COUNT];
 
-    (void)state;
     for (int x = 0; x < COUNT; x++)
         y[x] = (float)(x - COUNT / 2) * 0.37f;
     y[3] = 1e9f;
@@ -209,11 +203,10 @@ static void waves_of_every_kernel(void **state)
     }
 }
 
-static void largest_and_squares(void **state)
+TEST(largest_and_squares)
 {
     float x[70];
 
-    (void)state;
     for (int i = 0; i < 70; i++)
         x[i] = (float)((i * 37) % 71 - 30);
     for (int which = 0; kernel_at(which); which++)
@@ -235,7 +228,7 @@ static void largest_and_squares(void **state)
 }
 
 /* Exactly the sum in order, whatever the kernel. */
-static void means_of_rows(void **state)
+TEST(means_of_rows)
 {
     enum { ROWS = 9, WIDTH = 75 };
     const Kernel *kernel;
@@ -244,7 +237,6 @@ static void means_of_rows(void **state)
     const float  *row[ROWS];
     double        more[WIDTH];
 
-    (void)state;
     for (int r = 0; r < ROWS; r++)
         row[r] = tensor_f32(&x) + (r * 5 % ROWS) * WIDTH;
     for (int c = 0; c < WIDTH; c++)
@@ -267,18 +259,4 @@ static void means_of_rows(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_few_queries_read_all_keys),
-        cmocka_unit_test(threads_change_no_bit_of_few),
-        cmocka_unit_test(a_number_that_is_none_reaches_its_query_only),
-        cmocka_unit_test(products_over_a_long_axis),
-        cmocka_unit_test(norms_of_every_kernel),
-        cmocka_unit_test(waves_of_every_kernel),
-        cmocka_unit_test(largest_and_squares),
-        cmocka_unit_test(means_of_rows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -46,19 +46,17 @@ static void check_gemm(const int64_t *n, bool ta, bool tb, bool wide_a, bool wid
     fixture_free(&f);
 }
 
-static void gemm_in_double(void **state)
+TEST(gemm_in_double)
 {
     static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 300, 33, 65 },
                                         { 2, 600, 700 } };
 
-    (void)state;
     for (int which = 0; which < 4 * 16; which++)
         check_gemm(sizes[which % 4], which / 4 & 1, which / 4 & 2, which / 4 & 4, which / 4 & 8);
 }
 
-static void softmax_of_rows(void **state)
+TEST(softmax_of_rows)
 {
-    (void)state;
     for (int wide = 0; wide < 2; wide++)
         for (int64_t cols = 1; cols < 300; cols += 74) {
             Fixture f = fixture_new(2, 3);
@@ -98,9 +96,8 @@ static void check_equal(const double *a, const double *b, int64_t n, bool turned
 }
 
 /* The four conditions of Penrose, for matrices of every rank. */
-static void penrose(void **state)
+TEST(penrose)
 {
-    (void)state;
     for (int64_t n = 1; n <= 24; n += n < 4 ? 1 : 10)
         for (int64_t rank = 0; rank <= n; rank += n < 4 ? 1 : n / 4) {
             Fixture f = fixture_new(2, 3);
@@ -127,13 +124,12 @@ static void penrose(void **state)
         }
 }
 
-static void small_singular_values_are_dropped(void **state)
+TEST(small_singular_values_are_dropped)
 {
     Fixture f = fixture_new(1, 3);
     Tensor  a = some(&f, true, 1, 3, 3), y = some(&f, true, 1, 3, 3);
     double  diagonal[9] = { 2, 0, 0, 0, 1e-3, 0, 0, 0, 1e-7 };
 
-    (void)state;
     memcpy(a.data, diagonal, sizeof(diagonal));
     cpu_pinv(f.run, &a, 1e-6, &y);
     CHECK_NEAR(f64(y)[0], 0.5, 1e-14);
@@ -217,11 +213,10 @@ static LogitAttend logits_of(Fixture *f, LogitKind kind, int64_t n, int64_t m)
     return in;
 }
 
-static void every_kind_of_logits(void **state)
+TEST(every_kind_of_logits)
 {
     static const int64_t sizes[] = { 1, 2, 7, 40, 131, 300 };
 
-    (void)state;
     for (int which = 0; which < 6 * 5 * 2 * 2; which++) {
         int64_t     n = sizes[which % 6];
         LogitKind   kind = (LogitKind)(which / 6 % 5);
@@ -238,15 +233,4 @@ static void every_kind_of_logits(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm_in_double),
-        cmocka_unit_test(softmax_of_rows),
-        cmocka_unit_test(penrose),
-        cmocka_unit_test(small_singular_values_are_dropped),
-        cmocka_unit_test(every_kind_of_logits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

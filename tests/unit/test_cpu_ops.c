@@ -37,22 +37,20 @@ static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool 
     fixture_free(&f);
 }
 
-static void gemm(void **state)
+TEST(gemm)
 {
     static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 300, 33, 65 }, { 2, 64, 400 } };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
         for (int turned = 0; turned < 4; turned++)
             check_gemm(sizes[x][0], sizes[x][1], sizes[x][2], turned & 1, turned & 2);
 }
 
 /* Exactly the sum in index order, for every row, column and kernel. */
-static void dots64(void **state)
+TEST(dots64)
 {
     static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 131, 64, 16 }, { 70, 65, 37 } };
 
-    (void)state;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         int64_t n = sizes[s][0], d = sizes[s][1], cols = sizes[s][2];
         Fixture f = fixture_new(2, 3);
@@ -74,13 +72,12 @@ static void dots64(void **state)
 }
 
 /* Columns in double are added in the same order as columns in float. */
-static void dots64_of_wide_columns(void **state)
+TEST(dots64_of_wide_columns)
 {
     Fixture f = fixture_new(2, 3);
     Tensor  x = fixture_normal(&f, 2, 70, 37, 1), w = fixture_tensor(&f, DT_F64, 2, 37, 21);
     Tensor  y = fixture_tensor(&f, DT_F64, 2, 70, 21);
 
-    (void)state;
     for (int64_t i = 0; i < tensor_count(&w); i++)
         ((double *)w.data)[i] = rng_normal(&f.rng);
     cpu_dots64(f.run, &x, &w, &y);
@@ -95,7 +92,7 @@ static void dots64_of_wide_columns(void **state)
     fixture_free(&f);
 }
 
-static void kernels_agree_on_dots64(void **state)
+TEST(kernels_agree_on_dots64)
 {
     Fixture       f = fixture_new(1, 9);
     Tensor        x = fixture_normal(&f, 1, 23, 50, 1);
@@ -103,7 +100,6 @@ static void kernels_agree_on_dots64(void **state)
     Tensor        y[4];
     const Kernel *kernel;
 
-    (void)state;
     for (int64_t i = 0; i < 50 * 48; i++)
         ((double *)w.data)[i] = (double)(float)rng_normal(&f.rng);
     for (int k = 0; (kernel = kernel_at(k)); k++) {
@@ -115,14 +111,13 @@ static void kernels_agree_on_dots64(void **state)
 }
 
 /* Sums of doubles in index order, from the bias on, whatever the kernel. */
-static void products_of_doubles_keep_their_order(void **state)
+TEST(products_of_doubles_keep_their_order)
 {
     Fixture f = fixture_new(1, 9);
     Tensor  x = fixture_tensor(&f, DT_F64, 1, 71, 37), w = fixture_tensor(&f, DT_F64, 1, 37, 21);
     Tensor  y = fixture_tensor(&f, DT_F64, 1, 71, 21);
     float   bias[21];
 
-    (void)state;
     for (int64_t i = 0; i < 71 * 37; i++)
         ((double *)x.data)[i] = rng_normal(&f.rng);
     for (int64_t i = 0; i < 37 * 21; i++)
@@ -141,11 +136,10 @@ static void products_of_doubles_keep_their_order(void **state)
     fixture_free(&f);
 }
 
-static void gelu_is_close_everywhere(void **state)
+TEST(gelu_is_close_everywhere)
 {
     const Kernel *kernel;
 
-    (void)state;
     for (int k = 0; (kernel = kernel_at(k)); k++)
         for (int start = -400; start < 400; start += 37) {
             float x[37], bias[37];
@@ -175,7 +169,7 @@ static bool nearly(double got, double want, double unit)
 }
 
 /* Exponentials and waves in double, with and without the range that the library decides. */
-static void exponentials_and_waves_in_double(void **state)
+TEST(exponentials_and_waves_in_double)
 {
     static const double special[] = { 0, -0.0, 710, -710, -746, 699.9, 1e4, 3e5, -1e9, 1e-300,
                                       INFINITY, -INFINITY, NAN };
@@ -183,7 +177,6 @@ static void exponentials_and_waves_in_double(void **state)
     static double x[COUNT], e[COUNT], sines[COUNT], cosines[COUNT];
     const Kernel *kernel;
 
-    (void)state;
     for (int i = 0; i < COUNT; i++)
         x[i] = i < 4000 ? (i - 2000) * (i % 2 ? 0.00731 : 0.31) : special[i - 4000];
     for (int k = 0; (kernel = kernel_at(k)); k++) {
@@ -201,13 +194,12 @@ static void exponentials_and_waves_in_double(void **state)
     }
 }
 
-static void argmax_takes_the_lowest(void **state)
+TEST(argmax_takes_the_lowest)
 {
     Fixture f = fixture_new(2, 1);
     Tensor  x = fixture_tensor(&f, DT_F64, 1, 4, 3), index = fixture_tensor(&f, DT_I32, 1, 1, 4);
     double  rows[] = { 1, 2, 2, 0, 0, 0, -3, 1, 3, -5, 4, 4 };
 
-    (void)state;
     memcpy(x.data, rows, sizeof(rows));
     cpu_argmax(f.run, &x, false, &index);
     assert_memory_equal(index.data, ((int32_t[]){ 1, 0, 2, 1 }), 16);
@@ -249,9 +241,8 @@ static void check_top_k(int64_t n, int64_t cols, int64_t k, int levels)
     fixture_free(&f);
 }
 
-static void top_k(void **state)
+TEST(top_k)
 {
-    (void)state;
     check_top_k(1, 1, 1, 0);
     check_top_k(97, 5, 13, 0);
     check_top_k(97, 5, 13, 3);
@@ -277,18 +268,16 @@ static void check_sort(int64_t n, int64_t spread)
     fixture_free(&f);
 }
 
-static void sort_is_stable(void **state)
+TEST(sort_is_stable)
 {
-    (void)state;
     check_sort(1, 3);
     check_sort(1000, 7);
     check_sort(1000, 100000);
     check_sort(777, INT64_C(0xffffffff));
 }
 
-static void normalise(void **state)
+TEST(normalise)
 {
-    (void)state;
     for (int kind = NORMALISE_RMS; kind <= NORMALISE_LAYER; kind++) {
         Fixture f = fixture_new(2, 4);
         Tensor  x = fixture_normal(&f, 1, 130, 37, 3), y = fixture_tensor(&f, DT_F32, 2, 130, 37);
@@ -394,11 +383,10 @@ static void check_rows(int64_t n, int64_t m, bool causal, int kind, int threads)
     fixture_free(&f);
 }
 
-static void rows_of_any_normaliser(void **state)
+TEST(rows_of_any_normaliser)
 {
     static const int64_t sizes[][2] = { { 1, 1 }, { 7, 7 }, { 70, 64 }, { 9, 130 }, { 5, 2 } };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
         for (int way = 0; way < 16; way++)
             check_rows(sizes[x][0], sizes[x][1], way & 1, way / 2 % 4, way & 8 ? 3 : 1);
@@ -427,11 +415,10 @@ static double usage_of(const Tensor *q, const Tensor *k, double scale, bool caus
     return mean;
 }
 
-static void usage_of_keys(void **state)
+TEST(usage_of_keys)
 {
     static const int64_t sizes[][2] = { { 1, 1 }, { 3, 8 }, { 5, 9 }, { 20, 70 } };
 
-    (void)state;
     for (int x = 0; x < 8; x++) {
         int64_t n = sizes[x / 2][0], m = sizes[x / 2][1];
         Fixture f = fixture_new(2, (uint64_t)m);
@@ -462,7 +449,7 @@ static void check_line_sums(const double *p, const uint8_t *allowed, int64_t b, 
     }
 }
 
-static void sinkhorn(void **state)
+TEST(sinkhorn)
 {
     enum { B = 19 };
     Fixture  f = fixture_new(2, 8);
@@ -470,7 +457,6 @@ static void sinkhorn(void **state)
     double  *x = p.data;
     Tensor   none = { 0 };
 
-    (void)state;
     for (int64_t i = 0; i < 3 * B * B; i++)
         x[i] = 5 * rng_normal(&f.rng);
     for (int64_t i = 0; i < B * B; i++)
@@ -485,24 +471,4 @@ static void sinkhorn(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm),
-        cmocka_unit_test(dots64),
-        cmocka_unit_test(dots64_of_wide_columns),
-        cmocka_unit_test(kernels_agree_on_dots64),
-        cmocka_unit_test(products_of_doubles_keep_their_order),
-        cmocka_unit_test(gelu_is_close_everywhere),
-        cmocka_unit_test(exponentials_and_waves_in_double),
-        cmocka_unit_test(argmax_takes_the_lowest),
-        cmocka_unit_test(top_k),
-        cmocka_unit_test(sort_is_stable),
-        cmocka_unit_test(normalise),
-        cmocka_unit_test(rows_of_any_normaliser),
-        cmocka_unit_test(usage_of_keys),
-        cmocka_unit_test(sinkhorn),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

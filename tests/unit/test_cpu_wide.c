@@ -92,13 +92,12 @@ static void check_projected(const Tensor *x, const Tensor *w, const FeatureMap *
     }
 }
 
-static void projected(void **state)
+TEST(projected)
 {
     static const FeatureKind kinds[] = { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_TRIG,
                                          FEATURE_SIN_COS, FEATURE_ARC_COS, FEATURE_RELU };
     static const int64_t     sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 131, 16, 33 } };
 
-    (void)state;
     for (int which = 0; which < 6 * 3 * 8; which++) {
         const int64_t *n = sizes[which / 6 % 3];
         FeatureMap     map = { .kind = kinds[which % 6], .input_scale = 0.7, .eps = 1e-3,
@@ -139,11 +138,10 @@ static double plain_feature(const Tensor *x, const FeatureMap *map, int64_t i, i
     }
 }
 
-static void of_the_vectors_themselves(void **state)
+TEST(of_the_vectors_themselves)
 {
     static const int64_t sizes[][2] = { { 1, 1 }, { 7, 5 }, { 131, 33 }, { 3, 1100 } };
 
-    (void)state;
     for (int which = 0; which < 4 * 5 * 2; which++) {
         const int64_t *n = sizes[which % 4];
         FeatureMap     map = { .kind = FEATURE_ELU + (FeatureKind)(which / 4 % 5), .alpha = 0.4,
@@ -243,11 +241,10 @@ static void check_state(const Case *c, int64_t head)
     }
 }
 
-static void every_form_is_the_sum(void **state)
+TEST(every_form_is_the_sum)
 {
     static const int64_t sizes[][2] = { { 1, 1 }, { 131, 131 }, { 300, 300 }, { 5, 2100 } };
 
-    (void)state;
     for (int which = 0; which < 4 * 4 * 2; which++) {
         const int64_t *n = sizes[which % 4];
         Case           c = case_new(n[0], n[1], 2, false);
@@ -264,9 +261,8 @@ static void every_form_is_the_sum(void **state)
     }
 }
 
-static void gates_fade_the_state(void **state)
+TEST(gates_fade_the_state)
 {
-    (void)state;
     for (int64_t n = 1; n < 100; n += 49) {
         Case c = case_new(n, n, 2, true);
 
@@ -279,9 +275,8 @@ static void gates_fade_the_state(void **state)
     }
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
-    (void)state;
     for (int which = 0; which < 8; which++) {
         Case a = case_new(2500, 2500, 1, false), b = case_new(2500, 2500, 3, false);
 
@@ -295,15 +290,4 @@ static void threads_change_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(projected),
-        cmocka_unit_test(of_the_vectors_themselves),
-        cmocka_unit_test(every_form_is_the_sum),
-        cmocka_unit_test(gates_fade_the_state),
-        cmocka_unit_test(threads_change_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,16 +1,7 @@
 /* test_draw_colour.c -- colours keep their order, their names and their sides. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/pattern/pattern.h"
+#include "check.h"
 #include "draw/colour/colour.h"
 #include "draw/text/unicode.h"
 
@@ -40,9 +31,8 @@ static Rgb entry_256(int index)
     return (Rgb){ cube[index / 36], cube[index / 6 % 6], cube[index % 6] };
 }
 
-static void value_maps_grow_lighter_all_the_way(void **state)
+TEST(value_maps_grow_lighter_all_the_way)
 {
-    (void)state;
     for (int map = 0; map < MAP_DIVERGING; map++) {
         const uint8_t *ramp;
         int            length;
@@ -57,7 +47,7 @@ static void value_maps_grow_lighter_all_the_way(void **state)
     }
 }
 
-static void known_ends_of_known_maps(void **state)
+TEST(known_ends_of_known_maps)
 {
     static const struct {
         ColourMap map;
@@ -68,7 +58,6 @@ static void known_ends_of_known_maps(void **state)
         { MAP_CIVIDIS, { 0, 34, 78 }, { 254, 232, 56 } },
     };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(ends) / sizeof(*ends); k++) {
         Rgb lo = colour_of_value(ends[k].map, -1), hi = colour_of_value(ends[k].map, 2);
 
@@ -77,12 +66,11 @@ static void known_ends_of_known_maps(void **state)
     }
 }
 
-static void differences_look_equally_strong_on_both_sides(void **state)
+TEST(differences_look_equally_strong_on_both_sides)
 {
     const uint8_t *ramp;
     int            length;
 
-    (void)state;
     for (int k = 0; k <= 100; k++)
         assert_true(fabs(lightness(colour_of_value(MAP_DIVERGING, 0.5 + k / 200.0)) -
                          lightness(colour_of_value(MAP_DIVERGING, 0.5 - k / 200.0))) < 2.5);
@@ -93,17 +81,15 @@ static void differences_look_equally_strong_on_both_sides(void **state)
                          lightness(entry_256(ramp[length - 1 - k]))) < 8);
 }
 
-static void not_a_number_has_a_colour_of_its_own(void **state)
+TEST(not_a_number_has_a_colour_of_its_own)
 {
     Rgb odd = colour_odd(), nan = colour_of_value(MAP_VIRIDIS, (double)NAN);
 
-    (void)state;
     assert_memory_equal(&odd, &nan, sizeof(odd));
 }
 
-static void components_differ_in_colour_letter_and_name(void **state)
+TEST(components_differ_in_colour_letter_and_name)
 {
-    (void)state;
     for (int a = 1; a <= COMPONENT_OTHER; a <<= 1)
         for (int b = 1; b < a; b <<= 1) {
             Rgb x = colour_of_component((uint8_t)a), y = colour_of_component((uint8_t)b);
@@ -116,18 +102,16 @@ static void components_differ_in_colour_letter_and_name(void **state)
     assert_string_equal(component_name(COMPONENT_STRIDED), "strided");
 }
 
-static void shades_never_fade_into_the_background(void **state)
+TEST(shades_never_fade_into_the_background)
 {
-    (void)state;
     for (int bit = 1; bit <= COMPONENT_OTHER; bit <<= 1) {
         assert_true(lightness(colour_shade(colour_of_component((uint8_t)bit), 0, false)) < 93);
         assert_true(lightness(colour_shade(colour_of_component((uint8_t)bit), 0, true)) > 9);
     }
 }
 
-static void the_nearest_entry_of_an_entry_is_itself(void **state)
+TEST(the_nearest_entry_of_an_entry_is_itself)
 {
-    (void)state;
     for (int k = 16; k < 256; k++) {
         Rgb entry = entry_256(k), found = entry_256(colour_nearest_256(entry));
 
@@ -135,23 +119,21 @@ static void the_nearest_entry_of_an_entry_is_itself(void **state)
     }
 }
 
-static void map_names_are_read_back(void **state)
+TEST(map_names_are_read_back)
 {
     ColourMap map;
     Error     err = ERROR_INIT;
 
-    (void)state;
     for (int k = 0; k < MAP_COUNT; k++)
         assert_true(colour_map_parse(colour_map_name((ColourMap)k), &map, NULL) && (int)map == k);
     assert_false(colour_map_parse("jet", &map, &err));
     assert_non_null(strstr(err.text, "viridis"));
 }
 
-static void labels_are_cut_to_columns(void **state)
+TEST(labels_are_cut_to_columns)
 {
     char out[64];
 
-    (void)state;
     assert_int_equal(utf8_columns("\xE6\x97\xA5\xE6\x9C\xAC"), 4);
     assert_int_equal(utf8_columns("e\xCC\x81"), 1);
     assert_int_equal(utf8_columns("\xFF\xC3"), 2);
@@ -165,19 +147,4 @@ static void labels_are_cut_to_columns(void **state)
     assert_true(strlen(out) < 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(value_maps_grow_lighter_all_the_way),
-        cmocka_unit_test(known_ends_of_known_maps),
-        cmocka_unit_test(differences_look_equally_strong_on_both_sides),
-        cmocka_unit_test(not_a_number_has_a_colour_of_its_own),
-        cmocka_unit_test(components_differ_in_colour_letter_and_name),
-        cmocka_unit_test(shades_never_fade_into_the_background),
-        cmocka_unit_test(the_nearest_entry_of_an_entry_is_itself),
-        cmocka_unit_test(map_names_are_read_back),
-        cmocka_unit_test(labels_are_cut_to_columns),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -3,19 +3,11 @@
  * Pixels at known cells, bytes equal twice, settings read back from the file,
  * text never wider or higher than asked, legends that list what is there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <png.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "core/threads.h"
 #include "draw/figure/scene.h"
 #include "draw/text/unicode.h"
@@ -85,12 +77,11 @@ static int64_t count_colour(const uint8_t *pixels, const png_image *image, Rgb r
     return count;
 }
 
-static void the_same_figure_gives_the_same_bytes(void **state)
+TEST(the_same_figure_gives_the_same_bytes)
 {
     Scenery s;
     Text    first = { 0 }, second = { 0 };
 
-    (void)state;
     scenery_make(&s, 32, 3);
     s.figure->threads = threads_new(2);
     assert_true(figure_png(s.figure, NULL, &first, NULL));
@@ -104,7 +95,7 @@ static void the_same_figure_gives_the_same_bytes(void **state)
     scenery_free(&s);
 }
 
-static void cells_have_the_colour_of_their_cause(void **state)
+TEST(cells_have_the_colour_of_their_cause)
 {
     Scenery   s;
     Text      bytes = { 0 };
@@ -112,7 +103,6 @@ static void cells_have_the_colour_of_their_cause(void **state)
     uint8_t  *pixels;
     int64_t   window, blank;
 
-    (void)state;
     scenery_make(&s, 100, 1); /* no cell grid: pure colours */
     *s.figure->panels[0].title = '\0';
     assert_true(figure_png(s.figure, &(PngOptions){ .width_inch = 3.25 }, &bytes, NULL));
@@ -129,13 +119,12 @@ static void cells_have_the_colour_of_their_cause(void **state)
     scenery_free(&s);
 }
 
-static void few_colours_make_a_palette_and_no_time_is_written(void **state)
+TEST(few_colours_make_a_palette_and_no_time_is_written)
 {
     Scenery s;
     Text    bytes = { 0 };
     bool    density = false;
 
-    (void)state;
     scenery_make(&s, 48, 1);
     assert_true(figure_png(s.figure, NULL, &bytes, NULL));
     assert_int_equal(bytes.data[25], PNG_COLOR_TYPE_PALETTE);
@@ -149,7 +138,7 @@ static void few_colours_make_a_palette_and_no_time_is_written(void **state)
     scenery_free(&s);
 }
 
-static void settings_are_read_back(void **state)
+TEST(settings_are_read_back)
 {
     static const char *const metadata[] = { "Software", "attnscope", "attnscope:params",
                                             "{\"token\":\"\xC3\x86r\xC3\xB8\"}", NULL };
@@ -160,7 +149,6 @@ static void settings_are_read_back(void **state)
     Error   err = ERROR_INIT;
     char   *value;
 
-    (void)state;
     assert_true(fd >= 0);
     close(fd);
     scenery_make(&s, 16, 1);
@@ -184,14 +172,13 @@ static void settings_are_read_back(void **state)
     scenery_free(&s);
 }
 
-static void transparent_paper_has_no_colour(void **state)
+TEST(transparent_paper_has_no_colour)
 {
     Scenery   s;
     Text      bytes = { 0 };
     png_image image;
     uint8_t  *pixels;
 
-    (void)state;
     scenery_make(&s, 100, 1);
     assert_true(figure_png(s.figure, &(PngOptions){ .transparent = true }, &bytes, NULL));
     pixels = decode(&bytes, &image);
@@ -201,7 +188,7 @@ static void transparent_paper_has_no_colour(void **state)
     scenery_free(&s);
 }
 
-static void any_token_bytes_can_be_drawn(void **state)
+TEST(any_token_bytes_can_be_drawn)
 {
     char        plain[] = "ok", broken[] = "\xFF\xFE", control[] = "\n";
     char        wide[] = "\xE6\x97\xA5\xE6\x9C\xAC";
@@ -209,7 +196,6 @@ static void any_token_bytes_can_be_drawn(void **state)
     Scenery s;
     Text    bytes = { 0 };
 
-    (void)state;
     scenery_make(&s, 4, 2);
     for (int k = 0; k < 2; k++)
         s.figure->panels[k].row_labels = s.figure->panels[k].col_labels = words;
@@ -249,12 +235,11 @@ static int widest_line(const Text *text, int *lines)
     return widest;
 }
 
-static void text_stays_inside_its_width_and_height(void **state)
+TEST(text_stays_inside_its_width_and_height)
 {
     static const int sizes[] = { 1, 7, 32, 100, 3000 }, colours[] = { 0, 256, 24 };
     Text out = { 0 };
 
-    (void)state;
     for (int k = 0; k < 5 * 3 * 2 * 4; k++) {
         TextOptions options = { .utf8 = k % 2, .colours = colours[k / 2 % 3] };
         Scenery     s;
@@ -275,12 +260,11 @@ static void text_stays_inside_its_width_and_height(void **state)
     text_free(&out);
 }
 
-static void text_shows_components_by_letter(void **state)
+TEST(text_shows_components_by_letter)
 {
     Scenery s;
     Text    out = { 0 };
 
-    (void)state;
     scenery_make(&s, 10, 1);
     assert_true(figure_text(s.figure, &(TextOptions){ .width = 14 }, &out, NULL));
     assert_non_null(strstr(out.data, "\n0 ###"));
@@ -291,12 +275,11 @@ static void text_shows_components_by_letter(void **state)
     scenery_free(&s);
 }
 
-static void the_legend_lists_what_is_there(void **state)
+TEST(the_legend_lists_what_is_there)
 {
     LegendItem items[8];
     Scenery    s;
 
-    (void)state;
     scenery_make(&s, 5000, 2);
     assert_int_equal(figure_legend(s.figure, items, 8), 2);
     assert_string_equal(items[0].text, "window");
@@ -306,14 +289,13 @@ static void the_legend_lists_what_is_there(void **state)
     scenery_free(&s);
 }
 
-static void a_difference_is_signed_and_shows_what_is_masked(void **state)
+TEST(a_difference_is_signed_and_shows_what_is_masked)
 {
     Scenery s;
     View    zero;
     Text    out = { 0 };
     float   none[64] = { 0 };
 
-    (void)state;
     scenery_make(&s, 8, 2);
     zero = s.weights;
     zero.read = NULL;
@@ -330,14 +312,13 @@ static void a_difference_is_signed_and_shows_what_is_masked(void **state)
     scenery_free(&s);
 }
 
-static void a_cancelled_figure_says_so(void **state)
+TEST(a_cancelled_figure_says_so)
 {
     atomic_bool cancel = true;
     Scenery     s;
     Text        out = { 0 };
     Error       err = ERROR_INIT;
 
-    (void)state;
     scenery_make(&s, 64, 1);
     s.figure->cancel = &cancel;
     assert_false(figure_png(s.figure, NULL, &out, &err));
@@ -346,14 +327,13 @@ static void a_cancelled_figure_says_so(void **state)
     scenery_free(&s);
 }
 
-static void captions_say_what_was_done(void **state)
+TEST(captions_say_what_was_done)
 {
     Scenery     s;
     Grid        grid;
     GridRequest q = { .rows = 50, .cols = 25, .budget_entries = 100 };
     char        text[256];
 
-    (void)state;
     scenery_make(&s, 1000, 2);
     q.view = &s.weights;
     assert_true(grid_reduce(&q, &grid, NULL));
@@ -382,13 +362,12 @@ static void caption_of(const Panel *panel, int64_t cells, char *text, size_t siz
     grid_free(&grid);
 }
 
-static void captions_leave_out_what_is_plain(void **state)
+TEST(captions_leave_out_what_is_plain)
 {
     PatternShape shape = { .heads = 1, .n = 10, .m = 10 };
     Scenery      s;
     char         text[256];
 
-    (void)state;
     scenery_make(&s, 10, 2);
     caption_of(&s.figure->panels[0], 10, text, sizeof(text));
     assert_non_null(strstr(text, " of 100 pairs ("));
@@ -408,12 +387,11 @@ static void captions_leave_out_what_is_plain(void **state)
     scenery_free(&s);
 }
 
-static void captions_tell_of_drawn_numbers(void **state)
+TEST(captions_tell_of_drawn_numbers)
 {
     Scenery s;
     char    text[256];
 
-    (void)state;
     scenery_make(&s, 10, 2);
     s.weights.origin = "random seed 7";
     caption_of(&s.figure->panels[1], 10, text, sizeof(text));
@@ -421,7 +399,7 @@ static void captions_tell_of_drawn_numbers(void **state)
     scenery_free(&s);
 }
 
-static void captions_call_groups_by_their_name(void **state)
+TEST(captions_call_groups_by_their_name)
 {
     int32_t bucket[] = { 2, 0, 5, 2 };
     View    view = { .name = "buckets", .kind = VIEW_BUCKETS, .dtype = DT_I32, .rank = 2,
@@ -429,7 +407,6 @@ static void captions_call_groups_by_their_name(void **state)
     Panel   panel;
     char    text[256];
 
-    (void)state;
     view.tensor = tensor_of(DT_I32, 2, view.shape, bucket);
     panel_init(&panel, &view, NULL, 0, "");
     caption_of(&panel, 4, text, sizeof(text));
@@ -443,7 +420,7 @@ static void captions_call_groups_by_their_name(void **state)
 }
 
 /* The legend word of one component and of several; colours and letters repeat. */
-static void categories_have_words_and_items(void **state)
+TEST(categories_have_words_and_items)
 {
     static const char *const names[] = { "forward", "recomputed", NULL };
     View  view = { .name = "position_buckets", .kind = VIEW_BUCKETS, .dtype = DT_I32, .rank = 2,
@@ -452,7 +429,6 @@ static void categories_have_words_and_items(void **state)
     LegendItem once, again;
     char  text[64];
 
-    (void)state;
     category_word(&view, text, sizeof(text));
     assert_string_equal(text, "bucket");
     assert_int_equal(category_item(&panel, 13).ascii, 'N');
@@ -469,13 +445,12 @@ static void categories_have_words_and_items(void **state)
     assert_string_equal(text, "memories");
 }
 
-static void groups_are_set_apart_by_lines(void **state)
+TEST(groups_are_set_apart_by_lines)
 {
     static const int64_t first[] = { 0, 3, 7 }, whole[] = { 0 };
     Scenery              s;
     Text                 plain = { 0 }, lined = { 0 }, one = { 0 };
 
-    (void)state;
     scenery_make(&s, 10, 2);
     assert_true(figure_png(s.figure, NULL, &plain, NULL));
     s.weights.row_groups = s.weights.col_groups = first;
@@ -494,12 +469,11 @@ static void groups_are_set_apart_by_lines(void **state)
 }
 
 /* The least value of magma is black, so a cell without a value must not be black. */
-static void what_is_not_allowed_is_no_colour_of_the_map(void **state)
+TEST(what_is_not_allowed_is_no_colour_of_the_map)
 {
     Scenery s;
     Panel  *panel;
 
-    (void)state;
     scenery_make(&s, 4, 2);
     panel = &s.figure->panels[1];
     panel->components = NULL;
@@ -513,12 +487,11 @@ static void what_is_not_allowed_is_no_colour_of_the_map(void **state)
     scenery_free(&s);
 }
 
-static void colours_have_a_quantity(void **state)
+TEST(colours_have_a_quantity)
 {
     Scenery s;
     Panel  *panel;
 
-    (void)state;
     scenery_make(&s, 4, 2);
     panel = &s.figure->panels[1];
     assert_string_equal(panel_quantity(panel), "weight");
@@ -535,14 +508,13 @@ static void colours_have_a_quantity(void **state)
 }
 
 /* A figure of one token has all its texts. */
-static void a_single_entry_has_axes_and_a_scale(void **state)
+TEST(a_single_entry_has_axes_and_a_scale)
 {
     Scenery   s;
     Text      bytes = { 0 };
     png_image image;
     uint8_t  *pixels;
 
-    (void)state;
     scenery_make(&s, 1, 2);
     s.figure->panels[0] = s.figure->panels[1];
     s.figure->count = 1;
@@ -558,14 +530,13 @@ static void a_single_entry_has_axes_and_a_scale(void **state)
     scenery_free(&s);
 }
 
-static void long_titles_are_wrapped_side_by_side(void **state)
+TEST(long_titles_are_wrapped_side_by_side)
 {
     static const char name[] = "pattern(expr=window(5)+global(2)) \xC2\xB7 weights";
     Scenery s;
     Text    out = { 0 };
     int     lines;
 
-    (void)state;
     scenery_make(&s, 8, 2);
     snprintf(s.figure->panels[0].title, sizeof(s.figure->panels[0].title), "%s", name);
     assert_true(figure_text(s.figure, &(TextOptions){ .width = 80, .utf8 = true }, &out, NULL));
@@ -581,14 +552,13 @@ static void long_titles_are_wrapped_side_by_side(void **state)
     scenery_free(&s);
 }
 
-static void long_headings_make_the_sheet_higher(void **state)
+TEST(long_headings_make_the_sheet_higher)
 {
     Scenery   s;
     Text      bytes = { 0 };
     png_image image;
     uint32_t  heights[2];
 
-    (void)state;
     scenery_make(&s, 16, 1);
     for (int k = 0; k < 2; k++) {
         snprintf(s.figure->title, sizeof(s.figure->title), "%s",
@@ -603,7 +573,7 @@ static void long_headings_make_the_sheet_higher(void **state)
     scenery_free(&s);
 }
 
-static void tokens_without_a_picture_are_spelled_out(void **state)
+TEST(tokens_without_a_picture_are_spelled_out)
 {
     static const char *const cases[][3] = { /* token, label, label in ASCII */
         { "ok", "ok", "ok" },
@@ -619,7 +589,6 @@ static void tokens_without_a_picture_are_spelled_out(void **state)
     };
     char label[64];
 
-    (void)state;
     for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
         utf8_token(cases[k][0], false, label, sizeof(label));
         assert_string_equal(label, cases[k][1]);
@@ -630,13 +599,12 @@ static void tokens_without_a_picture_are_spelled_out(void **state)
     assert_string_equal(label, "\\n\\n");
 }
 
-static void background_is_never_a_value(void **state)
+TEST(background_is_never_a_value)
 {
     Scenery     s;
     Grid        grid;
     GridRequest q = { .rows = 30, .cols = 30 };
 
-    (void)state;
     scenery_make(&s, 3000, 2);
     for (int k = 0; k < 2; k++) {
         const Panel *panel = &s.figure->panels[k];
@@ -658,13 +626,12 @@ static void background_is_never_a_value(void **state)
     scenery_free(&s);
 }
 
-static void impossible_figures_are_refused(void **state)
+TEST(impossible_figures_are_refused)
 {
     Scenery s;
     Text    out = { 0 };
     Error   err = ERROR_INIT;
 
-    (void)state;
     scenery_make(&s, 16, 4);
     s.figure->cols = 4;
     assert_false(figure_png(s.figure, &(PngOptions){ .width_inch = 0.3 }, &out, &err));
@@ -678,35 +645,4 @@ static void impossible_figures_are_refused(void **state)
     scenery_free(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_figure_gives_the_same_bytes),
-        cmocka_unit_test(cells_have_the_colour_of_their_cause),
-        cmocka_unit_test(few_colours_make_a_palette_and_no_time_is_written),
-        cmocka_unit_test(settings_are_read_back),
-        cmocka_unit_test(transparent_paper_has_no_colour),
-        cmocka_unit_test(any_token_bytes_can_be_drawn),
-        cmocka_unit_test(text_stays_inside_its_width_and_height),
-        cmocka_unit_test(text_shows_components_by_letter),
-        cmocka_unit_test(the_legend_lists_what_is_there),
-        cmocka_unit_test(a_difference_is_signed_and_shows_what_is_masked),
-        cmocka_unit_test(a_cancelled_figure_says_so),
-        cmocka_unit_test(captions_say_what_was_done),
-        cmocka_unit_test(captions_leave_out_what_is_plain),
-        cmocka_unit_test(captions_tell_of_drawn_numbers),
-        cmocka_unit_test(captions_call_groups_by_their_name),
-        cmocka_unit_test(categories_have_words_and_items),
-        cmocka_unit_test(groups_are_set_apart_by_lines),
-        cmocka_unit_test(what_is_not_allowed_is_no_colour_of_the_map),
-        cmocka_unit_test(colours_have_a_quantity),
-        cmocka_unit_test(a_single_entry_has_axes_and_a_scale),
-        cmocka_unit_test(long_titles_are_wrapped_side_by_side),
-        cmocka_unit_test(long_headings_make_the_sheet_higher),
-        cmocka_unit_test(tokens_without_a_picture_are_spelled_out),
-        cmocka_unit_test(background_is_never_a_value),
-        cmocka_unit_test(impossible_figures_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

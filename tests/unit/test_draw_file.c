@@ -4,20 +4,11 @@
  * one image, text as outlines; animations chunk by chunk; tokens of other scripts; what
  * the themes promise.  test_draw_seen.c looks at SVG and PDF by other programs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "check.h"
 #include "draw/figure/figure.h"
 #include "draw/file/format.h"
 
@@ -79,7 +70,7 @@ static int count_in(const Text *bytes, const char *part)
 
 /* ---- kinds ------------------------------------------------------------------ */
 
-static void the_ending_or_the_option_says_the_kind(void **state)
+TEST(the_ending_or_the_option_says_the_kind)
 {
     static const struct {
         const char  *path, *given;
@@ -94,7 +85,6 @@ static void the_ending_or_the_option_says_the_kind(void **state)
     FigureFormat format;
     Error        err = ERROR_INIT;
 
-    (void)state;
     for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
         assert_true(figure_format(cases[k].path, &(PngOptions){ .format = cases[k].given },
                                   &format, NULL));
@@ -106,11 +96,10 @@ static void the_ending_or_the_option_says_the_kind(void **state)
     assert_non_null(strstr(err.text, "apng"));
 }
 
-static void the_same_figure_gives_the_same_bytes(void **state)
+TEST(the_same_figure_gives_the_same_bytes)
 {
     Scenery s;
 
-    (void)state;
     scenery_make(&s, 3);
     for (int format = 0; format < FIGURE_FORMATS; format++) {
         Text first, second;
@@ -143,7 +132,7 @@ static void write_file(const char *path, const Text *bytes)
     fclose(file);
 }
 
-static void metadata_is_read_back_from_every_kind(void **state)
+TEST(metadata_is_read_back_from_every_kind)
 {
     static const struct {
         FigureFormat format;
@@ -154,7 +143,6 @@ static void metadata_is_read_back_from_every_kind(void **state)
     Scenery s;
     Error   err = ERROR_INIT;
 
-    (void)state;
     snprintf(path, sizeof(path), "/tmp/attnscope-file-%d", (int)getpid());
     scenery_make(&s, 1);
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
@@ -179,12 +167,11 @@ static void metadata_is_read_back_from_every_kind(void **state)
 }
 
 /* A file cut anywhere, or of other bytes, gives no value and does no harm. */
-static void damaged_files_give_nothing(void **state)
+TEST(damaged_files_give_nothing)
 {
     char    path[64];
     Scenery s;
 
-    (void)state;
     snprintf(path, sizeof(path), "/tmp/attnscope-cut-%d", (int)getpid());
     scenery_make(&s, 1);
     for (int k = 0; k < 4; k++) {
@@ -206,12 +193,11 @@ static void damaged_files_give_nothing(void **state)
 
 /* ---- SVG and PDF ------------------------------------------------------------ */
 
-static void a_matrix_is_one_image_and_letters_are_outlines(void **state)
+TEST(a_matrix_is_one_image_and_letters_are_outlines)
 {
     Scenery s;
     Text    svg;
 
-    (void)state;
     scenery_make(&s, 2);
     s.figure->panels[0].map = s.figure->panels[1].map = MAP_DIVERGING;
     svg = file_of(s.figure, FORMAT_SVG_FILE, NULL);
@@ -226,12 +212,11 @@ static void a_matrix_is_one_image_and_letters_are_outlines(void **state)
     figure_free(s.figure);
 }
 
-static void a_transparent_page_has_no_paper(void **state)
+TEST(a_transparent_page_has_no_paper)
 {
     Scenery s;
     Text    opaque, open;
 
-    (void)state;
     scenery_make(&s, 1);
     opaque = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .dpi = 100 });
     open = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .dpi = 100, .transparent = true });
@@ -242,12 +227,11 @@ static void a_transparent_page_has_no_paper(void **state)
     figure_free(s.figure);
 }
 
-static void a_pdf_tells_no_time_and_smooths_nothing(void **state)
+TEST(a_pdf_tells_no_time_and_smooths_nothing)
 {
     Scenery s;
     Text    pdf;
 
-    (void)state;
     scenery_make(&s, 1);
     pdf = file_of(s.figure, FORMAT_PDF_FILE, &(PngOptions){ .metadata = nasty });
     assert_memory_equal(pdf.data, "%PDF-1.4", 8);
@@ -261,12 +245,11 @@ static void a_pdf_tells_no_time_and_smooths_nothing(void **state)
 
 /* ---- text ------------------------------------------------------------------- */
 
-static void ansi_has_colours_and_plain_text_has_none(void **state)
+TEST(ansi_has_colours_and_plain_text_has_none)
 {
     Scenery s;
     Text    plain, full, few;
 
-    (void)state;
     scenery_make(&s, 1);
     plain = file_of(s.figure, FORMAT_TEXT_FILE, NULL);
     full = file_of(s.figure, FORMAT_ANSI_FILE, NULL);
@@ -326,14 +309,13 @@ static Chunks chunks_of(const Text *apng)
     return c;
 }
 
-static void an_animation_has_every_frame_and_the_metadata(void **state)
+TEST(an_animation_has_every_frame_and_the_metadata)
 {
     char    path[64], *value;
     Scenery s;
     Text    apng = { 0 };
     Chunks  c;
 
-    (void)state;
     scenery_make(&s, 4);
     s.figure->panels[2].row_labels = NULL; /* of another size by itself */
     snprintf(s.figure->panels[3].title, sizeof(s.figure->panels[3].title), "the last");
@@ -353,12 +335,11 @@ static void an_animation_has_every_frame_and_the_metadata(void **state)
     figure_free(s.figure);
 }
 
-static void frames_have_one_size(void **state)
+TEST(frames_have_one_size)
 {
     Scenery s;
     uint8_t first[8] = { 0 };
 
-    (void)state;
     scenery_make(&s, 2);
     s.figure->panels[1].row_labels = NULL;
     snprintf(s.figure->panels[1].caption, sizeof(s.figure->panels[1].caption),
@@ -378,13 +359,12 @@ static void frames_have_one_size(void **state)
     figure_free(s.figure);
 }
 
-static void a_frame_that_changes_nothing_is_a_pixel(void **state)
+TEST(a_frame_that_changes_nothing_is_a_pixel)
 {
     uint8_t  pixels[2 * 2 * 4];
     uint8_t *frames[] = { pixels, pixels };
     Text     apng = { 0 };
 
-    (void)state;
     memset(pixels, 200, sizeof(pixels));
     assert_true(apng_encode(frames, 2, 2, 2, 100, 0.5, NULL, &apng, NULL));
     assert_int_equal(chunks_of(&apng).controls, 2);
@@ -411,7 +391,7 @@ static void token_is_shown_as(const char *token, const char *shown)
     figure_free(s.figure);
 }
 
-static void covered_scripts_are_drawn_as_they_are(void **state)
+TEST(covered_scripts_are_drawn_as_they_are)
 {
     static const char *const tokens[] = {
         "na\xC3\xAF" "ve",                 /* Latin */
@@ -429,14 +409,12 @@ static void covered_scripts_are_drawn_as_they_are(void **state)
         "\xE2\x96\x81the", "\xC4\xA0" "cat", /* marks of tokenizers */
     };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(tokens) / sizeof(*tokens); k++)
         token_is_shown_as(tokens[k], tokens[k]);
 }
 
-static void other_scripts_are_spelled_out(void **state)
+TEST(other_scripts_are_spelled_out)
 {
-    (void)state;
     token_is_shown_as("\xE6\x97\xA5", "\\u65E5");
     token_is_shown_as("\xE0\xA4\xB9", "\\u0939");
     token_is_shown_as("\xF0\x9F\xA6\x8A", "\\u1F98A");
@@ -447,14 +425,13 @@ static void other_scripts_are_spelled_out(void **state)
 
 /* ---- themes ----------------------------------------------------------------- */
 
-static void themes_are_known_by_name(void **state)
+TEST(themes_are_known_by_name)
 {
     static const char *const names[] = { "light", "dark", "print", "slide", "colour-blind" };
     Error                    err = ERROR_INIT;
     Scenery                  s;
     Text                     svg;
 
-    (void)state;
     scenery_make(&s, 1);
     for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++) {
         assert_true(figure_theme_check(names[k], NULL));
@@ -469,12 +446,11 @@ static void themes_are_known_by_name(void **state)
     figure_free(s.figure);
 }
 
-static void a_chosen_map_is_stronger_than_the_theme(void **state)
+TEST(a_chosen_map_is_stronger_than_the_theme)
 {
     Scenery s;
     Text    theme, chosen, other;
 
-    (void)state;
     scenery_make(&s, 1);
     theme = file_of(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .theme = "print" });
     s.figure->panels[0].map_given = true;
@@ -539,9 +515,8 @@ static double apart(Rgb a, Rgb b)
 }
 
 /* A distance of 15 can be distinguished at a glance in a picture. */
-static void categories_of_the_theme_are_told_apart_by_everybody(void **state)
+TEST(categories_of_the_theme_are_told_apart_by_everybody)
 {
-    (void)state;
     for (int a = 0; a < 12; a++)
         for (int b = 0; b < a; b++)
             if (!(apart(colour_of_category_safe(a), colour_of_category_safe(b)) >= 15))
@@ -552,26 +527,4 @@ static void categories_of_the_theme_are_told_apart_by_everybody(void **state)
             assert_true(apart(schedule_colour(a, true), schedule_colour(b ^ 1, true)) >= 15);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ending_or_the_option_says_the_kind),
-        cmocka_unit_test(the_same_figure_gives_the_same_bytes),
-        cmocka_unit_test(metadata_is_read_back_from_every_kind),
-        cmocka_unit_test(damaged_files_give_nothing),
-        cmocka_unit_test(a_matrix_is_one_image_and_letters_are_outlines),
-        cmocka_unit_test(a_transparent_page_has_no_paper),
-        cmocka_unit_test(a_pdf_tells_no_time_and_smooths_nothing),
-        cmocka_unit_test(ansi_has_colours_and_plain_text_has_none),
-        cmocka_unit_test(an_animation_has_every_frame_and_the_metadata),
-        cmocka_unit_test(frames_have_one_size),
-        cmocka_unit_test(a_frame_that_changes_nothing_is_a_pixel),
-        cmocka_unit_test(covered_scripts_are_drawn_as_they_are),
-        cmocka_unit_test(other_scripts_are_spelled_out),
-        cmocka_unit_test(themes_are_known_by_name),
-        cmocka_unit_test(a_chosen_map_is_stronger_than_the_theme),
-        cmocka_unit_test(categories_of_the_theme_are_told_apart_by_everybody),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

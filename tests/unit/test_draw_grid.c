@@ -5,17 +5,8 @@
  * the promises that a picture rests on: no line vanishes at 65 536, level 0 is
  * only "nothing allowed", threads change nothing, sampling is reported.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "check.h"
 #include "core/rng.h"
 #include "core/threads.h"
 #include "draw/grid/grid.h"
@@ -138,11 +129,10 @@ static void check_ranges(const GridRequest *q, const Grid *g)
     assert_true(lo > hi || (g->pool_lo[POOL_MEAN] == lo && g->pool_hi[POOL_MEAN] == hi));
 }
 
-static void every_cell_agrees_with_a_plain_loop(void **state)
+TEST(every_cell_agrees_with_a_plain_loop)
 {
     Rng rng = rng_named(1, "grid");
 
-    (void)state;
     for (int trial = 0; trial < 120; trial++) {
         Arena      *a = arena_new();
         double      all = 0;
@@ -178,14 +168,13 @@ static void every_cell_agrees_with_a_plain_loop(void **state)
     }
 }
 
-static void cells_tile_the_region(void **state)
+TEST(cells_tile_the_region)
 {
     View        view = view_of(VIEW_SIGNED, 101, 57, NULL);
     GridRequest q = { .view = &view, .rows = 13, .cols = 200 };
     Grid        g;
     double      area = 0;
 
-    (void)state;
     view.read = read_values;
     assert_true(grid_reduce(&q, &g, NULL));
     assert_int_equal(g.rows, 13);
@@ -197,7 +186,7 @@ static void cells_tile_the_region(void **state)
     grid_free(&g);
 }
 
-static void no_line_vanishes_at_65536(void **state)
+TEST(no_line_vanishes_at_65536)
 {
     Arena       *a = arena_new();
     int64_t      n = 65536;
@@ -208,7 +197,6 @@ static void no_line_vanishes_at_65536(void **state)
     Grid         g;
     GridRequest  q = { .view = &view, .rows = 120, .cols = 200 };
 
-    (void)state;
     flags[40000] = 1;
     p = pattern_union(a, pattern_band(a, s, 0, 0, 1, COMPONENT_WINDOW),
                       pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags)));
@@ -228,7 +216,7 @@ static void no_line_vanishes_at_65536(void **state)
     arena_free(a);
 }
 
-static void cover_levels_are_logarithmic(void **state)
+TEST(cover_levels_are_logarithmic)
 {
     GridCell cell = { .any = true };
     double   peaks[POOL_COUNT] = { 0 };
@@ -239,14 +227,13 @@ static void cover_levels_are_logarithmic(void **state)
         int    level;
     } cases[] = { { 1, 1 }, { 100, 1 }, { 1e3, 4 }, { 1e4, 6 }, { 1e5, 9 }, { 1e6, 11 } };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
         cell.count = cases[k].count;
         assert_int_equal(grid_level(&g, 0, 0, POOL_COVER, SCALE_LINEAR, 12), cases[k].level);
     }
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     Arena      *a = arena_new();
     Rng         rng = rng_named(3, "threads");
@@ -255,7 +242,6 @@ static void threads_change_nothing(void **state)
     GridRequest q = { .view = &view, .rows = 50, .cols = 31, .budget_entries = 900 };
     Grid        one, many;
 
-    (void)state;
     assert_true(grid_reduce(&q, &one, NULL));
     q.threads = threads;
     assert_true(grid_reduce(&q, &many, NULL));
@@ -270,7 +256,7 @@ static void threads_change_nothing(void **state)
     arena_free(a);
 }
 
-static void sampling_is_told_and_keeps_the_support(void **state)
+TEST(sampling_is_told_and_keeps_the_support)
 {
     Arena      *a = arena_new();
     Rng         rng = rng_named(5, "sampling");
@@ -278,7 +264,6 @@ static void sampling_is_told_and_keeps_the_support(void **state)
     GridRequest q = { .view = &view, .rows = 20, .cols = 20 };
     Grid        exact, some;
 
-    (void)state;
     assert_true(grid_reduce(&q, &exact, NULL));
     q.budget_entries = exact.count / 10;
     assert_true(grid_reduce(&q, &some, NULL));
@@ -316,13 +301,12 @@ static void read_rows_at(const View *view, int64_t head, const int64_t *rows, in
 }
 
 /* 0: the same cells, sums apart (they are added in another order: 1e-9 of them). */
-static void rows_read_together_are_the_same_rows(void **state)
+TEST(rows_read_together_are_the_same_rows)
 {
     static const int64_t sizes[][2] = { { 1, 1 }, { 7, 300 }, { 300, 7 }, { 301, 299 } };
     Threads             *threads = threads_new(3);
     Arena               *arena = arena_new();
 
-    (void)state;
     for (int x = 0; x < 4 * 2 * 2 * 2; x++) {
         const int64_t *size = sizes[x / 4 % 4];
         PatternShape s = { .heads = 1, .n = size[0], .m = size[1] };
@@ -351,7 +335,7 @@ static void rows_read_together_are_the_same_rows(void **state)
     threads_free(threads);
 }
 
-static void a_difference_covers_both_supports(void **state)
+TEST(a_difference_covers_both_supports)
 {
     Arena       *a = arena_new();
     PatternShape s = { .heads = 1, .n = 8, .m = 8 };
@@ -362,7 +346,6 @@ static void a_difference_covers_both_supports(void **state)
     GridRequest q = { .view = &left, .minus = &right, .rows = 8, .cols = 8 };
     Grid        g;
 
-    (void)state;
     assert_true(grid_reduce(&q, &g, NULL));
     for (int64_t i = 0; i < 8; i++)
         for (int64_t j = 0; j < 8; j++) {
@@ -379,7 +362,7 @@ static void a_difference_covers_both_supports(void **state)
     arena_free(a);
 }
 
-static void values_are_shown_where_they_mean_something(void **state)
+TEST(values_are_shown_where_they_mean_something)
 {
     Arena       *a = arena_new();
     PatternShape s = { .heads = 1, .n = 8, .m = 8 };
@@ -387,7 +370,6 @@ static void values_are_shown_where_they_mean_something(void **state)
     GridRequest  q = { .view = &view, .rows = 8, .cols = 8 };
     Grid         g;
 
-    (void)state;
     view.shown = pattern_causal(a, s);
     assert_true(grid_reduce(&q, &g, NULL));
     for (int64_t i = 0; i < 8; i++)
@@ -397,14 +379,13 @@ static void values_are_shown_where_they_mean_something(void **state)
     arena_free(a);
 }
 
-static void buckets_go_by_majority(void **state)
+TEST(buckets_go_by_majority)
 {
     int32_t     buckets[12] = { 0, 0, 1, 5, 5, 5, -1, -1, -1, 2, 1, 0 };
     View        view = view_of(VIEW_BUCKETS, 1, 12, NULL);
     GridRequest q = { .view = &view, .rows = 5, .cols = 4 };
     Grid        g;
 
-    (void)state;
     view.tensor = tensor_of(DT_I32, 2, (int64_t[]){ 1, 12 }, buckets);
     assert_true(grid_reduce(&q, &g, NULL));
     assert_int_equal(g.rows, 1);
@@ -419,7 +400,7 @@ static void buckets_go_by_majority(void **state)
     grid_free(&g);
 }
 
-static void masks_and_odd_values_are_seen(void **state)
+TEST(masks_and_odd_values_are_seen)
 {
     uint8_t     mask[6] = { 0, 1, 0, 1, 1, 0 };
     float       odd[4] = { NAN, 1, -3, INFINITY };
@@ -427,7 +408,6 @@ static void masks_and_odd_values_are_seen(void **state)
     GridRequest q = { .view = &view, .rows = 2, .cols = 3 };
     Grid        g;
 
-    (void)state;
     view.tensor = tensor_of(DT_U8, 2, (int64_t[]){ 2, 3 }, mask);
     assert_true(grid_reduce(&q, &g, NULL));
     for (int k = 0; k < 6; k++)
@@ -444,7 +424,7 @@ static void masks_and_odd_values_are_seen(void **state)
     grid_free(&g);
 }
 
-static void refusals_say_why(void **state)
+TEST(refusals_say_why)
 {
     atomic_bool cancel = true;
     View        view = view_of(VIEW_WEIGHTS, 4, 4, NULL);
@@ -452,7 +432,6 @@ static void refusals_say_why(void **state)
     Error       err = ERROR_INIT;
     Grid        g;
 
-    (void)state;
     assert_false(grid_reduce(&q, &g, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
     q.cancel = NULL;
@@ -471,13 +450,12 @@ static void refusals_say_why(void **state)
     assert_non_null(strstr(err.text, "2 planes"));
 }
 
-static void names_are_read_back(void **state)
+TEST(names_are_read_back)
 {
     Pool  pool;
     Scale scale;
     Error err = ERROR_INIT;
 
-    (void)state;
     for (int k = 0; k < POOL_COUNT; k++)
         assert_true(pool_parse(pool_name((Pool)k), &pool, NULL) && (int)pool == k);
     for (int k = 0; k < SCALE_COUNT; k++)
@@ -490,23 +468,4 @@ static void names_are_read_back(void **state)
     assert_int_equal(pool_default(VIEW_WEIGHTS), POOL_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cell_agrees_with_a_plain_loop),
-        cmocka_unit_test(cells_tile_the_region),
-        cmocka_unit_test(no_line_vanishes_at_65536),
-        cmocka_unit_test(cover_levels_are_logarithmic),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(sampling_is_told_and_keeps_the_support),
-        cmocka_unit_test(rows_read_together_are_the_same_rows),
-        cmocka_unit_test(a_difference_covers_both_supports),
-        cmocka_unit_test(values_are_shown_where_they_mean_something),
-        cmocka_unit_test(buckets_go_by_majority),
-        cmocka_unit_test(masks_and_odd_values_are_seen),
-        cmocka_unit_test(refusals_say_why),
-        cmocka_unit_test(names_are_read_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

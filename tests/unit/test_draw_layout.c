@@ -2,18 +2,8 @@
  *
  * Needs are drawn at random; every layout must keep the promises of layout.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "check.h"
 #include "core/rng.h"
 #include "draw/page/sheet.h"
 
@@ -89,12 +79,11 @@ static void check_layout(const LayoutNeed *need, const Layout *l)
         check_panel(&need->panels[k], &l->panels[k]);
 }
 
-static void random_layouts_keep_the_promises(void **state)
+TEST(random_layouts_keep_the_promises)
 {
     Rng rng = rng_named(1, "layout");
     int made = 0;
 
-    (void)state;
     for (int trial = 0; trial < 2000; trial++) {
         PanelNeed  panels[MOST_PANELS];
         LayoutNeed need = { .width = 300 + (int)rng_below(&rng, 2500), .margin = 12, .gap = 30,
@@ -119,7 +108,7 @@ static void random_layouts_keep_the_promises(void **state)
 }
 
 /* Alone, plots may be higher than the room is wide; beside a square they take its height. */
-static void narrow_matrices_use_the_room(void **state)
+TEST(narrow_matrices_use_the_room)
 {
     PanelNeed  panels[3] = { { .rows = 40, .cols = 8 }, { .rows = 40, .cols = 8 },
                              { .rows = 40, .cols = 8 } };
@@ -127,7 +116,6 @@ static void narrow_matrices_use_the_room(void **state)
                         .cols = 3, .count = 3, .panels = panels };
     Layout     l;
 
-    (void)state;
     assert_true(layout_make(&need, &l, NULL));
     assert_true(l.narrow);
     assert_true(l.panels[0].matrix.h > 1.3 * l.room && l.panels[0].matrix.w > 0.5 * l.room);
@@ -140,7 +128,7 @@ static void narrow_matrices_use_the_room(void **state)
     layout_free(&l);
 }
 
-static void a_sheet_too_narrow_is_refused(void **state)
+TEST(a_sheet_too_narrow_is_refused)
 {
     PanelNeed  panels[4] = { { .rows = 8, .cols = 8, .row_labels_w = 100 },
                              { .rows = 8, .cols = 8, .row_labels_w = 100 },
@@ -151,19 +139,17 @@ static void a_sheet_too_narrow_is_refused(void **state)
     Layout     l;
     Error      err = ERROR_INIT;
 
-    (void)state;
     assert_false(layout_make(&need, &l, &err));
     assert_non_null(strstr(err.text, "fewer columns"));
 }
 
-static void square_views_get_square_cells(void **state)
+TEST(square_views_get_square_cells)
 {
     PanelNeed  panel = { .rows = 48, .cols = 48 };
     LayoutNeed need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 40, .rows = 1,
                         .cols = 1, .count = 1, .panels = &panel };
     Layout     l;
 
-    (void)state;
     for (int64_t n = 1; n < 5000; n = n * 2 + 1) {
         panel.rows = panel.cols = n;
         assert_true(layout_make(&need, &l, NULL));
@@ -176,9 +162,8 @@ static void square_views_get_square_cells(void **state)
     }
 }
 
-static void ticks_are_round_and_few(void **state)
+TEST(ticks_are_round_and_few)
 {
-    (void)state;
     assert_int_equal(layout_tick_step(48, 8), 8);
     assert_int_equal(layout_tick_step(4096, 4), 1024);
     assert_int_equal(layout_tick_step(100, 5), 20);
@@ -193,12 +178,11 @@ static void ticks_are_round_and_few(void **state)
 }
 
 /* A number stays beside its name where there is room elsewhere. */
-static void titles_break_beside_no_equals_sign(void **state)
+TEST(titles_break_beside_no_equals_sign)
 {
     WrapRule rule = wrap_columns(14, true);
     Lines    lines;
 
-    (void)state;
     assert_true(wrap_title("(a) random, r = 2", &rule, &lines));
     assert_int_equal(lines.count, 2);
     assert_string_equal(lines.text[0], "(a) random,");
@@ -252,12 +236,11 @@ static int columns_of(const Figure *figure, double inches)
     return cols;
 }
 
-static void a_loose_grid_has_fewer_columns_where_it_is_narrow(void **state)
+TEST(a_loose_grid_has_fewer_columns_where_it_is_narrow)
 {
     View    view;
     Figure *figure = matrices(&view, 4, "temperature 0.5");
 
-    (void)state;
     assert_int_equal(layout_fewer_columns(4), 2);
     assert_int_equal(layout_fewer_columns(3), 2);
     assert_int_equal(layout_fewer_columns(1), 1);
@@ -270,12 +253,11 @@ static void a_loose_grid_has_fewer_columns_where_it_is_narrow(void **state)
 }
 
 /* Fourteen panels of which four are too wide for a row stand in rows of three. */
-static void a_usual_arrangement_keeps_what_columns_it_can(void **state)
+TEST(a_usual_arrangement_keeps_what_columns_it_can)
 {
     View    view;
     Figure *figure = matrices(&view, 14, "a permutation_of_blocks");
 
-    (void)state;
     figure->rows = figure->cols = 0;
     assert_int_equal(columns_of(figure, 8), 4);
     assert_int_equal(columns_of(figure, 4.5), 3);
@@ -286,14 +268,13 @@ static void a_usual_arrangement_keeps_what_columns_it_can(void **state)
     figure_free(figure);
 }
 
-static void no_word_of_a_usual_arrangement_is_cut(void **state)
+TEST(no_word_of_a_usual_arrangement_is_cut)
 {
     View    view;
     Figure *figure = matrices(&view, 3, "short words");
     char   *title = figure->panels[1].title;
     size_t  size = sizeof(figure->panels[1].title);
 
-    (void)state;
     view.cols = "key";
     figure->rows = figure->cols = 0;
     assert_int_equal(columns_of(figure, 3.25), 3);
@@ -330,13 +311,12 @@ static int ink_at_the_edge(const Figure *figure, double inches)
     return ink;
 }
 
-static void names_of_curves_stay_on_the_sheet(void **state)
+TEST(names_of_curves_stay_on_the_sheet)
 {
     View    view;
     Figure *figure = matrices(&view, 4, "m");
     Plot   *plot = plot_new(NULL);
 
-    (void)state;
     assert_non_null(plot);
     for (int k = 0; k < 3; k++) {
         PlotSeries *series = plot_add(plot, k ? "temperature=0.5 of the second kind" : "one",
@@ -380,12 +360,11 @@ static void expect_words(const Figure *figure, double inches, const char *words)
 }
 
 /* As high as the panel, then up to the title, then two lines; no sign of an omission. */
-static void the_name_of_an_upright_axis_is_never_cut(void **state)
+TEST(the_name_of_an_upright_axis_is_never_cut)
 {
     View    view;
     Figure *figure = matrices(&view, 2, "m");
 
-    (void)state;
     view.cols = "key";
     view.rows = "a block of queries";
     expect_words(figure, 3.25, "a block of queries");
@@ -413,7 +392,7 @@ static double height_of(const char *svg, const char *words)
 }
 
 /* Two ceilings that are nearly one, with a point where their names usually stand. */
-static void names_of_level_guides_do_not_meet(void **state)
+TEST(names_of_level_guides_do_not_meet)
 {
     View        view;
     Figure     *figure = matrices(&view, 1, "m");
@@ -421,7 +400,6 @@ static void names_of_level_guides_do_not_meet(void **state)
     PlotSeries *points = plot_add(plot, "points", CURVE_POINTS, 3, false);
     Text        out = { 0 };
 
-    (void)state;
     assert_non_null(points);
     for (int i = 0; i < 3; i++) {
         points->x[i] = i;
@@ -445,9 +423,8 @@ static void line_of(Plot *plot, const char *name, double x, double y)
 
 /* The names of ceilings stand in the order of their lines, however near those are: a name beside
  * another one's line would be taken for it. */
-static void names_of_ceilings_stand_by_their_own(void **state)
+TEST(names_of_ceilings_stand_by_their_own)
 {
-    (void)state;
     for (int k = 0; k < 24; k++) {
         View        view;
         Figure     *figure = matrices(&view, 1, "m");
@@ -484,13 +461,12 @@ static void names_of_ceilings_stand_by_their_own(void **state)
     }
 }
 
-static void an_axis_that_is_reordered_is_named_apart(void **state)
+TEST(an_axis_that_is_reordered_is_named_apart)
 {
     static const int32_t order[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
     View                 view;
     Figure              *figure = matrices(&view, 2, "m");
 
-    (void)state;
     figure->rows = 2;
     figure->cols = 1;
     figure->panels[0].col_order = order;
@@ -499,24 +475,4 @@ static void an_axis_that_is_reordered_is_named_apart(void **state)
     figure_free(figure);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_layouts_keep_the_promises),
-        cmocka_unit_test(narrow_matrices_use_the_room),
-        cmocka_unit_test(a_sheet_too_narrow_is_refused),
-        cmocka_unit_test(square_views_get_square_cells),
-        cmocka_unit_test(ticks_are_round_and_few),
-        cmocka_unit_test(titles_break_beside_no_equals_sign),
-        cmocka_unit_test(a_loose_grid_has_fewer_columns_where_it_is_narrow),
-        cmocka_unit_test(a_usual_arrangement_keeps_what_columns_it_can),
-        cmocka_unit_test(no_word_of_a_usual_arrangement_is_cut),
-        cmocka_unit_test(names_of_curves_stay_on_the_sheet),
-        cmocka_unit_test(the_name_of_an_upright_axis_is_never_cut),
-        cmocka_unit_test(names_of_level_guides_do_not_meet),
-        cmocka_unit_test(names_of_ceilings_stand_by_their_own),
-        cmocka_unit_test(an_axis_that_is_reordered_is_named_apart),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

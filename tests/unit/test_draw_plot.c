@@ -1,7 +1,4 @@
 /* test_draw_plot.c -- plots: ranges, ticks, series of views, characters, pages. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "check.h"
 #include "draw/figure/figure.h"
@@ -28,11 +25,10 @@ static PlotSeries *add(Plot *plot, CurveMark mark, int count, const double *y)
     return s;
 }
 
-static void points_have_names(void **state)
+TEST(points_have_names)
 {
     static const char *const names[] = { "16|32|64", "relu|trig|positive" };
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         Plot    *plot = new_plot();
         PlotTick ticks[PLOT_TICKS_MOST];
@@ -67,9 +63,8 @@ static const struct {
     { 0.31, 0.32, false, false, "", "0.31 0.312 0.314 0.316 0.318 0.32" },
 };
 
-static void ticks_are_round_numbers(void **state)
+TEST(ticks_are_round_numbers)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(axes) / sizeof(*axes); i++) {
         PlotAxis axis = { .lo = axes[i].lo, .hi = axes[i].hi, .log = axes[i].log,
                           .whole = axes[i].whole };
@@ -88,12 +83,11 @@ static void ticks_are_round_numbers(void **state)
     }
 }
 
-static void any_range_has_ticks(void **state)
+TEST(any_range_has_ticks)
 {
     static const double lows[] = { -1e300, -3, 0, 1e-12, 7, 1e9 };
     static const double widths[] = { 1e-9, 0.3, 1, 17, 1e6, 1e300 };
 
-    (void)state;
     for (int l = 0; l < 6; l++)
         for (int w = 0; w < 6; w++)
             for (int most = 0; most < 20; most++) {
@@ -111,11 +105,10 @@ static void any_range_has_ticks(void **state)
 
 /* ---- ranges ----------------------------------------------------------------- */
 
-static void ranges_follow_the_data(void **state)
+TEST(ranges_follow_the_data)
 {
     Plot *plot = new_plot();
 
-    (void)state;
     add(plot, CURVE_LINE, 3, (double[]){ 1, 4, NAN });
     plot_guide(plot, "rank", true, 7);
     plot_guide(plot, "limit", false, 9);
@@ -127,11 +120,10 @@ static void ranges_follow_the_data(void **state)
     plot_free(plot);
 }
 
-static void logarithms_need_numbers_above_zero(void **state)
+TEST(logarithms_need_numbers_above_zero)
 {
     Plot *plot = new_plot();
 
-    (void)state;
     plot->y.log = true;
     add(plot, CURVE_LINE, 3, (double[]){ 0, -1, 0 });
     plot_settle(plot);
@@ -147,11 +139,10 @@ static void logarithms_need_numbers_above_zero(void **state)
     plot_free(plot);
 }
 
-static void constant_and_empty_series_have_a_range(void **state)
+TEST(constant_and_empty_series_have_a_range)
 {
     static const double values[] = { 0, 3, -2 };
 
-    (void)state;
     for (int k = 0; k < 4; k++) {
         Plot *plot = new_plot();
 
@@ -184,7 +175,7 @@ static Plot *plot_of(const View *view)
     return plot;
 }
 
-static void rows_are_points_and_columns_series(void **state)
+TEST(rows_are_points_and_columns_series)
 {
     double    numbers[] = { 1, 10, 2, 20, 3, 1e-300 };
     ViewCurve curve = { .x = "layer", .y = "memory (bytes)", .series = "plain|reversible",
@@ -192,7 +183,6 @@ static void rows_are_points_and_columns_series(void **state)
     View      view = curve_view(numbers, DT_F64, 2, 3, 2, &curve);
     Plot     *plot = plot_of(&view);
 
-    (void)state;
     assert_int_equal(plot->count, 2);
     assert_string_equal(plot->series[1].name, "reversible");
     assert_string_equal(plot->x.name, "layer");
@@ -207,14 +197,13 @@ static void rows_are_points_and_columns_series(void **state)
     plot_free(plot);
 }
 
-static void one_axis_is_a_curve_undeclared(void **state)
+TEST(one_axis_is_a_curve_undeclared)
 {
     float     values[] = { 3, 1, 2 };
     View      view = curve_view(values, DT_F32, 1, 3, 0, NULL);
     ViewCurve curve;
     Plot     *plot = plot_of(&view);
 
-    (void)state;
     assert_int_equal(plot->series[0].count, 3);
     assert_string_equal(plot->y.name, "numbers");
     plot_free(plot);
@@ -225,7 +214,7 @@ static void one_axis_is_a_curve_undeclared(void **state)
     assert_false(view_curve(&view, &curve));
 }
 
-static void other_views_say_where_points_and_bands_are(void **state)
+TEST(other_views_say_where_points_and_bands_are)
 {
     float     mean[] = { 2, 3 }, low[] = { 1, 2 }, high[] = { 4, 5 };
     int32_t   k[] = { 8, 64 };
@@ -236,7 +225,6 @@ static void other_views_say_where_points_and_bands_are(void **state)
     View      at = curve_view(k, DT_I32, 1, 2, 0, NULL);
     Plot     *plot;
 
-    (void)state;
     view.along = &at;
     view.low = &lo;
     view.high = &hi;
@@ -246,7 +234,7 @@ static void other_views_say_where_points_and_bands_are(void **state)
     plot_free(plot);
 }
 
-static void bins_keep_the_peaks(void **state)
+TEST(bins_keep_the_peaks)
 {
     int64_t count = 100000;
     float  *values = calloc((size_t)count, sizeof(*values));
@@ -254,7 +242,6 @@ static void bins_keep_the_peaks(void **state)
     Plot   *plot;
     double  most = 0, least = 0;
 
-    (void)state;
     assert_non_null(values);
     values[77777] = 5;
     values[12345] = -3;
@@ -270,7 +257,7 @@ static void bins_keep_the_peaks(void **state)
     free(values);
 }
 
-static void too_many_series_are_counted(void **state)
+TEST(too_many_series_are_counted)
 {
     float     values[2 * 50] = { 0 };
     ViewCurve curve = { .x = "x", .y = "y" };
@@ -278,7 +265,6 @@ static void too_many_series_are_counted(void **state)
     Plot     *plot = plot_of(&view);
     char      caption[256];
 
-    (void)state;
     assert_int_equal(plot->count, PLOT_SERIES_MOST);
     plot_caption(plot, caption, sizeof(caption));
     CHECK(strstr(caption, "18 series more"), "%s", caption);
@@ -303,12 +289,11 @@ static void text_of(const Plot *plot, int width, int height, bool utf8, char *ou
     plot_cells_free(&cells);
 }
 
-static void ascii_has_letters_ticks_and_names(void **state)
+TEST(ascii_has_letters_ticks_and_names)
 {
     Plot *plot = new_plot();
     char  text[4096];
 
-    (void)state;
     snprintf(plot->x.name, sizeof(plot->x.name), "layer");
     snprintf(plot->y.name, sizeof(plot->y.name), "error");
     add(plot, CURVE_LINE, 5, (double[]){ 0, 1, 2, 3, 4 });
@@ -323,12 +308,11 @@ static void ascii_has_letters_ticks_and_names(void **state)
     plot_free(plot);
 }
 
-static void any_size_can_be_drawn(void **state)
+TEST(any_size_can_be_drawn)
 {
     Plot *plot = new_plot();
     char  text[20000];
 
-    (void)state;
     add(plot, CURVE_BARS, 3, (double[]){ 1, 5, 2 });
     add(plot, CURVE_STEPS, 3, (double[]){ 1, 5, 2 });
     plot_settle(plot);
@@ -341,14 +325,13 @@ static void any_size_can_be_drawn(void **state)
 }
 
 /* Names, values and axis names keep apart, and a number is there whole or not at all. */
-static void rows_keep_numbers_whole(void **state)
+TEST(rows_keep_numbers_whole)
 {
     Plot       *plot = new_plot();
     PlotSeries *s = add(plot, CURVE_BARS, 2, (double[]){ 0, 1 });
     Error       err = ERROR_INIT;
     char        text[8000];
 
-    (void)state;
     assert_true(plot_rows(plot, 2, &err) && plot_label(s));
     snprintf(plot->rows[0], sizeof(plot->rows[0]), "full");
     snprintf(plot->rows[1], sizeof(plot->rows[1]), "performer");
@@ -373,11 +356,10 @@ static void rows_keep_numbers_whole(void **state)
 }
 
 /* Words beside points keep a blank from the name of a line. */
-static void names_of_lines_keep_apart(void **state)
+TEST(names_of_lines_keep_apart)
 {
     char text[8000];
 
-    (void)state;
     for (int shift = 0; shift < 40; shift++) {
         Plot       *plot = new_plot();
         PlotSeries *line = add(plot, CURVE_LINE, 2, (double[]){ 10, 10 }), *points;
@@ -414,12 +396,11 @@ static bool is_numbered(const char *text, int point)
 }
 
 /* Names in little room: beside their points, or numbered in a key below. */
-static void names_without_room_are_numbered(void **state)
+TEST(names_without_room_are_numbered)
 {
     char text[8000], name[24];
     bool numbered = false;
 
-    (void)state;
     for (int width = 48; width < 120; width += 6) {
         Plot       *plot = new_plot();
         PlotSeries *points = add(plot, CURVE_POINTS, 10,
@@ -449,13 +430,12 @@ static void names_without_room_are_numbered(void **state)
 }
 
 /* Without room for a key either, the field keeps its lines. */
-static void a_key_leaves_the_points_their_room(void **state)
+TEST(a_key_leaves_the_points_their_room)
 {
     Plot       *plot = new_plot();
     PlotSeries *points = add(plot, CURVE_POINTS, 9, (double[]){ 1, 1, 1, 1, 1, 1, 1, 1, 1 });
     char        text[4096];
 
-    (void)state;
     assert_true(plot_label(points));
     for (int i = 0; i < 9; i++)
         snprintf(points->labels[i], sizeof(points->labels[i]), "a name that is long %d", i);
@@ -466,11 +446,10 @@ static void a_key_leaves_the_points_their_room(void **state)
 }
 
 /* An upright guide does not cut the name of a level one. */
-static void names_of_guides_stay_whole(void **state)
+TEST(names_of_guides_stay_whole)
 {
     char text[8000];
 
-    (void)state;
     for (int at = 0; at <= 40; at++) {
         Plot *plot = new_plot();
 
@@ -488,7 +467,7 @@ static void names_of_guides_stay_whole(void **state)
 /* ---- figures ---------------------------------------------------------------- */
 
 /* A matrix and a plot beside each other, as text and as a page. */
-static void matrices_and_plots_stand_in_one_figure(void **state)
+TEST(matrices_and_plots_stand_in_one_figure)
 {
     float       values[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
     ViewCurve   curve = { .x = "step", .y = "loss", .series = "a|b|c" };
@@ -498,7 +477,6 @@ static void matrices_and_plots_stand_in_one_figure(void **state)
     Text        text = { 0 }, bytes = { 0 }, again = { 0 };
     TextOptions options = { .width = 100, .utf8 = true, .colours = 256 };
 
-    (void)state;
     assert_non_null(figure);
     plot.curve = &curve;
     panel_init(&figure->panels[0], &matrix, NULL, 0, "matrix");
@@ -523,29 +501,4 @@ static void matrices_and_plots_stand_in_one_figure(void **state)
     figure_free(figure);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_have_names),
-        cmocka_unit_test(ticks_are_round_numbers),
-        cmocka_unit_test(any_range_has_ticks),
-        cmocka_unit_test(ranges_follow_the_data),
-        cmocka_unit_test(logarithms_need_numbers_above_zero),
-        cmocka_unit_test(constant_and_empty_series_have_a_range),
-        cmocka_unit_test(rows_are_points_and_columns_series),
-        cmocka_unit_test(one_axis_is_a_curve_undeclared),
-        cmocka_unit_test(other_views_say_where_points_and_bands_are),
-        cmocka_unit_test(bins_keep_the_peaks),
-        cmocka_unit_test(too_many_series_are_counted),
-        cmocka_unit_test(ascii_has_letters_ticks_and_names),
-        cmocka_unit_test(any_size_can_be_drawn),
-        cmocka_unit_test(rows_keep_numbers_whole),
-        cmocka_unit_test(names_of_lines_keep_apart),
-        cmocka_unit_test(names_without_room_are_numbered),
-        cmocka_unit_test(a_key_leaves_the_points_their_room),
-        cmocka_unit_test(names_of_guides_stay_whole),
-        cmocka_unit_test(matrices_and_plots_stand_in_one_figure),
-    };
-
-    return cmocka_run_group_tests_name("draw/plot", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,14 +1,6 @@
 /* test_draw_range.c -- the numbers at colours, and the words of component bits. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "check.h"
 #include "draw/figure/figure.h"
 #include "draw/page/sheet.h"
 
@@ -19,13 +11,12 @@ static void assert_spread(const Panel *panel, double lo, double hi, double want_
     assert_true(fabs(lo - want_lo) <= 1e-12 && fabs(hi - want_hi) <= 1e-12);
 }
 
-static void two_colours_part_at_the_centre(void **state)
+TEST(two_colours_part_at_the_centre)
 {
     View  view = { .name = "gate", .kind = VIEW_SIGNED, .dtype = DT_F32, .rank = 2,
                    .shape = { 2, 2 } };
     Panel panel;
 
-    (void)state;
     panel_init(&panel, &view, NULL, 0, NULL);
     assert_spread(&panel, -1, 3, -3, 3);
     view.centre = 1;
@@ -42,9 +33,8 @@ static void two_colours_part_at_the_centre(void **state)
     assert_spread(&panel, -2e-5, 0, -2e-5, 2e-5);
 }
 
-static void numbers_tell_the_ends_apart(void **state)
+TEST(numbers_tell_the_ends_apart)
 {
-    (void)state;
     assert_int_equal(range_digits(0, 1), 3);
     assert_int_equal(range_digits(-2e-5, 2e-5), 3);
     assert_int_equal(range_digits(0, 0), 3);
@@ -59,12 +49,11 @@ static int ticks(double lo, double hi, int most, double *places, char (*texts)[1
     return sheet_bar_ticks(&panel, most, places, texts);
 }
 
-static void a_bar_has_two_numbers_at_least(void **state)
+TEST(a_bar_has_two_numbers_at_least)
 {
     double places[SHEET_TICKS];
     char   texts[SHEET_TICKS][16];
 
-    (void)state;
     for (double hi = 0.1; hi < 20; hi *= 1.03)
         for (int most = 2; most <= 6; most++) {
             int count = ticks(-hi, hi, most, places, texts);
@@ -80,12 +69,11 @@ static void a_bar_has_two_numbers_at_least(void **state)
     assert_string_equal(texts[2], "1");
 }
 
-static void bits_have_the_words_of_their_view(void **state)
+TEST(bits_have_the_words_of_their_view)
 {
     View     plain = { .name = "components" }, own = plain, third = plain;
     BitNames names = { 0 };
 
-    (void)state;
     own.window = "convolution";
     own.other = "attention";
     third.window = "position";
@@ -105,14 +93,4 @@ static void bits_have_the_words_of_their_view(void **state)
     assert_string_equal(names.name[0], "window");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_colours_part_at_the_centre),
-        cmocka_unit_test(numbers_tell_the_ends_apart),
-        cmocka_unit_test(a_bar_has_two_numbers_at_least),
-        cmocka_unit_test(bits_have_the_words_of_their_view),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -3,19 +3,11 @@
  * rsvg-convert (librsvg2-bin) and pdftoppm (poppler-utils) are not needed to build or use
  * the program; where they are missing these tests say so and are skipped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <png.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "draw/figure/figure.h"
 
 #define SIDE 16
@@ -109,25 +101,15 @@ static void is_seen_as_the_png(FigureFormat format, const char *program, const c
     text_free(&other);
 }
 
-static void an_svg_looks_like_the_png(void **state)
+TEST(an_svg_looks_like_the_png)
 {
-    (void)state;
     is_seen_as_the_png(FORMAT_SVG_FILE, "rsvg-convert", "rsvg-convert -w $W -h $H in -o out.png");
 }
 
-static void a_pdf_looks_like_the_png(void **state)
+TEST(a_pdf_looks_like_the_png)
 {
-    (void)state;
     is_seen_as_the_png(FORMAT_PDF_FILE, "pdftoppm",
                        "pdftoppm -png -singlefile -scale-to-x $W -scale-to-y $H in out");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_svg_looks_like_the_png),
-        cmocka_unit_test(a_pdf_looks_like_the_png),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,6 +1,4 @@
 /* test_entmax.c -- rows of entmax against their definition. */
-#include <math.h>
-#include <string.h>
 
 #include "attn/ops/ops.h"
 #include "check.h"
@@ -58,11 +56,10 @@ static void check_optimal(double alpha, bool bisect, double size, int64_t count,
     }
 }
 
-static void every_form_is_optimal(void **state)
+TEST(every_form_is_optimal)
 {
     static const double alphas[] = { 1, 1.1, 1.5, 1.75, 2, 3 }, sizes[] = { 0.01, 1, 30 };
 
-    (void)state;
     for (size_t a = 0; a < sizeof(alphas) / sizeof(*alphas); a++)
         for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)
             for (int64_t count = 1; count <= MOST; count += 13)
@@ -70,11 +67,10 @@ static void every_form_is_optimal(void **state)
                     check_optimal(alphas[a], bisect, sizes[s], count, a * 100 + s * 10);
 }
 
-static void sorting_and_bisection_agree(void **state)
+TEST(sorting_and_bisection_agree)
 {
     static const double alphas[] = { 1.5, 2 };
 
-    (void)state;
     for (uint64_t seed = 0; seed < 100; seed++) {
         Rng    rng = { .seed = seed };
         Entmax a = form_of(alphas[seed % 2], false), b = form_of(alphas[seed % 2], true);
@@ -89,11 +85,10 @@ static void sorting_and_bisection_agree(void **state)
     }
 }
 
-static void constant_rows_are_uniform(void **state)
+TEST(constant_rows_are_uniform)
 {
     static const double alphas[] = { 1, 1.2, 1.5, 2, 4, 50 };
 
-    (void)state;
     for (size_t a = 0; a < sizeof(alphas) / sizeof(*alphas); a++)
         for (int bisect = 0; bisect < 2; bisect++)
             for (int64_t count = 1; count <= MOST; count += 3) {
@@ -110,13 +105,12 @@ static void constant_rows_are_uniform(void **state)
 
 /* Three steps on z = (3/4, 1/4) with alpha 2, by hand: the interval is [-1/4, 1/4]; the
  * threshold 0 sums to exactly 1 and is kept, 1/8 and 1/16 fall short. */
-static void a_bisection_can_be_watched(void **state)
+TEST(a_bisection_can_be_watched)
 {
     Entmax    e = { .form = ENTMAX_BISECT, .alpha = 2, .iterations = 3 };
     double    z[2] = { 0.75, 0.25 }, work[2], trace[3];
     EntmaxRow row = entmax_row(&e, z, 2, work, trace, 3);
 
-    (void)state;
     assert_true(trace[0] == 0);
     assert_true(trace[1] == 0.125);
     assert_true(trace[2] == 0.0625);
@@ -126,13 +120,12 @@ static void a_bisection_can_be_watched(void **state)
     assert_true(entmax_weight(&e, row, 0.75) + entmax_weight(&e, row, 0.25) == 1);
 }
 
-static void absent_entries_do_not_count(void **state)
+TEST(absent_entries_do_not_count)
 {
     Entmax    e = form_of(1, false);
     double    z[3] = { -HUGE_VAL, 1, -HUGE_VAL }, work[3];
     EntmaxRow row = entmax_row(&e, z, 3, work, NULL, 0);
 
-    (void)state;
     assert_true(row.tau == 1);
     assert_true(entmax_weight(&e, row, z[0]) == 0);
     row = entmax_row(&e, z, 1, work, NULL, 0); /* nothing at all */
@@ -140,15 +133,4 @@ static void absent_entries_do_not_count(void **state)
     assert_true(entmax_flops(&e, 0) == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_is_optimal),
-        cmocka_unit_test(sorting_and_bisection_agree),
-        cmocka_unit_test(constant_rows_are_uniform),
-        cmocka_unit_test(a_bisection_can_be_watched),
-        cmocka_unit_test(absent_entries_do_not_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

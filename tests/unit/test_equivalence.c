@@ -1,6 +1,5 @@
 /* test_equivalence.c -- mechanisms that are expressions: the same cells, the same
  * components, the same weights and output, bit for bit (docs/patterns.md). */
-#include <string.h>
 
 #include "attn/run.h"
 #include "check.h"
@@ -241,11 +240,10 @@ static void compare(const Fixture *f, const Row *row, const Tensor *table, bool 
     side_free(&expression);
 }
 
-static void mechanisms_equal_their_expressions(void **state)
+TEST(mechanisms_equal_their_expressions)
 {
     static const int64_t shapes[][2] = { { 2, 37 }, { 2, 1 }, { 4, 16 }, { 1, 11 } };
 
-    (void)state;
     for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
         for (int r = 0; r < ROWS; r++) {
             Fixture f = fixture_new(shapes[s][0], shapes[s][1]);
@@ -354,9 +352,8 @@ static void compare_extra(Fixture *f, const ExtraRow *row)
     side_free(&mechanism);
 }
 
-static void extra_tokens_are_a_longer_sequence(void **state)
+TEST(extra_tokens_are_a_longer_sequence)
 {
-    (void)state;
     for (int r = 0; r < EXTRA_ROWS; r++)
         for (int64_t n = 1; n < 20; n += 9) {
             Fixture f = fixture_new(2, n);
@@ -366,12 +363,4 @@ static void extra_tokens_are_a_longer_sequence(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mechanisms_equal_their_expressions),
-        cmocka_unit_test(extra_tokens_are_a_longer_sequence),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

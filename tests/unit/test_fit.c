@@ -64,9 +64,8 @@ static void check_again(const char *id, const char *params, const char *again, c
     fixture_free(&f);
 }
 
-static void a_fit_can_be_given_again(void **state)
+TEST(a_fit_can_be_given_again)
 {
-    (void)state;
     check_again("routing", "", "", "centroids", false);
     check_again("routing", "n_clusters=4,kmeans_iters=2", "n_clusters=4,kmeans_iters=2",
                 "centroids", true);
@@ -82,12 +81,11 @@ static void a_fit_can_be_given_again(void **state)
 }
 
 /* Codes start from queries that are listed; Lloyd then goes on until it settles. */
-static void codes_start_from_queries_of_this_input(void **state)
+TEST(codes_start_from_queries_of_this_input)
 {
     static const char *const ids[] = { "clustered", "clustered-improved" };
     Fixture                  f = fixture_new(37);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         Tensor index;
         float *out;
@@ -110,13 +108,12 @@ static void codes_start_from_queries_of_this_input(void **state)
 }
 
 /* After the last pass of k-means nothing moves, and the trace says so. */
-static void a_fit_goes_on_until_nothing_moves(void **state)
+TEST(a_fit_goes_on_until_nothing_moves)
 {
     static const char *const runs[][2] = { { "routing", "vectors that moved" },
                                            { "clusterformer", "tokens that moved" } };
     Fixture f = fixture_new(64);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int    count = 0;
         double first = 0, last = -1;
@@ -135,12 +132,11 @@ static void a_fit_goes_on_until_nothing_moves(void **state)
 }
 
 /* The logits of a causal run know nothing of later tokens. */
-static void sort_logits_do_not_look_ahead(void **state)
+TEST(sort_logits_do_not_look_ahead)
 {
     Fixture f = fixture_new(24);
     float   before[HEADS * 8 * VALUE_SIZE];
 
-    (void)state;
     fit_well(&f, "sinkhorn", "block=4", true);
     for (int t = 0; t < HEADS; t++)
         memcpy(before + t * 8 * VALUE_SIZE, tensor_f32(&f.run->out) + t * 24 * VALUE_SIZE,
@@ -157,9 +153,8 @@ static void sort_logits_do_not_look_ahead(void **state)
     fixture_free(&f);
 }
 
-static void sizes_that_leave_little_to_fit(void **state)
+TEST(sizes_that_leave_little_to_fit)
 {
-    (void)state;
     for (int64_t n = 1; n <= 5; n++) {
         Fixture f = fixture_new(n);
 
@@ -183,11 +178,10 @@ static void refuse(Fixture *f, const char *id, const char *params, const char *s
         fail_msg("%s: '%s' does not say '%s'", id, r->err.text, say);
 }
 
-static void what_has_no_fit_names_those_that_have(void **state)
+TEST(what_has_no_fit_names_those_that_have)
 {
     Fixture f = fixture_new(16);
 
-    (void)state;
     refuse(&f, "reformer", "", "routing, ");
     refuse(&f, "full", "", "clustered-improved");
     refuse(&f, "clusterformer", "layer=window", "no centroids to fit");
@@ -196,12 +190,11 @@ static void what_has_no_fit_names_those_that_have(void **state)
     fixture_free(&f);
 }
 
-static void every_failed_allocation_is_told(void **state)
+TEST(every_failed_allocation_is_told)
 {
     static const char *const ids[] = { "routing", "clusterformer", "clustered", "sinkhorn" };
     Fixture                  f = fixture_new(12);
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         int64_t k = 1;
 
@@ -218,17 +211,4 @@ static void every_failed_allocation_is_told(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fit_can_be_given_again),
-        cmocka_unit_test(codes_start_from_queries_of_this_input),
-        cmocka_unit_test(a_fit_goes_on_until_nothing_moves),
-        cmocka_unit_test(sort_logits_do_not_look_ahead),
-        cmocka_unit_test(sizes_that_leave_little_to_fit),
-        cmocka_unit_test(what_has_no_fit_names_those_that_have),
-        cmocka_unit_test(every_failed_allocation_is_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

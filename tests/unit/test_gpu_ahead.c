@@ -3,25 +3,20 @@
  * The emulated device puts off what it is given until it is waited for (EMULATED_DEFER), so a
  * wait that is missing gives other numbers, and the same ones each time.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "unit/gpu_differences.h"
 
 #include "attn/cuda/host/graph.h"
 #include "attn/run/position.h"
 #include "check.h"
+#include "unit/gpu_differences.h"
 
 /* ---- the emulation itself --------------------------------------------------------------- */
 
-static void nothing_happens_before_a_wait(void **state)
+TEST(nothing_happens_before_a_wait)
 {
     GpuFixture f;
     Tensor     x;
     GeluCall   call = { .count = 2, .width = 2 };
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     setenv("EMULATED_DEFER", "1", 1);
@@ -195,12 +190,11 @@ static void check_shapes(const Mechanism *m, const Ops *ops)
 }
 
 /* ONE=ID in the environment: that mechanism only, to look for a wait that is missing. */
-static void every_mechanism_waits_where_it_reads(void **state)
+TEST(every_mechanism_waits_where_it_reads)
 {
     const char *one = getenv("ONE");
     Device     *device;
 
-    (void)state;
     device = gpu_fixture_device();
     differences = 0;
     for (size_t i = 0; mechanism_at(i); i++)
@@ -223,12 +217,11 @@ static void wait_for_clocks_only(Run *r, const char *reads)
 }
 
 /* Without the wait of its decision a mechanism decides on what was there before. */
-static void a_missing_wait_shows(void **state)
+TEST(a_missing_wait_shows)
 {
     Device *device;
     Ops    *ops;
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     device = gpu_fixture_device();
@@ -296,13 +289,12 @@ static void check_graph(Graphs *all, const Mechanism *m, Case c, const Ops *ops)
 }
 
 /* Which read nothing is known; the others say what they read. */
-static void graphs_give_what_runs_give(void **state)
+TEST(graphs_give_what_runs_give)
 {
     const char *one = getenv("ONE");
     Graphs      all = { .device = gpu_fixture_device() };
     const Ops  *ops = device_ops(all.device, ARITHMETIC_F32);
 
-    (void)state;
     differences = 0;
     for (size_t i = 0; mechanism_at(i); i++)
         if (!one || !strcmp(one, mechanism_at(i)->id))
@@ -320,7 +312,7 @@ static void graphs_give_what_runs_give(void **state)
 }
 
 /* Tables of positions are there before, and what is done with them are operations. */
-static void positions_become_graphs(void **state)
+TEST(positions_become_graphs)
 {
     static const char *const ids[] = { "full", "window", "reformer", "linear", "perceiver" };
     const char *every = getenv("EVERY"); /* mechanism */
@@ -329,7 +321,6 @@ static void positions_become_graphs(void **state)
     size_t      count = every ? 0 : sizeof(ids) / sizeof(*ids);
     const Mechanism *m;
 
-    (void)state;
     differences = 0;
     while (every && mechanism_at(count))
         count++;
@@ -346,7 +337,7 @@ static void positions_become_graphs(void **state)
     assert_true(every || all.refused == 0);
 }
 
-static void what_reads_is_no_graph(void **state)
+TEST(what_reads_is_no_graph)
 {
     static const struct {
         const char *id, *why;
@@ -355,7 +346,6 @@ static void what_reads_is_no_graph(void **state)
     Graphs     all = { .device = gpu_fixture_device() };
     const Ops *ops = device_ops(all.device, ARITHMETIC_F32);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
         all.made = 0;
         check_graph(&all, mechanism_find(known[i].id), (Case){ .n = 37 }, ops);
@@ -365,12 +355,11 @@ static void what_reads_is_no_graph(void **state)
 }
 
 /* A read that nobody told of makes another graph than the run was, which is found out. */
-static void a_missing_wait_makes_no_graph(void **state)
+TEST(a_missing_wait_makes_no_graph)
 {
     Graphs all = { 0 };
     Ops   *ops;
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     all.device = gpu_fixture_device();
@@ -418,13 +407,12 @@ static bool try_all(const Mechanism *m, const char *what, ErrorCode code)
 }
 
 /* Whichever act of the device fails, an ordinary error says so, or why there is no graph. */
-static void failures_are_ordinary(void **state)
+TEST(failures_are_ordinary)
 {
     static const char *const acts[] = { "take", "launch", "finish" }, *const ids[] = {
         "full", "linear", "poolformer"
     };
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     for (int a = 0; a < 3; a++)
@@ -445,13 +433,12 @@ static void failures_are_ordinary(void **state)
 }
 
 /* As CUDA has it: waiting ends a capture, and so does taking memory; the device works on. */
-static void captures_end_where_the_host_waits(void **state)
+TEST(captures_end_where_the_host_waits)
 {
     GpuFixture       f = gpu_fixture_new(1, 1);
     const DeviceApi *api = gpu_api(f.gpu.run);
     void            *graph = NULL, *memory = NULL;
 
-    (void)state;
     assert_int_equal(api->capture_begin(), 0);
     assert_int_not_equal(api->finish(), 0);
     assert_int_not_equal(api->capture_end(&graph), 0);
@@ -490,7 +477,7 @@ static void give_back(void *context, void *data, int64_t bytes)
 }
 
 /* What is released while the device works stays, is counted as free, and comes back later. */
-static void released_memory_stays(void **state)
+TEST(released_memory_stays)
 {
     bool        busy = true;
     ArenaSource source = { .take = take_aligned, .give = give_back, .busy = busy_for,
@@ -499,7 +486,6 @@ static void released_memory_stays(void **state)
     ArenaMark   outer = arena_mark(arena), mark;
     char       *first, *second, *third;
 
-    (void)state;
     assert_non_null(arena);
     first = arena_alloc(arena, 1000, 1);
     mark = arena_mark(arena);
@@ -520,20 +506,4 @@ static void released_memory_stays(void **state)
     arena_free(arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_happens_before_a_wait),
-        cmocka_unit_test(every_mechanism_waits_where_it_reads),
-        cmocka_unit_test(a_missing_wait_shows),
-        cmocka_unit_test(graphs_give_what_runs_give),
-        cmocka_unit_test(positions_become_graphs),
-        cmocka_unit_test(what_reads_is_no_graph),
-        cmocka_unit_test(a_missing_wait_makes_no_graph),
-        cmocka_unit_test(failures_are_ordinary),
-        cmocka_unit_test(captures_end_where_the_host_waits),
-        cmocka_unit_test(released_memory_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,9 +2,9 @@
  * patterns, positions' terms and numbers that are none, in every arithmetic.
  */
 #include "check.h"
+#include "core/threads.h"
 #include "gpu_attend_fixture.h"
 #include "gpu_fixture.h"
-#include "core/threads.h"
 
 static const Shape shapes[] = {
     { 1, 1, 1, 1, 1, 1 },       { 2, 1, 7, 7, 5, 3 },     { 3, 3, 64, 64, 64, 64 },
@@ -25,38 +25,33 @@ static void every_shape_and_pattern(Arithmetic arithmetic, size_t step)
     }
 }
 
-static void in_f32(void **state)
+TEST(in_f32)
 {
-    (void)state;
     every_shape_and_pattern(ARITHMETIC_F32, 1);
 }
 
-static void in_bf16(void **state)
+TEST(in_bf16)
 {
-    (void)state;
     every_shape_and_pattern(ARITHMETIC_BF16, 1);
 }
 
-static void in_f16(void **state)
+TEST(in_f16)
 {
-    (void)state;
     every_shape_and_pattern(ARITHMETIC_F16, 2);
 }
 
-static void in_tf32(void **state)
+TEST(in_tf32)
 {
-    (void)state;
     every_shape_and_pattern(ARITHMETIC_TF32, 2);
 }
 
 /* What a block has of shared memory on GPUs of capability 8.6, 8.9 and 12.0, and of 8.0: what does
  * not fit there is computed in float32, and says so. */
-static void less_shared_memory(void **state)
+TEST(less_shared_memory)
 {
     static const char *const room[] = { "101376", "166912" };
     static const int64_t     longest[] = { 64, 128 }; /* vectors of 32-bit numbers */
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     for (int x = 0; x < 2; x++)
@@ -78,11 +73,10 @@ static void less_shared_memory(void **state)
 
 /* ---- long rows, cut among blocks -------------------------------------------------------- */
 
-static void long_rows_are_cut(void **state)
+TEST(long_rows_are_cut)
 {
     const Shape s = { 2, 1, 40, 3000, 16, 24 };
 
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
         for (size_t x = 0; x < MAKERS; x += 2) {
             Case c = case_new(s, (Arithmetic)kind);
@@ -93,11 +87,10 @@ static void long_rows_are_cut(void **state)
         }
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     const Shape s = { 2, 2, 700, 700, 8, 8 };
 
-    (void)state;
     for (size_t x = 0; x < MAKERS; x++) {
         Case     c = case_new(s, ARITHMETIC_F32);
         Run     *r = c.f.gpu.run;
@@ -126,13 +119,12 @@ static void threads_change_nothing(void **state)
     }
 }
 
-static void shapes_are_known(void **state)
+TEST(shapes_are_known)
 {
     const Shape s = { 1, 1, 150, 150, 8, 8 };
     const int   expected[] = { TILES_FULL, TILES_CAUSAL, TILES_CAUSAL, TILES_ANY, TILES_ANY,
                                TILES_ANY, TILES_ANY, TILES_ANY, TILES_ANY };
 
-    (void)state;
     for (size_t x = 0; x < MAKERS; x++) {
         Case     c = case_new(s, ARITHMETIC_F32);
         double   cells;
@@ -159,11 +151,10 @@ static double some_hidden(const void *context, int64_t head, int64_t i, int64_t 
     return (i * j + head) % 3 ? 0.25 : -(double)INFINITY;
 }
 
-static void terms_of_cells(void **state)
+TEST(terms_of_cells)
 {
     const Shape s = { 2, 1, 150, 150, 16, 8 };
 
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
         for (int x = 0; x < 4; x++) {
             Case c = case_new(s, (Arithmetic)kind);
@@ -175,11 +166,10 @@ static void terms_of_cells(void **state)
         }
 }
 
-static void distances(void **state)
+TEST(distances)
 {
     const Shape s = { 4, 2, 90, 140, 24, 40 };
 
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
         Case c = case_new(s, (Arithmetic)kind);
 
@@ -192,13 +182,12 @@ static void distances(void **state)
 }
 
 /* Terms that only the float32 kernel has: it is what ran, and the run says so. */
-static void dot_terms_are_in_f32(void **state)
+TEST(dot_terms_are_in_f32)
 {
     const Shape s = { 2, 1, 70, 90, 8, 12 };
     Case        c = case_new(s, ARITHMETIC_BF16);
     int32_t    *index = arena_alloc(c.f.gpu.run->arena, s.n + s.m - 1, sizeof(*index));
 
-    (void)state;
     for (int64_t x = 0; x < s.n + s.m - 1; x++)
         index[x] = (int32_t)(x % 11);
     c.in.row = (DistanceTerm){ c.in.q, fixture_normal(&c.f.gpu, 1, 11, s.d, 1), index };
@@ -242,13 +231,12 @@ static bool has_cudnn(void)
 }
 
 /* On a GPU cuDNN itself, where it is installed. */
-static void cudnn_is_used_where_it_fits(void **state)
+TEST(cudnn_is_used_where_it_fits)
 {
     const char *given = gpu_fixture_is_real() ? "1" : "right";
     /* full, causal (n = m), causal from the first key; n < m: full only */
     unsigned    fits = !gpu_fixture_is_real() || has_cudnn() ? 0x17 : 0;
 
-    (void)state;
     assert_int_equal(fused_used(given, ARITHMETIC_BF16), fits);
     assert_int_equal(fused_used(given, ARITHMETIC_F16), fits);
     assert_int_equal(fused_used(given, ARITHMETIC_TF32), 0);
@@ -256,9 +244,8 @@ static void cudnn_is_used_where_it_fits(void **state)
     assert_int_equal(fused_used(gpu_fixture_is_real() ? "/nowhere.so" : "", ARITHMETIC_BF16), 0);
 }
 
-static void cudnn_is_not_trusted_blindly(void **state)
+TEST(cudnn_is_not_trusted_blindly)
 {
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     assert_int_equal(fused_used("wrong", ARITHMETIC_BF16), 0);
@@ -266,12 +253,11 @@ static void cudnn_is_not_trusted_blindly(void **state)
 
 /* ---- scales, and numbers that are none -------------------------------------------------- */
 
-static void scales(void **state)
+TEST(scales)
 {
     const Shape  s = { 1, 1, 80, 80, 8, 8 };
     const double scale[] = { 0, -0.5, 2 };
 
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
         for (int x = 0; x < 3; x++) {
             Case c = case_new(s, (Arithmetic)kind);
@@ -287,11 +273,10 @@ static void scales(void **state)
 /* A score that is no number makes its row so, and no other.  A value that is none does it to
  * the rows that see it; rows beside them in a tile give it the weight 0, which makes a NaN of
  * it too, here as on the CPU; no other tile does. */
-static void no_numbers(void **state)
+TEST(no_numbers)
 {
     const Shape s = { 1, 1, 400, 400, 8, 8 };
 
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
         Case   c = case_new(s, (Arithmetic)kind);
         float *k = c.in.k.data, *v = c.in.v.data;
@@ -319,11 +304,10 @@ static void no_numbers(void **state)
  * row has is not to be rescaled by a hair either, or the first keys weigh less than the last ones
  * the longer the row is.  (A product and a difference as one operation do that: with FMA
  * 412 log2 e is off by 2.9e-5 from its own rounding.) */
-static void large_scores_that_are_alike(void **state)
+TEST(large_scores_that_are_alike)
 {
     const Shape s = { 1, 1, 768, 1024, 8, 8 };
 
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
         Case  c = case_new(s, (Arithmetic)kind);
         float *q = c.in.q.data, *k = c.in.k.data, *v = c.in.v.data;
@@ -349,7 +333,7 @@ static void large_scores_that_are_alike(void **state)
 }
 
 /* Of a block: 227 KiB on a Hopper, 163 on an Ampere, 99 on its small kin. */
-static void what_needs_more_shared_memory_than_there_is(void **state)
+TEST(what_needs_more_shared_memory_than_there_is)
 {
     static const struct {
         int64_t    shared, d;
@@ -362,7 +346,6 @@ static void what_needs_more_shared_memory_than_there_is(void **state)
         { 99 << 10, 256, ARITHMETIC_BF16, ARITHMETIC_BF16 },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(tries) / sizeof(*tries); x++) {
         Case c = case_new((Shape){ 1, 1, 70, 70, tries[x].d, 16 }, tries[x].asked);
 
@@ -378,26 +361,4 @@ static void what_needs_more_shared_memory_than_there_is(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_f32),
-        cmocka_unit_test(in_bf16),
-        cmocka_unit_test(in_f16),
-        cmocka_unit_test(in_tf32), cmocka_unit_test(less_shared_memory),
-        cmocka_unit_test(long_rows_are_cut),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(shapes_are_known),
-        cmocka_unit_test(terms_of_cells),
-        cmocka_unit_test(distances),
-        cmocka_unit_test(dot_terms_are_in_f32),
-        cmocka_unit_test(cudnn_is_used_where_it_fits),
-        cmocka_unit_test(cudnn_is_not_trusted_blindly),
-        cmocka_unit_test(scales),
-        cmocka_unit_test(no_numbers),
-        cmocka_unit_test(large_scores_that_are_alike),
-        cmocka_unit_test(what_needs_more_shared_memory_than_there_is),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,9 +1,8 @@
 /* test_gpu_ceilings.c -- what a device can do is measured, and the memory for it given back. */
 #include "unit/gpu_fixture.h"
 
-static void ceilings_of_a_device(void **state)
+TEST(ceilings_of_a_device)
 {
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_BF16; kind += ARITHMETIC_BF16) {
         GpuFixture f = gpu_fixture_new(1, 1);
         const Ops *ops = device_ops(f.device, (Arithmetic)kind);
@@ -20,7 +19,7 @@ static void ceilings_of_a_device(void **state)
 }
 
 /* A Hopper's products of warpgroups, which the way to them decides on. */
-static void products_of_warpgroups(void **state)
+TEST(products_of_warpgroups)
 {
     GpuFixture  f = gpu_fixture_new(1, 1);
     DeviceInfo *info = &f.device->info;
@@ -29,7 +28,6 @@ static void products_of_warpgroups(void **state)
     Ceilings    c;
     Error       err = ERROR_INIT;
 
-    (void)state;
     if (info->major != 9 || info->minor != 0)
         skip();
     *first = 3;
@@ -50,10 +48,4 @@ static void products_of_warpgroups(void **state)
     gpu_fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(ceilings_of_a_device),
-                                       cmocka_unit_test(products_of_warpgroups) };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

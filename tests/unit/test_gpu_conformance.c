@@ -3,14 +3,10 @@
  *
  * The device is the emulated one, or a GPU (gpu_fixture.h), which takes larger runs too.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "unit/gpu_differences.h"
 
 #include "attn/run.h"
 #include "check.h"
+#include "unit/gpu_differences.h"
 
 #define NEAR 1e-4 /* float32 sums in another order, through several layers of softmax */
 
@@ -188,15 +184,13 @@ static void check_all(bool causal)
     device_release(device);
 }
 
-static void all_tokens(void **state)
+TEST(all_tokens)
 {
-    (void)state;
     check_all(false);
 }
 
-static void causal_runs(void **state)
+TEST(causal_runs)
 {
-    (void)state;
     check_all(true);
 }
 
@@ -228,12 +222,11 @@ static void check_failing(const char *act, const char *id, ErrorCode code, int l
     CHECK(over && k > least, "%s, %s: ended after %d", id, act, k);
 }
 
-static void failures_are_ordinary(void **state)
+TEST(failures_are_ordinary)
 {
     static const char *const ids[] = { "full", "window", "reformer", "routing", "performer",
                                        "nystrom", "compressive" };
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
@@ -245,13 +238,4 @@ static void failures_are_ordinary(void **state)
     check_failing("finish", "full", ERR_UNSUPPORTED, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_tokens),
-        cmocka_unit_test(causal_runs),
-        cmocka_unit_test(failures_are_ordinary),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,16 +2,12 @@
  * library makes plans of them for GPUs that it is told of, down to the code.  What it computes is
  * for a GPU to show.  Skipped with a reason where cuDNN is not.
  */
-#include "check.h"
-
 #include <dlfcn.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../cudnn/plans.h"
+#include "check.h"
 
 static char folder[2048];
 
@@ -77,11 +73,10 @@ static bool opens(const CudnnPlans *plans, int capability)
     return false;
 }
 
-static void cudnn_makes_plans_of_our_graphs(void **state)
+TEST(cudnn_makes_plans_of_our_graphs)
 {
     const CudnnPlans *plans = plans_of();
 
-    (void)state;
     if (!opens(plans, 900))
         return;
     has_plan(plans, 1, 1024, 1024, 64, false, ARITHMETIC_BF16);
@@ -95,12 +90,11 @@ static void cudnn_makes_plans_of_our_graphs(void **state)
 }
 
 /* cuDNN ends a program that has no libcublasLt, and only then: so it must be asked for before. */
-static void what_cudnn_opens_is_open_before(void **state)
+TEST(what_cudnn_opens_is_open_before)
 {
     const CudnnPlans *plans = plans_of();
     void             *first;
 
-    (void)state;
     if (!opens(plans, 900))
         return;
     first = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
@@ -108,12 +102,4 @@ static void what_cudnn_opens_is_open_before(void **state)
     assert_non_null(first);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cudnn_opens_is_open_before),
-        cmocka_unit_test(cudnn_makes_plans_of_our_graphs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

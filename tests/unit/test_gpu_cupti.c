@@ -1,17 +1,12 @@
 /* test_gpu_cupti.c -- how attnscope-cuda.so uses CUPTI, against one of the tests' own that keeps to
  * what CUPTI's headers say (tests/cupti/fake.c).  Skipped where those are not there.
  */
-#include "check.h"
-
 #include <dlfcn.h>
 #include <libgen.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../cupti/fake.h"
+#include "check.h"
 
 static FakeCupti            *fake;
 static const DeviceProfiler *profiler;
@@ -108,11 +103,10 @@ static void trace_work(DeviceTrace *t)
     is_work(t);
 }
 
-static void a_trace_has_each_record_in_its_region(void **state)
+TEST(a_trace_has_each_record_in_its_region)
 {
     DeviceTrace t;
 
-    (void)state;
     if (!begin())
         return;
     assert_int_equal(profiler->can_trace(), 0);
@@ -127,11 +121,10 @@ static void a_trace_has_each_record_in_its_region(void **state)
 }
 
 /* A buffer comes back on CUPTI's thread whenever it likes. */
-static void buffers_come_back_while_cupti_is_asked(void **state)
+TEST(buffers_come_back_while_cupti_is_asked)
 {
     DeviceTrace t;
 
-    (void)state;
     if (!begin())
         return;
     fake->busy = true;
@@ -141,11 +134,10 @@ static void buffers_come_back_while_cupti_is_asked(void **state)
 }
 
 /* Its times are 0 where there was no memory for them: no kernel that ended before the trace. */
-static void a_record_without_times_is_dropped(void **state)
+TEST(a_record_without_times_is_dropped)
 {
     DeviceTrace t;
 
-    (void)state;
     if (!begin())
         return;
     assert_int_equal(profiler->trace_begin(), 0);
@@ -160,11 +152,10 @@ static void a_record_without_times_is_dropped(void **state)
     is_well();
 }
 
-static void a_trace_without_pages_is_one(void **state)
+TEST(a_trace_without_pages_is_one)
 {
     DeviceTrace t;
 
-    (void)state;
     if (!begin())
         return;
     fake->pages = 28; /* UM_PROFILING_NOT_SUPPORTED */
@@ -174,9 +165,8 @@ static void a_trace_without_pages_is_one(void **state)
     is_well();
 }
 
-static void a_trace_that_is_refused_says_why(void **state)
+TEST(a_trace_that_is_refused_says_why)
 {
-    (void)state;
     if (!begin())
         return;
     fake->activity = 35; /* INSUFFICIENT_PRIVILEGES */
@@ -193,11 +183,10 @@ static void a_trace_that_is_refused_says_why(void **state)
     is_well();
 }
 
-static void a_trace_of_a_run_that_failed_ends(void **state)
+TEST(a_trace_of_a_run_that_failed_ends)
 {
     DeviceTrace t;
 
-    (void)state;
     if (!begin())
         return;
     assert_int_equal(profiler->trace_begin(), 0);
@@ -231,11 +220,10 @@ static int count_passes(int ranges)
 }
 
 /* Whatever order they come in; sums are of places among the metrics, plus 100 a range. */
-static void counters_are_each_ranges_own(void **state)
+TEST(counters_are_each_ranges_own)
 {
     DeviceRange out[12];
 
-    (void)state;
     if (!begin())
         return;
     assert_int_equal(profiler->can_count(), 0);
@@ -252,12 +240,11 @@ static void counters_are_each_ranges_own(void **state)
     is_well();
 }
 
-static void a_trace_and_counters_follow_each_other(void **state)
+TEST(a_trace_and_counters_follow_each_other)
 {
     DeviceRange out[2];
     DeviceTrace t;
 
-    (void)state;
     if (!begin())
         return;
     for (int round = 0; round < 2; round++) {
@@ -270,9 +257,8 @@ static void a_trace_and_counters_follow_each_other(void **state)
     is_well();
 }
 
-static void counters_that_are_refused_say_why(void **state)
+TEST(counters_that_are_refused_say_why)
 {
-    (void)state;
     if (!begin())
         return;
     fake->enable = 35;
@@ -295,11 +281,10 @@ static void counters_that_are_refused_say_why(void **state)
 }
 
 /* A run that fails in the midst of a range: what is open is closed in its order. */
-static void counters_that_are_lost_close_what_is_open(void **state)
+TEST(counters_that_are_lost_close_what_is_open)
 {
     DeviceRange out[2];
 
-    (void)state;
     if (!begin())
         return;
     assert_int_equal(profiler->count_begin(2), 0);
@@ -323,20 +308,4 @@ static void counters_that_are_lost_close_what_is_open(void **state)
     is_well();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_trace_has_each_record_in_its_region),
-        cmocka_unit_test(buffers_come_back_while_cupti_is_asked),
-        cmocka_unit_test(a_record_without_times_is_dropped),
-        cmocka_unit_test(a_trace_without_pages_is_one),
-        cmocka_unit_test(a_trace_that_is_refused_says_why),
-        cmocka_unit_test(a_trace_of_a_run_that_failed_ends),
-        cmocka_unit_test(counters_are_each_ranges_own),
-        cmocka_unit_test(a_trace_and_counters_follow_each_other),
-        cmocka_unit_test(counters_that_are_refused_say_why),
-        cmocka_unit_test(counters_that_are_lost_close_what_is_open),
-    };
-
-    return cmocka_run_group_tests(tests, open_fake, NULL);
-}
+SUITE(open_fake, NULL)

@@ -1,14 +1,13 @@
 /* test_gpu_device.c -- calls of the device that go wrong, and what they leave behind. */
-#include "check.h"
-#include "unit/gpu_fixture.h"
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "attn/cuda/host/gpu.h"
 #include "attn/ops/lambdas.h"
 #include "attn/pattern/pattern.h"
 #include "attn/run/position.h"
-
-#include <signal.h>
-#include <sys/wait.h>
+#include "check.h"
+#include "unit/gpu_fixture.h"
 
 #define COUNT 64
 
@@ -27,7 +26,7 @@ static int begin_gelu(const DeviceApi *api, float *x)
 }
 
 /* The runtime keeps what failed until somebody asks; a kernel begun afterwards has not failed. */
-static void a_kernel_tells_of_its_own_failure(void **state)
+TEST(a_kernel_tells_of_its_own_failure)
 {
     Device          *device = gpu_fixture_device();
     const DeviceApi *api = device_api(device);
@@ -35,7 +34,6 @@ static void a_kernel_tells_of_its_own_failure(void **state)
     void            *x = NULL, *none = NULL;
     int              refused;
 
-    (void)state;
     assert_int_equal(api->take(sizeof(own), &x), 0);
     memset(x, 0, sizeof(own));
     if (!gpu_fixture_is_real()) {
@@ -79,13 +77,12 @@ static int status_with(Device *device, int (*begin)(const DeviceApi *api, float 
     return gpu_fixture_end_of(begin_it, &(Begun){ device_api(device), begin, x });
 }
 
-static void memory_that_a_gpu_faults_at_is_found(void **state)
+TEST(memory_that_a_gpu_faults_at_is_found)
 {
     Device *device;
     float  *heap, stack[COUNT] = { 0 };
     void   *taken = NULL;
 
-    (void)state;
     if (gpu_fixture_is_real() || is_sanitized)
         skip();
     heap = malloc(COUNT * sizeof(float));
@@ -104,12 +101,11 @@ static void memory_that_a_gpu_faults_at_is_found(void **state)
 
 /* Where memory may not be touched by the host while the GPU works (DeviceInfo.managed), each call
  * is waited for: the host writes lists between the calls of an op. */
-static void nothing_is_under_way_while_the_host_goes_on(void **state)
+TEST(nothing_is_under_way_while_the_host_goes_on)
 {
     GpuFixture f = gpu_fixture_new(1, 1);
     Tensor     x = fixture_normal(&f.gpu, 1, 1, COUNT, 1);
 
-    (void)state;
     setenv("EMULATED_DEFER", "1", 1);
     assert_true(gpu_began(f.gpu.run, "gelu", begin_gelu(f.device->api, x.data)));
     assert_true(gpu_is_busy(f.device));
@@ -149,7 +145,7 @@ static bool has_moved(const void *data, int64_t bytes)
     return false;
 }
 
-static void what_the_host_lists_moves_ahead(void **state)
+TEST(what_the_host_lists_moves_ahead)
 {
     GpuFixture   f = gpu_fixture_new(2, 1);
     DeviceApi    api = *f.device->api;
@@ -170,7 +166,6 @@ static void what_the_host_lists_moves_ahead(void **state)
     RowRuns      runs;
     double       cells;
 
-    (void)state;
     moving_api = f.device->api;
     move_count = 0;
     api.toward = noted_move;
@@ -231,13 +226,12 @@ static void note_moves(GpuFixture *f, const char *mechanism, const char *positio
 }
 
 /* Parameters, drawn or given, and what positions list are there before a run is timed. */
-static void what_is_prepared_moves_ahead(void **state)
+TEST(what_is_prepared_moves_ahead)
 {
     GpuFixture f = gpu_fixture_new(2, 1);
     DeviceApi  api = *f.device->api;
     Tensor     none = { 0 };
 
-    (void)state;
     moving_api = f.device->api;
     api.toward = noted_move;
     f.device->api = &api;
@@ -260,14 +254,13 @@ static void what_is_prepared_moves_ahead(void **state)
 }
 
 /* Shared memory is not the same everywhere: told before the launch that it would be refused at. */
-static void lambdas_of_too_many_heads_are_told(void **state)
+TEST(lambdas_of_too_many_heads_are_told)
 {
     GpuFixture f = gpu_fixture_new(8, 1);
     Tensor     out = fixture_tensor(&f.gpu, DT_F32, 8, 4, 2);
     Lambdas    l = { .r = f.gpu.run, .position = LAMBDA_NONE, .contexts = 1,
                      .s = { .h = 8, .hk = 1, .n = 4, .m = 4, .k = 2, .u = 1, .e = 2 } };
 
-    (void)state;
     l.reach = pattern_none(f.gpu.run->arena, (PatternShape){ .heads = 1, .n = 4, .m = 4 });
     f.device->info.shared = 7 * LAMBDA_GROUP_BYTES;
     gpu_lambda_apply(f.gpu.run, &l, &out);
@@ -278,12 +271,11 @@ static void lambdas_of_too_many_heads_are_told(void **state)
 }
 
 /* After a kernel that ran wild nothing reaches the GPU; what a later run lacks is no memory. */
-static void what_is_lost_stays_lost(void **state)
+TEST(what_is_lost_stays_lost)
 {
     GpuFixture f;
     Tensor     x;
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     setenv("EMULATED_FAIL", "lost:0", 1);
@@ -304,17 +296,4 @@ static void what_is_lost_stays_lost(void **state)
     gpu_fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kernel_tells_of_its_own_failure),
-        cmocka_unit_test(memory_that_a_gpu_faults_at_is_found),
-        cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
-        cmocka_unit_test(what_is_lost_stays_lost),
-        cmocka_unit_test(what_the_host_lists_moves_ahead),
-        cmocka_unit_test(what_is_prepared_moves_ahead),
-        cmocka_unit_test(lambdas_of_too_many_heads_are_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

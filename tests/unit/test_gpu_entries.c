@@ -93,12 +93,11 @@ typedef struct Shape {
     int64_t h, shared, n, w;
 } Shape;
 
-static void entries(void **state)
+TEST(entries)
 {
     static const Shape shapes[] = { { 1, 1, 1, 1 }, { 4, 2, 3, 5 }, { 2, 1, 70, 33 },
                                     { 1, 1, 1, 9000 }, { 3, 3, 40, 1 } };
 
-    (void)state;
     for (int kind = ENTRY_CAST; kind <= ENTRY_ROUND; kind++)
         for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
             Shape      p = shapes[s];
@@ -130,7 +129,7 @@ static void entries(void **state)
 }
 
 /* Transposed, in parts of a larger tensor, in place, and whole numbers. */
-static void entries_with_strides(void **state)
+TEST(entries_with_strides)
 {
     GpuFixture f = gpu_fixture_new(2, 5);
     Tensor     x = fixture_normal(&f.gpu, 2, 45, 70, 1), none = { .rank = 0 }, part;
@@ -138,7 +137,6 @@ static void entries_with_strides(void **state)
     Tensor     other = fixture_tensor(&f.gpu, DT_F64, 2, 70, 45);
     Tensor     ints = fixture_tensor(&f.gpu, DT_I32, 2, 70, 45), device = ints;
 
-    (void)state;
     check_entries(&f, turned(x), none, ENTRY_CAST, one, other, "turned");
     check_entries(&f, turned(x), turned(x), ENTRY_PRODUCT, one, other, "turned twice");
     check_entries(&f, x, none, ENTRY_SCALE, turned(one), turned(other), "turned result");
@@ -200,9 +198,8 @@ static void check_standardised(int64_t rows, int64_t a, int64_t c, bool across, 
     gpu_fixture_free(&f);
 }
 
-static void standardises(void **state)
+TEST(standardises)
 {
-    (void)state;
     check_standardised(1, 1, 1, false, false);
     check_standardised(33, 1, 70, false, false);
     check_standardised(5, 4, 9, true, true);
@@ -210,11 +207,10 @@ static void standardises(void **state)
     check_standardised(1, 300, 300, false, true);
 }
 
-static void softens(void **state)
+TEST(softens)
 {
     static const int64_t offsets[] = { 0, 4, -3 };
 
-    (void)state;
     for (int wide = 0; wide < 2; wide++)
         for (int o = 0; o < 3; o++) {
             GpuFixture  f = gpu_fixture_new(2, 12);
@@ -277,9 +273,8 @@ static void check_taps(DType dtype, int64_t groups, int64_t rows, int64_t own, T
     gpu_fixture_free(&f);
 }
 
-static void convolves(void **state)
+TEST(convolves)
 {
-    (void)state;
     check_taps(DT_F64, 3, 40, 1, (TapSums){ .first = -2, .step = 1 });
     check_taps(DT_F64, 1, 40, 40, (TapSums){ .first = -4, .step = 1 });
     check_taps(DT_F32, 1, 40, 1, (TapSums){ .first = -2, .step = 1, .add = true });
@@ -287,9 +282,8 @@ static void convolves(void **state)
     check_taps(DT_F64, 1, 13, 1, (TapSums){ .first = -3, .step = 4, .apart = 3 });
 }
 
-static void finds_best_columns(void **state)
+TEST(finds_best_columns)
 {
-    (void)state;
     for (int sums = 0; sums < 2; sums++) {
         GpuFixture  f = gpu_fixture_new(2, 18);
         BestColumns in = { .x = wide_normal(&f, 2, 30, 50), .k = 7 };
@@ -316,7 +310,7 @@ static void finds_best_columns(void **state)
     }
 }
 
-static void names_best_columns(void **state)
+TEST(names_best_columns)
 {
     GpuFixture  f = gpu_fixture_new(1, 33);
     BestColumns in = { .x = wide_normal(&f, 2, 5, 4), .y = wide_normal(&f, 2, 5, 3), .k = 6 };
@@ -324,7 +318,6 @@ static void names_best_columns(void **state)
     Tensor      y = fixture_tensor(&f.gpu, DT_I32, 2, 5, 3);
     BestResult  plain, one, other;
 
-    (void)state;
     for (int64_t t = 0; t < 40; t++)
         tensor_i32(&x)[t] = (int32_t)(t * 3);
     for (int64_t t = 0; t < 30; t++)
@@ -345,13 +338,12 @@ static void names_best_columns(void **state)
     gpu_fixture_free(&f);
 }
 
-static void multiplies_listed_rows(void **state)
+TEST(multiplies_listed_rows)
 {
     GpuFixture f = gpu_fixture_new(2, 19);
     Tensor     x = fixture_normal(&f.gpu, 2, 9, 37, 1), y = fixture_normal(&f.gpu, 1, 20, 37, 1);
     Tensor     index = fixture_tensor(&f.gpu, DT_I32, 2, 9, 4), one, other;
 
-    (void)state;
     for (int64_t t = 0; t < 72; t++)
         tensor_i32(&index)[t] = (int32_t)(t * 7 % 20);
     one = op_pair_dots(f.cpu.run, x, y, index);
@@ -388,9 +380,8 @@ static RoundedAttend rounded_results(Fixture *f, RoundedAttend in)
     return in;
 }
 
-static void rounds_attention(void **state)
+TEST(rounds_attention)
 {
-    (void)state;
     for (int way = 0; way < 8; way++) {
         PrecisionFormat format = way & 1 ? PRECISION_FP16 : PRECISION_BF16;
         GpuFixture      f = gpu_fixture_new(2, 21);
@@ -413,14 +404,13 @@ static void rounds_attention(void **state)
 
 /* ---- what other operations learnt to do in double ------------------------------------- */
 
-static void sums_members_in_double(void **state)
+TEST(sums_members_in_double)
 {
     GpuFixture f = gpu_fixture_new(2, 23);
     Tensor     x = wide_normal(&f, 2, 50, 7), index = fixture_tensor(&f.gpu, DT_I32, 1, 2, 50);
     Tensor     one = fixture_tensor(&f.cpu, DT_F64, 2, 6, 7), count, counts;
     Tensor     other = fixture_tensor(&f.gpu, DT_F64, 2, 6, 7);
 
-    (void)state;
     index = tensor_of(DT_I32, 2, (int64_t[]){ 2, 50 }, index.data);
     for (int64_t t = 0; t < 100; t++)
         tensor_i32(&index)[t] = (int32_t)(t * t % 5); /* the last one has no members */
@@ -435,11 +425,10 @@ static void sums_members_in_double(void **state)
     gpu_fixture_free(&f);
 }
 
-static void pools_in_double(void **state)
+TEST(pools_in_double)
 {
     int32_t places[8] = { 0, 2, 6, 3, 1, 5, 7, 7 };
 
-    (void)state;
     for (int kind = WINDOW_SUM; kind <= WINDOW_MAX; kind++) {
         GpuFixture  f = gpu_fixture_new(2, 25);
         PoolWindows in = { .x = wide_normal(&f, 1, 7, 70), .kind = (WindowKind)kind };
@@ -457,14 +446,13 @@ static void pools_in_double(void **state)
     }
 }
 
-static void means_in_double(void **state)
+TEST(means_in_double)
 {
     GpuFixture   f = gpu_fixture_new(2, 27);
     PatternShape shape = { .heads = 2, .n = 30, .m = 30 };
     PatternMeans in = { .x = wide_normal(&f, 2, 30, 33), .less_own = true };
     Tensor       one, other;
 
-    (void)state;
     one = op_pattern_means(f.cpu.run, &in, pattern_band(f.cpu.run->arena, shape, -2, 3, 1, 1));
     other = op_pattern_means(f.gpu.run, &in, pattern_band(f.gpu.run->arena, shape, -2, 3, 1, 1));
     assert_int_equal(one.dtype, DT_F64);
@@ -472,9 +460,8 @@ static void means_in_double(void **state)
     gpu_fixture_free(&f);
 }
 
-static void normalises_doubles(void **state)
+TEST(normalises_doubles)
 {
-    (void)state;
     for (int kind = NORMALISE_NONE; kind <= NORMALISE_LAYER; kind++) {
         GpuFixture f = gpu_fixture_new(1, 28);
         Tensor     x = wide_normal(&f, 3, 67, 33);
@@ -487,9 +474,8 @@ static void normalises_doubles(void **state)
 }
 
 /* Neighbours, or half of the columns apart; the last ones stay. */
-static void turns_pairs(void **state)
+TEST(turns_pairs)
 {
-    (void)state;
     for (int half = 0; half < 2; half++)
         for (int64_t n = 1; n < 90; n += 44) {
             GpuFixture f = gpu_fixture_new(4, 7);
@@ -516,24 +502,4 @@ static void turns_pairs(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries),
-        cmocka_unit_test(entries_with_strides),
-        cmocka_unit_test(standardises),
-        cmocka_unit_test(softens),
-        cmocka_unit_test(convolves),
-        cmocka_unit_test(finds_best_columns),
-        cmocka_unit_test(names_best_columns),
-        cmocka_unit_test(multiplies_listed_rows),
-        cmocka_unit_test(rounds_attention),
-        cmocka_unit_test(sums_members_in_double),
-        cmocka_unit_test(pools_in_double),
-        cmocka_unit_test(means_in_double),
-        cmocka_unit_test(normalises_doubles),
-        cmocka_unit_test(turns_pairs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

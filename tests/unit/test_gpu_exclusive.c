@@ -4,14 +4,13 @@
  * The emulated device closes its memory to the host from a launch on until that is waited for
  * (EMULATED_EXCLUSIVE); a wait that calls another thread in between makes each order happen.
  */
-#include "check.h"
-#include "unit/gpu_differences.h"
-
-#include "profile/measure.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+
+#include "check.h"
+#include "profile/measure.h"
+#include "unit/gpu_differences.h"
 
 #define COUNT 64
 #define BYTES (COUNT * (int64_t)sizeof(float))
@@ -136,12 +135,11 @@ static float *take(const DeviceApi *api, bool device)
     return data;
 }
 
-static void memory_is_closed_while_a_stream_works(void **state)
+TEST(memory_is_closed_while_a_stream_works)
 {
     Device *device = exclusive_device();
     Memory  m = { .api = device_api(device) };
 
-    (void)state;
     m.own = take(m.api, true);
     m.other = take(m.api, false);
     assert_false(ends(&m, after_the_wait));
@@ -253,11 +251,10 @@ static void check_reading(Device *device, const Mechanism *m)
     arena_free(arena);
 }
 
-static void a_finished_run_is_read_while_another_is_under_way(void **state)
+TEST(a_finished_run_is_read_while_another_is_under_way)
 {
     Device *device = exclusive_device();
 
-    (void)state;
     differences = 0;
     for (size_t i = 0; mechanism_at(i); i += is_sanitized ? FEW : 1)
         check_reading(device, mechanism_at(i));
@@ -268,7 +265,7 @@ static void a_finished_run_is_read_while_another_is_under_way(void **state)
 
 /* ---- what else uses the device -------------------------------------------------------------- */
 
-static void timed_runs_are_waited_for(void **state)
+TEST(timed_runs_are_waited_for)
 {
     MeasurePlan plan = { .repeats = 3, .most = 3, .max_seconds = 20 };
     Device     *device = exclusive_device();
@@ -281,7 +278,6 @@ static void timed_runs_are_waited_for(void **state)
     Record      record;
 
     run_execute(run);
-    (void)state;
     differences = 0;
     begin_meanwhile(device, read_views, run);
     meanwhile.left = 100;
@@ -297,26 +293,24 @@ static void timed_runs_are_waited_for(void **state)
     done(device);
 }
 
-static void ceilings_are_measured(void **state)
+TEST(ceilings_are_measured)
 {
     Device    *device = exclusive_device();
     const Ops *ops = device_ops(device, ARITHMETIC_F32);
     Ceilings   c;
     Error      err = ERROR_INIT;
 
-    (void)state;
     CHECK(ops->ceilings(ops, NULL, &c, &err), "%s", err.text);
     assert_true(c.peak > 0 && c.stream > 0);
     done(device);
 }
 
 /* Memory that the driver does not hand over is an ordinary error, whenever that is. */
-static void refused_attachments_are_ordinary(void **state)
+TEST(refused_attachments_are_ordinary)
 {
     bool over = false;
     int  k = 0;
 
-    (void)state;
     for (; !over && k < 40; k++) {
         Arena      *arena = arena_new();
         Assignments given = { 0 };
@@ -343,15 +337,4 @@ static void refused_attachments_are_ordinary(void **state)
     CHECK(over && k > 2, "ended after %d", k);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_closed_while_a_stream_works),
-        cmocka_unit_test(a_finished_run_is_read_while_another_is_under_way),
-        cmocka_unit_test(timed_runs_are_waited_for),
-        cmocka_unit_test(ceilings_are_measured),
-        cmocka_unit_test(refused_attachments_are_ordinary),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

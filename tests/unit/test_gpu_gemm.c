@@ -67,9 +67,8 @@ static void check_gemm(const Case *s, DType da, DType db, DType dc, int turned, 
     gpu_fixture_free(&f);
 }
 
-static void gemm(void **state)
+TEST(gemm)
 {
-    (void)state;
     for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++)
         for (int turned = 0; turned < 4; turned++) {
             double beta = turned == 1 ? 2 : 0;
@@ -86,9 +85,8 @@ static void gemm(void **state)
 
 /* A rounded factor is off by 2^-12 (TF32, F16: 2^-11 at most) or 2^-9 (BF16) of it, so that a
  * sum of products is off by about twice that times the root of their number. */
-static void gemm_by_words(void **state)
+TEST(gemm_by_words)
 {
-    (void)state;
     for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++)
         for (int turned = 0; turned < 4; turned++) {
             double beta = turned == 2 ? 1 : 0;
@@ -100,9 +98,8 @@ static void gemm_by_words(void **state)
 }
 
 /* Whole numbers that each format holds: no rounding, so every entry stands where it should. */
-static void words_of_small_whole_numbers_are_exact(void **state)
+TEST(words_of_small_whole_numbers_are_exact)
 {
-    (void)state;
     for (int kind = ARITHMETIC_TF32; kind <= ARITHMETIC_F16; kind++) {
         GpuFixture f = gpu_fixture_new(2, 5);
         Tensor     a = fixture_tensor(&f.gpu, DT_F32, 2, 133, 50);
@@ -123,9 +120,8 @@ static void words_of_small_whole_numbers_are_exact(void **state)
 }
 
 /* Rows and columns that hold NaN or infinities do not touch others. */
-static void what_is_no_number_stays_in_its_row(void **state)
+TEST(what_is_no_number_stays_in_its_row)
 {
-    (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
         GpuFixture f = gpu_fixture_new(1, 5);
         Tensor     a = fixture_normal(&f.gpu, 1, 70, 20, 1);
@@ -142,13 +138,12 @@ static void what_is_no_number_stays_in_its_row(void **state)
     }
 }
 
-static void long_sums(void **state)
+TEST(long_sums)
 {
     static const Case sizes[] = {
         { 1, 1, 1, 1, 1 }, { 7, 5, 700, 1, 2 }, { 66, 3, 5003, 4, 1 }, { 3, 4, 0, 1, 1 },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(*sizes); x++) {
         const Case *s = &sizes[x];
         GpuFixture  f = gpu_fixture_new(4, 12);
@@ -166,13 +161,12 @@ static void long_sums(void **state)
 }
 
 /* Bit for bit. */
-static void sums_in_order(void **state)
+TEST(sums_in_order)
 {
     static const Case sizes[] = {
         { 1, 1, 1, 1, 1 }, { 70, 65, 131, 2, 1 }, { 5, 3, 2051, 4, 4 }, { 0, 3, 4, 1, 1 },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(*sizes); x++)
         for (int wide = 0; wide < 2; wide++) {
             const Case *s = &sizes[x];
@@ -189,11 +183,10 @@ static void sums_in_order(void **state)
         }
 }
 
-static void sums_of_doubles_in_order(void **state)
+TEST(sums_of_doubles_in_order)
 {
     static const int64_t sizes[][3] = { { 1, 1, 1 }, { 70, 65, 131 }, { 5, 3, 2048 } };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(*sizes); x++)
         for (int with_bias = 0; with_bias < 2; with_bias++) {
             GpuFixture f = gpu_fixture_new(1, 13);
@@ -210,13 +203,12 @@ static void sums_of_doubles_in_order(void **state)
         }
 }
 
-static void mixed_blocks(void **state)
+TEST(mixed_blocks)
 {
     static const int64_t sizes[][4] = { /* n, b, w, rows */
         { 1, 1, 1, 1 }, { 12, 4, 5, 3 }, { 131, 16, 33, 9 }, { 7, 16, 3, 1 }, { 130, 16, 2, 4 },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(*sizes); x++) {
         int64_t    n = sizes[x][0], b = sizes[x][1], w = sizes[x][2], rows = sizes[x][3];
         GpuFixture f = gpu_fixture_new(2, 14);
@@ -237,31 +229,15 @@ static void mixed_blocks(void **state)
     }
 }
 
-static void a_result_elsewhere_is_refused(void **state)
+TEST(a_result_elsewhere_is_refused)
 {
     GpuFixture f = gpu_fixture_new(1, 5);
     Tensor     a = fixture_normal(&f.gpu, 1, 3, 3, 1), c = fixture_normal(&f.cpu, 1, 3, 3, 1);
 
-    (void)state;
     gpu_gemm(f.gpu.run, &a, false, &a, false, 1, 0, &c);
     assert_int_equal(f.gpu.run->err.code, ERR_INTERNAL);
     f.gpu.run->err = (Error){ 0 };
     gpu_fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm),
-        cmocka_unit_test(gemm_by_words),
-        cmocka_unit_test(words_of_small_whole_numbers_are_exact),
-        cmocka_unit_test(what_is_no_number_stays_in_its_row),
-        cmocka_unit_test(long_sums),
-        cmocka_unit_test(sums_in_order),
-        cmocka_unit_test(sums_of_doubles_in_order),
-        cmocka_unit_test(mixed_blocks),
-        cmocka_unit_test(a_result_elsewhere_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

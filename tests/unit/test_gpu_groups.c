@@ -131,14 +131,13 @@ static void check_group(const Shape *s, int rules)
     gpu_fixture_free(&f);
 }
 
-static void groups_of_all_rules(void **state)
+TEST(groups_of_all_rules)
 {
     static const Shape shapes[] = {
         { 1, 1, 1, 1, 1, 1, 1 }, { 2, 1, 7, 5, 3, 9, 4 }, { 4, 2, 131, 90, 33, 20, 3 },
         { 1, 1, 70, 150, 64, 130, 2 },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(*shapes); x++)
         for (int rules = 0; rules < 512; rules++) {
             if (rules >= RING && !(rules & VISITS))
@@ -150,11 +149,10 @@ static void groups_of_all_rules(void **state)
 }
 
 /* So many keys that their pieces are joined. */
-static void long_lists_are_cut(void **state)
+TEST(long_lists_are_cut)
 {
     static const Shape shape = { 1, 1, 66, 1500, 8, 70, 2 };
 
-    (void)state;
     check_group(&shape, 0);
     check_group(&shape, PLACED);
     check_group(&shape, CAUSAL | SELF_LAST | TAGS);
@@ -183,9 +181,8 @@ static void check_few(int64_t l, int64_t m, int64_t e, int64_t more)
     gpu_fixture_free(&f);
 }
 
-static void few_read_all_keys(void **state)
+TEST(few_read_all_keys)
 {
-    (void)state;
     check_few(1, 1, 1, 0);
     check_few(3, 65, 7, 2);
     check_few(65, 130, 64, 64);
@@ -194,7 +191,7 @@ static void few_read_all_keys(void **state)
 }
 
 /* A score that is NaN is no absent key. */
-static void nan_stays(void **state)
+TEST(nan_stays)
 {
     static const Shape shape = { 1, 1, 7, 5, 3, 9, 2 };
     GpuFixture  f = gpu_fixture_new(1, 3);
@@ -202,7 +199,6 @@ static void nan_stays(void **state)
     GroupAttend g = group_of(&f.gpu, &shape, 0, &visits);
     GroupResult one, other;
 
-    (void)state;
     tensor_f32(&g.q)[4] = NAN;
     one = op_group_attend(f.cpu.run, &g);
     other = op_group_attend(f.gpu.run, &g);
@@ -210,14 +206,4 @@ static void nan_stays(void **state)
     gpu_fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_of_all_rules),
-        cmocka_unit_test(long_lists_are_cut),
-        cmocka_unit_test(few_read_all_keys),
-        cmocka_unit_test(nan_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -53,12 +53,11 @@ static void check_features(const Sizes *s, const FeatureMap *map, bool keys, boo
     gpu_fixture_free(&f);
 }
 
-static void projected_features(void **state)
+TEST(projected_features)
 {
     static const FeatureKind kinds[] = { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_TRIG,
                                          FEATURE_RELU, FEATURE_SIN_COS, FEATURE_ARC_COS };
 
-    (void)state;
     for (size_t x = 0; x < SIZES; x++)
         for (int which = 0; which < 48; which++) {
             FeatureMap map = { .kind = kinds[which % 6], .input_scale = 0.5, .eps = 1e-3,
@@ -71,9 +70,8 @@ static void projected_features(void **state)
         }
 }
 
-static void features_of_themselves(void **state)
+TEST(features_of_themselves)
 {
-    (void)state;
     for (size_t x = 0; x < SIZES; x++)
         for (int kind = FEATURE_RELU; kind <= FEATURE_COLUMN_SOFTMAX; kind++)
             for (int wide = 0; wide < 2; wide++) {
@@ -143,9 +141,8 @@ static void check_case(Case *c, const char *what)
     gpu_fixture_free(&c->f);
 }
 
-static void linear_forms(void **state)
+TEST(linear_forms)
 {
-    (void)state;
     for (size_t x = 0; x < SIZES; x++)
         for (int which = 0; which < 16; which++) {
             Case c = case_new(&sizes[x], which & 8);
@@ -160,9 +157,8 @@ static void linear_forms(void **state)
 }
 
 /* Rounded factors are off by 2^-9; sums of positive products are off by less, relatively. */
-static void linear_forms_in_bf16(void **state)
+TEST(linear_forms_in_bf16)
 {
-    (void)state;
     for (int which = 0; which < 8; which++) {
         Case       c = case_new(&sizes[2], false);
         const Ops *ops = device_ops(c.f.device, ARITHMETIC_BF16);
@@ -182,9 +178,8 @@ static void linear_forms_in_bf16(void **state)
     }
 }
 
-static void every_denominator(void **state)
+TEST(every_denominator)
 {
-    (void)state;
     for (int which = 0; which < 10; which++) {
         Case c = case_new(&sizes[1], which & 1);
 
@@ -194,11 +189,10 @@ static void every_denominator(void **state)
     }
 }
 
-static void chunks_of_every_size(void **state)
+TEST(chunks_of_every_size)
 {
     static const int64_t chunks[] = { 1, 2, 64, 130, 131, 1000 };
 
-    (void)state;
     for (int which = 0; which < 12; which++) {
         Case c = case_new(&sizes[2], which & 1);
 
@@ -209,9 +203,8 @@ static void chunks_of_every_size(void **state)
     }
 }
 
-static void gates(void **state)
+TEST(gates)
 {
-    (void)state;
     for (size_t x = 0; x < SIZES; x++) {
         Case c = case_new(&sizes[x], true);
 
@@ -227,11 +220,10 @@ static void gates(void **state)
 }
 
 /* Many features are taken in slices. */
-static void features_beyond_a_slice(void **state)
+TEST(features_beyond_a_slice)
 {
     static const Sizes many = { 3, 3, 1, RECUR_ROWS + 5, 2 };
 
-    (void)state;
     for (int which = 0; which < 3; which++) {
         Case c = case_new(&many, which > 0);
 
@@ -247,11 +239,10 @@ static void features_beyond_a_slice(void **state)
 }
 
 /* Values and outputs in double, chunk by chunk. */
-static void all_in_double(void **state)
+TEST(all_in_double)
 {
     Case c = case_new(&sizes[2], true);
 
-    (void)state;
     c.in.causal = c.in.wide = true;
     c.in.form = LINEAR_CHUNKED;
     c.in.chunk = 64;
@@ -264,19 +255,4 @@ static void all_in_double(void **state)
     gpu_fixture_free(&c.f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(projected_features),
-        cmocka_unit_test(features_of_themselves),
-        cmocka_unit_test(linear_forms),
-        cmocka_unit_test(linear_forms_in_bf16),
-        cmocka_unit_test(every_denominator),
-        cmocka_unit_test(chunks_of_every_size),
-        cmocka_unit_test(gates),
-        cmocka_unit_test(features_beyond_a_slice),
-        cmocka_unit_test(all_in_double),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

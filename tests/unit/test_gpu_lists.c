@@ -39,9 +39,8 @@ static Tensor permutations(GpuFixture *f, int64_t heads, int64_t lists, int64_t 
     return t;
 }
 
-static void gathers_and_scatters(void **state)
+TEST(gathers_and_scatters)
 {
-    (void)state;
     for (size_t at = 0; at < sizeof(sizes) / sizeof(*sizes); at++) {
         Sizes      s = sizes[at];
         GpuFixture f = gpu_fixture_new(s.h, at);
@@ -81,9 +80,8 @@ static MergeRows merge_of(Fixture *f, const MergeRows *from, int64_t n, int64_t 
 }
 
 /* Rounds of softmaxes; some rows have nothing to add. */
-static void merges(void **state)
+TEST(merges)
 {
-    (void)state;
     for (size_t at = 0; at < sizeof(sizes) / sizeof(*sizes); at++) {
         Sizes      s = sizes[at];
         GpuFixture f = gpu_fixture_new(s.h, 10 + at);
@@ -105,9 +103,8 @@ static void merges(void **state)
     }
 }
 
-static void sums_lists(void **state)
+TEST(sums_lists)
 {
-    (void)state;
     for (size_t at = 0; at < sizeof(sizes) / sizeof(*sizes); at++) {
         Sizes      s = sizes[at];
         GpuFixture f = gpu_fixture_new(s.h, 20 + at);
@@ -137,11 +134,10 @@ static void sums_lists(void **state)
     }
 }
 
-static void pools(void **state)
+TEST(pools)
 {
     int32_t first[5] = { 0, 0, 2, 6, 3 }, end[5] = { 1, 7, 5, 7, 3 };
 
-    (void)state;
     for (int kind = WINDOW_SUM; kind <= WINDOW_MAX; kind++) {
         GpuFixture  f = gpu_fixture_new(2, 30 + (uint64_t)kind);
         int64_t     windows = kind == WINDOW_SUM ? 5 : 4; /* the last one is empty */
@@ -162,9 +158,8 @@ static void pools(void **state)
     }
 }
 
-static void converts_entries(void **state)
+TEST(converts_entries)
 {
-    (void)state;
     for (int kind = ENTRY_CAST; kind <= ENTRY_DIVIDE; kind++)
         for (size_t at = 0; at < sizeof(sizes) / sizeof(*sizes); at++) {
             Sizes      s = sizes[at];
@@ -185,9 +180,8 @@ static void converts_entries(void **state)
         }
 }
 
-static void normalises_in_double(void **state)
+TEST(normalises_in_double)
 {
-    (void)state;
     for (int kind = NORMALISE_NONE; kind <= NORMALISE_LAYER; kind++) {
         GpuFixture f = gpu_fixture_new(3, 50);
         Tensor     x = fixture_normal(&f.gpu, 1, 67, 33, 2);
@@ -199,16 +193,4 @@ static void normalises_in_double(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gathers_and_scatters),
-        cmocka_unit_test(merges),
-        cmocka_unit_test(sums_lists),
-        cmocka_unit_test(pools),
-        cmocka_unit_test(converts_entries),
-        cmocka_unit_test(normalises_in_double),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -50,11 +50,10 @@ static void check(LogitKind kind, int64_t n, int64_t m, int64_t e, bool causal)
     gpu_fixture_free(&f);
 }
 
-static void every_kind_of_logits(void **state)
+TEST(every_kind_of_logits)
 {
     static const int64_t sizes[] = { 1, 2, 7, 40, 65, 131 };
 
-    (void)state;
     for (int which = 0; which < 6 * 5 * 2; which++) {
         int64_t   n = sizes[which % 6];
         LogitKind kind = (LogitKind)(which / 6 % 5);
@@ -66,20 +65,11 @@ static void every_kind_of_logits(void **state)
 }
 
 /* So many columns that their pieces are joined. */
-static void long_rows_are_cut(void **state)
+TEST(long_rows_are_cut)
 {
-    (void)state;
     check(LOGITS_UNIFORM, 3, 1400, 5, false);
     check(LOGITS_PRODUCT, 66, 1300, 9, false);
     check(LOGITS_PRODUCT, 65, 1300, 2, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_logits),
-        cmocka_unit_test(long_rows_are_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

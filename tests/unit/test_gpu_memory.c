@@ -53,12 +53,11 @@ static bool can_take(const Device *d, int64_t bytes)
 }
 
 /* CUDA's managed memory would be given beyond that; the emulated device ends the program then. */
-static void more_than_there_is(void **state)
+TEST(more_than_there_is)
 {
     GpuFixture f = small_device();
     int64_t    all = device_info(f.device)->memory, room = left(f.device);
 
-    (void)state;
     assert_in_range(room, 1, all - all / 64); /* some is spared */
     assert_false(can_take(f.device, room + 1));
     assert_false(can_take(f.device, 4 * all));
@@ -68,14 +67,13 @@ static void more_than_there_is(void **state)
 }
 
 /* What we hold, and the GPU does not know of before it touches it, is counted too. */
-static void one_after_the_other(void **state)
+TEST(one_after_the_other)
 {
     GpuFixture   f = small_device();
     ArenaSource *memory = &f.device->memory;
     int64_t      each = left(f.device) / 4 + 1;
     void        *taken[4] = { 0 };
 
-    (void)state;
     for (int x = 0; x < 4; x++) {
         taken[x] = memory->take(memory->context, each);
         assert_true((taken[x] != NULL) == (x < 3));
@@ -86,11 +84,10 @@ static void one_after_the_other(void **state)
     done(&f);
 }
 
-static void run_says_so(void **state)
+TEST(run_says_so)
 {
     GpuFixture f = small_device();
 
-    (void)state;
     assert_null(gpu_scratch(f.gpu.run, device_info(f.device)->memory, 2));
     assert_int_equal(f.gpu.run->err.code, ERR_NOMEM);
     CHECK(strstr(f.gpu.run->err.text, "not enough memory: "), "%s", f.gpu.run->err.text);
@@ -99,12 +96,4 @@ static void run_says_so(void **state)
     done(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(more_than_there_is), cmocka_unit_test(one_after_the_other),
-        cmocka_unit_test(run_says_so),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

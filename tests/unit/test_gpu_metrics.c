@@ -4,15 +4,12 @@
  * attnscope-cuda.so would ask of each chip is asked of libcupti here.  Skipped with a reason
  * where the shared object was not built or libcupti is not found.
  */
-#include "check.h"
-
 #include <dlfcn.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "attn/cuda/device.h"
+#include "check.h"
 
 static const DeviceProfiler *profiler_of_library(void **library)
 {
@@ -69,13 +66,12 @@ static const char *const chips[] = {
     "AD107", "GH100", "GB100", "GB102", "GB110", "GB202", "GB203", "GB205", "GB206", "GB207",
 };
 
-static void every_chip_has_what_is_asked_of_it(void **state)
+TEST(every_chip_has_what_is_asked_of_it)
 {
     void                 *library = NULL;
     const DeviceProfiler *profiler = profiler_of_library(&library);
     DevicePlan            plan;
 
-    (void)state;
     if (!profiler || !can_plan(profiler)) {
         skip();
         return;
@@ -92,13 +88,12 @@ static void every_chip_has_what_is_asked_of_it(void **state)
     assert_false(plan.has[DEVICE_COUNT_TENSOR_BF16] || plan.has[DEVICE_COUNT_TENSOR_F16]);
 }
 
-static void an_unknown_chip_is_refused_in_words(void **state)
+TEST(an_unknown_chip_is_refused_in_words)
 {
     void                 *library = NULL;
     const DeviceProfiler *profiler = profiler_of_library(&library);
     DevicePlan            plan;
 
-    (void)state;
     if (!profiler || !can_plan(profiler)) {
         skip();
         return;
@@ -109,12 +104,11 @@ static void an_unknown_chip_is_refused_in_words(void **state)
 }
 
 /* Where there is no GPU every tier says so, and nothing crashes. */
-static void tiers_refuse_without_a_gpu(void **state)
+TEST(tiers_refuse_without_a_gpu)
 {
     void                 *library = NULL;
     const DeviceProfiler *profiler = profiler_of_library(&library);
 
-    (void)state;
     if (!profiler || access("/dev/nvidiactl", F_OK) == 0) {
         skip();
         return;
@@ -129,13 +123,4 @@ static void tiers_refuse_without_a_gpu(void **state)
     assert_int_not_equal(profiler->mark(DEVICE_MARKS), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_chip_has_what_is_asked_of_it),
-        cmocka_unit_test(an_unknown_chip_is_refused_in_words),
-        cmocka_unit_test(tiers_refuse_without_a_gpu),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

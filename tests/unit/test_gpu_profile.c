@@ -1,11 +1,10 @@
 /* tests/unit/test_gpu_profile.c -- the three tiers of a GPU's profile, on the emulated device. */
-#include "profile_fixture.h"
-
 #include <libgen.h>
 #include <unistd.h>
 
 #include "attn/cuda/host/gpu.h"
 #include "profile/device_profile.h"
+#include "profile_fixture.h"
 
 #define PLAN ((MeasurePlan){ .repeats = 3, .most = 3, .max_seconds = 30, .width = 1 })
 
@@ -59,14 +58,13 @@ static double threads_of(const DeviceProfile *p)
     return threads;
 }
 
-static void events_and_activity_without_counters(void **state)
+TEST(events_and_activity_without_counters)
 {
     MeasurePlan          plan = PLAN;
     Record               r = measured(&plan);
     const DeviceProfile *p = r.gpu;
     double               sum = 0;
 
-    (void)state;
     assert_true(device_reached(p, TIER_EVENTS) && device_reached(p, TIER_ACTIVITY));
     assert_false(device_reached(p, TIER_COUNTERS));
     assert_string_equal(p->lacks[TIER_COUNTERS], "counters refused: emulated");
@@ -77,7 +75,7 @@ static void events_and_activity_without_counters(void **state)
         assert_true(p->stages[i].span_ms.valid && p->stages[i].busy_ms.valid);
         sum += p->stages[i].busy_ms.value;
     }
-    CHECK_NEAR(sum, p->busy_ms.value, 1e-9);
+    CHECK_WITHIN(sum, p->busy_ms.value, 1e-9);
     assert_true(p->kernel_count > 0 && p->launches == p->span_count);
     assert_true(p->span_ms.value > 0);
     assert_string_equal(r.stages[p->kernels[0].stage].name, "attend");
@@ -116,14 +114,13 @@ static const DeviceProfiler *watching_profiler(void)
 
 /* Pages of memory that is new move to a GPU when a kernel touches them, and its time would be
  * theirs. */
-static void what_is_traced_and_counted_is_in_memory_that_was_used(void **state)
+TEST(what_is_traced_and_counted_is_in_memory_that_was_used)
 {
     MeasurePlan plan = PLAN;
     Device     *device = emulated();
     DeviceApi   own = *device->api;
     Record      r;
 
-    (void)state;
     told_api = device->api;
     told_profiler = told_api->profiler();
     own.take = watch_take;
@@ -141,40 +138,38 @@ static void what_is_traced_and_counted_is_in_memory_that_was_used(void **state)
     device_release(device);
 }
 
-static void counters_are_summed_over_passes_and_stages(void **state)
+TEST(counters_are_summed_over_passes_and_stages)
 {
     MeasurePlan          plan = PLAN;
     Record               r;
     const DeviceProfile *p;
     double               flops = 0, threads;
 
-    (void)state;
     setenv("ATTNSCOPE_EMULATED_COUNTERS", "count", 1);
     r = measured(&plan);
     unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
     p = r.gpu;
     threads = threads_of(p);
     assert_int_equal(p->passes, 2);
-    CHECK_NEAR(p->counted.fp32.value, 3 * threads, 0);
-    CHECK_NEAR(p->counted.fused.value, 2 * threads, 0);
-    CHECK_NEAR(p->counted.flops.value, 3 * threads, 0);
-    CHECK_NEAR(r.hardware.flops.value, 3 * threads, 0);
-    CHECK_NEAR(p->counted.dram_read.value, 8 * threads, 0);
-    CHECK_NEAR(p->counted.dram_written.value, 4 * threads, 0);
-    CHECK_NEAR(p->counted.occupancy.value, 0.5, 1e-12);
+    CHECK_WITHIN(p->counted.fp32.value, 3 * threads, 0);
+    CHECK_WITHIN(p->counted.fused.value, 2 * threads, 0);
+    CHECK_WITHIN(p->counted.flops.value, 3 * threads, 0);
+    CHECK_WITHIN(r.hardware.flops.value, 3 * threads, 0);
+    CHECK_WITHIN(p->counted.dram_read.value, 8 * threads, 0);
+    CHECK_WITHIN(p->counted.dram_written.value, 4 * threads, 0);
+    CHECK_WITHIN(p->counted.occupancy.value, 0.5, 1e-12);
     assert_false(p->counted.tensor.valid);
     for (int i = 0; i < p->stage_count; i++)
         flops += p->stages[i].counted.fp32.valid ? p->stages[i].counted.fp32.value : 0;
-    CHECK_NEAR(flops, 3 * threads, 0);
+    CHECK_WITHIN(flops, 3 * threads, 0);
     record_free(&r);
 }
 
-static void a_refused_counter_never_ends_a_run(void **state)
+TEST(a_refused_counter_never_ends_a_run)
 {
     MeasurePlan plan = PLAN;
     Record      r;
 
-    (void)state;
     setenv("ATTNSCOPE_EMULATED_COUNTERS", "lost", 1);
     setenv("ATTNSCOPE_EMULATED_TRACE", "refused", 1);
     r = measured(&plan);
@@ -189,7 +184,7 @@ static void a_refused_counter_never_ends_a_run(void **state)
 }
 
 /* With ATTNSCOPE_GRAPHS timed runs are replays, or the record says why not. */
-static void timed_runs_are_replays_where_nothing_is_read(void **state)
+TEST(timed_runs_are_replays_where_nothing_is_read)
 {
     MeasurePlan plan = PLAN;
     Record      r, copy;
@@ -197,7 +192,6 @@ static void timed_runs_are_replays_where_nothing_is_read(void **state)
     Json        json;
     Text        text = { 0 };
 
-    (void)state;
     setenv("ATTNSCOPE_GRAPHS", "1", 1);
     r = measured(&plan);
     unsetenv("ATTNSCOPE_GRAPHS");
@@ -216,7 +210,7 @@ static void timed_runs_are_replays_where_nothing_is_read(void **state)
     record_free(&r);
 }
 
-static void what_reads_is_timed_as_it_is(void **state)
+TEST(what_reads_is_timed_as_it_is)
 {
     MeasurePlan plan = PLAN;
     Device     *device;
@@ -225,7 +219,6 @@ static void what_reads_is_timed_as_it_is(void **state)
     Error       err = ERROR_INIT;
     Text        text = { 0 };
 
-    (void)state;
     setenv("ATTNSCOPE_GRAPHS", "1", 1);
     device = emulated();
     unsetenv("ATTNSCOPE_GRAPHS");
@@ -244,19 +237,18 @@ static void what_reads_is_timed_as_it_is(void **state)
     device_release(device);
 }
 
-static void one_run_has_events_only(void **state)
+TEST(one_run_has_events_only)
 {
     MeasurePlan plan = MEASURE_ONCE;
     Record      r = measured(&plan);
 
-    (void)state;
     assert_true(device_reached(r.gpu, TIER_EVENTS));
     assert_non_null(strstr(r.gpu->lacks[TIER_ACTIVITY], "--repeat"));
     assert_non_null(strstr(r.gpu->lacks[TIER_COUNTERS], "--repeat"));
     record_free(&r);
 }
 
-static void json_and_copy_hold_all_of_it(void **state)
+TEST(json_and_copy_hold_all_of_it)
 {
     MeasurePlan plan = PLAN;
     Record      r, copy;
@@ -264,7 +256,6 @@ static void json_and_copy_hold_all_of_it(void **state)
     Text        text = { 0 };
     json_t     *root;
 
-    (void)state;
     setenv("ATTNSCOPE_EMULATED_COUNTERS", "count", 1);
     r = measured(&plan);
     unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
@@ -280,7 +271,7 @@ static void json_and_copy_hold_all_of_it(void **state)
     assert_int_equal(json_array_size(json_at(root, "gpu.activity.copy_spans")),
                      copy.gpu->copy_span_count);
     assert_true(copy.gpu->copy_span_count > 0);
-    CHECK_NEAR(json_number_value(json_at(root, "gpu.counters.fp32")),
+    CHECK_WITHIN(json_number_value(json_at(root, "gpu.counters.fp32")),
                json_number_value(json_at(root, "flops.hardware")), 0);
     assert_true(json_is_null(json_at(root, "gpu.counters.tensor")));
     assert_true(json_is_array(json_at(root, "memory.timeline.device")));
@@ -294,7 +285,7 @@ static void json_and_copy_hold_all_of_it(void **state)
     record_free(&copy);
 }
 
-static void a_run_on_the_cpu_has_none(void **state)
+TEST(a_run_on_the_cpu_has_none)
 {
     MeasurePlan plan = PLAN;
     Fixture     f = fixture_new(1, 16, 8, 1);
@@ -302,7 +293,6 @@ static void a_run_on_the_cpu_has_none(void **state)
     Error       err = ERROR_INIT;
     json_t     *root;
 
-    (void)state;
     fixture_choose(&f, "full", "");
     assert_true(measure(&f.spec, &plan, &r, &err));
     assert_null(r.gpu);
@@ -317,7 +307,7 @@ static void a_run_on_the_cpu_has_none(void **state)
 
 /* ---- sums of given records ------------------------------------------------------- */
 
-static void records_are_summed_by_kernel_and_stage(void **state)
+TEST(records_are_summed_by_kernel_and_stage)
 {
     DeviceKernel kernels[] = {
         { .name = "a", .region = 0, .start = 1000000, .end = 3000000, .grid = { 2, 1, 1 } },
@@ -333,26 +323,25 @@ static void records_are_summed_by_kernel_and_stage(void **state)
     DeviceProfile *p = device_profile_new(2);
     const int      first[] = { 0, 1 };
 
-    (void)state;
     assert_true(device_sum_trace(&trace, first, p));
     assert_int_equal(p->kernel_count, 3);
     assert_string_equal(p->kernels[0].name, "b");
     assert_int_equal(p->kernels[1].launches, 2);
-    CHECK_NEAR(p->kernels[1].total_ms, 3, 1e-12);
-    CHECK_NEAR(p->kernels[1].least_ms, 1, 1e-12);
-    CHECK_NEAR(p->kernels[1].most_ms, 2, 1e-12);
+    CHECK_WITHIN(p->kernels[1].total_ms, 3, 1e-12);
+    CHECK_WITHIN(p->kernels[1].least_ms, 1, 1e-12);
+    CHECK_WITHIN(p->kernels[1].most_ms, 2, 1e-12);
     assert_int_equal(p->spans[0].row, 1);
     assert_int_equal(p->spans[1].row, 0);
     assert_int_equal(p->spans[3].stage, -1);
-    CHECK_NEAR(p->busy_ms.value, 8.5, 1e-12);
-    CHECK_NEAR(p->stages[1].copy_ms.value, 0.5, 1e-12);
-    CHECK_NEAR(p->copy_ms.value, 0.75, 1e-12);
+    CHECK_WITHIN(p->busy_ms.value, 8.5, 1e-12);
+    CHECK_WITHIN(p->stages[1].copy_ms.value, 0.5, 1e-12);
+    CHECK_WITHIN(p->copy_ms.value, 0.75, 1e-12);
     assert_int_equal(p->copies[DEVICE_PAGES_TO_HOST].bytes, 4096);
-    CHECK_NEAR(p->allocated.value, 150, 0);
+    CHECK_WITHIN(p->allocated.value, 150, 0);
     device_profile_free(p);
 }
 
-static void names_are_as_in_the_source(void **state)
+TEST(names_are_as_in_the_source)
 {
     static const char *const names[][2] = {
         { "attend", "attend" },
@@ -368,7 +357,6 @@ static void names_are_as_in_the_source(void **state)
     };
     char text[96];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         kernel_name_text(names[i][0], text, sizeof(text));
         assert_string_equal(text, names[i][1]);
@@ -383,7 +371,7 @@ static const char *long_stage(const void *context, int stage)
 }
 
 /* However wide the table is, its lines are not wider; the name is never squeezed out. */
-static void a_table_of_kernels_keeps_its_width(void **state)
+TEST(a_table_of_kernels_keeps_its_width)
 {
     static const int widths[] = { 60, 73, 74, 80, 119, 120, 200 };
     DeviceKernelRow  row = { .name = "attend_tiles_with_a_long_name<64, 128, false>",
@@ -392,7 +380,6 @@ static void a_table_of_kernels_keeps_its_width(void **state)
                              .registers = 255, .shared = 228 << 10, .local = 1024 };
     DeviceProfile    p = { .kernels = &row, .kernel_count = 1 };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(widths) / sizeof(*widths); k++) {
         Text text = { 0 };
 
@@ -407,11 +394,10 @@ static void a_table_of_kernels_keeps_its_width(void **state)
 }
 
 /* A traced run that was slower than the timed ones tells nothing of the host's part. */
-static void what_is_left_of_a_span_is_the_hosts(void **state)
+TEST(what_is_left_of_a_span_is_the_hosts)
 {
     DeviceProfile *p = device_profile_new(1);
 
-    (void)state;
     assert_non_null(p);
     p->span_ms = p->stages[0].span_ms = number_of(5);
     p->busy_ms = p->stages[0].busy_ms = number_of(3);
@@ -424,23 +410,4 @@ static void what_is_left_of_a_span_is_the_hosts(void **state)
     device_profile_free(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_of_a_span_is_the_hosts),
-        cmocka_unit_test(events_and_activity_without_counters),
-        cmocka_unit_test(what_is_traced_and_counted_is_in_memory_that_was_used),
-        cmocka_unit_test(counters_are_summed_over_passes_and_stages),
-        cmocka_unit_test(a_refused_counter_never_ends_a_run),
-        cmocka_unit_test(timed_runs_are_replays_where_nothing_is_read),
-        cmocka_unit_test(what_reads_is_timed_as_it_is),
-        cmocka_unit_test(one_run_has_events_only),
-        cmocka_unit_test(json_and_copy_hold_all_of_it),
-        cmocka_unit_test(a_run_on_the_cpu_has_none),
-        cmocka_unit_test(records_are_summed_by_kernel_and_stage),
-        cmocka_unit_test(names_are_as_in_the_source),
-        cmocka_unit_test(a_table_of_kernels_keeps_its_width),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -85,7 +85,7 @@ static void check_rows(const Rows *s)
     gpu_fixture_free(&f);
 }
 
-static void rows_of_any_normaliser(void **state)
+TEST(rows_of_any_normaliser)
 {
     static const Rows sizes[] = {
         { 1, 1, 5, 9, 0.7, 0, 0, 0, 0 },       { 7, 7, 3, 70, 0.7, 0, 0, 0, 0 },
@@ -94,7 +94,6 @@ static void rows_of_any_normaliser(void **state)
         { 2, 3000, 2, 5, 1e-3, 0, 0, 0, 0 }, /* more entries than a warp lists */
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
         for (int way = 0; way < 4 * MASKS; way++) {
             Rows s = sizes[x];
@@ -108,7 +107,7 @@ static void rows_of_any_normaliser(void **state)
 }
 
 /* A part of the rows, and of the heads, at a time. */
-static void little_memory_is_enough(void **state)
+TEST(little_memory_is_enough)
 {
     static const Entmax forms[4] = { { .form = ENTMAX_SPARSEMAX, .alpha = 2 },
                                      { .form = ENTMAX_SOFTMAX, .alpha = 1 },
@@ -117,7 +116,6 @@ static void little_memory_is_enough(void **state)
     static const Rows shapes[] = { { 150, 90, 5, 9, 1, 1, 0, 0, 0 },
                                    { 20, 20, 5, 9, 1, 0, 0, 0, 0 } };
 
-    (void)state;
     for (int x = 0; x < 2; x++) {
         GpuFixture f = gpu_fixture_new(4, 3);
         RowAttend  in = rows_of(&f, &shapes[x], forms);
@@ -154,22 +152,12 @@ static void check_usage(int64_t h, int64_t n, int64_t m, bool causal)
     gpu_fixture_free(&f);
 }
 
-static void keys_are_used(void **state)
+TEST(keys_are_used)
 {
-    (void)state;
     check_usage(1, 1, 1, false);
     check_usage(2, 5, 70, false);
     check_usage(2, 5, 70, true);
     check_usage(3, 130, 300, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_any_normaliser),
-        cmocka_unit_test(little_memory_is_enough),
-        cmocka_unit_test(keys_are_used),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -30,9 +30,8 @@ static void spoil(Tensor *x, bool low)
         tensor_f32(x)[8 * cols + c] = -INFINITY;
 }
 
-static void softmax(void **state)
+TEST(softmax)
 {
-    (void)state;
     for (size_t s = 0; s < SHAPES; s++)
         for (int wide = 0; wide < 2; wide++) {
             GpuFixture f = gpu_fixture_new(1, 3);
@@ -50,9 +49,8 @@ static void softmax(void **state)
         }
 }
 
-static void normalise(void **state)
+TEST(normalise)
 {
-    (void)state;
     for (size_t s = 0; s < SHAPES; s++)
         for (int kind = NORMALISE_RMS; kind <= NORMALISE_LAYER; kind++) {
             GpuFixture f = gpu_fixture_new(1, 3);
@@ -68,11 +66,10 @@ static void normalise(void **state)
 }
 
 /* gain and bias lie outside of the arena. */
-static void standardise_and_gelu(void **state)
+TEST(standardise_and_gelu)
 {
     static float gain[4096], bias[4096];
 
-    (void)state;
     for (int c = 0; c < 4096; c++) {
         gain[c] = 1 + (float)c * 0.01f;
         bias[c] = (float)(c % 5) - 2;
@@ -94,9 +91,8 @@ static void standardise_and_gelu(void **state)
         }
 }
 
-static void largest_norm(void **state)
+TEST(largest_norm)
 {
-    (void)state;
     for (size_t s = 0; s < SHAPES; s++) {
         GpuFixture f = gpu_fixture_new(1, 3);
         Tensor     x = fixture_normal(&f.gpu, shapes[s][0], shapes[s][1], shapes[s][2], 4);
@@ -113,12 +109,11 @@ static void largest_norm(void **state)
 
 /* Sizes of the shared memory's and of the arena's columns; `rank` of them independent.  88 of them
  * fit a Hopper's block and not the 99 KiB that other GPUs have. */
-static void pinv(void **state)
+TEST(pinv)
 {
     static const int64_t sizes[][2] = { { 1, 1 }, { 2, 2 }, { 7, 7 },   { 16, 5 },
                                         { 33, 33 }, { 64, 20 }, { 88, 88 },  { 129, 129 } };
 
-    (void)state;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
         int64_t    n = sizes[s][0], rank = sizes[s][1];
         GpuFixture f = gpu_fixture_new(2, 3);
@@ -142,12 +137,11 @@ static void pinv(void **state)
     }
 }
 
-static void pinv_of_what_is_no_number(void **state)
+TEST(pinv_of_what_is_no_number)
 {
     GpuFixture f = gpu_fixture_new(1, 3);
     Tensor     a = fixture_tensor(&f.gpu, DT_F64, 1, 3, 3), y[2];
 
-    (void)state;
     for (int i = 0; i < 9; i++)
         ((double *)a.data)[i] = i == 4 ? (double)NAN : 0;
     for (int side = 0; side < 2; side++)
@@ -159,12 +153,11 @@ static void pinv_of_what_is_no_number(void **state)
 }
 
 /* Rows from TEAM_LONG on have a block each. */
-static void sinkhorn_of_long_rows(void **state)
+TEST(sinkhorn_of_long_rows)
 {
     GpuFixture f = gpu_fixture_new(1, 3);
     Tensor     x = fixture_normal(&f.gpu, 1, 2050, 2050, 3), y, none = { 0 };
 
-    (void)state;
     x = tensor_convert(f.gpu.run->arena, x, DT_F64);
     y = copy_of(&f, &x);
     cpu_sinkhorn(f.cpu.run, &x, &none, false);
@@ -173,11 +166,10 @@ static void sinkhorn_of_long_rows(void **state)
     gpu_fixture_free(&f);
 }
 
-static void sinkhorn(void **state)
+TEST(sinkhorn)
 {
     static const int64_t sizes[] = { 1, 5, 33, 70 };
 
-    (void)state;
     for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)
         for (int which = 0; which < 4; which++) {
             int64_t    b = sizes[s], heads = 2;
@@ -200,18 +192,4 @@ static void sinkhorn(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax),
-        cmocka_unit_test(normalise),
-        cmocka_unit_test(standardise_and_gelu),
-        cmocka_unit_test(largest_norm),
-        cmocka_unit_test(pinv),
-        cmocka_unit_test(pinv_of_what_is_no_number),
-        cmocka_unit_test(sinkhorn),
-        cmocka_unit_test(sinkhorn_of_long_rows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -111,9 +111,8 @@ static void check_chosen(Kind kind, int64_t n, int64_t count, int64_t k)
     gpu_fixture_free(&g);
 }
 
-static void argmax_and_top_k(void **state)
+TEST(argmax_and_top_k)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
         check_chosen((Kind)kind, 1, 1, 1);
         check_chosen((Kind)kind, 70, 3, 70);
@@ -149,9 +148,8 @@ static void check_nearest(Kind kind, int form, int64_t n, int64_t parts, int64_t
     gpu_fixture_free(&g);
 }
 
-static void nearest(void **state)
+TEST(nearest)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int form = 0; form < 8; form++) {
             check_nearest((Kind)kind, form, 70, 2, 67, 17);
@@ -199,12 +197,11 @@ static void asked_row(const void *context, int64_t head, int64_t i, double *row)
     fail_msg("the host was asked for a row");
 }
 
-static void best_of_rows_that_the_device_makes(void **state)
+TEST(best_of_rows_that_the_device_makes)
 {
     static const NormaliseKind kinds[] = { NORMALISE_NONE, NORMALISE_L2, NORMALISE_RMS,
                                            NORMALISE_LAYER };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(kinds) / sizeof(*kinds); x++) {
         GpuFixture g = gpu_fixture_new(SHARERS, 9);
         Tensor     own = fixture_normal(&g.cpu, 2, 300, 9, 1);
@@ -230,9 +227,8 @@ static void best_of_rows_that_the_device_makes(void **state)
     }
 }
 
-static void best_rows(void **state)
+TEST(best_rows)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int exact = 0; exact < 2; exact++) {
             check_best((Kind)kind, exact, 600, 5, 16, 40);
@@ -258,9 +254,8 @@ static void check_codes(Kind kind, bool bias, int64_t n, int64_t bits, int64_t d
     gpu_fixture_free(&g);
 }
 
-static void codes(void **state)
+TEST(codes)
 {
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int bias = 0; bias < 2; bias++) {
             check_codes((Kind)kind, bias, 130, 63, 16);
@@ -297,9 +292,8 @@ static void check_code_clusters(int64_t n, int64_t count)
     gpu_fixture_free(&g);
 }
 
-static void code_clusters(void **state)
+TEST(code_clusters)
 {
-    (void)state;
     check_code_clusters(1, 1);
     check_code_clusters(700, 9);
     check_code_clusters(5000, 3);
@@ -330,9 +324,8 @@ static void check_member_sums(int64_t n, int64_t clusters, int64_t d, bool unit)
     gpu_fixture_free(&g);
 }
 
-static void member_sums(void **state)
+TEST(member_sums)
 {
-    (void)state;
     for (int unit = 0; unit < 2; unit++) {
         check_member_sums(1, 1, 1, unit);
         check_member_sums(900, 7, 19, unit);
@@ -356,9 +349,8 @@ static void check_sort(int64_t lines, int64_t n, int64_t below, int64_t from)
     gpu_fixture_free(&g);
 }
 
-static void sort(void **state)
+TEST(sort)
 {
-    (void)state;
     check_sort(1, 1, 1, 0);
     check_sort(2, 3000, 1, 7); /* all alike */
     check_sort(3, 31, 4, 0);
@@ -367,15 +359,4 @@ static void sort(void **state)
     check_sort(1, 9000, INT64_C(1) << 32, INT32_MIN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(argmax_and_top_k), cmocka_unit_test(nearest),
-        cmocka_unit_test(best_rows),
-        cmocka_unit_test(best_of_rows_that_the_device_makes),        cmocka_unit_test(codes),
-        cmocka_unit_test(code_clusters),    cmocka_unit_test(member_sums),
-        cmocka_unit_test(sort),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

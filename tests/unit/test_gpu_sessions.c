@@ -1,10 +1,9 @@
 /* test_gpu_sessions.c -- sessions of one process share one GPU, and take turns on it. */
-#include "check.h"
-#include "unit/gpu_fixture.h"
-
 #include <time.h>
 
 #include "app/session/session.h"
+#include "check.h"
+#include "unit/gpu_fixture.h"
 
 #define MECHANISM "full"
 
@@ -31,13 +30,12 @@ static void run_well(Session *s, const Request *request)
     result_release(result);
 }
 
-static void who_leaves_takes_nothing_away(void **state)
+TEST(who_leaves_takes_nothing_away)
 {
     Device  *first = gpu_fixture_device();
     Request  of_a, of_b;
     Session *a = session_on_gpu(&of_a), *b = session_on_gpu(&of_b);
 
-    (void)state;
     assert_ptr_equal(device_of(of_a.ops), first);
     assert_ptr_equal(device_of(of_b.ops), first);
     device_release(first);
@@ -61,7 +59,7 @@ static bool comes_to(const Job *job, const char *stage)
     return false;
 }
 
-static void runs_wait_for_each_other(void **state)
+TEST(runs_wait_for_each_other)
 {
     Device  *device = gpu_fixture_device();
     Error    err = { 0 };
@@ -69,7 +67,6 @@ static void runs_wait_for_each_other(void **state)
     Session *s = session_on_gpu(&request);
     Job     *stopped, *patient;
 
-    (void)state;
     assert_true(device_hold(device, NULL));
     run_well(s, &request); /* this thread has it */
     stopped = session_submit(s, &request, &err);
@@ -89,12 +86,4 @@ static void runs_wait_for_each_other(void **state)
     device_release(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_leaves_takes_nothing_away),
-        cmocka_unit_test(runs_wait_for_each_other),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

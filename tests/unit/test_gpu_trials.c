@@ -4,12 +4,11 @@
  * A trial is the program once more, and here that is this test, which then does what TRIAL_ACTS
  * says.
  */
-#include "gpu_fixture.h"
-
 #include <signal.h>
 #include <sys/stat.h>
 
 #include "app/session/session.h"
+#include "gpu_fixture.h"
 
 #define ACTS "TRIAL_ACTS"
 
@@ -71,11 +70,10 @@ static int clean(void **state)
     return rmdir(home);
 }
 
-static void what_the_variable_says_goes(void **state)
+TEST_AFTER(what_the_variable_says_goes, forget)
 {
     Device *d = gpu_fixture_device();
 
-    (void)state;
     assert_int_equal(device_way(d, WAY_WARPGROUP), WAY_UNTRIED);
     assert_false(device_way_taken(d, WAY_WARPGROUP));
     device_way_settle(d, WAY_WARPGROUP, true, "right");
@@ -95,11 +93,10 @@ static void what_the_variable_says_goes(void **state)
 }
 
 /* Runs go ahead as soon as a trial trusts it, and no sooner. */
-static void graphs_follow_their_trial(void **state)
+TEST_AFTER(graphs_follow_their_trial, forget)
 {
     Device *d;
 
-    (void)state;
     setenv("ATTNSCOPE_GRAPHS", "auto", 1);
     d = gpu_fixture_device();
     assert_int_equal(d->ahead, AHEAD_NOT);
@@ -132,13 +129,12 @@ static int occurrences(const char *text, const char *word)
     return count;
 }
 
-static void the_newest_stands_and_others_stay(void **state)
+TEST_AFTER(the_newest_stands_and_others_stay, forget)
 {
     Device *d = gpu_fixture_device();
     TrialVerdict first = { false, "apart" }, second = { true, "right after all" }, found;
     Text    path = { 0 }, text = { 0 };
 
-    (void)state;
     assert_false(trial_recall(d, WAY_WARPGROUP, &found));
     assert_true(trial_keep(d, WAY_WARPGROUP, &first, NULL));
     assert_false(trial_recall(d, WAY_GRAPHS, &found));
@@ -160,7 +156,7 @@ static void the_newest_stands_and_others_stay(void **state)
     device_release(d);
 }
 
-static void what_its_process_does_is_judged(void **state)
+TEST_AFTER(what_its_process_does_is_judged, forget)
 {
     static const struct {
         const char *acts;
@@ -174,7 +170,6 @@ static void what_its_process_does_is_judged(void **state)
         { "short", false, false, "not tried: not enough memory" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         TrialVerdict verdict;
         Error   err = { 0 };
@@ -192,12 +187,11 @@ static bool at_once(void *context)
     return true;
 }
 
-static void a_trial_can_be_stopped(void **state)
+TEST_AFTER(a_trial_can_be_stopped, forget)
 {
     TrialVerdict verdict;
     Error   err = { 0 };
 
-    (void)state;
     setenv(ACTS, "hang", 1);
     assert_false(trial_make(WAY_WARPGROUP, at_once, NULL, &verdict, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
@@ -222,11 +216,10 @@ static WayState state_after(const char *acts, int *told)
 }
 
 /* Once, where it may be; what was not tried is tried the next time. */
-static void a_gpu_is_tried_once(void **state)
+TEST_AFTER(a_gpu_is_tried_once, forget)
 {
     int told = 0;
 
-    (void)state;
     assert_int_equal(state_after("good", &told), WAY_UNTRIED);
     trials_allow();
     assert_int_equal(state_after("short", &told), WAY_UNTRIED);
@@ -238,11 +231,10 @@ static void a_gpu_is_tried_once(void **state)
     assert_int_equal(state_after("good", &told), WAY_REFUSED);
 }
 
-static void without_a_place_to_keep_it_nothing_is_tried(void **state)
+TEST_AFTER(without_a_place_to_keep_it_nothing_is_tried, forget)
 {
     int told = 0;
 
-    (void)state;
     setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
     trials_allow();
     assert_int_equal(state_after("good", &told), WAY_UNTRIED);
@@ -251,20 +243,10 @@ static void without_a_place_to_keep_it_nothing_is_tried(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_the_variable_says_goes, forget),
-        cmocka_unit_test_setup(graphs_follow_their_trial, forget),
-        cmocka_unit_test_setup(the_newest_stands_and_others_stay, forget),
-        cmocka_unit_test_setup(what_its_process_does_is_judged, forget),
-        cmocka_unit_test_setup(a_trial_can_be_stopped, forget),
-        cmocka_unit_test_setup(a_gpu_is_tried_once, forget),
-        cmocka_unit_test_setup(without_a_place_to_keep_it_nothing_is_tried, forget),
-    };
-
     if (argc == 4 && !strcmp(argv[1], "trial"))
         return act(argv[3]);
     unsetenv("ATTNSCOPE_TEST_DEVICE"); /* a real one need not be a Hopper */
     if (!mkdtemp(home))
         return 1;
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return suite_run(NULL, clean);
 }

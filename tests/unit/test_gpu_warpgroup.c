@@ -72,9 +72,8 @@ static Pattern *blocks(Case *c, Arena *a, PatternShape s)
     return pattern_tile(a, s, 64, pattern_table(a, few, &table, COMPONENT_BLOCK));
 }
 
-static void every_remainder(void **state)
+TEST(every_remainder)
 {
-    (void)state;
     for (int64_t n = 64; n < 128; n++) {
         int64_t d = n % 2 ? 64 : 128;
         Shape   s = { 1, 1, n, n, d, d };
@@ -84,7 +83,7 @@ static void every_remainder(void **state)
     }
 }
 
-static void every_shape_and_pattern(void **state)
+TEST(every_shape_and_pattern)
 {
     static const Shape shapes[] = {
         { 1, 1, 1, 1, 1, 1 },         { 2, 1, 7, 7, 5, 3 },       { 4, 2, 131, 131, 65, 17 },
@@ -93,39 +92,35 @@ static void every_shape_and_pattern(void **state)
     };
     const size_t count = sizeof(shapes) / sizeof(*shapes);
 
-    (void)state;
     for (size_t x = 0; x < count * MAKERS; x++)
         check(shapes[x % count], x % 2 ? ARITHMETIC_F16 : ARITHMETIC_BF16, makers[x / count]);
 }
 
-static void tiles_are_passed_by(void **state)
+TEST(tiles_are_passed_by)
 {
     const Shape s = { 2, 2, 200, 1500, 128, 128 }, square = { 2, 1, 700, 700, 64, 64 };
 
-    (void)state;
     check(s, ARITHMETIC_BF16, far_apart);
     check(square, ARITHMETIC_F16, blocks);
     check(square, ARITHMETIC_BF16, far_apart);
 }
 
-static void long_rows_are_cut(void **state)
+TEST(long_rows_are_cut)
 {
     const Shape s = { 2, 1, 40, 3000, 16, 24 };
 
-    (void)state;
     for (size_t x = 0; x < MAKERS; x += 2)
         check(s, ARITHMETIC_BF16, makers[x]);
 }
 
 /* Only where the memory and the patience of an emulator do not end: sizes of real work. */
-static void large_on_a_gpu(void **state)
+TEST(large_on_a_gpu)
 {
     static const Shape shapes[] = {
         { 16, 16, 2048, 2048, 128, 128 }, { 16, 4, 4096, 4096, 64, 64 },
         { 3, 3, 5003, 5003, 128, 96 },    { 8, 8, 1000, 4096, 80, 128 },
     };
 
-    (void)state;
     if (!gpu_fixture_is_real())
         skip();
     for (size_t x = 0; x < sizeof(shapes) / sizeof(*shapes); x++)
@@ -139,12 +134,11 @@ static void large_on_a_gpu(void **state)
 }
 
 /* A score that is no number makes its row so; a value that is none the rows that see it. */
-static void no_numbers(void **state)
+TEST(no_numbers)
 {
     const Shape s = { 1, 1, 400, 400, 64, 64 };
     Case        c = case_new(s, ARITHMETIC_BF16);
 
-    (void)state;
     ((float *)c.in.k.data)[40 * s.d + 3] = NAN;
     ((float *)c.in.v.data)[300 * s.e] = NAN;
     c.pattern = window(&c, c.f.gpu.run->arena, pattern_shape(&c));
@@ -172,11 +166,10 @@ static double some_terms(const void *context, int64_t head, int64_t i, int64_t j
 }
 
 /* What of a call this kernel does not do: it is done right, and by another. */
-static void others_do_the_rest(void **state)
+TEST(others_do_the_rest)
 {
     enum { size, scale, terms, distance, tf32, f32, cases };
 
-    (void)state;
     for (int x = 0; x < cases; x++) {
         const Shape s = { 2, 1, 90, 90, x == size ? 130 : 64, 24 };
         Arithmetic  kind = x == tf32 ? ARITHMETIC_TF32 : x == f32 ? ARITHMETIC_F32
@@ -195,12 +188,11 @@ static void others_do_the_rest(void **state)
     }
 }
 
-static void not_unless_asked_for(void **state)
+TEST(not_unless_asked_for)
 {
     static const char *const off[] = { "0", "", "auto" };
     const Shape              s = { 1, 1, 70, 70, 64, 64 };
 
-    (void)state;
     for (int x = 0; x < 4; x++) {
         Case c = case_new(s, ARITHMETIC_BF16);
 
@@ -220,13 +212,12 @@ static void not_unless_asked_for(void **state)
 
 /* One that computes something else, and a GPU without warpgroups: our other kernel's results, and
  * the run says why. */
-static void what_cannot_be_used_is_said(void **state)
+TEST(what_cannot_be_used_is_said)
 {
     static const char *const fails[] = { "wgmma", "hopper" };
     static const char *const says[] = { "differs from our own kernel's", "this is 8.0" };
     const Shape              s = { 2, 2, 150, 150, 64, 64 };
 
-    (void)state;
     if (gpu_fixture_is_real())
         skip();
     for (int x = 0; x < 2; x++) {
@@ -257,13 +248,12 @@ static int finite_everywhere(const WarpgroupCall *call)
     return code;
 }
 
-static void rows_without_keys_are_compared(void **state)
+TEST(rows_without_keys_are_compared)
 {
     const Shape s = { 2, 2, 150, 150, 64, 64 };
     Case        c = case_new(s, ARITHMETIC_BF16);
     DeviceApi   other = *c.f.device->api;
 
-    (void)state;
     real = c.f.device->api;
     other.attend_warpgroup = finite_everywhere;
     c.f.device->api = &other;
@@ -277,20 +267,4 @@ static void rows_without_keys_are_compared(void **state)
     case_free(&c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_remainder),
-        cmocka_unit_test(every_shape_and_pattern),
-        cmocka_unit_test(tiles_are_passed_by),
-        cmocka_unit_test(long_rows_are_cut),
-        cmocka_unit_test(large_on_a_gpu),
-        cmocka_unit_test(no_numbers),
-        cmocka_unit_test(others_do_the_rest),
-        cmocka_unit_test(not_unless_asked_for),
-        cmocka_unit_test(what_cannot_be_used_is_said),
-        cmocka_unit_test(rows_without_keys_are_compared),
-    };
-
-    return cmocka_run_group_tests(tests, take_it, leave_it);
-}
+SUITE(take_it, leave_it)

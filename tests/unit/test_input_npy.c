@@ -1,8 +1,6 @@
 /* test_input_npy.c -- npy files: every dtype, order and malformed header. */
 #include "input_fixture.h"
 
-#include <math.h>
-
 static const float six[] = { 1, 2, 3, 4, 5, 6 };
 
 static void read_bytes(const Bytes *b, Arena *arena, Tensor *out, Error *err)
@@ -36,9 +34,8 @@ static void check_values(const char *descr, const void *data, int64_t size, int 
     arena_free(arena);
 }
 
-static void every_dtype_is_read(void **state)
+TEST(every_dtype_is_read)
 {
-    (void)state;
     check_values("<f4", (float[]){ 1.5f, -2 }, 8, 2, DT_F32, (double[]){ 1.5, -2 });
     check_values(">f4", "\x3f\xc0\0\0", 4, 1, DT_F32, (double[]){ 1.5 });
     check_values("<f8", (double[]){ 0.1 }, 8, 1, DT_F64, (double[]){ 0.1 });
@@ -58,20 +55,19 @@ static void every_dtype_is_read(void **state)
     check_values("<u8", "\1\0\0\0\0\0\0\0", 8, 1, DT_I64, (double[]){ 1 });
 }
 
-static void fortran_order_is_turned(void **state)
+TEST(fortran_order_is_turned)
 {
     static const float columns[] = { 1, 4, 2, 5, 3, 6 };
     Bytes  b = npy_of("<f4", "True", "(2, 3)", columns, sizeof(columns));
     Input *in = load("x.npy", &b, NULL);
 
-    (void)state;
     check_floats(&in->x, six, 6);
     assert_int_equal(in->n, 2);
     assert_int_equal(in->d, 3);
     input_free(in);
 }
 
-static void headers_may_vary(void **state)
+TEST(headers_may_vary)
 {
     static const char *const dicts[] = {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   ",
@@ -79,7 +75,6 @@ static void headers_may_vary(void **state)
         "{ 'fortran_order' : False , 'shape' : ( 2 , 3 ) , 'descr' : '<f4' }",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(dicts) / sizeof(dicts[0]); i++) {
         Bytes  b = npy_of_dict(dicts[i], six, sizeof(six));
         Input *in = load("x.npy", &b, NULL);
@@ -89,11 +84,10 @@ static void headers_may_vary(void **state)
     }
 }
 
-static void versions_2_and_3_are_read(void **state)
+TEST(versions_2_and_3_are_read)
 {
     Bytes one = npy_of("<f4", "False", "(2, 3)", six, sizeof(six));
 
-    (void)state;
     for (uint8_t version = 2; version <= 3; version++) {
         Bytes  b = { .size = 0 };
         Input *in;
@@ -115,9 +109,8 @@ static void refuse_dict(const char *dict, const char *words)
     refuse("x.npy", &b, NULL, ERR_FORMAT, words);
 }
 
-static void bad_headers_are_refused(void **state)
+TEST(bad_headers_are_refused)
 {
-    (void)state;
     refuse_dict("", "x.npy|byte 11|'{'|the end");
     refuse_dict("{'descr': '<f4', 'fortran_order': False}", "byte|'shape'");
     refuse_dict("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (6,)}",
@@ -137,12 +130,11 @@ static void bad_headers_are_refused(void **state)
     refuse_dict("{'descr': '<f4', 'fortran_order': False, 'shape': (5,)}", "20 bytes|24 are there");
 }
 
-static void what_is_not_numbers_is_refused(void **state)
+TEST(what_is_not_numbers_is_refused)
 {
     Bytes text = npy_of("<U1", "False", "(6,)", six, sizeof(six));
     Bytes complex = npy_of("<c8", "False", "(3,)", six, sizeof(six));
 
-    (void)state;
     refuse_dict("{'descr': '|O', 'fortran_order': False, 'shape': (6,)}", "pickled|astype");
     refuse_dict("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (3,)}",
                 "several fields, [('a'|one array for each field");
@@ -150,16 +142,15 @@ static void what_is_not_numbers_is_refused(void **state)
     refuse("x.npy", &text, NULL, ERR_DATA, "text|<U1");
 }
 
-static void truncated_files_are_refused(void **state)
+TEST(truncated_files_are_refused)
 {
     Bytes b = npy_of("<f4", "False", "(2, 3)", six, sizeof(six));
 
-    (void)state;
     refuse_truncations("x.npy", &b);
     survive_changes("x.npy", &b);
 }
 
-static void an_only_square_array_is_weights(void **state)
+TEST(an_only_square_array_is_weights)
 {
     static const float good[] = { 0.25f, 0.75f, 1, 0 }, bad[] = { 0.25f, 0.7f, 1, 0 };
     static const float nan_row[] = { 0.25f, 0.75f, NAN, 0 };
@@ -167,7 +158,6 @@ static void an_only_square_array_is_weights(void **state)
     Input      *in = load("picture.npy", &b, NULL);
     InputChoice first = { .n = 1 };
 
-    (void)state;
     check_floats(&in->attn, good, 4);
     assert_int_equal(in->heads, 1);
     assert_null(in->q.data);
@@ -186,7 +176,7 @@ static void an_only_square_array_is_weights(void **state)
     refuse("picture.npy", &b, NULL, ERR_DATA, "(2,3)|not square");
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
     static double values[] = { 0.1, -2, 3e100, 4, 5, 6 };
     Tensor t = tensor_of(DT_F64, 2, (int64_t[]){ 2, 3 }, values), back;
@@ -194,7 +184,6 @@ static void what_is_written_is_read_back(void **state)
     Arena *arena = arena_new();
     Error  err = ERROR_INIT;
 
-    (void)state;
     temporary_folder(folder);
     snprintf(path, sizeof(path), "%s/t.npy", folder);
     assert_true(input_write_npy(path, &t, &err));
@@ -212,11 +201,10 @@ static void what_is_written_is_read_back(void **state)
     arena_free(arena);
 }
 
-static void unreadable_paths_say_why(void **state)
+TEST(unreadable_paths_say_why)
 {
     Error err = ERROR_INIT;
 
-    (void)state;
     assert_null(input_load("/nonexistent/q.npz", NULL, &err));
     assert_int_equal(err.code, ERR_FILE);
     assert_non_null(strstr(err.text, "/nonexistent/q.npz"));
@@ -227,20 +215,4 @@ static void unreadable_paths_say_why(void **state)
     assert_int_equal(err.code, ERR_USAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dtype_is_read),
-        cmocka_unit_test(fortran_order_is_turned),
-        cmocka_unit_test(headers_may_vary),
-        cmocka_unit_test(versions_2_and_3_are_read),
-        cmocka_unit_test(bad_headers_are_refused),
-        cmocka_unit_test(what_is_not_numbers_is_refused),
-        cmocka_unit_test(truncated_files_are_refused),
-        cmocka_unit_test(an_only_square_array_is_weights),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(unreadable_paths_say_why),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -66,12 +66,11 @@ static Bytes from_numpy(void)
     return b;
 }
 
-static void numpys_own_archive_is_read(void **state)
+TEST(numpys_own_archive_is_read)
 {
     Bytes  b = from_numpy();
     Input *in = load("t.npz", &b, NULL);
 
-    (void)state;
     check_floats(&in->q, six, 6);
     check_floats(&in->k, six, 6);
     check_floats(&in->v, six, 6);
@@ -84,11 +83,10 @@ static void numpys_own_archive_is_read(void **state)
     input_free(in);
 }
 
-static void broken_archives_are_refused(void **state)
+TEST(broken_archives_are_refused)
 {
     Bytes b = from_numpy();
 
-    (void)state;
     refuse_truncations("t.npz", &b);
     survive_changes("t.npz", &b);
 }
@@ -122,7 +120,7 @@ static NamedTensor named(const char *name, int rank, const int64_t *shape, float
 static float numbers[512];
 
 /* Arrays of other names, given in brackets after the path. */
-static void arrays_are_named_behind_the_path(void **state)
+TEST(arrays_are_named_behind_the_path)
 {
     NamedTensor items[] = { named("query", 2, (int64_t[]){ 3, 2 }, numbers + 1),
                             named("q", 2, (int64_t[]){ 5, 7 }, numbers),
@@ -132,7 +130,6 @@ static void arrays_are_named_behind_the_path(void **state)
     Error       err = ERROR_INIT;
     Input      *in;
 
-    (void)state;
     temporary_folder(folder);
     snprintf(path, sizeof(path), "%s/t.npz", folder);
     assert_true(input_write_npz(path, items, 4, &err));
@@ -163,7 +160,7 @@ static void arrays_are_named_behind_the_path(void **state)
     rmdir(folder);
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
     uint8_t     causal = 1;
     double      scale = 0.1;
@@ -178,7 +175,6 @@ static void what_is_written_is_read_back(void **state)
     Input      *in = load("t.npz", &b, NULL);
     InputChoice choice = { .n = 2 };
 
-    (void)state;
     assert_int_equal(b.size, again.size);
     assert_memory_equal(b.data, again.data, (size_t)b.size); /* no time stamps */
     check_floats(&in->q, numbers, 24);
@@ -214,13 +210,12 @@ static void refuse_shapes(NamedTensor *items, int64_t count, const char *words)
     refuse("t.npz", &b, NULL, ERR_DATA, words);
 }
 
-static void shapes_must_agree(void **state)
+TEST(shapes_must_agree)
 {
     int64_t     one[] = { 4, 3, 2 };
     NamedTensor items[3] = { named("q", 3, one, numbers), named("k", 3, one, numbers),
                              named("v", 3, one, numbers) };
 
-    (void)state;
     items[1].tensor = tensor_of(DT_F32, 3, (int64_t[]){ 4, 3, 5 }, numbers);
     refuse_shapes(items, 3, "q has shape (4,3,2)|k has (4,3,5)|head sizes");
     items[1].tensor = tensor_of(DT_F32, 3, (int64_t[]){ 4, 2, 2 }, numbers);
@@ -240,7 +235,7 @@ static void shapes_must_agree(void **state)
 }
 
 /* Lambda layers: a key holds several channels for each channel of a query. */
-static void keys_may_hold_depths(void **state)
+TEST(keys_may_hold_depths)
 {
     NamedTensor items[] = {
         named("q", 3, (int64_t[]){ 4, 3, 2 }, numbers),
@@ -250,21 +245,19 @@ static void keys_may_hold_depths(void **state)
     Bytes       b = archive(items, 3);
     Input      *in = load("t.npz", &b, NULL);
 
-    (void)state;
     assert_int_equal(in->d, 2);
     assert_int_equal(in->k.shape[2], 6);
     check_floats(&in->k, numbers + 24, 60);
     input_free(in);
 }
 
-static void layers_of_x_and_v_alone_are_inputs(void **state)
+TEST(layers_of_x_and_v_alone_are_inputs)
 {
     NamedTensor x = named("x", 3, (int64_t[]){ 1, 3, 4 }, numbers);
     NamedTensor v = named("v", 3, (int64_t[]){ 2, 5, 3 }, numbers);
     Bytes       b = archive(&x, 1);
     Input      *in = load("t.npz", &b, NULL);
 
-    (void)state;
     assert_int_equal(in->x.rank, 2);
     check_floats(&in->x, numbers, 12);
     assert_int_equal(in->n, 3);
@@ -279,7 +272,7 @@ static void layers_of_x_and_v_alone_are_inputs(void **state)
     input_free(in);
 }
 
-static void segments_are_one_number_a_position(void **state)
+TEST(segments_are_one_number_a_position)
 {
     int64_t     ids[] = { 7, 7, INT64_MIN };
     NamedTensor items[] = { named("x", 2, (int64_t[]){ 3, 4 }, numbers),
@@ -288,7 +281,6 @@ static void segments_are_one_number_a_position(void **state)
     InputChoice two = { .n = 2, .max_bytes = 1 << 22 };
     Input      *in = load("t.npz", &b, NULL);
 
-    (void)state;
     assert_int_equal(in->segments.shape[0], 3);
     assert_memory_equal(in->segments.data, ids, sizeof(ids));
     input_free(in);
@@ -358,28 +350,26 @@ static Bytes zip_of(const char *name, int method, const Bytes *packed, uint32_t 
     return b;
 }
 
-static void a_wrong_checksum_is_seen(void **state)
+TEST(a_wrong_checksum_is_seen)
 {
     Bytes    npy = npy_of("<f4", "False", "(2, 3)", six, sizeof(six));
     uint32_t crc = crc32_of(npy.data, npy.size);
     Bytes    b = zip_of("x.npy", 0, &npy, (uint32_t)npy.size, crc);
     Input   *in = load("t.npz", &b, NULL);
 
-    (void)state;
     check_floats(&in->x, six, 6);
     input_free(in);
     b = zip_of("x.npy", 0, &npy, (uint32_t)npy.size, crc ^ 1);
     refuse("t.npz", &b, NULL, ERR_FORMAT, "t.npz|x.npy|CRC");
 }
 
-static void declared_sizes_must_be_possible(void **state)
+TEST(declared_sizes_must_be_possible)
 {
     Bytes npy = npy_of("<f4", "False", "(2, 3)", six, sizeof(six));
     Bytes vast = npy_of("<f4", "False", "(500000000, 2)", six, sizeof(six));
     Bytes deflated = { .size = 0 };
     Bytes b = zip_of("x.npy", 0, &npy, 4000000000u, 0);
 
-    (void)state;
     refuse("t.npz", &b, NULL, ERR_FORMAT, "x.npy|4000000000");
     b = zip_of("x.npy", 0, &vast, (uint32_t)vast.size, 0);
     refuse("t.npz", &b, NULL, ERR_FORMAT, "x.npy|4000000000 bytes|24 are there");
@@ -392,11 +382,10 @@ static void declared_sizes_must_be_possible(void **state)
     refuse("t.npz", &b, NULL, ERR_UNSUPPORTED, "x.npy|method 14");
 }
 
-static void pickles_are_refused(void **state)
+TEST(pickles_are_refused)
 {
     Bytes pickle = { .size = 0 }, b;
 
-    (void)state;
     bytes_add(&pickle, "\x80\x02}q\0.", 6);
     b = zip_of("archive/data.pkl", 0, &pickle, 6, crc32_of(pickle.data, 6));
     refuse("m.zip", &b, NULL, ERR_UNSUPPORTED, "m.zip|pickle|save_file");
@@ -406,14 +395,13 @@ static void pickles_are_refused(void **state)
     refuse("m.BIN", &pickle, NULL, ERR_UNSUPPORTED, "pickle");
 }
 
-static void entries_are_listed(void **state)
+TEST(entries_are_listed)
 {
     Bytes        b = from_numpy();
     char         folder[64], path[128];
     InputListing listing;
     Error        err = ERROR_INIT;
 
-    (void)state;
     temporary_folder(folder);
     write_file(folder, "t.npz", &b, path);
     assert_true(input_list(path, &listing, &err));
@@ -440,14 +428,13 @@ static void same_tensor(const Tensor *a, const Tensor *b)
 }
 
 /* Reading from memory equals loading with that choice: shared heads, labels, segments, x. */
-static void a_beginning_is_as_loaded(void **state)
+TEST(a_beginning_is_as_loaded)
 {
     static const char *const paths[] = { "samples/induction.npz",
                                          "samples/induction.safetensors" };
     static const int64_t lengths[] = { 1, 7, 64, 96 };
     Error                err = ERROR_INIT;
 
-    (void)state;
     for (size_t p = 0; p < 2; p++)
         for (size_t i = 0; i < 4; i++) {
             InputChoice all = INPUT_CHOICE_DEFAULT, choice = { .n = lengths[i] };
@@ -484,23 +471,4 @@ static int fill_numbers(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numpys_own_archive_is_read),
-        cmocka_unit_test(broken_archives_are_refused),
-        cmocka_unit_test(arrays_are_named_behind_the_path),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(shapes_must_agree),
-        cmocka_unit_test(keys_may_hold_depths),
-        cmocka_unit_test(layers_of_x_and_v_alone_are_inputs),
-        cmocka_unit_test(segments_are_one_number_a_position),
-        cmocka_unit_test(a_wrong_checksum_is_seen),
-        cmocka_unit_test(declared_sizes_must_be_possible),
-        cmocka_unit_test(pickles_are_refused),
-        cmocka_unit_test(entries_are_listed),
-        cmocka_unit_test(a_beginning_is_as_loaded),
-    };
-
-    return cmocka_run_group_tests(tests, fill_numbers, NULL);
-}
+SUITE(fill_numbers, NULL)

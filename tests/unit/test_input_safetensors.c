@@ -16,13 +16,12 @@ static Bytes whole(const char *metadata)
     return safetensors_of(header, twelve, sizeof(twelve));
 }
 
-static void tensors_and_metadata_are_read(void **state)
+TEST(tensors_and_metadata_are_read)
 {
     Bytes  b = whole("\"__metadata__\":{\"tokens\":\"[\\\"a\\\", 7]\",\"causal\":\"1\","
                      "\"scale\":\"0.5\",\"model\":\"m\\u001b[1m\"},");
     Input *in = load("t.safetensors", &b, NULL);
 
-    (void)state;
     check_floats(&in->q, twelve, 4);
     check_floats(&in->k, twelve + 4, 4);
     check_floats(&in->v, twelve + 8, 4);
@@ -45,11 +44,10 @@ static void refuse_whole(const char *metadata, const char *words)
     refuse("t.safetensors", &b, NULL, ERR_FORMAT, words);
 }
 
-static void bad_metadata_is_refused(void **state)
+TEST(bad_metadata_is_refused)
 {
     Bytes b = whole("\"__metadata__\":{\"tokens\":\"[\\\"a\\\"]\"},");
 
-    (void)state;
     refuse("t.safetensors", &b, NULL, ERR_DATA, "1 labels|2 positions");
     refuse_whole("\"__metadata__\":{\"causal\":\"maybe\"},", "causal|maybe");
     refuse_whole("\"__metadata__\":{\"scale\":\"-1\"},", "scale|-1");
@@ -62,7 +60,7 @@ static void bad_metadata_is_refused(void **state)
     refuse_whole("\"__metadata__\":[],", "__metadata__");
 }
 
-static void short_floats_are_decoded(void **state)
+TEST(short_floats_are_decoded)
 {
     static const uint8_t data[] = { 0xc0, 0x3f, 0x20, 0xc1, 0x00, 0x3e, 0x00, 0xc0, 0x3c, 0xbe };
     static const float   q[] = { 1.5f, -10 }, k[] = { 1.5f, -2 }, v[] = { 1.5f, -1.5f };
@@ -74,7 +72,6 @@ static void short_floats_are_decoded(void **state)
                               "\"data_offsets\":[9,10]}}", data, sizeof(data));
     Input *in = load("t.safetensors", &b, NULL);
 
-    (void)state;
     check_floats(&in->q, q, 2);
     check_floats(&in->k, k, 2);
     check_floats(&in->v, v, 1);
@@ -89,11 +86,10 @@ static void refuse_header(const char *header, const char *words)
     refuse("t.safetensors", &b, NULL, ERR_FORMAT, words);
 }
 
-static void bad_headers_are_refused(void **state)
+TEST(bad_headers_are_refused)
 {
     Bytes huge = whole("");
 
-    (void)state;
     refuse_header("{\"q\":", "bad JSON|byte");
     refuse_header("{\"q\":1}", "tensor q|object");
     refuse_header("{\"q\":{\"shape\":[1],\"data_offsets\":[0,4]}}", "tensor q|dtype");
@@ -128,11 +124,10 @@ static void bad_headers_are_refused(void **state)
     refuse("t.safetensors", &huge, NULL, ERR_FORMAT, "byte 0|18446744073709551615");
 }
 
-static void truncated_files_are_refused(void **state)
+TEST(truncated_files_are_refused)
 {
     Bytes b = whole("");
 
-    (void)state;
     refuse_truncations("t.safetensors", &b);
     survive_changes("t.safetensors", &b);
 }
@@ -147,13 +142,12 @@ static Bytes layered(void)
         twelve, 8 * sizeof(*twelve));
 }
 
-static void a_layer_is_chosen(void **state)
+TEST(a_layer_is_chosen)
 {
     Bytes       b = layered();
     InputChoice choice = { .layer = 2 };
     Input      *in = load("t.safetensors", &b, &choice);
 
-    (void)state;
     check_floats(&in->q, twelve + 4, 2);
     check_floats(&in->v, twelve + 6, 2);
     assert_int_equal(in->layer, 2);
@@ -174,14 +168,13 @@ static void a_layer_is_chosen(void **state)
     refuse("t.safetensors", &b, &choice, ERR_PARAM, "layer|-2");
 }
 
-static void attentions_of_all_layers_are_sliced(void **state)
+TEST(attentions_of_all_layers_are_sliced)
 {
     Bytes       b = safetensors_of("{\"attentions\":{\"dtype\":\"F32\",\"shape\":[3,1,2,2],"
                                    "\"data_offsets\":[0,48]}}", twelve, sizeof(twelve));
     InputChoice choice = { .layer = 1 };
     Input      *in = load("t.safetensors", &b, &choice);
 
-    (void)state;
     check_floats(&in->attn, twelve + 4, 4);
     assert_int_equal(in->layers, 3);
     input_free(in);
@@ -189,7 +182,7 @@ static void attentions_of_all_layers_are_sliced(void **state)
     refuse("t.safetensors", &b, &choice, ERR_DATA, "3 layers|layer 3");
 }
 
-static void shards_are_merged(void **state)
+TEST(shards_are_merged)
 {
     Bytes one = safetensors_of("{\"q\":{\"dtype\":\"F32\",\"shape\":[2,2],"
                                "\"data_offsets\":[0,16]}}",
@@ -202,7 +195,6 @@ static void shards_are_merged(void **state)
     Error err = ERROR_INIT;
     Input *in;
 
-    (void)state;
     bytes_text(&index, "{\"weight_map\":{\"q\":\"a.safetensors\",\"v\":\"b.safetensors\"}}");
     bytes_text(&wrong, "{\"weight_map\":{\"q\":\"a.safetensors\",\"v\":\"a.safetensors\"}}");
     bytes_text(&outside, "{\"weight_map\":{\"q\":\"../a.safetensors\"}}");
@@ -230,7 +222,7 @@ static void shards_are_merged(void **state)
     rmdir(folder);
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
     static float      q[] = { 1, 2, 3, 4, 5, 6 };
     static int64_t    ids[] = { 5, 1ll << 40, -3 };
@@ -244,7 +236,6 @@ static void what_is_written_is_read_back(void **state)
     InputListing listing;
     Input       *in;
 
-    (void)state;
     temporary_folder(folder);
     snprintf(path, sizeof(path), "%s/t.safetensors", folder);
     assert_true(input_write_safetensors(path, items, 2, metadata, &err));
@@ -265,19 +256,4 @@ static void what_is_written_is_read_back(void **state)
     rmdir(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_and_metadata_are_read),
-        cmocka_unit_test(bad_metadata_is_refused),
-        cmocka_unit_test(short_floats_are_decoded),
-        cmocka_unit_test(bad_headers_are_refused),
-        cmocka_unit_test(truncated_files_are_refused),
-        cmocka_unit_test(a_layer_is_chosen),
-        cmocka_unit_test(attentions_of_all_layers_are_sliced),
-        cmocka_unit_test(shards_are_merged),
-        cmocka_unit_test(what_is_written_is_read_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,8 +1,7 @@
 /* test_input_sequence.c -- CSV, JSON, text and pictures as inputs. */
-#include "input_fixture.h"
-
-#include <math.h>
 #include <png.h>
+
+#include "input_fixture.h"
 
 static Bytes text_of(const char *text)
 {
@@ -23,9 +22,8 @@ static void check_matrix(const char *name, const char *text)
     input_free(in);
 }
 
-static void matrices_as_text_are_read(void **state)
+TEST(matrices_as_text_are_read)
 {
-    (void)state;
     check_matrix("w.csv", "0.25,0.75\n1,0\n");
     check_matrix("w.csv", "a,b\r\n.25 , 7.5e-1\r\n1,0");
     check_matrix("w.csv", "# a note\n\n0.25;0.75\n1;0\n");
@@ -41,9 +39,8 @@ static void refuse_text(const char *name, const char *text, ErrorCode code, cons
     refuse(name, &b, NULL, code, words);
 }
 
-static void bad_matrices_are_refused(void **state)
+TEST(bad_matrices_are_refused)
 {
-    (void)state;
     refuse_text("w.csv", "1,2\n3,x\n", ERR_FORMAT, "w.csv|line 2, column 2|x");
     refuse_text("w.csv", "1,2\n3\n", ERR_FORMAT, "line 2|1 numbers|2");
     refuse_text("w.csv", "1,,2\n", ERR_FORMAT, "column 2");
@@ -53,7 +50,7 @@ static void bad_matrices_are_refused(void **state)
     refuse_text("w.csv", "", ERR_FORMAT, "empty");
 }
 
-static void lists_of_json_are_arrays(void **state)
+TEST(lists_of_json_are_arrays)
 {
     static const float weights[] = { 0.25f, 0.75f, 1, 0 }, q[] = { 1, 2, 3, -4 }, v[] = { 0, 1 };
     Bytes  w = text_of("[[0.25, 0.75], [1, 0]]");
@@ -63,7 +60,6 @@ static void lists_of_json_are_arrays(void **state)
     InputChoice first = INPUT_CHOICE_DEFAULT;
     Input      *in = load("w.json", &w, NULL);
 
-    (void)state;
     check_floats(&in->attn, weights, 4);
     assert_string_equal(in->kind, "json");
     input_free(in);
@@ -78,13 +74,12 @@ static void lists_of_json_are_arrays(void **state)
     input_free(in);
 }
 
-static void bad_json_is_refused(void **state)
+TEST(bad_json_is_refused)
 {
     char        spaces[256];
     Bytes       b;
     InputChoice small = { .layer = -1, .max_bytes = 4096 };
 
-    (void)state;
     refuse_text("t.json", "{\"a\": 1}", ERR_DATA, "no q, k, v");
     refuse_text("t.json", "[[1, 2], [3]]", ERR_FORMAT, "t: a list at depth 2 has 1 entries|2");
     refuse_text("t.json", "{\"q\": [[1, \"x\"]]}", ERR_FORMAT, "q: expected a number|a text");
@@ -120,9 +115,8 @@ static void check_tokens(const char *name, const char *text, const char *const *
     input_free(in);
 }
 
-static void texts_are_split(void **state)
+TEST(texts_are_split)
 {
-    (void)state;
     check_tokens("t.txt", "The cat's well-known, (a_1) \xc3\xa9t\xc3\xa9...",
                  (const char *[]){ "The", "cat's", "well-known", ",", "(", "a_1", ")",
                                    "\xc3\xa9t\xc3\xa9", ".", ".", ".", NULL });
@@ -133,7 +127,7 @@ static void texts_are_split(void **state)
     check_tokens("README", "a b", (const char *[]){ "a", "b", NULL });
 }
 
-static void equal_tokens_have_equal_vectors(void **state)
+TEST(equal_tokens_have_equal_vectors)
 {
     Bytes       b = text_of("the cat saw the dog");
     InputChoice choice = { .heads = 2, .d = 8, .seed = 3 }, other = { .heads = 2, .d = 8, .n = 4 };
@@ -142,7 +136,6 @@ static void equal_tokens_have_equal_vectors(void **state)
     const float *q = tensor_f32(&in->q), *v = tensor_f32(&in->v);
     double       match = 0;
 
-    (void)state;
     assert_int_equal(in->n, 5);
     for (int64_t h = 0; h < 2; h++) {
         assert_memory_equal(q + h * 40, q + h * 40 + 3 * 8, 32);
@@ -164,12 +157,11 @@ static void equal_tokens_have_equal_vectors(void **state)
     input_free(cut);
 }
 
-static void bad_texts_are_refused(void **state)
+TEST(bad_texts_are_refused)
 {
     Bytes       b = text_of("a b");
     InputChoice choice = { .n = 3 };
 
-    (void)state;
     refuse_text("t.txt", "ab \xff", ERR_FORMAT, "byte 3|0xff");
     refuse_text("t.txt", " \n", ERR_DATA, "no token");
     refuse_text("t.gguf", "GGUF\xff\xff\xff", ERR_FORMAT, "GGUF");
@@ -179,7 +171,7 @@ static void bad_texts_are_refused(void **state)
     refuse("t.txt", &b, &choice, ERR_DATA, "layer 1");
 }
 
-static void grey_pictures_are_read(void **state)
+TEST(grey_pictures_are_read)
 {
     static const struct {
         const char *head;
@@ -193,7 +185,6 @@ static void grey_pictures_are_read(void **state)
         { "P6 2 2 5 ", "\0\0\0\1\1\1\5\5\5\5\5\5", 12 },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         Bytes  b = text_of(files[i].head);
         Input *in;
@@ -229,7 +220,7 @@ static Bytes png_of(uint32_t width, uint32_t height, const uint8_t *rgb)
     return b;
 }
 
-static void colour_pictures_are_read(void **state)
+TEST(colour_pictures_are_read)
 {
     static const uint8_t rgb[] = { 255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0,
                                    255, 0, 0 };
@@ -238,7 +229,6 @@ static void colour_pictures_are_read(void **state)
     Input       *in = load("t.png", &b, NULL);
     const float *v = tensor_f32(&in->v);
 
-    (void)state;
     assert_int_equal(in->n, 6);
     assert_int_equal(in->width, 3);
     assert_string_equal(in->kind, "image");
@@ -263,19 +253,4 @@ static void colour_pictures_are_read(void **state)
     refuse("t.png", &b, NULL, ERR_FORMAT, "t.png");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_as_text_are_read),
-        cmocka_unit_test(bad_matrices_are_refused),
-        cmocka_unit_test(lists_of_json_are_arrays),
-        cmocka_unit_test(bad_json_is_refused),
-        cmocka_unit_test(texts_are_split),
-        cmocka_unit_test(equal_tokens_have_equal_vectors),
-        cmocka_unit_test(bad_texts_are_refused),
-        cmocka_unit_test(grey_pictures_are_read),
-        cmocka_unit_test(colour_pictures_are_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,9 +1,6 @@
 /* test_input_synthetic.c -- the generators make the structure they promise. */
-#include "input_fixture.h"
-
-#include <math.h>
-
 #include "input/generators.h"
+#include "input_fixture.h"
 
 static Input *make(const char *spec)
 {
@@ -87,7 +84,7 @@ static bool the_first(int64_t i, int64_t j, int64_t n)
     return j == 0;
 }
 
-static void promised_structure_is_there(void **state)
+TEST(promised_structure_is_there)
 {
     static const struct {
         const char *spec;
@@ -103,7 +100,6 @@ static void promised_structure_is_there(void **state)
         { "synthetic:sink(n=64)", the_first },
     };
 
-    (void)state;
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         Input  *in = make(cases[c].spec);
         double *w = attention(in);
@@ -122,24 +118,22 @@ static void promised_structure_is_there(void **state)
     }
 }
 
-static void uniform_is_uniform(void **state)
+TEST(uniform_is_uniform)
 {
     Input  *in = make("synthetic:uniform(n=37)");
     double *w = attention(in);
 
-    (void)state;
     for (int i = 0; i < 37 * 37; i++)
         assert_true(fabs(w[i] * 37 - 1) <= 1e-6);
     free(w);
     input_free(in);
 }
 
-static void the_needle_is_found(void **state)
+TEST(the_needle_is_found)
 {
     Input  *in = make("synthetic:needle(n=80, at=5, queries=3, heads=2)");
     double *w = attention(in);
 
-    (void)state;
     for (int64_t i = 77; i < 80; i++)
         assert_true(w[i * 80 + 5] >= 0.95);
     assert_string_equal(in->q_tokens[5], "needle");
@@ -148,13 +142,12 @@ static void the_needle_is_found(void **state)
     input_free(in);
 }
 
-static void shuffled_blocks_look_at_one_block_each(void **state)
+TEST(shuffled_blocks_look_at_one_block_each)
 {
     Input  *in = make("synthetic:blocks(n=64, block=8, shuffle=1, seed=1)");
     double *w = attention(in);
     int     seen = 0, moved = 0;
 
-    (void)state;
     for (int b = 0; b < 8; b++)
         for (int c = 0; c < 8; c++) {
             double mass = 0;
@@ -173,14 +166,13 @@ static void shuffled_blocks_look_at_one_block_each(void **state)
     input_free(in);
 }
 
-static void clusters_are_scattered(void **state)
+TEST(clusters_are_scattered)
 {
     Input  *in = make("synthetic:clusters(n=96, clusters=4)");
     double *w = attention(in);
     double  mass = 0;
     int     changes = 0;
 
-    (void)state;
     for (int i = 1; i < 96; i++)
         changes += strcmp(in->q_tokens[i - 1], in->q_tokens[i]) != 0;
     for (int i = 0; i < 96; i++)
@@ -193,14 +185,13 @@ static void clusters_are_scattered(void **state)
     input_free(in);
 }
 
-static void normal_numbers_are_normal(void **state)
+TEST(normal_numbers_are_normal)
 {
     Input       *in = make("synthetic:normal(n=300, heads=8, d=32)");
     const float *v = tensor_f32(&in->v);
     int64_t      count = tensor_count(&in->v);
     double       mean = 0, square = 0;
 
-    (void)state;
     for (int64_t i = 0; i < count; i++) {
         mean += (double)v[i] / (double)count;
         square += (double)v[i] * (double)v[i] / (double)count;
@@ -212,9 +203,8 @@ static void normal_numbers_are_normal(void **state)
     input_free(in);
 }
 
-static void the_name_makes_the_same_input(void **state)
+TEST(the_name_makes_the_same_input)
 {
-    (void)state;
     for (const InputGenerator *g = input_generators(); g->name; g++) {
         InputChoice choice = { .n = 23, .d = 6, .heads = 2, .seed = 18446744073709551615u };
         char        spec[64];
@@ -245,9 +235,8 @@ static void the_name_makes_the_same_input(void **state)
     }
 }
 
-static void smallest_sizes_work(void **state)
+TEST(smallest_sizes_work)
 {
-    (void)state;
     for (const InputGenerator *g = input_generators(); g->name; g++)
         for (int n = 1; n <= 3; n++) {
             char   spec[64];
@@ -273,9 +262,8 @@ static void refuse_spec(const char *spec, ErrorCode code, const char *words)
             fail_msg("\"%s\" is not in: %s", word, err.text);
 }
 
-static void bad_specs_are_refused(void **state)
+TEST(bad_specs_are_refused)
 {
-    (void)state;
     refuse_spec("synthetic:inducton", ERR_USAGE, "inducton|nearest: induction|needle, ");
     refuse_spec("synthetic:", ERR_USAGE, "normal");
     refuse_spec("synthetic:blocks(sede=1)", ERR_USAGE, "sede|nearest: seed|shuffle=0");
@@ -293,9 +281,8 @@ static void bad_specs_are_refused(void **state)
     refuse_spec("synthetic:blocks(n=1000000000000, d=1000000000000)", ERR_NOMEM, "limit");
 }
 
-static void memory_limits_are_ordinary_errors(void **state)
+TEST(memory_limits_are_ordinary_errors)
 {
-    (void)state;
     for (int64_t limit = 1; limit < 30000; limit += 97) {
         InputChoice choice = { .max_bytes = limit };
         Error       err = ERROR_INIT;
@@ -312,13 +299,12 @@ static void one_item(void *context, int64_t item, int worker)
     ((int *)context)[item]++;
 }
 
-static void nothing_is_an_input(void **state)
+TEST(nothing_is_an_input)
 {
     InputChoice choice = { .n = 12, .heads = 3 };
     Input      *in = input_load("-", &choice, NULL);
     int         visits[40] = { 0 };
 
-    (void)state;
     assert_non_null(in);
     assert_int_equal(in->n, 12);
     assert_int_equal(in->m, 12);
@@ -331,12 +317,11 @@ static void nothing_is_an_input(void **state)
 }
 
 /* Every generator, and the reading of a file, ends soon after a cancel. */
-static void a_load_that_nobody_waits_for_ends(void **state)
+TEST(a_load_that_nobody_waits_for_ends)
 {
     atomic_bool cancel = true;
     InputChoice choice = { .cancel = &cancel };
 
-    (void)state;
     for (const InputGenerator *g = input_generators(); g->name; g++) {
         char  spec[80];
         Error err = ERROR_INIT;
@@ -350,22 +335,4 @@ static void a_load_that_nobody_waits_for_ends(void **state)
     input_free(make("synthetic:normal"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(promised_structure_is_there),
-        cmocka_unit_test(uniform_is_uniform),
-        cmocka_unit_test(the_needle_is_found),
-        cmocka_unit_test(shuffled_blocks_look_at_one_block_each),
-        cmocka_unit_test(clusters_are_scattered),
-        cmocka_unit_test(normal_numbers_are_normal),
-        cmocka_unit_test(the_name_makes_the_same_input),
-        cmocka_unit_test(smallest_sizes_work),
-        cmocka_unit_test(bad_specs_are_refused),
-        cmocka_unit_test(memory_limits_are_ordinary_errors),
-        cmocka_unit_test(nothing_is_an_input),
-        cmocka_unit_test(a_load_that_nobody_waits_for_ends),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

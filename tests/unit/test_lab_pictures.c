@@ -1,6 +1,4 @@
 /* test_lab_pictures.c -- what the presets of the lab show. */
-#include <math.h>
-#include <string.h>
 
 #include "preview.h"
 
@@ -23,14 +21,13 @@ static double highest(const PlotSeries *s)
 }
 
 /* Plain: up and down; reversible: flat; checkpointed: between them, with several tops. */
-static void memory_over_time(void **state)
+TEST(memory_over_time)
 {
     Preview          *p = preview_open("lab-memory", 4);
     Plot             *plot = lab_plot(p, 0), *error = lab_plot(p, 1);
     const PlotSeries *plain = &plot->series[0], *reversible = &plot->series[1];
     const PlotSeries *saw = &plot->series[2];
 
-    (void)state;
     assert_int_equal(plot->count, 3);
     assert_true(highest(plain) > highest(saw) && highest(saw) > highest(reversible));
     for (int64_t i = 1; i < plain->count / 2; i++)
@@ -48,13 +45,12 @@ static void memory_over_time(void **state)
 }
 
 /* Idle cells are (d-1)/(m+d-1) of all; the curve says the same. */
-static void a_bubble_shrinks(void **state)
+TEST(a_bubble_shrinks)
 {
     static const int64_t batches[] = { 1, 4, 8 };
     Preview             *p = preview_open("lab-gpipe", 4);
     Plot                *plot = lab_plot(p, 3);
 
-    (void)state;
     for (int panel = 0; panel < 3; panel++) {
         const View *view = p->figure->panels[panel].view;
         int64_t     idle = 0, cells = view_rows(view) * view_cols(view), m = batches[panel];
@@ -73,13 +69,12 @@ static void a_bubble_shrinks(void **state)
 }
 
 /* The line below a schedule counts from the first micro-batch to the last. */
-static void a_schedule_names_its_micro_batches(void **state)
+TEST(a_schedule_names_its_micro_batches)
 {
     Preview *p = preview_open("lab-gpipe", 4);
     Text     out = { 0 };
     Error    err = ERROR_INIT;
 
-    (void)state;
     CHECK(figure_text(p->figure, &(TextOptions){ .width = 100, .utf8 = true }, &out, &err), "%s",
           err.text);
     assert_non_null(strstr(text_str(&out), "micro-batch 0, 75 % idle"));
@@ -89,14 +84,13 @@ static void a_schedule_names_its_micro_batches(void **state)
 }
 
 /* The first head removed costs what its importance says. */
-static void heads_are_removed_in_order(void **state)
+TEST(heads_are_removed_in_order)
 {
     Preview          *p = preview_open("lab-heads", 2);
     Plot             *plot = lab_plot(p, 1);
     const PlotSeries *curve = &plot->series[0];
     double            least = INFINITY;
 
-    (void)state;
     for (int64_t l = 0; l < 6; l++)
         for (int64_t h = 0; h < 4; h++)
             least = fmin(least, shown(p, 0, l, h));
@@ -108,14 +102,13 @@ static void heads_are_removed_in_order(void **state)
 }
 
 /* A halted token has no probability left; its ponder time is its steps plus a remainder. */
-static void tokens_stop_pondering(void **state)
+TEST(tokens_stop_pondering)
 {
     Preview          *p = preview_open("lab-ponder", 2);
     Plot             *plot = lab_plot(p, 1);
     const View       *halting = p->figure->panels[0].view;
     const PlotSeries *ponder = &plot->series[0];
 
-    (void)state;
     for (int64_t i = 0; i < 48; i++) {
         int64_t steps = 0;
 
@@ -127,15 +120,4 @@ static void tokens_stop_pondering(void **state)
     preview_close(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_over_time),
-        cmocka_unit_test(a_bubble_shrinks),
-        cmocka_unit_test(a_schedule_names_its_micro_batches),
-        cmocka_unit_test(heads_are_removed_in_order),
-        cmocka_unit_test(tokens_stop_pondering),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

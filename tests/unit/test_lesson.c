@@ -1,7 +1,4 @@
 /* test_lesson.c -- lessons: reading, refusals, answers; stored progress and damage to it. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,7 +48,7 @@ static Lesson *read_text(const char *text, Error *err)
     "solution = { 'window(window=5):weights', n = 8, d = 4 }, "
 #define TAIL "} } }"
 
-static void what_is_wrong_is_said_with_its_place(void **state)
+TEST(what_is_wrong_is_said_with_its_place)
 {
     static const struct {
         const char *text, *says;
@@ -81,7 +78,6 @@ static void what_is_wrong_is_said_with_its_place(void **state)
         { "load('return 1')()", "global 'load'" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Error   err = ERROR_INIT;
         Lesson *lesson = read_text(cases[i].text, &err);
@@ -93,7 +89,7 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     }
 }
 
-static void words_are_those_of_the_command(void **state)
+TEST(words_are_those_of_the_command)
 {
     Error       err = ERROR_INIT;
     Lesson     *lesson = read_text(HEAD "show = { 'full:weights', 'window(window=3)', seed = 2, "
@@ -102,7 +98,6 @@ static void words_are_those_of_the_command(void **state)
     static const char *const words[] = { "figure", "full:weights", "window(window=3)", "--causal",
                                          "--n=8", "--no-residual", "--seed=2" };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     assert_int_equal(lesson->steps[0].show.count, 7);
     for (int i = 0; i < 7; i++)
@@ -114,7 +109,7 @@ static void words_are_those_of_the_command(void **state)
 
 /* ---- facts and answers ----------------------------------------------------- */
 
-static void functions_see_the_runs(void **state)
+TEST(functions_see_the_runs)
 {
     Error      err = ERROR_INIT;
     LessonPlay play = { .facts = { .count = 0 } };
@@ -132,7 +127,6 @@ static void functions_see_the_runs(void **state)
     bool   done = true;
     Text   text = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
     CHECK(lesson_answer(lesson, 0, &play.facts, &value, &err), "%s", err.text);
@@ -150,7 +144,7 @@ static void functions_see_the_runs(void **state)
     lesson_free(lesson);
 }
 
-static void a_run_is_looked_into_during_the_call_only(void **state)
+TEST(a_run_is_looked_into_during_the_call_only)
 {
     Error      err = ERROR_INIT;
     LessonPlay play = { .facts = { .count = 0 } };
@@ -159,7 +153,6 @@ static void a_run_is_looked_into_during_the_call_only(void **state)
                                   "return tostring(kept('weights', 0, 0)) end" TAIL, &err);
     Text       text = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
     CHECK(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err), "%s", err.text);
@@ -171,7 +164,7 @@ static void a_run_is_looked_into_during_the_call_only(void **state)
     lesson_free(lesson);
 }
 
-static void numbers_are_read_as_people_write_them(void **state)
+TEST(numbers_are_read_as_people_write_them)
 {
     static const struct {
         const char *typed;
@@ -190,7 +183,6 @@ static void numbers_are_read_as_people_write_them(void **state)
     Error  err = ERROR_INIT;
     double value;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         CHECK(lesson_number(good[i].typed, good[i].unit, &value, &err), "%s", err.text);
         CHECK(value == good[i].value, "%s: %g", good[i].typed, value);
@@ -200,12 +192,11 @@ static void numbers_are_read_as_people_write_them(void **state)
 }
 
 /* While an answer is typed its keys have no other meaning; all other keys keep theirs. */
-static void a_number_is_known_as_it_is_typed(void **state)
+TEST(a_number_is_known_as_it_is_typed)
 {
     static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M" };
     static const char *const bad[] = { ".", ",", "i", "12i", "1.5.", "12x", "12v", "1-", "12m" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         CHECK(lesson_number_begins(good[i], NULL), "'%s' was refused", good[i]);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -214,11 +205,10 @@ static void a_number_is_known_as_it_is_typed(void **state)
     assert_true(lesson_number_begins("256 Ki", "KiB") && !lesson_number_begins("256i", "KiB"));
 }
 
-static void an_answer_may_be_so_far_off(void **state)
+TEST(an_answer_may_be_so_far_off)
 {
     LessonStep step = { .ask = LESSON_ASKS_NUMBER, .within = 0.05 };
 
-    (void)state;
     assert_true(lesson_accepts(&step, 100, 104.9) && lesson_accepts(&step, -100, -95.1));
     assert_false(lesson_accepts(&step, 100, 105.1) || lesson_accepts(&step, 100, -100));
     assert_true(lesson_accepts(&step, 0, 0.04));
@@ -233,7 +223,7 @@ static void an_answer_may_be_so_far_off(void **state)
 
 /* ---- the check ------------------------------------------------------------- */
 
-static void what_does_not_hold_is_found(void **state)
+TEST(what_does_not_hold_is_found)
 {
     static const struct {
         const char *text, *says;
@@ -270,7 +260,6 @@ static void what_does_not_hold_is_found(void **state)
         { HEAD SHOW "now = function(s) return 'Press \xc3\xb6.' end" TAIL, "now: there is no key" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Error   err = ERROR_INIT;
         Lesson *lesson = read_text(cases[i].text, &err);
@@ -288,25 +277,23 @@ static void what_does_not_hold_is_found(void **state)
 }
 
 /* The texts of a step exist in three forms: open, with the hint, with the answer. */
-static void a_complaint_is_told_once(void **state)
+TEST(a_complaint_is_told_once)
 {
     Error      err = ERROR_INIT;
     Lesson    *lesson = read_text(HEAD SHOW "now = function(s) return s.there.n end" TAIL, &err);
     Text       out = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     CHECK(lesson_check(session, lesson, &out) == 1, "%s", text_str(&out));
     text_free(&out);
     lesson_free(lesson);
 }
 
-static void every_shipped_lesson_holds(void **state)
+TEST(every_shipped_lesson_holds)
 {
     LessonList list;
     Error      err = ERROR_INIT;
 
-    (void)state;
     CHECK(lessons_find(&list, &err), "%s", err.text);
     assert_true(list.count >= 2);
     for (int i = 0; i < list.count; i++) {
@@ -324,7 +311,7 @@ static void every_shipped_lesson_holds(void **state)
 
 /* ---- pages ----------------------------------------------------------------- */
 
-static void a_page_keeps_its_width(void **state)
+TEST(a_page_keeps_its_width)
 {
     Error       err = ERROR_INIT;
     Lesson     *lesson = read_text(HEAD SHOW "task = 'some words to be done by the learner', "
@@ -336,7 +323,6 @@ static void a_page_keeps_its_width(void **state)
     LessonPage  page;
     Text        all = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     CHECK(lesson_page(lesson, 0, &facts, &(LessonSight){ .chosen = 1, .hint = true }, 24, &page,
                       &err), "%s", err.text);
@@ -370,7 +356,7 @@ static void first_page(const Lesson *lesson, bool lenient, Text *out)
     lesson_play_free(&play);
 }
 
-static void numbers_of_percent_are_told_apart(void **state)
+TEST(numbers_of_percent_are_told_apart)
 {
     Error   err = ERROR_INIT;
     Lesson *lesson = read_text(
@@ -380,7 +366,6 @@ static void numbers_of_percent_are_told_apart(void **state)
     LessonPlay play = { .facts = { .count = 0 } };
     Text       text = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
     CHECK(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err), "%s", err.text);
@@ -390,7 +375,7 @@ static void numbers_of_percent_are_told_apart(void **state)
     lesson_free(lesson);
 }
 
-static void a_number_keeps_its_unit(void **state)
+TEST(a_number_keeps_its_unit)
 {
     Error   err = ERROR_INIT;
     Lesson *lesson = read_text("return { title = 't', summary = 's', steps = { { title = 'a', " SHOW
@@ -398,7 +383,6 @@ static void a_number_keeps_its_unit(void **state)
                                "another one, 12 % of it' } } }", &err);
     Text    all = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     first_page(lesson, false, &all);
     assert_string_equal(text_str(&all), "these words fill up a line until 41.8 k\n"
@@ -408,14 +392,13 @@ static void a_number_keeps_its_unit(void **state)
 }
 
 /* The learner may change the panes; the other texts stay. */
-static void words_that_do_not_fit_the_panes_say_so(void **state)
+TEST(words_that_do_not_fit_the_panes_say_so)
 {
     Error   err = ERROR_INIT;
     Lesson *lesson = read_text(HEAD SHOW "now = function(s) return percent(s[1].params.window) end"
                                TAIL, &err);
     Text    all = { 0 }, raw = { 0 };
 
-    (void)state;
     CHECK(lesson, "%s", err.text);
     first_page(lesson, true, &all);
     assert_non_null(strstr(text_str(&all), "x\n"));
@@ -430,12 +413,11 @@ static void words_that_do_not_fit_the_panes_say_so(void **state)
 
 /* ---- progress -------------------------------------------------------------- */
 
-static void progress_is_written_and_read(void **state)
+TEST(progress_is_written_and_read)
 {
     Progress progress, again;
     Text     text = { 0 };
 
-    (void)state;
     progress_parse("attnscope lessons 1\n# a comment\nlsh 3 1 2\nn-squared 32 32\n", &progress);
     assert_int_equal(progress.damaged, 0);
     assert_int_equal(progress.count, 2);
@@ -448,11 +430,10 @@ static void progress_is_written_and_read(void **state)
     text_free(&text);
 }
 
-static void damaged_lines_cost_themselves_only(void **state)
+TEST(damaged_lines_cost_themselves_only)
 {
     Progress progress;
 
-    (void)state;
     progress_parse("attnscope lessons 1\nlsh x\n\nlsh 0\n 3\nlsh 3 99\ngood 2 1\nlsh 4 1\n"
                    "cut 3 1 2 \xff", &progress);
     assert_int_equal(progress.damaged, 5);
@@ -470,7 +451,7 @@ static void damaged_lines_cost_themselves_only(void **state)
 }
 
 /* A file that is no progress file is renamed, not overwritten. */
-static void progress_is_saved_whatever_was_there(void **state)
+TEST(progress_is_saved_whatever_was_there)
 {
     char           folder[] = "/tmp/attnscope-lesson-XXXXXX", path[96], aside[112];
     LessonProgress item = { .id = "lsh", .at = 2, .done = 5 }, other = { .id = "b", .done = 1 };
@@ -478,7 +459,6 @@ static void progress_is_saved_whatever_was_there(void **state)
     Error          err = ERROR_INIT;
     FILE          *file;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     setenv("XDG_STATE_HOME", folder, 1);
     CHECK(progress_save(&item, &err), "%s", err.text);
@@ -504,27 +484,4 @@ static void progress_is_saved_whatever_was_there(void **state)
     unsetenv("XDG_STATE_HOME");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_said_with_its_place),
-        cmocka_unit_test(words_are_those_of_the_command),
-        cmocka_unit_test(functions_see_the_runs),
-        cmocka_unit_test(a_run_is_looked_into_during_the_call_only),
-        cmocka_unit_test(numbers_are_read_as_people_write_them),
-        cmocka_unit_test(a_number_is_known_as_it_is_typed),
-        cmocka_unit_test(an_answer_may_be_so_far_off),
-        cmocka_unit_test(what_does_not_hold_is_found),
-        cmocka_unit_test(a_complaint_is_told_once),
-        cmocka_unit_test(every_shipped_lesson_holds),
-        cmocka_unit_test(a_page_keeps_its_width),
-        cmocka_unit_test(numbers_of_percent_are_told_apart),
-        cmocka_unit_test(a_number_keeps_its_unit),
-        cmocka_unit_test(words_that_do_not_fit_the_panes_say_so),
-        cmocka_unit_test(progress_is_written_and_read),
-        cmocka_unit_test(damaged_lines_cost_themselves_only),
-        cmocka_unit_test(progress_is_saved_whatever_was_there),
-    };
-
-    return cmocka_run_group_tests(tests, open_session, close_session);
-}
+SUITE(open_session, close_session)

@@ -1,7 +1,4 @@
 /* test_margins.c -- bars beside a matrix, against sums taken by hand from the views. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/figure/picture.h"
 #include "app/result/views.h"
@@ -102,14 +99,13 @@ static void check_kept(const Result *r, const Result *full, int64_t plane, int64
     margin_free(&margin);
 }
 
-static void numbers_are_those_of_the_views(void **state)
+TEST(numbers_are_those_of_the_views)
 {
     static const char *const mechanisms[] = { "full", "window(window=5)", "bigbird(block=2)",
                                               "reformer(block=4)", "window(window=3,causal=true)" };
     static const char *const positions[] = { "", "position=alibi", "position=rope" };
     Session                 *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
 
-    (void)state;
     for (size_t m = 0; m < sizeof(mechanisms) / sizeof(*mechanisms); m++)
         for (size_t p = 0; p < sizeof(positions) / sizeof(*positions); p++) {
             const char *name = mechanisms[m], *end = strchr(name, ')');
@@ -139,7 +135,7 @@ static void numbers_are_those_of_the_views(void **state)
     session_free(s);
 }
 
-static void a_budget_reads_some_rows_and_says_so(void **state)
+TEST(a_budget_reads_some_rows_and_says_so)
 {
     Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
     Result  *r = result_of(s, "full");
@@ -147,7 +143,6 @@ static void a_budget_reads_some_rows_and_says_so(void **state)
     int      known = 0;
     double   all = 0;
 
-    (void)state;
     for (int64_t i = 0; i < N; i++)
         known += !isnan(margin.row[i]);
     for (int64_t j = 0; j < N; j++)
@@ -160,7 +155,7 @@ static void a_budget_reads_some_rows_and_says_so(void **state)
     session_free(s);
 }
 
-static void columns_are_of_the_queries_asked_for(void **state)
+TEST(columns_are_of_the_queries_asked_for)
 {
     Session      *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
     Result       *r = result_of(s, "bigbird(block=2)");
@@ -172,7 +167,6 @@ static void columns_are_of_the_queries_asked_for(void **state)
     float         line[3][N];
     Error         err = ERROR_INIT;
 
-    (void)state;
     CHECK(margin_make(&request, &margin, &err), "%s", err.text);
     for (int k = 0; k < 3; k++)
         read_row(view, 2, request.queries[k], line[k]);
@@ -187,12 +181,11 @@ static void columns_are_of_the_queries_asked_for(void **state)
     session_free(s);
 }
 
-static void lists_of_queries_are_read(void **state)
+TEST(lists_of_queries_are_read)
 {
     MarginChoice choice = { .kind = MARGIN_SUMS }, kept = { .kind = MARGIN_KEPT };
     Error        err = ERROR_INIT;
 
-    (void)state;
     assert_true(margin_parse_queries("3,17,20", &choice, &err));
     assert_int_equal(choice.query_count, 3);
     assert_int_equal(choice.queries[2], 20);
@@ -205,14 +198,13 @@ static void lists_of_queries_are_read(void **state)
     }
 }
 
-static void what_has_no_numbers_says_why(void **state)
+TEST(what_has_no_numbers_says_why)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
     Result     *r = result_of(s, "reformer(block=4)");
     const View *buckets = run_view(r->run, "buckets");
     Error       err = ERROR_INIT;
 
-    (void)state;
     assert_null(margin_view(r->run, buckets, MARGIN_SUMS, &err));
     assert_non_null(strstr(err.text, "do not add up"));
     assert_null(margin_view(r->run, buckets, MARGIN_KEPT, &err));
@@ -221,15 +213,4 @@ static void what_has_no_numbers_says_why(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_those_of_the_views),
-        cmocka_unit_test(a_budget_reads_some_rows_and_says_so),
-        cmocka_unit_test(columns_are_of_the_queries_asked_for),
-        cmocka_unit_test(lists_of_queries_are_read),
-        cmocka_unit_test(what_has_no_numbers_says_why),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -24,9 +24,8 @@ static void check_equals(const char *id, const char *params, const char *other,
     }
 }
 
-static void everything_visible_is_exact_attention(void **state)
+TEST(everything_visible_is_exact_attention)
 {
-    (void)state;
     check_equals("clusterformer", "block=64,attend_across_clusters=true", "full", "", false);
     check_equals("clusterformer", "layer=window,block=64", "full", "", false);
     for (int causal = 0; causal < 2; causal++) {
@@ -41,7 +40,7 @@ static void everything_visible_is_exact_attention(void **state)
     check_equals("clusterformer", "layer=window,block=4", "block-local", "block=4", false);
 }
 
-static void weights_give_the_output(void **state)
+TEST(weights_give_the_output)
 {
     static const struct {
         const char *id, *params;
@@ -63,7 +62,6 @@ static void weights_give_the_output(void **state)
         { "sparsebert-dam", "mask_source=scores,apply=multiply,hard=false", true },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(runs) / sizeof(*runs) * LENGTHS; x++) {
         Fixture f = fixture_new(lengths[x % LENGTHS]);
 
@@ -76,12 +74,11 @@ static void weights_give_the_output(void **state)
 
 /* ---- clusters --------------------------------------------------------------- */
 
-static void clusterformer_sorts_by_cluster_and_serves_the_stride(void **state)
+TEST(clusterformer_sorts_by_cluster_and_serves_the_stride)
 {
     Fixture f = fixture_new(16);
     Tensor  cluster, order, chunk, cells;
 
-    (void)state;
     fixture_run(&f, "clusterformer", "block=6,stride=4,n_clusters=3", false);
     cluster = fixture_view(&f, "clusters");
     order = fixture_view(&f, "order");
@@ -104,14 +101,13 @@ static void clusterformer_sorts_by_cluster_and_serves_the_stride(void **state)
 }
 
 /* Vectors along one line have the same cosine with all that lie on their side. */
-static void clusterformer_ties_go_to_the_lowest(void **state)
+TEST(clusterformer_ties_go_to_the_lowest)
 {
     Fixture f = fixture_new(13);
     float   mu[3 * KEY_SIZE] = { 0 };
     Tensor  cluster, given = tensor_of(DT_F32, 2, (int64_t[]){ 3, KEY_SIZE }, mu);
     Error   err = ERROR_INIT;
 
-    (void)state;
     memset(f.q.data, 0, (size_t)tensor_bytes(&f.q));
     for (int64_t i = 0; i < HEADS * 13; i++)
         tensor_f32(&f.q)[i * KEY_SIZE] = (float)(i % 3 - 1) * (0.1f + (float)i / 7);
@@ -135,11 +131,10 @@ static int count_views(const Run *r, const char *name, int64_t iteration)
     return found;
 }
 
-static void iterations_can_be_stepped_through(void **state)
+TEST(iterations_can_be_stepped_through)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     fixture_run(&f, "clusterformer", "kmeans_iters=2", false);
     for (int64_t t = 0; t < 12; t++) { /* 10 from the drawn tokens, then 2 */
         assert_int_equal(count_views(f.run, "clusters", t), 1);
@@ -158,13 +153,12 @@ static void iterations_can_be_stepped_through(void **state)
 }
 
 /* Equal queries share a cluster, and each cluster's row is the attention of its mean. */
-static void clustered_rows_are_those_of_the_mean(void **state)
+TEST(clustered_rows_are_those_of_the_mean)
 {
     Fixture f = fixture_new(16);
     Tensor  cluster, counts, hash, weights, rows;
     int64_t n = 16, total = 0;
 
-    (void)state;
     for (int64_t i = 1; i < HEADS * 16; i += 2)
         memcpy(tensor_f32(&f.q) + i * KEY_SIZE, tensor_f32(&f.q) + (i - 1) * KEY_SIZE,
                KEY_SIZE * sizeof(float));
@@ -189,12 +183,11 @@ static void clustered_rows_are_those_of_the_mean(void **state)
     fixture_free(&f);
 }
 
-static void clustered_takes_other_keys(void **state)
+TEST(clustered_takes_other_keys)
 {
     static const char *const ids[] = { "clustered", "clustered-improved", "entmax" };
     Fixture f = fixture_new(13), g = fixture_new(7);
 
-    (void)state;
     for (size_t x = 0; x < sizeof(ids) / sizeof(*ids); x++) {
         const char *params = x < 2 ? "n_clusters=3" : "";
 
@@ -209,13 +202,12 @@ static void clustered_takes_other_keys(void **state)
 
 /* ---- entmax and the mask ---------------------------------------------------- */
 
-static void larger_alpha_is_sparser(void **state)
+TEST(larger_alpha_is_sparser)
 {
     static const char *const params[] = { "alpha=1", "alpha=1.5", "alpha=2", "alpha=4" };
     Fixture f = fixture_new(16);
     int64_t before = HEADS * 16 * 16;
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params); x++) {
         Tensor  size, support;
         int64_t all = 0, cells = 0;
@@ -234,14 +226,13 @@ static void larger_alpha_is_sparser(void **state)
     fixture_free(&f);
 }
 
-static void a_mask_of_one_token_without_diagonal_is_empty(void **state)
+TEST(a_mask_of_one_token_without_diagonal_is_empty)
 {
     static const char *const params[] = { "drop_diagonal=true",
                                           "drop_diagonal=true,apply=multiply",
                                           "drop_diagonal=true,mask_source=scores" };
     Fixture f = fixture_new(1);
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params); x++) {
         fixture_run(&f, "sparsebert-dam", params[x], false);
         for (int64_t c = 0; c < HEADS * VALUE_SIZE; c++)
@@ -254,9 +245,8 @@ static void a_mask_of_one_token_without_diagonal_is_empty(void **state)
 
 /* ---- causality, errors, memory ---------------------------------------------- */
 
-static void causal_runs_know_nothing_later(void **state)
+TEST(causal_runs_know_nothing_later)
 {
-    (void)state;
     for (int64_t t = 0; t < 13; t += 3) {
         Fixture f = fixture_new(13);
 
@@ -269,9 +259,8 @@ static void causal_runs_know_nothing_later(void **state)
     }
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
-    (void)state;
     expect_refusal("clusterformer", "", true, "no causal form");
     expect_refusal("clusterformer", "block=4,stride=5", false, "stride=5");
     expect_refusal("clusterformer", "cluster_source=x", false, "cluster_source=x");
@@ -296,12 +285,11 @@ static void expect_tensor_error(const char *id, const char *name, Tensor t, cons
     fixture_free(&f);
 }
 
-static void tensors_that_do_not_fit_are_refused(void **state)
+TEST(tensors_that_do_not_fit_are_refused)
 {
     float   numbers[64] = { 0 };
     int32_t index[3] = { 0, 1, 13 };
 
-    (void)state;
     expect_tensor_error("clusterformer", "centroids",
                         tensor_of(DT_F32, 2, (int64_t[]){ 3, 4 }, numbers), "centroids");
     expect_tensor_error("clustered", "planes",
@@ -318,11 +306,10 @@ static void tensors_that_do_not_fit_are_refused(void **state)
                         tensor_of(DT_F32, 2, (int64_t[]){ 2, 10 }, numbers), "10 distances");
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_out_of_memory(&f, "clusterformer", "block=4,kmeans_iters=1");
     check_out_of_memory(&f, "clustered", "n_clusters=3");
     check_out_of_memory(&f, "clustered-improved", "n_clusters=3,topk=2");
@@ -332,23 +319,4 @@ static void failed_allocations_are_ordinary_errors(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_visible_is_exact_attention),
-        cmocka_unit_test(weights_give_the_output),
-        cmocka_unit_test(clusterformer_sorts_by_cluster_and_serves_the_stride),
-        cmocka_unit_test(clusterformer_ties_go_to_the_lowest),
-        cmocka_unit_test(iterations_can_be_stepped_through),
-        cmocka_unit_test(clustered_rows_are_those_of_the_mean),
-        cmocka_unit_test(clustered_takes_other_keys),
-        cmocka_unit_test(larger_alpha_is_sparser),
-        cmocka_unit_test(a_mask_of_one_token_without_diagonal_is_empty),
-        cmocka_unit_test(causal_runs_know_nothing_later),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(tensors_that_do_not_fit_are_refused),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,7 +1,7 @@
 /* test_mech_globals.c -- what longformer, etc, poolingformer, long-short and
  * memory-compressed promise beyond their reference cases. */
-#include "mech_fixture.h"
 #include "attn/run/position.h"
+#include "mech_fixture.h"
 
 #define N 21
 
@@ -32,13 +32,12 @@ static int64_t outputs(const Fixture *f)
 
 /* ---- longformer -------------------------------------------------------------- */
 
-static void projections_equal_to_the_inputs_change_nothing(void **state)
+TEST(projections_equal_to_the_inputs_change_nothing)
 {
     static const char *const kinds[] = { "rope", "alibi", "shaw", "t5", "xl", "disentangled" };
     Fixture f = fixture_new(N);
     float  *plain;
 
-    (void)state;
     for (int causal = 0; causal < 2; causal++)
         for (size_t x = 0; x < sizeof(kinds) / sizeof(*kinds); x++) {
             f.position = position_find(kinds[x]);
@@ -55,12 +54,11 @@ static void projections_equal_to_the_inputs_change_nothing(void **state)
     fixture_free(&f);
 }
 
-static void only_rows_of_globals_take_their_values(void **state)
+TEST(only_rows_of_globals_take_their_values)
 {
     Fixture f = fixture_new(N);
     float  *plain;
 
-    (void)state;
     fixture_run(&f, "longformer", "window=5,global=[2]", false);
     plain = fixture_output(&f);
     fixture_draw(&f, "v_global", 1, N, VALUE_SIZE);
@@ -77,11 +75,10 @@ static void only_rows_of_globals_take_their_values(void **state)
     fixture_free(&f);
 }
 
-static void longformer_says_what_is_wrong(void **state)
+TEST(longformer_says_what_is_wrong)
 {
     Fixture f = fixture_new(N);
 
-    (void)state;
     check_refused(&f, "longformer", "global=[21]", ERR_PARAM, "position 21");
     check_refused(&f, "longformer", "global=[-22]", ERR_PARAM, "position -22");
     check_refused(&f, "longformer", "dilation=[1,2,3]", ERR_PARAM, "one per head");
@@ -112,14 +109,13 @@ static double mixed(const float *w, Tensor globals, Tensor tokens, int64_t head,
     return sum;
 }
 
-static void rows_of_etc_have_values_of_their_own(void **state)
+TEST(rows_of_etc_have_values_of_their_own)
 {
     Fixture f = fixture_new(N);
     Tensor  v_global = fixture_draw(&f, "v_global", HEADS, G, VALUE_SIZE);
     Tensor  v_l2g = fixture_draw(&f, "v_l2g", HEADS, G, VALUE_SIZE);
     Tensor  v_g2l = fixture_draw(&f, "v_g2l", HEADS, N, VALUE_SIZE), weights, global;
 
-    (void)state;
     fixture_draw(&f, "k_g2l", HEADS, N, KEY_SIZE);
     fixture_run(&f, "etc", "global=3,radius=2", false);
     weights = fixture_view(&f, "weights");
@@ -141,13 +137,12 @@ static void rows_of_etc_have_values_of_their_own(void **state)
     fixture_free(&f);
 }
 
-static void a_position_acts_on_tokens_for_globals_too(void **state)
+TEST(a_position_acts_on_tokens_for_globals_too)
 {
     Fixture f = fixture_new(N);
     Tensor  bias;
     float  *plain;
 
-    (void)state;
     f.position = position_find("rope");
     fixture_run(&f, "etc", "global=3", false);
     plain = fixture_output(&f);
@@ -165,12 +160,11 @@ static void a_position_acts_on_tokens_for_globals_too(void **state)
     fixture_free(&f);
 }
 
-static void without_globals_etc_is_a_window(void **state)
+TEST(without_globals_etc_is_a_window)
 {
     Fixture f = fixture_new(N);
     float  *plain;
 
-    (void)state;
     fixture_run(&f, "window", "window=9", false);
     plain = fixture_output(&f);
     fixture_run(&f, "etc", "global=0,radius=4", false);
@@ -184,12 +178,11 @@ static void without_globals_etc_is_a_window(void **state)
     fixture_free(&f);
 }
 
-static void masks_of_etc_remove_cells(void **state)
+TEST(masks_of_etc_remove_cells)
 {
     Fixture f = fixture_new(N);
     Tensor  mask = tensor_new(f.arena, DT_U8, 2, (int64_t[]){ G, N }), components;
 
-    (void)state;
     for (int64_t c = 0; c < G * N; c++) /* each global has a third of the tokens */
         tensor_u8(&mask)[c] = c / N == c % N / 7;
     fixture_give(&f, "mask_g2l", mask);
@@ -207,12 +200,11 @@ static void masks_of_etc_remove_cells(void **state)
 
 /* ---- poolingformer ----------------------------------------------------------- */
 
-static void each_level_is_a_softmax(void **state)
+TEST(each_level_is_a_softmax)
 {
     Fixture f = fixture_new(N);
     Tensor  weights;
 
-    (void)state;
     fixture_run(&f, "poolingformer", "window=3,window2=9,kernel=4,stride=4", false);
     weights = fixture_view(&f, "weights");
     for (int64_t row = 0; row < HEADS * N; row++) {
@@ -225,14 +217,13 @@ static void each_level_is_a_softmax(void **state)
     fixture_free(&f);
 }
 
-static void poolingformer_in_all_its_forms(void **state)
+TEST(poolingformer_in_all_its_forms)
 {
     static const char *const forms[] = { "pooling=max,kernel=3", "pooling=ldconv,stride=7",
                                          "level2=sequential", "pooling=ldconv,level2=sequential",
                                          "kernel=100,stride=100,window2=1000" };
     Fixture f = fixture_new(N);
 
-    (void)state;
     check_variants(&f, "poolingformer", forms, sizeof(forms) / sizeof(*forms));
     check_causal(&f, "poolingformer", "kernel=3,stride=2,pooling=max", 12);
     check_causal(&f, "poolingformer", "level2=sequential", 9);
@@ -249,25 +240,23 @@ static void poolingformer_in_all_its_forms(void **state)
 
 /* ---- long-short -------------------------------------------------------------- */
 
-static void long_short_in_all_its_forms(void **state)
+TEST(long_short_in_all_its_forms)
 {
     static const char *const forms[] = { "rank=1,segment=1", "short=false,chunk=4",
                                          "segment=100,chunk=100", "chunk=1,rank=3" };
     Fixture f = fixture_new(N);
 
-    (void)state;
     check_variants(&f, "long-short", forms, sizeof(forms) / sizeof(*forms));
     for (int64_t t = 2; t < N; t += 5)
         check_causal(&f, "long-short", "chunk=4,segment=3", t);
     fixture_free(&f);
 }
 
-static void a_bias_of_logits_cancels(void **state)
+TEST(a_bias_of_logits_cancels)
 {
     Fixture f = fixture_new(N);
     float  *plain;
 
-    (void)state;
     fixture_draw(&f, "w_p", HEADS, KEY_SIZE, 6);
     fixture_run(&f, "long-short", "", false);
     assert_int_equal(fixture_view(&f, "projection").shape[1], 6); /* the tensor decides */
@@ -280,11 +269,10 @@ static void a_bias_of_logits_cancels(void **state)
     fixture_free(&f);
 }
 
-static void long_short_says_what_is_wrong(void **state)
+TEST(long_short_says_what_is_wrong)
 {
     Fixture f = fixture_new(N);
 
-    (void)state;
     check_refused(&f, "long-short", "dual_ln=true", ERR_PARAM, "values of the keys' size");
     check_refused(&f, "long-short", "rank=0", ERR_PARAM, "rank");
     check_refused(&f, "long-short", "segment=0", ERR_PARAM, "segment");
@@ -296,12 +284,11 @@ static void long_short_says_what_is_wrong(void **state)
     fixture_free(&f);
 }
 
-static void dual_norms(void **state)
+TEST(dual_norms)
 {
     Fixture f = fixture_new(N);
     float  *after;
 
-    (void)state;
     f.v = f.k;
     fixture_run(&f, "long-short", "dual_ln=true", true);
     assert_null(run_view(f.run, "weights"));
@@ -317,12 +304,11 @@ static void dual_norms(void **state)
 
 /* ---- memory-compressed ------------------------------------------------------- */
 
-static void groups_of_one_are_full_attention(void **state)
+TEST(groups_of_one_are_full_attention)
 {
     Fixture f = fixture_new(N);
     float  *plain;
 
-    (void)state;
     fixture_run(&f, "full", "", false);
     plain = fixture_output(&f);
     fixture_run(&f, "memory-compressed", "factor=1", false);
@@ -331,13 +317,12 @@ static void groups_of_one_are_full_attention(void **state)
     fixture_free(&f);
 }
 
-static void taps_of_the_mean_are_the_mean(void **state)
+TEST(taps_of_the_mean_are_the_mean)
 {
     Fixture f = fixture_new(N);
     Tensor  taps;
     float  *plain;
 
-    (void)state;
     fixture_run(&f, "memory-compressed", "factor=4", false);
     plain = fixture_output(&f);
     taps = tensor_new(f.arena, DT_F32, 4, (int64_t[]){ HEADS, 4, KEY_SIZE, KEY_SIZE });
@@ -351,11 +336,10 @@ static void taps_of_the_mean_are_the_mean(void **state)
     fixture_free(&f);
 }
 
-static void nothing_to_see_is_zero(void **state)
+TEST(nothing_to_see_is_zero)
 {
     Fixture f = fixture_new(N);
 
-    (void)state;
     fixture_run(&f, "memory-compressed", "factor=30,tail=drop", false);
     for (int64_t c = 0; c < outputs(&f); c++)
         assert_true(tensor_f32(&f.run->out)[c] == 0);
@@ -367,13 +351,12 @@ static void nothing_to_see_is_zero(void **state)
     fixture_free(&f);
 }
 
-static void memory_compressed_in_all_its_forms(void **state)
+TEST(memory_compressed_in_all_its_forms)
 {
     static const char *const forms[] = { "conv_init=glorot", "conv_init=glorot,tail=drop,factor=4",
                                          "add_first=true,factor=50", "tail=drop,factor=2" };
     Fixture f = fixture_new(N);
 
-    (void)state;
     check_variants(&f, "memory-compressed", forms, sizeof(forms) / sizeof(*forms));
     fixture_run(&f, "memory-compressed", "conv_init=glorot", false);
     assert_non_null(run_view(f.run, "conv_k"));
@@ -383,27 +366,4 @@ static void memory_compressed_in_all_its_forms(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(projections_equal_to_the_inputs_change_nothing),
-        cmocka_unit_test(only_rows_of_globals_take_their_values),
-        cmocka_unit_test(longformer_says_what_is_wrong),
-        cmocka_unit_test(rows_of_etc_have_values_of_their_own),
-        cmocka_unit_test(a_position_acts_on_tokens_for_globals_too),
-        cmocka_unit_test(without_globals_etc_is_a_window),
-        cmocka_unit_test(masks_of_etc_remove_cells),
-        cmocka_unit_test(each_level_is_a_softmax),
-        cmocka_unit_test(poolingformer_in_all_its_forms),
-        cmocka_unit_test(long_short_in_all_its_forms),
-        cmocka_unit_test(a_bias_of_logits_cancels),
-        cmocka_unit_test(long_short_says_what_is_wrong),
-        cmocka_unit_test(dual_norms),
-        cmocka_unit_test(groups_of_one_are_full_attention),
-        cmocka_unit_test(taps_of_the_mean_are_the_mean),
-        cmocka_unit_test(nothing_to_see_is_zero),
-        cmocka_unit_test(memory_compressed_in_all_its_forms),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

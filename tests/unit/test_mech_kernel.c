@@ -13,7 +13,7 @@ static void give(Fixture *f, int at, const char *name, int rank, int64_t a, int6
     f->values[at] = t;
 }
 
-static void all_forms_are_one_result(void **state)
+TEST(all_forms_are_one_result)
 {
     static const char *const maps[] = { "linear feature_map=elu",     "linear feature_map=relu",
                                         "linear feature_map=exp",     "linear feature_map=softmax",
@@ -21,7 +21,6 @@ static void all_forms_are_one_result(void **state)
                                         "rfa kernel=gaussian",        "rfa kernel=arccos,tau=2" };
     static const char *const forms[] = { "matrix", "recurrent", "chunked,chunk=3" };
 
-    (void)state;
     for (size_t x = 0; x < 8 * 3 * 2; x++) {
         Fixture     f = fixture_new(13);
         const char *map = strchr(maps[x / 6], ' ') + 1;
@@ -44,11 +43,10 @@ static void all_forms_are_one_result(void **state)
 }
 
 /* Rows of relu features may be all zero: then the output is 0, and no NaN. */
-static void no_feature_at_all_is_no_output(void **state)
+TEST(no_feature_at_all_is_no_output)
 {
     Fixture f = fixture_new(5);
 
-    (void)state;
     for (int64_t i = 0; i < KEY_SIZE; i++)
         tensor_f32(&f.q)[2 * KEY_SIZE + i] = -1;
     fixture_run(&f, "linear", "feature_map=relu", false);
@@ -58,14 +56,13 @@ static void no_feature_at_all_is_no_output(void **state)
 }
 
 /* Without a guard, a row whose features meet no key equals one without keys. */
-static void a_denominator_of_0_is_no_output(void **state)
+TEST(a_denominator_of_0_is_no_output)
 {
     static const char *const cases[] = { "linear feature_map=relu,eps=0",
                                          "performer kernel=relu,eps=0",
                                          "performer kernel=relu,eps=0,denominator_form=add",
                                          "rfa kernel=arccos,min_denominator=0" };
 
-    (void)state;
     for (int x = 0; x < 4 * 2; x++) {
         Fixture f = fixture_new(5);
         char    id[16];
@@ -84,12 +81,11 @@ static void a_denominator_of_0_is_no_output(void **state)
     }
 }
 
-static void rows_of_efficient_attention_sum_to_one(void **state)
+TEST(rows_of_efficient_attention_sum_to_one)
 {
     Fixture f = fixture_new(13);
     Tensor  w;
 
-    (void)state;
     fixture_run(&f, "linear", "feature_map=efficient,eps=0", false);
     w = fixture_view(&f, "weights");
     for (int64_t row = 0; row < HEADS * 13; row++) {
@@ -102,9 +98,8 @@ static void rows_of_efficient_attention_sum_to_one(void **state)
     fixture_free(&f);
 }
 
-static void gated_weights_are_the_fading_state(void **state)
+TEST(gated_weights_are_the_fading_state)
 {
-    (void)state;
     for (int64_t n = 1; n < 20; n += 6) {
         Fixture f = fixture_new(n);
 
@@ -121,12 +116,11 @@ static void gated_weights_are_the_fading_state(void **state)
 }
 
 /* A gate of 0 forgets everything before its token; one of 1 does not read it. */
-static void closed_gates_forget(void **state)
+TEST(closed_gates_forget)
 {
     Fixture f = fixture_new(9);
     Tensor  w;
 
-    (void)state;
     give(&f, 0, "gates", 1, 9, 0, 0, 0);
     for (int64_t i = 0; i < 9; i++)
         tensor_f32(&f.values[0])[i] = i == 4 ? 0 : i == 6 ? 1 : 0.5f;
@@ -145,13 +139,12 @@ static void closed_gates_forget(void **state)
     fixture_free(&f);
 }
 
-static void clamped_rows_are_told(void **state)
+TEST(clamped_rows_are_told)
 {
     Fixture f = fixture_new(13);
     Tensor  clamped, z;
     int64_t count = 0;
 
-    (void)state;
     fixture_run(&f, "rfa", "tau=0.1,features=4,min_denominator=0.5", true);
     clamped = fixture_view(&f, "clamped");
     z = fixture_view(&f, "denominator");
@@ -164,11 +157,10 @@ static void clamped_rows_are_told(void **state)
     fixture_free(&f);
 }
 
-static void slips_are_refused(void **state)
+TEST(slips_are_refused)
 {
     Fixture f = fixture_new(5);
 
-    (void)state;
     assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate=true", false, true, 0)->err.text,
                            "--causal"));
     assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate=true,form=matrix", true, true, 0)
@@ -180,11 +172,10 @@ static void slips_are_refused(void **state)
     fixture_free(&f);
 }
 
-static void empty_tensors_are_refused(void **state)
+TEST(empty_tensors_are_refused)
 {
     Fixture f = fixture_new(5);
 
-    (void)state;
     give(&f, 0, "projection", 2, 0, KEY_SIZE, 1, 1);
     assert_non_null(strstr(fixture_run_at(&f, "rfa", "", false, true, 0)->err.text,
                            "rfa: parameter projection has shape [0,5]: it is empty"));
@@ -201,31 +192,14 @@ static void empty_tensors_are_refused(void **state)
     fixture_free(&f);
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_out_of_memory(&f, "linear", "");
     check_out_of_memory(&f, "linear", "feature_map=exp,form=matrix");
     check_out_of_memory(&f, "rfa", "");
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_forms_are_one_result),
-        cmocka_unit_test(no_feature_at_all_is_no_output),
-        cmocka_unit_test(a_denominator_of_0_is_no_output),
-        cmocka_unit_test(rows_of_efficient_attention_sum_to_one),
-        cmocka_unit_test(gated_weights_are_the_fading_state),
-        cmocka_unit_test(closed_gates_forget),
-        cmocka_unit_test(clamped_rows_are_told),
-        cmocka_unit_test(slips_are_refused),
-        cmocka_unit_test(empty_tensors_are_refused),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -97,9 +97,8 @@ static const char *const lunas[] = {
     "n_p=4,activation=softplus,softplus_beta=2",
 };
 
-static void luna_is_bare_induced_attention(void **state)
+TEST(luna_is_bare_induced_attention)
 {
-    (void)state;
     for (size_t i = 0; i < LENGTHS; i++) {
         Fixture f = fixture_new(lengths[i]);
         Tensor  p = fixture_draw(&f, "p", HEADS, 4, KEY_SIZE), weights;
@@ -119,9 +118,8 @@ static void luna_is_bare_induced_attention(void **state)
     }
 }
 
-static void lunas_weights_are_of_two_strips(void **state)
+TEST(lunas_weights_are_of_two_strips)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(lunas) * LENGTHS; i++) {
         Fixture f = fixture_new(lengths[i % LENGTHS]);
 
@@ -139,9 +137,8 @@ static void lunas_weights_are_of_two_strips(void **state)
     }
 }
 
-static void causal_luna_looks_back_only(void **state)
+TEST(causal_luna_looks_back_only)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(lunas); i++) {
         Fixture f = fixture_new(13);
 
@@ -151,13 +148,12 @@ static void causal_luna_looks_back_only(void **state)
 }
 
 /* Sums go chunk by chunk: beyond one chunk, too, a prefix gives what a run of the prefix gives. */
-static void causal_lunas_prefixes_are_runs(void **state)
+TEST(causal_lunas_prefixes_are_runs)
 {
     Fixture f = fixture_new(600);
     int64_t head = f.n * KEY_SIZE;
     float  *all;
 
-    (void)state;
     fixture_draw(&f, "p", 1, 3, KEY_SIZE);
     fixture_run(&f, "luna", "", true);
     all = fixture_output(&f);
@@ -173,11 +169,10 @@ static void causal_lunas_prefixes_are_runs(void **state)
     fixture_free(&f);
 }
 
-static void one_slot_gives_equal_rows(void **state)
+TEST(one_slot_gives_equal_rows)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     fixture_run(&f, "luna", "n_p=1", false);
     for (int64_t row = 0; row < HEADS * f.n; row++)
         check_near(tensor_f32(&f.run->out) + row * VALUE_SIZE,
@@ -185,11 +180,10 @@ static void one_slot_gives_equal_rows(void **state)
     fixture_free(&f);
 }
 
-static void lunas_tensors_are_checked(void **state)
+TEST(lunas_tensors_are_checked)
 {
     Fixture f = fixture_new(7);
 
-    (void)state;
     check_fails(&f, "luna", "unpack_keys=packed_v", false, "must be equal");
     fixture_draw(&f, "p", HEADS, 4, KEY_SIZE + 1);
     check_fails(&f, "luna", "", false, "[2,4,5]");
@@ -209,9 +203,8 @@ static void lunas_tensors_are_checked(void **state)
 
 /* ---- perceiver -------------------------------------------------------------- */
 
-static void latents_that_are_the_queries_are_exact_attention(void **state)
+TEST(latents_that_are_the_queries_are_exact_attention)
 {
-    (void)state;
     for (size_t i = 0; i < LENGTHS; i++) {
         Fixture f = fixture_new(lengths[i]);
 
@@ -222,14 +215,13 @@ static void latents_that_are_the_queries_are_exact_attention(void **state)
     }
 }
 
-static void perceivers_weights_pass_all_layers(void **state)
+TEST(perceivers_weights_pass_all_layers)
 {
     static const char *const params[] = {
         "n_latents=3", "n_latents=3,latent_layers=2", "n_latents=20,blocks=3,latent_layers=1",
         "n_latents=4,decode=query", "n_latents=4,blocks=2,latent_layers=1,decode=query,scale=0.4",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(params) * LENGTHS; i++) {
         Fixture f = fixture_square(lengths[i % LENGTHS]);
 
@@ -246,24 +238,22 @@ static void perceivers_weights_pass_all_layers(void **state)
     }
 }
 
-static void a_residual_leaves_no_weights(void **state)
+TEST(a_residual_leaves_no_weights)
 {
     Fixture f = fixture_square(7);
 
-    (void)state;
     fixture_run(&f, "perceiver", "n_latents=3,residual=true,latent_layers=1", false);
     assert_null(run_view(f.run, "weights"));
     assert_non_null(run_view(f.run, "factor_right"));
     fixture_free(&f);
 }
 
-static void what_perceivers_cannot_do_is_said(void **state)
+TEST(what_perceivers_cannot_do_is_said)
 {
     static const char *const again[] = { "residual=true", "latent_layers=1", "blocks=2",
                                          "decode=query" };
     Fixture f = fixture_new(7);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(again); i++)
         check_fails(&f, "perceiver", again[i], false, "d=5");
     fixture_free(&f);
@@ -280,9 +270,8 @@ static const char *const blocks[] = {
     "heads=2,mab=paper,n_inducing=5", "heads=1,mab=paper,layer_norm=false,ff=false",
 };
 
-static void blocks_flow_but_have_no_weights(void **state)
+TEST(blocks_flow_but_have_no_weights)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(blocks) * LENGTHS; i++) {
         Fixture f = fixture_of_x(lengths[i % LENGTHS]);
 
@@ -323,9 +312,8 @@ static Tensor kept(Fixture *f, const char *name)
 }
 
 /* Permuted tokens permute the rows and leave the pooled set unchanged. */
-static void sets_have_no_order(void **state)
+TEST(sets_have_no_order)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(blocks); i++) {
         Fixture f = fixture_of_x(13);
         Tensor  out, pooled, again;
@@ -349,12 +337,11 @@ static void sets_have_no_order(void **state)
 }
 
 /* One point and one token weigh 1, so the official block is its layers alone. */
-static void one_token_and_one_point_by_hand(void **state)
+TEST(one_token_and_one_point_by_hand)
 {
     Fixture f = fixture_of_x(1);
     Tensor  points, wq, wv, memory;
 
-    (void)state;
     fixture_run(&f, "set-isab", "heads=2,n_inducing=1,ff=false", false);
     points = fixture_view(&f, "inducing");
     wq = fixture_view(&f, "wq_0");
@@ -371,9 +358,8 @@ static void one_token_and_one_point_by_hand(void **state)
     fixture_free(&f);
 }
 
-static void the_bare_attention_reads_q_k_and_v(void **state)
+TEST(the_bare_attention_reads_q_k_and_v)
 {
-    (void)state;
     for (size_t i = 0; i < LENGTHS; i++) {
         Fixture f = fixture_of_x(lengths[i]);
 
@@ -389,11 +375,10 @@ static void the_bare_attention_reads_q_k_and_v(void **state)
     }
 }
 
-static void blocks_are_checked(void **state)
+TEST(blocks_are_checked)
 {
     Fixture f = fixture_of_x(7);
 
-    (void)state;
     check_fails(&f, "set-isab", "", false, "multiple of heads");
     check_fails(&f, "set-isab", "heads=2,dim=8,mab=paper", false, "width of x, 6");
     fixture_give(&f, "seeds", matrix(&f, "seeds", 2, 5));
@@ -425,11 +410,10 @@ static const char *with_grid(const char *params, const char *more, int64_t n, ch
     return text;
 }
 
-static void learned_tokens_are_weighed_sums_of_x(void **state)
+TEST(learned_tokens_are_weighed_sums_of_x)
 {
     char text[128];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(maps) * LENGTHS; i++) {
         const char *params = maps[i / LENGTHS];
         Fixture     f = fixture_of_x(lengths[i % LENGTHS]);
@@ -443,11 +427,10 @@ static void learned_tokens_are_weighed_sums_of_x(void **state)
     }
 }
 
-static void fused_tokens_weigh_x_where_that_is_linear(void **state)
+TEST(fused_tokens_weigh_x_where_that_is_linear)
 {
     char text[128];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(maps) * LENGTHS; i++) {
         Fixture f = fixture_of_x(lengths[i % LENGTHS]);
         float  *plain;
@@ -471,13 +454,12 @@ static void fused_tokens_weigh_x_where_that_is_linear(void **state)
     }
 }
 
-static void a_bias_leaves_no_weights(void **state)
+TEST(a_bias_leaves_no_weights)
 {
     const char *params = "n_tokens=3,fuse=true,fuse_norm=false,fuse_residual=false";
     Fixture     f = fixture_of_x(7);
     Tensor      bias = normal(&f, "fuse_bias", 1, (int64_t[]){ 3 });
 
-    (void)state;
     fixture_give(&f, "fuse_bias", bias);
     fixture_run(&f, "tokenlearner", params, false);
     assert_null(run_view(f.run, "weights"));
@@ -503,7 +485,7 @@ static void give_taps(Fixture *f, bool centre_only)
 
 /* Taps at the centre alone see one pixel: how the image is cut does not matter.  With all of
  * them it does. */
-static void convolutions_see_their_neighbours(void **state)
+TEST(convolutions_see_their_neighbours)
 {
     static const char *const grids[] = { "variant=v10,grid_h=3,grid_w=4",
                                          "variant=v10,grid_h=6,grid_w=2" };
@@ -511,7 +493,6 @@ static void convolutions_see_their_neighbours(void **state)
     double  largest = 0;
     float  *out;
 
-    (void)state;
     give_taps(&f, true);
     fixture_run(&f, "tokenlearner", grids[0], false);
     out = fixture_output(&f);
@@ -530,12 +511,11 @@ static void convolutions_see_their_neighbours(void **state)
     fixture_free(&f);
 }
 
-static void maps_are_shown_as_images(void **state)
+TEST(maps_are_shown_as_images)
 {
     Fixture f = fixture_of_x(12);
     Tensor  images, strips;
 
-    (void)state;
     fixture_run(&f, "tokenlearner", "n_tokens=3,grid_h=3,grid_w=4", false);
     images = fixture_view(&f, "images");
     strips = fixture_view(&f, "factor_right");
@@ -550,11 +530,10 @@ static void maps_are_shown_as_images(void **state)
     fixture_free(&f);
 }
 
-static void tokenlearners_tensors_are_checked(void **state)
+TEST(tokenlearners_tensors_are_checked)
 {
     Fixture f = fixture_of_x(12);
 
-    (void)state;
     check_fails(&f, "tokenlearner", "variant=v10", false, "grid_h");
     check_fails(&f, "tokenlearner", "variant=v10,grid_h=3,grid_w=5", false, "n=12");
     check_fails(&f, "tokenlearner", "", true, "no causal form");
@@ -580,14 +559,13 @@ static const char *const funnels[] = {
     "stride=40,separate_cls=true,truncate_seq=true,pool_q_only=false",
 };
 
-static void windows_of_one_token_are_exact_attention(void **state)
+TEST(windows_of_one_token_are_exact_attention)
 {
     static const char *const params[] = {
         "stride=1", "stride=1,pooling=max,pool_q_only=false", "stride=1,upsample=false",
         "stride=1,separate_cls=true,truncate_seq=true,pool_q_only=false",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(params) * LENGTHS; i++) {
         Fixture f = fixture_new(lengths[i % LENGTHS]);
 
@@ -596,11 +574,10 @@ static void windows_of_one_token_are_exact_attention(void **state)
     }
 }
 
-static void funnels_weights_are_whole(void **state)
+TEST(funnels_weights_are_whole)
 {
     char text[128];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(funnels) * LENGTHS; i++) {
         Fixture f = fixture_new(lengths[i % LENGTHS]);
 
@@ -618,12 +595,11 @@ static void funnels_weights_are_whole(void **state)
     }
 }
 
-static void tokens_of_a_window_get_its_row(void **state)
+TEST(tokens_of_a_window_get_its_row)
 {
     Fixture f = fixture_new(13);
     Tensor  rows;
 
-    (void)state;
     fixture_run(&f, "funnel", "stride=4,separate_cls=true", false);
     rows = fixture_view(&f, "pooled_output");
     assert_int_equal(rows.shape[1], 4); /* 0, 1-4, 5-8, 9-12 */
@@ -638,12 +614,11 @@ static void tokens_of_a_window_get_its_row(void **state)
 
 /* 16 tokens by 4 with a first one apart: 13 are pooled (0, 1-4, 5-8, 9-12); the last three
  * tokens find no window, and with pooled keys nobody sees them. */
-static void a_truncated_tail_is_empty(void **state)
+TEST(a_truncated_tail_is_empty)
 {
     Fixture f = fixture_new(16);
     Tensor  cells;
 
-    (void)state;
     fixture_run(&f, "funnel", "stride=4,separate_cls=true,truncate_seq=true,pool_q_only=false",
                 false);
     cells = fixture_view(&f, "connectivity");
@@ -654,11 +629,10 @@ static void a_truncated_tail_is_empty(void **state)
     fixture_free(&f);
 }
 
-static void values_pooled_by_max_have_no_weights(void **state)
+TEST(values_pooled_by_max_have_no_weights)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     fixture_run(&f, "funnel", "stride=3,pooling=max,pool_q_only=false", false);
     assert_null(run_view(f.run, "weights"));
     assert_non_null(run_view(f.run, "factor_right"));
@@ -670,7 +644,7 @@ static void values_pooled_by_max_have_no_weights(void **state)
 /* ---- all -------------------------------------------------------------------- */
 
 /* One head of keys and values for all queries is that head repeated. */
-static void shared_heads_are_repeated_heads(void **state)
+TEST(shared_heads_are_repeated_heads)
 {
     static const struct { const char *id, *params; } runs[] = {
         { "luna", "n_p=3" }, { "set-isab", "mab=core,n_inducing=3" },
@@ -678,7 +652,6 @@ static void shared_heads_are_repeated_heads(void **state)
         { "funnel", "stride=3" },
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(runs); i++) {
         Fixture f = fixture_new(13);
         float  *out;
@@ -696,11 +669,10 @@ static void shared_heads_are_repeated_heads(void **state)
     }
 }
 
-static void no_memory_is_an_ordinary_error(void **state)
+TEST(no_memory_is_an_ordinary_error)
 {
     Fixture f = fixture_of_x(12);
 
-    (void)state;
     check_out_of_memory(&f, "luna", "n_p=3");
     check_out_of_memory(&f, "perceiver", "n_latents=3");
     check_out_of_memory(&f, "set-isab", "mab=core");
@@ -712,38 +684,4 @@ static void no_memory_is_an_ordinary_error(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(luna_is_bare_induced_attention),
-        cmocka_unit_test(lunas_weights_are_of_two_strips),
-        cmocka_unit_test(causal_luna_looks_back_only),
-        cmocka_unit_test(causal_lunas_prefixes_are_runs),
-        cmocka_unit_test(one_slot_gives_equal_rows),
-        cmocka_unit_test(lunas_tensors_are_checked),
-        cmocka_unit_test(latents_that_are_the_queries_are_exact_attention),
-        cmocka_unit_test(perceivers_weights_pass_all_layers),
-        cmocka_unit_test(a_residual_leaves_no_weights),
-        cmocka_unit_test(what_perceivers_cannot_do_is_said),
-        cmocka_unit_test(blocks_flow_but_have_no_weights),
-        cmocka_unit_test(sets_have_no_order),
-        cmocka_unit_test(one_token_and_one_point_by_hand),
-        cmocka_unit_test(the_bare_attention_reads_q_k_and_v),
-        cmocka_unit_test(blocks_are_checked),
-        cmocka_unit_test(learned_tokens_are_weighed_sums_of_x),
-        cmocka_unit_test(fused_tokens_weigh_x_where_that_is_linear),
-        cmocka_unit_test(a_bias_leaves_no_weights),
-        cmocka_unit_test(convolutions_see_their_neighbours),
-        cmocka_unit_test(maps_are_shown_as_images),
-        cmocka_unit_test(tokenlearners_tensors_are_checked),
-        cmocka_unit_test(windows_of_one_token_are_exact_attention),
-        cmocka_unit_test(funnels_weights_are_whole),
-        cmocka_unit_test(tokens_of_a_window_get_its_row),
-        cmocka_unit_test(a_truncated_tail_is_empty),
-        cmocka_unit_test(values_pooled_by_max_have_no_weights),
-        cmocka_unit_test(shared_heads_are_repeated_heads),
-        cmocka_unit_test(no_memory_is_an_ordinary_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

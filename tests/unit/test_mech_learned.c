@@ -24,13 +24,12 @@ static void check_equals_full(const char *id, const char *params, bool keys_are_
     }
 }
 
-static void everything_visible_is_exact_attention(void **state)
+TEST(everything_visible_is_exact_attention)
 {
     const char *reformer = "block=64,attend_across_buckets=true,exclude_self=false,key_norm=none,"
                            "rounds=3";
     const char *routing = "n_clusters=1,share_qk=false,score_norm=none";
 
-    (void)state;
     for (int causal = 0; causal < 2; causal++) {
         check_equals_full("reformer", reformer, true, causal);
         check_equals_full("routing", routing, false, causal);
@@ -38,7 +37,7 @@ static void everything_visible_is_exact_attention(void **state)
     }
 }
 
-static void weights_give_the_output(void **state)
+TEST(weights_give_the_output)
 {
     static const struct {
         const char *id, *params;
@@ -54,7 +53,6 @@ static void weights_give_the_output(void **state)
         { "sinkhorn", "block=3,local=none,top1=true,sinkhorn_iters=0" },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(runs) / sizeof(*runs) * LENGTHS * 2; x++) {
         Fixture f = fixture_new(lengths[x / 2 % LENGTHS]);
 
@@ -65,12 +63,11 @@ static void weights_give_the_output(void **state)
     }
 }
 
-static void reformer_sorts_by_bucket_then_position(void **state)
+TEST(reformer_sorts_by_bucket_then_position)
 {
     Fixture f = fixture_new(16);
     Tensor  bucket, order, chunk;
 
-    (void)state;
     fixture_run(&f, "reformer", "block=4,rounds=3", false);
     bucket = fixture_view(&f, "buckets");
     order = fixture_view(&f, "order");
@@ -85,12 +82,11 @@ static void reformer_sorts_by_bucket_then_position(void **state)
     fixture_free(&f);
 }
 
-static void reformer_zero_rows_share_bucket_zero(void **state)
+TEST(reformer_zero_rows_share_bucket_zero)
 {
     Fixture f = fixture_new(7);
     Tensor  bucket, visits;
 
-    (void)state;
     memset(f.q.data, 0, (size_t)tensor_bytes(&f.q));
     fixture_run(&f, "reformer", "rounds=2", false);
     bucket = fixture_view(&f, "buckets");
@@ -103,13 +99,12 @@ static void reformer_zero_rows_share_bucket_zero(void **state)
     fixture_free(&f);
 }
 
-static void routing_leaves_out_whom_no_cluster_takes(void **state)
+TEST(routing_leaves_out_whom_no_cluster_takes)
 {
     Fixture f = fixture_new(13);
     Tensor  members;
     int     zero = 0;
 
-    (void)state;
     fixture_run(&f, "routing", "n_clusters=2,cluster_window=3", false);
     members = fixture_view(&f, "membership");
     for (int64_t row = 0; row < HEADS * 2 * 2; row++) {
@@ -125,12 +120,11 @@ static void routing_leaves_out_whom_no_cluster_takes(void **state)
     fixture_free(&f);
 }
 
-static void sinkhorn_balances_the_columns(void **state)
+TEST(sinkhorn_balances_the_columns)
 {
     Fixture f = fixture_new(16);
     Tensor  p;
 
-    (void)state;
     fixture_run(&f, "sinkhorn", "block=4,sinkhorn_iters=20", false);
     p = fixture_view(&f, "permutation");
     for (int64_t head = 0; head < HEADS; head++)
@@ -145,21 +139,19 @@ static void sinkhorn_balances_the_columns(void **state)
 }
 
 /* Legends of sets and lists of weights use the same word. */
-static void sinkhorn_calls_its_parts_the_same_in_all_views(void **state)
+TEST(sinkhorn_calls_its_parts_the_same_in_all_views)
 {
     static const char *const names[] = { "connectivity", "connectivity_hard", "weights" };
     Fixture f = fixture_new(8);
 
-    (void)state;
     fixture_run(&f, "sinkhorn", "block=4", false);
     for (int i = 0; i < 3; i++)
         assert_string_equal(run_view(f.run, names[i])->other, "sorted block");
     fixture_free(&f);
 }
 
-static void causal_runs_know_nothing_later(void **state)
+TEST(causal_runs_know_nothing_later)
 {
-    (void)state;
     for (int64_t t = 0; t < 13; t += 3) {
         Fixture f = fixture_new(13);
 
@@ -170,40 +162,22 @@ static void causal_runs_know_nothing_later(void **state)
     }
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
-    (void)state;
     expect_refusal("reformer", "n_buckets=3", false, "n_buckets");
     expect_refusal("reformer", "n_buckets=65536,n_buckets2=65536", false, "n_buckets2=65536");
     expect_refusal("sinkhorn", "sortcut=1", true, "no causal form");
     expect_refusal("sinkhorn", "pool=x", false, "pool=x");
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_out_of_memory(&f, "reformer", "block=4,rounds=2");
     check_out_of_memory(&f, "routing", "share_qk=false,kmeans_iters=1");
     check_out_of_memory(&f, "sinkhorn", "block=4,local=sum,sort_net=mlp,noise=true");
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_visible_is_exact_attention),
-        cmocka_unit_test(weights_give_the_output),
-        cmocka_unit_test(reformer_sorts_by_bucket_then_position),
-        cmocka_unit_test(reformer_zero_rows_share_bucket_zero),
-        cmocka_unit_test(routing_leaves_out_whom_no_cluster_takes),
-        cmocka_unit_test(sinkhorn_balances_the_columns),
-        cmocka_unit_test(sinkhorn_calls_its_parts_the_same_in_all_views),
-        cmocka_unit_test(causal_runs_know_nothing_later),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

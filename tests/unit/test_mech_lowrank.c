@@ -36,9 +36,8 @@ static void check_equals_full(Fixture *f, const char *id, const char *params)
 
 /* ---- linformer -------------------------------------------------------------- */
 
-static void identity_projections_are_exact_attention(void **state)
+TEST(identity_projections_are_exact_attention)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++) {
         Fixture f = fixture_new(lengths[x]);
         Tensor  one = tensor(&f, 2, f.n, f.n + 2, 0); /* two columns are cut */
@@ -53,11 +52,10 @@ static void identity_projections_are_exact_attention(void **state)
     }
 }
 
-static void projections_are_checked(void **state)
+TEST(projections_are_checked)
 {
     Fixture f = fixture_new(7);
 
-    (void)state;
     give(&f, 0, "e_proj", tensor(&f, 2, 3, 7, 0));
     check_fails(&f, "linformer", "sharing=none", false, "[h,k,m]");
     give(&f, 0, "e_proj", tensor(&f, 3, HEADS, 3, 7));
@@ -68,14 +66,13 @@ static void projections_are_checked(void **state)
     fixture_free(&f);
 }
 
-static void shapes_of_linformer(void **state)
+TEST(shapes_of_linformer)
 {
     static const char *const params[] = {
         "", "k=3", "k=3,sharing=none,projection=gaussian", "k=5,sharing=kv", "projection=mean-pool",
         "k=4,projection=mean-pool,sharing=none", "k=1,scale=2,sharing=layer",
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params) * LENGTHS; x++) {
         Fixture f = fixture_new(lengths[x % LENGTHS]);
 
@@ -88,9 +85,8 @@ static void shapes_of_linformer(void **state)
 
 /* ---- nystrom ---------------------------------------------------------------- */
 
-static void every_token_a_landmark_is_exact_attention(void **state)
+TEST(every_token_a_landmark_is_exact_attention)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++) {
         Fixture f = fixture_new(lengths[x]);
 
@@ -101,13 +97,12 @@ static void every_token_a_landmark_is_exact_attention(void **state)
     }
 }
 
-static void iterations_approach_the_inverse(void **state)
+TEST(iterations_approach_the_inverse)
 {
     Fixture f = fixture_new(16);
     double  few, many;
     Tensor  residuals;
 
-    (void)state;
     fixture_run(&f, "nystrom", "n_landmarks=6,pinv_iterations=2", false);
     few = figure_of(f.run, "residual");
     assert_non_null(strstr(text_str(&f.run->warnings), "pinv_iterations"));
@@ -121,9 +116,8 @@ static void iterations_approach_the_inverse(void **state)
     fixture_free(&f);
 }
 
-static void convolution_is_a_band(void **state)
+TEST(convolution_is_a_band)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++) {
         Fixture f = fixture_new(lengths[x]);
 
@@ -155,9 +149,8 @@ static const char *const synthesizers[] = {
     "synthesizer-factorized-random",
 };
 
-static void synthesizers_hold_their_promises(void **state)
+TEST(synthesizers_hold_their_promises)
 {
-    (void)state;
     for (size_t x = 0; x < 4 * LENGTHS * 4; x++) {
         const char *id = synthesizers[x % 4];
         Fixture     f = x / 16 % 2 ? with_x(lengths[x / 4 % 4]) : fixture_new(lengths[x / 4 % 4]);
@@ -172,9 +165,8 @@ static void synthesizers_hold_their_promises(void **state)
 }
 
 /* Another token's vector does not move a row; its own does. */
-static void rows_look_at_their_own_token(void **state)
+TEST(rows_look_at_their_own_token)
 {
-    (void)state;
     for (int which = 0; which < 3; which++) {
         Fixture     f = with_x(13);
         const char *id = which ? "synthesizer-factorized-dense" : "synthesizer-dense";
@@ -198,13 +190,12 @@ static void rows_look_at_their_own_token(void **state)
     }
 }
 
-static void a_fixed_matrix_is_drawn_again_and_the_same(void **state)
+TEST(a_fixed_matrix_is_drawn_again_and_the_same)
 {
     Fixture f = fixture_new(101);
     float  *kept;
     Tensor  drawn, logits;
 
-    (void)state;
     fixture_run(&f, "synthesizer-random", "", true);
     kept = fixture_output(&f);
     drawn = fixture_view(&f, "logits"); /* r itself ends with its run */
@@ -216,12 +207,11 @@ static void a_fixed_matrix_is_drawn_again_and_the_same(void **state)
     fixture_free(&f);
 }
 
-static void a_matrix_product_of_tiles_has_rank_one(void **state)
+TEST(a_matrix_product_of_tiles_has_rank_one)
 {
     Fixture f = with_x(13);
     Tensor  l;
 
-    (void)state;
     fixture_run(&f, "synthesizer-factorized-dense", "compose=matmul", false);
     check_weights(&f);
     check_flops(&f);
@@ -237,11 +227,10 @@ static void a_matrix_product_of_tiles_has_rank_one(void **state)
     fixture_free(&f);
 }
 
-static void synthesizers_say_what_is_missing(void **state)
+TEST(synthesizers_say_what_is_missing)
 {
     Fixture f = fixture_new(7);
 
-    (void)state;
     check_fails(&f, "synthesizer-factorized-dense", "factor_a=2,factor_b=3", false, "less than");
     give(&f, 0, "w2", tensor(&f, 2, KEY_SIZE, 6, 0));
     check_fails(&f, "synthesizer-dense", "", false, "[2,5,7]");
@@ -254,9 +243,8 @@ static void synthesizers_say_what_is_missing(void **state)
     fixture_free(&f);
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
-    (void)state;
     for (int which = 0; which < 4; which++) {
         Fixture f = with_x(13);
 
@@ -268,22 +256,4 @@ static void failed_allocations_are_ordinary_errors(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity_projections_are_exact_attention),
-        cmocka_unit_test(projections_are_checked),
-        cmocka_unit_test(shapes_of_linformer),
-        cmocka_unit_test(every_token_a_landmark_is_exact_attention),
-        cmocka_unit_test(iterations_approach_the_inverse),
-        cmocka_unit_test(convolution_is_a_band),
-        cmocka_unit_test(synthesizers_hold_their_promises),
-        cmocka_unit_test(rows_look_at_their_own_token),
-        cmocka_unit_test(a_fixed_matrix_is_drawn_again_and_the_same),
-        cmocka_unit_test(a_matrix_product_of_tiles_has_rank_one),
-        cmocka_unit_test(synthesizers_say_what_is_missing),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

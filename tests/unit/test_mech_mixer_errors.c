@@ -14,7 +14,7 @@ static void check_refusal(Fixture *f, const char *id, const char *params, bool c
         fail_msg("%s(%s): '%s' lacks '%s'", id, params, r->err.text, words);
 }
 
-static void numbers_that_cannot_be(void **state)
+TEST(numbers_that_cannot_be)
 {
     static const Refusal cases[] = {
         { "mlp-mixer", "channel=6", "channel=6" },
@@ -42,7 +42,6 @@ static void numbers_that_cannot_be(void **state)
         { "adaptive-span", "z=nan", "z" },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
         Fixture f = fixture_new_x(12);
 
@@ -51,7 +50,7 @@ static void numbers_that_cannot_be(void **state)
     }
 }
 
-static void tensors_that_do_not_fit(void **state)
+TEST(tensors_that_do_not_fit)
 {
     static const struct {
         Refusal     what;
@@ -78,7 +77,6 @@ static void tensors_that_do_not_fit(void **state)
         { { "adaptive-span", "", "z" }, "z", 1, { 3 } },
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
         Fixture f = fixture_new_x(12);
 
@@ -88,21 +86,19 @@ static void tensors_that_do_not_fit(void **state)
     }
 }
 
-static void what_cannot_be_causal(void **state)
+TEST(what_cannot_be_causal)
 {
     Fixture f = fixture_new_x(12);
 
-    (void)state;
     check_refusal(&f, "mlp-mixer", "", true, "full");
     check_refusal(&f, "poolformer", "part=block", true, "part=block");
     fixture_free(&f);
 }
 
-static void what_the_input_lacks_is_named(void **state)
+TEST(what_the_input_lacks_is_named)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_refusal(&f, "adaptive-span", "mode=dynamic", false, "layer input x");
     check_refusal(&f, "lambda", "heads=2", false, "holds no x");
     check_refusal(&f, "lite", "", false, "layer input x");
@@ -111,12 +107,11 @@ static void what_the_input_lacks_is_named(void **state)
     fixture_free(&f);
 }
 
-static void sizes_of_the_input_that_do_not_fit(void **state)
+TEST(sizes_of_the_input_that_do_not_fit)
 {
     Fixture f = fixture_new_x(12), g = fixture_new(9);
     Tensor  v = f.v;
 
-    (void)state;
     f.k = g.k;
     f.v = g.v;
     check_refusal(&f, "lambda", "grid_h=3,grid_w=4", false, "9 keys and 12 queries");
@@ -126,15 +121,4 @@ static void sizes_of_the_input_that_do_not_fit(void **state)
     fixture_free(&g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_that_cannot_be),
-        cmocka_unit_test(tensors_that_do_not_fit),
-        cmocka_unit_test(what_cannot_be_causal),
-        cmocka_unit_test(what_the_input_lacks_is_named),
-        cmocka_unit_test(sizes_of_the_input_that_do_not_fit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -56,12 +56,11 @@ static void assert_shape(const Fixture *f, const char *name, int rank, const int
 
 /* ---- mlp-mixer -------------------------------------------------------------- */
 
-static void the_gated_matrix_is_what_a_channel_went_through(void **state)
+TEST(the_gated_matrix_is_what_a_channel_went_through)
 {
     static const char *const forms[] = { "gelu=tanh", "gelu=erf" };
     char                     params[96];
 
-    (void)state;
     for (size_t x = 0; x < LENGTHS * 2 * WIDTH; x++) {
         Fixture f = fixture_new_x(lengths[x / 2 / WIDTH]);
 
@@ -75,14 +74,13 @@ static void the_gated_matrix_is_what_a_channel_went_through(void **state)
 }
 
 /* Sums are split at other places: 1e-6 of the largest. */
-static void rows_read_together_are_those_read_alone(void **state)
+TEST(rows_read_together_are_those_read_alone)
 {
     static const char *const names[] = { "mixing", "gated", "jacobian", "jacobian_abs" };
     const int64_t            rows[] = { 0, 69, 7 };
     Fixture                  f = fixture_new_x(70);
     float                    together[3 * 50], alone[50];
 
-    (void)state;
     fixture_run(&f, "mlp-mixer", "", false);
     for (int x = 0; x < 4; x++) {
         const View *view = run_view(f.run, names[x]);
@@ -98,12 +96,11 @@ static void rows_read_together_are_those_read_alone(void **state)
 }
 
 /* 2e-3: the outputs are rounded to float32, and their difference is divided by 0.002. */
-static void the_jacobian_is_the_derivative(void **state)
+TEST(the_jacobian_is_the_derivative)
 {
     const char *params = "norm=false,residual=false,channel=2";
     const float h = 1e-3f;
 
-    (void)state;
     for (int64_t j = 0; j < 13; j += 4) {
         Fixture f = fixture_new_x(13);
         Tensor  jacobian, absolute;
@@ -130,12 +127,11 @@ static void the_jacobian_is_the_derivative(void **state)
     }
 }
 
-static void the_skeleton_does_not_depend_on_the_input(void **state)
+TEST(the_skeleton_does_not_depend_on_the_input)
 {
     Fixture f = fixture_new_x(13);
     Tensor  before, after;
 
-    (void)state;
     fixture_run(&f, "mlp-mixer", "part=block", false);
     check_flops(&f);
     assert_shape(&f, "features", 2, (int64_t[]){ WIDTH, 26 });
@@ -149,12 +145,11 @@ static void the_skeleton_does_not_depend_on_the_input(void **state)
 
 /* ---- gmlp ------------------------------------------------------------------- */
 
-static void the_gate_starts_at_one(void **state)
+TEST(the_gate_starts_at_one)
 {
     Fixture f = fixture_new_x(13);
     Tensor  gate;
 
-    (void)state;
     fixture_run(&f, "gmlp", "", false);
     check_flops(&f);
     assert_shape(&f, "gate", 2, (int64_t[]){ 13, 3 * WIDTH });
@@ -167,9 +162,8 @@ static void the_gate_starts_at_one(void **state)
 }
 
 /* gate = weights @ values + b, also beyond one block of the triangle. */
-static void the_gate_is_the_matrix_times_the_values(void **state)
+TEST(the_gate_is_the_matrix_times_the_values)
 {
-    (void)state;
     for (int causal = 0; causal < 2; causal++) {
         Fixture f = fixture_new_x(300);
         Tensor  w, values, gate;
@@ -196,12 +190,11 @@ static void the_gate_is_the_matrix_times_the_values(void **state)
     }
 }
 
-static void a_convolution_is_all_toeplitz(void **state)
+TEST(a_convolution_is_all_toeplitz)
 {
     Fixture f = fixture_new_x(13);
     Tensor  w = fixture_fill(&f, "w_spatial", 2, (int64_t[]){ 13, 13 }, 0), mean, part;
 
-    (void)state;
     fixture_run(&f, "gmlp", "", false);
     assert_near(figure_of(f.run, "toeplitz_fraction"), 1, 0); /* nothing to explain */
     for (int64_t x = 0; x < 169; x++)
@@ -220,11 +213,10 @@ static void a_convolution_is_all_toeplitz(void **state)
     fixture_free(&f);
 }
 
-static void gmlp_is_causal(void **state)
+TEST(gmlp_is_causal)
 {
     Fixture f = fixture_new_x(13);
 
-    (void)state;
     check_causal_x(&f, "gmlp", "tiny_attention=true", 6);
     check_causal_x(&f, "gmlp", "part=sgu", 6);
     fixture_free(&f);
@@ -232,7 +224,7 @@ static void gmlp_is_causal(void **state)
 
 /* ---- poolformer ------------------------------------------------------------- */
 
-static void pooling_is_the_matrix_it_shows(void **state)
+TEST(pooling_is_the_matrix_it_shows)
 {
     static const char *const params[] = {
         "", "pool_size=5,subtract_input=false", "pool_size=7,count_include_pad=true",
@@ -241,7 +233,6 @@ static void pooling_is_the_matrix_it_shows(void **state)
         "pool_size=3,grid_h=70,grid_w=1",
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params) * 2; x++) {
         Fixture f = fixture_new_x(70);
 
@@ -253,11 +244,10 @@ static void pooling_is_the_matrix_it_shows(void **state)
     }
 }
 
-static void one_token_less_itself_is_nothing(void **state)
+TEST(one_token_less_itself_is_nothing)
 {
     Fixture f = fixture_new_x(1);
 
-    (void)state;
     fixture_run(&f, "poolformer", "", false);
     for (int64_t c = 0; c < WIDTH; c++)
         assert_true(tensor_f32(&f.run->out)[c] == 0);
@@ -268,12 +258,11 @@ static void one_token_less_itself_is_nothing(void **state)
 
 /* ---- lambda ----------------------------------------------------------------- */
 
-static void lambdas_are_the_matrix_they_show(void **state)
+TEST(lambdas_are_the_matrix_they_show)
 {
     static const char *const params[] = { "", "scope=5", "position=absolute", "position=none",
                                           "scope=101" };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params) * LENGTHS * 2; x++) {
         Fixture f = fixture_new(lengths[x / 2 % LENGTHS]);
         Tensor  all, content, position;
@@ -292,9 +281,8 @@ static void lambdas_are_the_matrix_they_show(void **state)
 }
 
 /* y = q (content + position), with the small matrices as they are shown. */
-static void small_matrices_give_the_output(void **state)
+TEST(small_matrices_give_the_output)
 {
-    (void)state;
     for (int causal = 0; causal < 2; causal++) {
         Fixture f = fixture_new(12);
         Tensor  content, position;
@@ -322,11 +310,10 @@ static void small_matrices_give_the_output(void **state)
     }
 }
 
-static void lambda_is_causal(void **state)
+TEST(lambda_is_causal)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_causal(&f, "lambda", "", 6);
     check_causal(&f, "lambda", "position=absolute", 0);
     fixture_free(&f);
@@ -337,14 +324,13 @@ static void lambda_is_causal(void **state)
 }
 
 /* Two depths of equal values are one depth with the shares of both. */
-static void depths_share_a_lambda(void **state)
+TEST(depths_share_a_lambda)
 {
     Fixture f = fixture_new(6);
     Tensor  k = tensor_new(f.arena, DT_F32, 3, (int64_t[]){ HEADS, 6, 2 * KEY_SIZE });
     Tensor  v = tensor_new(f.arena, DT_F32, 3, (int64_t[]){ HEADS, 6, 2 * VALUE_SIZE });
     float  *one;
 
-    (void)state;
     fixture_run(&f, "lambda", "position=none", true);
     one = fixture_output(&f);
     for (int64_t x = 0; x < tensor_count(&k); x++)
@@ -364,14 +350,13 @@ static void depths_share_a_lambda(void **state)
 
 /* ---- lite ------------------------------------------------------------------- */
 
-static void the_band_is_the_convolution(void **state)
+TEST(the_band_is_the_convolution)
 {
     static const char *const params[] = {
         "conv_linear=false", "conv_linear=false,kernel_size=4,weight_softmax=false",
         "conv_linear=false,kernel_size=99", "conv_linear=false,conv_type=dynamic,kernel_size=5",
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params) * LENGTHS * 2; x++) {
         Fixture f = fixture_new_x(lengths[x / 2 % LENGTHS]);
         Tensor  band;
@@ -386,13 +371,12 @@ static void the_band_is_the_convolution(void **state)
 }
 
 /* With identity projections the first half is attention of the first half. */
-static void the_first_half_is_attention(void **state)
+TEST(the_first_half_is_attention)
 {
     static const char *const names[] = { "w_q", "w_k", "w_v", "w_o" };
     Fixture                  f = fixture_new_x(13);
     Tensor                   weights, taps;
 
-    (void)state;
     for (int t = 0; t < 4; t++) {
         Tensor w = fixture_fill(&f, names[t], 2, (int64_t[]){ 4, 4 }, 0);
 
@@ -420,11 +404,10 @@ static void the_first_half_is_attention(void **state)
     fixture_free(&f);
 }
 
-static void lite_is_causal(void **state)
+TEST(lite_is_causal)
 {
     Fixture f = fixture_new_x(13);
 
-    (void)state;
     check_causal_x(&f, "lite", "kernel_size=5", 6);
     check_causal_x(&f, "lite", "conv_type=dynamic,kernel_size=20", 6);
     fixture_free(&f);
@@ -432,9 +415,8 @@ static void lite_is_causal(void **state)
 
 /* ---- adaptive-span ---------------------------------------------------------- */
 
-static void a_huge_span_is_full_attention(void **state)
+TEST(a_huge_span_is_full_attention)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS * 2; x++) {
         Fixture f = fixture_new(lengths[x / 2]);
         float  *exact;
@@ -448,7 +430,7 @@ static void a_huge_span_is_full_attention(void **state)
     }
 }
 
-static void spans_keep_their_promises(void **state)
+TEST(spans_keep_their_promises)
 {
     static const char *const params[] = {
         "", "ramp=3,z=2.5", "ramp=4,z=3,offset=1,include_self=false", "ramp=0.5",
@@ -456,7 +438,6 @@ static void spans_keep_their_promises(void **state)
         "mode=dynamic,max_span=6,include_self=false",
     };
 
-    (void)state;
     for (size_t x = 0; x < sizeof(params) / sizeof(*params) * LENGTHS * 2; x++) {
         Fixture f = fixture_new_x(lengths[x / 2 % LENGTHS]);
         Tensor  mask, cells;
@@ -476,11 +457,10 @@ static void spans_keep_their_promises(void **state)
     }
 }
 
-static void without_itself_the_first_token_sees_nothing(void **state)
+TEST(without_itself_the_first_token_sees_nothing)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     fixture_run(&f, "adaptive-span", "include_self=false,ramp=2", true);
     for (int64_t c = 0; c < HEADS * VALUE_SIZE; c++)
         assert_true(tensor_f32(&f.run->out)[c / VALUE_SIZE * 13 * VALUE_SIZE + c % VALUE_SIZE] ==
@@ -489,12 +469,11 @@ static void without_itself_the_first_token_sees_nothing(void **state)
     fixture_free(&f);
 }
 
-static void the_ramp_is_linear(void **state)
+TEST(the_ramp_is_linear)
 {
     Fixture f = fixture_new(13);
     Tensor  mask;
 
-    (void)state;
     fixture_run(&f, "adaptive-span", "z=3,ramp=4", false);
     mask = fixture_view(&f, "mask");
     for (int64_t j = 0; j < 13; j++)
@@ -503,31 +482,4 @@ static void the_ramp_is_linear(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_gated_matrix_is_what_a_channel_went_through),
-        cmocka_unit_test(the_jacobian_is_the_derivative),
-        cmocka_unit_test(rows_read_together_are_those_read_alone),
-        cmocka_unit_test(the_skeleton_does_not_depend_on_the_input),
-        cmocka_unit_test(the_gate_starts_at_one),
-        cmocka_unit_test(the_gate_is_the_matrix_times_the_values),
-        cmocka_unit_test(a_convolution_is_all_toeplitz),
-        cmocka_unit_test(gmlp_is_causal),
-        cmocka_unit_test(pooling_is_the_matrix_it_shows),
-        cmocka_unit_test(one_token_less_itself_is_nothing),
-        cmocka_unit_test(lambdas_are_the_matrix_they_show),
-        cmocka_unit_test(small_matrices_give_the_output),
-        cmocka_unit_test(lambda_is_causal),
-        cmocka_unit_test(depths_share_a_lambda),
-        cmocka_unit_test(the_band_is_the_convolution),
-        cmocka_unit_test(the_first_half_is_attention),
-        cmocka_unit_test(lite_is_causal),
-        cmocka_unit_test(a_huge_span_is_full_attention),
-        cmocka_unit_test(spans_keep_their_promises),
-        cmocka_unit_test(without_itself_the_first_token_sees_nothing),
-        cmocka_unit_test(the_ramp_is_linear),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,12 +2,11 @@
  * exact attention, and its directions have the distribution that the paper gives. */
 #include "mech_fixture.h"
 
-static void all_forms_are_one_result(void **state)
+TEST(all_forms_are_one_result)
 {
     static const char *const kernels[] = { "positive", "hyperbolic", "relu" };
     static const char *const forms[] = { "matrix", "recurrent", "chunked,chunk=3" };
 
-    (void)state;
     for (size_t x = 0; x < 3 * 3 * 2; x++) {
         Fixture f = fixture_new(13);
         char    params[100];
@@ -28,12 +27,11 @@ static void all_forms_are_one_result(void **state)
     }
 }
 
-static void more_features_come_nearer(void **state)
+TEST(more_features_come_nearer)
 {
     Fixture f = fixture_new(32);
     double  few, many;
 
-    (void)state;
     /* Without the constants: those added to features and denominators are separate errors. */
     fixture_run(&f, "performer", "features=8,eps=0,denominator_eps=0", false);
     few = figure_of(f.run, "total_variation");
@@ -43,12 +41,11 @@ static void more_features_come_nearer(void **state)
     fixture_free(&f);
 }
 
-static void directions_are_orthogonal_in_blocks(void **state)
+TEST(directions_are_orthogonal_in_blocks)
 {
     Fixture f = fixture_new(4);
     Tensor  w;
 
-    (void)state;
     fixture_run(&f, "performer", "features=12,ortho_scaling=sqrt-d", false);
     w = fixture_view(&f, "projection");
     for (int64_t i = 0; i < 12; i++)
@@ -63,11 +60,10 @@ static void directions_are_orthogonal_in_blocks(void **state)
     fixture_free(&f);
 }
 
-static void causal_without_common_maximum_leaks_nothing(void **state)
+TEST(causal_without_common_maximum_leaks_nothing)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_causal(&f, "performer", "features=20,stabilize=false", 4);
     check_causal(&f, "performer", "features=20,kernel=relu,form=chunked,chunk=4", 7);
     fixture_run(&f, "performer", "features=20", true);
@@ -75,35 +71,21 @@ static void causal_without_common_maximum_leaks_nothing(void **state)
     fixture_free(&f);
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
     Fixture f = fixture_new(13);
 
-    (void)state;
     check_out_of_memory(&f, "performer", "features=20");
     fixture_free(&f);
 }
 
-static void one_token_is_its_value(void **state)
+TEST(one_token_is_its_value)
 {
     Fixture f = fixture_new(1);
 
-    (void)state;
     fixture_run(&f, "performer", "", true);
     check_near(tensor_f32(&f.run->out), tensor_f32(&f.v), HEADS * VALUE_SIZE, 1e-5);
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_forms_are_one_result),
-        cmocka_unit_test(more_features_come_nearer),
-        cmocka_unit_test(directions_are_orthogonal_in_blocks),
-        cmocka_unit_test(causal_without_common_maximum_leaks_nothing),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-        cmocka_unit_test(one_token_is_its_value),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

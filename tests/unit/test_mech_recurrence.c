@@ -1,7 +1,7 @@
 /* test_mech_recurrence.c -- segments with a memory: equal to their references, what is kept
  * and forgotten, and how far back layers reach. */
-#include "mech_fixture.h"
 #include "attn/run/position.h"
+#include "mech_fixture.h"
 
 static const int64_t lengths[] = { 1, 2, 13, 16, 31 };
 #define LENGTHS (sizeof(lengths) / sizeof(*lengths))
@@ -24,25 +24,22 @@ static void check_equal(int64_t n, const char *a, const char *in_a, const char *
 
 /* ---- transformer-xl ---------------------------------------------------------- */
 
-static void a_memory_of_everything_is_causal_attention(void **state)
+TEST(a_memory_of_everything_is_causal_attention)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++)
         check_equal(lengths[x], "transformer-xl", "segment=4,mem_len=40", "full", "", true, 1e-6);
 }
 
-static void no_memory_is_attention_in_blocks(void **state)
+TEST(no_memory_is_attention_in_blocks)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++)
         for (int causal = 0; causal < 2; causal++)
             check_equal(lengths[x], "transformer-xl", "segment=4,mem_len=0", "pattern",
                         "expr='chunk(4,0,0)'", causal, 1e-6);
 }
 
-static void the_same_length_is_a_window_cut_by_segments(void **state)
+TEST(the_same_length_is_a_window_cut_by_segments)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++) {
         check_equal(lengths[x], "transformer-xl", "segment=4,mem_len=7,same_length=true", "pattern",
                     "expr='band(-6,0)&local(4,7,0)'", true, 1e-6);
@@ -52,9 +49,8 @@ static void the_same_length_is_a_window_cut_by_segments(void **state)
 }
 
 /* Segments are pieces of one run: a position must not notice the cut. */
-static void every_position_is_that_of_the_whole(void **state)
+TEST(every_position_is_that_of_the_whole)
 {
-    (void)state;
     for (size_t p = 0; position_at(p); p++)
         for (int causal = 0; causal < 2; causal++) {
             Fixture f = fixture_new(19), g = fixture_new(19);
@@ -75,12 +71,11 @@ static void every_position_is_that_of_the_whole(void **state)
         }
 }
 
-static void layers_reach_one_memory_further_each(void **state)
+TEST(layers_reach_one_memory_further_each)
 {
     Fixture f = fixture_new(40);
     Tensor  tokens, segments;
 
-    (void)state;
     fixture_run(&f, "transformer-xl", "segment=4,mem_len=8", true);
     tokens = fixture_view(&f, "reach_tokens");
     segments = fixture_view(&f, "reach_segments");
@@ -96,12 +91,11 @@ static void layers_reach_one_memory_further_each(void **state)
     fixture_free(&f);
 }
 
-static void a_segment_is_seen_by_itself(void **state)
+TEST(a_segment_is_seen_by_itself)
 {
     Fixture f = fixture_new(23);
     Tensor  weights, last;
 
-    (void)state;
     fixture_run(&f, "transformer-xl", "segment=5,mem_len=3", true);
     weights = fixture_view(&f, "weights");
     last = fixture_view(&f, "segment_weights");
@@ -116,9 +110,8 @@ static void a_segment_is_seen_by_itself(void **state)
 
 /* ---- compressive --------------------------------------------------------------- */
 
-static void without_slots_it_is_transformer_xl(void **state)
+TEST(without_slots_it_is_transformer_xl)
 {
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++)
         for (int causal = 0; causal < 2; causal++) {
             check_equal(lengths[x], "compressive", "segment=4,mem_len=6,cmem_len=0",
@@ -128,11 +121,10 @@ static void without_slots_it_is_transformer_xl(void **state)
         }
 }
 
-static void slots_of_one_token_lose_nothing(void **state)
+TEST(slots_of_one_token_lose_nothing)
 {
     static const char *const ways[] = { "mean", "most-used" };
 
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++)
         for (size_t w = 0; w < 2; w++) {
             char params[80];
@@ -144,7 +136,7 @@ static void slots_of_one_token_lose_nothing(void **state)
 }
 
 /* weights @ V, and closed forms, for all ways that have weights. */
-static void weights_on_tokens_give_the_output(void **state)
+TEST(weights_on_tokens_give_the_output)
 {
     static const char *const ways[] = { "mean", "conv", "dilated-conv", "most-used" };
     static const char *const shapes[] = { "segment=4,mem_len=3,cmem_len=2,ratio=2",
@@ -152,7 +144,6 @@ static void weights_on_tokens_give_the_output(void **state)
                                           "segment=7,mem_len=0,cmem_len=1,ratio=4",
                                           "segment=1,mem_len=2,cmem_len=9,ratio=5" };
 
-    (void)state;
     for (size_t x = 0; x < LENGTHS; x++)
         for (size_t w = 0; w < 4; w++)
             for (size_t s = 0; s < 4; s++) {
@@ -170,12 +161,11 @@ static void weights_on_tokens_give_the_output(void **state)
             }
 }
 
-static void of_equal_use_the_older_tokens_stay(void **state)
+TEST(of_equal_use_the_older_tokens_stay)
 {
     Fixture f = fixture_new(12);
     Tensor  memory;
 
-    (void)state;
     memset(f.k.data, 0, (size_t)tensor_bytes(&f.k));
     fixture_run(&f, "compressive", "segment=4,mem_len=4,cmem_len=4,ratio=2,compress=most-used",
                 true);
@@ -189,12 +179,11 @@ static void of_equal_use_the_older_tokens_stay(void **state)
 }
 
 /* Dilated taps of an even ratio never meet every other token. */
-static void what_no_tap_meets_is_not_reached(void **state)
+TEST(what_no_tap_meets_is_not_reached)
 {
     Fixture f = fixture_new(16);
     Tensor  cells;
 
-    (void)state;
     fixture_run(&f, "compressive",
                 "segment=8,mem_len=0,cmem_len=4,ratio=2,compress=dilated-conv", true);
     cells = fixture_view(&f, "connectivity");
@@ -205,12 +194,11 @@ static void what_no_tap_meets_is_not_reached(void **state)
 
 /* Projected from x, attention is that of the projected q, k, v, as long as nothing is
  * squeezed by other than its mean: projections are linear. */
-static void means_of_x_are_means_of_its_keys(void **state)
+TEST(means_of_x_are_means_of_its_keys)
 {
     Fixture f = fixture_new(21), g;
     float  *out;
 
-    (void)state;
     f.x = tensor_with_rank(fixture_normal(&f, "x", 4), 2);
     f.x = tensor_of(DT_F32, 2, (int64_t[]){ 21, 8 }, f.x.data);
     fixture_run(&f, "compressive", "segment=4,mem_len=3,cmem_len=3,ratio=2,heads=2", true);
@@ -233,12 +221,11 @@ static void means_of_x_are_means_of_its_keys(void **state)
     fixture_free(&f);
 }
 
-static void the_full_convolution_needs_x(void **state)
+TEST(the_full_convolution_needs_x)
 {
     Fixture f = fixture_new(9);
     Tensor  x = fixture_normal(&f, "x", 4);
 
-    (void)state;
     check_fails(&f, "compressive", "heads=2", true, "layer input x");
     fixture_draw(&f, "conv_weight", 4, 4, 4);
     check_fails(&f, "compressive", "compress=conv", true, "give [ratio] taps");
@@ -254,11 +241,10 @@ static void the_full_convolution_needs_x(void **state)
     fixture_free(&f);
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
     Fixture f = fixture_new(9);
 
-    (void)state;
     check_out_of_memory(&f, "compressive",
                         "segment=2,mem_len=1,cmem_len=2,ratio=2,compress=most-used");
     check_out_of_memory(&f, "compressive",
@@ -266,24 +252,4 @@ static void failed_allocations_are_ordinary_errors(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_memory_of_everything_is_causal_attention),
-        cmocka_unit_test(no_memory_is_attention_in_blocks),
-        cmocka_unit_test(the_same_length_is_a_window_cut_by_segments),
-        cmocka_unit_test(every_position_is_that_of_the_whole),
-        cmocka_unit_test(layers_reach_one_memory_further_each),
-        cmocka_unit_test(a_segment_is_seen_by_itself),
-        cmocka_unit_test(without_slots_it_is_transformer_xl),
-        cmocka_unit_test(slots_of_one_token_lose_nothing),
-        cmocka_unit_test(weights_on_tokens_give_the_output),
-        cmocka_unit_test(of_equal_use_the_older_tokens_stay),
-        cmocka_unit_test(what_no_tap_meets_is_not_reached),
-        cmocka_unit_test(means_of_x_are_means_of_its_keys),
-        cmocka_unit_test(the_full_convolution_needs_x),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,8 +1,5 @@
 /* test_mech_routing.c -- mechanisms that read x: experts, product keys, sparse
  * feed-forward and factored projections against what they must equal. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/run.h"
 #include "check.h"
@@ -171,9 +168,8 @@ static void check_routing(Fixture *f)
     }
 }
 
-static void every_slot_has_one_token_and_none_is_beyond_the_room(void **state)
+TEST(every_slot_has_one_token_and_none_is_beyond_the_room)
 {
-    (void)state;
     for (size_t t = 0; t < LAYERS * SETTINGS * 3; t++) {
         Fixture f = fixture_new((int64_t[]){ 1, 2, 23 }[t % 3]);
 
@@ -186,12 +182,11 @@ static void every_slot_has_one_token_and_none_is_beyond_the_room(void **state)
 }
 
 /* All tokens are the same token: the first choice fills up in their order. */
-static void a_full_expert_drops_the_later_tokens(void **state)
+TEST(a_full_expert_drops_the_later_tokens)
 {
     Fixture f = fixture_new(9);
     Tensor  dropped;
 
-    (void)state;
     for (int64_t i = 1; i < f.n; i++)
         memcpy(tensor_f32(&f.x) + i * DM, f.x.data, DM * sizeof(float));
     good_run(&f, "switch", "capacity=4");
@@ -201,12 +196,11 @@ static void a_full_expert_drops_the_later_tokens(void **state)
     fixture_free(&f);
 }
 
-static void equal_logits_go_to_the_lowest_experts(void **state)
+TEST(equal_logits_go_to_the_lowest_experts)
 {
     Fixture f = fixture_new(5);
     Tensor  asked;
 
-    (void)state;
     memset(f.x.data, 0, (size_t)tensor_bytes(&f.x));
     good_run(&f, "glam", "");
     asked = view_of(&f, "assignment");
@@ -216,13 +210,12 @@ static void equal_logits_go_to_the_lowest_experts(void **state)
 }
 
 /* First choices are served before any second one, in any order of tokens. */
-static void first_choices_come_before_second_ones(void **state)
+TEST(first_choices_come_before_second_ones)
 {
     Fixture f = fixture_new(2);
     Tensor  w = tensor_new(f.arena, DT_F32, 2, (int64_t[]){ DM, 2 }), slot;
     float  *x = tensor_f32(&f.x);
 
-    (void)state;
     memset(x, 0, (size_t)tensor_bytes(&f.x));
     memset(w.data, 0, (size_t)tensor_bytes(&w));
     tensor_f32(&w)[0] = 1; /* expert 0 likes positive x_0, expert 1 negative */
@@ -239,13 +232,12 @@ static void first_choices_come_before_second_ones(void **state)
     fixture_free(&f);
 }
 
-static void marks_and_loads_tell_what_was_dropped(void **state)
+TEST(marks_and_loads_tell_what_was_dropped)
 {
     Fixture     f = fixture_new(23);
     const View *routing;
     int64_t     used = 0, over = 0;
 
-    (void)state;
     good_run(&f, "gshard", "capacity_factor=0.5,group_size=8");
     routing = run_view(f.run, "routing");
     assert_non_null(routing->marks);
@@ -264,13 +256,12 @@ static void marks_and_loads_tell_what_was_dropped(void **state)
 }
 
 /* With one expert that always has room the layer is a plain feed-forward one. */
-static void one_roomy_expert_is_a_dense_layer(void **state)
+TEST(one_roomy_expert_is_a_dense_layer)
 {
     Fixture f = fixture_new(13);
     Tensor  w1 = normal(&f, "w1", 3, (int64_t[]){ 1, DM, 5 });
     Tensor  w2 = normal(&f, "w2", 3, (int64_t[]){ 1, 5, DM });
 
-    (void)state;
     give(&f, "w1", w1);
     give(&f, "w2", w2);
     good_run(&f, "switch", "capacity=13");
@@ -309,14 +300,13 @@ static double slot_score(const Fixture *f, const Tensor *w, const Tensor *b, con
     return score;
 }
 
-static void products_of_the_best_are_the_best_products(void **state)
+TEST(products_of_the_best_are_the_best_products)
 {
     enum { KEYS = 7, KNN = 4 };
     Fixture f = fixture_new(11);
     Tensor  w = normal(&f, "w", 2, (int64_t[]){ DM, 6 }), b = normal(&f, "b", 1, (int64_t[]){ 6 });
     Tensor  keys = normal(&f, "keys", 4, (int64_t[]){ 1, 2, KEYS, 3 }), chosen, grid;
 
-    (void)state;
     give(&f, "query_w", w);
     give(&f, "query_b", b);
     give(&f, "keys", keys);
@@ -341,12 +331,11 @@ static void products_of_the_best_are_the_best_products(void **state)
 
 /* ---- scaling ---------------------------------------------------------------- */
 
-static void blocks_of_one_unit_are_a_dense_layer(void **state)
+TEST(blocks_of_one_unit_are_a_dense_layer)
 {
     Fixture f = fixture_new(13);
     Tensor  w1, w2, dense, routing;
 
-    (void)state;
     good_run(&f, "scaling", "ff_block=1");
     check_flops(f.run);
     w1 = view_of(&f, "w1");
@@ -371,12 +360,11 @@ static void blocks_of_one_unit_are_a_dense_layer(void **state)
     fixture_free(&f);
 }
 
-static void one_unit_of_each_block_is_active(void **state)
+TEST(one_unit_of_each_block_is_active)
 {
     Fixture f = fixture_new(7);
     Tensor  routing, controller, hidden, dense;
 
-    (void)state;
     good_run(&f, "scaling", "ff_block=8");
     routing = view_of(&f, "routing");
     controller = view_of(&f, "controller");
@@ -403,9 +391,8 @@ static void one_unit_of_each_block_is_active(void **state)
 }
 
 /* The views q, k, v and weights are those of the attention that ran. */
-static void factored_projections_feed_softmax_attention(void **state)
+TEST(factored_projections_feed_softmax_attention)
 {
-    (void)state;
     for (int t = 0; t < 4; t++) {
         Fixture f = fixture_new(13);
         Tensor  q, k, v, weights;
@@ -454,9 +441,8 @@ static const struct {
 };
 #define RUNS (sizeof(runs) / sizeof(*runs))
 
-static void sizes_are_those_of_x(void **state)
+TEST(sizes_are_those_of_x)
 {
-    (void)state;
     for (size_t t = 0; t < RUNS; t++) {
         Fixture f = fixture_new(6);
 
@@ -470,9 +456,8 @@ static void sizes_are_those_of_x(void **state)
     }
 }
 
-static void threads_and_views_change_no_bit(void **state)
+TEST(threads_and_views_change_no_bit)
 {
-    (void)state;
     for (size_t t = 0; t < RUNS; t++) {
         Fixture f = fixture_new(101);
         float  *before = malloc(101 * DM * sizeof(*before));
@@ -488,9 +473,8 @@ static void threads_and_views_change_no_bit(void **state)
     }
 }
 
-static void failed_allocations_are_ordinary_errors(void **state)
+TEST(failed_allocations_are_ordinary_errors)
 {
-    (void)state;
     for (size_t t = 0; t < RUNS; t++) {
         Fixture f = fixture_new(7);
         Run    *r;
@@ -517,9 +501,8 @@ static void expect_error(const char *id, const char *params, const char *name, i
     fixture_free(&f);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
-    (void)state;
     expect_error("switch", "n_experts=4", "router_w", 2, (int64_t[]){ DM, 3 }, "which says 3");
     expect_error("switch", "", "router_w", 2, (int64_t[]){ DM + 1, 3 }, "expected shape [8,3]");
     expect_error("glam", "", "w1", 3, (int64_t[]){ 1, DM + 1, 5 }, "expected shape [1,8,5]");
@@ -537,24 +520,4 @@ static void what_cannot_be_is_refused(void **state)
                  "odd number of modules");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_slot_has_one_token_and_none_is_beyond_the_room),
-        cmocka_unit_test(a_full_expert_drops_the_later_tokens),
-        cmocka_unit_test(equal_logits_go_to_the_lowest_experts),
-        cmocka_unit_test(first_choices_come_before_second_ones),
-        cmocka_unit_test(marks_and_loads_tell_what_was_dropped),
-        cmocka_unit_test(one_roomy_expert_is_a_dense_layer),
-        cmocka_unit_test(products_of_the_best_are_the_best_products),
-        cmocka_unit_test(blocks_of_one_unit_are_a_dense_layer),
-        cmocka_unit_test(one_unit_of_each_block_is_active),
-        cmocka_unit_test(factored_projections_feed_softmax_attention),
-        cmocka_unit_test(sizes_are_those_of_x),
-        cmocka_unit_test(threads_and_views_change_no_bit),
-        cmocka_unit_test(failed_allocations_are_ordinary_errors),
-        cmocka_unit_test(what_cannot_be_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

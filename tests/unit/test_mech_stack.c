@@ -81,12 +81,11 @@ static void parameters_of(const Mechanism *m, char *text, size_t size)
     }
 }
 
-static void any_attention_stands_in_a_layer(void **state)
+TEST(any_attention_stands_in_a_layer)
 {
     Fixture f = stack_new(WIDTH);
     char    params[256];
 
-    (void)state;
     for (size_t s = 0; s < sizeof(stacks) / sizeof(*stacks); s++)
         for (size_t i = 0; mechanism_at(i); i++) {
             const Mechanism *m = mechanism_at(i);
@@ -109,13 +108,12 @@ static void any_attention_stands_in_a_layer(void **state)
 }
 
 /* A window over all tokens equals full attention. */
-static void parameters_of_the_attention_pass_through(void **state)
+TEST(parameters_of_the_attention_pass_through)
 {
     Fixture f = stack_new(WIDTH);
     float  *full;
     double  bytes;
 
-    (void)state;
     fixture_run(&f, "checkpointing", "heads=2", false);
     full = fixture_output(&f);
     bytes = figure(&f, "layer_bytes");
@@ -131,11 +129,10 @@ static void parameters_of_the_attention_pass_through(void **state)
     fixture_free(&f);
 }
 
-static void sizes_that_do_not_fit_are_refused(void **state)
+TEST(sizes_that_do_not_fit_are_refused)
 {
     Fixture f = stack_new(WIDTH);
 
-    (void)state;
     assert_refused(&f, "act", "heads=4", "heads=4 does not divide the width dm=6");
     fixture_draw(&f, "wq", 3, WIDTH, WIDTH);
     assert_refused(&f, "reversible", "layers=2", "layers=2, but parameter wq");
@@ -145,11 +142,10 @@ static void sizes_that_do_not_fit_are_refused(void **state)
 }
 
 /* Rows up to t do not move when x does behind them. */
-static void causal_stacks_do_not_look_ahead(void **state)
+TEST(causal_stacks_do_not_look_ahead)
 {
     static const char *const params[] = { "", "", "layers=2,prune=3,heads=2", "b_halt=-1" };
 
-    (void)state;
     for (size_t s = 0; s < sizeof(stacks) / sizeof(*stacks); s++) {
         Fixture f = stack_new(WIDTH);
         float  *before;
@@ -167,7 +163,7 @@ static void causal_stacks_do_not_look_ahead(void **state)
 
 /* ---- reversible -------------------------------------------------------------------- */
 
-static void reversible_layers_are_undone(void **state)
+TEST(reversible_layers_are_undone)
 {
     static const char *const formats[] = { "float64", "float32", "fp16", "bf16" };
     static const double most[] = { 1e-12, 1e-4, 1, 8 };
@@ -175,7 +171,6 @@ static void reversible_layers_are_undone(void **state)
     double  before = 0;
     char    params[64];
 
-    (void)state;
     for (int p = 0; p < 4; p++) {
         Tensor error;
 
@@ -190,12 +185,11 @@ static void reversible_layers_are_undone(void **state)
     fixture_free(&f);
 }
 
-static void reversible_memory_does_not_grow_with_depth(void **state)
+TEST(reversible_memory_does_not_grow_with_depth)
 {
     Fixture f = stack_new(WIDTH);
     double  flat = 0, measured = 0, plain = 0;
 
-    (void)state;
     for (int layers = 1; layers <= 8; layers *= 2) {
         Tensor up, memory, both;
         char   params[32];
@@ -224,12 +218,11 @@ static void reversible_memory_does_not_grow_with_depth(void **state)
     fixture_free(&f);
 }
 
-static void streams_may_be_halves_of_the_channels(void **state)
+TEST(streams_may_be_halves_of_the_channels)
 {
     Fixture f = stack_new(WIDTH), odd = stack_new(5);
     Tensor  x;
 
-    (void)state;
     fixture_run(&f, "reversible", "split=channels,precision=float64,layers=3", false);
     assert_int_equal(run_view(f.run, "y1")->shape[1], WIDTH / 2);
     assert_null(run_view(f.run, "plain_output"));
@@ -243,7 +236,7 @@ static void streams_may_be_halves_of_the_channels(void **state)
 
 /* ---- checkpointing ----------------------------------------------------------------- */
 
-static void every_schedule_computes_the_same(void **state)
+TEST(every_schedule_computes_the_same)
 {
     static const char *const schedules[] = { "schedule=sqrt", "schedule=none", "schedule=all",
                                              "schedule=every,every=2", "schedule=all,keep_last=0",
@@ -251,7 +244,6 @@ static void every_schedule_computes_the_same(void **state)
     Fixture f = stack_new(WIDTH);
     float  *first;
 
-    (void)state;
     fixture_run(&f, "reversible", "", false); /* its plain_output is the ordinary stack */
     first = calloc(N * WIDTH, sizeof(*first));
     memcpy(first, fixture_view(&f, "plain_output").data, N * WIDTH * sizeof(*first));
@@ -278,11 +270,10 @@ static void assert_schedule(Fixture *f, const char *params, double inputs, doubl
     assert_figure(f, "recomputed_layers", again);
 }
 
-static void peaks_of_schedules_are_the_known_ones(void **state)
+TEST(peaks_of_schedules_are_the_known_ones)
 {
     Fixture f = stack_new(WIDTH);
 
-    (void)state;
     assert_schedule(&f, "layers=9,schedule=none", 1, 9, 0);
     assert_schedule(&f, "layers=9,schedule=every,every=9", 1, 9, 0);
     assert_schedule(&f, "layers=9,schedule=every,every=1,keep_last=0", 9, 1, 9);
@@ -295,12 +286,11 @@ static void peaks_of_schedules_are_the_known_ones(void **state)
 }
 
 /* The analytic and the measured memory rise and fall together. */
-static void measured_memory_follows_the_accounts(void **state)
+TEST(measured_memory_follows_the_accounts)
 {
     Fixture f = stack_new(WIDTH);
     Tensor  memory, measured, table, peaks;
 
-    (void)state;
     fixture_run(&f, "checkpointing", "layers=9", false);
     memory = fixture_view(&f, "memory");
     measured = fixture_view(&f, "measured");
@@ -316,13 +306,12 @@ static void measured_memory_follows_the_accounts(void **state)
     fixture_free(&f);
 }
 
-static void idle_cells_of_a_schedule_are_empty(void **state)
+TEST(idle_cells_of_a_schedule_are_empty)
 {
     Fixture     f = stack_new(WIDTH);
     const View *grid;
     float       row[15];
 
-    (void)state;
     fixture_run(&f, "checkpointing", "", false);
     grid = run_view(f.run, "grid");
     view_read(grid, 0, 2, 0, 15, 1, row);
@@ -334,12 +323,11 @@ static void idle_cells_of_a_schedule_are_empty(void **state)
 
 /* ---- head-pruning ------------------------------------------------------------------ */
 
-static void heads_go_in_order(void **state)
+TEST(heads_go_in_order)
 {
     Fixture f = stack_new(WIDTH);
     Tensor  importance, order, curve, kept, raw;
 
-    (void)state;
     fixture_run(&f, "head-pruning", "layers=3,heads=3,prune=4", false);
     importance = fixture_view(&f, "importance");
     order = fixture_view(&f, "order");
@@ -371,12 +359,11 @@ static void heads_go_in_order(void **state)
 
 /* ---- act --------------------------------------------------------------------------- */
 
-static void tokens_that_halt_at_once_make_one_layer(void **state)
+TEST(tokens_that_halt_at_once_make_one_layer)
 {
     Fixture f = stack_new(WIDTH);
     float  *one;
 
-    (void)state;
     fixture_run(&f, "checkpointing", "layers=1", false);
     one = fixture_output(&f);
     fixture_run(&f, "act", "layers=1,b_halt=60", false);
@@ -394,12 +381,11 @@ static void tokens_that_halt_at_once_make_one_layer(void **state)
     fixture_free(&f);
 }
 
-static void shares_of_a_token_sum_to_one(void **state)
+TEST(shares_of_a_token_sum_to_one)
 {
     Fixture f = stack_new(WIDTH);
     Tensor  share, updates, active;
 
-    (void)state;
     fixture_run(&f, "act", "variant=graves,b_halt=-1", false);
     share = fixture_view(&f, "update_weights");
     updates = fixture_view(&f, "updates");
@@ -420,11 +406,10 @@ static void shares_of_a_token_sum_to_one(void **state)
 
 /* ---- parameter-sharing ------------------------------------------------------------- */
 
-static void published_models_have_their_sizes(void **state)
+TEST(published_models_have_their_sizes)
 {
     Fixture f = fixture_new(N);
 
-    (void)state;
     fixture_run(&f, "parameter-sharing", "", false);
     assert_figure(&f, "parameters", 108891648); /* BERT base without the pooler */
     fixture_run(&f, "parameter-sharing", "share=all,embedding_dim=128,vocab=30000", false);
@@ -437,13 +422,12 @@ static void published_models_have_their_sizes(void **state)
     fixture_free(&f);
 }
 
-static void sharing_saves_no_work(void **state)
+TEST(sharing_saves_no_work)
 {
     static const char *const shares[] = { "none", "attention", "ffn", "all" };
     Fixture f = stack_new(WIDTH);
     double  flops = 0, stored = INFINITY;
 
-    (void)state;
     fixture_draw(&f, "wq", 4, WIDTH, WIDTH);
     for (int s = 0; s < 4; s++) {
         char   params[64];
@@ -467,26 +451,4 @@ static void sharing_saves_no_work(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_attention_stands_in_a_layer),
-        cmocka_unit_test(parameters_of_the_attention_pass_through),
-        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
-        cmocka_unit_test(causal_stacks_do_not_look_ahead),
-        cmocka_unit_test(reversible_layers_are_undone),
-        cmocka_unit_test(reversible_memory_does_not_grow_with_depth),
-        cmocka_unit_test(streams_may_be_halves_of_the_channels),
-        cmocka_unit_test(every_schedule_computes_the_same),
-        cmocka_unit_test(peaks_of_schedules_are_the_known_ones),
-        cmocka_unit_test(measured_memory_follows_the_accounts),
-        cmocka_unit_test(idle_cells_of_a_schedule_are_empty),
-        cmocka_unit_test(heads_go_in_order),
-        cmocka_unit_test(tokens_that_halt_at_once_make_one_layer),
-        cmocka_unit_test(shares_of_a_token_sum_to_one),
-        cmocka_unit_test(published_models_have_their_sizes),
-        cmocka_unit_test(sharing_saves_no_work),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,7 +1,4 @@
 /* test_missed.c -- the strongest keys and the rounds that found them, against direct counting. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/call.h"
 #include "app/figure/picture.h"
@@ -78,11 +75,10 @@ static void check_view(Session *s, const char *text, int keys, const char *cells
     result_release(r);
 }
 
-static void each_cell_is_what_counting_says(void **state)
+TEST(each_cell_is_what_counting_says)
 {
     Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
 
-    (void)state;
     check_view(s, "window(window=5)", 4, "connectivity", false);
     check_view(s, "bigbird(block=2)", 8, "connectivity", false);
     check_view(s, "bigbird(block=2,causal=true)", 8, "connectivity", false);
@@ -120,13 +116,12 @@ static void check_numbers(Session *s, const char *text, const uint8_t *numbers, 
     result_release(r);
 }
 
-static void numbers_are_those_documented(void **state)
+TEST(numbers_are_those_documented)
 {
     static const uint8_t rounds[] = { 32, 1, 2, 4, 8, 16, 64, 128 }, found[] = { 32, 1 };
     static const uint8_t causes[] = { 32, COMPONENT_GLOBAL, COMPONENT_RANDOM, COMPONENT_WINDOW };
     Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
 
-    (void)state;
     check_numbers(s, "reformer(block=2,rounds=8)", rounds, 8); /* 128: round 7 or 8 */
     check_numbers(s, "reformer(block=4,rounds=6)", rounds, 7);
     check_numbers(s, "bigbird(block=2)", causes, 4);
@@ -135,13 +130,12 @@ static void numbers_are_those_documented(void **state)
 }
 
 /* Rounds find more and more, none more than all; together they give the whole. */
-static void rounds_add_up(void **state)
+TEST(rounds_add_up)
 {
     Session      *s = session_on("synthetic:clusters(n=64,heads=2)");
     Result       *r = result_of(s, "reformer(block=8)");
     const Missed *o = result_missed(r, 0, NULL, NULL, NULL);
 
-    (void)state;
     assert_non_null(o);
     assert_int_equal(o->keys, MISSED_USUAL);
     assert_int_equal(o->rounds, 4);
@@ -162,14 +156,13 @@ static void rounds_add_up(void **state)
     session_free(s);
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     Session  *s = session_on("synthetic:normal(n=64,heads=3)");
     Result   *r = result_of(s, "full");
     Threads  *threads = threads_new(3);
     Strongest a, b;
 
-    (void)state;
     assert_true(strongest_keys(r->run, 7, NULL, NULL, &a, NULL));
     assert_true(strongest_keys(r->run, 7, threads, NULL, &b, NULL));
     assert_memory_equal(a.key, b.key, 3 * 64 * 7 * sizeof(*a.key));
@@ -184,27 +177,25 @@ static void threads_change_nothing(void **state)
     session_free(s);
 }
 
-static void a_cancelled_search_says_so(void **state)
+TEST(a_cancelled_search_says_so)
 {
     Session    *s = session_on("synthetic:normal(n=64)");
     Result     *r = result_of(s, "window");
     atomic_bool cancel = true;
     Error       err = ERROR_INIT;
 
-    (void)state;
     assert_null(result_missed(r, 0, NULL, &cancel, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
     result_release(r);
     session_free(s);
 }
 
-static void what_has_no_pairs_is_refused(void **state)
+TEST(what_has_no_pairs_is_refused)
 {
     Session *s = session_on("synthetic:normal(n=16,d=8)");
     Result  *r = result_of(s, "switch");
     Error    err = ERROR_INIT;
 
-    (void)state;
     assert_null(result_view(r, "missed", &err));
     assert_int_equal(err.code, ERR_UNSUPPORTED);
     result_release(r);
@@ -216,9 +207,8 @@ static void what_has_no_pairs_is_refused(void **state)
 }
 
 /* Rows without a key have nothing to find. */
-static void few_tokens(void **state)
+TEST(few_tokens)
 {
-    (void)state;
     for (int n = 1; n <= 3; n++) {
         char     spec[64];
         Session *s;
@@ -235,12 +225,11 @@ static void few_tokens(void **state)
 }
 
 /* A view of an iteration has a number: its position among the views of its name. */
-static void views_on_the_way_are_numbered(void **state)
+TEST(views_on_the_way_are_numbered)
 {
     Session *s = session_on("synthetic:normal(n=32,d=8)");
     Result  *r = result_of(s, "sinkhorn(block=4,sinkhorn_iters=5)");
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         char        name[32];
         const View *view;
@@ -259,18 +248,4 @@ static void views_on_the_way_are_numbered(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_cell_is_what_counting_says),
-        cmocka_unit_test(numbers_are_those_documented),
-        cmocka_unit_test(rounds_add_up),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(a_cancelled_search_says_so),
-        cmocka_unit_test(what_has_no_pairs_is_refused),
-        cmocka_unit_test(few_tokens),
-        cmocka_unit_test(views_on_the_way_are_numbered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

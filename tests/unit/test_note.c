@@ -1,16 +1,14 @@
 /* test_note.c -- marked cells: as text, in order of display, in words. */
-#include <string.h>
 
 #include "check.h"
 #include "draw/grid/annotation.h"
 
-static void test_text(void **state)
+TEST(test_text)
 {
     PanelNote notes[PANEL_NOTES];
     Error     err = ERROR_INIT;
     int       count;
 
-    (void)state;
     assert_true(notes_parse("5:3:near, itself|*:0:|7:*:a: b", notes, &count, &err));
     assert_int_equal(count, 3);
     assert_int_equal(notes[0].row, 5);
@@ -23,7 +21,7 @@ static void test_text(void **state)
     assert_true(notes_parse("", notes, &count, &err) && count == 0);
 }
 
-static void test_slips(void **state)
+TEST(test_slips)
 {
     static const char *const slips[] = {
         "5", "5:3", "x:3:a", "-1:3:a", "*:*:a", "5:3:a=b", "5:3:{", "|", "1:1:|", "5:+3:a",
@@ -31,7 +29,6 @@ static void test_slips(void **state)
         "1:1:|1:2:|1:3:|1:4:|1:5:|1:6:|1:7:|1:8:|1:9:a",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(slips) / sizeof(*slips); i++) {
         PanelNote notes[PANEL_NOTES];
         Error     err = ERROR_INIT;
@@ -46,13 +43,12 @@ static void test_slips(void **state)
     }
 }
 
-static void test_place(void **state)
+TEST(test_place)
 {
     const int32_t order[] = { 3, 1, 0, 2 };
     PanelNote     cell = { .row = 0, .col = 2 }, row = { .row = 3, .col = -1 };
     Region        sight = { 0, 4, 1, 4 }, r;
 
-    (void)state;
     assert_true(note_region(&cell, NULL, NULL, sight, &r));
     assert_true(r.row0 == 0 && r.row1 == 1 && r.col0 == 2 && r.col1 == 3);
     assert_true(note_region(&cell, order, order, sight, &r));
@@ -63,12 +59,11 @@ static void test_place(void **state)
     assert_false(note_region(&cell, NULL, NULL, sight, &r));
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     PanelNote note = { .row = 4, .col = -1, .text = "a row" };
     char      text[96];
 
-    (void)state;
     note_words(&note, "query", "key", text, sizeof(text));
     assert_string_equal(text, "query 4: a row");
     note.col = 0;
@@ -77,14 +72,4 @@ static void test_words(void **state)
     assert_string_equal(text, "query 4, key 0");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_slips),
-        cmocka_unit_test(test_place),
-        cmocka_unit_test(test_words),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

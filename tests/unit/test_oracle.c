@@ -9,11 +9,7 @@
  *     test_oracle --unpack CASE.npz FOLDER    and a folder of a case
  */
 #include <dirent.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
 #include <jansson.h>
 
 #include "app/call.h"
@@ -214,21 +210,18 @@ static void check_mechanism(const char *path)
     assert_true(for_each_entry(path, check_case) > 0);
 }
 
-static void every_reference_case_holds(void **state)
+TEST(every_reference_case_holds)
 {
     const char *root = getenv("ATTNSCOPE_ORACLE");
 
-    (void)state;
     assert_true(for_each_entry(root ? root : "tests/oracle", check_mechanism) >= 7);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_reference_case_holds) };
-
     if (argc == 4 && !strcmp(argv[1], "--pack"))
         return case_pack(argv[2], argv[3]), 0;
     if (argc == 4 && !strcmp(argv[1], "--unpack"))
         return case_unpack(argv[2], argv[3]), 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

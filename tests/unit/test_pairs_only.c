@@ -4,8 +4,6 @@
  * Everything is derived from the catalogue: a mechanism whose pairs depend on an output of
  * attention would differ here.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
@@ -107,12 +105,11 @@ static int compare_all(Session *s, const Mechanism *m, const char *options)
     return skipped;
 }
 
-static void pictures_of_pairs_need_no_attention(void **state)
+TEST(pictures_of_pairs_need_no_attention)
 {
     Session *s = session_on("synthetic:normal(n=40,d=8,heads=2)");
     int      skipped = 0;
 
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         const Mechanism *m = mechanism_at(i);
 
@@ -126,11 +123,10 @@ static void pictures_of_pairs_need_no_attention(void **state)
     session_free(s);
 }
 
-static void weights_beside_them_and_strips_need_it(void **state)
+TEST(weights_beside_them_and_strips_need_it)
 {
     Session *s = session_on("synthetic:normal(n=24,d=8)");
 
-    (void)state;
     assert_true(compare(s, "figure window bigbird"));
     assert_true(compare(s, "figure window bigbird:weights"));
     assert_false(compare(s, "figure window window:weights"));
@@ -141,12 +137,4 @@ static void weights_beside_them_and_strips_need_it(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_of_pairs_need_no_attention),
-        cmocka_unit_test(weights_beside_them_and_strips_need_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,5 +1,4 @@
 /* test_param.c -- parameters from text: types, ranges, messages, stepping. */
-#include <string.h>
 
 #include "attn/run/param.h"
 #include "check.h"
@@ -40,12 +39,11 @@ static bool bind(const char *list, Values *v, Assignments *given, Error *err)
     return assignments_parse(given, list, err) && params_bind(table, v, given, err);
 }
 
-static void defaults_stand_without_assignments(void **state)
+TEST(defaults_stand_without_assignments)
 {
     Values v;
     Error  err = ERROR_INIT;
 
-    (void)state;
     assert_true(params_bind(table, &v, NULL, &err));
     assert_int_equal(v.window, 7);
     assert_true(v.self);
@@ -56,13 +54,12 @@ static void defaults_stand_without_assignments(void **state)
     assert_null(v.expr);
 }
 
-static void every_type_is_read(void **state)
+TEST(every_type_is_read)
 {
     Values      v;
     Error       err = ERROR_INIT;
     Assignments given = { 0 };
 
-    (void)state;
     CHECK(bind("window=9, offset=auto,buckets=4,scale=0.25,rate=1,self=off,mode=count,"
                "terms=[c2p,p2p],global=[0,-1],expr='window(3)+tile(2,full)'", &v, &given, &err),
           "%s", err.text);
@@ -94,9 +91,8 @@ static const struct {
     { "window=99999999999999999999", "expected an integer" },
 };
 
-static void mistakes_name_the_parameter(void **state)
+TEST(mistakes_name_the_parameter)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
         Values      v;
         Error       err = ERROR_INIT;
@@ -109,13 +105,12 @@ static void mistakes_name_the_parameter(void **state)
     }
 }
 
-static void the_last_assignment_wins(void **state)
+TEST(the_last_assignment_wins)
 {
     Values      v;
     Error       err = ERROR_INIT;
     Assignments given = { 0 }, copy;
 
-    (void)state;
     assert_true(bind("window=3,window=5", &v, &given, &err));
     assert_int_equal(v.window, 5);
     assert_int_equal(given.count, 1);
@@ -141,7 +136,7 @@ static void check_print(const char *name, const char *list, const char *expected
     assignments_free(&given);
 }
 
-static void a_number_or_one_for_each_head(void **state)
+TEST(a_number_or_one_for_each_head)
 {
     float       numbers[3] = { 1, 2, 3 };
     Tensor      t = tensor_of(DT_F32, 1, (int64_t[]){ 3 }, numbers);
@@ -150,7 +145,6 @@ static void a_number_or_one_for_each_head(void **state)
     Error       err = ERROR_INIT;
     Text        text = { 0 };
 
-    (void)state;
     assert_true(bind("alpha=2.5", &v, &given, &err));
     assert_true(v.alpha.value == 2.5 && !v.alpha.tensor.data);
     assert_false(bind("alpha=0.5", &v, &given, &err));
@@ -164,9 +158,8 @@ static void a_number_or_one_for_each_head(void **state)
     assignments_free(&given);
 }
 
-static void values_print_as_they_are_read(void **state)
+TEST(values_print_as_they_are_read)
 {
-    (void)state;
     check_print("window", "window=12", "12");
     check_print("offset", "", "auto");
     check_print("scale", "scale=0.1", "0.1");
@@ -189,9 +182,8 @@ static void check_step(const char *name, const char *from, int direction, const 
     text_free(&text);
 }
 
-static void editors_step_inside_the_range(void **state)
+TEST(editors_step_inside_the_range)
 {
-    (void)state;
     check_step("window", "7", 1, "8");
     check_step("window", "0", -1, NULL);
     check_step("buckets", "4", 1, "6");
@@ -201,17 +193,4 @@ static void editors_step_inside_the_range(void **state)
     check_step("mode", "once", -1, "count");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_stand_without_assignments),
-        cmocka_unit_test(every_type_is_read),
-        cmocka_unit_test(mistakes_name_the_parameter),
-        cmocka_unit_test(the_last_assignment_wins),
-        cmocka_unit_test(a_number_or_one_for_each_head),
-        cmocka_unit_test(values_print_as_they_are_read),
-        cmocka_unit_test(editors_step_inside_the_range),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -4,8 +4,6 @@
  * with the same operator on booleans; for every n up to where all edge cases
  * have occurred.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/pattern/node.h"
 #include "attn/pattern/pattern.h"
@@ -160,11 +158,10 @@ static void row_cells(const Pattern *p, int64_t i, uint8_t *cells)
     pattern_row_free(&row);
 }
 
-static void primitives_follow_their_rules(void **state)
+TEST(primitives_follow_their_rules)
 {
     uint8_t cells[MOST];
 
-    (void)state;
     for (size_t p = 0; p < PRIMITIVES; p++)
         for (int64_t n = 3; n < MOST; n++) {
             Arena   *a = arena_new();
@@ -219,9 +216,8 @@ static void check_operator(int64_t n, const char *x, char op, const char *y)
     arena_free(a);
 }
 
-static void operators_are_set_operations(void **state)
+TEST(operators_are_set_operations)
 {
-    (void)state;
     for (size_t x = 0; x < PRIMITIVES; x++)
         for (size_t y = 0; y < PRIMITIVES; y++)
             for (const char *op = "+&-"; *op; op++)
@@ -229,11 +225,10 @@ static void operators_are_set_operations(void **state)
 }
 
 /* x united with its complement: disjoint by construction, not compared again. */
-static void what_is_outside_goes_beside(void **state)
+TEST(what_is_outside_goes_beside)
 {
     uint8_t cx[MOST], cy[MOST], cells[MOST];
 
-    (void)state;
     for (size_t k = 0; k < PRIMITIVES * PRIMITIVES; k++) {
         Arena   *a = arena_new();
         Pattern *x = parsed(a, 37, primitives[k / PRIMITIVES].expr);
@@ -251,11 +246,10 @@ static void what_is_outside_goes_beside(void **state)
     }
 }
 
-static void complement_is_the_rest(void **state)
+TEST(complement_is_the_rest)
 {
     uint8_t in[MOST], out[MOST];
 
-    (void)state;
     for (size_t p = 0; p < PRIMITIVES; p++) {
         Arena   *a = arena_new();
         char     expr[128];
@@ -273,11 +267,10 @@ static void complement_is_the_rest(void **state)
     }
 }
 
-static void transpose_swaps_rows_and_columns(void **state)
+TEST(transpose_swaps_rows_and_columns)
 {
     uint8_t in[MOST], out[MOST];
 
-    (void)state;
     for (size_t p = 0; p < PRIMITIVES; p++) {
         Arena   *a = arena_new();
         Pattern *x = parsed(a, 31, primitives[p].expr), *t = pattern_transpose(a, x);
@@ -294,13 +287,12 @@ static void transpose_swaps_rows_and_columns(void **state)
     }
 }
 
-static void finished_cells_have_a_bit_and_no_future(void **state)
+TEST(finished_cells_have_a_bit_and_no_future)
 {
     Arena   *a = arena_new();
     Pattern *p = pattern_finish(a, shape_of(20), parsed(a, 20, "causal + window(9)"), true);
     uint8_t  cells[MOST];
 
-    (void)state;
     for (int64_t i = 0; i < 20; i++) {
         row_cells(p, i, cells);
         for (int64_t j = 0; j < 20; j++)
@@ -309,7 +301,7 @@ static void finished_cells_have_a_bit_and_no_future(void **state)
     arena_free(a);
 }
 
-static void heads_take_turns(void **state)
+TEST(heads_take_turns)
 {
     Arena       *a = arena_new();
     Error        err = ERROR_INIT;
@@ -317,7 +309,6 @@ static void heads_take_turns(void **state)
     Pattern     *p = pattern_parse(a, s, "self;full", NULL, &err);
     bool         in;
 
-    (void)state;
     assert_true(pattern_per_head(p));
     pattern_cell(p, 0, 1, 2, &in);
     assert_false(in);
@@ -346,9 +337,8 @@ static const struct {
     { "window(99999999999)", "too large" }, { "window(x)", "no argument 'x'" }, { "!", "offset 1" },
 };
 
-static void mistakes_are_told_with_their_place(void **state)
+TEST(mistakes_are_told_with_their_place)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
         Arena *a = arena_new();
         Error  err = ERROR_INIT;
@@ -361,13 +351,12 @@ static void mistakes_are_told_with_their_place(void **state)
     }
 }
 
-static void deep_nesting_is_refused_not_fatal(void **state)
+TEST(deep_nesting_is_refused_not_fatal)
 {
     Arena *a = arena_new();
     Error  err = ERROR_INIT;
     char   text[5001];
 
-    (void)state;
     memset(text, '(', 5000);
     text[5000] = '\0';
     assert_null(pattern_parse(a, shape_of(10), text, NULL, &err));
@@ -382,13 +371,12 @@ static bool odd_only(void *context, int64_t i, int64_t j)
     return j >= 0 && j % 2 == 0;
 }
 
-static void random_tables_are_distinct_and_allowed(void **state)
+TEST(random_tables_are_distinct_and_allowed)
 {
     Arena       *a = arena_new();
     PatternShape s = { .heads = 2, .n = 30, .m = 30, .causal = true };
     Tensor       t = pattern_draw_random(a, s, 4, 9, "t", odd_only, NULL);
 
-    (void)state;
     for (int64_t row = 0; row < 60; row++) {
         const int32_t *keys = tensor_i32(&t) + row * 4;
         int64_t        candidates = (row % 30 + 1) / 2;
@@ -406,19 +394,18 @@ static void random_tables_are_distinct_and_allowed(void **state)
 }
 
 /* The bound of the design: 64k x 64k without n x n storage. */
-static void a_long_pattern_stays_small(void **state)
+TEST(a_long_pattern_stays_small)
 {
     Arena   *a = arena_new();
     Pattern *p = parsed(a, 65536, "window(513)+global(4)+stride(256)");
 
-    (void)state;
     assert_true(arena_used(a) < 1 << 20);
     assert_true(pattern_count(p) > INT64_C(33000000));
     arena_free(a);
 }
 
 /* A table of distances with rows and columns that are always in, against the rule. */
-static void distances_follow_their_table(void **state)
+TEST(distances_follow_their_table)
 {
     enum { N = 70 };
     Arena       *arena = arena_new();
@@ -427,7 +414,6 @@ static void distances_follow_their_table(void **state)
     Tensor       table = tensor_of(DT_U8, 2, (int64_t[]){ 2, N }, on);
     Rng          rng = rng_named(1, "distances");
 
-    (void)state;
     for (int x = 0; x < 2 * N; x++)
         on[x] = rng_below(&rng, 2) != 0;
     for (int way = 0; way < 2; way++) {
@@ -446,22 +432,4 @@ static void distances_follow_their_table(void **state)
     arena_free(arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(primitives_follow_their_rules),
-        cmocka_unit_test(operators_are_set_operations),
-        cmocka_unit_test(what_is_outside_goes_beside),
-        cmocka_unit_test(complement_is_the_rest),
-        cmocka_unit_test(transpose_swaps_rows_and_columns),
-        cmocka_unit_test(finished_cells_have_a_bit_and_no_future),
-        cmocka_unit_test(heads_take_turns),
-        cmocka_unit_test(mistakes_are_told_with_their_place),
-        cmocka_unit_test(deep_nesting_is_refused_not_fatal),
-        cmocka_unit_test(random_tables_are_distinct_and_allowed),
-        cmocka_unit_test(a_long_pattern_stays_small),
-        cmocka_unit_test(distances_follow_their_table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

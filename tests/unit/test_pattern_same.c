@@ -1,6 +1,4 @@
 /* test_pattern_same.c -- same($t) against its rule, alone and with everything else. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/pattern/pattern.h"
 #include "check.h"
@@ -102,18 +100,17 @@ static void check_rule(size_t at, int kind, int64_t n)
     arena_free(a);
 }
 
-static void tokens_with_one_number_see_each_other(void **state)
+TEST(tokens_with_one_number_see_each_other)
 {
     static const int64_t sizes[] = { 1, 2, 3, 13, MOST };
 
-    (void)state;
     for (size_t at = 0; at < sizeof(rules) / sizeof(*rules); at++)
         for (int kind = 0; kind < KINDS; kind++)
             for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)
                 check_rule(at, kind, sizes[s]);
 }
 
-static void a_mask_keeps_the_other_components(void **state)
+TEST(a_mask_keeps_the_other_components)
 {
     Arena       *a = arena_new();
     Error        err = ERROR_INIT;
@@ -124,7 +121,6 @@ static void a_mask_keeps_the_other_components(void **state)
     Pattern     *only = pattern_finish(a, s, parsed(a, s, "same($t)", &numbers, &err), false);
     bool         in;
 
-    (void)state;
     assert_int_equal(pattern_cell(near_global, 0, 1, 2, &in), COMPONENT_WINDOW);
     assert_int_equal(pattern_cell(near_global, 0, 2, 0, &in), COMPONENT_GLOBAL);
     pattern_cell(near_global, 0, 2, 3, &in);
@@ -133,7 +129,7 @@ static void a_mask_keeps_the_other_components(void **state)
     arena_free(a);
 }
 
-static void heads_may_have_numbers_of_their_own(void **state)
+TEST(heads_may_have_numbers_of_their_own)
 {
     Arena       *a = arena_new();
     Error        err = ERROR_INIT;
@@ -143,7 +139,6 @@ static void heads_may_have_numbers_of_their_own(void **state)
     Pattern     *p;
     bool         in;
 
-    (void)state;
     for (int i = 0; i < 60; i++)
         tokens[i] = (uint8_t)(i % 20 / (1 + i / 20));
     p = parsed(a, s, "same($t)", &numbers, &err);
@@ -159,7 +154,7 @@ static void heads_may_have_numbers_of_their_own(void **state)
     arena_free(a);
 }
 
-static void a_slip_is_told_with_what_and_where(void **state)
+TEST(a_slip_is_told_with_what_and_where)
 {
     static const struct {
         const char *expr, *says;
@@ -180,7 +175,6 @@ static void a_slip_is_told_with_what_and_where(void **state)
     };
     static double data[48];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(slips) / sizeof(*slips); i++) {
         Arena       *a = arena_new();
         Error        err = ERROR_INIT;
@@ -195,7 +189,7 @@ static void a_slip_is_told_with_what_and_where(void **state)
     }
 }
 
-static void a_long_table_stays_linear(void **state)
+TEST(a_long_table_stays_linear)
 {
     enum { LENGTH = 65536 };
     Arena       *a = arena_new();
@@ -205,7 +199,6 @@ static void a_long_table_stays_linear(void **state)
     Numbers      numbers = { .t = tensor_of(DT_I32, 1, &s.n, tokens) };
     int64_t      before;
 
-    (void)state;
     for (int i = 0; i < LENGTH; i++)
         tokens[i] = i / 1000;
     before = arena_used(a);
@@ -216,7 +209,7 @@ static void a_long_table_stays_linear(void **state)
 }
 
 /* A run with numbers from the input, by name or by -p; the counted cells are the cost. */
-static void a_run_costs_its_cells(void **state)
+TEST(a_run_costs_its_cells)
 {
     Fixture f = fixture_new(31);
     Error   err = ERROR_INIT;
@@ -227,7 +220,6 @@ static void a_run_costs_its_cells(void **state)
     bool    bound;
     Flops   closed;
 
-    (void)state;
     for (int i = 0; i < 31; i++)
         tokens[i] = i < 10 ? 4 : i < 12 ? 9 : 0;
     assert_true(assignments_set(&f.given, "expr", "same($segments)", &err));
@@ -250,16 +242,4 @@ static void a_run_costs_its_cells(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_with_one_number_see_each_other),
-        cmocka_unit_test(a_mask_keeps_the_other_components),
-        cmocka_unit_test(heads_may_have_numbers_of_their_own),
-        cmocka_unit_test(a_slip_is_told_with_what_and_where),
-        cmocka_unit_test(a_long_table_stays_linear),
-        cmocka_unit_test(a_run_costs_its_cells),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,8 +2,8 @@
  *
  * The formulas here know nothing of distance tables, indices or tiles.
  */
-#include "position_setup.h"
 #include "attn/run/position.h"
+#include "position_setup.h"
 
 /* ---- formulas in plain double ----------------------------------------------- */
 
@@ -212,9 +212,8 @@ static void shaw_prepare(Setup *s, int variant)
         set(s, "pos_k=2");
 }
 
-static void test_formulas(void **state)
+TEST(test_formulas)
 {
-    (void)state;
     for (int variant = 0; variant < 2; variant++) {
         check_formula("sinusoidal", sinusoidal_prepare, variant, sinusoidal_formula);
         check_formula("rope", rope_prepare, variant, rope_formula);
@@ -230,12 +229,11 @@ static void test_formulas(void **state)
 
 /* ---- single facts ----------------------------------------------------------- */
 
-static void test_names(void **state)
+TEST(test_names)
 {
     const Position *p = NULL;
     Error           err = ERROR_INIT;
 
-    (void)state;
     assert_string_equal(position_at(0)->id, "sinusoidal");
     assert_string_equal(position_at(6)->id, "shaw");
     assert_null(position_at(7));
@@ -248,12 +246,11 @@ static void test_names(void **state)
     assert_non_null(strstr(err.text, "none sinusoidal rope alibi t5 xl disentangled shaw"));
 }
 
-static void test_sinusoidal_values_and_origin(void **state)
+TEST(test_sinusoidal_values_and_origin)
 {
     Setup s;
     Run  *run;
 
-    (void)state;
     setup_open(&s, 1, 4, 4, 5, false);
     set(&s, "pos_target=qkv,pos_scale=2");
     run = run_probe(&s, "sinusoidal");
@@ -265,12 +262,11 @@ static void test_sinusoidal_values_and_origin(void **state)
     setup_close(&s);
 }
 
-static void test_rope_keeps_norms_and_depends_on_distance(void **state)
+TEST(test_rope_keeps_norms_and_depends_on_distance)
 {
     Setup s;
     Run  *run;
 
-    (void)state;
     setup_open(&s, 1, 40, 40, 7, false);
     for (int64_t i = 1; i < s.n; i++) {
         memcpy(tensor_f32(&s.q) + i * s.d, s.q.data, (size_t)s.d * sizeof(float));
@@ -310,9 +306,8 @@ static void check_slopes(int64_t h, const double *powers)
     setup_close(&s);
 }
 
-static void test_alibi_slopes(void **state)
+TEST(test_alibi_slopes)
 {
-    (void)state;
     check_slopes(8, (const double[]){ 1, 2, 3, 4, 5, 6, 7, 8 });
     check_slopes(6, (const double[]){ 2, 4, 6, 8, 1, 3 });
     check_slopes(3, (const double[]){ 4, 8, 2 });
@@ -327,7 +322,7 @@ static int64_t bucket(Run *run, int64_t i, int64_t j)
     return (int64_t)value;
 }
 
-static void test_t5_ladder(void **state)
+TEST(test_t5_ladder)
 {
     static const struct {
         int64_t from, to, bucket;
@@ -337,7 +332,6 @@ static void test_t5_ladder(void **state)
     Setup s;
     Run  *run;
 
-    (void)state;
     setup_open(&s, 2, 250, 250, 2, false);
     run = run_probe(&s, "t5");
     assert_int_equal(run_view(run, "position_buckets")->rank, 2);
@@ -367,12 +361,11 @@ static void test_t5_ladder(void **state)
 }
 
 /* With d = 1, q = 1, k = 0 and row c of the table equal to c, a score is an index. */
-static void test_disentangled_log_distances(void **state)
+TEST(test_disentangled_log_distances)
 {
     Setup s;
     Run  *run;
 
-    (void)state;
     setup_open(&s, 1, 40, 40, 1, false);
     s.a = give(&s, "pos_key", 2, (int64_t[]){ 16, 1 });
     for (int64_t x = 0; x < 40; x++) {
@@ -393,14 +386,13 @@ static void test_disentangled_log_distances(void **state)
 }
 
 /* Dumped whole, found by its short name, drawn only where a causal run has scores. */
-static void test_bias_view(void **state)
+TEST(test_bias_view)
 {
     Setup       s;
     Run        *run;
     const View *bias;
     float       ahead;
 
-    (void)state;
     setup_open(&s, 8, 9, 9, 2, true);
     run = run_any(&s, mechanism_find("full"), "alibi");
     bias = run_view(run, "position_bias");
@@ -429,7 +421,7 @@ static double term(const Run *run, const char *name, int64_t head, int64_t i, in
 }
 
 /* The views of the terms add up to the scores. */
-static void test_terms_add_up(void **state)
+TEST(test_terms_add_up)
 {
     static const struct {
         const char *position, *params, *content;
@@ -441,7 +433,6 @@ static void test_terms_add_up(void **state)
         { "disentangled", "pos_terms=[p2c]", "position_c2c", { "position_p2c", "none", "none" } },
     };
 
-    (void)state;
     for (int x = 0; x < LENGTH(cases); x++) {
         Setup s;
         Run  *run;
@@ -495,9 +486,8 @@ static void check_bad_shape(const char *position, const char *name)
     setup_close(&s);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     check_error("t5", "pos_buckets=31", "must be even");
     check_error("t5", "pos_buckets=2", "at least 4");
     check_error("t5", "pos_bidirectional=false,pos_buckets=1", "at least 2");
@@ -516,20 +506,4 @@ static void test_errors(void **state)
     check_bad_shape("shaw", "pos_value");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formulas),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_sinusoidal_values_and_origin),
-        cmocka_unit_test(test_rope_keeps_norms_and_depends_on_distance),
-        cmocka_unit_test(test_alibi_slopes),
-        cmocka_unit_test(test_t5_ladder),
-        cmocka_unit_test(test_disentangled_log_distances),
-        cmocka_unit_test(test_bias_view),
-        cmocka_unit_test(test_terms_add_up),
-        cmocka_unit_test(test_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -4,9 +4,9 @@
  * the kernel against the scores of single cells, counted FLOPs, and memory
  * that runs out.
  */
-#include "position_setup.h"
 #include "attn/run/position.h"
 #include "core/threads.h"
+#include "position_setup.h"
 
 static const Mechanism *full(void)
 {
@@ -23,11 +23,10 @@ static void kernel_setup(Setup *s, int64_t n, int64_t m, const char *position)
 }
 
 /* Drawn tables do not depend on n (pos_k of disentangled follows m), so both runs agree. */
-static void test_decoding_equals_the_whole_run(void **state)
+TEST(test_decoding_equals_the_whole_run)
 {
     enum { M = 130, LAST = 9 };
 
-    (void)state;
     for (size_t x = 0; position_at(x); x++) {
         const char *id = position_at(x)->id;
         Setup       s;
@@ -56,9 +55,8 @@ static void test_decoding_equals_the_whole_run(void **state)
 }
 
 /* output of the kernel = softmax over j <= p_i of the probe's scores, times values. */
-static void test_kernel_equals_the_scores(void **state)
+TEST(test_kernel_equals_the_scores)
 {
-    (void)state;
     for (size_t x = 0; position_at(x); x++) {
         const char *id = position_at(x)->id;
         Setup       s;
@@ -90,11 +88,10 @@ static void test_kernel_equals_the_scores(void **state)
 }
 
 /* Rows are shared out to threads, but each is a function of its position alone. */
-static void test_threads_change_nothing(void **state)
+TEST(test_threads_change_nothing)
 {
     Threads *threads = threads_new(3);
 
-    (void)state;
     assert_non_null(threads);
     for (size_t x = 0; position_at(x); x++) {
         const char *id = position_at(x)->id;
@@ -115,7 +112,7 @@ static void test_threads_change_nothing(void **state)
     threads_free(threads);
 }
 
-static void test_flops(void **state)
+TEST(test_flops)
 {
     /* h = 3, n = m = 10, d = 5, e = 3, causal: nnz = 165 */
     static const struct {
@@ -131,7 +128,6 @@ static void test_flops(void **state)
         { "shaw", 2 * 5 * 3 * 10 * 9 + 165 + 3 * 165 },
     };
 
-    (void)state;
     for (int x = 0; x < LENGTH(want); x++) {
         Setup s;
         Run  *run;
@@ -144,9 +140,8 @@ static void test_flops(void **state)
     }
 }
 
-static void test_every_failed_allocation_is_an_error(void **state)
+TEST(test_every_failed_allocation_is_an_error)
 {
-    (void)state;
     for (size_t x = 0; position_at(x); x++) {
         Setup s;
         bool  done = false;
@@ -169,15 +164,4 @@ static void test_every_failed_allocation_is_an_error(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoding_equals_the_whole_run),
-        cmocka_unit_test(test_kernel_equals_the_scores),
-        cmocka_unit_test(test_threads_change_nothing),
-        cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_every_failed_allocation_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

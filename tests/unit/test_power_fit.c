@@ -1,6 +1,4 @@
 /* test_power_fit.c -- exponents, their intervals, shapes, ratios of medians. */
-#include <math.h>
-#include <string.h>
 
 #include "check.h"
 #include "profile/statistics.h"
@@ -32,9 +30,8 @@ static const struct {
     { FIT_NLOGN, "n log n", 1, 1 }, { FIT_N15, "n^1.5", 1.5, 0 }, { FIT_SQUARE, "n^2", 2, 0 },
 };
 
-static void every_shape_is_found(void **state)
+TEST(every_shape_is_found)
 {
-    (void)state;
     for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
         double x[POINTS], y[POINTS];
         Fit    fit;
@@ -55,12 +52,11 @@ static void every_shape_is_found(void **state)
     }
 }
 
-static void a_claimed_log_is_divided_out(void **state)
+TEST(a_claimed_log_is_divided_out)
 {
     double  x[POINTS], y[POINTS];
     FitPlan plan = FIT_PLAN;
 
-    (void)state;
     lengths(x, POINTS);
     for (int i = 0; i < POINTS; i++)
         y[i] = x[i] * log(x[i]);
@@ -71,13 +67,12 @@ static void a_claimed_log_is_divided_out(void **state)
 
 /* With noise of known size the interval covers the truth, is not empty, and is the same
  * every time. */
-static void intervals_cover(void **state)
+TEST(intervals_cover)
 {
     static const double noise[POINTS] = { 1.05, 0.96, 1.02, 0.93, 1.07, 0.99, 0.95, 1.04 };
     double x[POINTS], y[POINTS];
     Fit    a, b;
 
-    (void)state;
     lengths(x, POINTS);
     for (int i = 0; i < POINTS; i++)
         y[i] = 0.01 * pow(x[i], 1.5) * noise[i];
@@ -91,13 +86,12 @@ static void intervals_cover(void **state)
 }
 
 /* Slopes that bend: the local ones say where, and --drop leaves the bend out. */
-static void bends_are_local(void **state)
+TEST(bends_are_local)
 {
     double  x[POINTS], y[POINTS];
     FitPlan plan = FIT_PLAN;
     Fit     fit;
 
-    (void)state;
     lengths(x, POINTS);
     for (int i = 0; i < POINTS; i++)
         y[i] = i < 3 ? 7 : 7 * pow(x[i] / x[2], 2);
@@ -114,12 +108,11 @@ static void bends_are_local(void **state)
     assert_int_equal(fit.best, FIT_SQUARE);
 }
 
-static void too_few_points_are_no_fit(void **state)
+TEST(too_few_points_are_no_fit)
 {
     static const double x[] = { 256, 256, 512, 1024 }, y[] = { 1, 3, 4, 8 };
     FitPlan             all = FIT_PLAN, none = { .boot = 100, .drop = 9 };
 
-    (void)state;
     assert_false(fit_of(x, y, 0, all).alpha.valid);
     assert_false(fit_of(x, y, 2, all).alpha.valid); /* one n */
     assert_true(fit_of(x, y, 3, all).alpha.valid && !fit_of(x, y, 3, all).lo.valid);
@@ -128,38 +121,35 @@ static void too_few_points_are_no_fit(void **state)
 }
 
 /* Values without a logarithm are left out, never taken for 0. */
-static void unusable_points_are_left_out(void **state)
+TEST(unusable_points_are_left_out)
 {
     const double x[] = { 64, 0, 128, 256, 512, -8 };
     const double y[] = { 64, 9, (double)NAN, 256, (double)INFINITY, 1 };
     Fit          fit = fit_of(x, y, 6, FIT_PLAN);
 
-    (void)state;
     assert_int_equal(fit.count, 2);
     CHECK_NEAR(fit.alpha.value, 1, 1e-12);
 }
 
-static void too_many_points_are_refused(void **state)
+TEST(too_many_points_are_refused)
 {
     static double x[FIT_MOST + 1];
     FitPlan       plan = FIT_PLAN;
     Fit           fit;
     Error         err = ERROR_INIT;
 
-    (void)state;
     for (int i = 0; i <= FIT_MOST; i++)
         x[i] = i + 1;
     assert_false(fit_power(x, x, FIT_MOST + 1, &plan, &fit, &err));
     assert_int_equal(err.code, ERR_DATA);
 }
 
-static void ratios_have_intervals(void **state)
+TEST(ratios_have_intervals)
 {
     static const double a[] = { 10, 10.2, 9.9, 10.1, 10, 9.8 };
     static const double b[] = { 12, 12.3, 11.8, 12.1, 12, 11.9 };
     Ratio               r = ratio_of_medians(a, 6, b, 6), same = ratio_of_medians(a, 6, a, 6);
 
-    (void)state;
     CHECK_NEAR(r.value.value, 1.2, 1e-9);
     assert_true(r.lo.value > 1.1 && r.lo.value <= 1.2 && r.hi.value >= 1.2 && r.hi.value < 1.3);
     assert_true(same.lo.value <= 1 && same.hi.value >= 1);
@@ -169,18 +159,4 @@ static void ratios_have_intervals(void **state)
     assert_false(ratio_of_medians(a, 6, b, 0).value.valid);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_shape_is_found),
-        cmocka_unit_test(a_claimed_log_is_divided_out),
-        cmocka_unit_test(intervals_cover),
-        cmocka_unit_test(bends_are_local),
-        cmocka_unit_test(too_few_points_are_no_fit),
-        cmocka_unit_test(unusable_points_are_left_out),
-        cmocka_unit_test(too_many_points_are_refused),
-        cmocka_unit_test(ratios_have_intervals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

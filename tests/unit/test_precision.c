@@ -1,8 +1,6 @@
 /* test_precision.c -- rounding to narrower formats against its definition. */
 #include <float.h>
-#include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "attn/ops/rows.h"
 #include "check.h"
@@ -38,11 +36,10 @@ static void check_number(const Precision *p, double a)
         assert_true(fabs(y - a) <= precision_ulp(p, a) / 2);
 }
 
-static void test_definition(void **state)
+TEST(test_definition)
 {
     Rng rng = { .seed = 5 };
 
-    (void)state;
     for (int f = 0; f < PRECISION_FLOAT64; f++) {
         const Precision *p = precision_of((PrecisionFormat)f);
 
@@ -63,11 +60,10 @@ static void test_definition(void **state)
     }
 }
 
-static void test_known_numbers(void **state)
+TEST(test_known_numbers)
 {
     const Precision *half = precision_of(PRECISION_FP16), *brain = precision_of(PRECISION_BF16);
 
-    (void)state;
     assert_true(precision_round(half, 65519.996) == 65504);
     assert_true(precision_round(half, 65520) == (double)INFINITY);
     assert_true(precision_round(half, 0x1p-25) == 0); /* the tie goes to 0, which is even */
@@ -81,14 +77,13 @@ static void test_known_numbers(void **state)
 }
 
 /* The machine's own single precision is the format float32. */
-static void test_float32(void **state)
+TEST(test_float32)
 {
     const Precision *p = precision_of(PRECISION_FLOAT32);
     Rng    rng = { .seed = 6 };
     double x[100], y[100];
     float  sum = 0, plain = 0;
 
-    (void)state;
     for (int t = 0; t < 100; t++) {
         double wild = rng_normal(&rng) * ldexp(1, (int)(rng_uniform(&rng) * 300) - 160);
 
@@ -105,12 +100,11 @@ static void test_float32(void **state)
         assert_true(same_bits(precision_round(precision_of(PRECISION_BF16), x[t]), x[t]));
 }
 
-static void test_half_accumulation(void **state)
+TEST(test_half_accumulation)
 {
     const Precision *half = precision_of(PRECISION_FP16);
     double x[6] = { 2048, 1, 1, 1, 1, 0 }, steps[12], one = 1;
 
-    (void)state;
     assert_true(precision_sum(half, 5, x) == 2048); /* each 1 is lost in turn */
     assert_true(precision_dot(half, 5, x, 1, &one, 0) == 2048);
     for (int t = 0; t < 12; t++)
@@ -118,14 +112,4 @@ static void test_half_accumulation(void **state)
     assert_true(precision_dot(half, 6, steps, 2, &one, 0) == 2048);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_known_numbers),
-        cmocka_unit_test(test_float32),
-        cmocka_unit_test(test_half_accumulation),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,29 +1,26 @@
 /* test_profile_counters.c -- hardware counters, or the reason why there are none. */
+#include "profile/measure.h"
 #include "profile_fixture.h"
 
-#include "profile/measure.h"
-
 /* An event that shared its counter had it for running of enabled nanoseconds. */
-static void shared_counters_are_scaled(void **state)
+TEST(shared_counters_are_scaled)
 {
     static const uint64_t whole[3] = { 1000, 50, 50 }, half[3] = { 1000, 50, 25 };
     static const uint64_t never[3] = { 0, 50, 0 }, idle[3] = { 0, 0, 0 };
 
-    (void)state;
-    CHECK_NEAR(counter_scaled(whole).value, 1000, 0);
-    CHECK_NEAR(counter_scaled(half).value, 2000, 0);
+    CHECK_WITHIN(counter_scaled(whole).value, 1000, 0);
+    CHECK_WITHIN(counter_scaled(half).value, 2000, 0);
     assert_false(counter_scaled(never).valid);
     assert_true(counter_scaled(idle).valid);
 }
 
-static void counters_count_or_say_why_not(void **state)
+TEST(counters_count_or_say_why_not)
 {
     char            why[96] = "";
     Counters       *counters = counters_open(why, sizeof(why));
     HardwareCounts  counts;
     volatile double x = 1;
 
-    (void)state;
     if (!counters) {
         assert_true(strlen(why) > 0);
         print_message("no counters: %s\n", why);
@@ -37,15 +34,7 @@ static void counters_count_or_say_why_not(void **state)
     if (counts.instructions.valid)
         assert_true(counts.instructions.value > 1e6);
     if (counts.flops.valid)
-        CHECK_NEAR(counts.flops.value, 2e6, 1e5);
+        CHECK_WITHIN(counts.flops.value, 2e6, 1e5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_counters_are_scaled),
-        cmocka_unit_test(counters_count_or_say_why_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

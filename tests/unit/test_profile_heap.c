@@ -2,11 +2,11 @@
  *
  * Skipped, with the reason, where the hooks are not compiled in.
  */
-#include "profile_fixture.h"
-
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+
+#include "profile_fixture.h"
 
 #define BLOCK 100000
 
@@ -33,12 +33,11 @@ static int need_hooks(void **state)
             skip();                                                                            \
     } while (0)
 
-static void allocation_and_release_balance(void **state)
+TEST(allocation_and_release_balance)
 {
     int64_t before, calls;
     void   *block;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     before = heap_current();
     calls = heap_allocations();
@@ -51,12 +50,11 @@ static void allocation_and_release_balance(void **state)
     assert_int_equal(heap_current(), before);
 }
 
-static void every_member_of_the_family_is_seen(void **state)
+TEST(every_member_of_the_family_is_seen)
 {
     void   *blocks[8];
     int64_t before, sum = 0;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     before = heap_current();
     blocks[0] = take(BLOCK);
@@ -82,12 +80,11 @@ static void every_member_of_the_family_is_seen(void **state)
     assert_int_equal(heap_current(), before);
 }
 
-static void realloc_counts_the_difference(void **state)
+TEST(realloc_counts_the_difference)
 {
     int64_t before;
     char   *block, *kept;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     before = heap_current();
     block = resize(NULL, 1000);
@@ -105,14 +102,13 @@ static void realloc_counts_the_difference(void **state)
     assert_int_equal(heap_current(), before);
 }
 
-static void refusals_are_as_the_standard_says(void **state)
+TEST(refusals_are_as_the_standard_says)
 {
     volatile size_t alignment = 24, huge = PTRDIFF_MAX;
     char            here;
     void           *block = &here;
     int64_t         before;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     before = heap_current();
     assert_int_equal(posix_memalign(&block, alignment, 100), EINVAL);
@@ -128,12 +124,11 @@ static void refusals_are_as_the_standard_says(void **state)
     assert_int_equal(heap_current(), before);
 }
 
-static void the_peak_is_the_largest_since_the_reset(void **state)
+TEST(the_peak_is_the_largest_since_the_reset)
 {
     int64_t before, first, second;
     void   *a, *b;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     before = heap_current();
     heap_peak_reset();
@@ -152,12 +147,11 @@ static void the_peak_is_the_largest_since_the_reset(void **state)
 }
 
 /* strdup calls malloc inside libc: counting it shows that libraries are covered. */
-static void libraries_are_seen_too(void **state)
+TEST(libraries_are_seen_too)
 {
     char   *text, *copy;
     int64_t before;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     text = calloc(BLOCK, 1);
     memset(text, 'x', BLOCK - 1);
@@ -181,12 +175,11 @@ static void *churn(void *opaque)
     return NULL;
 }
 
-static void threads_lose_no_byte(void **state)
+TEST(threads_lose_no_byte)
 {
     pthread_t threads[4];
     int64_t   before, after;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     /* Stacks and thread descriptors of glibc are made once and cached. */
     for (int round = 0; round < 2; round++) {
@@ -202,11 +195,10 @@ static void threads_lose_no_byte(void **state)
 
 /* A pair costs glibc 5.5 ns; what the hooks add must stay of that order, or
  * profiling would change what it measures. */
-static void the_hooks_are_cheap(void **state)
+TEST(the_hooks_are_cheap)
 {
     double began, seconds;
 
-    (void)state;
     SKIP_WITHOUT_HOOKS();
     began = clock_wall();
     for (int i = 0; i < 1000000; i++)
@@ -216,18 +208,4 @@ static void the_hooks_are_cheap(void **state)
     assert_true(seconds < 1e-6 * 1000000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allocation_and_release_balance),
-        cmocka_unit_test(every_member_of_the_family_is_seen),
-        cmocka_unit_test(realloc_counts_the_difference),
-        cmocka_unit_test(refusals_are_as_the_standard_says),
-        cmocka_unit_test(the_peak_is_the_largest_since_the_reset),
-        cmocka_unit_test(libraries_are_seen_too),
-        cmocka_unit_test(threads_lose_no_byte),
-        cmocka_unit_test(the_hooks_are_cheap),
-    };
-
-    return cmocka_run_group_tests(tests, need_hooks, NULL);
-}
+SUITE(need_hooks, NULL)

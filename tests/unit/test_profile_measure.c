@@ -3,8 +3,8 @@
  * Times are only checked for order and consistency, never against a clock of
  * another machine.
  */
-#include "profile_fixture.h"
 #include "attn/run/position.h"
+#include "profile_fixture.h"
 
 #define QUICK                                                                                      \
     ((MeasurePlan){                                                                                \
@@ -20,13 +20,12 @@ static Record measured(const RunSpec *spec, MeasurePlan plan)
     return r;
 }
 
-static void a_measured_run_has_all_its_numbers(void **state)
+TEST(a_measured_run_has_all_its_numbers)
 {
     Fixture f = fixture_new(2, 96, 16, 2);
     Record  r;
     double  stages = 0, counted = 0;
 
-    (void)state;
     fixture_choose(&f, "bigbird", "window=3,random=2");
     r = measured(&f.spec, QUICK);
     assert_int_equal(r.status, RECORD_OK);
@@ -48,37 +47,35 @@ static void a_measured_run_has_all_its_numbers(void **state)
         counted += flops_total(r.stages[i].flops);
     }
     assert_true(stages > 0 && stages <= 1.5 * r.time.q3.value);
-    CHECK_NEAR(counted, flops_total(r.counted), 0);
+    CHECK_WITHIN(counted, flops_total(r.counted), 0);
     assert_true(r.has_closed_form);
-    CHECK_NEAR(flops_total(r.closed_form), flops_total(r.counted), 0);
+    CHECK_WITHIN(flops_total(r.closed_form), flops_total(r.counted), 0);
     assert_true(r.hardware.cycles.valid || r.hardware.flops.valid || *r.hardware_note);
     assert_false(r.quality.mass_mean.valid);
     record_free(&r);
     fixture_free(&f);
 }
 
-static void once_is_one_run(void **state)
+TEST(once_is_one_run)
 {
     Fixture f = fixture_new(1, 64, 8, 1);
     Record  r;
 
-    (void)state;
     fixture_choose(&f, "full", "");
     r = measured(&f.spec, MEASURE_ONCE);
     assert_int_equal(r.time.count, 1);
-    CHECK_NEAR(r.time.samples[0], r.time.first.value, 0);
-    CHECK_NEAR(r.time.median.value, r.time.first.value, 0);
+    CHECK_WITHIN(r.time.samples[0], r.time.first.value, 0);
+    CHECK_WITHIN(r.time.median.value, r.time.first.value, 0);
     record_free(&r);
     fixture_free(&f);
 }
 
-static void a_budget_that_is_gone_leaves_the_first_call(void **state)
+TEST(a_budget_that_is_gone_leaves_the_first_call)
 {
     Fixture     f = fixture_new(1, 64, 8, 1);
     MeasurePlan plan = { .repeats = 50, .most = 50, .max_seconds = 0 };
     Record      r;
 
-    (void)state;
     fixture_choose(&f, "full", "");
     r = measured(&f.spec, plan);
     assert_int_equal(r.status, RECORD_OK);
@@ -87,13 +84,12 @@ static void a_budget_that_is_gone_leaves_the_first_call(void **state)
     fixture_free(&f);
 }
 
-static void parameters_are_typed_json(void **state)
+TEST(parameters_are_typed_json)
 {
     Fixture f = fixture_new(1, 32, 8, 1);
     Record  r;
     json_t *root;
 
-    (void)state;
     fixture_choose(&f, "bigbird", "window=5");
     r = measured(&f.spec, MEASURE_ONCE);
     root = record_parsed(&r);
@@ -125,12 +121,11 @@ static void parameters_are_typed_json(void **state)
 /* One page, when glibc's rounding of blocks crosses its border. */
 #define HEAP_NOISE 4096
 
-static void memory_does_not_depend_on_the_order(void **state)
+TEST(memory_does_not_depend_on_the_order)
 {
     Fixture f = fixture_new(4, 400, 32, 2);
     Record  a[2], b[2];
 
-    (void)state;
     for (int order = 0; order < 2; order++)
         for (int turn = 0; turn < 2; turn++) {
             bool first = turn == order;
@@ -138,15 +133,16 @@ static void memory_does_not_depend_on_the_order(void **state)
             fixture_choose(&f, first ? "full" : "pattern", first ? "" : "expr=window(9)");
             *(first ? &a[order] : &b[order]) = measured(&f.spec, QUICK);
         }
-    CHECK_NEAR(a[0].arena_peak.value, a[1].arena_peak.value, 0);
-    CHECK_NEAR(b[0].arena_peak.value, b[1].arena_peak.value, 0);
+    CHECK_WITHIN(a[0].arena_peak.value, a[1].arena_peak.value, 0);
+    CHECK_WITHIN(b[0].arena_peak.value, b[1].arena_peak.value, 0);
     assert_int_equal(a[0].heap_peak.valid, heap_hooks_active(NULL));
     if (a[0].heap_peak.valid) {
         assert_true(a[0].heap_peak.value > 0);
-        CHECK_NEAR(a[0].heap_peak.value, a[1].heap_peak.value, HEAP_NOISE);
-        CHECK_NEAR(b[0].heap_peak.value, b[1].heap_peak.value, HEAP_NOISE);
+        CHECK_WITHIN(a[0].heap_peak.value, a[1].heap_peak.value, HEAP_NOISE);
+        CHECK_WITHIN(b[0].heap_peak.value, b[1].heap_peak.value, HEAP_NOISE);
         for (int i = 0; i < a[0].stage_count; i++)
-            CHECK_NEAR(a[0].stages[i].heap_peak.value, a[1].stages[i].heap_peak.value, HEAP_NOISE);
+            CHECK_WITHIN(a[0].stages[i].heap_peak.value, a[1].stages[i].heap_peak.value,
+                         HEAP_NOISE);
     } else {
         assert_true(strlen(a[0].heap_note) > 0);
     }
@@ -157,14 +153,13 @@ static void memory_does_not_depend_on_the_order(void **state)
     fixture_free(&f);
 }
 
-static void a_failing_run_is_a_record(void **state)
+TEST(a_failing_run_is_a_record)
 {
     Fixture f = fixture_new(2, 64, 16, 1);
     atomic_bool cancel;
     Record  r;
     json_t *root;
 
-    (void)state;
     fixture_choose(&f, "full", "");
     f.spec.memory_limit = 4096;
     r = measured(&f.spec, QUICK);
@@ -206,13 +201,12 @@ static void a_failing_run_is_a_record(void **state)
 }
 
 /* Every allocation of the run's arena in turn. */
-static void every_refused_allocation_is_a_record(void **state)
+TEST(every_refused_allocation_is_a_record)
 {
     Fixture f = fixture_new(1, 40, 8, 1);
     Record  r;
     int64_t k = 0;
 
-    (void)state;
     fixture_choose(&f, "bigbird", "");
     do {
         f.spec.fail_at = ++k;
@@ -245,13 +239,12 @@ static void cut_after_three(void *context, const Run *run, const Stage *stage)
         atomic_store(&cut->cancel, true);
 }
 
-static void the_callers_observer_hears_and_may_cancel(void **state)
+TEST(the_callers_observer_hears_and_may_cancel)
 {
     Fixture f = fixture_new(1, 64, 8, 1);
     Cut     cut = { 0 };
     Record  r;
 
-    (void)state;
     fixture_choose(&f, "full", "");
     f.spec.cancel = &cut.cancel;
     f.spec.observer = cut_after_three;
@@ -263,14 +256,13 @@ static void the_callers_observer_hears_and_may_cancel(void **state)
     fixture_free(&f);
 }
 
-static void a_live_run_keeps_its_parameters(void **state)
+TEST(a_live_run_keeps_its_parameters)
 {
     Fixture f = fixture_new(1, 32, 8, 1);
     Record  r, of_run;
     Error   err = ERROR_INIT;
     Run    *run;
 
-    (void)state;
     fixture_choose(&f, "pattern", "expr=window(3)+global(1)");
     f.spec.views = true;
     run = run_new(&f.spec);
@@ -280,7 +272,7 @@ static void a_live_run_keeps_its_parameters(void **state)
     r = measured(&f.spec, QUICK);
     assert_true(record_of_run(run, &of_run, &err));
     assert_string_equal(of_run.params, r.params);
-    CHECK_NEAR(flops_total(of_run.counted), flops_total(r.counted), 0);
+    CHECK_WITHIN(flops_total(of_run.counted), flops_total(r.counted), 0);
     assert_false(of_run.time.median.valid || of_run.time.first.valid || of_run.heap_peak.valid);
     assert_int_equal(of_run.quality.worst_query, -1);
     record_free(&of_run);
@@ -289,19 +281,4 @@ static void a_live_run_keeps_its_parameters(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_measured_run_has_all_its_numbers),
-        cmocka_unit_test(once_is_one_run),
-        cmocka_unit_test(a_budget_that_is_gone_leaves_the_first_call),
-        cmocka_unit_test(parameters_are_typed_json),
-        cmocka_unit_test(memory_does_not_depend_on_the_order),
-        cmocka_unit_test(a_failing_run_is_a_record),
-        cmocka_unit_test(every_refused_allocation_is_a_record),
-        cmocka_unit_test(the_callers_observer_hears_and_may_cancel),
-        cmocka_unit_test(a_live_run_keeps_its_parameters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

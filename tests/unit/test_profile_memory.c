@@ -1,9 +1,8 @@
 /* test_profile_memory.c -- the memory of a run over its time. */
-#include "profile_fixture.h"
-
 #include <time.h>
 
 #include "profile/memory.h"
+#include "profile_fixture.h"
 
 #define MIB (1 << 20)
 
@@ -27,14 +26,13 @@ static int64_t most(const int64_t *values, int count)
 }
 
 /* The axis starts at microseconds; a pause folds it many times over. */
-static void peaks_outlive_the_folding_of_the_axis(void **state)
+TEST(peaks_outlive_the_folding_of_the_axis)
 {
     MemoryTrace trace;
     Arena      *arena = arena_new();
     ArenaMark   mark;
     void       *block;
 
-    (void)state;
     memory_trace_start(&trace, arena, NULL);
     mark = arena_mark(arena);
     memory_trace_stage(&trace, 0);
@@ -57,12 +55,11 @@ static void peaks_outlive_the_folding_of_the_axis(void **state)
     arena_free(arena);
 }
 
-static void the_largest_are_named_by_stage(void **state)
+TEST(the_largest_are_named_by_stage)
 {
     MemoryTrace trace;
     Arena      *arena = arena_new();
 
-    (void)state;
     memory_trace_start(&trace, arena, NULL);
     for (int i = 0; i < 20; i++) {
         memory_trace_stage(&trace, i);
@@ -81,13 +78,12 @@ static void the_largest_are_named_by_stage(void **state)
     arena_free(arena);
 }
 
-static void after_the_stop_nobody_listens(void **state)
+TEST(after_the_stop_nobody_listens)
 {
     MemoryTrace trace;
     Arena      *arena = arena_new();
     int         count;
 
-    (void)state;
     memory_trace_start(&trace, arena, NULL);
     memory_trace_stop(&trace, 0);
     count = trace.line.largest_count;
@@ -98,14 +94,13 @@ static void after_the_stop_nobody_listens(void **state)
 }
 
 /* A record's timeline reaches the record's own peak. */
-static void a_record_keeps_the_timeline_of_its_peaks(void **state)
+TEST(a_record_keeps_the_timeline_of_its_peaks)
 {
     Fixture     f = fixture_new(2, 256, 32, 2);
     MeasurePlan plan = MEASURE_DEFAULT;
     Record      r, copy;
     Error       err = ERROR_INIT;
 
-    (void)state;
     plan.max_seconds = 2;
     plan.repeats = 6;
     plan.min_seconds = 0;
@@ -123,14 +118,4 @@ static void a_record_keeps_the_timeline_of_its_peaks(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_outlive_the_folding_of_the_axis),
-        cmocka_unit_test(the_largest_are_named_by_stage),
-        cmocka_unit_test(after_the_stop_nobody_listens),
-        cmocka_unit_test(a_record_keeps_the_timeline_of_its_peaks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,8 +2,8 @@
  *
  * The reference here is a plain double softmax over whole rows, n x n.
  */
-#include "profile_fixture.h"
 #include "attn/run/position.h"
+#include "profile_fixture.h"
 
 static Quality quality_of(const RunSpec *spec)
 {
@@ -24,9 +24,8 @@ static Quality quality_of(const RunSpec *spec)
     return q;
 }
 
-static void full_loses_nothing(void **state)
+TEST(full_loses_nothing)
 {
-    (void)state;
     for (int causal = 0; causal < 2; causal++) {
         Fixture f = fixture_new(2, 67, 16, 2);
         Quality q;
@@ -35,22 +34,21 @@ static void full_loses_nothing(void **state)
         f.spec.causal = causal;
         q = quality_of(&f.spec);
         assert_true(q.mass_mean.valid && q.mass_p5.valid && q.mass_min.valid);
-        CHECK_NEAR(q.mass_mean.value, 1, 1e-12);
-        CHECK_NEAR(q.mass_min.value, 1, 1e-12);
+        CHECK_WITHIN(q.mass_mean.value, 1, 1e-12);
+        CHECK_WITHIN(q.mass_min.value, 1, 1e-12);
         assert_true(q.output_error.valid && q.output_error.value < 1e-6);
         assert_true(q.total_variation.valid && q.total_variation.value < 1e-5);
         fixture_free(&f);
     }
 }
 
-static void a_wider_window_keeps_more(void **state)
+TEST(a_wider_window_keeps_more)
 {
     static const char *const windows[] = { "expr=window(1)", "expr=window(5)", "expr=window(17)",
                                            "expr=window(65)", "expr=window(161)" };
     Fixture f = fixture_new(2, 80, 16, 2);
     Quality last = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
         Quality q;
 
@@ -60,7 +58,7 @@ static void a_wider_window_keeps_more(void **state)
         assert_true(q.mass_min.value <= q.mass_p5.value && q.mass_p5.value <= 1);
         assert_true(q.mass_min.value <= q.mass_mean.value);
         /* Renormalised over the kept set, the variation of a row is its lost mass. */
-        CHECK_NEAR(q.total_variation.value, 1 - q.mass_mean.value, 1e-5);
+        CHECK_WITHIN(q.total_variation.value, 1 - q.mass_mean.value, 1e-5);
         assert_true(q.kl.valid && q.kl.value >= 0 && !q.kl_lacks);
         if (i) {
             assert_true(q.kl.value < last.kl.value);
@@ -69,7 +67,7 @@ static void a_wider_window_keeps_more(void **state)
         }
         last = q;
     }
-    CHECK_NEAR(last.mass_mean.value, 1, 1e-12);
+    CHECK_WITHIN(last.mass_mean.value, 1, 1e-12);
     assert_true(last.output_error.value < 1e-6);
     fixture_free(&f);
 }
@@ -98,7 +96,7 @@ static double kept_mass(const Fixture *f, int64_t head, int64_t i, int64_t reach
     return kept / sum;
 }
 
-static void mass_and_worst_row_are_as_defined(void **state)
+TEST(mass_and_worst_row_are_as_defined)
 {
     static const struct {
         const char *params;
@@ -106,7 +104,6 @@ static void mass_and_worst_row_are_as_defined(void **state)
     } cases[] = { { "expr=window(5)", 0.25 }, { "expr=window(5),scale=0.1", 0.1 } };
     Fixture f = fixture_new(2, 50, 16, 2);
 
-    (void)state;
     for (size_t c = 0; c < 2; c++) {
         double  mean = 0, worst = 2;
         int64_t query = -1, head = -1;
@@ -124,90 +121,85 @@ static void mass_and_worst_row_are_as_defined(void **state)
         }
         fixture_choose(&f, "pattern", cases[c].params);
         q = quality_of(&f.spec);
-        CHECK_NEAR(q.mass_mean.value, mean, 1e-5);
-        CHECK_NEAR(q.mass_min.value, worst, 1e-5);
+        CHECK_WITHIN(q.mass_mean.value, mean, 1e-5);
+        CHECK_WITHIN(q.mass_min.value, worst, 1e-5);
         assert_int_equal(q.worst_query, query);
         assert_int_equal(q.worst_head, head);
         assert_int_equal(q.worst_count, WORST_QUERIES);
-        CHECK_NEAR(q.worst[0].value, worst, 1e-5);
+        CHECK_WITHIN(q.worst[0].value, worst, 1e-5);
         for (int i = 1; i < q.worst_count; i++)
             assert_true(q.worst[i].value >= q.worst[i - 1].value);
     }
     fixture_free(&f);
 }
 
-static void the_position_is_part_of_the_reference(void **state)
+TEST(the_position_is_part_of_the_reference)
 {
     Fixture f = fixture_new(2, 40, 16, 1);
     Quality q;
 
-    (void)state;
     f.spec.position = position_find("alibi");
     assert_non_null(f.spec.position);
     fixture_choose(&f, "pattern", "expr=window(999),pos_future=signed");
     q = quality_of(&f.spec);
-    CHECK_NEAR(q.mass_mean.value, 1, 1e-12);
+    CHECK_WITHIN(q.mass_mean.value, 1, 1e-12);
     assert_true(q.output_error.value < 1e-6);
     assert_true(q.total_variation.value < 1e-5);
     fixture_free(&f);
 }
 
-static void grouped_heads_and_cross_lengths_work(void **state)
+TEST(grouped_heads_and_cross_lengths_work)
 {
     Fixture f = fixture_new(4, 20, 8, 2);
     Quality q;
 
-    (void)state;
     f.spec.k = fixture_normal(&f, "k2", 2, 33, 8, 1);
     f.spec.v = fixture_normal(&f, "v2", 2, 33, 5, 1);
     fixture_choose(&f, "full", "");
     q = quality_of(&f.spec);
-    CHECK_NEAR(q.mass_mean.value, 1, 1e-12);
+    CHECK_WITHIN(q.mass_mean.value, 1, 1e-12);
     assert_true(q.output_error.value < 1e-6);
     fixture_free(&f);
 }
 
-static void threads_change_no_bit(void **state)
+TEST(threads_change_no_bit)
 {
     Fixture one = fixture_new(3, 61, 16, 1), four = fixture_new(3, 61, 16, 4);
     Quality a, b;
 
-    (void)state;
     fixture_choose(&one, "pattern", "expr=window(7)");
     fixture_choose(&four, "pattern", "expr=window(7)");
     a = quality_of(&one.spec);
     b = quality_of(&four.spec);
-    CHECK_NEAR(a.mass_mean.value, b.mass_mean.value, 0);
-    CHECK_NEAR(a.output_error.value, b.output_error.value, 0);
-    CHECK_NEAR(a.total_variation.value, b.total_variation.value, 0);
+    CHECK_WITHIN(a.mass_mean.value, b.mass_mean.value, 0);
+    CHECK_WITHIN(a.output_error.value, b.output_error.value, 0);
+    CHECK_WITHIN(a.total_variation.value, b.total_variation.value, 0);
     assert_int_equal(a.worst_query, b.worst_query);
     fixture_free(&one);
     fixture_free(&four);
 }
 
-static void an_empty_set_keeps_no_mass(void **state)
+TEST(an_empty_set_keeps_no_mass)
 {
     Fixture f = fixture_new(1, 12, 8, 1);
     Quality q;
 
-    (void)state;
     fixture_choose(&f, "pattern", "expr=window(1)-window(1)");
     q = quality_of(&f.spec);
-    CHECK_NEAR(q.mass_mean.value, 0, 0);
-    CHECK_NEAR(q.output_error.value, 1, 1e-9);
-    CHECK_NEAR(q.total_variation.value, 0.5, 1e-6);
+    CHECK_WITHIN(q.mass_mean.value, 0, 0);
+    CHECK_WITHIN(q.output_error.value, 1, 1e-9);
+    CHECK_WITHIN(q.total_variation.value, 0.5, 1e-6);
     assert_false(q.kl.valid);
     assert_non_null(strstr(q.kl_lacks, "do not sum to 1"));
     fixture_free(&f);
 }
 
 /* Extra global tokens make the matrix larger than n x n: only outputs compare. */
-static void another_matrix_leaves_only_the_output(void **state)
+TEST(another_matrix_leaves_only_the_output)
 {
     Fixture f = fixture_new(1, 30, 8, 1);
     Quality q;
 
-    (void)state;
     fixture_choose(&f, "bigbird", "variant=etc,global=2");
     q = quality_of(&f.spec);
     assert_false(q.mass_mean.valid || q.mass_p5.valid || q.mass_min.valid);
@@ -244,12 +236,11 @@ static void dense_run(Run *r, const void *opaque)
 static const Mechanism dense = { .id = "dense", .classes = CLASS_KR, .params = dense_params,
                                  .params_size = sizeof(DenseParams), .run = dense_run };
 
-static void mass_is_only_for_sets_that_leave_something_out(void **state)
+TEST(mass_is_only_for_sets_that_leave_something_out)
 {
     Fixture f = fixture_new(1, 30, 8, 1);
     Quality q;
 
-    (void)state;
     f.spec.mechanism = &dense;
     q = quality_of(&f.spec);
     assert_false(q.mass_mean.valid || q.total_variation.valid);
@@ -262,12 +253,11 @@ static void mass_is_only_for_sets_that_leave_something_out(void **state)
 }
 
 /* Outputs computed from x, or from keys of several depths, have no reference. */
-static void lambdas_compare_only_where_attention_could_run(void **state)
+TEST(lambdas_compare_only_where_attention_could_run)
 {
     Fixture f = fixture_new(2, 30, 8, 1);
     Quality q;
 
-    (void)state;
     fixture_choose(&f, "lambda", "");
     q = quality_of(&f.spec);
     assert_true(q.output_error.valid && q.output_error.value > 0);
@@ -284,14 +274,13 @@ static void lambdas_compare_only_where_attention_could_run(void **state)
     fixture_free(&f);
 }
 
-static void without_views_only_the_output_compares(void **state)
+TEST(without_views_only_the_output_compares)
 {
     Fixture f = fixture_new(1, 30, 8, 1);
     Quality q;
     Error   err = ERROR_INIT;
     Run    *run;
 
-    (void)state;
     fixture_choose(&f, "pattern", "expr=window(3)");
     run = run_new(&f.spec);
     run_execute(run);
@@ -302,7 +291,7 @@ static void without_views_only_the_output_compares(void **state)
     fixture_free(&f);
 }
 
-static void cancelling_is_an_error(void **state)
+TEST(cancelling_is_an_error)
 {
     Fixture     f = fixture_new(1, 30, 8, 1);
     atomic_bool cancel;
@@ -310,7 +299,6 @@ static void cancelling_is_an_error(void **state)
     Error       err = ERROR_INIT;
     Run        *run;
 
-    (void)state;
     atomic_init(&cancel, false);
     fixture_choose(&f, "pattern", "expr=window(3)");
     f.spec.views = true;
@@ -325,22 +313,4 @@ static void cancelling_is_an_error(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_loses_nothing),
-        cmocka_unit_test(a_wider_window_keeps_more),
-        cmocka_unit_test(mass_and_worst_row_are_as_defined),
-        cmocka_unit_test(the_position_is_part_of_the_reference),
-        cmocka_unit_test(grouped_heads_and_cross_lengths_work),
-        cmocka_unit_test(threads_change_no_bit),
-        cmocka_unit_test(an_empty_set_keeps_no_mass),
-        cmocka_unit_test(another_matrix_leaves_only_the_output),
-        cmocka_unit_test(mass_is_only_for_sets_that_leave_something_out),
-        cmocka_unit_test(lambdas_compare_only_where_attention_could_run),
-        cmocka_unit_test(without_views_only_the_output_compares),
-        cmocka_unit_test(cancelling_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

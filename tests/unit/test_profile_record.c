@@ -25,7 +25,7 @@ static Record filled(void)
     return r;
 }
 
-static void json_holds_the_contract(void **state)
+TEST(json_holds_the_contract)
 {
     static const char *const keys[] = {
         "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "seed", "device",
@@ -41,7 +41,6 @@ static void json_holds_the_contract(void **state)
     Record  r = filled();
     json_t *root = record_parsed(&r), *stage;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
         json_at(root, keys[i]);
     stage = json_array_get(json_at(root, "stages"), 1);
@@ -49,14 +48,14 @@ static void json_holds_the_contract(void **state)
         json_at(stage, stage_keys[i]);
     assert_int_equal(json_integer_value(json_at(root, "params.window")), 3);
     assert_string_equal(json_string_value(json_at(root, "status")), "OK");
-    CHECK_NEAR(json_number_value(json_at(root, "flops.counted")), 334, 0);
-    CHECK_NEAR(json_number_value(json_at(root, "flops.counted_parts.mixing")), 200, 0);
+    CHECK_WITHIN(json_number_value(json_at(root, "flops.counted")), 334, 0);
+    CHECK_WITHIN(json_number_value(json_at(root, "flops.counted_parts.mixing")), 200, 0);
     assert_int_equal(json_array_size(json_at(root, "time_ms.samples")), 3);
-    CHECK_NEAR(json_number_value(json_array_get(json_at(root, "time_ms.samples"), 0)), 3,
+    CHECK_WITHIN(json_number_value(json_array_get(json_at(root, "time_ms.samples"), 0)), 3,
                        0);
-    CHECK_NEAR(json_number_value(json_at(root, "time_ms.median")), 2, 0);
+    CHECK_WITHIN(json_number_value(json_at(root, "time_ms.median")), 2, 0);
     assert_int_equal(json_integer_value(json_at(stage, "iteration")), 4);
-    CHECK_NEAR(json_number_value(json_at(stage, "bytes")), 30, 0);
+    CHECK_WITHIN(json_number_value(json_at(stage, "bytes")), 30, 0);
     assert_string_equal(json_string_value(json_array_get(json_at(root, "warnings"), 0)),
                         "first \"warning\"");
     assert_int_equal(json_array_size(json_at(root, "warnings")), 2);
@@ -64,7 +63,7 @@ static void json_holds_the_contract(void **state)
     record_free(&r);
 }
 
-static void not_measured_is_null(void **state)
+TEST(not_measured_is_null)
 {
     static const char *const nulls[] = {
         "message", "flops.closed_form", "flops.hardware", "flops.closed_form_is_bound",
@@ -77,7 +76,6 @@ static void not_measured_is_null(void **state)
     Record  r = filled(), empty = { .status = RECORD_OOM, .message = "too much" };
     json_t *root = record_parsed(&r);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(nulls) / sizeof(*nulls); i++)
         if (!json_is_null(json_at(root, nulls[i])))
             fail_msg("%s is not null", nulls[i]);
@@ -94,12 +92,11 @@ static void not_measured_is_null(void **state)
     record_free(&empty);
 }
 
-static void a_number_that_is_none_is_null(void **state)
+TEST(a_number_that_is_none_is_null)
 {
     Record  r = filled();
     json_t *root;
 
-    (void)state;
     r.quality.output_error = number_of((double)NAN);
     r.cpu_ms = number_of((double)INFINITY);
     root = record_parsed(&r);
@@ -109,14 +106,13 @@ static void a_number_that_is_none_is_null(void **state)
     record_free(&r);
 }
 
-static void a_copy_owns_itself(void **state)
+TEST(a_copy_owns_itself)
 {
     Record r = filled(), copy;
     Text   before = { 0 }, after = { 0 };
     Json   a = jsonw_to(&before), b = jsonw_to(&after);
     Error  err = ERROR_INIT;
 
-    (void)state;
     record_json(&r, &a);
     assert_true(record_copy(&copy, &r, &err));
     assert_ptr_not_equal(copy.stages, r.stages);
@@ -129,13 +125,12 @@ static void a_copy_owns_itself(void **state)
     text_free(&after);
 }
 
-static void text_is_short_and_fits_a_terminal(void **state)
+TEST(text_is_short_and_fits_a_terminal)
 {
     Record r = filled();
     Text   text = { 0 };
     char  *line, *rest = NULL;
 
-    (void)state;
     record_text(&r, &text);
     assert_non_null(strstr(text_str(&text), "bigbird"));
     assert_non_null(strstr(text_str(&text), "attend 4"));
@@ -153,9 +148,8 @@ static void text_is_short_and_fits_a_terminal(void **state)
     record_free(&r);
 }
 
-static void every_error_has_a_status(void **state)
+TEST(every_error_has_a_status)
 {
-    (void)state;
     assert_int_equal(record_status_of(ERR_NONE), RECORD_OK);
     assert_int_equal(record_status_of(ERR_NOMEM), RECORD_OOM);
     assert_int_equal(record_status_of(ERR_UNSUPPORTED), RECORD_UNSUPPORTED);
@@ -165,7 +159,7 @@ static void every_error_has_a_status(void **state)
     assert_string_equal(record_status_name(RECORD_CANCELLED), "CANCELLED");
 }
 
-static void the_environment_names_the_machine(void **state)
+TEST(the_environment_names_the_machine)
 {
     static const char *const keys[] = { "cpu", "cores", "memory", "openblas_core", "compiler",
                                         "kernel", "version", "warning" };
@@ -173,7 +167,6 @@ static void the_environment_names_the_machine(void **state)
     Json    j = jsonw_to(&text);
     json_t *root;
 
-    (void)state;
     environment_json(&j);
     root = json_loads(text_str(&text), 0, NULL);
     assert_non_null(root);
@@ -188,17 +181,4 @@ static void the_environment_names_the_machine(void **state)
     text_free(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_holds_the_contract),
-        cmocka_unit_test(not_measured_is_null),
-        cmocka_unit_test(a_number_that_is_none_is_null),
-        cmocka_unit_test(a_copy_owns_itself),
-        cmocka_unit_test(text_is_short_and_fits_a_terminal),
-        cmocka_unit_test(every_error_has_a_status),
-        cmocka_unit_test(the_environment_names_the_machine),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,19 +1,16 @@
 /* test_progress.c -- the share of a run that is done: never above 1, and 1 at the end. */
-#include "check.h"
-#include "session_fixture.h"
-
-#include <string.h>
 #include <unistd.h>
 
 #include "app/session/internal.h"
+#include "check.h"
+#include "session_fixture.h"
 
 /* ---- the numbers ------------------------------------------------------------ */
 
-static void test_ahead_and_charged(void **state)
+TEST(test_ahead_and_charged)
 {
     RunProgress p;
 
-    (void)state;
     progress_begin(&p, 100);
     CHECK_NEAR(progress_share(&p), 0, 0);
     progress_ahead(&p, 30);
@@ -27,12 +24,11 @@ static void test_ahead_and_charged(void **state)
     CHECK_NEAR(progress_share(&p), -1, 0);
 }
 
-static void test_unknown_and_told(void **state)
+TEST(test_unknown_and_told)
 {
     RunProgress p;
     Run         run = { .spec.progress = &p };
 
-    (void)state;
     progress_begin(&p, 0);
     progress_charge(&p, 60);
     CHECK_NEAR(progress_share(&p), -1, 0);
@@ -63,12 +59,11 @@ static void check_mechanism(Session *s, const Mechanism *m)
     result_release(result);
 }
 
-static void test_all_is_done_in_the_end(void **state)
+TEST(test_all_is_done_in_the_end)
 {
     Session *s = session_on("synthetic:blocks(n=64,d=32)");
     int      planned = 0;
 
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         check_mechanism(s, mechanism_at(i));
         planned += mechanism_at(i)->flops && !mechanism_at(i)->flops_bound;
@@ -79,7 +74,7 @@ static void test_all_is_done_in_the_end(void **state)
 
 /* ---- jobs ----------------------------------------------------------------------- */
 
-static void test_job_tells(void **state)
+TEST(test_job_tells)
 {
     Session *s = session_on("synthetic:normal(n=8192,d=64)");
     Request  request = REQUEST_INIT;
@@ -87,7 +82,6 @@ static void test_job_tells(void **state)
     double   last = 0, middle = 0;
     Job     *job;
 
-    (void)state;
     request.threads = 1;
     CHECK(request_parse(s, &request, "full", &err), "%s", err.text);
     job = session_submit(s, &request, &err);
@@ -109,14 +103,4 @@ static void test_job_tells(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ahead_and_charged),
-        cmocka_unit_test(test_unknown_and_told),
-        cmocka_unit_test(test_all_is_done_in_the_end),
-        cmocka_unit_test(test_job_tells),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

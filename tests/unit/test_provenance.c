@@ -4,8 +4,6 @@
  * Every mechanism of the catalogue, by its example, and with each of its choices and switches
  * turned in turn.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "app/figure/picture.h"
 #include "attn/run.h"
@@ -115,11 +113,10 @@ static void check_ways(const Data *d, const Mechanism *m, const char *name, cons
             check_variant(d, m, (Variant){ name, value, fit, views });
 }
 
-static void what_the_seed_changes_is_named(void **state)
+TEST(what_the_seed_changes_is_named)
 {
     Data d = data_new();
 
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         const Mechanism *m = mechanism_at(i);
 
@@ -143,7 +140,7 @@ static Origin origin_of(const Run *r, const char *name)
 }
 
 /* With views and without: a timed run's record says the same. */
-static void projections_are_named(void **state)
+TEST(projections_are_named)
 {
     static const char *const drawn[][2] = {
         { "linformer", "e_proj" }, { "linformer", "f_proj" },
@@ -151,7 +148,6 @@ static void projections_are_named(void **state)
     };
     Data d = data_new();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
         for (int views = 0; views < 2; views++) {
             Assignments given = { 0 };
@@ -177,7 +173,7 @@ static void assert_words(const Run *const *runs, int count, int most, const char
     text_free(&out);
 }
 
-static void origins_are_grouped(void **state)
+TEST(origins_are_grouped)
 {
     static const char *const ids[] = { "linformer", "performer", "linformer", "full" };
     static const uint64_t    seeds[] = { 1, 1, 2, 1 };
@@ -186,7 +182,6 @@ static void origins_are_grouped(void **state)
     Run        *made[4];
     const Run  *runs[4];
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         made[i] = run_variant(&d, mechanism_find(ids[i]), (Variant){ .views = true }, seeds[i],
                               &given[i]);
@@ -209,13 +204,4 @@ static void origins_are_grouped(void **state)
     arena_free(d.arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_seed_changes_is_named),
-        cmocka_unit_test(projections_are_named),
-        cmocka_unit_test(origins_are_grouped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

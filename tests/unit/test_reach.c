@@ -1,6 +1,4 @@
 /* test_reach.c -- reach against boolean powers, and what the papers promise. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/study/reach.h"
 #include "check.h"
@@ -146,11 +144,10 @@ static const char *const exprs[] = {
     "(random(40) - rows([0:20]) - cols([0:60:9])) + (cols([0:60:9]) & rows([0:20]))",
 };
 
-static void hops_are_those_of_boolean_powers(void **state)
+TEST(hops_are_those_of_boolean_powers)
 {
     static const int64_t sizes[] = { 1, 2, 7, 64, 83 };
 
-    (void)state;
     for (size_t e = 0; e < sizeof(exprs) / sizeof(*exprs); e++)
         for (size_t z = 0; z < sizeof(sizes) / sizeof(*sizes); z++)
             for (int variant = 0; variant < 4; variant++) {
@@ -164,12 +161,11 @@ static void hops_are_those_of_boolean_powers(void **state)
             }
 }
 
-static void heads_are_united(void **state)
+TEST(heads_are_united)
 {
     static const char *const each[] = { "band(1,1);stride(9)", "random(1)",
                                         "window(3);cols([5]);band(-7,-5)" };
 
-    (void)state;
     for (size_t e = 0; e < 3; e++)
         for (int variant = 0; variant < 4; variant++) {
             ReachLayer       *layer = layer_of(each[e], 3, 71, variant & 1, 0);
@@ -181,7 +177,7 @@ static void heads_are_united(void **state)
         }
 }
 
-static void layers_may_differ(void **state)
+TEST(layers_may_differ)
 {
     static const char *const stacks[][LAYERS] = {
         { "window(3)", "stride(6)" },
@@ -192,7 +188,6 @@ static void layers_may_differ(void **state)
         { "cols([2])", "rows([9])", "self" },
     };
 
-    (void)state;
     for (size_t e = 0; e < sizeof(stacks) / sizeof(*stacks); e++)
         for (int variant = 0; variant < 4; variant++) {
             const ReachLayer *layers[LAYERS];
@@ -221,9 +216,8 @@ static ReachSummary summary_of(const char *expr, int64_t n, int depth, bool caus
     return sum;
 }
 
-static void known_depths(void **state)
+TEST(known_depths)
 {
-    (void)state;
     /* a window of w reaches w / 2 further with every layer */
     for (int64_t n = 2; n < 80; n += 7)
         for (int64_t w = 3; w < 12; w += 2) {
@@ -246,7 +240,7 @@ static void known_depths(void **state)
     assert_int_equal(summary_of("full", 1, 3, false).full, 0);
 }
 
-static void never_and_not_yet_are_told_apart(void **state)
+TEST(never_and_not_yet_are_told_apart)
 {
     ReachSummary apart = summary_of("block(8)", 64, 12, false);
     ReachSummary slow = summary_of("window(3)", 64, 12, false);
@@ -256,7 +250,6 @@ static void never_and_not_yet_are_told_apart(void **state)
     ReachStack   s = { layers, 1, 9, false };
     Error        err = ERROR_INIT;
 
-    (void)state;
     assert_int_equal(apart.full, -1);
     assert_int_equal(apart.fixed, 1);
     assert_int_equal(apart.at[12].pairs, 8 * 64);
@@ -270,7 +263,7 @@ static void never_and_not_yet_are_told_apart(void **state)
 }
 
 /* The sizes of the papers: memory stays far below n x n, and numbers are exact. */
-static void a_long_sequence_is_exact_and_small(void **state)
+TEST(a_long_sequence_is_exact_and_small)
 {
     enum { N = 16384 };
     static const char *const long_ones[] = { "window(513)", "window(513)+global(4)", "log",
@@ -278,7 +271,6 @@ static void a_long_sequence_is_exact_and_small(void **state)
                                              "stride(128)+block(128)" };
     static const int full[] = { -1, 2, 8, 2, 2 };
 
-    (void)state;
     for (size_t e = 0; e < 5; e++) {
         ReachLayer       *layer = layer_of(long_ones[e], 1, N, false, 0);
         const ReachLayer *layers[] = { layer };
@@ -301,7 +293,7 @@ static void a_long_sequence_is_exact_and_small(void **state)
 /* One layer repeated is searched from the keys' side as well, the same as two equal ones never
  * are.  In the second pattern rows 699 and 650 come to the first keys through a row that is not
  * among those kept of them. */
-static void both_sides_agree(void **state)
+TEST(both_sides_agree)
 {
     static const char *const scattered[] = {
         "random(310)",
@@ -311,7 +303,6 @@ static void both_sides_agree(void **state)
     };
     Threads *threads = threads_new(2);
 
-    (void)state;
     for (size_t e = 0; e < 3; e++)
         for (int causal = 0; causal < 2; causal++) {
             ReachLayer       *layer = layer_of(scattered[e], 1, 700, causal, 0);
@@ -334,11 +325,10 @@ static void both_sides_agree(void **state)
 }
 
 /* Blocks of the last rows, and sequences that need narrow words. */
-static void blocks_fit_any_length(void **state)
+TEST(blocks_fit_any_length)
 {
     static const int64_t sizes[] = { 255, 256, 257, 513, 65536, 65537 };
 
-    (void)state;
     for (size_t z = 0; z < 6; z++) {
         int64_t           n = sizes[z], rows = reach_block_rows(n), stride = reach_row_bytes(n);
         int64_t           first = (n - 1) / rows * rows;
@@ -363,7 +353,7 @@ static void blocks_fit_any_length(void **state)
     }
 }
 
-static void a_search_can_be_cancelled(void **state)
+TEST(a_search_can_be_cancelled)
 {
     ReachLayer       *layer = layer_of("window(3)", 1, 4096, false, 0);
     const ReachLayer *layers[] = { layer };
@@ -376,7 +366,6 @@ static void a_search_can_be_cancelled(void **state)
     Arena            *a = arena_new();
     Pattern *p = pattern_full(a, (PatternShape){ .heads = 1, .n = 9, .m = 9 }, 1);
 
-    (void)state;
     assert_false(reach_rows(&s, block, 0, out, &cancel));
     assert_false(reach_summary(&s, false, NULL, &cancel, &sum, &err));
     assert_int_equal(err.code, ERR_CANCELLED);
@@ -393,19 +382,4 @@ static void a_search_can_be_cancelled(void **state)
     arena_free(a);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hops_are_those_of_boolean_powers),
-        cmocka_unit_test(heads_are_united),
-        cmocka_unit_test(layers_may_differ),
-        cmocka_unit_test(known_depths),
-        cmocka_unit_test(never_and_not_yet_are_told_apart),
-        cmocka_unit_test(a_long_sequence_is_exact_and_small),
-        cmocka_unit_test(both_sides_agree),
-        cmocka_unit_test(blocks_fit_any_length),
-        cmocka_unit_test(a_search_can_be_cancelled),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,9 @@
 /* test_replay.c -- replays show what the kernels did: tiles, decoding, states, features. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/result/steps.h"
 #include "app/result/views.h"
-#include "session_fixture.h"
 #include "attn/study/replay.h"
+#include "session_fixture.h"
 
 #define N 40
 #define HEADS 2
@@ -111,9 +108,8 @@ static void check_tiles(const char *text, bool causal)
     result_release(result);
 }
 
-static void tiles_are_an_online_softmax(void **state)
+TEST(tiles_are_an_online_softmax)
 {
-    (void)state;
     check_tiles("full", false);
     check_tiles("full", true);
     check_tiles("window(window=9)", false);
@@ -158,9 +154,8 @@ static void check_held(const char *text)
     result_release(result);
 }
 
-static void what_is_held_is_what_is_read_again(void **state)
+TEST(what_is_held_is_what_is_read_again)
 {
-    (void)state;
     check_held("full");
     check_held("window(window=9)");
     check_held("sparse-strided(stride=6)");
@@ -169,12 +164,11 @@ static void what_is_held_is_what_is_read_again(void **state)
 }
 
 /* The state after the last token is the run's own memory. */
-static void states_grow_into_the_memory(void **state)
+TEST(states_grow_into_the_memory)
 {
     static const char *const words[] = { "linear", "linear(feature_map=efficient)",
                                          "performer(features=16)", "rfa(features=8)" };
 
-    (void)state;
     for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
         Result     *result = run_of(words[w], true);
         const Run  *replay = result_replay(result);
@@ -226,9 +220,8 @@ static void check_growth(const char *text, bool causal)
     result_release(result);
 }
 
-static void features_grow_into_the_run(void **state)
+TEST(features_grow_into_the_run)
 {
-    (void)state;
     check_growth("performer(features=96)", false);
     check_growth("performer(features=96)", true);
     check_growth("performer(features=96,kernel=hyperbolic)", false);
@@ -236,13 +229,12 @@ static void features_grow_into_the_run(void **state)
 }
 
 /* A kernel that worked otherwise has no replay. */
-static void some_runs_have_no_replay(void **state)
+TEST(some_runs_have_no_replay)
 {
     Result *result;
     Step    step;
     double  value;
 
-    (void)state;
     result = run_of("reformer(block=8)", false);
     assert_null(result_replay(result));
     result_release(result);
@@ -264,7 +256,7 @@ static void some_runs_have_no_replay(void **state)
 }
 
 /* The run, its record and its FLOPs know nothing of the replay; names find its views. */
-static void a_replay_is_beside_the_run(void **state)
+TEST(a_replay_is_beside_the_run)
 {
     Result     *result = run_of("full", true);
     Error       err = ERROR_INIT;
@@ -272,7 +264,6 @@ static void a_replay_is_beside_the_run(void **state)
     double      flops = flops_total(run_flops(result->run));
     const View *view;
 
-    (void)state;
     assert_null(result->replay); /* nobody asked */
     assert_int_equal(result_steps(result), 1 + 5 + 32);
     assert_int_equal(result->run->stage_count, stages);
@@ -285,16 +276,4 @@ static void a_replay_is_beside_the_run(void **state)
     result_release(result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_are_an_online_softmax),
-        cmocka_unit_test(what_is_held_is_what_is_read_again),
-        cmocka_unit_test(states_grow_into_the_memory),
-        cmocka_unit_test(features_grow_into_the_run),
-        cmocka_unit_test(some_runs_have_no_replay),
-        cmocka_unit_test(a_replay_is_beside_the_run),
-    };
-
-    return cmocka_run_group_tests(tests, open_session, session_close);
-}
+SUITE(open_session, session_close)

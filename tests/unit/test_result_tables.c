@@ -1,13 +1,10 @@
 /* test_result_tables.c -- claims in words, the surveys' table measured, speed beside full
  * attention's, the chart: from records made up with exact growth. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/study/sweep.h"
 #include "check.h"
 
-static void claims_grow_as_they_say(void **state)
+TEST(claims_grow_as_they_say)
 {
     static const struct {
         const char *claim;
@@ -25,7 +22,6 @@ static void claims_grow_as_they_say(void **state)
         { NULL, -1, false },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
         Growth g = claim_growth(claims[i].claim);
 
@@ -35,9 +31,8 @@ static void claims_grow_as_they_say(void **state)
 }
 
 /* Every claim of the table is parsed to its exponent; none is invented. */
-static void the_surveys_claims_are_understood(void **state)
+TEST(the_surveys_claims_are_understood)
 {
-    (void)state;
     for (size_t i = 0; system_at(i); i++)
         for (int s = 0; s < SURVEYS; s++) {
             const char *claim = system_at(i)->claims[s].complexity;
@@ -110,7 +105,7 @@ static void check_line(const char *table, const char *begin, const char *const *
         CHECK(strstr(copy, *holds), "no '%s' in: %s", *holds, copy);
 }
 
-static void each_surveys_claim_is_judged(void **state)
+TEST(each_surveys_claim_is_judged)
 {
     static const char *const routing[] = { "1.50 [1.50, 1.50]", "n^1.5", "within [b], above [a]",
                                            NULL };
@@ -120,7 +115,6 @@ static void each_surveys_claim_is_judged(void **state)
     char *table = table_of(TABLE_MARKDOWN, systems_table);
     int   rows = 0;
 
-    (void)state;
     check_line(table, "| Routing Transformer", routing);
     check_line(table, "| Reformer", reformer);
     check_line(table, "| Transformer ", full);
@@ -136,12 +130,11 @@ static void each_surveys_claim_is_judged(void **state)
     free(table);
 }
 
-static void the_table_is_for_programs_too(void **state)
+TEST(the_table_is_for_programs_too)
 {
     static const char *const routing[] = { ",routing,", ",1.5,1.5,1.5,n^1.5,", NULL };
     char *table = table_of(TABLE_CSV, systems_table);
 
-    (void)state;
     assert_true(!strncmp(table, "system,runs_as,", 15));
     check_line(table, "Routing Transformer,", routing);
     free(table);
@@ -153,25 +146,23 @@ static void fits_anywhere(const Results *rows, const SeriesFit *fits, int count,
     fits_table(rows, fits, count, style, 0, out);
 }
 
-static void own_claims_are_judged(void **state)
+TEST(own_claims_are_judged)
 {
     static const char *const routing[] = { "O(n sqrt(n))", "1.50 [1.50, 1.50]", "within", "1024",
                                            NULL };
     char *table = table_of(TABLE_TEXT, fits_anywhere);
 
-    (void)state;
     check_line(table, "routing", routing);
     free(table);
 }
 
-static void speed_and_memory_stand_beside_full(void **state)
+TEST(speed_and_memory_stand_beside_full)
 {
     static const char *const linear[] = { "(0.50x)", "(1.00x)", "(1.50x)", "(2.00x)", NULL };
     static const char *const memory[] = { "100 KiB (1.00x)", NULL };
     Results rows = made_up();
     Text    out = { 0 };
 
-    (void)state;
     relative_table(&rows, TABLE_TEXT, &out);
     check_line(text_str(&out), "linear", linear);
     check_line(strstr(text_str(&out), "memory n=1024"), "full", memory);
@@ -186,12 +177,11 @@ static void speed_and_memory_stand_beside_full(void **state)
     results_free(&rows);
 }
 
-static void other_lengths_are_the_longest(void **state)
+TEST(other_lengths_are_the_longest)
 {
     Results rows = { 0 };
     Text    out = { 0 };
 
-    (void)state;
     relative_table(&rows, TABLE_TEXT, &out);
     assert_int_equal(out.length, 0);
     for (int k = 0; k < 9; k++)
@@ -220,13 +210,12 @@ static Text chart_of(bool systems, const PngOptions *options)
     return out;
 }
 
-static void the_chart_is_the_same_twice(void **state)
+TEST(the_chart_is_the_same_twice)
 {
     const PngOptions options = { .dpi = 60 }, dark = { .dpi = 60, .theme = "dark" };
     Text             a = chart_of(true, &options), b = chart_of(true, &options);
     Text             c = chart_of(false, &options), d = chart_of(false, &dark);
 
-    (void)state;
     assert_int_equal(a.length, b.length);
     assert_memory_equal(a.data, b.data, a.length);
     assert_true(c.length != a.length && d.length != c.length);
@@ -237,18 +226,4 @@ static void the_chart_is_the_same_twice(void **state)
     text_free(&d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claims_grow_as_they_say),
-        cmocka_unit_test(the_surveys_claims_are_understood),
-        cmocka_unit_test(each_surveys_claim_is_judged),
-        cmocka_unit_test(the_table_is_for_programs_too),
-        cmocka_unit_test(own_claims_are_judged),
-        cmocka_unit_test(speed_and_memory_stand_beside_full),
-        cmocka_unit_test(other_lengths_are_the_longest),
-        cmocka_unit_test(the_chart_is_the_same_twice),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

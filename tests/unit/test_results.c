@@ -1,6 +1,4 @@
 /* test_results.c -- files of results: torn, damaged, doubled lines; rows of them. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -34,13 +32,12 @@ static Results read_good(const char *text)
     return rows;
 }
 
-static void numbers_are_valid_or_not(void **state)
+TEST(numbers_are_valid_or_not)
 {
     Results rows = read_good(LINE("a@1", "full", 64, "2.5") LINE("b@1", "full", 128, "null"));
     double *samples;
     int     count;
 
-    (void)state;
     assert_int_equal(rows.count, 2);
     CHECK_NEAR(row_number(&rows.rows[0], "time_ms.median").value, 2.5, 0);
     assert_false(row_number(&rows.rows[1], "time_ms.median").valid); /* null is not 0 */
@@ -57,12 +54,11 @@ static void numbers_are_valid_or_not(void **state)
 }
 
 /* At whatever byte the writer was killed: whole lines are rows, the rest is torn. */
-static void a_file_may_end_anywhere(void **state)
+TEST(a_file_may_end_anywhere)
 {
     const char *two = LINE("a@1", "full", 64, "2.5") LINE("b@1", "full", 128, "3.5");
     size_t      first = strlen(LINE("a@1", "full", 64, "2.5"));
 
-    (void)state;
     for (size_t cut = 0; cut <= strlen(two); cut++) {
         char   *text = strndup(two, cut);
         Results rows = read_good(text);
@@ -77,12 +73,11 @@ static void a_file_may_end_anywhere(void **state)
     }
 }
 
-static void damaged_lines_are_counted(void **state)
+TEST(damaged_lines_are_counted)
 {
     Results rows = read_good("rubbish\n" LINE("a@1", "full", 64, "1") "{\"key\":\"x\"}\n\n[]\n");
     bool    ok;
 
-    (void)state;
     assert_int_equal(rows.count, 1);
     assert_int_equal(rows.damaged, 3);
     results_free(&rows);
@@ -91,12 +86,11 @@ static void damaged_lines_are_counted(void **state)
     results_free(&rows);
 }
 
-static void of_one_key_the_last_counts(void **state)
+TEST(of_one_key_the_last_counts)
 {
     Results rows = read_good(LINE("a@1", "full", 64, "1") LINE("b@1", "full", 128, "2")
                              LINE("a@1", "full", 64, "3") LINE("a@2", "full", 64, "4"));
 
-    (void)state;
     CHECK_NEAR(row_number(results_find(&rows, "a@1"), "time_ms.median").value, 3, 0);
     assert_null(results_find(&rows, "a@3"));
     results_latest(&rows);
@@ -108,13 +102,12 @@ static void of_one_key_the_last_counts(void **state)
     results_free(&rows);
 }
 
-static void rows_are_sorted_by_series(void **state)
+TEST(rows_are_sorted_by_series)
 {
     Results rows = read_good(LINE("a@1", "bigbird", 128, "1") LINE("b@1", "full", 128, "2")
                              LINE("c@1", "bigbird", 64, "3") LINE("d@1", "full", 64, "4")
                              LINE("e@1", "no-such-thing", 64, "4"));
 
-    (void)state;
     results_sort(&rows);
     for (int i = 0; i < 4; i += 2) {
         assert_true(row_same_series(&rows.rows[i], &rows.rows[i + 1]));
@@ -131,15 +124,4 @@ static void rows_are_sorted_by_series(void **state)
     results_free(&rows);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_valid_or_not),
-        cmocka_unit_test(a_file_may_end_anywhere),
-        cmocka_unit_test(damaged_lines_are_counted),
-        cmocka_unit_test(of_one_key_the_last_counts),
-        cmocka_unit_test(rows_are_sorted_by_series),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

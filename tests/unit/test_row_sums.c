@@ -1,9 +1,8 @@
 /* test_row_sums.c -- weights of rows whose scores are in the hundreds or far beyond, and shapes
  * that a causal run cannot have. */
-#include "unit/mech_fixture.h"
-
 #include "attn/cpu/kernel.h"
 #include "attn/run/view.h"
+#include "unit/mech_fixture.h"
 
 #define LARGE 40  /* times normal numbers: scores up to some thousands */
 #define VAST  4e4f /* and to some tens of thousands of millions, where a float knows no hundreds */
@@ -80,20 +79,18 @@ static void check_rows(float by)
     fixture_free(&f);
 }
 
-static void rows_of_large_scores_sum_to_1(void **state)
+TEST(rows_of_large_scores_sum_to_1)
 {
-    (void)state;
     check_rows(LARGE);
     check_rows(VAST);
 }
 
 /* Products of some thousands whose sum is small: lse does not bound the error of scores. */
-static void rows_of_products_that_cancel_sum_to_1(void **state)
+TEST(rows_of_products_that_cancel_sum_to_1)
 {
     Fixture f = fixture_new(24);
     float  *k = tensor_f32(&f.k);
 
-    (void)state;
     enlarge(f.q, LARGE);
     for (int64_t x = 0; x < tensor_count(&f.q); x++) { /* nearly at right angles to q */
         int64_t d = f.q.shape[2], t = x % d, pair = t % 2 ? x - 1 : x + 1;
@@ -114,7 +111,7 @@ static void rows_of_products_that_cancel_sum_to_1(void **state)
 }
 
 /* Products in the hundreds that cancel: the score is small, its rounding is not. */
-static void rows_whose_products_cancel_sum_to_1(void **state)
+TEST(rows_whose_products_cancel_sum_to_1)
 {
     static const struct {
         const char *id, *params;
@@ -127,7 +124,6 @@ static void rows_whose_products_cancel_sum_to_1(void **state)
     Fixture f = fixture_new(24);
     int64_t rows = HEADS * f.n;
 
-    (void)state;
     enlarge(f.q, LARGE);
     enlarge(f.k, LARGE);
     for (int64_t i = 0; i < rows; i++) { /* its own key's score: what rounding makes of 5 */
@@ -149,25 +145,23 @@ static void rows_whose_products_cancel_sum_to_1(void **state)
 }
 
 /* Floats of that size are whole millions apart, and there are still weights. */
-static void rows_of_immense_scores_sum_to_1(void **state)
+TEST(rows_of_immense_scores_sum_to_1)
 {
     Fixture f = fixture_new(24);
 
-    (void)state;
     assert_true(furthest(fixture_run(&f, "window", "window=5,scale=1e20", false), "weights") <=
                 1e-6);
     fixture_free(&f);
 }
 
 /* A weight does not depend on the cells read with it, and a tiny one is not 0. */
-static void cells_alone_are_as_in_their_row(void **state)
+TEST(cells_alone_are_as_in_their_row)
 {
     Fixture     f = fixture_new(37);
     const View *view;
     float       line[37], one;
     int         tiny = 0;
 
-    (void)state;
     for (int64_t i = 0; i < tensor_count(&f.q); i++)
         tensor_f32(&f.q)[i] *= i < tensor_count(&f.q) / 4 ? 1 : 30;
     view = run_view(fixture_run(&f, "full", "", false), "weights");
@@ -185,11 +179,10 @@ static void cells_alone_are_as_in_their_row(void **state)
 }
 
 /* Every kernel equals the library to an ulp, from the least float on. */
-static void exponentials_are_the_librarys(void **state)
+TEST(exponentials_are_the_librarys)
 {
     float line[61];
 
-    (void)state;
     for (int x = 0; kernel_at(x); x++)
         for (int from = -110; from < 80; from += 3) {
             for (int j = 0; j < 61; j++)
@@ -205,12 +198,11 @@ static void exponentials_are_the_librarys(void **state)
 }
 
 /* One key: a wrong bound would read cells that do not exist. */
-static void a_causal_run_of_other_keys_is_refused(void **state)
+TEST(a_causal_run_of_other_keys_is_refused)
 {
     static const char *const ids[] = { "luna", "perceiver", "linear" };
     Fixture                  f = fixture_new(24);
 
-    (void)state;
     f.k.shape[1] = f.v.shape[1] = 1;
     for (int x = 0; x < 3; x++) {
         Run *run = fixture_run_at(&f, ids[x], "", true, true, 0);
@@ -221,17 +213,4 @@ static void a_causal_run_of_other_keys_is_refused(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_large_scores_sum_to_1),
-        cmocka_unit_test(rows_of_products_that_cancel_sum_to_1),
-        cmocka_unit_test(rows_of_immense_scores_sum_to_1),
-        cmocka_unit_test(rows_whose_products_cancel_sum_to_1),
-        cmocka_unit_test(cells_alone_are_as_in_their_row),
-        cmocka_unit_test(exponentials_are_the_librarys),
-        cmocka_unit_test(a_causal_run_of_other_keys_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,7 +1,5 @@
 /* test_row_weights.c -- rows of weights against each other, by their definitions: of every length
  * around the sums' chains, and the rows that have no divergence. */
-#include <math.h>
-#include <string.h>
 
 #include "attn/cpu/kernel.h"
 #include "attn/study/row.h"
@@ -22,9 +20,8 @@ static void fill(float *w, int m, int seed, bool gaps)
         w[j] /= (float)sum;
 }
 
-static void are_what_they_say(void **state)
+TEST(are_what_they_say)
 {
-    (void)state;
     for (int m = 1; m <= MOST; m++) {
         float       p[MOST], q[MOST], kept[MOST];
         double      sum = 0, mass = 0, distance = 0, kl = 0;
@@ -52,12 +49,11 @@ static void are_what_they_say(void **state)
 }
 
 /* A kept cell of weight 0 counts as kept, and a missing cell as missing. */
-static void left_out_needs_weight(void **state)
+TEST(left_out_needs_weight)
 {
     float w[MOST] = { 0 }, kept[MOST] = { 0 };
     bool  left = true;
 
-    (void)state;
     CHECK_NEAR(kept_mass(w, kept, MOST, &left), 0, 0);
     assert_false(left);
     w[3] = kept[3] = w[37] = 1;
@@ -73,13 +69,12 @@ static double divergence(const float *p, const float *q, int m, const char **lac
     return row_divergence(p, row_sum(p, m), q, row_sum(q, m), m, lacks);
 }
 
-static void divergence_of_rows(void **state)
+TEST(divergence_of_rows)
 {
     const float p[] = { 0.5F, 0.5F, 0 }, q[] = { 0.25F, 0.25F, 0.5F }, none[3] = { 0 };
     const float half[] = { 0.5F, 0, 0 }, below[] = { 1.5F, -0.5F, 0 }, unknown[] = { NAN, 1, 0 };
     const char *lacks;
 
-    (void)state;
     CHECK_NEAR(divergence(p, q, 3, &lacks), log(2), 1e-12);
     CHECK_NEAR(divergence(p, p, 3, &lacks), 0, 0);
     assert_true(isnan(divergence(none, none, 3, &lacks)) && !lacks);
@@ -92,11 +87,10 @@ static void divergence_of_rows(void **state)
 }
 
 /* The logarithms of every kernel are the library's: weights from the least float to 1. */
-static void logarithms_are_the_librarys(void **state)
+TEST(logarithms_are_the_librarys)
 {
     float p[64], q[64];
 
-    (void)state;
     for (int x = 0; kernel_at(x); x++)
         for (int from = -149; from <= 0; from++) {
             double wanted = 0, scale = 0;
@@ -112,12 +106,11 @@ static void logarithms_are_the_librarys(void **state)
 }
 
 /* The same where rows are read in chains: one key of forty. */
-static void divergence_of_long_rows(void **state)
+TEST(divergence_of_long_rows)
 {
     float       p[MOST], q[MOST];
     const char *lacks;
 
-    (void)state;
     for (int at = 0; at < MOST; at++) {
         fill(p, MOST, 1, false);
         fill(q, MOST, 1, false);
@@ -134,15 +127,4 @@ static void divergence_of_long_rows(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(are_what_they_say),
-        cmocka_unit_test(left_out_needs_weight),
-        cmocka_unit_test(divergence_of_rows),
-        cmocka_unit_test(logarithms_are_the_librarys),
-        cmocka_unit_test(divergence_of_long_rows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,10 +1,8 @@
 /* test_run.c -- what a Run does for every mechanism: inputs, scale, closed form. */
-#include <math.h>
-#include <string.h>
 
 #include "attn/run.h"
-#include "check.h"
 #include "attn/run/position.h"
+#include "check.h"
 #include "core/rng.h"
 
 #define N 12
@@ -30,11 +28,10 @@ static RunSpec spec_on(Data *data, const char *mechanism)
                       .k = matrix(data->k), .v = matrix(data->v), .views = true };
 }
 
-static void a_missing_tensor_is_an_error_that_names_it(void **state)
+TEST(a_missing_tensor_is_an_error_that_names_it)
 {
     static const char *const names[] = { "reads q", "reads k", "reads v" };
 
-    (void)state;
     for (int which = 0; which < 3; which++) {
         Data    data;
         RunSpec spec = spec_on(&data, "full");
@@ -52,7 +49,7 @@ static void a_missing_tensor_is_an_error_that_names_it(void **state)
 }
 
 /* A file gives the scale of its model; a parameter overrides it. */
-static void the_scale_of_the_input_stands_unless_a_parameter_says_otherwise(void **state)
+TEST(the_scale_of_the_input_stands_unless_a_parameter_says_otherwise)
 {
     Data        data;
     Error       err = ERROR_INIT;
@@ -60,7 +57,6 @@ static void the_scale_of_the_input_stands_unless_a_parameter_says_otherwise(void
     RunSpec     by_input = spec_on(&data, "full"), by_param = by_input, plain = by_input;
     Run        *a, *b, *c;
 
-    (void)state;
     by_input.scale = 0.125;
     assert_true(assignments_set(&given, "scale", "0.125", &err));
     by_param.given = &given;
@@ -79,9 +75,8 @@ static void the_scale_of_the_input_stands_unless_a_parameter_says_otherwise(void
     assignments_free(&given);
 }
 
-static void the_closed_form_holds_with_every_position(void **state)
+TEST(the_closed_form_holds_with_every_position)
 {
-    (void)state;
     for (size_t i = 0; position_at(i); i++) {
         Data    data;
         RunSpec spec = spec_on(&data, "full");
@@ -101,7 +96,7 @@ static void the_closed_form_holds_with_every_position(void **state)
     }
 }
 
-static void every_run_shows_its_output(void **state)
+TEST(every_run_shows_its_output)
 {
     Data        data;
     RunSpec     spec = spec_on(&data, "full");
@@ -109,7 +104,6 @@ static void every_run_shows_its_output(void **state)
     const View *view;
     float       row[D];
 
-    (void)state;
     run_execute(r);
     view = run_view(r, "output");
     assert_non_null(view);
@@ -118,14 +112,13 @@ static void every_run_shows_its_output(void **state)
     run_free(r);
 }
 
-static void fewer_key_heads_are_shared(void **state)
+TEST(fewer_key_heads_are_shared)
 {
     Data    data;
     RunSpec spec = spec_on(&data, "full");
     float   both[2 * N * D];
     Run    *r;
 
-    (void)state;
     memcpy(both, data.q, sizeof(data.q));
     memcpy(both + N * D, data.q, sizeof(data.q));
     spec.q = tensor_of(DT_F32, 3, (int64_t[]){ 2, N, D }, both);
@@ -137,7 +130,7 @@ static void fewer_key_heads_are_shared(void **state)
 }
 
 /* No reader of an output need look for NaN: the run says so, unless it was given some. */
-static void an_output_that_is_not_finite_is_told(void **state)
+TEST(an_output_that_is_not_finite_is_told)
 {
     static const struct {
         float       factor; /* of a query */
@@ -145,7 +138,6 @@ static void an_output_that_is_not_finite_is_told(void **state)
     } cases[] = { { NAN, NULL }, { 1e38f, "(first in row 3) though" },
                   { 1, NULL } };
 
-    (void)state;
     for (int c = 0; c < 3; c++) {
         Data    data;
         RunSpec spec = spec_on(&data, "full");
@@ -186,7 +178,7 @@ static void refuses(RunSpec spec, const char *name, Tensor table, const char *ex
 }
 
 /* 2^32 + 3 is not 3, and neither is 3.5; NaN is nothing. */
-static void a_table_entry_that_is_no_index_is_refused(void **state)
+TEST(a_table_entry_that_is_no_index_is_refused)
 {
     Data    data;
     int64_t wide[N], shape[2] = { N, 1 };
@@ -196,7 +188,6 @@ static void a_table_entry_that_is_no_index_is_refused(void **state)
                           tensor_of(DT_F64, 2, shape, none) };
     static const char *const texts[3] = { "4294967299", "3.5", "nan" };
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         wide[i] = 4294967299;
         part[i] = 3.5;
@@ -215,17 +206,4 @@ static void a_table_entry_that_is_no_index_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_missing_tensor_is_an_error_that_names_it),
-        cmocka_unit_test(the_scale_of_the_input_stands_unless_a_parameter_says_otherwise),
-        cmocka_unit_test(the_closed_form_holds_with_every_position),
-        cmocka_unit_test(every_run_shows_its_output),
-        cmocka_unit_test(fewer_key_heads_are_shared),
-        cmocka_unit_test(an_output_that_is_not_finite_is_told),
-        cmocka_unit_test(a_table_entry_that_is_no_index_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,8 +1,6 @@
 /* test_saved.c -- a session as text: written, read and written again it is the same; what
  * is broken is refused with its line.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "check.h"
 #include "core/rng.h"
@@ -71,12 +69,11 @@ static void fill(Ui *ui, Rng *rng, size_t at, Workspace *saved)
         fill_pane(ui, rng, mechanism_at((at + (size_t)i) % mechanism_count()), &saved->panes[i]);
 }
 
-static void write_read_write_is_the_same(void **state)
+TEST(write_read_write_is_the_same)
 {
     Ui *ui = open_ui();
     Rng rng = rng_named(7, "saved");
 
-    (void)state;
     for (size_t m = 0; m < mechanism_count(); m++) {
         Workspace saved, again;
         Text  first = { 0 }, second = { 0 };
@@ -97,7 +94,7 @@ static void write_read_write_is_the_same(void **state)
     close_ui(ui);
 }
 
-static void layers_of_a_stack_keep_what_they_share(void **state)
+TEST(layers_of_a_stack_keep_what_they_share)
 {
     static const char text[] = "attnscope session 1\n"
                                "pane window(window=5) > full > bigbird(seed=9)\n"
@@ -107,7 +104,6 @@ static void layers_of_a_stack_keep_what_they_share(void **state)
     Workspace saved;
     Error err = ERROR_INIT;
 
-    (void)state;
     assert_true(workspace_read(ui, "stack", text, &saved, &err));
     assert_int_equal(saved.panes[0].request.seed, 4);
     assert_int_equal(saved.panes[0].request.above->seed, 4);
@@ -117,13 +113,12 @@ static void layers_of_a_stack_keep_what_they_share(void **state)
     close_ui(ui);
 }
 
-static void a_sample_is_found_wherever_the_program_lies(void **state)
+TEST(a_sample_is_found_wherever_the_program_lies)
 {
     static const char *const texts[] = { "attnscope session 1\ninput sample:induction.npz\n",
                                          "attnscope session 1\ninput shipped:induction.npz\n" };
     Ui *ui = open_ui();
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         Workspace saved;
         Text  text = { 0 };
@@ -139,7 +134,7 @@ static void a_sample_is_found_wherever_the_program_lies(void **state)
     close_ui(ui);
 }
 
-static void what_is_broken_is_refused_with_its_line(void **state)
+TEST(what_is_broken_is_refused_with_its_line)
 {
     Ui   *ui = open_ui();
     Rng   rng = rng_named(11, "broken");
@@ -147,7 +142,6 @@ static void what_is_broken_is_refused_with_its_line(void **state)
     Text  text = { 0 };
     int   refused = 0;
 
-    (void)state;
     fill(ui, &rng, 20, &saved);
     workspace_write(&saved, &text);
     workspace_free(&saved);
@@ -177,14 +171,4 @@ static void what_is_broken_is_refused_with_its_line(void **state)
     close_ui(ui);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(write_read_write_is_the_same),
-        cmocka_unit_test(layers_of_a_stack_keep_what_they_share),
-        cmocka_unit_test(a_sample_is_found_wherever_the_program_lies),
-        cmocka_unit_test(what_is_broken_is_refused_with_its_line),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

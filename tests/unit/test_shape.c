@@ -1,5 +1,4 @@
 /* test_shape.c -- Arabic is joined, and right-to-left scripts are drawn in visual order. */
-#include <string.h>
 
 #include "check.h"
 #include "draw/text/unicode.h"
@@ -25,17 +24,15 @@ static void is_shown_as(const char *text, const char *shown)
     assert_string_equal(out, shown);
 }
 
-static void what_has_no_such_letters_stays(void **state)
+TEST(what_has_no_such_letters_stays)
 {
-    (void)state;
     is_shown_as("", "");
     is_shown_as("(na\xC3\xAFve) 12", "(na\xC3\xAFve) 12");
     is_shown_as("\xF0\x9F half", "\xF0\x9F half");
 }
 
-static void letters_join(void **state)
+TEST(letters_join)
 {
-    (void)state;
     is_shown_as("\xD8\xA8", "\xEF\xBA\x8F");                         /* beh alone */
     is_shown_as("\xD8\xA8\xD8\xA8\xD8\xA8",
                 "\xEF\xBA\x90\xEF\xBA\x92\xEF\xBA\x91");             /* end, within, beginning */
@@ -51,18 +48,16 @@ static void letters_join(void **state)
     is_shown_as("\xD9\x80\xD8\xA8\xD9\x80", "\xD9\x80\xEF\xBA\x92\xD9\x80"); /* tatweel */
 }
 
-static void fonts_without_forms_have_letters(void **state)
+TEST(fonts_without_forms_have_letters)
 {
     char out[64];
 
-    (void)state;
     shape_text("\xD8\xA8\xD9\x84\xD8\xA7", has_no_forms, NULL, out, sizeof(out));
     assert_string_equal(out, "\xD8\xA7\xD9\x84\xD8\xA8");
 }
 
-static void runs_are_turned_and_numbers_are_not(void **state)
+TEST(runs_are_turned_and_numbers_are_not)
 {
-    (void)state;
     is_shown_as("\xD7\xA9\xD7\x9C", "\xD7\x9C\xD7\xA9");                    /* Hebrew */
     is_shown_as("key \xD7\x90\xD7\x91 q", "key \xD7\x91\xD7\x90 q");
     is_shown_as("\xD7\x90 12.5 \xD7\x91", "\xD7\x91 12.5 \xD7\x90");
@@ -73,11 +68,10 @@ static void runs_are_turned_and_numbers_are_not(void **state)
     is_shown_as("a \xD7\x90 b \xD7\x91", "a \xD7\x90 b \xD7\x91");
 }
 
-static void long_texts_are_cut_at_a_character(void **state)
+TEST(long_texts_are_cut_at_a_character)
 {
     char text[4096], out[100];
 
-    (void)state;
     for (size_t k = 0; k + 2 < sizeof(text); k += 2)
         memcpy(text + k, "\xD7\x90", 3);
     shape_text(text, has_all, NULL, out, sizeof(out));
@@ -88,15 +82,4 @@ static void long_texts_are_cut_at_a_character(void **state)
     assert_true(strlen(out) > sizeof(out) - 8);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_no_such_letters_stays),
-        cmocka_unit_test(letters_join),
-        cmocka_unit_test(fonts_without_forms_have_letters),
-        cmocka_unit_test(runs_are_turned_and_numbers_are_not),
-        cmocka_unit_test(long_texts_are_cut_at_a_character),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

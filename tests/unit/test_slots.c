@@ -1,9 +1,8 @@
 /* test_slots.c -- keys that stand for ranges of tokens: which rows see them, which tokens they
  * hold, cell by cell against the rules as written; and weights read in any pieces. */
-#include <string.h>
 
-#include "mech_fixture.h"
 #include "attn/mech/pattern/keys.h"
+#include "mech_fixture.h"
 
 #define MOST 23
 
@@ -120,11 +119,10 @@ static void check_slots(Arena *a, const Slots *s)
     check_near_cells(a, s);
 }
 
-static void cells_are_those_of_the_rules(void **state)
+TEST(cells_are_those_of_the_rules)
 {
     Arena *a = arena_new();
 
-    (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(*shapes); x++)
         for (int64_t n = 1; n <= MOST; n += n > 6 ? 4 : 1) {
             Slots s = slots_for(shapes[x], n);
@@ -135,9 +133,8 @@ static void cells_are_those_of_the_rules(void **state)
     arena_free(a);
 }
 
-static void lengths_sum_up(void **state)
+TEST(lengths_sum_up)
 {
-    (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(*shapes); x++) {
         Slots   s = slots_for(shapes[x], MOST);
         int64_t sum = 0;
@@ -179,11 +176,10 @@ static const struct {
     { "memory-compressed", "factor=5,tail=drop" },
 };
 
-static void weights_are_read_in_any_pieces(void **state)
+TEST(weights_are_read_in_any_pieces)
 {
     Fixture f = fixture_new(33);
 
-    (void)state;
     for (size_t x = 0; x < sizeof(linear) / sizeof(*linear); x++)
         for (int causal = 0; causal < 2; causal++) {
             fixture_run(&f, linear[x].id, linear[x].params, causal);
@@ -194,13 +190,4 @@ static void weights_are_read_in_any_pieces(void **state)
     fixture_free(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_are_those_of_the_rules),
-        cmocka_unit_test(lengths_sum_up),
-        cmocka_unit_test(weights_are_read_in_any_pieces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,6 +1,4 @@
 /* test_span.c -- a query's row laid out on the image: every pixel, every kind of view. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/figure/picture.h"
 #include "attn/study/row.h"
@@ -66,14 +64,13 @@ static void check_query(Arena *arena, const View *base, int64_t plane, int64_t q
     }
 }
 
-static void every_pixel_is_the_cell_of_its_key(void **state)
+TEST(every_pixel_is_the_cell_of_its_key)
 {
     static const char *const mechanisms[] = { "image-local-2d(width=5)", "axial(width=4)",
                                               "sparse-strided(stride=3)", "bigbird",
                                               "logsparse(causal=true)", "full" };
     static const int64_t     widths[] = { 1, 4, 5, 7, 23, 40 };
 
-    (void)state;
     for (size_t m = 0; m < sizeof(mechanisms) / sizeof(*mechanisms); m++) {
         Result *result = run_of(mechanisms[m]);
         Arena  *arena = arena_new();
@@ -92,13 +89,12 @@ static void every_pixel_is_the_cell_of_its_key(void **state)
     }
 }
 
-static void a_picture_names_its_query(void **state)
+TEST(a_picture_names_its_query)
 {
     Result *result = run_of("axial(width=5)");
     Panel   panel;
     Error   err = ERROR_INIT;
 
-    (void)state;
     assert_true(picture_panel(result, "connectivity", -1, &panel, &err));
     assert_true(picture_span(result, "3,2", NULL, &panel, &err));
     assert_true(panel.picture);
@@ -114,7 +110,7 @@ static void a_picture_names_its_query(void **state)
     result_release(result);
 }
 
-static void pixels_lie_behind_the_cells(void **state)
+TEST(pixels_lie_behind_the_cells)
 {
     static const float pixels[] = { 0, 1, 0.5f, 0.25f };
     Result *result = run_of("window(window=1)");
@@ -123,7 +119,6 @@ static void pixels_lie_behind_the_cells(void **state)
     Error   err = ERROR_INIT;
     Paint   paint;
 
-    (void)state;
     result->run->width = 2;
     assert_true(picture_panel(result, "connectivity", -1, &panel, &err));
     assert_true(picture_span(result, "0", NULL, &panel, &err));
@@ -143,13 +138,4 @@ static void pixels_lie_behind_the_cells(void **state)
     result_release(result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pixel_is_the_cell_of_its_key),
-        cmocka_unit_test(a_picture_names_its_query),
-        cmocka_unit_test(pixels_lie_behind_the_cells),
-    };
-
-    return cmocka_run_group_tests(tests, open_session, close_session);
-}
+SUITE(open_session, close_session)

@@ -1,7 +1,4 @@
 /* test_spectrum.c -- singular values of matrices with known ones. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/cpu/cpu.h"
 #include "attn/study/spectrum.h"
@@ -48,14 +45,13 @@ static float *product(int64_t rows, int64_t cols, int64_t count, const double *s
     return out;
 }
 
-static void orthogonal_factors_have_equal_values(void **state)
+TEST(orthogonal_factors_have_equal_values)
 {
     float  hadamard[16 * 16];
     double values[16], energy;
     View   view = view_of(hadamard, 16, 16);
     Error  err = ERROR_INIT;
 
-    (void)state;
     for (int i = 0; i < 16; i++)
         for (int j = 0; j < 16; j++)
             hadamard[i * 16 + j] = __builtin_popcount((unsigned)(i & j)) % 2 ? -1 : 1;
@@ -65,12 +61,11 @@ static void orthogonal_factors_have_equal_values(void **state)
     CHECK(fabs(energy - 256) < 1e-12, "%.15g", energy);
 }
 
-static void products_of_rank_k_have_k_values(void **state)
+TEST(products_of_rank_k_have_k_values)
 {
     static const double s[] = { 3, 2, 1, 0.5, 0.01 };
     static const int64_t shapes[][2] = { { 30, 30 }, { 50, 12 }, { 12, 50 }, { 5, 5 } };
 
-    (void)state;
     for (int k = 0; k < 4; k++) {
         int64_t rows = shapes[k][0], cols = shapes[k][1], count = rows < cols ? rows : cols;
         float  *a = product(rows, cols, 5, s);
@@ -105,13 +100,12 @@ static Both both_ways(float *a, int64_t rows, int64_t cols, int64_t rank, Thread
     return b;
 }
 
-static void random_directions_find_a_falling_spectrum(void **state)
+TEST(random_directions_find_a_falling_spectrum)
 {
     double s[120];
     float *a;
     Both   b;
 
-    (void)state;
     for (int k = 0; k < 120; k++) /* s_(l+1) = s_20 / 2.4 */
         s[k] = pow(0.95, k);
     a = product(330, 290, 120, s);
@@ -125,14 +119,13 @@ static void random_directions_find_a_falling_spectrum(void **state)
     free(a);
 }
 
-static void a_flat_spectrum_is_a_lower_bound(void **state)
+TEST(a_flat_spectrum_is_a_lower_bound)
 {
     int64_t rows = 400, cols = 400;
     float  *a = malloc((size_t)(rows * cols) * sizeof(*a));
     Rng     rng = rng_named(9, "flat");
     Both    b;
 
-    (void)state;
     assert_non_null(a);
     rng_fill_normal(&rng, a, rows * cols, 1);
     b = both_ways(a, rows, cols, 40, NULL);
@@ -144,26 +137,24 @@ static void a_flat_spectrum_is_a_lower_bound(void **state)
     free(a);
 }
 
-static void directions_that_span_all_are_exact(void **state)
+TEST(directions_that_span_all_are_exact)
 {
     double s[9] = { 5, 4, 3, 2, 1, 1, 1, 0.1, 0.01 };
     float *a = product(40, 9, 9, s);
     Both   b = both_ways(a, 40, 9, 9, NULL);
 
-    (void)state;
     for (int64_t i = 0; i < b.count; i++)
         CHECK(fabs(b.found[i] - b.exact[i]) < 1e-12, "%lld", (long long)i);
     free(a);
 }
 
-static void threads_do_not_change_a_bit(void **state)
+TEST(threads_do_not_change_a_bit)
 {
     double   s[60];
     float   *a;
     Threads *threads = threads_new(3);
     Both     one, three;
 
-    (void)state;
     for (int k = 0; k < 60; k++)
         s[k] = 1.0 / (k + 1);
     a = product(300, 280, 60, s);
@@ -174,7 +165,7 @@ static void threads_do_not_change_a_bit(void **state)
     free(a);
 }
 
-static void what_cannot_be_found_is_said(void **state)
+TEST(what_cannot_be_found_is_said)
 {
     float       a[] = { 1, NAN, 2, 3 };
     View        view = view_of(a, 2, 2);
@@ -182,7 +173,6 @@ static void what_cannot_be_found_is_said(void **state)
     atomic_bool cancel = true;
     Error       err = ERROR_INIT;
 
-    (void)state;
     assert_false(spectrum_make(&view, 0, &(SpectrumWay){ 0 }, values, &energy, &err));
     CHECK(strstr(err.text, "NaN"), "%s", err.text);
     err = (Error)ERROR_INIT;
@@ -194,14 +184,13 @@ static void what_cannot_be_found_is_said(void **state)
     assert_int_equal(err.code, ERR_CANCELLED);
 }
 
-static void zero_is_zero(void **state)
+TEST(zero_is_zero)
 {
     float  a[12] = { 0 };
     View   view = view_of(a, 3, 4);
     double values[3], energy;
     Error  err = ERROR_INIT;
 
-    (void)state;
     for (int way = 0; way < 2; way++) {
         CHECK(spectrum_make(&view, 0, &(SpectrumWay){ .exact = way }, values, &energy, &err), "%s",
               err.text);
@@ -209,18 +198,4 @@ static void zero_is_zero(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orthogonal_factors_have_equal_values),
-        cmocka_unit_test(products_of_rank_k_have_k_values),
-        cmocka_unit_test(random_directions_find_a_falling_spectrum),
-        cmocka_unit_test(a_flat_spectrum_is_a_lower_bound),
-        cmocka_unit_test(directions_that_span_all_are_exact),
-        cmocka_unit_test(threads_do_not_change_a_bit),
-        cmocka_unit_test(what_cannot_be_found_is_said),
-        cmocka_unit_test(zero_is_zero),
-    };
-
-    return cmocka_run_group_tests_name("spectrum", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

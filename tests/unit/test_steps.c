@@ -1,7 +1,4 @@
 /* test_steps.c -- a run as steps: notes, order, traces, strips, provenance, seeds. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/figure/picture.h"
 #include "app/result/steps.h"
@@ -26,9 +23,8 @@ static Result *run_of(const char *text, int seeds)
 }
 
 /* A mechanism that has notes has one for every stage it runs, and no other. */
-static void every_stage_has_its_note(void **state)
+TEST(every_stage_has_its_note)
 {
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         const Mechanism *m = mechanism_at(i);
         Request          request = REQUEST_INIT;
@@ -49,14 +45,13 @@ static void every_stage_has_its_note(void **state)
     }
 }
 
-static void views_belong_to_the_stage_that_made_them(void **state)
+TEST(views_belong_to_the_stage_that_made_them)
 {
     Result     *result = run_of("reformer(block=8,rounds=2)", 0);
     const View *views[8];
     Step        step;
     char        name[64];
 
-    (void)state;
     assert_int_equal(result_steps(result), 8);
     assert_true(result_step(result, 0, &step));
     assert_int_equal(step_views(&step, views, 8), 2);
@@ -78,13 +73,12 @@ static void views_belong_to_the_stage_that_made_them(void **state)
 }
 
 /* The union of the rounds is what the run attended to. */
-static void rounds_add_up_to_the_connectivity(void **state)
+TEST(rounds_add_up_to_the_connectivity)
 {
     Result     *result = run_of("reformer(block=8,rounds=3,exclude_self=false)", 0);
     const View *whole = run_view(result->run, "connectivity");
     float       row[40], sum[40], all[40];
 
-    (void)state;
     for (int64_t i = 0; i < 80; i++) {
         memset(sum, 0, sizeof(sum));
         for (int v = 0; v < result->run->view_count; v++) {
@@ -103,13 +97,12 @@ static void rounds_add_up_to_the_connectivity(void **state)
 }
 
 /* Sorted by its own round, what a round attends to lies in own and previous chunks. */
-static void each_round_is_contiguous_in_its_own_order(void **state)
+TEST(each_round_is_contiguous_in_its_own_order)
 {
     Result *result = run_of("reformer(block=8,rounds=3)", 0);
     Step    step;
     int     seen = 0;
 
-    (void)state;
     for (int s = 0; result_step(result, s, &step); s++) {
         int64_t round = step_round(&step);
         Panel   panel;
@@ -145,13 +138,12 @@ static void each_round_is_contiguous_in_its_own_order(void **state)
 }
 
 /* A row for each round: each in the order of its round. */
-static void rows_of_rounds_are_sorted_one_by_one(void **state)
+TEST(rows_of_rounds_are_sorted_one_by_one)
 {
     Result     *result = run_of("reformer(block=8,rounds=3)", 0);
     const View *view = run_view(result->run, "buckets");
     Panel       panel;
 
-    (void)state;
     for (int64_t head = 0; head < 2; head++) {
         panel_init(&panel, view, NULL, head, "");
         picture_sort_panel(result, head, 0, &panel);
@@ -172,7 +164,7 @@ static void rows_of_rounds_are_sorted_one_by_one(void **state)
 }
 
 /* The views of a stage are filed under it. */
-static void stages_show_what_they_made(void **state)
+TEST(stages_show_what_they_made)
 {
     static const struct {
         const char *word, *stage, *view;
@@ -194,7 +186,6 @@ static void stages_show_what_they_made(void **state)
         { "act(max_steps=3)", "step", "halting" },
     };
 
-    (void)state;
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
         Result *result = run_of(cases[c].word, 0);
         Step    step;
@@ -213,13 +204,12 @@ static void stages_show_what_they_made(void **state)
 }
 
 /* The union grows from round to round, up to all that is attended to. */
-static void unions_grow(void **state)
+TEST(unions_grow)
 {
     Result     *result = run_of("reformer(block=8,rounds=3)", 0);
     const View *whole = run_view(result->run, "connectivity"), *before = NULL;
     float       row[40], last[40] = { 0 };
 
-    (void)state;
     for (int v = 0; v < result->run->view_count; v++) {
         const View *view = &result->run->views[v];
 
@@ -240,14 +230,13 @@ static void unions_grow(void **state)
     result_release(result);
 }
 
-static void both_orders_hold_the_same_tokens(void **state)
+TEST(both_orders_hold_the_same_tokens)
 {
     Result *result = run_of("reformer(block=8,rounds=2)", 0);
     Strip   strip;
     Step    step;
     int     count[64] = { 0 };
 
-    (void)state;
     assert_true(result_step(result, 1, &step));
     assert_true(strip_read(&step, 0, &strip));
     assert_true(strip.sorted && !strip.chunk); /* sorted, not yet cut */
@@ -279,14 +268,13 @@ static const PlotSeries *series_called(const Plot *plot, const char *name)
     return NULL;
 }
 
-static void balancing_can_be_watched(void **state)
+TEST(balancing_can_be_watched)
 {
     Result           *result = run_of("sinkhorn(block=8,sinkhorn_iters=6)", 0);
     const PlotSeries *rows, *cols;
     Plot             *plot = NULL;
     Step              step;
 
-    (void)state;
     for (int at = result_steps(result) - 1; at >= 0 && !plot; at--)
         if (result_step(result, at, &step))
             plot = step_plot(&step);
@@ -301,11 +289,10 @@ static void balancing_can_be_watched(void **state)
     result_release(result);
 }
 
-static void tensors_say_where_they_are_from(void **state)
+TEST(tensors_say_where_they_are_from)
 {
     Result *drawn = run_of("reformer(block=8,seed=7)", 0);
 
-    (void)state;
     assert_non_null(strstr(drawn->record.tensors, "\"rotations\":\"random seed 7\""));
     result_release(drawn);
 }
@@ -324,7 +311,7 @@ static void assert_caption(const PanelChoice *panels, int count, const char *wor
 }
 
 /* One panel or several, with titles given by the user or without. */
-static void captions_say_where_tensors_are_from(void **state)
+TEST(captions_say_where_tensors_are_from)
 {
     Result           *drawn = run_of("linformer(seed=7)", 0), *other = run_of("performer", 0);
     Result           *fixed = run_of("window", 0);
@@ -332,7 +319,6 @@ static void captions_say_where_tensors_are_from(void **state)
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice plain = { .result = fixed, .spec = PANEL_SPEC_INIT };
 
-    (void)state;
     assert_caption(panels, 1, NULL, true, "; e_proj, f_proj: random seed 7");
     assert_caption(panels, 1, "after a paper", true, "after a paper; ");
     assert_caption(panels, 1, "after a paper", true, "; e_proj, f_proj: random seed 7");
@@ -347,12 +333,11 @@ static void captions_say_where_tensors_are_from(void **state)
     result_release(fixed);
 }
 
-static void seeds_give_a_band(void **state)
+TEST(seeds_give_a_band)
 {
     Result *drawn = run_of("random(r=5)", 6), *fixed = run_of("window", 6);
     const SeedSpread *s = &drawn->record.seeds;
 
-    (void)state;
     assert_int_equal(s->count, 6);
     assert_true(s->mass.min.value < s->mass.mean.value && s->mass.mean.value < s->mass.max.value);
     assert_true(s->output_error.mean.valid);
@@ -363,14 +348,13 @@ static void seeds_give_a_band(void **state)
 }
 
 /* A mechanism that reads x, or has its own rows, has no baseline for seeds: the message says so. */
-static void seeds_without_a_band_say_why(void **state)
+TEST(seeds_without_a_band_say_why)
 {
     static const char *const whys[][2] = {
         { "switch", "it reads x" },
         { "perceiver(n_latents=4)", "rows of its own" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(whys) / sizeof(*whys); i++) {
         Result *drawn = run_of(whys[i][0], 2);
         Text    text = { 0 };
@@ -386,7 +370,7 @@ static void seeds_without_a_band_say_why(void **state)
 }
 
 /* The objective of k-means is traced at every assignment and never rises. */
-static void clustering_is_watched(void **state)
+TEST(clustering_is_watched)
 {
     static const char *const cases[][2] = {
         { "routing(kmeans_iters=6)", "mean 1 - cosine" },
@@ -394,7 +378,6 @@ static void clustering_is_watched(void **state)
         { "clustered(iterations=6)", "bits off the code" },
     };
 
-    (void)state;
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
         Result    *result = run_of(cases[c][0], 0);
         const Run *run = result->run;
@@ -414,24 +397,4 @@ static void clustering_is_watched(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_stage_has_its_note),
-        cmocka_unit_test(views_belong_to_the_stage_that_made_them),
-        cmocka_unit_test(rounds_add_up_to_the_connectivity),
-        cmocka_unit_test(each_round_is_contiguous_in_its_own_order),
-        cmocka_unit_test(rows_of_rounds_are_sorted_one_by_one),
-        cmocka_unit_test(stages_show_what_they_made),
-        cmocka_unit_test(clustering_is_watched),
-        cmocka_unit_test(unions_grow),
-        cmocka_unit_test(both_orders_hold_the_same_tokens),
-        cmocka_unit_test(balancing_can_be_watched),
-        cmocka_unit_test(tensors_say_where_they_are_from),
-        cmocka_unit_test(captions_say_where_tensors_are_from),
-        cmocka_unit_test(seeds_give_a_band),
-        cmocka_unit_test(seeds_without_a_band_say_why),
-    };
-
-    return cmocka_run_group_tests(tests, open_session, session_close);
-}
+SUITE(open_session, session_close)

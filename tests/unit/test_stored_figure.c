@@ -1,8 +1,5 @@
 /* test_stored_figure.c -- measured plots in files: kept to the last bit, drawn again, damaged. */
 #include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "app/command/command.h"
@@ -74,11 +71,10 @@ static Plot *read_plot(const char *text, Error *err)
     return plot;
 }
 
-static void a_plot_comes_back_to_the_last_bit(void **state)
+TEST(a_plot_comes_back_to_the_last_bit)
 {
     Plot *plots[] = { plot_full(), plot_with_rows() };
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         Text  before = { 0 }, after = { 0 };
         Error err = ERROR_INIT;
@@ -111,7 +107,7 @@ static void replaced(const Text *text, const char *what, const char *with, Text 
     text_addf(out, "%s%s", with, at + strlen(what));
 }
 
-static void damaged_numbers_are_refused(void **state)
+TEST(damaged_numbers_are_refused)
 {
     static const struct {
         const char *what, *with;
@@ -126,7 +122,6 @@ static void damaged_numbers_are_refused(void **state)
     Plot *plot = plot_full();
     Text  good = { 0 };
 
-    (void)state;
     text_of(plot, &good);
     for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
         Text  bad = { 0 };
@@ -167,12 +162,11 @@ static const char *const figures[] = {
     "compare window --vary window=1:9:+4 --plot mass,time -n 32 -d 8 --repeat 2 --theme print",
 };
 
-static void every_kind_is_drawn_again_from_its_numbers(void **state)
+TEST(every_kind_is_drawn_again_from_its_numbers)
 {
     Error    err = ERROR_INIT;
     Session *s = session_new(&err);
 
-    (void)state;
     for (size_t f = 0; f < sizeof(figures) / sizeof(*figures); f++)
         for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
             Text line = { 0 }, out = { 0 };
@@ -207,7 +201,7 @@ static void write_numbers(const char *path, const char *numbers)
     fclose(file);
 }
 
-static void files_that_were_tampered_with_are_refused(void **state)
+TEST(files_that_were_tampered_with_are_refused)
 {
     static const char *const bad[] = {
         "{", "[]", "{\"panels\":[]}", "{\"panels\":[{}]}", "{\"panels\":7}",
@@ -217,7 +211,6 @@ static void files_that_were_tampered_with_are_refused(void **state)
     };
     char path[] = "/tmp/storedXXXXXX";
 
-    (void)state;
     close(mkstemp(path));
     for (size_t k = 0; k < sizeof(bad) / sizeof(*bad); k++) {
         Error err = ERROR_INIT;
@@ -249,7 +242,7 @@ static ExponentChart *read_chart(const char *text, Error *err)
     return chart;
 }
 
-static void a_chart_comes_back_to_the_last_bit(void **state)
+TEST(a_chart_comes_back_to_the_last_bit)
 {
     ExponentRow rows[2] = {
         { .group = "first", .name = "full \"x\"", .claim = "O(n^2)", .claims = { 2, 1 + 1 / 3.0 },
@@ -263,7 +256,6 @@ static void a_chart_comes_back_to_the_last_bit(void **state)
     Text           a = { 0 }, b = { 0 }, x = { 0 }, y = { 0 };
     Error          err = ERROR_INIT;
 
-    (void)state;
     chart_text(&chart, &a);
     again = read_chart(text_str(&a), &err);
     CHECK(again, "%s", err.text);
@@ -285,7 +277,7 @@ static void a_chart_comes_back_to_the_last_bit(void **state)
     text_free(&y);
 }
 
-static void a_damaged_chart_is_refused(void **state)
+TEST(a_damaged_chart_is_refused)
 {
     static const char *const damaged[] = {
         "{}", "{\"measured\":\"m\",\"title\":\"t\",\"caption\":\"c\",\"rows\":[]}",
@@ -296,7 +288,6 @@ static void a_damaged_chart_is_refused(void **state)
         "\"c\",\"claims\":[1,2,3,4],\"flops\":null,\"time\":[1,2],\"memory\":null}]}",
     };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(damaged) / sizeof(*damaged); k++) {
         Error err = ERROR_INIT;
 
@@ -306,16 +297,4 @@ static void a_damaged_chart_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chart_comes_back_to_the_last_bit),
-        cmocka_unit_test(a_damaged_chart_is_refused),
-        cmocka_unit_test(a_plot_comes_back_to_the_last_bit),
-        cmocka_unit_test(damaged_numbers_are_refused),
-        cmocka_unit_test(every_kind_is_drawn_again_from_its_numbers),
-        cmocka_unit_test(files_that_were_tampered_with_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

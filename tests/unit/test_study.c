@@ -1,6 +1,4 @@
 /* test_study.c -- one parameter at several values: points, plots, what reaches a goal. */
-#include <math.h>
-#include <string.h>
 
 #include "app/study/study.h"
 #include "session_fixture.h"
@@ -37,13 +35,12 @@ static double value(const Study *study, int line, int point, StudyQuantity q)
     return p->value[q].valid ? p->value[q].value : (double)NAN;
 }
 
-static void points_have_their_numbers(void **state)
+TEST(points_have_their_numbers)
 {
     Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
     Study    study;
     int      all, order[AXIS_MOST];
 
-    (void)state;
     run(s, &study, "window=33,1,9", "window", "linformer(k=8)", 0);
     assert_int_equal(study.count, 3); /* exact attention is the first line */
     assert_true(study.lines[0].baseline && study.lines[2].fixed && !study.lines[1].fixed);
@@ -66,7 +63,7 @@ static void points_have_their_numbers(void **state)
     session_free(s);
 }
 
-static void goals_are_reached_or_not(void **state)
+TEST(goals_are_reached_or_not)
 {
     static const struct {
         const char *goal, *answer;
@@ -80,7 +77,6 @@ static void goals_are_reached_or_not(void **state)
     Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
     Study    study;
 
-    (void)state;
     run(s, &study, "window=95,1,9,33", "window", NULL, 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         StudyGoal goal;
@@ -99,7 +95,7 @@ static void goals_are_reached_or_not(void **state)
     session_free(s);
 }
 
-static void values_between_close_in(void **state)
+TEST(values_between_close_in)
 {
     Session  *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
     StudyGoal goal = { STUDY_MASS, 0.5 };
@@ -107,7 +103,6 @@ static void values_between_close_in(void **state)
     Error     err = ERROR_INIT;
     int       at, runs = 0;
 
-    (void)state;
     run(s, &study, "window=1,95", "window", NULL, 0);
     for (; study_refine(&study, 1, &goal, &err); runs++)
         CHECK(study_run(&study, s, &err), "%s", err.text);
@@ -122,12 +117,11 @@ static void values_between_close_in(void **state)
     session_free(s);
 }
 
-static void bad_goals_and_quantities_are_told(void **state)
+TEST(bad_goals_and_quantities_are_told)
 {
     static const char *const goals[] = { "", "most", "0", "101%", "error=", "error=-1", "95%x" };
     static const char *const lists[] = { "", "speed", "error,", "error,error" };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(goals) / sizeof(*goals); i++) {
         StudyGoal goal;
         Error     err = ERROR_INIT;
@@ -145,7 +139,7 @@ static void bad_goals_and_quantities_are_told(void **state)
     }
 }
 
-static void a_picture_has_what_was_found(void **state)
+TEST(a_picture_has_what_was_found)
 {
     Session      *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
     StudyLook     look = { .quantities = { STUDY_ERROR, STUDY_FLOPS }, .count = 2, .now = 16,
@@ -156,7 +150,6 @@ static void a_picture_has_what_was_found(void **state)
     Plot         *plot;
     Text          command = { 0 };
 
-    (void)state;
     run(s, &study, "features=8:32:x2", "performer", "nystrom(n_landmarks=8)", 3);
     CHECK(study_picture(&study, &look, &picture, &err), "%s", err.text);
     plot = panel_plot(&picture.figure->panels[0], &err);
@@ -186,7 +179,7 @@ static void a_picture_has_what_was_found(void **state)
     session_free(s);
 }
 
-static void what_fails_is_left_out(void **state)
+TEST(what_fails_is_left_out)
 {
     Session     *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
     StudyLook    look = { .quantities = { STUDY_ERROR }, .count = 1, .now = (double)NAN,
@@ -196,7 +189,6 @@ static void what_fails_is_left_out(void **state)
     Error        err = ERROR_INIT;
     Plot        *plot;
 
-    (void)state;
     run(s, &study, "kernel=relu,cosine,trig", "performer", NULL, 0);
     assert_true(study.words && study_at(&study, 1, 1)->problem[0]);
     CHECK(study_picture(&study, &look, &picture, &err), "%s", err.text);
@@ -211,14 +203,13 @@ static void what_fails_is_left_out(void **state)
     session_free(s);
 }
 
-static void nobody_has_the_parameter(void **state)
+TEST(nobody_has_the_parameter)
 {
     Session *s = session_on("synthetic:normal(n=8,d=4)");
     Request  exact = REQUEST_INIT;
     Study    study;
     Error    err = ERROR_INIT;
 
-    (void)state;
     assert_true(study_open(&study, "features=1:2", &exact, &err));
     add(s, &study, "linear", 0);
     assert_false(study_run(&study, s, &err));
@@ -227,17 +218,4 @@ static void nobody_has_the_parameter(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_have_their_numbers),
-        cmocka_unit_test(goals_are_reached_or_not),
-        cmocka_unit_test(values_between_close_in),
-        cmocka_unit_test(bad_goals_and_quantities_are_told),
-        cmocka_unit_test(a_picture_has_what_was_found),
-        cmocka_unit_test(what_fails_is_left_out),
-        cmocka_unit_test(nobody_has_the_parameter),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -11,9 +11,6 @@
  *   [B] Zaheer et al. 2020, Fig. 1 (as in the slides)   [L] Beltagy et al. 2020
  *   [A] Press et al. 2021, ALiBi (as in the slides)
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
@@ -292,15 +289,14 @@ static void check_picture(const struct Picture *picture)
     preview_close(p);
 }
 
-static void cells_are_those_of_the_texts(void **state)
+TEST(cells_are_those_of_the_texts)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof(pictures) / sizeof(*pictures); k++)
         check_picture(&pictures[k]);
 }
 
 /* A preset nobody compares is a picture nobody vouches for. */
-static void every_preset_is_compared(void **state)
+TEST(every_preset_is_compared)
 {
     static const struct {
         const char *preset;
@@ -314,7 +310,6 @@ static void every_preset_is_compared(void **state)
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },
                       { "lab-ponder", 2 } }; /* test_lab_pictures.c */
 
-    (void)state;
     for (size_t k = 0; preset_at(k); k++) {
         const char *id = preset_at(k)->id;
         int         panels = 0, found = 0;
@@ -366,12 +361,11 @@ static void check_mechanism(Preview *p)
     request_free(&request);
 }
 
-static void bigbird_is_its_building_blocks(void **state)
+TEST(bigbird_is_its_building_blocks)
 {
     Preview *p = preview_open("slides-bigbird");
     int      n = (int)p->drawing.results[0]->run->n;
 
-    (void)state;
     for (int i = 0; i < n; i++) {
         int seen = 0;
 
@@ -387,13 +381,12 @@ static void bigbird_is_its_building_blocks(void **state)
 
 /* [F] Fig. 15: "a combination of random, sliding window, and global attentions"; one
  * global token, a window of 3 and 2 random keys a row. */
-static void random_keys_are_new_ones(void **state)
+TEST(random_keys_are_new_ones)
 {
     Preview   *p = preview_open("fournier-fig15");
     const Run *run = p->drawing.results[1]->run;
     int        n = (int)run->n;
 
-    (void)state;
     for (int i = 0; i < n; i++) {
         int random = 0;
 
@@ -411,12 +404,11 @@ static void random_keys_are_new_ones(void **state)
 
 /* ---- [T] Fig. 5 ------------------------------------------------------------------ */
 
-static void axial_spans_are_bars_and_their_product(void **state)
+TEST(axial_spans_are_bars_and_their_product)
 {
     Preview   *p = preview_open("tay-fig5");
     const Run *run = p->drawing.results[0]->run;
 
-    (void)state;
     assert_int_equal(p->drawing.count, 3);
     for (int i = 0; i < run->n; i++)
         for (int j = 0; j < run->n; j++) {
@@ -452,13 +444,12 @@ static double product(const Tensor *a, int row, const Tensor *b, int other)
     return sum / sqrt(3 * (double)a->shape[2]);
 }
 
-static void disentangled_terms_are_those_of_the_slide(void **state)
+TEST(disentangled_terms_are_those_of_the_slide)
 {
     Preview      *p = preview_open("slides-deberta");
     const Run    *run = p->drawing.results[0]->run;
     const Tensor *kr = &run_view(run, "pos_key")->tensor, *qr = &run_view(run, "pos_query")->tensor;
 
-    (void)state;
     for (int i = 0; i < run->n; i++)
         for (int j = 0; j < run->n; j++) {
             CHECK_NEAR(value(run, "position_c2c", 0, i, j), product(&run->q, i, &run->k, j), 1e-5);
@@ -480,11 +471,10 @@ static double penalty(int head, int i, int j)
     return m * -(double)((i + 1) - (j + 1));
 }
 
-static void alibi_adds_its_slopes(void **state)
+TEST(alibi_adds_its_slopes)
 {
     static const char *const names[] = { "slides-alibi", "slides-alibi-effect" };
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         Preview *p = preview_open(names[k]);
 
@@ -503,17 +493,4 @@ static void alibi_adds_its_slopes(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_are_those_of_the_texts),
-        cmocka_unit_test(every_preset_is_compared),
-        cmocka_unit_test(bigbird_is_its_building_blocks),
-        cmocka_unit_test(random_keys_are_new_ones),
-        cmocka_unit_test(axial_spans_are_bars_and_their_product),
-        cmocka_unit_test(disentangled_terms_are_those_of_the_slide),
-        cmocka_unit_test(alibi_adds_its_slopes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,8 +2,6 @@
  *
  * A point is a process of this very program: called with `run` it is the command line.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "app/study/sweep.h"
@@ -26,11 +24,10 @@ static void check_list(const char *text, const char *expected)
     words_free(&list);
 }
 
-static void lists_and_ranges_mix(void **state)
+TEST(lists_and_ranges_mix)
 {
     static const char *const bad[] = { "", "1,,2", "8:4", "0:8:x2", "1:4:x1", "1:4:+0", "1:2:z" };
 
-    (void)state;
     check_list("256:2048:x2", "256 512 1024 2048");
     check_list("7,1:5:+2,64", "7 1 3 5 64");
     check_list("full,bigbird(window=3,random=2)", "full bigbird(window=3,random=2)");
@@ -47,12 +44,11 @@ static void lists_and_ranges_mix(void **state)
     }
 }
 
-static void lengths_rise(void **state)
+TEST(lengths_rise)
 {
     WordList list = { 0 };
     Error    err = ERROR_INIT;
 
-    (void)state;
     assert_true(words_expand("--n", "512,64,1024,64", &list, &err));
     words_sort_numbers(&list);
     assert_int_equal(list.count, 3);
@@ -109,11 +105,10 @@ static bool holds(const SweepPlan *plan, const char *key)
 
 #define SMALL "sweep -m full,window,bigbird -p window=3:7:+2 -n 32:128:x2 -d 8 --seeds 2"
 
-static void points_are_all_combinations(void **state)
+TEST(points_are_all_combinations)
 {
     Planned p = plan_of(SMALL " --position none,alibi --threads 1,2");
 
-    (void)state;
     /* full has no window: one point where the others have three. */
     assert_int_equal(p.plan.count, (1 + 3 + 3) * 3 * 2 * 2 * 2);
     for (int i = 1; i < p.plan.count; i++)
@@ -130,11 +125,10 @@ static void points_are_all_combinations(void **state)
     planned_free(&p);
 }
 
-static void shards_part_the_points(void **state)
+TEST(shards_part_the_points)
 {
     Planned whole = plan_of(SMALL);
 
-    (void)state;
     for (int n = 2; n <= 7; n++) {
         int sum = 0;
 
@@ -157,12 +151,11 @@ static void shards_part_the_points(void **state)
     planned_free(&whole);
 }
 
-static void a_point_is_planned_once(void **state)
+TEST(a_point_is_planned_once)
 {
     Planned twice = plan_of("sweep -m full,full -m bigbird -m 'bigbird(window=3)' -n 32,64,32");
     Planned all = plan_of("sweep -m all -m full -n 32"), every = plan_of("sweep -m all -n 32");
 
-    (void)state;
     assert_int_equal(twice.plan.count, 4); /* window=3 is bigbird's default */
     assert_int_equal(all.plan.count, every.plan.count);
     planned_free(&twice);
@@ -179,7 +172,7 @@ static void key_of(const char *line, char key[96])
     planned_free(&p);
 }
 
-static void keys_tell_points_apart(void **state)
+TEST(keys_tell_points_apart)
 {
     static const char *const other[] = {
         "sweep -m bigbird -n 64",
@@ -201,7 +194,6 @@ static void keys_tell_points_apart(void **state)
     char key[96], again[96], seen[20][96];
     int  count = sizeof(other) / sizeof(*other);
 
-    (void)state;
     key_of("sweep -m bigbird -n 32", key);
     key_of("sweep -m 'bigbird(window=3)' -n 32", again);
     assert_string_equal(key, again);
@@ -216,12 +208,11 @@ static void keys_tell_points_apart(void **state)
     }
 }
 
-static void parentheses_have_the_last_word(void **state)
+TEST(parentheses_have_the_last_word)
 {
     Planned p = plan_of("sweep -m 'bigbird(window=9)' -m 'full(position=rope,seed=5,causal=true)' "
                         "-n 32 -p window=3,5 --position alibi");
 
-    (void)state;
     assert_int_equal(p.plan.count, 2);
     assert_string_equal(p.plan.points[0].mechanism, "bigbird(window=9)");
     assert_string_equal(p.plan.points[0].position, "alibi");
@@ -232,7 +223,7 @@ static void parentheses_have_the_last_word(void **state)
 }
 
 /* A generator's own text does not overrule what the sweep asks for. */
-static void lengths_are_those_asked_for(void **state)
+TEST(lengths_are_those_asked_for)
 {
     static const char *const inputs[][2] = {
         { "synthetic:blocks(n=64, d=8, heads=1)", "synthetic:blocks(d=8, heads=1)" },
@@ -241,7 +232,6 @@ static void lengths_are_those_asked_for(void **state)
         { "synthetic:blocks", "synthetic:blocks" },
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(inputs) / sizeof(*inputs); i++) {
         char    line[200];
         Planned p;
@@ -257,11 +247,10 @@ static void lengths_are_those_asked_for(void **state)
     }
 }
 
-static void what_does_not_bind_is_a_refused_point(void **state)
+TEST(what_does_not_bind_is_a_refused_point)
 {
     Planned p = plan_of("sweep -m bigbird -n 32 -p window=3,-1");
 
-    (void)state;
     assert_int_equal(p.plan.count, 2);
     assert_string_equal(p.plan.points[0].refused, "");
     assert_non_null(strstr(p.plan.points[1].refused, "window"));
@@ -269,11 +258,10 @@ static void what_does_not_bind_is_a_refused_point(void **state)
 }
 
 /* Every system that something here runs has its points. */
-static void table1_is_the_surveys_table(void **state)
+TEST(table1_is_the_surveys_table)
 {
     Planned p = plan_of("sweep -m table1 -n 32");
 
-    (void)state;
     assert_true(p.spec.table);
     for (size_t i = 0; system_at(i); i++) {
         const char *at = system_at(i)->runs;
@@ -290,7 +278,7 @@ static void table1_is_the_surveys_table(void **state)
     planned_free(&p);
 }
 
-static void slips_are_told(void **state)
+TEST(slips_are_told)
 {
     static const char *const bad[] = {
         "sweep -n 32",
@@ -313,7 +301,6 @@ static void slips_are_told(void **state)
     Error    err = ERROR_INIT;
     Session *s = session_new(&err);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         SweepSpec spec = { 0 };
 
@@ -343,7 +330,7 @@ static void no_task(void)
     unsetenv("SLURM_ARRAY_TASK_COUNT");
 }
 
-static void array_tasks_are_shards(void **state)
+TEST(array_tasks_are_shards)
 {
     static const struct {
         const char *id, *min, *max, *count;
@@ -356,7 +343,6 @@ static void array_tasks_are_shards(void **state)
     Error    err = ERROR_INIT;
     Session *s = session_new(&err);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
         SweepSpec spec = { 0 };
         bool         ok;
@@ -428,7 +414,7 @@ static int whole_lines(const char *text, size_t length)
 
 /* A kill leaves a beginning of the file.  Whatever its length, going on keeps the whole
  * lines as they are and adds the rest, each point once. */
-static void it_goes_on_from_any_byte(void **state)
+TEST(it_goes_on_from_any_byte)
 {
     char            path[64], line[200];
     size_t          length, after;
@@ -437,7 +423,6 @@ static void it_goes_on_from_any_byte(void **state)
     Error           err = ERROR_INIT;
     SweepOutcome o;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/k.jsonl", folder);
     snprintf(line, sizeof(line), "sweep -m full,bigbird -n 16,32 -d 8 --threads 1 --resume -o %s",
              path);
@@ -465,7 +450,7 @@ static void it_goes_on_from_any_byte(void **state)
     free(whole);
 }
 
-static void other_files_are_left_alone(void **state)
+TEST(other_files_are_left_alone)
 {
     static const char foreign[] = "my notes, without a newline";
     char              path[64], line[200];
@@ -474,7 +459,6 @@ static void other_files_are_left_alone(void **state)
     Results           rows;
     Error             err = ERROR_INIT;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/n.jsonl", folder);
     snprintf(line, sizeof(line), "sweep -m full -n 16 -d 8 --resume -o %s", path);
     write_all(path, foreign, sizeof(foreign) - 1);
@@ -487,7 +471,7 @@ static void other_files_are_left_alone(void **state)
 }
 
 /* Another version's point, or another parameter's, is not taken for this one. */
-static void other_keys_are_other_points(void **state)
+TEST(other_keys_are_other_points)
 {
     char            path[64], line[200];
     size_t          length;
@@ -496,7 +480,6 @@ static void other_keys_are_other_points(void **state)
     Error           err = ERROR_INIT;
     SweepOutcome o;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/v.jsonl", folder);
     snprintf(line, sizeof(line), "sweep -m full -n 16 -d 8 --threads 1 --resume -o %s", path);
     sweep_file(line, &rows, &err);
@@ -521,14 +504,13 @@ static void other_keys_are_other_points(void **state)
 }
 
 /* Not run is a record with the reason, its numbers null, and is run when one goes on. */
-static void what_was_not_run_is_a_record(void **state)
+TEST(what_was_not_run_is_a_record)
 {
     char            path[64], line[240];
     Results         rows;
     Error           err = ERROR_INIT;
     SweepOutcome o;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/b.jsonl", folder);
     snprintf(line, sizeof(line),
              "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --budget 0.000001s -o %s", path);
@@ -552,13 +534,12 @@ static void what_was_not_run_is_a_record(void **state)
     results_free(&rows);
 }
 
-static void growth_is_forecast(void **state)
+TEST(growth_is_forecast)
 {
     static const int64_t n[] = { 64, 128 };
     static const double  y[] = { 10, 40 }, falling[] = { 10, 5 };
     Forecast             f = forecast_growth(n, y, 2, 512);
 
-    (void)state;
     CHECK_NEAR(f.value.value, 640, 1e-9);
     CHECK_NEAR(f.slope, 2, 1e-12);
     assert_int_equal(f.from, 128);
@@ -590,27 +571,7 @@ static int drop_folder(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_and_ranges_mix),
-        cmocka_unit_test(lengths_rise),
-        cmocka_unit_test(points_are_all_combinations),
-        cmocka_unit_test(shards_part_the_points),
-        cmocka_unit_test(a_point_is_planned_once),
-        cmocka_unit_test(keys_tell_points_apart),
-        cmocka_unit_test(parentheses_have_the_last_word),
-        cmocka_unit_test(lengths_are_those_asked_for),
-        cmocka_unit_test(what_does_not_bind_is_a_refused_point),
-        cmocka_unit_test(table1_is_the_surveys_table),
-        cmocka_unit_test(slips_are_told),
-        cmocka_unit_test(array_tasks_are_shards),
-        cmocka_unit_test(it_goes_on_from_any_byte),
-        cmocka_unit_test(other_files_are_left_alone),
-        cmocka_unit_test(other_keys_are_other_points),
-        cmocka_unit_test(what_was_not_run_is_a_record),
-        cmocka_unit_test(growth_is_forecast),
-    };
-
     if (argc > 1 && !strcmp(argv[1], "run"))
         return cli_main(argc, argv, NULL, NULL);
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return suite_run(make_folder, drop_folder);
 }

@@ -1,5 +1,4 @@
 /* test_systems.c -- every system that the surveys name runs, and is there once. */
-#include <string.h>
 
 #include "app/call.h"
 #include "attn/run/mechanism.h"
@@ -15,12 +14,11 @@ static void one_runs(Session *s, const char *word)
     text_free(&out);
 }
 
-static void every_system_runs(void **state)
+TEST(every_system_runs)
 {
     Error    err = ERROR_INIT;
     Session *s = session_new(&err);
 
-    (void)state;
     CHECK(s, "%s", err.text);
     for (size_t i = 0; system_at(i); i++) {
         char  runs[256], *rest = runs;
@@ -34,23 +32,21 @@ static void every_system_runs(void **state)
     session_free(s);
 }
 
-static void no_system_is_there_twice(void **state)
+TEST(no_system_is_there_twice)
 {
-    (void)state;
     for (size_t i = 0; system_at(i); i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(system_at(i)->name, system_at(j)->name);
 }
 
 /* Both claims where the surveys disagree, one where they agree. */
-static void disagreements_are_shown(void **state)
+TEST(disagreements_are_shown)
 {
     const char *words[] = { "list", "--table" };
     Text        out = { 0 };
     Error       err = ERROR_INIT;
     Session    *s = session_new(&err);
 
-    (void)state;
     CHECK(s && command_run(s, words, 2, false, 0, &out, &err), "%s", err.text);
     assert_non_null(strstr(text_str(&out), "O(n log n) [a]; O(n sqrt(n)) [b]"));
     assert_non_null(strstr(text_str(&out), "O(n log n) [abc]"));
@@ -59,13 +55,4 @@ static void disagreements_are_shown(void **state)
     session_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_system_runs),
-        cmocka_unit_test(no_system_is_there_twice),
-        cmocka_unit_test(disagreements_are_shown),
-    };
-
-    return cmocka_run_group_tests_name("systems", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

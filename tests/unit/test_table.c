@@ -1,5 +1,4 @@
 /* test_table.c -- text tables in a terminal's room, and what stands in their cells. */
-#include <string.h>
 
 #include "app/command/command.h"
 #include "check.h"
@@ -18,11 +17,10 @@ static void written(int room, TableStyle style, Text *out)
     table_free(&t);
 }
 
-static void test_a_wide_table_comes_in_parts(void **state)
+TEST(test_a_wide_table_comes_in_parts)
 {
     Text out = { 0 };
 
-    (void)state;
     written(0, TABLE_TEXT, &out);
     assert_string_equal(text_str(&out), "name    time ms  memory  note\n"
                                         "full      12.00   1 MiB  all\n"
@@ -44,7 +42,7 @@ static void test_a_wide_table_comes_in_parts(void **state)
     text_free(&out);
 }
 
-static void test_keys_stand_in_each_part(void **state)
+TEST(test_keys_stand_in_each_part)
 {
     static const char *const cells[] = { "name", "n", "time ms", "memory",
                                          "full", "64", "12.00",  "1 MiB",
@@ -52,7 +50,6 @@ static void test_keys_stand_in_each_part(void **state)
     Table t = { .cols = 4, .keys = 2, .room = 18 };
     Text  out = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++)
         table_cell(&t, "%s", cells[i]);
     table_write(&t, TABLE_TEXT, &out);
@@ -67,11 +64,10 @@ static void test_keys_stand_in_each_part(void **state)
     text_free(&out);
 }
 
-static void test_lines_break_at_blanks(void **state)
+TEST(test_lines_break_at_blanks)
 {
     Text out = { 0 };
 
-    (void)state;
     text_add_folded(&out, "note  window: taken off the processor", 20, 6);
     assert_string_equal(text_str(&out), "note  window: taken\n      off the\n      processor\n");
     text_clear(&out);
@@ -83,25 +79,14 @@ static void test_lines_break_at_blanks(void **state)
     text_free(&out);
 }
 
-static void test_where_something_becomes_faster(void **state)
+TEST(test_where_something_becomes_faster)
 {
     char text[48];
 
-    (void)state;
     assert_string_equal(format_crossover(64, 4096, true, text, sizeof(text)), "64");
     assert_string_equal(format_crossover(0, 4096, true, text, sizeof(text)), "> 4096");
     assert_string_equal(format_crossover(64, 2048, false, text, sizeof(text)), "64, to 2048");
     assert_string_equal(format_crossover(0, 512, false, text, sizeof(text)), "not to 512");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_wide_table_comes_in_parts),
-        cmocka_unit_test(test_keys_stand_in_each_part),
-        cmocka_unit_test(test_lines_break_at_blanks),
-        cmocka_unit_test(test_where_something_becomes_faster),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

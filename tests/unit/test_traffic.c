@@ -1,7 +1,6 @@
 /* test_traffic.c -- the bytes that must move at least, of every mechanism of the catalogue: some
  * in each stage that computes something, and not of another order than what is computed.
  */
-#include <math.h>
 
 #include "session_fixture.h"
 
@@ -50,13 +49,12 @@ static void check(const Mechanism *m, Count few, Count many)
           many.bytes / few.bytes);
 }
 
-static void bytes_follow_what_is_computed(void **state)
+TEST(bytes_follow_what_is_computed)
 {
     Session *small = session_on("synthetic:normal(n=256,d=8,heads=2)");
     Session *large = session_on("synthetic:normal(n=1024,d=8,heads=2)");
     int      checked = 0;
 
-    (void)state;
     for (size_t i = 0; mechanism_at(i); i++) {
         Count few, many;
 
@@ -70,11 +68,4 @@ static void bytes_follow_what_is_computed(void **state)
     session_free(large);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_follow_what_is_computed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

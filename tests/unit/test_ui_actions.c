@@ -1,6 +1,4 @@
 /* test_ui_actions.c -- the explorer's one table of actions. */
-#include <stdint.h>
-#include <string.h>
 
 #include "check.h"
 #include "ui/shell/actions.h"
@@ -24,11 +22,10 @@ static bool key_word(const Action *a, int n, char *word, size_t size)
 }
 
 /* In no place do two actions share a key: the later one could never be reached. */
-static void no_key_means_two_things(void **state)
+TEST(no_key_means_two_things)
 {
     char one[32], other[32];
 
-    (void)state;
     for (size_t i = 0; action_at(i); i++)
         for (size_t j = i + 1; action_at(j); j++) {
             if (!(action_at(i)->scope & action_at(j)->scope))
@@ -41,22 +38,15 @@ static void no_key_means_two_things(void **state)
 }
 
 /* The loop sleeps until the first of several deadlines, whichever is asked for last. */
-static void the_earlier_deadline_counts(void **state)
+TEST(the_earlier_deadline_counts)
 {
     static const double cases[][3] = { { 0.1, 0.5, 0.1 }, { -1, 0.5, 0.5 }, { 0.1, -1, 0.1 },
                                        { 0, 0.5, 0 },     { -1, -1, -1 } };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         assert_true(deadline_earlier(cases[i][0], cases[i][1]) == cases[i][2]);
         assert_true(deadline_earlier(cases[i][1], cases[i][0]) == cases[i][2]);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_key_means_two_things),
-                                        cmocka_unit_test(the_earlier_deadline_counts) };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,8 +1,7 @@
 /* test_view_rows.c -- rows that are read together are those read alone, of every view of the
  * catalogue that offers it. */
-#include "unit/mech_fixture.h"
-
 #include "attn/run/view.h"
+#include "unit/mech_fixture.h"
 
 #define KEYS 300 /* more than are read together */
 
@@ -56,11 +55,10 @@ static int compare_views(const Mechanism *mechanism, const char *params, bool ca
     return found;
 }
 
-static void rows_together_are_rows_alone(void **state)
+TEST(rows_together_are_rows_alone)
 {
     int found = 0;
 
-    (void)state;
     for (size_t x = 0; mechanism_at(x); x++)
         for (int causal = 0; causal < 2; causal++)
             found += compare_views(mechanism_at(x), "", causal);
@@ -71,11 +69,4 @@ static void rows_together_are_rows_alone(void **state)
     assert_true(compare_views(mechanism_find("linformer"), "k=130", false) > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_together_are_rows_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)
