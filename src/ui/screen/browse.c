@@ -267,7 +267,7 @@ static void browse_draw(Ui *ui, Area area)
 
 /* ---- keys ------------------------------------------------------------------- */
 
-static void move_list(Ui *ui, int by)
+void list_move(Ui *ui, int by)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
@@ -296,32 +296,12 @@ void browse_find_weights(Ui *ui)
         }
 }
 
-void action_list_up(Ui *ui)
+void list_page(Ui *ui, int by)
 {
-    move_list(ui, -1);
-}
-void action_list_down(Ui *ui)
-{
-    move_list(ui, 1);
-}
-void action_list_page_up(Ui *ui)
-{
-    move_list(ui, -(ui->term->rows - 6));
-}
-void action_list_page_down(Ui *ui)
-{
-    move_list(ui, ui->term->rows - 6);
-}
-void action_list_first(Ui *ui)
-{
-    move_list(ui, -LINES_MOST);
-}
-void action_list_last(Ui *ui)
-{
-    move_list(ui, LINES_MOST);
+    list_move(ui, by * (ui->term->rows - 6));
 }
 
-static void fold(Ui *ui, bool on)
+void list_fold(Ui *ui, int on)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
@@ -334,15 +314,6 @@ static void fold(Ui *ui, bool on)
     while (on && b->cursor > 0 && list.lines[b->cursor].index >= 0)
         b->cursor--;
     b->folded[b->order] = on ? b->folded[b->order] | group : b->folded[b->order] & ~group;
-}
-
-void action_list_fold(Ui *ui)
-{
-    fold(ui, true);
-}
-void action_list_unfold(Ui *ui)
-{
-    fold(ui, false);
 }
 
 void action_list_order(Ui *ui)
@@ -431,7 +402,7 @@ void action_list_mark(Ui *ui)
         ui_say(ui, ROLE_WARN, "%d are marked; that is as many as fit side by side", PANES_MOST);
     else if (index >= 0)
         b->marked[index] = !b->marked[index];
-    move_list(ui, 1);
+    list_move(ui, 1);
 }
 
 void action_list_compare(Ui *ui)
@@ -475,7 +446,7 @@ static void browse_press(Ui *ui, const Event *event)
     Browse *b = &ui->browse;
 
     if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN)
-        move_list(ui, event->kind == EVENT_WHEEL_UP ? -3 : 3);
+        list_move(ui, event->kind == EVENT_WHEEL_UP ? -3 : 3);
     if (event->kind != EVENT_PRESS || event->y < 2 || event->y >= ui->term->rows - 3)
         return;
     if (b->top + event->y - 2 == b->cursor) {
@@ -483,7 +454,7 @@ static void browse_press(Ui *ui, const Event *event)
         return;
     }
     b->cursor = b->top + event->y - 2;
-    move_list(ui, 0);
+    list_move(ui, 0);
 }
 
 void action_info(Ui *ui)

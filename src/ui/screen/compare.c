@@ -220,40 +220,17 @@ static void jump(Ui *ui, int64_t q, int64_t k)
     panes_link(ui);
 }
 
-void action_cell_left(Ui *ui)
+void cell_rows(Ui *ui, int by)
 {
-    move_cursor(ui, 0, -1);
-}
-void action_cell_right(Ui *ui)
-{
-    move_cursor(ui, 0, 1);
-}
-void action_cell_up(Ui *ui)
-{
-    move_cursor(ui, -1, 0);
-}
-void action_cell_down(Ui *ui)
-{
-    move_cursor(ui, 1, 0);
-}
-void action_cell_left_ten(Ui *ui)
-{
-    move_cursor(ui, 0, -10);
-}
-void action_cell_right_ten(Ui *ui)
-{
-    move_cursor(ui, 0, 10);
-}
-void action_cell_up_ten(Ui *ui)
-{
-    move_cursor(ui, -10, 0);
-}
-void action_cell_down_ten(Ui *ui)
-{
-    move_cursor(ui, 10, 0);
+    move_cursor(ui, by, 0);
 }
 
-static void half_screen(Ui *ui, int direction)
+void cell_columns(Ui *ui, int by)
+{
+    move_cursor(ui, 0, by);
+}
+
+void cell_page(Ui *ui, int direction)
 {
     Pane    *pane = seen_pane(ui);
     LensView v;
@@ -264,44 +241,22 @@ static void half_screen(Ui *ui, int direction)
     jump(ui, pane->lens.q + direction * ((v.row.last - v.row.first + 1) / 2), pane->lens.k);
 }
 
-void action_cell_page_up(Ui *ui)
-{
-    half_screen(ui, -1);
-}
-void action_cell_page_down(Ui *ui)
-{
-    half_screen(ui, 1);
-}
-
-static void to_edge(Ui *ui, int row, int col)
+/* side: -1 the first query, 1 the last. */
+void cell_row_edge(Ui *ui, int side)
 {
     Pane *pane = seen_pane(ui);
 
     if (pane)
-        jump(ui,
-             row < 0   ? 0
-             : row > 0 ? pane->shape.rows - 1
-                       : pane->lens.q,
-             col < 0   ? 0
-             : col > 0 ? pane->shape.cols - 1
-                       : pane->lens.k);
+        jump(ui, side < 0 ? 0 : pane->shape.rows - 1, pane->lens.k);
 }
 
-void action_cell_row_start(Ui *ui)
+/* side: -1 the first key, 1 the last. */
+void cell_column_edge(Ui *ui, int side)
 {
-    to_edge(ui, 0, -1);
-}
-void action_cell_row_end(Ui *ui)
-{
-    to_edge(ui, 0, 1);
-}
-void action_cell_first_row(Ui *ui)
-{
-    to_edge(ui, -1, 0);
-}
-void action_cell_last_row(Ui *ui)
-{
-    to_edge(ui, 1, 0);
+    Pane *pane = seen_pane(ui);
+
+    if (pane)
+        jump(ui, pane->lens.q, side < 0 ? 0 : pane->shape.cols - 1);
 }
 
 void action_cell_diagonal(Ui *ui)
@@ -329,7 +284,7 @@ static bool is_curve(Ui *ui, const Pane *pane)
     return is;
 }
 
-static void next_allowed(Ui *ui, int direction)
+void cell_allowed(Ui *ui, int direction)
 {
     Pane   *pane = seen_pane(ui);
     int64_t q, k, best = -1;
@@ -352,16 +307,7 @@ static void next_allowed(Ui *ui, int direction)
         go_to_cell(ui, pane, q, best);
 }
 
-void action_cell_next(Ui *ui)
-{
-    next_allowed(ui, 1);
-}
-void action_cell_previous(Ui *ui)
-{
-    next_allowed(ui, -1);
-}
-
-static void next_edge(Ui *ui, int direction)
+void cell_edge(Ui *ui, int direction)
 {
     Pane   *pane = seen_pane(ui);
     int64_t q, k, at;
@@ -377,15 +323,6 @@ static void next_edge(Ui *ui, int direction)
                direction > 0 ? "further on" : "before this", (long long)q);
     else
         go_to_cell(ui, pane, q, at);
-}
-
-void action_edge_next(Ui *ui)
-{
-    next_edge(ui, 1);
-}
-void action_edge_previous(Ui *ui)
-{
-    next_edge(ui, -1);
 }
 
 /* ---- sight ------------------------------------------------------------------ */
@@ -406,7 +343,7 @@ static void zoom_change(Ui *ui, Pane *pane, Lens to)
     panes_link(ui);
 }
 
-static void zoom(Ui *ui, int direction)
+void zoom_step(Ui *ui, int direction)
 {
     Pane *pane = seen_pane(ui);
     Lens  to;
@@ -418,16 +355,7 @@ static void zoom(Ui *ui, int direction)
     zoom_change(ui, pane, to);
 }
 
-void action_zoom_in(Ui *ui)
-{
-    zoom(ui, 1);
-}
-void action_zoom_out(Ui *ui)
-{
-    zoom(ui, -1);
-}
-
-static void zoom_to(Ui *ui, int level)
+void zoom_set(Ui *ui, int level)
 {
     Pane *pane = seen_pane(ui);
     Lens  to;
@@ -437,15 +365,6 @@ static void zoom_to(Ui *ui, int level)
     to = pane->lens;
     lens_zoom_to(&to, &pane->shape, level);
     zoom_change(ui, pane, to);
-}
-
-void action_zoom_fit(Ui *ui)
-{
-    zoom_to(ui, 0);
-}
-void action_zoom_one(Ui *ui)
-{
-    zoom_to(ui, 1);
 }
 
 void action_centre(Ui *ui)

@@ -27,16 +27,6 @@ static void view_changed(Ui *ui, Pane *pane)
                pane_shows_reach(pane) ? "; { } layers" : "");
 }
 
-static void step_view(Ui *ui, int direction)
-{
-    Pane *pane = panes_focus(ui);
-
-    if (!pane || !pane->result)
-        return;
-    pane_step_view(pane, direction);
-    view_changed(ui, pane);
-}
-
 /* Unknown view name: suggests the nearest, or lists all. */
 static void say_views(Ui *ui, const Pane *pane, const char *name)
 {
@@ -74,19 +64,17 @@ void compare_typed_view(Ui *ui, const char *name)
 }
 
 /* A screen with plots of its own turns those. */
-void action_view_next(Ui *ui)
+void view_next(Ui *ui, int by)
 {
-    if (!ui->screens[ui->screen]->turn)
-        step_view(ui, 1);
-    else
-        ui->screens[ui->screen]->turn(ui, 1);
-}
-void action_view_previous(Ui *ui)
-{
-    if (!ui->screens[ui->screen]->turn)
-        step_view(ui, -1);
-    else
-        ui->screens[ui->screen]->turn(ui, -1);
+    const Screen *screen = ui->screens[ui->screen];
+    Pane         *pane = panes_focus(ui);
+
+    if (screen->turn) {
+        screen->turn(ui, by);
+    } else if (pane && pane->result) {
+        pane_step_view(pane, by);
+        view_changed(ui, pane);
+    }
 }
 
 /* Refuses settings that a view ignores, so that the status line does not show them. */
@@ -175,7 +163,7 @@ void action_exclude(Ui *ui)
         ui_say(ui, ROLE_DIM, "key %lld counts again", (long long)k);
 }
 
-static void step_head(Ui *ui, int direction)
+void head_step(Ui *ui, int direction)
 {
     Pane   *pane = panes_focus(ui);
     int64_t heads = pane && pane->result ? pane_heads(pane) : 0;
@@ -193,15 +181,6 @@ static void step_head(Ui *ui, int direction)
         if (to == pane || (ui->compare.now.linked && to->result && to->result->run->h == heads))
             to->spec.head = (to->spec.head + direction + heads) % heads;
     }
-}
-
-void action_head_next(Ui *ui)
-{
-    step_head(ui, 1);
-}
-void action_head_previous(Ui *ui)
-{
-    step_head(ui, -1);
 }
 
 /* Changes the depth of reach within its limits. */
@@ -250,7 +229,7 @@ static void step_keys(Ui *ui, Pane *pane, int direction)
 }
 
 /* Rounds are planes of one view; iterations are views of the same kind. */
-static void change_round(Ui *ui, int direction)
+void round_change(Ui *ui, int direction)
 {
     Pane       *pane = panes_focus(ui);
     const View *now = pane ? pane_view(pane) : NULL;
@@ -279,15 +258,6 @@ static void change_round(Ui *ui, int direction)
         }
     if (now)
         ui_say(ui, ROLE_DIM, "%s has no other round or iteration there", now->name);
-}
-
-void action_round_next(Ui *ui)
-{
-    change_round(ui, 1);
-}
-void action_round_previous(Ui *ui)
-{
-    change_round(ui, -1);
 }
 
 void action_sorted(Ui *ui)
@@ -405,7 +375,7 @@ void action_marks_clear(Ui *ui)
 
 /* ---- panes ------------------------------------------------------------------ */
 
-static void focus(Ui *ui, int direction)
+void focus_move(Ui *ui, int direction)
 {
     Compare *c = &ui->compare;
 
@@ -416,15 +386,6 @@ static void focus(Ui *ui, int direction)
                              : "no pane is open");
     else
         c->now.focus = (c->now.focus + direction + c->count) % c->count;
-}
-
-void action_next_pane(Ui *ui)
-{
-    focus(ui, 1);
-}
-void action_previous_pane(Ui *ui)
-{
-    focus(ui, -1);
 }
 
 void action_solo(Ui *ui)
@@ -596,6 +557,3 @@ void action_position_effect(Ui *ui)
     }
     request_free(&request);
 }
-
-/* ---- one request for all ------------------------------------------------------- */
-

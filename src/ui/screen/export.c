@@ -324,7 +324,7 @@ static void export_write(Ui *ui)
 }
 
 static const Action own[] = {
-    { "export_write", "Enter", IN_EXPORT, "write", "write the file", export_write },
+    { "export_write", "Enter", IN_EXPORT, "write", "write the file", .run = export_write },
 };
 
 const Screen screen_export = {

@@ -368,7 +368,7 @@ void action_lesson_answer(Ui *ui)
 }
 
 /* A choice, or a line of the words where there is none. */
-static void move_choice(Ui *ui, int by)
+void lesson_move(Ui *ui, int by)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
@@ -381,21 +381,9 @@ static void move_choice(Ui *ui, int by)
         l->sight.chosen = (l->sight.chosen + by + step->choice_count) % step->choice_count;
 }
 
-void action_lesson_up(Ui *ui)
+void lesson_scroll(Ui *ui, int by)
 {
-    move_choice(ui, -1);
-}
-void action_lesson_down(Ui *ui)
-{
-    move_choice(ui, 1);
-}
-void action_lesson_page_up(Ui *ui)
-{
-    ui->lessons.scroll -= 8;
-}
-void action_lesson_page_down(Ui *ui)
-{
-    ui->lessons.scroll += 8;
+    ui->lessons.scroll += by;
 }
 
 /* Whether the key continues a number or its unit; other keys keep their usual meaning. */

@@ -354,7 +354,7 @@ void lessons_names(void (*each)(void *context, const char *name), void *context)
     lessons_free(&list);
 }
 
-static void choose(Ui *ui, int by)
+void lessons_choose(Ui *ui, int by)
 {
     Lessons *l = &ui->lessons;
 
@@ -362,23 +362,6 @@ static void choose(Ui *ui, int by)
     l->cursor += by;
     l->cursor = l->cursor >= l->count ? l->count - 1 : l->cursor;
     l->cursor = l->cursor < 0 ? 0 : l->cursor;
-}
-
-void action_lessons_up(Ui *ui)
-{
-    choose(ui, -1);
-}
-void action_lessons_down(Ui *ui)
-{
-    choose(ui, 1);
-}
-void action_lessons_first(Ui *ui)
-{
-    choose(ui, -ui->lessons.count);
-}
-void action_lessons_last(Ui *ui)
-{
-    choose(ui, ui->lessons.count);
 }
 
 /* The dock of a lesson that runs, and the list of all. */

@@ -280,7 +280,6 @@ static double overview_deadline(Ui *ui)
     return tiles && !tiles_done(tiles) ? 0.1 : -1;
 }
 
-
 /* ---- actions ------------------------------------------------------------------------- */
 
 static bool is_matrix(const View *view)
@@ -323,21 +322,14 @@ static void move_choice_by(Ui *ui, int64_t rows, int64_t cols)
     o->head = to % o->heads;
 }
 
-static void overview_left(Ui *ui)
+static void move_row(Ui *ui, int by)
 {
-    move_choice_by(ui, 0, -1);
+    move_choice_by(ui, by, 0);
 }
-static void overview_right(Ui *ui)
+
+static void move_column(Ui *ui, int by)
 {
-    move_choice_by(ui, 0, 1);
-}
-static void overview_up(Ui *ui)
-{
-    move_choice_by(ui, -1, 0);
-}
-static void overview_down(Ui *ui)
-{
-    move_choice_by(ui, 1, 0);
+    move_choice_by(ui, 0, by);
 }
 
 /* All panes are of one input, so all go to the layer. */
@@ -389,13 +381,15 @@ static void overview_go(Ui *ui)
 
 static const Action own[] = {
     { "overview_go", "Enter", IN_OVERVIEW, "go there",
-      "open the chosen layer and head", overview_go },
-    { "overview_left", "h Left", IN_OVERVIEW, "=arrows choose", "the head before", overview_left },
+      "open the chosen layer and head", .run = overview_go },
+    { "overview_left", "h Left", IN_OVERVIEW, "=arrows choose", "the head before",
+      .run_with = move_column, .value = -1 },
     { "overview_down", "j Down", IN_OVERVIEW, "",
-      "the layer below, or the next line of heads", overview_down },
+      "the layer below, or the next line of heads", .run_with = move_row, .value = 1 },
     { "overview_up", "k Up", IN_OVERVIEW, "",
-      "the layer above, or the line of heads before", overview_up },
-    { "overview_right", "l Right", IN_OVERVIEW, "", "the next head", overview_right },
+      "the layer above, or the line of heads before", .run_with = move_row, .value = -1 },
+    { "overview_right", "l Right", IN_OVERVIEW, "", "the next head",
+      .run_with = move_column, .value = 1 },
 };
 
 const Screen screen_overview = {

@@ -153,13 +153,9 @@ static void pager_search(Ui *ui, const char *text)
         go_to_sought(ui, ui->pager.top, 1);
 }
 
-void action_text_next(Ui *ui)
+void text_find(Ui *ui, int direction)
 {
-    go_to_sought(ui, ui->pager.found + 1, 1);
-}
-void action_text_previous(Ui *ui)
-{
-    go_to_sought(ui, ui->pager.found - 1, -1);
+    go_to_sought(ui, ui->pager.found + direction, direction);
 }
 
 static void pager_end(Ui *ui)
@@ -169,39 +165,30 @@ static void pager_end(Ui *ui)
 
 /* ---- moving ----------------------------------------------------------------- */
 
-void action_text_up(Ui *ui)
+void text_scroll(Ui *ui, int by)
 {
-    ui->pager.top--;
+    ui->pager.top += by;
 }
-void action_text_down(Ui *ui)
+
+void text_page(Ui *ui, int by)
 {
-    ui->pager.top++;
+    text_scroll(ui, by * (ui->term->rows - 6));
 }
-void action_text_page_up(Ui *ui)
+
+void text_shift(Ui *ui, int by)
 {
-    ui->pager.top -= ui->term->rows - 6;
+    ui->pager.left = ui->pager.left + by > 0 ? ui->pager.left + by : 0;
 }
-void action_text_page_down(Ui *ui)
-{
-    ui->pager.top += ui->term->rows - 6;
-}
+
 void action_text_first(Ui *ui)
 {
     ui->pager.top = 0;
 }
+
 void action_text_last(Ui *ui)
 {
     ui->pager.top = count_lines(text_str(&ui->pager.text));
 }
-void action_text_right(Ui *ui)
-{
-    ui->pager.left += 8;
-}
-void action_text_left(Ui *ui)
-{
-    ui->pager.left -= ui->pager.left >= 8 ? 8 : ui->pager.left;
-}
-
 const Screen screen_text = {
     .mode = "TEXT",
     .scope = IN_TEXT,

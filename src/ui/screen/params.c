@@ -352,15 +352,6 @@ static void step_value(Ui *ui, int direction)
     text_free(&text);
 }
 
-static void param_less(Ui *ui)
-{
-    step_value(ui, -1);
-}
-static void param_more(Ui *ui)
-{
-    step_value(ui, 1);
-}
-
 static void select_row(Ui *ui, int by)
 {
     Pane *pane = edited(ui);
@@ -374,15 +365,6 @@ static void select_row(Ui *ui, int by)
     ui->params.typing = false;
     form_make(pane, &form); /* another position has other rows */
     ui->params.line = (ui->params.line + by + form.count) % form.count;
-}
-
-static void param_up(Ui *ui)
-{
-    select_row(ui, -1);
-}
-static void param_down(Ui *ui)
-{
-    select_row(ui, 1);
 }
 
 static void param_default(Ui *ui)
@@ -428,7 +410,7 @@ static void param_apply(Ui *ui)
 }
 
 /* The editor closes as by Enter; what was not taken keeps it open. */
-static void vary_row(Ui *ui, bool seek)
+static void vary_row(Ui *ui, int seek)
 {
     Pane   *pane = edited(ui);
     Form    form;
@@ -450,15 +432,6 @@ static void vary_row(Ui *ui, bool seek)
     ui->varying.wanted_of = ui->params.pane;
     ui->varying.wanted_seeks = seek;
     ui_open(ui, SCREEN_VARY);
-}
-
-static void param_vary(Ui *ui)
-{
-    vary_row(ui, false);
-}
-static void param_smallest(Ui *ui)
-{
-    vary_row(ui, true);
 }
 
 static bool params_key(Ui *ui, uint32_t key)
@@ -705,17 +678,20 @@ static void params_end(Ui *ui)
 
 static const Action own[] = {
     { "param_up", "Up", IN_PARAMS, "=arrows change",
-      "field above; what was typed counts", param_up },
-    { "param_down", "Down Tab", IN_PARAMS, "", "field below; what was typed counts", param_down },
-    { "param_less", "Left", IN_PARAMS, "", "one step down", param_less },
-    { "param_more", "Right", IN_PARAMS, "", "one step up", param_more },
+      "field above; what was typed counts", .run_with = select_row, .value = -1 },
+    { "param_down", "Down Tab", IN_PARAMS, "", "field below; what was typed counts",
+      .run_with = select_row, .value = 1 },
+    { "param_less", "Left", IN_PARAMS, "", "one step down", .run_with = step_value, .value = -1 },
+    { "param_more", "Right", IN_PARAMS, "", "one step up", .run_with = step_value, .value = 1 },
     { "param_apply", "Enter", IN_PARAMS, "keep and close",
-      "keep the values and close; u undoes them", param_apply },
-    { "param_default", "C-r", IN_PARAMS, "default", "the default value", param_default },
+      "keep the values and close; u undoes them", .run = param_apply },
+    { "param_default", "C-r", IN_PARAMS, "default", "the default value", .run = param_default },
     { "param_vary", "C-v", IN_PARAMS, "vary",
-      "keep the values, and run the mechanism over this parameter: error beside cost", param_vary },
+      "keep the values, and run the mechanism over this parameter: error beside cost",
+      .run_with = vary_row, .value = false },
     { "param_smallest", "C-k", IN_PARAMS, "",
-      "the smallest value of this parameter that keeps 95 % of the mass", param_smallest },
+      "the smallest value of this parameter that keeps 95 % of the mass",
+      .run_with = vary_row, .value = true },
 };
 
 const Screen screen_params = {

@@ -390,16 +390,6 @@ void profile_turn(Ui *ui, int by)
     show_page(ui, view);
 }
 
-void action_plot_next(Ui *ui)
-{
-    profile_turn(ui, 1);
-}
-
-void action_plot_previous(Ui *ui)
-{
-    profile_turn(ui, -1);
-}
-
 bool profile_take(Ui *ui, Pane *pane)
 {
     PlotKind kind;
@@ -520,29 +510,10 @@ void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
 
 /* ---- actions ---------------------------------------------------------------- */
 
-static void scroll_page(Ui *ui, int by)
+void gpu_scroll(Ui *ui, int by)
 {
     int line = ui->profiling.line + by;
 
     ui->profiling.line = line > 0 ? line : 0; /* the end is known when it is drawn */
 }
 
-void action_gpu_down(Ui *ui)
-{
-    scroll_page(ui, 1);
-}
-
-void action_gpu_up(Ui *ui)
-{
-    scroll_page(ui, -1);
-}
-
-void action_gpu_page_down(Ui *ui)
-{
-    scroll_page(ui, 10);
-}
-
-void action_gpu_page_up(Ui *ui)
-{
-    scroll_page(ui, -10);
-}

@@ -176,7 +176,6 @@ static void span_end(Ui *ui)
     ui->spanning.arena = NULL;
 }
 
-
 /* ---- actions ---------------------------------------------------------------- */
 
 /* Why there is no picture; NULL: there is one. */
@@ -217,21 +216,14 @@ static void move_query(Ui *ui, int64_t rows, int64_t cols)
         go_to_cell(ui, pane, to, k);
 }
 
-static void span_up(Ui *ui)
+static void move_row(Ui *ui, int by)
 {
-    move_query(ui, -1, 0);
+    move_query(ui, by, 0);
 }
-static void span_down(Ui *ui)
+
+static void move_column(Ui *ui, int by)
 {
-    move_query(ui, 1, 0);
-}
-static void span_left(Ui *ui)
-{
-    move_query(ui, 0, -1);
-}
-static void span_right(Ui *ui)
-{
-    move_query(ui, 0, 1);
+    move_query(ui, 0, by);
 }
 
 static void span_command(Ui *ui)
@@ -255,12 +247,16 @@ static void span_command(Ui *ui)
 }
 
 static const Action own[] = {
-    { "span_up", "k Up", IN_SPAN, "=arrows move the query", "query one image row up", span_up },
-    { "span_down", "j Down", IN_SPAN, "", "query one image row down", span_down },
-    { "span_left", "h Left", IN_SPAN, "", "query one pixel to the left", span_left },
-    { "span_right", "l Right", IN_SPAN, "", "query one pixel to the right", span_right },
+    { "span_up", "k Up", IN_SPAN, "=arrows move the query", "query one image row up",
+      .run_with = move_row, .value = -1 },
+    { "span_down", "j Down", IN_SPAN, "", "query one image row down",
+      .run_with = move_row, .value = 1 },
+    { "span_left", "h Left", IN_SPAN, "", "query one pixel to the left",
+      .run_with = move_column, .value = -1 },
+    { "span_right", "l Right", IN_SPAN, "", "query one pixel to the right",
+      .run_with = move_column, .value = 1 },
     { "span_command", "Y", IN_SPAN, "copy command",
-      "send the command line that draws this picture to the clipboard", span_command },
+      "send the command line that draws this picture to the clipboard", .run = span_command },
 };
 
 const Screen screen_span = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw,

@@ -265,18 +265,11 @@ void step_go(Ui *ui, int at)
         ui_say(ui, ROLE_DIM, at < 0 ? "this is the first stage" : "this is the last stage");
 }
 
-void action_step_next(Ui *ui)
+void step_turn(Ui *ui, int by)
 {
-    step_go(ui, ui->stepping.at + 1);
+    step_go(ui, ui->stepping.at + by);
 }
-void action_step_back(Ui *ui)
-{
-    step_go(ui, ui->stepping.at - 1);
-}
-void action_step_first(Ui *ui)
-{
-    step_go(ui, 0);
-}
+
 void action_step_last(Ui *ui)
 {
     Step step;
@@ -286,7 +279,7 @@ void action_step_last(Ui *ui)
 }
 
 /* Half of the line in sight further. */
-static void move_tokens(Ui *ui, int way)
+void step_move_tokens(Ui *ui, int way)
 {
     Step    step;
     int64_t room = stepping_tokens(ui_area(ui)), n;
@@ -304,17 +297,8 @@ static void move_tokens(Ui *ui, int way)
     ui->stepping.token = stepping_token(ui, n, room);
 }
 
-void action_step_tokens_next(Ui *ui)
-{
-    move_tokens(ui, 1);
-}
-void action_step_tokens_back(Ui *ui)
-{
-    move_tokens(ui, -1);
-}
-
 /* Another query's running numbers. */
-static void move_row(Ui *ui, int64_t by)
+void step_move_row(Ui *ui, int by)
 {
     Step    step;
     double  value;
@@ -333,23 +317,6 @@ static void move_row(Ui *ui, int64_t by)
     ui->stepping.row = step.row < 0 ? 0 : step.row >= n ? n - 1 : step.row;
 }
 
-void action_step_row_down(Ui *ui)
-{
-    move_row(ui, 1);
-}
-void action_step_row_up(Ui *ui)
-{
-    move_row(ui, -1);
-}
-void action_step_rows_down(Ui *ui)
-{
-    move_row(ui, 10);
-}
-void action_step_rows_up(Ui *ui)
-{
-    move_row(ui, -10);
-}
-
 void action_step_play(Ui *ui)
 {
     Stepping *s = &ui->stepping;
@@ -365,7 +332,7 @@ void action_step_play(Ui *ui)
            pace_of(s));
 }
 
-static void change_speed(Ui *ui, int by)
+void step_speed(Ui *ui, int by)
 {
     Stepping *s = &ui->stepping;
 
@@ -373,15 +340,6 @@ static void change_speed(Ui *ui, int by)
     s->speed = s->speed < 0 ? 0 : s->speed >= PACES ? PACES - 1 : s->speed;
     s->pace = 0;
     ui_say(ui, ROLE_DIM, "%g s a stage", paces[s->speed]);
-}
-
-void action_step_faster(Ui *ui)
-{
-    change_speed(ui, 1);
-}
-void action_step_slower(Ui *ui)
-{
-    change_speed(ui, -1);
 }
 
 void action_step_order(Ui *ui)

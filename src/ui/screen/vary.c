@@ -219,7 +219,7 @@ static const Param *first_number(const Pane *pane)
     return NULL;
 }
 
-static void vary_first(Ui *ui, bool seek)
+void vary_first(Ui *ui, int seek)
 {
     Pane        *pane = panes_focus(ui);
     const Param *param = pane ? first_number(pane) : NULL;
@@ -386,11 +386,6 @@ static void vary_set(Ui *ui)
     study_order(&ui->varying.study, order);
     set_value(ui, order[ui->varying.cursor]);
     ui_pop(ui);
-}
-
-void action_smallest(Ui *ui)
-{
-    vary_first(ui, true);
 }
 
 static void vary_smallest(Ui *ui)
@@ -561,15 +556,6 @@ static void move_point(Ui *ui, int by)
         v->cursor = to;
 }
 
-static void vary_left(Ui *ui)
-{
-    move_point(ui, -1);
-}
-static void vary_right(Ui *ui)
-{
-    move_point(ui, 1);
-}
-
 static void vary_loss(Ui *ui)
 {
     StudyQuantity *loss = &ui->varying.loss;
@@ -627,19 +613,21 @@ static bool vary_runs(const Ui *ui)
 }
 
 static const Action own[] = {
-    { "vary_left", "h Left", IN_VARY, "=arrows move", "value to the left", vary_left },
-    { "vary_right", "l Right", IN_VARY, "", "value to the right", vary_right },
+    { "vary_left", "h Left", IN_VARY, "=arrows move", "value to the left",
+      .run_with = move_point, .value = -1 },
+    { "vary_right", "l Right", IN_VARY, "", "value to the right",
+      .run_with = move_point, .value = 1 },
     { "vary_set", "Enter", IN_VARY, "set",
-      "set the parameter to this value and close; u undoes it", vary_set },
+      "set the parameter to this value and close; u undoes it", .run = vary_set },
     { "vary_smallest", "S", IN_VARY, "keep 95 %",
       "set the smallest value that keeps 95 % of the mass; between the values of a list, too",
-      vary_smallest },
+      .run = vary_smallest },
     { "vary_loss", "m", IN_VARY, "loss",
-      "left plot: output error, mass kept, total variation", vary_loss },
+      "left plot: output error, mass kept, total variation", .run = vary_loss },
     { "vary_cost", "c", IN_VARY, "cost",
-      "right plot: FLOPs, time, arena memory (the last two are measured)", vary_cost },
+      "right plot: FLOPs, time, arena memory (the last two are measured)", .run = vary_cost },
     { "vary_export", "e", IN_VARY, "export",
-      "the command that writes these plots as a figure, to be run", vary_export },
+      "the command that writes these plots as a figure, to be run", .run = vary_export },
 };
 
 const Screen screen_vary = {

@@ -13,11 +13,12 @@ const Screen *const screens[SCREEN_COUNT] = {
 };
 
 static const Action actions[] = {
-#define ACTION(id, keys, scope, words, help) { #id, keys, scope, words, help, action_##id },
+#define ACTION(id, keys, scope, words, help)                                                      \
+    { #id, keys, scope, words, help, action_##id, NULL, 0 },
+#define ACTION_WITH(id, keys, scope, words, help, function, value)                                \
+    { #id, keys, scope, words, help, NULL, function, value },
 #define SCREENS_OWN { .id = NULL },
 #include "ui/shell/actions.def"
-#undef ACTION
-#undef SCREENS_OWN
 };
 #define ACTION_COUNT (sizeof(actions) / sizeof(*actions))
 
@@ -93,6 +94,14 @@ const Action *action_find(const char *id)
         if (!strcmp(action->id, id))
             return action;
     return NULL;
+}
+
+void action_run(Ui *ui, const Action *action)
+{
+    if (action->run)
+        action->run(ui);
+    else
+        action->run_with(ui, action->value);
 }
 
 char *action_keys(const Action *action, char *text, size_t size)

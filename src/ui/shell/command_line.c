@@ -438,7 +438,7 @@ void command_enter(Ui *ui, const char *line)
             ui_say(ui, ROLE_WARN, "%s runs from the shell only%s", word,
                    strcmp(word, "lua") ? "" : "; here :script FILE does, and ; is a console");
     } else if (action) {
-        action->run(ui);
+        action_run(ui, action);
     } else if (mechanism_find(word)) {
         history_note(ui);
         if (ui->screen != SCREEN_COMPARE)

@@ -196,7 +196,7 @@ bool console_key(Ui *ui, uint32_t key)
         if (mapped->key != key || !(mapped->scope & ui_scope(ui)))
             continue;
         if (mapped->action)
-            mapped->action->run(ui);
+            action_run(ui, mapped->action);
         else
             c->interpreter->call(c->interpreter->host, mapped->function);
         return true;
@@ -317,7 +317,7 @@ void action_console_run(Ui *ui)
         text_clear(&c->code);
 }
 
-static void recall_statement(Ui *ui, int by)
+void console_recall(Ui *ui, int by)
 {
     Console *c = ui->console;
     int      at = c->past_at + by;
@@ -328,16 +328,7 @@ static void recall_statement(Ui *ui, int by)
     field_set(&c->field, at == c->past_count ? "" : c->past[at]);
 }
 
-void action_console_older(Ui *ui)
-{
-    recall_statement(ui, -1);
-}
-void action_console_newer(Ui *ui)
-{
-    recall_statement(ui, 1);
-}
-
-static void scroll_output(Ui *ui, int by)
+void console_page(Ui *ui, int by)
 {
     Console    *c = ui->console;
     const char *text = text_str(c->interpreter->output(c->interpreter->host));
@@ -345,18 +336,9 @@ static void scroll_output(Ui *ui, int by)
 
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
-    c->back += by;
+    c->back += by * (console_height(ui) - 3);
     c->back = c->back > lines - 1 ? lines - 1 : c->back;
     c->back = c->back < 0 ? 0 : c->back;
-}
-
-void action_console_page_up(Ui *ui)
-{
-    scroll_output(ui, console_height(ui) - 3);
-}
-void action_console_page_down(Ui *ui)
-{
-    scroll_output(ui, 3 - console_height(ui));
 }
 
 /* ---- completing a name ------------------------------------------------------ */

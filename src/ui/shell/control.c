@@ -78,7 +78,7 @@ static bool control_act(void *context, const char *id, Error *err)
     console = set_aside(ui);
     ui->message[0] = '\0';
     if (action->scope & ui_scope(ui))
-        action->run(ui);
+        action_run(ui, action);
     else
         error_set(err, ERR_UNSUPPORTED, "the action %s does nothing here", id);
     bring_back(ui, console);

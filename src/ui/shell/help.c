@@ -205,37 +205,20 @@ const Screen screen_list = {
     .press = help_press,
 };
 
-static void open_list(Ui *ui, bool palette)
+void help_open(Ui *ui, int palette)
 {
     ui->help = (Help){ .palette = palette };
     ui_push(ui, SCREEN_LIST);
 }
 
-void action_help(Ui *ui)
+void choice_move(Ui *ui, int by)
 {
-    open_list(ui, false);
+    ui->help.line += by;
 }
 
-void action_palette(Ui *ui)
+void choice_page(Ui *ui, int by)
 {
-    open_list(ui, true);
-}
-
-void action_choice_up(Ui *ui)
-{
-    ui->help.line--;
-}
-void action_choice_down(Ui *ui)
-{
-    ui->help.line++;
-}
-void action_choice_page_up(Ui *ui)
-{
-    ui->help.line -= ui->term->rows - 9;
-}
-void action_choice_page_down(Ui *ui)
-{
-    ui->help.line += ui->term->rows - 9;
+    choice_move(ui, by * (ui->term->rows - 9));
 }
 
 static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
@@ -261,7 +244,7 @@ void action_choice_run(Ui *ui)
     choice = list.items[ui->help.line];
     action_close(ui);
     if (choice.action)
-        choice.action->run(ui);
+        action_run(ui, choice.action);
     else if (choice.mechanism)
         open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
     else if (choice.preset)

@@ -91,7 +91,7 @@ static void key_unseen(Ui *ui, uint32_t key)
     if (key == 'q' || key == 'Q')
         ui->quit = true;
     else if (key == K_CONTROL('C') || key == K_CONTROL('Z') || key == K_CONTROL('L'))
-        action_of_key(IN_ALL, key)->run(ui);
+        action_run(ui, action_of_key(IN_ALL, key));
 }
 
 void explorer_key(Ui *ui, uint32_t key)
@@ -106,7 +106,7 @@ void explorer_key(Ui *ui, uint32_t key)
         return;
     action = action_of_key(ui_scope(ui), key);
     if (action)
-        action->run(ui);
+        action_run(ui, action);
     else
         action_say_none(ui, key);
 }
@@ -126,7 +126,7 @@ static bool press_words(Ui *ui, const Event *event)
         const Hit *hit = &ui->hits[i];
 
         if (event->y == hit->y && event->x >= hit->x && event->x < hit->x + hit->width) {
-            hit->action->run(ui);
+            action_run(ui, hit->action);
             return true;
         }
     }
@@ -274,20 +274,9 @@ static void confirm_draw(Ui *ui, Area all)
               ui_style(ui, ROLE_WARN));
 }
 
-
-static void confirm_yes(Ui *ui)
-{
-    ui->quit = true;
-}
-
-static void confirm_no(Ui *ui)
-{
-    ui_pop(ui);
-}
-
 static const Action own[] = {
-    { "confirm_yes", "y Enter", IN_CONFIRM, "yes", "yes", confirm_yes },
-    { "confirm_no", "n", IN_CONFIRM, "no", "no", confirm_no },
+    { "confirm_yes", "y Enter", IN_CONFIRM, "yes", "yes", .run = action_quit_now },
+    { "confirm_no", "n", IN_CONFIRM, "no", "no", .run = ui_pop },
 };
 
 const Screen screen_confirm = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw,
@@ -344,7 +333,7 @@ void action_suspend(Ui *ui)
 }
 
 /* What lies over the screen closes; parameters keep what was set, as by Enter. */
-static void go_to(Ui *ui, ScreenId screen)
+void screen_go(Ui *ui, int screen)
 {
     while (ui->overlay_count) {
         const Screen *front = ui_front(ui);
@@ -354,28 +343,7 @@ static void go_to(Ui *ui, ScreenId screen)
         if (ui->overlay_count && ui_front(ui) == front)
             action_close(ui);
     }
-    ui->screen = screen;
-}
-
-void action_screen_browse(Ui *ui)
-{
-    go_to(ui, SCREEN_BROWSE);
-}
-void action_to_list(Ui *ui)
-{
-    go_to(ui, SCREEN_BROWSE);
-}
-void action_screen_compare(Ui *ui)
-{
-    go_to(ui, SCREEN_COMPARE);
-}
-void action_screen_step(Ui *ui)
-{
-    go_to(ui, SCREEN_STEP);
-}
-void action_screen_profile(Ui *ui)
-{
-    go_to(ui, SCREEN_PROFILE);
+    ui->screen = (ScreenId)screen;
 }
 
 void say_glyphs(Ui *ui)

@@ -141,7 +141,7 @@ void action_prompt_run(Ui *ui)
     command_enter(ui, line);
 }
 
-static void recall(Ui *ui, int by)
+void prompt_recall(Ui *ui, int by)
 {
     Prompt *p = &ui->prompt;
     int     at = p->past_at + by;
@@ -150,15 +150,6 @@ static void recall(Ui *ui, int by)
         return;
     p->past_at = at;
     field_set(&p->field, at == p->past_count ? "" : p->past[at]);
-}
-
-void action_prompt_older(Ui *ui)
-{
-    recall(ui, -1);
-}
-void action_prompt_newer(Ui *ui)
-{
-    recall(ui, 1);
 }
 
 void action_prompt_complete(Ui *ui)

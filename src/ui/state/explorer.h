@@ -40,8 +40,12 @@ typedef struct Action {
     const char *id, *keys;
     unsigned    scope; /* IN_ bits */
     const char *words, *help;
-    void (*run)(Ui *ui);
+    void (*run)(Ui *ui); /* NULL: run_with(ui, value) */
+    void (*run_with)(Ui *ui, int value);
+    int value; /* steps, a direction, on or off */
 } Action;
+
+enum { TO_FIRST = -(1 << 20), TO_LAST = 1 << 20 }; /* steps; more than any list has lines */
 
 #define FIGURE_CHOICES_MOST (3 * PANES_MOST)
 
