@@ -50,7 +50,7 @@ unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: all help deeper run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
-        clean install uninstall dist
+        clean install uninstall deb dist
 .DEFAULT_GOAL := all
 
 ifeq ($(have_packages),no)
@@ -217,21 +217,42 @@ figure-growth: all ## the README's chart of growth, measured anew: on a quiet ma
 compile_commands.json: ## for editors
 	$(Q)bear -- $(MAKE) -B all
 
-install: all ## install under PREFIX (default /usr/local)
+LUA_MODULES     ?= $(PREFIX)/lib/lua/5.4
+BASH_COMPLETION ?= $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETION  ?= $(PREFIX)/share/zsh/site-functions
+FISH_COMPLETION ?= $(PREFIX)/share/fish/vendor_completions.d
+shared           = $(DESTDIR)$(PREFIX)/share/attnscope
+
+install: all module ## install program, data, manual, completions, Lua module and scripts under PREFIX (default /usr/local)
 	install -Dm755 $(BUILD)/attnscope $(DESTDIR)$(PREFIX)/bin/attnscope
 	install -Dm644 docs/attnscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
-	install -d $(DESTDIR)$(PREFIX)/share/attnscope/samples $(DESTDIR)$(PREFIX)/share/attnscope/lua
-	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png \
-	    $(DESTDIR)$(PREFIX)/share/attnscope/samples
-	install -m644 scripts/lua/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua
-	install -d $(DESTDIR)$(PREFIX)/share/attnscope/lua/library
-	install -m644 scripts/lua/library/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua/library
+	install -d $(shared)/samples/export $(shared)/lua/library $(shared)/scripts
+	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png $(shared)/samples
+	install -m644 samples/export/* $(shared)/samples/export
+	install -m644 scripts/lua/*.lua $(shared)/lua
+	install -m644 scripts/lua/library/*.lua $(shared)/lua/library
+	install -m755 scripts/slurm-array.sh scripts/sweep-parallel.sh $(shared)/scripts
+	install -Dm644 build/module/attnscope.so $(DESTDIR)$(LUA_MODULES)/attnscope.so
+	install -d $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION)
+	$(BUILD)/attnscope completions bash >$(DESTDIR)$(BASH_COMPLETION)/attnscope
+	$(BUILD)/attnscope completions zsh >$(DESTDIR)$(ZSH_COMPLETION)/_attnscope
+	$(BUILD)/attnscope completions fish >$(DESTDIR)$(FISH_COMPLETION)/attnscope.fish
 	if [ -f $(BUILD)/attnscope-cuda.so ]; then \
-	    install -Dm755 $(BUILD)/attnscope-cuda.so $(DESTDIR)$(PREFIX)/lib/attnscope/attnscope-cuda.so; fi
+	    install -Dm644 $(BUILD)/attnscope-cuda.so $(DESTDIR)$(PREFIX)/lib/attnscope/attnscope-cuda.so; fi
 
 uninstall: ## remove what install put there
-	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(DESTDIR)$(PREFIX)/share/attnscope $(DESTDIR)$(PREFIX)/lib/attnscope \
-	    $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
+	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(shared) $(DESTDIR)$(PREFIX)/lib/attnscope \
+	    $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1 $(DESTDIR)$(LUA_MODULES)/attnscope.so \
+	    $(DESTDIR)$(BASH_COMPLETION)/attnscope $(DESTDIR)$(ZSH_COMPLETION)/_attnscope \
+	    $(DESTDIR)$(FISH_COMPLETION)/attnscope.fish
+
+# A Debian package of the committed files, built as a Debian package is.  PACK_DEBIAN is what a
+# machine needs for it besides.
+PACK_DEBIAN = debhelper lintian fakeroot
+
+deb: ## build/deb/attnscope_VERSION_ARCH.deb, checked by lintian
+	$(Q)tools/install-packages $(APT_PACKAGES) $(PACK_DEBIAN)
+	$(Q)tools/debian/package $(BUILD)/deb $(VERSION) "$(APT_PACKAGES)"
 
 dist: ## build/attnscope-VERSION.tar.gz from the committed files
 	@mkdir -p $(BUILD)
