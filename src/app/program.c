@@ -114,6 +114,11 @@ bool place_data(const char *name, Text *out, Error *err)
     return place_below("XDG_DATA_HOME", ".local/share", name, out, err);
 }
 
+bool place_cache(const char *name, Text *out, Error *err)
+{
+    return place_below("XDG_CACHE_HOME", ".cache", name, out, err);
+}
+
 bool place_make_folders(const char *path, Error *err)
 {
     char   folder[PATH_MAX];

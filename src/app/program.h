@@ -16,6 +16,8 @@ bool place_home(Text *out);
 bool place_state(const char *name, Text *out, Error *err);
 /* The same for $XDG_DATA_HOME, or ~/.local/share: the user's files. */
 bool place_data(const char *name, Text *out, Error *err);
+/* The same for $XDG_CACHE_HOME, or ~/.cache: what can be made again. */
+bool place_cache(const char *name, Text *out, Error *err);
 /* Makes the missing folders above a file, readable by the user alone. */
 bool place_make_folders(const char *path, Error *err);
 /* The absolute form of a path; the file may be missing, and "." and ".." stay. */

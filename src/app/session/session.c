@@ -10,6 +10,7 @@
 #include "app/program.h"
 #include "app/session/internal.h"
 #include "app/session/session.h"
+#include "app/shipped.h"
 #include "attn/cuda/host/library.h"
 #include "core/threads.h"
 #include "input/input.h"
@@ -284,23 +285,9 @@ const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *e
 
 /* ---- shipped files ---------------------------------------------------------- */
 
-/* Folders with shipped files: above the program's (the source tree, with build/ one or two folders
- * deep), and PREFIX/share/attnscope. */
-static const char *const roots[] = { "/../", "/../../", "/../share/attnscope/" };
-
 const char *session_find_shipped(Session *s, const char *folder, const char *name)
 {
-    Text home = { 0 };
-    bool found = false;
-
-    if (place_home(&home))
-        for (size_t i = 0; !found && i < sizeof(roots) / sizeof(*roots); i++) {
-            text_clear(&s->path);
-            text_addf(&s->path, "%s%s%s/%s", text_str(&home), roots[i], folder, name);
-            found = text_ok(&s->path) && access(text_str(&s->path), R_OK) == 0;
-        }
-    text_free(&home);
-    return found ? text_str(&s->path) : NULL;
+    return shipped_find(folder, name, &s->path) ? text_str(&s->path) : NULL;
 }
 
 const char *session_default_sample(Session *s, Error *err)
@@ -308,8 +295,9 @@ const char *session_default_sample(Session *s, Error *err)
     if (session_find_shipped(s, "samples", "induction.safetensors"))
         return "sample:induction.safetensors";
     error_set(err, ERR_FILE,
-              "the shipped sample samples/induction.safetensors is not beside "
-              "the program; give an input, for example synthetic:induction(n=64)");
+              "the shipped sample samples/induction.safetensors is neither beside the program nor "
+              "can it be unpacked; set HOME or TMPDIR to a folder that can be written, or give "
+              "an input, for example synthetic:induction(n=64)");
     return NULL;
 }
 
@@ -342,8 +330,9 @@ static bool no_sample(const char *name, Error *err)
         known |= !strcmp(name, samples[i].name);
     }
     if (known)
-        error_set(err, ERR_FILE, "input: the sample %s is not beside the program, in samples or "
-                  "../share/attnscope/samples", name);
+        error_set(err, ERR_FILE, "input: the sample %s is neither beside the program (in samples or "
+                  "../share/attnscope/samples) nor can it be unpacked: set HOME or TMPDIR to a "
+                  "folder that can be written", name);
     else
         error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'; there are%s", name,
                   text_str(&names));
