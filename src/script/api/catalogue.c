@@ -17,10 +17,8 @@ static void set_bounds(lua_State *L, const Param *p)
 
     if (!number)
         return;
-    lua_pushnumber(L, p->lo);
-    lua_setfield(L, -2, "min");
-    lua_pushnumber(L, p->hi);
-    lua_setfield(L, -2, "max");
+    field_number(L, "min", p->lo);
+    field_number(L, "max", p->hi);
 }
 
 static void set_choices(lua_State *L, const char *const *choices)
@@ -87,17 +85,14 @@ static void set_claims(lua_State *L, const Mechanism *m)
     field_string(L, "claim_time", m->claim_time);
     field_string(L, "claim_memory", m->claim_memory);
     field_string(L, "claim_decode", m->claim_decode);
-    if (m->claim_exponent > 0) {
-        lua_pushnumber(L, m->claim_exponent);
-        lua_setfield(L, -2, "claim_exponent");
-    }
+    if (m->claim_exponent > 0)
+        field_number(L, "claim_exponent", m->claim_exponent);
 }
 
 static void set_paper(lua_State *L, const Mechanism *m)
 {
     field_string(L, "authors", m->authors);
-    lua_pushinteger(L, m->year);
-    lua_setfield(L, -2, "year");
+    field_integer(L, "year", m->year);
     field_string(L, "arxiv", m->arxiv);
 }
 
@@ -155,8 +150,7 @@ int attn_info(lua_State *L)
     const Mechanism *m;
     Error            err = ERROR_INIT;
 
-    if (!mechanism_parse(check_text(L, 1), &m, &err))
-        return luaL_error(L, "%s", err.text);
+    check_ok(L, mechanism_parse(check_text(L, 1), &m, &err), &err);
     lua_newtable(L);
     field_string(L, "id", m->id);
     field_string(L, "title", m->title);
@@ -243,13 +237,13 @@ int attn_mechanisms(lua_State *L)
 }
 
 static const Member filter_members[] = {
-    { "class", NULL, NULL, "string", "a class of the surveys: FP, M, LP, LR, KR, RC, DS, SP, ..." },
-    { "text", NULL, NULL, "string", "in id, title, authors or what it teaches" },
-    { "causal", NULL, NULL, "boolean", "has a causal form" },
-    { "cross", NULL, NULL, "boolean", "takes other keys than queries" },
-    { "needs_x", NULL, NULL, "boolean", "reads the layer's input x" },
-    { "fit", NULL, NULL, "boolean", "can fit its own tensors on the input" },
-    { "needs_attn", NULL, NULL, "boolean", "shows finished weights of the input" },
+    FIELD("class", "string", "a class of the surveys: FP, M, LP, LR, KR, RC, DS, SP, ..."),
+    FIELD("text", "string", "in id, title, authors or what it teaches"),
+    FIELD("causal", "boolean", "has a causal form"),
+    FIELD("cross", "boolean", "takes other keys than queries"),
+    FIELD("needs_x", "boolean", "reads the layer's input x"),
+    FIELD("fit", "boolean", "can fit its own tensors on the input"),
+    FIELD("needs_attn", "boolean", "shows finished weights of the input"),
     MEMBER_END,
 };
 const Class class_filter = { .name = "Filter", .help = "Which mechanisms.",

@@ -75,53 +75,14 @@ static int context_v(lua_State *L)
     return shared_tensor(L, "v", check_context(L)->run->v);
 }
 
-static int push_extent(lua_State *L, int64_t size)
-{
-    lua_pushinteger(L, size);
-    return 1;
-}
-
-static int context_n(lua_State *L)
-{
-    return push_extent(L, check_context(L)->run->n);
-}
-
-static int context_m(lua_State *L)
-{
-    return push_extent(L, check_context(L)->run->m);
-}
-
-static int context_d(lua_State *L)
-{
-    return push_extent(L, check_context(L)->run->d);
-}
-
-static int context_e(lua_State *L)
-{
-    return push_extent(L, check_context(L)->run->e);
-}
-
-static int context_h(lua_State *L)
-{
-    return push_extent(L, check_context(L)->run->h);
-}
-
-static int context_seed(lua_State *L)
-{
-    return push_extent(L, (int64_t)check_context(L)->run->seed);
-}
-
-static int context_causal(lua_State *L)
-{
-    lua_pushboolean(L, check_context(L)->run->causal);
-    return 1;
-}
-
-static int context_scale(lua_State *L)
-{
-    lua_pushnumber(L, run_scale(check_context(L)->run, 0));
-    return 1;
-}
+FIELD_GETTER(context_n, lua_pushinteger, check_context(L)->run->n)
+FIELD_GETTER(context_m, lua_pushinteger, check_context(L)->run->m)
+FIELD_GETTER(context_d, lua_pushinteger, check_context(L)->run->d)
+FIELD_GETTER(context_e, lua_pushinteger, check_context(L)->run->e)
+FIELD_GETTER(context_h, lua_pushinteger, check_context(L)->run->h)
+FIELD_GETTER(context_seed, lua_pushinteger, (int64_t)check_context(L)->run->seed)
+FIELD_GETTER(context_causal, lua_pushboolean, check_context(L)->run->causal)
+FIELD_GETTER(context_scale, lua_pushnumber, run_scale(check_context(L)->run, 0))
 
 static int context_params(lua_State *L)
 {

@@ -280,11 +280,6 @@ static void read_texts(lua_State *L, Defined *d)
     m->cross = option_bool(L, 1, "cross", false);
 }
 
-static void drop_defined(void *arena)
-{
-    arena_free(arena);
-}
-
 Defined *define_read(lua_State *L, const Class *class)
 {
     Arena     *arena;
@@ -296,7 +291,7 @@ Defined *define_read(lua_State *L, const Class *class)
     lua_settop(L, 1);
     holder = tensor_push_closed(L); /* frees the arena on a raise */
     arena = define_memory(L, arena_new());
-    holder->keep = keep_new(arena, drop_defined, NULL);
+    holder->keep = keep_new(arena, drop_arena, NULL);
     define_memory(L, holder->keep);
     d = define_memory(L, arena_zalloc(arena, 1, sizeof(*d)));
     d->arena = arena;
@@ -362,14 +357,14 @@ void script_forget(Script *script)
 }
 
 static const Member param_members[] = {
-    { "name", NULL, NULL, "string", "as it is given: window" },
-    { "type", NULL, NULL, "string", "int (default), float, bool, enum, text or tensor" },
-    { "default", NULL, NULL, "any", "value when it is not given" },
-    { "min", NULL, NULL, "number", "smallest value" },
-    { "max", NULL, NULL, "number", "largest value" },
-    { "values", NULL, NULL, "string[]", "of an enum" },
-    { "shape", NULL, NULL, "string", "of a tensor, for readers" },
-    { "help", NULL, NULL, "string", "one line" },
+    FIELD("name", "string", "as it is given: window"),
+    FIELD("type", "string", "int (default), float, bool, enum, text or tensor"),
+    FIELD("default", "any", "value when it is not given"),
+    FIELD("min", "number", "smallest value"),
+    FIELD("max", "number", "largest value"),
+    FIELD("values", "string[]", "of an enum"),
+    FIELD("shape", "string", "of a tensor, for readers"),
+    FIELD("help", "string", "one line"),
     MEMBER_END,
 };
 const Class class_param_options = { .name = "Param",

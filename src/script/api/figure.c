@@ -64,12 +64,7 @@ static int figure_describe(lua_State *L)
     return 1;
 }
 
-/* [-0, +1, v] */
-static int figure_length(lua_State *L)
-{
-    lua_pushinteger(L, figure_check(L)->figure->count);
-    return 1;
-}
+FIELD_GETTER(figure_length, lua_pushinteger, figure_check(L)->figure->count)
 
 LuaFigure *figure_push_closed(lua_State *L, int panels)
 {
@@ -97,8 +92,7 @@ static LuaFigure *push_figure(lua_State *L, int count)
     Error      err = ERROR_INIT;
 
     out->figure = figure_new(count, &err);
-    if (!out->figure)
-        luaL_error(L, "%s", err.text);
+    check_ok(L, out->figure != NULL, &err);
     return out;
 }
 
@@ -269,58 +263,56 @@ const Class class_figure = {
 };
 
 static const Member panel_members[] = {
-    { "result", NULL, NULL, "attnscope.Result", "what to show" },
-    { "pattern", NULL, NULL, "attnscope.Pattern", "or these cells" },
-    { "tensor", NULL, NULL, "attnscope.Tensor", "or this matrix" },
-    { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
-    { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
-    { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
-    { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
-    { "measured", NULL, NULL, "string|attnscope.Record[]|attnscope.Result[]",
-      "of scaling: on what, in words or as the records that were; without it where the curves' "
-      "records were, and of curves without records this machine's CPU" },
-    { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
-    { "x", NULL, NULL, "string", "of a sweep: the number along (default n), like \"window\"; of "
-      "scaling: its name" },
-    { "y", NULL, NULL, "string", "of a sweep: the number up (default time_ms), like \"flops\", "
-      "\"memory\", \"quality.mass_mean\"; of scaling: its name with its unit (default \"time "
-      "(ms)\")" },
-    { "log", NULL, NULL, "string",
-      "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\"" },
-    { "cost", NULL, NULL, "string",
-      "of a sweep, or of scaling's records: the number up, when y is to be its name" },
-    { "view", NULL, NULL, "string", "default: the most telling one" },
-    { "head", NULL, NULL, "integer", "counted from 0" },
-    { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
-    { "minus", NULL, NULL, "attnscope.Result", "show the difference from the same view of this" },
-    { "layers", NULL, NULL, "integer", "of the view reach: 1 to 254" },
-    { "residual", NULL, NULL, "boolean", "of the view reach: default true" },
-    { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
-    { "span", NULL, NULL, "integer|string",
-      "what this query sees, on the image; or \"row,column\"" },
-    { "exclude", NULL, NULL, "integer", "a key that counts in no range of colours and no strip" },
-    { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
-    { "queries", NULL, NULL, "integer[]", "the bars of columns are the sum of these queries" },
-    { "notes", NULL, NULL, "string",
+    FIELD("result", "attnscope.Result", "what to show"),
+    FIELD("pattern", "attnscope.Pattern", "or these cells"),
+    FIELD("tensor", "attnscope.Tensor", "or this matrix"),
+    FIELD("kind", "string", "what a tensor's cell is: weights, signed, pattern, ..."),
+    FIELD("curve", "attnscope.Curve|boolean", "a tensor as a plot: a series each column"),
+    FIELD("with", "attnscope.Result[]", "the same curve of these, in the same plot"),
+    FIELD("scaling", "attnscope.Scaling[]", "or costs over n, with the slopes claimed"),
+    FIELD("measured", "string|attnscope.Record[]|attnscope.Result[]",
+          "of scaling: on what, in words or as the records that were; without it where the curves' "
+          "records were, and of curves without records this machine's CPU"),
+    FIELD("sweep", "attnscope.Sweep", "or the same of a sweep's records"),
+    FIELD("x", "string", "of a sweep: the number along (default n), like \"window\"; of "
+          "scaling: its name"),
+    FIELD("y", "string", "of a sweep: the number up (default time_ms), like \"flops\", "
+          "\"memory\", \"quality.mass_mean\"; of scaling: its name with its unit (default \"time "
+          "(ms)\")"),
+    FIELD("log", "string", "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\""),
+    FIELD("cost", "string",
+          "of a sweep, or of scaling's records: the number up, when y is to be its name"),
+    FIELD("view", "string", "default: the most telling one"),
+    FIELD("head", "integer", "counted from 0"),
+    FIELD("region", "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}"),
+    FIELD("minus", "attnscope.Result", "show the difference from the same view of this"),
+    FIELD("layers", "integer", "of the view reach: 1 to 254"),
+    FIELD("residual", "boolean", "of the view reach: default true"),
+    FIELD("sorted", "boolean", "tokens in the mechanism's own order"),
+    FIELD("span", "integer|string", "what this query sees, on the image; or \"row,column\""),
+    FIELD("exclude", "integer", "a key that counts in no range of colours and no strip"),
+    FIELD("strips", "string", "bars beside the matrix: sums, entropy or kept"),
+    FIELD("queries", "integer[]", "the bars of columns are the sum of these queries"),
+    FIELD("notes", "string",
       "marked cells with a few words: \"5:3:near itself\"; a star for all of a row or column, bars "
-      "between several" },
-    { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
-    { "scale", NULL, NULL, "string", "linear, log or row" },
-    { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey, diverging or ink" },
-    { "lo", NULL, NULL, "number", "value of the map's beginning" },
-    { "hi", NULL, NULL, "number", "value of the map's end" },
-    { "title", NULL, NULL, "string", "above the panel" },
-    { "caption", NULL, NULL, "string", "below the panel" },
+      "between several"),
+    FIELD("pool", "string", "max, mean, mass, cover, count or min"),
+    FIELD("scale", "string", "linear, log or row"),
+    FIELD("cmap", "string", "viridis, cividis, magma, grey, diverging or ink"),
+    FIELD("lo", "number", "value of the map's beginning"),
+    FIELD("hi", "number", "value of the map's end"),
+    FIELD("title", "string", "above the panel"),
+    FIELD("caption", "string", "below the panel"),
     MEMBER_END,
 };
 static const Member curve_members[] = {
-    { "x", NULL, NULL, "string", "what the points are along, with its unit" },
-    { "y", NULL, NULL, "string", "what is shown, with its unit" },
-    { "series", NULL, NULL, "string", "their names with bars between: \"plain|reversible\"" },
-    { "mark", NULL, NULL, "string", "line (default), steps, bars or points" },
-    { "log_x", NULL, NULL, "boolean", "decades along" },
-    { "log_y", NULL, NULL, "boolean", "decades up" },
-    { "first", NULL, NULL, "number", "x of the first point; they are 1 apart" },
+    FIELD("x", "string", "what the points are along, with its unit"),
+    FIELD("y", "string", "what is shown, with its unit"),
+    FIELD("series", "string", "their names with bars between: \"plain|reversible\""),
+    FIELD("mark", "string", "line (default), steps, bars or points"),
+    FIELD("log_x", "boolean", "decades along"),
+    FIELD("log_y", "boolean", "decades up"),
+    FIELD("first", "number", "x of the first point; they are 1 apart"),
     MEMBER_END,
 };
 const Class class_curve = { .name = "Curve", .help = "How a tensor is drawn as a plot.",
@@ -330,34 +322,33 @@ const Class class_panel = { .name = "Panel", .help = "One picture of a figure.",
                             .members = panel_members };
 
 static const Member figure_options[] = {
-    { "panels", NULL, NULL, "(attnscope.Result|attnscope.Panel)[]", "what to show" },
-    { "preset", NULL, NULL, "string", "instead: a published picture; see attn.presets" },
-    { "command", NULL, NULL, "string",
-      "instead: words of the figure command, like \"full bigbird -n 32 --diff\"" },
-    { "position_effect", NULL, NULL, "attnscope.Result",
-      "instead: its weights without and with its position, their difference, its bias" },
-    { "head", NULL, NULL, "integer", "of position_effect, counted from 0" },
-    { "title", NULL, NULL, "string", "above all panels" },
-    { "caption", NULL, NULL, "string", "below all panels" },
-    { "grid", NULL, NULL, "string",
-      "ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow" },
-    { "legend", NULL, NULL, "boolean", "default true" },
-    { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }",
-      "of every panel that has none of its own and shows a matrix" },
-    { "width", NULL, NULL, "number|string",
-      "of files: inches, \"6.75in\", \"8.5cm\" or \"900px\"; also of save" },
-    { "dpi", NULL, NULL, "integer", "of files: dots an inch (default 300); also of save" },
-    { "shared_scale", NULL, NULL, "boolean", "one range of values for the panels of one quantity" },
+    FIELD("panels", "(attnscope.Result|attnscope.Panel)[]", "what to show"),
+    FIELD("preset", "string", "instead: a published picture; see attn.presets"),
+    FIELD("command", "string",
+          "instead: words of the figure command, like \"full bigbird -n 32 --diff\""),
+    FIELD("position_effect", "attnscope.Result",
+          "instead: its weights without and with its position, their difference, its bias"),
+    FIELD("head", "integer", "of position_effect, counted from 0"),
+    FIELD("title", "string", "above all panels"),
+    FIELD("caption", "string", "below all panels"),
+    FIELD("grid", "string", "ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow"),
+    FIELD("legend", "boolean", "default true"),
+    FIELD("region", "integer[]|{ q: integer[], k: integer[] }",
+          "of every panel that has none of its own and shows a matrix"),
+    FIELD("width", "number|string",
+          "of files: inches, \"6.75in\", \"8.5cm\" or \"900px\"; also of save"),
+    FIELD("dpi", "integer", "of files: dots an inch (default 300); also of save"),
+    FIELD("shared_scale", "boolean", "one range of values for the panels of one quantity"),
     MEMBER_END,
 };
 const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",
                                      .members = figure_options };
 
 static const Member text_options[] = {
-    { "width", NULL, NULL, "integer", "columns (default 80)" },
-    { "height", NULL, NULL, "integer", "lines (default: as needed)" },
-    { "utf8", NULL, NULL, "boolean", "half blocks instead of ASCII (default true)" },
-    { "colours", NULL, NULL, "integer", "0 none, 256, or 24 for true colour" },
+    FIELD("width", "integer", "columns (default 80)"),
+    FIELD("height", "integer", "lines (default: as needed)"),
+    FIELD("utf8", "boolean", "half blocks instead of ASCII (default true)"),
+    FIELD("colours", "integer", "0 none, 256, or 24 for true colour"),
     MEMBER_END,
 };
 const Class class_text_options = { .name = "TextOptions", .help = "How to write text.",

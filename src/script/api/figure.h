@@ -26,6 +26,8 @@ typedef struct LuaFigure {
 
 /* Without a figure yet, with room for this many panels.  [-0, +1, v] */
 LuaFigure *figure_push_closed(lua_State *L, int panels);
+/* A copy that lives as long as the figure; NULL stays NULL.  [-0, +0, v] */
+const char *figure_keep_text(lua_State *L, LuaFigure *figure, const char *text);
 /* The panel whose description is at the top (panel.c).  [-0, +0, v] */
 void panel_set(lua_State *L, LuaFigure *figure, int index);
 /* Bars of the panel at t: strips = "sums", queries = { 3, 17 }.  [-0, +0, v] */

@@ -216,18 +216,17 @@ int result_save_steps(lua_State *L)
 }
 
 static const Member save_options[] = {
-    { "width", NULL, NULL, "number|string",
-      "inches, like 3.25 or \"6.75in\"; or \"8.5cm\", \"85mm\", \"246pt\", \"900px\"" },
-    { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
-    { "theme", NULL, NULL, "string", "light, dark, print, slide or colour-blind" },
-    { "format", NULL, NULL, "string", "png, svg, pdf, txt or ans, whatever the ending" },
-    { "colours", NULL, NULL, "integer", "of .ans: 24 for true colour (default), or 256" },
-    { "metadata", NULL, NULL, "table<string, any>",
-      "to be put into the file as well: { author = \"me\" }" },
-    { "transparent", NULL, NULL, "boolean", "no background" },
-    { "delay", NULL, NULL, "number", "seconds each frame of .apng stands (default 1)" },
-    { "head", NULL, NULL, "integer", "of save_steps, counted from 0" },
-    { "sorted", NULL, NULL, "boolean", "of save_steps: tokens in the mechanism's own order" },
+    FIELD("width", "number|string",
+          "inches, like 3.25 or \"6.75in\"; or \"8.5cm\", \"85mm\", \"246pt\", \"900px\""),
+    FIELD("dpi", "integer", "dots an inch (default 300)"),
+    FIELD("theme", "string", "light, dark, print, slide or colour-blind"),
+    FIELD("format", "string", "png, svg, pdf, txt or ans, whatever the ending"),
+    FIELD("colours", "integer", "of .ans: 24 for true colour (default), or 256"),
+    FIELD("metadata", "table<string, any>", "to be put into the file as well: { author = \"me\" }"),
+    FIELD("transparent", "boolean", "no background"),
+    FIELD("delay", "number", "seconds each frame of .apng stands (default 1)"),
+    FIELD("head", "integer", "of save_steps, counted from 0"),
+    FIELD("sorted", "boolean", "of save_steps: tokens in the mechanism's own order"),
     MEMBER_END,
 };
 const Class class_save_options = { .name = "SaveOptions", .help = "How to write a picture.",
@@ -250,16 +249,6 @@ typedef struct Described {
     const char    *why;     /* no command draws it; static; NULL: one does */
 } Described;
 
-/* A text that lives as long as the figure.  [-0, +0, v] */
-static const char *copy_text(lua_State *L, Described *described, const char *text)
-{
-    const char *copy = text ? arena_printf(described->figure->arena, "%s", text) : NULL;
-
-    if (text && !copy)
-        luaL_error(L, "not enough memory for a figure");
-    return copy;
-}
-
 /* The field as text; NULL: it is not there.  [-0, +0, v] */
 static const char *field(lua_State *L, int t, const char *key, Described *described)
 {
@@ -267,7 +256,7 @@ static const char *field(lua_State *L, int t, const char *key, Described *descri
     int         top = lua_gettop(L);
 
     if (t && lua_getfield(L, t, key) != LUA_TNIL)
-        text = copy_text(L, described, luaL_tolstring(L, -1, NULL));
+        text = figure_keep_text(L, described->figure, luaL_tolstring(L, -1, NULL));
     lua_settop(L, top);
     return text;
 }
@@ -373,7 +362,7 @@ static void describe_table(lua_State *L, int index, Described *described)
     choice->spec.sorted = option_bool(L, t, "sorted", false);
     if (lua_getfield(L, t, "minus") != LUA_TNIL) {
         choice->minus = result_check(L, t + 1)->result;
-        view = view ? view : copy_text(L, described, panel->view->name);
+        view = view ? view : figure_keep_text(L, described->figure, panel->view->name);
     }
     lua_settop(L, t);
     snprintf(choice->spec.view, sizeof(choice->spec.view), "%s", view ? view : "");

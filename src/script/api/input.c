@@ -51,13 +51,6 @@ static int input_describe(lua_State *L)
     return 1;
 }
 
-/* [-0, +1, v] */
-static int input_length(lua_State *L)
-{
-    lua_pushinteger(L, checked_input(L)->n);
-    return 1;
-}
-
 /* A mechanism of the script may be running in it, which needs the state to end. */
 static void drop_session(void *session)
 {
@@ -76,8 +69,7 @@ static LuaInput *input_push_empty(lua_State *L)
     Error     err = ERROR_INIT;
 
     input->session = session_new(&err);
-    if (!input->session)
-        luaL_error(L, "%s", err.text);
+    check_ok(L, input->session != NULL, &err);
     input->keep = keep_new(input->session, drop_session, NULL);
     if (!input->keep)
         luaL_error(L, "not enough memory");
@@ -214,19 +206,9 @@ int attn_input(lua_State *L)
 
 /* ---- fields ----------------------------------------------------------------- */
 
-/* Each [-0, +1, v]. */
-#define INTEGER_FIELD(field)                                                                     \
-    static int input_##field(lua_State *L)                                                       \
-    {                                                                                            \
-        lua_pushinteger(L, checked_input(L)->field);                                             \
-        return 1;                                                                                \
-    }
-#define TEXT_FIELD(field)                                                                        \
-    static int input_##field(lua_State *L)                                                       \
-    {                                                                                            \
-        lua_pushstring(L, checked_input(L)->field);                                              \
-        return 1;                                                                                \
-    }
+#define INTEGER_FIELD(field) FIELD_GETTER(input_##field, lua_pushinteger, checked_input(L)->field)
+#define TEXT_FIELD(field)    FIELD_GETTER(input_##field, lua_pushstring, checked_input(L)->field)
+/* [-0, +1, v] */
 #define TENSOR_FIELD(field)                                                                      \
     static int input_##field(lua_State *L)                                                       \
     {                                                                                            \
@@ -383,7 +365,7 @@ static int input_save(lua_State *L)
 
 static const luaL_Reg input_meta[] = {
     { "__gc", input_close }, { "__close", input_close }, { "__tostring", input_describe },
-    { "__len", input_length }, { NULL, NULL },
+    { "__len", input_n }, { NULL, NULL },
 };
 
 static const Member input_members[] = {
@@ -433,45 +415,45 @@ const Class class_input = {
 };
 
 static const Member tensors_members[] = {
-    { "q", NULL, NULL, "attnscope.Tensor", "[n,d] or [h,n,d]" },
-    { "k", NULL, NULL, "attnscope.Tensor", "[m,d] or [h,m,d]" },
-    { "v", NULL, NULL, "attnscope.Tensor", "[m,e] or [h,m,e]" },
-    { "x", NULL, NULL, "attnscope.Tensor", "the layer's own input [n,dm]" },
-    { "segments", NULL, NULL, "attnscope.Tensor", "[n] whole numbers: $segments of patterns" },
-    { "tokens", NULL, NULL, "string[]", "one label a key" },
-    { "causal", NULL, NULL, "boolean", "queries see no later key" },
-    { "name", NULL, NULL, "string", "for messages and figures" },
+    FIELD("q", "attnscope.Tensor", "[n,d] or [h,n,d]"),
+    FIELD("k", "attnscope.Tensor", "[m,d] or [h,m,d]"),
+    FIELD("v", "attnscope.Tensor", "[m,e] or [h,m,e]"),
+    FIELD("x", "attnscope.Tensor", "the layer's own input [n,dm]"),
+    FIELD("segments", "attnscope.Tensor", "[n] whole numbers: $segments of patterns"),
+    FIELD("tokens", "string[]", "one label a key"),
+    FIELD("causal", "boolean", "queries see no later key"),
+    FIELD("name", "string", "for messages and figures"),
     MEMBER_END,
 };
 const Class class_tensors = { .name = "Tensors", .help = "What attn.input is made of.",
                               .members = tensors_members };
 
 static const Member options_members[] = {
-    { "layer", NULL, NULL, "integer", "layer of the file; else the first it holds" },
-    { "n", NULL, NULL, "integer", "length: cuts a file, sizes a generator" },
-    { "d", NULL, NULL, "integer", "head size of generated q, k, v" },
-    { "heads", NULL, NULL, "integer", "heads of generated q, k, v" },
-    { "seed", NULL, NULL, "integer", "of generated q, k, v" },
-    { "q", NULL, NULL, "string", "name of the file's array that is q, where it is another" },
-    { "k", NULL, NULL, "string", "of k" },
-    { "v", NULL, NULL, "string", "of v" },
-    { "x", NULL, NULL, "string", "of x" },
-    { "attn", NULL, NULL, "string", "of finished weights" },
-    { "tokens", NULL, NULL, "string", "of the tokens' labels" },
-    { "segments", NULL, NULL, "string", "of the positions' documents" },
+    FIELD("layer", "integer", "layer of the file; else the first it holds"),
+    FIELD("n", "integer", "length: cuts a file, sizes a generator"),
+    FIELD("d", "integer", "head size of generated q, k, v"),
+    FIELD("heads", "integer", "heads of generated q, k, v"),
+    FIELD("seed", "integer", "of generated q, k, v"),
+    FIELD("q", "string", "name of the file's array that is q, where it is another"),
+    FIELD("k", "string", "of k"),
+    FIELD("v", "string", "of v"),
+    FIELD("x", "string", "of x"),
+    FIELD("attn", "string", "of finished weights"),
+    FIELD("tokens", "string", "of the tokens' labels"),
+    FIELD("segments", "string", "of the positions' documents"),
     MEMBER_END,
 };
 const Class class_input_options = { .name = "InputOptions", .help = "What to take of a source.",
                                     .members = options_members };
 
 static const Member random_members[] = {
-    { "n", NULL, NULL, "integer", "length" },
-    { "d", NULL, NULL, "integer", "head size" },
-    { "heads", NULL, NULL, "integer", "heads" },
-    { "seed", NULL, NULL, "integer", "of the draw" },
-    { "structure", NULL, NULL, "string", "a generator's name (default normal)" },
-    { "m", NULL, NULL, "integer", "keys, where there are others than queries: of normal numbers" },
-    { "dv", NULL, NULL, "integer", "size of a value, where it is another: of normal numbers" },
+    FIELD("n", "integer", "length"),
+    FIELD("d", "integer", "head size"),
+    FIELD("heads", "integer", "heads"),
+    FIELD("seed", "integer", "of the draw"),
+    FIELD("structure", "string", "a generator's name (default normal)"),
+    FIELD("m", "integer", "keys, where there are others than queries: of normal numbers"),
+    FIELD("dv", "integer", "size of a value, where it is another: of normal numbers"),
     MEMBER_END,
 };
 const Class class_random_options = {

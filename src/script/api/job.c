@@ -131,8 +131,7 @@ static int fetch(lua_State *L, LuaJob *job)
         lua_pushvalue(L, -1 - count + i - 1);
         lua_rawseti(L, -2, i);
     }
-    lua_pushinteger(L, count);
-    lua_setfield(L, -2, "n");
+    field_integer(L, "n", count);
     lua_setiuservalue(L, 1, JOB_RESULT);
     return count;
 }
@@ -234,13 +233,17 @@ const Class class_job = { .name = "Job", .help = "A run that goes on while the s
 
 /* ---- here and now ----------------------------------------------------------- */
 
-/* The words as texts; they stay on the stack.  [-0, +1, v] */
-static const char **push_words(lua_State *L, int count)
+const char **push_words(lua_State *L, int count)
 {
     const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
 
     for (int i = 0; i < count; i++)
         words[i] = check_word(L, i + 1);
+    lua_createtable(L, count + 1, 0);
+    for (int i = 1; i <= count + 1; i++) {
+        lua_pushvalue(L, i);
+        lua_rawseti(L, -2, i);
+    }
     return words;
 }
 
@@ -319,29 +322,17 @@ int command_begin(lua_State *L)
 {
     Script     *script = script_of(L);
     int         count = lua_gettop(L);
-    const char *spec;
+    const char *spec, **words;
     Work       *w;
     Error       err = ERROR_INIT;
 
     check_word(L, 1);
     if (script->run)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
-    push_words(L, count);
-    w = lua_newuserdatauv(L, sizeof(*w), 2);
-    *w = (Work){ .words = lua_touserdata(L, -2), .count = count,
-                 .began = clock_wall() };
-    if (luaL_newmetatable(L, WORK)) {
-        lua_pushcfunction(L, command_close);
-        lua_setfield(L, -2, "__gc");
-        lua_pushcfunction(L, command_close);
-        lua_setfield(L, -2, "__close");
-    }
-    lua_setmetatable(L, -2);
-    lua_createtable(L, count + 1, 0); /* what the words point to */
-    for (int i = 1; i <= count + 1; i++) {
-        lua_pushvalue(L, i);
-        lua_rawseti(L, -2, i);
-    }
+    words = push_words(L, count);
+    w = box_push(L, sizeof(*w), 1, WORK, command_close, command_close);
+    *w = (Work){ .words = words, .count = count, .began = clock_wall() };
+    lua_insert(L, -2);
     lua_setiuservalue(L, -2, 1);
     spec = script->control->input(script->control->ui, &w->choice);
     w->spec = spec ? strdup(spec) : NULL;

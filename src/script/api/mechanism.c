@@ -202,10 +202,10 @@ int attn_mechanism(lua_State *L)
 }
 
 static const Member view_members[] = {
-    { "name", NULL, NULL, "string", "weights: those that make the output of V" },
-    { "kind", NULL, NULL, "string", "default: the kind of that name, else tensor" },
-    { "help", NULL, NULL, "string", "one line" },
-    { "maybe", NULL, NULL, "boolean", "shown under some parameters only" },
+    FIELD("name", "string", "weights: those that make the output of V"),
+    FIELD("kind", "string", "default: the kind of that name, else tensor"),
+    FIELD("help", "string", "one line"),
+    FIELD("maybe", "boolean", "shown under some parameters only"),
     MEMBER_END,
 };
 const Class class_view_options = { .name = "ViewPromise",
@@ -213,15 +213,13 @@ const Class class_view_options = { .name = "ViewPromise",
                                    .members = view_members };
 
 static const Member mechanism_members[] = {
-    { "run", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
-      "computes the output [h,n,e]" },
-    { "flops", NULL, NULL, "fun(ctx: attnscope.Context, params: table): table|number",
-      "closed form: score, mixing and overhead, or their sum; ctx has n, m, d, e and heads" },
-    { "weights", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
-      "its weights [h,n,m], asked for after run where somebody wants to see them, which is not "
-      "part of its time and FLOPs" },
-    { "views", NULL, NULL, "(attnscope.ViewPromise|string)[]",
-      "what it shows; the first is its picture" },
+    FIELD("run", "fun(ctx: attnscope.Context): attnscope.Tensor", "computes the output [h,n,e]"),
+    FIELD("flops", "fun(ctx: attnscope.Context, params: table): table|number",
+          "closed form: score, mixing and overhead, or their sum; ctx has n, m, d, e and heads"),
+    FIELD("weights", "fun(ctx: attnscope.Context): attnscope.Tensor",
+          "its weights [h,n,m], asked for after run where somebody wants to see them, which is not "
+          "part of its time and FLOPs"),
+    FIELD("views", "(attnscope.ViewPromise|string)[]", "what it shows; the first is its picture"),
 #include "script/api/card.def"
     MEMBER_END,
 };
@@ -316,35 +314,11 @@ static int row_range(lua_State *L)
     return 0;
 }
 
-static int row_n(lua_State *L)
-{
-    lua_pushinteger(L, check_row(L)->run->n);
-    return 1;
-}
-
-static int row_m(lua_State *L)
-{
-    lua_pushinteger(L, check_row(L)->run->m);
-    return 1;
-}
-
-static int row_head(lua_State *L)
-{
-    lua_pushinteger(L, check_row(L)->head);
-    return 1;
-}
-
-static int row_heads(lua_State *L)
-{
-    lua_pushinteger(L, check_row(L)->run->h);
-    return 1;
-}
-
-static int row_causal(lua_State *L)
-{
-    lua_pushboolean(L, check_row(L)->run->causal);
-    return 1;
-}
+FIELD_GETTER(row_n, lua_pushinteger, check_row(L)->run->n)
+FIELD_GETTER(row_m, lua_pushinteger, check_row(L)->run->m)
+FIELD_GETTER(row_head, lua_pushinteger, check_row(L)->head)
+FIELD_GETTER(row_heads, lua_pushinteger, check_row(L)->run->h)
+FIELD_GETTER(row_causal, lua_pushboolean, check_row(L)->run->causal)
 
 static int row_close(lua_State *L)
 {
@@ -533,12 +507,12 @@ int attn_pattern(lua_State *L)
 }
 
 static const Member pattern_members[] = {
-    { "row", NULL, NULL, "fun(i: integer, row: attnscope.Row, params: table)",
-      "says which keys query i may see" },
-    { "cell", NULL, NULL, "fun(i: integer, j: integer, params: table): boolean",
-      "instead of row: whether query i may see key j; asked for all n x m pairs, so for short "
-      "inputs" },
-    { "per_head", NULL, NULL, "boolean", "asks for each head (row.head); default: once for all" },
+    FIELD("row", "fun(i: integer, row: attnscope.Row, params: table)",
+          "says which keys query i may see"),
+    FIELD("cell", "fun(i: integer, j: integer, params: table): boolean",
+          "instead of row: whether query i may see key j; asked for all n x m pairs, so for short "
+          "inputs"),
+    FIELD("per_head", "boolean", "asks for each head (row.head); default: once for all"),
 #include "script/api/card.def"
     MEMBER_END,
 };

@@ -23,12 +23,9 @@ static int attn_memory(lua_State *L)
                   "--safe allows no more than it gave");
     script->limit = limit;
     lua_newtable(L);
-    lua_pushinteger(L, script->bytes);
-    lua_setfield(L, -2, "bytes");
-    lua_pushinteger(L, script->peak);
-    lua_setfield(L, -2, "peak");
-    lua_pushinteger(L, script->limit);
-    lua_setfield(L, -2, "limit");
+    field_integer(L, "bytes", script->bytes);
+    field_integer(L, "peak", script->peak);
+    field_integer(L, "limit", script->limit);
     return 1;
 }
 
@@ -38,12 +35,12 @@ static int attn_memory(lua_State *L)
 #define OR_FAILURE "?, string?, string?"
 
 static const Member attn_members[] = {
-    { "version", NULL, NULL, "string", "of attnscope" },
-    { "has_ui", NULL, NULL, "boolean", "the interactive program is there" },
-    { "ui", NULL, NULL, "attnscope.ui", "the explorer; also the global ui" },
-    { "null", NULL, NULL, "any", "JSON's null in a list" },
-    { "object", NULL, NULL, "table", "metatable of a table that JSON writes as {} when empty" },
-    { "args", NULL, NULL, "string[]", "words after FILE; [0] is FILE" },
+    FIELD("version", "string", "of attnscope"),
+    FIELD("has_ui", "boolean", "the interactive program is there"),
+    FIELD("ui", "attnscope.ui", "the explorer; also the global ui"),
+    FIELD("null", "any", "JSON's null in a list"),
+    FIELD("object", "table", "metatable of a table that JSON writes as {} when empty"),
+    FIELD("args", "string[]", "words after FILE; [0] is FILE"),
     { "mechanisms", attn_mechanisms, "filter?: attnscope.Filter", "string[]",
       "Ids of the mechanisms, in the order of the catalogue." },
     { "info", attn_info, "id: string", "attnscope.Card",
@@ -410,11 +407,6 @@ bool script_man(Text *out)
  * "name?: type" in the rows and split here.
  */
 
-static bool is_object(const Class *class)
-{
-    return class->meta || class == &class_attn || class == &class_ui;
-}
-
 /* Length up to a comma outside brackets, and of the name before the colon. */
 static size_t argument_length(const char *args, size_t *name)
 {
@@ -480,7 +472,7 @@ static void add_fields(const Class *class, Text *out)
 
         if (!m->args)
             text_addf(out, "---@field %s%s%s%s %s %s\n", reserved ? "[\"" : "", m->name,
-                      reserved ? "\"]" : "", is_object(class) ? "" : "?", m->type, m->help);
+                      reserved ? "\"]" : "", has_functions(class) ? "" : "?", m->type, m->help);
     }
 }
 
@@ -508,7 +500,7 @@ static void add_class(const Class *class, Text *out)
     add_fields(class, out);
     if (class->operators)
         text_add(out, class->operators);
-    if (!is_object(class))
+    if (!has_functions(class))
         return;
     text_addf(out, "local %s = {}\n", class == &class_attn ? "attn" : class->name);
     add_functions(class, out);

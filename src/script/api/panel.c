@@ -16,12 +16,6 @@ static void keep_for(LuaFigure *figure, Keep *keep)
     figure->keeps[figure->keep_count++] = keep_retain(keep);
 }
 
-static void check_ok(lua_State *L, bool ok, const Error *err)
-{
-    if (!ok)
-        luaL_error(L, "%s", err->text);
-}
-
 /* Looks that any panel takes, from the table at t.  [-0, +0, v] */
 static void set_looks(lua_State *L, int t, Panel *panel)
 {
@@ -66,8 +60,7 @@ static ViewKind check_tensor_kind(lua_State *L, const char *name)
     return VIEW_TENSOR;
 }
 
-/* A text that lives as long as the figure; NULL stays NULL. */
-static const char *kept_text(lua_State *L, LuaFigure *figure, const char *text)
+const char *figure_keep_text(lua_State *L, LuaFigure *figure, const char *text)
 {
     const char *copy = text ? arena_printf(figure->arena, "%s", text) : NULL;
 
@@ -98,9 +91,9 @@ static void set_curve(lua_State *L, int t, LuaFigure *figure, View *view)
     *curve = (ViewCurve){ .x = "row", .y = "value" };
     if (kind == LUA_TTABLE) {
         options_check(L, c, &class_curve);
-        curve->x = kept_text(L, figure, option_string(L, c, "x", "row"));
-        curve->y = kept_text(L, figure, option_string(L, c, "y", "value"));
-        curve->series = kept_text(L, figure, option_string(L, c, "series", NULL));
+        curve->x = figure_keep_text(L, figure, option_string(L, c, "x", "row"));
+        curve->y = figure_keep_text(L, figure, option_string(L, c, "y", "value"));
+        curve->series = figure_keep_text(L, figure, option_string(L, c, "series", NULL));
         curve->mark = check_mark(L, option_string(L, c, "mark", "line"));
         curve->log_x = option_bool(L, c, "log_x", false);
         curve->log_y = option_bool(L, c, "log_y", false);
@@ -199,9 +192,8 @@ static void set_span(lua_State *L, int t, Result *result, Panel *panel)
     Error err = ERROR_INIT;
 
     lua_getfield(L, t, "span");
-    if (!lua_isnil(L, -1) &&
-        !picture_span(result, luaL_tolstring(L, -1, NULL), NULL, panel, &err))
-        luaL_error(L, "%s", err.text);
+    if (!lua_isnil(L, -1))
+        check_ok(L, picture_span(result, luaL_tolstring(L, -1, NULL), NULL, panel, &err), &err);
     lua_settop(L, t);
 }
 
@@ -330,17 +322,9 @@ void panel_set(lua_State *L, LuaFigure *figure, int index)
     lua_settop(L, t);
 }
 
-/* See figure.h. */
-
 #define CURVES_MOST 16
 
-static void raise_unless(lua_State *L, bool ok, const Error *err)
-{
-    if (!ok)
-        luaL_error(L, "%s", err->text);
-}
-
-/* ---- results ---------------------------------------------------------------- */
+/* ---- plots of results -------------------------------------------------------- */
 
 /* The results of `with` after the first; returns how many there are.  [-0, +0, v] */
 static int take_others(lua_State *L, int t, LuaFigure *figure, Result **results)
@@ -359,7 +343,7 @@ static int take_others(lua_State *L, int t, LuaFigure *figure, Result **results)
             lua_rawgeti(L, -1, k);
             other = result_check(L, lua_gettop(L));
             results[k] = other->result;
-            figure->keeps[figure->keep_count++] = keep_retain(other->keep);
+            keep_for(figure, other->keep);
             lua_pop(L, 1);
         }
     }
@@ -380,14 +364,14 @@ static bool plot_panel(lua_State *L, int t, Result *result, Session *s, const ch
 
     if (!plot_word(view, &kind, &err))
         return false;
-    raise_unless(L, kind != PLOT_KINDS, &err);
+    check_ok(L, kind != PLOT_KINDS, &err);
     figure->results[figure->result_count++] = result;
     count = take_others(L, t, figure, results);
     if (plot_needs(kind) & NEEDS_CEILINGS) {
         ceilings = session_ceilings(s, result->request.ops, result->request.threads, &err);
-        raise_unless(L, ceilings != NULL, &err);
+        check_ok(L, ceilings != NULL, &err);
     }
-    raise_unless(L, picture_plot(kind, results, NULL, count, ceilings, panel, &err), &err);
+    check_ok(L, picture_plot(kind, results, NULL, count, ceilings, panel, &err), &err);
     return true;
 }
 
@@ -560,7 +544,7 @@ static void scaling_panel(lua_State *L, int t, int at, Panel *panel)
     machines.when = (int64_t)time(NULL);
     machines_text(&machines, measured, sizeof(measured));
     plot = plot_of_costs(curves, (int)count, &axes, measured, &err);
-    raise_unless(L, plot != NULL, &err);
+    check_ok(L, plot != NULL, &err);
     panel_init_plot(panel, plot, "scaling");
     lua_settop(L, at);
 }
@@ -568,14 +552,14 @@ static void scaling_panel(lua_State *L, int t, int at, Panel *panel)
 /* ---- tables ----------------------------------------------------------------- */
 
 static const Member scaling_members[] = {
-    { "name", NULL, NULL, "string", "of the curve" },
-    { "n", NULL, NULL, "number[]", "lengths" },
-    { "cost", NULL, NULL, "number[]", "at each of them" },
-    { "low", NULL, NULL, "number[]", "lower end of an interval of each cost" },
-    { "high", NULL, NULL, "number[]", "upper end" },
-    { "records", NULL, NULL, "attnscope.Record[]|attnscope.Result[]",
-      "where they were measured, and n and cost, where these are left out" },
-    { "claim", NULL, NULL, "number", "exponent of n that is claimed, drawn dashed" },
+    FIELD("name", "string", "of the curve"),
+    FIELD("n", "number[]", "lengths"),
+    FIELD("cost", "number[]", "at each of them"),
+    FIELD("low", "number[]", "lower end of an interval of each cost"),
+    FIELD("high", "number[]", "upper end"),
+    FIELD("records", "attnscope.Record[]|attnscope.Result[]",
+          "where they were measured, and n and cost, where these are left out"),
+    FIELD("claim", "number", "exponent of n that is claimed, drawn dashed"),
     MEMBER_END,
 };
 const Class class_scaling = { .name = "Scaling", .help = "A cost over n.",

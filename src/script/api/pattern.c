@@ -118,32 +118,30 @@ int result_pattern(lua_State *L)
     return failure(L, &err);
 }
 
+/* The patterns at 1 and 2 are of one size.  [-0, +0, v] */
+static void check_same_size(lua_State *L)
+{
+    const Pattern *x = check_pattern(L, 1)->pattern, *y = check_pattern(L, 2)->pattern;
+
+    luaL_argcheck(L, pattern_heads(x) == pattern_heads(y) &&
+                         pattern_queries(x) == pattern_queries(y) &&
+                         pattern_keys(x) == pattern_keys(y),
+                  2, "the patterns differ in heads, queries or keys");
+}
+
 static int push_combined(lua_State *L, Operation operation)
 {
     const Pattern *x = check_pattern(L, 1)->pattern, *y = check_pattern(L, 2)->pattern;
 
-    if (pattern_heads(x) != pattern_heads(y) || pattern_queries(x) != pattern_queries(y) ||
-        pattern_keys(x) != pattern_keys(y))
-        return luaL_argerror(L, 2, "the patterns differ in heads, queries or keys");
+    check_same_size(L);
     lua_settop(L, 2);
     return push_new(L, script_of(L)->session->thing,
                     (Making){ .operation = operation, .x = x, .y = y }, PATTERN_INPUT);
 }
 
-static int pattern_unite(lua_State *L)
-{
-    return push_combined(L, UNITE);
-}
-
-static int pattern_share(lua_State *L)
-{
-    return push_combined(L, SHARE);
-}
-
-static int pattern_subtract(lua_State *L)
-{
-    return push_combined(L, SUBTRACT);
-}
+static FUNCTION_WITH(pattern_unite, push_combined, UNITE)
+static FUNCTION_WITH(pattern_share, push_combined, SHARE)
+static FUNCTION_WITH(pattern_subtract, push_combined, SUBTRACT)
 
 /* ---- the object -------------------------------------------------------------------- */
 
@@ -169,37 +167,11 @@ static int pattern_describe(lua_State *L)
     return 1;
 }
 
-static int push_count(lua_State *L, int64_t size)
-{
-    lua_pushinteger(L, (lua_Integer)size);
-    return 1;
-}
-
-static int pattern_n(lua_State *L)
-{
-    return push_count(L, pattern_queries(check_pattern(L, 1)->pattern));
-}
-
-static int pattern_m(lua_State *L)
-{
-    return push_count(L, pattern_keys(check_pattern(L, 1)->pattern));
-}
-
-static int pattern_h(lua_State *L)
-{
-    return push_count(L, pattern_heads(check_pattern(L, 1)->pattern));
-}
-
-static int pattern_nnz(lua_State *L)
-{
-    return push_count(L, check_pattern(L, 1)->cells);
-}
-
-static int pattern_each(lua_State *L)
-{
-    lua_pushboolean(L, pattern_per_head(check_pattern(L, 1)->pattern));
-    return 1;
-}
+FIELD_GETTER(pattern_n, lua_pushinteger, pattern_queries(check_pattern(L, 1)->pattern))
+FIELD_GETTER(pattern_m, lua_pushinteger, pattern_keys(check_pattern(L, 1)->pattern))
+FIELD_GETTER(pattern_h, lua_pushinteger, pattern_heads(check_pattern(L, 1)->pattern))
+FIELD_GETTER(pattern_nnz, lua_pushinteger, check_pattern(L, 1)->cells)
+FIELD_GETTER(pattern_each, lua_pushboolean, pattern_per_head(check_pattern(L, 1)->pattern))
 
 static int pattern_density(lua_State *L)
 {
@@ -274,12 +246,6 @@ static int pattern_cell_method(lua_State *L)
     return 2;
 }
 
-static void set_count(lua_State *L, const char *key, int64_t count)
-{
-    lua_pushinteger(L, (lua_Integer)count);
-    lua_setfield(L, -2, key);
-}
-
 /* [-0, +1, v] */
 static int pattern_compare(lua_State *L)
 {
@@ -288,10 +254,7 @@ static int pattern_compare(lua_State *L)
     const Pattern    *both;
     int64_t           shared = -1, all;
 
-    if (pattern_heads(x->pattern) != pattern_heads(y->pattern) ||
-        pattern_queries(x->pattern) != pattern_queries(y->pattern) ||
-        pattern_keys(x->pattern) != pattern_keys(y->pattern))
-        return luaL_argerror(L, 2, "the patterns differ in heads, queries or keys");
+    check_same_size(L);
     arena = arena_new();
     both = arena ? combined(arena, &(Making){ .operation = SHARE, .x = x->pattern,
                                               .y = y->pattern }) : NULL;
@@ -301,13 +264,11 @@ static int pattern_compare(lua_State *L)
         return luaL_error(L, "not enough memory for a pattern");
     all = x->cells + y->cells - shared;
     lua_newtable(L);
-    lua_pushboolean(L, shared == all);
-    lua_setfield(L, -2, "same");
-    set_count(L, "both", shared);
-    set_count(L, "only_this", x->cells - shared);
-    set_count(L, "only_other", y->cells - shared);
-    lua_pushnumber(L, all ? (double)shared / (double)all : 1);
-    lua_setfield(L, -2, "jaccard");
+    field_bool(L, "same", shared == all);
+    field_integer(L, "both", shared);
+    field_integer(L, "only_this", x->cells - shared);
+    field_integer(L, "only_other", y->cells - shared);
+    field_number(L, "jaccard", all ? (double)shared / (double)all : 1);
     return 1;
 }
 

@@ -50,14 +50,6 @@ static void push_summary(lua_State *L, const Result *result, const ReachOptions 
 
 /* ---- methods -------------------------------------------------------------------------- */
 
-/* What the run has no pattern for is refused like a run that cannot be. */
-static int reach_failure(lua_State *L, const Error *err)
-{
-    if (err->code == ERR_USAGE)
-        return luaL_error(L, "%s", err->text);
-    return failure(L, err);
-}
-
 typedef struct Following {
     const Result *result;
     ReachOptions  options;
@@ -89,7 +81,7 @@ static int push_reach(lua_State *L, int status, lua_KContext at)
 
     (void)status;
     if (!work_ended(L, at, &err))
-        return reach_failure(L, &err);
+        return failure(L, &err);
     push_summary(L, f->result, &f->options, &f->summary);
     if (!f->arena)
         return 1;
@@ -153,7 +145,7 @@ static int push_way(lua_State *L, int status, lua_KContext at)
 
     (void)status;
     if (!work_ended(L, at, &err))
-        return reach_failure(L, &err);
+        return failure(L, &err);
     lua_pushnil(L);
     if (w->hops < 0)
         return 1;
@@ -181,10 +173,9 @@ int result_reach_path(lua_State *L)
 }
 
 static const Member reach_members[] = {
-    { "layers", NULL, NULL, "integer", "1 to 254; default 12, or one for each layer of a stack" },
-    { "residual", NULL, NULL, "boolean",
-      "default true; false: walks of exactly so many layers" },
-    { "hops", NULL, NULL, "boolean", "also the matrix of hop counts, as the tensor `hops`" },
+    FIELD("layers", "integer", "1 to 254; default 12, or one for each layer of a stack"),
+    FIELD("residual", "boolean", "default true; false: walks of exactly so many layers"),
+    FIELD("hops", "boolean", "also the matrix of hop counts, as the tensor `hops`"),
     MEMBER_END,
 };
 const Class class_reach_options = { .name = "ReachOptions",
@@ -197,8 +188,7 @@ static void set_share(lua_State *L, const char *key, double value)
 {
     if (!(value >= 0))
         return; /* nothing to find */
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
+    field_number(L, key, value);
 }
 
 /* [-0, +0, m] */
@@ -260,10 +250,8 @@ static int push_missed(lua_State *L, int status, lua_KContext at)
     if (!work_ended(L, at, &err))
         return failure(L, &err);
     lua_createtable(L, 0, 8);
-    lua_pushinteger(L, (lua_Integer)missed->keys);
-    lua_setfield(L, -2, "keys");
-    lua_pushboolean(L, missed->ranked);
-    lua_setfield(L, -2, "ranked");
+    field_integer(L, "keys", missed->keys);
+    field_bool(L, "ranked", missed->ranked);
     set_share(L, "found", missed->found[missed->h]);
     set_share(L, "mass", missed->mass[missed->h]);
     set_rounds(L, missed);
@@ -287,7 +275,7 @@ int result_missed_method(lua_State *L)
 }
 
 static const Member missed_members[] = {
-    { "keys", NULL, NULL, "integer", "strongest keys looked for; default 8" },
+    FIELD("keys", "integer", "strongest keys looked for; default 8"),
     MEMBER_END,
 };
 const Class class_missed_options = { .name = "MissedOptions",

@@ -15,20 +15,6 @@ static int json_box_close(lua_State *L)
     return 0;
 }
 
-/* [-0, +1, m] */
-static json_t **push_json_box(lua_State *L)
-{
-    json_t **box = lua_newuserdatauv(L, sizeof(*box), 0);
-
-    *box = NULL;
-    if (luaL_newmetatable(L, JSON_BOX)) {
-        lua_pushcfunction(L, json_box_close);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    return box;
-}
-
 static void push_value(lua_State *L, json_t *value);
 
 /* Marks an empty object, which is otherwise written as an empty list. */
@@ -89,7 +75,7 @@ static void push_value(lua_State *L, json_t *value)
 
 int json_push_text(lua_State *L, const char *text, size_t length)
 {
-    json_t     **box = push_json_box(L);
+    json_t     **box = box_push(L, sizeof(*box), 0, JSON_BOX, json_box_close, NULL);
     json_error_t why;
     Error        err = ERROR_INIT;
 
@@ -144,8 +130,6 @@ int attn_environment(lua_State *L)
 
 /* The plain tables that functions give back, described for the manual and for
  * the language server. */
-
-#define FIELD(name, type, help) { name, NULL, NULL, type, help }
 
 static const Member card_members[] = {
     FIELD("id", "string", "the name it runs by"),

@@ -55,12 +55,7 @@ static int result_describe(lua_State *L)
     return 1;
 }
 
-/* [-0, +1, v] */
-static int result_length(lua_State *L)
-{
-    lua_pushinteger(L, result_check(L, 1)->result->run->n);
-    return 1;
-}
+FIELD_GETTER(result_length, lua_pushinteger, result_check(L, 1)->result->run->n)
 
 /* ---- fields ----------------------------------------------------------------- */
 
@@ -73,12 +68,7 @@ static int result_output(lua_State *L)
     return 1;
 }
 
-/* [-0, +1, v] */
-static int result_mechanism(lua_State *L)
-{
-    lua_pushstring(L, result_check(L, 1)->result->run->mechanism->id);
-    return 1;
-}
+FIELD_GETTER(result_mechanism, lua_pushstring, result_check(L, 1)->result->run->mechanism->id)
 
 /* [-0, +1, v] */
 static int result_text(lua_State *L)
@@ -156,16 +146,11 @@ static int result_warnings(lua_State *L)
 static void set_flops(lua_State *L, Flops flops)
 {
     lua_newtable(L);
-    lua_pushnumber(L, flops.score);
-    lua_setfield(L, -2, "score");
-    lua_pushnumber(L, flops.mix);
-    lua_setfield(L, -2, "mixing");
-    lua_pushnumber(L, flops.overhead);
-    lua_setfield(L, -2, "overhead");
-    lua_pushnumber(L, flops.position);
-    lua_setfield(L, -2, "position");
-    lua_pushnumber(L, flops_total(flops));
-    lua_setfield(L, -2, "total");
+    field_number(L, "score", flops.score);
+    field_number(L, "mixing", flops.mix);
+    field_number(L, "overhead", flops.overhead);
+    field_number(L, "position", flops.position);
+    field_number(L, "total", flops_total(flops));
     lua_setfield(L, -2, "flops");
 }
 
@@ -180,10 +165,8 @@ void result_set_cells(lua_State *L, const Run *run)
     allowed = (double)pattern_count(view->support);
     if (!(allowed >= 0))
         return;
-    lua_pushinteger(L, (lua_Integer)allowed);
-    lua_setfield(L, -2, "nnz");
-    lua_pushnumber(L, allowed / cells);
-    lua_setfield(L, -2, "density");
+    field_integer(L, "nnz", (int64_t)allowed);
+    field_number(L, "density", allowed / cells);
 }
 
 /* Fields of the record, with the counts of this run.  [-0, +1, v] */
@@ -199,8 +182,7 @@ static int result_stats(lua_State *L)
         lua_getfield(L, -2, shared[i]);
         lua_setfield(L, -2, shared[i]);
     }
-    lua_pushnumber(L, result->run_ms);
-    lua_setfield(L, -2, "run_ms");
+    field_number(L, "run_ms", result->run_ms);
     set_flops(L, run_flops(result->run));
     result_set_cells(L, result->run);
     return 1;
@@ -225,10 +207,8 @@ static void set_traces(lua_State *L, const Run *run, int step)
 {
     lua_newtable(L);
     for (int i = 0; i < run->trace_count; i++)
-        if (run->traces[i].step == step) {
-            lua_pushnumber(L, run->traces[i].value);
-            lua_setfield(L, -2, run->traces[i].name);
-        }
+        if (run->traces[i].step == step)
+            field_number(L, run->traces[i].name, run->traces[i].value);
     lua_setfield(L, -2, "traces");
 }
 
@@ -237,31 +217,18 @@ static void push_step(lua_State *L, const Step *step)
     const Stage *stage = step->stage;
 
     lua_newtable(L);
-    lua_pushstring(L, stage->name);
-    lua_setfield(L, -2, "name");
-    if (stage->iteration >= 0) {
-        lua_pushinteger(L, stage->iteration);
-        lua_setfield(L, -2, "iteration");
-    }
-    if (step->note) {
-        lua_pushstring(L, step->note);
-        lua_setfield(L, -2, "note");
-    }
+    field_string(L, "name", stage->name);
+    if (stage->iteration >= 0)
+        field_integer(L, "iteration", stage->iteration);
+    field_string(L, "note", step->note);
     set_flops(L, stage->flops);
-    lua_pushinteger(L, stage->arena_peak);
-    lua_setfield(L, -2, "arena_peak");
+    field_integer(L, "arena_peak", stage->arena_peak);
     set_step_views(L, step);
     set_traces(L, step->run, step->at);
-    if (stage->said) {
-        lua_pushstring(L, stage->said);
-        lua_setfield(L, -2, "said");
-    }
-    if (stage->said || step->note) {
-        lua_pushstring(L, stage->said ? stage->said : step->note);
-        lua_setfield(L, -2, "caption");
-    }
-    lua_pushboolean(L, step->run != step->result->run);
-    lua_setfield(L, -2, "replay");
+    field_string(L, "said", stage->said);
+    if (stage->said || step->note)
+        field_string(L, "caption", stage->said ? stage->said : step->note);
+    field_bool(L, "replay", step->run != step->result->run);
 }
 
 /* [-0, +1, v] */
@@ -386,8 +353,7 @@ static int push_difference(lua_State *L, int status, lua_KContext at)
     field_known(L, "rel_l2", number_of(d->rel_l2));
     field_known(L, "total_variation", d->total_variation);
     field_known(L, "kl", d->kl);
-    lua_pushstring(L, d->kl_lacks);
-    lua_setfield(L, -2, "kl_lacks");
+    field_string(L, "kl_lacks", d->kl_lacks);
     return 1;
 }
 

@@ -26,22 +26,11 @@ static int request_box_close(lua_State *L)
 
 Request *request_push(lua_State *L)
 {
-    Request *request = lua_newuserdatauv(L, sizeof(*request), 0);
+    Request *request = box_push(L, sizeof(*request), 0, REQUEST_BOX, request_box_close, NULL);
 
     *request = REQUEST_INIT;
     request->memory_limit = MEMORY_LIMIT;
-    if (luaL_newmetatable(L, REQUEST_BOX)) {
-        lua_pushcfunction(L, request_box_close);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
     return request;
-}
-
-static void check_ok(lua_State *L, bool ok, const Error *err)
-{
-    if (!ok)
-        luaL_error(L, "%s", err->text);
 }
 
 /* The value at the top as it is written on a command line.  [-0, +1, v] */
@@ -403,8 +392,7 @@ static void merge_plan(lua_State *L)
         lua_pushvalue(L, -2);
         lua_rawset(L, -5);
     }
-    lua_pushinteger(L, 7);
-    lua_setfield(L, -2, "repeat");
+    field_integer(L, "repeat", 7);
     for (int t = 2; t <= 3; t++) {
         if (lua_getfield(L, t, "repeat") == LUA_TNIL)
             lua_pop(L, 1);
@@ -445,33 +433,33 @@ int attn_profile(lua_State *L)
 /* ---- tables ----------------------------------------------------------------- */
 
 static const Member run_members[] = {
-    { "input", NULL, NULL, "attnscope.Input|string",
-      "default: --input; else synthetic:normal of n; else the shipped sample" },
-    { "n", NULL, NULL, "integer", "length, of an input given by name" },
-    { "d", NULL, NULL, "integer", "head size, of a generated input" },
-    { "heads", NULL, NULL, "integer", "heads, of a generated input" },
-    { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
-    { "causal", NULL, NULL, "boolean", "default: as the input says" },
-    { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
-    { "seed", NULL, NULL, "integer", "seed of every random draw" },
-    { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
-    { "keys", NULL, NULL, "integer", "strongest ones the view missed looks for (default 8)" },
-    { "device", NULL, NULL, "string",
-      "\"cpu\" (default), \"cuda\", or \"auto\": a GPU where one can be used" },
-    { "precision", NULL, NULL, "string",
-      "of matrix products on a GPU: \"f32\" (default), \"tf32\", \"bf16\" or \"f16\"" },
-    { "threads", NULL, NULL, "integer", "default: all CPUs" },
-    { "memory", NULL, NULL, "integer", "limit of the run in bytes (default 8 GiB)" },
-    { "repeat", NULL, NULL, "integer", "timed runs at least" },
-    { "within", NULL, NULL, "number", "repeat until the median is known to +- this share" },
-    { "measure", NULL, NULL, "boolean", "take time and memory in runs of their own" },
-    { "quality", NULL, NULL, "boolean", "compare with full attention" },
-    { "seeds", NULL, NULL, "integer", "quality over so many seeds, from `seed` on" },
-    { "views", NULL, NULL, "string[]",
+    FIELD("input", "attnscope.Input|string",
+          "default: --input; else synthetic:normal of n; else the shipped sample"),
+    FIELD("n", "integer", "length, of an input given by name"),
+    FIELD("d", "integer", "head size, of a generated input"),
+    FIELD("heads", "integer", "heads, of a generated input"),
+    FIELD("layer", "integer", "layer, of a file given by name"),
+    FIELD("causal", "boolean", "default: as the input says"),
+    FIELD("position", "string", "positional modifier; see attn.positions"),
+    FIELD("seed", "integer", "seed of every random draw"),
+    FIELD("fit", "boolean", "fit the mechanism's own tensors on the input"),
+    FIELD("keys", "integer", "strongest ones the view missed looks for (default 8)"),
+    FIELD("device", "string",
+          "\"cpu\" (default), \"cuda\", or \"auto\": a GPU where one can be used"),
+    FIELD("precision", "string",
+          "of matrix products on a GPU: \"f32\" (default), \"tf32\", \"bf16\" or \"f16\""),
+    FIELD("threads", "integer", "default: all CPUs"),
+    FIELD("memory", "integer", "limit of the run in bytes (default 8 GiB)"),
+    FIELD("repeat", "integer", "timed runs at least"),
+    FIELD("within", "number", "repeat until the median is known to +- this share"),
+    FIELD("measure", "boolean", "take time and memory in runs of their own"),
+    FIELD("quality", "boolean", "compare with full attention"),
+    FIELD("seeds", "integer", "quality over so many seeds, from `seed` on"),
+    FIELD("views", "string[]",
       "to be made with the run, also those that it makes only when asked for; one that it does not "
-      "have raises" },
-    { "params", NULL, NULL, "table<string, any>",
-      "parameters of the mechanism, for names that are options too" },
+      "have raises"),
+    FIELD("params", "table<string, any>",
+          "parameters of the mechanism, for names that are options too"),
     MEMBER_END,
 };
 const Class class_run_options = {
@@ -482,7 +470,7 @@ const Class class_run_options = {
 };
 
 static const Member compare_members[] = {
-    { "repeat", NULL, NULL, "integer", "timed runs at least (default 7)" },
+    FIELD("repeat", "integer", "timed runs at least (default 7)"),
     MEMBER_END,
 };
 const Class class_compare_options = { .name = "ProfileOptions", .help = "How to measure.",

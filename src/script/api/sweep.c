@@ -37,8 +37,7 @@ static void set_models(lua_State *L, const Fit *fit)
     for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
         field_known(L, fit_model_name(m), fit->rms[m]);
     lua_setfield(L, -2, "models");
-    lua_pushstring(L, fit_model_name(fit->best));
-    lua_setfield(L, -2, "best");
+    field_string(L, "best", fit_model_name(fit->best));
 }
 
 /* model: whose factor and r2 are given; FIT_MODELS: those of the free exponent.  [-0, +1, m] */
@@ -53,10 +52,8 @@ static void push_fit(lua_State *L, const Fit *fit, FitModel model)
     field_known(L, "stderr", fit->deviation.valid ? fit->deviation : number_of((double)NAN));
     field_known(L, "c", free ? fit->c : fit->factor[model]);
     field_known(L, "r2", free ? fit->r2 : fit->explained[model]);
-    lua_pushstring(L, free ? "power" : fit_model_name(model));
-    lua_setfield(L, -2, "model");
-    lua_pushinteger(L, fit->count);
-    lua_setfield(L, -2, "count");
+    field_string(L, "model", free ? "power" : fit_model_name(model));
+    field_integer(L, "count", fit->count);
     set_models(L, fit);
     lua_createtable(L, fit->locals, 0);
     for (int i = 0; i < fit->locals; i++) {
@@ -144,12 +141,12 @@ int attn_fit(lua_State *L)
 }
 
 static const Member fit_members[] = {
-    { "drop", NULL, NULL, "integer", "leave out so many of the smallest x" },
-    { "boot", NULL, NULL, "integer", "resamplings for the interval (default 1000; 0: none)" },
-    { "over_log", NULL, NULL, "boolean", "fit y / log x: a claimed log does not count" },
-    { "model", NULL, NULL, "string",
+    FIELD("drop", "integer", "leave out so many of the smallest x"),
+    FIELD("boot", "integer", "resamplings for the interval (default 1000; 0: none)"),
+    FIELD("over_log", "boolean", "fit y / log x: a claimed log does not count"),
+    FIELD("model", "string",
       "whose c and r2 are given: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 "
-      "or quadratic; alpha is always the free exponent" },
+      "or quadratic; alpha is always the free exponent"),
     MEMBER_END,
 };
 const Class class_fit_options = { .name = "FitOptions",
@@ -159,32 +156,30 @@ const Class class_fit_options = { .name = "FitOptions",
 #define VALUES "integer|string|integer[]"
 
 static const Member sweep_members[] = {
-    { "n", NULL, NULL, VALUES, "lengths: 512, {256, 512} or \"256:4096:x2\"" },
-    { "params", NULL, NULL, "table<string, any>", "values of parameters: {window = {3, 5}}" },
-    { "position", NULL, NULL, "string|string[]", "positional modifiers" },
-    { "seed", NULL, NULL, "integer", "the first seed" },
-    { "seeds", NULL, NULL, "integer|integer[]", "so many seeds; or these, one after the other" },
-    { "threads", NULL, NULL, VALUES, "numbers of threads" },
-    { "device", NULL, NULL, "string|string[]", "devices: cpu, cuda or auto" },
-    { "precision", NULL, NULL, "string|string[]",
-      "of matrix products on a GPU: f32, tf32, bf16, f16" },
-    { "causal", NULL, NULL, "boolean", "default: as the input says" },
-    { "input", NULL, NULL, "string", "a file, synthetic:NAME(args) or sample:NAME" },
-    { "layer", NULL, NULL, "integer", "layer of a file" },
-    { "d", NULL, NULL, "integer", "head size of a generated input" },
-    { "heads", NULL, NULL, "integer", "heads of a generated input" },
-    { "repeat", NULL, NULL, "integer", "timed runs at least" },
-    { "within", NULL, NULL, "number|string", "repeat until the median is known to +- this share" },
-    { "quality", NULL, NULL, "boolean", "compare with full attention" },
-    { "fit", NULL, NULL, "boolean", "fit the mechanisms' own tensors on the input" },
-    { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
-    { "budget", NULL, NULL, "number|string", "seconds, or \"10m\"; what is left is a record" },
-    { "shard", NULL, NULL, "string", "\"2/8\": only the second of eight parts" },
-    { "output", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
-    { "resume", NULL, NULL, "boolean",
-      "run only the points that the file lacks or that did not end well" },
-    { "row", NULL, NULL, "fun(record: attnscope.Record): attnscope.Record?",
-      "sees each record before it is written, and may give another with the same key" },
+    FIELD("n", VALUES, "lengths: 512, {256, 512} or \"256:4096:x2\""),
+    FIELD("params", "table<string, any>", "values of parameters: {window = {3, 5}}"),
+    FIELD("position", "string|string[]", "positional modifiers"),
+    FIELD("seed", "integer", "the first seed"),
+    FIELD("seeds", "integer|integer[]", "so many seeds; or these, one after the other"),
+    FIELD("threads", VALUES, "numbers of threads"),
+    FIELD("device", "string|string[]", "devices: cpu, cuda or auto"),
+    FIELD("precision", "string|string[]", "of matrix products on a GPU: f32, tf32, bf16, f16"),
+    FIELD("causal", "boolean", "default: as the input says"),
+    FIELD("input", "string", "a file, synthetic:NAME(args) or sample:NAME"),
+    FIELD("layer", "integer", "layer of a file"),
+    FIELD("d", "integer", "head size of a generated input"),
+    FIELD("heads", "integer", "heads of a generated input"),
+    FIELD("repeat", "integer", "timed runs at least"),
+    FIELD("within", "number|string", "repeat until the median is known to +- this share"),
+    FIELD("quality", "boolean", "compare with full attention"),
+    FIELD("fit", "boolean", "fit the mechanisms' own tensors on the input"),
+    FIELD("memory", "integer|string", "limit of a run: bytes or \"8G\""),
+    FIELD("budget", "number|string", "seconds, or \"10m\"; what is left is a record"),
+    FIELD("shard", "string", "\"2/8\": only the second of eight parts"),
+    FIELD("output", "string", "file of the records, which makes the sweep resumable"),
+    FIELD("resume", "boolean", "run only the points that the file lacks or that did not end well"),
+    FIELD("row", "fun(record: attnscope.Record): attnscope.Record?",
+          "sees each record before it is written, and may give another with the same key"),
     { "progress", NULL, NULL,
       "fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean?",
       "called after each point, with the seconds that are left, where they are known; false "
@@ -218,19 +213,19 @@ const Class class_sweep_options = {
 };
 
 static const Member roofline_members[] = {
-    { "n", NULL, NULL, "integer", "length" },
-    { "d", NULL, NULL, "integer", "head size of a generated input" },
-    { "heads", NULL, NULL, "integer", "heads of a generated input" },
-    { "input", NULL, NULL, "string", "a file, synthetic:NAME(args) or sample:NAME" },
-    { "layer", NULL, NULL, "integer", "layer of a file" },
-    { "causal", NULL, NULL, "boolean", "default: as the input says" },
-    { "position", NULL, NULL, "string", "positional modifier" },
-    { "seed", NULL, NULL, "integer", "seed of every random draw" },
-    { "params", NULL, NULL, "table<string, any>", "parameters" },
-    { "threads", NULL, NULL, "integer", "default: all CPUs" },
-    { "repeat", NULL, NULL, "integer", "timed runs at least" },
-    { "within", NULL, NULL, "number|string", "repeat until the median is known to +- this share" },
-    { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
+    FIELD("n", "integer", "length"),
+    FIELD("d", "integer", "head size of a generated input"),
+    FIELD("heads", "integer", "heads of a generated input"),
+    FIELD("input", "string", "a file, synthetic:NAME(args) or sample:NAME"),
+    FIELD("layer", "integer", "layer of a file"),
+    FIELD("causal", "boolean", "default: as the input says"),
+    FIELD("position", "string", "positional modifier"),
+    FIELD("seed", "integer", "seed of every random draw"),
+    FIELD("params", "table<string, any>", "parameters"),
+    FIELD("threads", "integer", "default: all CPUs"),
+    FIELD("repeat", "integer", "timed runs at least"),
+    FIELD("within", "number|string", "repeat until the median is known to +- this share"),
+    FIELD("memory", "integer|string", "limit of a run: bytes or \"8G\""),
     MEMBER_END,
 };
 const Class class_roofline_options = {
@@ -389,27 +384,13 @@ static int sweeping_free(lua_State *L)
 /* Of the words 1..count, which it keeps.  [-0, +1, v] */
 static Sweeping *push_sweeping(lua_State *L, int count)
 {
-    static const luaL_Reg meta[] = { { "__gc", sweeping_free }, { "__close", sweeping_close },
-                                     { NULL, NULL } };
-    const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
+    const char **words = push_words(L, count);
+    Sweeping    *s = box_push(L, sizeof(*s), 1, SWEEPING, sweeping_free, sweeping_close);
     Error        err = ERROR_INIT;
-    Sweeping    *s;
 
-    for (int i = 0; i < count; i++)
-        words[i] = check_word(L, i + 1);
-    lua_createtable(L, count + 1, 0); /* what the words point to */
-    for (int i = 1; i <= count + 1; i++) {
-        lua_pushvalue(L, i);
-        lua_rawseti(L, -2, i);
-    }
-    s = lua_newuserdatauv(L, sizeof(*s), 1);
     *s = (Sweeping){ .words = words, .count = count };
-    if (luaL_newmetatable(L, SWEEPING))
-        luaL_setfuncs(L, meta, 0);
-    lua_setmetatable(L, -2);
     s->session = session_new(&err);
-    if (!s->session)
-        luaL_error(L, "%s", err.text);
+    check_ok(L, s->session != NULL, &err);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     lua_insert(L, -2);

@@ -106,20 +106,6 @@ static int varying_free(lua_State *L)
     return 0;
 }
 
-/* [-0, +1, m] */
-static Varying *push_varying(lua_State *L)
-{
-    static const luaL_Reg meta[] = { { "__gc", varying_free }, { "__close", varying_close },
-                                     { NULL, NULL } };
-    Varying *v = lua_newuserdatauv(L, sizeof(*v), 0);
-
-    *v = (Varying){ .study = NULL };
-    if (luaL_newmetatable(L, VARYING))
-        luaL_setfuncs(L, meta, 0);
-    lua_setmetatable(L, -2);
-    return v;
-}
-
 /* ---- numbers ---------------------------------------------------------------- */
 
 static void set_banded(lua_State *L, const char *name, const char *which, Number number)
@@ -165,10 +151,8 @@ static void push_points(lua_State *L, const Study *study, int line)
             lua_setfield(L, -2, "value");
         }
         set_quantities(L, p);
-        if (p->problem[0]) {
-            lua_pushstring(L, p->problem);
-            lua_setfield(L, -2, "problem");
-        }
+        if (p->problem[0])
+            field_string(L, "problem", p->problem);
         lua_rawseti(L, -2, i + 1);
     }
 }
@@ -179,10 +163,8 @@ static void push_study_line(lua_State *L, const Study *study, int line, const St
     int at = goal && !study->lines[line].fixed ? study_smallest(study, line, goal) : -1;
 
     lua_newtable(L);
-    lua_pushstring(L, study->lines[line].name);
-    lua_setfield(L, -2, "mechanism");
-    lua_pushboolean(L, study->lines[line].fixed);
-    lua_setfield(L, -2, "fixed");
+    field_string(L, "mechanism", study->lines[line].name);
+    field_bool(L, "fixed", study->lines[line].fixed);
     push_points(L, study, line);
     lua_setfield(L, -2, "points");
     if (at < 0)
@@ -208,8 +190,7 @@ static void set_lines(lua_State *L, const Study *study, const StudyGoal *goal)
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "lines");
-    lua_pushstring(L, study->axis.name);
-    lua_setfield(L, -2, "parameter");
+    field_string(L, "parameter", study->axis.name);
     lua_createtable(L, study->axis.count, 0);
     for (int i = 0; i < study->axis.count; i++) {
         push_point_value(L, study, i);
@@ -259,8 +240,7 @@ static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
     Error  err = ERROR_INIT;
 
     if (!study_picture(&owned->study, look, &owned->picture, &err)) {
-        lua_pushstring(L, err.text);
-        lua_setfield(L, -2, "problem");
+        field_string(L, "problem", err.text);
         return;
     }
     out->figure = owned->picture.figure;
@@ -315,7 +295,7 @@ static int vary_loaded(lua_State *L, int status, lua_KContext unused)
 {
     LuaInput  *input = input_check(L, lua_gettop(L));
     LuaFigure *out = push_owner(L, input->keep);
-    Varying   *v = push_varying(L);
+    Varying   *v = box_push(L, sizeof(*v), 0, VARYING, varying_free, varying_close);
     Error      err = ERROR_INIT;
 
     (void)status;
@@ -348,28 +328,27 @@ int attn_vary(lua_State *L)
 }
 
 static const Member vary_members[] = {
-    { "input", NULL, NULL, "attnscope.Input|string", "as of attn.run" },
-    { "n", NULL, NULL, "integer", "length, of an input given by name" },
-    { "d", NULL, NULL, "integer", "head size, of a generated input" },
-    { "heads", NULL, NULL, "integer", "heads, of a generated input" },
-    { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
-    { "causal", NULL, NULL, "boolean", "default: as the input says" },
-    { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
-    { "seed", NULL, NULL, "integer", "seed of every random draw" },
-    { "seeds", NULL, NULL, "integer", "quality over so many seeds: a band around the curve" },
-    { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
-    { "device", NULL, NULL, "string", "where it runs, as of attn.run" },
-    { "precision", NULL, NULL, "string", "of matrix products on a GPU" },
-    { "threads", NULL, NULL, "integer", "default: all CPUs" },
-    { "memory", NULL, NULL, "integer", "limit of a run in bytes (default 8 GiB)" },
-    { "repeat", NULL, NULL, "integer", "timed runs at least" },
-    { "measure", NULL, NULL, "boolean", "take time and memory even if no plot shows them" },
-    { "plot", NULL, NULL, "string",
-      "plots beside each other: \"error,flops\"; also mass, tv, time, memory" },
-    { "keep", NULL, NULL, "string",
-      "\"95%\" of the mass, or \"error=5%\": the smallest value that does" },
-    { "title", NULL, NULL, "string", "title of the figure" },
-    { "caption", NULL, NULL, "string", "line below the figure" },
+    FIELD("input", "attnscope.Input|string", "as of attn.run"),
+    FIELD("n", "integer", "length, of an input given by name"),
+    FIELD("d", "integer", "head size, of a generated input"),
+    FIELD("heads", "integer", "heads, of a generated input"),
+    FIELD("layer", "integer", "layer, of a file given by name"),
+    FIELD("causal", "boolean", "default: as the input says"),
+    FIELD("position", "string", "positional modifier; see attn.positions"),
+    FIELD("seed", "integer", "seed of every random draw"),
+    FIELD("seeds", "integer", "quality over so many seeds: a band around the curve"),
+    FIELD("fit", "boolean", "fit the mechanism's own tensors on the input"),
+    FIELD("device", "string", "where it runs, as of attn.run"),
+    FIELD("precision", "string", "of matrix products on a GPU"),
+    FIELD("threads", "integer", "default: all CPUs"),
+    FIELD("memory", "integer", "limit of a run in bytes (default 8 GiB)"),
+    FIELD("repeat", "integer", "timed runs at least"),
+    FIELD("measure", "boolean", "take time and memory even if no plot shows them"),
+    FIELD("plot", "string",
+          "plots beside each other: \"error,flops\"; also mass, tv, time, memory"),
+    FIELD("keep", "string", "\"95%\" of the mass, or \"error=5%\": the smallest value that does"),
+    FIELD("title", "string", "title of the figure"),
+    FIELD("caption", "string", "line below the figure"),
     MEMBER_END,
 };
 const Class class_vary_options = { .name = "VaryOptions",

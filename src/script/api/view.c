@@ -43,8 +43,7 @@ static const View *check_view(lua_State *L, const LuaResult *result, const char 
         view = result_derived(result->result, name, &err);
     if (view)
         return view;
-    if (err.code != ERR_NONE)
-        luaL_error(L, "%s", err.text);
+    check_ok(L, err.code == ERR_NONE, &err);
     nearest = picture_nearest_view(run, name);
     luaL_error(L, "%s has no view '%s' here%s%s%s (r:view_names() lists them)", run->mechanism->id,
                name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
@@ -344,8 +343,7 @@ static void set_values(lua_State *L, const Run *run, int64_t head, int64_t q, in
         if (!is_query_key(run, view))
             continue;
         view_read(view, plane_of(view, head), q, k, 1, 1, &value);
-        lua_pushnumber(L, (double)value);
-        lua_setfield(L, -2, view->name);
+        field_number(L, view->name, (double)value);
     }
     lua_setfield(L, -2, "values");
 }
@@ -354,8 +352,7 @@ static void set_token(lua_State *L, char *const *tokens, int64_t at, const char 
 {
     if (!tokens)
         return;
-    lua_pushstring(L, tokens[at]);
-    lua_setfield(L, -2, key);
+    field_string(L, key, tokens[at]);
 }
 
 /* The group of token t in each round, from the view that sorts the tokens: a number, or a list
@@ -393,14 +390,11 @@ static void set_why(lua_State *L, const CellWhy *why)
     if (!why->scored)
         return;
     field_number(L, "score", why->score);
-    lua_pushboolean(L, why->own_score);
-    lua_setfield(L, -2, "own_score");
+    field_bool(L, "own_score", why->own_score);
     lua_newtable(L);
     field_number(L, "weight", why->exact);
-    lua_pushinteger(L, why->exact_rank);
-    lua_setfield(L, -2, "rank");
-    lua_pushinteger(L, why->exact_of);
-    lua_setfield(L, -2, "keys");
+    field_integer(L, "rank", why->exact_rank);
+    field_integer(L, "keys", why->exact_of);
     lua_setfield(L, -2, "exact");
 }
 
@@ -429,8 +423,7 @@ static int push_cell(lua_State *L, int status, lua_KContext at)
     if (!work_ended(L, at, &err))
         return failure(L, &err);
     lua_newtable(L);
-    lua_pushboolean(L, allowed);
-    lua_setfield(L, -2, "allowed");
+    field_bool(L, "allowed", allowed);
     push_components(L, bits);
     lua_setfield(L, -2, "components");
     set_weight(L, run, a->head, a->q, a->k);
@@ -477,12 +470,9 @@ static void write_key(lua_State *L, RowWriter *writer, int64_t k)
     if (!allowed)
         return;
     lua_newtable(L);
-    lua_pushinteger(L, k);
-    lua_setfield(L, -2, "k");
-    if (writer->weights) {
-        lua_pushnumber(L, (double)writer->weights[k]);
-        lua_setfield(L, -2, "weight");
-    }
+    field_integer(L, "k", k);
+    if (writer->weights)
+        field_number(L, "weight", (double)writer->weights[k]);
     push_components(L, bits);
     lua_setfield(L, -2, "components");
     lua_rawseti(L, -2, ++writer->count);

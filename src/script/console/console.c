@@ -117,7 +117,7 @@ static const char waiting[] =
     "  io.stdout, io.stderr, io.write = stream, stream, write\n"
     "end\n";
 
-static void console_install(lua_State *L)
+static int protected_install(lua_State *L)
 {
     lua_pushcfunction(L, console_print);
     lua_setglobal(L, "print");
@@ -126,8 +126,7 @@ static void console_install(lua_State *L)
     lua_setfield(L, -2, "exit");
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_getfield(L, -1, "attnscope");
-    lua_pushboolean(L, true);
-    lua_setfield(L, -2, "has_ui");
+    field_bool(L, "has_ui", true);
     if (luaL_loadbufferx(L, waiting, sizeof(waiting) - 1, "=" OWN_CHUNK, "t") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -2);
@@ -138,6 +137,7 @@ static void console_install(lua_State *L)
     lua_pushcfunction(L, command_finish);
     lua_call(L, 6, 0);
     caller_names(L, lua_gettop(L), script_of(L)->classes[0]);
+    return 0;
 }
 
 /* ---- tasks ------------------------------------------------------------------ */
@@ -314,12 +314,6 @@ static int protected_answer(lua_State *L)
         task->given = 1;
         task->wait = TASK_READY;
     }
-    return 0;
-}
-
-static int protected_install(lua_State *L)
-{
-    console_install(L);
     return 0;
 }
 

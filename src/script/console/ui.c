@@ -96,11 +96,7 @@ static int pane_describe(lua_State *L)
     return 1;
 }
 
-static int pane_number(lua_State *L)
-{
-    lua_pushinteger(L, pane_of(L));
-    return 1;
-}
+FIELD_GETTER(pane_number, lua_pushinteger, pane_of(L))
 
 /* [-0, +1 or 3, v] */
 static int pane_set(lua_State *L)
@@ -131,8 +127,8 @@ static int pane_set(lua_State *L)
 static int pane_state(lua_State *L)
 {
     const Control *control = control_of(L);
-    Text        *text = text_box(L);
-    Error        err = ERROR_INIT;
+    Text          *text = text_box(L);
+    Error          err = ERROR_INIT;
 
     if (!control->pane_get(control->ui, pane_of(L), text, &err))
         return failure(L, &err);
@@ -173,7 +169,7 @@ static int pane_cursor(lua_State *L)
 static int pane_shut(lua_State *L)
 {
     const Control *control = control_of(L);
-    Error        err = ERROR_INIT;
+    Error          err = ERROR_INIT;
 
     return outcome(L, control->pane_close(control->ui, pane_of(L), &err), &err);
 }
@@ -184,7 +180,7 @@ static int pane_shut(lua_State *L)
 static int ui_open(lua_State *L)
 {
     const Control *control = control_of(L);
-    Error        err = ERROR_INIT;
+    Error          err = ERROR_INIT;
     int          number = control->pane_open(control->ui, check_text(L, 1), &err);
 
     return number ? push_pane(L, number) : failure(L, &err);
@@ -194,7 +190,7 @@ static int ui_open(lua_State *L)
 static int ui_pane(lua_State *L)
 {
     const Control *control = control_of(L);
-    int          focus, count = control->panes(control->ui, &focus);
+    int            focus, count = control->panes(control->ui, &focus);
     lua_Integer  number = luaL_optinteger(L, 1, focus);
 
     if (number < 1 || number > count)
@@ -206,7 +202,7 @@ static int ui_pane(lua_State *L)
 static int ui_panes(lua_State *L)
 {
     const Control *control = control_of(L);
-    int          focus, count = control->panes(control->ui, &focus);
+    int            focus, count = control->panes(control->ui, &focus);
 
     lua_createtable(L, count, 0);
     for (int i = 1; i <= count; i++) {
@@ -216,41 +212,18 @@ static int ui_panes(lua_State *L)
     return 1;
 }
 
-static int with_text(lua_State *L, bool (*call)(void *ui, const char *text, Error *err),
-                     const Control *control)
+/* Calls a function of the explorer with the text at 1.  [-0, +1 or 3, v] */
+static int with_text(lua_State *L, bool (*call)(void *ui, const char *text, Error *err))
 {
     Error err = ERROR_INIT;
 
-    return outcome(L, call(control->ui, check_text(L, 1), &err), &err);
+    return outcome(L, call(control_of(L)->ui, check_text(L, 1), &err), &err);
 }
 
-static int ui_action(lua_State *L)
-{
-    const Control *control = control_of(L);
-
-    return with_text(L, control->act, control);
-}
-
-static int ui_enter(lua_State *L)
-{
-    const Control *control = control_of(L);
-
-    return with_text(L, control->enter, control);
-}
-
-static int ui_keys(lua_State *L)
-{
-    const Control *control = control_of(L);
-
-    return with_text(L, control->press, control);
-}
-
-static int ui_export(lua_State *L)
-{
-    const Control *control = control_of(L);
-
-    return with_text(L, control->write, control);
-}
+static FUNCTION_WITH(ui_action, with_text, control_of(L)->act)
+static FUNCTION_WITH(ui_enter, with_text, control_of(L)->enter)
+static FUNCTION_WITH(ui_keys, with_text, control_of(L)->press)
+static FUNCTION_WITH(ui_export, with_text, control_of(L)->write)
 
 /* [-0, +0, v] */
 static int ui_message(lua_State *L)
@@ -282,7 +255,7 @@ static int ui_wait(lua_State *L)
 static int ui_ask(lua_State *L)
 {
     const Control *control = control_of(L);
-    Error        err = ERROR_INIT;
+    Error          err = ERROR_INIT;
 
     if (!control->ask(control->ui, check_text(L, 1), &err))
         return failure(L, &err);
@@ -311,7 +284,7 @@ static int ui_map(lua_State *L)
 static int ui_set(lua_State *L)
 {
     const Control *control = control_of(L);
-    Error        err = ERROR_INIT;
+    Error          err = ERROR_INIT;
     bool         ok = true;
 
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -330,8 +303,8 @@ static int ui_set(lua_State *L)
 static int ui_state(lua_State *L)
 {
     const Control *control = control_of(L);
-    Text        *text = text_box(L);
-    Error        err = ERROR_INIT;
+    Text          *text = text_box(L);
+    Error          err = ERROR_INIT;
 
     if (!control->get(control->ui, text, &err))
         return failure(L, &err);

@@ -58,6 +58,21 @@ typedef struct Member {
     const char   *help;
 } Member;
 #define MEMBER_END { .name = NULL }
+/* Reads a field of the object at 1: pushes one value.  [-0, +1, v] */
+#define FIELD_GETTER(name, push, value)                                                           \
+    static int name(lua_State *L)                                                                 \
+    {                                                                                             \
+        push(L, value);                                                                           \
+        return 1;                                                                                 \
+    }
+/* A C function that is `function` with one more argument. */
+#define FUNCTION_WITH(name, function, argument)                                                   \
+    int name(lua_State *L)                                                                        \
+    {                                                                                             \
+        return function(L, argument);                                                             \
+    }
+/* A key of a table that a script passes or receives. */
+#define FIELD(name, type, help) { name, NULL, NULL, type, help }
 
 typedef struct Class {
     const char     *name;    /* "Tensor": its metatable is called attnscope.Tensor */
@@ -127,7 +142,13 @@ void field_known(lua_State *L, const char *key, Number value); /* absent: not me
 
 /* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */
 int failure(lua_State *L, const Error *err);
+/* Raises the message unless ok.  [-0, +0, v] */
+void check_ok(lua_State *L, bool ok, const Error *err);
 
+/* A zeroed userdata of this type, with `values` user values; the collector calls `gc`, and a
+ * to-be-closed variable `close` (NULL: nothing).  [-0, +1, m] */
+void *box_push(lua_State *L, size_t size, int values, const char *type, lua_CFunction gc,
+               lua_CFunction close);
 /* A Text freed by the collector.  [-0, +1, m] */
 Text *text_box(lua_State *L);
 /* Its content as a string.  [-0, +1, m] */

@@ -214,7 +214,31 @@ int failure(lua_State *L, const Error *err)
     return 3;
 }
 
+void check_ok(lua_State *L, bool ok, const Error *err)
+{
+    if (!ok)
+        luaL_error(L, "%s", err->text);
+}
+
 /* ---- owners ----------------------------------------------------------------- */
+
+void *box_push(lua_State *L, size_t size, int values, const char *type, lua_CFunction gc,
+               lua_CFunction close)
+{
+    void *box = lua_newuserdatauv(L, size, values);
+
+    memset(box, 0, size);
+    if (luaL_newmetatable(L, type)) {
+        lua_pushcfunction(L, gc);
+        lua_setfield(L, -2, "__gc");
+        if (close) {
+            lua_pushcfunction(L, close);
+            lua_setfield(L, -2, "__close");
+        }
+    }
+    lua_setmetatable(L, -2);
+    return box;
+}
 
 #define TEXT_BOX "attnscope.text"
 
@@ -226,15 +250,7 @@ static int text_box_close(lua_State *L)
 
 Text *text_box(lua_State *L)
 {
-    Text *text = lua_newuserdatauv(L, sizeof(*text), 0);
-
-    *text = (Text){ 0 };
-    if (luaL_newmetatable(L, TEXT_BOX)) {
-        lua_pushcfunction(L, text_box_close);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    return text;
+    return box_push(L, sizeof(Text), 0, TEXT_BOX, text_box_close, NULL);
 }
 
 void text_box_push(lua_State *L, const Text *text)

@@ -388,8 +388,7 @@ int script_run_all(lua_State *L)
         start->output = safe_take_output(&err);
         if (start->output)
             safe_strip(L, start->output);
-        if (!start->output || !safe_close_process(start->safe, &err))
-            return luaL_error(L, "%s", err.text);
+        check_ok(L, start->output && safe_close_process(start->safe, &err), &err);
     }
     for (int i = 0; i < start->arg_count; i++) {
         luaL_checkstack(L, 1, "too many arguments");
@@ -463,13 +462,8 @@ static int close_stock(lua_State *L)
 /* [-0, +1, v] */
 static Start *push_start(lua_State *L)
 {
-    Start **box = lua_newuserdatauv(L, sizeof(*box), 0);
+    Start **box = box_push(L, sizeof(*box), 0, BOX, close_stock, NULL);
 
-    *box = NULL;
-    luaL_newmetatable(L, BOX);
-    lua_pushcfunction(L, close_stock);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
     *box = calloc(1, sizeof(**box));
     if (!*box)
         luaL_error(L, "not enough memory for attnscope");
@@ -490,8 +484,7 @@ int luaopen_attnscope(lua_State *L)
     luaL_checkversion(L);
     start = push_start(L);
     luaL_ref(L, LUA_REGISTRYINDEX);
-    if (!start_open_session(start, &err))
-        return luaL_error(L, "%s", err.text);
+    check_ok(L, start_open_session(start, &err), &err);
     script_set_state(L, &start->script);
     module_open(L);
     lua_getglobal(L, "arg");

@@ -118,18 +118,12 @@ static void pin(lua_State *L, Work *work, int at)
 /* Closed, with all of the stack as its own.  [-0, +1, m] */
 static Work *push_work(lua_State *L)
 {
-    static const luaL_Reg meta[] = { { "__gc", work_free }, { "__close", work_close },
-                                     { NULL, NULL } };
     int   count = lua_gettop(L);
     Work *work;
 
     push_left(L);
     lua_pop(L, 1);
-    work = lua_newuserdatauv(L, sizeof(*work), 1);
-    *work = (Work){ .err = ERROR_INIT };
-    if (luaL_newmetatable(L, WORK))
-        luaL_setfuncs(L, meta, 0);
-    lua_setmetatable(L, -2);
+    work = box_push(L, sizeof(*work), 1, WORK, work_free, work_close);
     work->pins = calloc((size_t)count + 1, sizeof(*work->pins));
     if (!work->pins)
         luaL_error(L, "not enough memory");

@@ -26,6 +26,10 @@ int work_push_true(lua_State *L, int status, lua_KContext at);
 void job_await(lua_State *L, Session *s, Job *job, double seconds);
 bool job_goes_on(const Job *job);
 
+/* The stack's `count` texts as words of a command; the table at the top keeps the words and their
+ * texts alive.  [-0, +2, v] */
+const char **push_words(lua_State *L, int count);
+
 /* Commands that the worker runs while a script of the explorer waits. */
 
 /* Words of a command -> the work, which is to be closed.  [-0, +1 or 3, v] */

@@ -234,12 +234,6 @@ const LessonReader script_lessons = { .read = read_lesson, .call = call_lesson,
 #define FACTS_BOX  "attnscope.lesson facts"
 #define FACT_CLASS "attnscope.lesson fact"
 
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, name);
-}
-
 /* ---- looking into views --------------------------------------------------------------- */
 
 /* The result that a function of the table belongs to; its first upvalue is the box of the
@@ -359,19 +353,15 @@ static void set_pairs(lua_State *L, const Run *run)
     if (!view || !view->support || !(all > 0))
         return;
     pairs = (double)pattern_count(view->support) / (double)pattern_heads(view->support);
-    lua_pushnumber(L, pairs);
-    lua_setfield(L, -2, "pairs");
-    lua_pushnumber(L, pairs / all);
-    lua_setfield(L, -2, "density");
+    field_number(L, "pairs", pairs);
+    field_number(L, "density", pairs / all);
 }
 
 static void set_figures(lua_State *L, const Run *run)
 {
     lua_newtable(L);
-    for (int i = 0; i < run->figure_count; i++) {
-        lua_pushnumber(L, run->figures[i].value);
-        lua_setfield(L, -2, run->figures[i].name);
-    }
+    for (int i = 0; i < run->figure_count; i++)
+        field_number(L, run->figures[i].name, run->figures[i].value);
     lua_setfield(L, -2, "figures");
 }
 
@@ -380,9 +370,8 @@ static void set_stages(lua_State *L, const Record *record)
     lua_createtable(L, record->stage_count, 0);
     for (int i = 0; i < record->stage_count; i++) {
         lua_createtable(L, 0, 4);
-        set_text(L, "name", record->stages[i].name);
-        lua_pushnumber(L, flops_total(record->stages[i].flops));
-        lua_setfield(L, -2, "flops");
+        field_string(L, "name", record->stages[i].name);
+        field_number(L, "flops", flops_total(record->stages[i].flops));
         field_known(L, "time", record->stages[i].time_ms);
         lua_rawseti(L, -2, i + 1);
     }
@@ -394,10 +383,8 @@ static void set_costs(lua_State *L, const LessonFact *fact)
     const Record *record = &fact->result->record;
     const Record *measured = fact->measured;
 
-    lua_pushnumber(L, flops_total(record->counted));
-    lua_setfield(L, -2, "flops");
-    lua_pushnumber(L, record->bytes.read + record->bytes.written);
-    lua_setfield(L, -2, "bytes");
+    field_number(L, "flops", flops_total(record->counted));
+    field_number(L, "bytes", record->bytes.read + record->bytes.written);
     field_known(L, "time", measured ? measured->time.median : NUMBER_NONE);
     field_known(L, "memory", measured ? measured->arena_peak : NUMBER_NONE);
     set_stages(L, measured ? measured : record);
@@ -419,10 +406,9 @@ static void set_record_params(lua_State *L, const Record *record)
 
 static void set_place(lua_State *L, const LessonFact *fact)
 {
-    set_text(L, "view", fact->view ? fact->view : "");
+    field_string(L, "view", fact->view ? fact->view : "");
     field_integer(L, "head", fact->head);
-    lua_pushboolean(L, fact->sorted);
-    lua_setfield(L, -2, "sorted");
+    field_bool(L, "sorted", fact->sorted);
     if (fact->query >= 0)
         field_integer(L, "query", fact->query);
     if (fact->key >= 0)
@@ -464,8 +450,8 @@ static void guard_names(lua_State *L)
 /* Where it ran. */
 static void set_device(lua_State *L, const Request *request)
 {
-    set_text(L, "device", request->ops ? request->device : "cpu");
-    set_text(L, "precision", request->ops ? request->precision : "f32");
+    field_string(L, "device", request->ops ? request->device : "cpu");
+    field_string(L, "precision", request->ops ? request->precision : "f32");
 }
 
 static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
@@ -473,15 +459,14 @@ static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
     const Run *run = fact->result->run;
 
     lua_newtable(L);
-    set_text(L, "mechanism", fact->result->request.mechanism);
-    set_text(L, "position", fact->result->request.position);
+    field_string(L, "mechanism", fact->result->request.mechanism);
+    field_string(L, "position", fact->result->request.position);
     set_device(L, &fact->result->request);
     field_integer(L, "n", run->n);
     field_integer(L, "m", run->m);
     field_integer(L, "d", run->d);
     field_integer(L, "heads", run->h);
-    lua_pushboolean(L, run->causal);
-    lua_setfield(L, -2, "causal");
+    field_bool(L, "causal", run->causal);
     set_record_params(L, &fact->result->record);
     set_pairs(L, run);
     set_figures(L, run);

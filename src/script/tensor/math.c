@@ -138,25 +138,10 @@ static int elementwise(lua_State *L, char op)
     return tensor_work_run(L, (double)tensor_count(&out), "arithmetic of tensors");
 }
 
-int tensor_add(lua_State *L)
-{
-    return elementwise(L, '+');
-}
-
-int tensor_sub(lua_State *L)
-{
-    return elementwise(L, '-');
-}
-
-int tensor_mul(lua_State *L)
-{
-    return elementwise(L, '*');
-}
-
-int tensor_div(lua_State *L)
-{
-    return elementwise(L, '/');
-}
+FUNCTION_WITH(tensor_add, elementwise, '+')
+FUNCTION_WITH(tensor_sub, elementwise, '-')
+FUNCTION_WITH(tensor_mul, elementwise, '*')
+FUNCTION_WITH(tensor_div, elementwise, '/')
 
 /* Lua calls it with the operand twice.  [-0, +1, v] */
 int tensor_negate(lua_State *L)

@@ -146,25 +146,10 @@ static int reduce(lua_State *L, Reduction reduction)
     return tensor_work_run(L, (double)tensor_count(t), "a sum over a tensor");
 }
 
-int tensor_sum(lua_State *L)
-{
-    return reduce(L, REDUCE_SUM);
-}
-
-int tensor_mean(lua_State *L)
-{
-    return reduce(L, REDUCE_MEAN);
-}
-
-int tensor_min(lua_State *L)
-{
-    return reduce(L, REDUCE_MIN);
-}
-
-int tensor_max(lua_State *L)
-{
-    return reduce(L, REDUCE_MAX);
-}
+FUNCTION_WITH(tensor_sum, reduce, REDUCE_SUM)
+FUNCTION_WITH(tensor_mean, reduce, REDUCE_MEAN)
+FUNCTION_WITH(tensor_min, reduce, REDUCE_MIN)
+FUNCTION_WITH(tensor_max, reduce, REDUCE_MAX)
 
 static void run_argmax(TensorWork *w)
 {

@@ -308,19 +308,8 @@ static int tensor_shape(lua_State *L)
     return 1;
 }
 
-/* [-0, +1, v] */
-static int tensor_dtype(lua_State *L)
-{
-    lua_pushstring(L, dtype_name(tensor_check(L, 1)->dtype));
-    return 1;
-}
-
-/* [-0, +1, v] */
-static int tensor_size_bytes(lua_State *L)
-{
-    lua_pushinteger(L, tensor_bytes(tensor_check(L, 1)));
-    return 1;
-}
+FIELD_GETTER(tensor_dtype, lua_pushstring, dtype_name(tensor_check(L, 1)->dtype))
+FIELD_GETTER(tensor_size_bytes, lua_pushinteger, tensor_bytes(tensor_check(L, 1)))
 
 static const luaL_Reg tensor_meta[] = {
     { "__gc", tensor_close }, { "__close", tensor_close }, { "__tostring", tensor_describe },
