@@ -17,7 +17,6 @@ typedef struct Defined {
     int             function, flops, weights; /* in the registry; LUA_NOREF: none */
     bool            per_head;
     bool            by_cells; /* the function is asked for every pair */
-    bool            counted; /* no closed form was declared */
     Keep           *keep; /* of the arena */
     struct Defined *next;
 } Defined;
@@ -53,8 +52,6 @@ void define_push_params(lua_State *L, const Callback *callback);
 Defined *define_read(lua_State *L, const Class *class);
 /* The function `key` of the table at 1 as a reference.  [-0, +0, v] */
 int define_function(lua_State *L, const char *key, bool needed);
-/* The same of one that has two names, which must be there.  The descriptor is at 2.  [-0, +0, v] */
-int define_function_of(lua_State *L, const char *key, const char *same);
 /* Into the catalogue; the id is the result.  [-0, +1 or 3, v] */
 int define_add(lua_State *L, Defined *defined);
 

@@ -180,10 +180,10 @@ static const Member sweep_members[] = {
     FIELD("resume", "boolean", "run only the points that the file lacks or that did not end well"),
     FIELD("row", "fun(record: attnscope.Record): attnscope.Record?",
           "sees each record before it is written, and may give another with the same key"),
-    { "progress", NULL, NULL,
-      "fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean?",
-      "called after each point, with the seconds that are left, where they are known; false "
-      "ends the sweep" },
+    FIELD("progress",
+          "fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean?",
+          "called after each point, with the seconds that are left, where they are known; false "
+          "ends the sweep"),
     MEMBER_END,
 };
 

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/program.h"
 #include "script/console/console.h"
 #include "script/host/binding.h"
 
@@ -19,27 +19,11 @@
 #ifdef HAVE_LIBEDIT
 #include <editline/readline.h>
 
-/* $XDG_STATE_HOME/attnscope, made when it is not there; "" without a home. */
-static void history_file(char *path, size_t size)
+/* $XDG_STATE_HOME/attnscope/lua_history, its folder made when it is not there; false without a
+ * home. */
+static bool history_file(Text *path)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int         length = 0;
-
-    if (state && *state == '/')
-        length = snprintf(path, size, "%s/attnscope", state);
-    else if (home && *home == '/')
-        length = snprintf(path, size, "%s/.local/state/attnscope", home);
-    if (length <= 0 || (size_t)length + 16 > size) {
-        *path = '\0';
-        return;
-    }
-    for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    mkdir(path, 0700);
-    snprintf(path + length, size - (size_t)length, "/lua_history");
+    return place_state("lua_history", path, NULL) && place_make_folders(text_str(path), NULL);
 }
 
 #define NAMES_MOST 512
@@ -84,7 +68,7 @@ static char **complete_word(const char *word, int start, int end)
 
 static void lines_open(lua_State *L)
 {
-    char        path[4096];
+    Text        path = { 0 };
     static char breaks[] = " \t\n\"\\'><=;,+-*/%^~#{}()[]|&";
     static char name[] = "attnscope";
 
@@ -97,18 +81,18 @@ static void lines_open(lua_State *L)
     rl_completion_append_character = '\0';
     using_history();
     stifle_history(1000);
-    history_file(path, sizeof(path));
-    if (*path)
-        read_history(path);
+    if (history_file(&path))
+        read_history(text_str(&path));
+    text_free(&path);
 }
 
 static void lines_close(void)
 {
-    char path[4096];
+    Text path = { 0 };
 
-    history_file(path, sizeof(path));
-    if (*path)
-        write_history(path);
+    if (history_file(&path))
+        write_history(text_str(&path));
+    text_free(&path);
 }
 
 static char *read_line(const char *prompt)

@@ -68,7 +68,7 @@ static void push_left(lua_State *L)
     }
 }
 
-static void let_pins_go(Work *work)
+static void release_pins(Work *work)
 {
     while (work->pin_count > 0)
         keep_release(work->pins[--work->pin_count]);
@@ -82,7 +82,7 @@ static int work_close(lua_State *L)
     Work *work = luaL_checkudata(L, 1, WORK);
 
     if (!job_goes_on(work->job)) { /* what is closed now gives its memory back now */
-        let_pins_go(work);
+        release_pins(work);
         lua_pushnil(L);
         lua_setiuservalue(L, 1, 1);
         return 0;
@@ -101,7 +101,7 @@ static int work_free(lua_State *L)
 
     job_free(work->job);
     work->job = NULL;
-    let_pins_go(work);
+    release_pins(work);
     return 0;
 }
 

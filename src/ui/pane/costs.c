@@ -135,8 +135,7 @@ void costs_draw(Ui *ui, Area area)
 
     if (area.h < 4)
         return;
-    term_frame(ui->term, area, "cost (4 measures)", false, ui_style(ui, ROLE_FRAME),
-               ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, "cost (4 measures)", false);
     term_textf(ui->term, area.y + 1, area.x + area.w - 2 - numbers, numbers,
                ui_style(ui, ROLE_DIM), "%*s%*s%*s%*s%*s", BARS_TIME, "time", BARS_OTHER, "FLOPs",
                BARS_OTHER, "own peak", BARS_OTHER, "heap peak",

@@ -304,7 +304,7 @@ void inspect_dock(Ui *ui, Area area)
         return;
     pane_cursor(pane, &q, &k);
     cursor_text(pane, q, k, title, sizeof(title));
-    term_frame(term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, false);
     for (int i = 0; i < c->count; i++)
         facts[i] = cell_facts(ui, &c->panes[i], q, k);
     names = names_width(ui, facts, area.w);

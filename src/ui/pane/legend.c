@@ -246,17 +246,17 @@ static void lead_text(const CategoryKey *t, char *text, size_t size)
  * four categories already share one. */
 static void caution_text(const CategoryKey *t, bool brief, char *text, size_t size)
 {
-    bool few = !t->letters && t->ui->term->colours < TERM_256, tells = t->mixed && !brief;
+    bool few = !t->letters && t->ui->term->colours < TERM_256, warns = t->mixed && !brief;
     int  kinds = few ? 3 : category_kinds(t->letters);
     bool again = !legend_has_name(t) && t->last - t->first >= kinds;
 
     text[0] = '\0';
     if (again && few)
-        snprintf(text, size, "colours repeat%s", tells ? "; " : "");
+        snprintf(text, size, "colours repeat%s", warns ? "; " : "");
     else if (again)
         snprintf(text, size, "%d %s repeat%s", kinds, t->letters ? "letters" : "colours",
-                 tells ? "; " : "");
-    if (tells)
+                 warns ? "; " : "");
+    if (warns)
         snprintf(text + strlen(text), size - strlen(text), "%s: under half of the cell",
                  t->letters ? "lower case" : "paler");
 }

@@ -27,7 +27,7 @@ static const View *named_view(const Pane *pane)
         wanted = known_missed(pane);
     if (!wanted && pane->result && pane->spec.view[0])
         wanted = result_derived(pane->result, pane->spec.view, NULL);
-    return wanted ? wanted : pane->result ? pane->telling : NULL;
+    return wanted ? wanted : pane->result ? pane->default_view : NULL;
 }
 
 const View *pane_view(const Pane *pane)
@@ -197,6 +197,16 @@ Pane pane_new(void)
     return pane;
 }
 
+void pane_set_looks(const Pane *pane, Panel *panel)
+{
+    if (pane->spec.pool >= 0)
+        panel->pool = (Pool)pane->spec.pool;
+    if (pane->spec.scale >= 0)
+        panel->scale = (Scale)pane->spec.scale;
+    if (pane->spec.map >= 0 && panel->map != MAP_DIVERGING)
+        panel->map = (ColourMap)pane->spec.map;
+}
+
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 {
     bool           differs = pane_differs(ui, pane);
@@ -213,12 +223,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
         panel->map = MAP_DIVERGING;
         panel->pool = POOL_MAX;
     }
-    if (pane->spec.pool >= 0)
-        panel->pool = (Pool)pane->spec.pool;
-    if (pane->spec.scale >= 0)
-        panel->scale = (Scale)pane->spec.scale;
-    if (pane->spec.map >= 0 && panel->map != MAP_DIVERGING)
-        panel->map = (ColourMap)pane->spec.map;
+    pane_set_looks(pane, panel);
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
@@ -560,7 +565,7 @@ static void settle_view(Ui *ui, Pane *pane)
     const View *view = pane_view(pane);
     Error       err = ERROR_INIT;
 
-    if (!*name || !strcmp(name, MISSED_VIEW) || !view || view != pane->telling ||
+    if (!*name || !strcmp(name, MISSED_VIEW) || !view || view != pane->default_view ||
         !strcmp(name, view->name) || result_view(pane->result, name, &err) == view)
         return;
     ui_say(ui, ROLE_ERROR, "%s", err.text);
@@ -579,9 +584,9 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     pane->row.owner = pane->marked.owner = NULL; /* the new result may have the old one's address */
     pane->order = NULL;
     pane->order_head = -1;
-    pane->telling = result_view(result, NULL, NULL);
+    pane->default_view = result_view(result, NULL, NULL);
     pane->spec.head = pane->spec.head < result->run->h ? pane->spec.head : 0;
-    pane->unplaced = first && pane->telling && !pane->lens.q && !pane->lens.k;
+    pane->unplaced = first && pane->default_view && !pane->lens.q && !pane->lens.k;
     if (pane->measured) {
         result_release(pane->measured);
         pane->measured = NULL;

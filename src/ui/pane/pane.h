@@ -27,7 +27,7 @@ typedef struct Pane {
     bool        ask;          /* a parameter must be typed before the first run */
     Result     *measured;     /* retained; NULL: not measured */
     Job        *measuring;
-    const View *telling;  /* of the result, found once; NULL: it has no matrix */
+    const View *default_view; /* of the result; NULL: it has no matrix */
     const View *pinned;   /* shown whatever `view` says; NULL: off */
     PanelSpec   spec;     /* what is shown, and how; `region`: to be shown as soon as the shape
                              is known */
@@ -104,6 +104,8 @@ int64_t     pane_rounds(const Pane *pane);
 int64_t     pane_plane(const Pane *pane, const View *view);
 /* The pane as a panel that can be drawn; false: nothing to show. */
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
+/* Pooling, scale and colours that were chosen for the pane. */
+void pane_set_looks(const Pane *pane, Panel *panel);
 /* The excluded key is a column of the view looked at. */
 bool pane_excludes(const Pane *pane);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */

@@ -112,6 +112,17 @@ static double budget_of(const GridRequest *request, int effort)
                : drawing_efforts[effort];
 }
 
+/* Retains what is wanted, then releases what was kept. */
+static void keep_results(Result **kept, Result *const *wanted)
+{
+    for (int i = 0; i < 2; i++) {
+        Result *before = kept[i];
+
+        kept[i] = wanted[i] ? result_retain(wanted[i]) : NULL;
+        result_release(before);
+    }
+}
+
 static void drawing_start(Draughtsman *d, Drawing *drawing, int effort)
 {
     Reduction *r = calloc(1, sizeof(*r));
@@ -129,8 +140,7 @@ static void drawing_start(Draughtsman *d, Drawing *drawing, int effort)
         free(r);
         return;
     }
-    for (int i = 0; i < 2; i++)
-        r->results[i] = drawing->results[i] ? result_retain(drawing->results[i]) : NULL;
+    keep_results(r->results, drawing->results);
     drawing->work = r;
     drawing->effort = effort;
 }
@@ -144,12 +154,7 @@ void drawing_want(Draughtsman *d, Drawing *drawing, const GridRequest *request, 
         drawing->results[1] == minus)
         return;
     drawing_abandon(d, drawing);
-    for (int i = 0; i < 2; i++) {
-        Result *before = drawing->results[i];
-
-        drawing->results[i] = results[i] ? result_retain(results[i]) : NULL;
-        result_release(before);
-    }
+    keep_results(drawing->results, results);
     drawing->wanted = *request;
     drawing->settled = false;
     drawing_start(d, drawing, 0);
@@ -256,8 +261,7 @@ static void side_start(Draughtsman *d, Side *side, int effort)
         free(w);
         return;
     }
-    for (int i = 0; i < 2; i++)
-        w->results[i] = side->results[i] ? result_retain(side->results[i]) : NULL;
+    keep_results(w->results, side->results);
     side->work = w;
     side->effort = effort;
 }
@@ -290,12 +294,7 @@ void side_want(Draughtsman *d, Side *side, const MarginRequest *request, Result 
         side->results[1] == minus)
         return;
     side_abandon(d, side);
-    for (int i = 0; i < 2; i++) {
-        Result *before = side->results[i];
-
-        side->results[i] = results[i] ? result_retain(results[i]) : NULL;
-        result_release(before);
-    }
+    keep_results(side->results, results);
     if (side->shown != request->view || side->margin.kind != request->kind)
         margin_free(&side->margin); /* old bars of another view would mislead */
     side->wanted = *request;

@@ -90,16 +90,14 @@ typedef struct Bars {
     int64_t        excluded; /* entry that does not count; -1: none */
 } Bars;
 
-/* Entries of the pixels from `pixel` on; false: there are none. */
-static bool entries_at(const Bars *b, int pixel, int64_t *first, int64_t *last)
+/* Entries [*first, *last) of the character at a pixel, which has `per` pixels; false: none. */
+static bool entries_at(const LensAxis *axis, int per, int pixel, int64_t *first, int64_t *last)
 {
-    int64_t next = lens_entry(b->axis, pixel + b->per);
+    int64_t next = lens_entry(axis, pixel + per);
 
-    *first = lens_entry(b->axis, pixel);
-    if (*first < 0)
-        return false;
-    *last = next < 0 ? b->axis->last : next > *first ? next : *first + 1;
-    return true;
+    *first = lens_entry(axis, pixel);
+    *last = next < 0 ? axis->last : next > *first ? next : *first + 1;
+    return *first >= 0;
 }
 
 static double value_at(const Bars *b, int pixel)
@@ -107,8 +105,9 @@ static double value_at(const Bars *b, int pixel)
     const double *values = b->rows ? b->margin->row : b->margin->col;
     int64_t       first, last;
 
-    return entries_at(b, pixel, &first, &last) ? margin_mean(values, b->order, first, last)
-                                               : (double)NAN;
+    return entries_at(b->axis, b->per, pixel, &first, &last)
+               ? margin_mean(values, b->order, first, last)
+               : (double)NAN;
 }
 
 /* Eighths of a bar of so many characters; something that is not 0 shows. */
@@ -363,19 +362,6 @@ static void find_most(Loads *b)
     }
 }
 
-/* Entries [*first, *last) of the character at a pixel; false: none begins there. */
-static bool load_entries_at(const Loads *b, int pixel, int64_t *first, int64_t *last)
-{
-    int64_t next;
-
-    *first = lens_entry(b->axis, pixel);
-    next = lens_entry(b->axis, pixel + b->per);
-    if (*first < 0)
-        return false;
-    *last = next < 0 ? b->axis->last : next > *first ? next : *first + 1;
-    return true;
-}
-
 /* ---- drawing ---------------------------------------------------------------- */
 
 static Style style_of(bool over)
@@ -453,7 +439,7 @@ static void draw_load_line(const Loads *b, const Pane *pane, int y, int used_wid
         return;
     }
     for (int x = 0; x < used_width && pane->loads.h < BARS; x++)
-        if (load_entries_at(b, x / glyph.columns * glyph.across, &first, &last)) {
+        if (entries_at(b->axis, b->per, x / glyph.columns * glyph.across, &first, &last)) {
             int64_t value = held(b, first, last, &lost);
 
             draw_load(b, y, pane->canvas.x + x, load_eighths(b, over ? lost : value, 1),
@@ -469,7 +455,7 @@ static void draw_col_loads(Loads *b, const Pane *pane, int y, int used_width, Gl
     for (int x = 0; pane->loads.h >= BARS + lines && x < used_width; x++) {
         int64_t first, last, over, used;
 
-        if (!load_entries_at(b, x / glyph.columns * glyph.across, &first, &last))
+        if (!entries_at(b->axis, b->per, x / glyph.columns * glyph.across, &first, &last))
             continue;
         used = held(b, first, last, &over);
         draw_column(b, y + BARS - 1, pane->canvas.x + x, used, over);
@@ -490,7 +476,7 @@ static void draw_row_loads(Loads *b, const Pane *pane, int used_width, int lines
         int64_t first, last, over, used;
         bool    own;
 
-        if (!load_entries_at(b, y * b->per, &first, &last))
+        if (!entries_at(b->axis, b->per, y * b->per, &first, &last))
             continue;
         used = held(b, first, last, &over);
         own = b->axis->cells == b->axis->last - b->axis->first &&

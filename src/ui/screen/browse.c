@@ -204,7 +204,7 @@ static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
     int     room = area.h - 2;
 
     snprintf(title, sizeof(title), "Mechanisms (%s)", orders[b->order].title);
-    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, true);
     if (b->cursor < b->top)
         b->top =
             b->cursor > 0 && list->lines[b->cursor].index >= 0 && b->cursor == 1 ? 0 : b->cursor;
@@ -253,7 +253,7 @@ static void browse_draw(Ui *ui, Area area)
         field_draw(&b->filter, ui->term, y, 8, 30, ui_style(ui, ROLE_FIELD));
         return;
     }
-    if (ui_tells(ui))
+    if (ui_line_taken(ui))
         return;
     for (int i = 0; i < MARKS_MOST; i++)
         marked += b->marked[i];

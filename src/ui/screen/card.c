@@ -276,7 +276,7 @@ void card_draw(Ui *ui, Area area, int index)
     int              side = area.h / 2 < 12 ? 11 : area.h / 2 < 34 ? area.h / 2 - 2 : 32;
     int              drawn, wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
 
-    term_frame(ui->term, area, m->title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, m->title, false);
     want_thumb(ui, index);
     drawn = draw_thumb(ui, (Area){ area.y + 1, area.x + 2, side, wide }, index);
     side = drawn > FACTS_LEAST ? drawn : FACTS_LEAST;

@@ -343,7 +343,8 @@ static void zoom_change(Ui *ui, Pane *pane, Lens to)
     panes_link(ui);
 }
 
-void zoom_step(Ui *ui, int direction)
+static void zoom_by(Ui *ui, void (*change)(Lens *lens, const LensShape *shape, int amount),
+                    int amount)
 {
     Pane *pane = seen_pane(ui);
     Lens  to;
@@ -351,20 +352,18 @@ void zoom_step(Ui *ui, int direction)
     if (!pane || is_curve(ui, pane))
         return;
     to = pane->lens;
-    lens_zoom(&to, &pane->shape, direction);
+    change(&to, &pane->shape, amount);
     zoom_change(ui, pane, to);
+}
+
+void zoom_step(Ui *ui, int direction)
+{
+    zoom_by(ui, lens_zoom, direction);
 }
 
 void zoom_set(Ui *ui, int level)
 {
-    Pane *pane = seen_pane(ui);
-    Lens  to;
-
-    if (!pane || is_curve(ui, pane))
-        return;
-    to = pane->lens;
-    lens_zoom_to(&to, &pane->shape, level);
-    zoom_change(ui, pane, to);
+    zoom_by(ui, lens_zoom_to, level);
 }
 
 void action_centre(Ui *ui)

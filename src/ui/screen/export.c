@@ -230,9 +230,7 @@ static void export_draw(Ui *ui, Area all)
     bool  there = access(ui->export.field.text, F_OK) == 0, wrong = ui->export.problem[0];
 
     (void)all;
-    term_fill(term, area, ' ', (Style){ 0 });
-    term_frame(term, area, "Export what is on the screen", true, ui_style(ui, ROLE_FOCUS),
-               ui_style(ui, ROLE_TITLE));
+    ui_window(ui, area, "Export what is on the screen");
     term_text(term, area.y + 2, area.x + 2, 6, "file", ui_style(ui, ROLE_KEY));
     field_draw(&ui->export.field, term, area.y + 2, area.x + 8, width - 11,
                ui_style(ui, ROLE_FIELD));

@@ -9,12 +9,6 @@
 
 #define ROW_LEAST  6  /* lines of the row, with its frame */
 
-/* ---- the row ---------------------------------------------------------------- */
-
-/* ---- the column beside the panes -------------------------------------------- */
-
-/* ---- a screen of its own ---------------------------------------------------- */
-
 /* Of a category that has a name its first letter. */
 static void draw_number(Ui *ui, int y, int x, const Row *row, const RowCell *cell, bool here,
                         const View *view)
@@ -24,7 +18,6 @@ static void draw_number(Ui *ui, int y, int x, const Row *row, const RowCell *cel
 
     if (cell && names && cell->value < 0)
         cell = NULL;
-
     if (cell && (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS))
         snprintf(text, sizeof(text), "%c", cause_letter(view, (uint8_t)(cell->bits & -cell->bits)));
     else if (cell && names)
@@ -79,7 +72,7 @@ static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
     else
         snprintf(title, sizeof(title), "%s %lld, %s", pane_view(pane)->rows, (long long)q,
                  ui->inspecting.by_key ? "by position" : "by value");
-    term_frame(ui->term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, low, title, false);
     if (known)
         row_draw(ui, pane, marked ? &pane->marked : &pane->row,
                  (Area){ low.y + 1, low.x + 2, low.h - 2, low.w - 4 }, k);
@@ -124,13 +117,13 @@ static void inspect_draw(Ui *ui, Area screen)
     lay_out(all, text_str(&text), &left, &right, &low);
     if (left.w) {
         inspect_title(ui, pane, left.w - 6, title, sizeof(title));
-        term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+        ui_frame(ui, left, title, false);
         draw_around(ui, pane, left, q, k);
     }
     cursor_text(pane, q, k, title, sizeof(title));
     if (!left.w) /* no numbers are shown whose title names the device */
         inspect_place(ui, pane, title, sizeof(title));
-    term_frame(term, right, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, right, title, true);
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
                    text_str(&text), ui_style(ui, ROLE_TEXT));
     text_free(&text);

@@ -228,7 +228,7 @@ static void go_to_stage(Ui *ui)
 
 /* Panes keep a cursor outside of their view at its edge: said as soon as all views are there,
  * for the first that is too small. */
-static bool tell_edge(Ui *ui)
+static bool warn_edge(Ui *ui)
 {
     Lessons           *l = &ui->lessons;
     const LessonWords *words = l->shown;
@@ -274,7 +274,7 @@ bool lesson_poll(Ui *ui)
     for (int i = 0; i < LESSON_RUNS_MOST; i++)
         changed |= poll_lesson_run(l, i);
     go_to_stage(ui);
-    changed |= tell_edge(ui);
+    changed |= warn_edge(ui);
     judge(ui);
     return changed;
 }

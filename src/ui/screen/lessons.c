@@ -366,8 +366,6 @@ void lessons_choose(Ui *ui, int by)
 
 /* The dock of a lesson that runs, and the list of all. */
 
-#define DOCK_WIDE_FROM 140
-
 #define WIDE_FROM 140 /* columns from which the list and the card share them evenly */
 
 /* ---- a step ------------------------------------------------------------------------------- */
@@ -473,9 +471,7 @@ static void lesson_draw(Ui *ui, Area area)
 
     snprintf(title, sizeof(title), "%d/%d %.140s", l->step + 1, l->running->count, step->title);
     term_fill(ui->term, area, ' ', (Style){ 0 });
-    term_frame(ui->term, area, title, lessons_focused(ui),
-               ui_style(ui, lessons_focused(ui) ? ROLE_FOCUS : ROLE_FRAME),
-               ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, lessons_focused(ui));
     lesson_facts(ui, &facts);
     if (l->problem[0])
         draw_trouble(ui, area, l->problem);
@@ -560,8 +556,7 @@ static void draw_card(Ui *ui, Area area)
     char              about[320];
     int               used;
 
-    term_frame(ui->term, area, item->lesson ? item->lesson->title : item->id, false,
-               ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, item->lesson ? item->lesson->title : item->id, false);
     if (!item->lesson) {
         term_paragraph(ui->term, in, item->problem, ui_style(ui, ROLE_ERROR));
         return;
@@ -582,10 +577,8 @@ static void lessons_draw(Ui *ui, Area area)
 
     if (!l->items) /* a saved session may begin here */
         lessons_read(ui);
-    term_frame(ui->term, list, "Lessons", true, ui_style(ui, ROLE_FOCUS),
-               ui_style(ui, ROLE_TITLE));
-    l->top = l->cursor < l->top ? l->cursor : l->cursor >= l->top + room ? l->cursor - room + 1
-                                                                        : l->top;
+    ui_frame(ui, list, "Lessons", true);
+    l->top = ui_scroll(l->top, l->cursor, room);
     for (int i = 0; i < room && l->top + i < l->count; i++)
         draw_item(ui, l->top + i, list.y + 1 + i, list);
     if (l->count)

@@ -139,12 +139,7 @@ static void draw_tile(Ui *ui, const Pane *pane, const Tile *tile, Area area)
     MatrixLook look;
 
     panel_init(&panel, &tile->view, NULL, 0, "");
-    if (pane->spec.pool >= 0)
-        panel.pool = (Pool)pane->spec.pool;
-    if (pane->spec.scale >= 0)
-        panel.scale = (Scale)pane->spec.scale;
-    if (pane->spec.map >= 0 && panel.map != MAP_DIVERGING)
-        panel.map = (ColourMap)pane->spec.map;
+    pane_set_looks(pane, &panel);
     look = (MatrixLook){ .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
                          .glyphs = glyphs_for(ui->term, ui->glyphs, &panel), .q = -1, .k = -1 };
     shape = shape_of(&ui->overview, &tile->view, look.glyphs);
@@ -254,7 +249,7 @@ static void overview_draw(Ui *ui, Area screen)
     text_addf(&name, " \xc2\xb7 %s", pane_view(pane)->name);
     snprintf(title, sizeof(title), "%s", text_str(&name));
     text_free(&name);
-    term_frame(ui->term, all, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, all, title, true);
     scroll_wall(o, &wall);
     want_tiles(ui, pane, &wall);
     for (int64_t row = 0; o->tiles && row < wall.down; row++)

@@ -60,8 +60,7 @@ static void pager_draw(Ui *ui, Area screen)
     p->top = p->top < 0 ? 0 : p->top;
     snprintf(title, sizeof(title), "%s  %d-%d/%d", p->title, lines ? p->top + 1 : 0,
              p->top + area.h - 2 < lines ? p->top + area.h - 2 : lines, lines);
-    term_fill(ui->term, area, ' ', (Style){ 0 });
-    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_window(ui, area, title);
     for (int i = 0; i < area.h - 2; i++) {
         const char *line = line_at(text_str(&p->text), p->top + i);
         char        copy[1024];

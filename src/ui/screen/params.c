@@ -656,10 +656,9 @@ static void params_draw(Ui *ui, Area screen)
         return;
     form_make(pane, &form);
     p->line = p->line < form.count ? p->line : form.count - 1;
-    p->top = p->line < p->top ? p->line : p->line >= p->top + room ? p->line - room + 1 : p->top;
+    p->top = ui_scroll(p->top, p->line, room);
     snprintf(title, sizeof(title), "Parameters  %d %s", p->pane + 1, pane->request.mechanism);
-    term_fill(ui->term, area, ' ', (Style){ 0 });
-    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_window(ui, area, title);
     for (int i = 0; i < room && p->top + i < form.count; i++)
         draw_row(ui, pane, &form.rows[p->top + i],
                  (Area){ area.y + 1 + i, area.x + 1, 1, area.w - 2 }, p->top + i == p->line);

@@ -19,8 +19,7 @@ static void draw_metric(Ui *ui, Area area, Metric metric)
     int      value_width = metric == METRIC_TIME ? 28 : 15;
     int      bar = area.w - 4 - 16 - value_width;
 
-    term_frame(ui->term, area, cost_names[metric], false, ui_style(ui, ROLE_FRAME),
-               ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, cost_names[metric], false);
     for (int i = 0; i < c->count && i < area.h - 2; i++) {
         Pane  *pane = &c->panes[i];
         Number number = cost_number(pane, metric);
@@ -106,7 +105,7 @@ static void draw_stages(Ui *ui, Area area, const Pane *pane)
              r && r->gpu ? ": kernels [activity]" : "",
              r && r->gpu && r->gpu->passes && area.w - 4 >= STAGE_COUNTED ? ", hw, DRAM [counters]"
                                                                           : "");
-    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, false);
     for (int i = 0; r && i < r->stage_count; i++)
         if (r->stages[i].time_ms.valid)
             most = fmax(most, r->stages[i].time_ms.value);

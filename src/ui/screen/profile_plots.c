@@ -232,7 +232,7 @@ static void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area are
 
     area.h = lines && lines + 2 < area.h ? lines + 2 : area.h;
     inside = (Area){ area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
-    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, false);
     if (plot) {
         inside.h -= draw_note(ui, plot, inside);
         plot_draw(ui, plot, inside);
@@ -250,7 +250,7 @@ static void draw_scaling(Ui *ui, Area area)
     char  title[160];
 
     scaling_title(ui, title, sizeof(title));
-    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, false);
     if (plot) {
         inside.h -= draw_note(ui, plot, inside);
         plot_draw(ui, plot, inside);
@@ -479,7 +479,7 @@ static void draw_page(Ui *ui, Area area, const Pane *pane, const char *text)
     char          title[96];
 
     snprintf(title, sizeof(title), "GPU and kernels of %.48s", pane->request.mechanism);
-    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, false);
     if (!r) {
         term_paragraph(ui->term, (Area){ inside.y + inside.h / 3, inside.x, 3, inside.w },
                        nothing(pane), ui_style(ui, ROLE_DIM));

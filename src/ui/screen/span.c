@@ -165,7 +165,7 @@ static void span_draw(Ui *ui, Area screen)
     if (pane_view(pane))
         pane_title(ui, pane, ui->compare.now.focus + 1, name, sizeof(name));
     snprintf(title, sizeof(title), "what a query sees, on the image: %s", name);
-    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, true);
     draw_picture(ui, pane, area);
 }
 

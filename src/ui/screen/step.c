@@ -91,7 +91,7 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
                          : (Lens){ .q = 0 };
     }
     pane->pinned = step->shown;
-    pane->telling = step->shown;
+    pane->default_view = step->shown;
     pane->spec.head = head;
     pane->spec.sorted = sorted;
     pane->spec.pool = source->spec.pool;
@@ -529,7 +529,7 @@ static void draw_explanation(Ui *ui, const Step *step, Area area)
 
     step_name(step, name, sizeof(name));
     snprintf(title, sizeof(title), "what happens: %s", name);
-    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    ui_frame(ui, area, title, false);
     step_describe(step, &out);
     if (step->shown && !step->fresh)
         text_addf(&out, "\nThe matrix beside is of step %d: this one makes none.",

@@ -148,22 +148,9 @@ static bool start(Ui *ui, Pane *pane, const char *range, const StudyGoal *goal)
     return true;
 }
 
-static void trim(const char *text, char *out, size_t size)
-{
-    size_t length;
-
-    text += strspn(text, " ");
-    snprintf(out, size, "%s", text);
-    for (length = strlen(out); length && out[length - 1] == ' '; length--)
-        out[length - 1] = '\0';
-}
-
 void vary_enter(Ui *ui, const char *range)
 {
-    char text[512];
-
-    trim(range, text, sizeof(text));
-    start(ui, panes_focus(ui), text, NULL);
+    start(ui, panes_focus(ui), range, NULL);
 }
 
 void vary_enter_goal(Ui *ui, const char *line)
@@ -172,7 +159,7 @@ void vary_enter_goal(Ui *ui, const char *line)
     Error     err = ERROR_INIT;
     char      text[512], *share;
 
-    trim(line, text, sizeof(text));
+    snprintf(text, sizeof(text), "%s", line);
     share = strrchr(text, ' ');
     if (share && !goal_parse(share + 1, &goal, &err)) {
         ui_say(ui, ROLE_ERROR, "%s", err.text);
@@ -531,12 +518,9 @@ static void vary_draw(Ui *ui, Area screen)
         return;
     snprintf(title, sizeof(title), "approximation beside cost: %s over %s",
              v->study.lines[v->main].name, v->study.axis.name);
-    term_fill(ui->term, area, ' ', (Style){ 0 });
-    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_window(ui, area, title);
     draw_plots(ui, (Area){ area.y + 1, area.x + 2, area.h - 2, area.w - 4 });
 }
-
-/* Keys of a parameter at several values: the point, what is plotted, its file. */
 
 /* Esc first stops what runs, then closes. */
 static bool vary_key(Ui *ui, uint32_t key)

@@ -7,7 +7,6 @@
 #include "ui/shell/shell.h"
 
 #define KEYS_MOST 64
-#define PAST_MOST 64
 #define LONG_SCRIPT 0.5 /* seconds after which a script is said to run */
 
 typedef struct MappedKey {
@@ -19,12 +18,11 @@ typedef struct MappedKey {
 
 struct Console {
     Interpreter *interpreter;
-    Control        control;
+    Control      control;
     bool         opened; /* the interpreter is; that takes a while, so only when it is needed */
     Field        field;
     Text         code;   /* lines typed before, of a statement that goes on */
-    char         past[PAST_MOST][256];
-    int          past_count, past_at;
+    Past         past;
     int          back;   /* lines above the last one */
     char         choices[512];
     MappedKey    keys[KEYS_MOST];
@@ -291,16 +289,6 @@ void action_console(Ui *ui)
     ui_push(ui, SCREEN_CONSOLE);
 }
 
-static void remember_statement(Console *c, const char *line)
-{
-    if (c->past_count == PAST_MOST) {
-        memmove(c->past[0], c->past[1], (PAST_MOST - 1) * sizeof(*c->past));
-        c->past_count--;
-    }
-    snprintf(c->past[c->past_count++], sizeof(*c->past), "%.250s", line);
-    c->past_at = c->past_count;
-}
-
 void action_console_run(Ui *ui)
 {
     Console *c = ui->console;
@@ -308,7 +296,7 @@ void action_console_run(Ui *ui)
     c->choices[0] = '\0';
     c->back = 0;
     if (c->field.length)
-        remember_statement(c, c->field.text);
+        past_add(&c->past, c->field.text);
     else if (!c->code.length)
         return;
     text_addf(&c->code, "%s%s", c->code.length ? "\n" : "", c->field.text);
@@ -319,13 +307,7 @@ void action_console_run(Ui *ui)
 
 void console_recall(Ui *ui, int by)
 {
-    Console *c = ui->console;
-    int      at = c->past_at + by;
-
-    if (at < 0 || at > c->past_count)
-        return;
-    c->past_at = at;
-    field_set(&c->field, at == c->past_count ? "" : c->past[at]);
+    past_recall(&ui->console->past, by, &ui->console->field);
 }
 
 void console_page(Ui *ui, int by)

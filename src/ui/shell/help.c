@@ -133,7 +133,7 @@ static void help_draw(Ui *ui, Area all)
     keys_width = !h->palette && !list.elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
     h->line = h->line >= list.count ? list.count - 1 : h->line;
     h->line = h->line < 0 ? 0 : h->line;
-    h->top = h->line < h->top ? h->line : h->line >= h->top + room ? h->line - room + 1 : h->top;
+    h->top = ui_scroll(h->top, h->line, room);
     snprintf(title, sizeof(title), "%s  %d-%d/%d",
              ui->compare.adding ? "Add a pane"
              : h->palette       ? "Everything"
@@ -141,8 +141,7 @@ static void help_draw(Ui *ui, Area all)
                                 : "What works here",
              list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
              list.count);
-    term_fill(term, area, ' ', (Style){ 0 });
-    term_frame(term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_window(ui, area, title);
     term_text(term, area.y + 1, area.x + 2, 8, "filter", ui_style(ui, ROLE_DIM));
     field_draw(&h->filter, term, area.y + 1, area.x + 9, area.w - 12, ui_style(ui, ROLE_FIELD));
     if (!list.count)

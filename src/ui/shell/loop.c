@@ -268,8 +268,7 @@ static void confirm_draw(Ui *ui, Area all)
     Area  area = { term->rows / 2 - 2, term->cols / 2 - 22, 5, 44 };
 
     (void)all;
-    term_fill(term, area, ' ', (Style){ 0 });
-    term_frame(term, area, "Quit", true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    ui_window(ui, area, "Quit");
     term_text(term, area.y + 2, area.x + 3, 38, "A job is running. Quit anyway? y/n",
               ui_style(ui, ROLE_WARN));
 }

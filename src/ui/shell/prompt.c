@@ -42,7 +42,7 @@ static void clear_prompt(Ui *ui, PromptKind kind)
     p->kind = kind;
     field_set(&p->field, "");
     p->choices[0] = '\0';
-    p->past_at = p->past_count;
+    p->past.at = p->past.count;
     ui->message[0] = '\0';
 }
 
@@ -109,17 +109,6 @@ void action_search(Ui *ui)
         screen->filter(ui);
 }
 
-static void remember(Prompt *p, const char *line)
-{
-    int most = sizeof(p->past) / sizeof(*p->past);
-
-    if (p->past_count == most) {
-        memmove(p->past[0], p->past[1], (size_t)(most - 1) * sizeof(*p->past));
-        p->past_count--;
-    }
-    snprintf(p->past[p->past_count++], sizeof(*p->past), "%.250s", line);
-}
-
 void action_prompt_run(Ui *ui)
 {
     Prompt *p = &ui->prompt;
@@ -137,19 +126,14 @@ void action_prompt_run(Ui *ui)
     }
     if (!line[0])
         return;
-    remember(p, line);
+    past_add(&p->past, line);
     command_enter(ui, line);
 }
 
 void prompt_recall(Ui *ui, int by)
 {
-    Prompt *p = &ui->prompt;
-    int     at = p->past_at + by;
-
-    if (p->kind != PROMPT_COMMAND || at < 0 || at > p->past_count)
-        return;
-    p->past_at = at;
-    field_set(&p->field, at == p->past_count ? "" : p->past[at]);
+    if (ui->prompt.kind == PROMPT_COMMAND)
+        past_recall(&ui->prompt.past, by, &ui->prompt.field);
 }
 
 void action_prompt_complete(Ui *ui)

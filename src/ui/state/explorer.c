@@ -20,6 +20,23 @@ Style ui_style(const Ui *ui, Role role)
     return theme_style(ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme, role);
 }
 
+void ui_frame(Ui *ui, Area area, const char *title, bool focused)
+{
+    term_frame(ui->term, area, title, focused, ui_style(ui, focused ? ROLE_FOCUS : ROLE_FRAME),
+               ui_style(ui, ROLE_TITLE));
+}
+
+void ui_window(Ui *ui, Area area, const char *title)
+{
+    term_fill(ui->term, area, ' ', (Style){ 0 });
+    ui_frame(ui, area, title, true);
+}
+
+int ui_scroll(int top, int line, int room)
+{
+    return line < top ? line : line >= top + room ? line - room + 1 : top;
+}
+
 /* ---- words ------------------------------------------------------------------- */
 
 #define LOG_MOST 200000 /* bytes; then the older half goes */
@@ -100,7 +117,7 @@ int ui_progress(const Ui *ui, char *text, size_t size)
     return -1;
 }
 
-bool ui_tells(const Ui *ui)
+bool ui_line_taken(const Ui *ui)
 {
     const Pane *pane;
     char        progress[160];

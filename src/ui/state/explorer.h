@@ -261,8 +261,7 @@ typedef enum PromptKind { PROMPT_COMMAND, PROMPT_SEARCH, PROMPT_ASK } PromptKind
 typedef struct Prompt {
     PromptKind kind;
     Field      field;
-    char       past[32][256]; /* newest last */
-    int        past_count, past_at;
+    Past       past;
     char       choices[512]; /* what Tab found; what a script asks */
 } Prompt;
 
@@ -278,10 +277,14 @@ typedef struct Commanding {
 
 #define HISTORY_MOST 64
 
+typedef struct WorkspaceStack {
+    struct Workspace *items[HISTORY_MOST]; /* owned; newest last */
+    int               count;
+} WorkspaceStack;
+
 /* Workspaces before and after, for undo and redo. */
 typedef struct History {
-    struct Workspace *past[HISTORY_MOST], *future[HISTORY_MOST]; /* owned; newest last */
-    int               past_count, future_count;
+    WorkspaceStack past, future;
 } History;
 
 struct Ui {
@@ -333,8 +336,14 @@ void  ui_say(Ui *ui, Role role, const char *fmt, ...) __attribute__((format(prin
 /* The same for what is of this moment only: it is not kept. */
 void  ui_hint(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 Style ui_style(const Ui *ui, Role role);
+/* A frame with a title; focused: its keys are the ones that work. */
+void  ui_frame(Ui *ui, Area area, const char *title, bool focused);
+/* An empty focused frame over the screen. */
+void  ui_window(Ui *ui, Area area, const char *title);
+/* The first line of a list in sight, so that `line` is among the `room` lines from there on. */
+int   ui_scroll(int top, int line, int room);
 /* The message line is taken: by a message, or by what runs. */
-bool  ui_tells(const Ui *ui);
+bool  ui_line_taken(const Ui *ui);
 /* Something runs that Ctrl-C would stop. */
 bool  ui_job_runs(const Ui *ui);
 /* The run under way; NULL: none.  *which: its pane. */
@@ -352,7 +361,6 @@ enum {
 };
 /* "compare": of a screen with a tab, in saved sessions and for the action that goes to it. */
 const char *screen_word(ScreenId id);
-
 
 /* Opens an overlay, if it can be opened. */
 void ui_open(Ui *ui, ScreenId id);

@@ -1,7 +1,7 @@
 /* ui/state/journal.h -- the panes on the screen as the figure that one command draws.
  *
- * A panel's word names its view, its head and what is subtracted; what all panes share is an
- * option of the whole figure, in what they differ stands in the braces of each.
+ * A panel's word names its view, its head and what is subtracted.  Settings that all panes share
+ * are options of the figure; settings that differ stand in the braces of each panel.
  */
 #ifndef UI_STATE_JOURNAL_H
 #define UI_STATE_JOURNAL_H

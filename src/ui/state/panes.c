@@ -418,7 +418,7 @@ void panes_clear(Ui *ui)
 /* ---- views that can be compared ---------------------------------------------- */
 
 /* Connectivity that allows every cell, or the whole causal triangle, shows nothing. */
-static bool connectivity_tells(const Run *run)
+static bool connectivity_is_partial(const Run *run)
 {
     const View *view = run_view(run, "connectivity");
     double      n = (double)run->n, m = (double)run->m, cells;
@@ -443,17 +443,17 @@ static void show_all(Compare *c, const char *name)
 static bool panes_align(Ui *ui)
 {
     Compare *c = &ui->compare;
-    bool     tells = true;
+    bool     partial = true;
 
     if (!c->align)
         return false;
     for (int i = 0; i < c->count; i++) {
         if (c->panes[i].job)
             return false;
-        tells = tells && (!c->panes[i].result || connectivity_tells(c->panes[i].result->run));
+        partial = partial && (!c->panes[i].result || connectivity_is_partial(c->panes[i].result->run));
     }
     c->align = false;
-    show_all(c, tells ? "connectivity" : "weights");
+    show_all(c, partial ? "connectivity" : "weights");
     return true;
 }
 
@@ -538,8 +538,8 @@ static void place_cursor(Ui *ui, Pane *pane)
     pane->unplaced = false;
     if (panes_adopt(ui, pane))
         return;
-    pane->lens.q = view_rows(pane->telling) / 2;
-    pane->lens.k = view_cols(pane->telling) / 2;
+    pane->lens.q = view_rows(pane->default_view) / 2;
+    pane->lens.k = view_cols(pane->default_view) / 2;
 }
 
 bool panes_poll(Ui *ui)

@@ -179,11 +179,6 @@ typedef struct FieldOf {
 
 /* ---- names of choices ------------------------------------------------------- */
 
-static const char *tab_word(int i)
-{
-    return screen_word((ScreenId)i);
-}
-
 static const char *order_word(int i)
 {
     static const char *const words[BROWSE_ORDERS] = { "class", "year", "cost" };
@@ -191,30 +186,20 @@ static const char *order_word(int i)
     return words[i];
 }
 
-static const char *theme_word(int i)
-{
-    return theme_name((Theme)i);
-}
-static const char *glyphs_word(int i)
-{
-    return glyphs_name((Glyphs)i);
-}
-static const char *pool_word(int i)
-{
-    return pool_name((Pool)i);
-}
-static const char *scale_word(int i)
-{
-    return scale_name((Scale)i);
-}
-static const char *strips_word(int i)
-{
-    return margin_name((MarginKind)i);
-}
-static const char *map_word(int i)
-{
-    return colour_map_name((ColourMap)i);
-}
+/* The name of an enumerator, from its number. */
+#define WORD_OF(word, name, Type)                                                                 \
+    static const char *word(int i)                                                                \
+    {                                                                                             \
+        return name((Type)i);                                                                     \
+    }
+
+WORD_OF(tab_word, screen_word, ScreenId)
+WORD_OF(theme_word, theme_name, Theme)
+WORD_OF(glyphs_word, glyphs_name, Glyphs)
+WORD_OF(pool_word, pool_name, Pool)
+WORD_OF(scale_word, scale_name, Scale)
+WORD_OF(strips_word, margin_name, MarginKind)
+WORD_OF(map_word, colour_map_name, ColourMap)
 
 /* ---- the tables ------------------------------------------------------------- */
 
@@ -534,65 +519,61 @@ static void restore(Ui *ui, Workspace *w)
     request_take_place(&ui->defaults, &w->defaults);
 }
 
-static void push(Workspace **list, int *count, Workspace *s)
+static void push(WorkspaceStack *stack, Workspace *w)
 {
-    if (!s)
+    if (!w)
         return;
-    if (*count == HISTORY_MOST) {
-        discard(list[0]);
-        memmove(list, list + 1, (HISTORY_MOST - 1) * sizeof(*list));
-        --*count;
+    if (stack->count == HISTORY_MOST) {
+        discard(stack->items[0]);
+        memmove(stack->items, stack->items + 1, (HISTORY_MOST - 1) * sizeof(*stack->items));
+        stack->count--;
     }
-    list[(*count)++] = s;
+    stack->items[stack->count++] = w;
 }
 
-static void discard_all(Workspace **list, int *count)
+static void discard_all(WorkspaceStack *stack)
 {
-    while (*count > 0)
-        discard(list[--*count]);
+    while (stack->count > 0)
+        discard(stack->items[--stack->count]);
 }
 
 void history_note(Ui *ui)
 {
-    push(ui->history.past, &ui->history.past_count, take_workspace(ui));
-    discard_all(ui->history.future, &ui->history.future_count);
+    push(&ui->history.past, take_workspace(ui));
+    discard_all(&ui->history.future);
 }
 
 void history_drop(Ui *ui)
 {
-    if (ui->history.past_count > 0)
-        discard(ui->history.past[--ui->history.past_count]);
+    if (ui->history.past.count > 0)
+        discard(ui->history.past.items[--ui->history.past.count]);
 }
 
-static bool go(Ui *ui, Workspace **from, int *from_count, Workspace **to, int *to_count)
+static bool go(Ui *ui, WorkspaceStack *from, WorkspaceStack *to)
 {
-    Workspace *s;
+    Workspace *w;
 
-    if (*from_count == 0)
+    if (from->count == 0)
         return false;
-    push(to, to_count, take_workspace(ui));
-    s = from[--*from_count];
-    restore(ui, s);
-    discard(s);
+    push(to, take_workspace(ui));
+    w = from->items[--from->count];
+    restore(ui, w);
+    discard(w);
     return true;
 }
 
 bool history_undo(Ui *ui)
 {
-    History *h = &ui->history;
-
-    return go(ui, h->past, &h->past_count, h->future, &h->future_count);
+    return go(ui, &ui->history.past, &ui->history.future);
 }
 
 bool history_redo(Ui *ui)
 {
-    History *h = &ui->history;
-
-    return go(ui, h->future, &h->future_count, h->past, &h->past_count);
+    return go(ui, &ui->history.future, &ui->history.past);
 }
 
 void history_clear(Ui *ui)
 {
-    discard_all(ui->history.past, &ui->history.past_count);
-    discard_all(ui->history.future, &ui->history.future_count);
+    discard_all(&ui->history.past);
+    discard_all(&ui->history.future);
 }

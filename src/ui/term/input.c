@@ -1,4 +1,4 @@
-/* input.c -- names of keys; see term.h. */
+/* input.c -- names of keys, and the line being typed; see term.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -187,4 +187,26 @@ void field_draw(const Field *f, Term *term, int y, int x, int width, Style style
     term_text(term, y, x, width, from, style);
     if (column < width && y >= 0 && y < term->rows && x + column < term->cols)
         term->cells[y * term->cols + x + column].style.attr |= ATTR_REVERSE;
+}
+
+void past_add(Past *past, const char *line)
+{
+    int most = sizeof(past->lines) / sizeof(*past->lines);
+
+    if (past->count == most) {
+        memmove(past->lines[0], past->lines[1], (size_t)(most - 1) * sizeof(*past->lines));
+        past->count--;
+    }
+    snprintf(past->lines[past->count++], sizeof(*past->lines), "%.250s", line);
+    past->at = past->count;
+}
+
+void past_recall(Past *past, int by, Field *field)
+{
+    int at = past->at + by;
+
+    if (at < 0 || at > past->count)
+        return;
+    past->at = at;
+    field_set(field, at == past->count ? "" : past->lines[at]);
 }

@@ -224,6 +224,16 @@ typedef struct Field {
     int  length, cursor; /* bytes; the cursor stands before text[cursor] */
 } Field;
 
+/* Lines typed before, newest last; `at`: the one in the field, `count`: none of them. */
+typedef struct Past {
+    char lines[64][256];
+    int  count, at;
+} Past;
+
+void past_add(Past *past, const char *line);
+/* An older line (by < 0) or a newer one goes into the field, if there is one. */
+void past_recall(Past *past, int by, Field *field);
+
 void field_set(Field *field, const char *text); /* cursor at the end */
 void field_insert(Field *field, const char *text);
 /* True when the key belonged to the field: characters and line editing. */
