@@ -371,9 +371,9 @@ const Class class_param_options = { .name = "Param",
                                     .help = "A parameter of a mechanism.",
                                     .members = param_members };
 
-/* A script's file once more: what it defines takes the place of what was. */
+/* attn.reload: a script's file runs again, and its definitions replace the earlier ones. */
 
-/* The same id was defined again behind it. */
+/* A newer definition has the same id. */
 static bool is_replaced(const Defined *newest, const Defined *d)
 {
     for (; newest != d; newest = newest->next)

@@ -64,7 +64,7 @@ static void push_share(lua_State *L, const LuaJob *job)
     lua_pushstring(L, job->job ? job_stage(job->job) : "");
 }
 
-/* What the explorer says of a script that waits for it. */
+/* What the explorer shows while a script waits for the job. */
 static void report_job(lua_State *L, const LuaJob *job)
 {
     Number      share = job_share(job->job);
@@ -231,7 +231,7 @@ const Class class_job = { .name = "Job", .help = "A run that goes on while the s
 
 #define WORK "attnscope.command"
 
-/* ---- here and now ----------------------------------------------------------- */
+/* ---- on the script's thread -------------------------------------------------- */
 
 const char **push_words(lua_State *L, int count)
 {

@@ -24,7 +24,7 @@ static void push_context(lua_State *L, const Callback *callback)
     lua_setiuservalue(L, -2, 1);
 }
 
-/* The view of that name by a function of its own, which costs nothing where nobody looks: the
+/* The view `weights` from its own function, outside of the mechanism's time and FLOPs; the
  * context is at 2.  [-0, +0, v] */
 static void show_weights(lua_State *L, int function)
 {
@@ -376,7 +376,7 @@ typedef struct Built {
     int64_t     heads;
 } Built;
 
-/* Neighbours that are in become one run. */
+/* Adjacent allowed keys become one run. */
 static void ask_cells(lua_State *L, const Callback *callback, LuaRow *row)
 {
     int64_t first = -1;
@@ -402,7 +402,7 @@ static void ask_cells(lua_State *L, const Callback *callback, LuaRow *row)
     }
 }
 
-/* The function for one query; its runs go behind the others'. */
+/* Calls the function for one query and appends its runs. */
 static int64_t ask_pattern_row(lua_State *L, const Callback *callback, LuaRow *row)
 {
     row->row.count = 0;

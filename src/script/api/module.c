@@ -1,4 +1,4 @@
-/* module.c -- the table of the module `attnscope`, and its odds and ends. */
+/* module.c -- the table of the module `attnscope`, and its manual. */
 #include <string.h>
 
 #include "script/host/state.h"
@@ -180,7 +180,7 @@ static const Class *const script_classes[] = {
 
 /* ---- opening ---------------------------------------------------------------- */
 
-/* Every function a row leaves to the prelude is there now, and raises at its caller's line.
+/* Checks that the prelude defines every function that a row leaves to it.
  * [-0, +0, v] */
 static void check_prelude(lua_State *L, const Class *class, int table)
 {

@@ -53,7 +53,7 @@ static const Pattern *combined(Arena *a, const Making *m)
     return out ? pattern_finish(a, shape_of(m->x), out, false) : NULL;
 }
 
-/* Its own runs, whatever they were made of. */
+/* Stores the result as runs of its own. */
 static bool make(void *context, const atomic_bool *cancel, Error *err)
 {
     Making        *m = context;
@@ -274,7 +274,7 @@ static int pattern_compare(lua_State *L)
 
 /* ---- in runs and figures ------------------------------------------------------------- */
 
-/* Those at 2 into the table at the top; what chooses another input takes ours out. */
+/* Copies the options at 2 into the table at the top; one that selects an input removes ours. */
 static void add_options(lua_State *L)
 {
     static const char *const choose[] = { "n", "d", "heads", "layer" };

@@ -182,7 +182,7 @@ const Class class_reach_options = { .name = "ReachOptions",
                                     .help = "How deep to follow what reaches what.",
                                     .members = reach_members };
 
-/* Who was missed of the strongest keys, in Lua. */
+/* Which of the strongest keys were missed, in Lua. */
 
 static void set_share(lua_State *L, const char *key, double value)
 {

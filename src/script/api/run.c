@@ -95,7 +95,7 @@ static bool set_parameter(lua_State *L, Session *s, Request *request, const char
     return ok;
 }
 
-/* Of one layer, not of those above it. */
+/* The layer itself takes such a parameter. */
 static bool is_parameter(const Request *request, const char *name)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
@@ -104,7 +104,7 @@ static bool is_parameter(const Request *request, const char *name)
            mechanism_param(m, &request->given, name);
 }
 
-/* Of any layer, by its own name: such a one comes before the run's option `precision`. */
+/* Some layer has a parameter of this name, which goes before the run's option `precision`. */
 static bool names_parameter(const Request *request, const char *name)
 {
     for (; request; request = request->above)
@@ -119,7 +119,7 @@ static bool is_option(const Request *request, const char *name)
            (strcmp(name, "precision") != 0 || !names_parameter(request, name));
 }
 
-/* A key that is neither an option nor a parameter: whichever is nearest. */
+/* Raises for a key that is neither option nor parameter, with the nearest name. */
 static void unknown_key(lua_State *L, const Request *request, const char *name)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
@@ -272,7 +272,7 @@ static Result *request_run(lua_State *L, Session *s, const Request *request, Err
     return result;
 }
 
-/* What a run refused that was asked for in the right way. */
+/* A run that fails is no misuse: ERR_USAGE does not raise here. */
 static int run_failure(lua_State *L, Error err)
 {
     if (err.code == ERR_USAGE)
@@ -285,8 +285,8 @@ static void drop_result(void *result)
     result_release(result);
 }
 
-/* The input at the top stays until the caller returns, whoever closes it meanwhile: a text of the
- * options that is a function, the mechanism itself.  Below it.  [-0, +1, v] */
+/* Keeps the input at the top alive until the caller returns, even if a callback closes it; the
+ * pin lies below it.  [-0, +1, v] */
 static const LuaInput *push_pin(lua_State *L)
 {
     const LuaInput *input = input_check(L, lua_gettop(L));

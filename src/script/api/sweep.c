@@ -235,11 +235,11 @@ const Class class_roofline_options = {
     .open = true,
 };
 
-/* A sweep that asks the script as it goes: attn.sweep's row and progress.
+/* A sweep that calls the script: attn.sweep's row and progress.
  *
  * The command runs on the worker.  At each record it stops and leaves a question; the script's
- * thread finds it in `turn`, calls the function, and leaves the answer.  So Lua runs where it
- * always does, and in the explorer between questions the screen lives.
+ * thread finds it in `turn`, calls the function, and leaves the answer.  So Lua runs on its own
+ * thread only, and in the explorer the screen stays live.
  */
 
 #define SWEEPING "attnscope.sweeping"

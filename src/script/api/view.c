@@ -306,7 +306,7 @@ static int64_t check_head(lua_State *L, int arg, const Run *run)
     return lua_isnoneornil(L, arg) ? 0 : check_index(L, arg, run->h, "head");
 }
 
-/* One row of a view in memory of the collector's.  [-0, +1, m] */
+/* One row of a view, in memory that Lua frees.  [-0, +1, m] */
 static float *push_row(lua_State *L, const View *view, int64_t head, int64_t q)
 {
     float *row = lua_newuserdatauv(L, (size_t)view_cols(view) * sizeof(*row), 0);

@@ -82,7 +82,7 @@ static int leave_explorer(lua_State *L)
     return luaL_error(L, "left");
 }
 
-/* ---- what scripts find ------------------------------------------------------ */
+/* ---- what scripts see ------------------------------------------------------- */
 
 /* Waits let the screen live; standard streams write to the console. */
 static const char waiting[] =

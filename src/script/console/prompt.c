@@ -138,8 +138,8 @@ static void give_up(int number)
     given_up = 1;
 }
 
-/* NULL: the input ended, or Ctrl-C at a terminal gave the line up.  One that the editor did not
- * notice, since it was not waiting yet, gave up what was there before the line. */
+/* NULL: the input ended, or Ctrl-C cancelled the line.  *stopped with a line: Ctrl-C came before
+ * the editor waited, and cancels the lines before this one. */
 static char *read_line_or_stop(const char *prompt, bool *stopped)
 {
     struct sigaction ours = { .sa_handler = give_up }, before; /* no restart: the line ends */
@@ -191,7 +191,7 @@ static void evaluate(lua_State *L)
     fflush(stdout);
 }
 
-/* One whole statement into text, which Ctrl-C gives up; false: the input ended. */
+/* One whole statement into text, which Ctrl-C cancels; false: the input ended. */
 static bool read_statement(lua_State *L, Text *text)
 {
     const char *prompt = "> ";

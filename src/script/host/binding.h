@@ -4,8 +4,8 @@
  * metatables, "did you mean" and the language server's stubs are made from
  * these rows.
  *
- * Misuse (a wrong type, an unknown name, a value out of range) raises; what the
- * world refuses (files, formats, memory, an interrupt) gives nil, message, code.
+ * Misuse (a wrong type, an unknown name, a value out of range) raises; a failure
+ * outside the program (files, formats, memory, an interrupt) gives nil, message, code.
  * Each binding's comment gives its stack effect [-popped, +pushed, raises]: m
  * out of memory only, v on misuse, e through a callback.
  *
@@ -107,8 +107,8 @@ bool        class_has(const Class *class, const char *name);
 
 #define OWN_CHUNK "[attnscope]" /* what its chunks are called */
 
-/* What the functions of `class` in the table at absolute index `table` raise names the line that
- * called them, for those of them that are written in Lua.  [-0, +0, m] */
+/* Errors of the functions of `class` that are written in Lua name the line of their caller.
+ * table: absolute index of the table that holds them.  [-0, +0, m] */
 void caller_names(lua_State *L, int table, const Class *class);
 
 /* ---- option tables (class.c) --------------------------------------------- */
@@ -159,7 +159,7 @@ void drop_arena(void *arena); /* for a Keep */
 /* Reports memory outside Lua to the collector.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
 
-/* ---- the running script (state.c, state.c) --------------------------------------- */
+/* ---- the running script (state.c) ------------------------------------------------ */
 
 typedef struct Script {
     Keep       *session;  /* for attn.command only */
@@ -181,9 +181,9 @@ typedef struct Script {
     bool        closing;   /* callbacks are to end */
     const Class *const *classes; /* NULL-terminated; the first is the module */
     FlopClass   charge;    /* of what tensors compute for it */
-    bool        uncharged; /* that is for whoever looks on, and not counted */
+    bool        uncharged; /* computed for a view, not counted */
     bool        gives_way; /* the coroutine that runs may end the explorer's turn */
-    bool        turn_over; /* a yield is not the script's own, and is passed on upwards */
+    bool        turn_over; /* the yield ends the explorer's turn, so every resume passes it on */
 } Script;
 
 /* The state belongs to one thread at a time. */
@@ -195,10 +195,10 @@ void script_leave(Script *script);
 void script_hand_over(Script *script);
 /* Before the state is closed: waits until callbacks that handed over have ended. */
 void script_end_callbacks(Script *script);
-/* Around what waits for a worker without knowing the script: NULL: this thread is not in one;
- * else to be given to script_resume with *held. */
+/* Releases the state in code that waits for a worker and does not know the script; NULL: this
+ * thread holds none; else script_resume takes it with *held. */
 Script *script_step_aside(int *held);
-/* Around a wait of the owner, so that runs can take it; what release gives goes to resume. */
+/* Around a wait of the owner, so that runs can use the state; resume takes what release gives. */
 int  script_release(Script *script);
 void script_resume(Script *script, int depth);
 /* Frees the mechanisms that the script defined, when no run of theirs is left. */

@@ -355,8 +355,8 @@ static int load_kept(lua_State *L)
     return input_await(L, 1, keep_input);
 }
 
-/* What runs without an input of their own take is loaded while files can still be opened; from
- * here on the memory of Lua is a stranger's.  [-0, +0, v] */
+/* Loads the default input while files can still be opened, then limits Lua's memory.
+ * [-0, +0, v] */
 static void prepare_safe(lua_State *L)
 {
     Script *script = script_of(L);

@@ -181,18 +181,18 @@ void script_push_file(lua_State *L, const char *name)
  *
  * The script's thread holds the lock but for the time it waits for a run.  A
  * mechanism written in Lua runs on the session's worker: it takes the lock for
- * its callback, so Lua never runs twice at once, and nothing waits for ever: a
- * cancelled run gives up.  A callback that takes long hands the lock over now and
- * then, so that the script can look how far it is, and the screen lives.
+ * its callback, so Lua never runs twice at once.  Nothing waits for ever: a
+ * cancelled run gives up.  A long callback hands the lock over now and then, so
+ * that the script can read its progress and the screen stays live.
  */
 
 #define LOOK_NS 20000000 /* between looks at the cancel flag */
-#define GIVE_NS 200000   /* that whoever waits has to take the lock */
+#define GIVE_NS 200000   /* for a waiting thread to take the lock */
 
 /* How often this thread has entered the state. */
 static _Thread_local int depth;
 static _Thread_local Script *inside; /* of depth > 0 */
-/* What this thread computes for, while it has released the state: others do not work for it. */
+/* The run that this thread computes for while it has released the state. */
 static _Thread_local struct Run *put_off;
 static _Thread_local FlopClass   put_off_charge;
 

@@ -9,7 +9,7 @@
 #include "script/host/turn.h"
 
 #define WORK "attnscope.awaited"
-#define LEFT "attnscope.left" /* works that nobody waits for, as keys, until the worker is done */
+#define LEFT "attnscope.left" /* works abandoned before their end, as keys */
 #define GLANCE 0.01 /* seconds between looks from the explorer */
 
 typedef struct Work {
@@ -53,7 +53,7 @@ void job_await(lua_State *L, Session *s, Job *job, double seconds)
 
 /* ---- the object ---------------------------------------------------------------- */
 
-/* Those of them that came to their end are let go.  [-0, +1 the table of the others, m] */
+/* Works that have ended are dropped.  [-0, +1 the table of the others, m] */
 static void push_left(lua_State *L)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LEFT);

@@ -478,8 +478,8 @@ static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
     guard_names(L);
 }
 
-/* The table `s` that functions of a lesson are given.  What of it looks into runs stops
- * working when the call is over.  [-0, +1, m] */
+/* The table `s` that a lesson's functions receive.  Its own functions raise once the call is
+ * over.  [-0, +1, m] */
 static void lesson_facts_push(lua_State *L, const LessonFacts *facts)
 {
     const LessonFacts **box = lua_newuserdatauv(L, sizeof(*box), 0);

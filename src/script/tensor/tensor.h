@@ -51,7 +51,7 @@ static inline void element_set(Tensor *t, int64_t at, double value)
         ((double *)t->data)[at] = value;
 }
 
-/* Of what is computed with a and b; NULL: with numbers. */
+/* Type of an operation's result on a and b; NULL: a number. */
 static inline DType tensor_result_dtype(const Tensor *a, const Tensor *b)
 {
     bool narrow = (!a || a->dtype == DT_F32 || a->dtype == DT_U8) &&
@@ -134,7 +134,7 @@ int tensor_work_run(lua_State *L, double steps, const char *doing);
 /* Numbers as operations take them: the tensor itself, or (whole numbers of 1 or 8 bytes) a copy in
  * the run's arena. */
 Tensor tensor_work_operand(const TensorWork *w, Tensor t);
-/* In a body's loop: nobody waits for it any more. */
+/* In a body's loop: the work was cancelled. */
 static inline bool tensor_work_over(const TensorWork *w, int64_t i)
 {
     return !(i & 0xffff) && atomic_load(w->cancel);

@@ -367,7 +367,7 @@ void inspect_place(const Ui *ui, const Pane *pane, char *text, size_t size)
     text_free(&place);
 }
 
-/* Where the numbers are from, unless that is the CPU for all panes: of a difference both. */
+/* Where the numbers were computed, of a difference both; nothing if all panes ran on the CPU. */
 static void add_place(Ui *ui, const Pane *pane, Text *out)
 {
     const Pane *first = &ui->compare.panes[0];

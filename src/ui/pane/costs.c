@@ -1,6 +1,6 @@
 /* costs.c -- see costs.h.
  *
- * A number that was not measured is said to be so; it is never an empty bar.
+ * A number that was not measured has words, never an empty bar.
  */
 #include "ui/pane/costs.h"
 
@@ -325,7 +325,7 @@ static char *fraction_text(double value, char *text, size_t size)
     return text;
 }
 
-/* How it changed: in percent, shares in their own unit. */
+/* The change in percent; that of a share as a difference. */
 static void change_text(const MeterNumber *number, bool share, char *text, size_t size)
 {
     double change = number->now - number->before;

@@ -28,9 +28,9 @@ char *flops_text(double flops, char *text, size_t size);
 /* What a change of parameters costs and keeps, before it and now.
  *
  * FLOPs follow the key at once: the closed form needs no run.  It is trusted once it gave
- * the last run's own count exactly (some mechanisms can tell their cost only after a run).
+ * the last run's own count exactly (some mechanisms know their cost only after a run).
  * Bytes moved are the last run's; kept mass is measured behind the screen, on the worker,
- * whenever it has nothing else to do.  What is of an older value is marked so.
+ * whenever it has nothing else to do.  Numbers of an older value are marked.
  */
 
 typedef struct MeterNumber {
@@ -43,7 +43,7 @@ typedef struct Meter {
     MeterNumber   flops, bytes, mass, error;
     bool          bound;   /* the closed form is an upper bound */
     bool          trusted; /* the closed form gave the count of a run */
-    bool          moved;   /* the request is not what it was when the form was opened */
+    bool          moved;   /* the request has changed since the form was opened */
     bool          slow;    /* it takes too long to follow a key */
     Job          *job;     /* of the kept mass; NULL: none */
     bool          first;   /* the job measures the value before the change */

@@ -20,8 +20,7 @@ static void place_text(const char *name, int64_t index, const char *token, char 
         snprintf(text, size, "%s%lld", name, (long long)index);
 }
 
-/* Axes of other views are named in full: "round 0, token 17"; the points of a curve go by what
- * its axis says, in the pane. */
+/* Axes of other views are named in full: "round 0, token 17"; a curve names its points. */
 void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
 {
     const View *view = pane_view(pane);
@@ -66,8 +65,8 @@ void inspect_line(Ui *ui, int y)
         if ((c->panes[i].area.h > 0) != (n < c->count))
             continue;
         f = cell_facts(ui, &c->panes[i], q, k);
-        if (!f.known || (view && view_curve(view, &curve))) /* the plot shows the values of all
-                                                             * curves */
+        /* The plot shows the values of all curves. */
+        if (!f.known || (view && view_curve(view, &curve)))
             continue;
         if (x + 12 > term->cols) { /* no room for a complete value */
             term_char(term, y, x < term->cols - 2 ? x + 1 : term->cols - 2, 0x2026,

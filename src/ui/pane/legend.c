@@ -9,7 +9,7 @@
 
 #include "ui/state/panes.h"
 
-/* What a bit of a pane's picture means, unless an earlier one meant the same. */
+/* No earlier pane lists a cause of the same name. */
 static bool is_new_cause(const Ui *ui, int pane, const View *view, uint8_t bit)
 {
     for (int i = 0; i < pane; i++) {
@@ -200,7 +200,7 @@ static int draw_category(const CategoryKey *t, int y, int x, int64_t category)
     return x + 1 + term_text(term, y, x + 1, 40, item.text, ui_style(t->ui, ROLE_TEXT));
 }
 
-/* As many as fit before the column; where some do not, the last one ends them. */
+/* Draws what fits before column `end`; where not all do, an ellipsis and the last one follow. */
 static int draw_categories(const CategoryKey *t, int y, int x, int end)
 {
     int     gap = legend_has_name(t) ? 2 : 1, kinds = category_kinds(t->letters), rest = 0;

@@ -67,7 +67,7 @@ typedef enum Glyphs {
     GLYPHS_FULL,     /* one pixel is two columns */
     GLYPHS_ASCII,    /* a letter per pixel */
     GLYPHS_COUNT,
-    GLYPHS_SHADE, /* shades of grey without colours; chosen, not asked for */
+    GLYPHS_SHADE, /* shades of grey without colours; chosen by glyphs_for only */
 } Glyphs;
 
 typedef struct GlyphSize {
@@ -79,7 +79,7 @@ typedef struct GlyphSize {
 const char *glyphs_name(Glyphs glyphs);
 /* The name or its beginning: "half", "ascii". */
 bool        glyphs_parse(const char *name, Glyphs *out, Error *err);
-/* What this terminal shows instead of the wish for this panel. */
+/* What this terminal can show of the panel; wish: the user's choice. */
 Glyphs    glyphs_for(const Term *term, Glyphs wish, const Panel *panel);
 GlyphSize glyphs_size(Glyphs glyphs);
 

@@ -67,7 +67,7 @@ void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
 
 /* Without a request: nothing is chosen. */
 Pane pane_new(void);
-/* The plane of a head's that is shown, from 0. */
+/* The round that is shown of a head's planes, from 0. */
 int64_t pane_round(const Pane *pane);
 
 /* Starts the request; the result replaces the present one when it is good. */
@@ -170,13 +170,13 @@ typedef struct CellFacts {
 } CellFacts;
 #define REACHED_IN "reached in " /* how facts of reach begin */
 CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
-/* The same of a cell of a row that was read: "dense" where nothing was chosen. */
+/* What allows a cell of a row that was read; "dense" where the query sees every key. */
 void        reason_text(const Row *row, uint8_t bits, char *text, size_t size);
 /* All about a cell, a line each, for the inspector; narrow screens leave out what its title
  * says. */
 void        inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out);
-/* "bigbird on cuda bf16, weights": of the numbers around the cell; of a narrow pane the place is
- * one word, and the CPU's is said only beside another. */
+/* "bigbird on cuda bf16, weights": title of the numbers around the cell.  Narrow panes name the
+ * place in one word; the CPU is named only if not all panes run there. */
 void        inspect_title(Ui *ui, const Pane *pane, int width, char *text, size_t size);
 /* The place alone, added to a title. */
 void        inspect_place(const Ui *ui, const Pane *pane, char *text, size_t size);

@@ -7,7 +7,7 @@
 
 #include "ui/pane/reduction.h"
 
-/* Entries read at most: at once, in a blink, and to be exact at all. */
+/* Entries read at most in each pass; 0: all. */
 static const double drawing_efforts[] = { 2e5, 2e7, 0 };
 #define EXACT_MOST 3e8
 
@@ -214,7 +214,7 @@ void drawing_clear(Draughtsman *d, Drawing *drawing)
 
 /* ---- strips ---------------------------------------------------------------- */
 
-/* Entries read at most: at once, in a blink, and to be exact at all. */
+/* Entries read at most in each pass. */
 static const double side_efforts[] = { 2e5, 2e7, 3e8 };
 #define SIDE_EFFORTS ((int)(sizeof(side_efforts) / sizeof(*side_efforts)))
 

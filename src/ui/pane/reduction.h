@@ -1,8 +1,8 @@
 /* ui/pane/reduction.h -- a matrix reduced to the cells of a pane, on the worker.
  *
- * What is wanted is said for every frame; a first answer comes from a sample,
- * better ones follow, and an old answer stays to be shown until then.  The
- * worker is the side session's, so that drawing goes on while a run takes long.
+ * Each frame says what it wants.  A first answer comes from a sample, better
+ * ones follow; until then the old answer is shown.  The worker belongs to the
+ * side session, so that drawing goes on during a long run.
  */
 #ifndef UI_PANE_REDUCTION_H
 #define UI_PANE_REDUCTION_H
@@ -23,7 +23,7 @@ typedef struct Chore {
 
 typedef struct Drawing {
     Grid        grid;   /* cells NULL: nothing yet */
-    const void *shown;  /* the view it is of; to compare with, it may be gone */
+    const void *shown;  /* its view; to compare with only, it may be freed */
     ViewKind    kind;   /* of that view */
     bool        causes; /* its cells carry components */
     GridRequest wanted;
@@ -38,7 +38,7 @@ typedef struct Drawing {
 typedef struct Draughtsman {
     Session   *session;
     Threads   *threads;   /* used by the worker only */
-    Chore     *abandoned; /* list: cancelled, not yet let go */
+    Chore     *abandoned; /* list: cancelled, not yet freed */
 } Draughtsman;
 
 bool draughtsman_open(Draughtsman *d, Error *err);
@@ -50,7 +50,7 @@ void drawing_want(Draughtsman *d, Drawing *drawing, const GridRequest *request, 
 bool drawing_poll(Draughtsman *d, Drawing *drawing);
 bool drawing_pending(const Drawing *drawing); /* the first answer is still to come */
 void drawing_clear(Draughtsman *d, Drawing *drawing);
-void draughtsman_sweep(Draughtsman *d); /* frees what the worker let go */
+void draughtsman_sweep(Draughtsman *d); /* frees abandoned work that has ended */
 
 /* The strips of a pane: bars beside and above its matrix, read on the worker.
  *
@@ -80,8 +80,8 @@ void side_clear(Draughtsman *d, Side *side);
 
 /* The same view of every layer and head as small matrices, made on the worker.
  *
- * A layer is loaded and run in a session of its own, its heads are reduced to cells, and the
- * run is let go before the next layer: memory is that of one layer and of the tiles.
+ * A layer is loaded and run in a session of its own, its heads are reduced to cells, and the run is
+ * freed before the next layer: memory is that of one layer and of the tiles.
  */
 
 typedef enum TileState { TILE_WAITS, TILE_READY, TILE_NONE } TileState;
@@ -114,7 +114,7 @@ Tiles *tiles_start(Draughtsman *d, const TilesRequest *request, Error *err);
 const Tile *tiles_at(const Tiles *tiles, int64_t layer, int64_t head);
 int64_t     tiles_ready(const Tiles *tiles); /* how many are READY or NONE */
 bool        tiles_done(const Tiles *tiles);
-/* Cancels what is under way and frees all when the worker let it go. */
+/* Cancels what is under way; all is freed once the worker has ended. */
 void tiles_end(Draughtsman *d, Tiles *tiles);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct Row {
 /* minus: NULL, or what is subtracted.  components: where bits come from; may be NULL. */
 bool           row_read(Row *row, const void *owner, const View *view, const View *minus,
                         const Pattern *components, int64_t plane, int64_t query);
-/* The sum of several queries' rows, or their mean; version: another number for others. */
+/* The sum of several queries' rows, or their mean; version: changes with the queries. */
 bool           row_read_many(Row *row, const void *owner, const View *view, const View *minus,
                              const Pattern *components, int64_t plane, const int64_t *queries,
                              int count, bool mean, int version);

@@ -33,7 +33,7 @@ Area strips_room(Ui *ui, Pane *pane, Area area)
                    .h = ui->compare.look.strips == MARGIN_SUMS ? lines : 0 };
 }
 
-/* The same of pane 1, where this one shows the difference to it. */
+/* The view of pane 1 that is subtracted, where this pane shows a difference. */
 static const View *minus_for(Ui *ui, const Pane *pane)
 {
     const Pane *first = &ui->compare.panes[0];
@@ -151,7 +151,7 @@ static void draw_col_bar(const Bars *b, int bottom, int x, int height, double va
     }
 }
 
-/* As many digits as fit; a ~ before what was not read of this entry alone. */
+/* As many digits as fit; ~ marks a number that is not of this entry alone. */
 static void number_fit(double value, bool about, int width, char *text, size_t size)
 {
     text[0] = '\0';
@@ -162,7 +162,7 @@ static void number_fit(double value, bool about, int width, char *text, size_t s
     }
 }
 
-/* The number of the cursor's row or column: its own, else of what it is shown with. */
+/* The number of the cursor's row or column, else the mean of the cell that shows it. */
 static void cursor_number(const Bars *b, int64_t at, int width, char *text, size_t size)
 {
     const double *values = b->rows ? b->margin->row : b->margin->col;
@@ -337,7 +337,7 @@ Area loads_room(const Pane *pane, const Panel *panel, Area canvas)
 
 /* ---- numbers ---------------------------------------------------------------- */
 
-/* The larger of what the entries of one character hold. */
+/* The largest load of the entries of one character; *over: the largest overflow. */
 static int64_t held(const Loads *b, int64_t first, int64_t last, int64_t *over)
 {
     int64_t most = 0, lost = 0;
@@ -371,7 +371,7 @@ static Style style_of(bool over)
     return (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) };
 }
 
-/* So many load_eighths of the character, filled from below. */
+/* A character filled from below to so many eighths. */
 static void draw_load(const Loads *b, int y, int x, int64_t part, Style style)
 {
     static const char ascii[] = " .:-=+*#%";
@@ -389,7 +389,7 @@ static int64_t load_eighths(const Loads *b, int64_t value, int lines)
     return length || !value ? length : 1;
 }
 
-/* What is over stands upon what is used. */
+/* The overflow is drawn above the used part. */
 static void draw_column(const Loads *b, int bottom, int x, int64_t used, int64_t over)
 {
     int64_t low = load_eighths(b, used, BARS), high = load_eighths(b, used + over, BARS);

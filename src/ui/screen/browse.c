@@ -24,7 +24,7 @@ typedef struct BrowseList {
     int        count, mechanisms;
 } BrowseList;
 
-/* A stage or what is said of it: "hash" finds what hashes. */
+/* Searches stages and their notes: "hash" finds mechanisms that hash. */
 static bool notes_match(const Mechanism *m, const char *wanted)
 {
     for (const StageNote *note = m->notes; note && note->stage; note++)
@@ -123,7 +123,7 @@ static void add_line(BrowseList *list, int index, int group, const char *text)
     snprintf(line->text, sizeof(line->text), "%s", text);
 }
 
-/* Its heading and, unless it is folded, its mechanisms; nothing where it has none. */
+/* Adds the group's heading and, unless folded, its mechanisms; an empty group adds nothing. */
 static void add_group(const Browse *b, int group, BrowseList *list)
 {
     const struct Order *order = &orders[b->order];

@@ -70,7 +70,7 @@ static void describe_place(const Ui *ui, const Pane *pane, Text *out)
                   (long long)heads - 1);
 }
 
-/* Which of the panes this is where not all are seen; whether they move together. */
+/* The pane's number where not all panes are visible, and whether they are linked. */
 static void describe_panes(const Ui *ui, Text *out)
 {
     const Compare *c = &ui->compare;
@@ -85,13 +85,13 @@ static void describe_panes(const Ui *ui, Text *out)
         text_add(out, "linked \xe2\x94\x82 ");
 }
 
-/* What stands for the entries of a cell: of categories the one that most of them have. */
+/* How the entries of a cell are pooled; categories by majority. */
 static const char *pool_words(const Panel *panel)
 {
     return panel_shows_categories(panel) ? "majority" : pool_name(panel->pool);
 }
 
-/* tight: without what the axes say. */
+/* tight: without what the axes show. */
 static void describe_pane(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *out)
 {
     const Compare *c = &ui->compare;
@@ -532,7 +532,7 @@ static bool compare_runs(const Ui *ui)
     return false;
 }
 
-/* Cancelling is the worker's business; what it frees is taken by the next poll. */
+/* Only asks the worker to cancel; the next poll takes the ended jobs. */
 static bool compare_cancel(Ui *ui)
 {
     for (int i = 0; i < ui->compare.count; i++) {

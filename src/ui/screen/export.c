@@ -101,8 +101,7 @@ static void screen_figure_free(ScreenFigure *f)
     text_free(&f->command);
 }
 
-/* A figure of no pane, as times over n, is there already: the file names its command, and
- * holds its numbers. */
+/* A screen's own figure, such as time over n; the file holds its command and its numbers. */
 static bool take_screen_figure(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
     ScreenFigure f = { .count = 0 };
@@ -280,7 +279,6 @@ static bool export_runs(const Ui *ui)
 {
     return ui->export.work != NULL;
 }
-
 
 /* False, with the reason: nothing on the screen can be written. */
 static bool something_shown(Ui *ui, Error *err)

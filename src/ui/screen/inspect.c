@@ -9,7 +9,7 @@
 
 #define ROW_LEAST  6  /* lines of the row, with its frame */
 
-/* Of a category that has a name its first letter. */
+/* A named category is shown by its first letter. */
 static void draw_number(Ui *ui, int y, int x, const Row *row, const RowCell *cell, bool here,
                         const View *view)
 {

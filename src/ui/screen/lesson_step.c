@@ -226,8 +226,8 @@ static void go_to_stage(Ui *ui)
     l->at = NULL;
 }
 
-/* Panes keep a cursor outside of their view at its edge: said as soon as all views are there,
- * for the first that is too small. */
+/* Once all views are there: warns of the first that the lesson's cursor lies outside of, which
+ * the pane then shows at the edge. */
 static bool warn_edge(Ui *ui)
 {
     Lessons           *l = &ui->lessons;
@@ -257,8 +257,8 @@ static void judge(Ui *ui)
     if (!l->running->steps[l->step].done || l->sight.done)
         return;
     lesson_facts(ui, &facts);
-    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err); /* errors: other panes are
-                                                                          * open */
+    /* An error means that other panes are open. */
+    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err);
     if (l->sight.done)
         lesson_finish(ui);
 }
@@ -284,7 +284,7 @@ int lesson_wake_fd(const Ui *ui)
     return ui->lessons.side ? session_wake_fd(ui->lessons.side) : -1;
 }
 
-/* Answering: choices, numbers that are typed, and what is said to them. */
+/* Answers: choices, typed numbers, and the replies to them. */
 
 static void say_verdict(Ui *ui, bool right, const char *why, const char *usual)
 {
@@ -410,7 +410,7 @@ static bool type_number(Lessons *l, const LessonStep *step, uint32_t key)
     return field_key(&l->field, key);
 }
 
-/* Letters choose; digits are typed where a number is asked for. */
+/* Letters choose; where a number is asked for, keys type it. */
 bool lesson_key(Ui *ui, uint32_t key)
 {
     Lessons          *l = &ui->lessons;

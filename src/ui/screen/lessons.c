@@ -9,7 +9,7 @@
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-/* The cursor goes to the first lesson from there that is not done, if there is one. */
+/* Moves the cursor to the first unfinished lesson from `from` on, if there is one. */
 static void to_open_lesson(Lessons *l, int from)
 {
     for (int i = 0; i < l->count; i++) {
@@ -23,7 +23,7 @@ static void to_open_lesson(Lessons *l, int from)
     }
 }
 
-/* Reads the list, and what is done now. */
+/* Reads the list of lessons and what is done of each. */
 static void lessons_read(Ui *ui)
 {
     Lessons   *l = &ui->lessons;
@@ -483,7 +483,7 @@ static void lesson_draw(Ui *ui, Area area)
         lesson_page_free(&page);
 }
 
-/* The line below the panes while a form hides the words: what is to be done, and where one is. */
+/* While a form covers the dock, the message line shows the present state and the task. */
 static bool draw_task(Ui *ui, int y)
 {
     Lessons          *l = &ui->lessons;

@@ -198,7 +198,7 @@ static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row
         term_paragraph(ui->term, area, tile->why, ui_style(ui, ROLE_DIM));
 }
 
-/* What the chosen one's cells hold. */
+/* Caption and range of the chosen tile. */
 static void draw_choice(Ui *ui, int y)
 {
     const Overview *o = &ui->overview;

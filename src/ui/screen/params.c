@@ -1,7 +1,7 @@
 /* params.c -- the parameter editor: a form over the pane's request, run as it changes.
  *
  * The rows come from the mechanism's Param table and the position's; the tensors that
- * a text names as $name have a row each.  Position, causal, seed and fit stand below them.
+ * a text names as $name have a row each; position, causal, seed and fit follow.
  * The request is changed in place; Esc puts back what it was.  A value that is
  * refused leaves the last good result on the screen.
  */
@@ -409,7 +409,7 @@ static void param_apply(Ui *ui)
     ui_pop(ui);
 }
 
-/* The editor closes as by Enter; what was not taken keeps it open. */
+/* Applies the values and closes, as Enter does; a refused value keeps the editor open. */
 static void vary_row(Ui *ui, int seek)
 {
     Pane   *pane = edited(ui);

@@ -43,8 +43,7 @@ static void draw_metric(Ui *ui, Area area, Metric metric)
 #define STAGE_GPU 78       /* ... behind a GPU's numbers */
 #define STAGE_COUNTED 120  /* ... and its counters' */
 
-/* What the GPU did of the stage: its kernels and the host's share; the counters' where there is
- * room for them. */
+/* GPU numbers of a stage: kernel time, host share, and hardware counters where they fit. */
 static void stage_gpu(Ui *ui, Area line, const DeviceProfile *gpu, int stage)
 {
     Number busy = gpu->stages[stage].busy_ms, share = device_idle_share(gpu, stage);
@@ -171,8 +170,7 @@ static void draw_rest(Ui *ui, Area area, const Pane *pane)
         draw_stages(ui, area, pane);
 }
 
-/* Two in a row where that is wide; elsewhere those of the heap and the GPU, which has less room
- * for bars.  *y: below them. */
+/* Wide screens show two metrics a row, others only heap and GPU memory.  *y: the line below. */
 static void draw_metrics(Ui *ui, Area area, bool wide, int *y)
 {
     int height = ui->compare.count + 2, count = cost_count(ui), x = 0;

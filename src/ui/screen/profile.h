@@ -25,7 +25,7 @@ void profile_plot_draw(Ui *ui, Area area);
 /* The GPU's measurements of the pane, with its kernels as a table. */
 void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
 bool profile_has_gpu(const Pane *pane);
-/* Where the bars leave room: memory over time, and the last other plot that is known. */
+/* Below the bars, where they leave room: memory over time, and time over n or the roofline. */
 void profile_more_draw(Ui *ui, Area area);
 /* As a figure, with an error where nothing is measured. */
 bool profile_figure(Ui *ui, ScreenFigure *out, Error *err);

@@ -183,7 +183,7 @@ static bool is_measuring(Ui *ui)
 
 /* ---- drawing ---------------------------------------------------------------- */
 
-/* What there is instead of a plot. */
+/* Says why there is no plot. */
 static void draw_no_plot(Ui *ui, Area inside, PlotKind kind, const Error *err)
 {
     bool roof = plot_needs(kind) & NEEDS_CEILINGS;
@@ -427,7 +427,7 @@ static int lines_of(const char *text)
     return lines;
 }
 
-/* From a line on, as many as there is room for. */
+/* The lines from `from` on, as many as fit. */
 static void draw_text(Ui *ui, Area area, const char *text, int from)
 {
     for (int y = -from; *text && y < area.h; y++) {
@@ -442,7 +442,7 @@ static void draw_text(Ui *ui, Area area, const char *text, int from)
     }
 }
 
-/* Lines that have no room are scrolled to; where they are stands in the frame. */
+/* Draws the lines in sight; the frame says which these are. */
 static void draw_scrolled(Ui *ui, Area area, Area inside, const char *text)
 {
     int  lines = lines_of(text), last = lines > inside.h ? lines - inside.h : 0;
@@ -475,12 +475,11 @@ bool profile_has_gpu(const Pane *pane)
 static void draw_page(Ui *ui, Area area, const Pane *pane, const char *text)
 {
     Area          inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 3 };
-    const Record *r = profile_has_gpu(pane) ? &pane->measured->record : NULL;
     char          title[96];
 
     snprintf(title, sizeof(title), "GPU and kernels of %.48s", pane->request.mechanism);
     ui_frame(ui, area, title, false);
-    if (!r) {
+    if (!profile_has_gpu(pane)) {
         term_paragraph(ui->term, (Area){ inside.y + inside.h / 3, inside.x, 3, inside.w },
                        nothing(pane), ui_style(ui, ROLE_DIM));
         return;

@@ -70,7 +70,7 @@ static void drop_run(Ui *ui, Pane *pane)
     *pane = pane_new();
 }
 
-/* A pane of ours on the step's matrix. */
+/* Points one of the screen's two panes at the step's matrix. */
 static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bool sorted)
 {
     int64_t head = stepping_head(source);
@@ -278,7 +278,7 @@ void action_step_last(Ui *ui)
         step_go(ui, step.count - 1);
 }
 
-/* Half of the line in sight further. */
+/* Scrolls the line of tokens by half of its width. */
 void step_move_tokens(Ui *ui, int way)
 {
     Step    step;
@@ -297,7 +297,7 @@ void step_move_tokens(Ui *ui, int way)
     ui->stepping.token = stepping_token(ui, n, room);
 }
 
-/* Another query's running numbers. */
+/* Follows the running numbers of another query. */
 void step_move_row(Ui *ui, int by)
 {
     Step    step;

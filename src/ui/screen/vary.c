@@ -36,7 +36,7 @@ static void vary_end(Ui *ui)
 static bool  vary_poll(Ui *ui);
 static double value_now(Ui *ui);
 
-/* The pane it began on, while it is still that. */
+/* The pane of the study; NULL: it was closed, or shows another mechanism. */
 static Pane *vary_pane(Ui *ui)
 {
     const Varying *v = &ui->varying;
@@ -280,7 +280,7 @@ static void answer(Ui *ui)
     text_free(&text);
 }
 
-/* Adds a value between the last that fails and the first that succeeds; true: it runs next. */
+/* Adds a value between the last that fails and the first that passes; true: it runs next. */
 static bool closes_in(Ui *ui)
 {
     Varying *v = &ui->varying;
@@ -387,8 +387,7 @@ static void vary_smallest(Ui *ui)
     vary_poll(ui);
 }
 
-/* The layer of a varied parameter: loss and cost beside each other, and
- * the numbers of the value under the cursor. */
+/* Drawing: loss and cost beside each other, and the numbers at the cursor. */
 
 #define STACKED_BELOW 72 /* columns; a narrower screen shows the plots above each other */
 

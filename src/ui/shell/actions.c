@@ -22,13 +22,13 @@ static const Action actions[] = {
 };
 #define ACTION_COUNT (sizeof(actions) / sizeof(*actions))
 
-/* A place among all actions: of the table, and where that says so of each screen's own. */
+/* A position in the list of all actions; at SCREENS_OWN stand those of each screen. */
 typedef struct ActionPlace {
     size_t at;
     int    screen, own;
 } ActionPlace;
 
-/* The action there, and on to the next; NULL past the end. */
+/* The action at the position, which moves on; NULL past the end. */
 static const Action *next_action(ActionPlace *p)
 {
     while (p->at < ACTION_COUNT && !actions[p->at].id) {
@@ -179,13 +179,13 @@ void ui_docs(Text *out)
         { IN_LESSONS, "Lessons" }, { IN_LESSON, "A lesson" },
         { IN_FILTER, "Filter of the list" }, { IN_SEARCH, "Find" }, { IN_EMPTY, "No pane" },
     };
-    unsigned done = IN_CONFIRM; /* which says itself what its keys are */
+    unsigned done = IN_CONFIRM; /* its text names its keys */
 
     for (size_t p = 0; p < sizeof(places) / sizeof(*places); p++) {
         document(places[p].title, places[p].scope, out);
         done |= places[p].scope;
     }
-    for (int i = 0; i < SCREEN_COUNT; i++) /* one that no title is chosen for yet */
+    for (int i = 0; i < SCREEN_COUNT; i++) /* screens without a title above */
         if (!(screens[i]->scope & done))
             document(screens[i]->mode, screens[i]->scope, out);
 }

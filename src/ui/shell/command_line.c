@@ -29,7 +29,7 @@ typedef struct Found {
     int         count;
 } Found;
 
-/* A word that may be meant; for use as a callback the first is a Found. */
+/* Adds the word if it completes the stem; a callback whose context is a Found. */
 static void found_add(void *found, const char *word)
 {
     Found *f = found;
@@ -97,7 +97,7 @@ static bool found_in_layer(Found *f)
     return true;
 }
 
-/* The mechanisms of a line are its words. */
+/* Parameters of every mechanism that the line names. */
 static void add_parameters_of_line(Found *f, const char *line)
 {
     while (*line) {
@@ -271,10 +271,10 @@ void command_end(Ui *ui)
     ui->command.work = NULL;
 }
 
-/* With a name it opens here what `figure --preset` draws; alone it is the command. */
+/* `:preset NAME` opens the preset in panes; `:preset` alone is the command. */
 #define PRESET_WORD "preset"
 
-/* ---- what words of the explorer's own complete to ----------------------------- */
+/* ---- completions of the explorer's own words ---------------------------------- */
 
 /* What the focused pane's mechanism can be varied by. */
 static void consider_params(Ui *ui, Found *f)
@@ -290,7 +290,7 @@ static void consider_params(Ui *ui, Found *f)
     }
 }
 
-/* What v goes through. */
+/* The views that the key v steps through. */
 static void consider_views(Ui *ui, Found *f)
 {
     const Pane *pane = panes_focus(ui);
@@ -346,7 +346,7 @@ static void consider_glyphs(Ui *ui, Found *f)
         found_add(f, glyphs_name((Glyphs)i));
 }
 
-/* ---- words of the explorer's own -------------------------------------------- */
+/* ---- the explorer's own words ------------------------------------------------- */
 
 static void theme_typed(Ui *ui, const char *name)
 {

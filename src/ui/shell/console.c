@@ -98,7 +98,7 @@ bool console_tick(Ui *ui)
     return done;
 }
 
-/* One has run for so long that it is to be said. */
+/* A script has run for LONG_SCRIPT or more. */
 static bool console_runs(const Ui *ui)
 {
     const Console *c = ui->console;
@@ -106,7 +106,7 @@ static bool console_runs(const Ui *ui)
     return c && c->since > 0 && ui_now() - c->since > LONG_SCRIPT;
 }
 
-/* What a script waits for, or that it has run for a while. */
+/* What a script waits for, or that it still runs. */
 static bool console_progress(const Ui *ui, char *text, size_t size)
 {
     const Console *c = ui->console;

@@ -13,7 +13,7 @@
 #include "ui/state/panes.h"
 #include "ui/state/workspace.h"
 
-/* ---- the console is no overlay that keys go to ------------------------------ */
+/* ---- the console does not take a script's keys ------------------------------ */
 
 static bool set_aside(Ui *ui)
 {
@@ -27,7 +27,7 @@ static bool set_aside(Ui *ui)
     return false;
 }
 
-/* Below what has been opened meanwhile. */
+/* The console goes below overlays opened meanwhile. */
 static void bring_back(Ui *ui, bool was_there)
 {
     if (!was_there || ui->overlay_count == OVERLAYS_MOST)
@@ -45,7 +45,7 @@ static bool nothing_refused(Ui *ui, Error *err)
            error_set(err, ERR_UNSUPPORTED, "%s", ui->message);
 }
 
-/* ---- what a hand does ------------------------------------------------------- */
+/* ---- what a user does ------------------------------------------------------- */
 
 static const char *control_input(void *context, InputChoice *choice)
 {
@@ -168,7 +168,7 @@ static bool control_write(void *context, const char *path, Error *err)
 
     ui->message[0] = '\0';
     export_start(ui, path);
-    ui->export.problem[0] = '\0'; /* the script's, not of what is typed next */
+    ui->export.problem[0] = '\0'; /* the dialogue must not show the script's error */
     ui->dirty = true;
     return nothing_refused(ui, err);
 }
@@ -346,8 +346,8 @@ static bool is_named(const char *const *names, int count, const char *name)
     return false;
 }
 
-/* Where the pane's run is computed, when that was set; a pane that goes to the CPU leaves the
- * precision it had on a GPU behind. */
+/* Applies device and precision if they were set; a pane that moves to the CPU drops the precision
+ * it had on a GPU. */
 static bool settle_place(Ui *ui, Request *request, const char *const *names, int count, Error *err)
 {
     bool precision = is_named(names, count, "precision"), device = is_named(names, count, "device");

@@ -23,7 +23,7 @@ typedef struct Choices {
     bool   elsewhere; /* no key matches: lists what can be opened or run by name */
 } Choices;
 
-/* What is allowed below this. */
+/* The IN_ bits of what lies below the list. */
 static unsigned scope_below(const Ui *ui)
 {
     return ui->overlay_count > 1 ? ui->screens[ui->overlays[ui->overlay_count - 2]]->scope

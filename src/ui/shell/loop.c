@@ -43,8 +43,8 @@ static void drain(int fd)
         ;
 }
 
-/* Most drawings are done in a few milliseconds: better one frame with them than
- * two, the first with a stretched old picture. */
+/* Most drawings take a few milliseconds: waiting for them avoids a frame with a stretched old
+ * picture. */
 static void wait_for_answers(Ui *ui)
 {
     double until = ui_now() + FIRST_ANSWER / 1000.0;
@@ -174,7 +174,7 @@ static void handle(Ui *ui, const Event *event)
     }
 }
 
-/* All that was typed counts before a frame is drawn, so the screen never lags behind. */
+/* Handles all pending keys before a frame is drawn, so that the screen never lags. */
 static void drain_events(Ui *ui)
 {
     Event event;
@@ -304,7 +304,7 @@ void action_quit_now(Ui *ui)
     ui->quit = true;
 }
 
-/* Cancelling is the worker's business; what it frees is taken by the next poll. */
+/* Only asks the workers to cancel; the next poll takes the ended jobs. */
 void action_cancel(Ui *ui)
 {
     bool any = false, script;
@@ -331,7 +331,7 @@ void action_suspend(Ui *ui)
     term_suspend(ui->term);
 }
 
-/* What lies over the screen closes; parameters keep what was set, as by Enter. */
+/* Closes all overlays; the parameter editor applies its values, as Enter does. */
 void screen_go(Ui *ui, int screen)
 {
     while (ui->overlay_count) {

@@ -21,7 +21,7 @@ void   say_glyphs(Ui *ui);
 bool status_draw(Ui *ui);       /* first and last lines; false: the terminal is too small */
 bool status_fits(const Ui *ui); /* false: the terminal is too small */
 void status_draw_long(Ui *ui);  /* a message that needs more than its line, over the screen */
-/* Where it was asked for: the log goes to the end of the file in the state folder. */
+/* Appends the log to the file in the state folder, if the user asked for that. */
 bool messages_keep(Ui *ui, Error *err);
 /* :messages FILE writes them; :messages keep, :messages drop: on leaving, or not. */
 void messages_typed(Ui *ui, const char *rest);
@@ -61,7 +61,7 @@ void control_fill(Ui *ui, Control *control);
 
 /* ---- screens ----------------------------------------------------------------- */
 
-/* The focused pane shows that view, or why it does not is said; "": which there are. */
+/* Shows that view in the focused pane, or says why not; "": lists the views. */
 void compare_typed_view(Ui *ui, const char *name);
 /* "features=16:512:x2"; and "NAME=RANGE 95%": the smallest value that keeps so much is set. */
 void vary_enter(Ui *ui, const char *range);

@@ -45,12 +45,11 @@ static int draw_tabs(Ui *ui)
     return x;
 }
 
-/* What the first line says of the input: whole fields, of which those that come first here
- * are left out last. */
+/* Fields of the input in the first line, by importance: narrow terminals drop the last ones. */
 typedef enum InputField { FIELD_N, FIELD_PLACE, FIELD_NAME, FIELD_M, FIELD_CAUSAL, FIELD_D,
                           FIELD_HEADS, FIELD_COUNT } InputField;
 
-/* whole: with its folder's, its generator's and its ending's words. */
+/* whole: with `synthetic:`, the generator's arguments and the file's ending. */
 static void add_input_name(const Input *input, bool whole, Text *out)
 {
     bool        made = !strncmp(input->name, "synthetic:", 10);
@@ -344,7 +343,7 @@ bool messages_keep(Ui *ui, Error *err)
     return ok;
 }
 
-/* ---- seen ------------------------------------------------------------------- */
+/* ---- messages on the screen -------------------------------------------------- */
 
 void action_messages(Ui *ui)
 {

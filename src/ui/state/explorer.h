@@ -49,7 +49,7 @@ enum { TO_FIRST = -(1 << 20), TO_LAST = 1 << 20 }; /* steps; more than any list 
 
 #define FIGURE_CHOICES_MOST (3 * PANES_MOST)
 
-/* What a screen without matrices shows, to be written to a file. */
+/* What an export writes of a screen without matrices. */
 typedef struct ScreenFigure {
     PanelChoice    choices[FIGURE_CHOICES_MOST];
     int            count;
@@ -66,19 +66,19 @@ typedef struct Screen {
     unsigned (*scope_now)(const Ui *ui); /* where that bit changes; NULL: it is `scope` */
     void (*draw)(Ui *ui, Area area); /* area: between the first line and the last ones */
     bool (*key)(Ui *ui, uint32_t key); /* true: taken.  NULL: actions only */
-    bool (*hint)(Ui *ui, const Action *action); /* its words stand in the last line; NULL: all do */
+    bool (*hint)(Ui *ui, const Action *action); /* its words are in the last line; NULL: all are */
     bool (*open)(Ui *ui);  /* before it is shown; false: it is not */
     void (*close)(Ui *ui); /* overlay: Esc; screen: q, which else goes to the list */
     void (*clear)(Ui *ui); /* screen: Esc */
     const char *escape;    /* what Esc does, in the last line; NULL: "close" */
-    void (*keep)(Ui *ui);  /* before it closes for another screen: what was set counts */
+    void (*keep)(Ui *ui);  /* applies what was set, before another screen opens */
     void (*press)(Ui *ui, const Event *event); /* overlay: a press; screen: all of the mouse */
     void (*turn)(Ui *ui, int by);              /* v: another view of its own; NULL: the pane's */
     void (*find)(Ui *ui, const char *text);    /* what was typed after / */
     void (*filter)(Ui *ui);                    /* / is typed here; NULL: in a line of its own */
     bool (*line)(Ui *ui, int y);     /* draws the message line where there is no message */
     void (*prepare)(Ui *ui, Area area); /* lays out, and asks the worker for drawings */
-    bool (*pending)(const Ui *ui);      /* the first of these are still to come */
+    bool (*pending)(const Ui *ui);      /* their first answers are still to come */
 
     /* Work that goes on whether it is shown or not. */
     bool (*poll)(Ui *ui);             /* takes what is finished; true: something is to be drawn */
@@ -87,7 +87,7 @@ typedef struct Screen {
     bool (*runs)(const Ui *ui);       /* something that Ctrl-C would stop */
     bool (*cancel)(Ui *ui);           /* false: nothing ran */
     bool (*progress)(const Ui *ui, char *text, size_t size); /* false: nothing to report */
-    void (*forget)(Ui *ui, const Mechanism *changed); /* what was made with it before */
+    void (*forget)(Ui *ui, const Mechanism *changed); /* drops what the old definition made */
     void (*end)(Ui *ui);              /* frees everything, after the terminal is given back */
 
     /* What an export writes, with an error where there is nothing; NULL: the panes. */
@@ -97,14 +97,14 @@ typedef struct Screen {
     int           action_count;
 } Screen;
 
-/* Words on the screen that a click on them does. */
+/* Words on the screen; a click on them runs the action. */
 typedef struct Hit {
     int                  y, x, width;
     const Action *action;
 } Hit;
 #define HITS_MOST 32
 
-#define MARKS_MOST 128 /* mechanisms there may be */
+#define MARKS_MOST 128 /* mechanisms at most */
 
 enum { BROWSE_BY_CLASS, BROWSE_BY_YEAR, BROWSE_BY_COST, BROWSE_ORDERS };
 
@@ -125,7 +125,7 @@ typedef struct Browse {
     Drawing  thumb;
 } Browse;
 
-/* How the panes stand to each other: a value, undone and saved. */
+/* Relations between the panes; undone and saved. */
 typedef struct Arrangement {
     int  focus;
     bool linked; /* cursor and zoom of all panes together */
@@ -134,7 +134,7 @@ typedef struct Arrangement {
     bool effect; /* panes without and with one position, their difference, the bias */
 } Arrangement;
 
-/* How they are shown: a value, saved and not undone. */
+/* How the panes are drawn; saved, not undone. */
 typedef struct PanesLook {
     bool       labels;    /* tokens on the axes */
     MarginKind strips;    /* beside the matrices */
@@ -149,7 +149,7 @@ typedef struct Compare {
     PanesLook look;
     Marks marks; /* queries seen together */
     bool adding; /* a mechanism is being picked for one pane more */
-    bool align; /* the views are to be made alike once all panes have a result */
+    bool align; /* one common view is chosen once all panes have a result */
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */
 } Compare;
@@ -157,11 +157,11 @@ typedef struct Compare {
 /* The focused pane's run, stage by stage. */
 typedef struct Stepping {
     Pane   panes[2]; /* the step's matrix by position, and sorted; they own no request */
-    const Mechanism *of; /* whose stages; another one begins at its first */
+    const Mechanism *of; /* whose stages; another mechanism starts at its first */
     int    at;       /* step */
     bool   playing, sorted_alone;
     int    speed;    /* index of the pace */
-    double pace;     /* seconds a stage stays, as a script wants it; 0: that of the index */
+    double pace;     /* seconds a stage stays, set by a script; 0: by `speed` */
     double due;      /* when playing goes on, seconds */
     int64_t token;   /* first of the line of tokens in sight */
     int64_t row;     /* query whose running numbers are shown; -1: the last */
@@ -174,19 +174,19 @@ typedef struct Profiling {
     bool             known;    /* the ceilings are measured */
     bool             failed;   /* they cannot be */
     Ceilings         ceilings;
-    const Ops       *ops;      /* whose ceilings; NULL: not asked for */
+    const Ops       *ops;      /* back end that they are of; NULL: not requested */
     struct RoofWork *work;     /* measures them; NULL: none */
     struct Scaling  *scaling;  /* time over n: profile.h; owned; NULL: not begun */
 } Profiling;
 
-/* What the inspector has found out of a result. */
+/* What the inspector has read from a result. */
 typedef struct Inspecting {
     CellReader   *reader; /* owned; NULL: nothing yet */
     const Result *of;     /* to compare with only */
     bool          by_key; /* its row by position instead of weight */
 } Inspecting;
 
-/* What the query under the cursor sees, on the image. */
+/* Keys that the cursor's query sees, laid out on the image. */
 typedef struct Spanning {
     Arena        *arena; /* owned: of the picture; NULL: none yet */
     Panel         panel;
@@ -222,19 +222,19 @@ typedef struct Params {
     Meter   meter;
 } Params;
 
-/* One parameter of a pane at several values: a run after the other, as they come. */
+/* Runs of a pane's mechanism over several values of one parameter. */
 typedef struct Varying {
     Study         study;    /* count 0: none yet */
-    int           main;     /* the line of the pane */
+    int           main;     /* index of the pane's own line */
     int           pane;     /* its index when it began */
-    const Input  *input;    /* it began on; to compare with only */
+    const Input  *input;    /* of the study; to compare with only */
     bool          stopped, reported;
     bool          seeks;    /* the smallest value that reaches the goal is to be set */
-    bool          closes_in; /* between the values there are, too */
+    bool          closes_in; /* tries values between the listed ones, too */
     StudyGoal     goal;
     StudyQuantity loss, cost; /* of the plots */
     int           cursor;   /* among the points from left to right */
-    const Param  *wanted;   /* to begin with when it is opened; NULL: what is there is shown */
+    const Param  *wanted;   /* to vary when it is opened; NULL: shows the present study */
     int           wanted_of; /* the pane whose parameter that is */
     bool          wanted_seeks;
 } Varying;
@@ -262,12 +262,12 @@ typedef struct Prompt {
     PromptKind kind;
     Field      field;
     Past       past;
-    char       choices[512]; /* what Tab found; what a script asks */
+    char       choices[512]; /* completions of Tab, or a script's question */
 } Prompt;
 
 typedef struct Export {
     Field              field;
-    char               problem[512]; /* of what was typed; "": none */
+    char               problem[512]; /* why the typed name was refused; "": it was not */
     struct ExportWork *work; /* being written; NULL: none */
 } Export;
 
@@ -333,7 +333,7 @@ double ui_now(void); /* seconds, monotonic */
 
 /* Message line; also kept in the log. */
 void  ui_say(Ui *ui, Role role, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* The same for what is of this moment only: it is not kept. */
+/* As ui_say, but the log does not keep it. */
 void  ui_hint(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 Style ui_style(const Ui *ui, Role role);
 /* A frame with a title; focused: its keys are the ones that work. */
@@ -348,7 +348,7 @@ bool  ui_line_taken(const Ui *ui);
 bool  ui_job_runs(const Ui *ui);
 /* The run under way; NULL: none.  *which: its pane. */
 const Job *ui_running_job(const Ui *ui, const Pane **which);
-/* The first of these that has something to report; its number, or -1. */
+/* Progress of the first screen that reports some; its number, or -1. */
 int   ui_progress(const Ui *ui, char *text, size_t size);
 
 /* ---- screens and overlays ---------------------------------------------------- */
@@ -364,12 +364,12 @@ const char *screen_word(ScreenId id);
 
 /* Opens an overlay, if it can be opened. */
 void ui_open(Ui *ui, ScreenId id);
-void ui_push(Ui *ui, ScreenId id); /* as it is */
-void ui_pop(Ui *ui);               /* without closing it */
+void ui_push(Ui *ui, ScreenId id); /* without its `open` */
+void ui_pop(Ui *ui);               /* without its `close` */
 bool ui_has(const Ui *ui, ScreenId overlay);
 /* What gets the keys: the last overlay, the words of a lesson, or the screen. */
 const Screen *ui_front(const Ui *ui);
-/* The same without the overlays. */
+/* As ui_front, without the overlays. */
 const Screen *ui_below(const Ui *ui);
 /* The IN_ bits that decide which keys are valid: now, and under the overlays. */
 unsigned ui_scope(const Ui *ui);
@@ -392,16 +392,16 @@ void history_clear(Ui *ui);
 
 /* ---- room -------------------------------------------------------------------- */
 
-/* Room of the screen's own between the lines, beside a lesson that runs. */
+/* Area of the screen: between the status lines, beside the dock of a lesson. */
 Area ui_area(const Ui *ui);
 int  console_height(const Ui *ui); /* rows that it takes at the bottom; 0: it is closed */
-/* Columns of a lesson's dock; the panes have the rest.  All of them: there is room for one. */
+/* Columns of a lesson's dock; the panes have the rest.  On narrow terminals all or none. */
 int  lesson_width(const Ui *ui);
 /* The lesson has a dock on the screen that is open. */
 bool lessons_docked(const Ui *ui);
-/* And the keys are its own. */
+/* The dock is there and receives the keys. */
 bool lessons_focused(const Ui *ui);
-/* The step of Tab goes from the words into the panes, or back: true. */
+/* True: Tab moved the keys from the dock to the panes, or back. */
 bool lessons_passes(Ui *ui, int direction);
 
 #endif

@@ -15,7 +15,7 @@
 struct Journal {
     JournalEntry entries[ENTRIES_MOST];
     int          count;
-    Text         seen;  /* what the panes show, in words; to tell a change by */
+    Text         seen;  /* what the panes show, as text; to detect a change */
     double       since; /* when it came */
     bool         noted;
     const Result *measured[PANES_MOST]; /* already noted; to compare with only */
@@ -159,7 +159,7 @@ static char *panel_words(const Panel *panel, const PanelChoice *choice)
     return taken(&out);
 }
 
-/* shot NULL: the command says it all. */
+/* shot NULL: the command alone describes the figure. */
 static void take_shot(Ui *ui, const Shot *shot, JournalEntry *e)
 {
     e->when = time(NULL);

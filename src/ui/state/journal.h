@@ -56,8 +56,7 @@ typedef struct JournalEntry {
 
 /* Takes note of what the panes show once it has stood for a while; often. */
 void journal_tick(Ui *ui);
-/* An export that has begun: what is drawn (NULL: only the command says it), the command, ""
- * where none draws it; then its end. */
+/* An export begins, with the command that draws it; then it ends. */
 void journal_exporting(Ui *ui, const char *command, const char *path);
 void journal_exported(Ui *ui, bool written);
 void journal_command(Ui *ui, const char *line);

@@ -28,7 +28,7 @@ Pane *seen_pane(Ui *ui)
 #define TILE_LEAST  24 /* columns of a tile; where two have not so many there is one */
 #define AROUND_COLS 8
 
-/* Square matrices leave room beside them: for what the cursor is on. */
+/* Square matrices leave columns free, which the inspector's dock takes. */
 static void dock_beside(Ui *ui, PaneRooms *r)
 {
     Compare *c = &ui->compare;
@@ -61,8 +61,7 @@ static int tile_side(const PaneRooms *r, int rows, int cols)
     return 2 * lines < columns ? 2 * lines : columns;
 }
 
-/* The usual arrangement, or another where that makes the matrices clearly larger; false: so
- * many do not fit. */
+/* The usual arrangement, or one with clearly larger matrices; false: so many do not fit. */
 static bool arrange_tiles(PaneRooms *r, int count)
 {
     int usual = count > 2 ? 2 : 1, best = 0;
@@ -168,7 +167,7 @@ Area params_area(Ui *ui)
 
 /* ---- linked panes ----------------------------------------------------------- */
 
-/* Cursor and sight of one pane for another, as far as their axes are the same. */
+/* Copies cursor and zoom to another pane, along the axes that both share. */
 static bool follow_cursor(const Pane *from, Pane *to)
 {
     const View *view = pane_view(from), *other = pane_view(to);
@@ -358,7 +357,7 @@ void panes_open_plan(Ui *ui, FigurePlan *plan)
     ui->screen = SCREEN_COMPARE;
 }
 
-/* The query whose picture is asked for gets the cursor; false: none is. */
+/* Moves the cursor to the query of --span; false: there is none. */
 static bool point_at_span(Ui *ui, const char *span)
 {
     int64_t   width = session_input(ui->session)->width;
@@ -531,8 +530,8 @@ static bool poll_effect(Ui *ui)
     return true;
 }
 
-/* A pane's first cursor: where the linked panes have theirs, else in the middle, where on the
- * diagonal something is allowed. */
+/* First cursor of a pane: that of the linked panes, else the middle, where the diagonal has
+ * allowed cells. */
 static void place_cursor(Ui *ui, Pane *pane)
 {
     pane->unplaced = false;

@@ -477,7 +477,7 @@ static Workspace *take_workspace(const Ui *ui)
     return NULL;
 }
 
-/* True: another input was open since, and the old one is back. */
+/* Loads the workspace's input; true: another one was open. */
 static bool restore_input(Ui *ui, const Workspace *w)
 {
     Error err = ERROR_INIT;

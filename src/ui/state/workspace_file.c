@@ -425,8 +425,8 @@ void saving_typed_restore(Ui *ui, const char *name)
         ui_say(ui, ROLE_GOOD, "restored: %s  (u goes back)%s", name, saving_behind(ui));
 }
 
-/* The line with its word only, so that a name is typed and not put behind another; `alone`
- * is the name that Enter takes without one. */
+/* Opens the prompt with the word only, so that no name must be deleted first; `alone`: the name
+ * that Enter takes without one. */
 static void ask_name(Ui *ui, const char *word, const char *alone)
 {
     Prompt *p = &ui->prompt;

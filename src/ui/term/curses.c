@@ -3,8 +3,8 @@
  * ncurses compares screens and sends little, which beats writing escapes by
  * hand.  Direct colour needs a terminal entry Debian does not install, so two
  * are embedded and given to newterm through TERMINFO (base64 form).  Mouse
- * reports are asked for and decoded (curses.c) by hand, because the
- * entries of tmux and screen promise an older protocol than the terminal speaks.
+ * reports are requested and decoded by hand, because the entries of tmux and
+ * screen promise an older protocol than the terminal speaks.
  */
 #include <curses.h>
 #include <errno.h>
@@ -185,8 +185,8 @@ fail:
     return NULL;
 }
 
-/* The cursor is shown once more after the alternate screen is left: some terminals bring
- * back with it what they kept when a scroll saved the cursor, and then it was hidden. */
+/* Shows the cursor again after the alternate screen is left: some terminals restore the hidden
+ * cursor that they saved during a scroll. */
 static void leave_screen(void)
 {
     const char *show = tigetstr("cnorm");

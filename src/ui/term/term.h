@@ -60,7 +60,7 @@ typedef struct Area {
     int y, x, h, w;
 } Area;
 
-/* ---- device (curses.c, curses.c) -------------------------------------- */
+/* ---- device (curses.c) ------------------------------------------------------ */
 
 Term *term_open(const TermOptions *options, Error *err);
 void  term_close(Term *term); /* the terminal is as before */
