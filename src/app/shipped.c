@@ -40,7 +40,7 @@ static bool find_beside(const char *folder, const char *name, Text *path)
     return found;
 }
 
-/* A folder in the one for temporary files that belongs to this user and that nobody else can write. */
+/* A folder among the temporary files that belongs to this user and that nobody else can write. */
 static bool add_temporary_folder(Text *path)
 {
     const char *set = getenv("TMPDIR");

@@ -330,7 +330,8 @@ static bool no_sample(const char *name, Error *err)
         known |= !strcmp(name, samples[i].name);
     }
     if (known)
-        error_set(err, ERR_FILE, "input: the sample %s is neither beside the program (in samples or "
+        error_set(err, ERR_FILE,
+                  "input: the sample %s is neither beside the program (in samples or "
                   "../share/attnscope/samples) nor can it be unpacked: set HOME or TMPDIR to a "
                   "folder that can be written", name);
     else
