@@ -2,8 +2,9 @@
 --
 --   attnscope lua advise.lua [name=value...]     --help lists the settings
 --
--- Each head runs alone through every candidate.  Kept is the softmax mass of exact attention
--- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  A candidate
+-- Each query head runs alone, with the key head of its group, through every candidate.  Kept is
+-- the softmax mass of exact attention on the keys that the candidate looks at, mean over the
+-- queries; FLOPs are counted.  A candidate
 -- of several passes may look at all keys and still give something else: `error` leaves it out.  The
 -- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
 -- from power laws through both over the lengths of `fit`.  With `time` or `memory` each candidate
@@ -16,7 +17,7 @@ local settings = require "library.arguments" {
   usage = "advise.lua [name=value...]",
   about = "For every head the cheapest mechanism that keeps a share of the mass, as CSV.",
   { "input", "", "text", "file; default: the shipped sample" },
-  { "layer", "0", "whole", "of the file" },
+  { "layer", "", "whole", "of the file; default: its first" },
   { "n", "", "count", "cuts the file" },
   { "keep", "0.95", "share", "share of the mass, mean over the queries" },
   { "error", "0.5", "number", "of the output at most: keys may be seen and weighed otherwise" },
@@ -32,10 +33,15 @@ local settings = require "library.arguments" {
   { "out", "advice.csv", "out", "the file; - for standard output" },
 }
 
+-- Query head h with the key head of its group, and all that the file says of them.
 local function head_of(input, h)
-  local cut = { { h, h + 1 } }
-  return assert(attn.input { q = input.q:slice(cut):copy(), k = input.k:slice(cut):copy(),
-                             v = input.v:slice(cut):copy(), causal = input.causal })
+  local group = h // (input.heads // input.kv_heads)
+  local function one(t, head)
+    return t:slice({ { head, head + 1 } }):copy()
+  end
+  return assert(attn.input { q = one(input.q, h), k = one(input.k, group), v = one(input.v, group),
+                             x = input.x, segments = input.segments, tokens = input.tokens,
+                             causal = input.causal, scale = input.scale })
 end
 
 local function load()
@@ -121,28 +127,48 @@ local function suits(tried)
 end
 
 local columns = { "layer", "head", "mechanism", "kept", "kept at worst", "output error", "FLOPs",
-                  "of exact", "crossover n", "chosen" }
+                  "of exact", "crossover n", "chosen", "runner-up" }
 if budget then
-  table.insert(columns, #columns, "time ms")
-  table.insert(columns, #columns, "MiB")
+  table.insert(columns, #columns - 1, "time ms")
+  table.insert(columns, #columns - 1, "MiB")
 end
 local input, by_head, said = load(), {}, {}
 head_size = input.d
 
--- Long inputs take minutes: then each candidate is reported.
-local function say(h, began, at, mechanism, tried)
-  if os.difftime(os.time(), began) >= 10 then
-    attn.log("info", "head %d: %d of %d, %s: %s", h, at, #settings.mechanisms, mechanism,
-      tried.beyond and "beyond the budget" or tried.kept and ("keeps %.4f"):format(tried.kept)
-      or "compared")
+-- Long inputs take minutes: every ten seconds a line says how far it is.
+local began, spoke = os.time(), os.time()
+local function say(h, at)
+  local now = os.time()
+  if os.difftime(now, spoke) >= 10 then
+    local all = input.heads * #settings.mechanisms
+    local done = h * #settings.mechanisms + at
+    spoke = now
+    attn.log("info", "%d of %d runs, %.0f s, about %.0f s left", done, all,
+      os.difftime(now, began), os.difftime(now, began) * (all - done) / done)
   end
+end
+
+local function percent(tried, exact)
+  return ("%.0f %% of the FLOPs"):format(100 * tried.flops / exact.flops)
+end
+
+-- What a reader needs to know when no candidate suits: which comes closest, and what it lacks.
+local function closest(candidates)
+  local near
+  for _, c in ipairs(candidates) do
+    if c.mechanism ~= "full" and c.mechanism ~= "none" and c.tried.kept
+      and (not near or c.tried.kept > near.tried.kept) then
+      near = c
+    end
+  end
+  return near and (" (%s comes closest: it keeps %.4f, output error %.2g)"):format(near.mechanism,
+    near.tried.kept, near.tried.error) or ""
 end
 
 -- The candidates that ran, the cheapest of them that suits, and exact attention.
 local function advise(h, one)
-  local began = os.time()
   local exact, why = try("full", one)
-  local best = { mechanism = "full", tried = exact }
+  local best, second = { mechanism = "full", tried = exact }, nil
   local candidates = {}
   if exact and exact.beyond then
     best = { mechanism = "none", tried = { flops = math.huge } }
@@ -152,10 +178,13 @@ local function advise(h, one)
     tried, why = try(mechanism, one)
     if tried then
       candidates[#candidates + 1] = { mechanism = mechanism, tried = tried }
+      local this = candidates[#candidates]
       if suits(tried) and tried.flops < best.tried.flops then
-        best = candidates[#candidates]
+        best, second = this, best
+      elseif suits(tried) and (not second or tried.flops < second.tried.flops) then
+        second = this
       end
-      say(h, began, at, mechanism, tried)
+      say(h, at)
     end
     settings.raise_if_interrupted()
     if not tried and not said[mechanism] then
@@ -171,35 +200,44 @@ local function advise(h, one)
   if best.mechanism == "full" or best.mechanism == "none" then
     candidates[#candidates + 1] = best
   end
-  return candidates, best, exact
+  if second and (second.mechanism == "full" or second.mechanism == "none") then
+    second = nil -- exact attention is no runner-up
+  end
+  return candidates, best, exact, second
 end
 
-local function row(h, c, best, exact)
+local function row(h, c, best, exact, second)
   return {
-    layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
+    layer = input.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
     ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
     ["of exact"] = c.tried.flops and c.tried.flops / exact.flops, ["time ms"] = c.tried.time,
     ["crossover n"] = (c.mechanism == "full" or c.mechanism == "none") and "" or
       crossover(c.mechanism), MiB = c.tried.memory, chosen = c == best,
+    ["runner-up"] = c == best and second and second.mechanism or "",
   }
 end
 
 -- Its rows all at once: none of a head that Ctrl-C came into.
 local function take(h)
   local one <close> = head_of(input, h)
-  local candidates, best, exact = advise(h, one)
+  local candidates, best, exact, second = advise(h, one)
   local rows = {}
   for _, c in ipairs(candidates) do
     if settings.all or c == best then
-      rows[#rows + 1] = row(h, c, best, exact)
+      rows[#rows + 1] = row(h, c, best, exact, second)
     end
   end
   by_head[h + 1] = rows
   if best.mechanism == "none" then
-    attn.log("info", "head %d: none of these suits within the budget", h)
+    attn.log("info", "head %d: none of these suits within the budget, nor does exact attention%s",
+      h, closest(candidates))
+  elseif best.mechanism == "full" then
+    attn.log("info", "head %d: none of these keeps %g for fewer FLOPs%s; exact attention it is",
+      h, settings.keep, closest(candidates))
   else
-    attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,
-      best.tried.kept or 1, 100 * best.tried.flops / exact.flops)
+    attn.log("info", "head %d: %s keeps %.4f at %s%s", h, best.mechanism, best.tried.kept,
+      percent(best.tried, exact), second and ("; then %s, %s"):format(second.mechanism,
+      percent(second.tried, exact)) or "")
   end
 end
 

@@ -13,8 +13,8 @@ local settings = require "library.arguments" {
   { "seed", "0", "whole", "the first of them" },
   { "input", "", "text", "file; default: a generated one" },
   { "structure", "clusters", "text", "generator (attnscope lists them in attn.generators())" },
-  { "layer", "0", "whole", "of the file" },
-  { "n", "128", "count", "length" },
+  { "layer", "", "whole", "of the file; default: its first" },
+  { "n", "", "count", "length; default: the file's, or 128 of a generated one" },
   { "d", "32", "count", "head size of the generated input" },
   { "plots", "error-seeds,mass-seeds", "list", "beside each other" },
   { "width", "6.75", "number", "inches" },
@@ -23,7 +23,7 @@ local settings = require "library.arguments" {
   { "csv", "", "out", "the draws, one a row; - for standard output" },
 }
 
-local input, results, rows = settings:load(settings.structure), {}, {}
+local input, results, rows = settings:load(settings.structure, 128), {}, {}
 
 local function note_draws(mechanism)
   for i = 0, settings.seeds - 1 do

@@ -12,7 +12,7 @@ local settings = require "library.arguments" {
   { "temperatures", "2,0.75,0.25,0.1", "numbers", "one row of panels each" },
   { "iterations", "1,2,8,50", "numbers", "the columns" },
   { "input", "", "text", "file; default: synthetic:normal of n" },
-  { "n", "64", "count", "length" },
+  { "n", "", "count", "length; default: the file's, or 64 of a generated one" },
   { "block", "8", "count", "tokens of a block" },
   { "seed", "0", "whole", "of every random draw" },
   { "fit", "false", "flag", "logits without parameters, from block means" },
@@ -22,7 +22,8 @@ local settings = require "library.arguments" {
 
 local function run(temperature, iterations)
   return settings.try(attn.run, "sinkhorn", {
-    input = settings.input or "synthetic:normal", n = settings.n, seed = settings.seed,
+    input = settings.input or "synthetic:normal",
+    n = settings.n or not settings.input and 64 or nil, seed = settings.seed,
     fit = settings.fit, block = settings.block,
     temperature = temperature, sinkhorn_iters = math.tointeger(iterations) or iterations,
   })

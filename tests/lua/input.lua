@@ -162,3 +162,21 @@ case("closed", function()
   raises("closed", attn.run, "full", { input = i })
   equal(#q, 1)
 end)
+
+case("grouped heads and a scale", function()
+  local q = attn.random({ n = 8, d = 4, heads = 6 }).q
+  local k = attn.random({ n = 8, d = 4, heads = 2 }).k
+  local i = assert(attn.input { q = q, k = k, v = k, causal = true, scale = 0.25 })
+  equal(i.heads, 6)
+  equal(i.kv_heads, 2)
+  equal(i.scale, 0.25)
+  equal(attn.random({ n = 8 }).scale, nil)
+  local path = os.tmpname() .. ".safetensors"
+  assert(i:save(path))
+  local again = assert(attn.load(path))
+  equal(again.scale, 0.25)
+  equal(again.kv_heads, 2)
+  equal(again.causal, true)
+  os.remove(path)
+  raises("expected a positive number", attn.input, { q = q, k = k, v = k, scale = -1 })
+end)

@@ -198,13 +198,13 @@ local function nearest(rows, name)
 end
 
 -- The input of `input`, else a generated one of n, d, heads, seed and `structure`.
-function methods:load(structure)
+function methods:load(structure, usual)
   if self.input then
     return self.must(attn.load(self.input, { layer = self.layer, n = self.n, seed = self.seed }))
   end
   return self.try(attn.random, {
-    structure = structure or self.structure or "normal", n = self.n or 64, d = self.d or 32,
-    heads = self.heads, seed = self.seed,
+    structure = structure or self.structure or "normal", n = self.n or usual or 64,
+    d = self.d or 32, heads = self.heads, seed = self.seed,
   })
 end
 

@@ -308,19 +308,21 @@ function Tensor:close() end
 ---@field d integer size of a query and a key
 ---@field e integer size of a value
 ---@field heads integer query heads
+---@field kv_heads integer heads of k and v; query head h looks at head h // (heads // kv_heads)
 ---@field layer integer which layer of the file this is
 ---@field layers integer how many layers the file holds
 ---@field held integer[] the numbers of these, ascending
 ---@field width integer pixels of a line of an image; 0: no image
 ---@field causal boolean? as the file says; nil: it does not
+---@field scale number? of the scores, as the file says; nil: 1/sqrt(d)
 ---@field name string path or generator
 ---@field kind string npz, safetensors, text, image, synthetic, tensors
 ---@field model string? the model it came from
 ---@field note string? how q, k and v came to be
 ---@field sha256 string fingerprint of the content
 ---@field q attnscope.Tensor? [h,n,d], read only
----@field k attnscope.Tensor? [h,m,d], read only
----@field v attnscope.Tensor? [h,m,e], read only
+---@field k attnscope.Tensor? [kv_heads,m,d], read only
+---@field v attnscope.Tensor? [kv_heads,m,e], read only
 ---@field x attnscope.Tensor? the layer's own input [n,dm], read only
 ---@field attn attnscope.Tensor? finished weights [h,n,m], read only
 ---@field segments attnscope.Tensor? document of each position [n]: $segments of patterns; read only
@@ -730,6 +732,7 @@ function Context:warn(text) end
 ---@field segments? attnscope.Tensor [n] whole numbers: $segments of patterns
 ---@field tokens? string[] one label a key
 ---@field causal? boolean queries see no later key
+---@field scale? number of the scores; default 1/sqrt(d)
 ---@field name? string for messages and figures
 
 ---How to run; other keys are the mechanism's own parameters.

@@ -4,6 +4,7 @@
  * each gives its memory back when the script lets go of it.  Inputs a run asks
  * for by name are remembered as long as somebody holds them.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -150,6 +151,7 @@ typedef struct Joining {
     Tensor        part[5]; /* q, k, v, x, segments; no data: not given */
     const char  **tokens, *name;
     int           causal;
+    double        scale;
 } Joining;
 
 static bool join(void *context, const atomic_bool *cancel, Error *err)
@@ -166,8 +168,10 @@ static bool join(void *context, const atomic_bool *cancel, Error *err)
         input_free(in);
         return false;
     }
-    if (in)
+    if (in) {
         in->causal = j->causal;
+        in->scale = j->scale;
+    }
     return in && session_set_input(j->input->session, in, j->name, err);
 }
 
@@ -196,6 +200,9 @@ int attn_input(lua_State *L)
                    !v ? "v" : "q");
     all.name = lua_pushstring(L, option_string(L, 1, "name", "tensors"));
     all.causal = option_tristate(L, 1, "causal");
+    all.scale = option_number(L, 1, "scale", 0);
+    if (!(all.scale >= 0) || isinf(all.scale))
+        luaL_error(L, "scale: expected a positive number, or 0 for 1/sqrt(d), got %f", all.scale);
     all.tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
     all.input = input_push_empty(L);
     j = lua_newuserdatauv(L, sizeof(*j), 0);
@@ -267,6 +274,27 @@ static int input_causal(lua_State *L)
     return 1;
 }
 
+/* Heads of k and v, or of x and finished weights alone all heads.  [-0, +1, v] */
+static int input_kv_heads(lua_State *L)
+{
+    const Input *in = checked_input(L);
+
+    lua_pushinteger(L, in->v.data && in->v.rank == 3 ? in->v.shape[0] : in->heads);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_scale(lua_State *L)
+{
+    double scale = checked_input(L)->scale;
+
+    if (scale > 0)
+        lua_pushnumber(L, scale);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
 /* [-0, +1, v] */
 static int input_tokens(lua_State *L)
 {
@@ -319,7 +347,8 @@ static bool save_input(void *context, const atomic_bool *cancel, Error *err)
 {
     const Saving *s = context;
     const Input  *in = s->in;
-    const char   *metadata[5] = { NULL };
+    const char   *metadata[7] = { NULL };
+    char          scale[32];
     NamedTensor   all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
                             { "attn", in->attn }, { "segments", in->segments } }, items[6];
     Text          tokens = { 0 };
@@ -337,7 +366,12 @@ static bool save_input(void *context, const atomic_bool *cancel, Error *err)
     }
     if (in->causal >= 0) {
         metadata[words++] = "causal";
-        metadata[words] = in->causal ? "true" : "false";
+        metadata[words++] = in->causal ? "true" : "false";
+    }
+    if (in->scale > 0) {
+        snprintf(scale, sizeof(scale), "%.17g", in->scale);
+        metadata[words++] = "scale";
+        metadata[words++] = scale;
     }
     ok = s->safetensors ? input_write_safetensors(s->path, items, count, metadata, err)
                         : input_write_npz(s->path, items, count, err);
@@ -374,19 +408,22 @@ static const Member input_members[] = {
     { "d", input_d, NULL, "integer", "size of a query and a key" },
     { "e", input_e, NULL, "integer", "size of a value" },
     { "heads", input_heads, NULL, "integer", "query heads" },
+    { "kv_heads", input_kv_heads, NULL, "integer",
+      "heads of k and v; query head h looks at head h // (heads // kv_heads)" },
     { "layer", input_layer, NULL, "integer", "which layer of the file this is" },
     { "layers", input_layers, NULL, "integer", "how many layers the file holds" },
     { "held", input_held, NULL, "integer[]", "the numbers of these, ascending" },
     { "width", input_width, NULL, "integer", "pixels of a line of an image; 0: no image" },
     { "causal", input_causal, NULL, "boolean?", "as the file says; nil: it does not" },
+    { "scale", input_scale, NULL, "number?", "of the scores, as the file says; nil: 1/sqrt(d)" },
     { "name", input_name, NULL, "string", "path or generator" },
     { "kind", input_kind, NULL, "string", "npz, safetensors, text, image, synthetic, tensors" },
     { "model", input_model, NULL, "string?", "the model it came from" },
     { "note", input_note, NULL, "string?", "how q, k and v came to be" },
     { "sha256", input_sha256, NULL, "string", "fingerprint of the content" },
     { "q", input_q, NULL, "attnscope.Tensor?", "[h,n,d], read only" },
-    { "k", input_k, NULL, "attnscope.Tensor?", "[h,m,d], read only" },
-    { "v", input_v, NULL, "attnscope.Tensor?", "[h,m,e], read only" },
+    { "k", input_k, NULL, "attnscope.Tensor?", "[kv_heads,m,d], read only" },
+    { "v", input_v, NULL, "attnscope.Tensor?", "[kv_heads,m,e], read only" },
     { "x", input_x, NULL, "attnscope.Tensor?", "the layer's own input [n,dm], read only" },
     { "attn", input_attn, NULL, "attnscope.Tensor?", "finished weights [h,n,m], read only" },
     { "segments", input_segments, NULL, "attnscope.Tensor?",
@@ -422,6 +459,7 @@ static const Member tensors_members[] = {
     FIELD("segments", "attnscope.Tensor", "[n] whole numbers: $segments of patterns"),
     FIELD("tokens", "string[]", "one label a key"),
     FIELD("causal", "boolean", "queries see no later key"),
+    FIELD("scale", "number", "of the scores; default 1/sqrt(d)"),
     FIELD("name", "string", "for messages and figures"),
     MEMBER_END,
 };
