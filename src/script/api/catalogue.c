@@ -9,7 +9,7 @@
 
 /* ---- parameters ------------------------------------------------------------- */
 
-/* Bounds only where they say something. */
+/* Bounds of numbers. */
 static void set_bounds(lua_State *L, const Param *p)
 {
     bool number = p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT ||

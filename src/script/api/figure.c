@@ -198,11 +198,7 @@ static bool print_figure(void *context, const atomic_bool *cancel, Error *err)
 
 static int push_printed(lua_State *L, int status, lua_KContext at)
 {
-    Error err;
-
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     text_box_push(L, ((Printing *)work_context(L, at))->out);
     return 1;
 }
@@ -452,12 +448,9 @@ static int push_drawn(lua_State *L, int status, lua_KContext at)
     Work        *w = work_context(L, at);
     LuaFigure   *out = w->out;
     const Drawn *drawn = w->drawn;
-    Error        err;
     int          rows, cols;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     for (int i = 0; i < drawn->drawing.count; i++)
         out->results[out->result_count++] = drawn->drawing.results[i];
     if (drawn->made.line.length)

@@ -104,7 +104,7 @@ static void steps_line(Session *s, const Result *result, const PictureOptions *p
     save_options_line(png, path, out);
 }
 
-/* What it points to lies on the stack. */
+/* Its pointers are kept by the stack. */
 typedef struct Saving {
     Session         *session;
     const LuaFigure *figure; /* or steps of: */

@@ -145,7 +145,7 @@ static const char **push_tokens(lua_State *L, int64_t count)
     return texts;
 }
 
-/* What attn.input is given; it lies on the stack. */
+/* Arguments of attn.input, kept by the stack. */
 typedef struct Joining {
     LuaInput     *input;
     Tensor        part[5]; /* q, k, v, x, segments; no data: not given */
@@ -207,8 +207,8 @@ int attn_input(lua_State *L)
     all.input = input_push_empty(L);
     j = lua_newuserdatauv(L, sizeof(*j), 0);
     *j = all;
-    return work_await(L, script_of(L)->session->thing, bytes < LONG_BYTES ? NULL : "an input",
-                      join, input_push_worked);
+    return work_await_end(L, script_of(L)->session->thing, bytes < LONG_BYTES ? NULL : "an input",
+                          join, input_push_worked);
 }
 
 /* ---- fields ----------------------------------------------------------------- */
@@ -549,7 +549,7 @@ static int load(lua_State *L, const char *spec, const InputChoice *choice, int t
     *l = (Loading){ .input = input, .spec = spec, .options = &script_of(L)->options,
                     .choice = *choice, .then = then, .top = top };
     snprintf(l->doing, sizeof(l->doing), "loading %.60s", spec ? spec : "the input");
-    return work_await(L, script_of(L)->session->thing, l->doing, read_input, loaded);
+    return work_await_end(L, script_of(L)->session->thing, l->doing, read_input, loaded);
 }
 
 /* The spec at 1 with the names of arrays that the table at 2 gives: FILE[q=query,k=key].
@@ -623,7 +623,7 @@ static int go_on_loaded(lua_State *L, int status, lua_KContext at)
     return then(L, LUA_OK, 0);
 }
 
-/* What the explorer shows, where nothing else is asked for; it lies on the stack.  [-0, +1, m] */
+/* The explorer's input, where no other is requested; kept by the stack.  [-0, +1, m] */
 static const char *push_spec(lua_State *L, const char *spec, InputChoice *choice)
 {
     const Control *control = script_of(L)->control;

@@ -422,11 +422,8 @@ static int next_roof(lua_State *L, Roofs *r);
 static int keep_roof(lua_State *L, int status, lua_KContext at)
 {
     Roofs *r = work_context(L, at);
-    Error  err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     session_keep_ceilings(r->session, r->ops, r->threads, &r->measured);
     return next_roof(L, r); /* the work stays: it is still to be closed */
 }
@@ -460,7 +457,7 @@ int plot_await_ceilings(lua_State *L, lua_KFunction then)
     Roofs *r;
 
     if (lua_getfield(L, 1, "panels") != LUA_TTABLE)
-        return then(L, LUA_OK, 0); /* which says so */
+        return then(L, LUA_OK, 0); /* which raises */
     r = lua_newuserdatauv(L, sizeof(*r), 0);
     *r = (Roofs){ .then = then };
     return next_roof(L, r);

@@ -76,11 +76,8 @@ static bool make(void *context, const atomic_bool *cancel, Error *err)
 static int push_made(lua_State *L, int status, lua_KContext at)
 {
     Making *m = work_context(L, at);
-    Error   err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     account(L, arena_used(m->arena));
     lua_pushvalue(L, (int)at - 2);
     return 1;

@@ -77,11 +77,8 @@ static bool follow(void *context, const atomic_bool *cancel, Error *err)
 static int push_reach(lua_State *L, int status, lua_KContext at)
 {
     Following *f = work_context(L, at);
-    Error      err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     push_summary(L, f->result, &f->options, &f->summary);
     if (!f->arena)
         return 1;
@@ -141,11 +138,8 @@ static bool find_way(void *context, const atomic_bool *cancel, Error *err)
 static int push_way(lua_State *L, int status, lua_KContext at)
 {
     const Way *w = work_context(L, at);
-    Error      err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     lua_pushnil(L);
     if (w->hops < 0)
         return 1;
@@ -244,11 +238,8 @@ static bool search(void *context, const atomic_bool *cancel, Error *err)
 static int push_missed(lua_State *L, int status, lua_KContext at)
 {
     const Missed *missed = ((Search *)work_context(L, at))->missed;
-    Error         err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     lua_createtable(L, 0, 8);
     field_integer(L, "keys", missed->keys);
     field_bool(L, "ranked", missed->ranked);

@@ -366,5 +366,5 @@ static int result_compare(lua_State *L)
     lua_settop(L, 2);
     c = lua_newuserdatauv(L, sizeof(*c), 0);
     *c = (Compared){ .a = a->result->run, .b = b->result->run };
-    return work_await(L, a->session, "comparing two results", compare_runs, push_difference);
+    return work_await_end(L, a->session, "comparing two results", compare_runs, push_difference);
 }

@@ -106,11 +106,8 @@ static bool fit_points(void *context, const atomic_bool *cancel, Error *err)
 static int push_fitted(lua_State *L, int status, lua_KContext at)
 {
     const Fit *fit = &((Fitting *)work_context(L, at))->fit;
-    Error      err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     if (fit->count < 2)
         return luaL_error(L, "fit: expected at least 2 points with x > 0 and y > 0, got %d",
                           fit->count);

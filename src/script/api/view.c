@@ -10,7 +10,7 @@
 #include "script/host/binding.h"
 #include "script/host/work.h"
 
-#define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
+#define VIEW_LIMIT (8ll << 30) /* bytes of a whole view, unless the run had a limit */
 
 /* The latest view of each name. */
 static bool is_latest(const Run *run, int i)
@@ -100,7 +100,7 @@ static int push_whole(lua_State *L, const LuaResult *result, const View *view, l
     r = lua_newuserdatauv(L, sizeof(*r), 0);
     *r = (Reading){ .view = view, .limit = limit ? limit : VIEW_LIMIT, .tensor = tensor,
                     .arena = arena };
-    return work_await(L, result->session, "reading a view", read_view, then);
+    return work_await_end(L, result->session, "reading a view", read_view, then);
 }
 
 /* Its numbers lie in memory already.  [-0, +1 or 0, m] */
@@ -171,7 +171,7 @@ static int push_part(lua_State *L, const LuaResult *result, const View *view, in
     r = lua_newuserdatauv(L, sizeof(*r), 0);
     *r = (Reading){ .view = view, .plane = plane, .region = region,
                     .tensor = class_check(L, -2, &class_tensor) };
-    return work_await(L, result->session, "reading a view", read_view, push_reading);
+    return work_await_end(L, result->session, "reading a view", read_view, push_reading);
 }
 
 /* Planes without heads count as one plane. */
@@ -417,11 +417,8 @@ static int push_cell(lua_State *L, int status, lua_KContext at)
     const Pattern *pattern = result_cells(run);
     bool           allowed = true;
     uint8_t        bits = pattern ? pattern_cell(pattern, a->head, a->q, a->k, &allowed) : 0;
-    Error          err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     lua_newtable(L);
     field_bool(L, "allowed", allowed);
     push_components(L, bits);

@@ -46,7 +46,7 @@ static const char *push_setting(lua_State *L, int at, const char *name)
     }
 }
 
-/* "12", "yes", "weights" as what they are.  [-0, +1, m] */
+/* "12", "yes", "weights" as number, boolean and string.  [-0, +1, m] */
 static void push_parsed(lua_State *L, const char *text, size_t length)
 {
     lua_pushlstring(L, text, length);

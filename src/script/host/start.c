@@ -247,7 +247,7 @@ int script_main(int argc, char **argv)
 
 /* ---- in the state ----------------------------------------------------------- */
 
-/* A function of a script is running; otherwise a traceback says nothing. */
+/* A Lua function is running; without one a traceback is of no use. */
 static bool runs_lua(lua_State *L)
 {
     lua_Debug at;

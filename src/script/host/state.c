@@ -297,7 +297,7 @@ void script_hand_over(Script *script)
         return;
     held = script_release(script);
     pause_ns(GIVE_NS);
-    pthread_mutex_lock(&script->lock); /* nobody hands over to one who has handed over */
+    pthread_mutex_lock(&script->lock); /* only one thread hands over at a time */
     take_up(script, held);
     script->gives_way = false;
 }

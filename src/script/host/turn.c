@@ -10,7 +10,7 @@
 
 #define TURN_SECONDS 0.02
 #define MOST_SECONDS 5.0 /* of a turn that cannot be left */
-#define LONG_WAIT    0.5 /* seconds after which the explorer says what a script waits for */
+#define LONG_WAIT    0.5 /* seconds after which the explorer shows what a script waits for */
 
 /* Seconds that the present turn has taken; 0: there is none. */
 static double spent_by(const Script *script)

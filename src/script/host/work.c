@@ -20,6 +20,7 @@ typedef struct Work {
     double        began;
     Keep        **pins;  /* of what the work reads; owned, and held */
     int           pin_count;
+    bool          looks; /* `then` asks for the outcome itself */
     bool          ok;
     Error         err;
 } Work;
@@ -143,6 +144,7 @@ static Work *push_work(lua_State *L)
 static int await_more(lua_State *L, int status, lua_KContext at)
 {
     Work *work = lua_touserdata(L, (int)at);
+    Error err;
 
     (void)status;
     while (job_goes_on(work->job)) {
@@ -152,6 +154,8 @@ static int await_more(lua_State *L, int status, lua_KContext at)
         job_await(L, work->session, work->job, 3600);
     }
     lua_settop(L, (int)at);
+    if (!work->looks && !work_ended(L, at, &err))
+        return failure(L, &err);
     return work->then(L, LUA_OK, at);
 }
 
@@ -168,18 +172,30 @@ static void begin_work(lua_State *L, Work *work, Session *s, JobWork run, void *
     work->ok = work->job != NULL;
 }
 
-int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then)
+static int await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then,
+                 bool looks)
 {
     void *context = lua_touserdata(L, -1);
     Work *work = push_work(L);
 
     work->session = s;
     work->then = then;
+    work->looks = looks;
     work->doing = doing;
     work->began = clock_wall();
     lua_toclose(L, -1);
     begin_work(L, work, s, run, context);
     return await_more(L, LUA_OK, lua_gettop(L));
+}
+
+int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then)
+{
+    return await(L, s, doing, run, then, false);
+}
+
+int work_await_end(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then)
+{
+    return await(L, s, doing, run, then, true);
 }
 
 bool work_ended(lua_State *L, lua_KContext at, Error *err)
@@ -201,13 +217,10 @@ void *work_context(lua_State *L, lua_KContext at)
     return lua_touserdata(L, (int)at - 1);
 }
 
-int work_push_true(lua_State *L, int status, lua_KContext at)
+int work_push_true(lua_State *L, int status, lua_KContext unused)
 {
-    Error err;
-
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
+    (void)unused;
     lua_pushboolean(L, true);
     return 1;
 }

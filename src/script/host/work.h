@@ -9,17 +9,19 @@
 #include "script/host/binding.h"
 
 /* Runs run(context) on the session's worker; context is the userdata at the top.  All that lies on
- * the stack is kept meanwhile, also from being closed, and also when the script was stopped before
- * the work came to its end.  then(L, LUA_OK, at) goes on with the stack as it is now and one value
- * more, which is still to be closed: it must not be taken away.  `doing` is what the explorer says
- * of it (static, or of a string on the stack); NULL: it is short and is done at once.  To be
- * returned from a C function.  [-0, +?, v] */
+ * the stack is kept meanwhile: closing it, or stopping the script, does not free it before the work
+ * has ended.  After success then(L, LUA_OK, at) goes on with the stack as it is now and one value
+ * more, which is to be closed and must stay; a failure gives its values.  doing: what the explorer
+ * shows meanwhile (static, or a string on the stack); NULL: the work is short and done at once.  To
+ * be returned from a C function.  [-0, +?, v] */
 int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then);
-/* In `then`: how it ended. */
+/* As work_await, but `then` also runs after a failure; it asks work_ended first. */
+int work_await_end(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then);
+/* How it ended. */
 bool work_ended(lua_State *L, lua_KContext at, Error *err);
 /* The context, of which the userdata lies below `at`. */
 void *work_context(lua_State *L, lua_KContext at);
-/* A `then` of work that only succeeds or fails: true.  [-0, +1 or 3, v] */
+/* A `then` that gives true.  [-0, +1, v] */
 int work_push_true(lua_State *L, int status, lua_KContext at);
 
 /* Until the job ends, the lock released; an interrupt cancels it. */

@@ -141,11 +141,8 @@ static int push_read(lua_State *L, int status, lua_KContext at)
 {
     const ReadWork *r = work_context(L, at);
     LuaTensor      *tensor = class_check(L, (int)at - 2, &class_tensor);
-    Error           err;
 
     (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
     tensor->t = r->t;
     account(L, tensor_bytes(&r->t));
     lua_pushvalue(L, (int)at - 2);
@@ -376,7 +373,7 @@ static int64_t push_names(lua_State *L)
     return count;
 }
 
-/* What it points to lies on the stack. */
+/* Its pointers are kept by the stack. */
 typedef struct NpzWork {
     const char        *path;
     const NamedTensor *items;

@@ -423,10 +423,8 @@ static int give(lua_State *L, const TensorWork *w)
 
 static int push_results(lua_State *L, int status, lua_KContext at)
 {
-    Error err;
-
     (void)status;
-    return work_ended(L, at, &err) ? give(L, work_context(L, at)) : failure(L, &err);
+    return give(L, work_context(L, at));
 }
 
 TensorWork *tensor_work_push(lua_State *L)
