@@ -341,7 +341,7 @@ static void change_text(const MeterNumber *number, bool share, char *text, size_
         snprintf(text, size, "as before");
 }
 
-/* A bar of what it is now, with a mark at what it was. */
+/* A bar of the present value, with a mark at the one before. */
 static void draw_bar(Ui *ui, const MeterNumber *number, bool share, Area line)
 {
     double most = share ? 1 : fmax(number->before, number->now);

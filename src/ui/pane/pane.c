@@ -491,8 +491,6 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
     text_free(&out);
 }
 
-/* A pane's runs and measurements come and go; see pane.h. */
-
 /* Random mechanisms are measured over several seeds where that is quick. */
 #define SEEDS       5
 #define SEEDS_UP_TO 2048
@@ -575,7 +573,6 @@ static void settle_view(Ui *ui, Pane *pane)
 static void accept_result(Ui *ui, Pane *pane, Result *result)
 {
     const char *warnings = text_str(&result->run->warnings);
-
     bool        first = !pane->result;
 
     result_release(pane->result);
@@ -656,33 +653,6 @@ void pane_close(Ui *ui, Pane *pane)
     row_free(&pane->row);
     row_free(&pane->marked);
     *pane = (Pane){ 0 };
-}
-
-/* A pane as a value, and back: see pane.h. */
-
-bool pane_take(const Pane *pane, PaneState *out, Error *err)
-{
-    *out = (PaneState){ .spec = pane->spec, .differs = pane->differs, .lens = pane->lens };
-    out->spec.region = (Region){ 0 }; /* not part of the state */
-    return request_copy(&out->request, &pane->request, err);
-}
-
-void pane_look(Pane *pane, const PaneState *state)
-{
-    Region wish = pane->spec.region;
-
-    pane->spec = state->spec;
-    pane->spec.region = wish;
-    pane->differs = state->differs;
-    pane->lens = state->lens;
-}
-
-void pane_rerun(Ui *ui, Pane *pane, PaneState *state)
-{
-    request_free(&pane->request);
-    pane->request = state->request;
-    state->request = REQUEST_INIT;
-    pane_run(ui, pane);
 }
 
 void pane_placed_name(const Ui *ui, int index, int room, char *text, size_t size)

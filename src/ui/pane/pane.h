@@ -51,20 +51,6 @@ typedef struct Pane {
     LensShape shape;
 } Pane;
 
-/* A pane as a value, for what is saved and for what is undone. */
-typedef struct PaneState {
-    Request   request; /* owned */
-    PanelSpec spec;
-    bool      differs;
-    Lens      lens;
-} PaneState;
-
-bool pane_take(const Pane *pane, PaneState *out, Error *err);
-/* All but the request. */
-void pane_look(Pane *pane, const PaneState *state);
-/* Moves the state's request into the pane and runs it. */
-void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
-
 /* Without a request: nothing is chosen. */
 Pane pane_new(void);
 /* The round that is shown of a head's planes, from 0. */
@@ -158,7 +144,7 @@ int  pane_marked(Ui *ui, const Pane *pane, int64_t *queries);
 /* Reads their sum or mean; false: none is marked, or it is not at hand. */
 bool pane_marked_row(Ui *ui, Pane *pane);
 
-/* What one pane says about a cell. */
+/* What one pane shows of a cell. */
 typedef struct CellFacts {
     bool    known; /* the pane has such a cell */
     bool    allowed;

@@ -334,8 +334,7 @@ const Screen screen_export = {
     .runs = export_runs,
     .cancel = export_cancel,
     .end = export_end,
-    .actions = own,
-    .action_count = sizeof(own) / sizeof(*own),
+    SCREEN_ACTIONS(own),
 };
 
 #define CLIPBOARD "sent to the terminal's clipboard (OSC 52)"

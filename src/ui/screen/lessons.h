@@ -34,7 +34,7 @@ typedef struct Lessons {
     Field       field;   /* a number being typed */
     bool        judged;  /* its content was judged */
     int         again;   /* lesson, from 1, whose progress the next press deletes; 0: none */
-    int         scroll;  /* LESSON_END: to what was said last */
+    int         scroll;  /* LESSON_END: to the last lines */
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     const LessonWords *shown; /* what is in the panes; to compare with only */
@@ -55,7 +55,7 @@ bool lessons_begin(Ui *ui, const char *name, int step);
 void lessons_typed(Ui *ui, const char *name);
 void lessons_names(void (*each)(void *context, const char *name), void *context);
 void lessons_leave(Ui *ui); /* what was open before comes back */
-/* The step is done: kept, and said. */
+/* Marks the step as done and saves the progress, if it is done. */
 void lesson_finish(Ui *ui);
 /* All that is asked of the learner is done. */
 bool lesson_step_is_done(const Ui *ui);

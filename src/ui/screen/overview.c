@@ -395,6 +395,5 @@ const Screen screen_overview = {
     .poll = overview_poll,
     .deadline = overview_deadline,
     .end = drop_tiles,
-    .actions = own,
-    .action_count = sizeof(own) / sizeof(*own),
+    SCREEN_ACTIONS(own),
 };

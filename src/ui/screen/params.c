@@ -1,9 +1,8 @@
 /* params.c -- the parameter editor: a form over the pane's request, run as it changes.
  *
- * The rows come from the mechanism's Param table and the position's; the tensors that
- * a text names as $name have a row each; position, causal, seed and fit follow.
- * The request is changed in place; Esc puts back what it was.  A value that is
- * refused leaves the last good result on the screen.
+ * The rows come from the Param tables of mechanism and position; tensors that a text names as $name
+ * have a row each; position, causal, seed and fit follow.  The request is changed in place; Esc
+ * puts back what it was.  A refused value leaves the last good result on the screen.
  */
 #include <errno.h>
 #include <math.h>
@@ -274,6 +273,7 @@ static void step_position(const Pane *pane, int direction, Text *out)
 static bool form_step(const Pane *pane, const FormRow *row, int direction, Text *out)
 {
     static const char *const causal[] = { "input", "yes", "no" };
+    int                      at = pane->request.causal < 0 ? 0 : pane->request.causal ? 1 : 2;
     Text                     value = { 0 };
     bool                     ok = true;
 
@@ -289,11 +289,7 @@ static bool form_step(const Pane *pane, const FormRow *row, int direction, Text 
                   (unsigned long long)pane->request.seed + (unsigned long long)direction);
         break;
     case ROW_CAUSAL:
-        text_add(out, causal[((pane->request.causal < 0 ? 0
-                               : pane->request.causal   ? 1
-                                                        : 2) +
-                              direction + 3) %
-                             3]);
+        text_add(out, causal[(at + direction + 3) % 3]);
         break;
     case ROW_FIT: text_add(out, pane->request.fit ? "no" : "yes"); break;
     default: step_position(pane, direction, out);
@@ -313,7 +309,25 @@ static Pane *edited(Ui *ui)
 
 /* ---- changing --------------------------------------------------------------- */
 
-static void run_changes(Ui *ui);
+static bool runs_live(Ui *ui)
+{
+    const Pane *pane = edited(ui);
+
+    return pane && (!pane->result || pane->result->run_ms < LIVE_MOST);
+}
+
+static void run_changes(Ui *ui)
+{
+    Params *p = &ui->params;
+    Pane   *pane = edited(ui);
+
+    if (!p->changed || !pane)
+        return;
+    if (p->changed_at > 0 && (!runs_live(ui) || ui_now() - p->changed_at < IDLE))
+        return;
+    p->changed = false;
+    panes_run(ui, pane);
+}
 
 static void changed(Ui *ui, bool at_once)
 {
@@ -327,81 +341,84 @@ static void changed(Ui *ui, bool at_once)
 static void apply(Ui *ui, const FormRow *row, const char *text, bool at_once)
 {
     Error err = ERROR_INIT;
-    Pane *pane = edited(ui);
 
-    if (form_set(ui->session, pane, row, text, &err))
+    if (form_set(ui->session, edited(ui), row, text, &err))
         changed(ui, at_once);
     else
         snprintf(ui->params.problem, sizeof(ui->params.problem), "%s", err.text);
 }
 
+/* The row at the cursor, in a form made now; NULL: no pane is edited. */
+static const FormRow *row_here(Ui *ui, Form *form)
+{
+    if (!edited(ui))
+        return NULL;
+    form_make(edited(ui), form);
+    return &form->rows[ui->params.line];
+}
+
 static void step_value(Ui *ui, int direction)
 {
-    Pane *pane = edited(ui);
-    Form  form;
-    Text  text = { 0 };
+    Form           form;
+    const FormRow *row = row_here(ui, &form);
+    Text           text = { 0 };
 
-    if (!pane || ui->params.typing)
+    if (!row || ui->params.typing)
         return;
-    form_make(pane, &form);
-    if (form_step(pane, &form.rows[ui->params.line], direction, &text))
-        apply(ui, &form.rows[ui->params.line], text_str(&text), false);
+    if (form_step(edited(ui), row, direction, &text))
+        apply(ui, row, text_str(&text), false);
     else
         snprintf(ui->params.problem, sizeof(ui->params.problem),
-                 "%s: no further step; type a value", form_name(&form.rows[ui->params.line]));
+                 "%s: no further step; type a value", form_name(row));
     text_free(&text);
 }
 
 static void select_row(Ui *ui, int by)
 {
-    Pane *pane = edited(ui);
-    Form  form;
+    Form           form;
+    const FormRow *row = row_here(ui, &form);
 
-    if (!pane)
+    if (!row)
         return;
-    form_make(pane, &form);
     if (ui->params.typing)
-        apply(ui, &form.rows[ui->params.line], ui->params.field.text, false);
+        apply(ui, row, ui->params.field.text, false);
     ui->params.typing = false;
-    form_make(pane, &form); /* another position has other rows */
+    form_make(edited(ui), &form); /* another position has other rows */
     ui->params.line = (ui->params.line + by + form.count) % form.count;
 }
 
 static void param_default(Ui *ui)
 {
-    Pane *pane = edited(ui);
-    Form  form;
-    Text  text = { 0 };
+    Form           form;
+    const FormRow *row = row_here(ui, &form);
+    Text           text = { 0 };
 
-    if (!pane)
+    if (!row)
         return;
-    form_make(pane, &form);
     ui->params.typing = false;
-    if (form.rows[ui->params.line].kind != ROW_PARAM &&
-        form.rows[ui->params.line].kind != ROW_TENSOR)
-        form_default(&form.rows[ui->params.line], &text);
-    apply(ui, &form.rows[ui->params.line], text_str(&text), false);
+    if (row->kind != ROW_PARAM && row->kind != ROW_TENSOR)
+        form_default(row, &text);
+    apply(ui, row, text_str(&text), false);
     text_free(&text);
 }
 
 static void param_apply(Ui *ui)
 {
-    Params *p = &ui->params;
-    Pane   *pane = edited(ui);
-    Form    form;
+    Params        *p = &ui->params;
+    Form           form;
+    const FormRow *row = row_here(ui, &form);
 
-    if (!pane)
+    if (!row)
         return;
-    form_make(pane, &form);
     p->problem[0] = '\0';
     if (p->typing)
-        apply(ui, &form.rows[p->line], p->field.text, true);
+        apply(ui, row, p->field.text, true);
     p->typing = false;
     if (p->problem[0]) /* an invalid value stays visible for correction */
         return;
     p->changed_at = 0;
     run_changes(ui);
-    if (request_same(&pane->request, &p->before))
+    if (request_same(&edited(ui)->request, &p->before))
         history_drop(ui);
     request_free(&p->before);
     p->before = (Request){ 0 };
@@ -412,23 +429,20 @@ static void param_apply(Ui *ui)
 /* Applies the values and closes, as Enter does; a refused value keeps the editor open. */
 static void vary_row(Ui *ui, int seek)
 {
-    Pane   *pane = edited(ui);
-    Form    form;
-    FormRow row;
+    Form           form;
+    const FormRow *row = row_here(ui, &form);
 
-    if (!pane)
+    if (!row)
         return;
-    form_make(pane, &form);
-    row = form.rows[ui->params.line];
-    if (row.kind != ROW_PARAM) {
+    if (row->kind != ROW_PARAM) {
         snprintf(ui->params.problem, sizeof(ui->params.problem),
-                 "%s: :vary %s=VALUES names a range", form_name(&row), form_name(&row));
+                 "%s: :vary %s=VALUES names a range", form_name(row), form_name(row));
         return;
     }
     param_apply(ui);
     if (ui_has(ui, SCREEN_PARAMS))
         return;
-    ui->varying.wanted = row.param;
+    ui->varying.wanted = row->param;
     ui->varying.wanted_of = ui->params.pane;
     ui->varying.wanted_seeks = seek;
     ui_open(ui, SCREEN_VARY);
@@ -442,14 +456,12 @@ static bool params_key(Ui *ui, uint32_t key)
         return field_key(&p->field, key);
     if (key < 32 || key == K_LINE_HOME || key == K_LINE_END || key >= K_FIRST)
         return false;
-    if (!p->typing && key != K_BACK)
-        field_set(&p->field, "");
-    if (!p->typing && key == K_BACK) {
+    if (!p->typing) { /* Backspace edits the value, other keys replace it */
         Form form;
         Text text = { 0 };
 
-        form_make(edited(ui), &form);
-        form_value(edited(ui), &form.rows[p->line], &text);
+        if (key == K_BACK)
+            form_value(edited(ui), row_here(ui, &form), &text);
         field_set(&p->field, text_str(&text));
         text_free(&text);
     }
@@ -508,26 +520,6 @@ static bool params_open(Ui *ui)
     *p = (Params){ .pane = ui->compare.now.focus, .before = before, .line = first_row(ui, pane) };
     meter_open(ui, &p->meter, pane);
     return true;
-}
-
-static bool runs_live(Ui *ui)
-{
-    const Pane *pane = edited(ui);
-
-    return pane && (!pane->result || pane->result->run_ms < LIVE_MOST);
-}
-
-static void run_changes(Ui *ui)
-{
-    Params *p = &ui->params;
-    Pane   *pane = edited(ui);
-
-    if (!p->changed || !pane)
-        return;
-    if (p->changed_at > 0 && (!runs_live(ui) || ui_now() - p->changed_at < IDLE))
-        return;
-    p->changed = false;
-    panes_run(ui, pane);
 }
 
 static bool params_poll(Ui *ui)
@@ -598,7 +590,7 @@ static void last_run(const Pane *pane, Text *out)
               flops_text(flops_total(pane->result->record.counted), flops, sizeof(flops)));
 }
 
-/* What the parameter is, and what it can be where its line has no room for that. */
+/* Help of the parameter, with its values where its line has no room for them. */
 static int draw_help(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
 {
     Text range = { 0 }, out = { 0 };
@@ -705,6 +697,5 @@ const Screen screen_params = {
     .poll = params_poll,
     .deadline = params_deadline,
     .end = params_end,
-    .actions = own,
-    .action_count = sizeof(own) / sizeof(*own),
+    SCREEN_ACTIONS(own),
 };

@@ -261,4 +261,4 @@ static const Action own[] = {
 
 const Screen screen_span = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw,
                              .end = span_end,
-                             .actions = own, .action_count = sizeof(own) / sizeof(*own) };
+                             SCREEN_ACTIONS(own) };

@@ -625,6 +625,5 @@ const Screen screen_vary = {
     .cancel = vary_cancel,
     .progress = vary_progress,
     .end = vary_end,
-    .actions = own,
-    .action_count = sizeof(own) / sizeof(*own),
+    SCREEN_ACTIONS(own),
 };

@@ -1,4 +1,4 @@
-/* ui/shell/actions.h -- the tables: every screen, every action, and who looks into them. */
+/* ui/shell/actions.h -- the tables of screens and actions, and look-ups in them. */
 #ifndef UI_SHELL_ACTIONS_H
 #define UI_SHELL_ACTIONS_H
 

@@ -7,7 +7,7 @@
 #include "ui/shell/shell.h"
 
 #define KEYS_MOST 64
-#define LONG_SCRIPT 0.5 /* seconds after which a script is said to run */
+#define LONG_SCRIPT 0.5 /* seconds after which a running script is reported */
 
 typedef struct MappedKey {
     unsigned      scope;

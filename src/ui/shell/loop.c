@@ -119,7 +119,7 @@ static void handle_key(Ui *ui, uint32_t key)
         key_unseen(ui, key);
 }
 
-/* A click on a tab or on the words of a key does what they say; false: none is there. */
+/* A click on a tab or on the words of a key runs its action; false: none is there. */
 static bool press_words(Ui *ui, const Event *event)
 {
     for (int i = 0; event->kind == EVENT_PRESS && i < ui->hit_count; i++) {
@@ -279,7 +279,7 @@ static const Action own[] = {
 };
 
 const Screen screen_confirm = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw,
-                                .actions = own, .action_count = sizeof(own) / sizeof(*own) };
+                                SCREEN_ACTIONS(own) };
 
 void action_leave(Ui *ui)
 {

@@ -96,6 +96,7 @@ typedef struct Screen {
     const Action *actions;            /* its own, beside those of actions.def */
     int           action_count;
 } Screen;
+#define SCREEN_ACTIONS(table) .actions = table, .action_count = sizeof(table) / sizeof(*table)
 
 /* Words on the screen; a click on them runs the action. */
 typedef struct Hit {

@@ -381,7 +381,7 @@ static void stop(Ui *ui)
 
     note_now(ui);
     if (!j->path[0])
-        return; /* it could not be written, and that was said */
+        return; /* writing failed, and the message says so */
     ui_say(ui, ROLE_GOOD, "recorded: %s  %d steps  (attnscope lua %s)", j->path,
            j->count - j->from, j->path);
     j->path[0] = '\0';

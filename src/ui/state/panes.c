@@ -449,7 +449,7 @@ static bool panes_align(Ui *ui)
     for (int i = 0; i < c->count; i++) {
         if (c->panes[i].job)
             return false;
-        partial = partial && (!c->panes[i].result || connectivity_is_partial(c->panes[i].result->run));
+        partial &= !c->panes[i].result || connectivity_is_partial(c->panes[i].result->run);
     }
     c->align = false;
     show_all(c, partial ? "connectivity" : "weights");

@@ -37,7 +37,7 @@ void panes_link(Ui *ui); /* the others follow the focused pane */
 /* Cursor to an entry (token order), in sight, the others following. */
 void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k);
 
-/* Where the compare screen has what it shows. */
+/* The parts of the compare screen. */
 typedef struct PaneRooms {
     Area panes, dock, strip; /* h 0: not there */
     int  legend_y;           /* two lines */

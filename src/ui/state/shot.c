@@ -136,7 +136,7 @@ static void share_looks(Shot *shot)
     }
 }
 
-/* One order of all that have one is an option; else each panel says its own. */
+/* One order of all that have one is an option; else each panel has its own. */
 static void share_order(Shot *shot)
 {
     bool mixed = false;

@@ -24,6 +24,35 @@ void workspace_free(Workspace *saved)
     workspace_init(saved);
 }
 
+/* ---- one pane ------------------------------------------------------------------ */
+
+bool pane_take(const Pane *pane, PaneState *out, Error *err)
+{
+    *out = (PaneState){ .spec = pane->spec, .differs = pane->differs, .lens = pane->lens };
+    out->spec.region = (Region){ 0 }; /* not part of the state */
+    return request_copy(&out->request, &pane->request, err);
+}
+
+/* All but the request. */
+static void pane_look(Pane *pane, const PaneState *state)
+{
+    Region wish = pane->spec.region;
+
+    pane->spec = state->spec;
+    pane->spec.region = wish;
+    pane->differs = state->differs;
+    pane->lens = state->lens;
+}
+
+/* Moves the state's request into the pane and runs it. */
+static void pane_rerun(Ui *ui, Pane *pane, PaneState *state)
+{
+    request_free(&pane->request);
+    pane->request = state->request;
+    state->request = REQUEST_INIT;
+    pane_run(ui, pane);
+}
+
 /* ---- from the screen -------------------------------------------------------- */
 
 static void take_screen(const Ui *ui, Workspace *out)
@@ -63,7 +92,8 @@ bool workspace_take(const Ui *ui, Workspace *out, Error *err)
 
 /* ---- back to the screen ----------------------------------------------------- */
 
-bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *choice)
+/* That input is open, read as chosen. */
+static bool input_is_open(const Ui *ui, const char *spec, const InputChoice *choice)
 {
     const char        *now = session_input_spec(ui->session);
     const InputChoice *chosen = session_choice(ui->session);
@@ -76,7 +106,7 @@ bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *
 /* Loads the input unless it is open already. */
 static bool open_input(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
 {
-    return !spec || workspace_input_is_open(ui, spec, choice) ||
+    return !spec || input_is_open(ui, spec, choice) ||
            session_load(ui->session, spec, choice, err);
 }
 
@@ -482,7 +512,7 @@ static bool restore_input(Ui *ui, const Workspace *w)
 {
     Error err = ERROR_INIT;
 
-    if (!w->spec || workspace_input_is_open(ui, w->spec, &w->choice))
+    if (!w->spec || input_is_open(ui, w->spec, &w->choice))
         return false;
     if (session_load(ui->session, w->spec, &w->choice, &err))
         return true;

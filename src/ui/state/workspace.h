@@ -10,11 +10,21 @@
 
 #include "ui/state/explorer.h"
 
+/* A pane as a value, for what is saved and for what is undone. */
+typedef struct PaneState {
+    Request   request; /* owned */
+    PanelSpec spec;
+    bool      differs;
+    Lens      lens;
+} PaneState;
+
+bool pane_take(const Pane *pane, PaneState *out, Error *err);
+
 typedef struct Workspace {
     char       *spec; /* of the input; owned; NULL: as it is */
     InputChoice choice;
     char        sha256[65]; /* of the input; "": not said */
-    int         input_line; /* where the text says it */
+    int         input_line; /* its line in the text */
     Request     defaults;   /* of new panes; no parameters */
     int         screen, theme, glyphs;
     int         order; /* of the list */
@@ -30,8 +40,6 @@ typedef struct Workspace {
 void workspace_init(Workspace *saved);
 void workspace_free(Workspace *saved);
 
-/* That input is open, read as chosen. */
-bool workspace_input_is_open(const Ui *ui, const char *spec, const InputChoice *choice);
 bool workspace_take(const Ui *ui, Workspace *out, Error *err);
 /* False: its input does not load, and nothing was changed.  `input` and `choice` stand for
  * those that were saved; NULL: just those.  A note goes back by `u`. */
