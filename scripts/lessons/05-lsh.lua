@@ -2,7 +2,7 @@
 local input = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"
 local one = "reformer(block=8,rounds=1,exclude_self=false)"
 
--- With so many chunks before and after its own.
+-- Reformer whose chunks also look so many chunks back and ahead.
 local function around(before, after)
     return ("reformer(block=8,rounds=1,exclude_self=false,chunks_before=%d,chunks_after=%d)")
         :format(before, after)

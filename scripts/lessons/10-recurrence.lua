@@ -1,7 +1,7 @@
 -- Segments with a memory (Transformer-XL), and a memory that is compressed.
 local input = "synthetic:clusters(clusters=8)"
 
--- Tokens that the last query sees, in whatever slot.
+-- Number of tokens that the last query sees, in any slot.
 local function seen(run)
     local count = 0
     for _, cell in ipairs(run.row("connectivity", run.n - 1)) do count = count + cell end

@@ -8,7 +8,7 @@
 -- of several passes may look at all keys and still give something else: `error` leaves it out.  The
 -- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
 -- from power laws through both over the lengths of `fit`.  With `time` or `memory` each candidate
--- is measured first, and one that goes beyond is not compared, which is what takes long.  After
+-- is measured first, and one that exceeds them is not compared, since comparing takes long.  After
 -- Ctrl-C the heads that were finished are written.
 
 local attn = require "attnscope"
@@ -91,7 +91,7 @@ local function run(mechanism, input, options)
   return result.record
 end
 
--- What is measured: milliseconds, MiB, and whether they go beyond what was asked for.
+-- Measured milliseconds and MiB, and whether they exceed the settings `time` and `memory`.
 local budget = settings.time or settings.memory
 local function cost(mechanism, input)
   local record, why = run(mechanism, input, { ["repeat"] = 1 })
@@ -217,7 +217,7 @@ local function row(h, c, best, exact, second)
   }
 end
 
--- Its rows all at once: none of a head that Ctrl-C came into.
+-- Adds all rows of a head at once: Ctrl-C leaves no incomplete head.
 local function take(h)
   local one <close> = head_of(input, h)
   local candidates, best, exact, second = advise(h, one)

@@ -43,7 +43,7 @@ end
 
 local index, used = {}, {}
 
--- bigbird.npz, then bigbird-2.npz.
+-- Names of files: bigbird.npz, then bigbird-2.npz.
 local function file_name(id)
   used[id] = (used[id] or 0) + 1
   return used[id] == 1 and id or ("%s-%d"):format(id, used[id])

@@ -3,7 +3,7 @@
 -- Embedded in the program and run once at start with the module, the classes'
 -- method tables, and a function that makes a text harmless to terminals.  Each
 -- function here is a row of the registration table (src/script/api/module.c),
--- which describes it; misuse raises, the world's failures give nil, message, code.
+-- which describes it; misuse raises, other failures give nil, message, code.
 -- prelude_define.lua, prelude_records.lua, prelude_text.lua and prelude_ui.lua go on in the same
 -- chunk (mk/script.mk).
 
@@ -11,7 +11,7 @@ local attn, classes, clean, sweeping = ...
 local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
--- The place that is put before the message becomes the caller's (src/script/host/class.c).
+-- The place before the message becomes that of the caller (src/script/host/class.c).
 local function raise(format, ...)
   error(string.format(format, ...))
 end
@@ -22,7 +22,7 @@ local function expect(kind, value, name)
   end
 end
 
--- No other keys than these words.
+-- Raises for a key that is not among these words.
 local function expect_keys(options, words, what)
   for key in pairs(options) do
     if not (" " .. words .. " "):find(" " .. tostring(key) .. " ", 1, true) then
@@ -72,8 +72,8 @@ local function size_of(options, key)
   return value
 end
 
--- Normal numbers for other keys than queries, or values of another size: what does not depend on
--- a sequence is cut from one that is large enough.
+-- Normal numbers with other keys than queries, or values of another size: they are cut from an
+-- input that is large enough.
 local function random_cross(options, m, dv)
   local n, d = size_of(options, "n") or 64, size_of(options, "d") or 64
   m, dv = m or n, dv or d
@@ -195,7 +195,7 @@ local function poll_alive(job, seconds)
 end
 
 function Job.on_progress(job, f)
-  poll(job, 0) -- is it one?
+  poll(job, 0) -- raises unless it is a Job
   expect("function", f, "f")
   watchers[job] = f
   return job
@@ -243,7 +243,7 @@ local units = {
   ["flops.counted"] = "FLOPs", bytes = "traffic (bytes)",
 }
 
--- Curves over x of a sweep's records, one for each mechanism and setting; of equal x the mean.
+-- Curves of a sweep's records over x, one for each mechanism and setting; equal x give the mean.
 local function curves_of(sweep, x, column)
   expect("table", sweep, "sweep")
   local curves, by_name = {}, {}
@@ -286,7 +286,7 @@ local function machines_of(sweep)
   return #names > 0 and table.concat(names, " and ") or nil
 end
 
--- The records of what is one or a list: a Record, a Result, a Sweep.
+-- The records of a Record or a Result, of a list of them, or of a Sweep.
 local function records_of(value, name)
   local one = type(value) == "userdata" or type(value) == "table" and value.mechanism ~= nil
   local out = {}
@@ -301,7 +301,7 @@ local function records_of(value, name)
   return out
 end
 
--- A curve of records: what it leaves out of n and cost is theirs.
+-- A curve with records, which give n and cost where the curve leaves them out.
 local function curve_of(curve, records, x, column)
   local made = { n = {}, cost = {} }
   for _, record in ipairs(records) do
@@ -320,7 +320,7 @@ local function curve_of(curve, records, x, column)
   return made
 end
 
--- A panel of scaling whose curves or `measured` are records is one of numbers and words.
+-- Replaces the records of a scaling panel by numbers, and those of `measured` by words.
 local function with_records(panel)
   local made, all = { scaling = {} }, {}
   for key, value in pairs(panel) do
@@ -354,7 +354,7 @@ local function has_measure(sweep, column)
   return false
 end
 
--- A panel of a sweep is one of scaling.
+-- Turns a panel of a sweep into one of scaling.
 local function with_curves(panel)
   if type(panel) ~= "table" or panel.sweep == nil then
     return type(panel) == "table" and type(panel.scaling) == "table" and with_records(panel)
@@ -385,7 +385,7 @@ local function with_curves(panel)
   return made
 end
 
--- What shows a matrix and has no region of its own shows that of the figure.
+-- A panel that shows a matrix and has no region gets that of the figure.
 local function with_region(panel, region)
   if region == nil then
     return panel

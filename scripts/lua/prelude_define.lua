@@ -1,4 +1,4 @@
--- The prelude's second part: mechanisms of one's own, and what tries them.  See prelude.lua, whose
+-- The prelude's second part: mechanisms of a script, and their checks.  See prelude.lua, whose
 -- locals it has.
 
 -- definitions ---------------------------------------------------------------------

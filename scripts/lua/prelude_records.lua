@@ -26,7 +26,7 @@ local function written(value, name)
   return tostring(value)
 end
 
--- Seeds that were listed are as many from the first on.
+-- Listed seeds must be consecutive: the first of them, and how many.
 local function sweep_seeds(words, seeds)
   for i, seed in ipairs(seeds) do
     if math.type(seed) ~= "integer" or seed ~= seeds[1] + i - 1 then
@@ -64,7 +64,7 @@ local function sweep_option(words, key, value)
   end
 end
 
--- What `row` gave as a line, or nil: as it was.  The key is first, as in every line of a sweep.
+-- The record that `row` gave, as a line; nil: unchanged.  The key is first, as in every line.
 local function changed_line(line, row)
   local record = attn.from_json(line)
   local key, before = record.key, attn.json(record)
@@ -89,7 +89,7 @@ local function changed_line(line, row)
   return '{"key":' .. attn.json(key) .. (text == "[]" and "}" or "," .. text:sub(2))
 end
 
--- One question of the sweep; false: it is to stop.
+-- Answers one question of the sweep; false: the sweep must stop.
 local function answer(work, functions, what, line, done, total, left)
   if what == "row" then
     sweeping.answer(work, functions.row and changed_line(line, functions.row))
@@ -104,7 +104,7 @@ local function answer(work, functions, what, line, done, total, left)
   return true
 end
 
--- The sweep's output; what a function raises is raised when the sweep has ended in order.
+-- The sweep's output; an error of a function is raised after the sweep has ended in order.
 local function watched_sweep(words, functions)
   local work <close>, message, code = sweeping.begin(table.unpack(words))
   if not work then
@@ -135,7 +135,7 @@ local function as_sweep(records)
   return setmetatable(records, sweep_meta)
 end
 
--- The number itself, or the chief one of a group: of "time_ms" the median.
+-- The number, or the main one of a group: the median of "time_ms".
 function measure(record, column)
   local value = lookup(record, column)
   if value == nil and type(record.params) == "table" then
@@ -150,7 +150,7 @@ end
 local settings = { "n", "position", "device", "precision", "threads", "causal", "d", "heads",
   "seed" }
 
--- What differs between records of the same mechanism: "params.window", "threads".
+-- Columns that differ between records of one mechanism: "params.window", "threads".
 local function varied(records, mechanism, but)
   local seen, keys, known = {}, {}, {}
   but = but:gsub("^params%.", "")
@@ -177,8 +177,8 @@ local function varied(records, mechanism, but)
   return keys
 end
 
--- Each record with the name of its mechanism and of what else differs between the records, except
--- the seed and what lies along x.
+-- Each record with its name: the mechanism and the other columns that differ, except the seed and
+-- x.
 function named_records(records, x)
   local out, keys = {}, {}
   for i, record in ipairs(records) do
@@ -237,7 +237,7 @@ function attn.sweep(options)
   return as_sweep(records)
 end
 
--- Measured stages under the ceilings of this machine, as the command roofline says them.
+-- Measured stages under the ceilings of this machine, as the command roofline prints them.
 function attn.roofline(options)
   local words, named = { "roofline" }, {}
   options = options or {}

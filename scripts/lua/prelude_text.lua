@@ -85,7 +85,7 @@ end
 
 -- CSV ---------------------------------------------------------------------------
 
--- "time_ms.median" of a nested row; a key of just that name wins.
+-- "time_ms.median" of a nested row; a key of exactly that name goes first.
 function lookup(row, column)
   local value = row[column]
   if value ~= nil or type(column) ~= "string" then

@@ -5,7 +5,7 @@
 
 local ask = attn.ui.ask
 
--- The choice whose beginning was typed, when it is the only one.
+-- The only choice that begins with the typed answer; nil: there are none or several.
 local function chosen(answer, choices)
   local found
   for _, choice in ipairs(choices) do
@@ -35,7 +35,7 @@ function attn.ui.ask(question, choices)
   end
 end
 
--- A number: so many stages a second, 0 stops.
+-- on: a number of stages a second, 0 stops.
 function attn.ui.play(on)
   if type(on) == "number" then
     if not (on >= 0 and on <= 100) then
@@ -89,7 +89,7 @@ function attn.ui.session(path)
   return attn.ui.enter("save " .. path)
 end
 
--- A place of a note as text: a number, or all of the axis.
+-- A note's row or column as text: a number, or * for the whole axis.
 local function note_place(value, name)
   if value == nil then
     return "*"

@@ -73,7 +73,7 @@ for _, n in ipairs(settings.n) do
   lengths[n] = true
 end
 
--- One of each length; a file of records may hold others, and older ones of the same point.
+-- Keeps one record of each length; a file may hold other lengths, and older records of a point.
 local function take(record)
   local name = record.mechanism
   if (record.n and not lengths[record.n]) or (record.d and record.d ~= settings.d) then
@@ -90,7 +90,7 @@ local function take(record)
   return list
 end
 
--- What a sweep that goes on has already; it does again what did not end well.
+-- Records that a resumed sweep has already; failed points run again.
 if options.resume then
   for _, record in ipairs(attn.read_sweep(file) or {}) do
     if record.status == "OK" then
@@ -99,7 +99,7 @@ if options.resume then
   end
 end
 
--- The point that was measured, and the row once its mechanism has them all.
+-- Reports the measured point, and the row once its mechanism has all points.
 function options.progress(done, total, record, left)
   local list = take(record) or {}
   local wait = left and (", %.0f s left"):format(left) or ""

@@ -11,17 +11,16 @@
 -- default of "" is nil (an empty list).  `words = 1` allows one word that is no setting:
 -- settings[1].
 --
--- What the user can mend ends the script with one line and no traceback: settings.give_up,
--- settings.must and settings.try.  Work of which the finished part is to be kept after Ctrl-C runs
--- in settings.until_stopped.
+-- settings.give_up, settings.must and settings.try end the script with one line and no traceback.
+-- Work whose finished part must survive Ctrl-C runs in settings.until_stopped.
 
 local attn = require "attnscope"
 
 local kinds, methods = {}, {}
 
--- Ends the script: status 2 for wrong words, 1 for what the world refuses, 130 after Ctrl-C.
+-- Ends the script: status 2 for wrong settings, 1 for a failure outside it, 130 after Ctrl-C.
 function methods.give_up(message, status)
-  message = tostring(message):gsub("^[^\n]-%.lua:%d+: ", "") -- where in a script is of no use
+  message = tostring(message):gsub("^[^\n]-%.lua:%d+: ", "") -- the place in a script is of no use
   if attn.has_ui or not os or not os.exit then -- in the explorer, or attnscope lua --safe
     error(message, 0)
   end
@@ -29,15 +28,15 @@ function methods.give_up(message, status)
   os.exit(attn.interrupted() and 130 or status or 2, true)
 end
 
--- Where a failed run is passed over, Ctrl-C must not be.
+-- For loops that skip failed runs: Ctrl-C still ends the script.
 function methods.stop_if_interrupted()
   if attn.interrupted() then
     methods.give_up("interrupted")
   end
 end
 
--- Runs f to its end, or to Ctrl-C, which may raise between any two instructions: what f has put
--- somewhere by then stays.  False: it was stopped.
+-- Runs f to its end or to Ctrl-C, which may raise between any two instructions; results that f has
+-- stored by then stay.  False: f was stopped.
 function methods.until_stopped(f, ...)
   local good, why = pcall(f, ...)
   if not good and not attn.interrupted() then
@@ -46,14 +45,14 @@ function methods.until_stopped(f, ...)
   return not attn.interrupted()
 end
 
--- The same inside f, where a run that Ctrl-C ended looks like one that failed.
+-- For use inside f, where a run that Ctrl-C ended looks like a failed one.
 function methods.raise_if_interrupted()
   if attn.interrupted() then
     error("interrupted", 0)
   end
 end
 
--- The value; for nil and a message the end.
+-- Returns the value; nil and a message end the script.
 function methods.must(value, message)
   if not value then
     methods.give_up(message or "it failed", 1)
@@ -61,7 +60,7 @@ function methods.must(value, message)
   return value
 end
 
--- What the function gives; misuse of it, or nil and a message, is the end.
+-- Returns the function's value; an error, or nil and a message, ends the script.
 function methods.try(f, ...)
   local good, value, message = pcall(f, ...)
   return methods.must(good and value, good and message or value)
@@ -125,7 +124,7 @@ function kinds.mechanisms(name, text)
   return out
 end
 
--- Tried before anything runs: minutes of work would be lost.
+-- Opened before anything runs, so that no work is lost.
 function kinds.out(name, text)
   if text == "-" or not io then
     return text
@@ -208,7 +207,7 @@ function methods:load(structure, usual)
   })
 end
 
--- What was asked for; else those of the filter, with a sample value where they need one.
+-- The mechanisms of the setting, else those of the filter, with a sample value where needed.
 function methods:chosen(filter)
   if #self.mechanisms > 0 then
     return self.mechanisms
@@ -221,7 +220,7 @@ function methods:chosen(filter)
   return out
 end
 
--- Into the file `out`, or as text for "-".
+-- Writes the figure into the file `out`, or prints it for "-".
 function methods:write_figure(figure, options)
   if self.out == "-" then
     print((assert(figure:text { width = 100 })))
