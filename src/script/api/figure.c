@@ -40,16 +40,7 @@ static void drop_figure(void *thing)
     free(figure);
 }
 
-/* [-0, +0, -] */
-static int figure_close(lua_State *L)
-{
-    FigureBox *box = class_check(L, 1, &class_figure);
-    Keep      *keep = box->keep;
-
-    box->keep = NULL;
-    keep_release(keep);
-    return 0;
-}
+CLOSE_OBJECT(figure_close, FigureBox, class_figure)
 
 /* [-0, +1, m] */
 static int figure_describe(lua_State *L)
@@ -243,10 +234,7 @@ static const Member figure_members[] = {
     MEMBER_END,
 };
 
-static Keep *figure_keep(const void *object)
-{
-    return ((const FigureBox *)object)->keep;
-}
+KEEP_OBJECT(figure_keep, FigureBox)
 
 const Class class_figure = {
     .name = "Figure",

@@ -27,16 +27,7 @@ static const Input *checked_input(lua_State *L)
     return input_check(L, 1)->input;
 }
 
-/* [-0, +0, -] */
-static int input_close(lua_State *L)
-{
-    LuaInput *input = class_check(L, 1, &class_input);
-    Keep     *keep = input->keep;
-
-    *input = (LuaInput){ 0 };
-    keep_release(keep);
-    return 0;
-}
+CLOSE_OBJECT(input_close, LuaInput, class_input)
 
 /* [-0, +1, m] */
 static int input_describe(lua_State *L)
@@ -436,10 +427,7 @@ static const Member input_members[] = {
     MEMBER_END,
 };
 
-static Keep *input_keep(const void *object)
-{
-    return ((const LuaInput *)object)->keep;
-}
+KEEP_OBJECT(input_keep, LuaInput)
 
 const Class class_input = {
     .name = "Input",

@@ -142,15 +142,7 @@ static FUNCTION_WITH(pattern_subtract, push_combined, SUBTRACT)
 
 /* ---- the object -------------------------------------------------------------------- */
 
-static int pattern_close(lua_State *L)
-{
-    LuaPattern *p = class_check(L, 1, &class_pattern);
-    Keep       *keep = p->keep;
-
-    *p = (LuaPattern){ 0 };
-    keep_release(keep);
-    return 0;
-}
+CLOSE_OBJECT(pattern_close, LuaPattern, class_pattern)
 
 static int pattern_describe(lua_State *L)
 {

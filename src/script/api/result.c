@@ -310,10 +310,7 @@ static const Member result_members[] = {
     MEMBER_END,
 };
 
-static Keep *result_keep(const void *object)
-{
-    return ((const LuaResult *)object)->keep;
-}
+KEEP_OBJECT(result_keep, LuaResult)
 
 const Class class_result = {
     .name = "Result",

@@ -87,6 +87,23 @@ typedef struct Class {
                                                   reads it; NULL: nothing */
 } Class;
 
+/* For objects with a `keep`: Class.keep; and __gc, __close and close(), which leave it NULL. */
+#define KEEP_OBJECT(name, Type)                                                                   \
+    static Keep *name(const void *object)                                                         \
+    {                                                                                             \
+        return ((const Type *)object)->keep;                                                      \
+    }
+#define CLOSE_OBJECT(name, Type, class)                                                           \
+    static int name(lua_State *L)                                                                 \
+    {                                                                                             \
+        Type *object = class_check(L, 1, &class);                                                 \
+        Keep *keep = object->keep;                                                                \
+                                                                                                  \
+        *object = (Type){ 0 };                                                                    \
+        keep_release(keep);                                                                       \
+        return 0;                                                                                 \
+    }
+
 /* The metatable into the registry, the methods into the table at the top by the class's name.
  * [-0, +0, m] */
 void class_open(lua_State *L, const Class *class);

@@ -108,16 +108,7 @@ Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype)
     return out;
 }
 
-/* [-0, +0, -] */
-static int tensor_close(lua_State *L)
-{
-    LuaTensor *tensor = class_check(L, 1, &class_tensor);
-    Keep      *keep = tensor->keep;
-
-    *tensor = (LuaTensor){ 0 };
-    keep_release(keep);
-    return 0;
-}
+CLOSE_OBJECT(tensor_close, LuaTensor, class_tensor)
 
 /* [-0, +1, m] */
 static int tensor_describe(lua_State *L)
@@ -363,10 +354,7 @@ static const Member tensor_members[] = {
     MEMBER_END,
 };
 
-static Keep *tensor_keep(const void *object)
-{
-    return ((const LuaTensor *)object)->keep;
-}
+KEEP_OBJECT(tensor_keep, LuaTensor)
 
 const Class class_tensor = {
     .name = "Tensor",
