@@ -417,8 +417,7 @@ static Flops checkpointing_flops(Run *r, const void *params_)
 static const StageNote notes[] = {
     { "weights", "The weights of all layers are taken from files or drawn." },
     { "forward", "One layer forward.  If it starts a segment its input is kept; of the rest "
-                 "nothing, unless it is the last segment, which is needed first on the way "
-                 "back." },
+                 "nothing, unless it is the last segment, which is needed first on the way back." },
     { "recompute", "The way back has come to this segment, and what its layers computed is gone: "
                    "they run again from the kept input, and this time all of it stays." },
     { "backward", "A training step would take this layer's gradient now.  Here its memory is "

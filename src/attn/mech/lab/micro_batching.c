@@ -38,11 +38,9 @@ static const Param params[] = {
     PARAM_POSITIVE(Params, t_backward, 1, "time of a backward cell (often twice the forward)"),
     PARAM_TENSOR(Params, stage_times, "[d]", "ones", "multiplies both times, for each device"),
     PARAM_BOOL(Params, recompute, false,
-               "backward cells do their forward again first, so that its "
-               "values need not be kept"),
+               "backward cells do their forward again first, so that its values need not be kept"),
     PARAM_ENUM(Params, order, ORDER_REVERSE, orders,
-               "micro-batches on the way back: last first, "
-               "or as they came"),
+               "micro-batches on the way back: last first, or as they came"),
     PARAM_INT(Params, layers, 0, 0, 1 << 30, "layers L of the model; for the memory, all three"),
     PARAM_INT(Params, layer_bytes, 0, 0, MOST_BYTES, "bytes A a layer keeps of one micro-batch"),
     PARAM_INT(Params, boundary_bytes, 0, 0, MOST_BYTES,

@@ -128,9 +128,8 @@ const Mechanism mech_clustered = {
     .formula = "qbar_c = mean of the queries in cluster c (Lloyd on the bits of their hashes)\n"
                "output_i = softmax_j(scale * qbar_c(i) . k_j) V",
     .picture = "weights",
-    .teaches = "Sorted by cluster the weights are horizontal bands: every query of a cluster "
-               "has the very same row, and only as many rows are computed as there are "
-               "clusters.",
+    .teaches = "Sorted by cluster the weights are horizontal bands: every query of a cluster has "
+               "the very same row, and only as many rows are computed as there are clusters.",
     .example = "n_clusters=8",
     .classes = CLASS_LP,
     .claim_time = "O(n C)",

@@ -13,8 +13,6 @@
  * argmax are decided on them.
  */
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "attn/mech/learned/groups.h"
@@ -30,10 +28,10 @@ typedef struct RoutedClusters {
     bool    same;        /* keys are routed as the queries are */
     bool    causal, exclude_self, mean;
     double  eps;
-    ChoiceRows rq, rk;   /* what is compared with the centroids */
+    ChoiceRows rq, rk;   /* routing vectors, compared with the centroids */
     Tensor  mu;          /* f64 [h,C,d] */
     Tensor  qs, ks;      /* i32 [h,C*w] members, increasing in each cluster */
-    AttendInput in;      /* what enters the scores */
+    AttendInput in;      /* q and k of the scores */
     double *z;           /* [h,C*w] log-sum-exp of each member in its cluster; only with views */
     int32_t *times;      /* [h,n] clusters in which a token saw something */
     int64_t *start;      /* [h*n+1] into entry: the query's places in qs, increasing */
@@ -70,46 +68,19 @@ typedef struct Params {
 
 static RoutedClusters routing_shape(const Run *r, const Params *p);
 static void routing_combine(Run *r, RoutedClusters *s, GroupResult result);
-static void routed_clusters_list(Run *r, RoutedClusters *s);
-static void routing_list_item(void *context, int64_t head, int worker);
-static float *routing_shares(Run *r, RoutedClusters *s, Tensor lse);
-static double routed_clusters_share(const RoutedClusters *s, int64_t row);
 static void routing_prepare(Run *r, const Params *p, RoutedClusters *s);
-static void routing_project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q,
-                            Tensor *k);
-static Tensor normalised(Run *r, const Params *p, Tensor x);
-static NormaliseKind norm_kind(const Params *p);
-static double norm_eps(const Params *p);
-static Tensor routing_sum_of(Run *r, Tensor a, Tensor b);
 static void fit(Run *r, const Params *p, RoutedClusters *s);
 static void start_centroids(Run *r, const Params *p, RoutedClusters *s);
-static void show_centroids(Run *r, const char *name, Tensor mu);
-static Tensor routing_means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q);
-static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count);
-static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
-                         double *sum);
-static double pass_flops(const RoutedClusters *s);
-static void show_clusters(Run *r, Tensor nearest);
 static void kmeans(Run *r, const Params *p, RoutedClusters *s);
 static void route(Run *r, RoutedClusters *s);
 static GroupResult routing_attend(Run *r, const RoutedClusters *s);
 static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse);
-static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
-                            int64_t count, int64_t step, float *out);
-static void show_balance(Run *r, const RoutedClusters *s, View *membership);
-static void routing_refine(Run *r, RoutedClusters *s, Tensor lse);
-static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j);
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key);
-static const int32_t *routing_keys_of(const RoutedClusters *s, int64_t head, int32_t entry);
-static void routing_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
-                                 int64_t count, int64_t step, float *out);
 static void show_update(Run *r, const Params *p, const RoutedClusters *s);
 
 static const Param params[] = {
     PARAM_INT(Params, n_clusters, 0, 0, INT32_MAX, "clusters; 0: round(sqrt(n))"),
-    PARAM_INT(Params, cluster_window, 0, 0, PARAM_COUNT_MAX, "tokens each cluster takes; 0: "
-              "ceil(n / clusters)"),
+    PARAM_INT(Params, cluster_window, 0, 0, PARAM_COUNT_MAX,
+              "tokens each cluster takes; 0: ceil(n / clusters)"),
     PARAM_BOOL(Params, share_qk, true, "use the queries as keys too; the given k is then ignored"),
     PARAM_ENUM(Params, normalize, NORM_LAYER, norms, "normalisation of q and k for routing"),
     PARAM_ENUM(Params, score_norm, SCORE_BOTH, score_norms, "which of the scores' factors are the "
@@ -171,35 +142,6 @@ static RoutedClusters routing_shape(const Run *r, const Params *p)
     return s;
 }
 
-static void routing_combine(Run *r, RoutedClusters *s, GroupResult result)
-{
-    SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
-
-    run_stage(r, "combine");
-    routed_clusters_list(r, s);
-    in.share = run_failed(r) ? NULL : routing_shares(r, s, result.lse);
-    in.start = s->start;
-    in.entry = s->entry;
-    r->out = op_sum_lists(r, &in);
-    op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
-    op_traffic(r, (double)tensor_bytes(&result.out), 0);
-}
-
-/* Fills start and entry from qs, and makes room for times. */
-static void routed_clusters_list(Run *r, RoutedClusters *s)
-{
-    int64_t rows = s->h * s->n, entries = s->h * s->clusters * s->window;
-
-    s->start = run_alloc(r, rows + 1, sizeof(*s->start));
-    s->entry = run_alloc(r, entries, sizeof(*s->entry));
-    s->times = run_alloc(r, rows, sizeof(*s->times));
-    op_wait(r, "the host lists the clusters of tokens");
-    if (run_failed(r))
-        return;
-    threads_run(r->threads, s->h, routing_list_item, s);
-    s->start[rows] = entries;
-}
-
 /* An item is a head. */
 static void routing_list_item(void *context, int64_t head, int worker)
 {
@@ -218,7 +160,28 @@ static void routing_list_item(void *context, int64_t head, int worker)
         s->entry[--start[set[x]]] = (int32_t)x;
 }
 
-/* How many of a token's places saw something, and what each result is multiplied by. */
+/* Fills start and entry from qs, and makes room for times. */
+static void routed_clusters_list(Run *r, RoutedClusters *s)
+{
+    int64_t rows = s->h * s->n, entries = s->h * s->clusters * s->window;
+
+    s->start = run_alloc(r, rows + 1, sizeof(*s->start));
+    s->entry = run_alloc(r, entries, sizeof(*s->entry));
+    s->times = run_alloc(r, rows, sizeof(*s->times));
+    op_wait(r, "the host lists the clusters of tokens");
+    if (run_failed(r))
+        return;
+    threads_run(r->threads, s->h, routing_list_item, s);
+    s->start[rows] = entries;
+}
+
+/* Factor of each of a token's results; row: head * n + token. */
+static double routed_clusters_share(const RoutedClusters *s, int64_t row)
+{
+    return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
+}
+
+/* Fills times; returns the factor of each result, [h*n]. */
 static float *routing_shares(Run *r, RoutedClusters *s, Tensor lse)
 {
     int64_t entries = s->clusters * s->window;
@@ -236,13 +199,67 @@ static float *routing_shares(Run *r, RoutedClusters *s, Tensor lse)
     return share;
 }
 
-/* What each of a token's results is multiplied by; row: head * n + token. */
-static double routed_clusters_share(const RoutedClusters *s, int64_t row)
+static void routing_combine(Run *r, RoutedClusters *s, GroupResult result)
 {
-    return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
+    SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
+
+    run_stage(r, "combine");
+    routed_clusters_list(r, s);
+    in.share = run_failed(r) ? NULL : routing_shares(r, s, result.lse);
+    in.start = s->start;
+    in.entry = s->entry;
+    r->out = op_sum_lists(r, &in);
+    op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
+    op_traffic(r, (double)tensor_bytes(&result.out), 0);
 }
 
 /* ---- normalisation and routing vectors -------------------------------------- */
+
+static NormaliseKind norm_kind(const Params *p)
+{
+    static const NormaliseKind kinds[] = { NORMALISE_LAYER, NORMALISE_L2, NORMALISE_NONE };
+
+    return kinds[p->normalize];
+}
+
+static double norm_eps(const Params *p)
+{
+    return p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS;
+}
+
+/* f64 [h,rows,d] by the parameter normalize. */
+static Tensor normalised(Run *r, const Params *p, Tensor x)
+{
+    NormaliseKind kind = norm_kind(p);
+    Tensor        y = op_normalise64(r, x, kind, norm_eps(p));
+
+    if (kind != NORMALISE_NONE)
+        op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
+    return y;
+}
+
+/* Projected or summed routing vectors.  q, k: the normalised q and k, rounded to f32. */
+static void routing_project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q,
+                            Tensor *k)
+{
+    Tensor from_q = normalised(r, p, r->q);
+    Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
+
+    *q = dense_rounded(r, from_q);
+    *k = p->share_qk ? *q : dense_rounded(r, from_k);
+    if (w.data) {
+        from_q = dense_linear(r, from_q, w, (Tensor){ 0 }, r->d);
+        from_k = p->share_qk ? from_q : dense_linear(r, from_k, w, (Tensor){ 0 }, r->d);
+    }
+    if (p->routing_source == SOURCE_SUM) {
+        Tensor sum = run_tensor3(r, DT_F64, from_q.shape[0], s->n, s->d);
+
+        op_entries_of(r, from_q, from_k, ENTRY_SUM, 1, sum);
+        from_q = from_k = sum;
+    }
+    s->rq = choice_rows_exact(r, from_q);
+    s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
+}
 
 static void routing_prepare(Run *r, const Params *p, RoutedClusters *s)
 {
@@ -264,54 +281,92 @@ static void routing_prepare(Run *r, const Params *p, RoutedClusters *s)
                            .v = r->v, .scale = run_scale(r, p->scale) };
 }
 
-/* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
-static void routing_project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q,
-                            Tensor *k)
+static void show_centroids(Run *r, const char *name, Tensor mu)
 {
-    Tensor from_q = normalised(r, p, r->q);
-    Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
+    if (run_wants_views(r))
+        view_tensor(r, name, VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
+}
 
-    *q = dense_rounded(r, from_q);
-    *k = p->share_qk ? *q : dense_rounded(r, from_k);
-    if (w.data) {
-        from_q = dense_linear(r, from_q, w, (Tensor){ 0 }, r->d);
-        from_k = p->share_qk ? from_q : dense_linear(r, from_k, w, (Tensor){ 0 }, r->d);
+static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
+{
+    int64_t shape[3] = { s->h, s->clusters, s->d };
+    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape);
+    Rng     rng = run_rng(r, "centroids");
+
+    if (!given.data) {
+        given = run_tensor3(r, DT_F32, s->h, s->clusters, s->d);
+        if (run_failed(r))
+            return;
+        run_prepare(r, true);
+        rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
+        /* Rounded once, so that a run from the dumped tensor is the same run. */
+        given = dense_rounded(r, normalised(r, p, given));
+        run_prepare(r, false);
+        view_drawn(r, "centroids", given);
     }
-    if (p->routing_source == SOURCE_SUM)
-        from_q = from_k = routing_sum_of(r, from_q, from_k);
-    s->rq = choice_rows_exact(r, from_q);
-    s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
+    s->mu = dense_wide(r, given);
+    if (p->centroids.data && !p->kmeans_iters)
+        show_centroids(r, "centroids", s->mu);
 }
 
-/* f64 [h,rows,d] by the parameter normalize. */
-static Tensor normalised(Run *r, const Params *p, Tensor x)
+/* M_c: the mean's direction at the radius of normalised vectors; an empty or
+ * balanced cluster keeps its centroid. */
+static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
+                         double *sum)
 {
-    NormaliseKind kind = norm_kind(p);
-    Tensor        y = op_normalise64(r, x, kind, norm_eps(p));
+    double squares = 0, radius = p->normalize == NORM_LAYER ? sqrt((double)s->d) : 1;
 
-    if (kind != NORMALISE_NONE)
-        op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
-    return y;
+    for (int64_t t = 0; t < s->d; t++)
+        squares += sum[t] * sum[t];
+    for (int64_t t = 0; t < s->d; t++)
+        sum[t] = count && sqrt(squares) > SMALLEST_SUM ? radius * sum[t] / sqrt(squares) : mu[t];
 }
 
-static NormaliseKind norm_kind(const Params *p)
+/* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
+static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count)
 {
-    static const NormaliseKind kinds[] = { NORMALISE_LAYER, NORMALISE_L2, NORMALISE_NONE };
+    Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
 
-    return kinds[p->normalize];
+    *count = run_tensor2(r, DT_I32, s->h, s->clusters);
+    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, &s->rk);
+    if (run_failed(r))
+        return sum;
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, sum);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, *count);
+    centroids_gather(r, &s->rq, nearest_q, sum, *count);
+    if (!s->same)
+        centroids_gather(r, &s->rk, nearest_k, sum, *count);
+    return sum;
 }
 
-static double norm_eps(const Params *p)
+static Tensor routing_means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
 {
-    return p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS;
+    Tensor count, sum = member_sums(r, s, nearest_q, &count);
+
+    op_wait(r, "the host moves the centroids");
+    for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
+        move_to_mean(p, s, (double *)s->mu.data + c * s->d, tensor_i32(&count)[c],
+                     (double *)sum.data + c * s->d);
+    return sum;
 }
 
-static Tensor routing_sum_of(Run *r, Tensor a, Tensor b)
+/* Nearest centroids and sums of members, once over the input. */
+static double pass_flops(const RoutedClusters *s)
 {
-    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
+    return (double)(s->h * s->n * (s->same ? 1 : 2)) * (double)s->d *
+           (2 * (double)s->clusters + 1);
+}
 
-    op_entries_of(r, a, b, ENTRY_SUM, 1, y);
-    return y;
+static void show_clusters(Run *r, Tensor nearest)
+{
+    Tensor copy;
+
+    if (!run_wants_views(r))
+        return;
+    copy = run_tensor2(r, DT_I32, nearest.shape[0], nearest.shape[1]);
+    if (!run_failed(r))
+        memcpy(copy.data, nearest.data, (size_t)tensor_bytes(&copy));
+    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
 }
 
 /* Spherical k-means on this input until no query changes its centroid.  The result is
@@ -340,106 +395,18 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
         if (run_failed(r))
             return;
-        moved = centroids_moved(nearest, now); /* of the queries; those of the keys follow */
+        moved = centroids_moved(nearest, now); /* keys are not counted */
         memcpy(s->mu.data, mean.data, (size_t)tensor_bytes(&mean));
         arena_release(r->arena, mark);
         run_trace(r, "vectors that moved", (double)moved);
-        if (t < SNAPSHOTS)
+        if (t < SNAPSHOTS) {
             show_clusters(r, nearest);
-        if (t < SNAPSHOTS)
             show_centroids(r, "centroids", s->mu);
+        }
     }
     kept = dense_rounded(r, s->mu);
     s->mu = dense_wide(r, kept);
     view_fitted(r, "centroids", kept);
-}
-
-static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
-{
-    int64_t shape[3] = { s->h, s->clusters, s->d };
-    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape);
-    Rng     rng = run_rng(r, "centroids");
-
-    if (!given.data) {
-        given = run_tensor3(r, DT_F32, s->h, s->clusters, s->d);
-        if (run_failed(r))
-            return;
-        run_prepare(r, true);
-        rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
-        /* Rounded once, so that a run from the dumped tensor is the same run. */
-        given = dense_rounded(r, normalised(r, p, given));
-        run_prepare(r, false);
-        view_drawn(r, "centroids", given);
-    }
-    s->mu = dense_wide(r, given);
-    if (p->centroids.data && !p->kmeans_iters)
-        show_centroids(r, "centroids", s->mu);
-}
-
-static void show_centroids(Run *r, const char *name, Tensor mu)
-{
-    if (run_wants_views(r))
-        view_tensor(r, name, VIEW_VECTORS, dense_rounded(r, mu), "cluster", "feature");
-}
-
-static Tensor routing_means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
-{
-    Tensor count, sum = member_sums(r, s, nearest_q, &count);
-
-    op_wait(r, "the host moves the centroids");
-    for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
-        move_to_mean(p, s, (double *)s->mu.data + c * s->d, tensor_i32(&count)[c],
-                     (double *)sum.data + c * s->d);
-    return sum;
-}
-
-/* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
-static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count)
-{
-    Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
-
-    *count = run_tensor2(r, DT_I32, s->h, s->clusters);
-    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, &s->rk);
-    if (run_failed(r))
-        return sum;
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, sum);
-    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, *count);
-    centroids_gather(r, &s->rq, nearest_q, sum, *count);
-    if (!s->same)
-        centroids_gather(r, &s->rk, nearest_k, sum, *count);
-    return sum;
-}
-
-/* M_c: the mean's direction at the radius of normalised vectors; an empty or
- * balanced cluster keeps its centroid. */
-static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
-                         double *sum)
-{
-    double squares = 0, radius = p->normalize == NORM_LAYER ? sqrt((double)s->d) : 1;
-
-    for (int64_t t = 0; t < s->d; t++)
-        squares += sum[t] * sum[t];
-    for (int64_t t = 0; t < s->d; t++)
-        sum[t] = count && sqrt(squares) > SMALLEST_SUM ? radius * sum[t] / sqrt(squares) : mu[t];
-}
-
-/* Nearest centroids and sums of members, once over the input. */
-static double pass_flops(const RoutedClusters *s)
-{
-    return (double)(s->h * s->n * (s->same ? 1 : 2)) * (double)s->d *
-           (2 * (double)s->clusters + 1);
-}
-
-static void show_clusters(Run *r, Tensor nearest)
-{
-    Tensor copy;
-
-    if (!run_wants_views(r))
-        return;
-    copy = run_tensor2(r, DT_I32, nearest.shape[0], nearest.shape[1]);
-    if (!run_failed(r))
-        memcpy(copy.data, nearest.data, (size_t)tensor_bytes(&copy));
-    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
 }
 
 static void kmeans(Run *r, const Params *p, RoutedClusters *s)
@@ -493,33 +460,6 @@ static GroupResult routing_attend(Run *r, const RoutedClusters *s)
 
 /* ---- views ------------------------------------------------------------------ */
 
-/* membership, connectivity and weights; s must live in the run's arena. */
-static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse)
-{
-    View    *membership;
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    view_stage(r, "route", -1);
-    membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
-                          (int64_t[]){ s->h, 2, s->clusters, s->n });
-    if (membership) {
-        membership->read = read_membership;
-        membership->context = s;
-        membership->rows = "cluster";
-        membership->cols = "token";
-        show_balance(r, s, membership);
-    }
-    view_stage(r, NULL, -1);
-    routing_refine(r, s, lse);
-    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
-    view_stage(r, "attend", -1);
-    view_pattern(r, cells, false);
-    view_stage(r, NULL, -1);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, routing_read_weights, s, cells);
-}
-
 /* Plane 2 * head: query sets; 2 * head + 1: key sets. */
 static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
                             int64_t count, int64_t step, float *out)
@@ -556,8 +496,16 @@ static void show_balance(Run *r, const RoutedClusters *s, View *membership)
                  tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->n }, times.data));
 }
 
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
+/* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
+static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j)
+{
+    bool others = s->causal ? keys[0] < i : s->window > 1 || keys[0] != i;
+
+    return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
+}
+
+/* Recomputes large log-sum-exps in double: the rounding of the kernel's float ones would show
+ * in the weights. */
 static void routing_refine(Run *r, RoutedClusters *s, Tensor lse)
 {
     int64_t w = s->window, all = s->clusters * w;
@@ -578,12 +526,9 @@ static void routing_refine(Run *r, RoutedClusters *s, Tensor lse)
     }
 }
 
-/* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
-static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_t j)
+static const int32_t *routing_keys_of(const RoutedClusters *s, int64_t head, int32_t entry)
 {
-    bool others = s->causal ? keys[0] < i : s->window > 1 || keys[0] != i;
-
-    return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
+    return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
 }
 
 static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
@@ -600,11 +545,6 @@ static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *
                 key[found++] = keys[y];
     }
     return found;
-}
-
-static const int32_t *routing_keys_of(const RoutedClusters *s, int64_t head, int32_t entry)
-{
-    return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
 }
 
 static void routing_read_weights(const View *view, int64_t head, int64_t i, int64_t start,
@@ -629,7 +569,34 @@ static void routing_read_weights(const View *view, int64_t head, int64_t i, int6
     }
 }
 
-/* What training would make of the centroids; this run does not use it. */
+/* membership, connectivity and weights; s must live in the run's arena. */
+static void routed_clusters_show(Run *r, RoutedClusters *s, Tensor lse)
+{
+    View    *membership;
+    Pattern *cells;
+
+    if (!run_wants_views(r))
+        return;
+    view_stage(r, "route", -1);
+    membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
+                          (int64_t[]){ s->h, 2, s->clusters, s->n });
+    if (membership) {
+        membership->read = read_membership;
+        membership->context = s;
+        membership->rows = "cluster";
+        membership->cols = "token";
+        show_balance(r, s, membership);
+    }
+    view_stage(r, NULL, -1);
+    routing_refine(r, s, lse);
+    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
+    view_stage(r, "attend", -1);
+    view_pattern(r, cells, false);
+    view_stage(r, NULL, -1);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, routing_read_weights, s, cells);
+}
+
+/* The centroids after one training update; this run does not use them. */
 static void show_update(Run *r, const Params *p, const RoutedClusters *s)
 {
     Tensor cluster, moved, count;
@@ -658,8 +625,7 @@ static Flops routing_flops(Run *r, const void *opaque)
     RoutedClusters s = routing_shape(r, p);
     double        h = (double)s.h, rows = h * (double)s.n, d = (double)s.d;
     double        c = (double)s.clusters, w = (double)s.window, pairs = h * c * w * w;
-    double        e = (double)r->e;
-    double        inputs = p->share_qk ? 1 : 2, routed = s.same ? 1 : 2;
+    double        e = (double)r->e, inputs = p->share_qk ? 1 : 2, routed = s.same ? 1 : 2;
     double        drawn = p->centroids.data || run_fits(r) ? 0 : h * c; /* to normalise */
     double        passes = (double)(p->kmeans_iters + run_iterations(r, "fit"));
 

@@ -30,6 +30,18 @@ typedef struct SynthesizerNet {
 #define CELLS 256        /* logits read at once */
 #define DRAWING_COST 512 /* of a random number, in multiply-adds */
 
+/* What the four descriptors share. */
+#define SYNTHESIZER                                                            \
+    .authors = "Tay, Bahri, Metzler, Juan, Zhao, Zheng",                       \
+    .year = 2020,                                                              \
+    .arxiv = "2005.00743",                                                     \
+    .classes = CLASS_LR | CLASS_LP,                                            \
+    .claim_time = "O(n^2)",                                                    \
+    .claim_decode = "yes",                                                     \
+    .claim_exponent = 2,                                                       \
+    .causal = true,                                                            \
+    .needs_v = true
+
 static const char *const first_layer_names[] = { "auto", "true", "false", NULL };
 
 typedef struct Synthesized {
@@ -303,27 +315,19 @@ static const ViewPromise dense_views[] = {
 const Mechanism mech_synthesizer_dense = {
     .id = "synthesizer-dense",
     .title = "Dense Synthesizer",
-    .authors = "Tay, Bahri, Metzler, Juan, Zhao, Zheng",
-    .year = 2020,
-    .arxiv = "2005.00743",
     .source = "paper, section 3; mesh-tensorflow transformer/attention.py (synthetic attention)",
     .formula = "W = softmax(relu(x w1 + b1) w2 + b2),  row i from token i alone\n"
                "output = W V",
     .teaches = "Attention weights without any comparison of tokens: shuffle all other tokens and a "
                "row does not move.  Columns stand for positions, so there is a greatest length.",
-    .classes = CLASS_LR | CLASS_LP,
-    .claim_time = "O(n^2)",
     .claim_memory = "O(n^2)",
-    .claim_decode = "yes",
-    .claim_exponent = 2,
-    .causal = true,
-    .needs_v = true,
     .views = dense_views,
     .params = dense_params,
     .params_size = sizeof(DenseParams),
     .check = synthesizer_dense_check,
     .run = synthesizer_dense_run,
     .flops = synthesizer_dense_flops,
+    SYNTHESIZER,
 };
 
 /* One learned, or even fixed, matrix of weights for all inputs.
@@ -396,26 +400,18 @@ static const ViewPromise random_views[] = {
 const Mechanism mech_synthesizer_random = {
     .id = "synthesizer-random",
     .title = "Random Synthesizer",
-    .authors = "Tay, Bahri, Metzler, Juan, Zhao, Zheng",
-    .year = 2020,
-    .arxiv = "2005.00743",
     .source = "paper, section 3; mesh-tensorflow transformer/attention.py (synthetic attention)",
     .formula = "W = softmax(R),  R a parameter\n"
                "output = W V",
     .teaches = "The same map whatever the input is: how far a fixed mixing of positions gets, at "
                "the price of n^2 parameters.",
-    .classes = CLASS_LR | CLASS_LP,
-    .claim_time = "O(n^2)",
     .claim_memory = "O(n^2)",
-    .claim_decode = "yes",
-    .claim_exponent = 2,
-    .causal = true,
-    .needs_v = true,
     .views = random_views,
     .params = random_params,
     .params_size = sizeof(RandomParams),
     .run = synthesizer_random_run,
     .flops = synthesizer_random_flops,
+    SYNTHESIZER,
 };
 
 /* A row of weights from two short rows.
@@ -554,28 +550,20 @@ static const ViewPromise factorized_dense_views[] = {
 const Mechanism mech_synthesizer_factorized_dense = {
     .id = "synthesizer-factorized-dense",
     .title = "Factorized Dense Synthesizer",
-    .authors = "Tay, Bahri, Metzler, Juan, Zhao, Zheng",
-    .year = 2020,
-    .arxiv = "2005.00743",
     .source = "paper, section 3, with the tiling as the survey 2009.06732 writes it",
     .formula = "logits[i,t] = A[i, t mod a] B[i, floor(t/a)],  A = F_A(x), B = F_B(x)\n"
                "output = softmax(logits) V",
     .teaches = "A row is a b x a grid folded into n columns: a comb of period a whose teeth are "
                "scaled by B.  Two rows of length sqrt(n) stand for one of length n.",
     .picture = "logits",
-    .classes = CLASS_LR | CLASS_LP,
-    .claim_time = "O(n^2)",
     .claim_memory = "O(n^2)",
-    .claim_decode = "yes",
-    .claim_exponent = 2,
-    .causal = true,
-    .needs_v = true,
     .views = factorized_dense_views,
     .params = factorized_dense_params,
     .params_size = sizeof(FactorizedDenseParams),
     .check = synthesizer_factorized_dense_check,
     .run = synthesizer_factorized_dense_run,
     .flops = synthesizer_factorized_dense_flops,
+    SYNTHESIZER,
 };
 
 /* The random synthesizer's logits at rank k.
@@ -682,25 +670,17 @@ static const ViewPromise factorized_random_views[] = {
 const Mechanism mech_synthesizer_factorized_random = {
     .id = "synthesizer-factorized-random",
     .title = "Factorized Random Synthesizer",
-    .authors = "Tay, Bahri, Metzler, Juan, Zhao, Zheng",
-    .year = 2020,
-    .arxiv = "2005.00743",
     .source = "paper, section 3; mesh-tensorflow transformer/attention.py (synthetic attention)",
     .formula = "W = softmax(R1 R2^T),  R1 and R2 [n,k]\n"
                "output = W V",
     .teaches = "The same map whatever the input is, from 2nk parameters: the logits show stripes "
                "of rank k, and the softmax lifts the rank of the weights again.",
     .picture = "logits",
-    .classes = CLASS_LR | CLASS_LP,
-    .claim_time = "O(n^2)",
     .claim_memory = "O(n^2), 2nk parameters",
-    .claim_decode = "yes",
-    .claim_exponent = 2,
-    .causal = true,
-    .needs_v = true,
     .views = factorized_random_views,
     .params = factorized_random_params,
     .params_size = sizeof(FactorizedRandomParams),
     .run = synthesizer_factorized_random_run,
     .flops = synthesizer_factorized_random_flops,
+    SYNTHESIZER,
 };

@@ -23,13 +23,8 @@
 #include "attn/run/position.h"
 #include "core/rng.h"
 
-typedef enum SqueezeWay {
-    SQUEEZE_MEAN,
-    SQUEEZE_MAX,
-    SQUEEZE_CONV,
-    SQUEEZE_DILATED,
-    SQUEEZE_USED
-} SqueezeWay;
+typedef enum SqueezeWay { SQUEEZE_MEAN, SQUEEZE_MAX, SQUEEZE_CONV, SQUEEZE_DILATED, SQUEEZE_USED }
+    SqueezeWay;
 
 typedef struct Squeeze {
     SqueezeWay        way;
@@ -65,13 +60,18 @@ typedef struct Model {
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
+/* A convolution has a number for each row, or a matrix. */
+static inline bool squeeze_convolves(SqueezeWay way)
+{
+    return way == SQUEEZE_CONV || way == SQUEEZE_DILATED;
+}
+
 static Model *model_new(Run *r, const Params *p);
 static void compressive_compress(Run *r, const Model *m, int64_t t, const AttendInput *part);
 static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part);
 static double compress_flops(const Run *r, const Params *p, int64_t rows);
 static bool from_x(const Run *r, const Params *p);
 static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width);
-static inline bool squeeze_convolves(SqueezeWay way);
 static bool is_full(const Run *r, const Params *p);
 static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
 static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
@@ -109,7 +109,8 @@ static const Param params[] = {
     PARAM_TENSOR(Params, wq, "[dm,heads d]", "Glorot uniform", "with x: queries, head by head"),
     PARAM_TENSOR(Params, wk, "[dm,heads d]", "Glorot uniform", "with x: keys"),
     PARAM_TENSOR(Params, wv, "[dm,heads e]", "Glorot uniform", "with x: values"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_END
 };
 
 static void compressive_run(Run *r, const void *opaque)
@@ -184,7 +185,7 @@ static void compressive_compress(Run *r, const Model *m, int64_t t, const Attend
     run_trace(r, "slots made", (double)made);
 }
 
-/* SQUEEZE_USED: which tokens the slots of segment t's batch are; of equals the older. */
+/* SQUEEZE_USED: chooses the tokens that segment t keeps as slots; among equals the older. */
 static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part)
 {
     CompressedMemory *c = s->memory;
@@ -210,7 +211,7 @@ static double compress_flops(const Run *r, const Params *p, int64_t rows)
     return squeeze_flops((SqueezeWay)p->compress, is_full(r, p), rows, width);
 }
 
-/* Where both are there, what only x has a use for decides. */
+/* With both x and q, k, v given, parameters that only x uses decide. */
 static bool from_x(const Run *r, const Params *p)
 {
     bool asks = run_is_given(r, "heads") || p->wq.data || p->wk.data || p->wv.data ||
@@ -231,13 +232,7 @@ static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double 
     return (squeeze_convolves(way) ? 2 : 1) * e * width;
 }
 
-/* A number for each row, or a matrix. */
-static inline bool squeeze_convolves(SqueezeWay way)
-{
-    return way == SQUEEZE_CONV || way == SQUEEZE_DILATED;
-}
-
-/* One matrix of the model for each of the ratio rows. */
+/* The convolution has a [dm,dm] matrix for each of the ratio rows. */
 static bool is_full(const Run *r, const Params *p)
 {
     return p->compress == SQUEEZE_CONV && from_x(r, p) &&
@@ -254,7 +249,7 @@ static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tens
         squeeze_rows(r, s, t, from, to);
 }
 
-/* ratio rows beside each other are one row; the last may have fewer of them. */
+/* `ratio` adjacent rows are read as one row of ratio dm; the last may hold fewer. */
 static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
 {
     const CompressedMemory *c = s->memory;
@@ -284,16 +279,15 @@ static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Ten
 static void squeeze_rows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
 {
     ArenaMark mark = arena_mark(r->arena);
-    bool      taps = s->way == SQUEEZE_CONV || s->way == SQUEEZE_DILATED;
 
     if (!run_failed(r))
-        (taps ? squeeze_taps : squeeze_windows)(
+        (squeeze_convolves(s->way) ? squeeze_taps : squeeze_windows)(
             r, s, t, from,
             tensor_rows(to, s->memory->made[t], s->memory->made[t + 1] - s->memory->made[t]));
     arena_release(r->arena, mark);
 }
 
-/* Groups are as far apart as they are long; dilated, their tokens are two apart. */
+/* A group starts every `ratio` rows; dilated, its tokens are two apart. */
 static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
 {
     int64_t first, end, count = s->ratio < r->n ? s->ratio : r->n;
@@ -305,7 +299,7 @@ static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tenso
     op_tap_sums(r, &in, to);
 }
 
-/* The tokens of each slot of the batch, in numbers of rows of `from`. */
+/* Mean, maximum or the one row of `from` [h',n,w] that each slot of the batch covers. */
 static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
 {
     const CompressedMemory *c = s->memory;
@@ -416,7 +410,7 @@ static SlotCover squeeze_cover(SqueezeWay way)
                                     : COVER_GROUP;
 }
 
-/* What the readers keep, and what only views want. */
+/* Allocates what the views' readers need. */
 static void prepare_views(Run *r, Model *m)
 {
     const Params *p = m->p;
@@ -506,10 +500,8 @@ static Pattern *compressive_segment_cells(Run *r, const AttendInput *part)
     return pattern_band(r->arena, s, -s.n, r->causal ? s.m - s.n : s.m, 1, COMPONENT_BLOCK);
 }
 
-/* ---- what was lost ------------------------------------------------------------------- */
-
-/* The attention-reconstruction loss of the paper for the queries q of segment t, to row t of
- * `loss` f32 [segments,h]: how far attention to the slots alone is from that to the tokens. */
+/* The paper's attention-reconstruction loss for the queries q of segment t, into row t of `loss`
+ * f32 [segments,h]: the distance of attention to the slots alone from attention to the tokens. */
 static void squeeze_loss(Run *r, const Squeeze *s, int64_t t, const AttendInput *tokens,
                          Tensor slot_k, Tensor slot_v, Tensor q, Tensor loss)
 {
@@ -649,39 +641,24 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity",
-      .kind = VIEW_PATTERN,
-      .help = "tokens that a query sees, in whatever "
-              "slot" },
-    { .name = "components",
-      .kind = VIEW_COMPONENTS,
-      .help = "where it sees them: compressed, in "
-              "memory, in its segment" },
-    { .name = "weights",
-      .kind = VIEW_WEIGHTS,
-      .maybe = true,
+    { .name = "connectivity", .kind = VIEW_PATTERN,
+      .help = "tokens that a query sees, in whatever slot" },
+    { .name = "components", .kind = VIEW_COMPONENTS,
+      .help = "where it sees them: compressed, in memory, in its segment" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
       .help = "weights on tokens (not for max and the full convolution)" },
     { .name = "slot_weights", .kind = VIEW_WEIGHTS, .help = "weights on slots, memory, segment" },
-    { .name = "memory",
-      .kind = VIEW_TENSOR,
+    { .name = "memory", .kind = VIEW_TENSOR,
       .help = "tokens of every slot as each segment begins" },
-    { .name = "bands",
-      .kind = VIEW_COMPONENTS,
-      .help = "what each segment has: slots, memory, "
-              "itself" },
-    { .name = "squeezed",
-      .kind = VIEW_WEIGHTS,
-      .maybe = true,
+    { .name = "bands", .kind = VIEW_COMPONENTS,
+      .help = "what each segment has: slots, memory, itself" },
+    { .name = "squeezed", .kind = VIEW_WEIGHTS, .maybe = true,
       .help = "share of each token in each slot ever made" },
     { .name = "reconstruction", .kind = VIEW_TENSOR, .help = "what attention lost by compression" },
-    { .name = "segment_weights",
-      .kind = VIEW_WEIGHTS,
-      .help = "weights of one segment on all it "
-              "sees" },
-    { .name = "reach_tokens",
-      .kind = VIEW_COUNT,
-      .help = "tokens back that a query is reached from "
-              "after so many layers" },
+    { .name = "segment_weights", .kind = VIEW_WEIGHTS,
+      .help = "weights of one segment on all it sees" },
+    { .name = "reach_tokens", .kind = VIEW_COUNT,
+      .help = "tokens back that a query is reached from after so many layers" },
     { .name = "reach_segments", .kind = VIEW_COUNT, .help = "the same in segments" },
     DRAWN("conv_weight"),
     DRAWN("wq"),

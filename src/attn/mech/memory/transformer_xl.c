@@ -146,17 +146,12 @@ static const StageNote notes[] = {
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "memory",
-      .kind = VIEW_TENSOR,
-      .help = "first token in memory, and where the segment "
-              "starts" },
-    { .name = "segment_weights",
-      .kind = VIEW_WEIGHTS,
+    { .name = "memory", .kind = VIEW_TENSOR,
+      .help = "first token in memory, and where the segment starts" },
+    { .name = "segment_weights", .kind = VIEW_WEIGHTS,
       .help = "weights of one segment on its memory and itself" },
-    { .name = "reach_tokens",
-      .kind = VIEW_COUNT,
-      .help = "tokens back that a query is reached from "
-              "after so many layers" },
+    { .name = "reach_tokens", .kind = VIEW_COUNT,
+      .help = "tokens back that a query is reached from after so many layers" },
     { .name = "reach_segments", .kind = VIEW_COUNT, .help = "the same in segments" },
     VIEW_PROMISE_END
 };

@@ -52,8 +52,7 @@ static Pattern *pattern_parse_of(Run *r, const Params *p)
 
     if (!p->expr) {
         run_fail(r, ERR_PARAM,
-                 "pattern needs its parameter expr, for example "
-                 "-p expr='window(5)+global(2)'");
+                 "pattern needs its parameter expr, for example -p expr='window(5)+global(2)'");
         return NULL;
     }
     names.used = run_alloc(r, r->spec.given->count, sizeof(*names.used));

@@ -104,4 +104,27 @@ Flops experts_flops(Run *r, const ExpertParams *p, int choices);
 /* What the stages do, for the cards of all that route to experts. */
 extern const StageNote experts_notes[];
 
+/* ---- between experts.c and experts_route.c ---- */
+
+/* One run.  An entry is a choice of a token: token * choices + which. */
+typedef struct Experts {
+    const ExpertParams *p;
+    int64_t  n, dm, experts, ff, choices;
+    int64_t  group, groups; /* tokens of a group, the last may be short */
+    Tensor   router_w, router_b, w1, b1, w_gate, w2, b2; /* biases, w_gate: may be absent */
+    double  *first;    /* [n] probability of the first choice */
+    double  *gate;     /* [n*choices] */
+    Tensor   expert;   /* i32 [n,choices]; -1: none */
+    Tensor   slot;     /* i32 [n,choices]; -1: no place */
+    Tensor   lost;     /* u8 [n,choices] asked for, but there was no room */
+    Tensor   capacity; /* i32 [groups,experts,2] used, there */
+    int64_t *start;    /* [experts+1] placed entries of each expert in `entry` */
+    int64_t *entry;    /* [placed] */
+    int64_t *row;      /* [n*choices] place of an entry in `entry`; -1: none */
+    Tensor   y;        /* f32 [placed,dm] what the experts made of them */
+} Experts;
+
+/* Stage route: first, gate and expert. */
+void experts_route(Run *r, Experts *s);
+
 #endif

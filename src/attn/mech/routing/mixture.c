@@ -2,6 +2,18 @@
 #include "attn/mech/routing/experts.h"
 #include "attn/run.h"
 
+/* What the descriptors of all mixtures share. */
+#define MIXTURE                                                                \
+    .picture = "routing",                                                      \
+    .classes = CLASS_SP,                                                       \
+    .claim_time = "O(n^2), the attention around it; the layer is O(n)",        \
+    .claim_memory = "O(n^2), the attention around it",                         \
+    .causal = true,                                                            \
+    .needs_x = true,                                                           \
+    .notes = experts_notes,                                                    \
+    .params_size = sizeof(ExpertParams),                                       \
+    .flops_bound = true
+
 /* The Switch layer: one expert for each token.
  *
  *     p_i = softmax(x_i W_r),   e_i = argmax p_i,   gate = p_i[e_i] as it is
@@ -47,19 +59,11 @@ const Mechanism mech_switch = {
                "there are.  A popular expert fills up: the later tokens it is the first choice of "
                "are dropped, while slots elsewhere stay empty.",
     .claim_decode = "yes",
-    .picture = "routing",
-    .classes = CLASS_SP,
-    .claim_time = "O(n^2), the attention around it; the layer is O(n)",
-    .claim_memory = "O(n^2), the attention around it",
-    .causal = true,
-    .needs_x = true,
     .views = switch_views,
-    .notes = experts_notes,
     .params = switch_params,
-    .params_size = sizeof(ExpertParams),
     .run = switch_run,
     .flops = switch_flops,
-    .flops_bound = true,
+    MIXTURE,
 };
 
 /* ---- GShard, GLaM and ST-MoE: two experts for each token ------------------------ */
@@ -80,6 +84,13 @@ static const ViewPromise two_expert_views[] = {
       .help = "chances of the second experts, when drawn" },
     VIEW_PROMISE_END
 };
+
+#define MIXTURE_OF_TWO                                                         \
+    MIXTURE,                                                                   \
+    .claim_decode = "yes (a tight capacity looks ahead)",                      \
+    .views = two_expert_views,                                                 \
+    .run = two_experts_run,                                                    \
+    .flops = two_experts_flops
 
 /* The GShard layer: two experts for each token, the second by chance.
  *
@@ -112,20 +123,8 @@ const Mechanism mech_gshard = {
     .teaches = "Two experts for each token, the second only as often as its gate is worth it.  "
                "First choices of all tokens take their slots before any second one, so a slot "
                "depends on later tokens too.",
-    .claim_decode = "yes (a tight capacity looks ahead)",
-    .picture = "routing",
-    .classes = CLASS_SP,
-    .claim_time = "O(n^2), the attention around it; the layer is O(n)",
-    .claim_memory = "O(n^2), the attention around it",
-    .causal = true,
-    .needs_x = true,
-    .views = two_expert_views,
-    .notes = experts_notes,
     .params = gshard_params,
-    .params_size = sizeof(ExpertParams),
-    .run = two_experts_run,
-    .flops = two_experts_flops,
-    .flops_bound = true,
+    MIXTURE_OF_TWO,
 };
 
 /* The GLaM layer: two gated experts for each token.
@@ -158,20 +157,8 @@ const Mechanism mech_glam = {
                "y_i = sum of p_c / (p_1 + p_2) FFN_(e_c)(x_i) over choices with a place",
     .teaches = "Every row has two cells whose gates add up to one: two of many experts work on "
                "each token.  Room for two full shares makes drops rare until routing is uneven.",
-    .claim_decode = "yes (a tight capacity looks ahead)",
-    .picture = "routing",
-    .classes = CLASS_SP,
-    .claim_time = "O(n^2), the attention around it; the layer is O(n)",
-    .claim_memory = "O(n^2), the attention around it",
-    .causal = true,
-    .needs_x = true,
-    .views = two_expert_views,
-    .notes = experts_notes,
     .params = glam_params,
-    .params_size = sizeof(ExpertParams),
-    .run = two_experts_run,
-    .flops = two_experts_flops,
-    .flops_bound = true,
+    MIXTURE_OF_TWO,
 };
 
 /* The ST-MoE layer: two gated experts, and a loss that keeps logits small.
@@ -205,18 +192,6 @@ const Mechanism mech_st_moe = {
     .teaches = "Two experts for each token with room for little more than one: first choices fill "
                "the slots and most of what is crossed out is a second choice.  The z-loss is the "
                "price of large router logits.",
-    .claim_decode = "yes (a tight capacity looks ahead)",
-    .picture = "routing",
-    .classes = CLASS_SP,
-    .claim_time = "O(n^2), the attention around it; the layer is O(n)",
-    .claim_memory = "O(n^2), the attention around it",
-    .causal = true,
-    .needs_x = true,
-    .views = two_expert_views,
-    .notes = experts_notes,
     .params = st_moe_params,
-    .params_size = sizeof(ExpertParams),
-    .run = two_experts_run,
-    .flops = two_experts_flops,
-    .flops_bound = true,
+    MIXTURE_OF_TWO,
 };
