@@ -196,6 +196,30 @@ void jsonw_key_int(Json *j, const char *key, int64_t value)
     jsonw_int(j, value);
 }
 
+void jsonw_key_number(Json *j, const char *key, double value)
+{
+    jsonw_key(j, key);
+    jsonw_number(j, value);
+}
+
+void jsonw_key_bool(Json *j, const char *key, bool value)
+{
+    jsonw_key(j, key);
+    jsonw_bool(j, value);
+}
+
+void jsonw_key_raw(Json *j, const char *key, const char *json)
+{
+    jsonw_key(j, key);
+    jsonw_raw(j, json);
+}
+
+void jsonw_key_open(Json *j, const char *key, char bracket)
+{
+    jsonw_key(j, key);
+    jsonw_open(j, bracket);
+}
+
 void jsonw_some_string(Json *j, const char *key, const char *value)
 {
     if (value && *value)

@@ -42,7 +42,7 @@ void jsonw_open(Json *j, char bracket);  /* '{' or '[' */
 void jsonw_close(Json *j, char bracket); /* '}' or ']' */
 void jsonw_key(Json *j, const char *key);
 void jsonw_string(Json *j, const char *value); /* NULL is null */
-void jsonw_number(Json *j, double value);      /* shortest that reads back */
+void jsonw_number(Json *j, double value);      /* shortest that reads back; NaN is null */
 void jsonw_int(Json *j, int64_t value);
 void jsonw_bool(Json *j, bool value);
 void jsonw_null(Json *j);
@@ -50,6 +50,10 @@ void jsonw_raw(Json *j, const char *json); /* already JSON */
 /* A key with its value. */
 void jsonw_key_string(Json *j, const char *key, const char *value);
 void jsonw_key_int(Json *j, const char *key, int64_t value);
+void jsonw_key_number(Json *j, const char *key, double value);
+void jsonw_key_bool(Json *j, const char *key, bool value);
+void jsonw_key_raw(Json *j, const char *key, const char *json);
+void jsonw_key_open(Json *j, const char *key, char bracket);
 /* The same where there is something to say: nothing of NULL, "" and 0. */
 void jsonw_some_string(Json *j, const char *key, const char *value);
 void jsonw_some_int(Json *j, const char *key, int64_t value);
