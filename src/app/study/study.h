@@ -8,7 +8,10 @@
  * point on this thread (study_run), or as jobs of the session's worker (study_begin, study_end).
  * Numbers are kept, and one sample run of each line.
  *
- * A sweep (sweep.h) is another thing: its points are processes with records in a file.
+ * One function measures a point, here and in a sweep (sweep.h): execute_request
+ * (app/session/internal.h) takes a request and fills a record.  A sweep only decides in which
+ * process that happens: each point is a process `attnscope run`, so that a crash loses one point,
+ * and its record is a line of a file, so that a stopped sweep can go on.
  */
 #ifndef APP_STUDY_STUDY_H
 #define APP_STUDY_STUDY_H
