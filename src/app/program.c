@@ -1,13 +1,17 @@
 /* program.c -- the program's file, its folders, and itself as a child process; see program.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,17 +20,6 @@
 
 #ifdef ATTNSCOPE_MODULE
 #include <dlfcn.h>
-#endif
-#include <errno.h>
-#include <libgen.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#ifdef ATTNSCOPE_MODULE
 
 bool place_home(Text *out)
 {

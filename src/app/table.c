@@ -30,6 +30,14 @@ void table_cell(Table *t, const char *fmt, ...)
         t->cells[t->count++] = cell;
 }
 
+void table_number(Table *t, Number number, int digits)
+{
+    if (number.valid)
+        table_cell(t, "%.*g", digits, number.value);
+    else
+        table_cell(t, "n/a");
+}
+
 TableStyle call_style(const Call *call)
 {
     return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;

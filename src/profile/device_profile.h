@@ -29,6 +29,11 @@ static inline Number number_of(double value)
     return (Number){ .value = value, .valid = true };
 }
 
+static inline double number_or_nan(Number n)
+{
+    return n.valid ? n.value : (double)__builtin_nan("");
+}
+
 #define NUMBER_NONE ((Number){ .valid = false })
 
 typedef enum DeviceTier { TIER_EVENTS, TIER_ACTIVITY, TIER_COUNTERS, DEVICE_TIERS } DeviceTier;

@@ -47,9 +47,9 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
                           Error *err);
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
-/* Saves the figure to each file of the call. */
-bool call_save(const Call *call, const Figure *figure, Result *const *results,
-               int count, const PngOptions *options, Error *err);
+/* Writes the figure to each file of the call, or as text. */
+bool call_write_figure(const Call *call, const Figure *figure, Result *const *results, int count,
+                       Text *out, Error *err);
 
 /* A plain text table: cells are added row by row, then laid out at the end. */
 typedef struct Table {
@@ -61,6 +61,7 @@ typedef struct Table {
     bool   failed;
 } Table;
 void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void table_number(Table *t, Number number, int digits); /* "n/a": not measured */
 typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
 TableStyle call_style(const Call *call); /* by --csv and --md */
 int        call_room(const Call *call);  /* for Table.room */

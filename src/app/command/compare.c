@@ -276,10 +276,7 @@ static void result_row(const Comparison *c, int index, Table *t)
     table_cell(t, "%s", format_share(r->quality.mass_min, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
-    if (r->quality.kl.valid)
-        table_cell(t, "%.4g", r->quality.kl.value);
-    else
-        table_cell(t, "n/a");
+    table_number(t, r->quality.kl, 4);
     table_cell(t, "%s", c->crossover_note[index]);
     if (on_device(c))
         device_cells(r, t);
@@ -368,9 +365,7 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
 
 static void compare_table(Session *s, const Call *call, const Comparison *c, Text *out)
 {
-    TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
-                       : call->values[OPT_MD] ? TABLE_MARKDOWN
-                                              : TABLE_TEXT;
+    TableStyle style = call_style(call);
     Table      t = { .room = call_room(call),
                      .cols = COLUMNS + (on_device(c) ? DEVICE_COLUMNS : 0) +
                              (over_seeds(c) ? SEED_COLUMNS : 0) };

@@ -57,18 +57,6 @@ bool plot_refuse_formats(const Call *call, Error *err)
     return true;
 }
 
-/* Writes the figure as text, or into the call's file. */
-static bool plot_figure_write(const Call *call, const Figure *figure, Result *const *results,
-                              int count, Text *out, Error *err)
-{
-    TextOptions text;
-    PngOptions  png;
-
-    if (!call->file_count)
-        return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
-    return call_png_options(call, &png, err) && call_save(call, figure, results, count, &png, err);
-}
-
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
                       Result *const *results, int count, Text *out, Error *err)
 {
@@ -94,7 +82,7 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     }
     if (ok)
         figure = picture_of_panels(panels, choice->count * count, &options, err);
-    ok = figure && plot_figure_write(call, figure, results, count, out, err);
+    ok = figure && call_write_figure(call, figure, results, count, out, err);
     figure_free(figure);
     free(panels);
     return ok;
@@ -162,7 +150,7 @@ bool scaling_show(Session *s, const Call *call, Result *const *results, int coun
         snprintf(figure->title, sizeof(figure->title), "%s", call->values[OPT_TITLE]);
     if (figure && call->values[OPT_CAPTION])
         snprintf(figure->caption, sizeof(figure->caption), "%s", call->values[OPT_CAPTION]);
-    ok = figure && plot_figure_write(call, figure, results, count, out, err);
+    ok = figure && call_write_figure(call, figure, results, count, out, err);
     figure_free(figure);
     study_free(&study);
     return ok;
@@ -257,7 +245,7 @@ static bool draw_study(Session *s, const Call *call, const Study *study, const S
     ok = call_picture_options(s, call, picture.figure->count, &options, err);
     picture.figure->rows = options.rows;
     picture.figure->cols = options.cols;
-    ok = ok && plot_figure_write(call, picture.figure, samples, count, out, err);
+    ok = ok && call_write_figure(call, picture.figure, samples, count, out, err);
     study_picture_free(&picture);
     return ok;
 }
@@ -270,10 +258,7 @@ static void answer_row(const Study *study, int line, const StudyGoal *goal, Tabl
     table_cell(t, "%s", study->lines[line].name);
     table_cell(t, "%s", study->axis.name);
     table_cell(t, "%s", at < 0 ? "none" : study->axis.values[at]);
-    if (kept.valid)
-        table_cell(t, "%.6g", kept.value);
-    else
-        table_cell(t, "n/a");
+    table_number(t, kept, 6);
 }
 
 static void answer_table(const Study *study, const StudyGoal *goal, TableStyle style, Text *out)
@@ -302,10 +287,9 @@ static void answer_json(const Study *study, const StudyGoal *goal, Text *out)
         if (study->lines[i].fixed)
             continue;
         jsonw_open(&json, '{');
-        jsonw_key(&json, "mechanism"), jsonw_string(&json, study->lines[i].name);
-        jsonw_key(&json, "parameter"), jsonw_string(&json, study->axis.name);
-        jsonw_key(&json, "smallest");
-        jsonw_raw(&json, at < 0 ? "null" : study->axis.values[at]);
+        jsonw_key_string(&json, "mechanism", study->lines[i].name);
+        jsonw_key_string(&json, "parameter", study->axis.name);
+        jsonw_key_raw(&json, "smallest", at < 0 ? "null" : study->axis.values[at]);
         jsonw_key(&json, quantity_name(goal->quantity));
         if (at < 0)
             jsonw_null(&json);
@@ -322,7 +306,7 @@ static void answer(const Call *call, const Study *study, const StudyGoal *goal, 
     if (call->values[OPT_JSON]) {
         answer_json(study, goal, out);
     } else if (call->values[OPT_CSV] || call->values[OPT_MD]) {
-        answer_table(study, goal, call->values[OPT_CSV] ? TABLE_CSV : TABLE_MARKDOWN, out);
+        answer_table(study, goal, call_style(call), out);
     } else {
         for (int i = 0; i < study->count; i++) {
             if (study->lines[i].fixed)

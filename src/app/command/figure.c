@@ -83,14 +83,7 @@ bool call_text_options(const Call *call, TextOptions *o, Error *err)
     return true;
 }
 
-static bool text_figure(const Call *call, const Figure *figure, Text *out, Error *err)
-{
-    TextOptions o;
-
-    return call_text_options(call, &o, err) && figure_text(figure, &o, out, err);
-}
-
-bool call_save(const Call *call, const Figure *figure, Result *const *results,
+static bool call_save(const Call *call, const Figure *figure, Result *const *results,
                int count, const PngOptions *options, Error *err)
 {
     bool ok = true;
@@ -100,10 +93,21 @@ bool call_save(const Call *call, const Figure *figure, Result *const *results,
     return ok;
 }
 
+bool call_write_figure(const Call *call, const Figure *figure, Result *const *results, int count,
+                       Text *out, Error *err)
+{
+    TextOptions text;
+    PngOptions  png;
+
+    if (!call->file_count)
+        return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
+    return call_png_options(call, &png, err) && call_save(call, figure, results, count, &png, err);
+}
+
 static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
 {
-    PngOptions png;
-    FigureRun   *d = calloc(1, sizeof(*d));
+    PngOptions png; /* checked before the runs */
+    FigureRun *d = calloc(1, sizeof(*d));
     Figure    *figure = NULL;
     bool       ok;
 
@@ -112,10 +116,7 @@ static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
     ok = call_png_options(call, &png, err) && figure_run_make(s, call, true, d, err);
     if (ok)
         figure = figure_run_draw(s, call, d, err);
-    if (figure && call->file_count)
-        ok = call_save(call, figure, d->results, d->count, &png, err);
-    else
-        ok = figure && text_figure(call, figure, out, err);
+    ok = figure && call_write_figure(call, figure, d->results, d->count, out, err);
     figure_free(figure);
     figure_run_free(d);
     free(d);
@@ -301,12 +302,11 @@ static bool draw_again(Session *s, const Call *call, const StoredFigure *stored,
         return stored_figure_write(stored, path, format_again(call, NULL), to, err);
     line = figure_metadata(path, "attnscope:command", err);
     if (!line)
-        return err->code != ERR_NONE
-                   ? false
-                   : error_set(err, ERR_FORMAT,
-                               "%s: holds no attnscope:command; only figures made by "
-                               "attnscope can be made again",
-                               path);
+        return err->code != ERR_NONE ? false
+                                     : error_set(err, ERR_FORMAT,
+                                                 "%s: holds no attnscope:command; only figures "
+                                                 "made by attnscope can be made again",
+                                                 path);
     ok = again(s, call, line, stored, to, out, err);
     free(line);
     return ok;
@@ -546,11 +546,11 @@ static void presets_json(Text *out)
 
         preset_command(p, &command);
         jsonw_open(&json, '{');
-        jsonw_key(&json, "id"), jsonw_string(&json, p->id);
-        jsonw_key(&json, "title"), jsonw_string(&json, p->title);
-        jsonw_key(&json, "source"), jsonw_string(&json, p->source);
-        jsonw_key(&json, "help"), jsonw_string(&json, p->help);
-        jsonw_key(&json, "command"), jsonw_string(&json, text_str(&command));
+        jsonw_key_string(&json, "id", p->id);
+        jsonw_key_string(&json, "title", p->title);
+        jsonw_key_string(&json, "source", p->source);
+        jsonw_key_string(&json, "help", p->help);
+        jsonw_key_string(&json, "command", text_str(&command));
         jsonw_close(&json, '}');
         text_free(&command);
     }
@@ -564,10 +564,7 @@ static void presets_list(const Call *call, Text *out)
     if (call->values[OPT_JSON])
         presets_json(out);
     else
-        list_presets(call->values[OPT_CSV]  ? TABLE_CSV
-                     : call->values[OPT_MD] ? TABLE_MARKDOWN
-                                            : TABLE_TEXT,
-                     out);
+        list_presets(call_style(call), out);
 }
 
 bool command_preset(Session *s, const Call *call, Text *out, Error *err)

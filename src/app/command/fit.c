@@ -27,7 +27,7 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
     if (!fits_of_call(rows, call, &fits, &count, err))
         return false;
     if (call->values[OPT_JSON])
-        fits_json(rows, fits, count, out);
+        fits_json(fits, count, out);
     else if (systems)
         systems_table(rows, fits, count, style, out);
     else
@@ -62,11 +62,9 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
         !fits_of_call(rows, call, &fits, &count, err))
         return false;
     options.metadata = metadata;
-    ok = count || systems ? exponents_file(rows, fits, count, systems, &words, format, &options,
-                                           bytes, err)
-                          : error_set(err, ERR_DATA,
-                                      "no point was measured: there is nothing to "
-                                      "draw");
+    ok = count || systems
+             ? exponents_file(rows, fits, count, systems, &words, format, &options, bytes, err)
+             : error_set(err, ERR_DATA, "no point was measured: there is nothing to draw");
     free(fits);
     return ok;
 }

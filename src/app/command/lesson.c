@@ -41,16 +41,15 @@ static void lessons_json(const Listed *item, Json *json)
     const Lesson *l = item->lesson;
 
     jsonw_open(json, '{');
-    jsonw_key(json, "id"), jsonw_string(json, item->file->id);
-    jsonw_key(json, "title"), jsonw_string(json, l ? l->title : NULL);
-    jsonw_key(json, "summary"), jsonw_string(json, l ? l->summary : NULL);
-    jsonw_key(json, "minutes");
-    jsonw_int(json, l ? l->minutes : 0);
-    jsonw_key(json, "steps"), jsonw_int(json, l ? l->count : 0);
-    jsonw_key(json, "done"), jsonw_int(json, progress_steps(&item->progress));
-    jsonw_key(json, "at"), jsonw_int(json, item->progress.at + 1);
-    jsonw_key(json, "file"), jsonw_string(json, item->file->path);
-    jsonw_key(json, "problem"), jsonw_string(json, l ? NULL : item->problem);
+    jsonw_key_string(json, "id", item->file->id);
+    jsonw_key_string(json, "title", l ? l->title : NULL);
+    jsonw_key_string(json, "summary", l ? l->summary : NULL);
+    jsonw_key_int(json, "minutes", l ? l->minutes : 0);
+    jsonw_key_int(json, "steps", l ? l->count : 0);
+    jsonw_key_int(json, "done", progress_steps(&item->progress));
+    jsonw_key_int(json, "at", item->progress.at + 1);
+    jsonw_key_string(json, "file", item->file->path);
+    jsonw_key_string(json, "problem", l ? NULL : item->problem);
     jsonw_close(json, '}');
 }
 

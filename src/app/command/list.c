@@ -90,17 +90,16 @@ static void mechanisms_json(Text *out)
         const Mechanism *m = mechanism_at(i);
 
         jsonw_open(&json, '{');
-        jsonw_key(&json, "id"), jsonw_string(&json, m->id);
-        jsonw_key(&json, "title"), jsonw_string(&json, m->title);
-        jsonw_key(&json, "class");
-        jsonw_string(&json, mechanism_classes(m, classes, sizeof(classes)));
-        jsonw_key(&json, "year"), jsonw_int(&json, m->year);
-        jsonw_key(&json, "arxiv"), jsonw_string(&json, m->arxiv);
-        jsonw_key(&json, "claim_time"), jsonw_string(&json, m->claim_time);
-        jsonw_key(&json, "claim_memory"), jsonw_string(&json, m->claim_memory);
-        jsonw_key(&json, "claim_decode"), jsonw_string(&json, m->claim_decode);
-        jsonw_key(&json, "causal"), jsonw_bool(&json, m->causal);
-        jsonw_key(&json, "fit"), jsonw_string(&json, m->fit);
+        jsonw_key_string(&json, "id", m->id);
+        jsonw_key_string(&json, "title", m->title);
+        jsonw_key_string(&json, "class", mechanism_classes(m, classes, sizeof(classes)));
+        jsonw_key_int(&json, "year", m->year);
+        jsonw_key_string(&json, "arxiv", m->arxiv);
+        jsonw_key_string(&json, "claim_time", m->claim_time);
+        jsonw_key_string(&json, "claim_memory", m->claim_memory);
+        jsonw_key_string(&json, "claim_decode", m->claim_decode);
+        jsonw_key_bool(&json, "causal", m->causal);
+        jsonw_key_string(&json, "fit", m->fit);
         jsonw_close(&json, '}');
     }
     jsonw_close(&json, ']');
@@ -206,10 +205,10 @@ static void claim_json(Json *json, const System *system, int survey)
     if (!claim->complexity && !claim->class)
         return;
     jsonw_open(json, '{');
-    jsonw_key(json, "source"), jsonw_string(json, survey_title(survey));
-    jsonw_key(json, "complexity"), jsonw_string(json, claim->complexity);
-    jsonw_key(json, "decoding"), jsonw_string(json, claim->decode);
-    jsonw_key(json, "class"), jsonw_string(json, claim->class);
+    jsonw_key_string(json, "source", survey_title(survey));
+    jsonw_key_string(json, "complexity", claim->complexity);
+    jsonw_key_string(json, "decoding", claim->decode);
+    jsonw_key_string(json, "class", claim->class);
     jsonw_close(json, '}');
 }
 
@@ -222,11 +221,11 @@ static void systems_json(Text *out)
         const System *system = system_at(i);
 
         jsonw_open(&json, '{');
-        jsonw_key(&json, "system"), jsonw_string(&json, system->name);
-        jsonw_key(&json, "paper"), jsonw_string(&json, system->cite);
-        jsonw_key(&json, "part"), jsonw_string(&json, system_part_title(system->part));
-        jsonw_key(&json, "runs"), jsonw_string(&json, system->runs);
-        jsonw_key(&json, "claims"), jsonw_open(&json, '[');
+        jsonw_key_string(&json, "system", system->name);
+        jsonw_key_string(&json, "paper", system->cite);
+        jsonw_key_string(&json, "part", system_part_title(system->part));
+        jsonw_key_string(&json, "runs", system->runs);
+        jsonw_key_open(&json, "claims", '[');
         for (int s = 0; s < SURVEYS; s++)
             claim_json(&json, system, s);
         jsonw_close(&json, ']');

@@ -30,19 +30,11 @@ static bool stack_request(Session *s, const Call *call, Request *out, Error *err
 
 static bool reach_options(const Call *call, ReachOptions *out, Error *err)
 {
-    const char *text = call->values[OPT_LAYERS];
-    char       *end;
-    long        layers;
+    int64_t layers = 0;
+    bool    ok = call_int(call, OPT_LAYERS, 1, REACH_MOST, &layers, err);
 
-    *out = (ReachOptions){ .strict = call->values[OPT_NORESIDUAL] != NULL };
-    if (!text)
-        return true;
-    layers = strtol(text, &end, 10);
-    if (end == text || *end || layers < 1 || layers > REACH_MOST)
-        return error_set(err, ERR_USAGE, "--layers: expected an integer from 1 to %d, got '%s'",
-                         REACH_MOST, text);
-    out->layers = (int)layers;
-    return true;
+    *out = (ReachOptions){ .strict = call->values[OPT_NORESIDUAL] != NULL, .layers = (int)layers };
+    return ok;
 }
 
 /* ---- in words -------------------------------------------------------------------- */
@@ -148,18 +140,12 @@ static void json_depth(Json *j, const ReachSummary *r, int depth)
     const ReachDepth *at = &r->at[depth];
 
     jsonw_open(j, '{');
-    jsonw_key(j, "layers");
-    jsonw_int(j, depth);
-    jsonw_key(j, "pairs");
-    jsonw_int(j, at->pairs);
-    jsonw_key(j, "share");
-    jsonw_number(j, share(r, at->pairs));
-    jsonw_key(j, "least");
-    jsonw_int(j, at->least);
-    jsonw_key(j, "mean");
-    jsonw_number(j, mean_tokens(r, depth));
-    jsonw_key(j, "most");
-    jsonw_int(j, at->most);
+    jsonw_key_int(j, "layers", depth);
+    jsonw_key_int(j, "pairs", at->pairs);
+    jsonw_key_number(j, "share", share(r, at->pairs));
+    jsonw_key_int(j, "least", at->least);
+    jsonw_key_number(j, "mean", mean_tokens(r, depth));
+    jsonw_key_int(j, "most", at->most);
     jsonw_close(j, '}');
 }
 
@@ -170,23 +156,15 @@ static void write_json(const Result *result, const ReachSummary *r, bool strict,
 
     request_text(&result->request, &stack);
     jsonw_open(&j, '{');
-    jsonw_key(&j, "stack");
-    jsonw_string(&j, text_str(&stack));
+    jsonw_key_string(&j, "stack", text_str(&stack));
     text_free(&stack);
-    jsonw_key(&j, "n");
-    jsonw_int(&j, r->tokens);
-    jsonw_key(&j, "heads");
-    jsonw_int(&j, result->run->h);
-    jsonw_key(&j, "causal");
-    jsonw_bool(&j, result->run->causal);
-    jsonw_key(&j, "residual");
-    jsonw_bool(&j, !strict);
-    jsonw_key(&j, "by_content");
-    jsonw_bool(&j, result_reach_by_content(result));
-    jsonw_key(&j, "layers");
-    jsonw_int(&j, r->depth);
-    jsonw_key(&j, "possible");
-    jsonw_int(&j, r->possible);
+    jsonw_key_int(&j, "n", r->tokens);
+    jsonw_key_int(&j, "heads", result->run->h);
+    jsonw_key_bool(&j, "causal", result->run->causal);
+    jsonw_key_bool(&j, "residual", !strict);
+    jsonw_key_bool(&j, "by_content", result_reach_by_content(result));
+    jsonw_key_int(&j, "layers", r->depth);
+    jsonw_key_int(&j, "possible", r->possible);
     json_int_or_null(&j, "full", r->full);
     json_int_or_null(&j, "fixed", r->fixed);
     jsonw_key(&j, "mean_hops");
@@ -194,8 +172,7 @@ static void write_json(const Result *result, const ReachSummary *r, bool strict,
         jsonw_null(&j);
     else
         jsonw_number(&j, r->mean);
-    jsonw_key(&j, "depths");
-    jsonw_open(&j, '[');
+    jsonw_key_open(&j, "depths", '[');
     for (int depth = 0; depth <= last_depth(r); depth++)
         json_depth(&j, r, depth);
     jsonw_close(&j, ']');
@@ -209,8 +186,7 @@ static void write_any(const Call *call, const Result *result, const ReachSummary
     if (call->values[OPT_JSON])
         write_json(result, r, strict, out);
     else if (call->values[OPT_CSV] || call->values[OPT_MD])
-        depth_table(r, strict, call->values[OPT_CSV] != NULL,
-                    call->values[OPT_CSV] ? TABLE_CSV : TABLE_MARKDOWN, out);
+        depth_table(r, strict, call->values[OPT_CSV] != NULL, call_style(call), out);
     else
         reach_text(result, r, strict, out);
 }

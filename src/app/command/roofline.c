@@ -42,15 +42,13 @@ static bool measure_one(Session *s, const Call *call, const char *mechanism, int
         request.measure = true;
         if (!request.repeat)
             request.repeat = REPEATS;
-        r->results[r->count] = session_run(s, &request, err);
+        r->results[r->count] = session_run_ok(s, &request, err);
     }
     request_free(&request);
     if (!known || !r->results[r->count])
         return false;
     r->count++;
-    return r->results[r->count - 1]->run->err.code == ERR_NONE ||
-           error_set(err, r->results[r->count - 1]->run->err.code, "%s",
-                     r->results[r->count - 1]->run->err.text);
+    return true;
 }
 
 static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
@@ -104,14 +102,6 @@ static void stage_name(const StageRecord *s, char *name, size_t size)
         snprintf(name, size, "%s", s->name);
 }
 
-static void number_cell(Table *t, Number number, int digits)
-{
-    if (number.valid)
-        table_cell(t, "%.*g", digits, number.value);
-    else
-        table_cell(t, "n/a");
-}
-
 /* "391.5": giga, one decimal. */
 static void rate_cell(Table *t, Number rate)
 {
@@ -143,9 +133,9 @@ static void stage_row(const Ceilings *c, const Result *result, int stage, bool p
         table_cell(t, "%s %s", result->record.device, result->record.computed);
     stage_name(s, text, sizeof(text));
     table_cell(t, "%s", text);
-    number_cell(t, p.time_ms, 3);
+    table_number(t, p.time_ms, 3);
     table_cell(t, "%s", p.flops.valid ? format_count(p.flops.value, text, sizeof(text)) : "0");
-    number_cell(t, p.intensity, 3);
+    table_number(t, p.intensity, 3);
     rate_cell(t, p.rate);
     rate_cell(t, p.roof);
     share_cell(t, &p);
@@ -223,15 +213,6 @@ static void show_roofs(const Roofline *r, TableStyle style, Text *out)
     show_sources(r, out);
 }
 
-static void key_valid(Json *json, const char *key, Number number)
-{
-    jsonw_key(json, key);
-    if (number.valid)
-        jsonw_number(json, number.value);
-    else
-        jsonw_null(json);
-}
-
 static void stage_json(const Ceilings *c, const Result *result, int stage, Json *json)
 {
     const StageRecord *s = &result->record.stages[stage];
@@ -242,17 +223,17 @@ static void stage_json(const Ceilings *c, const Result *result, int stage, Json 
     request_text(&result->request, &name);
     stage_name(s, word, sizeof(word));
     jsonw_open(json, '{');
-    jsonw_key(json, "mechanism"), jsonw_string(json, text_str(&name));
-    jsonw_key(json, "stage"), jsonw_string(json, word);
-    jsonw_key(json, "device"), jsonw_string(json, result->record.device);
-    jsonw_key(json, "computed"), jsonw_string(json, result->record.computed);
-    jsonw_key(json, "source"), jsonw_string(json, roof_point_source(&result->record));
-    key_valid(json, "time_ms", p.time_ms);
-    key_valid(json, "flops", number_of(p.flops.valid ? p.flops.value : 0));
-    key_valid(json, "bytes", p.bytes);
-    key_valid(json, "intensity", p.intensity);
-    key_valid(json, "flops_per_second", p.rate);
-    key_valid(json, "roof", p.roof);
+    jsonw_key_string(json, "mechanism", text_str(&name));
+    jsonw_key_string(json, "stage", word);
+    jsonw_key_string(json, "device", result->record.device);
+    jsonw_key_string(json, "computed", result->record.computed);
+    jsonw_key_string(json, "source", roof_point_source(&result->record));
+    jsonw_key_number(json, "time_ms", number_or_nan(p.time_ms));
+    jsonw_key_number(json, "flops", p.flops.valid ? p.flops.value : 0);
+    jsonw_key_number(json, "bytes", number_or_nan(p.bytes));
+    jsonw_key_number(json, "intensity", number_or_nan(p.intensity));
+    jsonw_key_number(json, "flops_per_second", number_or_nan(p.rate));
+    jsonw_key_number(json, "roof", number_or_nan(p.roof));
     jsonw_close(json, '}');
     text_free(&name);
 }
@@ -260,17 +241,13 @@ static void stage_json(const Ceilings *c, const Result *result, int stage, Json 
 static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
 {
     jsonw_open(json, '{');
-    jsonw_key(json, "device"), jsonw_string(json, r->device);
-    jsonw_key(json, "precision"), jsonw_string(json, r->precision);
-    jsonw_key(json, "name");
-    if (r->gpu)
-        jsonw_string(json, r->gpu->name);
-    else
-        jsonw_null(json); /* the environment names it */
-    key_valid(json, "peak", (Number){ .value = c->peak, .valid = !isnan(c->peak) });
-    key_valid(json, "tensor", (Number){ .value = c->tensor, .valid = !isnan(c->tensor) });
-    key_valid(json, "gemm", number_of(c->gemm));
-    key_valid(json, "stream", number_of(c->stream));
+    jsonw_key_string(json, "device", r->device);
+    jsonw_key_string(json, "precision", r->precision);
+    jsonw_key_string(json, "name", r->gpu ? r->gpu->name : NULL); /* the environment names a CPU */
+    jsonw_key_number(json, "peak", c->peak);
+    jsonw_key_number(json, "tensor", c->tensor);
+    jsonw_key_number(json, "gemm", c->gemm);
+    jsonw_key_number(json, "stream", c->stream);
     jsonw_close(json, '}');
 }
 
@@ -282,13 +259,13 @@ static void roofs_json(const Roofline *r, Text *out)
     jsonw_open(&json, '{');
     jsonw_key(&json, "ceilings");
     ceilings_json(&r->ceilings[0], &r->results[0]->record, &json);
-    jsonw_key(&json, "devices"), jsonw_open(&json, '[');
+    jsonw_key_open(&json, "devices", '[');
     for (int i = 0; i < r->count; i++)
         if (is_first(r, i))
             ceilings_json(&r->ceilings[i], &r->results[i]->record, &json);
     jsonw_close(&json, ']');
-    jsonw_key(&json, "threads"), jsonw_int(&json, r->results[0]->record.threads);
-    jsonw_key(&json, "points"), jsonw_open(&json, '[');
+    jsonw_key_int(&json, "threads", r->results[0]->record.threads);
+    jsonw_key_open(&json, "points", '[');
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->results[i]->record.stage_count; k++)
             stage_json(&r->ceilings[i], r->results[i], k, &json);

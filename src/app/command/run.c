@@ -1,5 +1,6 @@
 /* run.c -- run: one mechanism, its numbers, JSON and dumps. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -163,20 +164,16 @@ static bool components_of(const Run *run, int64_t head, int64_t q, int64_t k, Te
 
 static void number(Json *json, const char *name, double value, bool known)
 {
-    jsonw_key(json, name);
-    if (known)
-        jsonw_number(json, value);
-    else
-        jsonw_null(json);
+    jsonw_key_number(json, name, known ? value : (double)NAN);
 }
 
 static void add_place_json(Json *json, const Result *result)
 {
     const Record *r = &result->record;
 
-    jsonw_key(json, "device"), jsonw_string(json, r->device);
-    jsonw_key(json, "precision"), jsonw_string(json, r->precision);
-    jsonw_key(json, "computed"), jsonw_string(json, *r->computed ? r->computed : r->precision);
+    jsonw_key_string(json, "device", r->device);
+    jsonw_key_string(json, "precision", r->precision);
+    jsonw_key_string(json, "computed", *r->computed ? r->computed : r->precision);
 }
 
 static void cell_write_json(const Result *result, const CellWhy *why, int64_t q, int64_t k,
@@ -188,15 +185,12 @@ static void cell_write_json(const Result *result, const CellWhy *why, int64_t q,
     number(&json, "query", (double)q, true);
     number(&json, "key", (double)k, true);
     number(&json, "head", (double)head, true);
-    jsonw_key(&json, "allowed");
-    jsonw_bool(&json, allowed);
-    jsonw_key(&json, "components");
-    jsonw_string(&json, components);
+    jsonw_key_bool(&json, "allowed", allowed);
+    jsonw_key_string(&json, "components", components);
     number(&json, "weight", why->weight, why->weighs);
     number(&json, "log_below_top", why->below, why->softmax);
     number(&json, "score", why->score, why->scored);
-    jsonw_key(&json, "own_score");
-    jsonw_bool(&json, why->own_score);
+    jsonw_key_bool(&json, "own_score", why->own_score);
     number(&json, "exact_weight", why->exact, why->scored);
     number(&json, "exact_rank", (double)why->exact_rank, why->scored);
     number(&json, "exact_keys", (double)why->exact_of, why->scored);

@@ -179,10 +179,8 @@ static void json_traces(const Step *step, Json *json)
 
     jsonw_open(json, '{');
     for (int i = 0; i < run->trace_count; i++)
-        if (run->traces[i].step == step->at) {
-            jsonw_key(json, run->traces[i].name);
-            jsonw_number(json, run->traces[i].value);
-        }
+        if (run->traces[i].step == step->at)
+            jsonw_key_number(json, run->traces[i].name, run->traces[i].value);
     jsonw_close(json, '}');
 }
 
@@ -194,17 +192,13 @@ static void json_replay(const Step *step, Json *json)
 
     if (step->run == step->result->run)
         return;
-    jsonw_key(json, "said");
-    jsonw_string(json, step->stage->said ? step->stage->said : "");
-    jsonw_key(json, step->stage->at_name ? step->stage->at_name : "at");
-    jsonw_number(json, step->stage->at);
+    jsonw_key_string(json, "said", step->stage->said ? step->stage->said : "");
+    jsonw_key_number(json, step->stage->at_name ? step->stage->at_name : "at", step->stage->at);
     for (int x = 0; (view = step_watched(step, x, &value)); x++) {
         if (!x) {
-            jsonw_key(json, "query");
-            jsonw_int(json, step->row);
+            jsonw_key_int(json, "query", step->row);
         }
-        jsonw_key(json, view->name);
-        jsonw_number(json, value);
+        jsonw_key_number(json, view->name, value);
     }
 }
 
@@ -212,40 +206,30 @@ static void json_replay(const Step *step, Json *json)
 static void json_round(const Step *step, Json *json)
 {
     Result       *result = step->result;
-    const Missed *missed = missed_is_offered(result->run)
-                               ? result_missed_soon(result, result->request.keys) : NULL;
+    const Missed *missed = result_missed_soon(result, result->request.keys);
 
     for (int r = 0; missed && step->run == result->run && r < missed->rounds; r++) {
         int64_t at = missed->h * missed->rounds + r;
 
         if (missed->round_step[r] != step->at)
             continue;
-        jsonw_key(json, "found_alone");
-        jsonw_number(json, missed->alone[at]);
-        jsonw_key(json, "found_together");
-        jsonw_number(json, missed->together[at]);
+        jsonw_key_number(json, "found_alone", missed->alone[at]);
+        jsonw_key_number(json, "found_together", missed->together[at]);
     }
 }
 
 static void json_step(const Step *step, Json *json)
 {
     jsonw_open(json, '{');
-    jsonw_key(json, "step");
-    jsonw_int(json, step->index + 1);
-    jsonw_key(json, "stage");
-    jsonw_string(json, step->stage->name);
+    jsonw_key_int(json, "step", step->index + 1);
+    jsonw_key_string(json, "stage", step->stage->name);
     jsonw_key(json, "iteration");
     if (step->stage->iteration >= 0)
         jsonw_int(json, step->stage->iteration);
     else
         jsonw_raw(json, "null");
-    jsonw_key(json, "note");
-    if (step->note)
-        jsonw_string(json, step->note);
-    else
-        jsonw_raw(json, "null");
-    jsonw_key(json, "flops");
-    jsonw_number(json, flops_total(step->stage->flops));
+    jsonw_key_string(json, "note", step->note);
+    jsonw_key_number(json, "flops", flops_total(step->stage->flops));
     jsonw_key(json, "views");
     json_views(step, json);
     jsonw_key(json, "traces");
@@ -260,10 +244,8 @@ static void json_steps(Result *result, int from, int to, Text *out)
     Json json = jsonw_to(out);
 
     jsonw_open(&json, '{');
-    jsonw_key(&json, "mechanism");
-    jsonw_string(&json, result->request.mechanism);
-    jsonw_key(&json, "steps");
-    jsonw_open(&json, '[');
+    jsonw_key_string(&json, "mechanism", result->request.mechanism);
+    jsonw_key_open(&json, "steps", '[');
     for (int i = from; i < to; i++) {
         Step step;
 
@@ -317,13 +299,9 @@ bool command_step(Session *s, const Call *call, Text *out, Error *err)
     if (!call_check_params(call, err) || !call_load_input(s, call, err) ||
         !call_request(s, call, call->words[0], &request, err))
         return false;
-    result = session_run(s, &request, err);
+    result = session_run_ok(s, &request, err);
     request_free(&request);
-    if (!result)
-        return false;
-    ok = result->run->err.code == ERR_NONE;
-    if (!ok)
-        *err = result->run->err;
+    ok = result != NULL;
     if (ok && call->values[OPT_KEYS])
         ok = missed_is_offered(result->run)
                  ? result_missed(result, result->request.keys, result->run->threads, NULL, err) !=

@@ -126,10 +126,8 @@ typedef struct Trial {
     Error   *err;
 } Trial;
 
-static bool bad(const Trial *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* The way itself is at fault: the trial has an outcome. */
-static bool bad(const Trial *t, const char *fmt, ...)
+/* Sets the outcome: the way itself is at fault. */
+__attribute__((format(printf, 2, 3))) static bool bad(const Trial *t, const char *fmt, ...)
 {
     va_list args;
 

@@ -13,8 +13,7 @@
 /* "reach, 12 layers" */
 void picture_view_name(const Run *run, const View *view, Text *out)
 {
-    int depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
-
+    int  depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
     char words[64];
 
     text_add(out, view->name);

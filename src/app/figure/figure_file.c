@@ -12,37 +12,11 @@
 #include "app/figure/picture.h"
 #include "profile/record.h"
 
-/* Assignments for what differs from the first request. */
-static void differing_fields(const Request *first, const Request *request, Request *out)
-{
-    char number[32];
-
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)request->seed);
-    if (request->seed != first->seed)
-        assignments_set(&out->given, "seed", number, NULL);
-    if (request->causal != first->causal && request->causal >= 0)
-        assignments_set(&out->given, "causal", request->causal ? "true" : "false", NULL);
-    if (request->fit != first->fit)
-        assignments_set(&out->given, "fit", request->fit ? "true" : "false", NULL);
-    if (strcmp(request->position, first->position) != 0)
-        assignments_set(&out->given, "position", request->position, NULL);
-    if (request->ops != first->ops)
-        assignments_set(&out->given, "device", request->ops ? request->device : "cpu", NULL);
-    if (request->ops && request->ops != first->ops)
-        assignments_set(&out->given, "precision", request->precision, NULL);
-}
-
 static void add_side(const Request *first, const Request *request, const char *view, Text *out)
 {
-    Request copy;
-
-    if (!request_copy(&copy, request, NULL))
-        return;
-    differing_fields(first, request, &copy);
-    request_text(&copy, out);
+    request_text_beside(request, first, out);
     if (*view)
         text_addf(out, ":%s", view);
-    request_free(&copy);
 }
 
 static void add_panel_word(const Request *first, const PanelChoice *panel, Text *out)
@@ -232,10 +206,9 @@ static void params_of(Result *const *results, int count, Text *out)
     jsonw_open(&json, '[');
     for (int i = 0; i < count; i++) {
         jsonw_open(&json, '{');
-        jsonw_key(&json, "mechanism");
-        jsonw_string(&json, results[i]->request.mechanism);
-        jsonw_key(&json, "params");
-        jsonw_raw(&json, results[i]->record.params ? results[i]->record.params : "{}");
+        jsonw_key_string(&json, "mechanism", results[i]->request.mechanism);
+        jsonw_key_raw(&json, "params",
+                      results[i]->record.params ? results[i]->record.params : "{}");
         jsonw_close(&json, '}');
     }
     jsonw_close(&json, ']');
@@ -352,14 +325,12 @@ struct StoredFigure {
 static void add_options(const PngOptions *o, Json *json)
 {
     if (o && o->width_inch > 0) {
-        jsonw_key(json, "width");
-        jsonw_number(json, o->width_inch);
+        jsonw_key_number(json, "width", o->width_inch);
     }
     jsonw_some_int(json, "dpi", o ? o->dpi : 0);
     jsonw_some_int(json, "colours", o ? o->colours : 0);
     jsonw_some_string(json, "theme", o ? o->theme : NULL);
-    jsonw_key(json, "transparent");
-    jsonw_bool(json, o && o->transparent);
+    jsonw_key_bool(json, "transparent", o && o->transparent);
 }
 
 static void add_look(const Figure *figure, const PngOptions *o, Json *json)
@@ -371,11 +342,9 @@ static void add_look(const Figure *figure, const PngOptions *o, Json *json)
     jsonw_some_int(json, "rows", figure->rows);
     jsonw_some_int(json, "cols", figure->cols);
     if (figure->loose) {
-        jsonw_key(json, "loose");
-        jsonw_bool(json, true);
+        jsonw_key_bool(json, "loose", true);
     }
-    jsonw_key(json, "legend");
-    jsonw_bool(json, figure->legend);
+    jsonw_key_bool(json, "legend", figure->legend);
     add_options(o, json);
     jsonw_close(json, '}');
 }
@@ -410,8 +379,7 @@ static void stored_figure_text(const Figure *figure, const PngOptions *options, 
     environment_json(&json);
     jsonw_key(&json, "figure");
     add_look(figure, options, &json);
-    jsonw_key(&json, "panels");
-    jsonw_open(&json, '[');
+    jsonw_key_open(&json, "panels", '[');
     for (int k = 0; k < figure->count; k++)
         if (figure->panels[k].made)
             add_stored_panel(&figure->panels[k], k, &json);
@@ -424,12 +392,10 @@ void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Te
     Json json = jsonw_to(out);
 
     jsonw_open(&json, '{');
-    jsonw_key(&json, "figure");
-    jsonw_open(&json, '{');
+    jsonw_key_open(&json, "figure", '{');
     add_options(options, &json);
     jsonw_close(&json, '}');
-    jsonw_key(&json, "exponents");
-    jsonw_open(&json, '{');
+    jsonw_key_open(&json, "exponents", '{');
     exponents_json(chart, &json);
     jsonw_close(&json, '}');
     jsonw_close(&json, '}');

@@ -55,11 +55,6 @@ static void trim(const char **text, const char **end)
         --*end;
 }
 
-static const char *find_minus(const char *text)
-{
-    return find_sign(text, " - ");
-}
-
 const char *panel_word_end(const char *words)
 {
     const char *plus = find_sign(words, " + ");
@@ -168,7 +163,7 @@ static bool parse_looks(const char *text, const char **end, PanelSpec *out, Erro
 
 bool panel_word_parse(const char *text, PanelWord *out, Error *err)
 {
-    const char *minus = find_minus(text), *end = text + strlen(text);
+    const char *minus = find_sign(text, " - "), *end = text + strlen(text);
     PanelSpec   other = PANEL_SPEC_INIT;
 
     *out = (PanelWord){ .spec = PANEL_SPEC_INIT };
@@ -179,7 +174,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
         return false;
     if (!minus)
         return true;
-    if (find_minus(minus + 3))
+    if (find_sign(minus + 3, " - "))
         error_set(err, ERR_USAGE, "'%s': one difference a panel", text);
     else if (parse_side(minus + 3, end, &out->minus, &other, err) && other.head == -1) {
         memcpy(out->spec.minus_view, other.view, sizeof(other.view));
@@ -190,9 +185,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
     return false;
 }
 
-/* ---- looks --------------------------------------------------------------- */
-
-/* ---- from text ---------------------------------------------------------------- */
+/* ---- looks from text ------------------------------------------------------------ */
 
 static bool parse_whole(const char *name, const char *value, long long least, int64_t *out,
                         Error *err)
@@ -340,7 +333,7 @@ PanelSpec panel_spec(const char *view)
     return spec;
 }
 
-/* ---- to text -------------------------------------------------------------------- */
+/* ---- looks to text -------------------------------------------------------------- */
 
 static void write_look(const char *name, double value, Text *out)
 {
@@ -397,19 +390,6 @@ bool panel_spec_looks_same(const PanelSpec *a, const PanelSpec *b)
 
 /* ---- to a panel ------------------------------------------------------------------ */
 
-static bool apply_region(Region r, Panel *panel, Error *err)
-{
-    int64_t rows = view_rows(panel->view), cols = view_cols(panel->view);
-
-    if (r.row0 < 0 || r.col0 < 0 || r.row0 >= r.row1 || r.col0 >= r.col1 || r.row1 > rows ||
-        r.col1 > cols)
-        return error_set(err, ERR_USAGE, "the region %lld:%lld,%lld:%lld is not inside the %lld x "
-                         "%lld view %s", (long long)r.row0, (long long)r.row1, (long long)r.col0,
-                         (long long)r.col1, (long long)rows, (long long)cols, panel->view->name);
-    panel->region = r;
-    return true;
-}
-
 static bool apply_round(int64_t round, const Result *result, Panel *panel, Error *err)
 {
     int64_t planes = view_planes(panel->view), heads = result->run->h;
@@ -439,7 +419,7 @@ bool panel_spec_apply(const PanelSpec *l, const Result *result, Panel *panel, Er
     }
     if (*l->notes && !panel->plot && !notes_parse(l->notes, panel->notes, &panel->note_count, err))
         return false;
-    return (!l->region.row1 || panel->plot || apply_region(l->region, panel, err)) &&
+    return (!l->region.row1 || picture_region(l->region, panel, err)) &&
            (!l->excludes || picture_exclude(l->excluded, panel, err)) &&
            (!l->round || apply_round(l->round, result, panel, err));
 }

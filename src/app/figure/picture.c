@@ -20,18 +20,7 @@ static bool is_curve(const View *view)
     return view_curve(view, &curve) && view_rows(view) > 0 && view_cols(view) > 0;
 }
 
-/* True where all cells, or the whole causal triangle, are allowed: the set tells nothing, so the
- * weights are shown. */
-static bool is_trivial(const Run *run, const Pattern *p)
-{
-    double n = (double)pattern_queries(p), m = (double)pattern_keys(p);
-    double cells = (double)pattern_count(p) / (double)pattern_heads(p);
-    double all = run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m;
-
-    return cells >= all;
-}
-
-static const View *telling_view(const Run *run)
+static const View *usual_view(const Run *run)
 {
     const View *connectivity = run_view(run, "connectivity");
     const View *weights = run_view(run, "weights");
@@ -39,7 +28,7 @@ static const View *telling_view(const Run *run)
 
     if (picture && run_view(run, picture))
         return run_view(run, picture);
-    if (connectivity && connectivity->support && !is_trivial(run, connectivity->support))
+    if (connectivity && connectivity->support && !pattern_is_trivial(run, connectivity->support))
         return connectivity;
     if (weights)
         return weights;
@@ -119,7 +108,7 @@ static void list_others(Result *result, Text *out)
 const View *result_view(Result *result, const char *name, Error *err)
 {
     const Run  *run = result->run;
-    const View *view = name && strcmp(name, "auto") ? run_view(run, name) : telling_view(run);
+    const View *view = name && strcmp(name, "auto") ? run_view(run, name) : usual_view(run);
     const char *nearest;
     Text        names = { 0 };
     Error       own = ERROR_INIT;
@@ -262,20 +251,18 @@ bool picture_exclude(int64_t key, Panel *panel, Error *err)
     return true;
 }
 
-static bool set_region(Panel *panel, Region region, Error *err)
+bool picture_region(Region r, Panel *panel, Error *err)
 {
-    if ((region.row1 == 0 && region.col1 == 0) || panel->plot) /* regions are of matrices */
+    int64_t rows = view_rows(panel->view), cols = view_cols(panel->view);
+
+    if ((r.row1 == 0 && r.col1 == 0) || panel->plot) /* regions are of matrices */
         return true;
-    if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
-        region.col0 >= region.col1 || region.row1 > view_rows(panel->view) ||
-        region.col1 > view_cols(panel->view))
-        return error_set(err, ERR_USAGE,
-                         "the region %lld:%lld,%lld:%lld is not inside the %lld x "
-                         "%lld view %s",
-                         (long long)region.row0, (long long)region.row1, (long long)region.col0,
-                         (long long)region.col1, (long long)view_rows(panel->view),
-                         (long long)view_cols(panel->view), panel->view->name);
-    panel->region = region;
+    if (r.row0 < 0 || r.col0 < 0 || r.row0 >= r.row1 || r.col0 >= r.col1 || r.row1 > rows ||
+        r.col1 > cols)
+        return error_set(err, ERR_USAGE, "the region %lld:%lld,%lld:%lld is not inside the %lld x "
+                         "%lld view %s", (long long)r.row0, (long long)r.row1, (long long)r.col0,
+                         (long long)r.col1, (long long)rows, (long long)cols, panel->view->name);
+    panel->region = r;
     return true;
 }
 
@@ -317,7 +304,7 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
 
     if (!picture_panel(choice->result, view, head, panel, err) ||
         !picture_reach(choice->result, &options->reach, panel, err) ||
-        !picture_looks(options, panel, err) || !set_region(panel, options->region, err) ||
+        !picture_looks(options, panel, err) || !picture_region(options->region, panel, err) ||
         (options->excludes && !picture_exclude(options->excluded, panel, err)))
         return false;
     if (choice->minus && !subtract(choice, panel, err))

@@ -70,6 +70,8 @@ int64_t picture_width(const Result *result);
 /* Sets the depth of a panel that shows reach; leaves others alone. */
 bool picture_reach(const Result *result, const ReachOptions *options, Panel *panel, Error *err);
 
+/* Shows a part of the panel's matrix; all zero: everything. */
+bool picture_region(Region region, Panel *panel, Error *err);
 /* Leaves a key out of the panel's colour range; does nothing where columns are no keys. */
 bool picture_exclude(int64_t key, Panel *panel, Error *err);
 

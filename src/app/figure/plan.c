@@ -284,8 +284,6 @@ void figure_run_free(FigureRun *d)
     *d = (FigureRun){ 0 };
 }
 
-/* ---- runs ------------------------------------------------------------------- */
-
 /* An earlier result of the same request; NULL: none. */
 static Result *find_result(const FigureRun *d, const Request *request)
 {
@@ -310,12 +308,7 @@ static Result *run_once(Session *s, const FigureRun *d, const Request *request, 
         return result_retain(result);
     if (plot)
         session_progress(s, "measuring %s", request->mechanism);
-    result = session_run(s, request, err);
-    if (!result || plot || result->run->err.code == ERR_NONE)
-        return result;
-    *err = result->run->err;
-    result_release(result);
-    return NULL;
+    return plot ? session_run(s, request, err) : session_run_ok(s, request, err);
 }
 
 /* ---- panels ----------------------------------------------------------------- */
@@ -481,10 +474,7 @@ static int places(const FigureRun *d)
     return count;
 }
 
-/* Blanks around the bars of "first
- *
- * second" are dropped.
- */
+/* Drops the blanks around the bars of "first | second". */
 static bool set_titles(FigureRun *d, const char *text, Error *err)
 {
     for (int k = 0; text; k++) {

@@ -350,8 +350,6 @@ Lesson *lesson_open_named(Session *s, const char *name, Error *err)
 #define NAME    "lessons"
 #define LARGEST_PROGRESS (1 << 18)
 
-/* ---- text --------------------------------------------------------------------------- */
-
 /* A step's number from 1; 0: it is none. */
 static int step_number(const char *word, char **end)
 {
@@ -441,8 +439,6 @@ void progress_write(const Progress *progress, Text *out)
         text_add(out, "\n");
     }
 }
-
-/* ---- file --------------------------------------------------------------------------- */
 
 void progress_read(Progress *out)
 {

@@ -9,18 +9,6 @@
 #include "app/lesson/lesson.h"
 #include "profile/measure.h"
 
-/* Retained; NULL where it failed. */
-static Result *run_good(Session *s, const Request *request, Error *err)
-{
-    Result *result = session_run(s, request, err);
-
-    if (!result || result->run->err.code == ERR_NONE)
-        return result;
-    *err = result->run->err;
-    result_release(result);
-    return NULL;
-}
-
 bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *err)
 {
     if (!call_load_input(s, &made->call, err) || !figure_plan_make(s, &made->call, plan, err))
@@ -62,7 +50,7 @@ static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
 {
     LessonFact *fact = &out->facts.items[out->facts.count];
     char       *view = out->views[out->facts.count];
-    Result     *result = run_good(s, &panel->request, err);
+    Result     *result = session_run_ok(s, &panel->request, err);
 
     if (!result)
         return false;
@@ -99,7 +87,7 @@ static bool play_run(Session *s, const Lesson *lesson, const LessonRun *of, Less
     Result *result = NULL;
 
     if (lesson_run_request(s, lesson, of, &request, err))
-        result = run_good(s, &request, err);
+        result = session_run_ok(s, &request, err);
     request_free(&request);
     if (!result)
         return error_prefix(err, "runs.%s", of->name);

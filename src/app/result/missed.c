@@ -36,18 +36,16 @@ static bool is_pair_matrix(const Run *run, const View *view)
 }
 
 /* Cells that say which keys a query has; NULL where all keys are allowed. */
-static const Pattern *telling_cells(const Run *run)
+static const Pattern *chosen_cells(const Run *run)
 {
     const char *names[] = { run->mechanism->picture ? run->mechanism->picture : "connectivity",
                             "connectivity" };
-    double      n = (double)run->n, m = (double)run->m;
-    double      all = run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m;
 
     for (int i = 0; i < 2; i++) {
         const View *view = run_view(run, names[i]);
 
         if (is_pair_matrix(run, view) && view->kind == VIEW_PATTERN && view->support &&
-            (double)pattern_count(view->support) < all * (double)pattern_heads(view->support))
+            !pattern_is_trivial(run, view->support))
             return view->support;
     }
     return NULL;
@@ -332,7 +330,7 @@ static bool find_missed(const Run *run, Missed *o, Threads *threads, const atomi
     Looking      l = { .missed = o };
     bool         ok;
 
-    p->cells = telling_cells(run);
+    p->cells = chosen_cells(run);
     o->ranked = !p->cells;
     if (!strongest_keys(run, o->keys, threads, cancel, &p->strongest, err))
         return false;
@@ -387,8 +385,7 @@ static void free_one(Missed *missed)
     free(missed);
 }
 
-/* What is computed for so many keys (0: MISSED_USUAL); NULL: nothing yet. */
-static const Missed *known(const Result *result, int64_t keys)
+const Missed *result_missed_known(const Result *result, int64_t keys)
 {
     const Missed *o = result->missed;
 
@@ -397,11 +394,6 @@ static const Missed *known(const Result *result, int64_t keys)
     while (o && o->keys != keys)
         o = o->next;
     return o;
-}
-
-const Missed *result_missed_known(const Result *result, int64_t keys)
-{
-    return known(result, keys);
 }
 
 const Missed *result_missed(Result *result, int64_t keys, Threads *threads,
@@ -421,8 +413,8 @@ const Missed *result_missed(Result *result, int64_t keys, Threads *threads,
                   (long long)keys);
         return NULL;
     }
-    if (known(result, keys))
-        return known(result, keys);
+    if (result_missed_known(result, keys))
+        return result_missed_known(result, keys);
     o = missed_new(run, keys);
     if (!o) {
         error_set(err, ERR_NOMEM, "not enough memory for the strongest keys");
@@ -441,8 +433,8 @@ const Missed *result_missed_soon(Result *result, int64_t keys)
 {
     const Run *run = result->run;
 
-    if (known(result, keys))
-        return known(result, keys);
+    if (result_missed_known(result, keys))
+        return result_missed_known(result, keys);
     if (run->err.code != ERR_NONE || (double)(run->h * run->n) * (double)run->m > SOON)
         return NULL;
     return result_missed(result, keys, NULL, NULL, NULL);

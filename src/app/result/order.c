@@ -18,8 +18,7 @@ typedef struct OwnOrders {
 
 static OwnOrders *orders_of(Result *result)
 {
-    Run *run = result->run;
-
+    Run       *run = result->run;
     int64_t    count = run->h * result_order_rounds(result);
     OwnOrders *own = result->orders;
 

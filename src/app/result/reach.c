@@ -122,8 +122,7 @@ static const Pattern *pattern_of(const Run *run, Error *err)
 
     if (!cells)
         error_set(err, ERR_UNSUPPORTED,
-                  "%s has no set of allowed pairs, so nothing to follow from "
-                  "layer to layer",
+                  "%s has no set of allowed pairs, so nothing to follow from layer to layer",
                   run->mechanism->id);
     else if (pattern_queries(cells) != run->n || pattern_keys(cells) != run->n)
         error_set(err, ERR_UNSUPPORTED,

@@ -33,15 +33,12 @@ static bool is_picture(const View *view)
            strcmp(view->name, "output") != 0;
 }
 
-/* All pairs, or the whole causal triangle, are allowed: the set tells nothing. */
-static bool says_nothing(const Run *run, const View *view)
+bool pattern_is_trivial(const Run *run, const Pattern *cells)
 {
-    double n = (double)view_rows(view), m = (double)view_cols(view), cells;
+    double n = (double)pattern_queries(cells), m = (double)pattern_keys(cells);
+    double count = (double)pattern_count(cells) / (double)pattern_heads(cells);
 
-    if (!view->support)
-        return false;
-    cells = (double)pattern_count(view->support) / (double)pattern_heads(view->support);
-    return cells >= (run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m);
+    return count >= (run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m);
 }
 
 /* Rank of a view: the mechanism's own picture, then what decides, then what results. */
@@ -56,7 +53,8 @@ static int telling(const Run *run, const View *view)
     switch (view->kind) {
     case VIEW_BUCKETS: return 4;
     case VIEW_PERMUTATION: return 4;
-    case VIEW_PATTERN: return says_nothing(run, view) ? 1 : 3;
+    case VIEW_PATTERN:
+        return view->support && pattern_is_trivial(run, view->support) ? 1 : 3;
     case VIEW_WEIGHTS:
     case VIEW_FLOW: return 2;
     default: return 1;
@@ -330,8 +328,7 @@ static void describe_views(const Step *step, Text *out)
 static void describe_missed(const Step *step, Text *out)
 {
     Result       *result = step->result;
-    const Missed *missed = missed_is_offered(result->run)
-                               ? result_missed_soon(result, result->request.keys) : NULL;
+    const Missed *missed = result_missed_soon(result, result->request.keys);
 
     if (!missed || step->run != result->run)
         return;
@@ -437,7 +434,6 @@ bool strip_read(const Step *step, int64_t head, Strip *out)
     const Run     *run = step->result->run;
     const View    *categories = step_categories(step), *chunks = chunks_of_step(step);
     const int32_t *order = step_order(step, head);
-
     int64_t        round = step_round(step);
 
     *out = (Strip){ .n = run->n };

@@ -14,6 +14,9 @@
 #include "draw/figure/figure.h"
 #include "draw/grid/annotation.h"
 
+/* All pairs, or the whole causal triangle, are allowed: the pattern shows nothing. */
+bool pattern_is_trivial(const Run *run, const Pattern *cells);
+
 #define REACH_USUAL 12 /* usual layers, as in BERT base and GPT-2 */
 #define REACH_VIEW  "reach"
 

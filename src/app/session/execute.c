@@ -434,6 +434,17 @@ Result *session_run(Session *s, const Request *request, Error *err)
                            err);
 }
 
+Result *session_run_ok(Session *s, const Request *request, Error *err)
+{
+    Result *result = session_run(s, request, err);
+
+    if (!result || result->run->err.code == ERR_NONE)
+        return result;
+    *err = result->run->err;
+    result_release(result);
+    return NULL;
+}
+
 Result *result_retain(Result *result)
 {
     result->references++;

@@ -304,8 +304,8 @@ static void add_assignment(const char *name, const char *value, int *count, Text
               quote ? "\"" : "");
 }
 
-/* below: NULL, or the layer whose seed, position, causal, fit and device this one shares unless it
- * names its own. */
+/* below: NULL, or the request whose seed, position, causal, fit and device this one shares unless
+ * it names its own. */
 static void add_layer(const Request *request, const Request *below, Text *out)
 {
     char number[32];
@@ -331,13 +331,18 @@ static void add_layer(const Request *request, const Request *below, Text *out)
         text_add(out, ")");
 }
 
-void request_text(const Request *request, Text *out)
+void request_text_beside(const Request *request, const Request *first, Text *out)
 {
-    add_layer(request, NULL, out);
+    add_layer(request, first, out);
     for (; request->above; request = request->above) {
         text_add(out, " > ");
         add_layer(request->above, request, out);
     }
+}
+
+void request_text(const Request *request, Text *out)
+{
+    request_text_beside(request, NULL, out);
 }
 
 static void add_word(Text *out, const char *word)

@@ -155,10 +155,14 @@ void request_options(const Session *s, const Request *request, Text *out);
 void request_settings(const Request *request, Text *out);
 /* "bigbird(window=5)" */
 void request_text(const Request *request, Text *out);
+/* As request_text, with the seed, causal, fit, position and device that differ from `first`. */
+void request_text_beside(const Request *request, const Request *first, Text *out);
 
 /* Runs on the calling thread.  A failed run is a Result, too (run->err); NULL for an invalid
  * request or no memory. */
 Result *session_run(Session *s, const Request *request, Error *err);
+/* As session_run; NULL for a failed run, too, with its error. */
+Result *session_run_ok(Session *s, const Request *request, Error *err);
 Result *result_retain(Result *result);
 void    result_release(Result *result);
 

@@ -193,14 +193,8 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
         const Number all[] = { fit->alpha, fit->lo, fit->hi, fit->r2 };
 
         for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-            if (all[i].valid)
-                table_cell(t, "%.6g", all[i].value);
-            else
-                table_cell(t, "n/a");
-        if (fit->locals)
-            table_cell(t, "%.6g", fit->local[fit->locals - 1]);
-        else
-            table_cell(t, "n/a");
+            table_number(t, all[i], 6);
+        table_number(t, fit->locals ? number_of(fit->local[fit->locals - 1]) : NUMBER_NONE, 6);
     } else {
         table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
     }
@@ -308,10 +302,7 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
     else
         table_cell(t, "%s", m ? m->claim_time : "-");
     if (style == TABLE_CSV) {
-        if (m && m->claim_exponent > 0)
-            table_cell(t, "%g", m->claim_exponent);
-        else
-            table_cell(t, "n/a");
+        table_number(t, m && m->claim_exponent > 0 ? number_of(m->claim_exponent) : NUMBER_NONE, 6);
         table_cell(t, "%s", m ? m->claim_memory : "-");
     }
     for (int of = 0; of < FIT_OF; of++)
@@ -348,80 +339,56 @@ void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyl
 
 /* ---- JSON ------------------------------------------------------------------- */
 
-static void json_key_number(Json *j, const char *key, Number value)
-{
-    jsonw_key(j, key);
-    if (value.valid)
-        jsonw_number(j, value.value);
-    else
-        jsonw_null(j);
-}
-
 static void json_fit(Json *j, const SeriesFit *f, FitOf of)
 {
     const Fit *fit = &f->plain[of];
     Verdict    verdict = fit_verdict(f, of, f->claim[of]);
 
     jsonw_open(j, '{');
-    json_key_number(j, "alpha", fit->alpha);
-    json_key_number(j, "lo", fit->lo);
-    json_key_number(j, "hi", fit->hi);
-    json_key_number(j, "r2", fit->r2);
-    json_key_number(j, "claimed", (Number){ f->claim[of].power, f->claim[of].power >= 0 });
-    jsonw_key(j, "claimed_log");
-    jsonw_bool(j, f->claim[of].log);
-    jsonw_key(j, "verdict");
-    jsonw_string(j, verdict == VERDICT_NONE ? NULL : verdict_word(verdict));
-    jsonw_key(j, "best");
-    jsonw_string(j, fit->alpha.valid ? fit_model_name(fit->best) : NULL);
-    jsonw_key(j, "models");
-    jsonw_open(j, '{');
+    jsonw_key_number(j, "alpha", number_or_nan(fit->alpha));
+    jsonw_key_number(j, "lo", number_or_nan(fit->lo));
+    jsonw_key_number(j, "hi", number_or_nan(fit->hi));
+    jsonw_key_number(j, "r2", number_or_nan(fit->r2));
+    jsonw_key_number(j, "claimed", f->claim[of].power >= 0 ? f->claim[of].power : (double)NAN);
+    jsonw_key_bool(j, "claimed_log", f->claim[of].log);
+    jsonw_key_string(j, "verdict", verdict == VERDICT_NONE ? NULL : verdict_word(verdict));
+    jsonw_key_string(j, "best", fit->alpha.valid ? fit_model_name(fit->best) : NULL);
+    jsonw_key_open(j, "models", '{');
     for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
-        json_key_number(j, fit_model_name(m), fit->rms[m]);
+        jsonw_key_number(j, fit_model_name(m), number_or_nan(fit->rms[m]));
     jsonw_close(j, '}');
-    jsonw_key(j, "local");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "local", '[');
     for (int i = 0; i < fit->locals; i++)
         jsonw_number(j, fit->local[i]);
     jsonw_close(j, ']');
     jsonw_close(j, '}');
 }
 
-void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
+void fits_json(const SeriesFit *fits, int count, Text *out)
 {
     static const char *const keys[FIT_OF] = { "time", "flops", "memory" };
     Json                     j = jsonw_to(out);
 
-    (void)rows;
     jsonw_open(&j, '[');
     for (int i = 0; i < count; i++) {
         const SeriesFit *f = &fits[i];
         const Mechanism *m = mechanism_find(f->row->mechanism);
 
         jsonw_open(&j, '{');
-        jsonw_key(&j, "mechanism");
-        jsonw_string(&j, f->row->mechanism);
-        jsonw_key(&j, "asked");
-        jsonw_string(&j, f->row->asked);
-        jsonw_key(&j, "params");
-        jsonw_raw(&j, f->row->params);
-        jsonw_key(&j, "position");
-        jsonw_string(&j, f->row->position);
-        jsonw_key(&j, "device");
-        jsonw_string(&j, f->row->device);
-        jsonw_key(&j, "precision");
-        jsonw_string(&j, f->row->precision);
-        jsonw_key(&j, "points");
-        jsonw_int(&j, f->points);
-        jsonw_key(&j, "claimed_time");
-        jsonw_string(&j, m ? m->claim_time : NULL);
-        jsonw_key(&j, "claimed_memory");
-        jsonw_string(&j, m ? m->claim_memory : NULL);
+        jsonw_key_string(&j, "mechanism", f->row->mechanism);
+        jsonw_key_string(&j, "asked", f->row->asked);
+        jsonw_key_raw(&j, "params", f->row->params);
+        jsonw_key_string(&j, "position", f->row->position);
+        jsonw_key_string(&j, "device", f->row->device);
+        jsonw_key_string(&j, "precision", f->row->precision);
+        jsonw_key_int(&j, "points", f->points);
+        jsonw_key_string(&j, "claimed_time", m ? m->claim_time : NULL);
+        jsonw_key_string(&j, "claimed_memory", m ? m->claim_memory : NULL);
         for (int of = 0; of < FIT_OF; of++) {
             jsonw_key(&j, keys[of]);
             json_fit(&j, f, (FitOf)of);
         }
-        json_key_number(&j, "faster_from_n", f->crossover);
+        jsonw_key_number(&j, "faster_from_n", number_or_nan(f->crossover));
         jsonw_close(&j, '}');
     }
     jsonw_close(&j, ']');

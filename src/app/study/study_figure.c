@@ -120,11 +120,6 @@ static int count_columns(const Study *study, StudyQuantity q)
     return count;
 }
 
-static double number_or_nan(Number n)
-{
-    return n.valid ? n.value : (double)NAN;
-}
-
 static void fill_column(const Study *study, StudyNumbers *n, StudyQuantity q, int line, int column,
                         int columns)
 {

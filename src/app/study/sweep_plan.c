@@ -311,8 +311,7 @@ static bool check_axes(const Planner *p)
     for (int a = 0; a < p->spec->axis_count; a++)
         if (!p->used[a])
             return error_set(p->err, ERR_PARAM,
-                             "-p %s: none of these mechanisms has this "
-                             "parameter",
+                             "-p %s: none of these mechanisms has this parameter",
                              p->spec->axes[a].name);
     return true;
 }

@@ -42,12 +42,9 @@ typedef struct SweepRun {
     double            began;
 } SweepRun;
 
-/* ---- one point: a process attnscope run ... --json, and its record ------- */
+/* ---- one point: its command, `attnscope run ... --json` ---------------------- */
 
-/* ---- the command ------------------------------------------------------------ */
-
-static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+__attribute__((format(printf, 3, 4)))
 static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
 {
     char   *text = NULL;
@@ -115,30 +112,23 @@ static void compose(const SweepSpec *spec, const SweepPoint *point, const Child 
         words_join((const char *const *)words.items, words.count, &command);
     words_free(&words);
     jsonw_open(&j, '{');
-    jsonw_key(&j, "key");
-    jsonw_string(&j, point->key);
-    jsonw_key(&j, "asked");
-    jsonw_string(&j, point->asked);
-    jsonw_key(&j, "command");
-    jsonw_string(&j, text_str(&command));
-    jsonw_key(&j, "source");
-    jsonw_string(&j, spec->input);
-    jsonw_key(&j, "input_sha256");
-    jsonw_string(&j, spec->input_sha256);
-    jsonw_key(&j, "process");
-    jsonw_open(&j, '{');
-    jsonw_key(&j, "seconds");
-    child ? jsonw_number(&j, child->seconds) : jsonw_null(&j);
-    jsonw_key(&j, "cpu_seconds");
-    child ? jsonw_number(&j, child->cpu) : jsonw_null(&j);
+    jsonw_key_string(&j, "key", point->key);
+    jsonw_key_string(&j, "asked", point->asked);
+    jsonw_key_string(&j, "command", text_str(&command));
+    jsonw_key_string(&j, "source", spec->input);
+    jsonw_key_string(&j, "input_sha256", spec->input_sha256);
+    jsonw_key_open(&j, "process", '{');
+    jsonw_key_number(&j, "seconds", child ? child->seconds : (double)NAN);
+    jsonw_key_number(&j, "cpu_seconds", child ? child->cpu : (double)NAN);
     jsonw_close(&j, '}');
     text_add(line, ",");
     text_add_bytes(line, json + 1, length - 1);
     text_free(&command);
 }
 
-static void refusal(const SweepSpec *spec, const SweepPoint *point, const Child *child,
-                    RecordStatus status, const char *why, Text *line)
+/* Writes the record of a point without numbers; child NULL: it was not run. */
+static void refuse_point(const SweepSpec *spec, const SweepPoint *point, const Child *child,
+                         RecordStatus status, const char *why, Text *line)
 {
     Record record = { .n = point->n,
                       .m = point->n,
@@ -165,13 +155,6 @@ static void refusal(const SweepSpec *spec, const SweepPoint *point, const Child 
     record_json(&record, &j);
     compose(spec, point, child, text_str(&json), json.length, line);
     text_free(&json);
-}
-
-/* The record of a point that was not run. */
-static void sweep_refuse(const SweepSpec *spec, const SweepPoint *point, RecordStatus status,
-                         const char *why, Text *line)
-{
-    refusal(spec, point, NULL, status, why, line);
 }
 
 static RecordStatus reason(const Child *child, char *text, size_t size)
@@ -229,7 +212,7 @@ static bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double d
     else if (ok && !child.late && !WIFSIGNALED(child.status) && is_record(&output))
         compose(spec, point, &child, output.data, output.length - 1, line);
     else if (ok)
-        refusal(spec, point, &child, reason(&child, why, sizeof(why)), why, line);
+        refuse_point(spec, point, &child, reason(&child, why, sizeof(why)), why, line);
     child_end(&child);
     text_free(&output);
     return ok;
@@ -254,8 +237,7 @@ static bool cut_torn(SweepRun *s, Error *err)
         return file_error(j, "read", err);
     if (memcmp(found, begin, (size_t)got) != 0)
         return error_set(err, ERR_FORMAT,
-                         "%s ends in a line that is no record of a sweep; give "
-                         "another -o FILE",
+                         "%s ends in a line that is no record of a sweep; give another -o FILE",
                          j->path);
     return ftruncate(j->file, (off_t)s->rows->whole_bytes) == 0 || file_error(j, "cut", err);
 }
@@ -270,9 +252,7 @@ static bool read_before(SweepRun *s, Error *err)
         return size == 0 || file_error(j, "read", err);
     if (!s->spec->resume)
         return error_set(err, ERR_USAGE,
-                         "%s is there already: --resume goes on with it, or "
-                         "remove it",
-                         j->path);
+                         "%s is there already: --resume goes on with it, or remove it", j->path);
     if (!results_read(j->path, 0, s->rows, err))
         return false;
     s->outcome->torn = s->rows->torn;
@@ -437,14 +417,14 @@ static bool point_line(SweepRun *s, int at, Text *line, Error *err)
     char              why[320];
 
     if (*point->refused) {
-        sweep_refuse(s->spec, point, RECORD_UNSUPPORTED, point->refused, line);
+        refuse_point(s->spec, point, NULL, RECORD_UNSUPPORTED, point->refused, line);
     } else if (deadline(s) > 0 && clock_wall() >= deadline(s)) {
         snprintf(why, sizeof(why), "not run: the budget of %.0f s ended before it",
                  s->spec->budget);
         s->outcome->budget_ended = true;
-        sweep_refuse(s->spec, point, RECORD_CANCELLED, why, line);
+        refuse_point(s->spec, point, NULL, RECORD_CANCELLED, why, line);
     } else if (refuse_memory(s, at, why, sizeof(why))) {
-        sweep_refuse(s->spec, point, RECORD_OOM, why, line);
+        refuse_point(s->spec, point, NULL, RECORD_OOM, why, line);
     } else {
         return sweep_point(s->spec, point, deadline(s), s->watch, line, err);
     }

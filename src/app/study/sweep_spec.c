@@ -152,9 +152,7 @@ static bool parse_time(const char *text, double *seconds, Error *err)
 
         if (end == at || !unit || !(value >= 0))
             return error_set(err, ERR_USAGE,
-                             "--budget: expected a time like 90s, 10m or 1h30m, "
-                             "got '%s'",
-                             text);
+                             "--budget: expected a time like 90s, 10m or 1h30m, got '%s'", text);
         *seconds += value * scale[unit - units];
         at = *end ? end + 1 : end;
     }
@@ -250,9 +248,7 @@ static bool take_axes(const Call *call, SweepSpec *out, Error *err)
 
         if (!equals || equals == text || (size_t)(equals - text) >= sizeof(axis->name))
             return error_set(err, ERR_PARAM,
-                             "-p %s: expected name=value, name=3,5,9 or "
-                             "name=3:33:x2",
-                             text);
+                             "-p %s: expected name=value, name=3,5,9 or name=3:33:x2", text);
         if (out->axis_count++ == SWEEP_AXES)
             return error_set(err, ERR_USAGE, "more than %d parameters", --out->axis_count);
         snprintf(axis->name, sizeof(axis->name), "%.*s", (int)(equals - text), text);
@@ -386,8 +382,7 @@ static bool check_places(const SweepSpec *spec, Error *err)
             return false;
     if (on_cpu_only(spec) && !says_f32(spec->precisions.items[0]))
         return error_set(err, ERR_USAGE,
-                         "--precision %s: the CPU computes in f32; say --device "
-                         "cuda",
+                         "--precision %s: the CPU computes in f32; say --device cuda",
                          spec->precisions.items[0]);
     return true;
 }

@@ -76,10 +76,7 @@ static void put_exponent(SystemsTable *t, Column col, const Fit *fit)
         return;
     }
     for (int i = 0; i < 3; i++)
-        if (numbers[i].valid)
-            table_cell(&t->table, "%.6g", numbers[i].value);
-        else
-            table_cell(&t->table, "n/a");
+        table_number(&t->table, numbers[i], 6);
 }
 
 static void put_heads(SystemsTable *t)

@@ -54,14 +54,8 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->message);
     table_cell(t, "%s", row->key);
     table_cell(t, "%s", row->version);
-    for (int i = 0; i < NUMBERS; i++) {
-        Number value = row_number(row, numbers[i]);
-
-        if (value.valid)
-            table_cell(t, "%.15g", value.value);
-        else
-            table_cell(t, "n/a");
-    }
+    for (int i = 0; i < NUMBERS; i++)
+        table_number(t, row_number(row, numbers[i]), 15);
 }
 
 static void points_csv(const Results *rows, Text *out)
@@ -301,17 +295,6 @@ static Series baseline_of(const Results *rows, const ResultRow *row)
     return (Series){ 0, 0 };
 }
 
-static void csv_cells(Relative *r, Number value, Number ratio)
-{
-    const Number both[] = { value, ratio };
-
-    for (int i = 0; i < 2; i++)
-        if (both[i].valid)
-            table_cell(&r->table, "%.6g", both[i].value);
-        else
-            table_cell(&r->table, "n/a");
-}
-
 /* Runs a second, or bytes, and the ratio to full attention. */
 static void cells(Relative *r, Series s, Measure what, int64_t n)
 {
@@ -327,7 +310,8 @@ static void cells(Relative *r, Series s, Measure what, int64_t n)
     ratio =
         own.valid && full.valid && full.value > 0 ? number_of(own.value / full.value) : NUMBER_NONE;
     if (r->style == TABLE_CSV) {
-        csv_cells(r, own, ratio);
+        table_number(&r->table, own, 6);
+        table_number(&r->table, ratio, 6);
         return;
     }
     if (ratio.valid)
