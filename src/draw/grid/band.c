@@ -272,7 +272,7 @@ static void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t catego
     tally->count += count;
 }
 
-/* Adds `count` entries of a category to a cell of the band, then settles. */
+/* Gives the cells of the band their majority categories and empties the table. */
 static void grid_tally_settle(GridWorker *w, GridCell *cells)
 {
     for (int64_t k = 0; k < w->tally_capacity; k++) {
@@ -300,10 +300,7 @@ static void grid_tally_settle(GridWorker *w, GridCell *cells)
     w->tally_used = 0;
 }
 
-/* Values: one band of source rows, or, for views that read several rows at once, a group of
- * bands. */
-
-/* ---- one row at a time ---------------------------------------------------------- */
+/* ---- values, one row at a time --------------------------------------------------- */
 
 static void take_value(GridWorker *w, GridCell *cell, float value)
 {
@@ -534,6 +531,16 @@ static int64_t rows_read(const GridJob *job, int64_t height)
     return rows < 1 ? 1 : min_i64(rows, height);
 }
 
+static void begin_band(const GridJob *job, int64_t band)
+{
+    GridCell *cells = job->grid->cells + band * job->grid->cols;
+
+    for (int64_t c = 0; c < job->grid->cols; c++) {
+        cells[c].max = -INFINITY;
+        cells[c].min = INFINITY;
+    }
+}
+
 void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
 {
     GridCell *cells = job->grid->cells + row * job->grid->cols;
@@ -541,10 +548,8 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
     int64_t   height = band.row1 - band.row0, rows = rows_read(job, height);
 
     memset(w->read, 0, (size_t)job->grid->cols * sizeof(*w->read));
-    for (int64_t c = 0; c < job->grid->cols && has_range(job); c++) {
-        cells[c].max = -INFINITY;
-        cells[c].min = INFINITY;
-    }
+    if (has_range(job))
+        begin_band(job, row);
     for (int64_t k = 0; k < rows && !grid_job_stopped(job); k++)
         read_row(job, w, cells, band.row0 + (2 * k + 1) * height / (2 * rows));
     for (int64_t r = band.row0; job->mode != GRID_HOPS && rows < height && r < band.row1 &&
@@ -557,7 +562,7 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
         grid_tally_settle(w, cells);
 }
 
-/* ---- several rows at once ------------------------------------------------------- */
+/* ---- values of a view that reads several rows at once ----------------------------- */
 
 /* Rows of several bands to be read together. */
 typedef struct Batch {
@@ -627,16 +632,6 @@ static void read_batch(GridJob *job, GridWorker *w, Batch *b)
             deal_row(job, w, b, r, keys);
     }
     b->count = 0;
-}
-
-static void begin_band(const GridJob *job, int64_t band)
-{
-    GridCell *cells = job->grid->cells + band * job->grid->cols;
-
-    for (int64_t c = 0; c < job->grid->cols; c++) {
-        cells[c].max = -INFINITY;
-        cells[c].min = INFINITY;
-    }
 }
 
 /* Rows were read through all cells; with a support, all rows were. */

@@ -47,8 +47,7 @@ bool pool_parse(const char *name, Pool *out, Error *err)
 
     if (at < 0)
         return error_set(err, ERR_USAGE,
-                         "there is no pooling '%.40s'; choose max, mean, mass, cover, count or "
-                         "min",
+                         "there is no pooling '%.40s'; choose max, mean, mass, cover, count or min",
                          name);
     *out = (Pool)at;
     return true;

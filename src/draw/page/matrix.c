@@ -325,7 +325,6 @@ static void draw_axis_names(Sheet *sheet, int k)
 
 static void sheet_load(Sheet *sheet, int k, bool rows);
 static void sheet_notes(Sheet *sheet, int k);
-
 static void sheet_marks(Sheet *sheet, int k);
 
 static void draw_panel(Sheet *sheet, int k)
@@ -561,14 +560,18 @@ static void draw_cross(Sheet *sheet, double x, double y, double w, double h, dou
     canvas_line(sheet->canvas, x + 0.2 * w, y + 0.8 * h, x + 0.8 * w, y + 0.2 * h, width, rgb, 1);
 }
 
-static void draw_ring(Sheet *sheet, double x, double y, double w, double h, double width)
+/* A frame inside the edges of the box. */
+static void draw_box(Sheet *sheet, double x, double y, double w, double h, double width, Rgb rgb)
 {
-    Rgb rgb = lost_colour_in(sheet->style.hues);
-
     canvas_rect(sheet->canvas, x, y, w, width, rgb);
     canvas_rect(sheet->canvas, x, y + h - width, w, width, rgb);
     canvas_rect(sheet->canvas, x, y, width, h, rgb);
     canvas_rect(sheet->canvas, x + w - width, y, width, h, rgb);
+}
+
+static void draw_ring(Sheet *sheet, double x, double y, double w, double h, double width)
+{
+    draw_box(sheet, x, y, w, h, width, lost_colour_in(sheet->style.hues));
 }
 
 /* Crosses and rings in the marked cells. */
@@ -592,15 +595,6 @@ static void sheet_marks(Sheet *sheet, int k)
 
 /* Notes: a frame in two colours, visible on every map, and the words in a box beside it. */
 
-static void draw_note_frame(Sheet *sheet, double x, double y, double w, double h, double width,
-                            Rgb rgb)
-{
-    canvas_rect(sheet->canvas, x, y, w, width, rgb);
-    canvas_rect(sheet->canvas, x, y + h - width, w, width, rgb);
-    canvas_rect(sheet->canvas, x, y, width, h, rgb);
-    canvas_rect(sheet->canvas, x + w - width, y, width, h, rgb);
-}
-
 /* Writes the words right of the frame, left if there is no room, else inside the matrix; never
  * above its top. */
 static void draw_words(Sheet *sheet, Box m, double x, double y, double w, double h,
@@ -621,7 +615,7 @@ static void draw_words(Sheet *sheet, Box m, double x, double y, double w, double
         top = m.y + pad;
     top = fmin(fmax(top, m.y), m.y + m.h - high);
     canvas_rect(sheet->canvas, left, top, wide, high, s->paper);
-    draw_note_frame(sheet, left, top, wide, high, s->frame, s->ink);
+    draw_box(sheet, left, top, wide, high, s->frame, s->ink);
     canvas_text(sheet->canvas, left + pad, top + font, text,
                 (CanvasText){ .size = font, .rgb = s->ink });
 }
@@ -645,10 +639,10 @@ static void sheet_notes(Sheet *sheet, int k)
         y = m.y + (double)(r.row0 - g->region.row0) / rows * m.h;
         w = fmax((double)(r.col1 - r.col0) / cols * m.w, 2 * line);
         h = fmax((double)(r.row1 - r.row0) / rows * m.h, 2 * line);
-        draw_note_frame(sheet, x - 2 * line, y - 2 * line, w + 4 * line, h + 4 * line, line,
-                  (Rgb){ 0, 0, 0 });
-        draw_note_frame(sheet, x - line, y - line, w + 2 * line, h + 2 * line, line,
-                  (Rgb){ 255, 255, 255 });
+        draw_box(sheet, x - 2 * line, y - 2 * line, w + 4 * line, h + 4 * line, line,
+                 (Rgb){ 0, 0, 0 });
+        draw_box(sheet, x - line, y - line, w + 2 * line, h + 2 * line, line,
+                 (Rgb){ 255, 255, 255 });
         if (*panel->notes[i].text)
             draw_words(sheet, m, x - 2 * line, y - 2 * line, w + 4 * line, h + 4 * line,
                        panel->notes[i].text);

@@ -84,8 +84,6 @@ bool figure_theme_check(const char *name, Error *err)
 #define TEXT_COLUMNS 100 /* of a text in a file */
 #define DPI 300
 
-/* ---- kinds of files --------------------------------------------------------- */
-
 static const struct {
     const char *name;
     FigureFormat format;

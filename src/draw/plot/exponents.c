@@ -140,8 +140,7 @@ static void row_json(const ExponentRow *row, Json *out)
     jsonw_key_string(out, "name", row->name);
     jsonw_key_string(out, "claim", row->claim);
     jsonw_some_string(out, "note", row->note);
-    jsonw_key(out, "claims");
-    jsonw_open(out, '[');
+    jsonw_key_open(out, "claims", '[');
     for (int i = 0; i < row->claim_count; i++)
         jsonw_number(out, row->claims[i]);
     jsonw_close(out, ']');
@@ -157,8 +156,7 @@ void exponents_json(const ExponentChart *chart, Json *out)
     jsonw_key_string(out, "measured", chart->measured);
     jsonw_key_string(out, "title", chart->title);
     jsonw_key_string(out, "caption", chart->caption);
-    jsonw_key(out, "rows");
-    jsonw_open(out, '[');
+    jsonw_key_open(out, "rows", '[');
     for (int i = 0; i < chart->count; i++)
         row_json(&chart->rows[i], out);
     jsonw_close(out, ']');

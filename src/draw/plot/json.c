@@ -23,8 +23,7 @@ static void key_numbers(Json *out, const char *key, const double *values, int64_
 {
     if (!values)
         return;
-    jsonw_key(out, key);
-    jsonw_open(out, '[');
+    jsonw_key_open(out, key, '[');
     for (int64_t i = 0; i < count; i++)
         jsonw_number(out, values[i]); /* NaN is null */
     jsonw_close(out, ']');
@@ -34,8 +33,7 @@ static void key_words(Json *out, const char *key, const char *words, size_t each
 {
     if (!words)
         return;
-    jsonw_key(out, key);
-    jsonw_open(out, '[');
+    jsonw_key_open(out, key, '[');
     for (int64_t i = 0; i < count; i++)
         jsonw_string(out, words + (size_t)i * each);
     jsonw_close(out, ']');
@@ -45,8 +43,7 @@ static void key_true(Json *out, const char *key, bool value)
 {
     if (!value)
         return;
-    jsonw_key(out, key);
-    jsonw_bool(out, true);
+    jsonw_key_bool(out, key, true);
 }
 
 static void series_json(const PlotSeries *s, int number, Json *out)
@@ -62,16 +59,14 @@ static void series_json(const PlotSeries *s, int number, Json *out)
     key_true(out, "whiskers", s->whiskers);
     key_true(out, "guide", s->guide);
     if (s->hue != number) {
-        jsonw_key(out, "hue");
-        jsonw_int(out, s->hue);
+        jsonw_key_int(out, "hue", s->hue);
     }
     jsonw_close(out, '}');
 }
 
 static void axis_json(const char *key, const PlotAxis *axis, Json *out)
 {
-    jsonw_key(out, key);
-    jsonw_open(out, '{');
+    jsonw_key_open(out, key, '{');
     key_numbers(out, "range", (double[]){ axis->lo, axis->hi }, 2);
     key_true(out, "log", axis->log);
     key_true(out, "whole", axis->whole);
@@ -84,8 +79,7 @@ static void guides_json(const Plot *plot, Json *out)
 {
     if (!plot->guide_count)
         return;
-    jsonw_key(out, "guides");
-    jsonw_open(out, '[');
+    jsonw_key_open(out, "guides", '[');
     for (int k = 0; k < plot->guide_count; k++) {
         jsonw_open(out, '{');
         jsonw_key_string(out, "name", plot->guides[k].name);
@@ -101,8 +95,7 @@ static void names_json(const PlotAxis *axis, Json *out)
     if (!axis->names)
         return;
     key_words(out, "names", axis->names[0].text, sizeof(axis->names[0]), axis->name_count);
-    jsonw_key(out, "places");
-    jsonw_open(out, '[');
+    jsonw_key_open(out, "places", '[');
     for (int k = 0; k < axis->name_count; k++)
         jsonw_number(out, axis->names[k].at);
     jsonw_close(out, ']');
@@ -116,8 +109,7 @@ void plot_json(const Plot *plot, Json *out)
     names_json(&plot->x, out);
     key_words(out, "rows", plot->rows ? plot->rows[0] : NULL, sizeof(plot->rows[0]),
               plot->row_count);
-    jsonw_key(out, "series");
-    jsonw_open(out, '[');
+    jsonw_key_open(out, "series", '[');
     for (int k = 0; k < plot->count; k++)
         series_json(&plot->series[k], k, out);
     jsonw_close(out, ']');

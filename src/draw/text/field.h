@@ -33,7 +33,6 @@ typedef struct Field { /* the area of the curves, in characters */
 void      cells_put(PlotCells *c, int y, int x, uint32_t ch, int ink);
 /* Writes ASCII, and the other signs of names if `utf8`. Returns the columns used. */
 int       cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8);
-int       cells_width(const char *text);
 /* Writes the text, cut with a sign of omission if it is wider than `room`. */
 void      cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8);
 

@@ -43,22 +43,17 @@ int cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, 
     return used;
 }
 
-int cells_width(const char *text)
-{
-    return utf8_columns(text);
-}
-
 void cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8)
 {
     cells_text(c, y, x, room, text, ink, utf8);
-    if (cells_width(text) > room)
+    if (utf8_columns(text) > room)
         cells_put(c, y, x + room - 1, utf8 ? 0x2026 : '~', ink);
 }
 
 /* Words share the width equally, numbers are never cut. */
 static int tick_width(const Field *f, const PlotTick *tick, int count)
 {
-    int room = f->w / (count > 0 ? count : 1) - 1, width = cells_width(tick->text);
+    int room = f->w / (count > 0 ? count : 1) - 1, width = utf8_columns(tick->text);
 
     return !f->axis.words || width <= room || room < 3 ? width : room;
 }
@@ -234,7 +229,7 @@ static void put_y_axis(Field *f, const PlotTick *ticks, int count)
         cells_put(c, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
     for (int k = 0; k < count; k++) {
         int y = f->y + (int)lround((1 - ticks[k].place) * (f->h - 1));
-        int width = cells_width(ticks[k].text);
+        int width = utf8_columns(ticks[k].text);
 
         cells_text(c, y, f->x - 1 - width, width, ticks[k].text, PLOT_INK_TEXT, f->utf8);
         cells_put(c, y, f->x - 1, f->utf8 ? 0x2524 : '+', PLOT_INK_AXIS);
@@ -248,7 +243,7 @@ static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
 
     for (int k = 0; plot_named(plot) > 1 && k < plot->count; k++) {
         const PlotSeries *s = &plot->series[k];
-        int               width = cells_width(s->name) + 2;
+        int               width = utf8_columns(s->name) + 2;
 
         if (s->guide)
             continue;
@@ -326,7 +321,7 @@ static void draw_field(Field *f, int above, int below, int key_lines)
     f->h = out->height - above - below - key_lines;
     y_count = plot_ticks(&plot->y, f->h / 3 + 1, ys);
     for (int k = 0; k < y_count; k++)
-        widest = cells_width(ys[k].text) > widest ? cells_width(ys[k].text) : widest;
+        widest = utf8_columns(ys[k].text) > widest ? utf8_columns(ys[k].text) : widest;
     f->x = widest + 1;
     f->w = out->width - f->x - 1;
     f->places.frame = (LabelBox){ f->x, f->y, f->w, f->h };
@@ -335,7 +330,7 @@ static void draw_field(Field *f, int above, int below, int key_lines)
     if (above)
         cells_cut(out, above - 1, 0, out->width, plot->y.name, PLOT_INK_TEXT, f->utf8);
     if (below == 3) {
-        int length = cells_width(plot->x.name), left = f->w > length ? (f->w - length) / 2 : 0;
+        int length = utf8_columns(plot->x.name), left = f->w > length ? (f->w - length) / 2 : 0;
 
         cells_cut(out, out->height - 1 - key_lines, f->x + left, f->w, plot->x.name,
                   PLOT_INK_TEXT, f->utf8);
@@ -453,7 +448,7 @@ static void put_whisker(Field *f, int y, double low, double high)
  * it. */
 static void put_words(Field *f, int y, double after, const char *text, bool known)
 {
-    int x = (int)ceil(after) + 1, width = cells_width(text);
+    int x = (int)ceil(after) + 1, width = utf8_columns(text);
 
     if (x + width > f->w)
         x = f->w - width;
@@ -577,10 +572,10 @@ static void put_row_series(Field *f, int each)
 static double cells_width_of(const void *context, const char *text)
 {
     (void)context;
-    return cells_width(text);
+    return utf8_columns(text);
 }
 
-/* The plot with rows in the whole of f->out, below `top`; plot_cells.c. */
+/* Draws a plot with rows into f->out, from line `top` on. */
 static void cells_rows(Field *f, int top)
 {
     const Plot *plot = f->plot;
@@ -588,7 +583,7 @@ static void cells_rows(Field *f, int top)
     int         length;
 
     for (int r = 0; r < plot->row_count; r++)
-        widest = cells_width(plot->rows[r]) > widest ? cells_width(plot->rows[r]) : widest;
+        widest = utf8_columns(plot->rows[r]) > widest ? utf8_columns(plot->rows[r]) : widest;
     widest = widest < most ? widest : most;
     f->x = widest + 2;
     f->y = top;
@@ -605,7 +600,7 @@ static void cells_rows(Field *f, int top)
     for (int y = 0; y < f->h; y++)
         cells_put(f->out, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
     cells_x_axis(f);
-    length = cells_width(plot->x.name);
+    length = utf8_columns(plot->x.name);
     cells_cut(f->out, f->y + f->h + 2, f->x + (f->w > length ? (f->w - length) / 2 : 0), f->w,
               plot->x.name, PLOT_INK_TEXT, f->utf8);
 }

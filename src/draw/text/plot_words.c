@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "draw/text/field.h"
+#include "draw/text/unicode.h"
 
 #define NAME_STEPS 8 /* places tried for the name of a line */
 #define NAME_LINES 6 /* for names of upright guides */
@@ -18,7 +19,7 @@ static bool is_before(const NameKey *key, int at, int series, int64_t point)
            (key->items[at].series == series && key->items[at].point < point);
 }
 
-/* What stands in the place of a name, 0: itself; plot_words.c. */
+/* Number of the name in the key; 0: the name has a place in the plot. */
 static int cells_key_number(const Field *f, const PlotSeries *s, int64_t point)
 {
     int series = (int)(s - f->plot->series);
@@ -75,7 +76,7 @@ static int put_item(const Field *f, int at, int y, int x, bool draw)
         cells_cut(f->out, y, x + letter + length, f->out->width - x - letter - length, name,
                   PLOT_INK_TEXT, f->utf8);
     }
-    return letter + length + cells_width(name);
+    return letter + length + utf8_columns(name);
 }
 
 int cells_key(const Field *f, int top, bool draw)
@@ -104,7 +105,7 @@ static LabelBox cells_box(int y, int x, int width)
 
 static void write_upright(Field *f, const PlotGuide *g, int at)
 {
-    int      length = cells_width(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
+    int      length = utf8_columns(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
     LabelBox right = cells_box(f->y, f->x + at + 1, length + 2), left = right, box;
 
     left.x = f->x + at - length - 2;
@@ -139,7 +140,7 @@ static void put_guide(Field *f, const PlotGuide *g)
 /* Names a level guide at its right end, or before an upright guide that would cut it. */
 static void write_level(Field *f, const PlotGuide *g)
 {
-    int length = cells_width(g->name), x = f->w - length - 1, at, upright;
+    int length = utf8_columns(g->name), x = f->w - length - 1, at, upright;
 
     if (!guide_at(f, g, &at))
         return;
@@ -257,7 +258,7 @@ static void write_line_name(Field *f, const PlotSeries *s, const int *from, cons
 {
     char        text[8];
     const char *name = word_of(f, s, -1, text);
-    int         across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = cells_width(name);
+    int         across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = utf8_columns(name);
     bool        level = abs(to[1] - from[1]) < 2 * down;
 
     for (int k = level ? 0 : 2 * NAME_STEPS; k < 4 * NAME_STEPS; k++) {
@@ -359,7 +360,7 @@ static void put_label(Field *f, const PlotSeries *s, int64_t i)
     char        text[8];
     const char *word = word_of(f, s, i, text);
     bool        whole = word != text;
-    int         x, y, length = cells_width(word);
+    int         x, y, length = utf8_columns(word);
     LabelBox    box;
 
     if (!length || !cells_dot_of(f, s->x[i], s->y[i], &x, &y))
