@@ -57,7 +57,7 @@ static int print_document(const char *kind)
     return ok ? 0 : 1;
 }
 
-/* Lessons are read by the scripts' side; the explorer knows the keys they tell to press. */
+/* The script room reads lessons; the explorer knows the keys that they name. */
 static int choose(int argc, char **argv, ScriptHost **scripts)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -69,7 +69,7 @@ static int choose(int argc, char **argv, ScriptHost **scripts)
         return ui_main(argc, argv, script_interpreter(scripts), &lessons);
     if (is_command(word) || !is_input(word))
         return cli_main(argc, argv, &lessons, ui_options);
-    /* --help is answered, and else it is said that there is no terminal. */
+    /* Answers --help, else reports that there is no terminal. */
     return ui_main(argc, argv, script_interpreter(scripts), &lessons);
 }
 

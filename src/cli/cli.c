@@ -103,7 +103,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     return status;
 }
 
-/* "help run", as other programs have it; of a word that is no command it says so. */
+/* "help run" is "run --help". */
 static int help_of(char *command, const LessonReader *lessons)
 {
     char  option[] = "--help";
@@ -117,7 +117,7 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
     signal(SIGTERM, interrupted);
-    signal(SIGXFSZ, SIG_IGN); /* a file beyond "ulimit -f" is a write that fails, and is told of */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
         printf("attnscope %s\n", ATTNSCOPE_VERSION);
         return 0;
