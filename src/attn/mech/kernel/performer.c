@@ -334,7 +334,7 @@ static void performer_compare(Run *r, const Implicit *c, double scale)
                error.norm2 > 0 ? sqrt(error.error2 / error.norm2) : sqrt(error.error2));
 }
 
-/* Half the sum of |implicit - softmax| of row x of all heads' rows; its output error is added. */
+/* Half the sum of |implicit - softmax| of row x (over all heads); adds its output error. */
 static void softmax_compare(Run *r, const Implicit *c, const AttendInput *in, int64_t x,
                             double *exact, double *variation, OutputError *error)
 {

@@ -211,7 +211,7 @@ static Tensor computed_gates(Run *r, const Params *p)
     return g;
 }
 
-/* Whether no row's products with the keys nearly cancelled. */
+/* True if no row's products with the keys nearly cancel. */
 static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
 {
     double size = map_of(p).amplitude * map_of(p).amplitude * (double)direction_count(p);

@@ -387,7 +387,7 @@ static void act_show_figures(Run *r, const Work *w)
     run_figure_int(r, "never_halted", never);
 }
 
-/* As if no token ever halted. */
+/* FLOPs if no token ever halts. */
 static Flops act_flops(Run *r, const void *params_)
 {
     const Params *p = params_;

@@ -153,7 +153,7 @@ static void make_groups(Run *r, const Quantiser *q, const char *name, Codes *c)
     }
 }
 
-/* Codes of all numbers, in double, as code_of() has one. */
+/* Codes of all numbers, in double, by the formula of code_of(). */
 static void encode(Run *r, const Quantiser *q, const Codes *c, Tensor code)
 {
     bool symmetric = q->scheme == QUANTISE_SYMMETRIC;

@@ -48,7 +48,7 @@ typedef struct Codes {
 Codes quantise(Run *r, const Quantiser *q, const char *name, Tensor from);
 /* Index of the group of entry `at` in step and zero. */
 int64_t quantise_group(const Codes *c, QuantiseGrain grain, int64_t at);
-/* What x comes back as with the step and zero point of `group`. */
+/* x quantised and dequantised with the step and zero point of `group`. */
 double quantise_again(const Quantiser *q, const Codes *c, int64_t group, double x);
 
 typedef struct CodesSummary {
@@ -89,7 +89,7 @@ typedef struct WideSource {
 } WideSource;
 WideSource wide_weights(const WideAttend *a);
 
-/* What became of the weights: the views weights, weights_reference and weights_error (the
+/* Shows the rounded weights: the views weights, weights_reference and weights_error (the
  * signed difference) over `cells`, and the figure weights_max_error. */
 void wide_compare(Run *r, const Pattern *cells, WideSource got, WideSource reference);
 

@@ -285,7 +285,7 @@ static void checkpoint_keep_input(Walk *w, int64_t layer)
     stack_copy(w->r, w->now, w->kept[layer]);
 }
 
-/* Whether what the layer computes now is what a backward pass will use. */
+/* True if the backward pass uses what the layer computes now. */
 static bool stays(const Walk *w, Event e)
 {
     const Schedule *s = &w->schedule;

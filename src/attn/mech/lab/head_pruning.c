@@ -264,7 +264,7 @@ static void pruning_take_out(Run *r, Work *w)
     }
 }
 
-/* Ascending, ties by layer and head: heads are put in by that order. */
+/* Ascending importance; ties by layer, then head. */
 static void pruning_sort(Run *r, const Work *w)
 {
     const double *x = w->importance.data;

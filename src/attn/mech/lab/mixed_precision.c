@@ -204,7 +204,7 @@ static void underflow_item(void *context, int64_t row, int worker)
     }
 }
 
-/* The error of a weight, in units of the last place of what it should be. */
+/* The error of a weight, in units in the last place (ulp) of the exact weight. */
 static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out)
 {

@@ -214,7 +214,7 @@ static void show_histogram(Run *r, const Codes *c, const char *name, const char 
     view_tensor(r, name, VIEW_COUNT, count, "entries", "code");
 }
 
-/* Numbers across the range of the first group, and what they come back as. */
+/* Numbers across the range of the first group, and their dequantised values. */
 static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t)
 {
     Tensor number = run_tensor1(r, DT_F64, STAIRS), back = run_tensor1(r, DT_F64, STAIRS);

@@ -360,7 +360,7 @@ bool inner_holds_cells(const Mechanism *m)
     return !(m->classes & (CLASS_KR | CLASS_LR));
 }
 
-/* Of what the outer run was given, what is the inner mechanism's and not its own. */
+/* The given settings of the outer run that belong to the inner mechanism. */
 static bool pass_on(const Run *r, const Mechanism *m, Assignments *to, Error *err)
 {
     const Assignments *given = r->spec.given;

@@ -319,7 +319,7 @@ static void clustered_attend(Run *r, Improved *p)
     clustered_combine(r, p, rest, kept);
 }
 
-/* The mean's attention outside T_c: row c of out is sum_j A_cj v_j, and what it leaves
+/* Attention of the mean query outside T_c: row c of out is sum_j A_cj v_j, and what it leaves
  * is 1 - rest. */
 static void attend_rest(Run *r, const Improved *p, Tensor out, Tensor kept)
 {

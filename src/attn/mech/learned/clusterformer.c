@@ -184,7 +184,7 @@ static Tensor clusterformer_draw_tokens(Run *r, Tensor tokens, int64_t count)
     return start;
 }
 
-/* So many iterations; with settle fewer, once no token changes its cluster.  Returns how
+/* At most `iterations`; with settle stops once no token changes its cluster.  Returns how
  * many. */
 static int64_t clusterformer_kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first,
                                     int64_t iterations,
@@ -411,7 +411,7 @@ static Flops clusterformer_flops(Run *r, const void *opaque)
                                                                     (double)f.clusters * dc) };
 }
 
-/* How many the fit took is known from the run. */
+/* The run holds the number of the fit's iterations. */
 static int64_t fit_iterations(const Run *r, const Params *p)
 {
     return run_iterations(r, "move centroids") - p->kmeans_iters;

@@ -221,7 +221,7 @@ static void entmax_show(Run *r, Rows *s)
     compare_softmax(r, s, cells);
 }
 
-/* Of any keys; later keys are excluded here. */
+/* Reads any keys; those later than row i of a causal run have no weight. */
 static void read_support(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out)
 {

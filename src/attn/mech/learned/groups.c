@@ -401,7 +401,7 @@ Tensor centroids_members(Run *r, Tensor mu, const ChoiceRows *x, int64_t w)
     return tensor_of(DT_I32, 2, (int64_t[]){ r->h, mu.shape[1] * w }, set.data);
 }
 
-/* The rows that are added up: in double where they are not as near. */
+/* The rows that are summed: f64 if x has exact rows, else the f32 rows `near`. */
 static Tensor groups_exact_rows(Run *r, const ChoiceRows *x)
 {
     const Source *s = x->context;

@@ -194,7 +194,7 @@ static void clusters_show_clusters(Run *r, const QueryClusters *s, Tensor cluste
     view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
 }
 
-/* What the clustering makes smaller: the mean distance of a query's code to its cluster's. */
+/* The objective of the clustering: the mean distance of a query's code to its cluster's. */
 static double bits_off(const QueryClusters *s, Tensor codes, Tensor centres, Tensor cluster)
 {
     const int64_t *code = codes.data, *centre = centres.data;

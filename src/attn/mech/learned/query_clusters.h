@@ -78,7 +78,7 @@ int64_t     query_clusters_used(const QueryClusters *s, int64_t head);
 double query_clusters_score(const QueryClusters *s, int64_t head, int64_t c, int64_t j);
 /* Views centroids, counts, membership and order; fills s->z and shows cluster_weights. */
 void query_clusters_show(Run *r, QueryClusters *s);
-/* What hashing, Lloyd's clustering and the means cost. */
+/* FLOPs of hashing, Lloyd's clustering and the means. */
 double query_clusters_flops(const Run *r, const QueryClusterParams *p);
 int64_t query_clusters_count(const Run *r, const QueryClusterParams *p);
 

@@ -421,8 +421,7 @@ static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *co
     return found;
 }
 
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
+/* Recomputes large log-sum-exps in double: float rounding would show in the weights. */
 static void reformer_refine(Run *r, Seen *s, Tensor z)
 {
     for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
@@ -486,7 +485,7 @@ static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *c
     return kept;
 }
 
-/* What the rounds saw together, after each; `all` after the last. */
+/* The union of the rounds so far, after each; `all` after the last. */
 static void show_unions(Run *r, const Seen *last, const Pattern *all)
 {
     const Lsh *l = last->l;

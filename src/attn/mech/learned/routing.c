@@ -504,8 +504,7 @@ static bool sees(const RoutedClusters *s, const int32_t *keys, int64_t i, int64_
     return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
 }
 
-/* Recomputes large log-sum-exps in double: the rounding of the kernel's float ones would show
- * in the weights. */
+/* Recomputes large log-sum-exps in double: float rounding would show in the weights. */
 static void routing_refine(Run *r, RoutedClusters *s, Tensor lse)
 {
     int64_t w = s->window, all = s->clusters * w;

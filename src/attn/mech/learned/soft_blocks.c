@@ -143,7 +143,7 @@ static double blocks_cell(const SoftBlocks *s, const AttendInput *in, const doub
     return exp(attend_score(in, s->h, head, i, j) - z[head * s->n + i]);
 }
 
-/* Softmax weights of slots that were just asked for. */
+/* Cache of the softmax weights of the slots read last. */
 typedef struct SlotCache {
     int64_t slot[CACHE];
     double  weight[CACHE];
@@ -200,8 +200,7 @@ static double blocks_row_log_sum(const SoftBlocks *s, int64_t head, int64_t i, b
     return log_sum_of(&sum);
 }
 
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
+/* Recomputes large log-sum-exps in double: float rounding would show in the weights. */
 static double *refined(Run *r, const SoftBlocks *s, Tensor lse, bool slots, bool own)
 {
     double *z = run_alloc(r, s->h * s->n, sizeof(*z));

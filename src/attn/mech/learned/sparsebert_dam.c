@@ -303,8 +303,7 @@ static void attend_cells(Run *r, Dam *s, const Pattern *cells)
         refine(r, s, cells, result.lse);
 }
 
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
+/* Recomputes large log-sum-exps in double: float rounding would show in the weights. */
 static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse)
 {
     PatternRow row = { 0 };

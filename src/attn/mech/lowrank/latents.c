@@ -47,8 +47,7 @@ static Tensor latents_columns_of(Run *r, Tensor x, int64_t first, int64_t count)
 
 /* ---- logits in double --------------------------------------------------------- */
 
-/* How a reader finds the logits.  The factor goes to the side with fewer rows, or that is in
- * double. */
+/* The reader's logits.  The scale multiplies the side with fewer rows, or k if it is f64. */
 static LogitAttend exact_logits(Run *r, const AttendInput *in, bool causal, int64_t offset)
 {
     bool left = in->q.shape[1] <= in->k.shape[1] && in->k.dtype != DT_F64;

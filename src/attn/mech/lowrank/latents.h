@@ -32,7 +32,7 @@ LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool
  * f64). */
 LatentRead latents_read_float(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale);
-/* What that charges for so many allowed cells of each head. */
+/* FLOPs that the calls above charge, for `cells` allowed cells of each head. */
 Flops latents_read_flops(const Run *r, double cells, double d, double e);
 /* Its weights f32 [h,rows,keys]; for views only. */
 Tensor latents_weights(Run *r, const LatentRead *read);

@@ -190,7 +190,7 @@ static void synthesizer_second(Run *r, const SynthesizerNet *net, Tensor *w2, Te
 }
 
 /* Softmax over the logits and the values: r->out, views connectivity, weights,
- * logits.  drawn: some of what makes the logits was, which their views say. */
+ * logits.  drawn: a tensor behind the logits was drawn; sets the views' origin. */
 static void synthesizer_attend(Run *r, const LogitAttend *in, bool drawn)
 {
     LogitResult result;
@@ -262,7 +262,7 @@ static void synthesizer_dense_check(Run *r, const void *params_unused)
     synthesizer_check(r);
 }
 
-/* The run has x or q for such a network; otherwise it fails. */
+/* Fails the run if the input has neither x nor q. */
 static void synthesizer_check(Run *r)
 {
     if (!r->x.data && !r->q.data)
@@ -279,7 +279,7 @@ static Flops synthesizer_dense_flops(Run *r, const void *opaque)
     return sum;
 }
 
-/* Closed form of that; cost: FLOPs of one logit. */
+/* Closed form of synthesizer_attend; cost: FLOPs of one logit. */
 static Flops synthesizer_flops(const Run *r, double cost)
 {
     double n = (double)r->n, cells = (double)r->h * n * (r->causal ? (n + 1) / 2 : n);

@@ -208,7 +208,7 @@ static void perceiver_check(Run *r, const void *opaque)
                  "keys before its own position); use decode=none");
 }
 
-/* Z is read again by something of the keys' size. */
+/* True if a later step reads Z as rows of the keys' size d. */
 static bool read_again(const Params *p)
 {
     return p->blocks > 1 || p->latent_layers || p->residual || p->decode == DECODE_QUERY;

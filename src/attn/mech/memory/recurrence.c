@@ -444,7 +444,7 @@ static float recurrence_weight(const CompressedViews *v, const AttendInput *in, 
 
 /* ---- shares ---------------------------------------------------------------------- */
 
-/* Of token j in slot s; 0: it is not in. */
+/* Share of token j in slot s; 0: not in the slot. */
 static double recurrence_share(const CompressedViews *v, int64_t s, int64_t j)
 {
     const CompressedMemory *c = v->memory;

@@ -78,7 +78,7 @@ CompressedMemory *compressed_memory_new(Run *r, Recurrence c, SlotCover cover, i
                                         int64_t ratio);
 /* Tokens [*first, *end) leave after segment t; whether there are any to squeeze. */
 bool compressed_memory_batch(const CompressedMemory *c, int64_t t, int64_t *first, int64_t *end);
-/* COVER_ONE: the slot is this token, not what its group was. */
+/* COVER_ONE: `slot` holds `token`, not its group. */
 void compressed_memory_choose(CompressedMemory *c, int64_t slot, int64_t token);
 /* Slots [*first, made[t]) are seen by segment t. */
 int64_t compressed_memory_seen(const CompressedMemory *c, int64_t t, int64_t *first);

@@ -402,7 +402,7 @@ static Flops set_isab_flops(Run *r, const void *opaque)
     return mab_flops(&mab, seeds, mab.dim, r->n, mab.dim, sum);
 }
 
-/* The closed form of it, added to `sum`. */
+/* Adds the closed form of one block to `sum`. */
 static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, int64_t key_width,
                 Flops sum)
 {

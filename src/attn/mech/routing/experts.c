@@ -249,7 +249,7 @@ static void read_routing(const View *view, int64_t head, int64_t i, int64_t star
     }
 }
 
-/* The experts a token asked for, or only those where it was dropped. */
+/* Cells (token, chosen expert); only_lost: only those where the token was dropped. */
 static Pattern *asked_cells(Run *r, const Experts *s, bool only_lost)
 {
     PatternShape shape = { .heads = 1, .n = s->n, .m = s->experts };
@@ -318,13 +318,13 @@ static void dispatch(Run *r, Experts *s)
 
 /* ---- the layer -------------------------------------------------------------- */
 
-/* Of one token in one expert. */
+/* FLOPs of one token in one expert. */
 static double token_flops(const Experts *s)
 {
     return (s->p->gated ? 6 : 4) * (double)s->dm * (double)s->ff;
 }
 
-/* What fixed shapes would pay for, and a layer in which every expert sees every token. */
+/* FLOPs as run, with all slots full, and with every expert on every token. */
 static void show_costs(Run *r, const Experts *s)
 {
     double slots = 0;

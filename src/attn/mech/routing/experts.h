@@ -101,7 +101,7 @@ void experts_run(Run *r, const ExpertParams *p, int choices);
 /* An upper bound: which tokens find a place depends on the data. */
 Flops experts_flops(Run *r, const ExpertParams *p, int choices);
 
-/* What the stages do, for the cards of all that route to experts. */
+/* Notes of the stages, for every mixture. */
 extern const StageNote experts_notes[];
 
 /* ---- between experts.c and experts_route.c ---- */

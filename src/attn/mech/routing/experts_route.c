@@ -25,7 +25,7 @@ typedef struct Routing {
     Tensor   jitter;   /* f32 [n,dm] or absent */
     Tensor   uniform;  /* f32 [n] or absent */
     Tensor   probs;    /* f32 [n,experts]; only for the view */
-    double  *firsts, *mass; /* [experts] of the group under way */
+    double  *firsts, *mass; /* [experts] of the current group */
     double   aux, squares;  /* summed over groups, over tokens */
 } Routing;
 
