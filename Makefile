@@ -149,6 +149,17 @@ asan: deeper ## the whole suite under the address and undefined-behaviour saniti
 	$(Q)$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined \
 	    OPTIMISE=-O1 test
 
+# Of the suite what reads bytes that others wrote: CI has time for no more (asan is all of it).
+reads_bytes = $(filter $(addprefix $(BUILD)/tests/test_,core% input_% model_% param pattern% sweep stored_figure \
+                                                        table),$(unit_bin))
+
+sanitize: deeper ## readers of files under the address and undefined-behaviour sanitizers
+	$(Q)$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined OPTIMISE=-O1 CUDA=0 read-bytes
+
+.PHONY: sanitize read-bytes
+read-bytes: $(reads_bytes)
+	$(Q)ATTNSCOPE_ORACLE=tests/oracle BUILD=$(BUILD) tests/sanitized $(reads_bytes)
+
 ubsan: asan ## same as asan: both run together
 
 tsan: deeper ## the suite under the thread sanitizer
