@@ -184,6 +184,12 @@ void jsonw_raw(Json *j, const char *json)
     text_add(j->out, json);
 }
 
+void jsonw_key_open(Json *j, const char *key, char bracket)
+{
+    jsonw_key(j, key);
+    jsonw_open(j, bracket);
+}
+
 void jsonw_key_string(Json *j, const char *key, const char *value)
 {
     jsonw_key(j, key);
@@ -212,12 +218,6 @@ void jsonw_key_raw(Json *j, const char *key, const char *json)
 {
     jsonw_key(j, key);
     jsonw_raw(j, json);
-}
-
-void jsonw_key_open(Json *j, const char *key, char bracket)
-{
-    jsonw_key(j, key);
-    jsonw_open(j, bracket);
 }
 
 void jsonw_some_string(Json *j, const char *key, const char *value)

@@ -47,14 +47,14 @@ void jsonw_int(Json *j, int64_t value);
 void jsonw_bool(Json *j, bool value);
 void jsonw_null(Json *j);
 void jsonw_raw(Json *j, const char *json); /* already JSON */
-/* A key with its value. */
+/* A key with its value, or with the bracket that opens its value. */
+void jsonw_key_open(Json *j, const char *key, char bracket);
 void jsonw_key_string(Json *j, const char *key, const char *value);
 void jsonw_key_int(Json *j, const char *key, int64_t value);
 void jsonw_key_number(Json *j, const char *key, double value);
 void jsonw_key_bool(Json *j, const char *key, bool value);
 void jsonw_key_raw(Json *j, const char *key, const char *json);
-void jsonw_key_open(Json *j, const char *key, char bracket);
-/* The same where there is something to say: nothing of NULL, "" and 0. */
+/* As above; nothing is written for NULL, "" and 0. */
 void jsonw_some_string(Json *j, const char *key, const char *value);
 void jsonw_some_int(Json *j, const char *key, int64_t value);
 

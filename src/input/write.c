@@ -238,17 +238,13 @@ static void safetensors_entry(Json *j, const NamedTensor *item, int64_t *offset)
 {
     const Tensor *t = &item->tensor;
 
-    jsonw_key(j, item->name);
-    jsonw_open(j, '{');
-    jsonw_key(j, "dtype");
-    jsonw_string(j, safetensors_names[t->dtype]);
-    jsonw_key(j, "shape");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, item->name, '{');
+    jsonw_key_string(j, "dtype", safetensors_names[t->dtype]);
+    jsonw_key_open(j, "shape", '[');
     for (int i = 0; i < t->rank; i++)
         jsonw_int(j, t->shape[i]);
     jsonw_close(j, ']');
-    jsonw_key(j, "data_offsets");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "data_offsets", '[');
     jsonw_int(j, *offset);
     *offset += tensor_bytes(t);
     jsonw_int(j, *offset);
@@ -267,11 +263,9 @@ static void safetensors_header(const NamedTensor *items, int64_t count,
 
     jsonw_open(&j, '{');
     if (metadata && *metadata) {
-        jsonw_key(&j, "__metadata__");
-        jsonw_open(&j, '{');
+        jsonw_key_open(&j, "__metadata__", '{');
         for (; *metadata; metadata += 2) {
-            jsonw_key(&j, metadata[0]);
-            jsonw_string(&j, metadata[1]);
+            jsonw_key_string(&j, metadata[0], metadata[1]);
         }
         jsonw_close(&j, '}');
     }

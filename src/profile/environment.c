@@ -83,7 +83,7 @@ static const char *blas_text(const char *function)
     return found ? call() : NULL;
 }
 
-/* Each core has its texts ready, for they outlive the call. */
+/* The texts are static, because they outlive the call. */
 static const struct {
     int         level;
     const char *name, *forced, *found;
@@ -113,7 +113,7 @@ static const char *best_core(void)
     return NULL;
 }
 
-/* OpenBLAS reads the variable when it is loaded, before main: hence a new start. */
+/* OpenBLAS reads the variable when it is loaded, before main, so the program starts again. */
 void environment_start_with_best_core(char **argv)
 {
     char        path[4096];
@@ -140,24 +140,18 @@ const char *environment_blas_warning(void)
 
 /* ---- as JSON ---------------------------------------------------------------- */
 
-static void item(Json *j, const char *key, const char *value)
-{
-    jsonw_key(j, key);
-    jsonw_string(j, value);
-}
-
 static void kernel_item(Json *j)
 {
     struct utsname system = { 0 };
     char           text[256];
 
     if (uname(&system) != 0) {
-        item(j, "kernel", NULL);
+        jsonw_key_string(j, "kernel", NULL);
         return;
     }
     snprintf(text, sizeof(text), "%.60s %.120s %.60s", system.sysname, system.release,
              system.machine);
-    item(j, "kernel", text);
+    jsonw_key_string(j, "kernel", text);
 }
 
 void environment_json(Json *out)
@@ -167,26 +161,25 @@ void environment_json(Json *out)
 
     environment_cpu(cpu, sizeof(cpu));
     jsonw_open(out, '{');
-    item(out, "cpu", cpu);
-    item(out, "vectors", cpu_vectors(cpu_level()));
-    jsonw_key(out, "cores");
-    jsonw_int(out, threads_hardware());
+    jsonw_key_string(out, "cpu", cpu);
+    jsonw_key_string(out, "vectors", cpu_vectors(cpu_level()));
+    jsonw_key_int(out, "cores", threads_hardware());
     jsonw_key(out, "memory");
     if (pages > 0 && page > 0)
         jsonw_int(out, (int64_t)pages * page);
     else
         jsonw_null(out);
-    item(out, "openblas_core", blas_text("openblas_get_corename"));
-    item(out, "openblas_config", blas_text("openblas_get_config"));
-    item(out, "openblas_coretype", getenv("OPENBLAS_CORETYPE"));
-    item(out, "compiler", COMPILER);
+    jsonw_key_string(out, "openblas_core", blas_text("openblas_get_corename"));
+    jsonw_key_string(out, "openblas_config", blas_text("openblas_get_config"));
+    jsonw_key_string(out, "openblas_coretype", getenv("OPENBLAS_CORETYPE"));
+    jsonw_key_string(out, "compiler", COMPILER);
     kernel_item(out);
-    item(out, "version", ATTNSCOPE_VERSION);
-    item(out, "warning", environment_blas_warning());
+    jsonw_key_string(out, "version", ATTNSCOPE_VERSION);
+    jsonw_key_string(out, "warning", environment_blas_warning());
     jsonw_close(out, '}');
 }
 
-/* See measure.h. */
+/* ---- the processor's counters (measure.h) ---------------------------------------------- */
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -374,7 +367,7 @@ Number counter_scaled(const uint64_t reading[3])
     return number_of((double)reading[0] * ((double)reading[1] / (double)reading[2]));
 }
 
-/* One part that is not known leaves the sum unknown. */
+/* One unknown part makes the sum unknown. */
 static void add_reading(Number *sum, bool *missing, const Opened *opened)
 {
     uint64_t reading[3];

@@ -5,9 +5,9 @@
  * passed on to glibc and accounted by malloc_usable_size: what the block really
  * occupies, the same number at allocation and at release.
  *
- * The three counters and the one listener are the only mutable state of the program
- * outside a session: malloc has no context argument.  They are atomics without order,
- * for nobody reads other memory on their word.
+ * The three counters and the one listener are the program's only mutable state outside of
+ * a session: malloc has no context argument.  They are relaxed atomics, because no other
+ * memory is published through them.
  *
  * Not compiled under sanitizers, which have a malloc of their own, where the C
  * library is not glibc, and in a module of another program; heap_hooks_active() then says why.
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "attn/cuda/host/library.h"
+#include "core/tensor.h"
 #include "profile/measure.h"
 #include "profile/memory.h"
 
@@ -43,7 +44,7 @@
 
 static atomic_flag turn = ATOMIC_FLAG_INIT;
 static void (*_Atomic listener)(void *context, int64_t bytes, int64_t now);
-static void *listener_context; /* of the holder of the turn */
+static void *listener_context; /* guarded by turn */
 
 static void wait_for_turn(void)
 {
@@ -56,9 +57,9 @@ static void end_turn(void)
     atomic_flag_clear_explicit(&turn, memory_order_release);
 }
 
-/* Reports every change to `heard`: bytes taken (negative: given back) and the level
- * then.  Calls come from any thread, one at a time; it must not allocate.  After
- * heap_listen(NULL, NULL) returns nobody is inside. */
+/* Calls `heard` for every change with the bytes taken (negative: freed) and the new level,
+ * from any thread, one call at a time.  `heard` must not allocate.  No call is running after
+ * heap_listen(NULL, NULL) returns. */
 static void heap_listen(void (*heard)(void *context, int64_t bytes, int64_t now), void *context)
 {
     wait_for_turn();
@@ -113,22 +114,18 @@ void  __libc_free(void *block);
 
 static atomic_llong current, peak, calls;
 
-/* Rare: only while one run's memory is traced. */
+/* There is a listener only while a run's memory is traced. */
 static void notify_listener(long long bytes, long long now)
 {
     void (*heard)(void *context, int64_t bytes, int64_t now);
 
+    if (!atomic_load_explicit(&listener, memory_order_relaxed))
+        return;
     wait_for_turn();
     heard = atomic_load(&listener);
     if (heard)
         heard(listener_context, bytes, now);
     end_turn();
-}
-
-static void tell_listener(long long bytes, long long now)
-{
-    if (atomic_load_explicit(&listener, memory_order_relaxed))
-        notify_listener(bytes, now);
 }
 
 static void count_bytes(long long bytes)
@@ -139,7 +136,7 @@ static void count_bytes(long long bytes)
     while (now > top && !atomic_compare_exchange_weak_explicit(
                             &peak, &top, now, memory_order_relaxed, memory_order_relaxed))
         continue;
-    tell_listener(bytes, now);
+    notify_listener(bytes, now);
 }
 
 static void *taken(void *block)
@@ -155,7 +152,8 @@ static void given_back(size_t bytes)
 {
     long long taken = (long long)bytes;
 
-    tell_listener(-taken, atomic_fetch_sub_explicit(&current, taken, memory_order_relaxed) - taken);
+    notify_listener(-taken,
+                    atomic_fetch_sub_explicit(&current, taken, memory_order_relaxed) - taken);
 }
 
 /* ---- the family ------------------------------------------------------------- */
@@ -246,8 +244,7 @@ void *pvalloc(size_t size)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* What a library finds when it looks for malloc: ours, unless the program was
- * linked without exporting it. */
+/* Libraries find this malloc, unless the program was linked without exporting it. */
 bool heap_hooks_active(const char **why)
 {
     void *(*ours)(size_t) = malloc;
@@ -283,7 +280,7 @@ int64_t heap_allocations(void)
 
 #endif
 
-/* See memory.h; proc(5), clear_refs and status. */
+/* ---- resident memory: proc(5), clear_refs and status ---------------------------------------- */
 
 bool rss_reset(void)
 {
@@ -312,23 +309,16 @@ int64_t rss_peak(void)
     return kib < 0 ? -1 : kib * 1024;
 }
 
-/* See memory.h. */
+/* ---- the time axis of a trace ----------------------------------------------------- */
 
 #define FIRST_STEP 1e-6 /* seconds */
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* ---- the axis ------------------------------------------------------------------- */
 
 static void merge_neighbours(MemoryTimeline *line)
 {
     for (int i = 0; i < MEMORY_STEPS / 2; i++) {
-        line->arena[i] = larger(line->arena[2 * i], line->arena[2 * i + 1]);
-        line->heap[i] = larger(line->heap[2 * i], line->heap[2 * i + 1]);
-        line->device[i] = larger(line->device[2 * i], line->device[2 * i + 1]);
+        line->arena[i] = max_i64(line->arena[2 * i], line->arena[2 * i + 1]);
+        line->heap[i] = max_i64(line->heap[2 * i], line->heap[2 * i + 1]);
+        line->device[i] = max_i64(line->device[2 * i], line->device[2 * i + 1]);
         line->stage[i] = line->stage[2 * i + 1];
     }
     line->count = (line->count + 1) / 2;
@@ -367,9 +357,9 @@ static void levels(MemoryTrace *t, int64_t arena, int64_t heap)
     t->arena = arena;
     t->heap = heap;
     t->device = t->gpu ? device_in_use(t->gpu) - t->device_base : 0;
-    t->line.device[last] = larger(t->line.device[last], t->device);
-    t->line.arena[last] = larger(t->line.arena[last], arena);
-    t->line.heap[last] = larger(t->line.heap[last], heap);
+    t->line.device[last] = max_i64(t->line.device[last], t->device);
+    t->line.arena[last] = max_i64(t->line.arena[last], arena);
+    t->line.heap[last] = max_i64(t->line.heap[last], heap);
     t->line.stage[last] = t->stage;
 }
 
@@ -392,10 +382,10 @@ static void remember(MemoryTrace *t, int64_t bytes, bool heap)
                                           .at = clock_wall() - t->began };
 }
 
-/* ---- who is heard ----------------------------------------------------------------- */
+/* ---- listeners -------------------------------------------------------------------- */
 
-/* The heap is heard from any thread, one at a time; the arena only from the run's
- * own, which takes the same turn. */
+/* The heap reports from any thread, one at a time; the arena only from the run's own thread,
+ * which takes the same turn. */
 static void hear_heap(void *context, int64_t bytes, int64_t now)
 {
     MemoryTrace *t = context;
@@ -463,7 +453,7 @@ static void set_aside(MemoryTimeline *line, int64_t bytes)
     int kept = 0;
 
     for (int i = 0; i < line->count; i++)
-        line->heap[i] = larger(0, line->heap[i] - bytes);
+        line->heap[i] = max_i64(0, line->heap[i] - bytes);
     for (int i = 0; i < line->largest_count; i++)
         if (line->largest[i].stage >= 0 || !line->largest[i].heap ||
             line->largest[i].bytes != bytes)

@@ -46,6 +46,7 @@ typedef struct Comparison {
 
 /* ---- what can be compared --------------------------------------------------- */
 
+/* A view of queries by keys; NULL: the run has none of that size. */
 static const View *matrix_view(const Run *run, const char *name)
 {
     const View *view = run_view(run, name);
@@ -79,7 +80,7 @@ static void compare_output(const Comparison *c, int64_t head, int64_t i, Row *ro
         output_error_add(&row->output, (double)o[p], (double)exact[p]);
 }
 
-/* What exact attention weighs on the kept cells. */
+/* The mass of exact attention on the kept cells. */
 static void compare_kept(Comparison *c, const float *exact, double total, const float *kept,
                          Row *row)
 {
@@ -116,7 +117,7 @@ static void compare_weights(Comparison *c, int64_t head, int64_t i, int64_t x, c
     }
 }
 
-/* Some keys of all rows before the next, while they are near. */
+/* Reads KEYS_AT_ONCE keys of all rows at a time, while these keys are in the cache. */
 static void read_by_keys(const View *view, int64_t head, int64_t from, int64_t rows, float *lines)
 {
     int64_t m = view_cols(view);
@@ -249,7 +250,7 @@ static double badness(const Row *row, const Quality *q)
     return row->variation;
 }
 
-/* Into the list of the worst, kept in order; an equal one stays behind the earlier. */
+/* Inserts into the sorted list of the worst; of equal ones the earlier stays first. */
 static void note_worst(Quality *out, WorstQuery query, double bad, double *kept)
 {
     int at = out->worst_count;
@@ -290,7 +291,7 @@ static bool no_memory(const Run *run, Error *err)
                      (long long)(run->h * run->n));
 }
 
-/* A mechanism of factors sees every key, whatever made the factors. */
+/* A low-rank or kernel mechanism sees every key. */
 static bool chooses_cells(const Mechanism *m)
 {
     return m->classes & CHOOSES_CELLS && !(m->classes & (CLASS_LR | CLASS_KR));
@@ -323,7 +324,7 @@ static bool compare_all(Comparison *c, Quality *out, Error *err)
     return true;
 }
 
-/* Rows read together share what is read of the keys. */
+/* Rows of an item share the reads of keys. */
 static int64_t rows_of_item(int64_t m)
 {
     int64_t rows = ROWS_MOST;
@@ -381,17 +382,17 @@ bool quality_measure(const Run *run, Quality *out, Error *err)
     return ok || error_prefix(err, "quality of %s", run->mechanism->id);
 }
 
-/* The spread of quality over seeds: a lucky draw is not a result. */
+/* ---- the spread of quality over seeds ----------------------------------------------------- */
 
 bool run_is_drawn(const Run *run)
 {
     for (int i = 0; i < run->tensor_count; i++)
-        if (run->tensors[i].origin != ORIGIN_FILE) /* a fit starts from what is drawn */
+        if (run->tensors[i].origin != ORIGIN_FILE) /* a fit starts from a drawn tensor */
             return true;
     return false;
 }
 
-/* A seed without the number leaves the band without meaning. */
+/* One seed without the number makes the band invalid. */
 static void band_add(SeedBand *band, int before, Number value)
 {
     if (!before) {
@@ -423,22 +424,7 @@ void seeds_add(SeedSpread *spread, const Quality *quality)
     spread->count++;
 }
 
-/* Two runs against each other; see measure.h. */
-
-/* Weights of queries on keys; NULL: none of that size. */
-static const View *weights_of(const Run *run)
-{
-    const View *view = run_view(run, "weights");
-
-    if (!view || view->rank < 2 || view_rows(view) != run->n || view_cols(view) != run->m)
-        return NULL;
-    return view_planes(view) == run->h || view_planes(view) == 1 ? view : NULL;
-}
-
-static void read_weights(const View *view, int64_t head, int64_t q, float *out)
-{
-    view_read(view, view_planes(view) > 1 ? head : 0, q, 0, view_cols(view), 1, out);
-}
+/* ---- two runs against each other (measure.h) --------------------------------------------- */
 
 static void compare_outputs(const Tensor *a, const Tensor *b, Difference *out)
 {
@@ -475,8 +461,8 @@ static bool differ_rows(const Rows *rows, const atomic_bool *cancel, Difference 
 
         if (cancel && atomic_load(cancel))
             return false;
-        read_weights(rows->a, r / rows->n, r % rows->n, rows->x);
-        read_weights(rows->b, r / rows->n, r % rows->n, rows->y);
+        read_row(rows->a, r / rows->n, r % rows->n, rows->x);
+        read_row(rows->b, r / rows->n, r % rows->n, rows->y);
         distance += row_distance(rows->x, rows->y, 1, rows->m);
         row = out->kl_lacks ? (double)NAN
                             : row_divergence(rows->x, row_sum(rows->x, rows->m), rows->y,
@@ -493,7 +479,8 @@ static bool differ_rows(const Rows *rows, const atomic_bool *cancel, Difference 
 static bool differ_weights(const Run *a, const Run *b, const atomic_bool *cancel, Difference *out,
                             Error *err)
 {
-    Rows rows = { .a = weights_of(a), .b = weights_of(b), .heads = a->h, .n = a->n, .m = a->m };
+    Rows rows = { .a = matrix_view(a, "weights"), .b = matrix_view(b, "weights"), .heads = a->h,
+                  .n = a->n, .m = a->m };
     bool ok;
 
     if (!rows.a || !rows.b || a->m != b->m) {

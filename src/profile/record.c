@@ -202,8 +202,7 @@ static void json_given(Json *j, const Run *run, bool all)
     for (int i = 0; given && i < given->count; i++) {
         if (!all && in_tables(run, given->items[i].name))
             continue;
-        jsonw_key(j, given->items[i].name);
-        jsonw_string(j, given->items[i].text);
+        jsonw_key_string(j, given->items[i].name, given->items[i].text);
     }
 }
 

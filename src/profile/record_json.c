@@ -7,10 +7,10 @@
  *   time_ms        of one run; samples in order of measurement; median_low and
  *       median_high: 95 % confidence interval of the median; drift: median of the
  *       last third of the samples over that of the first third, minus 1
- *   prepare_ms     drawing parameters and making tables, which time_ms leaves out; null: none made
- *   memory         bytes; see record.h for what each one is; timeline: largest level
- *       in steps of equal length over the warm-up run; largest: single allocations
- *   gpu            of a run on a GPU, one object for each tier (record_json.c); else null
+ *   prepare_ms     drawing parameters and making tables, not part of time_ms; null: none made
+ *   memory         bytes, defined in record.h; timeline: largest level in steps of equal
+ *       length over the warm-up run; largest: single allocations
+ *   gpu            of a run on a GPU, one object for each tier (below); else null
  *   stages[]       in order; iteration null when not iterated
  *
  * Whatever was not measured is null, so a reader never mistakes it for 0.
@@ -36,13 +36,18 @@ static void record_key_number(Json *j, const char *key, Number number)
 }
 
 /* A negative index means there is none. */
-static void key_index(Json *j, const char *key, int64_t value)
+static void index_or_null(Json *j, int64_t value)
 {
-    jsonw_key(j, key);
     if (value >= 0)
         jsonw_int(j, value);
     else
         jsonw_null(j);
+}
+
+static void key_index(Json *j, const char *key, int64_t value)
+{
+    jsonw_key(j, key);
+    index_or_null(j, value);
 }
 
 /* An empty text is null. */
@@ -51,10 +56,13 @@ static void record_key_string(Json *j, const char *key, const char *value)
     jsonw_key_string(j, key, *value ? value : NULL);
 }
 
-static void key_raw(Json *j, const char *key, const char *json)
+/* NaN is null. */
+static void numbers(Json *j, const char *key, const double *values, int count)
 {
-    jsonw_key(j, key);
-    jsonw_raw(j, json);
+    jsonw_key_open(j, key, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_number(j, values[i]);
+    jsonw_close(j, ']');
 }
 
 static Number when(bool valid, double value)
@@ -70,17 +78,16 @@ static void settings(Json *j, const Record *r)
 
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)r->seed);
     record_key_string(j, "mechanism", r->mechanism);
-    key_raw(j, "params", r->params ? r->params : "{}");
+    jsonw_key_raw(j, "params", r->params ? r->params : "{}");
     record_key_string(j, "input", r->input);
     jsonw_key_int(j, "n", r->n);
     jsonw_key_int(j, "m", r->m);
     jsonw_key_int(j, "d", r->d);
     jsonw_key_int(j, "e", r->e);
     jsonw_key_int(j, "heads", r->heads);
-    jsonw_key(j, "causal");
-    jsonw_bool(j, r->causal);
+    jsonw_key_bool(j, "causal", r->causal);
     record_key_string(j, "position", r->position);
-    key_raw(j, "seed", seed);
+    jsonw_key_raw(j, "seed", seed);
     record_key_string(j, "device", r->device);
     record_key_string(j, "precision", r->precision);
     record_key_string(j, "computed", r->computed);
@@ -91,8 +98,7 @@ static void settings(Json *j, const Record *r)
 
 static void parts(Json *j, const char *key, bool valid, Flops flops)
 {
-    jsonw_key(j, key);
-    jsonw_open(j, '{');
+    jsonw_key_open(j, key, '{');
     record_key_number(j, "score", when(valid, flops.score));
     record_key_number(j, "mixing", when(valid, flops.mix));
     record_key_number(j, "overhead", when(valid, flops.overhead));
@@ -104,22 +110,17 @@ static void flops(Json *j, const Record *r)
 {
     bool counted = r->status == RECORD_OK, closed = counted && r->has_closed_form;
 
-    jsonw_key(j, "flops");
-    jsonw_open(j, '{');
+    jsonw_key_open(j, "flops", '{');
     record_key_number(j, "counted", when(counted, flops_total(r->counted)));
     record_key_number(j, "closed_form", when(closed, flops_total(r->closed_form)));
     record_key_number(j, "hardware", r->hardware.flops);
-    jsonw_key(j, "closed_form_is_bound");
-    if (closed)
-        jsonw_bool(j, r->closed_form_is_bound);
-    else
-        jsonw_null(j);
+    jsonw_key_raw(j, "closed_form_is_bound",
+                  !closed ? "null" : r->closed_form_is_bound ? "true" : "false");
     parts(j, "counted_parts", counted, r->counted);
     parts(j, "closed_form_parts", closed, r->closed_form);
     jsonw_close(j, '}');
     record_key_number(j, "bytes", when(counted, r->bytes.read + r->bytes.written));
-    jsonw_key(j, "hardware");
-    jsonw_open(j, '{');
+    jsonw_key_open(j, "hardware", '{');
     record_key_number(j, "cycles", r->hardware.cycles);
     record_key_number(j, "instructions", r->hardware.instructions);
     record_key_number(j, "cache_misses", r->hardware.cache_misses);
@@ -131,23 +132,17 @@ static void timing(Json *j, const Record *r)
 {
     const Timing *t = &r->time;
 
-    jsonw_key(j, "time_ms");
-    jsonw_open(j, '{');
+    jsonw_key_open(j, "time_ms", '{');
     record_key_number(j, "median", t->median);
     record_key_number(j, "q1", t->q1);
     record_key_number(j, "q3", t->q3);
     record_key_number(j, "min", t->min);
     record_key_number(j, "median_low", t->low);
     record_key_number(j, "median_high", t->high);
-    jsonw_key(j, "samples");
-    if (t->count) {
-        jsonw_open(j, '[');
-        for (int i = 0; i < t->count; i++)
-            jsonw_number(j, t->samples[i]);
-        jsonw_close(j, ']');
-    } else {
-        jsonw_null(j);
-    }
+    if (t->count)
+        numbers(j, "samples", t->samples, t->count);
+    else
+        jsonw_key_raw(j, "samples", "null");
     record_key_number(j, "first", t->first);
     record_key_number(j, "outliers", when(t->count > 0, t->outliers));
     record_key_number(j, "drift", t->drift);
@@ -159,8 +154,7 @@ static void timing(Json *j, const Record *r)
 
 static void steps(Json *j, const char *key, const int64_t *values, int count)
 {
-    jsonw_key(j, key);
-    jsonw_open(j, '[');
+    jsonw_key_open(j, key, '[');
     for (int i = 0; i < count; i++)
         jsonw_int(j, values[i]);
     jsonw_close(j, ']');
@@ -174,11 +168,11 @@ static void timeline(Json *j, const MemoryTimeline *line, bool heap)
     if (heap)
         steps(j, "heap", line->heap, line->count);
     else
-        jsonw_key(j, "heap"), jsonw_null(j);
+        jsonw_key_raw(j, "heap", "null");
     if (line->on_device)
         steps(j, "device", line->device, line->count);
     else
-        jsonw_key(j, "device"), jsonw_null(j);
+        jsonw_key_raw(j, "device", "null");
     jsonw_close(j, '}');
 }
 
@@ -201,8 +195,7 @@ static void largest(Json *j, const Record *r)
 
 static void memory(Json *j, const Record *r)
 {
-    jsonw_key(j, "memory");
-    jsonw_open(j, '{');
+    jsonw_key_open(j, "memory", '{');
     record_key_number(j, "arena_peak", r->arena_peak);
     record_key_number(j, "heap_peak", r->heap_peak);
     record_key_number(j, "device_peak", r->device_peak);
@@ -224,20 +217,17 @@ static void quality(Json *j, const Quality *q)
 {
     bool measured = q->mass_mean.valid || q->output_error.valid || q->total_variation.valid;
 
-    jsonw_key(j, "quality");
-    jsonw_open(j, '{');
+    jsonw_key_open(j, "quality", '{');
     record_key_number(j, "mass_mean", q->mass_mean);
     record_key_number(j, "mass_p5", q->mass_p5);
     record_key_number(j, "mass_min", q->mass_min);
     record_key_number(j, "output_error", q->output_error);
     record_key_number(j, "total_variation", q->total_variation);
     record_key_number(j, "kl", q->kl);
-    jsonw_key(j, "kl_lacks");
-    jsonw_string(j, q->kl_lacks);
+    jsonw_key_string(j, "kl_lacks", q->kl_lacks);
     key_index(j, "worst_query", measured ? q->worst_query : -1);
     key_index(j, "worst_head", measured ? q->worst_head : -1);
-    jsonw_key(j, "worst");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "worst", '[');
     for (int i = 0; i < q->worst_count; i++) {
         jsonw_open(j, '{');
         jsonw_key_int(j, "query", q->worst[i].query);
@@ -251,28 +241,18 @@ static void quality(Json *j, const Quality *q)
 
 static void band(Json *j, const char *key, const SeedBand *b)
 {
-    jsonw_key(j, key);
-    jsonw_open(j, '{');
+    jsonw_key_open(j, key, '{');
     record_key_number(j, "mean", b->mean);
     record_key_number(j, "min", b->min);
     record_key_number(j, "max", b->max);
     jsonw_close(j, '}');
 }
 
-static void draws(Json *j, const char *key, const double *values, int count)
-{
-    jsonw_key(j, key);
-    jsonw_open(j, '[');
-    for (int i = 0; i < count; i++)
-        jsonw_number(j, values[i]); /* NaN is null */
-    jsonw_close(j, ']');
-}
-
 static void seeds(Json *j, const SeedSpread *s)
 {
     jsonw_key(j, "seeds");
     if (!s->count) {
-        jsonw_raw(j, "null");
+        jsonw_null(j);
         return;
     }
     jsonw_open(j, '{');
@@ -280,12 +260,12 @@ static void seeds(Json *j, const SeedSpread *s)
     band(j, "mass", &s->mass);
     band(j, "output_error", &s->output_error);
     record_key_string(j, "lacks", s->lacks ? s->lacks : "");
-    draws(j, "mass_draws", s->mass_draws, s->kept);
-    draws(j, "output_error_draws", s->output_error_draws, s->kept);
+    numbers(j, "mass_draws", s->mass_draws, s->kept);
+    numbers(j, "output_error_draws", s->output_error_draws, s->kept);
     jsonw_close(j, '}');
 }
 
-/* What the stage's ops counted; a stage without ops has none that is known. */
+/* Bytes that the stage's ops counted; without ops they are unknown. */
 static Number traffic(const StageRecord *s)
 {
     double bytes = s->bytes.read + s->bytes.written;
@@ -293,7 +273,7 @@ static Number traffic(const StageRecord *s)
     return when(bytes > 0, bytes);
 }
 
-/* FLOPs to a byte of traffic. */
+/* FLOPs per byte of traffic. */
 static Number intensity(const StageRecord *s)
 {
     Number bytes = traffic(s);
@@ -305,8 +285,7 @@ static void device_stage_json(const DeviceProfile *p, int stage, Json *j);
 
 static void stages(Json *j, const Record *r)
 {
-    jsonw_key(j, "stages");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "stages", '[');
     for (int i = 0; i < r->stage_count; i++) {
         const StageRecord *s = &r->stages[i];
 
@@ -331,8 +310,7 @@ static void warnings(Json *j, const char *lines)
 {
     Text line = { 0 };
 
-    jsonw_key(j, "warnings");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "warnings", '[');
     while (lines && *lines) {
         size_t length = strcspn(lines, "\n");
 
@@ -359,10 +337,8 @@ void record_json(const Record *record, Json *out)
     device_profile_json(record->gpu, out);
     quality(out, &record->quality);
     seeds(out, &record->seeds);
-    jsonw_key(out, "tensors");
-    jsonw_raw(out, record->tensors ? record->tensors : "{}");
-    jsonw_key(out, "figures");
-    jsonw_raw(out, record->figures ? record->figures : "{}");
+    jsonw_key_raw(out, "tensors", record->tensors ? record->tensors : "{}");
+    jsonw_key_raw(out, "figures", record->figures ? record->figures : "{}");
     stages(out, record);
     warnings(out, record->warnings);
     jsonw_key(out, "environment");
@@ -370,30 +346,23 @@ void record_json(const Record *record, Json *out)
     jsonw_close(out, '}');
 }
 
-/* A DeviceProfile as JSON: one object for each tier.
+/* ---- a DeviceProfile: one object for each tier -------------------------------------------
  *
  *   events    span_ms
- *   activity  busy_ms, copy_ms, idle_ms (of the span, without either: the host's), launches,
- *             allocated; copies[], kernels[] (most time first) and
+ *   activity  busy_ms, copy_ms, idle_ms (the rest of the span: the host's), launches, allocated;
+ *             copies[], kernels[] (most time first) and
  *             spans[]: [index of kernels, index of stages or null, start_ms, end_ms],
  *             copy_spans[]: [index of copies, index of stages or null, start_ms, end_ms]
  *   counters  flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy; passes
  *
- * Each has `lacks`: why it is not there, null where it is.
+ * Each tier has `lacks`: why it was not reached, else null.
  */
 
 #define SPANS_WRITTEN 512 /* of a line of results */
 
-static void key_whole(Json *j, const char *key, int64_t value)
-{
-    jsonw_key(j, key);
-    jsonw_int(j, value);
-}
-
 static void open_tier(const DeviceProfile *p, DeviceTier tier, Json *j)
 {
-    jsonw_key(j, device_tier_name(tier));
-    jsonw_open(j, '{');
+    jsonw_key_open(j, device_tier_name(tier), '{');
     record_key_string(j, "lacks", p->lacks[tier]);
 }
 
@@ -411,8 +380,7 @@ static void counted(const DeviceCounted *c, Json *j)
 
 static void sizes(Json *j, const char *key, const int32_t size[3])
 {
-    jsonw_key(j, key);
-    jsonw_open(j, '[');
+    jsonw_key_open(j, key, '[');
     for (int i = 0; i < 3; i++)
         jsonw_int(j, size[i]);
     jsonw_close(j, ']');
@@ -422,17 +390,16 @@ static void kernel(const DeviceKernelRow *row, Json *j)
 {
     jsonw_open(j, '{');
     record_key_string(j, "name", row->name);
-    record_key_number(j, "stage", row->stage >= 0 ? number_of(row->stage) : NUMBER_NONE);
-    key_whole(j, "launches", row->launches);
+    record_key_number(j, "stage", when(row->stage >= 0, row->stage));
+    jsonw_key_int(j, "launches", row->launches);
     record_key_number(j, "total_ms", number_of(row->total_ms));
     record_key_number(j, "least_ms", number_of(row->least_ms));
     record_key_number(j, "most_ms", number_of(row->most_ms));
     sizes(j, "grid", row->grid);
     sizes(j, "block", row->block);
-    record_key_number(j, "registers",
-                      row->registers >= 0 ? number_of(row->registers) : NUMBER_NONE);
-    key_whole(j, "shared", row->shared);
-    record_key_number(j, "local", row->local >= 0 ? number_of((double)row->local) : NUMBER_NONE);
+    record_key_number(j, "registers", when(row->registers >= 0, row->registers));
+    jsonw_key_int(j, "shared", row->shared);
+    record_key_number(j, "local", when(row->local >= 0, (double)row->local));
     jsonw_close(j, '}');
 }
 
@@ -440,10 +407,7 @@ static void span(const DeviceSpan *span, int row, Json *j)
 {
     jsonw_open(j, '[');
     jsonw_int(j, row);
-    if (span->stage >= 0)
-        jsonw_int(j, span->stage);
-    else
-        jsonw_null(j);
+    index_or_null(j, span->stage);
     jsonw_number(j, span->start_ms);
     jsonw_number(j, span->end_ms);
     jsonw_close(j, ']');
@@ -451,22 +415,20 @@ static void span(const DeviceSpan *span, int row, Json *j)
 
 static void spans(const DeviceProfile *p, Json *j)
 {
-    jsonw_key(j, "spans");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "spans", '[');
     for (int i = 0; i < p->span_count && i < SPANS_WRITTEN; i++)
         span(&p->spans[i], p->spans[i].row, j);
     jsonw_close(j, ']');
 }
 
-/* Kinds without a copy are not written, so the index of a kind is that among the others. */
+/* Kinds without a copy are not written and have no index. */
 static void copy_spans(const DeviceProfile *p, Json *j)
 {
     int at[DEVICE_COPY_KINDS], written = 0;
 
     for (int kind = 0; kind < DEVICE_COPY_KINDS; kind++)
         at[kind] = p->copies[kind].count ? written++ : -1;
-    jsonw_key(j, "copy_spans");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "copy_spans", '[');
     for (int i = 0; i < p->copy_span_count && i < SPANS_WRITTEN; i++)
         span(&p->copy_spans[i], at[p->copy_spans[i].row], j);
     jsonw_close(j, ']');
@@ -474,15 +436,14 @@ static void copy_spans(const DeviceProfile *p, Json *j)
 
 static void copies(const DeviceProfile *p, Json *j)
 {
-    jsonw_key(j, "copies");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "copies", '[');
     for (int kind = 0; kind < DEVICE_COPY_KINDS; kind++) {
         if (!p->copies[kind].count)
             continue;
         jsonw_open(j, '{');
         record_key_string(j, "kind", device_copy_name((DeviceCopyKind)kind));
-        key_whole(j, "count", p->copies[kind].count);
-        key_whole(j, "bytes", p->copies[kind].bytes);
+        jsonw_key_int(j, "count", p->copies[kind].count);
+        jsonw_key_int(j, "bytes", p->copies[kind].bytes);
         record_key_number(j, "ms", number_of(p->copies[kind].ms));
         jsonw_close(j, '}');
     }
@@ -497,12 +458,11 @@ static void activity(const DeviceProfile *p, Json *j)
     record_key_number(j, "busy_ms", p->busy_ms);
     record_key_number(j, "copy_ms", p->copy_ms);
     record_key_number(j, "idle_ms", device_idle_ms(p, -1));
-    record_key_number(j, "launches", there ? number_of((double)p->launches) : NUMBER_NONE);
+    record_key_number(j, "launches", when(there, (double)p->launches));
     record_key_number(j, "allocated", p->allocated);
-    record_key_number(j, "dropped", there ? number_of((double)p->dropped) : NUMBER_NONE);
+    record_key_number(j, "dropped", when(there, (double)p->dropped));
     copies(p, j);
-    jsonw_key(j, "kernels");
-    jsonw_open(j, '[');
+    jsonw_key_open(j, "kernels", '[');
     for (int i = 0; i < p->kernel_count; i++)
         kernel(&p->kernels[i], j);
     jsonw_close(j, ']');
@@ -511,7 +471,7 @@ static void activity(const DeviceProfile *p, Json *j)
     jsonw_close(j, '}');
 }
 
-/* null: not asked for. */
+/* null: not requested. */
 static void graph(const DeviceGraph *g, Json *j)
 {
     jsonw_key(j, "graph");
@@ -520,8 +480,7 @@ static void graph(const DeviceGraph *g, Json *j)
         return;
     }
     jsonw_open(j, '{');
-    jsonw_key(j, "replayed");
-    jsonw_bool(j, g->replayed);
+    jsonw_key_bool(j, "replayed", g->replayed);
     record_key_string(j, "why", g->why);
     record_key_number(j, "plain_ms", g->plain_ms);
     jsonw_close(j, '}');
@@ -543,12 +502,12 @@ static void device_profile_json(const DeviceProfile *p, Json *j)
     activity(p, j);
     open_tier(p, TIER_COUNTERS, j);
     counted(&p->counted, j);
-    record_key_number(j, "passes", p->passes ? number_of(p->passes) : NUMBER_NONE);
+    record_key_number(j, "passes", when(p->passes, p->passes));
     jsonw_close(j, '}');
     jsonw_close(j, '}');
 }
 
-/* Of one stage of it, for stages[]; null where it has none. */
+/* One stage of it, for stages[]; null: the profile does not have the stage. */
 static void device_stage_json(const DeviceProfile *p, int stage, Json *j)
 {
     const DeviceStage *s = p && stage < p->stage_count ? &p->stages[stage] : NULL;

@@ -112,7 +112,7 @@ static void time_lines(const Record *r, Text *out)
         text_add(out, "\n");
 }
 
-/* Its tensor cores took part, and no counter measures how much. */
+/* The run used tensor cores, and no counter measures them. */
 static bool lacks_tensors(const Record *r)
 {
     return r->gpu && !r->gpu->counted.tensor.valid &&
@@ -240,7 +240,7 @@ static void seeds_line(const SeedSpread *s, Text *out)
     text_add(out, "\n");
 }
 
-/* {"rotations":"random seed 0"}: the braces and quotes are not for people. */
+/* Prints {"rotations":"random seed 0"} without braces and quotes. */
 static void tensors_line(const char *json, Text *out)
 {
     if (!json || !strcmp(json, "{}"))
@@ -256,7 +256,7 @@ static void tensors_line(const char *json, Text *out)
 
 #define FIGURES_WIDTH 96
 
-/* {"peak_bytes":4096}: names and numbers, as many in a line as it holds. */
+/* {"peak_bytes":4096} as names and numbers, wrapped at FIGURES_WIDTH. */
 static void figures_lines(const char *json, Text *out)
 {
     const char *lead = "  figures  ";
@@ -285,7 +285,7 @@ static void figures_lines(const char *json, Text *out)
         text_add(out, "\n");
 }
 
-/* What the device's kernels took, and the share of the stage in which nothing ran there. */
+/* Time of the device's kernels, and the stage's share without work on the device. */
 static void device_cells(const DeviceProfile *gpu, int stage, Text *out)
 {
     Number share = device_idle_share(gpu, stage), busy = NUMBER_NONE;
@@ -298,22 +298,28 @@ static void device_cells(const DeviceProfile *gpu, int stage, Text *out)
     text_addf(out, " %10s %6s", record_ms_text(busy, text, sizeof(text)), idle);
 }
 
+/* "attend", or "round 3" of an iterated stage. */
+static const char *stage_label(const StageRecord *s, char *text, size_t size)
+{
+    if (s->iteration >= 0)
+        snprintf(text, size, "%s %lld", s->name, (long long)s->iteration);
+    else
+        snprintf(text, size, "%s", s->name);
+    return text;
+}
+
 static void stage_line(const Record *r, int stage, double total, Text *out)
 {
     const StageRecord *s = &r->stages[stage];
     double             traffic = s->bytes.read + s->bytes.written;
     char               name[80], text[32], share[16] = "-", intensity[16] = "-";
 
-    if (s->iteration >= 0)
-        snprintf(name, sizeof(name), "%s %lld", s->name, (long long)s->iteration);
-    else
-        snprintf(name, sizeof(name), "%s", s->name);
     if (s->time_ms.valid && total > 0)
         snprintf(share, sizeof(share), "%.1f", 100 * s->time_ms.value / total);
     if (traffic > 0)
         snprintf(intensity, sizeof(intensity), "%.3g", flops_total(s->flops) / traffic);
-    text_addf(out, "    %-17.17s %10s %5s", name, record_ms_text(s->time_ms, text, sizeof(text)),
-              share);
+    text_addf(out, "    %-17.17s %10s %5s", stage_label(s, name, sizeof(name)),
+              record_ms_text(s->time_ms, text, sizeof(text)), share);
     if (r->gpu)
         device_cells(r->gpu, stage, out);
     text_addf(out, " %8s", format_count(flops_total(s->flops), text, sizeof(text)));
@@ -324,7 +330,7 @@ static void stage_line(const Record *r, int stage, double total, Text *out)
     text_add(out, "\n");
 }
 
-/* A device's stages are as wide as the others: its columns stand for two that --json has too. */
+/* With a GPU two other columns replace F/B and arena, so the table is as wide. */
 static void stage_table(const Record *r, Text *out)
 {
     int    shown = r->stage_count > SHOWN_STAGES ? SHOWN_STAGES : r->stage_count;
@@ -373,10 +379,10 @@ void record_text(const Record *record, Text *out)
     warning_lines(record->warnings, out);
 }
 
-/* What a GPU reported of a run, as lines of a terminal; see record.h.
+/* ---- a GPU's part of the record (record.h) ------------------------------------------------
  *
- * Numbers of the whole run, then the counters of each stage, then kernels.  The tier stands
- * behind numbers and above columns.
+ * Numbers of the whole run, then the counters of each stage, then kernels.  The tier follows
+ * numbers and heads columns.
  */
 
 static const char *stage_name(const void *record, int stage)
@@ -390,13 +396,9 @@ static void counters_line(const Record *r, int stage, Text *out)
     const DeviceCounted *c = &r->gpu->stages[stage].counted;
     char                 name[80], a[32], b[32], d[32], occupancy[16] = "-";
 
-    if (s->iteration >= 0)
-        snprintf(name, sizeof(name), "%s %lld", s->name, (long long)s->iteration);
-    else
-        snprintf(name, sizeof(name), "%s", s->name);
     if (c->occupancy.valid)
         snprintf(occupancy, sizeof(occupancy), "%.0f", 100 * c->occupancy.value);
-    text_addf(out, "    %-17.17s %8s %9s %8s", name,
+    text_addf(out, "    %-17.17s %8s %9s %8s", stage_label(s, name, sizeof(name)),
               record_count_text(number_of(flops_total(s->flops)), a, sizeof(a)),
               record_count_text(c->flops, b, sizeof(b)),
               record_count_text(c->tensor, d, sizeof(d)));
@@ -424,15 +426,6 @@ static bool has_gpu(const Record *r)
     return r->gpu && r->status == RECORD_OK;
 }
 
-static void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out);
-
-void record_gpu_text(const Record *r, Text *out)
-{
-    if (has_gpu(r))
-        device_profile_text(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix,
-                            out);
-}
-
 void record_kernels_text(const Record *r, int width, int most, Text *out)
 {
     if (!has_gpu(r))
@@ -441,10 +434,8 @@ void record_kernels_text(const Record *r, int width, int most, Text *out)
     device_kernels_text(r->gpu, width, most, stage_name, r, out);
 }
 
-/* A DeviceProfile as lines of a terminal; the tier stands behind numbers. */
-
 #define NUMBERS_WIDTH 48 /* of a line of kernels, with the gaps before and between */
-#define MORE_WIDTH    29 /* ... of those that stand where there is room for them */
+#define MORE_WIDTH    29 /* of the columns that only wide tables have */
 #define SHAPE_WIDTH   15
 #define NARROW        74
 #define WIDE          120
@@ -467,7 +458,7 @@ static void tier_lines(const DeviceProfile *p, Text *out)
                       p->lacks[tier][0] ? p->lacks[tier] : "not asked for");
 }
 
-/* Kernels are of a traced run, which is slower: what they leave of a timed one may be nothing. */
+/* Kernel times are of a traced run, slower than the timed ones: they may exceed the span. */
 static void idle_line(const DeviceProfile *p, Text *out)
 {
     Number idle = device_idle_ms(p, -1);
@@ -525,7 +516,7 @@ static void copies_line(const DeviceProfile *p, Text *out)
 
 #define AGREES 0.02 /* masked edges of tiles and fused additions of a softmax stay below it */
 
-/* Why what was done as matrix work is not what was counted. */
+/* Why matrix work in hardware differs from the counted FLOPs. */
 static const char *difference_text(double ratio)
 {
     if (ratio > 1 + AGREES)
@@ -533,7 +524,7 @@ static const char *difference_text(double ratio)
     return ratio < 1 - AGREES ? ":\n           a part ran on the host or was not fused" : "";
 }
 
-/* What the hardware did, and how that stands to what was counted. */
+/* Hardware counters, and their ratio to counted FLOPs. */
 static void counters_lines(const DeviceProfile *p, double total, double matrix, Text *out)
 {
     const DeviceCounted *c = &p->counted;
@@ -576,14 +567,15 @@ static void graph_lines(const DeviceGraph *g, Text *out)
         text_addf(out, "  graph    no: %s\n", g->why);
 }
 
-/* Lines of record_text; matrix: counted FLOPs of score and mixing, to compare with. */
-static void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
+void record_gpu_text(const Record *r, Text *out)
 {
-    graph_lines(&p->graph, out);
-    tier_lines(p, out);
-    device_time_lines(p, out);
-    copies_line(p, out);
-    counters_lines(p, counted, matrix, out);
+    if (!has_gpu(r))
+        return;
+    graph_lines(&r->gpu->graph, out);
+    tier_lines(r->gpu, out);
+    device_time_lines(r->gpu, out);
+    copies_line(r->gpu, out);
+    counters_lines(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix, out);
 }
 
 /* ---- kernels ------------------------------------------------------------------- */
@@ -599,8 +591,8 @@ const char *device_size_text(const int32_t s[3], char *text, size_t size)
     return text;
 }
 
-/* Names and stages take what the numbers leave; with much room there are more numbers, with
- * little there is no shape. */
+/* Names and stages take the width that numbers leave.  Wide tables have more numbers, narrow ones
+ * no shape. */
 typedef struct KernelColumns {
     int  name, stage;
     bool more, shape;

@@ -17,19 +17,14 @@
 #include "profile/memory.h"
 #include "profile/watch.h"
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Closes the heap's account since the last call. */
 static void heap_account(Watch *w)
 {
     int64_t peak = heap_peak();
 
-    w->top = larger(w->top, peak);
+    w->top = max_i64(w->top, peak);
     if (w->stage >= 0) {
-        w->stage_heap[w->stage] = larger(w->stage_heap[w->stage], peak - w->base);
+        w->stage_heap[w->stage] = max_i64(w->stage_heap[w->stage], peak - w->base);
         w->stage_calls[w->stage] += heap_allocations() - w->counted;
     }
     heap_peak_reset();
@@ -54,7 +49,7 @@ void watch_stage(void *context, const Run *run, const Stage *stage)
     w->since = clock_wall();
 }
 
-/* What is set aside moves the beginning of the stage. */
+/* The time of preparation is excluded by moving the stage's start. */
 void watch_preparing(void *context, bool begins)
 {
     Watch *w = context;
@@ -70,7 +65,7 @@ void watch_preparing(void *context, bool begins)
     w->since += now - w->prepare_since;
 }
 
-/* The Run itself is ours, not the mechanism's; it stands from start to end. */
+/* Bytes of the Run struct, which are not the mechanism's. */
 static int64_t bookkeeping(Run *run)
 {
     return run ? (int64_t)malloc_usable_size(run) : 0;
@@ -111,17 +106,17 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
         memory_trace_stop(w->trace, bookkeeping(run));
     if (w->memory) {
         heap_account(w);
-        w->heap = larger(0, w->top - start - bookkeeping(run));
+        w->heap = max_i64(0, w->top - start - bookkeeping(run));
         w->rss = rss ? rss_peak() : -1;
     }
     return run;
 }
 
-/* The two clocks of the profiler; see measure.h.
+/* ---- clocks (measure.h) ---------------------------------------------------------------
  *
- * Wall time is the monotonic clock: never set back, about 20 ns to read.  CPU
- * time is that of the whole process, so it counts every worker of a pool; it
- * is a system call and therefore read once per run, never per stage.
+ * Wall time is the monotonic clock: never set back, about 20 ns to read.  CPU time is the
+ * whole process's, with every worker of a pool; reading it is a system call, so it is read
+ * once per run, never per stage.
  */
 
 static double seconds(clockid_t clock)
@@ -150,15 +145,15 @@ int64_t clock_switches(void)
     return usage.ru_nivcsw;
 }
 
-/* See watch.h.
+/* ---- a GPU's run ------------------------------------------------------------------------
  *
- * A run is a row of pieces: before its first stage, each stage as it is entered, and what is
- * set aside as preparation.  Marks stand between pieces; a region of the trace is a stage; a
- * range of the counters is a piece, by its number, because names must be unique.
+ * A run is a sequence of pieces: the time before its first stage, each entry of a stage, and
+ * preparations.  Marks separate pieces.  A region of the trace is a stage.  A range of the
+ * counters is a piece, named by its number, because names must be unique.
  */
 
 #define PASSES_MOST 64
-#define PREPARING (-2) /* instead of a stage */
+#define PREPARING (-2) /* pieces that are no stage */
 #define BEFORE (-1)
 
 typedef enum Mode { MODE_OFF, MODE_MARKS, MODE_TRACE, MODE_COUNT } Mode;
@@ -169,20 +164,20 @@ struct DeviceWatch {
     RunObserver           next;
     void                 *next_context;
     Mode                  mode;
-    bool                  refused;      /* in this mode, in this run */
+    bool                  refused;      /* the tier failed in this run */
     char                  lacks[DEVICE_TIERS][256];
-    int                   stage;        /* that goes on */
+    int                   stage;        /* the current one */
     /* marks */
     int                   pieces;
     int                   piece[DEVICE_MARKS]; /* stage that begins at the mark */
     double                stage_ms[RUN_MAX_STAGES], total_ms; /* of the last run */
-    bool                  spans;        /* they are good */
+    bool                  spans;        /* these are valid */
     double               *samples;      /* [sample][stages + 1], the total last; owned */
     int                   sample_count, capacity, stages;
     /* counters */
     int                   entered;      /* stages entered in this run */
-    int                   entries;      /* in the last run with marks, and one for before */
-    int                  *entry_stage;  /* [entries]; owned; NULL but while counting */
+    int                   entries;      /* pieces of the last run with marks */
+    int                  *entry_stage;  /* [entries]; owned; NULL unless counting */
     bool                  in_range;
 };
 
@@ -218,7 +213,7 @@ static void refuse_tier(DeviceWatch *w, DeviceTier tier, const char *why)
         snprintf(w->lacks[tier], sizeof(w->lacks[tier]), "%s", why);
 }
 
-/* Whether the tier still works; asks why it does not. */
+/* False after a failure, whose reason it stores. */
 static bool done(DeviceWatch *w, DeviceTier tier, int code)
 {
     if (code)
