@@ -1,8 +1,8 @@
-/* attn/cuda/cupti/counters.c -- the counter tier: CUPTI's range profiler, with ranges and
- * replay by the user.
+/* attn/cuda/cupti/counters.c -- the counter tier: CUPTI's range profiler with user ranges and
+ * user replay, and the metrics of a chip.
  *
- * One session at a time: begun by counters_begin, closed by counters_end.  Each pass is one
- * run of the caller's, with the same ranges in it.
+ * One session at a time, from counters_begin to counters_end.  Each pass is one run of the
+ * caller's with the same ranges.
  */
 #include <cuda_runtime_api.h>
 #include <math.h>
@@ -18,19 +18,19 @@
 static struct Session {
     bool                       open;     /* cuptiProfilerInitialize was called */
     bool                       passing;  /* between start and stop */
-    bool                       inside;   /* a range */
+    bool                       inside;   /* a range is open */
     bool                       complete; /* all passes were made */
     CUpti_RangeProfiler_Object *ranges;
     uint8_t                   *available; /* the plan was made with it; owned */
     MetricPlan                 plan;
-    uint8_t                   *data;     /* what is counted; owned */
+    uint8_t                   *data;     /* the counter data image; owned */
     size_t                     data_size;
     char                     (*names)[NAME]; /* owned */
     int                        count;    /* ranges */
     double                     most_warps;
 } session;
 
-/* What a refusal left open is closed in its turn, whatever that says. */
+/* Closes what a refusal left open; errors are ignored. */
 static void end_pass(const CuptiLibrary *c)
 {
     CUPTI_BLOCK(CUpti_RangeProfiler_PopRange, pop);
@@ -62,11 +62,9 @@ static void close_session(void)
     session = (struct Session){ 0 };
 }
 
-/* Closes and keeps what was said. */
-static int give_up(const char *call, CUptiResult code)
+/* After a refusal: closes the session and keeps the reason. */
+static int give_up(void)
 {
-    if (code != CUPTI_SUCCESS)
-        cupti_refused(call, code);
     close_session();
     return -1;
 }
@@ -102,78 +100,68 @@ static const char *what_hinders(const CUpti_Profiler_DeviceSupported_Params *s)
 static int check_support(int device)
 {
     CUPTI_BLOCK_TO(CUpti_Profiler_DeviceSupported, support, api);
-    CUptiResult code;
 
     support.cuDevice = device;
     support.api = CUPTI_PROFILER_RANGE_PROFILING;
-    code = cupti_library()->cuptiProfilerDeviceSupported(&support);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiProfilerDeviceSupported", code);
+    if (CUPTI_CALL(cuptiProfilerDeviceSupported, support))
+        return -1;
     return support.isSupported == CUPTI_PROFILER_CONFIGURATION_SUPPORTED
                ? 0
                : cupti_refuse("%s", what_hinders(&support));
 }
 
-/* The counters that others do not hold.  They stay: nothing says that CUPTI copies them. */
+/* The counters that others do not hold.  The session keeps the image, because CUPTI may not copy
+ * it. */
 static int ask_available(CUcontext context)
 {
-    const CuptiLibrary *c = cupti_library();
     CUPTI_BLOCK_TO(CUpti_Profiler_GetCounterAvailability, ask, pCounterAvailabilityImage);
-    CUptiResult code;
 
     ask.ctx = context;
-    code = c->cuptiProfilerGetCounterAvailability(&ask);
-    if (code == CUPTI_SUCCESS) {
-        session.available = calloc(1, ask.counterAvailabilityImageSize);
-        ask.pCounterAvailabilityImage = session.available;
-        if (!session.available)
-            return cupti_refuse("not enough memory to ask for counters");
-        code = c->cuptiProfilerGetCounterAvailability(&ask);
-    }
-    return code == CUPTI_SUCCESS ? 0
-                                 : cupti_refused("cuptiProfilerGetCounterAvailability", code);
+    if (CUPTI_CALL(cuptiProfilerGetCounterAvailability, ask))
+        return -1;
+    session.available = calloc(1, ask.counterAvailabilityImageSize);
+    ask.pCounterAvailabilityImage = session.available;
+    if (!session.available)
+        return cupti_refuse("not enough memory to ask for counters");
+    return CUPTI_CALL(cuptiProfilerGetCounterAvailability, ask);
 }
 
 static int plan_metrics(CUcontext context, int device)
 {
     CUPTI_BLOCK(CUpti_Device_GetChipName, chip);
-    CUptiResult code;
 
     chip.deviceIndex = (size_t)device;
-    code = cupti_library()->cuptiDeviceGetChipName(&chip);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiDeviceGetChipName", code);
+    if (CUPTI_CALL(cuptiDeviceGetChipName, chip))
+        return -1;
     return ask_available(context) ||
            metrics_plan(chip.pChipName, session.available, &session.plan);
 }
 
-/* All that needs no range: may counters be had at all? */
+/* Every step that needs no range, up to enabling the range profiler. */
 static int open_session(CUcontext *context)
 {
     CUPTI_BLOCK(CUpti_Profiler_Initialize, begin);
     CUPTI_BLOCK(CUpti_RangeProfiler_Enable, enable);
-    CUptiResult code;
     cudaError_t found;
-    int         count = 0, device = 0;
+    int         count = 0, device = 0, refused;
 
     found = cudaGetDeviceCount(&count);
     if (found != cudaSuccess || !count)
         return cupti_refuse("no GPU: %s", cudaGetErrorString(found));
     if (!cupti_library() || cudaGetDevice(&device) != cudaSuccess || current_context(context))
         return -1;
-    code = cupti_library()->cuptiProfilerInitialize(&begin);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiProfilerInitialize", code);
+    if (CUPTI_CALL(cuptiProfilerInitialize, begin))
+        return -1;
     session.open = true;
     if (check_support(device) || plan_metrics(*context, device))
         return -1;
     enable.ctx = *context;
-    code = cupti_library()->cuptiRangeProfilerEnable(&enable);
+    refused = CUPTI_CALL(cuptiRangeProfilerEnable, enable);
     session.ranges = enable.pRangeProfilerObject;
-    if (code == CUPTI_SUCCESS)
+    if (!refused)
         cudaDeviceGetAttribute(&count, cudaDevAttrMaxThreadsPerMultiProcessor, device);
     session.most_warps = count / 32.0;
-    return code == CUPTI_SUCCESS ? 0 : cupti_refused("cuptiRangeProfilerEnable", code);
+    return refused;
 }
 
 int counters_can(void)
@@ -181,26 +169,23 @@ int counters_can(void)
     CUcontext context;
     int       refused = open_session(&context);
 
-    if (session.open) /* else there is nothing to close, and why is said */
+    if (session.open)
         close_session();
     return refused;
 }
 
 static int make_room(int ranges)
 {
-    const CuptiLibrary *c = cupti_library();
     CUPTI_BLOCK(CUpti_RangeProfiler_GetCounterDataSize, size);
     CUPTI_BLOCK(CUpti_RangeProfiler_CounterDataImage_Initialize, fill);
-    CUptiResult code;
 
     size.pRangeProfilerObject = session.ranges;
     size.pMetricNames = session.plan.names;
     size.numMetrics = session.plan.count;
     size.maxNumOfRanges = (size_t)ranges;
     size.maxNumRangeTreeNodes = (uint32_t)ranges;
-    code = c->cuptiRangeProfilerGetCounterDataSize(&size);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiRangeProfilerGetCounterDataSize", code);
+    if (CUPTI_CALL(cuptiRangeProfilerGetCounterDataSize, size))
+        return -1;
     session.data_size = size.counterDataSize;
     session.data = calloc(1, session.data_size);
     session.names = calloc((size_t)ranges, sizeof(*session.names));
@@ -212,10 +197,7 @@ static int make_room(int ranges)
     fill.pRangeProfilerObject = session.ranges;
     fill.counterDataSize = session.data_size;
     fill.pCounterData = session.data;
-    code = c->cuptiRangeProfilerCounterDataImageInitialize(&fill);
-    return code == CUPTI_SUCCESS
-               ? 0
-               : cupti_refused("cuptiRangeProfilerCounterDataImageInitialize", code);
+    return CUPTI_CALL(cuptiRangeProfilerCounterDataImageInitialize, fill);
 }
 
 static int configure(void)
@@ -249,7 +231,7 @@ int counters_begin(int ranges)
         return cupti_refuse("counters are open already");
     if (!open_session(&context) && !make_room(ranges) && !configure())
         return 0;
-    if (session.open) /* else there is nothing to close, and why is said */
+    if (session.open)
         close_session();
     return -1;
 }
@@ -257,75 +239,70 @@ int counters_begin(int ranges)
 int counters_pass_begin(void)
 {
     CUPTI_BLOCK(CUpti_RangeProfiler_Start, start);
-    CUptiResult code;
 
     start.pRangeProfilerObject = session.ranges;
-    code = cupti_library()->cuptiRangeProfilerStart(&start);
-    session.passing = code == CUPTI_SUCCESS;
-    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerStart", code);
+    session.passing = !CUPTI_CALL(cuptiRangeProfilerStart, start);
+    return session.passing ? 0 : give_up();
 }
 
 int counters_range_begin(int range)
 {
     CUPTI_BLOCK(CUpti_RangeProfiler_PushRange, push);
-    CUptiResult code;
 
-    if (range < 0 || range >= session.count)
-        return cupti_refuse("range %d of %d", range, session.count), give_up("", CUPTI_SUCCESS);
+    if (range < 0 || range >= session.count) {
+        cupti_refuse("range %d of %d", range, session.count);
+        return give_up();
+    }
     push.pRangeProfilerObject = session.ranges;
     push.pRangeName = session.names[range];
-    code = cupti_library()->cuptiRangeProfilerPushRange(&push);
-    session.inside = code == CUPTI_SUCCESS;
-    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerPushRange", code);
+    session.inside = !CUPTI_CALL(cuptiRangeProfilerPushRange, push);
+    return session.inside ? 0 : give_up();
 }
 
 int counters_range_end(void)
 {
     CUPTI_BLOCK(CUpti_RangeProfiler_PopRange, pop);
     cudaError_t waited = cudaDeviceSynchronize();
-    CUptiResult code;
+    int         refused;
 
     if (waited != cudaSuccess) {
         cupti_refuse("the counted run: %s", cudaGetErrorString(waited));
-        return give_up("", CUPTI_SUCCESS);
+        return give_up();
     }
     pop.pRangeProfilerObject = session.ranges;
-    code = cupti_library()->cuptiRangeProfilerPopRange(&pop);
+    refused = CUPTI_CALL(cuptiRangeProfilerPopRange, pop);
     session.inside = false;
-    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerPopRange", code);
+    return refused ? give_up() : 0;
 }
 
 int counters_pass_end(bool *more)
 {
     CUPTI_BLOCK(CUpti_RangeProfiler_Stop, stop);
-    CUptiResult code;
+    int refused;
 
     stop.pRangeProfilerObject = session.ranges;
-    code = cupti_library()->cuptiRangeProfilerStop(&stop);
+    refused = CUPTI_CALL(cuptiRangeProfilerStop, stop);
     session.passing = false;
-    session.complete = code == CUPTI_SUCCESS && stop.isAllPassSubmitted;
-    *more = code == CUPTI_SUCCESS && !session.complete;
-    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerStop", code);
+    session.complete = !refused && stop.isAllPassSubmitted;
+    *more = !refused && !session.complete;
+    return refused ? give_up() : 0;
 }
 
 /* ---- values ------------------------------------------------------------------- */
 
 static int evaluate(size_t index, DeviceRange *out)
 {
-    const CuptiLibrary *c = cupti_library();
     CUPTI_BLOCK(CUpti_RangeProfiler_CounterData_GetRangeInfo, info);
     CUPTI_BLOCK(CUpti_Profiler_Host_EvaluateToGpuValues, ask);
-    double      values[METRICS_MOST] = { 0 };
-    CUptiResult code;
-    int         range;
+    double values[METRICS_MOST] = { 0 };
+    int    range;
 
     info.pCounterDataImage = session.data;
     info.counterDataImageSize = session.data_size;
     info.rangeIndex = index;
     info.rangeDelimiter = "/";
-    code = c->cuptiRangeProfilerCounterDataGetRangeInfo(&info);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiRangeProfilerCounterDataGetRangeInfo", code);
+    if (CUPTI_CALL(cuptiRangeProfilerCounterDataGetRangeInfo, info))
+        return -1;
     range = info.rangeName ? atoi(info.rangeName) : -1;
     if (range < 0 || range >= session.count)
         return cupti_refuse("CUPTI counted a range '%s' that nobody began",
@@ -337,9 +314,8 @@ static int evaluate(size_t index, DeviceRange *out)
     ask.ppMetricNames = session.plan.names;
     ask.numMetrics = session.plan.count;
     ask.pMetricValues = values;
-    code = c->cuptiProfilerHostEvaluateToGpuValues(&ask);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiProfilerHostEvaluateToGpuValues", code);
+    if (CUPTI_CALL(cuptiProfilerHostEvaluateToGpuValues, ask))
+        return -1;
     for (size_t i = 0; i < session.plan.count; i++) {
         double *sum = &out[range].value[session.plan.counts[i]];
 
@@ -349,29 +325,26 @@ static int evaluate(size_t index, DeviceRange *out)
     return 0;
 }
 
-/* Of all passes: with less there is nothing to decode. */
+/* Only after all passes; *ranges: the number of ranges. */
 static int decode(size_t *ranges)
 {
-    const CuptiLibrary *c = cupti_library();
     CUPTI_BLOCK(CUpti_RangeProfiler_DecodeData, decoded);
     CUPTI_BLOCK(CUpti_RangeProfiler_GetCounterDataInfo, info);
-    CUptiResult code;
+    int refused;
 
     if (!session.complete)
         return cupti_refuse("not all passes were made");
     decoded.pRangeProfilerObject = session.ranges;
-    code = c->cuptiRangeProfilerDecodeData(&decoded);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiRangeProfilerDecodeData", code);
+    if (CUPTI_CALL(cuptiRangeProfilerDecodeData, decoded))
+        return -1;
     if (decoded.numOfRangeDropped)
         return cupti_refuse("%zu of %d ranges were dropped", (size_t)decoded.numOfRangeDropped,
                             session.count);
     info.pCounterDataImage = session.data;
     info.counterDataImageSize = session.data_size;
-    code = c->cuptiRangeProfilerGetCounterDataInfo(&info);
+    refused = CUPTI_CALL(cuptiRangeProfilerGetCounterDataInfo, info);
     *ranges = info.numTotalRanges;
-    return code == CUPTI_SUCCESS ? 0
-                                 : cupti_refused("cuptiRangeProfilerGetCounterDataInfo", code);
+    return refused;
 }
 
 int counters_end(DeviceRange *out)
@@ -389,12 +362,12 @@ int counters_end(DeviceRange *out)
     return refused;
 }
 
-/* See metrics.h. */
+/* ---- metrics (metrics.h) --------------------------------------------------------- */
 
 #define SASS(op) "smsp__sass_thread_inst_executed_op_" op "_pred_on.sum"
 #define TENSOR(types) "sm__ops_path_tensor_src_" types ".sum"
 
-/* Chips differ in names: of groups for the same count the first that a chip has is used. */
+/* Metric names differ between chips: of the groups for one count the first that exists is used. */
 typedef struct Group {
     const char *names[3];
     DeviceCount counts[3];
@@ -465,7 +438,7 @@ static CUptiResult host_add(CUpti_Profiler_Host_Object *host, const char *const 
     return cupti_library()->cuptiProfilerHostConfigAddMetrics(&add);
 }
 
-/* A host object that refused a name takes no other, so each group has one of its own. */
+/* A host object that refused a name accepts no other, so each group is tried with a new one. */
 static bool chip_has(const char *chip, const uint8_t *availability, const Group *g)
 {
     CUpti_Profiler_Host_Object *host;
@@ -498,16 +471,14 @@ static void choose(const char *chip, const uint8_t *availability, MetricPlan *pl
 
 static int make_config(MetricPlan *plan)
 {
-    const CuptiLibrary *c = cupti_library();
-    CUptiResult         code;
     CUPTI_BLOCK(CUpti_Profiler_Host_GetConfigImageSize, size);
     CUPTI_BLOCK(CUpti_Profiler_Host_GetConfigImage, image);
     CUPTI_BLOCK(CUpti_Profiler_Host_GetNumOfPasses, passes);
+    int refused;
 
     size.pHostObject = plan->host;
-    code = c->cuptiProfilerHostGetConfigImageSize(&size);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiProfilerHostGetConfigImageSize", code);
+    if (CUPTI_CALL(cuptiProfilerHostGetConfigImageSize, size))
+        return -1;
     plan->config_size = size.configImageSize;
     plan->config = calloc(1, plan->config_size);
     if (!plan->config)
@@ -515,14 +486,13 @@ static int make_config(MetricPlan *plan)
     image.pHostObject = plan->host;
     image.configImageSize = plan->config_size;
     image.pConfigImage = plan->config;
-    code = c->cuptiProfilerHostGetConfigImage(&image);
-    if (code != CUPTI_SUCCESS)
-        return cupti_refused("cuptiProfilerHostGetConfigImage", code);
+    if (CUPTI_CALL(cuptiProfilerHostGetConfigImage, image))
+        return -1;
     passes.configImageSize = plan->config_size;
     passes.pConfigImage = plan->config;
-    code = c->cuptiProfilerHostGetNumOfPasses(&passes);
+    refused = CUPTI_CALL(cuptiProfilerHostGetNumOfPasses, passes);
     plan->passes = passes.numOfPasses;
-    return code == CUPTI_SUCCESS ? 0 : cupti_refused("cuptiProfilerHostGetNumOfPasses", code);
+    return refused;
 }
 
 int metrics_plan(const char *chip, const uint8_t *availability, MetricPlan *out)

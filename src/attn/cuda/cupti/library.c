@@ -31,7 +31,7 @@ int cupti_refuse(const char *fmt, ...)
     return -1;
 }
 
-/* What a person can do about it, or what it means. */
+/* The meaning of an error, or what to do about it; NULL: none is known. */
 static const char *meaning(CUptiResult code)
 {
     switch (code) {
@@ -74,7 +74,7 @@ int cupti_refused(const char *call, CUptiResult code)
     return cupti_refuse("%s: %s (%d)", call, name ? name : "refused", (int)code);
 }
 
-/* By the loader's own ways, then where toolkits put it. */
+/* On the loader's path, then in the folders of toolkits. */
 static void *open_cuda_library(const char *soname)
 {
     static const char *const folders[] = { "lib64", "lib", "extras/CUPTI/lib64",
@@ -91,8 +91,8 @@ static void *open_cuda_library(const char *soname)
     return found;
 }
 
-/* libcupti looks for this one by its name alone.  The one beside it is of its version; one that
- * is open already is what it finds. */
+/* libcupti opens libnvperf_host by name alone and finds the one that is already open, so the one
+ * beside libcupti, of the same version, is opened first. */
 static void open_beside(const void *function)
 {
     Dl_info     found;
@@ -119,8 +119,8 @@ static int find_functions(void *handle, CuptiLibrary *library)
     return 0;
 }
 
-/* Without a driver newer ones (13.2 was tried), even asked for their version, call themselves
- * until the stack is full; this is a function that they have and 13.0 has not. */
+/* Without a driver, newer libraries (13.2 was tried) recurse until the stack overflows, even for
+ * cuptiGetVersion.  They are known by a function that 13.0 lacks. */
 static int check_driver(void *handle)
 {
     int driver = 0;
@@ -131,7 +131,7 @@ static int check_driver(void *handle)
     return cupti_refuse("this libcupti answers nothing where there is no driver");
 }
 
-/* The layout of records follows the major version, which CUDA 12's numbers (18 to 27) all lack. */
+/* The layout of records follows the major version; CUDA 12's numbers (18 to 27) have major 0. */
 static int check_version(const CuptiLibrary *library)
 {
     uint32_t version = 0;
@@ -173,7 +173,7 @@ const CuptiLibrary *cupti_library(void)
     return &the_library;
 }
 
-/* The profiler's table; see attn/cuda/profiling.h. */
+/* ---- the profiler's table (attn/cuda/profiling.h) -------------------------------------- */
 
 static const char *source(void)
 {
@@ -214,7 +214,7 @@ const DeviceProfiler *device_profiler(void)
     return &profiler;
 }
 
-/* The tier that needs no CUPTI: events on the device's stream. */
+/* ---- events on the device's stream, without CUPTI --------------------------------------- */
 
 extern cudaStream_t device_stream(void); /* plugin.cu */
 extern int          device_settle(void);
@@ -234,7 +234,7 @@ int events_mark(int index)
         return -1;
     if (failed(cudaEventRecord(events[index], device_stream())))
         return -1;
-    return failed((cudaError_t)device_settle()); /* between calls the host goes on */
+    return failed((cudaError_t)device_settle()); /* the host continues between calls */
 }
 
 int events_between(int from, int to, double *ms)

@@ -1,8 +1,8 @@
 /* attn/cuda/cupti/library.h -- CUPTI by dlopen on first use; shared by the profiler's files.
  *
- * Nothing here is linked: libcupti and libnvperf_host may be missing, and libcupti finds
- * libnvperf_host only where the loader does, so that one is opened too, by its path: beside
- * libcupti first, because both have to be of one version.
+ * Nothing here is linked, because libcupti and libnvperf_host may be missing.  libcupti finds
+ * libnvperf_host only on the loader's path, so that one is opened too, by its path: beside libcupti
+ * first, because both must have the same version.
  */
 #ifndef ATTN_CUDA_CUPTI_LIBRARY_H
 #define ATTN_CUDA_CUPTI_LIBRARY_H
@@ -57,16 +57,22 @@ typedef struct CuptiLibrary {
 /* NULL: cupti_why() says what is missing.  Needs no GPU. */
 const CuptiLibrary *cupti_library(void);
 
-/* What a function that returned other than 0 leaves to be read. */
+/* The reason after a function returned other than 0. */
 const char *cupti_why(void);
 int         cupti_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Says what `call` answered, and what that means for counters or traces. */
+/* Reports what `call` returned, and what that means for counters or traces. */
 int         cupti_refused(const char *call, CUptiResult code);
+/* Calls a function of CUPTI's with a parameter block; 0, or refused. */
+#define CUPTI_CALL(function, block) cupti_check(#function, cupti_library()->function(&(block)))
+static inline int cupti_check(const char *call, CUptiResult code)
+{
+    return code == CUPTI_SUCCESS ? 0 : cupti_refused(call, code);
+}
 
-/* A parameter block as every call of the profiler wants it: zero but for its size. */
+/* A parameter block of the profiler: zero except for its size. */
 #define CUPTI_BLOCK(type, name) type##_Params name = { .structSize = type##_Params_STRUCT_SIZE }
-/* One that newer headers have more fields of than we use: a library that is older refuses what
- * is longer than it knows (tried with 13.0 and the headers of 13.2). */
+/* A block up to its field `last`: an older library refuses the longer block of newer headers
+ * (tried with 13.0 and the headers of 13.2). */
 #define CUPTI_BLOCK_TO(type, name, last)                                                       \
     type##_Params name = { .structSize = CUPTI_PROFILER_STRUCT_SIZE(type##_Params, last) }
 

@@ -1,7 +1,7 @@
-/* attn/cuda/cupti/metrics.h -- which metrics make a DeviceCount, and what a chip has of them.
+/* attn/cuda/cupti/metrics.h -- the metrics of each DeviceCount, and which of them a chip has.
  *
- * One unknown name makes CUPTI refuse a whole list, so each group is tried by itself.  Names
- * and passes are known without a GPU, from libcupti and libnvperf_host.
+ * One unknown name makes CUPTI refuse a whole list, so each group is tried alone.  libcupti and
+ * libnvperf_host know names and passes without a GPU.
  */
 #ifndef ATTN_CUDA_CUPTI_METRICS_H
 #define ATTN_CUDA_CUPTI_METRICS_H
@@ -15,12 +15,11 @@ typedef struct MetricPlan {
     uint8_t    *config; /* owned */
     size_t      config_size, passes;
     const char *names[METRICS_MOST];
-    DeviceCount counts[METRICS_MOST]; /* what each adds to */
+    DeviceCount counts[METRICS_MOST]; /* the count that each metric adds to */
     size_t      count;
 } MetricPlan;
 
-/* availability NULL: as if all of the chip's counters were free.  Free it also after a
- * refusal. */
+/* availability NULL: assumes that all counters are free.  Free the plan also after a refusal. */
 int  metrics_plan(const char *chip, const uint8_t *availability, MetricPlan *out);
 void metrics_free(MetricPlan *plan);
 /* As DeviceProfiler.plan. */

@@ -1,8 +1,9 @@
 /* attn/cuda/cupti/trace.c -- the activity tier: records of kernels, copies and allocations.
  *
- * A launch inside a region leaves a record that joins its correlation number to the region
- * (external correlation); pages that move on their own have no such number and are given to
- * the region that was open then.  Buffers come back on a thread of CUPTI's: one lock.
+ * A launch inside a region leaves a record that maps its correlation number to the region
+ * (external correlation).  Pages that move without a call have no such number and belong to the
+ * region that was open at that time.  CUPTI returns buffers on its own thread, so a lock guards
+ * the trace.
  */
 #include "attn/cuda/cupti/library.h"
 
@@ -20,7 +21,7 @@ typedef struct List {
     size_t count, capacity;
 } List;
 
-/* A record waits here for its region. */
+/* The region of a correlation number. */
 typedef struct Numbered {
     uint32_t number; /* first: pairs are sorted by it */
     int      region;
@@ -43,7 +44,7 @@ static struct Trace {
     uint64_t began;
 } trace = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* RUNTIME and DRIVER are what external correlation hangs on. */
+/* External correlation needs RUNTIME and DRIVER. */
 static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMSET,            CUPTI_ACTIVITY_KIND_MEMORY2,
@@ -92,8 +93,8 @@ static int64_t since(uint64_t time)
     return (int64_t)(time - trace.began);
 }
 
-/* One without times (CUPTI_TIMESTAMP_UNKNOWN: CUPTI had no memory for them), or with times from
- * before the trace, says nothing of this run and counts as dropped. */
+/* A record without times (CUPTI_TIMESTAMP_UNKNOWN: CUPTI had no memory for them), or with times
+ * before the trace, counts as dropped. */
 static bool is_timed(uint64_t start, uint64_t end)
 {
     bool is = start && end && start >= trace.began;
@@ -259,7 +260,7 @@ static void disable(const CuptiLibrary *c, int count)
     trace.pages = false;
 }
 
-/* Where the driver does not report pages, the trace is without them. */
+/* A trace has no pages if the driver does not report them. */
 static void enable_pages(const CuptiLibrary *c)
 {
     CUpti_ActivityUnifiedMemoryCounterConfig wanted[2];
@@ -293,7 +294,7 @@ static int enable(const CuptiLibrary *c)
     return 0;
 }
 
-/* No call of CUPTI's before this: one of them crashes where there is no driver. */
+/* Must precede all calls of CUPTI, because one of them crashes without a driver. */
 static int usable(void)
 {
     int         devices = 0;
@@ -335,8 +336,8 @@ int trace_begin(void)
     return 0;
 }
 
-/* Which region is open from now on, for what has no correlation number.  CUPTI is not called
- * under the lock: it may be handing a buffer back meanwhile, which waits for the lock. */
+/* Records which region is open from now on, for records without a correlation number.  CUPTI is
+ * not called under the lock, because its thread may wait for the lock to return a buffer. */
 static void note_region(int region)
 {
     Opened  *opened;
@@ -433,7 +434,7 @@ static int by_start(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The lists' memory is the caller's from here on. */
+/* Transfers the lists' memory to the caller. */
 static void hand_over(DeviceTrace *out)
 {
     *out = (DeviceTrace){
@@ -443,7 +444,7 @@ static void hand_over(DeviceTrace *out)
         .allocation_count = (int64_t)trace.allocations.count,
         .dropped = (int64_t)trace.dropped,
     };
-    if (!trace.no_memory) /* else some have no number */
+    if (!trace.no_memory) /* else some records lack a number */
         join_regions(out);
     if (out->kernel_count)
         qsort(out->kernels, (size_t)out->kernel_count, sizeof(*out->kernels), by_start);
@@ -451,7 +452,7 @@ static void hand_over(DeviceTrace *out)
     clear();
 }
 
-/* All records that there are: some kinds give theirs away only when they are switched off. */
+/* Flushes twice: some kinds return their records only when disabled. */
 static CUptiResult flush_all(const CuptiLibrary *c)
 {
     CUptiResult code = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), late;
