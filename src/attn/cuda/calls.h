@@ -2,160 +2,34 @@
 #ifndef ATTN_CUDA_CALLS_H
 #define ATTN_CUDA_CALLS_H
 
-/* Exact attention over blocks of cells. */
+#include "attn/cuda/attend_calls.h"
 
-#define ATTEND_TILE 64 /* keys of a tile */
-
-/* Tiles key, key + 1, ..., key + count - 1 of a row, all with that mask. */
-typedef struct TileRun {
-    int32_t key;   /* first key / ATTEND_TILE */
-    int32_t count;
-    int32_t mask;  /* which of keep; -1: every cell that exists */
-    int32_t term;  /* which of extra; -1: none */
-} TileRun;
-
-/* What is known of all rows: row i sees all keys, or those up to i. */
-typedef enum TileShape { TILES_ANY, TILES_FULL, TILES_CAUSAL } TileShape;
-
-/* The tiles that hold an allowed cell, by rows of tiles: those of row b are runs
- * start[b] .. start[b+1], keys increasing.  With `per_head`, the rows of head t are those
- * from t * rows on. */
-typedef struct TileList {
-    int64_t         rows;     /* of tiles, for one head */
-    int64_t         height;   /* queries of a row of tiles */
-    bool            per_head;
-    int32_t         shape;    /* TileShape */
-    const int64_t  *start;    /* [(heads *) rows + 1] */
-    const TileRun  *runs;
-    const uint64_t *keep;     /* [masks][height] bit c of entry r: row r sees key c */
-    const float    *extra;    /* [terms][height][ATTEND_TILE] added to scores last */
-} TileList;
-
-/* scale * side . table[index[i - j + m - 1]]; side NULL: absent */
-typedef struct DistanceCall {
-    DeviceTensor   side, table;
-    const int32_t *index;
-} DistanceCall;
-
-typedef struct AttendCall {
-    int64_t      heads;
-    DeviceTensor q, k, v;    /* f32 */
-    double       scale;
-    TileList     tiles;
-    DeviceTensor distance;   /* f32 [h',1,n+m-1] added after scaling; or absent */
-    DistanceCall row, col, value;
-    DeviceTensor out, lse;   /* f32 [h,n,e], [h,1,n] */
-} AttendCall;
-
-/* Attention on tensor cores.
- *
- * Its tensors are packed: numbers of 16 bits, or of 32 rounded to TF32, [heads, rows, size]
- * with zeros behind the last row and column, so that kernels copy whole tiles. */
-
-#define PACKED_ROWS 128 /* packed tensors have a multiple of so many */
-
-typedef struct Packed {
-    void   *data;
-    int64_t heads, rows, size;
-} Packed;
-
-typedef struct PackCall {
-    DeviceTensor from; /* f32 */
-    Packed       to;
-    int32_t      arithmetic;
-} PackCall;
-
-/* What one block computes: the tiles of row `row` with panels of keys first .. end - 1. */
-typedef struct AttendItem {
-    int32_t head; /* -1: of every head */
-    int32_t row;
-    int32_t first, end;
-    int64_t slot; /* its place among the parts (plus head * slots, for all heads); -1: done */
-} AttendItem;
-
-/* A row whose tiles several blocks had: parts first .. first + count - 1. */
-typedef struct AttendJoin {
-    int32_t head, row;
-    int64_t first, count;
-} AttendJoin;
-
-/* Rows that are not done: O without division, m in base 2, l. */
-typedef struct AttendParts {
-    int64_t slots;         /* for one head, where items are of every head */
-    float  *out;           /* [slots][height][size] */
-    float  *largest, *sum; /* [slots][height] */
-} AttendParts;
-
-/* Queries of a block, and its shared memory, for vectors of `size` numbers of so many bytes. */
-#define ATTEND_HEIGHT(size) ((size) <= 128 ? 128 : 64)
-#define ATTEND_SHARED(size, bytes) ((ATTEND_HEIGHT(size) + 2 * ATTEND_TILE) * (size) * (bytes))
-
-typedef struct MatrixAttendCall {
-    int64_t           heads, n, m;
-    int64_t           size;  /* 64, 128 or 256 */
-    Packed            q, k, v;
-    double            scale;
-    TileList          tiles; /* of height attend_height(size) */
-    DeviceTensor      distance;
-    const AttendItem *items;
-    int64_t           item_count;
-    const AttendJoin *joins;
-    int64_t           join_count;
-    AttendParts       parts;
-    DeviceTensor      out, lse;
-} MatrixAttendCall;
-
-/* A code: the kernel for Hopper's warpgroups does not do this, or is not there; text() says why. */
-#define WARPGROUP_DECLINED (-78)
-
-/* The same by warpgroups: numbers of 16 bits, size 64 or 128, nothing added to scores. */
-typedef struct WarpgroupCall {
-    MatrixAttendCall attend;     /* heads 0: only whether it can be used at all */
-    int32_t          arithmetic; /* BF16 or F16 */
-} WarpgroupCall;
-
-/* Full and causal attention by cuDNN. */
-
-/* A code: cuDNN does not do this, or is not there; text() says why. */
-#define FUSED_DECLINED (-77)
-
-typedef struct FusedCall {
-    int64_t heads;       /* 0: only whether cuDNN can be used at all */
-    int64_t n, m, d, e;
-    bool    causal;      /* row i sees keys up to i */
-    int32_t arithmetic;  /* BF16 or F16 */
-    double  scale;
-    Packed  q, k, v;
-    Packed  narrow;      /* [heads, rows, size]: the output as cuDNN writes it */
-    DeviceTensor out, lse; /* f32; lse contiguous */
-} FusedCall;
-
-/* Work that measures what the device can do. */
+/* Work that measures the device's peak rates. */
 
 typedef enum CeilingKind {
     CEILING_FMA,    /* fused multiply-adds in float32, in registers */
     CEILING_WORDS,  /* mma.sync in `arithmetic`, in registers */
     CEILING_TRIAD,  /* a = b + s c over `count` floats */
-    CEILING_GROUPS, /* wgmma in BF16 or F16, on a Hopper; WARPGROUP_DECLINED: it is not there */
+    CEILING_GROUPS, /* wgmma in BF16 or F16, on a Hopper; else WARPGROUP_DECLINED */
 } CeilingKind;
 
 typedef struct CeilingCall {
     int32_t kind;       /* CeilingKind */
     int32_t arithmetic; /* Arithmetic, not f32; of CEILING_WORDS and _GROUPS */
-    int64_t blocks;     /* to start; not of the triad */
-    int64_t rounds;     /* so often; of the triad 1 */
+    int64_t blocks;     /* of the launch; not used by the triad */
+    int64_t rounds;     /* repetitions; of the triad 1 */
     int64_t count;
-    float  *a, *b, *c;  /* [count]; the others write nothing that counts */
+    float  *a, *b, *c;  /* [count] arrays of the triad */
 } CeilingCall;
 
 #define CEILING_THREADS 256
-#define CEILING_FMA_FLOPS (2.0 * 8 * 64 * CEILING_THREADS) /* of a block and round */
-#define CEILING_WORDS_STEPS 32                             /* of a warp and round */
-#define CEILING_GROUPS_STEPS 16                            /* of a warpgroup and round */
+#define CEILING_FMA_FLOPS (2.0 * 8 * 64 * CEILING_THREADS) /* per block and round */
+#define CEILING_WORDS_STEPS 32                             /* per warp and round */
+#define CEILING_GROUPS_STEPS 16                            /* per warpgroup and round */
 #define CEILING_GROUPS_FLOPS (2.0 * 64 * 128 * 16 * CEILING_GROUPS_STEPS * CEILING_THREADS / 128)
 
-/* Convolutions, best columns, products with listed rows, attention of
- * narrow formats.  See attn/ops/rows.h. */
+/* Convolutions, best columns, products with listed rows, attention of narrow formats; see
+ * attn/ops/rows.h. */
 
 typedef struct TapSumsCall {
     int64_t      heads;
@@ -200,8 +74,7 @@ typedef struct RoundedAttendCall {
 
 /* Entry by entry, and rows in double. */
 
-/* Three axes with strides in elements; 0 where an extent of 1 repeats.  Heads are shared by
- * groups. */
+/* Three axes with strides in elements; stride 0 repeats an extent of 1.  Groups share heads. */
 typedef struct EntryTensor {
     void   *data;
     int32_t dtype; /* f32, f64, i32 */
@@ -213,7 +86,7 @@ typedef struct EntriesCall {
     int64_t     shape[3]; /* of y */
     int32_t     kind;     /* EntryKind */
     double      by;
-    int32_t     bits;          /* of the format that is rounded to: Precision */
+    int32_t     bits;          /* of the format to round to: Precision */
     double      least, limit;
 } EntriesCall;
 
@@ -235,9 +108,9 @@ typedef struct Standardise64Call {
     EntryTensor  x, y;
     int64_t      shape[3];
     const float *gain, *bias;           /* NULL: none; entries of a line */
-    int64_t      gain_step, bias_step;  /* from one line's to the next's; 0: the same for all */
+    int64_t      gain_step, bias_step;  /* elements between lines; 0: shared by all */
     double       eps;
-    int64_t      splits; /* pieces of a row, each with sums of its own; 1: a row is short */
+    int64_t      splits; /* pieces of a row with partial sums; 1: the row is not cut */
     double      *sums;   /* [2][rows][splits]; splits 1: not used */
 } Standardise64Call;
 
@@ -245,9 +118,8 @@ typedef struct Standardise64Call {
 
 /* c = alpha op(a) op(b) + beta c for every head and piece.
  *
- * Piece p reads a and b, and writes c, so many elements further on than piece p - 1: slices of
- * a long inner axis, chunks of a sequence.  Of an axis that is cut (all_* not 0) the last
- * piece has what is left of it. */
+ * Pieces are slices of a long inner axis, or chunks of a sequence: step_a, step_b and step_c
+ * elements lie between them.  The last piece of a cut axis (all_* not 0) may be shorter. */
 typedef struct GemmCall {
     int64_t      heads, pieces;
     int64_t      rows, cols, inner;             /* of one piece */
@@ -256,11 +128,11 @@ typedef struct GemmCall {
     DeviceTensor a, b, c;  /* a f32 or f64, b likewise; c f32, or f64 */
     bool         ta, tb;
     double       alpha, beta; /* beta 0: c is not read */
-    int32_t      arithmetic;  /* Arithmetic; where all three are f32 */
-    bool         folded; /* c f64, a and b f32: some hundred products are summed in float,
-                            these sums in double */
+    int32_t      arithmetic;  /* Arithmetic; used if all three are f32 */
+    bool         folded; /* c f64, a and b f32: sums of some hundred products in float, the
+                            sum of these in double */
     bool         in_order; /* c f64: each product rounded, then added, in index order */
-    const float *start;    /* [cols] with in_order: what sums begin with; NULL: 0 */
+    const float *start;    /* [cols] with in_order: initial values of sums; NULL: 0 */
 } GemmCall;
 
 /* c = alpha times the sum over the pieces of `parts` [heads][pieces][rows][cols], + beta c. */
@@ -272,11 +144,11 @@ typedef struct GemmSumCall {
     double       alpha, beta;
 } GemmSumCall;
 
-/* Attention of listed panels of rows, whatever makes the scores.
+/* Attention by panels of rows, for scores of any kind.
  *
- * A panel is at most PANEL_ROWS rows (queries) of one head with some keys: what one block
- * computes.  Long lists of keys are cut, so that a few rows with very many keys occupy the whole
- * device; the pieces leave unfinished results in slots, which a join puts together in order.
+ * A panel is at most PANEL_ROWS rows (queries) of one head with some keys; one block computes it.
+ * Long lists of keys are cut into pieces, so that few rows with very many keys occupy the whole
+ * device.  Pieces leave partial results in slots; a join combines them in order.
  */
 
 #define PANEL_ROWS 64
@@ -286,7 +158,7 @@ typedef struct RowPanel {
     int64_t keys;
     int64_t slot;             /* -1: all keys are in this panel, its results are final */
     int32_t head, rows;
-    int32_t group;            /* the maker's own number */
+    int32_t group;            /* chosen by the caller */
 } RowPanel;
 
 /* Rows first .. first + rows of a head are those of slots slot .. slot + count. */
@@ -297,7 +169,7 @@ typedef struct PanelJoin {
 
 typedef struct PanelWork {
     int64_t          count, joins;
-    const RowPanel     *panels;
+    const RowPanel  *panels;
     const PanelJoin *join;
     int64_t          width; /* columns of a slot's rows */
     double          *top;   /* [slots][PANEL_ROWS] the largest score */
@@ -305,7 +177,7 @@ typedef struct PanelWork {
     float           *part;  /* [slots][PANEL_ROWS][width] sums of exp(score - top) times values */
 } PanelWork;
 
-/* Where results go: row x of a head to row place[x], or x. */
+/* Row x of a head's results goes to row place[x], or x. */
 typedef struct PanelOut {
     int64_t      heads;
     DeviceTensor out, more; /* f32 [h,n,e], [h,n,f]; columns of `more` follow those of out */
@@ -320,17 +192,17 @@ typedef struct JoinCall {
 
 /* Attention inside groups, and of few queries. */
 
-/* Rows of q and of k, v by the panels' lists; index absent: row x is entry x. */
+/* Panels list entries of query_index and key_index; index absent: entry x is row x. */
 typedef struct PanelInput {
     int64_t      heads;
-    DeviceTensor q, k, v, more; /* f32; more: other values of the same weights, or absent */
+    DeviceTensor q, k, v, more; /* f32; more: further values for the same weights, or absent */
     double       scale;
     DeviceTensor query_index, key_index; /* i32 [h',1,entries] */
     PanelWork    work;
     PanelOut     to;
 } PanelInput;
 
-/* As Visits of attn/ops/ops.h; chunk absent: none are counted. */
+/* As Visits of attn/ops/ops.h; chunk absent: no visits. */
 typedef struct VisitCall {
     DeviceTensor tag, chunk; /* i32 [h,lists,positions] */
     int64_t      before, after, ring;
@@ -349,20 +221,16 @@ typedef struct GroupCall {
     DeviceTensor skip;                /* i32 [h',rows of q,s] */
 } GroupCall;
 
-typedef struct FewCall {
-    PanelInput in;
-} FewCall;
-
 /* Attention through features. */
 
-/* As FeatureKind of attn/ops/ops.h, and its numbers. */
+/* The same numbers as FeatureKind of attn/ops/ops.h. */
 typedef enum FeaturesOf {
     FEATURES_POSITIVE, FEATURES_HYPERBOLIC, FEATURES_TRIG, FEATURES_RELU, FEATURES_ELU,
     FEATURES_RECTIFIED, FEATURES_EXP, FEATURES_SOFTMAX, FEATURES_COLUMN_SOFTMAX,
     FEATURES_SIN_COS, FEATURES_ARC_COS,
 } FeaturesOf;
 
-/* y [heads][n][f]: with `projected` its first m columns hold W x' already. */
+/* y [heads][n][f]; with `projected` its first m columns already hold W x'. */
 typedef struct FeaturesCall {
     int64_t      heads, n, m, f;
     DeviceTensor x;      /* f32 */
@@ -370,14 +238,14 @@ typedef struct FeaturesCall {
     bool         wide;   /* f64, else f32 */
     int32_t      kind;   /* FeaturesOf */
     bool         projected, unit, stabilise;
-    bool         head_top;  /* what is subtracted is one number of a head */
+    bool         head_top;  /* the subtracted maximum is one number for each head */
     double       scale;     /* of x */
     double       eps, norm_eps, alpha, amplitude;
     double      *half, *top; /* [heads][n] work: |x'|^2 / 2, and the largest of a row */
     double      *head;       /* [heads] work */
 } FeaturesCall;
 
-#define COLUMN_ROWS 256 /* of a slice of a column softmax */
+#define COLUMN_ROWS 256 /* rows of a slice of a column softmax */
 /* y = softmax over the rows of x, for each column; f32 */
 typedef struct ColumnSoftmaxCall {
     DeviceTensor x, y;   /* y of all heads */
@@ -386,7 +254,7 @@ typedef struct ColumnSoftmaxCall {
 
 /* sums [heads][pieces][cols] = sums over the rows of each piece of x, f32 or f64. */
 typedef struct RowSumsCall {
-    int64_t      heads, pieces, rows; /* rows: of a piece; the last has what is left */
+    int64_t      heads, pieces, rows; /* rows: of a piece; the last may be shorter */
     DeviceTensor x;
     double      *sums;
 } RowSumsCall;
@@ -409,8 +277,8 @@ typedef struct ReadCall {
     int64_t       pitch;
 } ReadCall;
 
-/* a [heads][pieces][rows][cols]: with `causal` 0 where col > row + shift; sums [head * pitch +
- * piece * rows + row], or these increased, are the sums of the rows. */
+/* a [heads][pieces][rows][cols]; with `causal`, entries with col > row + shift become 0.  Stores
+ * (add: adds) the sums of rows in sums [head * pitch + piece * rows + row]. */
 typedef struct MaskCall {
     int64_t heads, pieces, rows, cols, all_rows; /* all_rows: of all pieces */
     void   *a;
@@ -420,11 +288,11 @@ typedef struct MaskCall {
     int64_t pitch;
 } MaskCall;
 
-#define RECUR_COLUMNS 32 /* of the values, for one block */
+#define RECUR_COLUMNS 32 /* columns of the values in one block */
 #define RECUR_ROWS 4096   /* features of a call, at most: the lanes of a column hold them */
 /* Token by token: S <- g S + (1 - g) fk^T v (g absent: S + fk^T v), sums_i = fq_i S; and with
- * ones for v, z_i = fq_i sum of fk, in double.  More features are taken in slices, each adding
- * to the sums and z of the ones before. */
+ * v = 1, z_i = fq_i sum of fk, in double.  More features are computed in slices, each adding to
+ * the sums and z of earlier slices. */
 typedef struct RecurCall {
     int64_t       heads;
     DeviceTensor  fq, fk, v;
@@ -435,7 +303,7 @@ typedef struct RecurCall {
     float        *memory; /* [heads][f][e] */
 } RecurCall;
 
-/* As DenominatorForm of attn/ops/ops.h, and its numbers. */
+/* The same numbers as DenominatorForm of attn/ops/ops.h. */
 typedef enum DivisorOf {
     DIVISOR_GUARD, DIVISOR_ADD, DIVISOR_ADD_FEATURES, DIVISOR_NONE, DIVISOR_FLOOR,
 } DivisorOf;
@@ -483,14 +351,14 @@ typedef struct WindowsCall {
     int32_t        kind; /* WindowKind: 0 the sum, 1 the mean, 2 the largest */
 } WindowsCall;
 
-/* Equal shares of a pattern's rows. */
+/* Means over the rows of a pattern. */
 
-/* Keys start, start + step, ...; so many. */
+/* `count` keys start, start + step, ... */
 typedef struct KeyRun {
     int32_t start, count, step;
 } KeyRun;
 
-/* The runs of row i are start[i] .. start[i + 1]; per_head: those of head t from t * rows on. */
+/* Row i has runs start[i] .. start[i + 1]; per_head: head t has the rows from t * rows on. */
 typedef struct RowRuns {
     int64_t        rows;
     bool           per_head;
@@ -502,7 +370,7 @@ typedef struct MeansCall {
     int64_t      heads;
     DeviceTensor x, y;
     RowRuns      cells;
-    double       divisor; /* 0: as many as the row has */
+    double       divisor; /* 0: the number of the row's cells */
     bool         less_own;
 } MeansCall;
 
@@ -515,27 +383,27 @@ typedef struct LambdaContentCall {
     float       *content;                     /* [heads,contexts,k,e] */
 } LambdaContentCall;
 
-/* Where the position's vector E[i,j] [k,u] stands in its table. */
+/* The place of the position's vector E[i,j] [k,u] in its table. */
 typedef struct LambdaEntry {
     int64_t width, up, side;
     bool    absolute;
 } LambdaEntry;
 
-#define LAMBDA_GROUP_BYTES 2048 /* of shared memory, for each head that shares a key head */
+#define LAMBDA_GROUP_BYTES 2048 /* of shared memory for each head that shares a key head */
 
 typedef struct LambdaApplyCall {
     int64_t        heads, group, n, m, k, u, e, contexts; /* heads of keys; of queries to each */
     bool           joined;
     DeviceTensor   v;
     const float   *q, *content, *table; /* q [heads group,n,k] */
-    RowRuns        reach;               /* who is within it; one head */
+    RowRuns        reach;               /* the positions within reach; one head */
     LambdaEntry    entry;
     float         *out;
 } LambdaApplyCall;
 
 /* Attention over logits that are no product of queries and keys. */
 
-/* As LogitAttend of attn/ops/ops.h; kind is a LogitKind of there. */
+/* As LogitAttend of attn/ops/ops.h; kind: its LogitKind. */
 typedef struct LogitsCall {
     int64_t      heads;
     int32_t      kind;
@@ -552,8 +420,7 @@ typedef struct LogitsCall {
     PanelOut     to;
 } LogitsCall;
 
-/* Rows of scores in double: attention by a normaliser of each head's
- * own, and how much keys are used. */
+/* Rows of scores in double: attention with a normaliser for each head, and the usage of keys. */
 
 /* Rows first .. first + rows of heads first_head .. first_head + heads. */
 typedef struct ScoreRows {
@@ -562,11 +429,11 @@ typedef struct ScoreRows {
     double       scale;
     bool         causal; /* keys j <= i + offset */
     int64_t      offset;
-    double      *z;      /* [heads][rows][pitch] scores, then what becomes of them */
+    double      *z;      /* [heads][rows][pitch] scores, then weights */
     int64_t      pitch;
 } ScoreRows;
 
-/* As Entmax of attn/ops/ops.h; form is an EntmaxForm of there. */
+/* As Entmax of attn/ops/ops.h; form: its EntmaxForm. */
 typedef struct RowForm {
     int32_t form;
     double  alpha;
@@ -584,11 +451,11 @@ typedef struct RowMaskCall {
     double       tau, penalty;
 } RowMaskCall;
 
-/* z becomes the weights, in double but rounded to float; 0 beyond what a row sees. */
+/* Replaces z by the weights, in double but rounded to float; 0 for keys that a row does not see. */
 typedef struct RowWeightsCall {
     ScoreRows      at;
     const RowForm *form;    /* [h] */
-    RowMaskCall       mask;
+    RowMaskCall    mask;
     double         negligible;
     double        *tau, *total; /* [h,n] */
     int32_t       *support;
@@ -596,7 +463,7 @@ typedef struct RowWeightsCall {
     int64_t        steps;
 } RowWeightsCall;
 
-/* The weights times v; panels of these rows, and their columns of z. */
+/* The weights times v, for panels of these rows. */
 typedef struct RowMixCall {
     ScoreRows    at;
     DeviceTensor v;         /* f32 [h',m,e] */
@@ -604,7 +471,7 @@ typedef struct RowMixCall {
     PanelOut     to;
 } RowMixCall;
 
-/* Adds the rows' softmaxes to the sums of their head, in the order of the rows. */
+/* Adds the rows' softmaxes to their head's sums, in order of rows. */
 typedef struct UsageCall {
     ScoreRows at;           /* all heads */
     double   *total;        /* [heads][rows] */
@@ -617,16 +484,16 @@ typedef struct UsageMeanCall {
     double       *usage;    /* [m] */
 } UsageMeanCall;
 
-/* What is done to rows by themselves. */
+/* Operations on single rows. */
 
 /* x [heads][rows][cols], in place */
 typedef struct SoftmaxCall {
     void   *x;
     bool    wide; /* f64 */
     int64_t heads, rows, cols, pitch; /* pitch: of a head */
-    bool    causal;                   /* row i: entries up to i + offset; the others become 0 */
+    bool    causal;                   /* row i: entries up to i + offset; others become 0 */
     int64_t offset;
-    double *lse; /* NULL: not asked for */
+    double *lse; /* NULL: not wanted */
     int64_t lse_pitch;
 } SoftmaxCall;
 
@@ -663,7 +530,7 @@ typedef struct PinvCall {
     double      *y, *work;
 } PinvCall;
 
-/* Of log_p f64 [heads][b][b], in place: each row, or column, less its log-sum-exp. */
+/* Subtracts from each row, or column, of log_p f64 [heads][b][b] its log-sum-exp, in place. */
 typedef struct SinkhornCall {
     int64_t        heads, b;
     double        *log_p;
@@ -673,8 +540,8 @@ typedef struct SinkhornCall {
 
 /* Choices: sorts, nearest vectors, best rows, codes.
  *
- * Every product that a choice is made on is a sum in double, in index order, each product
- * rounded before it is added, so that the choice is the CPU's.
+ * Products that decide a choice are summed in double, in index order, each product rounded before
+ * it is added, so that device and CPU choose the same.
  */
 
 /* index [lines] of the largest of x f64 [lines, count], or of [x ; -x]; ties: the lowest. */
@@ -693,7 +560,7 @@ typedef struct NearestCall {
     int32_t     *index;
 } NearestCall;
 
-/* key [heads now][columns now][n]: what orders as the products x_i . y_c do, for columns
+/* key [heads now][columns now][n]: integers in the order of the products x_i . y_c, for columns
  * first_column, ... of heads first_head, ... of `heads`; see order_key in exact.cuh. */
 typedef struct ProductKeysCall {
     int64_t      heads, first_head, heads_now, first_column, columns_now;
@@ -701,7 +568,7 @@ typedef struct ProductKeysCall {
     int64_t     *key;
 } ProductKeysCall;
 
-/* The same of the columns of x f64 [n, columns] themselves. */
+/* Likewise for the columns of x f64 [n, columns]. */
 typedef struct ColumnKeysCall {
     const double *x;
     int64_t       n, columns;
@@ -736,20 +603,20 @@ typedef struct SortCall {
     uint32_t      *mask;  /* [1] */
 } SortCall;
 
-/* count i32 [heads, size]: how often each index stands in index i32 [heads, n]. */
+/* count i32 [heads, size]: occurrences of each index in index i32 [heads, n]. */
 typedef struct TallyCall {
     int64_t        heads, n, size;
     const int32_t *index;
     int32_t       *count;
 } TallyCall;
 
-/* sum f64 [heads, clusters, d] of the rows of x f32 or f64 in a cluster, or, f32, of those of
- * length 1. */
+/* sum f64 [heads, clusters, d] of a cluster's rows of x f32 or f64; with factor, of rows of f32
+ * scaled to length 1. */
 typedef struct MemberSumsCall {
     int64_t        heads, clusters;
     DeviceTensor   x;
     const int32_t *index, *order; /* [heads, n]; order: index sorted stably */
-    double        *factor;        /* [heads, n] for x_i / |x_i|; NULL: the rows themselves */
+    double        *factor;        /* [heads, n] of 1 / |x_i|; NULL: rows are not scaled */
     double        *sum;
 } MemberSumsCall;
 

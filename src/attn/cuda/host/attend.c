@@ -1,9 +1,21 @@
-/* attend.c -- pattern attention on the device; see attn/ops/ops.h, op_attend. */
+/* attend.c -- pattern attention on the device; see attn/ops/ops.h, op_attend.
+ *
+ * In float32 one kernel adds all terms.  In other arithmetic tensor cores compute scores with at
+ * most a distance term, by cuDNN, by Hopper's warpgroups or by the base kernel.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attn/cuda/host/gpu.h"
+
+#define MATRIX_INPUTS 3
+
+/* The run's q, k and v packed for tensor cores before it begins (Run.prepared). */
+typedef struct Prepared {
+    Tensor from[MATRIX_INPUTS];
+    Packed to[MATRIX_INPUTS];
+} Prepared;
 
 static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
 {
@@ -41,24 +53,9 @@ static void attend_f32(Run *r, const AttendInput *in, const Pattern *pattern, At
     gpu_computed(r, ARITHMETIC_F32);
 }
 
-void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
-                double *cells)
-{
-    ArenaMark mark = arena_mark(r->arena);
+/* ---- packing ------------------------------------------------------------------------- */
 
-    run_prepare(r, true); /* as with any allocator, memory for results is there before */
-    gpu_toward(r, out->out.data, tensor_bytes(&out->out));
-    gpu_toward(r, out->lse.data, tensor_bytes(&out->lse));
-    gpu_finish(r, "attend");
-    run_prepare(r, false);
-    if (gpu_matrix_fits(r, in))
-        gpu_attend_matrix(r, in, pattern, out, cells);
-    else
-        attend_f32(r, in, pattern, out, cells);
-    arena_release(r->arena, mark);
-}
-
-/* The size that vectors of so many numbers are packed to; 0: too long. */
+/* The size that vectors of d and e numbers are packed to; 0: too long. */
 static int64_t matrix_size(int64_t d, int64_t e)
 {
     int64_t most = d > e ? d : e;
@@ -94,7 +91,7 @@ static Packed pack(Run *r, const Tensor *t, int64_t size)
     return call.to;
 }
 
-/* t in the run's arithmetic; what is prepared is not done again. */
+/* t in the run's arithmetic; takes prepared tensors where there are some. */
 static Packed packed(Run *r, const Tensor *t, int64_t size)
 {
     const Prepared *made = r->prepared;
@@ -118,10 +115,10 @@ void gpu_prepare(Run *r)
         if (!inputs[x]->data || inputs[x]->rank != 3)
             continue;
         gpu_toward(r, inputs[x]->data, tensor_bytes(inputs[x]));
-        if (made)
+        if (made) {
             made->from[x] = *inputs[x];
-        if (made)
             made->to[x] = pack(r, inputs[x], size);
+        }
     }
     if (r->x.data)
         gpu_toward(r, r->x.data, tensor_bytes(&r->x));
@@ -129,8 +126,9 @@ void gpu_prepare(Run *r)
     gpu_finish(r, "preparing the input");
 }
 
-/* Numbers of 32 bits need more of a multiprocessor than some GPUs have (163 KiB, or 99). */
-bool gpu_matrix_fits(const Run *r, const AttendInput *in)
+/* Whether tensor cores can compute these scores.  Numbers of 32 bits need more shared memory
+ * than some GPUs have (163 KiB, or 99). */
+static bool matrix_fits(const Run *r, const AttendInput *in)
 {
     int64_t size = matrix_size(in->q.shape[2], in->v.shape[2]);
 
@@ -140,7 +138,24 @@ bool gpu_matrix_fits(const Run *r, const AttendInput *in)
            !tensor_given(&in->col.table) && !tensor_given(&in->value.table);
 }
 
-int gpu_attend_begin(Run *r, const MatrixAttendCall *call)
+/* ---- alternatives to the base kernel --------------------------------------------------
+ *
+ * Checks cuDNN and wgmma results against the base kernel: the first result of each kind, in the
+ * first and the last row of tiles (under a causal pattern these have the fewest and the most
+ * keys).  A kind that differs is not used again, and the run reports it.
+ */
+
+/* Another way to call->out and call->lse. */
+typedef struct RivalWay {
+    Rival       which;
+    const char *name;
+    double      near; /* the largest difference, as a share of the largest output */
+    int       (*begin)(Run *r, const void *context); /* all of the call; a code */
+    const void *context;
+} RivalWay;
+
+/* Starts the base kernel; a code. */
+static int begin_base(Run *r, const MatrixAttendCall *call)
 {
     const DeviceApi *api = gpu_api(r);
 
@@ -151,57 +166,17 @@ int gpu_attend_begin(Run *r, const MatrixAttendCall *call)
     }
 }
 
-static void attend_own(Run *r, MatrixAttendCall *call)
-{
-    run_prepare(r, true);
-    gpu_items(r, call);
-    run_prepare(r, false);
-    if (run_failed(r) || gpu_attend_warpgroup(r, call))
-        return;
-    if (gpu_ready(r) && gpu_began(r, "attend", gpu_attend_begin(r, call)) && call->join_count)
-        gpu_began(r, "attend", gpu_api(r)->attend_join(call));
-}
-
-void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
-                       double *cells)
-{
-    int64_t          size = matrix_size(in->q.shape[2], in->v.shape[2]);
-    MatrixAttendCall call = {
-        .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1], .size = size,
-        .scale = in->scale,
-        .tiles = gpu_tiles(r, in, pattern, ATTEND_HEIGHT(size), cells),
-        .distance = gpu_lines(gpu_tensor(r, &in->distance)),
-        .out = gpu_result(r, &out->out),
-        .lse = gpu_lines(gpu_result(r, &out->lse)),
-    };
-
-    call.q = packed(r, &in->q, size);
-    call.k = packed(r, &in->k, size);
-    call.v = packed(r, &in->v, size);
-    if (gpu_ready(r) && !gpu_attend_fused(r, in, &call))
-        attend_own(r, &call);
-    gpu_finish(r, "attend");
-    gpu_computed(r, gpu_kind(r)->arithmetic);
-}
-
-/* Other kernels for what the base kernel, which runs on all GPUs, computes; see gpu.h.
- *
- * Checks cuDNN and wgmma results against the base kernel: the first result of each kind, in the
- * first and the last row of tiles (under a causal pattern these have the fewest and the most
- * keys).  A kind that differs is not used again, and the run reports it.
- */
-
-/* rows x cols of each head; where ours is a NaN anything is right, where it is infinite (of a row
- * without keys) only the same. */
-static bool is_near(const DeviceTensor *a, const DeviceTensor *own, int64_t rows, double near)
+/* Compares rows x cols of each head.  A NaN of the base kernel agrees with anything, an infinity
+ * (a row without keys) only with itself. */
+static bool is_near(const DeviceTensor *a, const DeviceTensor *base, int64_t rows, double near)
 {
     double most = 0, apart = 0;
 
-    for (int64_t h = 0; h < own->heads; h++)
+    for (int64_t h = 0; h < base->heads; h++)
         for (int64_t i = 0; i < rows; i++)
-            for (int64_t c = 0; c < own->cols; c++) {
+            for (int64_t c = 0; c < base->cols; c++) {
                 float x = ((float *)a->data)[h * a->head_stride + i * a->row_stride + c];
-                float y = ((float *)own->data)[h * own->head_stride + i * own->row_stride + c];
+                float y = ((float *)base->data)[h * base->head_stride + i * base->row_stride + c];
 
                 if (isnan(y) || x == y)
                     continue;
@@ -215,9 +190,8 @@ static bool is_near(const DeviceTensor *a, const DeviceTensor *own, int64_t rows
 
 static DeviceTensor block_of(Run *r, int64_t heads, int64_t rows, int64_t cols)
 {
-    return (DeviceTensor){ .data = gpu_scratch(r, heads * rows * cols, sizeof(float)),
-                           .dtype = DEVICE_F32, .heads = heads, .rows = rows, .cols = cols,
-                           .head_stride = rows * cols, .row_stride = cols };
+    return gpu_block(gpu_scratch(r, heads * rows * cols, sizeof(float)), DEVICE_F32, heads, rows,
+                     cols);
 }
 
 static void *moved(void *data, int64_t bytes)
@@ -254,7 +228,7 @@ static bool row_agrees(Run *r, const MatrixAttendCall *call, int64_t first, doub
     out.data = moved(out.data, first * out.row_stride * (int64_t)sizeof(float));
     lse.data = moved(lse.data, first * (int64_t)sizeof(float));
     if (!run_failed(r))
-        gpu_began(r, "attend", gpu_attend_begin(r, &row));
+        gpu_began(r, "attend", begin_base(r, &row));
     gpu_wait(r, "a first result is compared with our own kernel's");
     return !run_failed(r) && is_near(&out, &row.out, row.n, near) &&
            is_near(&lse, &row.lse, 1, near);
@@ -267,7 +241,8 @@ static bool agrees(Run *r, const MatrixAttendCall *call, double near)
     return row_agrees(r, call, 0, near) && (!last || row_agrees(r, call, last, near));
 }
 
-bool gpu_rival_trusted(Run *r, const MatrixAttendCall *call, const RivalWay *way)
+/* Whether its results for calls of this kind may be used; tried once, outside of timed parts. */
+static bool rival_trusted(Run *r, const MatrixAttendCall *call, const RivalWay *way)
 {
     static const char *const shapes[] = { "pattern", "full", "causal" };
     const DeviceKind        *kind = gpu_kind(r);
@@ -292,12 +267,10 @@ bool gpu_rival_trusted(Run *r, const MatrixAttendCall *call, const RivalWay *way
     return good;
 }
 
-/* Full and causal attention by cuDNN, the host's side; see gpu.h.
+/* ---- cuDNN: full and causal attention --------------------------------------------------
  *
- * Taken where the pattern is one of these two, numbers are of 16 bits, sizes are multiples of 8
- * and no term is added.  ATTNSCOPE_CUDNN=0 switches it off, to compare; a path names the library.
- * What it does not take goes to our own kernels, and so does what it computes otherwise than
- * they do (attend.c).
+ * Used where the pattern is one of these two, numbers are of 16 bits, sizes are multiples of 8
+ * and no term is added.  ATTNSCOPE_CUDNN=0 switches it off; a path names the library.
  */
 
 static bool is_wanted(void)
@@ -320,7 +293,7 @@ static bool fits_cudnn(const Run *r, const AttendInput *in, TileShape shape)
 
 #define CUDNN_NEAR 3e-2 /* of the largest output: cuDNN rounds weights and outputs to 8 bits too */
 
-/* The whole, and widened. */
+/* The whole call; the output is widened to float32. */
 static int begin_cudnn(Run *r, const void *context)
 {
     int code = gpu_api(r)->fused(context);
@@ -328,19 +301,20 @@ static int begin_cudnn(Run *r, const void *context)
     return code ? code : gpu_api(r)->unpack(context);
 }
 
-/* A plan, and trust in it: before the clock runs. */
+/* Plans and checks it, outside of timed parts. */
 static bool is_ready(Run *r, const MatrixAttendCall *call, const FusedCall *fused)
 {
     const RivalWay way = { RIVAL_CUDNN, "cuDNN", CUDNN_NEAR, begin_cudnn, fused };
     bool           ready;
 
     run_prepare(r, true);
-    ready = !gpu_api(r)->fused_plan(fused) && gpu_rival_trusted(r, call, &way);
+    ready = !gpu_api(r)->fused_plan(fused) && rival_trusted(r, call, &way);
     run_prepare(r, false);
     return ready;
 }
 
-bool gpu_attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *call)
+/* Starts it by cuDNN; false: left to other kernels. */
+static bool attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *call)
 {
     FusedCall fused = {
         .heads = r->h, .n = call->n, .m = call->m, .d = in->q.shape[2], .e = in->v.shape[2],
@@ -365,15 +339,14 @@ bool gpu_attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *cal
     return true;
 }
 
-/* Attention over tiles by warpgroups, the host's side; see gpu.h.
+/* ---- Hopper's warpgroups: tiles --------------------------------------------------------
  *
- * Taken instead of our kernel for all GPUs where a trial has shown it to be right and faster
- * (library.h); numbers are of 16 bits, packed to 64 or 128 columns, and nothing is added to scores.
- * What it computes otherwise than that kernel does is not used (attend.c).
+ * Used where a trial has shown it to be right and faster (library.h), numbers are of 16 bits,
+ * packed to 64 or 128 columns, and nothing is added to scores.
  */
 
-/* Weights are rounded to 8 bits (bf16) against the largest score so far, and a part of a row begins
- * with another one. */
+/* Weights are rounded to 8 bits (bf16) relative to the largest score so far, which differs
+ * between the parts of a row. */
 #define WARPGROUP_NEAR 1e-2
 
 static bool fits_warpgroup(const Run *r, const MatrixAttendCall *call)
@@ -384,7 +357,7 @@ static bool fits_warpgroup(const Run *r, const MatrixAttendCall *call)
            !call->distance.data && !call->tiles.extra && call->scale > 0;
 }
 
-/* All blocks, and what was made in parts joined. */
+/* All blocks; then joins the rows that were cut. */
 static int begin_warpgroup(Run *r, const void *context)
 {
     const WarpgroupCall *call = context;
@@ -393,7 +366,8 @@ static int begin_warpgroup(Run *r, const void *context)
     return !code && call->attend.join_count ? gpu_api(r)->attend_join(&call->attend) : code;
 }
 
-bool gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call)
+/* Starts it by warpgroups, by call's items; false: left to the base kernel. */
+static bool attend_warpgroup(Run *r, const MatrixAttendCall *call)
 {
     WarpgroupCall  own = { *call, (int32_t)gpu_kind(r)->arithmetic };
     const RivalWay way = { RIVAL_WARPGROUP, "wgmma", WARPGROUP_NEAR, begin_warpgroup, &own };
@@ -404,7 +378,7 @@ bool gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call)
         !gpu_ready(r))
         return false;
     run_prepare(r, true);
-    trusted = gpu_rival_trusted(r, call, &way);
+    trusted = rival_trusted(r, call, &way);
     run_prepare(r, false);
     code = trusted ? begin_warpgroup(r, &own) : WARPGROUP_DECLINED;
     if (code == WARPGROUP_DECLINED)
@@ -412,4 +386,56 @@ bool gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call)
     gpu_began(r, "wgmma", code);
     r->computed |= COMPUTED_WARPGROUP;
     return true;
+}
+
+/* ---- the operation ------------------------------------------------------------------- */
+
+static void attend_base(Run *r, MatrixAttendCall *call)
+{
+    run_prepare(r, true);
+    gpu_items(r, call);
+    run_prepare(r, false);
+    if (run_failed(r) || attend_warpgroup(r, call))
+        return;
+    if (gpu_ready(r) && gpu_began(r, "attend", begin_base(r, call)) && call->join_count)
+        gpu_began(r, "attend", gpu_api(r)->attend_join(call));
+}
+
+static void attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                       double *cells)
+{
+    int64_t          size = matrix_size(in->q.shape[2], in->v.shape[2]);
+    MatrixAttendCall call = {
+        .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1], .size = size,
+        .scale = in->scale,
+        .tiles = gpu_tiles(r, in, pattern, ATTEND_HEIGHT(size), cells),
+        .distance = gpu_lines(gpu_tensor(r, &in->distance)),
+        .out = gpu_result(r, &out->out),
+        .lse = gpu_lines(gpu_result(r, &out->lse)),
+    };
+
+    call.q = packed(r, &in->q, size);
+    call.k = packed(r, &in->k, size);
+    call.v = packed(r, &in->v, size);
+    if (gpu_ready(r) && !attend_fused(r, in, &call))
+        attend_base(r, &call);
+    gpu_finish(r, "attend");
+    gpu_computed(r, gpu_kind(r)->arithmetic);
+}
+
+void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                double *cells)
+{
+    ArenaMark mark = arena_mark(r->arena);
+
+    run_prepare(r, true); /* as with any allocator, memory for results is there before */
+    gpu_toward(r, out->out.data, tensor_bytes(&out->out));
+    gpu_toward(r, out->lse.data, tensor_bytes(&out->lse));
+    gpu_finish(r, "attend");
+    run_prepare(r, false);
+    if (matrix_fits(r, in))
+        attend_matrix(r, in, pattern, out, cells);
+    else
+        attend_f32(r, in, pattern, out, cells);
+    arena_release(r->arena, mark);
 }

@@ -1,8 +1,8 @@
-/* ceilings.c -- what the device can do at most, measured; see attn/ops/ops.h.
+/* ceilings.c -- the device's measured peak rates; see attn/ops/ops.h.
  *
- * Each kind of work is repeated more often until it takes LEAST seconds, so that starting it
- * costs nothing beside it; of some such rounds the best counts.  Times are the host's, around
- * the work and the wait for it.
+ * The repetitions of each kind of work are doubled until a round takes LEAST seconds, so that the
+ * cost of a launch is negligible; the best of ROUNDS counts.  Times are the host's, around the
+ * work and the wait for it.
  */
 #include "attn/cuda/host/gpu.h"
 
@@ -12,16 +12,16 @@
 
 #define ROUNDS 4           /* the first moves memory to the device */
 #define LEAST 0.03         /* seconds */
-#define BLOCKS 8           /* a multiprocessor: enough warps to keep it busy */
-#define MEMORY_PART 512    /* of the memory is an array of the triad ... */
-#define MOST_FLOATS (INT64_C(1) << 26) /* ... but not more: far past the caches */
-#define MOST_SIZE 8192     /* of the matrices */
+#define BLOCKS 8           /* for each multiprocessor: enough warps to keep it busy */
+#define MEMORY_PART 512    /* an array of the triad is this part of the memory ... */
+#define MOST_FLOATS (INT64_C(1) << 26) /* ... at most this many floats, far past the caches */
+#define MOST_SIZE 8192     /* rows of the matrices */
 
 typedef struct Work {
     const DeviceApi *api;
     DeviceInfo       info;
     float           *arrays[3];
-    int64_t          count; /* floats of each */
+    int64_t          count; /* floats of each array */
     int              code;  /* of the first failure */
 } Work;
 
@@ -33,7 +33,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of what was started by the call whose code this is, since `start`. */
+/* Waits for the call that returned `code`; seconds since `start`. */
 static double wait_for_work(Work *w, int code, double start)
 {
     code = code ? code : w->api->finish();
@@ -48,7 +48,7 @@ static double run_once(Work *w, const CeilingCall *call)
     return wait_for_work(w, w->api->ceiling(call), start);
 }
 
-/* Flops a second of work that does `flops` of them in a round of a block. */
+/* FLOP/s of work with `flops` in each round of a block. */
 static double flops_of(Work *w, CeilingCall call, double flops)
 {
     double best = 0, seconds = 0;
@@ -74,8 +74,8 @@ static double words_of(Work *w, Arithmetic arithmetic)
     return flops_of(w, call, 2 * 16 * 8 * inner * CEILING_WORDS_STEPS * warps);
 }
 
-/* By warpgroups, which alone reach what a Hopper can do; where a trial has shown that they work on
- * this machine.  0: not here. */
+/* FLOP/s by warpgroups, which alone reach a Hopper's peak.  0: no trial has shown that they work
+ * on this machine. */
 static double groups_of(Work *w, const Device *d, Arithmetic arithmetic)
 {
     CeilingCall call = { .kind = CEILING_GROUPS, .arithmetic = (int32_t)arithmetic, .blocks = 1,
@@ -136,7 +136,7 @@ static double stream(Work *w)
 
 static void take_arrays(Work *w)
 {
-    w->count = gpu_least(MOST_FLOATS, w->info.memory / MEMORY_PART / 16 * 4);
+    w->count = min_i64(MOST_FLOATS, w->info.memory / MEMORY_PART / 16 * 4);
     for (int x = 0; x < 3 && !w->code; x++) {
         int64_t bytes = w->count * (int64_t)sizeof(float);
         void   *data = NULL;

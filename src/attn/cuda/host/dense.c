@@ -1,14 +1,14 @@
-/* dense.c -- products of matrices, rows and entries on the device; see attn/ops/ops.h. */
+/* dense.c -- products of matrices, rows and entries on the device; see attn/ops. */
 #include <math.h>
 
 #include "attn/cuda/host/gpu.h"
 
-#define TILE 64          /* of c, for one block at least */
+#define TILE 64          /* rows and columns of c for one block, at least */
 #define FEW_TILES 128    /* fewer do not occupy a large GPU */
-#define PIECE_LEAST 1024 /* of the inner axis */
+#define PIECE_LEAST 1024 /* entries of the inner axis */
 #define MOST_PIECES 64
 
-/* How many pieces of the inner axis make enough tiles. */
+/* Pieces of the inner axis that make enough tiles. */
 static int64_t pieces_of(const GemmCall *g)
 {
     int64_t tiles = g->heads * ((g->rows + TILE - 1) / TILE) * ((g->cols + TILE - 1) / TILE);
@@ -16,8 +16,8 @@ static int64_t pieces_of(const GemmCall *g)
 
     if (g->pieces > 1 || g->in_order)
         return g->pieces;
-    wanted = gpu_least(gpu_least(wanted, MOST_PIECES), g->inner / PIECE_LEAST);
-    return gpu_most(wanted, 1);
+    wanted = min_i64(min_i64(wanted, MOST_PIECES), g->inner / PIECE_LEAST);
+    return max_i64(wanted, 1);
 }
 
 static bool cut_product(Run *r, GemmCall g, int64_t pieces)
@@ -58,8 +58,20 @@ bool gpu_product(Run *r, GemmCall call)
     return gpu_began(r, "gemm", gpu_api(r)->gemm(&call));
 }
 
-static void finish(Run *r, ArenaMark mark)
+/* c from op(a) and op(b); call: the rest. */
+static void multiply(Run *r, const Tensor *a, const Tensor *b, GemmCall call, Tensor *c)
 {
+    ArenaMark mark = arena_mark(r->arena);
+
+    call.heads = c->shape[0];
+    call.rows = c->shape[1];
+    call.cols = c->shape[2];
+    call.inner = a->shape[call.ta ? 1 : 2];
+    call.a = gpu_tensor(r, a);
+    call.b = gpu_tensor(r, b);
+    call.c = gpu_result(r, c);
+    if (gpu_ready(r))
+        gpu_product(r, call);
     gpu_finish(r, "gemm");
     arena_release(r->arena, mark);
 }
@@ -67,53 +79,29 @@ static void finish(Run *r, ArenaMark mark)
 void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c)
 {
-    ArenaMark mark = arena_mark(r->arena);
-    GemmCall  call = { .heads = c->shape[0], .rows = c->shape[1], .cols = c->shape[2],
-                       .inner = a->shape[ta ? 1 : 2], .a = gpu_tensor(r, a),
-                       .b = gpu_tensor(r, b), .c = gpu_result(r, c), .ta = ta, .tb = tb,
-                       .alpha = alpha, .beta = beta, .arithmetic = gpu_kind(r)->arithmetic };
-
-    if (gpu_ready(r))
-        gpu_product(r, call);
+    multiply(r, a, b, (GemmCall){ .ta = ta, .tb = tb, .alpha = alpha, .beta = beta,
+                                  .arithmetic = gpu_kind(r)->arithmetic }, c);
     if (a->dtype == DT_F32 && b->dtype == DT_F32 && c->dtype == DT_F32)
         gpu_computed(r, gpu_kind(r)->arithmetic);
-    finish(r, mark);
 }
 
 void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c)
 {
-    ArenaMark mark = arena_mark(r->arena);
-    GemmCall  call = { .heads = c->shape[0], .rows = c->shape[1], .cols = c->shape[2],
-                       .inner = a->shape[2], .a = gpu_tensor(r, a), .b = gpu_tensor(r, b),
-                       .c = gpu_result(r, c), .alpha = alpha, .folded = true };
-
-    if (gpu_ready(r))
-        gpu_product(r, call);
-    finish(r, mark);
-}
-
-/* y = x w, sums in index order. */
-static void ordered(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y)
-{
-    ArenaMark mark = arena_mark(r->arena);
-    GemmCall  call = { .heads = y->shape[0], .rows = y->shape[1], .cols = y->shape[2],
-                       .inner = x->shape[2], .a = gpu_tensor(r, x), .b = gpu_tensor(r, w),
-                       .c = gpu_result(r, y), .alpha = 1, .in_order = true,
-                       .start = gpu_floats(r, bias, y->shape[2]) };
-
-    if (gpu_ready(r))
-        gpu_product(r, call);
-    finish(r, mark);
+    multiply(r, a, b, (GemmCall){ .alpha = alpha, .folded = true }, c);
 }
 
 void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
 {
-    ordered(r, x, w, NULL, y);
+    multiply(r, x, w, (GemmCall){ .alpha = 1, .in_order = true }, y);
 }
 
 void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y)
 {
-    ordered(r, x, w, bias, y);
+    ArenaMark mark = arena_mark(r->arena);
+
+    multiply(r, x, w, (GemmCall){ .alpha = 1, .in_order = true,
+                                  .start = gpu_floats(r, bias, y->shape[2]) }, y);
+    arena_release(r->arena, mark);
 }
 
 /* ---- blocks mixed ------------------------------------------------------------------ */
@@ -122,14 +110,14 @@ void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, 
 static void mix_columns(Run *r, GemmCall call, int64_t first, int64_t cols, int64_t blocks)
 {
     call.cols = cols;
-    call.inner = gpu_least(blocks, call.inner);
+    call.inner = min_i64(blocks, call.inner);
     call.b.data = (float *)call.b.data + first;
     call.c.data = (float *)call.c.data + first;
     if (cols > 0)
         gpu_product(r, call);
 }
 
-/* A block is a row of b w entries; the last one may be short, so its entries go apart. */
+/* A block is a row of b w entries.  The last block may be short: its entries are mixed apart. */
 void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y)
 {
     ArenaMark mark = arena_mark(r->arena);
@@ -144,13 +132,13 @@ void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tens
         mix_columns(r, call, 0, rest, n / b + 1);
         mix_columns(r, call, rest, b * w - rest, n / b);
     }
-    finish(r, mark);
+    gpu_finish(r, "gemm");
+    arena_release(r->arena, mark);
 }
 
-/* Softmax, normalisation, lengths, inverses, balancing on the device; see
- * attn/ops/ops.h. */
+/* ---- rows: softmax, normalisation, lengths, inverses, balancing --------------------- */
 
-/* x as rows of its last axis, which follow one another. */
+/* Contiguous x as rows of its last axis. */
 static Tensor as_rows(const Tensor *x)
 {
     int64_t cols = x->shape[x->rank - 1];
@@ -186,9 +174,7 @@ static void normalise(Run *r, const Tensor *x, NormaliseCall call, const float *
     call.y = gpu_result(r, y);
     call.gain = gpu_floats(r, gain, y->shape[2]);
     call.bias = gpu_floats(r, bias, y->shape[2]);
-    if (gpu_ready(r))
-        gpu_done(r, "normalise", gpu_api(r)->normalise(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "normalise", normalise, &call);
 }
 
 void gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
@@ -231,9 +217,7 @@ void gpu_gelu(Run *r, Tensor *x, const float *bias)
     GeluCall  call = { .x = gpu_result(r, &rows).data, .count = tensor_count(x),
                        .width = rows.shape[1], .bias = gpu_floats(r, bias, rows.shape[1]) };
 
-    if (gpu_ready(r))
-        gpu_done(r, "gelu", gpu_api(r)->gelu(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "gelu", gelu, &call);
 }
 
 void gpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y)
@@ -243,9 +227,7 @@ void gpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y)
     PinvCall  call = { .a = gpu_tensor(r, a), .rcond = rcond, .y = gpu_result(r, y).data,
                        .work = gpu_scratch(r, a->shape[0] * size, 2 * (int64_t)sizeof(double)) };
 
-    if (gpu_ready(r))
-        gpu_done(r, "pinv", gpu_api(r)->pinv(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "pinv", pinv, &call);
 }
 
 void gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
@@ -255,17 +237,15 @@ void gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
                           .log_p = gpu_result(r, log_p).data,
                           .allowed = gpu_tensor(r, allowed).data, .columns = columns };
 
-    if (gpu_ready(r))
-        gpu_done(r, "sinkhorn", gpu_api(r)->sinkhorn(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "sinkhorn", sinkhorn, &call);
 }
 
-/* Entries and rows in double on the device; see attn/ops/rows.h. */
+/* ---- entries, and rows in double (attn/ops/rows.h) ---------------------------------- */
 
 #define LONG_ROW 65536 /* entries from which a row is cut in pieces */
 #define MOST_SPLITS 256
 
-/* t with its strides, [.,.,.]; what lies elsewhere is copied into the arena. */
+/* t with its strides, of rank 3; copied into the arena if it lies elsewhere. */
 static EntryTensor operand(Run *r, const Tensor *t)
 {
     EntryTensor  o = { .dtype = (int32_t)t->dtype, .heads = t->shape[0] };
@@ -306,7 +286,7 @@ static bool is_one(const EntryTensor *t)
     return !t->data || (!t->stride[0] && !t->stride[1] && !t->stride[2]);
 }
 
-/* What is contiguous everywhere is rows of a length that suits the device. */
+/* Reshapes contiguous tensors to rows of a length that suits the device. */
 static void fold(EntriesCall *call, const Entries *in)
 {
     EntryTensor  *all[] = { &call->x, &call->z, &call->y };
@@ -358,9 +338,7 @@ void gpu_entries(Run *r, const Entries *in)
         call.limit = to->limit;
     }
     fold(&call, in);
-    if (gpu_ready(r))
-        gpu_done(r, "entries", gpu_api(r)->entries(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "entries", entries, &call);
 }
 
 void gpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y)
@@ -370,9 +348,7 @@ void gpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y)
                            .turns = gpu_tensor(r, &in->turns).data,
                            .pairs = in->turns.shape[2] / 2, .step = in->step, .gap = in->gap };
 
-    if (gpu_ready(r))
-        gpu_done(r, "turned pairs", gpu_api(r)->turn_pairs(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "turned pairs", turn_pairs, &call);
 }
 
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y)
@@ -381,12 +357,10 @@ void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Te
     Normalise64Call call = { .x = gpu_tensor(r, x), .y = gpu_tensor(r, y), .kind = (int32_t)kind,
                              .eps = eps };
 
-    if (gpu_ready(r))
-        gpu_done(r, "normalise", gpu_api(r)->normalise64(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "normalise", normalise64, &call);
 }
 
-/* Entries of gain or bias, and how far those of the next line are. */
+/* Entries of gain or bias; *step: elements between lines, 0 where all lines share them. */
 static const float *of_lines(Run *r, const Tensor *t, int64_t *step)
 {
     *step = t->rank > 1 && t->shape[t->rank - 2] > 1 ? t->shape[t->rank - 1] : 0;
@@ -407,7 +381,5 @@ void gpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
         call.sums = gpu_scratch(r, 2 * call.splits * x->shape[0], (int64_t)sizeof(double));
     call.gain = of_lines(r, gain, &call.gain_step);
     call.bias = of_lines(r, bias, &call.bias_step);
-    if (gpu_ready(r))
-        gpu_done(r, "standardise", gpu_api(r)->standardise64(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "standardise", standardise64, &call);
 }

@@ -1,4 +1,4 @@
-/* gpu.c -- see gpu.h: memory, tensors, and the table of operations. */
+/* gpu.c -- tensors, memory, launches and waits, and the table of operations; see gpu.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,12 +104,11 @@ const float *gpu_floats(Run *r, const float *data, int64_t count)
 
 /* ---- memory --------------------------------------------------------------------- */
 
-#define SPARED 64 /* of the GPU's memory, a part so small */
+#define SPARED 64 /* a 64th of the GPU's memory stays free for kernels and libraries */
 
-
-/* Managed memory beyond the GPU's own is not refused by CUDA but moved to and fro, which takes
- * forever.  What we hold may lie with the host and count as free still, so it is added up here
- * against what was free while we held nothing.  Some is left for kernels and libraries. */
+/* CUDA does not refuse managed memory beyond the GPU's own: it moves pages to and fro, endlessly.
+ * Memory taken here may still lie with the host and count as free, so its sum is compared with
+ * the memory that was free before the first allocation. */
 static int64_t left_of(void *context)
 {
     Device *d = context;
@@ -128,7 +127,13 @@ static bool has_room(Device *d, int64_t bytes)
 {
     int64_t left = left_of(d);
 
-    return left < 0 || bytes <= left; /* where it does not say, taking will */
+    return left < 0 || bytes <= left; /* unknown: take() will refuse */
+}
+
+static void lose_graph(Device *d, const char *why)
+{
+    if (!d->graph_lost)
+        d->graph_lost = why;
 }
 
 static void *take(void *context, int64_t bytes)
@@ -138,7 +143,7 @@ static void *take(void *context, int64_t bytes)
     int64_t now, peak;
 
     if (atomic_load(&d->graph_mode) == GRAPH_CAPTURE)
-        gpu_graph_lose(d, "it took memory that its rehearsal did not need");
+        lose_graph(d, "it took memory that its rehearsal did not need");
     else if (!has_room(d, bytes))
         return NULL;
     if (gpu_note(d, d->api->take(bytes, &data)))
@@ -170,99 +175,10 @@ static bool busy(void *context)
     return gpu_is_busy(context);
 }
 
-static void settle(void *context)
-{
-    gpu_settle(context);
-}
-
-/* ---- the table -------------------------------------------------------------------- */
-
-static void fill_attention(Ops *ops)
-{
-    ops->attend = gpu_attend;
-    ops->pattern_means = gpu_pattern_means;
-    ops->few_attend = gpu_few_attend;
-    ops->group_attend = gpu_group_attend;
-    ops->key_usage = gpu_key_usage;
-    ops->row_attend = gpu_row_attend;
-    ops->rounded_attend = gpu_rounded_attend;
-    ops->logit_attend = gpu_logit_attend;
-    ops->features = gpu_features;
-    ops->linear_attend = gpu_linear_attend;
-    ops->lambda_content = gpu_lambda_content;
-    ops->lambda_apply = gpu_lambda_apply;
-}
-
-static void fill_rows(Ops *ops)
-{
-    ops->entries = gpu_entries;
-    ops->normalise64 = gpu_normalise64;
-    ops->standardise64 = gpu_standardise64;
-    ops->softmax = gpu_softmax;
-    ops->standardise = gpu_standardise;
-    ops->largest_norm = gpu_largest_norm;
-    ops->gelu = gpu_gelu;
-    ops->normalise = gpu_normalise;
-    ops->sinkhorn = gpu_sinkhorn;
-    ops->tap_sums = gpu_tap_sums;
-    ops->turn_pairs = gpu_turn_pairs;
-    ops->best_columns = gpu_best_columns;
-    ops->pair_dots = gpu_pair_dots;
-    ops->gather = gpu_gather;
-    ops->scatter = gpu_scatter;
-    ops->merge_rows = gpu_merge_rows;
-    ops->sum_lists = gpu_sum_lists;
-    ops->pool_windows = gpu_pool_windows;
-}
-
-static void fill_choices(Ops *ops)
-{
-    ops->argmax = gpu_argmax;
-    ops->best_rows = gpu_best_rows;
-    ops->bit_sums = gpu_bit_sums;
-    ops->codes = gpu_codes;
-    ops->member_sums = gpu_member_sums;
-    ops->nearest = gpu_nearest;
-    ops->nearest_codes = gpu_nearest_codes;
-    ops->sort = gpu_sort;
-    ops->tally = gpu_tally;
-    ops->top_k = gpu_top_k;
-}
-
-static void fill_products(Ops *ops)
-{
-    ops->gemm = gpu_gemm;
-    ops->gemm_long = gpu_gemm_long;
-    ops->pinv = gpu_pinv;
-    ops->dots64 = gpu_dots64;
-    ops->product64 = gpu_product64;
-    ops->mix_blocks = gpu_mix_blocks;
-    ops->ceilings = gpu_ceilings;
-}
-
-void gpu_fill_ops(Device *d)
-{
-    d->memory = (ArenaSource){ .take = take, .give = give, .busy = busy, .settle = settle,
-                               .left = left_of, .broken = gpu_broken,
-                               .attach = d->info.managed ? NULL : attach, .context = d };
-    for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
-        DeviceKind *k = &d->kinds[kind];
-
-        *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
-                           .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
-                                    .memory = &d->memory, .prepare = gpu_prepare,
-                                    .wait = gpu_wait, .toward = gpu_brought } };
-        fill_attention(&k->ops);
-        fill_rows(&k->ops);
-        fill_choices(&k->ops);
-        fill_products(&k->ops);
-    }
-}
-
-/* What is under way on the device, and who waits for it; see gpu.h.
+/* ---- launches and waits -----------------------------------------------------------
  *
- * Launches are counted, and so are those that a wait has seen the end of: work is under way while
- * the two differ.  So no wait of one thread hides what another has begun meanwhile.
+ * `launched` counts launches, `finished` those whose end a wait has seen.  So a wait of one thread
+ * does not hide a launch that another thread makes meanwhile.
  */
 
 #define AHEAD "ahead"
@@ -292,18 +208,12 @@ void gpu_graph_begin(Device *d, GraphMode mode)
         d->graph_first = atomic_load(&d->launched);
         d->graph_lost = NULL;
     } else if (mode_of(d) == GRAPH_CAPTURE) {
-        atomic_store(&d->finished, atomic_load(&d->launched)); /* it never ran */
+        atomic_store(&d->finished, atomic_load(&d->launched)); /* a captured launch does not run */
     }
     atomic_store(&d->graph_mode, (int)mode);
 }
 
-void gpu_graph_lose(Device *d, const char *why)
-{
-    if (!d->graph_lost)
-        d->graph_lost = why;
-}
-
-/* The device's code; also one that a wait without a run had. */
+/* The device's code, or that of an earlier wait outside of a run. */
 static int wait_for(Device *d)
 {
     int64_t launched = atomic_load(&d->launched), finished = atomic_load(&d->finished);
@@ -314,12 +224,14 @@ static int wait_for(Device *d)
     return late ? late : code;
 }
 
-void gpu_settle(Device *d)
+/* ArenaSource.settle: the next wait of a run reports a failure. */
+static void settle(void *context)
 {
-    int code = 0;
+    Device *d = context;
+    int     code = 0;
 
     if (mode_of(d) != GRAPH_NONE)
-        gpu_graph_lose(d, "its operations' scratch memory is too large to keep");
+        lose_graph(d, "its operations' scratch memory is too large to keep");
     if (mode_of(d) != GRAPH_CAPTURE)
         code = wait_for(d);
     if (code)
@@ -333,9 +245,9 @@ bool gpu_ready(Run *r)
     return !run_failed(r);
 }
 
-/* CUDA's errors after which it says that a process must be begun anew (driver_types.h): kernels
- * that ran wild or too long, and a GPU or server that went away.  Others between them, such as a
- * launch with too few resources (701), are of one call. */
+/* CUDA's errors after which the process must be restarted (driver_types.h): faults and timeouts of
+ * kernels, and a GPU or server that went away.  Others between them, such as a launch with too few
+ * resources (701), concern one call only. */
 static bool is_lasting(int code)
 {
     static const int codes[] = { 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911 };
@@ -374,15 +286,15 @@ bool gpu_began(Run *r, const char *what, int code)
     report_failure(r, what, code);
     atomic_fetch_add(&d->launched, 1);
     atomic_store(&d->begun, what);
-    /* Else the host, which goes on with the op's lists, would touch memory of a GPU at work: there
-     * that ends the program. */
+    /* The host goes on with the op's lists.  Without managed memory, touching them while the GPU
+     * works would end the program. */
     if (!d->info.managed)
         report_failure(r, what, wait_for(d));
     return !run_failed(r);
 }
 
-/* What a wait says that failed: the newest of several launches is only known to be there. */
-static void tell_late(Run *r, int code, int64_t launches)
+/* Of several launches only the newest is known by name. */
+static void report_late(Run *r, int code, int64_t launches)
 {
     const char *what = atomic_load(&gpu_kind(r)->device->begun);
     char        text[128];
@@ -398,7 +310,7 @@ void gpu_wait(Run *r, const char *reads)
     int64_t launches = atomic_load(&d->launched) - atomic_load(&d->finished);
 
     if (reads && mode_of(d) != GRAPH_NONE && atomic_load(&d->launched) > d->graph_first)
-        gpu_graph_lose(d, reads);
+        lose_graph(d, reads);
     if (mode_of(d) == GRAPH_CAPTURE) {
         if (d->graph_lost && !run_failed(r))
             run_fail(r, ERR_CANCELLED, "%s: the host reads in a capture: %s", r->mechanism->id,
@@ -406,7 +318,7 @@ void gpu_wait(Run *r, const char *reads)
         return;
     }
     if (launches || atomic_load(&d->late))
-        tell_late(r, wait_for(d), launches);
+        report_late(r, wait_for(d), launches);
 }
 
 void gpu_toward(Run *r, const void *data, int64_t bytes)
@@ -423,8 +335,8 @@ void gpu_brought(Run *r, const void *data, int64_t bytes)
     gpu_finish(r, "moving memory");
 }
 
-/* Views read what operations made as soon as it is made, so a run with views waits. */
-static bool goes_ahead(const Run *r)
+/* Views read results at once, so a run with views waits. */
+static bool runs_ahead(const Run *r)
 {
     return gpu_kind(r)->device->ahead != AHEAD_NOT && !r->spec.views && !run_failed(r);
 }
@@ -433,7 +345,7 @@ void gpu_finish(Run *r, const char *what)
 {
     Device *d = gpu_kind(r)->device;
 
-    if (goes_ahead(r) || mode_of(d) == GRAPH_CAPTURE)
+    if (runs_ahead(r) || mode_of(d) == GRAPH_CAPTURE)
         return;
     atomic_store(&d->begun, what);
     report_failure(r, what, wait_for(d));
@@ -444,4 +356,24 @@ void gpu_done(Run *r, const char *what, int code)
     gpu_began(r, what, code);
     if (!code)
         gpu_finish(r, what);
+}
+
+/* ---- the table -------------------------------------------------------------------- */
+
+void gpu_fill_ops(Device *d)
+{
+    d->memory = (ArenaSource){ .take = take, .give = give, .busy = busy, .settle = settle,
+                               .left = left_of, .broken = gpu_broken,
+                               .attach = d->info.managed ? NULL : attach, .context = d };
+    for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
+        DeviceKind *k = &d->kinds[kind];
+
+        *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
+                           .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
+                                    .memory = &d->memory, .wait = gpu_wait,
+                                    .toward = gpu_brought } };
+#define OP(name) k->ops.name = gpu_##name;
+        GPU_OPS(OP)
+#undef OP
+    }
 }

@@ -1,10 +1,9 @@
 /* graph.c -- see graph.h.
  *
- * First a rehearsal: the run as it is, but memory that is released stays as it is, so that the
- * arena has all that the capture will ask for, and with a note of the first read.  Then the same
- * run while the stream captures, from the end of its first preparation on: its inputs are copied
- * and packed before.  Both have to allocate the same sizes in the same order, because then the
- * addresses are the same too.
+ * First a rehearsal: an ordinary run that releases no memory, so that the arena then has all the
+ * memory of the capture; it records the first read by the host.  Then the stream captures the
+ * same run from the end of its first preparation on; its inputs are copied and packed before.
+ * Both runs must allocate the same sizes in the same order, so that the addresses are equal.
  */
 #include "attn/cuda/host/graph.h"
 
@@ -17,16 +16,16 @@
 struct RunGraph {
     Device *device;
     void   *graph; /* the device's */
-    Run    *run;   /* that was captured: what it lists is read again */
+    Run    *run;   /* the captured run; a replay reads its lists */
 };
 
-/* One of the two runs. */
+/* The rehearsal or the capture. */
 typedef struct Attempt {
     Device   *device;
     GraphMode mode;
-    int       preparing; /* how often preparation has ended */
-    int       code;      /* of the capture's beginning */
-    uint64_t  sequence;  /* of allocations and releases, as one number */
+    int       preparing; /* ended preparations */
+    int       code;      /* of capture_begin */
+    uint64_t  sequence;  /* hash of all allocations and releases */
 } Attempt;
 
 bool device_goes_ahead(const Device *d)
@@ -109,7 +108,7 @@ static bool is_fit(const Device *d, const Run *run, char *why, size_t size)
     return true;
 }
 
-/* A copy of what the run gives, owned by the caller; NULL: why not. */
+/* A copy of the run's output, owned by the caller; NULL: `why` gives the reason. */
 static void *rehearse(Attempt *a, const RunSpec *spec, Arena *arena, char *why, size_t size)
 {
     Run  *run = attempt(a, spec, arena);
@@ -149,7 +148,7 @@ static bool capture(RunGraph *g, Attempt *a, const RunSpec *spec, Arena *arena, 
            (g->graph || refuse(why, size, "the capture gave no graph"));
 }
 
-static bool gives(RunGraph *g, const void *expected)
+static bool replay_equals(RunGraph *g, const void *expected)
 {
     size_t bytes = (size_t)tensor_bytes(&g->run->out);
 
@@ -167,7 +166,8 @@ static bool make_graph(RunGraph *g, const RunSpec *spec, Arena *arena, char *why
     if (ok && first.sequence != second.sequence)
         ok = refuse(why, size, "it did not allocate the same twice");
     for (int round = 0; round < 2 && ok; round++)
-        ok = gives(g, expected) || refuse(why, size, "a replay gave other numbers than the run");
+        ok = replay_equals(g, expected) ||
+             refuse(why, size, "a replay gave other numbers than the run");
     free(expected);
     return ok;
 }

@@ -1,12 +1,12 @@
-/* attn/cuda/host/graph.h -- a run as a CUDA graph: captured once, replayed as often as one likes.
+/* attn/cuda/host/graph.h -- a run as a CUDA graph: captured once, replayed many times.
  *
- * A replay is what the device does in the run, at the same addresses, without the host between:
- * neither its loops nor its launches nor its waits.  So a run can be replayed only when the host
- * read nothing that the device made; a run that reads says what for (op_wait).  Each graph is
- * replayed twice and compared with the run bit by bit before it is handed out.
+ * A replay repeats the device's work at the same addresses, without the host's loops, launches
+ * and waits.  So a run can be replayed only if the host reads no result of the device; a run that
+ * reads reports it by op_wait.  run_graph_new replays each graph twice and compares it with the
+ * run bit by bit.
  *
- * Where WAY_GRAPHS is taken (attn/cuda/host/library.h).  One thread uses the device meanwhile
- * (device_hold).
+ * Used where WAY_GRAPHS is taken (attn/cuda/host/library.h).  Only one thread uses the device
+ * meanwhile (device_hold).
  */
 #ifndef ATTN_CUDA_HOST_GRAPH_H
 #define ATTN_CUDA_HOST_GRAPH_H
@@ -16,16 +16,16 @@
 
 typedef struct RunGraph RunGraph;
 
-/* Runs without views need not wait for each operation ... */
+/* Runs without views do not wait for each operation. */
 bool device_goes_ahead(const Device *device);
-/* ... and timed ones are to be replayed as graphs. */
+/* Timed runs are replayed as graphs. */
 bool device_wants_graphs(const Device *device);
 
-/* Of spec, which is run twice in `arena`; spec's observers hear nothing of it.  The arena is the
- * graph's until run_graph_free.  NULL: why says why not. */
+/* The graph of spec, which runs twice in `arena` without spec's observers.  The graph uses the
+ * arena until run_graph_free.  NULL: `why` gives the reason. */
 RunGraph *run_graph_new(const RunSpec *spec, Arena *arena, char *why, size_t size);
-bool      run_graph_replay(RunGraph *graph); /* begins it and waits; false: the device failed */
-/* The run's output, which each replay makes again. */
+bool      run_graph_replay(RunGraph *graph); /* starts and waits; false: the device failed */
+/* The run's output; each replay writes it again. */
 const Tensor *run_graph_output(const RunGraph *graph);
 void      run_graph_free(RunGraph *graph);
 

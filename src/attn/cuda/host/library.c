@@ -19,7 +19,7 @@
 #endif
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
 #define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
-#define LOOK_NS 50000000 /* how often who waits for the device looks up */
+#define LOOK_NS 50000000 /* between looks at the cancel flag while waiting for the device */
 #define SECOND_NS 1000000000
 
 static void *open_at(const char *folder, const char *rest, Device *d)
@@ -28,7 +28,7 @@ static void *open_at(const char *folder, const char *rest, Device *d)
     return access(d->path, R_OK) == 0 ? dlopen(d->path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
-/* The folder of the program; of the module, where its code lies in an interpreter of Lua. */
+/* The folder of the program, or of the module if its code runs in an interpreter of Lua. */
 static const char *own_folder(char path[PATH_MAX])
 {
 #ifdef ATTNSCOPE_MODULE
@@ -105,7 +105,7 @@ static const DeviceApi *find_api(const Device *d, Error *err)
     return api;
 }
 
-/* What to do about an error of CUDA's, by its name. */
+/* Advice for an error of CUDA's, by its name. */
 static const char *advice(const char *text)
 {
     if (strstr(text, "InsufficientDriver"))
@@ -134,7 +134,7 @@ static bool open_gpu(Device *d, Error *err)
 
 /* ---- the one device ------------------------------------------------------------------- */
 
-/* Also held while one is opened or closed, because another may follow at once. */
+/* Guards the_device and Device.holders; held also while a device is opened or closed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Device         *the_device;
 
@@ -195,7 +195,7 @@ static Device *open_first(Error *err)
     return NULL;
 }
 
-/* Another library than that of the one there is (tests have several) is another device. */
+/* A different library than that of the_device (in tests) is another device. */
 Device *device_open(Error *err)
 {
     Device *d;
@@ -340,7 +340,7 @@ char *computed_text(unsigned computed, char *text, size_t size)
     return text;
 }
 
-/* See library.h. */
+/* ---- ways ---------------------------------------------------------------------------- */
 
 #define TRIES "auto"
 
@@ -372,8 +372,8 @@ bool way_named(const char *name, DeviceWay *out)
     return false;
 }
 
-/* What the variable says; NULL: nothing. */
-static const char *said(DeviceWay way)
+/* The variable's value; NULL: not set. */
+static const char *value_of(DeviceWay way)
 {
     const char *given = getenv(table[way].variable);
 
@@ -382,10 +382,10 @@ static const char *said(DeviceWay way)
 
 static bool tries(const Device *d, DeviceWay way)
 {
-    return said(way) ? !strcmp(said(way), TRIES) : strcmp(d->api->name, DEVICE_REAL) == 0;
+    return value_of(way) ? !strcmp(value_of(way), TRIES) : strcmp(d->api->name, DEVICE_REAL) == 0;
 }
 
-/* Why not; NULL: it is there. */
+/* Why this GPU does not have the way; NULL: it has. */
 static const char *absent(const Device *d, DeviceWay way)
 {
     WarpgroupCall nothing = { .arithmetic = ARITHMETIC_BF16 };
@@ -411,7 +411,7 @@ bool device_way_taken(const Device *d, DeviceWay way)
 {
     if (tries(d, way))
         return atomic_load(&d->ways[way].verdict) > 0;
-    return said(way) && strcmp(said(way), "0") != 0;
+    return value_of(way) && strcmp(value_of(way), "0") != 0;
 }
 
 void device_way_settle(Device *d, DeviceWay way, bool good, const char *what)
@@ -446,10 +446,10 @@ const char *device_way_text(Device *d, DeviceWay way)
         break;
     default:
         if (device_way_taken(d, way))
-            snprintf(text, size, "used %s: %s=%s", where, variable, said(way));
+            snprintf(text, size, "used %s: %s=%s", where, variable, value_of(way));
         else
-            snprintf(text, size, "not used: %s%s; %s=1 takes it", said(way) ? variable : "the "
-                     "device is emulated", said(way) ? "=0" : "", variable);
+            snprintf(text, size, "not used: %s%s; %s=1 takes it", value_of(way) ? variable : "the "
+                     "device is emulated", value_of(way) ? "=0" : "", variable);
     }
     return text;
 }

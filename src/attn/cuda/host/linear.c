@@ -1,17 +1,17 @@
-/* linear.c -- attention through features on the device; see attn/cpu/linear.c.
+/* linear.c -- features, linear attention and lambdas on the device; see attn/cpu/linear.c.
  *
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *
  * Factorised: S and z over all keys, then a product.  Matrix: strips of rows of fq fk^T.
- * Chunked: the states of all chunks at once, summed up to each chunk, then a chunk's own
- * triangle.  Recurrent: token by token.  Denominators are in double; with features in double
- * everything is.
+ * Chunked: the states of all chunks at once, their prefix sums, then each chunk's own triangle.
+ * Recurrent: token by token.  Denominators are in double; features in double make everything
+ * double.
  */
 #include "attn/cuda/host/gpu.h"
 #include "attn/ops/lambdas.h"
 
-#define SUM_ROWS 1024                   /* of a piece of z's sum */
-#define STRIP_BYTES (INT64_C(64) << 20) /* of the matrix at a time */
+#define SUM_ROWS 1024                   /* rows of a piece of z's sum */
+#define STRIP_BYTES (INT64_C(64) << 20) /* of the matrix, at a time */
 #define STRIP_LEAST 128
 #define GROUP_BYTES (INT64_C(256) << 20) /* of chunks' states and triangles at a time */
 
@@ -24,13 +24,13 @@ typedef struct Job {
     Run          *run;
     bool          wide, causal;
     int32_t       arithmetic; /* Arithmetic of products whose result is in float */
-    int64_t       h, n, m, f, e, size; /* size: of a feature, bytes */
+    int64_t       h, n, m, f, e, size; /* size: bytes of a feature */
     int64_t       chunk;
     DeviceTensor  fq, fk, v, gates;
     void         *sums;  /* [h][n][e] fq S: out itself, or in double */
     double       *z;     /* [h][n] */
     double       *state; /* [h][f][e] */
-    double       *total; /* [h][f] of all keys */
+    double       *total; /* [h][f] sum of fk over all keys */
     float        *memory;
 } Job;
 
@@ -56,7 +56,7 @@ static bool began(const Job *job, int code)
     return gpu_began(job->run, "linear_attend", code);
 }
 
-/* memory, from the state in double. */
+/* Rounds the state to float into memory. */
 static void store_memory(const Job *job)
 {
     GemmSumCall call = { .heads = job->h, .pieces = 1, .parts = job->state, .wide = true,
@@ -72,7 +72,7 @@ static void store_memory(const Job *job)
 static bool sum_features(const Job *job)
 {
     Run        *r = job->run;
-    int64_t     pieces = gpu_most(1, (job->m + SUM_ROWS - 1) / SUM_ROWS);
+    int64_t     pieces = max_i64(1, (job->m + SUM_ROWS - 1) / SUM_ROWS);
     RowSumsCall sums = { .heads = job->h, .pieces = pieces, .rows = SUM_ROWS, .x = job->fk,
                          .sums = gpu_scratch(r, job->h * pieces, job->f * 8) };
     GemmSumCall whole = { .heads = job->h, .pieces = pieces, .parts = sums.sums, .wide = true,
@@ -109,10 +109,10 @@ static void factorised(const Job *job)
 
 /* ---- the matrix itself --------------------------------------------------------- */
 
-/* Rows [first, first + rows) of fq fk^T stand in `a`. */
+/* Mixes rows [first, first + rows); `a` is scratch for these rows of fq fk^T. */
 static bool take_strip(const Job *job, int64_t first, int64_t rows, void *a)
 {
-    int64_t  cols = job->causal ? gpu_least(job->m, first + rows) : job->m;
+    int64_t  cols = job->causal ? min_i64(job->m, first + rows) : job->m;
     GemmCall weights = { .heads = job->h, .rows = rows, .cols = cols, .inner = job->f,
                          .a = rows_from(job->fq, first, rows), .b = job->fk, .tb = true,
                          .alpha = 1, .arithmetic = job->arithmetic,
@@ -128,19 +128,19 @@ static bool take_strip(const Job *job, int64_t first, int64_t rows, void *a)
            gpu_product(job->run, mix);
 }
 
-/* The state is not used here, but it is what `memory` shows. */
+/* Only `memory` shows the state here. */
 static void matrix(const Job *job)
 {
-    int64_t each = job->h * gpu_most(1, job->m) * job->size;
-    int64_t rows = gpu_most(STRIP_LEAST, STRIP_BYTES / each / STRIP_LEAST * STRIP_LEAST);
+    int64_t each = job->h * max_i64(1, job->m) * job->size;
+    int64_t rows = max_i64(STRIP_LEAST, STRIP_BYTES / each / STRIP_LEAST * STRIP_LEAST);
     bool    going = true;
     void   *a;
 
-    rows = gpu_least(rows, job->n);
+    rows = min_i64(rows, job->n);
     a = gpu_scratch(job->run, rows, each);
     sum_state(job);
     for (int64_t first = 0; first < job->n && going && gpu_ready(job->run); first += rows)
-        going = a && take_strip(job, first, gpu_least(rows, job->n - first), a);
+        going = a && take_strip(job, first, min_i64(rows, job->n - first), a);
 }
 
 /* ---- causal, chunk by chunk ------------------------------------------------------ */
@@ -148,7 +148,7 @@ static void matrix(const Job *job)
 typedef struct ChunkGroup {
     int64_t      first, rows, count; /* of tokens; of chunks */
     DeviceTensor fq, fk, v;          /* from the first token on */
-    void        *states;    /* [h][count][f][e] of each chunk, then before it */
+    void        *states;    /* [h][count][f][e] of each chunk, then of those before it */
     void        *triangles; /* [h][count][chunk][chunk] */
     double      *z;         /* [h][count][f] */
 } ChunkGroup;
@@ -182,7 +182,7 @@ static bool sum_chunks(const Job *job, const ChunkGroup *c)
            began(job, api->scan(&state)) && began(job, api->scan(&total));
 }
 
-/* The weights inside chunks, and z from before a chunk and inside it. */
+/* The weights inside chunks; adds z of earlier chunks and of the chunk itself. */
 static bool weigh_chunks(const Job *job, const ChunkGroup *c)
 {
     const DeviceApi *api = gpu_api(job->run);
@@ -232,10 +232,10 @@ static void chunked(Job *job, int64_t wanted)
     int64_t each, count, all;
     ChunkGroup  c = { 0 };
 
-    job->chunk = gpu_most(1, gpu_least(wanted, job->n));
+    job->chunk = max_i64(1, min_i64(wanted, job->n));
     each = job->h * (job->f * job->e + job->chunk * job->chunk) * job->size;
     all = (job->n + job->chunk - 1) / job->chunk;
-    count = gpu_least(gpu_most(1, GROUP_BYTES / gpu_most(each, 1)), all);
+    count = min_i64(max_i64(1, GROUP_BYTES / max_i64(each, 1)), all);
     c.states = gpu_scratch(r, job->h * count * job->f, job->e * job->size);
     c.triangles = gpu_scratch(r, job->h * count * job->chunk, job->chunk * job->size);
     c.z = gpu_scratch(r, job->h * count, job->f * (int64_t)sizeof(double));
@@ -245,7 +245,7 @@ static void chunked(Job *job, int64_t wanted)
     gpu_zero(r, job->total, job->h * job->f);
     for (int64_t first = 0; first < job->n && gpu_ready(r); first += c.rows) {
         c.first = first;
-        c.rows = gpu_least(count * job->chunk, job->n - first);
+        c.rows = min_i64(count * job->chunk, job->n - first);
         c.count = (c.rows + job->chunk - 1) / job->chunk;
         c.fq = rows_from(job->fq, first, c.rows);
         c.fk = rows_from(job->fk, first, c.rows);
@@ -274,7 +274,7 @@ static void recurrent(const Job *job)
     bool      going = true;
 
     for (; call.first < job->f && going; call.first += RECUR_ROWS) {
-        int64_t count = gpu_least(RECUR_ROWS, job->f - call.first);
+        int64_t count = min_i64(RECUR_ROWS, job->f - call.first);
 
         call.fq = features_from(job->fq, call.first, count);
         call.fk = features_from(job->fk, call.first, count);
@@ -343,7 +343,7 @@ void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
     arena_release(r->arena, mark);
 }
 
-/* Feature maps of kernel attention on the device; see attn/ops/ops.h. */
+/* ---- feature maps ----------------------------------------------------------------- */
 
 _Static_assert((int)FEATURES_RELU == (int)FEATURE_RELU && (int)FEATURES_ELU == (int)FEATURE_ELU &&
                    (int)FEATURES_COLUMN_SOFTMAX == (int)FEATURE_COLUMN_SOFTMAX &&
@@ -353,7 +353,7 @@ _Static_assert((int)FEATURES_RELU == (int)FEATURE_RELU && (int)FEATURES_ELU == (
 static void column_softmax(Run *r, const Tensor *x, Tensor *y)
 {
     int64_t           slices = (x->shape[1] + COLUMN_ROWS - 1) / COLUMN_ROWS;
-    int64_t           size = gpu_most(slices, 1) * x->shape[2] * (int64_t)sizeof(double);
+    int64_t           size = max_i64(slices, 1) * x->shape[2] * (int64_t)sizeof(double);
     ColumnSoftmaxCall call = { .x = gpu_tensor(r, x), .y = gpu_result(r, y),
                                .top = gpu_scratch(r, y->shape[0], size),
                                .sum = gpu_scratch(r, y->shape[0], size) };
@@ -367,7 +367,7 @@ static bool is_plain(const FeatureMap *map)
     return map->kind >= FEATURE_ELU && map->kind < FEATURE_SIN_COS;
 }
 
-/* W x into the first m columns of y; with a unit length only the direction counts. */
+/* W x into the first m columns of y.  The scale is left out where rows become unit vectors. */
 static void project(Run *r, const FeaturesCall *f, const Tensor *w, const FeatureMap *map)
 {
     GemmCall call = { .heads = f->heads, .rows = f->n, .cols = f->m, .inner = f->x.cols,
@@ -419,9 +419,9 @@ void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
     arena_release(r->arena, mark);
 }
 
-/* Lambdas on the device; see attn/ops/lambdas.h. */
+/* ---- lambdas (attn/ops/lambdas.h) -------------------------------------------------- */
 
-#define BLOCK_GROUPS 64 /* heads that share a key head, for what a block holds of them */
+#define BLOCK_GROUPS 64 /* heads that share a key head, at most: a block holds state for each */
 #define BLOCK_HEADS 65535
 
 void gpu_lambda_content(Run *r, const Lambdas *l)
@@ -433,12 +433,10 @@ void gpu_lambda_content(Run *r, const Lambdas *l)
         .lse = l->lse, .content = l->content,
     };
 
-    if (gpu_ready(r))
-        gpu_done(r, "content lambdas", gpu_api(r)->lambda_content(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "content lambdas", lambda_content, &call);
 }
 
-/* Of the table of E. */
+/* Entries of the table of E. */
 static int64_t entries(const Lambdas *l)
 {
     if (l->position == LAMBDA_NONE)
@@ -482,7 +480,5 @@ void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)
 
     check_limits(r, l);
     call.reach = gpu_row_runs(r, l->reach, &cells);
-    if (gpu_ready(r))
-        gpu_done(r, "lambdas", gpu_api(r)->lambda_apply(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "lambdas", lambda_apply, &call);
 }

@@ -1,5 +1,5 @@
-/* lists.c -- rows by lists and by patterns, convolutions and best columns on the device; see
- * attn/ops/ops.h, op_gather and below. */
+/* lists.c -- rows by lists and by patterns, convolutions, best columns and attention of narrow
+ * formats on the device; see attn/ops/rows.h. */
 #include <string.h>
 
 #include "attn/cuda/host/gpu.h"
@@ -34,12 +34,10 @@ void gpu_merge_rows(Run *r, const MergeRows *in)
                        .index = gpu_lines(gpu_tensor(r, &in->index)),
                        .out = gpu_tensor(r, &in->out), .z = gpu_lines(gpu_tensor(r, &in->z)) };
 
-    if (gpu_ready(r))
-        gpu_done(r, "merge", gpu_api(r)->merge(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "merge", merge, &call);
 }
 
-/* The host makes where a row's entries begin, and often all of them. */
+/* The host makes the starts of rows, and often their entries. */
 static void lists_toward(Run *r, const SumLists *in)
 {
     int64_t rows = in->heads * in->n, entries = run_failed(r) ? 0 : in->start[rows];
@@ -58,9 +56,7 @@ void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
                        .share = in->share };
 
     lists_toward(r, in);
-    if (gpu_ready(r))
-        gpu_done(r, "sums of lists", gpu_api(r)->sum_lists(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "sums of lists", sum_lists, &call);
 }
 
 void gpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y)
@@ -69,14 +65,12 @@ void gpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y)
     WindowsCall call = { .heads = y->shape[0], .x = gpu_tensor(r, &in->x), .y = gpu_tensor(r, y),
                          .first = in->first, .end = in->end, .kind = (int32_t)in->kind };
 
-    if (gpu_ready(r))
-        gpu_done(r, "pooling", gpu_api(r)->pool_windows(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "pooling", pool_windows, &call);
 }
 
-/* Means of a pattern's rows on the device, and the rows as runs. */
+/* ---- rows of a pattern --------------------------------------------------------------- */
 
-/* Room for one row more; the old runs move when there is not enough. */
+/* Makes room for `more` runs; moves the old ones if necessary. */
 static KeyRun *with_room(Run *r, KeyRun *runs, int64_t used, int64_t more, int64_t *room)
 {
     KeyRun *larger;
@@ -131,13 +125,10 @@ void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, T
                        .cells = gpu_row_runs(r, pattern, cells), .divisor = in->divisor,
                        .less_own = in->less_own };
 
-    if (gpu_ready(r))
-        gpu_done(r, "means of rows", gpu_api(r)->means(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "means of rows", means, &call);
 }
 
-/* Convolutions, best columns, products with listed rows and attention of narrow
- * formats on the device; see attn/ops/rows.h. */
+/* ---- convolutions, best columns, listed rows, narrow formats --------------------------- */
 
 void gpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
 {
@@ -145,12 +136,10 @@ void gpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
     TapSumsCall call = { .heads = y->shape[0], .x = gpu_tensor(r, &in->x),
                          .taps = gpu_tensor(r, &in->taps), .y = gpu_result(r, y),
                          .groups = in->groups, .first = in->first, .step = in->step,
-                         .apart = gpu_most(1, in->apart),
+                         .apart = max_i64(1, in->apart),
                          .bias = gpu_floats(r, in->bias.data, y->shape[2]), .add = in->add };
 
-    if (gpu_ready(r))
-        gpu_done(r, "sums of taps", gpu_api(r)->tap_sums(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "sums of taps", tap_sums, &call);
 }
 
 void gpu_best_columns(Run *r, const BestColumns *in, BestResult *out)
@@ -162,9 +151,7 @@ void gpu_best_columns(Run *r, const BestColumns *in, BestResult *out)
                              .value = gpu_result(r, &out->value).data,
                              .index = gpu_result(r, &out->index).data };
 
-    if (gpu_ready(r))
-        gpu_done(r, "best columns", gpu_api(r)->best_columns(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "best columns", best_columns, &call);
 }
 
 void gpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots)
@@ -174,9 +161,7 @@ void gpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index
                           .x = gpu_tensor(r, x), .y = gpu_tensor(r, y),
                           .index = gpu_tensor(r, index).data, .dots = gpu_result(r, dots).data };
 
-    if (gpu_ready(r))
-        gpu_done(r, "products with listed rows", gpu_api(r)->pair_dots(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "products with listed rows", pair_dots, &call);
 }
 
 void gpu_rounded_attend(Run *r, const RoundedAttend *in)
@@ -185,7 +170,7 @@ void gpu_rounded_attend(Run *r, const RoundedAttend *in)
     const Precision  *to = precision_of(in->format);
     int64_t           rows = in->out.shape[0] * in->q.shape[1];
     RoundedAttendCall call = { .heads = in->out.shape[0], .n = in->q.shape[1],
-                               .m = in->k.shape[1], .blocks = gpu_least(rows, ROUNDED_BLOCKS),
+                               .m = in->k.shape[1], .blocks = min_i64(rows, ROUNDED_BLOCKS),
                                .q = gpu_tensor(r, &in->q), .k = gpu_tensor(r, &in->k),
                                .v = gpu_tensor(r, &in->v), .bits = to->bits,
                                .least = to->least, .limit = to->limit, .scale = in->scale,

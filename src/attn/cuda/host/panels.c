@@ -1,8 +1,8 @@
 /* panels.c -- attention by lists of panels: groups, few queries, logits, rows of scores.
  *
- * All panels together have so many tiles of PANEL_ROWS keys; a panel that has more than its share
- * of them is cut into pieces of that share, so that neither one large group nor a few rows with
- * very many keys leave most of the device idle.
+ * A panel with more than its share of all tiles of PANEL_ROWS keys is cut into pieces of that
+ * share, so that neither one large group nor a few rows with very many keys leave most of the
+ * device idle.
  */
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static int64_t panel_pieces(const PanelSpan *span, int64_t share)
 
 typedef struct Plan {
     PanelWork  work;
-    RowPanel     *panel;
+    RowPanel  *panel;
     PanelJoin *join;
     int64_t    share, slots;
 } Plan;
@@ -114,24 +114,28 @@ PanelWork gpu_panels(Run *r, const PanelSpan *spans, int64_t count, int64_t widt
     return plan.work;
 }
 
-bool gpu_join(Run *r, const PanelWork *work, const PanelOut *to)
+static bool has_panels(Run *r, const PanelWork *work)
+{
+    return gpu_ready(r) && work->count > 0;
+}
+
+/* Joins the pieces where keys were cut, and ends the op. */
+static void join(Run *r, const char *what, const PanelWork *work, const PanelOut *to)
 {
     JoinCall call = { .work = *work, .to = *to };
 
-    if (run_failed(r) || work->joins == 0)
-        return !run_failed(r);
-    return gpu_began(r, "join", gpu_api(r)->join(&call));
+    if (!run_failed(r) && (!work->joins || gpu_began(r, "join", gpu_api(r)->join(&call))))
+        gpu_done(r, what, 0);
 }
 
-/* Attention inside groups, and of few queries, on the device; see attn/ops/ops.h,
- * op_group_attend and op_few_attend. */
+/* ---- groups and few queries (op_group_attend, op_few_attend) -------------------------- */
 
 static DeviceTensor lines(Run *r, const Tensor *t)
 {
     return gpu_lines(gpu_tensor(r, t));
 }
 
-/* Of every head and group; the host reads where they begin. */
+/* One for each head and group; the host reads where groups begin. */
 static const PanelSpan *group_spans(Run *r, const GroupAttend *g, int64_t heads)
 {
     PanelSpan *spans = gpu_list(r, heads * g->groups, sizeof(*spans));
@@ -188,10 +192,9 @@ void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out)
         .skip = gpu_tensor(r, &g->query_skip),
     };
 
-    if (gpu_has_panels(r, &call.in.work) &&
-        gpu_began(r, "group attention", gpu_api(r)->group(&call)) &&
-        gpu_join(r, &call.in.work, &call.in.to))
-        gpu_done(r, "group attention", 0);
+    if (has_panels(r, &call.in.work) &&
+        gpu_began(r, "group attention", gpu_api(r)->group(&call)))
+        join(r, "group attention", &call.in.work, &call.in.to);
     gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }
@@ -201,30 +204,29 @@ void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out)
     ArenaMark  mark = arena_mark(r->arena);
     int64_t    heads = out->out.shape[0], width = in->v.shape[2];
     PanelSpan *spans = gpu_list(r, heads, sizeof(*spans));
-    FewCall    call = { .in = { .heads = heads, .q = gpu_tensor(r, &in->q),
-                                .k = gpu_tensor(r, &in->k), .v = gpu_tensor(r, &in->v),
-                                .more = gpu_tensor(r, &in->more), .scale = in->scale } };
+    PanelInput call = { .heads = heads, .q = gpu_tensor(r, &in->q), .k = gpu_tensor(r, &in->k),
+                        .v = gpu_tensor(r, &in->v), .more = gpu_tensor(r, &in->more),
+                        .scale = in->scale };
 
     width += in->more.data ? in->more.shape[2] : 0;
-    call.in.to = (PanelOut){ .heads = heads, .out = gpu_tensor(r, &out->out),
+    call.to = (PanelOut){ .heads = heads, .out = gpu_tensor(r, &out->out),
                              .lse = lines(r, &out->lse) };
     if (in->more.data)
-        call.in.to.more = gpu_tensor(r, &out->more);
+        call.to.more = gpu_tensor(r, &out->more);
     for (int64_t t = 0; spans && t < heads; t++)
         spans[t] = (PanelSpan){ .head = t, .rows = in->q.shape[1], .keys = in->k.shape[1] };
-    call.in.work = gpu_panels(r, spans, heads, width);
-    if (gpu_has_panels(r, &call.in.work) &&
-        gpu_began(r, "attention of few", gpu_api(r)->few(&call)) &&
-        gpu_join(r, &call.in.work, &call.in.to))
-        gpu_done(r, "attention of few", 0);
+    call.work = gpu_panels(r, spans, heads, width);
+    if (has_panels(r, &call.work) &&
+        gpu_began(r, "attention of few", gpu_api(r)->few(&call)))
+        join(r, "attention of few", &call.work, &call.to);
     gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }
 
-/* Attention over logits on the device; see attn/ops/ops.h, op_logit_attend. */
+/* ---- logits (op_logit_attend) ------------------------------------------------------- */
 
 _Static_assert(LOGITS_GIVEN == 0 && LOGITS_UNIFORM == 1 && LOGITS_PRODUCT == 2 &&
-               LOGITS_FOLDED == 3 && LOGITS_TILED == 4, "logits.cu counts them like this");
+               LOGITS_FOLDED == 3 && LOGITS_TILED == 4, "logits.cu has the same numbers");
 
 /* Panels of rows with the columns that the last of them sees. */
 static const PanelSpan *row_spans(Run *r, const LogitAttend *in, int64_t heads, int64_t *count)
@@ -253,34 +255,32 @@ void gpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out)
     LogitsCall       call = {
         .heads = heads, .kind = (int32_t)in->kind,
         .left = gpu_tensor(r, &in->left), .right = gpu_tensor(r, &in->right),
-        .bias = gpu_lines(gpu_tensor(r, &in->bias)), .turned = in->turned, .seed = in->seed,
+        .bias = lines(r, &in->bias), .turned = in->turned, .seed = in->seed,
         .stream = in->stream, .bound = in->bound, .n = in->n, .m = in->v.shape[1],
         .v = gpu_tensor(r, &in->v), .causal = in->causal, .offset = in->offset,
     };
 
     call.to = (PanelOut){ .heads = heads, .out = gpu_tensor(r, &out->out),
-                          .lse = gpu_lines(gpu_tensor(r, &out->lse)) };
+                          .lse = lines(r, &out->lse) };
     call.work = gpu_panels(r, spans, count, in->v.shape[2]);
-    if (gpu_has_panels(r, &call.work) &&
-        gpu_began(r, "attention over logits", gpu_api(r)->logits(&call)) &&
-        gpu_join(r, &call.work, &call.to))
-        gpu_done(r, "attention over logits", 0);
+    if (has_panels(r, &call.work) &&
+        gpu_began(r, "attention over logits", gpu_api(r)->logits(&call)))
+        join(r, "attention over logits", &call.work, &call.to);
     gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }
 
-/* Rows of scores in double on the device; see attn/ops/ops.h, op_row_attend and
- * op_key_usage.
+/* ---- rows of scores in double (op_row_attend, op_key_usage) ---------------------------
  *
- * As many rows as fit are scored, made weights and mixed at a time.
+ * Scores, weights and mixing take as many rows at a time as fit.
  */
 
 #define LINES ((int64_t)1 << 25) /* scores at a time, unless one panel has more */
 
 _Static_assert(ENTMAX_SOFTMAX == 0 && ENTMAX_SPARSEMAX == 1 && ENTMAX_SQUARE == 2 &&
-               ENTMAX_BISECT == 3, "row_attend.cu counts them like this");
+               ENTMAX_BISECT == 3, "row_attend.cu has the same numbers");
 
-/* Scores that may be held at a time. */
+/* The number of scores held at a time. */
 static int64_t panel_lines(const Run *r)
 {
     int64_t limit = r->spec.memory_limit / 8 / (int64_t)sizeof(double);
@@ -293,7 +293,7 @@ static int64_t pitch_of(int64_t keys)
     return (keys + 7) / 8 * 8;
 }
 
-/* Takes z; whole heads where they fit, else whole panels. */
+/* Allocates z: whole heads where they fit, else whole panels. */
 static void take_lines(Run *r, ScoreRows *at)
 {
     int64_t n = at->q.rows;
@@ -332,7 +332,7 @@ static RowMaskCall mask_call(Run *r, const RowMask *mask)
     if (!mask)
         return call;
     return (RowMaskCall){ .on = true, .n = mask->n, .m = mask->m,
-                       .distance = gpu_lines(gpu_tensor(r, &mask->distance)),
+                       .distance = lines(r, &mask->distance),
                        .logits = gpu_tensor(r, &mask->logits),
                        .plus = gpu_tensor(r, &mask->plus), .minus = gpu_tensor(r, &mask->minus),
                        .symmetric = mask->symmetric, .hard = mask->hard,
@@ -340,7 +340,7 @@ static RowMaskCall mask_call(Run *r, const RowMask *mask)
                        .multiply = mask->multiply, .tau = mask->tau, .penalty = mask->penalty };
 }
 
-/* Panels of the rows in hand with the columns that their last rows see. */
+/* Panels of the current rows, with the columns that their last rows see. */
 static PanelWork row_panels(Run *r, const RowJob *job)
 {
     const ScoreRows *at = &job->weights.at;
@@ -366,12 +366,11 @@ static void take_rows(Run *r, RowJob *job)
 
     job->mix.at = job->weights.at;
     job->mix.work = row_panels(r, job);
-    if (gpu_has_panels(r, &job->mix.work) &&
+    if (has_panels(r, &job->mix.work) &&
         gpu_began(r, "scores", api->row_scores(&job->weights.at)) &&
         gpu_began(r, "weights of rows", api->row_weights(&job->weights)) &&
-        gpu_began(r, "rows", api->row_mix(&job->mix)) &&
-        gpu_join(r, &job->mix.work, &job->mix.to))
-        gpu_done(r, "rows", 0);
+        gpu_began(r, "rows", api->row_mix(&job->mix)))
+        join(r, "rows", &job->mix.work, &job->mix.to);
     arena_release(r->arena, mark);
 }
 

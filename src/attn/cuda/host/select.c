@@ -2,7 +2,7 @@
 #include "attn/cuda/host/gpu.h"
 #include "core/threads.h"
 
-#define FILL_ROWS 256            /* rows in double that one item of work makes */
+#define FILL_ROWS 256                /* rows in double of one work item */
 #define KEYS_MOST ((int64_t)1 << 25) /* keys held at once, unless one column has more */
 
 /* ---- rows in double ---------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void fill_item(void *context, int64_t item, int worker)
                       (double *)job->to.data + head * job->to.head_stride + i * job->to.row_stride);
 }
 
-/* All that `exact` would give, made on the device. */
+/* The rows of `exact`, made on the device. */
 static DeviceTensor whole_rows(Run *r, const ChoiceRows *x)
 {
     Tensor y = x->whole;
@@ -39,8 +39,8 @@ static DeviceTensor whole_rows(Run *r, const ChoiceRows *x)
     return gpu_tensor(r, &y);
 }
 
-/* The rows that choices are decided on; what only the host can decide stands there ahead of the
- * kernels. */
+/* The rows that choices are made on.  Rows that only the host can make are moved to the device
+ * before the kernels start. */
 static DeviceTensor choice_rows(Run *r, const ChoiceRows *x, int64_t heads)
 {
     int64_t n = x->near.shape[1], d = x->near.shape[2];
@@ -74,9 +74,7 @@ void gpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index)
         .index = index->data,
     };
 
-    if (gpu_ready(r))
-        gpu_done(r, "argmax", gpu_api(r)->argmax(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "argmax", argmax, &call);
 }
 
 void gpu_nearest(Run *r, const Nearest *in, Tensor *index)
@@ -93,9 +91,7 @@ void gpu_nearest(Run *r, const Nearest *in, Tensor *index)
         .index = index->data,
     };
 
-    if (gpu_ready(r))
-        gpu_done(r, "nearest", gpu_api(r)->nearest(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "nearest", nearest, &call);
 }
 
 void gpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code)
@@ -109,14 +105,12 @@ void gpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor 
         .code = code->data,
     };
 
-    if (gpu_ready(r))
-        gpu_done(r, "codes", gpu_api(r)->codes(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "codes", codes, &call);
 }
 
 /* ---- the best ------------------------------------------------------------------------ */
 
-/* How many columns of n keys are held at once, of a head or of all heads. */
+/* The number of columns of n keys held at once, of a head or of all heads. */
 static int64_t columns_at_once(int64_t columns, int64_t n)
 {
     int64_t most = KEYS_MOST / n;
@@ -124,7 +118,7 @@ static int64_t columns_at_once(int64_t columns, int64_t n)
     return most < 1 ? 1 : most < columns ? most : columns;
 }
 
-/* The next columns of a choice: as many of one head as fit, or those of all heads. */
+/* Chooses for as many columns of one head as fit, or for those of several heads. */
 static bool best_columns(Run *r, ProductKeysCall *keys, int64_t k, int32_t *index)
 {
     SelectCall select = { .key = keys->key, .n = keys->x.rows, .k = k, .index = index,
@@ -177,9 +171,9 @@ void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index)
     arena_release(r->arena, mark);
 }
 
-/* ---- sorting, and what is summed in order ----------------------------------------------- */
+/* ---- sorting and sums in sorted order ------------------------------------------------- */
 
-/* Starts it; the scratch is the caller's to release. */
+/* Starts it; the caller releases the scratch. */
 static bool start_sort(Run *r, const int32_t *key, int64_t lines, int64_t n, int32_t *order)
 {
     int64_t  tiles = (n + SORT_TILE - 1) / SORT_TILE;
@@ -236,9 +230,7 @@ void gpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tenso
         .cluster = cluster->data,
     };
 
-    if (gpu_ready(r))
-        gpu_done(r, "nearest_codes", gpu_api(r)->nearest_codes(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "nearest_codes", nearest_codes, &call);
 }
 
 void gpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones)
@@ -253,9 +245,7 @@ void gpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *on
         .ones = ones->data,
     };
 
-    if (gpu_ready(r))
-        gpu_done(r, "bit_sums", gpu_api(r)->bit_sums(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "bit_sums", bit_sums, &call);
 }
 
 void gpu_tally(Run *r, const Tensor *index, Tensor *count)
@@ -264,7 +254,5 @@ void gpu_tally(Run *r, const Tensor *index, Tensor *count)
     TallyCall call = { .heads = count->shape[0], .n = index->shape[1], .size = count->shape[1],
                        .index = gpu_tensor(r, index).data, .count = gpu_result(r, count).data };
 
-    if (gpu_ready(r))
-        gpu_done(r, "tally", gpu_api(r)->tally(&call));
-    arena_release(r->arena, mark);
+    GPU_OP(r, mark, "tally", tally, &call);
 }

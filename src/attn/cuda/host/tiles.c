@@ -1,10 +1,10 @@
 /* tiles.c -- the tiles of a pattern that the device computes; see gpu.h.
  *
- * A row of tiles is `height` queries: their runs become bits of the panels of keys they
- * touch, and only touched panels are looked at.  Where every row is one run, the panels that
- * all of them cover are a single entry, so a full or causal pattern costs O(n), not O(n^2).
- * Rows of tiles are spread over the run's threads; each keeps a list of its own, and the
- * lists are joined in order.
+ * A row of tiles is `height` queries: their runs become bits of the panels of keys that they
+ * touch, and only touched panels are visited.  If every query has one run, the panels that all
+ * queries cover are a single entry, so a full or causal pattern costs O(n), not O(n^2).  The
+ * run's threads share the rows of tiles; each thread makes a list, and the lists are joined in
+ * order.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,16 +16,16 @@
 #define T ATTEND_TILE
 #define WORD 64 /* panels of a word of `touched` */
 
-/* What a growing list holds; freed by the maker. */
+/* A growing list; freed by its owner. */
 typedef struct Grown {
     void   *data;
     int64_t count, room, size;
 } Grown;
 
 typedef struct Tiler {
-    uint64_t  *keep;    /* [panels][height] of the row of tiles in hand */
-    uint64_t  *touched; /* a bit a panel */
-    float     *term;    /* [height][T] of the tile in hand */
+    uint64_t  *keep;    /* [panels][height] of the current row of tiles */
+    uint64_t  *touched; /* one bit for each panel */
+    float     *term;    /* [height][T] of the current tile */
     Grown      runs, masks, terms;
     PatternRow row;
     double     cells;
@@ -33,7 +33,7 @@ typedef struct Tiler {
     bool       failed;
 } Tiler;
 
-/* Where a worker left the runs of a row of tiles. */
+/* The runs of a row of tiles in its worker's list. */
 typedef struct Found {
     int64_t first, count;
     int     worker;
@@ -49,20 +49,10 @@ typedef struct Tiling {
     Found             *found;
 } Tiling;
 
-/* The row of tiles that a worker has. */
+/* A worker's current row of tiles. */
 typedef struct Place {
     int64_t head, first, rows; /* of queries */
 } Place;
-
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static void *grow(Tiler *t, Grown *list)
 {
@@ -102,10 +92,10 @@ static void set_bits(const Tiling *g, Tiler *t, int64_t row, const PatternRun *r
     }
 }
 
-/* Every cell of the tile that exists. */
+/* Every existing cell of the tile is allowed. */
 static bool is_whole(const Tiling *g, const uint64_t *keep, int64_t panel, int64_t rows)
 {
-    uint64_t all = ~(uint64_t)0 >> (T - min_of(g->m - panel * T, T));
+    uint64_t all = ~(uint64_t)0 >> (T - min_i64(g->m - panel * T, T));
 
     for (int64_t r = 0; r < rows; r++)
         if (keep[r] != all)
@@ -113,7 +103,7 @@ static bool is_whole(const Tiling *g, const uint64_t *keep, int64_t panel, int64
     return true;
 }
 
-/* The mask of that content; the last one made is often it (strides, blocks). */
+/* The index of mask `keep`; it often equals the last mask (strides, blocks). */
 static int32_t mask_of(const Tiling *g, Tiler *t, const uint64_t *keep)
 {
     size_t    bytes = (size_t)g->height * sizeof(*keep);
@@ -128,7 +118,7 @@ static int32_t mask_of(const Tiling *g, Tiler *t, const uint64_t *keep)
     return (int32_t)(t->masks.count - 1);
 }
 
-/* What cell_term adds to the tile's cells; -1: nothing to any. */
+/* The index of the tile's terms of cell_term; -1: all are 0. */
 static int32_t terms_of(const Tiling *g, Tiler *t, const Place *at, int64_t panel)
 {
     const uint64_t *keep = t->keep + panel * g->height;
@@ -181,7 +171,7 @@ static void add_tile(const Tiling *g, Tiler *t, const Place *at, int64_t first, 
     memset(keep, 0, (size_t)g->height * sizeof(*keep));
 }
 
-/* Panels [low, high) that every row covers with one run; false: rows have other runs. */
+/* Panels [low, high) that every row covers with one run; false: there are none. */
 static bool common_panels(const Tiling *g, Tiler *t, const Place *at, int64_t *low, int64_t *high)
 {
     int64_t most = 0, least = g->m;
@@ -196,9 +186,9 @@ static bool common_panels(const Tiling *g, Tiler *t, const Place *at, int64_t *l
             return false;
         run = &t->row.runs[0];
         full &= run->start == 0 && run->count == g->m;
-        causal &= run->start == 0 && run->count == min_of(g->m, at->first + r + 1);
-        most = max_of(most, run->start);
-        least = min_of(least, run->start + run->count);
+        causal &= run->start == 0 && run->count == min_i64(g->m, at->first + r + 1);
+        most = max_i64(most, run->start);
+        least = min_i64(least, run->start + run->count);
     }
     t->full = full;
     t->causal = causal;
@@ -256,7 +246,7 @@ static void tile_row(void *context, int64_t item, int worker)
 
     if (t->failed || (g->run->spec.cancel && atomic_load(g->run->spec.cancel)))
         return;
-    at.rows = min_of(g->n - at.first, g->height);
+    at.rows = min_i64(g->n - at.first, g->height);
     if (!common_panels(g, t, &at, &low, &high))
         low = high = 0;
     for (int64_t r = 0; r < at.rows && !t->failed; r++)
@@ -264,7 +254,7 @@ static void tile_row(void *context, int64_t item, int worker)
     add_touched(g, t, &at, first, 0, low);
     if (high > low) {
         add_run(t, first, (TileRun){ (int32_t)low, (int32_t)(high - low), -1, -1 });
-        t->cells += (double)at.rows * (double)(min_of(high * T, g->m) - low * T);
+        t->cells += (double)at.rows * (double)(min_i64(high * T, g->m) - low * T);
     }
     add_touched(g, t, &at, first, high, g->panels);
     g->found[item] = (Found){ first, t->runs.count - first, worker };
@@ -318,7 +308,7 @@ static int64_t counted(const Tiling *g, int workers, size_t list)
     return count;
 }
 
-/* The workers' lists one behind the other. */
+/* Concatenates the workers' lists. */
 static void *joined(const Tiling *g, int workers, size_t list)
 {
     int64_t size = ((const Grown *)((const char *)&g->tilers[0] + list))->size;
@@ -334,7 +324,7 @@ static void *joined(const Tiling *g, int workers, size_t list)
     return data;
 }
 
-/* The runs in the order of their rows, with masks and terms numbered through. */
+/* The runs in order of their rows, with indices into the joined masks and terms. */
 static void join_runs(const Tiling *g, int64_t items, TileRun *to, int64_t *start)
 {
     int64_t at = 0;
@@ -423,15 +413,15 @@ TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_
     return out;
 }
 
-/* A list of tiles cut into blocks of about the same work; see gpu.h.
+/* ---- blocks of about the same work ------------------------------------------------------
  *
- * A row of tiles is one block's work, unless it is so long that the others would wait for it
- * (a global token among windows), or there are too few rows for all multiprocessors: then
- * several blocks have a part of its keys each, and their results are joined.  Long ones first.
+ * One block computes a row of tiles.  A row much longer than others (a global token among
+ * windows) is cut by keys into parts for several blocks, as are all rows if they are too few for
+ * all multiprocessors; the results of parts are joined.  Long rows come first.
  */
 
-#define BLOCKS_EACH 2  /* that a multiprocessor has at once */
-#define ROUNDS 4       /* a part is a fourth of a multiprocessor's share at most */
+#define BLOCKS_EACH 2  /* blocks that a multiprocessor runs at once */
+#define ROUNDS 4       /* a part is at most a fourth of a multiprocessor's share */
 #define PART_LEAST 8   /* tiles that are worth a block */
 
 typedef struct Line {
@@ -478,7 +468,7 @@ static int64_t parts_of(const Line *line, int64_t most)
     return line->tiles <= most + most / 2 ? 1 : (line->tiles + most - 1) / most;
 }
 
-/* The panel before which `tiles` of the row's tiles stand. */
+/* The panel that follows the row's first `tiles` tiles. */
 static int32_t panel_after(const TileList *t, int64_t list, int64_t tiles)
 {
     for (int64_t x = t->start[list]; x < t->start[list + 1]; x++) {

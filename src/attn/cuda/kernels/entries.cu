@@ -1,14 +1,14 @@
 // entries.cu -- entry by entry, tensors of any strides.
 //
-// Lanes lie along the last axis, where neighbours touch neighbouring words; rows that are
-// shorter than a warp share one.  Where x is turned (its rows are y's columns) it passes
-// through a tile in shared memory, so that both sides are read and written in order.
+// Lanes lie along the last axis, where neighbours touch neighbouring words; rows shorter than a
+// warp share one.  A transposed x (its rows are y's columns) passes through a tile in shared
+// memory, so that both sides are accessed in order.
 #include "attn/cuda/kernels/portable.cuh"
 #include "attn/cuda/kernels/team.cuh"
 
 struct Format {
     int    bits;         // of the significand
-    double least, limit; // the smallest normal number; from here on infinite
+    double least, limit; // the smallest normal number; the least that rounds to infinity
 };
 
 // A normal double to fewer bits of significand, ties to even.
@@ -38,7 +38,6 @@ static __device__ double rounded(const Format &f, double a)
 }
 
 #define THREADS 256
-#define MOST_BLOCKS 65536
 #define PIECE 4096 // columns of a block's rows
 #define SIDE 32    // of a tile
 #define DEEP 8
@@ -97,7 +96,7 @@ static __device__ double of_one(const EntriesCall &a, double x)
     }
 }
 
-// z is read only where it is wanted; y as it was, for WHERE.
+// Reads z only if it is given; WHERE also reads y.
 static __device__ void entry(const EntriesCall &a, int64_t t, int64_t i, int64_t c, double x)
 {
     int64_t to = place(a.y, t, a.shape[0], i, c);
@@ -114,7 +113,7 @@ static __device__ void entry(const EntriesCall &a, int64_t t, int64_t i, int64_t
     put(a.y, to, x);
 }
 
-// `across` lanes, a power of two, have a row.
+// `across` lanes, a power of two, compute a row.
 static __global__ void __launch_bounds__(THREADS) entries(EntriesCall a, int across)
 {
     int64_t each = THREADS / across, rows = a.shape[0] * a.shape[1];
@@ -133,7 +132,7 @@ static __global__ void __launch_bounds__(THREADS) entries(EntriesCall a, int acr
     }
 }
 
-// x's entries lie along y's rows' axis.
+// x is transposed: its contiguous axis is y's axis of rows.
 static __global__ void __launch_bounds__(SIDE *DEEP) entries_turned(EntriesCall a)
 {
     SHARED_ARRAY(double, tile, [SIDE][SIDE + 1]);
@@ -154,7 +153,7 @@ static __global__ void __launch_bounds__(SIDE *DEEP) entries_turned(EntriesCall 
     }
 }
 
-// A warp has a row: its columns as they are, then the pairs that turn.
+// A warp computes a row: it copies all columns, then turns the pairs.
 static __global__ void __launch_bounds__(THREADS) turn_rows(TurnPairsCall a)
 {
     int64_t n = a.y.rows, rows = a.y.heads * n, step = (int64_t)gridDim.x * (THREADS / 32);
@@ -167,7 +166,7 @@ static __global__ void __launch_bounds__(THREADS) turn_rows(TurnPairsCall a)
 
         for (int64_t c = lane; c < a.y.cols; c += 32)
             y[c] = x[c];
-        __syncwarp(); // other lanes' pairs are among them
+        __syncwarp(); // other lanes copied these columns
         for (int64_t t = lane; t < a.pairs; t += 32) {
             double p = (double)x[t * a.step], q = (double)x[t * a.step + a.gap];
             double cosine = turns[2 * t], sine = turns[2 * t + 1];
@@ -176,11 +175,6 @@ static __global__ void __launch_bounds__(THREADS) turn_rows(TurnPairsCall a)
             y[t * a.step + a.gap] = (float)__dadd_rn(__dmul_rn(p, sine), __dmul_rn(q, cosine));
         }
     }
-}
-
-static unsigned at_most(int64_t blocks)
-{
-    return (unsigned)(blocks < 1 ? 1 : blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
 }
 
 static bool is_turned(const EntriesCall *a)
@@ -217,8 +211,8 @@ extern "C" int call_turn_pairs(const TurnPairsCall *a)
 
 // Attention as a narrow format would compute it; see cpu_rounded_attend in attn/cpu/entries.c.
 //
-// A block has a row: its scores stand in memory of the block's own.  A thread has a key, then a
-// column of values, and adds up in index order, because every rounding depends on the one before.
+// A block computes a row, with its scores in the block's own memory.  A thread computes a key, then
+// a column of values, in index order, because every rounding depends on the one before.
 
 #define PART 8 // terms of a product at a time
 
@@ -227,7 +221,7 @@ static __device__ __forceinline__ Format format_of(const RoundedAttendCall &a)
     return Format{ a.bits, a.least, a.limit };
 }
 
-// sum + x y as the format's sums are made.
+// sum + x y, rounded as the format's sums are.
 static __device__ __forceinline__ double add(const RoundedAttendCall &a, double sum, double x,
                                              double y)
 {

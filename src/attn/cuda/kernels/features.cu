@@ -1,11 +1,8 @@
-// features.cu -- feature maps of kernel attention; the formulas stand in attn/cpu/features.c.
+// features.cu -- feature maps of kernel attention; attn/cpu/features.c has the formulas.
 //
-// The first pass leaves u (the projection, or x' itself) in y, |x'|^2 / 2 and the row's
-// largest; then, where c is one number of a head, these become one; the second pass maps.
+// The first pass stores u (the projection, or x' itself) in y, |x'|^2 / 2, and the row's maximum.
+// Where c is one number for each head, the maxima of rows are reduced.  The second pass maps u.
 #include "attn/cuda/kernels/team.cuh"
-
-static __device__ __forceinline__ float exp_of(float x) { return expf(x); }
-static __device__ __forceinline__ double exp_of(double x) { return exp(x); }
 
 static __device__ __forceinline__ void waves_of(float x, float *sine, float *cosine)
 {
@@ -17,7 +14,7 @@ static __device__ __forceinline__ void waves_of(double x, double *sine, double *
     sincos(x, sine, cosine);
 }
 
-// What u is multiplied by; half: |x'|^2 / 2.
+// The factor of u; half: |x'|^2 / 2.
 static __device__ double row_factor(const FeaturesCall &a, double squares, double *half)
 {
     double factor = a.scale;
@@ -90,7 +87,7 @@ static __device__ void waves(const FeaturesCall &a, T *y, int64_t t, T size, int
     y[a.m - first_sine + t] = size * cosine;
 }
 
-// Feature t of a row, or the two of projection t; NaN goes where the CPU's goes.
+// Feature t of a row, or both of projection t; treats NaN as the CPU does.
 template <typename T>
 static __device__ void map_entry(const FeaturesCall &a, T *y, int64_t t, double half, double c)
 {
@@ -103,7 +100,7 @@ static __device__ void map_entry(const FeaturesCall &a, T *y, int64_t t, double 
     case FEATURES_RELU:
         y[t] = ((a.wide ? !(u <= 0) : u > 0) ? u : (T)0) + (T)a.eps;
         break;
-    case FEATURES_ELU: // alpha (e^u - 1) + 1, without what cancels far below 0
+    case FEATURES_ELU: // alpha (e^u - 1) + 1, without cancellation far below 0
         y[t] = u >= 0 ? u + 1 : (T)a.alpha * exp_of(u) + (T)(1 - a.alpha);
         break;
     case FEATURES_RECTIFIED: y[t] = 0 > u ? (T)0 : u; break;
@@ -172,7 +169,7 @@ struct Share {
     double top, sum;
 };
 
-// Shares of one column, of different rows.
+// Combines the shares of one column from different rows.
 static __device__ Share both(Share a, Share b)
 {
     double top = fmax(a.top, b.top);
@@ -183,7 +180,7 @@ static __device__ Share both(Share a, Share b)
     return out;
 }
 
-// A block has 32 columns of COLUMN_ROWS rows; each warp a row at a time.
+// A block computes 32 columns of COLUMN_ROWS rows; each warp a row at a time.
 static __global__ void __launch_bounds__(TEAM_THREADS) measure_columns(ColumnSoftmaxCall a)
 {
     SHARED_ARRAY(Share, parts, [TEAM_WARPS][32]);

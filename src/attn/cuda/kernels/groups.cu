@@ -1,7 +1,7 @@
 // groups.cu -- attention inside groups: panels of a group's queries and of its keys, in float32.
 //
-// Tags, positions and lists of keys left out decide which cells stay; the penalty of a row's own
-// key and the visits change scores.  What is known of a row or a key stands in shared memory.
+// Tags, positions and lists of omitted keys decide which cells remain; the penalty of a row's own
+// key and the visits change scores.  Shared memory holds the data of rows and keys.
 #include "attn/cuda/kernels/panels.cuh"
 
 struct PanelMemory {
@@ -92,16 +92,37 @@ static __device__ void attend_panel(const PanelInput &a, PanelMemory *m, Rules &
     put_panel<WIDE>(a.work, a.to, p, first_col, rows, out);
 }
 
-// All cells of the panels, without rules (groups.cu).
-static int attend_panels(const PanelInput *a);
+// Panels without rules: few queries that read all keys, and groups in which all see all.
 
-#define LISTS 8 // of visits in shared memory at a time
+struct NoRules {
+    __device__ void begin(const RowPanel &, PanelMemory *) {}
+    __device__ void keys(const RowPanel &, PanelMemory *) {}
+    __device__ void cells(const RowPanel &, PanelMemory *, float[OWN][OWN]) {}
+};
+
+template <int WIDE>
+static __global__ void __launch_bounds__(THREADS) panels_attend(PanelInput a)
+{
+    SHARED_VALUE(PanelMemory, memory);
+    NoRules                none;
+
+    attend_panel<WIDE>(a, &memory, none);
+}
+
+extern "C" int call_few(const PanelInput *a)
+{
+    return PANEL_LAUNCH(panels_attend, &a->work, *a);
+}
+
+// Panels with rules.
+
+#define LISTS 8 // lists of visits in shared memory at a time
 
 struct RuleMemory {
     int32_t  row_tag[PANEL_ROWS], row_at[PANEL_ROWS], key_tag[PANEL_ROWS], key_at[PANEL_ROWS];
-    int32_t  next[PANEL_ROWS];     // of a row's list of keys left out
-    uint64_t left_out[PANEL_ROWS]; // of the tile's keys
-    int32_t  others[PANEL_ROWS];   // something but the row itself stays, in the whole group
+    int32_t  next[PANEL_ROWS];     // position in a row's list of omitted keys
+    uint64_t left_out[PANEL_ROWS]; // the tile's omitted keys
+    int32_t  others[PANEL_ROWS];   // in the whole group a key other than the row itself remains
     int32_t  missing;              // some row has found none
 };
 
@@ -128,7 +149,7 @@ struct GroupRules {
         return head_of<int32_t>(a.skip, p.head, a.in.heads) + row * a.skip.row_stride;
     }
 
-    // Both lists increase, so a row's place in its own only moves on.
+    // Both lists increase, so a row's position in its list never goes back.
     __device__ void leave_out(const RowPanel &p, const PanelMemory *m)
     {
         int x = (int)threadIdx.x, last = PANEL_ROWS - 1;
@@ -165,7 +186,7 @@ struct GroupRules {
 
     __device__ bool stays(int row, int key) const
     {
-        int32_t own = w->row_at[row] > -1 ? w->row_at[row] : -1; // a key at -1 always stays
+        int32_t own = w->row_at[row] > -1 ? w->row_at[row] : -1; // a key at -1 always remains
 
         if (a.key_tag.data && w->row_tag[row] != w->key_tag[key])
             return false;
@@ -174,7 +195,7 @@ struct GroupRules {
         return !a.skip.data || !(w->left_out[row] >> key & 1);
     }
 
-    // Which rows keep a key that is not themselves; four threads look for a row.
+    // Finds the rows that keep a key other than themselves; four threads search for a row.
     __device__ void find_others(const RowPanel &p, PanelMemory *m)
     {
         const int32_t *start = head_of<int32_t>(a.key_start, p.head, a.in.heads);
@@ -328,58 +349,26 @@ static __global__ void __launch_bounds__(THREADS) group_attend(GroupCall a)
 
 extern "C" int call_group(const GroupCall *a)
 {
-    const PanelWork *work = &a->in.work;
     bool rules = a->key_tag.data || a->causal || a->self_last || a->skip.data ||
                  a->self_penalty != 0 || a->visits.chunk.data;
 
     if (!rules)
-        return attend_panels(&a->in);
-    return work->width > PANEL_ROWS
-               ? LAUNCH(group_attend<2>, panel_grid(work, 2), THREADS, 0, *a)
-               : LAUNCH(group_attend<1>, panel_grid(work, 1), THREADS, 0, *a);
+        return call_few(&a->in);
+    return PANEL_LAUNCH(group_attend, &a->in.work, *a);
 }
 
-// Panels of keys without rules: a few queries that read all keys, groups that see all.
-
-struct NoRules {
-    __device__ void begin(const RowPanel &, PanelMemory *) {}
-    __device__ void keys(const RowPanel &, PanelMemory *) {}
-    __device__ void cells(const RowPanel &, PanelMemory *, float[OWN][OWN]) {}
-};
-
-template <int WIDE>
-static __global__ void __launch_bounds__(THREADS) panels_attend(PanelInput a)
-{
-    SHARED_VALUE(PanelMemory, memory);
-    NoRules                none;
-
-    attend_panel<WIDE>(a, &memory, none);
-}
-
-static int attend_panels(const PanelInput *a)
-{
-    return a->work.width > PANEL_ROWS
-               ? LAUNCH(panels_attend<2>, panel_grid(&a->work, 2), THREADS, 0, *a)
-               : LAUNCH(panels_attend<1>, panel_grid(&a->work, 1), THREADS, 0, *a);
-}
-
-extern "C" int call_few(const FewCall *a)
-{
-    return attend_panels(&a->in);
-}
-
-// Panels whose keys were cut are put together; see calls.h.
+// Joins panels whose keys were cut; see calls.h.
 //
 //     top = max_s top_s,  sum = sum_s e^(top_s - top) sum_s,  out = sum_s e^(top_s - top) part_s / sum
 //
-// A warp has a row; its lanes have the columns.  Slots are added in order.
+// A warp joins a row, its lanes the columns; slots are added in order.
 
 #define WARPS 8 // rows of a block
 #define MOST_JOINS 65535
 
 static __device__ double share_of(double top, double all)
 {
-    return top == -INFINITY ? 1 : exp(top - all); // of nothing, or of NaN
+    return top == -INFINITY ? 1 : exp(top - all); // without keys, or NaN
 }
 
 static __global__ void __launch_bounds__(32 * WARPS) join_panels(JoinCall a)

@@ -27,7 +27,7 @@ static __device__ __forceinline__ void random_block(uint64_t seed, uint64_t stre
     out[1] = (uint64_t)c3 << 32 | c2;
 }
 
-// What rng_fill_uniform makes of a number: in float, no step of it fused.
+// As rng_fill_uniform: rounded to float, without fused multiply-adds.
 static __device__ __forceinline__ float random_uniform(uint64_t bits, double low, double high)
 {
     double unit = (double)(bits >> 11) * 0x1p-53;
@@ -35,7 +35,7 @@ static __device__ __forceinline__ float random_uniform(uint64_t bits, double low
     return (float)__dadd_rn(low, __dmul_rn(high - low, unit));
 }
 
-// attn/ops/ops.h, LogitKind, which the host checks.
+// As LogitKind of attn/ops/ops.h; the host asserts it.
 enum { GIVEN, UNIFORM, PRODUCT, FOLDED, TILED };
 
 struct LogitMemory {
@@ -126,7 +126,7 @@ struct Repeated {
     __device__ double at(int row, int64_t z) const { return rows.at(row, tile ? z % a : z / a); }
 };
 
-// The two maps written out, as the formula has it.
+// The formula with both maps expanded.
 static __device__ void fill_tiled(const LogitsCall &a, const RowPanel &p, int64_t first,
                                   double *parts, double s[OWN][OWN])
 {
@@ -153,7 +153,7 @@ static __device__ void fill_logits(const LogitsCall &a, const RowPanel &p, int64
     }
 }
 
-// Columns that are not there, or later than the row sees, have no logit.
+// Removes logits of missing columns and of columns later than the row sees.
 static __device__ void hide(const LogitsCall &a, const RowPanel &p, int64_t first, int64_t count,
                             double s[OWN][OWN])
 {

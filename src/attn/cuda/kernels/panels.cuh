@@ -1,11 +1,11 @@
-// panels.cuh -- what the kernels over panels of rows share: tiles in shared memory, the online
-// softmax, the values, results.
+// panels.cuh -- the shared part of kernels over panels of rows: tiles in shared memory, the online
+// softmax, values, results.
 //
-// A block of 16 x 16 threads has the rows of a panel and up to 64 * WIDE columns of the values.
-// Thread (y, x) holds rows 4y .. 4y+3 of the scores and of the results; of the results the
-// columns 4x .. 4x+3 of every 64.  Tiles stand turned in shared memory, so that a thread reads
-// four rows at once; a row's place among the 64 of a line is swapped by bits of the line's
-// number (swapped), so that neither writing nor reading meets in one bank.
+// A block of 16 x 16 threads computes the rows of a panel and up to 64 * WIDE columns of values.
+// Thread (y, x) holds rows 4y .. 4y+3 of scores and results, and columns 4x .. 4x+3 of every 64
+// of the results.  Tiles are transposed in shared memory, so that a thread reads four rows at
+// once.  swapped() permutes the 64 rows of a line by bits of the line's number, so that neither
+// writes nor reads have bank conflicts.
 #ifndef ATTN_CUDA_KERNELS_PANELS_CUH
 #define ATTN_CUDA_KERNELS_PANELS_CUH
 
@@ -22,11 +22,11 @@ struct SoftmaxIn {
 };
 typedef SoftmaxIn<double> Softmax;
 
-// Thread's own place.
+// The thread's place in the block.
 static __device__ __forceinline__ int own_y(void) { return (int)threadIdx.x / SIDE; }
 static __device__ __forceinline__ int own_x(void) { return (int)threadIdx.x % SIDE; }
 
-// Where four rows from 4 * four stand in line `line` of weights.
+// The place of rows 4 * four .. 4 * four + 3 in line `line` of weights.
 static __device__ __forceinline__ int swapped(int line, int four)
 {
     return line * PANEL_ROWS + 4 * (four ^ (((line >> 2) ^ line) & 7));
@@ -60,7 +60,7 @@ static __device__ __forceinline__ void read_four(const float *row, int64_t col, 
         to[c] = col + c < cols ? row[col + c] : 0.0f;
 }
 
-// s += q k^T of `depth` columns that stand turned, [column][row ^ ..]; behind them are zeros.
+// s += q k^T of `depth` transposed columns, [column][row ^ ..], padded with zeros.
 static __device__ __forceinline__ void multiply_scores(const float *q, const float *k, int depth,
                                                        float s[OWN][OWN])
 {
@@ -82,7 +82,7 @@ static __device__ __forceinline__ void multiply_scores(const float *q, const flo
     }
 }
 
-// Of the 16 threads of a row: the largest, or the sum.
+// The maximum, or the sum, over the 16 threads of a row.
 template <typename S>
 static __device__ __forceinline__ S row_max(S x)
 {
@@ -105,7 +105,7 @@ static __device__ __forceinline__ S row_sum(S x)
 static __device__ __forceinline__ double power(double x) { return exp(x); }
 static __device__ __forceinline__ float power(float x) { return expf(x); }
 
-// p = e^(s - top') of a row's cells; returns the factor of what the row had before.
+// p = e^(s - top') of a row's cells; returns the factor of the row's earlier sums.
 template <typename S, typename Wide>
 static __device__ float soften(const S s[OWN], SoftmaxIn<Wide> *row, float p[OWN])
 {
@@ -137,7 +137,7 @@ static __device__ __forceinline__ void softmax_begin(SoftmaxIn<Wide> rows[OWN],
     }
 }
 
-// The softmax of the panel takes in a tile of scores; its column c is line + c * step.
+// Adds a tile of scores to the panel's softmax; column c of the tile is line + c * step.
 template <typename S, int WIDE, typename Wide>
 static __device__ void soften_tile(const S s[OWN][OWN], int line, int step,
                                    SoftmaxIn<Wide> rows[OWN], float *weights,
@@ -196,7 +196,7 @@ static __device__ void read_values(const Values &v, int64_t row, int64_t col, fl
                                     : 0.0f;
 }
 
-// out += weights of keys part .. part + PART times their values, in `parts` [key][column].
+// out += weights of keys part .. part + PART times their values in `parts` [key][column].
 template <int WIDE>
 static __device__ __forceinline__ void multiply_part(const float *weights, int part,
                                                      const float *parts, float out[OWN][4 * WIDE])
@@ -216,7 +216,7 @@ static __device__ __forceinline__ void multiply_part(const float *weights, int p
     }
 }
 
-// out += weights times the values of the keys (-1: none), of which there are `count`.
+// out += weights times the values of `count` keys (-1: none).
 template <int WIDE>
 static __device__ void mix(const Values &v, const int32_t *key, int64_t count, int64_t first_col,
                            const float *weights, float *parts, float out[OWN][4 * WIDE])
@@ -250,7 +250,7 @@ static __device__ __forceinline__ void put_value(const PanelOut &to, int64_t hea
         head_of<float>(to.more, head, to.heads)[row * to.more.row_stride + col - to.out.cols] = x;
 }
 
-// A row without keys: -inf; one of NaN only counts as a row.
+// -inf for a row without keys; a row of NaN only is not one of these.
 static __device__ void put_lse(const PanelOut &to, int64_t head, int64_t row, double top,
                                double sum)
 {
@@ -264,7 +264,7 @@ static __device__ void put_lse(const PanelOut &to, int64_t head, int64_t row, do
         head_of<float>(to.lse, head, to.heads)[row] = (float)lse;
 }
 
-// The panel's results, or its slot's.
+// Stores the panel's results, or those of its slot.
 template <int WIDE>
 static __device__ void put_panel(const PanelWork &work, const PanelOut &to, const RowPanel &p,
                                  int64_t first_col, const Softmax rows[OWN],
@@ -306,11 +306,16 @@ static inline dim3 panel_grid(const PanelWork *work, int wide)
     return dim3((unsigned)work->count, (unsigned)(columns < 1 ? 1 : columns));
 }
 
+// Starts kernel<WIDE> for panels whose kernels have no other template argument.
+#define PANEL_LAUNCH(kernel, work, a)                                                          \
+    ((work)->width > PANEL_ROWS ? LAUNCH(kernel<2>, panel_grid(work, 2), THREADS, 0, a)        \
+                                : LAUNCH(kernel<1>, panel_grid(work, 1), THREADS, 0, a))
+
 // Tiles of products in double, for kernels whose scores are in double.
 //
-// 16 x 16 threads have 64 x 64 sums; thread (y, x) those of rows 4y .. 4y+3 and columns x,
-// x + 16, x + 32, x + 48.  Each sum is added up in index order, so it does not depend on where
-// its row and column lie; products of floats are exact in double.
+// 16 x 16 threads compute 64 x 64 sums; thread (y, x) has rows 4y .. 4y+3 and columns x, x + 16,
+// x + 32, x + 48.  Sums run in index order, so they do not depend on the place of row and column;
+// products of floats are exact in double.
 
 #define DEPTH 16                   // of the inner axis in shared memory at a time
 #define WIDE_LINE (PANEL_ROWS + 1) // an odd number of banks: columns may be written
@@ -334,7 +339,7 @@ static __device__ __forceinline__ const void *slice_of(const DeviceTensor &t, in
 struct WideRows {
     DeviceTensor t;
     const void  *slice;
-    int64_t      first, count; // how many there are at all
+    int64_t      first, count; // count: of the whole matrix
     bool         turned;
 
     __device__ WideRows(const DeviceTensor &from, int64_t head, int64_t heads, int64_t at,
@@ -365,7 +370,7 @@ static __device__ void wide_in(double *to, const Rows &rows, int64_t part, int d
     }
 }
 
-// s += left . right over `inner`; all threads of the block come here.
+// s += left . right over `inner`; called by all threads of the block.
 template <class Left, class Right>
 static __device__ void wide_tile(const Left &left, const Right &right, int64_t inner,
                                  double *parts, double s[OWN][OWN])

@@ -1,10 +1,10 @@
 // row_attend.cu -- attention by rows of scores in double: z = scale q k^T, weights, weights times v.
 //
-// A block has 64 x 64 scores, then one row of weights, then a panel of 64 rows of results.
+// A block computes 64 x 64 scores, then one row of weights, then a panel of 64 rows of results.
 #include "attn/cuda/kernels/panels.cuh"
 #include "attn/cuda/kernels/portable.cuh"
 
-#define ROW_THREADS 256 // of the block that has a row
+#define ROW_THREADS 256 // of a block that computes a row
 #define ROW_WARPS (ROW_THREADS / 32)
 
 // Keys that row i (of its head) sees.
@@ -15,7 +15,7 @@ static __device__ __forceinline__ int64_t row_sees(const ScoreRows &a, int64_t i
     return !a.causal || seen > a.k.rows ? a.k.rows : seen < 0 ? 0 : seen;
 }
 
-// Over all threads of the block, the same number for each of them every time.
+// The sum over the block in a fixed order; every thread gets it.
 template <typename T>
 static __device__ T block_sum(T x, T *words)
 {
@@ -46,10 +46,10 @@ static __device__ __forceinline__ double block_max(double x, double *words)
 }
 
 #define LISTED 256  // entries of a warp's list
-#define STEPS 100   // most of Newton's method, which takes some ten
-#define CLOSE 1e-14 // steps that change no entry's being in or out
+#define STEPS 100   // of Newton's method, at most; about ten are usual
+#define CLOSE 1e-14 // a step too small to change the set of entries above tau
 
-// attn/ops/ops.h, EntmaxForm, which the host checks.
+// As EntmaxForm of attn/ops/ops.h; the host asserts it.
 enum { FORM_SOFTMAX, FORM_SPARSEMAX, FORM_SQUARE, FORM_BISECT };
 
 struct FormRow {
@@ -135,8 +135,8 @@ static __device__ double softmax_tau(const double *z, int64_t count, double top,
     return top + log(block_sum(sum, m->words));
 }
 
-// tau = (sum of the entries above tau - 1) / their number: the next tau is never lower, and no
-// entry comes back, so it ends when none falls out.
+// tau = (sum of the entries above tau - 1) / their number.  tau never decreases, so entries only
+// leave the set; it ends when none leaves.
 static __device__ double sparsemax_tau(const double *z, int64_t count, double top, RowMemory *m)
 {
     Entries e = entries_of(z, count, 1, top, -1, m);
@@ -153,8 +153,8 @@ static __device__ double sparsemax_tau(const double *z, int64_t count, double to
     }
 }
 
-// The root of |max(x - tau, 0)| = 1 by Newton's method, from below, where its steps never go too
-// far; then exactly, from the entries above it.
+// The root of |max(x - tau, 0)| = 1 by Newton's method from below, where steps never overshoot; then
+// exactly, from the entries above it.
 static __device__ double square_tau(const double *z, int64_t count, double top, RowMemory *m)
 {
     Entries e = entries_of(z, count, 0.5, top / 2, -1, m);
@@ -183,7 +183,7 @@ static __device__ double power_sum(const Entries &e, double tau, double power)
     return sum_over(e, [=](double x) { return x > tau ? pow(x - tau, power) : 0.0; });
 }
 
-// Step by step as on the CPU: a bisection that is stopped early shows every decision.
+// The CPU's steps: the trace of a bisection that stops early shows every decision.
 static __device__ FormRow bisect(const RowForm &f, const double *z, int64_t count, double top,
                                  RowMemory *m, double *trace, int64_t steps)
 {
@@ -302,7 +302,7 @@ static __device__ double mask_of(const RowMaskCall &m, int64_t heads, int64_t he
     return m.hard ? (double)(x >= 0) : 1 / (1 + exp(-x / m.tau));
 }
 
-// What a mask on the scores leaves of one.
+// A score after the mask.
 static __device__ double masked(const RowWeightsCall &a, int64_t head, int64_t i, int64_t j,
                                 double z)
 {
@@ -316,7 +316,7 @@ static __device__ double masked(const RowWeightsCall &a, int64_t head, int64_t i
     return __dadd_rn(z, -__dmul_rn(a.mask.penalty, 1 - m));
 }
 
-// One row: its threshold, its weights, and 0 for what other rows of its panel see.
+// One row: its threshold, its weights, and 0 for keys that only other rows of its panel see.
 static __global__ void __launch_bounds__(ROW_THREADS) row_weights(RowWeightsCall a)
 {
     SHARED_VALUE(RowMemory, memory);
@@ -388,7 +388,7 @@ static __global__ void __launch_bounds__(THREADS) row_mix(RowMixCall a)
     float    out[OWN][4 * WIDE];
 
     softmax_begin<WIDE>(rows, out);
-    for (int r = 0; r < OWN; r++) { // weights are final: the pieces' sums are added up
+    for (int r = 0; r < OWN; r++) { // weights are final, so a join only adds the pieces
         rows[r].top = 0;
         rows[r].sum = p.first_key == 0 ? 1 : 0;
     }
@@ -407,17 +407,15 @@ static __global__ void __launch_bounds__(THREADS) row_mix(RowMixCall a)
 
 extern "C" int call_row_mix(const RowMixCall *a)
 {
-    return a->work.width > PANEL_ROWS
-               ? LAUNCH(row_mix<2>, panel_grid(&a->work, 2), THREADS, 0, *a)
-               : LAUNCH(row_mix<1>, panel_grid(&a->work, 1), THREADS, 0, *a);
+    return PANEL_LAUNCH(row_mix, &a->work, *a);
 }
 
-// How much keys are used: softmaxes of rows in double, added up by keys.
+// Usage of keys: softmaxes of rows in double, summed for each key.
 //
-// A block has a row; then a thread has a key and takes the rows in order, the same way for every
-// key, because choices are made on the result.
+// A block computes a row; then a thread sums a key over the rows in order, alike for every key,
+// because choices are made on the result.
 
-// z = e^(z - max z) of what the row sees; their sum.
+// z = e^(z - max z) of the keys that the row sees, and their sum.
 static __global__ void __launch_bounds__(ROW_THREADS) usage_rows(UsageCall a)
 {
     SHARED_ARRAY(double, words, [ROW_WARPS]);

@@ -2,9 +2,6 @@
 // Statistics are in double, as on the CPU.
 #include "attn/cuda/kernels/team.cuh"
 
-static __device__ __forceinline__ float exp_of(float x) { return expf(x); }
-static __device__ __forceinline__ double exp_of(double x) { return exp(x); }
-
 static __device__ __forceinline__ float share(float x, double sum)
 {
     return x * (float)(1 / sum);
@@ -150,15 +147,8 @@ extern "C" int call_gelu(const GeluCall *a)
 
 // Rows in double: normalised, and standardised over one or more lines.
 
-#define MOST_BLOCKS 65536
-
-static unsigned at_most(int64_t blocks)
-{
-    return (unsigned)(blocks < 1 ? 1 : blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
-}
-
-// A thread has a row: sums in index order and without fused multiply-adds give the CPU's bits,
-// on which choices are made.
+// A thread computes a row.  Sums in index order without fused multiply-adds give the CPU's bits,
+// because choices are made on them.
 template <typename T>
 static __global__ void __launch_bounds__(TEAM_THREADS) normalise64(Normalise64Call a)
 {
@@ -203,7 +193,7 @@ static __device__ __forceinline__ double entry_at(const EntryTensor &t, int64_t 
                                  : (double)((const float *)t.data)[at];
 }
 
-// The sum of lines [first, end) of row i, or of the squares of what they are off `mean`.
+// The sum of x - mean, or of its square, over lines [first, end) of row i.
 template <int WARPS>
 static __device__ double sum_lines(const Standardise64Call &a, int64_t i, int64_t first,
                                    int64_t end, bool squares, double mean)
@@ -250,7 +240,7 @@ static __global__ void __launch_bounds__(TEAM_THREADS) standardise_rows(Standard
     }
 }
 
-// Of a row's pieces, always in the same order.
+// The sum of a row's pieces, in a fixed order.
 static __device__ double whole(const double *parts, int64_t splits)
 {
     double sum = 0;
@@ -260,7 +250,7 @@ static __device__ double whole(const double *parts, int64_t splits)
     return sum;
 }
 
-// Block (p, i) has piece p of row i.  step 0: sums; 1: squares; 2: the result.
+// Block (p, i) computes piece p of row i.  step 0: sums; 1: squares; 2: the result.
 static __global__ void __launch_bounds__(TEAM_THREADS) standardise_piece(Standardise64Call a,
                                                                         int step)
 {
@@ -299,9 +289,9 @@ extern "C" int call_standardise64(const Standardise64Call *a)
 //
 //     L_uv <- L_uv - ln sum_v exp(L_uv)      over the allowed entries of a row, or column
 //
-// Rows have teams; of columns a block has 32 beside each other, so that both read along rows.
+// A team computes a row, a block 32 neighbouring columns, so that both read along rows.
 
-// What a line loses; 0 where there is nothing to share.
+// The log-sum-exp to subtract from a line; 0 for a line without allowed entries.
 static __device__ __forceinline__ double loss(double top, double sum)
 {
     return top > -(double)INFINITY ? top + log(sum) : 0.0;
@@ -331,7 +321,7 @@ static __global__ void __launch_bounds__(TEAM_THREADS) balance_rows(SinkhornCall
     }
 }
 
-// Of the entries of one column that the block's warps have found, each in its row of `parts`.
+// Reduces x of one column over the block's warps, through `parts`.
 template <typename Take>
 static __device__ double column_take(double (*parts)[32], double x)
 {

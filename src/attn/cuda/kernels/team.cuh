@@ -1,4 +1,4 @@
-// team.cuh -- rows shared by teams: a warp where rows are short, a block where they are long.
+// team.cuh -- rows computed by teams: one warp for a short row, one block for a long row.
 #ifndef ATTN_CUDA_KERNELS_TEAM_CUH
 #define ATTN_CUDA_KERNELS_TEAM_CUH
 
@@ -6,10 +6,19 @@
 
 #define TEAM_THREADS 256          // of a block
 #define TEAM_WARPS (TEAM_THREADS / 32)
-#define TEAM_LONG 2048            // columns from which a row has a block
-#define TEAM_BLOCKS (1 << 20)     // at most; further rows are taken in turns
+#define TEAM_LONG 2048            // columns from which a block computes a row
+#define TEAM_BLOCKS (1 << 20)     // at most; blocks take further rows in turn
+#define MOST_BLOCKS 65536         // of kernels without teams
 
-// A block's WARPS warps are a team (WARPS = TEAM_WARPS), or each is one (WARPS = 1).
+static __device__ __forceinline__ float exp_of(float x) { return expf(x); }
+static __device__ __forceinline__ double exp_of(double x) { return exp(x); }
+
+static inline unsigned at_most(int64_t blocks)
+{
+    return (unsigned)(blocks < 1 ? 1 : blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+}
+
+// A team is a whole block (WARPS = TEAM_WARPS) or one warp (WARPS = 1).
 template <int WARPS>
 struct Team {
     static __device__ __forceinline__ int size() { return 32 * WARPS; }
@@ -39,7 +48,7 @@ struct TakeMaxOrNan { // NaN stays
     static __device__ __forceinline__ T both(T a, T b) { return b <= a || !(a == a) ? a : b; }
 };
 
-// Of all members' x, for all of them; the same bits for the same rows.
+// Reduces all members' x in a fixed order; every member gets the result.
 template <int WARPS, typename Take, typename T>
 static __device__ __forceinline__ T team_take(T x)
 {
@@ -67,7 +76,7 @@ static inline unsigned team_blocks(int64_t rows)
     return (unsigned)(blocks < TEAM_BLOCKS ? blocks : TEAM_BLOCKS);
 }
 
-// Starts kernel<WARPS> for rows of so many columns.
+// Starts kernel<WARPS> for rows of `cols` columns.
 #define TEAM_LAUNCH(kernel, rows, cols, ...)                                                   \
     ((rows) <= 0 ? 0                                                                           \
      : (cols) >= TEAM_LONG                                                                     \
