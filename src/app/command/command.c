@@ -4,6 +4,7 @@
 #include "app/call.h"
 #include "app/command/command.h"
 #include "app/figure/plots.h"
+#include "app/glossary.h"
 #include "app/lesson/lesson.h"
 #include "attn/run/position.h"
 #include "profile/record.h"
@@ -461,6 +462,12 @@ static bool docs_conventions(Text *out)
     return true;
 }
 
+static bool docs_glossary(Text *out)
+{
+    glossary_document(out);
+    return true;
+}
+
 static const struct {
     const char *name;
     bool (*write)(Text *out);
@@ -470,6 +477,7 @@ static const struct {
     { "views", docs_views },
     { "systems", docs_systems },
     { "conventions", docs_conventions },
+    { "glossary", docs_glossary },
     { "man", docs_man },
 };
 
@@ -482,7 +490,7 @@ bool command_docs(Session *s, const Call *call, Text *out, Error *err)
         if (!strcmp(documents[i].name, kind))
             return documents[i].write(out);
     return error_set(err, ERR_USAGE,
-                     "docs: expected mechanisms, commands, views, systems, conventions, keys, lua, "
-                     "luals or man, got '%s'",
+                     "docs: expected mechanisms, commands, views, systems, conventions, glossary, "
+                     "keys, lua, luals or man, got '%s'",
                      kind);
 }

@@ -1,6 +1,7 @@
 /* info.c -- info: the card of a mechanism, and what a file holds. */
 #include "app/command/command.h"
 #include "app/figure/picture.h"
+#include "app/glossary.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/run/position.h"
@@ -280,12 +281,31 @@ static void wrap_sentences(const char *text, int width, Text *out)
     text_add(out, "\n");
 }
 
+/* The column at which text breaks; 0 columns: no terminal. */
+static int text_width(int columns)
+{
+    return columns > 40 && columns < 100 ? columns - 1 : 99;
+}
+
 static void info_conventions(int columns, Text *out)
 {
     for (size_t i = 0; convention_at(i); i++) {
         text_addf(out, "%s%s\n", i ? "\n" : "", convention_at(i)->number);
-        wrap_sentences(convention_at(i)->text, columns > 40 && columns < 100 ? columns - 1 : 99,
-                       out);
+        wrap_sentences(convention_at(i)->text, text_width(columns), out);
+    }
+}
+
+static void info_gloss(const Gloss *gloss, int columns, Text *out)
+{
+    text_addf(out, "%s\n", gloss->word);
+    wrap_sentences(gloss->text, text_width(columns), out);
+}
+
+static void info_glossary(int columns, Text *out)
+{
+    for (size_t i = 0; gloss_at(i); i++) {
+        text_add(out, i ? "\n" : "");
+        info_gloss(gloss_at(i), columns, out);
     }
 }
 
@@ -315,6 +335,10 @@ static bool info_of(const char *what, int columns, Text *out, Error *err)
         info_conventions(columns, out);
         return true;
     }
+    if (!strcmp(what, "glossary")) {
+        info_glossary(columns, out);
+        return true;
+    }
     m = mechanism_find(what);
     if (m) {
         info_mechanism(m, out);
@@ -331,15 +355,40 @@ static bool info_of(const char *what, int columns, Text *out, Error *err)
     return mechanism_parse(what, &m, err);
 }
 
+/* A word of the glossary, which may have blanks; not the name of something else. */
+static const Gloss *called_gloss(const Call *call)
+{
+    Text         joined = { 0 };
+    const Gloss *gloss = NULL;
+
+    for (int i = 0; i < call->word_count; i++)
+        text_addf(&joined, "%s%s", i ? " " : "", call->words[i]);
+    if (!mechanism_find(text_str(&joined)) && !preset_find(text_str(&joined)) &&
+        access(text_str(&joined), F_OK) != 0)
+        gloss = gloss_find(text_str(&joined));
+    text_free(&joined);
+    return gloss;
+}
+
 bool command_info(Session *s, const Call *call, Text *out, Error *err)
 {
-    Text path = { 0 };
-    bool ok;
+    Text         path = { 0 };
+    const Gloss *gloss = called_gloss(call);
+    bool         ok;
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE,
-                         "info needs a mechanism (attnscope list), 'positions', 'inputs', "
-                         "'conventions', or a file");
+                         "info needs a mechanism (attnscope list), a word of the glossary, "
+                         "'positions', 'inputs', 'conventions', 'glossary', or a file");
+    if (gloss) {
+        info_gloss(gloss, call->columns, out);
+        return true;
+    }
+    if (call->word_count > 1)
+        return error_set(err, ERR_USAGE,
+                         "info: '%s %s%s': not in the glossary (attnscope info glossary), and no "
+                         "name is two words", call->words[0], call->words[1],
+                         call->word_count > 2 ? " ..." : "");
     ok = session_input_path(s, call->words[0], &path, err) &&
          info_of(text_str(&path), call->columns, out, err);
     text_free(&path);

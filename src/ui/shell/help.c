@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "app/command/command.h"
+#include "app/glossary.h"
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"
 
@@ -15,6 +16,7 @@ typedef struct Choice {
     const Mechanism *mechanism;
     const Command   *command;
     const Preset    *preset;
+    const Gloss     *gloss;
 } Choice;
 
 typedef struct Choices {
@@ -42,6 +44,9 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
     } else if (c->preset) {
         snprintf(keys, keys_size, "%s", c->preset->id);
         snprintf(text, size, "open %s (%s)", c->preset->title, c->preset->source);
+    } else if (c->gloss) {
+        snprintf(keys, keys_size, "%s", c->gloss->word);
+        snprintf(text, size, "%s", c->gloss->text);
     } else {
         snprintf(keys, keys_size, ":%s", c->command->name);
         snprintf(text, size, "%s", c->command->help);
@@ -51,7 +56,7 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
 static void add_choice(const Ui *ui, Choices *list, Choice choice)
 {
     const char *wanted = ui->help.filter.text;
-    char        keys[128], text[256];
+    char        keys[128], text[512];
 
     choice_text(&choice, keys, sizeof(keys), text, sizeof(text));
     if (list->count == CHOICES_MOST ||
@@ -80,6 +85,20 @@ static void add_others(const Ui *ui, Choices *list)
             add_choice(ui, list, (Choice){ .command = command });
 }
 
+/* Words of the glossary, as soon as something is looked for; the one called so goes first. */
+static void add_glossary(const Ui *ui, Choices *list)
+{
+    const Gloss *called = gloss_find(ui->help.filter.text), *gloss;
+
+    if (!*ui->help.filter.text || ui->compare.adding)
+        return;
+    if (called && list->count < CHOICES_MOST)
+        list->items[list->count++] = (Choice){ .gloss = called };
+    for (size_t i = 0; (gloss = gloss_at(i)); i++)
+        if (gloss != called)
+            add_choice(ui, list, (Choice){ .gloss = gloss });
+}
+
 static void make_choices(const Ui *ui, Choices *list)
 {
     const Action *action;
@@ -93,11 +112,12 @@ static void make_choices(const Ui *ui, Choices *list)
             add_choice(ui, list, (Choice){ .action = action });
     if (ui->help.palette && !ui->compare.adding)
         add_others(ui, list);
-    if (ui->help.palette || list->count)
-        return;
-    list->elsewhere = true;
-    add_mechanisms(ui, list);
-    add_others(ui, list);
+    if (!ui->help.palette && !list->count) {
+        list->elsewhere = true;
+        add_mechanisms(ui, list);
+        add_others(ui, list);
+    }
+    add_glossary(ui, list);
 }
 
 static Area help_area(const Ui *ui)
@@ -150,7 +170,7 @@ static void help_draw(Ui *ui, Area all)
     for (int i = 0; i < room && h->top + i < list.count; i++) {
         bool  here = h->top + i == h->line;
         Style style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
-        char  keys[128], text[256];
+        char  keys[128], text[512];
         int   y = area.y + 3 + i;
 
         choice_text(&list.items[h->top + i], keys, sizeof(keys), text, sizeof(text));
@@ -248,6 +268,8 @@ void action_choice_run(Ui *ui)
         open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
     else if (choice.preset)
         panes_open_preset(ui, choice.preset->id);
+    else if (choice.gloss)
+        pager_open(ui, choice.gloss->word, choice.gloss->text, false);
     else {
         ui_prompt(ui, choice.command->name);
         field_insert(&ui->prompt.field, " ");
