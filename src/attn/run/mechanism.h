@@ -45,6 +45,10 @@ typedef struct ViewPromise {
     const char *quantity; /* View.quantity */
     const char *const *categories; /* View.categories */
 } ViewPromise;
+#define VIEW(name_, kind_, help_, ...)                                                         \
+    {                                                                                          \
+        .name = name_, .kind = kind_, .help = help_, __VA_ARGS__                               \
+    }
 #define VIEW_PROMISE_END { .name = NULL }
 #define VIEWS_OF_PATTERN                                                                       \
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },                 \

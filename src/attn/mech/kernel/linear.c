@@ -116,12 +116,12 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "features_q", .kind = VIEW_FEATURES, .help = "phi of the queries" },
-    { .name = "features_k", .kind = VIEW_FEATURES, .help = "phi of the keys" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "the state S after the last key" },
-    { .name = "denominator", .kind = VIEW_TENSOR, .help = "z of each query, before eps" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "implicit weights" },
+    VIEW("features_q", VIEW_FEATURES, "phi of the queries"),
+    VIEW("features_k", VIEW_FEATURES, "phi of the keys"),
+    VIEW("memory", VIEW_VECTORS, "the state S after the last key"),
+    VIEW("denominator", VIEW_TENSOR, "z of each query, before eps"),
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "implicit weights"),
     VIEW_PROMISE_END
 };
 

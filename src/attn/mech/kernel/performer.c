@@ -394,8 +394,7 @@ static Flops performer_flops(Run *r, const void *opaque)
 }
 
 static const StageNote notes[] = {
-    { "directions",
-      "Random directions, drawn once: the axes of the features." },
+    { "directions", "Random directions, drawn once: the axes of the features." },
     { "features",
       "Each query and key becomes a vector of random features; in the mean the product of two "
       "of them is the exponential of their score." },
@@ -406,15 +405,14 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "projection", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "the random directions (not with relu_features=deterministic)" },
-    { .name = "features_q", .kind = VIEW_FEATURES, .help = "phi of the queries" },
-    { .name = "features_k", .kind = VIEW_FEATURES, .help = "phi of the keys" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "the state S after the last key" },
-    { .name = "denominator", .kind = VIEW_TENSOR, .help = "z of each query, before the guard" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS,
-      .help = "implicit weights; with kernel=trig some are negative" },
+    VIEW("projection", VIEW_TENSOR, "the random directions (not with relu_features=deterministic)",
+         .maybe = true),
+    VIEW("features_q", VIEW_FEATURES, "phi of the queries"),
+    VIEW("features_k", VIEW_FEATURES, "phi of the keys"),
+    VIEW("memory", VIEW_VECTORS, "the state S after the last key"),
+    VIEW("denominator", VIEW_TENSOR, "z of each query, before the guard"),
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "implicit weights; with kernel=trig some are negative"),
     VIEW_PROMISE_END
 };
 

@@ -319,13 +319,11 @@ static double gate_flops(const Run *r, const Params *p)
 }
 
 static const StageNote notes[] = {
-    { "directions",
-      "Random directions, drawn once: the frequencies of the features." },
+    { "directions", "Random directions, drawn once: the frequencies of the features." },
     { "features",
       "Sines and cosines of each query and key; the product of two of them stands for a "
       "Gaussian kernel." },
-    { "gates",
-      "A gate for each token says how much of the past is forgotten before it is added." },
+    { "gates", "A gate for each token says how much of the past is forgotten before it is added." },
     { "state and read",
       "Keys and values are summed into one state that every query reads: no pair of tokens is "
       "compared." },
@@ -333,18 +331,15 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "projection", .kind = VIEW_TENSOR, .help = "the random directions W~" },
-    { .name = "features_q", .kind = VIEW_FEATURES, .help = "phi of the queries" },
-    { .name = "features_k", .kind = VIEW_FEATURES, .help = "phi of the keys" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "the state S after the last key" },
-    { .name = "denominator", .kind = VIEW_TENSOR,
-      .help = "z of each query, before min_denominator" },
-    { .name = "clamped", .kind = VIEW_MEMBERSHIP, .help = "queries whose denominator was raised" },
-    { .name = "gates", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "how much of the state each token keeps (with gate)" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_SIGNED,
-      .help = "implicit weights, some negative (none with kernel=arccos)" },
+    VIEW("projection", VIEW_TENSOR, "the random directions W~"),
+    VIEW("features_q", VIEW_FEATURES, "phi of the queries"),
+    VIEW("features_k", VIEW_FEATURES, "phi of the keys"),
+    VIEW("memory", VIEW_VECTORS, "the state S after the last key"),
+    VIEW("denominator", VIEW_TENSOR, "z of each query, before min_denominator"),
+    VIEW("clamped", VIEW_MEMBERSHIP, "queries whose denominator was raised"),
+    VIEW("gates", VIEW_TENSOR, "how much of the state each token keeps (with gate)", .maybe = true),
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_SIGNED, "implicit weights, some negative (none with kernel=arccos)"),
     VIEW_PROMISE_END
 };
 

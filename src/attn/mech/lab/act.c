@@ -424,22 +424,18 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "halting", .kind = VIEW_FEATURES, .quantity = "probability",
-      .help = "halting probability of each token at each step; 0: it had halted" },
-    { .name = "update_weights", .kind = VIEW_FEATURES, .quantity = "share",
-      .help = "share of the step in the output" },
-    { .name = "active", .kind = VIEW_MEMBERSHIP, .help = "tokens that ran in the step" },
-    { .name = "cumulative", .kind = VIEW_MASK, .quantity = "probability",
-      .help = "sum of halting probabilities" },
-    { .name = "updates", .kind = VIEW_COUNT, .help = "steps that each token took",
-      .curve = { .x = "token", .y = "steps", .mark = CURVE_BARS } },
-    { .name = "remainder", .kind = VIEW_MASK, .quantity = "share",
-      .help = "last share; 0: the token never halted",
-      .curve = { .x = "token", .y = "last share", .mark = CURVE_BARS } },
-    { .name = "ponder", .kind = VIEW_FEATURES, .quantity = "steps",
-      .help = "ponder time: updates + remainder",
-      .curve = { .x = "token", .y = "ponder time", .mark = CURVE_BARS } },
-    { .name = "w_halt", .kind = VIEW_TENSOR, .maybe = true, .help = "drawn halting unit" },
+    VIEW("halting", VIEW_FEATURES, "halting probability of each token at each step; 0: it had "
+         "halted", .quantity = "probability"),
+    VIEW("update_weights", VIEW_FEATURES, "share of the step in the output", .quantity = "share"),
+    VIEW("active", VIEW_MEMBERSHIP, "tokens that ran in the step"),
+    VIEW("cumulative", VIEW_MASK, "sum of halting probabilities", .quantity = "probability"),
+    VIEW("updates", VIEW_COUNT, "steps that each token took",
+         .curve = { .x = "token", .y = "steps", .mark = CURVE_BARS }),
+    VIEW("remainder", VIEW_MASK, "last share; 0: the token never halted",
+         .quantity = "share", .curve = { .x = "token", .y = "last share", .mark = CURVE_BARS }),
+    VIEW("ponder", VIEW_FEATURES, "ponder time: updates + remainder",
+         .quantity = "steps", .curve = { .x = "token", .y = "ponder time", .mark = CURVE_BARS }),
+    VIEW("w_halt", VIEW_TENSOR, "drawn halting unit", .maybe = true),
     STACK_VIEWS,
     VIEW_PROMISE_END
 };

@@ -427,22 +427,19 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "grid", .kind = VIEW_BUCKETS, .categories = doings,
-      .help = "layers against time: 0 forward, 1 computed again, 2 backward, -1 idle" },
-    { .name = "memory", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
-      .help = "bytes live during each step, accounted" },
-    { .name = "measured", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
-      .help = "bytes this program's arena held during each step, measured; numbers in double, "
-              "weights never stored" },
-    { .name = "timeline", .kind = VIEW_TENSOR,
-      .help = "the steps: 0 forward, 1 computed again, 2 backward; and the layer" },
-    { .name = "stored", .kind = VIEW_MEMBERSHIP, .help = "layers whose input is kept" },
-    { .name = "tradeoff", .kind = VIEW_TENSOR,
-      .help = "for each segment length: peak bytes and layers computed again" },
-    { .name = "peaks", .kind = VIEW_COUNT, .help = "peak bytes for each segment length 1 to L",
-      .curve = { .x = "segment length k", .y = "peak (bytes)", .first = 1 } },
-    { .name = "recomputed", .kind = VIEW_COUNT, .help = "layers computed again for each",
-      .curve = { .x = "segment length k", .y = "layers computed again", .first = 1 } },
+    VIEW("grid", VIEW_BUCKETS, "layers against time: 0 forward, 1 computed again, 2 backward, -1 "
+         "idle", .categories = doings),
+    VIEW("memory", VIEW_COUNT, "bytes live during each step, accounted", .curve = BYTES_OVER_STEPS),
+    VIEW("measured", VIEW_COUNT, "bytes this program's arena held during each step, measured; "
+         "numbers in double, weights never stored", .curve = BYTES_OVER_STEPS),
+    VIEW("timeline", VIEW_TENSOR, "the steps: 0 forward, 1 computed again, 2 backward; and the "
+         "layer"),
+    VIEW("stored", VIEW_MEMBERSHIP, "layers whose input is kept"),
+    VIEW("tradeoff", VIEW_TENSOR, "for each segment length: peak bytes and layers computed again"),
+    VIEW("peaks", VIEW_COUNT, "peak bytes for each segment length 1 to L",
+         .curve = { .x = "segment length k", .y = "peak (bytes)", .first = 1 }),
+    VIEW("recomputed", VIEW_COUNT, "layers computed again for each",
+         .curve = { .x = "segment length k", .y = "layers computed again", .first = 1 }),
     STACK_VIEWS,
     VIEW_PROMISE_END
 };

@@ -251,14 +251,12 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "chunk", .kind = VIEW_BUCKETS, .quantity = "chunk",
-      .help = "the chunk each token goes through in" },
-    { .name = "tradeoff", .kind = VIEW_COUNT, .help = "chunks asked for, chunks there are, peak "
-                                                      "bytes" },
-    { .name = "tried", .kind = VIEW_COUNT, .help = "numbers of chunks of peaks" },
-    { .name = "peaks", .kind = VIEW_COUNT, .help = "peak bytes of each" },
-    { .name = "w1", .kind = VIEW_TENSOR, .maybe = true, .help = "first matrix, when drawn" },
-    { .name = "w2", .kind = VIEW_TENSOR, .maybe = true, .help = "second matrix, when drawn" },
+    VIEW("chunk", VIEW_BUCKETS, "the chunk each token goes through in", .quantity = "chunk"),
+    VIEW("tradeoff", VIEW_COUNT, "chunks asked for, chunks there are, peak bytes"),
+    VIEW("tried", VIEW_COUNT, "numbers of chunks of peaks"),
+    VIEW("peaks", VIEW_COUNT, "peak bytes of each"),
+    VIEW("w1", VIEW_TENSOR, "first matrix, when drawn", .maybe = true),
+    VIEW("w2", VIEW_TENSOR, "second matrix, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -30,7 +30,7 @@ static Flops given_flops(Run *r, const void *params_unused)
 }
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "the weights the file holds" },
+    VIEW("weights", VIEW_WEIGHTS, "the weights the file holds"),
     VIEW_PROMISE_END
 };
 

@@ -385,16 +385,14 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "importance", .kind = VIEW_FEATURES, .quantity = "change",
-      .help = "relative change without the head; crossed out: removed" },
-    { .name = "importance_raw", .kind = VIEW_FEATURES, .quantity = "change",
-      .help = "the same before normalising" },
-    { .name = "curve", .kind = VIEW_TENSOR,
-      .curve = { .x = "heads removed", .y = "relative change of the output" },
-      .help = "relative change of the output with the first heads of the order removed" },
-    { .name = "order", .kind = VIEW_TENSOR, .help = "layer and head, the least important first" },
-    { .name = "kept", .kind = VIEW_MEMBERSHIP, .help = "heads that are left" },
-    { .name = "reference", .kind = VIEW_VECTORS, .help = "output with all heads" },
+    VIEW("importance", VIEW_FEATURES, "relative change without the head; crossed out: removed",
+         .quantity = "change"),
+    VIEW("importance_raw", VIEW_FEATURES, "the same before normalising", .quantity = "change"),
+    VIEW("curve", VIEW_TENSOR, "relative change of the output with the first heads of the order "
+         "removed", .curve = { .x = "heads removed", .y = "relative change of the output" }),
+    VIEW("order", VIEW_TENSOR, "layer and head, the least important first"),
+    VIEW("kept", VIEW_MEMBERSHIP, "heads that are left"),
+    VIEW("reference", VIEW_VECTORS, "output with all heads"),
     STACK_VIEWS,
     VIEW_PROMISE_END
 };

@@ -296,16 +296,14 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "grid", .kind = VIEW_SCHEDULE, .maybe = true,
-      .help = "what each device does in each unit of time (when all times are whole): 0 idle, j+1 "
-              "forward, -(j+1) backward of micro-batch j" },
-    { .name = "timeline", .kind = VIEW_TENSOR, .help = "device, op (0 forward, 1 backward), "
-                                                       "micro-batch, start, end of every cell" },
-    { .name = "busy", .kind = VIEW_MASK, .help = "share of the time that each device works" },
-    { .name = "batches", .kind = VIEW_COUNT, .help = "numbers of micro-batches of bubbles" },
-    { .name = "bubbles", .kind = VIEW_MASK,
-      .curve = { .x = "micro-batches", .y = "idle share", .along = "batches", .log_x = true },
-      .help = "idle share of an even pipeline against the number of micro-batches" },
+    VIEW("grid", VIEW_SCHEDULE, "what each device does in each unit of time (when all times are "
+         "whole): 0 idle, j+1 forward, -(j+1) backward of micro-batch j", .maybe = true),
+    VIEW("timeline", VIEW_TENSOR, "device, op (0 forward, 1 backward), micro-batch, start, end of "
+         "every cell"),
+    VIEW("busy", VIEW_MASK, "share of the time that each device works"),
+    VIEW("batches", VIEW_COUNT, "numbers of micro-batches of bubbles"),
+    VIEW("bubbles", VIEW_MASK, "idle share of an even pipeline against the number of micro-batches",
+         .curve = { .x = "micro-batches", .y = "idle share", .along = "batches", .log_x = true }),
     VIEW_PROMISE_END
 };
 

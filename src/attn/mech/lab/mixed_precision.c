@@ -300,18 +300,15 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "as stored in the format; a row adds up to "
-                                                       "about 1" },
-    { .name = "weights_reference", .kind = VIEW_WEIGHTS, .help = "exact weights" },
-    { .name = "weights_error", .kind = VIEW_SIGNED, .help = "stored less exact" },
-    { .name = "weights_error_ulps", .kind = VIEW_SIGNED,
-      .help = "the same in units of the last place" },
-    { .name = "scores", .kind = VIEW_SIGNED, .help = "as stored in the format" },
-    { .name = "reference", .kind = VIEW_VECTORS, .help = "exact output" },
-    { .name = "spacing", .kind = VIEW_TENSOR,
-      .help = "log2 of the distance of neighbouring numbers, against magnitude" },
-    { .name = "magnitude", .kind = VIEW_TENSOR, .help = "log2 of the magnitudes of spacing" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },
+    VIEW("weights", VIEW_WEIGHTS, "as stored in the format; a row adds up to about 1"),
+    VIEW("weights_reference", VIEW_WEIGHTS, "exact weights"),
+    VIEW("weights_error", VIEW_SIGNED, "stored less exact"),
+    VIEW("weights_error_ulps", VIEW_SIGNED, "the same in units of the last place"),
+    VIEW("scores", VIEW_SIGNED, "as stored in the format"),
+    VIEW("reference", VIEW_VECTORS, "exact output"),
+    VIEW("spacing", VIEW_TENSOR, "log2 of the distance of neighbouring numbers, against magnitude"),
+    VIEW("magnitude", VIEW_TENSOR, "log2 of the magnitudes of spacing"),
+    VIEW("connectivity", VIEW_PATTERN, "allowed cells"),
     VIEW_PROMISE_END
 };
 

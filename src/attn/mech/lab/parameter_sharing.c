@@ -272,8 +272,8 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "map", .kind = VIEW_BUCKETS, .quantity = "weight set",
-      .help = "set of weights that each layer uses for attention (0) and feed-forward (1)" },
+    VIEW("map", VIEW_BUCKETS, "set of weights that each layer uses for attention (0) and "
+         "feed-forward (1)", .quantity = "weight set"),
     { .name = "counts", .kind = VIEW_COUNT,
       .help = "numbers stored in tables, output table, attention, feed-forward, Linformer",
       .curve = { .x = "", .y = "numbers", .points = "tables|output|att|ffn|Linformer",

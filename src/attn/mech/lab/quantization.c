@@ -278,11 +278,11 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "weights of the dequantised tensors" },
-    { .name = "weights_reference", .kind = VIEW_WEIGHTS, .help = "exact weights" },
-    { .name = "weights_error", .kind = VIEW_SIGNED, .help = "the first less the second" },
-    { .name = "reference", .kind = VIEW_VECTORS, .help = "exact output" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },
+    VIEW("weights", VIEW_WEIGHTS, "weights of the dequantised tensors"),
+    VIEW("weights_reference", VIEW_WEIGHTS, "exact weights"),
+    VIEW("weights_error", VIEW_SIGNED, "the first less the second"),
+    VIEW("reference", VIEW_VECTORS, "exact output"),
+    VIEW("connectivity", VIEW_PATTERN, "allowed cells"),
     PROMISES("q"), PROMISES("k"), PROMISES("v"), PROMISES("w"),
     VIEW_PROMISE_END
 };

@@ -388,30 +388,30 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "error", .curve = ERROR_OVER_DEPTH("largest difference"), .kind = VIEW_TENSOR,
-      .help = "largest difference of the reconstructed streams at each layer boundary" },
-    { .name = "error_relative", .curve = ERROR_OVER_DEPTH("relative difference"),
-      .kind = VIEW_TENSOR, .help = "the same, divided by the largest number there" },
+    VIEW("error", VIEW_TENSOR, "largest difference of the reconstructed streams at each layer "
+         "boundary", .curve = ERROR_OVER_DEPTH("largest difference")),
+    VIEW("error_relative", VIEW_TENSOR, "the same, divided by the largest number there",
+         .curve = ERROR_OVER_DEPTH("relative difference")),
     { .name = "memory", .kind = VIEW_COUNT, .help = "the next two side by side",
       .curve = { .x = "layers passed, forward and back", .y = "memory (bytes)",
                  .mark = CURVE_STEPS, .spacing = 0.5,
                  .series = "plain|reversible" } },
-    { .name = "memory_plain", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
-      .help = "bytes live at each step of an ordinary stack, forward, then backward" },
-    { .name = "memory_reversible", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
-      .help = "the same of reversible layers" },
-    { .name = "measured_plain", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT, .maybe = true,
-      .help = "split=duplicate: bytes this program's arena held in the ordinary stack, measured; "
-              "numbers in double, weights never stored" },
-    { .name = "measured_reversible", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
-      .help = "bytes this program's arena held in the reversible stack, measured" },
-    { .name = "y1", .kind = VIEW_VECTORS, .help = "first stream at the end" },
-    { .name = "y2", .kind = VIEW_VECTORS, .help = "second stream at the end" },
-    { .name = "x1", .kind = VIEW_VECTORS, .help = "first stream, reconstructed" },
-    { .name = "x2", .kind = VIEW_VECTORS, .help = "second stream, reconstructed" },
-    { .name = "streams", .kind = VIEW_VECTORS, .help = "both streams at every layer boundary" },
-    { .name = "plain_output", .kind = VIEW_VECTORS, .maybe = true,
-      .help = "split=duplicate: what an ordinary stack makes of x with the same weights" },
+    VIEW("memory_plain", VIEW_COUNT, "bytes live at each step of an ordinary stack, forward, then "
+         "backward", .curve = BYTES_OVER_STEPS),
+    VIEW("memory_reversible", VIEW_COUNT, "the same of reversible layers",
+         .curve = BYTES_OVER_STEPS),
+    VIEW("measured_plain", VIEW_COUNT, "split=duplicate: bytes this program's arena held in the "
+         "ordinary stack, measured; numbers in double, weights never "
+         "stored", .curve = BYTES_OVER_STEPS, .maybe = true),
+    VIEW("measured_reversible", VIEW_COUNT, "bytes this program's arena held in the reversible "
+         "stack, measured", .curve = BYTES_OVER_STEPS),
+    VIEW("y1", VIEW_VECTORS, "first stream at the end"),
+    VIEW("y2", VIEW_VECTORS, "second stream at the end"),
+    VIEW("x1", VIEW_VECTORS, "first stream, reconstructed"),
+    VIEW("x2", VIEW_VECTORS, "second stream, reconstructed"),
+    VIEW("streams", VIEW_VECTORS, "both streams at every layer boundary"),
+    VIEW("plain_output", VIEW_VECTORS, "split=duplicate: what an ordinary stack makes of x with "
+         "the same weights", .maybe = true),
     STACK_VIEWS,
     VIEW_PROMISE_END
 };

@@ -422,8 +422,7 @@ static const StageNote notes[] = {
       "No centroids were given: a few tokens, drawn by the seed, are the first." },
     { "one cluster",
       "The window layer makes no clusters: all tokens are in one, in their own order." },
-    { "assign",
-      "Every token goes to the centroid whose direction is nearest." },
+    { "assign", "Every token goes to the centroid whose direction is nearest." },
     { "move centroids",
       "Each centroid becomes the mean direction of its tokens. An empty cluster stays where it "
       "is." },
@@ -431,21 +430,19 @@ static const StageNote notes[] = {
       "Tokens are sorted by cluster, and by position within a cluster, then cut into chunks." },
     { "attend",
       "Inside a chunk tokens of the same cluster see each other, however far apart they stood." },
-    { "restore order",
-      "The outputs go back to where their tokens stand in the sequence." },
+    { "restore order", "The outputs go back to where their tokens stand in the sequence." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "clusters", .kind = VIEW_BUCKETS, .help = "cluster of each token" },
-    { .name = "counts", .kind = VIEW_COUNT, .help = "tokens in each cluster" },
-    { .name = "membership", .kind = VIEW_MEMBERSHIP, .help = "tokens of each cluster" },
-    { .name = "order", .kind = VIEW_ORDER, .help = "token at each slot of the sorted list" },
-    { .name = "chunks", .kind = VIEW_BUCKETS, .help = "chunk of each token" },
-    { .name = "centroids", .kind = VIEW_VECTORS, .maybe = true,
-      .help = "the clusters' centres (layer=cluster)" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells of one chunk and cluster" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
+    VIEW("clusters", VIEW_BUCKETS, "cluster of each token"),
+    VIEW("counts", VIEW_COUNT, "tokens in each cluster"),
+    VIEW("membership", VIEW_MEMBERSHIP, "tokens of each cluster"),
+    VIEW("order", VIEW_ORDER, "token at each slot of the sorted list"),
+    VIEW("chunks", VIEW_BUCKETS, "chunk of each token"),
+    VIEW("centroids", VIEW_VECTORS, "the clusters' centres (layer=cluster)", .maybe = true),
+    VIEW("connectivity", VIEW_PATTERN, "cells of one chunk and cluster"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights"),
     VIEW_PROMISE_END
 };
 

@@ -381,29 +381,27 @@ static Flops entmax_flops_bound(Run *r, const void *opaque)
 }
 
 static const StageNote notes[] = {
-    { "alpha",
-      "Each head has its alpha: 1 is softmax, 2 is sparsemax, more is sparser." },
+    { "alpha", "Each head has its alpha: 1 is softmax, 2 is sparsemax, more is sparser." },
     { "attend",
       "In each row a threshold is found; scores below it get exactly 0, the others share what "
       "is left." },
     { "bisect",
       "Halving the interval in which the threshold lies: the weights above it must sum to 1." },
-    { "thresholds",
-      "The threshold of each row, and how many keys stand above it." },
+    { "thresholds", "The threshold of each row, and how many keys stand above it." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "alpha", .kind = VIEW_TENSOR, .help = "alpha of each head" },
-    { .name = "tau", .kind = VIEW_TENSOR, .help = "threshold of each row" },
-    { .name = "support", .kind = VIEW_PATTERN, .help = "cells with a weight above 1e-6" },
-    { .name = "support_size", .kind = VIEW_COUNT, .help = "how many of them a row has" },
-    { .name = "softmax_size", .kind = VIEW_COUNT, .maybe = true,
-      .help = "how many softmax would have on the same scores (up to 4 million cells)" },
-    { .name = "softmax", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "softmax on the same scores, the support ringed (up to 4 million cells)" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights, many exactly 0" },
+    VIEW("alpha", VIEW_TENSOR, "alpha of each head"),
+    VIEW("tau", VIEW_TENSOR, "threshold of each row"),
+    VIEW("support", VIEW_PATTERN, "cells with a weight above 1e-6"),
+    VIEW("support_size", VIEW_COUNT, "how many of them a row has"),
+    VIEW("softmax_size", VIEW_COUNT, "how many softmax would have on the same scores (up to 4 "
+         "million cells)", .maybe = true),
+    VIEW("softmax", VIEW_WEIGHTS, "softmax on the same scores, the support ringed (up to 4 million "
+         "cells)", .maybe = true),
+    VIEW("connectivity", VIEW_PATTERN, "allowed cells"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights, many exactly 0"),
     VIEW_PROMISE_END
 };
 

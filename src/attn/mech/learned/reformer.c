@@ -567,16 +567,14 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "buckets", .kind = VIEW_BUCKETS, .help = "bucket of each token, by round" },
-    { .name = "order", .kind = VIEW_ORDER, .help = "position at each slot of the sorted order" },
-    { .name = "chunks", .kind = VIEW_BUCKETS, .help = "chunk of each token, by round" },
-    { .name = "visits", .kind = VIEW_COUNT, .help = "how often a query visits a key" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells that take part in the softmax" },
-    { .name = "union", .kind = VIEW_PATTERN, .maybe = true,
-      .help = "cells of the rounds so far, after each" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights of all rounds together" },
-    { .name = "rotations", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "the random rotations, when they were drawn" },
+    VIEW("buckets", VIEW_BUCKETS, "bucket of each token, by round"),
+    VIEW("order", VIEW_ORDER, "position at each slot of the sorted order"),
+    VIEW("chunks", VIEW_BUCKETS, "chunk of each token, by round"),
+    VIEW("visits", VIEW_COUNT, "how often a query visits a key"),
+    VIEW("connectivity", VIEW_PATTERN, "cells that take part in the softmax"),
+    VIEW("union", VIEW_PATTERN, "cells of the rounds so far, after each", .maybe = true),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights of all rounds together"),
+    VIEW("rotations", VIEW_TENSOR, "the random rotations, when they were drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -658,14 +658,12 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "clusters", .kind = VIEW_BUCKETS, .help = "centroid nearest to each query" },
-    { .name = "membership", .kind = VIEW_MEMBERSHIP,
-      .help = "tokens of each cluster: query sets, then key sets" },
-    { .name = "centroids", .kind = VIEW_VECTORS, .help = "the centres that were used" },
-    { .name = "centroids_new", .kind = VIEW_VECTORS,
-      .help = "the centres after one training update by this sequence" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells that share a cluster" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights over all clusters" },
+    VIEW("clusters", VIEW_BUCKETS, "centroid nearest to each query"),
+    VIEW("membership", VIEW_MEMBERSHIP, "tokens of each cluster: query sets, then key sets"),
+    VIEW("centroids", VIEW_VECTORS, "the centres that were used"),
+    VIEW("centroids_new", VIEW_VECTORS, "the centres after one training update by this sequence"),
+    VIEW("connectivity", VIEW_PATTERN, "cells that share a cluster"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights over all clusters"),
     VIEW_PROMISE_END
 };
 

@@ -440,22 +440,17 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "sort_logits", .kind = VIEW_SIGNED, .help = "scores of block pairs" },
-    { .name = "pooled", .kind = VIEW_VECTORS, .maybe = true,
-      .help = "what each block is scored by, when it is scored" },
-    { .name = "scaled_logits", .kind = VIEW_SIGNED,
-      .help = "scores with noise, over the temperature" },
-    { .name = "permutation", .kind = VIEW_PERMUTATION,
-      .help = "soft permutation: row u mixes its source blocks" },
-    { .name = "connectivity", .kind = VIEW_PATTERN,
-      .help = "exact support; a soft permutation touches nearly everything" },
-    { .name = "connectivity_hard", .kind = VIEW_PATTERN,
-      .help = "own block and the one block that weighs most" },
-    { .name = "weights", .kind = VIEW_WEIGHTS,
-      .help = "weight on each original token, through the sorted blocks" },
-    { .name = "sort_w1", .kind = VIEW_TENSOR, .maybe = true, .help = "first layer, when drawn" },
-    { .name = "sort_w2", .kind = VIEW_TENSOR, .maybe = true, .help = "second layer, when drawn" },
-    { .name = "gumbel", .kind = VIEW_TENSOR, .maybe = true, .help = "the noise, when drawn" },
+    VIEW("sort_logits", VIEW_SIGNED, "scores of block pairs"),
+    VIEW("pooled", VIEW_VECTORS, "what each block is scored by, when it is scored", .maybe = true),
+    VIEW("scaled_logits", VIEW_SIGNED, "scores with noise, over the temperature"),
+    VIEW("permutation", VIEW_PERMUTATION, "soft permutation: row u mixes its source blocks"),
+    VIEW("connectivity", VIEW_PATTERN, "exact support; a soft permutation touches nearly "
+         "everything"),
+    VIEW("connectivity_hard", VIEW_PATTERN, "own block and the one block that weighs most"),
+    VIEW("weights", VIEW_WEIGHTS, "weight on each original token, through the sorted blocks"),
+    VIEW("sort_w1", VIEW_TENSOR, "first layer, when drawn", .maybe = true),
+    VIEW("sort_w2", VIEW_TENSOR, "second layer, when drawn", .maybe = true),
+    VIEW("gumbel", VIEW_TENSOR, "the noise, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

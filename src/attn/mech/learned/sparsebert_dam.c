@@ -358,20 +358,19 @@ static const StageNote notes[] = {
       "connected." },
     { "mask",
       "The numbers become a mask: shares between 0 and 1, or, when it is hard, in or out." },
-    { "attend",
-      "Attention goes through the mask: what it closes is not seen at all." },
+    { "attend", "Attention goes through the mask: what it closes is not seen at all." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "mask", .kind = VIEW_MASK, .help = "the mask, before causality" },
-    { .name = "sparsity", .kind = VIEW_TENSOR, .help = "share of the mask that is exactly 0" },
-    { .name = "loss", .kind = VIEW_TENSOR, .help = "lambda times the sum of the mask" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells the mask lets through" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
-    { .name = "alphas", .kind = VIEW_TENSOR, .maybe = true, .help = "logits, when drawn" },
-    { .name = "g1", .kind = VIEW_TENSOR, .maybe = true, .help = "noise, when drawn" },
-    { .name = "g2", .kind = VIEW_TENSOR, .maybe = true, .help = "noise, when drawn" },
+    VIEW("mask", VIEW_MASK, "the mask, before causality"),
+    VIEW("sparsity", VIEW_TENSOR, "share of the mask that is exactly 0"),
+    VIEW("loss", VIEW_TENSOR, "lambda times the sum of the mask"),
+    VIEW("connectivity", VIEW_PATTERN, "cells the mask lets through"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights"),
+    VIEW("alphas", VIEW_TENSOR, "logits, when drawn", .maybe = true),
+    VIEW("g1", VIEW_TENSOR, "noise, when drawn", .maybe = true),
+    VIEW("g2", VIEW_TENSOR, "noise, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -287,21 +287,19 @@ static const StageNote notes[] = {
       "Two matrices that know positions only: each row mixes all tokens of the sequence." },
     { "project keys and values",
       "n keys and n values become k of each: a summary of the sequence of fixed length." },
-    { "scores, softmax, mix",
-      "Every query attends to the k summaries." },
+    { "scores, softmax, mix", "Every query attends to the k summaries." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
-    { .name = "weights", .kind = VIEW_SIGNED,
-      .help = "P F: of rank k at most, some entries negative, rows do not sum to 1" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS,
-      .help = "P: each query over the k slots keys are projected to" },
-    { .name = "factor_right", .kind = VIEW_SIGNED, .help = "F: each slot's values over positions" },
-    { .name = "projection", .kind = VIEW_SIGNED, .help = "E, then F, of each head" },
-    { .name = "projected_keys", .kind = VIEW_VECTORS, .help = "E K" },
-    { .name = "projected_values", .kind = VIEW_VECTORS, .help = "F V" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells"),
+    VIEW("weights", VIEW_SIGNED, "P F: of rank k at most, some entries negative, rows do not sum "
+         "to 1"),
+    VIEW("factor_left", VIEW_WEIGHTS, "P: each query over the k slots keys are projected to"),
+    VIEW("factor_right", VIEW_SIGNED, "F: each slot's values over positions"),
+    VIEW("projection", VIEW_SIGNED, "E, then F, of each head"),
+    VIEW("projected_keys", VIEW_VECTORS, "E K"),
+    VIEW("projected_values", VIEW_VECTORS, "F V"),
     VIEW_PROMISE_END
 };
 

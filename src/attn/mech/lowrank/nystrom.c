@@ -624,43 +624,36 @@ static Flops nystrom_flops(Run *r, const void *opaque)
 }
 
 static const StageNote notes[] = {
-    { "landmarks",
-      "Queries and keys are averaged over segments: a few landmarks stand for all." },
-    { "A landmarks",
-      "Landmark queries weigh landmark keys: the small matrix in the middle." },
+    { "landmarks", "Queries and keys are averaged over segments: a few landmarks stand for all." },
+    { "A landmarks", "Landmark queries weigh landmark keys: the small matrix in the middle." },
     { "A^T / c",
       "The first guess of the inverse: the small matrix turned, and made small enough." },
     { "pseudo-inverse",
       "The small matrix is inverted by iteration; the residual says how far it is." },
-    { "F3 landmarks to keys",
-      "Landmark queries weigh all keys and take their values: L rows." },
+    { "F3 landmarks to keys", "Landmark queries weigh all keys and take their values: L rows." },
     { "F1 queries to landmarks",
       "Every query weighs the landmark keys; the small inverse corrects these weights." },
-    { "mix",
-      "The corrected weights mix the landmarks' values: never n x n." },
-    { "plain attention",
-      "The sequence is no longer than the landmarks, so attention is exact." },
-    { "convolution",
-      "A convolution along the sequence is added to the values that were mixed." },
+    { "mix", "The corrected weights mix the landmarks' values: never n x n." },
+    { "plain attention", "The sequence is no longer than the landmarks, so attention is exact." },
+    { "convolution", "A convolution along the sequence is added to the values that were mixed." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
-    { .name = "weights", .kind = VIEW_SIGNED,
-      .help = "F1 Z F3, some entries negative (and the convolution's band)" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "F1: queries over landmarks (not when every token is one)" },
-    { .name = "factor_core", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "Z, after each iteration (not when every token is a landmark)" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "F3: landmarks over keys (not when every token is one)" },
-    { .name = "kernel_landmarks", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "A: landmarks over landmarks (not when every token is one)" },
-    { .name = "landmarks", .kind = VIEW_VECTORS, .help = "means of runs: queries', then keys'" },
-    { .name = "segments", .kind = VIEW_BUCKETS, .help = "the run each query belongs to" },
-    { .name = "residuals", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "max|A Z A - A| before the first iteration and after each" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells"),
+    VIEW("weights", VIEW_SIGNED, "F1 Z F3, some entries negative (and the convolution's band)"),
+    VIEW("factor_left", VIEW_WEIGHTS, "F1: queries over landmarks (not when every token is one)",
+         .maybe = true),
+    VIEW("factor_core", VIEW_SIGNED, "Z, after each iteration (not when every token is a landmark)",
+         .maybe = true),
+    VIEW("factor_right", VIEW_WEIGHTS, "F3: landmarks over keys (not when every token is one)",
+         .maybe = true),
+    VIEW("kernel_landmarks", VIEW_WEIGHTS, "A: landmarks over landmarks (not when every token is "
+         "one)", .maybe = true),
+    VIEW("landmarks", VIEW_VECTORS, "means of runs: queries', then keys'"),
+    VIEW("segments", VIEW_BUCKETS, "the run each query belongs to"),
+    VIEW("residuals", VIEW_TENSOR, "max|A Z A - A| before the first iteration and after each",
+         .maybe = true),
     VIEW_PROMISE_END
 };
 

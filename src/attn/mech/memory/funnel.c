@@ -364,25 +364,21 @@ static const StageNote notes[] = {
     { "pool",
       "Neighbouring queries become one: their mean, or their largest entries.  With "
       "pool_q_only=false keys and values shrink as well." },
-    { "attend",
-      "As many rows as there are windows attend: the cost falls with the stride." },
-    { "upsample",
-      "The row of a window is copied to each of its tokens: bands of equal rows." },
+    { "attend", "As many rows as there are windows attend: the cost falls with the stride." },
+    { "upsample", "The row of a window is copied to each of its tokens: bands of equal rows." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN,
-      .help = "all cells, but for tokens that truncation leaves out" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "U A, or U A P (not when values are pooled by max)" },
-    { .name = "factor_left", .kind = VIEW_MASK, .help = "U: which window's row a token gets" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS, .help = "A: windows over keys" },
-    { .name = "pooled_q", .kind = VIEW_VECTORS, .help = "the pooled queries" },
-    { .name = "pooled_k", .kind = VIEW_VECTORS, .maybe = true, .help = "pooled keys, if they are" },
-    { .name = "pooled_v", .kind = VIEW_VECTORS, .maybe = true,
-      .help = "pooled values, if they are" },
-    { .name = "pooled_output", .kind = VIEW_VECTORS, .help = "the windows' rows, not yet copied" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, but for tokens that truncation leaves out"),
+    VIEW("weights", VIEW_WEIGHTS, "U A, or U A P (not when values are pooled by max)",
+         .maybe = true),
+    VIEW("factor_left", VIEW_MASK, "U: which window's row a token gets"),
+    VIEW("factor_right", VIEW_WEIGHTS, "A: windows over keys"),
+    VIEW("pooled_q", VIEW_VECTORS, "the pooled queries"),
+    VIEW("pooled_k", VIEW_VECTORS, "pooled keys, if they are", .maybe = true),
+    VIEW("pooled_v", VIEW_VECTORS, "pooled values, if they are", .maybe = true),
+    VIEW("pooled_output", VIEW_VECTORS, "the windows' rows, not yet copied"),
     VIEW_PROMISE_END
 };
 

@@ -242,14 +242,13 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells; causal: j <= i" },
-    { .name = "weights", .kind = VIEW_WEIGHTS,
-      .help = "A_out A_in; causal: a_i . g_j / (i + 1), whose rows do not sum to 1" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS, .help = "A_out: each query over the slots" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS,
-      .help = "A_in: each slot over the keys; causal: the activations g" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "the packed values" },
-    { .name = "p", .kind = VIEW_TENSOR, .maybe = true, .help = "the pack queries, when drawn" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells; causal: j <= i"),
+    VIEW("weights", VIEW_WEIGHTS, "A_out A_in; causal: a_i . g_j / (i + 1), whose rows do not sum "
+         "to 1"),
+    VIEW("factor_left", VIEW_WEIGHTS, "A_out: each query over the slots"),
+    VIEW("factor_right", VIEW_WEIGHTS, "A_in: each slot over the keys; causal: the activations g"),
+    VIEW("memory", VIEW_VECTORS, "the packed values"),
+    VIEW("p", VIEW_TENSOR, "the pack queries, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

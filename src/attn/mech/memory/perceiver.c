@@ -241,19 +241,16 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN,
-      .help = "cells of latents (or decoding queries) and keys" },
+    VIEW("connectivity", VIEW_PATTERN, "cells of latents (or decoding queries) and keys"),
     { .name = "weights",
       .kind = VIEW_WEIGHTS,
       .maybe = true,
       .help =
           "weight of each key in each row of the output, through all layers; not with residual" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS,
-      .help = "the last cross-attention: latents by keys" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "decoding queries by latents (decode=query)" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "what the latents hold at the end" },
-    { .name = "latents", .kind = VIEW_TENSOR, .maybe = true, .help = "the latents, when drawn" },
+    VIEW("factor_right", VIEW_WEIGHTS, "the last cross-attention: latents by keys"),
+    VIEW("factor_left", VIEW_WEIGHTS, "decoding queries by latents (decode=query)", .maybe = true),
+    VIEW("memory", VIEW_VECTORS, "what the latents hold at the end"),
+    VIEW("latents", VIEW_TENSOR, "the latents, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -418,10 +418,8 @@ static Flops mab_flops(const Mab *m, int64_t rows, int64_t width, int64_t keys, 
 }
 
 static const StageNote notes[] = {
-    { "inducing points",
-      "A few learned vectors, the same for every set." },
-    { "points read the set",
-      "The inducing points attend to all tokens: k summaries of the set." },
+    { "inducing points", "A few learned vectors, the same for every set." },
+    { "points read the set", "The inducing points attend to all tokens: k summaries of the set." },
     { "the set reads the points",
       "Every token attends to the k summaries.  No token has met another, yet each has heard of "
       "all." },
@@ -432,17 +430,16 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, through the points" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "core: A_out A_in (a block has none: it is not linear in its values)" },
-    { .name = "flow", .kind = VIEW_FLOW, .maybe = true,
-      .help = "official, paper: A_out A_in of each head, attention flow, not weights" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS, .help = "A_out: tokens over points" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS, .help = "A_in: points over tokens" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "H: what the points hold (core: H_V)" },
-    { .name = "pooled", .kind = VIEW_VECTORS, .maybe = true, .help = "with seeds: a row for each" },
-    { .name = "pooling_weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "with seeds: seeds over tokens" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, through the points"),
+    VIEW("weights", VIEW_WEIGHTS, "core: A_out A_in (a block has none: it is not linear in its "
+         "values)", .maybe = true),
+    VIEW("flow", VIEW_FLOW, "official, paper: A_out A_in of each head, attention flow, not weights",
+         .maybe = true),
+    VIEW("factor_left", VIEW_WEIGHTS, "A_out: tokens over points"),
+    VIEW("factor_right", VIEW_WEIGHTS, "A_in: points over tokens"),
+    VIEW("memory", VIEW_VECTORS, "H: what the points hold (core: H_V)"),
+    VIEW("pooled", VIEW_VECTORS, "with seeds: a row for each", .maybe = true),
+    VIEW("pooling_weights", VIEW_WEIGHTS, "with seeds: seeds over tokens", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -523,28 +523,26 @@ static const StageNote notes[] = {
     { "maps",
       "A small network looks at every token by itself and writes S numbers: how much it belongs "
       "to each learned token." },
-    { "pool",
-      "Each learned token is the sum of all tokens, weighed by its map." },
+    { "pool", "Each learned token is the sum of all tokens, weighed by its map." },
     { "mix tokens",
       "The learned tokens are mixed with each other; in a model whole layers run here, on S tokens "
       "instead of n." },
     { "fuse maps",
       "A second network says, for every position, how much it takes of each learned token." },
-    { "fuse",
-      "The learned tokens return to the n positions." },
+    { "fuse", "The learned tokens return to the n positions." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "A, with x as values; fuse: only without norms, bias and residual, then with signs" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS, .help = "A: the map of each learned token" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "fuse: what each position takes of each token" },
-    { .name = "memory", .kind = VIEW_VECTORS, .help = "the learned tokens" },
-    { .name = "images", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "the maps side by side, where the tokens are pixels of an image" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells"),
+    VIEW("weights", VIEW_WEIGHTS, "A, with x as values; fuse: only without norms, bias and "
+         "residual, then with signs", .maybe = true),
+    VIEW("factor_right", VIEW_WEIGHTS, "A: the map of each learned token"),
+    VIEW("factor_left", VIEW_WEIGHTS, "fuse: what each position takes of each token",
+         .maybe = true),
+    VIEW("memory", VIEW_VECTORS, "the learned tokens"),
+    VIEW("images", VIEW_WEIGHTS, "the maps side by side, where the tokens are pixels of an image",
+         .maybe = true),
     VIEW_PROMISE_END
 };
 

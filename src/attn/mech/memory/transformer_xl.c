@@ -146,13 +146,11 @@ static const StageNote notes[] = {
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "memory", .kind = VIEW_TENSOR,
-      .help = "first token in memory, and where the segment starts" },
-    { .name = "segment_weights", .kind = VIEW_WEIGHTS,
-      .help = "weights of one segment on its memory and itself" },
-    { .name = "reach_tokens", .kind = VIEW_COUNT,
-      .help = "tokens back that a query is reached from after so many layers" },
-    { .name = "reach_segments", .kind = VIEW_COUNT, .help = "the same in segments" },
+    VIEW("memory", VIEW_TENSOR, "first token in memory, and where the segment starts"),
+    VIEW("segment_weights", VIEW_WEIGHTS, "weights of one segment on its memory and itself"),
+    VIEW("reach_tokens", VIEW_COUNT, "tokens back that a query is reached from after so many "
+         "layers"),
+    VIEW("reach_segments", VIEW_COUNT, "the same in segments"),
     VIEW_PROMISE_END
 };
 

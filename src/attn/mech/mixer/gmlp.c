@@ -474,18 +474,16 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_SIGNED,
-      .help = "the matrix over tokens: gate = weights @ values + b, not output = weights @ V" },
-    { .name = "values", .kind = VIEW_VECTORS, .help = "the second half, normalised" },
-    { .name = "gate", .kind = VIEW_SIGNED, .help = "what the first half is multiplied by; 1 lets "
-                                                   "it through" },
-    { .name = "weights_tiny", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "weights of the small attention (tiny_attention)" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "toeplitz", .kind = VIEW_SIGNED,
-      .help = "mean of each diagonal of the matrix: the filter, if it is one" },
-    { .name = "weights_toeplitz", .kind = VIEW_SIGNED,
-      .help = "the matrix with these means in the place of its cells: its stripes" },
+    VIEW("weights", VIEW_SIGNED, "the matrix over tokens: gate = weights @ values + b, not output "
+         "= weights @ V"),
+    VIEW("values", VIEW_VECTORS, "the second half, normalised"),
+    VIEW("gate", VIEW_SIGNED, "what the first half is multiplied by; 1 lets it through"),
+    VIEW("weights_tiny", VIEW_WEIGHTS, "weights of the small attention (tiny_attention)",
+         .maybe = true),
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("toeplitz", VIEW_SIGNED, "mean of each diagonal of the matrix: the filter, if it is one"),
+    VIEW("weights_toeplitz", VIEW_SIGNED, "the matrix with these means in the place of its cells: "
+         "its stripes"),
     DRAWN("w_in"), DRAWN("w_out"), DRAWN("w_spatial"), DRAWN("w_qkv"), DRAWN("w_att_out"),
     VIEW_PROMISE_END
 };

@@ -317,22 +317,18 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "q_n . (Kbar_m + E_nm), the matrix never formed; rows do not sum to 1 (depth_u=1)" },
-    { .name = "weights_content", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "its part by content: stripes, the same columns for every query" },
-    { .name = "weights_position", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "its part by position: bands along the diagonals" },
-    { .name = "weights_u", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "the matrix for each depth u (depth_u above 1)" },
-    { .name = "content_lambda", .kind = VIEW_SIGNED,
-      .help = "one for all queries; causal: one for each" },
-    { .name = "position_lambda", .kind = VIEW_SIGNED, .help = "one for each query" },
-    { .name = "key_softmax", .kind = VIEW_WEIGHTS,
-      .help = "keys after the softmax over the positions" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "components", .kind = VIEW_COMPONENTS,
-      .help = "content everywhere, and where the position table reaches" },
+    VIEW("weights", VIEW_SIGNED, "q_n . (Kbar_m + E_nm), the matrix never formed; rows do not sum "
+         "to 1 (depth_u=1)", .maybe = true),
+    VIEW("weights_content", VIEW_SIGNED, "its part by content: stripes, the same columns for every "
+         "query", .maybe = true),
+    VIEW("weights_position", VIEW_SIGNED, "its part by position: bands along the diagonals",
+         .maybe = true),
+    VIEW("weights_u", VIEW_SIGNED, "the matrix for each depth u (depth_u above 1)", .maybe = true),
+    VIEW("content_lambda", VIEW_SIGNED, "one for all queries; causal: one for each"),
+    VIEW("position_lambda", VIEW_SIGNED, "one for each query"),
+    VIEW("key_softmax", VIEW_WEIGHTS, "keys after the softmax over the positions"),
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("components", VIEW_COMPONENTS, "content everywhere, and where the position table reaches"),
     DRAWN("pos"), DRAWN("w_q"), DRAWN("w_k"), DRAWN("w_v"),
     VIEW_PROMISE_END
 };

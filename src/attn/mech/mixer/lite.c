@@ -391,14 +391,11 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights, of its channels" },
-    { .name = "weights_conv", .kind = VIEW_SIGNED, .help = "the convolution as a band, a plane for "
-                                                           "each kernel head" },
-    { .name = "kernel", .kind = VIEW_SIGNED, .help = "taps, after the softmax if there is one" },
-    { .name = "connectivity", .kind = VIEW_PATTERN,
-      .help = "cells of the attention heads, then of the kernel heads" },
-    { .name = "components", .kind = VIEW_COMPONENTS, .help = "attention everywhere, and where the "
-                                                             "convolution reaches" },
+    VIEW("weights", VIEW_WEIGHTS, "attention weights, of its channels"),
+    VIEW("weights_conv", VIEW_SIGNED, "the convolution as a band, a plane for each kernel head"),
+    VIEW("kernel", VIEW_SIGNED, "taps, after the softmax if there is one"),
+    VIEW("connectivity", VIEW_PATTERN, "cells of the attention heads, then of the kernel heads"),
+    VIEW("components", VIEW_COMPONENTS, "attention everywhere, and where the convolution reaches"),
     DRAWN("w_q"), DRAWN("w_k"), DRAWN("w_v"), DRAWN("w_o"), DRAWN("w_conv_in"),
     DRAWN("w_conv_out"), DRAWN("w_kernel"),
     VIEW_PROMISE_END

@@ -399,15 +399,13 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "mixing", .kind = VIEW_SIGNED,
-      .help = "(w1 w2)^T, the linear skeleton: the same for every input" },
-    { .name = "gated", .kind = VIEW_SIGNED,
-      .help = "the exact matrix of this input, of `channel` or the mean over channels" },
-    { .name = "jacobian", .kind = VIEW_SIGNED,
-      .help = "dU[i,c] / dY[j,c], of `channel` or the mean over channels" },
-    { .name = "jacobian_abs", .kind = VIEW_WEIGHTS, .help = "the mean of its absolute values" },
-    { .name = "features", .kind = VIEW_FEATURES, .help = "gelu(A), a row for each channel" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
+    VIEW("mixing", VIEW_SIGNED, "(w1 w2)^T, the linear skeleton: the same for every input"),
+    VIEW("gated", VIEW_SIGNED, "the exact matrix of this input, of `channel` or the mean over "
+         "channels"),
+    VIEW("jacobian", VIEW_SIGNED, "dU[i,c] / dY[j,c], of `channel` or the mean over channels"),
+    VIEW("jacobian_abs", VIEW_WEIGHTS, "the mean of its absolute values"),
+    VIEW("features", VIEW_FEATURES, "gelu(A), a row for each channel"),
+    VIEW("connectivity", VIEW_PATTERN, "all cells"),
     DRAWN("w1"), DRAWN("w2"), DRAWN("w3"), DRAWN("w4"),
     VIEW_PROMISE_END
 };

@@ -319,10 +319,10 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_SIGNED,
-      .help = "M: mixer's output = weights @ x; negative where a token takes itself off" },
-    { .name = "pool", .kind = VIEW_WEIGHTS, .help = "P: equal shares of the neighbours" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "neighbours" },
+    VIEW("weights", VIEW_SIGNED, "M: mixer's output = weights @ x; negative where a token takes "
+         "itself off"),
+    VIEW("pool", VIEW_WEIGHTS, "P: equal shares of the neighbours"),
+    VIEW("connectivity", VIEW_PATTERN, "neighbours"),
     DRAWN("w1"), DRAWN("w2"),
     VIEW_PROMISE_END
 };

@@ -383,15 +383,12 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "span", .kind = VIEW_TENSOR, .help = "z of each head, in tokens; dynamic: of each "
-                                                   "token too" },
-    { .name = "profile", .kind = VIEW_MASK,
-      .help = "mask against the distance; dynamic: of the head's longest span" },
-    { .name = "cells_kept", .kind = VIEW_TENSOR, .help = "share of n x n that a head computes" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells whose mask is above 0" },
-    { .name = "mask", .kind = VIEW_MASK, .help = "what the exponential of a score is multiplied "
-                                                 "by" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
+    VIEW("span", VIEW_TENSOR, "z of each head, in tokens; dynamic: of each token too"),
+    VIEW("profile", VIEW_MASK, "mask against the distance; dynamic: of the head's longest span"),
+    VIEW("cells_kept", VIEW_TENSOR, "share of n x n that a head computes"),
+    VIEW("connectivity", VIEW_PATTERN, "cells whose mask is above 0"),
+    VIEW("mask", VIEW_MASK, "what the exponential of a score is multiplied by"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights"),
     VIEW_PROMISE_END
 };
 

@@ -373,16 +373,12 @@ static double axis_count(const Run *r, int64_t width, bool column, bool causal)
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "connectivity_row", .kind = VIEW_PATTERN, .maybe = true,
-      .help = "cells of the row pass (sequential)" },
-    { .name = "connectivity_col", .kind = VIEW_PATTERN, .maybe = true,
-      .help = "cells of the column pass (sequential)" },
-    { .name = "weights_row", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "weights of the row pass (sequential)" },
-    { .name = "weights_col", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "weights of the column pass (sequential)" },
-    { .name = "weights_inner", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "weights of the decoder's last row pass (causal_mode=shift)" },
+    VIEW("connectivity_row", VIEW_PATTERN, "cells of the row pass (sequential)", .maybe = true),
+    VIEW("connectivity_col", VIEW_PATTERN, "cells of the column pass (sequential)", .maybe = true),
+    VIEW("weights_row", VIEW_WEIGHTS, "weights of the row pass (sequential)", .maybe = true),
+    VIEW("weights_col", VIEW_WEIGHTS, "weights of the column pass (sequential)", .maybe = true),
+    VIEW("weights_inner", VIEW_WEIGHTS, "weights of the decoder's last row pass "
+         "(causal_mode=shift)", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -260,10 +260,9 @@ static Flops bigbird_flops(Run *r, const void *opaque)
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "random_blocks", .kind = VIEW_TENSOR, .maybe = true,
-      .help = "drawn random blocks (when no file gives them)" },
-    { .name = "output_global", .kind = VIEW_VECTORS, .maybe = true,
-      .help = "outputs of the extra tokens (variant=etc)" },
+    VIEW("random_blocks", VIEW_TENSOR, "drawn random blocks (when no file gives them)",
+         .maybe = true),
+    VIEW("output_global", VIEW_VECTORS, "outputs of the extra tokens (variant=etc)", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -235,12 +235,12 @@ static Flops etc_flops(Run *r, const void *opaque)
 }
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells, globals first" },
-    { .name = "components", .kind = VIEW_COMPONENTS, .help = "what allows a cell, globals first" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights, globals first" },
-    { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "what the position adds to the scores (with --position)" },
-    { .name = "output_global", .kind = VIEW_VECTORS, .help = "outputs of the global tokens" },
+    VIEW("connectivity", VIEW_PATTERN, "allowed cells, globals first"),
+    VIEW("components", VIEW_COMPONENTS, "what allows a cell, globals first"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights, globals first"),
+    VIEW("position_bias", VIEW_SIGNED, "what the position adds to the scores (with --position)",
+         .maybe = true),
+    VIEW("output_global", VIEW_VECTORS, "outputs of the global tokens"),
     VIEW_PROMISE_END
 };
 

@@ -87,10 +87,10 @@ static double full_cells(const Run *r)
 }
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
-    { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,
-      .help = "what the position adds to the scores (with --position)" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "attention weights"),
+    VIEW("position_bias", VIEW_SIGNED, "what the position adds to the scores (with --position)",
+         .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -461,15 +461,15 @@ static Flops long_short_flops(Run *r, const void *opaque)
 }
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "window and slots, both on tokens (not with dual_ln)" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "window, and tokens behind slots" },
-    { .name = "components", .kind = VIEW_COMPONENTS, .help = "window, or behind a slot" },
-    { .name = "weights_window", .kind = VIEW_WEIGHTS, .help = "weights on the window's tokens" },
-    { .name = "weights_compressed", .kind = VIEW_WEIGHTS, .help = "weights on the slots" },
-    { .name = "projection", .kind = VIEW_WEIGHTS, .help = "what each slot collects" },
-    { .name = "connectivity_window", .kind = VIEW_PATTERN, .help = "the window" },
-    { .name = "connectivity_compressed", .kind = VIEW_PATTERN, .help = "slots that a token sees" },
+    VIEW("weights", VIEW_WEIGHTS, "window and slots, both on tokens (not with dual_ln)",
+         .maybe = true),
+    VIEW("connectivity", VIEW_PATTERN, "window, and tokens behind slots"),
+    VIEW("components", VIEW_COMPONENTS, "window, or behind a slot"),
+    VIEW("weights_window", VIEW_WEIGHTS, "weights on the window's tokens"),
+    VIEW("weights_compressed", VIEW_WEIGHTS, "weights on the slots"),
+    VIEW("projection", VIEW_WEIGHTS, "what each slot collects"),
+    VIEW("connectivity_window", VIEW_PATTERN, "the window"),
+    VIEW("connectivity_compressed", VIEW_PATTERN, "slots that a token sees"),
     VIEW_PROMISE_END
 };
 

@@ -268,16 +268,16 @@ static double side_flops(const Run *r, const Params *p, const Slots *s, const Si
 }
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "tokens behind the visible slots" },
-    { .name = "components", .kind = VIEW_COMPONENTS, .help = "what allows a cell" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "weights on tokens (values compressed by the mean)" },
-    { .name = "pool", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "tokens in each slot (values compressed by the mean)" },
-    { .name = "connectivity_compressed", .kind = VIEW_PATTERN, .help = "slots that a token sees" },
-    { .name = "weights_compressed", .kind = VIEW_WEIGHTS, .help = "weights on the slots" },
-    { .name = "compressed_k", .kind = VIEW_VECTORS, .help = "keys, the first token in front" },
-    { .name = "compressed_v", .kind = VIEW_VECTORS, .help = "values, the first token in front" },
+    VIEW("connectivity", VIEW_PATTERN, "tokens behind the visible slots"),
+    VIEW("components", VIEW_COMPONENTS, "what allows a cell"),
+    VIEW("weights", VIEW_WEIGHTS, "weights on tokens (values compressed by the mean)",
+         .maybe = true),
+    VIEW("pool", VIEW_WEIGHTS, "tokens in each slot (values compressed by the mean)",
+         .maybe = true),
+    VIEW("connectivity_compressed", VIEW_PATTERN, "slots that a token sees"),
+    VIEW("weights_compressed", VIEW_WEIGHTS, "weights on the slots"),
+    VIEW("compressed_k", VIEW_VECTORS, "keys, the first token in front"),
+    VIEW("compressed_v", VIEW_VECTORS, "values, the first token in front"),
     VIEW_PROMISE_END
 };
 

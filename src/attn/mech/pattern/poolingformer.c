@@ -311,18 +311,17 @@ static Flops poolingformer_flops(Run *r, const void *opaque)
 }
 
 static const ViewPromise views[] = {
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "both levels on tokens (not with pooling=max or level2=sequential)" },
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "window, and tokens of visible cells" },
-    { .name = "components", .kind = VIEW_COMPONENTS, .help = "which level reaches a token" },
-    { .name = "weights_first", .kind = VIEW_WEIGHTS, .help = "level 1 on tokens" },
-    { .name = "weights_pooled", .kind = VIEW_WEIGHTS, .help = "level 2 on pooled cells" },
-    { .name = "connectivity_first", .kind = VIEW_PATTERN, .help = "the window" },
-    { .name = "connectivity_pooled", .kind = VIEW_PATTERN, .help = "cells that a token sees" },
-    { .name = "pool", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "tokens in each cell's value (not with pooling=max)" },
-    { .name = "output_first", .kind = VIEW_VECTORS, .help = "what level 1 gives" },
-    { .name = "output_second", .kind = VIEW_VECTORS, .help = "what level 2 adds" },
+    VIEW("weights", VIEW_WEIGHTS, "both levels on tokens (not with pooling=max or "
+         "level2=sequential)", .maybe = true),
+    VIEW("connectivity", VIEW_PATTERN, "window, and tokens of visible cells"),
+    VIEW("components", VIEW_COMPONENTS, "which level reaches a token"),
+    VIEW("weights_first", VIEW_WEIGHTS, "level 1 on tokens"),
+    VIEW("weights_pooled", VIEW_WEIGHTS, "level 2 on pooled cells"),
+    VIEW("connectivity_first", VIEW_PATTERN, "the window"),
+    VIEW("connectivity_pooled", VIEW_PATTERN, "cells that a token sees"),
+    VIEW("pool", VIEW_WEIGHTS, "tokens in each cell's value (not with pooling=max)", .maybe = true),
+    VIEW("output_first", VIEW_VECTORS, "what level 1 gives"),
+    VIEW("output_second", VIEW_VECTORS, "what level 2 adds"),
     VIEW_PROMISE_END
 };
 

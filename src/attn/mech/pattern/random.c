@@ -99,7 +99,7 @@ static Flops random_flops(Run *r, const void *opaque)
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "indices", .kind = VIEW_TENSOR, .maybe = true, .help = "the table, when drawn" },
+    VIEW("indices", VIEW_TENSOR, "the table, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -165,8 +165,7 @@ static double satellite_cells(const Run *r, PatternShape s, const Params *p)
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "output_relay", .kind = VIEW_VECTORS, .maybe = true,
-      .help = "output of the extra relay (relay=mean)" },
+    VIEW("output_relay", VIEW_VECTORS, "output of the extra relay (relay=mean)", .maybe = true),
     VIEW_PROMISE_END
 };
 

@@ -457,21 +457,20 @@ static const StageNote notes[] = {
     { "scores",
       "Each half of a query finds its best half keys; the sums of the pairs hold the best of "
       "all products." },
-    { "read",
-      "The best slots are weighed by a softmax and their values are added up." },
+    { "read", "The best slots are weighed by a softmax and their values are added up." },
     { NULL, NULL }
 };
 
 static const ViewPromise views[] = {
-    { .name = "memory", .kind = VIEW_FEATURES, .help = "total weight read from every slot" },
-    { .name = "candidates", .kind = VIEW_SIGNED,
-      .help = "for one token the sums of its best sub-keys' scores, the chosen ones ringed" },
-    { .name = "indices", .kind = VIEW_ORDER, .help = "slots a token reads, best first" },
-    { .name = "scores", .kind = VIEW_WEIGHTS, .help = "their weights" },
-    { .name = "query_w", .kind = VIEW_TENSOR, .maybe = true, .help = "query layer, when drawn" },
-    { .name = "query_b", .kind = VIEW_TENSOR, .maybe = true, .help = "its bias, when drawn" },
-    { .name = "keys", .kind = VIEW_TENSOR, .maybe = true, .help = "sub-keys, when drawn" },
-    { .name = "values", .kind = VIEW_TENSOR, .maybe = true, .help = "values, when drawn" },
+    VIEW("memory", VIEW_FEATURES, "total weight read from every slot"),
+    VIEW("candidates", VIEW_SIGNED, "for one token the sums of its best sub-keys' scores, the "
+         "chosen ones ringed"),
+    VIEW("indices", VIEW_ORDER, "slots a token reads, best first"),
+    VIEW("scores", VIEW_WEIGHTS, "their weights"),
+    VIEW("query_w", VIEW_TENSOR, "query layer, when drawn", .maybe = true),
+    VIEW("query_b", VIEW_TENSOR, "its bias, when drawn", .maybe = true),
+    VIEW("keys", VIEW_TENSOR, "sub-keys, when drawn", .maybe = true),
+    VIEW("values", VIEW_TENSOR, "values, when drawn", .maybe = true),
     VIEW_PROMISE_END
 };
 
