@@ -224,22 +224,6 @@ static bool write_all(Png *p, const uint8_t *rgba, int width, int height, int dp
     return true;
 }
 
-/* NULL: no memory */
-static PngColours *png_colours_new(void)
-{
-    return calloc(1, sizeof(PngColours));
-}
-
-static void png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels)
-{
-    palette_collect(colours, rgba, pixels);
-}
-
-static void png_colours_free(PngColours *colours)
-{
-    free(colours);
-}
-
 /* As png_encode, with the type that the colours ask for; they hold all of the image's. */
 static bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height,
                             int dpi, const char *const *metadata, Text *out, Error *err)
@@ -266,13 +250,13 @@ static bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width,
 bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char *const *metadata,
                 Text *out, Error *err)
 {
-    PngColours *colours = png_colours_new();
+    PngColours *colours = calloc(1, sizeof(*colours));
     bool        ok;
 
     if (colours)
-        png_colours_add(colours, rgba, (int64_t)width * height);
+        palette_collect(colours, rgba, (int64_t)width * height);
     ok = png_encode_with(colours, rgba, width, height, dpi, metadata, out, err);
-    png_colours_free(colours);
+    free(colours);
     return ok;
 }
 
@@ -467,13 +451,13 @@ static bool add_frame(Animation *a, const uint8_t *pixels, Area area, bool first
 bool apng_encode(uint8_t *const *frames, int count, int width, int height, int dpi, double delay,
                  const char *const *metadata, Text *out, Error *err)
 {
-    Animation a = { .out = out, .colours = png_colours_new(), .count = count, .width = width,
+    Animation a = { .out = out, .colours = calloc(1, sizeof(PngColours)), .count = count, .width = width,
                     .height = height, .dpi = dpi,
                     .milliseconds = (uint16_t)lround(fmin(fmax(delay, 0.01), 60) * 1000) };
     bool      ok = a.colours || error_set(err, ERR_NOMEM, "an animation: out of memory");
 
     for (int k = 0; ok && k < count; k++)
-        png_colours_add(a.colours, frames[k], (int64_t)width * height);
+        palette_collect(a.colours, frames[k], (int64_t)width * height);
     for (int k = 0; ok && k < count; k++)
         ok = add_frame(&a, frames[k],
                        k ? difference(frames[k - 1], frames[k], width, height)
@@ -481,6 +465,6 @@ bool apng_encode(uint8_t *const *frames, int count, int width, int height, int d
                        k == 0, metadata, err);
     if (ok)
         add_chunk(out, "IEND", NULL, 0, NULL, 0);
-    png_colours_free(a.colours);
+    free(a.colours);
     return ok && (text_ok(out) || error_set(err, ERR_NOMEM, "an animation: out of memory"));
 }
