@@ -451,8 +451,8 @@ static bool add_frame(Animation *a, const uint8_t *pixels, Area area, bool first
 bool apng_encode(uint8_t *const *frames, int count, int width, int height, int dpi, double delay,
                  const char *const *metadata, Text *out, Error *err)
 {
-    Animation a = { .out = out, .colours = calloc(1, sizeof(PngColours)), .count = count, .width = width,
-                    .height = height, .dpi = dpi,
+    Animation a = { .out = out, .colours = calloc(1, sizeof(PngColours)), .count = count,
+                    .width = width, .height = height, .dpi = dpi,
                     .milliseconds = (uint16_t)lround(fmin(fmax(delay, 0.01), 60) * 1000) };
     bool      ok = a.colours || error_set(err, ERR_NOMEM, "an animation: out of memory");
 
