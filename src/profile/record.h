@@ -150,6 +150,8 @@ RecordStatus record_status_of(ErrorCode code);
 void record_warn(Record *record, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The record as one flat-readable JSON object; the keys are stable. */
+/* Version of the record's keys, as docs/records.md describes them. */
+#define RECORD_VERSION 1
 void record_json(const Record *record, Json *out);
 /* {"peak_bytes":4096}: what figures.json of a dump holds. */
 void record_figures_json(const Run *run, Json *out);

@@ -12,6 +12,7 @@
  *       length over the warm-up run; largest: single allocations
  *   gpu            of a run on a GPU, one object for each tier (below); else null
  *   stages[]       in order; iteration null when not iterated
+ *   record_version grows when a key changes its meaning or goes; new keys leave it as it is
  *
  * Whatever was not measured is null, so a reader never mistakes it for 0.
  */
@@ -343,6 +344,7 @@ void record_json(const Record *record, Json *out)
     warnings(out, record->warnings);
     jsonw_key(out, "environment");
     environment_json(out);
+    jsonw_key_int(out, "record_version", RECORD_VERSION);
     jsonw_close(out, '}');
 }
 
