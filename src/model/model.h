@@ -23,10 +23,11 @@ typedef enum ModelActivation {
 } ModelActivation;
 
 typedef struct ModelConfig {
-    const char *arch;          /* "llama", "mistral", "qwen2", "qwen3", "gemma", "gpt2", "bert", "albert" */
+    const char *arch;          /* the family's name: "llama", "mistral", ... "albert" */
     bool        causal;        /* decoders; pre-norm.  Encoders are post-norm */
     int64_t     layers, width, heads, kv_heads, head_dim, inner, vocab, context;
     int64_t     embedding_width; /* albert: E; else width */
+    int64_t     groups;          /* albert: layers with weights of their own; else layers */
     double      eps;
     ModelNorm   norm;
     ModelActivation activation;  /* of the MLP */
@@ -69,7 +70,8 @@ typedef struct Model {
     ModelActivation  head_activation;
     Tokenizer       *tokenizer;       /* NULL: none that can be read, see tokenizer_why */
     char             tokenizer_why[512];
-    char            *path, *format;   /* "gguf", "folder" */
+    char            *path;
+    const char      *format;          /* "gguf", "folder" */
     int64_t          file_bytes;
     int64_t          type_count[WEIGHT_TYPES]; /* tensors of each type */
     char            *notes;           /* lines for the user (an ignored window), or "" */

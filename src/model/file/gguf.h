@@ -30,6 +30,7 @@ typedef struct GgufKey {
     GgufType       element;
     int64_t        count;   /* 1 for a single value */
     const uint8_t *data;    /* the first value, in the file */
+    const uint8_t *end;     /* behind the last one */
     int64_t        offset;  /* of the value in the file, for messages */
 } GgufKey;
 
@@ -45,7 +46,10 @@ typedef struct GgufTensor {
 
 typedef struct Gguf Gguf;
 
-Gguf *gguf_open(const char *path, Error *err); /* NULL with *err set */
+/* NULL with *err set; its text has no path, which the caller adds. */
+Gguf *gguf_open(const char *path, Error *err);
+/* The same for bytes in memory, which must outlive the Gguf. */
+Gguf *gguf_open_bytes(const uint8_t *data, int64_t size, Error *err);
 void  gguf_close(Gguf *g);
 
 int64_t           gguf_file_bytes(const Gguf *g);
@@ -58,7 +62,8 @@ const GgufTensor *gguf_tensor(const Gguf *g, const char *name); /* NULL: there i
  * when it is no number or not a whole one. */
 bool gguf_integer(const GgufKey *k, int64_t index, int64_t *out);
 bool gguf_number(const GgufKey *k, int64_t index, double *out);
-/* A string; of an array of strings walk with `next`: start with NULL. */
+/* A string; those of an array (or the only one) one after another, *cursor NULL to begin, false at
+ * the end. */
 bool gguf_string(const GgufKey *k, GgufString *out);
 bool gguf_next_string(const GgufKey *k, const uint8_t **cursor, GgufString *out);
 

@@ -25,8 +25,8 @@ typedef struct Weight {
     const uint8_t *data;       /* borrowed from the model's file */
     int64_t        rows, cols; /* of W, whatever the file's order */
     bool           transposed; /* the file holds [cols, rows] (GPT-2's Conv1D of safetensors) */
-    int64_t        stride;     /* transposed: columns in the file's row (q, k, v of one matrix), else 0 */
-    int64_t        unpermute;  /* heads whose rows lie as interleaved pairs (GGUF llama q, k); 0: as they are */
+    int64_t        stride;     /* transposed: columns of the file, of which rows may be a part */
+    int64_t        unpermute;  /* heads whose rows lie as interleaved pairs (GGUF llama); 0: none */
 } Weight;
 
 const char *weight_type_name(WeightType type);  /* "Q4_1" */
