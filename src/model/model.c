@@ -123,8 +123,12 @@ static Model *new_model(const char *path, Error *err)
 /* A message is one line, whatever bytes the file has in its names. */
 static void report(Error *err, const char *path)
 {
-    error_prefix(err, "%s", path);
-    for (char *c = err ? err->text : NULL; c && *c; c++)
+    if (!err)
+        return;
+    if (err->code == ERR_FORMAT || err->code == ERR_DATA || err->code == ERR_UNSUPPORTED)
+        err->code = ERR_MODEL;
+    error_prefix(err, "%.200s", path);
+    for (char *c = err->text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
 }

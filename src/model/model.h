@@ -78,8 +78,8 @@ typedef struct Model {
     void            *owned;           /* private: arena, mapped files */
 } Model;
 
-/* path: a .gguf file, or a folder with config.json.  NULL with *err set: file, field or tensor,
- * found, wanted.  Reads no matrix. */
+/* path: a GGUF file, or a folder with config.json.  NULL with *err set: file, field or tensor,
+ * found, wanted; ERR_MODEL where the files themselves are wrong.  Reads no matrix. */
 Model *model_open(const char *path, Error *err);
 void   model_close(Model *m);
 bool   model_is_model(const char *path); /* begins as GGUF, or is a folder with config.json */

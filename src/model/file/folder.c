@@ -95,7 +95,7 @@ static bool sort_tensors(ModelFolder *f, Error *err)
 static bool no_tensors(const char *path, Error *err)
 {
     if (!exists(path, "pytorch_model.bin"))
-        return error_set(err, ERR_FILE, "has neither " TENSORS " nor " INDEX);
+        return error_set(err, ERR_DATA, "has neither " TENSORS " nor " INDEX);
     pickle_refuse(err);
     return error_prefix(err, "pytorch_model.bin");
 }
