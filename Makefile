@@ -10,10 +10,11 @@ CUDA    ?= auto
 V       ?= 0
 Q        = $(if $(filter 1,$(V)),,@)
 
-PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson zlib openblas lua5.4
+PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson libpcre2-8 glib-2.0 zlib openblas lua5.4
 APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
                libopenblas-dev liblua5.4-dev libcairo2-dev libfreetype-dev libzip-dev \
-               libjansson-dev libmd-dev zlib1g-dev libedit-dev fonts-dejavu-core
+               libjansson-dev libpcre2-dev libglib2.0-dev libmd-dev zlib1g-dev libedit-dev \
+               fonts-dejavu-core
 TEST_PACKAGES = libcmocka-dev libvterm-dev clang parallel libboost-context-dev lua5.4
 FONT_DIR ?= /usr/share/fonts/truetype/dejavu
 

@@ -1,0 +1,199 @@
+/* regex.c -- PCRE2; see regex.h. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+
+#include "model/token/regex.h"
+
+#include <pcre2.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "core/utf8.h"
+#include "model/token/vocab.h"
+
+#define PATTERN_MAX 65536     /* bytes; patterns of models have a few hundred */
+#define STEPS_MAX   10000000  /* of one match */
+#define KIB_MAX     (1 << 18) /* of memory for backtracking */
+
+struct Regex {
+    pcre2_code *code;
+    Shown       pattern;
+};
+
+struct RegexWork {
+    pcre2_match_data    *match;
+    pcre2_match_context *limits;
+};
+
+/* ---- the pattern ----------------------------------------------------------------- */
+
+/* Classes that PCRE2 has otherwise than Oniguruma, for which the patterns are written: its \s
+ * holds U+180E, its \w no marks, and its \h is white space. */
+static const struct {
+    char        name;
+    const char *members;
+} classes[] = {
+    { 's', "\\x09-\\x0d\\x{85}\\p{Z}" },
+    { 'w', "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}" },
+    { 'h', "0-9a-fA-F" },
+};
+
+/* Members of the class that \NAME names; *other: all but these. */
+static const char *class_members(char name, bool *other)
+{
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        *other = name == classes[i].name - 'a' + 'A';
+        if (*other || name == classes[i].name)
+            return classes[i].members;
+    }
+    return NULL;
+}
+
+static void translate(const char *pattern, size_t length, Text *out)
+{
+    bool inside = false, first = false; /* of brackets; nothing in them yet */
+
+    for (size_t i = 0; i < length; i++) {
+        char        c = pattern[i];
+        bool        escape = c == '\\' && i + 1 < length, other = false;
+        const char *members = escape ? class_members(pattern[i + 1], &other) : NULL;
+
+        if (members && !(inside && other)) {
+            text_add(out, inside ? "" : other ? "[^" : "[");
+            text_add(out, members);
+            text_add(out, inside ? "" : "]");
+        } else {
+            text_add_bytes(out, pattern + i, escape ? 2 : 1);
+        }
+        if (!inside && c == '[') {
+            inside = first = true;
+            continue;
+        }
+        if (inside && c == ']' && !first)
+            inside = false;
+        first = first && c == '^';
+        i += escape;
+    }
+}
+
+static pcre2_code *compile(const char *pattern, size_t length, Error *err)
+{
+    /* Oniguruma's ^ and $ are those of every line. */
+    uint32_t    options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+    int         number;
+    PCRE2_SIZE  offset = 0;
+    PCRE2_UCHAR why[160] = "";
+    pcre2_code *code;
+    Text        text = { 0 };
+
+    if (length > PATTERN_MAX) {
+        error_set(err, ERR_UNSUPPORTED, "the pattern \"%s\" has %zu bytes; at most %d are read",
+                  shown(pattern, length).text, length, PATTERN_MAX);
+        return NULL;
+    }
+    translate(pattern, length, &text);
+    if (!text_ok(&text)) {
+        text_free(&text);
+        error_set(err, ERR_NOMEM, "no memory for a tokenizer's pattern");
+        return NULL;
+    }
+    code = pcre2_compile((PCRE2_SPTR)text_str(&text), text.length, options, &number, &offset,
+                         NULL);
+    text_free(&text);
+    if (!code) {
+        pcre2_get_error_message(number, why, sizeof(why));
+        error_set(err, ERR_UNSUPPORTED, "the pattern \"%s\" is not read: %s; give the ids (--ids)",
+                  shown(pattern, length).text, (const char *)why);
+    }
+    return code;
+}
+
+Regex *regex_new(const char *pattern, size_t length, Error *err)
+{
+    Regex *r = malloc(sizeof(*r));
+
+    if (!r) {
+        error_set(err, ERR_NOMEM, "no memory for a tokenizer's pattern");
+        return NULL;
+    }
+    r->pattern = shown(pattern, length);
+    r->code = compile(pattern, length, err);
+    if (!r->code) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void regex_free(Regex *r)
+{
+    if (!r)
+        return;
+    pcre2_code_free(r->code);
+    free(r);
+}
+
+/* ---- matching -------------------------------------------------------------------- */
+
+RegexWork *regex_work_new(void)
+{
+    RegexWork *w = malloc(sizeof(*w));
+
+    if (!w)
+        return NULL;
+    w->match = pcre2_match_data_create(1, NULL);
+    w->limits = pcre2_match_context_create(NULL);
+    if (!w->match || !w->limits) {
+        regex_work_free(w);
+        return NULL;
+    }
+    pcre2_set_match_limit(w->limits, STEPS_MAX);
+    pcre2_set_heap_limit(w->limits, KIB_MAX);
+    return w;
+}
+
+void regex_work_free(RegexWork *w)
+{
+    if (!w)
+        return;
+    pcre2_match_data_free(w->match);
+    pcre2_match_context_free(w->limits);
+    free(w);
+}
+
+static bool refuse_match(const Regex *r, int number, size_t from, Error *err)
+{
+    PCRE2_UCHAR why[160] = "";
+
+    pcre2_get_error_message(number, why, sizeof(why));
+    return error_set(err, ERR_UNSUPPORTED,
+                     "the tokenizer's pattern \"%s\" gives up at byte %zu of a piece of the text: "
+                     "%s; give the ids (--ids)", r->pattern.text, from, (const char *)why);
+}
+
+bool regex_next(const Regex *r, RegexWork *w, const char *text, size_t length, size_t from,
+                RegexSpan *span, bool *found, Error *err)
+{
+    const PCRE2_SIZE *at = pcre2_get_ovector_pointer(w->match);
+
+    *found = false;
+    while (from < length) {
+        int bytes, number = pcre2_match(r->code, (PCRE2_SPTR)text, length, from,
+                                        PCRE2_NO_UTF_CHECK, w->match, w->limits);
+
+        if (number == PCRE2_ERROR_NOMATCH)
+            return true;
+        if (number < 0)
+            return refuse_match(r, number, from, err);
+        /* \K can put the start anywhere. */
+        if (at[0] >= from && at[1] > at[0]) {
+            *span = (RegexSpan){ at[0], at[1] };
+            *found = true;
+            return true;
+        }
+        if (at[1] > from)
+            from = at[1];
+        bytes = utf8_decode(text + from, length - from, NULL);
+        from += bytes > 0 ? (size_t)bytes : 1;
+    }
+    return true;
+}
