@@ -50,9 +50,9 @@ bool config_finish(ModelConfig *c, Error *err)
     if (c->kv_heads > c->heads || c->heads % c->kv_heads)
         return error_set(err, ERR_DATA, "%lld heads cannot share %lld key and value heads evenly",
                          (long long)c->heads, (long long)c->kv_heads);
-    if (c->head_dim % 2)
-        return error_set(err, ERR_DATA, "a head has %lld channels, wanted an even number",
-                         (long long)c->head_dim);
+    if (c->head_dim % 2 || c->head_dim > CONFIG_HEAD_MAX)
+        return error_set(err, ERR_DATA, "a head has %lld channels, wanted an even number up to %d",
+                         (long long)c->head_dim, CONFIG_HEAD_MAX);
     if (!(c->eps > 0 && c->eps < 1))
         return error_set(err, ERR_DATA, "epsilon of the norms is %g, wanted between 0 and 1",
                          c->eps);
@@ -69,7 +69,8 @@ bool config_finish(ModelConfig *c, Error *err)
 bool config_rope(const Rope *rope, const char *where, Arena *arena, ModelConfig *config,
                  Error *err)
 {
-    if (rope->channels < 2 || rope->channels % 2 || rope->channels > config->head_dim)
+    if (rope->channels < 2 || rope->channels % 2 || rope->channels > config->head_dim ||
+        rope->channels > CONFIG_HEAD_MAX)
         return error_set(err, ERR_DATA, "%s: RoPE turns %lld channels, wanted an even number from "
                          "2 to %lld, the channels of a head", where, (long long)rope->channels,
                          (long long)config->head_dim);

@@ -35,6 +35,7 @@ bool config_rope(const Rope *rope, const char *where, Arena *arena, ModelConfig 
                  Error *err);
 
 #define CONFIG_SIZE_MAX ((int64_t)1 << 24) /* of a width; keeps products within 63 bits */
+#define CONFIG_HEAD_MAX 1024
 #define CONFIG_CONTEXT_MAX ((int64_t)1 << 31)
 #define CONFIG_VOCAB_MAX (1 << 28)
 

@@ -271,12 +271,12 @@ static bool head_size(Keys *k, ModelConfig *c)
 {
     int64_t even = c->width / c->heads, value;
 
-    c->head_dim = whole(k, "attention.key_length", 1, 1024, even);
-    if (!k->failed && !find(k, "attention.key_length") && (c->width % c->heads || even > 1024))
+    c->head_dim = whole(k, "attention.key_length", 1, CONFIG_HEAD_MAX, even);
+    if (!k->failed && !find(k, "attention.key_length") && c->width % c->heads)
         return error_set(k->err, ERR_DATA, "%lld channels cannot be shared by %lld heads evenly, "
                          "and key %s is missing", (long long)c->width, (long long)c->heads,
                          k->name);
-    value = whole(k, "attention.value_length", 1, 1024, c->head_dim);
+    value = whole(k, "attention.value_length", 1, CONFIG_HEAD_MAX, c->head_dim);
     if (!k->failed && value != c->head_dim)
         return error_set(k->err, ERR_UNSUPPORTED, "key %s is %lld, but keys have %lld channels; "
                          "they must be equal", k->name, (long long)value, (long long)c->head_dim);

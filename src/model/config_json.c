@@ -291,7 +291,8 @@ static bool read_llama(Reader *r, Arena *arena, ModelConfig *c)
     c->kv_heads = whole(r, "num_key_value_heads", 1, 1024, c->heads);
     c->context = whole(r, "max_position_embeddings", 1, CONFIG_CONTEXT_MAX, REQUIRED);
     c->eps = real(r, "rms_norm_eps", 1e-6);
-    c->head_dim = find(r, "head_dim") ? whole(r, "head_dim", 1, 1024, REQUIRED) : even_share(r, c);
+    c->head_dim = find(r, "head_dim") ? whole(r, "head_dim", 1, CONFIG_HEAD_MAX, REQUIRED)
+                                      : even_share(r, c);
     activate(r, "hidden_act", c);
     slide(r, c);
     return !r->failed && rotate(r, arena, c);
@@ -344,7 +345,8 @@ bool config_from_json(json_t *root, json_t *pooling, Arena *arena, ModelConfig *
                       Error *err)
 {
     Reader      r = { .object = root, .err = err };
-    const char *type = text(&r, "model_type", find(&r, "type_vocab_size") ? "bert" : NULL);
+    bool        encoder = find(&r, "type_vocab_size"); /* old files name no model_type */
+    const char *type = text(&r, "model_type", encoder ? "bert" : NULL);
 
     if (r.failed)
         return false;

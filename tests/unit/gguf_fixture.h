@@ -31,7 +31,8 @@ typedef struct Bytes {
 
 static inline void put(uint8_t *to, int64_t *size, const void *bytes, int64_t count)
 {
-    memcpy(to + *size, bytes, (size_t)count);
+    if (count)
+        memcpy(to + *size, bytes, (size_t)count);
     *size += count;
 }
 
