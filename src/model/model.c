@@ -10,12 +10,6 @@
 #include "model/config.h"
 #include "model/load.h"
 
-/* Until they are there: a program without them says so. */
-#pragma weak tokenizer_from_gguf
-#pragma weak tokenizer_from_folder
-#pragma weak tokenizer_free
-#pragma weak tokenizer_size
-
 /* What a model holds until it is closed; the Model itself is in the arena. */
 typedef struct Owned {
     Arena    *arena;
@@ -71,10 +65,6 @@ static bool read_tokenizer(Model *m, const ModelFile *file, Error *err)
 {
     Error why = ERROR_INIT;
 
-    if (!tokenizer_from_gguf || !tokenizer_from_folder) {
-        snprintf(m->tokenizer_why, sizeof(m->tokenizer_why), "no tokenizer is built in");
-        return true;
-    }
     m->tokenizer = file->gguf ? tokenizer_from_gguf(file->gguf, &why)
                               : tokenizer_from_folder(m->path, &why);
     if (!m->tokenizer) {

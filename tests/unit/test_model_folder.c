@@ -239,7 +239,10 @@ static void add(Tensors *t, const char *name, int rows, int cols)
     char  shape[32];
     float value;
 
-    snprintf(shape, sizeof(shape), rows ? "%d,%d" : "%2$d", rows, cols);
+    if (rows)
+        snprintf(shape, sizeof(shape), "%d,%d", rows, cols);
+    else
+        snprintf(shape, sizeof(shape), "%d", cols);
     t->length += snprintf(t->header + t->length, sizeof(t->header) - (size_t)t->length,
                           "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":"
                           "[%lld,%lld]}", t->length ? "," : "", name, shape, (long long)t->size,

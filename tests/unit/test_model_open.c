@@ -293,42 +293,38 @@ static void the_shape_says_found_and_wanted(void **state)
     refuse_tiny(&t, "tensor blk.0.attn_k.weight has shape (4,8), wanted (8,8)");
 }
 
+#define REFUSE_WITH(field, value, words)                                                           \
+    do {                                                                                           \
+        Tiny t = TINY;                                                                             \
+                                                                                                   \
+        t.field = value;                                                                           \
+        refuse_tiny(&t, words);                                                                    \
+    } while (0)
+
 static void sizes_out_of_range_are_refused(void **state)
 {
-    static const struct {
-        Tiny        t;
-        const char *words;
-    } cases[] = {
-#define WITH(field, value, text) { { .arch = "llama", .layers = 1, .width = 8, .heads = 2,         \
-        .kv_heads = 1, .inner = 8, .context = 16, .eps = 1e-5f, .base = 10000, .field = value },   \
-        text }
-        WITH(layers, 0, "llama.block_count is 0|1 to 1024"),
-        WITH(layers, 1025, "llama.block_count is 1025|1 to 1024"),
-        WITH(heads, 0, "llama.attention.head_count is 0|1 to 1024"),
-        WITH(heads, 1025, "llama.attention.head_count is 1025"),
-        WITH(heads, 3, "8 channels|3 heads|key_length"),
-        WITH(heads, 8, "1 channels|even"),
-        WITH(kv_heads, 0, "head_count_kv is 0"),
-        WITH(kv_heads, 4, "2 heads|4 key and value heads"),
-        WITH(width, 0, "embedding_length is 0"),
-        WITH(width, UINT32_MAX, "embedding_length is 4294967295"),
-        WITH(width, 4096, "2048 channels|even number up to 1024"),
-        WITH(inner, 0, "feed_forward_length is 0"),
-        WITH(context, 0, "context_length is 0"),
-        WITH(eps, 0, "epsilon|0"),
-        WITH(eps, 1, "epsilon|1"),
-        WITH(eps, NAN, "layer_norm_rms_epsilon|finite"),
-        WITH(base, 1, "base of RoPE|1"),
-        WITH(base, INFINITY, "rope.freq_base|finite"),
-        WITH(arch, "phi3", "general.architecture|'phi3'|llama, qwen2, qwen3, gemma, gpt2 and bert"),
-        WITH(arch, "albert", "'albert'|not covered"),
-        WITH(arch, "", "general.architecture"),
-#undef WITH
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        refuse_tiny(&cases[i].t, cases[i].words);
+    REFUSE_WITH(layers, 0, "llama.block_count is 0|1 to 1024");
+    REFUSE_WITH(layers, 1025, "llama.block_count is 1025|1 to 1024");
+    REFUSE_WITH(heads, 0, "llama.attention.head_count is 0|1 to 1024");
+    REFUSE_WITH(heads, 1025, "llama.attention.head_count is 1025");
+    REFUSE_WITH(heads, 3, "8 channels|3 heads|key_length");
+    REFUSE_WITH(heads, 8, "1 channels|even");
+    REFUSE_WITH(kv_heads, 0, "head_count_kv is 0");
+    REFUSE_WITH(kv_heads, 4, "2 heads|4 key and value heads");
+    REFUSE_WITH(width, 0, "embedding_length is 0");
+    REFUSE_WITH(width, UINT32_MAX, "embedding_length is 4294967295");
+    REFUSE_WITH(width, 4096, "2048 channels|even number up to 1024");
+    REFUSE_WITH(inner, 0, "feed_forward_length is 0");
+    REFUSE_WITH(context, 0, "context_length is 0");
+    REFUSE_WITH(eps, 0, "epsilon|0");
+    REFUSE_WITH(eps, 1, "epsilon|1");
+    REFUSE_WITH(eps, NAN, "layer_norm_rms_epsilon|finite");
+    REFUSE_WITH(base, 1, "base of RoPE|1");
+    REFUSE_WITH(base, INFINITY, "rope.freq_base|finite");
+    REFUSE_WITH(arch, "phi3", "general.architecture|'phi3'|qwen2, qwen3, gemma, gpt2 and bert");
+    REFUSE_WITH(arch, "albert", "'albert'|not covered");
+    REFUSE_WITH(arch, "", "general.architecture");
 }
 
 static void refuse_key(void (*add)(Writer *w, const char *name), const char *name,
@@ -638,6 +634,107 @@ static void models_of_the_machine_open(void **state)
     }
 }
 
+/* ---- the same model as a file and as a folder --------------------------------- */
+
+/* Correlation of the two matrices' values. */
+static double correlation(const Weight *a, const Weight *b)
+{
+    size_t count = (size_t)(a->rows * a->cols);
+    float *x = malloc(count * sizeof(*x)), *y = malloc(count * sizeof(*y));
+    double xx = 0, yy = 0, xy = 0;
+
+    assert_int_equal(a->rows, b->rows);
+    assert_int_equal(a->cols, b->cols);
+    weight_read(a, 0, a->rows, x);
+    weight_read(b, 0, b->rows, y);
+    for (size_t i = 0; i < count; i++) {
+        xx += (double)x[i] * (double)x[i];
+        yy += (double)y[i] * (double)y[i];
+        xy += (double)x[i] * (double)y[i];
+    }
+    free(x);
+    free(y);
+    return count ? xy / sqrt(xx * yy) : 1;
+}
+
+static void check_same(const Weight *a, const Weight *b, double least)
+{
+    double found;
+
+    assert_int_equal(a->type == WEIGHT_NONE, b->type == WEIGHT_NONE);
+    if (a->type == WEIGHT_NONE)
+        return;
+    found = correlation(a, b);
+    if (!(found > least))
+        fail_msg("correlation %.9f, expected above %g", found, least);
+}
+
+static void check_vector(const float *a, const float *b, int64_t count)
+{
+    assert_int_equal(a == NULL, b == NULL);
+    for (int64_t i = 0; a && i < count; i++)
+        assert_true(fabsf(a[i] - b[i]) <= 1e-6f);
+}
+
+/* q and k are quantised with an error of a percent; what is made of random blocks is not compared. */
+static void check_models(const Model *a, const Model *b, bool quantised)
+{
+    double least = quantised ? 0.99 : 0.999999;
+    bool   folder_has_head = a->config.causal;
+
+    check_same(&a->embedding, &b->embedding, least);
+    if (folder_has_head && !quantised)
+        check_same(&a->head, &b->head, least);
+    check_vector(a->final_norm.weight, b->final_norm.weight, a->config.width);
+    for (int64_t i = 0; i < a->config.layers; i++) {
+        const ModelLayer *x = &a->layer[i], *y = &b->layer[i];
+        int64_t           rows = a->config.kv_heads * a->config.head_dim;
+
+        check_vector(x->attention_norm.weight, y->attention_norm.weight, a->config.width);
+        check_vector(x->mlp_norm.bias, y->mlp_norm.bias, a->config.width);
+        check_vector(x->k_bias, y->k_bias, rows);
+        check_vector(x->k_norm, y->k_norm, a->config.head_dim);
+        if (quantised && i)
+            continue;
+        check_same(&x->q, &y->q, least);
+        check_same(&x->k, &y->k, least);
+        check_same(&x->v, &y->v, least);
+        if (quantised)
+            continue;
+        check_same(&x->output, &y->output, least);
+        check_same(&x->gate, &y->gate, least);
+        check_same(&x->up, &y->up, least);
+        check_same(&x->down, &y->down, least);
+    }
+    for (int64_t t = 0; t < a->config.rotary / 2; t++)
+        assert_true(fabs(a->config.inverse[t] / b->config.inverse[t] - 1) < 1e-6);
+}
+
+static void a_file_holds_what_its_folder_holds(void **state)
+{
+    static const char *const names[] = { "llama", "qwen2", "qwen3", "gemma", "gpt2", "bert" };
+    const char *folder = getenv("ATTNSCOPE_MODELS");
+
+    (void)state;
+    for (size_t i = 0; folder && i < sizeof(names) / sizeof(*names); i++) {
+        char   path[1024];
+        Error  err = ERROR_INIT;
+        Model *file, *hf;
+
+        snprintf(path, sizeof(path), "%s/tiny/%s.gguf", folder, names[i]);
+        if (access(path, R_OK) != 0)
+            continue;
+        file = model_open(path, &err);
+        snprintf(path, sizeof(path), "%s/tiny/hf-%s", folder, names[i]);
+        hf = model_open(path, &err);
+        if (!file || !hf)
+            fail_msg("%s", err.text);
+        check_models(file, hf, i == 0);
+        model_close(file);
+        model_close(hf);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -660,6 +757,7 @@ int main(void)
         cmocka_unit_test(a_cut_model_is_refused),
         cmocka_unit_test(a_path_that_is_no_model_is_known),
         cmocka_unit_test(models_of_the_machine_open),
+        cmocka_unit_test(a_file_holds_what_its_folder_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
