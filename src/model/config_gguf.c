@@ -158,6 +158,9 @@ static bool refuse_others(Keys *k, ModelConfig *config)
     if (causal && gguf_integer(causal, 0, &value) && (value != 0) != config->causal)
         return error_set(k->err, ERR_UNSUPPORTED, "key %s is %lld, which is not covered for %s",
                          k->name, (long long)value, k->arch);
+    if (gguf_tensor(k->gguf, "rope_factors_long.weight"))
+        return error_set(k->err, ERR_UNSUPPORTED, "tensor rope_factors_long.weight: RoPE scaling "
+                         "longrope is not covered");
     if (whole(k, "expert_count", 0, INT64_MAX, 0) > 0)
         return error_set(k->err, ERR_UNSUPPORTED, "key %s: a mixture of experts is not covered",
                          k->name);

@@ -1,6 +1,7 @@
 /* model.c -- opens a file or a folder as a Model; see model.h. */
 #include "model/model.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,19 +24,23 @@ static bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+static bool is_file(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 bool model_is_model(const char *path)
 {
-    char   begin[4096];
+    char   begin[4], config[PATH_MAX];
     FILE  *file;
     size_t got = 0;
 
-    if (is_folder(path)) {
-        struct stat status;
-
-        return snprintf(begin, sizeof(begin), "%s/config.json", path) < (int)sizeof(begin) &&
-               stat(begin, &status) == 0 && S_ISREG(status.st_mode);
-    }
-    file = fopen(path, "rbe");
+    if (is_folder(path))
+        return snprintf(config, sizeof(config), "%s/config.json", path) < (int)sizeof(config) &&
+               is_file(config);
+    file = is_file(path) ? fopen(path, "rbe") : NULL; /* a pipe would be waited for */
     if (file) {
         got = fread(begin, 1, 4, file);
         fclose(file);

@@ -511,11 +511,45 @@ static void read_matrix(const Weight *w)
     free(row);
 }
 
+/* With a tokenizer that can be read. */
+static Writer whole_model(void)
+{
+    static const char *const words[] = { "<s>", "a", "b", "c", "ab" };
+    const char              *merge = "a b";
+    Tiny                     t = TINY;
+    Writer                   w = tiny_writer(&t);
+
+    key_text(&w, "tokenizer.ggml.model", "gpt2");
+    key_text(&w, "tokenizer.ggml.pre", "gpt-2");
+    key_texts(&w, "tokenizer.ggml.tokens", 5, words);
+    key_array(&w, "tokenizer.ggml.token_type", GGUF_I32, 5, (int32_t[]){ 3, 1, 1, 1, 1 }, 20);
+    key_texts(&w, "tokenizer.ggml.merges", 1, &merge);
+    key_u32(&w, "tokenizer.ggml.bos_token_id", 0);
+    key_bool(&w, "tokenizer.ggml.add_bos_token", 1);
+    return w;
+}
+
+static void a_tokenizer_comes_with_the_model(void **state)
+{
+    Writer    w = whole_model();
+    Model    *m = opened(&w);
+    TokenList list;
+    Error     err = ERROR_INIT;
+
+    (void)state;
+    assert_string_equal(m->tokenizer_why, "");
+    assert_non_null(m->tokenizer);
+    assert_true(tokenizer_encode(m->tokenizer, "abc", 3, true, &list, &err));
+    assert_int_equal(list.count, 3);
+    assert_int_equal(list.ids[1], 4);
+    token_list_free(&list);
+    model_close(m);
+}
+
 static void changed_bytes_do_no_harm(void **state)
 {
     static Bytes b;
-    Tiny         t = TINY;
-    Writer       w = tiny_writer(&t);
+    Writer       w = whole_model();
     int64_t      header;
 
     (void)state;
@@ -753,6 +787,7 @@ int main(void)
         cmocka_unit_test(divisors_of_the_converter_are_used),
         cmocka_unit_test(scalings_of_keys_are_applied),
         cmocka_unit_test(an_ignored_window_is_noted),
+        cmocka_unit_test(a_tokenizer_comes_with_the_model),
         cmocka_unit_test(changed_bytes_do_no_harm),
         cmocka_unit_test(a_cut_model_is_refused),
         cmocka_unit_test(a_path_that_is_no_model_is_known),
