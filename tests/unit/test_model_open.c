@@ -710,7 +710,7 @@ static void check_vector(const float *a, const float *b, int64_t count)
         assert_true(fabsf(a[i] - b[i]) <= 1e-6f);
 }
 
-/* q and k are quantised with an error of a percent; what is made of random blocks is not compared. */
+/* q and k are quantised with an error of a percent; random blocks are not compared. */
 static void check_models(const Model *a, const Model *b, bool quantised)
 {
     double least = quantised ? 0.99 : 0.999999;
