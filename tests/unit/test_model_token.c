@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "model/file/gguf.h"
+#include "gguf_fixture.h"
 #include "model/token/parts.h"
 
 /* From a GGUF or a folder. */
@@ -69,9 +69,847 @@ static int encode_lines(const char *path, bool special)
     return 0;
 }
 
+/* ---- what the tests check -------------------------------------------------------- */
+
+static Tokenizer *tokenizer_of(const char *json)
+{
+    Error      err = ERROR_INIT;
+    Tokenizer *t = tokenizer_from_json(json, strlen(json), &err);
+
+    CHECK(t, "%s", err.text);
+    return t;
+}
+
+static void check_line(const Error *err)
+{
+    CHECK(err->code != ERR_NONE && *err->text && !strpbrk(err->text, "\n\x1b"), "\"%s\"",
+          err->text);
+}
+
+static void refuse_json(const char *json, const char *words)
+{
+    Error      err = ERROR_INIT;
+    Tokenizer *t = tokenizer_from_json(json, strlen(json), &err);
+
+    CHECK(!t, "not refused: %s", json);
+    check_line(&err);
+    check_words(&err, words);
+}
+
+static void check_list(const TokenList *list, const char *text, int64_t count,
+                       int64_t (*wanted)(const void *, int64_t), const void *from)
+{
+    CHECK(list->count == count, "\"%s\": %lld tokens, expected %lld", text,
+          (long long)list->count, (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        CHECK(list->ids[i] == wanted(from, i), "\"%s\": token %lld is %d, expected %lld", text,
+              (long long)i, list->ids[i], (long long)wanted(from, i));
+}
+
+static int64_t of_json(const void *from, int64_t at)
+{
+    return json_integer_value(json_array_get(from, (size_t)at));
+}
+
+static int64_t of_ints(const void *from, int64_t at)
+{
+    return ((const int *)from)[at];
+}
+
+static void check_json(const Tokenizer *t, const json_t *text, bool special, const json_t *ids)
+{
+    Error     err = ERROR_INIT;
+    TokenList list;
+
+    CHECK(tokenizer_encode(t, json_string_value(text), (int64_t)json_string_length(text), special,
+                           &list, &err), "%s", err.text);
+    check_list(&list, json_string_value(text), (int64_t)json_array_size(ids), of_json, ids);
+    token_list_free(&list);
+}
+
+/* Without the tokens around the text. */
+static void check_bytes_ids(const Tokenizer *t, const char *text, size_t length, int count,
+                            const int *ids)
+{
+    Error     err = ERROR_INIT;
+    TokenList list;
+
+    CHECK(tokenizer_encode(t, text, (int64_t)length, false, &list, &err), "%s", err.text);
+    check_list(&list, text, count, of_ints, ids);
+    token_list_free(&list);
+}
+
+#define IDS(...) (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), (int[]){ __VA_ARGS__ }
+#define check_ids(t, text, ...) check_bytes_ids(t, text, strlen(text), __VA_ARGS__)
+#define NOTHING 0, NULL
+
+static void check_piece(const Tokenizer *t, int32_t id, const char *bytes)
+{
+    char    out[64];
+    int64_t count = tokenizer_bytes(t, id, out, sizeof(out));
+
+    CHECK(count == (int64_t)strlen(bytes) && strcmp(out, bytes) == 0, "%d: \"%s\", expected "
+          "\"%s\"", id, out, bytes);
+}
+
+/* ---- ids of the tokenizers library ------------------------------------------------ */
+
+static json_t *data_of(const char *name)
+{
+    const char  *root = getenv("ATTNSCOPE_ORACLE");
+    char         path[4096];
+    json_error_t why;
+    json_t      *data;
+
+    snprintf(path, sizeof(path), "%s/../model/token/%s.json", root ? root : "tests/oracle", name);
+    data = json_load_file(path, JSON_ALLOW_NUL, &why);
+    CHECK(data, "%s: %s", path, why.text);
+    return data;
+}
+
+/* {"tokenizer": tokenizer.json, "texts": [[text, ids, ids without the tokens around], ...]},
+ * written by tokenizers 0.23 from tokenizers that it trained on a few lines. */
+static void check_trained(const char *name, const char *kind)
+{
+    json_t    *data = data_of(name), *texts = json_object_get(data, "texts"), *entry;
+    char      *json = json_dumps(json_object_get(data, "tokenizer"), 0);
+    Tokenizer *t = tokenizer_of(json);
+    size_t     i;
+
+    assert_string_equal(tokenizer_kind(t), kind);
+    assert_string_equal(tokenizer_notes(t), "");
+    assert_true(json_array_size(texts) > 30);
+    json_array_foreach(texts, i, entry) {
+        check_json(t, json_array_get(entry, 0), true, json_array_get(entry, 1));
+        check_json(t, json_array_get(entry, 0), false, json_array_get(entry, 2));
+    }
+    tokenizer_free(t);
+    free(json);
+    json_decref(data);
+}
+
+static void ids_are_those_of_the_tokenizers_library(void **state)
+{
+    (void)state;
+    check_trained("gpt2", "byte-level BPE");
+    check_trained("smollm", "byte-level BPE");
+    check_trained("llama3", "byte-level BPE");
+    check_trained("qwen2", "byte-level BPE");
+    check_trained("fallback", "BPE with byte fallback");
+    check_trained("unigram", "unigram");
+    check_trained("wordpiece", "WordPiece");
+    check_trained("cased", "WordPiece");
+}
+
+static void check_real(const char *key, const char *folder, const char *name)
+{
+    json_t    *data = data_of("real"), *entry;
+    Error      err = ERROR_INIT;
+    char       path[4096];
+    Tokenizer *t;
+    size_t     i;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (access(path, F_OK) != 0) {
+        printf("skipped: %s is not there\n", path);
+        json_decref(data);
+        return;
+    }
+    t = load(path, &err);
+    CHECK(t, "%s", err.text);
+    json_array_foreach(json_object_get(data, key), i, entry)
+        check_json(t, json_array_get(entry, 0), true, json_array_get(entry, 1));
+    tokenizer_free(t);
+    json_decref(data);
+}
+
+static void ids_of_real_vocabularies(void **state)
+{
+    const char *folder = getenv("ATTNSCOPE_MODELS");
+
+    (void)state;
+    if (!folder) {
+        printf("skipped: ATTNSCOPE_MODELS names no folder of models\n");
+        return;
+    }
+    check_real("smollm2", folder, "SmolLM2-135M-Instruct.Q4_1.gguf");
+    check_real("minilm", folder, "all-MiniLM-L6-v2");
+}
+
+/* ---- byte-level BPE --------------------------------------------------------------- */
+
+#define LEVEL(regex) "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":" regex "}"
+#define BPE(vocab, merges, more)                                                               \
+    "\"model\":{\"type\":\"BPE\"," more "\"vocab\":" vocab ",\"merges\":" merges "}"
+#define LETTERS "\"a\":0,\"b\":1,\"c\":2,\"Ġ\":3,\"ab\":4,\"bc\":5,\"abc\":6,\"aa\":7,\"ĠĠ\":8"
+#define BYTE_LEVEL(vocab, merges, more)                                                        \
+    "{" BPE(vocab, merges, more) ",\"pre_tokenizer\":" LEVEL("true") "}"
+
+static void lowest_rank_is_joined_first_then_the_leftmost(void **state)
+{
+    Tokenizer *t = tokenizer_of(BYTE_LEVEL(
+        "{" LETTERS "}", "[\"b c\",\"a b\",[\"a\",\"bc\"],\"a a\",[\"Ġ\",\"Ġ\"]]", ""));
+
+    (void)state;
+    check_ids(t, "abc", IDS(6));
+    check_ids(t, "abab", IDS(4, 4));
+    check_ids(t, "aaa", IDS(7, 0));
+    check_ids(t, "aab", IDS(0, 4));
+    check_ids(t, "", NOTHING);
+    check_ids(t, "x\x01y", NOTHING); /* no token, so dropped */
+    check_ids(t, "axb", IDS(4));     /* before joining */
+    check_ids(t, "   a", IDS(8, 3, 0));
+    check_bytes_ids(t, "a\0b", 3, IDS(0, 1)); /* NUL is a piece of its own */
+    assert_int_equal(tokenizer_size(t), 9);
+    assert_int_equal(tokenizer_begin(t), -1);
+    assert_int_equal(tokenizer_end(t), -1);
+    check_piece(t, 3, " ");
+    check_piece(t, 6, "abc");
+    check_piece(t, 9, "");
+    check_piece(t, -1, "");
+    tokenizer_free(t);
+}
+
+static void whole_pieces_go_before_merges(void **state)
+{
+    const char *vocab = "{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4}";
+    char        json[512];
+
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        Tokenizer *t;
+
+        snprintf(json, sizeof(json), "{\"model\":{\"type\":\"BPE\",\"ignore_merges\":%s,"
+                 "\"vocab\":%s,\"merges\":[\"a b\"]},\"pre_tokenizer\":" LEVEL("true") "}",
+                 whole ? "true" : "false", vocab);
+        t = tokenizer_of(json);
+        if (whole)
+            check_ids(t, "abc", IDS(4));
+        else
+            check_ids(t, "abc", IDS(3, 2));
+        tokenizer_free(t);
+    }
+}
+
+#define ADDED(id, text, special)                                                               \
+    "{\"id\":" id ",\"content\":\"" text "\",\"special\":" special ",\"lstrip\":false,"        \
+    "\"rstrip\":false,\"single_word\":false,\"normalized\":false}"
+
+static void longest_added_token_is_taken_first(void **state)
+{
+    Tokenizer *t = tokenizer_of(
+        "{\"added_tokens\":[" ADDED("20", "<a>", "true") "," ADDED("21", "<a><b>", "false") ","
+        ADDED("22", "b", "false") "]," BPE("{" LETTERS "}", "[\"a b\"]", "") ",\"pre_tokenizer\":"
+        LEVEL("true") "}");
+
+    (void)state;
+    check_ids(t, "a<a><b>a<a>", IDS(0, 21, 0, 20));
+    check_ids(t, "abc", IDS(0, 1, 2)); /* b is taken out, by its id in the vocabulary */
+    check_ids(t, "<a", IDS(0));
+    assert_int_equal(tokenizer_size(t), 22);
+    assert_string_equal(tokenizer_piece(t, 21), "<a><b>");
+    assert_string_equal(tokenizer_piece(t, 15), "");
+    check_piece(t, 21, "<a><b>");
+    check_piece(t, 20, "");
+    tokenizer_free(t);
+}
+
+/* What a plain search for the best pair gives. */
+static int64_t join_plainly(const Bpe *b, int32_t *ids, int64_t count)
+{
+    for (;;) {
+        int64_t best = -1;
+        int32_t rank = INT32_MAX, id = -1;
+
+        for (int64_t i = 0; i + 1 < count; i++)
+            for (int64_t s = 0; s < b->slots; s++) {
+                const Merge *m = &b->merges[s];
+
+                if (m->left == ids[i] && m->right == ids[i + 1] && m->rank < rank)
+                    best = i, rank = m->rank, id = m->id;
+            }
+        if (best < 0)
+            return count;
+        ids[best] = id;
+        memmove(ids + best + 1, ids + best + 2, (size_t)(count - best - 2) * sizeof(*ids));
+        count--;
+    }
+}
+
+static void heap_joins_as_a_plain_search_does(void **state)
+{
+    Tokenizer *t = tokenizer_of(BYTE_LEVEL(
+        "{\"a\":0,\"b\":1,\"aa\":2,\"ab\":3,\"ba\":4,\"aab\":5,\"abab\":6,\"baa\":7,\"aaaa\":8}",
+        "[\"b a\",\"a b\",\"a a\",\"aa b\",\"ab ab\",\"b aa\",\"ba a\",\"a ab\",\"aa aa\"]", ""));
+    uint32_t   seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        char      text[64];
+        int32_t   ids[64];
+        int64_t   count = 1 + round % 60;
+        Error     err = ERROR_INIT;
+        TokenList list;
+
+        for (int64_t i = 0; i < count; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            ids[i] = (int32_t)(seed >> 30 & 1);
+            text[i] = ids[i] ? 'b' : 'a';
+        }
+        assert_true(tokenizer_encode(t, text, count, true, &list, &err));
+        count = join_plainly(&t->bpe, ids, count);
+        assert_int_equal(list.count, count);
+        assert_memory_equal(list.ids, ids, (size_t)count * sizeof(*ids));
+        token_list_free(&list);
+    }
+    tokenizer_free(t);
+}
+
+static void check_split(const char *pattern, const char *text, const char *pieces)
+{
+    Splitter   s = { 0 };
+    Pieces     in = { 0 }, out = { 0 };
+    RegexWork *work = regex_work_new();
+    Error      err = ERROR_INIT;
+    Text       joined = { 0 };
+
+    CHECK(splitter_add_regex(&s, pattern, strlen(pattern), MATCH_ISOLATED, &err) &&
+              splitter_run(&s, text, strlen(text), true, work, &in, &out, &err), "%s", err.text);
+    for (int64_t i = 0; i < out.count; i++) {
+        text_add(&joined, i ? "|" : "");
+        text_add_bytes(&joined, out.text.data + out.list[i].start, out.list[i].length);
+    }
+    assert_string_equal(text_str(&joined), pieces);
+    text_free(&joined);
+    pieces_free(&in);
+    pieces_free(&out);
+    regex_work_free(work);
+    splitter_free(&s);
+}
+
+static void patterns_cut_as_their_authors_mean(void **state)
+{
+    const char *text = "a'S'll don't  12345\n\n x\r\n\ty '\xC5\xBF \xE1\xA0\x8E!";
+
+    (void)state;
+    check_split(split_gpt2, text,
+                "a|'|S|'ll| don|'t| | 12345|\n\n| x|\r\n|\t|y| '|\xC5\xBF| \xE1\xA0\x8E!");
+    check_split(split_llama3, text,
+                "a|'S|'ll| don|'t| | |123|45|\n\n| x|\r\n|\ty| '|\xC5\xBF| \xE1\xA0\x8E!");
+    check_split(split_qwen2, text,
+                "a|'S|'ll| don|'t| | |1|2|3|4|5|\n\n| x|\r\n|\ty| '|\xC5\xBF| \xE1\xA0\x8E!");
+    check_split(split_digits, "ab12\xC2\xBD" "c", "ab|1|2|\xC2\xBD|c");
+    check_split("[^\\s]]+|x", "a]] x", "a]]| |x");
+    check_split("[]\\w]+", "a]! \xCC\x81", "a]|! |\xCC\x81"); /* marks are of words */
+    check_split("x*", "axxb", "a|xx|b");                      /* empty matches are none */
+    check_split("\\S+", "a\xE1\xA0\x8E b", "a\xE1\xA0\x8E| |b");
+}
+
+/* ---- BPE over characters, unigram -------------------------------------------------- */
+
+#define MARKS                                                                                  \
+    ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","           \
+    "\"prepend\":\"▁\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"                 \
+    "\"content\":\"▁\"}]}}"
+#define CHARACTERS "{\"<unk>\":0,\"▁\":1,\"a\":2,\"▁a\":3,\"<0xC3>\":4,\"<0xA9>\":5,\"<0x0A>\":6}"
+
+static void unknown_characters_become_bytes(void **state)
+{
+    Tokenizer *t = tokenizer_of("{" BPE(CHARACTERS, "[\"▁ a\"]",
+                                        "\"byte_fallback\":true,\"unk_token\":\"<unk>\","
+                                        "\"fuse_unk\":true,") MARKS);
+    Tokenizer *apart = tokenizer_of("{" BPE(CHARACTERS, "[\"▁ a\"]", "\"unk_token\":\"<unk>\",")
+                                    MARKS);
+
+    (void)state;
+    check_ids(t, "a a", IDS(3, 3));
+    check_ids(t, "\xC3\xA9\n", IDS(1, 4, 5, 6));
+    check_ids(t, "xy\xC3\xAA" "a", IDS(1, 0, 2));
+    check_ids(t, "", NOTHING);
+    check_ids(apart, "xya\xC3\xA9", IDS(1, 0, 0, 2, 0));
+    assert_string_equal(tokenizer_kind(apart), "BPE over characters");
+    check_piece(t, 3, " a");
+    check_piece(t, 4, "\xC3");
+    check_piece(t, 6, "\n");
+    tokenizer_free(t);
+    tokenizer_free(apart);
+}
+
+#define UNIGRAM(more)                                                                          \
+    "{\"model\":{\"type\":\"Unigram\"," more "\"vocab\":[[\"<unk>\",0],[\"▁\",-2],"            \
+    "[\"a\",-3],[\"b\",-3],[\"ab\",-4],[\"ba\",-4],[\"▁a\",-4.5],[\"aba\",-6.5]]},"            \
+    "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":"      \
+    "\"always\",\"split\":true}}"
+
+static void unigram_takes_the_largest_sum(void **state)
+{
+    Tokenizer *t = tokenizer_of(UNIGRAM("\"unk_id\":0,")), *strict = tokenizer_of(UNIGRAM(""));
+    Error      err = ERROR_INIT;
+    TokenList  list;
+
+    (void)state;
+    check_ids(t, "ab", IDS(1, 4));
+    check_ids(t, "b  ab", IDS(1, 3, 1, 1, 4));
+    check_ids(t, "aba", IDS(1, 7)); /* -8.5, against -8.5 of the three that come later */
+    check_ids(t, "axyb", IDS(6, 0, 3));
+    check_ids(t, "xy zz", IDS(1, 0, 1, 0));
+    check_ids(t, "", NOTHING);
+    check_piece(t, 6, " a");
+    assert_false(tokenizer_encode(strict, "axb", 3, true, &list, &err));
+    check_words(&err, "\"x\"|--ids");
+    tokenizer_free(t);
+    tokenizer_free(strict);
+}
+
+/* ---- WordPiece -------------------------------------------------------------------- */
+
+#define BERT(normalizer)                                                                       \
+    "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\"" \
+    ":\"##\",\"max_input_chars_per_word\":6,\"vocab\":{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2,"   \
+    "\"cafe\":3,\"a\":4,\"##b\":5,\"##bc\":6,\"!\":7,\"i\":8,\"日\":9,\"$\":10,\"##i\":11,"    \
+    "\"café\":12}},\"normalizer\":{\"type\":\"BertNormalizer\"," normalizer "},"               \
+    "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"post_processor\":{\"type\":"          \
+    "\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"[CLS]\",\"type_id\":0}},"  \
+    "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":\"[SEP]\","         \
+    "\"type_id\":0}}],\"special_tokens\":{\"[CLS]\":{\"ids\":[1]},\"[SEP]\":{\"ids\":[2]}}}}"
+#define UNCASED                                                                                \
+    "\"clean_text\":true,\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true"
+#define CASED                                                                                  \
+    "\"clean_text\":true,\"handle_chinese_chars\":true,\"strip_accents\":null,"                \
+    "\"lowercase\":false"
+
+static void words_become_pieces(void **state)
+{
+    Tokenizer *t = tokenizer_of(BERT(UNCASED)), *cased = tokenizer_of(BERT(CASED));
+
+    (void)state;
+    check_ids(t, "Café! abc", IDS(3, 7, 4, 6));
+    check_ids(t, "ab\xE6\x97\xA5" "a", IDS(4, 5, 9, 4));
+    check_ids(t, "abx a", IDS(0, 4)); /* a whole word is unknown */
+    check_ids(t, "abbbbb abbbbbb", IDS(4, 5, 5, 5, 5, 5, 0));
+    check_ids(t, "\xC4\xB0 a\xCC\x81\xCC\xA3" "b", IDS(8, 4, 5));
+    check_ids(t, "$a\xE2\x82\xAC", IDS(10, 0)); /* ASCII's symbols are alone, the euro is not */
+    check_ids(t, " \t\x01\xEF\xBF\xBD\xE2\x80\x8B ", NOTHING);
+    check_ids(cased, "Café café", IDS(0, 12));
+    assert_int_equal(tokenizer_begin(t), 1);
+    assert_int_equal(tokenizer_end(t), 2);
+    check_piece(t, 6, "bc");
+    check_piece(t, 4, "a");
+    tokenizer_free(t);
+    tokenizer_free(cased);
+}
+
+/* ---- folders ---------------------------------------------------------------------- */
+
+static void write_in(const char *folder, const char *name, const char *text)
+{
+    char  path[256];
+    Error err = ERROR_INIT;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    CHECK(file_write(path, text, strlen(text), &err), "%s", err.text);
+}
+
+/* A folder of the files named, NULL at the end; the tokenizer, or NULL with the error. */
+static Tokenizer *load_files(const char *const *files, Error *err)
+{
+    char       folder[] = "/tmp/attnscope-token-XXXXXX", path[256];
+    Tokenizer *t;
+
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; files[i]; i += 2)
+        write_in(folder, files[i], files[i + 1]);
+    t = tokenizer_from_folder(folder, err);
+    for (int i = 0; files[i]; i += 2) {
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    return t;
+}
+
+static void refuse_files(const char *const *files, const char *words)
+{
+    Error err = ERROR_INIT;
+
+    assert_null(load_files(files, &err));
+    check_line(&err);
+    check_words(&err, words);
+}
+
+static void a_list_of_words_is_wordpiece(void **state)
+{
+    static const char *const files[] = {
+        "vocab.txt", "[PAD]\r\n[UNK]\n[CLS]\n[SEP]\na\n##b\ncafe\n\xC3\xA9\n<x>",
+        "tokenizer_config.json", "{\"do_lower_case\":true,\"added_tokens_decoder\":{\"9\":"
+        "{\"content\":\"<new>\",\"special\":true}},\"eos_token\":{\"content\":\"<x>\"}}", NULL,
+    };
+    static const char *const cased[] = {
+        "vocab.txt", "[UNK]\na\n\xC3\xA9\n", "tokenizer_config.json",
+        "{\"do_lower_case\":false,\"tokenize_chinese_chars\":false}", NULL,
+    };
+    Error      err = ERROR_INIT;
+    Tokenizer *t = load_files(files, &err), *small = load_files(cased, &err);
+
+    (void)state;
+    CHECK(t && small, "%s", err.text);
+    check_ids(t, "Ab CAF\xC3\x89[SEP]<new>x", IDS(4, 5, 6, 3, 9, 1));
+    assert_int_equal(tokenizer_size(t), 10);
+    assert_int_equal(tokenizer_begin(t), 2);
+    assert_int_equal(tokenizer_end(t), 8);
+    check_ids(small, "\xC3\xA9 A a", IDS(2, 0, 1));
+    assert_int_equal(tokenizer_begin(small), -1);
+    tokenizer_free(t);
+    tokenizer_free(small);
+}
+
+static void vocab_json_and_merges_are_byte_level(void **state)
+{
+    static const char *const files[] = {
+        "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"<|endoftext|>\":3,\"1\":4,\"11\":5}",
+        "merges.txt", "#version: 0.2\na b\n1 1\n", NULL,
+    };
+    static const char *const qwen[] = {
+        "vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"1\":4,\"11\":5}", "merges.txt", "a b\r\n1 1",
+        "tokenizer_config.json", "{\"tokenizer_class\":\"Qwen2Tokenizer\"}", NULL,
+    };
+    Error      err = ERROR_INIT;
+    Tokenizer *t = load_files(files, &err), *digits = load_files(qwen, &err);
+
+    (void)state;
+    CHECK(t && digits, "%s", err.text);
+    check_ids(t, "ab<|endoftext|>11", IDS(2, 3, 5));
+    assert_int_equal(tokenizer_end(t), 3);
+    check_ids(digits, "ab11", IDS(2, 4, 4));
+    tokenizer_free(t);
+    tokenizer_free(digits);
+}
+
+static void bad_folders_are_refused(void **state)
+{
+    static const char *const cases[][9] = {
+        { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "no tokenizer|vocab.txt|--ids" },
+        { "tokenizer.json", "{", NULL, NULL, NULL, NULL, NULL, NULL, "tokenizer.json|line 1" },
+        { "tokenizer.json", "[]", NULL, NULL, NULL, NULL, NULL, NULL, "expected an object" },
+        { "vocab.txt", "", NULL, NULL, NULL, NULL, NULL, NULL, "no token" },
+        { "vocab.txt", "a\nb\n", NULL, NULL, NULL, NULL, NULL, NULL, "[UNK]" },
+        { "vocab.txt", "a\n\xFF\n", NULL, NULL, NULL, NULL, NULL, NULL, "line 2|UTF-8" },
+        { "vocab.txt", "a", "tokenizer_config.json", "7", NULL, NULL, NULL, NULL,
+          "tokenizer_config.json" },
+        { "vocab.json", "{\"a\":0}", "merges.txt", "a\n", NULL, NULL, NULL, NULL,
+          "merges.txt|line 1" },
+        { "vocab.json", "{\"a\":0}", "merges.txt", "a b\n", NULL, NULL, NULL, NULL,
+          "line 1|not in vocab.json" },
+        { "vocab.json", "{\"a\":-1}", "merges.txt", "", NULL, NULL, NULL, NULL, "\"a\"|id" },
+        { "vocab.json", "{\"a\":0}", "merges.txt", "", "tokenizer_config.json",
+          "{\"tokenizer_class\":\"RobertaTokenizer\"}", NULL, NULL, "RobertaTokenizer|--ids" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        refuse_files(cases[i], cases[i][8]);
+}
+
+/* ---- refusals --------------------------------------------------------------------- */
+
+#define SIMPLE BPE("{\"a\":0,\"b\":1}", "[]", "")
+#define PRE(part) "{" SIMPLE ",\"pre_tokenizer\":" part "}"
+
+static void what_is_not_read_is_named(void **state)
+{
+    (void)state;
+    refuse_json("{}", "model|BPE, Unigram, WordPiece");
+    refuse_json("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", "WordLevel");
+    refuse_json("{\"model\":{\"type\":\"\\u001b[1m\"}}", "model");
+    refuse_json(PRE("{\"type\":\"Whitespace\"}"), "pre_tokenizer|\"Whitespace\"|--ids");
+    refuse_json(PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":"
+                    "\"Contiguous\"}"), "Split|Contiguous");
+    refuse_json(PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":"
+                    "\"Isolated\",\"invert\":true}"), "invert");
+    refuse_json(PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":"
+                    "\"Isolated\"}"), "pattern|\"(\"");
+    refuse_json(PRE("{\"type\":\"Split\"}"), "Split|pattern");
+    refuse_json("{" SIMPLE ",\"normalizer\":{\"type\":\"Nmt\"}}", "normalizer|\"Nmt\"");
+    refuse_json("{" SIMPLE ",\"post_processor\":{\"type\":\"Other\"}}", "post_processor|Other");
+    refuse_json("{" SIMPLE ",\"added_tokens\":[{\"id\":5,\"content\":\"<mask>\",\"lstrip\":true}]}",
+                "added_tokens[0]|<mask>|lstrip");
+    refuse_json("{" BPE("{\"a\":0}", "[]", "\"end_of_word_suffix\":\"</w>\",") "}", "</w>");
+    refuse_json("{" BPE("{\"a\":0}", "[]", "\"dropout\":0.1,") "}", "dropout");
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    refuse_json("{" BPE("{}", "[]", "") "}", "no token");
+    refuse_json("{" BPE("[]", "[]", "") "}", "model.vocab");
+    refuse_json("{" BPE("{\"a\":\"0\"}", "[]", "") "}", "\"a\"|id");
+    refuse_json("{" BPE("{\"a\":99999999}", "[]", "") "}", "\"a\"|id");
+    refuse_json("{" BPE("{\"a\":0,\"b\":0}", "[]", "") "}", "\"a\"|\"b\"|id 0");
+    refuse_json("{" BPE("{\"a\":0}", "{}", "") "}", "model.merges");
+    refuse_json("{" BPE("{\"a\":0}", "[\"a\"]", "") "}", "merges[0]");
+    refuse_json("{" BPE("{\"a\":0}", "[\" a\"]", "") "}", "merges[0]");
+    refuse_json("{" BPE("{\"a\":0}", "[\"a  a\"]", "") "}", "merges[0]");
+    refuse_json("{" BPE("{\"a\":0}", "[\"a a\"]", "") "}", "merges[0]|not in the vocabulary");
+    refuse_json("{" BPE("{\"a\":0}", "[[\"a\",1]]", "") "}", "merges[0]");
+    refuse_json("{" BPE("{\"a\":0}", "[]", "\"unk_token\":\"?\",") "}", "unk_token|\"?\"");
+    refuse_json("{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "model.vocab");
+    refuse_json("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "vocab[0]");
+    refuse_json("{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",0]]}}", "unk_id");
+    refuse_json("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", "[UNK]");
+    refuse_json("{" SIMPLE ",\"added_tokens\":[{\"id\":-1,\"content\":\"x\"}]}", "added_tokens[0]");
+    refuse_json("{" SIMPLE ",\"added_tokens\":[{\"id\":3}]}", "added_tokens[0]|content");
+    refuse_json("{" SIMPLE ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":"
+                "[{\"SpecialToken\":{\"id\":\"x\"}}]}}", "special_tokens|\"x\"");
+    refuse_json("{" SIMPLE ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"x\",7],"
+                "\"sep\":[\"y\",0]}}", "id 7|0 to 1");
+}
+
+static void bad_texts_are_refused(void **state)
+{
+    Tokenizer *t = tokenizer_of(
+        PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+$\"},\"behavior\":\"Isolated\"}"));
+    Tokenizer *ascii = tokenizer_of(
+        "{" SIMPLE ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAA\"}}");
+    Error      err = ERROR_INIT;
+    TokenList  list;
+
+    (void)state;
+    assert_false(tokenizer_encode(t, "ab\xC3", 3, true, &list, &err));
+    check_words(&err, "byte 2|0xc3|UTF-8");
+    assert_false(tokenizer_encode(t, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", 48, true,
+                                  &list, &err));
+    check_words(&err, "pattern|limit|--ids");
+    assert_false(tokenizer_encode(ascii, "a\xC3\xA9", 3, true, &list, &err));
+    check_words(&err, "byte 1|Precompiled|--ids");
+    check_ids(ascii, "ab", IDS(0, 1));
+    assert_non_null(strstr(tokenizer_notes(ascii), "Precompiled"));
+    tokenizer_free(t);
+    tokenizer_free(ascii);
+}
+
+/* ---- GGUF ------------------------------------------------------------------------- */
+
+#define KEY(name) "tokenizer.ggml." name
+
+static Tokenizer *load_keys(const Writer *w, Error *err)
+{
+    static Bytes b;
+    uint8_t     *copy;
+    Gguf        *g;
+    Tokenizer   *t;
+
+    gguf_bytes(w, &b);
+    g = open_sized(b.data, b.size, &copy, err);
+    CHECK(g, "%s", err->text);
+    t = tokenizer_from_gguf(g, err);
+    gguf_close(g);
+    free(copy);
+    return t;
+}
+
+static Tokenizer *tokenizer_of_keys(const Writer *w)
+{
+    Error      err = ERROR_INIT;
+    Tokenizer *t = load_keys(w, &err);
+
+    CHECK(t, "%s", err.text);
+    return t;
+}
+
+static void refuse_keys(const Writer *w, const char *words)
+{
+    Error err = ERROR_INIT;
+
+    assert_null(load_keys(w, &err));
+    check_line(&err);
+    check_words(&err, words);
+}
+
+static void key_types(Writer *w, int count, const int32_t *types)
+{
+    key_array(w, KEY("token_type"), GGUF_I32, (uint64_t)count, types, 4 * count);
+}
+
+static void key_scores(Writer *w, int count, const float *scores)
+{
+    key_array(w, KEY("scores"), GGUF_F32, (uint64_t)count, scores, 4 * count);
+}
+
+static Writer byte_level_keys(const char *pre)
+{
+    static const char *const tokens[] = { "<s>", "a", "b", "1", "11", "ab", "Ġ", "<u>" };
+    static const char *const merges[] = { "a b", "1 1" };
+    Writer w = { 0 };
+
+    key_text(&w, KEY("model"), "gpt2");
+    key_texts(&w, KEY("tokens"), 8, tokens);
+    key_types(&w, 8, (const int32_t[]){ 3, 1, 1, 1, 1, 1, 1, 4 });
+    key_texts(&w, KEY("merges"), 2, merges);
+    if (pre)
+        key_text(&w, KEY("pre"), pre);
+    return w;
+}
+
+static void gguf_names_its_split(void **state)
+{
+    static Writer w;
+    Tokenizer    *t;
+
+    (void)state;
+    w = byte_level_keys("smollm");
+    key_u32(&w, KEY("bos_token_id"), 0);
+    t = tokenizer_of_keys(&w);
+    check_ids(t, "ab11<u>", IDS(5, 3, 3, 7));
+    assert_int_equal(tokenizer_begin(t), 0);
+    assert_int_equal(t->before.count, 0);
+    check_piece(t, 0, "");
+    check_piece(t, 7, "<u>");
+    tokenizer_free(t);
+    w = byte_level_keys("gpt-2");
+    key_u32(&w, KEY("bos_token_id"), 0);
+    key_bool(&w, KEY("add_bos_token"), 1);
+    t = tokenizer_of_keys(&w);
+    check_ids(t, "ab11", IDS(5, 4));
+    assert_int_equal(t->before.count, 1);
+    assert_string_equal(tokenizer_notes(t), "");
+    tokenizer_free(t);
+    w = byte_level_keys(NULL);
+    t = tokenizer_of_keys(&w);
+    assert_non_null(strstr(tokenizer_notes(t), "tokenizer.ggml.pre"));
+    tokenizer_free(t);
+    w = byte_level_keys("tekken");
+    refuse_keys(&w, "tokenizer.ggml.pre|tekken|smollm|--ids");
+}
+
+static Writer score_keys(const char *model)
+{
+    static const char *const tokens[] = { "<unk>", "<s>", "</s>", "<0xC3>", "<0xA9>", "▁",
+                                          "a",     "b",   "▁a",   "ab",     "▁ab" };
+    Writer w = { 0 };
+
+    key_text(&w, KEY("model"), model);
+    key_texts(&w, KEY("tokens"), 11, tokens);
+    key_types(&w, 11, (const int32_t[]){ 2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 1 });
+    key_scores(&w, 11, (const float[]){ 0, 0, 0, -20, -20, -4, -5, -6, -2, -1, -3 });
+    key_u32(&w, KEY("bos_token_id"), 1);
+    key_u32(&w, KEY("eos_token_id"), 2);
+    key_u32(&w, KEY("unknown_token_id"), 0);
+    return w;
+}
+
+static void gguf_joins_by_score(void **state)
+{
+    static Writer w;
+    Tokenizer    *t;
+
+    (void)state;
+    w = score_keys("llama");
+    t = tokenizer_of_keys(&w);
+    assert_string_equal(tokenizer_kind(t), "BPE by score");
+    check_ids(t, "ab", IDS(10)); /* ab first, then with its blank */
+    check_ids(t, "aab", IDS(8, 9));
+    check_ids(t, "\xC3\xA9x", IDS(5, 3, 4, 0));
+    check_ids(t, "</s>ab", IDS(2, 10)); /* each stretch has its blank */
+    check_ids(t, "", NOTHING);
+    assert_int_equal(t->before.count, 1);
+    assert_int_equal(t->after.count, 0);
+    tokenizer_free(t);
+    w = score_keys("t5");
+    key_bool(&w, KEY("add_space_prefix"), 0);
+    t = tokenizer_of_keys(&w);
+    assert_string_equal(tokenizer_kind(t), "unigram");
+    check_ids(t, "ab ab", IDS(9, 10));
+    tokenizer_free(t);
+}
+
+static void gguf_writes_words_the_other_way(void **state)
+{
+    static const char *const tokens[] = { "[CLS]", "[SEP]", "[UNK]", "▁a", "b", "▁[", "▁#" };
+    static Writer w;
+    Tokenizer    *t;
+
+    (void)state;
+    w = (Writer){ 0 };
+    key_text(&w, KEY("model"), "bert");
+    key_texts(&w, KEY("tokens"), 7, tokens);
+    key_types(&w, 7, (const int32_t[]){ 3, 3, 3, 1, 1, 1, 1 });
+    t = tokenizer_of_keys(&w);
+    check_ids(t, "Ab [ b # [SEP]", IDS(3, 4, 5, 2, 6, 1));
+    assert_string_equal(tokenizer_piece(t, 4), "##b");
+    assert_int_equal(tokenizer_begin(t), 0);
+    assert_int_equal(tokenizer_end(t), 1);
+    tokenizer_free(t);
+}
+
+static void bad_keys_are_refused(void **state)
+{
+    static const char *const tokens[] = { "a", "b", "ab" }, *const bytes[] = { "\xFF" };
+    static const char *const merges[] = { "a b", "ab" }, *const strange[] = { "a c" };
+    static Writer w;
+    Tokenizer    *t;
+
+    (void)state;
+    w = (Writer){ 0 };
+    refuse_keys(&w, "tokenizer.ggml.model|missing");
+    key_text(&w, KEY("model"), "rwkv");
+    refuse_keys(&w, "rwkv|gpt2, llama, t5, bert");
+    w = (Writer){ 0 };
+    key_text(&w, KEY("model"), "gpt2");
+    refuse_keys(&w, "tokens");
+    key_texts(&w, KEY("tokens"), 3, tokens);
+    refuse_keys(&w, "merges");
+    key_texts(&w, KEY("merges"), 2, merges);
+    refuse_keys(&w, "merges|entry 1|\"ab\"");
+    w = (Writer){ 0 };
+    key_text(&w, KEY("model"), "gpt2");
+    key_texts(&w, KEY("tokens"), 3, tokens);
+    key_texts(&w, KEY("merges"), 1, strange);
+    t = tokenizer_of_keys(&w);
+    assert_non_null(strstr(tokenizer_notes(t), "1 merges"));
+    tokenizer_free(t);
+    key_u32(&w, KEY("eos_token_id"), 3);
+    refuse_keys(&w, "eos_token_id|3|0 to 2");
+    w = (Writer){ 0 };
+    key_text(&w, KEY("model"), "gpt2");
+    key_texts(&w, KEY("tokens"), 1, bytes);
+    refuse_keys(&w, "tokens|token 0|UTF-8");
+    w = score_keys("llama");
+    w.keys_size = 0, w.key_count = 0;
+    key_text(&w, KEY("model"), "llama");
+    key_texts(&w, KEY("tokens"), 3, tokens);
+    refuse_keys(&w, "scores");
+    key_scores(&w, 3, (const float[]){ 0, __builtin_nanf(""), 0 });
+    refuse_keys(&w, "scores|entry 1");
+    key_types(&w, 2, (const int32_t[]){ 1, 1 });
+    refuse_keys(&w, "token_type|3 numbers");
+}
+
 int main(int argc, char **argv)
 {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_those_of_the_tokenizers_library),
+        cmocka_unit_test(ids_of_real_vocabularies),
+        cmocka_unit_test(lowest_rank_is_joined_first_then_the_leftmost),
+        cmocka_unit_test(whole_pieces_go_before_merges),
+        cmocka_unit_test(longest_added_token_is_taken_first),
+        cmocka_unit_test(heap_joins_as_a_plain_search_does),
+        cmocka_unit_test(patterns_cut_as_their_authors_mean),
+        cmocka_unit_test(unknown_characters_become_bytes),
+        cmocka_unit_test(unigram_takes_the_largest_sum),
+        cmocka_unit_test(words_become_pieces),
+        cmocka_unit_test(a_list_of_words_is_wordpiece),
+        cmocka_unit_test(vocab_json_and_merges_are_byte_level),
+        cmocka_unit_test(bad_folders_are_refused),
+        cmocka_unit_test(what_is_not_read_is_named),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(bad_texts_are_refused),
+        cmocka_unit_test(gguf_names_its_split),
+        cmocka_unit_test(gguf_joins_by_score),
+        cmocka_unit_test(gguf_writes_words_the_other_way),
+        cmocka_unit_test(bad_keys_are_refused),
+    };
+
     if (argc >= 3 && strcmp(argv[1], "--encode") == 0)
         return encode_lines(argv[2], argc < 4 || strcmp(argv[3], "--bare") != 0);
-    return 0;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,7 +275,7 @@ bool bpe_encode(const Bpe *b, const Vocab *vocab, const char *text, size_t lengt
         return true;
     }
     if (length > PIECE_MAX)
-        return error_set(err, ERR_UNSUPPORTED, "a piece of %zu bytes; at most %d are read", length,
+        return error_set(err, ERR_MODEL, "a piece of %zu bytes; at most %d are read", length,
                          PIECE_MAX);
     if (!(b->scores ? add_characters(vocab, text, length, w)
                     : add_symbols(b, vocab, text, length, w)))

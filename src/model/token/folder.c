@@ -35,7 +35,7 @@ static bool read_in(const char *folder, const char *name, Text *out, Error *err)
     if (!file_read(path, FILE_MAX, out, err))
         return false;
     if (out->length > FILE_MAX)
-        return error_set(err, ERR_FORMAT, "%s: larger than %d MiB", name, FILE_MAX >> 20);
+        return error_set(err, ERR_MODEL, "%s: larger than %d MiB", name, FILE_MAX >> 20);
     return true;
 }
 
@@ -56,7 +56,7 @@ static bool load_object(const char *folder, const char *name, json_t **out, Erro
     if (!json_is_object(*out)) {
         json_decref(*out);
         *out = NULL;
-        return error_set(err, ERR_FORMAT, "%s: expected an object of JSON (line %d)", name,
+        return error_set(err, ERR_MODEL, "%s: expected an object of JSON (line %d)", name,
                          why.line);
     }
     return true;
@@ -117,14 +117,14 @@ static bool read_lines(Tokenizer *t, const Text *text, Error *err)
         size_t      length = (size_t)((stop ? stop : end) - at);
 
         if (id >= IDS_MAX)
-            return error_set(err, ERR_FORMAT, "vocab.txt: more than %d lines", IDS_MAX);
+            return error_set(err, ERR_MODEL, "vocab.txt: more than %d lines", IDS_MAX);
         if (length > 0 && at[length - 1] == '\r')
             length--;
         for (size_t i = 0; i < length;) {
             int bytes = utf8_decode(at + i, length - i, NULL);
 
             if (bytes == 0)
-                return error_set(err, ERR_FORMAT, "vocab.txt: line %d is not UTF-8", id + 1);
+                return error_set(err, ERR_MODEL, "vocab.txt: line %d is not UTF-8", id + 1);
             i += (size_t)bytes;
         }
         vocab_put(&t->vocab, id, at, length);
@@ -187,7 +187,7 @@ static bool read_ids(Tokenizer *t, json_t *vocab, Error *err)
         json_int_t id = json_integer_value(value);
 
         if (!json_is_integer(value) || id < 0 || id >= IDS_MAX || (size_t)id > 4 * count + 65536)
-            return error_set(err, ERR_FORMAT, "vocab.json: token \"%s\": expected an id that fits "
+            return error_set(err, ERR_MODEL, "vocab.json: token \"%s\": expected an id that fits "
                              "a vocabulary of %zu tokens", shown(text, strlen(text)).text, count);
         vocab_put(&t->vocab, (int32_t)id, text, strlen(text));
     }
@@ -202,10 +202,10 @@ static bool read_merge(Tokenizer *t, const char *line, size_t length, int number
     bool        known;
 
     if (left == 0 || left + 1 == length || memchr(blank + 1, ' ', length - left - 1))
-        return error_set(err, ERR_FORMAT, "merges.txt: line %d: expected \"left right\"", number);
+        return error_set(err, ERR_MODEL, "merges.txt: line %d: expected \"left right\"", number);
     if (!tokenizer_add_merge(t, line, left, blank + 1, length - left - 1, rank, &known, err))
         return false;
-    return known || error_set(err, ERR_FORMAT, "merges.txt: line %d: \"%s\" or its parts are not "
+    return known || error_set(err, ERR_MODEL, "merges.txt: line %d: \"%s\" or its parts are not "
                               "in vocab.json", number, shown(line, length).text);
 }
 
@@ -240,7 +240,7 @@ static bool use_class(Tokenizer *t, const json_t *config, Error *err)
     if (strncmp(name, "Qwen2Tokenizer", 14) == 0)
         return normaliser_add(&t->normaliser, NORMAL_NFC, err) &&
                tokenizer_use_bytes(t, false, split_qwen2, err);
-    return error_set(err, ERR_UNSUPPORTED, "tokenizer_config.json: tokenizer_class \"%s\" with "
+    return error_set(err, ERR_MODEL, "tokenizer_config.json: tokenizer_class \"%s\" with "
                      "vocab.json is not read (read are GPT2Tokenizer and Qwen2Tokenizer; a "
                      "tokenizer.json is read for every class); give the ids (--ids)",
                      shown(name, strlen(name)).text);
@@ -250,15 +250,14 @@ static bool read_bpe(Tokenizer *t, const char *folder, json_t *config, Error *er
 {
     json_t *vocab = NULL;
     Text    text = { 0 };
-    int32_t end, other;
     bool    ok = load_object(folder, "vocab.json", &vocab, err) && read_ids(t, vocab, err) &&
               read_in(folder, "merges.txt", &text, err) && read_merges(t, &text, err);
 
     json_decref(vocab);
     text_free(&text);
     t->model = MODEL_BPE;
-    return ok && add_usual(t, config, "eos_token", "<|endoftext|>", &end, err) &&
-           add_usual(t, config, "bos_token", "<|endoftext|>", &other, err) &&
+    return ok && add_usual(t, config, "eos_token", "<|endoftext|>", &t->end, err) &&
+           add_usual(t, config, "bos_token", "<|endoftext|>", &t->begin, err) &&
            read_added(t, config, err) && use_class(t, config, err) && tokenizer_finish(t, err);
 }
 
@@ -286,7 +285,7 @@ static Tokenizer *read_files(const char *folder, json_t *config, Error *err)
     if (is_there(folder, "tokenizer.json"))
         return read_json(folder, err);
     if (!words && !(is_there(folder, "vocab.json") && is_there(folder, "merges.txt"))) {
-        error_set(err, ERR_FILE, "the folder has no tokenizer: expected tokenizer.json, vocab.txt, "
+        error_set(err, ERR_MODEL, "the folder has no tokenizer: expected tokenizer.json, vocab.txt, "
                   "or vocab.json and merges.txt%s; give the ids (--ids)",
                   is_there(folder, "tokenizer.model")
                       ? " (tokenizer.model alone is not read: save the tokenizer with "

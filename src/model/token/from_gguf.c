@@ -35,13 +35,13 @@ static bool key_id(const Gguf *g, const char *name, const Tokenizer *t, int32_t 
     if (!k)
         return true;
     if (k->type == GGUF_ARRAY || !gguf_integer(k, 0, &value))
-        return error_set(err, ERR_FORMAT, "%s at byte %lld: expected an id", name,
+        return error_set(err, ERR_MODEL, "%s at byte %lld: expected an id", name,
                          (long long)k->offset);
     /* Written where there is none. */
     if (value == -1 || value == UINT32_MAX)
         return true;
     if (value < 0 || value >= t->vocab.size)
-        return error_set(err, ERR_FORMAT, "%s at byte %lld is %lld; ids are 0 to %lld", name,
+        return error_set(err, ERR_MODEL, "%s at byte %lld is %lld; ids are 0 to %lld", name,
                          (long long)k->offset, (long long)value, (long long)t->vocab.size - 1);
     *id = (int32_t)value;
     return true;
@@ -60,10 +60,10 @@ static bool refuse_key(const GgufKey *k, const char *name, const char *known, Er
     GgufString s = { "", 0 };
 
     if (!k)
-        return error_set(err, ERR_FORMAT, "%s is missing; expected one of %s; give the ids "
+        return error_set(err, ERR_MODEL, "%s is missing; expected one of %s; give the ids "
                          "(--ids)", name, known);
     gguf_string(k, &s);
-    return error_set(err, ERR_UNSUPPORTED, "%s \"%s\" is not read (read are %s); give the ids "
+    return error_set(err, ERR_MODEL, "%s \"%s\" is not read (read are %s); give the ids "
                      "(--ids)", name, shown(s.text, (size_t)s.length).text, known);
 }
 
@@ -108,14 +108,14 @@ static bool read_tokens(Tokenizer *t, const Gguf *g, Error *err)
     GgufString     s;
 
     if (!is_list(k, GGUF_STRING) || k->count < 1 || k->count > IDS_MAX)
-        return error_set(err, ERR_FORMAT, KEY("tokens") ": expected a list of 1 to %d strings",
+        return error_set(err, ERR_MODEL, KEY("tokens") ": expected a list of 1 to %d strings",
                          IDS_MAX);
     for (int64_t id = 0; id < k->count; id++) {
         if (!gguf_next_string(k, &cursor, &s))
-            return error_set(err, ERR_FORMAT, KEY("tokens") ": the list ends at token %lld",
+            return error_set(err, ERR_MODEL, KEY("tokens") ": the list ends at token %lld",
                              (long long)id);
         if (!is_text(s.text, (size_t)s.length))
-            return error_set(err, ERR_FORMAT, KEY("tokens") ": token %lld \"%s\" is not UTF-8",
+            return error_set(err, ERR_MODEL, KEY("tokens") ": token %lld \"%s\" is not UTF-8",
                              (long long)id, shown(s.text, (size_t)s.length).text);
         if (t->model == MODEL_WORDPIECE)
             put_word(t, (int32_t)id, s);
@@ -134,7 +134,7 @@ static bool read_types(Tokenizer *t, const Gguf *g, Error *err)
     if (!k)
         return true;
     if (k->type != GGUF_ARRAY || k->count != t->vocab.size)
-        return error_set(err, ERR_FORMAT, KEY("token_type") " at byte %lld: expected a list of "
+        return error_set(err, ERR_MODEL, KEY("token_type") " at byte %lld: expected a list of "
                          "%lld numbers, one a token", (long long)k->offset,
                          (long long)t->vocab.size);
     for (int64_t id = 0; id < k->count; id++) {
@@ -143,7 +143,7 @@ static bool read_types(Tokenizer *t, const Gguf *g, Error *err)
         const char *text = vocab_text(&t->vocab, (int32_t)id, &length);
 
         if (!gguf_integer(k, id, &type))
-            return error_set(err, ERR_FORMAT, KEY("token_type") ": entry %lld is not a whole "
+            return error_set(err, ERR_MODEL, KEY("token_type") ": entry %lld is not a whole "
                              "number", (long long)id);
         if ((type == TYPE_CONTROL || type == TYPE_USER) &&
             !tokenizer_add_token(t, (int32_t)id, text, length, type == TYPE_CONTROL, err))
@@ -159,7 +159,7 @@ static bool read_scores(Tokenizer *t, const Gguf *g, Error *err)
     double         lowest = INFINITY, *scores;
 
     if (!k || k->type != GGUF_ARRAY || k->count != t->vocab.size)
-        return error_set(err, ERR_FORMAT, KEY("scores") ": expected a list of %zu numbers, one a "
+        return error_set(err, ERR_MODEL, KEY("scores") ": expected a list of %zu numbers, one a "
                          "token", count);
     scores = malloc(count * sizeof(*scores));
     t->unigram.scores = scores;
@@ -169,7 +169,7 @@ static bool read_scores(Tokenizer *t, const Gguf *g, Error *err)
         return error_set(err, ERR_NOMEM, "no memory for %zu scores", count);
     for (size_t id = 0; id < count; id++) {
         if (!gguf_number(k, (int64_t)id, &scores[id]) || !isfinite(scores[id]))
-            return error_set(err, ERR_FORMAT, KEY("scores") ": entry %zu is not a finite number",
+            return error_set(err, ERR_MODEL, KEY("scores") ": entry %zu is not a finite number",
                              id);
         lowest = scores[id] < lowest ? scores[id] : lowest;
         if (t->bpe.scores)
@@ -187,7 +187,7 @@ static bool read_merges(Tokenizer *t, const Gguf *g, Error *err)
     int64_t        unknown = 0;
 
     if (!is_list(k, GGUF_STRING) || k->count > INT32_MAX)
-        return error_set(err, ERR_FORMAT, KEY("merges") ": expected a list of \"left right\"");
+        return error_set(err, ERR_MODEL, KEY("merges") ": expected a list of \"left right\"");
     for (int64_t i = 0; i < k->count; i++) {
         bool        there = gguf_next_string(k, &cursor, &s), known;
         const char *blank = there ? memchr(s.text, ' ', (size_t)s.length) : NULL;
@@ -195,7 +195,7 @@ static bool read_merges(Tokenizer *t, const Gguf *g, Error *err)
 
         right = left ? (size_t)s.length - left - 1 : 0;
         if (right == 0 || memchr(blank + 1, ' ', right))
-            return error_set(err, ERR_FORMAT, KEY("merges") ": entry %lld \"%s\": expected "
+            return error_set(err, ERR_MODEL, KEY("merges") ": entry %lld \"%s\": expected "
                              "\"left right\"", (long long)i,
                              there ? shown(s.text, (size_t)s.length).text : "");
         if (!tokenizer_add_merge(t, s.text, left, blank + 1, right, (int32_t)i, &known, err))

@@ -32,7 +32,7 @@ static bool refuse_type(const json_t *part, const char *what, const char *known,
 {
     const char *type = type_of(part);
 
-    return error_set(err, ERR_UNSUPPORTED, "%s of type \"%s\" is not read (read are %s); give the "
+    return error_set(err, ERR_MODEL, "%s of type \"%s\" is not read (read are %s); give the "
                      "ids (--ids)", what, shown(type, strlen(type)).text, known);
 }
 
@@ -45,7 +45,7 @@ static bool read_id(const json_t *value, const char *text, size_t length, size_t
     json_int_t id = json_integer_value(value);
 
     if (!json_is_integer(value) || id < 0 || id >= IDS_MAX || (size_t)id > 4 * entries + 65536)
-        return error_set(err, ERR_FORMAT, "token \"%s\": expected an id that fits a vocabulary of "
+        return error_set(err, ERR_MODEL, "token \"%s\": expected an id that fits a vocabulary of "
                          "%zu tokens", shown(text, length).text, entries);
     *out = (int32_t)id;
     return true;
@@ -57,7 +57,7 @@ static bool read_vocab(Tokenizer *t, json_t *vocab, Error *err)
     json_t     *value;
 
     if (!json_is_object(vocab))
-        return error_set(err, ERR_FORMAT, "model.vocab: expected an object of texts and ids");
+        return error_set(err, ERR_MODEL, "model.vocab: expected an object of texts and ids");
     json_object_foreach(vocab, text, value) {
         size_t  length = strlen(text);
         int32_t id = 0;
@@ -65,7 +65,7 @@ static bool read_vocab(Tokenizer *t, json_t *vocab, Error *err)
         if (!read_id(value, text, length, json_object_size(vocab), &id, err))
             return error_prefix(err, "model.vocab");
         if (vocab_has(&t->vocab, id))
-            return error_set(err, ERR_FORMAT, "model.vocab: \"%s\" and \"%s\" both have the id %d",
+            return error_set(err, ERR_MODEL, "model.vocab: \"%s\" and \"%s\" both have the id %d",
                              shown(tokenizer_piece(t, id), strlen(tokenizer_piece(t, id))).text,
                              shown(text, length).text, id);
         vocab_put(&t->vocab, id, text, length);
@@ -98,20 +98,20 @@ static bool merge_parts(const json_t *merge, const char *part[2], size_t length[
 static bool read_merges(Tokenizer *t, const json_t *merges, Error *err)
 {
     if (!json_is_array(merges))
-        return error_set(err, ERR_FORMAT, "model.merges: expected a list");
+        return error_set(err, ERR_MODEL, "model.merges: expected a list");
     for (size_t i = 0; i < json_array_size(merges); i++) {
         const char *part[2];
         size_t      length[2];
         bool        known;
 
         if (!merge_parts(json_array_get(merges, i), part, length))
-            return error_set(err, ERR_FORMAT, "model.merges[%zu]: expected \"left right\" or "
+            return error_set(err, ERR_MODEL, "model.merges[%zu]: expected \"left right\" or "
                              "[\"left\", \"right\"]", i);
         if (!tokenizer_add_merge(t, part[0], length[0], part[1], length[1], (int32_t)i, &known,
                                  err))
             return false;
         if (!known)
-            return error_set(err, ERR_FORMAT, "model.merges[%zu]: \"%s\" and \"%s\" or the two "
+            return error_set(err, ERR_MODEL, "model.merges[%zu]: \"%s\" and \"%s\" or the two "
                              "joined are not in the vocabulary", i,
                              shown(part[0], length[0]).text, shown(part[1], length[1]).text);
     }
@@ -126,7 +126,7 @@ static bool read_unknown(const Tokenizer *t, const json_t *model, int32_t *id, E
     if (!text)
         return true;
     *id = tokenizer_id_of(t, text);
-    return *id >= 0 || error_set(err, ERR_FORMAT, "model.unk_token \"%s\" is not in the "
+    return *id >= 0 || error_set(err, ERR_MODEL, "model.unk_token \"%s\" is not in the "
                                  "vocabulary", shown(text, strlen(text)).text);
 }
 
@@ -137,12 +137,12 @@ static bool check_bpe(const json_t *model, Error *err)
 
     for (size_t i = 0; i < 2; i++)
         if (json_string_length(json_object_get(model, texts[i])) > 0)
-            return error_set(err, ERR_UNSUPPORTED, "model.%s \"%s\" is not read; give the ids "
+            return error_set(err, ERR_MODEL, "model.%s \"%s\" is not read; give the ids "
                              "(--ids)", texts[i],
                              shown(json_string_value(json_object_get(model, texts[i])),
                                    json_string_length(json_object_get(model, texts[i]))).text);
     if (json_number_value(json_object_get(model, "dropout")) > 0)
-        return error_set(err, ERR_UNSUPPORTED, "model.dropout %g is not read: ids would be random",
+        return error_set(err, ERR_MODEL, "model.dropout %g is not read: ids would be random",
                          json_number_value(json_object_get(model, "dropout")));
     return true;
 }
@@ -166,7 +166,7 @@ static bool read_wordpiece(Tokenizer *t, const json_t *model, Error *err)
     t->model = MODEL_WORDPIECE;
     if (json_is_string(prefix)) {
         if (json_string_length(prefix) >= sizeof(t->wordpiece.prefix))
-            return error_set(err, ERR_UNSUPPORTED, "model.continuing_subword_prefix has %zu "
+            return error_set(err, ERR_MODEL, "model.continuing_subword_prefix has %zu "
                              "bytes; fewer than %zu are read", json_string_length(prefix),
                              sizeof(t->wordpiece.prefix));
         strcpy(t->wordpiece.prefix, json_string_value(prefix));
@@ -187,13 +187,13 @@ static bool read_unigram(Tokenizer *t, const json_t *model, Error *err)
     t->model = MODEL_UNIGRAM;
     t->unigram.byte_fallback = is_true(model, "byte_fallback");
     if (count == 0 || count > IDS_MAX || !(t->unigram.scores = malloc(count * sizeof(double))))
-        return error_set(err, ERR_FORMAT, "model.vocab: expected a list of [text, score]");
+        return error_set(err, ERR_MODEL, "model.vocab: expected a list of [text, score]");
     for (size_t i = 0; i < count; i++) {
         const json_t *entry = json_array_get(vocab, i), *text = json_array_get(entry, 0);
         double        score = json_number_value(json_array_get(entry, 1));
 
         if (!json_is_string(text) || !json_is_number(json_array_get(entry, 1)))
-            return error_set(err, ERR_FORMAT, "model.vocab[%zu]: expected [text, score]", i);
+            return error_set(err, ERR_MODEL, "model.vocab[%zu]: expected [text, score]", i);
         vocab_put(&t->vocab, (int32_t)i, json_string_value(text), json_string_length(text));
         t->unigram.scores[i] = score;
         lowest = score < lowest ? score : lowest;
@@ -201,7 +201,7 @@ static bool read_unigram(Tokenizer *t, const json_t *model, Error *err)
     t->unigram.unknown_score = lowest - 10;
     if (json_is_integer(unknown)) {
         if (json_integer_value(unknown) < 0 || (size_t)json_integer_value(unknown) >= count)
-            return error_set(err, ERR_FORMAT, "model.unk_id is %lld in a vocabulary of %zu tokens",
+            return error_set(err, ERR_MODEL, "model.unk_id is %lld in a vocabulary of %zu tokens",
                              (long long)json_integer_value(unknown), count);
         t->unigram.unknown = (int32_t)json_integer_value(unknown);
     }
@@ -234,13 +234,13 @@ bool tokenizer_json_added(Tokenizer *t, const json_t *token, int64_t id, size_t 
     size_t        length = json_string_length(content);
 
     if (!text)
-        return error_set(err, ERR_FORMAT, "expected an object with \"content\"");
+        return error_set(err, ERR_MODEL, "expected an object with \"content\"");
     if (id < 0 || id >= IDS_MAX || (size_t)id > 4 * entries + 65536)
-        return error_set(err, ERR_FORMAT, "the id %lld does not fit a vocabulary of %zu tokens",
+        return error_set(err, ERR_MODEL, "the id %lld does not fit a vocabulary of %zu tokens",
                          (long long)id, entries);
     for (size_t i = 0; i < 3; i++)
         if (is_true(token, options[i]))
-            return error_set(err, ERR_UNSUPPORTED, "\"%s\" has %s true, which is not read; give "
+            return error_set(err, ERR_MODEL, "\"%s\" has %s true, which is not read; give "
                              "the ids (--ids)", shown(text, length).text, options[i]);
     return tokenizer_add_token(t, (int32_t)id, text, length, is_true(token, "special"), err);
 }
@@ -280,7 +280,7 @@ static bool read_replace(Tokenizer *t, const json_t *part, Error *err)
     const json_t *to = json_object_get(part, "content");
 
     if (!json_is_string(to) || (!json_is_string(text) && !json_is_string(regex)))
-        return error_set(err, ERR_FORMAT, "normalizer Replace: expected a pattern and a content");
+        return error_set(err, ERR_MODEL, "normalizer Replace: expected a pattern and a content");
     if (json_is_string(regex))
         return normaliser_add_pattern(&t->normaliser, json_string_value(regex),
                                       json_string_length(regex), json_string_value(to),
@@ -295,7 +295,7 @@ static bool read_prepend(Tokenizer *t, const json_t *part, Error *err)
     const json_t *to = json_object_get(part, "prepend");
 
     if (!json_is_string(to))
-        return error_set(err, ERR_FORMAT, "normalizer Prepend: expected a text in \"prepend\"");
+        return error_set(err, ERR_MODEL, "normalizer Prepend: expected a text in \"prepend\"");
     return normaliser_add_text(&t->normaliser, NORMAL_PREPEND, NULL, 0, json_string_value(to),
                                json_string_length(to), err);
 }
@@ -368,17 +368,17 @@ static bool read_split(Tokenizer *t, const json_t *part, Error *err)
     bool          ok;
 
     if (!behavior || (!json_is_string(regex) && json_string_length(text) == 0))
-        return error_set(err, ERR_FORMAT, "pre_tokenizer Split: expected a pattern and a behavior");
+        return error_set(err, ERR_MODEL, "pre_tokenizer Split: expected a pattern and a behavior");
     if (strcmp(behavior, "Removed") == 0)
         match = MATCH_REMOVED;
     else if (strcmp(behavior, "MergedWithPrevious") == 0)
         match = MATCH_WITH_PREVIOUS;
     else if (strcmp(behavior, "Isolated") != 0)
-        return error_set(err, ERR_UNSUPPORTED, "pre_tokenizer Split with behavior \"%s\" is not "
+        return error_set(err, ERR_MODEL, "pre_tokenizer Split with behavior \"%s\" is not "
                          "read (read are Isolated, Removed, MergedWithPrevious); give the ids "
                          "(--ids)", shown(behavior, strlen(behavior)).text);
     if (is_true(part, "invert"))
-        return error_set(err, ERR_UNSUPPORTED, "pre_tokenizer Split with invert true is not read; "
+        return error_set(err, ERR_MODEL, "pre_tokenizer Split with invert true is not read; "
                          "give the ids (--ids)");
     if (json_is_string(regex))
         return splitter_add_regex(&t->splitter, json_string_value(regex),
@@ -410,7 +410,7 @@ static bool read_metaspace(Tokenizer *t, const json_t *part, Error *err)
         size_t length = json_string_length(mark);
 
         if (length == 0 || length >= sizeof(split.mark) || !*json_string_value(mark))
-            return error_set(err, ERR_FORMAT, "pre_tokenizer Metaspace: expected one character as "
+            return error_set(err, ERR_MODEL, "pre_tokenizer Metaspace: expected one character as "
                              "the replacement");
         strcpy(split.mark, json_string_value(mark));
     }
@@ -420,7 +420,7 @@ static bool read_metaspace(Tokenizer *t, const json_t *part, Error *err)
                     : json_is_false(json_object_get(part, "add_prefix_space")))
         split.mark_first = MARK_NEVER;
     else if (scheme && strcmp(scheme, "always") != 0)
-        return error_set(err, ERR_UNSUPPORTED, "pre_tokenizer Metaspace with prepend_scheme "
+        return error_set(err, ERR_MODEL, "pre_tokenizer Metaspace with prepend_scheme "
                          "\"%s\" is not read", shown(scheme, strlen(scheme)).text);
     return splitter_add(&t->splitter, split, err);
 }
@@ -468,7 +468,7 @@ static bool add_special(Tokenizer *t, Around *around, const json_t *special, con
     const json_t *ids = json_object_get(json_object_get(tokens, name ? name : ""), "ids");
 
     if (!name || json_array_size(ids) == 0)
-        return error_set(err, ERR_FORMAT, "post_processor: special_tokens has no ids of \"%s\"",
+        return error_set(err, ERR_MODEL, "post_processor: special_tokens has no ids of \"%s\"",
                          name ? shown(name, strlen(name)).text : "");
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *id = json_array_get(ids, i);
@@ -485,7 +485,7 @@ static bool read_template(Tokenizer *t, const json_t *part, Error *err)
     Around       *around = &t->before;
 
     if (!json_is_array(single))
-        return error_set(err, ERR_FORMAT, "post_processor TemplateProcessing: expected a list in "
+        return error_set(err, ERR_MODEL, "post_processor TemplateProcessing: expected a list in "
                          "\"single\"");
     for (size_t i = 0; i < json_array_size(single); i++) {
         const json_t *item = json_array_get(single, i);
@@ -497,12 +497,12 @@ static bool read_template(Tokenizer *t, const json_t *part, Error *err)
         } else if (json_object_get(item, "Sequence") && around == &t->before) {
             around = &t->after;
         } else {
-            return error_set(err, ERR_UNSUPPORTED, "post_processor: single[%zu] is neither a "
+            return error_set(err, ERR_MODEL, "post_processor: single[%zu] is neither a "
                              "SpecialToken nor the one Sequence", i);
         }
     }
     return around == &t->after ||
-           error_set(err, ERR_UNSUPPORTED, "post_processor: \"single\" has no Sequence");
+           error_set(err, ERR_MODEL, "post_processor: \"single\" has no Sequence");
 }
 
 /* Bert's and Roberta's: {"cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}. */
@@ -524,7 +524,7 @@ static bool read_post(Tokenizer *t, const json_t *part, int depth, Error *err)
     if (is_type(part, "TemplateProcessing") || is_type(part, "BertProcessing") ||
         is_type(part, "RobertaProcessing")) {
         if (t->before.count + t->after.count > 0)
-            return error_set(err, ERR_UNSUPPORTED, "two post_processors that add tokens are not "
+            return error_set(err, ERR_MODEL, "two post_processors that add tokens are not "
                              "read; give the ids (--ids)");
         return is_type(part, "TemplateProcessing") ? read_template(t, part, err)
                                                    : read_cls_sep(t, part, err);
@@ -545,7 +545,7 @@ static bool read_post(Tokenizer *t, const json_t *part, int depth, Error *err)
 static bool read_all(Tokenizer *t, const json_t *root, Error *err)
 {
     if (!json_is_object(root))
-        return error_set(err, ERR_FORMAT, "expected an object");
+        return error_set(err, ERR_MODEL, "expected an object");
     return read_model(t, json_object_get(root, "model"), err) &&
            read_added(t, json_object_get(root, "added_tokens"), err) &&
            read_normalizer(t, json_object_get(root, "normalizer"), DEPTH_MAX, err) &&
@@ -561,7 +561,7 @@ Tokenizer *tokenizer_from_json(const char *json, size_t length, Error *err)
     Tokenizer   *t = NULL;
 
     if (!root) {
-        error_set(err, ERR_FORMAT, "line %d: %s", why.line, shown(why.text, strlen(why.text)).text);
+        error_set(err, ERR_MODEL, "line %d: %s", why.line, shown(why.text, strlen(why.text)).text);
         return NULL;
     }
     t = tokenizer_new(err);

@@ -21,7 +21,7 @@ static bool step_free(Normal *step)
 static bool add(Normaliser *n, Normal step, Error *err)
 {
     if (n->count == NORMALS_MAX) {
-        error_set(err, ERR_UNSUPPORTED, "more than %d normalisers in a row are not read",
+        error_set(err, ERR_MODEL, "more than %d normalisers in a row are not read",
                   NORMALS_MAX);
         return step_free(&step);
     }

@@ -4,6 +4,7 @@
 #include "model/token/regex.h"
 
 #include <pcre2.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "core/text.h"
@@ -11,7 +12,7 @@
 #include "model/token/vocab.h"
 
 #define PATTERN_MAX 65536     /* bytes; patterns of models have a few hundred */
-#define STEPS_MAX   10000000  /* of one match */
+#define STEPS       100000    /* of one match, and 20 for each byte of the piece */
 #define KIB_MAX     (1 << 18) /* of memory for backtracking */
 
 struct Regex {
@@ -86,7 +87,7 @@ static pcre2_code *compile(const char *pattern, size_t length, Error *err)
     Text        text = { 0 };
 
     if (length > PATTERN_MAX) {
-        error_set(err, ERR_UNSUPPORTED, "the pattern \"%s\" has %zu bytes; at most %d are read",
+        error_set(err, ERR_MODEL, "the pattern \"%s\" has %zu bytes; at most %d are read",
                   shown(pattern, length).text, length, PATTERN_MAX);
         return NULL;
     }
@@ -101,7 +102,7 @@ static pcre2_code *compile(const char *pattern, size_t length, Error *err)
     text_free(&text);
     if (!code) {
         pcre2_get_error_message(number, why, sizeof(why));
-        error_set(err, ERR_UNSUPPORTED, "the pattern \"%s\" is not read: %s; give the ids (--ids)",
+        error_set(err, ERR_MODEL, "the pattern \"%s\" is not read: %s; give the ids (--ids)",
                   shown(pattern, length).text, (const char *)why);
     }
     return code;
@@ -146,7 +147,6 @@ RegexWork *regex_work_new(void)
         regex_work_free(w);
         return NULL;
     }
-    pcre2_set_match_limit(w->limits, STEPS_MAX);
     pcre2_set_heap_limit(w->limits, KIB_MAX);
     return w;
 }
@@ -165,7 +165,7 @@ static bool refuse_match(const Regex *r, int number, size_t from, Error *err)
     PCRE2_UCHAR why[160] = "";
 
     pcre2_get_error_message(number, why, sizeof(why));
-    return error_set(err, ERR_UNSUPPORTED,
+    return error_set(err, ERR_MODEL,
                      "the tokenizer's pattern \"%s\" gives up at byte %zu of a piece of the text: "
                      "%s; give the ids (--ids)", r->pattern.text, from, (const char *)why);
 }
@@ -176,6 +176,8 @@ bool regex_next(const Regex *r, RegexWork *w, const char *text, size_t length, s
     const PCRE2_SIZE *at = pcre2_get_ovector_pointer(w->match);
 
     *found = false;
+    pcre2_set_match_limit(w->limits, length < INT32_MAX / 20 ? STEPS + 20 * (uint32_t)length
+                                                             : INT32_MAX);
     while (from < length) {
         int bytes, number = pcre2_match(r->code, (PCRE2_SPTR)text, length, from,
                                         PCRE2_NO_UTF_CHECK, w->match, w->limits);

@@ -24,7 +24,7 @@ bool splitter_add(Splitter *s, Split split, Error *err)
 {
     if (s->count == SPLITS_MAX) {
         regex_free(split.regex);
-        return error_set(err, ERR_UNSUPPORTED, "more than %d pre-tokenizers in a row are not read",
+        return error_set(err, ERR_MODEL, "more than %d pre-tokenizers in a row are not read",
                          SPLITS_MAX);
     }
     s->splits[s->count++] = split;

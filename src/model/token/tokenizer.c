@@ -88,10 +88,10 @@ int32_t tokenizer_id_of(const Tokenizer *t, const char *text)
 bool around_add(Around *a, int64_t id, const Tokenizer *t, Error *err)
 {
     if (id < 0 || id >= t->vocab.size)
-        return error_set(err, ERR_FORMAT, "a token around the text has the id %lld; ids are 0 to "
+        return error_set(err, ERR_MODEL, "a token around the text has the id %lld; ids are 0 to "
                          "%lld", (long long)id, (long long)t->vocab.size - 1);
     if (a->count == AROUND_MAX)
-        return error_set(err, ERR_UNSUPPORTED, "more than %d tokens before or after a text are "
+        return error_set(err, ERR_MODEL, "more than %d tokens before or after a text are "
                          "not read", AROUND_MAX);
     a->ids[a->count++] = (int32_t)id;
     return true;
@@ -147,7 +147,7 @@ bool tokenizer_add_merge(Tokenizer *t, const char *left, size_t left_length, con
 static bool check_unknown(const Tokenizer *t, Error *err)
 {
     if (t->model == MODEL_WORDPIECE && t->wordpiece.unknown < 0)
-        return error_set(err, ERR_FORMAT, "the vocabulary has no token for unknown words; "
+        return error_set(err, ERR_MODEL, "the vocabulary has no token for unknown words; "
                          "WordPiece needs one ([UNK])");
     return true;
 }
@@ -166,7 +166,7 @@ static const char *kind_of(const Tokenizer *t)
 bool tokenizer_finish(Tokenizer *t, Error *err)
 {
     if (t->vocab.size == 0)
-        return error_set(err, ERR_FORMAT, "the vocabulary has no token");
+        return error_set(err, ERR_MODEL, "the vocabulary has no token");
     if (t->vocab.failed || t->added.failed || !text_ok(&t->notes) ||
         !(t->roles = calloc((size_t)t->vocab.size, 1)))
         return error_set(err, ERR_NOMEM, "no memory for a vocabulary of %lld tokens",
@@ -278,7 +278,7 @@ static bool check_text(const Tokenizer *t, const char *text, int64_t length, Err
             return error_set(err, ERR_DATA, "byte %lld of the text is 0x%02x, which is not UTF-8 "
                              "there; convert the text to UTF-8", (long long)at, (unsigned)byte);
         if (t->ascii_only && (byte < 0x20 || byte > 0x7E))
-            return error_set(err, ERR_UNSUPPORTED, "byte %lld of the text is 0x%02x: this "
+            return error_set(err, ERR_MODEL, "byte %lld of the text is 0x%02x: this "
                              "tokenizer's Precompiled normaliser is not read, so a text of "
                              "printable ASCII is needed; or give the ids (--ids)", (long long)at,
                              (unsigned)byte);

@@ -47,7 +47,7 @@ static bool add_unknown(const Unigram *u, const Vocab *vocab, const char *text, 
     for (size_t i = 0; i < length; i++)
         bytes = bytes && u->bytes[(uint8_t)text[i]] >= 0;
     if (whole < 0 && !bytes && u->unknown < 0)
-        return error_set(err, ERR_UNSUPPORTED, "\"%s\" is not in the vocabulary, which has no "
+        return error_set(err, ERR_MODEL, "\"%s\" is not in the vocabulary, which has no "
                          "token for unknown text; leave it out, or give the ids (--ids)",
                          shown(text, length).text);
     if (whole >= 0 || !bytes)
@@ -92,7 +92,7 @@ bool wordpiece_encode(const Wordpiece *p, const Vocab *vocab, const char *text,
     size_t      bytes;
 
     if (length > PIECE_MAX)
-        return error_set(err, ERR_UNSUPPORTED, "a word of %zu bytes; at most %d are read", length,
+        return error_set(err, ERR_MODEL, "a word of %zu bytes; at most %d are read", length,
                          PIECE_MAX);
     if (utf8_count(text, length) > p->longest) {
         ids_add(out, p->unknown);
