@@ -411,7 +411,8 @@ static void patterns_cut_as_their_authors_mean(void **state)
     ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","           \
     "\"prepend\":\"▁\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"                 \
     "\"content\":\"▁\"}]}}"
-#define CHARACTERS "{\"<unk>\":0,\"▁\":1,\"a\":2,\"▁a\":3,\"<0xC3>\":4,\"<0xA9>\":5,\"<0x0A>\":6}"
+#define CHARACTERS                                                                             \
+    "{\"<unk>\":0,\"▁\":1,\"a\":2,\"▁a\":3,\"<0xC3>\":4,\"<0xA9>\":5,\"<0x0A>\":6}"
 
 static void unknown_characters_become_bytes(void **state)
 {

@@ -285,8 +285,9 @@ static Tokenizer *read_files(const char *folder, json_t *config, Error *err)
     if (is_there(folder, "tokenizer.json"))
         return read_json(folder, err);
     if (!words && !(is_there(folder, "vocab.json") && is_there(folder, "merges.txt"))) {
-        error_set(err, ERR_MODEL, "the folder has no tokenizer: expected tokenizer.json, vocab.txt, "
-                  "or vocab.json and merges.txt%s; give the ids (--ids)",
+        error_set(err, ERR_MODEL,
+                  "the folder has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json "
+                  "and merges.txt%s; give the ids (--ids)",
                   is_there(folder, "tokenizer.model")
                       ? " (tokenizer.model alone is not read: save the tokenizer with "
                         "transformers' AutoTokenizer, which writes tokenizer.json)" : "");
