@@ -37,9 +37,6 @@ static bool key_id(const Gguf *g, const char *name, const Tokenizer *t, int32_t 
     if (k->type == GGUF_ARRAY || !gguf_integer(k, 0, &value))
         return error_set(err, ERR_MODEL, "%s at byte %lld: expected an id", name,
                          (long long)k->offset);
-    /* Written where there is none. */
-    if (value == -1 || value == UINT32_MAX)
-        return true;
     if (value < 0 || value >= t->vocab.size)
         return error_set(err, ERR_MODEL, "%s at byte %lld is %lld; ids are 0 to %lld", name,
                          (long long)k->offset, (long long)value, (long long)t->vocab.size - 1);
@@ -126,7 +123,7 @@ static bool read_tokens(Tokenizer *t, const Gguf *g, Error *err)
                                          (long long)k->count);
 }
 
-/* Control and user's tokens are taken out of a text first. */
+/* Control and user's tokens are taken out of a text first; one stands for what is unknown. */
 static bool read_types(Tokenizer *t, const Gguf *g, Error *err)
 {
     const GgufKey *k = gguf_key(g, KEY("token_type"));
@@ -145,6 +142,8 @@ static bool read_types(Tokenizer *t, const Gguf *g, Error *err)
         if (!gguf_integer(k, id, &type))
             return error_set(err, ERR_MODEL, KEY("token_type") ": entry %lld is not a whole "
                              "number", (long long)id);
+        if (type == TYPE_UNKNOWN)
+            t->bpe.unknown = t->unigram.unknown = (int32_t)id;
         if ((type == TYPE_CONTROL || type == TYPE_USER) &&
             !tokenizer_add_token(t, (int32_t)id, text, length, type == TYPE_CONTROL, err))
             return false;
@@ -156,7 +155,7 @@ static bool read_scores(Tokenizer *t, const Gguf *g, Error *err)
 {
     const GgufKey *k = gguf_key(g, KEY("scores"));
     size_t         count = (size_t)t->vocab.size;
-    double         lowest = INFINITY, *scores;
+    double         lowest = HUGE_VAL, *scores;
 
     if (!k || k->type != GGUF_ARRAY || k->count != t->vocab.size)
         return error_set(err, ERR_MODEL, KEY("scores") ": expected a list of %zu numbers, one a "
@@ -262,8 +261,10 @@ static bool use_marks(Tokenizer *t, const Gguf *g, Error *err)
 static bool read_gpt2(Tokenizer *t, const Gguf *g, Error *err)
 {
     t->model = MODEL_BPE;
-    return read_tokens(t, g, err) && read_types(t, g, err) && read_merges(t, g, err) &&
-           use_pre(t, g, err);
+    if (!read_tokens(t, g, err) || !read_types(t, g, err))
+        return false;
+    t->bpe.unknown = -1; /* bytes that are no token are dropped */
+    return read_merges(t, g, err) && use_pre(t, g, err);
 }
 
 static bool read_llama(Tokenizer *t, const Gguf *g, Error *err)

@@ -182,7 +182,7 @@ static bool read_unigram(Tokenizer *t, const json_t *model, Error *err)
     const json_t *vocab = json_object_get(model, "vocab");
     const json_t *unknown = json_object_get(model, "unk_id");
     size_t        count = json_array_size(vocab);
-    double        lowest = INFINITY;
+    double        lowest = HUGE_VAL;
 
     t->model = MODEL_UNIGRAM;
     t->unigram.byte_fallback = is_true(model, "byte_fallback");

@@ -394,8 +394,10 @@ int64_t tokenizer_bytes(const Tokenizer *t, int32_t id, char *out, int64_t size)
 
     if (size <= 0)
         return 0;
-    if (style == STYLE_WORDS && length > skip && memcmp(text, t->wordpiece.prefix, skip) == 0)
-        text += skip, length -= skip;
+    if (style == STYLE_WORDS && length > skip && memcmp(text, t->wordpiece.prefix, skip) == 0) {
+        text += skip;
+        length -= skip;
+    }
     for (size_t at = 0; byte < 0 && role != ROLE_CONTROL && at < length;) {
         char     part[4];
         uint32_t code;

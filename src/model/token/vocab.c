@@ -239,10 +239,12 @@ Shown shown(const char *text, size_t length)
             used += 3;
             break;
         }
-        if (bytes == 0 || utf8_is_control(code))
+        if (bytes == 0 || utf8_is_control(code)) {
             out.text[used++] = '?';
-        else
-            memcpy(out.text + used, text + at, (size_t)bytes), used += (size_t)bytes;
+        } else {
+            memcpy(out.text + used, text + at, (size_t)bytes);
+            used += (size_t)bytes;
+        }
         at += bytes ? (size_t)bytes : 1;
     }
     out.text[used] = '\0';
