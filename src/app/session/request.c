@@ -151,28 +151,12 @@ bool request_set_tensor(Session *s, Request *request, const char *name, const Te
                                   tensor_shape_text(t, shape, sizeof(shape)), err);
 }
 
-/* A text without "name=" is the mechanism's text parameter: pattern(window(5)+global(2)). */
-static const Param *bare_text_param(const char *mechanism, const char *content)
-{
-    const Mechanism *m = mechanism_find(mechanism);
-    int              depth = 0;
-
-    for (const char *c = content; *c; c++) {
-        depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
-        if (*c == '=' && depth == 0)
-            return NULL;
-    }
-    for (const Param *p = m ? m->params : NULL; p && p->name; p++)
-        if (p->type == PARAM_TYPE_TEXT)
-            return p;
-    return NULL;
-}
-
 static bool parse_content(Session *s, Request *request, const char *content, Error *err)
 {
-    const Param *bare = *content ? bare_text_param(request->mechanism, content) : NULL;
-    Assignments  list = { 0 };
-    bool         ok;
+    const Mechanism *m = mechanism_find(request->mechanism);
+    const Param     *bare = *content && m ? mechanism_text_param(m, content) : NULL;
+    Assignments      list = { 0 };
+    bool             ok;
 
     if (bare)
         return assignments_set(&request->given, bare->name, content, err);

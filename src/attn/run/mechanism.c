@@ -131,6 +131,21 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
     return inner ? params_find(inner->params, passed) : params_find(m->params, name);
 }
 
+const Param *mechanism_text_param(const Mechanism *m, const char *content)
+{
+    int depth = 0;
+
+    for (const char *c = content; *c; c++) {
+        depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
+        if (*c == '=' && depth == 0)
+            return NULL;
+    }
+    for (const Param *p = m->params; p && p->name; p++)
+        if (p->type == PARAM_TYPE_TEXT)
+            return p;
+    return NULL;
+}
+
 #define SLIPS_SURE 2 /* so near that it is meant */
 #define PART_LEAST 4 /* shortest part of a name that a search accepts */
 

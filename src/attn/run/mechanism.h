@@ -146,6 +146,9 @@ const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
 const char *mechanism_inner_name(const Mechanism *m, const char *name);
 /* The parameter of m called `name`, else of what it runs inside; NULL: neither has it. */
 const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name);
+/* The parameter that a text without "name=" is, as in pattern(window(5)+global(2)); NULL: the text
+ * has one, or the mechanism no text parameter. */
+const Param *mechanism_text_param(const Mechanism *m, const char *content);
 /* "FP+M" into text; returns text. */
 char *mechanism_classes(const Mechanism *m, char *text, size_t size);
 const char *class_name(unsigned bit);  /* "FP"; static */
