@@ -10,6 +10,9 @@
 #include <string.h>
 
 #define PARTS (16 / WIDTH)
+#ifndef DOT_NIBBLES
+#define DOT_NIBBLES 0 /* the file has an add_nibbles of its own */
+#endif
 
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 
@@ -32,6 +35,23 @@ INLINE Vec add16(Bytes16 q, const float *x, Vec s)
     return s;
 }
 
+#if !DOT_NIBBLES
+/* s + q x of 32 numbers of half a byte each, the low halves first. */
+INLINE Vec add_nibbles(const uint8_t *p, const float *x)
+{
+    Bytes16 q = bytes_load(p);
+
+    return add16(q >> 4, x + 16, add16(q & 15, x, vec_zero()));
+}
+
+/* Two of binary16, side by side. */
+INLINE void dot_halves(const uint8_t *p, float *a, float *b)
+{
+    *a = dot_half(p);
+    *b = dot_half(p + 2);
+}
+#endif
+
 /* 16 where the bit of those 16 is set. */
 INLINE Bytes16 fifth_bits(const uint8_t *two)
 {
@@ -51,15 +71,19 @@ INLINE Bytes16 fifth_bits(const uint8_t *two)
         float rest = 0;                                                                            \
                                                                                                    \
         for (int64_t c = 0; c < cols; c += 32, w += (size), x += 32, sums += 2) {                  \
-            float   d = dot_half(w), m = (minimum) ? dot_half(w + 2) : (offset) * d;               \
-            Bytes16 q = bytes_load(w + (at)), low = q & 15, high = q >> 4;                         \
-            Vec     s;                                                                             \
+            float d, m;                                                                            \
+            Vec   s;                                                                               \
                                                                                                    \
+            dot_halves(w, &d, &m);                                                                 \
+            m = (minimum) ? m : (offset) * d;                                                      \
             if ((fifth) > 0) {                                                                     \
-                low |= fifth_bits(w + (fifth));                                                    \
-                high |= fifth_bits(w + (fifth) + 2);                                               \
+                Bytes16 q = bytes_load(w + (at)), low = (q & 15) | fifth_bits(w + (fifth));        \
+                Bytes16 high = q >> 4 | fifth_bits(w + (fifth) + 2);                               \
+                                                                                                   \
+                s = add16(high, x + 16, add16(low, x, vec_zero()));                                \
+            } else {                                                                               \
+                s = add_nibbles(w + (at), x);                                                      \
             }                                                                                      \
-            s = add16(high, x + 16, add16(low, x, vec_zero()));                                    \
             acc = vec_fma(vec_splat(d), s, acc);                                                   \
             rest += m * (sums[0] + sums[1]);                                                       \
         }                                                                                          \

@@ -233,22 +233,23 @@ static void row_rms(const Kernel *kernel, const float *x, int64_t count, double 
         y[c] = x[c] * by * w[c];
 }
 
+void row_norm(const Pass *p, const ModelNormWeights *w, const float *x, int64_t width, float *y)
+{
+    if (p->c->norm == MODEL_RMS)
+        row_rms(p->kernel, x, width, p->c->eps, w->weight, y);
+    else
+        p->kernel->standardise(x, width, p->c->eps, w->weight, w->bias, y);
+}
+
 static void norm_item(void *context, int64_t item, int worker)
 {
     const RowJob *job = context;
-    const Pass   *p = job->p;
     int64_t       end = min_i64(job->rows, (item + 1) * ROWS);
 
     (void)worker;
-    for (int64_t row = item * ROWS; row < end; row++) {
-        const float *x = job->x + row * job->width;
-        float       *y = job->y + row * job->width;
-
-        if (p->c->norm == MODEL_RMS)
-            row_rms(p->kernel, x, job->width, p->c->eps, job->w->weight, y);
-        else
-            p->kernel->standardise(x, job->width, p->c->eps, job->w->weight, job->w->bias, y);
-    }
+    for (int64_t row = item * ROWS; row < end; row++)
+        row_norm(job->p, job->w, job->x + row * job->width, job->width,
+                 job->y + row * job->width);
 }
 
 void pass_norm(Pass *p, const ModelNormWeights *w, const float *x, int64_t rows, int64_t width,
@@ -353,8 +354,7 @@ static void turn(float *x, const float *cosine, const float *sine, int64_t half)
     }
 }
 
-/* One head's vector of one token: norm (NULL: none), then RoPE. */
-static void finish_head(const Pass *p, const float *norm, int64_t position, float *x)
+void turn_head(const Pass *p, const float *norm, int64_t position, float *x)
 {
     int64_t half = p->c->rotary / 2;
 
@@ -377,12 +377,12 @@ static void heads_item(void *context, int64_t item, int worker)
 
         for (int64_t t = 0; t < c->heads; t++, row += d) {
             memcpy(job->q + (t * job->n + i) * d, row, bytes);
-            finish_head(job->p, job->layer->q_norm, job->position + i,
+            turn_head(job->p, job->layer->q_norm, job->position + i,
                         job->q + (t * job->n + i) * d);
         }
         for (int64_t t = 0; t < c->kv_heads; t++, row += d) {
             memcpy(job->k + (t * job->n + i) * d, row, bytes);
-            finish_head(job->p, job->layer->k_norm, job->position + i,
+            turn_head(job->p, job->layer->k_norm, job->position + i,
                         job->k + (t * job->n + i) * d);
         }
         for (int64_t t = 0; t < c->kv_heads; t++, row += d)

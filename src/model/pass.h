@@ -54,11 +54,15 @@ void pass_linear_rows(Pass *p, const Weight *w, int64_t first, int64_t count, co
 /* y = norm(x), rows apart by `width`; y may be x. */
 void pass_norm(Pass *p, const ModelNormWeights *w, const float *x, int64_t rows, int64_t width,
                float *y);
+/* The same of one row, on this thread. */
+void row_norm(const Pass *p, const ModelNormWeights *w, const float *x, int64_t width, float *y);
 /* h [n, D]: embedding with positions, types, norm and map, whatever the family has. */
 bool pass_embed(Pass *p, const int32_t *ids, int64_t n, int64_t position, float *h);
 /* q [H,n,d], k, v [K,n,d] of rows [n, (H + 2K) d], after norms and RoPE. */
 void pass_heads(Pass *p, const ModelLayer *layer, const float *rows, int64_t n, int64_t position,
                 float *q, float *k, float *v);
+/* One head's vector of one token, in place: its norm (NULL: none), then RoPE. */
+void turn_head(const Pass *p, const float *norm, int64_t position, float *x);
 /* activation(gate) * up in place, or of `gate` alone; rows of `stride` floats, gate before up. */
 void pass_activate(Pass *p, ModelActivation activation, bool gated, float *rows, int64_t count,
                    int64_t inner, int64_t stride);

@@ -230,14 +230,14 @@ static bool is_plain(const Run *run, double scale)
            !in->col.table.data && !in->value.table.data && !in->cell_term && in->scale == scale;
 }
 
-static bool same_rows(const Pattern *a, const Pattern *b)
+bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows)
 {
     PatternRow x = { 0 }, y = { 0 };
     bool       same = pattern_per_head(a) == pattern_per_head(b);
     int64_t    heads = pattern_per_head(a) ? pattern_heads(a) : 1;
 
     for (int64_t t = 0; same && t < heads; t++)
-        for (int64_t i = 0; same && i < pattern_queries(a); i++) {
+        for (int64_t i = 0; same && i < rows; i++) {
             pattern_row(a, t, i, &x);
             pattern_row(b, t, i, &y);
             same = !x.failed && !y.failed && x.count == y.count;
@@ -257,7 +257,7 @@ const Pattern *swap_pattern(const MechanismSpec *spec, const char *text, const M
     Run   *first = inputs ? cells_run(spec, config, n, seed, "first", inputs) : NULL;
     Run   *second = first ? cells_run(spec, config, n, seed, "second", inputs) : NULL;
     bool   fixed = second && is_plain(first, config->scale) && is_plain(second, config->scale) &&
-                 same_rows(first->replay.cells, second->replay.cells);
+                 pattern_rows_same(first->replay.cells, second->replay.cells, n);
 
     if (!second) {
         error_set(err, ERR_NOMEM, "swap %s: not enough memory", text);
