@@ -111,7 +111,7 @@ static TARGET float dot_q8_0(const uint8_t *w, const float *x, const float *sums
     return vec_total(acc);
 }
 
-/* ---- blocks of 256 ------------------------------------------------------------------------------ */
+/* ---- blocks of 256 ------------------------------------------------------- */
 
 static TARGET float dot_q2_k(const uint8_t *w, const float *x, const float *sums, int64_t cols)
 {
@@ -218,7 +218,7 @@ static TARGET float dot_q6_k(const uint8_t *w, const float *x, const float *sums
     return vec_total(acc) + rest;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------- */
 
 static TARGET float dot_f32(const uint8_t *w, const float *x, const float *sums, int64_t cols)
 {

@@ -20,7 +20,8 @@ typedef struct Forward {
     int64_t              *slot;    /* [variants] */
     int64_t              *variant; /* [slots] */
     int64_t               active;  /* slots in use */
-    float                *h, *x, *rows, *mixed; /* [slots n, D], .., [slots n, (H+2K) d], [.., H d] */
+    float                *h, *x;                /* [slots n, D] */
+    float                *rows, *mixed;         /* [slots n, (H+2K) d], [slots n, H d] */
     float                *q, *k, *v, *o_heads;  /* of one variant */
     float                *k_all, *v_all;        /* repeated to H heads; NULL: K = H */
     float                *swapped;              /* [H,n,d]; what a mechanism gives */
@@ -32,7 +33,7 @@ typedef struct Forward {
     Error                *err;
 } Forward;
 
-/* ---- which variant is computed from where ------------------------------------------------------ */
+/* ---- which variant is computed from where -------------------------------- */
 
 static bool swaps_layer(const Forward *f, int64_t variant, int64_t layer)
 {
@@ -83,7 +84,7 @@ static bool any_head(const Forward *f, const Swap *swap, bool wanted)
     return false;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------- */
 
 static bool result_new(Forward *f)
 {
@@ -178,7 +179,7 @@ static void forward_close(Forward *f)
     pass_close(&f->pass);
 }
 
-/* ---- attention --------------------------------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 static SwapInput input_of(const Forward *f, int64_t slot, bool repeated)
 {
@@ -339,7 +340,7 @@ static bool attention(Forward *f, int64_t layer)
     return true;
 }
 
-/* ---- the residual stream ----------------------------------------------------------------------- */
+/* ---- the residual stream ------------------------------------------------- */
 
 static double sum_of(const double *x, int64_t count)
 {
@@ -424,7 +425,7 @@ static bool run_layers(Forward *f)
     return true;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------- */
 
 /* Means over positions, and their cosine to the plain one's. */
 static void mean_states(Forward *f, const float *final)

@@ -3,7 +3,8 @@
  * One pass carries several variants side by side: variant 0 is the model as it is; each other has
  * a mechanism in place of exact attention in the layers and heads that its Swap names.  A layer is
  * dequantised once and serves all variants.  Between layers the caller is asked whether to go on.
- * Residual, loss, KL and the rest: see ForwardResult.  float32; sums of norms and measures in double.
+ * Residual, loss, KL and the rest: see ForwardMeasure.  float32; sums of norms and measures are in
+ * double.
  */
 #ifndef MODEL_FORWARD_H
 #define MODEL_FORWARD_H
@@ -34,13 +35,14 @@ typedef struct LayerView {
 typedef struct ForwardOptions {
     const Swap *swaps;
     int64_t     swap_count;
-    int64_t     last_layer; /* the pass ends after this layer's attention; -1: whole, with the head */
+    int64_t     last_layer; /* the pass ends after its attention; -1: whole, with the head */
     int         threads;    /* 0: all */
     const atomic_bool *cancel;
     bool (*on_layer)(void *context, const LayerView *view); /* false: stop; NULL */
     void (*on_progress)(void *context, int64_t layer, int64_t layers);
     /* logits [rows, V] of `variant` from position `first` on, on the way; NULL */
-    void (*on_logits)(void *context, int64_t variant, int64_t first, int64_t rows, const float *logits);
+    void (*on_logits)(void *context, int64_t variant, int64_t first, int64_t rows,
+                      const float *logits);
     void *context;
 } ForwardOptions;
 

@@ -55,7 +55,7 @@ typedef struct Writer {
     Error             *err;
 } Writer;
 
-/* ---- workers in step --------------------------------------------------------------------------- */
+/* ---- workers in step ----------------------------------------------------- */
 
 static void barrier_wait(Barrier *b)
 {
@@ -75,7 +75,7 @@ static void barrier_wait(Barrier *b)
 #endif
 }
 
-/* ---- products ---------------------------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------ */
 
 /* Bytes of row r as it lies in the file: the rows of a head may lie as pairs. */
 static const uint8_t *row_at(const Weight *w, int64_t bytes, int64_t r)
@@ -172,7 +172,7 @@ static void product_added(const Writer *w, Hand *hand, int64_t rank, const Weigh
         h[r] += y[r];
 }
 
-/* ---- attention --------------------------------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 static float *cached(const Writer *w, float *all, int64_t layer, int64_t head)
 {
@@ -248,7 +248,7 @@ static void attend_head(const Writer *w, Hand *hand, int64_t layer, int64_t head
         w->mixed[head * d + x] = (float)((double)out[x] / sum);
 }
 
-/* ---- one token --------------------------------------------------------------------------------- */
+/* ---- one token ----------------------------------------------------------- */
 
 static void attention_share(Writer *w, Hand *hand, int64_t layer, int64_t rank)
 {
@@ -324,7 +324,7 @@ static bool step(Writer *w, int32_t id, bool logits)
     return !failed || error_set(w->err, ERR_NOMEM, "not enough memory for a row of the pattern");
 }
 
-/* ---- choosing ---------------------------------------------------------------------------------- */
+/* ---- choosing ------------------------------------------------------------ */
 
 /* The k-th largest logit, or the smallest. */
 static float least_logit(const float *z, int64_t count, int64_t k, float *copy)
@@ -409,7 +409,7 @@ static int32_t choose(Writer *w, double *p)
     return (int32_t)id;
 }
 
-/* ---- reading the text -------------------------------------------------------------------------- */
+/* ---- reading the text ---------------------------------------------------- */
 
 typedef struct Reader {
     Writer *w;
@@ -477,7 +477,7 @@ static bool read_text(Writer *w, const int32_t *ids, int64_t n)
     return ok;
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------- */
 
 static bool hands_new(Writer *w)
 {

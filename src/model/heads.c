@@ -245,7 +245,7 @@ void heads_result_free(HeadsResult *r)
     *r = (HeadsResult){ 0 };
 }
 
-/* ---- repeated tokens --------------------------------------------------------------------------- */
+/* ---- repeated tokens ----------------------------------------------------- */
 
 #define TRIES 10000
 

@@ -37,7 +37,7 @@ float *pass_floats(Pass *p, int64_t rows, int64_t cols)
     return data;
 }
 
-/* ---- RoPE's table ----------------------------------------------------------------------------- */
+/* ---- RoPE's table -------------------------------------------------------- */
 
 /* Angles in double: in float they are wrong by 1e-5 at position 100. */
 static bool make_turns(Pass *p, int64_t positions)
@@ -80,7 +80,7 @@ void pass_close(Pass *p)
         arena_free(p->arena);
 }
 
-/* ---- products --------------------------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------ */
 
 #define DEQUANT_ROWS 16
 #define BLOCK_ROWS 512 /* of X: a block packs all of W once more */
@@ -209,7 +209,7 @@ void pass_linear_rows(Pass *p, const Weight *w, int64_t first, int64_t count, co
     run_linear(&job, first, count);
 }
 
-/* ---- norms ------------------------------------------------------------------------------------ */
+/* ---- norms --------------------------------------------------------------- */
 
 typedef struct RowJob {
     Pass                   *p;
@@ -284,7 +284,7 @@ void pass_squares(Pass *p, const float *x, const float *y, int64_t rows, int64_t
     threads_run(p->threads, (rows + ROWS - 1) / ROWS, squares_item, &job);
 }
 
-/* ---- embedding -------------------------------------------------------------------------------- */
+/* ---- embedding ----------------------------------------------------------- */
 
 static bool check_id(Pass *p, const int32_t *ids, int64_t at)
 {
@@ -333,7 +333,7 @@ bool pass_embed(Pass *p, const int32_t *ids, int64_t n, int64_t position, float 
     return ok;
 }
 
-/* ---- heads ------------------------------------------------------------------------------------ */
+/* ---- heads --------------------------------------------------------------- */
 
 typedef struct HeadsJob {
     const Pass       *p;
@@ -399,36 +399,65 @@ void pass_heads(Pass *p, const ModelLayer *layer, const float *rows, int64_t n, 
     threads_run(p->threads, (n + ROWS - 1) / ROWS, heads_item, &job);
 }
 
-/* ---- MLP -------------------------------------------------------------------------------------- */
+/* ---- MLP ----------------------------------------------------------------- */
 
 #define STRETCH 256
 #define MLP_ROWS 1024 /* at once, so that memory does not grow with variants */
 
-static void silu(const Kernel *kernel, float *x, int64_t count)
+/* Whole stretches of a length the compiler knows become vectors; what lies past the end is 0. */
+typedef struct Stretch {
+    float x[STRETCH], e[STRETCH];
+} Stretch;
+
+/* x / (1 + e^-x) */
+static void silu(const Kernel *kernel, Stretch *s)
 {
-    float e[STRETCH];
+    for (int c = 0; c < STRETCH; c++)
+        s->e[c] = s->x[c] < -87.0f ? -87.0f : s->x[c]; /* 2^x overflows beyond; NaN stays */
+    kernel->exp2(s->e, STRETCH, (float)-LOG2_E, 0);
+    for (int c = 0; c < STRETCH; c++)
+        s->x[c] /= 1.0f + s->e[c];
+}
 
-    for (int64_t at = 0; at < count; at += STRETCH, x += STRETCH) {
-        int64_t part = min_i64(STRETCH, count - at);
+/* x/2 (1 + erf(x / sqrt 2)), erf to 1.5e-7 (Abramowitz and Stegun 7.1.26): for z >= 0
+ * 1 - erf(z) = t (a1 + t (a2 + ..)) e^(-z^2), t = 1 / (1 + p z). */
+static void gelu(const Kernel *kernel, Stretch *s)
+{
+    for (int c = 0; c < STRETCH; c++)
+        s->e[c] = s->x[c] * s->x[c];
+    kernel->exp2(s->e, STRETCH, (float)(-0.5 * LOG2_E), 0);
+    for (int c = 0; c < STRETCH; c++) {
+        float x = s->x[c], z = fabsf(x) * 0.70710678f, t = 1.0f / (1.0f + 0.3275911f * z);
+        float rest = 1.061405429f * t - 1.453152027f;
 
-        for (int64_t c = 0; c < part; c++)
-            e[c] = x[c] < -87.0f ? -87.0f : x[c]; /* 2^x overflows beyond; NaN stays */
-        kernel->exp2(e, part, (float)-LOG2_E, 0);
-        for (int64_t c = 0; c < part; c++)
-            x[c] /= 1.0f + e[c];
+        rest = ((rest * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f;
+        rest *= 0.5f * t * s->e[c]; /* half of 1 - erf(z) */
+        s->x[c] = x > 0 ? x - x * rest : x * rest;
     }
+}
+
+static void activate_stretch(const Kernel *kernel, ModelActivation activation, float *x,
+                             int64_t count)
+{
+    Stretch s;
+
+    memcpy(s.x, x, (size_t)count * sizeof(*x));
+    memset(s.x + count, 0, (size_t)(STRETCH - count) * sizeof(*x));
+    if (activation == MODEL_SILU)
+        silu(kernel, &s);
+    else
+        gelu(kernel, &s);
+    memcpy(x, s.x, (size_t)count * sizeof(*x));
 }
 
 void activate(const Kernel *kernel, ModelActivation activation, float *x, const float *up,
               int64_t count)
 {
-    if (activation == MODEL_SILU)
-        silu(kernel, x, count);
+    if (activation == MODEL_SILU || activation == MODEL_GELU)
+        for (int64_t at = 0; at < count; at += STRETCH)
+            activate_stretch(kernel, activation, x + at, min_i64(STRETCH, count - at));
     else if (activation == MODEL_GELU_TANH)
         kernel->gelu(x, NULL, count);
-    else if (activation == MODEL_GELU)
-        for (int64_t c = 0; c < count; c++)
-            x[c] = 0.5f * x[c] * (1.0f + erff(x[c] * 0.70710678f));
     else
         for (int64_t c = 0; c < count; c++)
             x[c] = x[c] < 0 ? 0 : x[c];

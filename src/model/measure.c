@@ -60,7 +60,7 @@ bool measure_transform(Pass *p, float *states, int64_t rows)
     return y != NULL;
 }
 
-/* ---- one position ------------------------------------------------------------------------------ */
+/* ---- one position -------------------------------------------------------- */
 
 /* Falling logits; equal ones by smaller id, which came earlier. */
 static void keep_best(Position *at, const float *z, int64_t count, int64_t begin, double largest)
@@ -80,7 +80,8 @@ static void keep_best(Position *at, const float *z, int64_t count, int64_t begin
     }
 }
 
-/* power[i] = exp(z[i] - max) after the maximum has advanced; returns what earlier sums shrink by. */
+/* power[i] = exp(z[i] - max) after the maximum has advanced; returns what earlier sums shrink
+ * by. */
 static double advance(const LogitJob *job, Position *at, const float *z, double *power)
 {
     double largest = (double)job->p->kernel->largest(z, job->count, 1);
@@ -130,7 +131,7 @@ static void reduce_item(void *context, int64_t item, int worker)
         reduce_position(job, row, job->power + worker * 2 * VOCAB_BLOCK);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------- */
 
 /* Biases of the vocabulary's rows, added to the logits. */
 static void add_bias(const Pass *p, float *logits, int64_t rows, int64_t begin, int64_t count,

@@ -7,7 +7,7 @@
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
 
-/* ---- "window(window=33)" ----------------------------------------------------------------------- */
+/* ---- "window(window=33)" ------------------------------------------------- */
 
 static bool parse_content(MechanismSpec *out, const char *content, Error *err)
 {
@@ -55,7 +55,7 @@ void mechanism_spec_free(MechanismSpec *spec)
     *spec = (MechanismSpec){ 0 };
 }
 
-/* ---- exact ------------------------------------------------------------------------------------- */
+/* ---- exact --------------------------------------------------------------- */
 
 /* Every pair, or the model's own window: w keys with the token itself. */
 static Pattern *exact_cells(Run *bare, const ModelConfig *c, int64_t n)
@@ -91,7 +91,7 @@ bool exact_attend(Run *bare, const SwapInput *in, float *out, double *flops)
     return bare->err.code == ERR_NONE;
 }
 
-/* ---- another mechanism ------------------------------------------------------------------------- */
+/* ---- another mechanism --------------------------------------------------- */
 
 static RunSpec spec_of(const MechanismSpec *spec, const SwapInput *in)
 {
@@ -189,7 +189,7 @@ bool swap_check(const MechanismSpec *spec, const char *text, const SwapInput *in
     return ok;
 }
 
-/* ---- cells that positions alone decide ---------------------------------------------------------- */
+/* ---- cells that positions alone decide ----------------------------------- */
 
 /* A run over numbers of no meaning, which is asked for its cells only. */
 static Run *cells_run(const MechanismSpec *spec, const ModelConfig *c, int64_t n, uint64_t seed,

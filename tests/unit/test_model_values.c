@@ -1,6 +1,6 @@
 /* Real and tiny models against reference values (tests/models, made by an independent program
- * in float64).  The models are in the folder ATTNSCOPE_MODELS; without it, and for files it lacks, the
- * test says so and passes. */
+ * in float64).  The models are in the folder ATTNSCOPE_MODELS; without it, and for files it lacks,
+ * the test says so and passes. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -76,9 +76,10 @@ static void check_tensor(const Tensor *t, json_t *j, const char *what)
     size_t  i;
     json_t *at;
 
-    for (int a = 0; a < t->rank; a++)
-        assert_int_equal(t->shape[a],
-                         json_integer_value(json_array_get(json_object_get(j, "shape"), (size_t)a)));
+    for (int a = 0; a < t->rank; a++) {
+        at = json_array_get(json_object_get(j, "shape"), (size_t)a);
+        assert_int_equal(t->shape[a], json_integer_value(at));
+    }
     json_array_foreach(json_object_get(j, "at"), i, at)
     {
         int64_t index[4] = { 0 };
@@ -153,7 +154,7 @@ static int64_t read_ids(json_t *text, int32_t **ids)
     return (int64_t)json_array_size(j);
 }
 
-/* ---- measures ---------------------------------------------------------------------------------- */
+/* ---- measures ------------------------------------------------------------ */
 
 static void check_swap(const ForwardMeasure *m, json_t *j, int64_t n)
 {
@@ -283,7 +284,7 @@ static void check_text(const Model *m, json_t *text)
     free(ids);
 }
 
-/* ---- heads ------------------------------------------------------------------------------------- */
+/* ---- heads --------------------------------------------------------------- */
 
 static void check_score(json_t *layer, const char *key, size_t head, double got)
 {
@@ -326,7 +327,7 @@ static void check_heads(const Model *m, json_t *text)
     free(ids);
 }
 
-/* ---- the models -------------------------------------------------------------------------------- */
+/* ---- the models ---------------------------------------------------------- */
 
 static Model *open_model(const char *path)
 {

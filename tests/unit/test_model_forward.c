@@ -1,0 +1,946 @@
+/* The forward pass against its equations, written one by one in double, on small models in memory;
+ * swaps, measures, heads, generating, and the products by blocks. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "core/arena.h"
+#include "core/rng.h"
+#include "model/dot.h"
+#include "model/forward.h"
+#include "model/generate.h"
+#include "model/heads.h"
+
+#define TOKENS 37
+#define LAYERS 2
+#define VOCAB 61
+
+/* ---- models in memory ---------------------------------------------------- */
+
+typedef struct Made {
+    Model      m;
+    ModelLayer layer[LAYERS];
+    double     inverse[64];
+    Arena     *arena;
+    Rng        rng;
+} Made;
+
+static const float *vector(Made *made, int64_t count, double mean, double deviation)
+{
+    float *x = arena_alloc(made->arena, count, sizeof(float));
+
+    rng_fill_normal(&made->rng, x, count, deviation);
+    for (int64_t i = 0; i < count; i++)
+        x[i] += (float)mean;
+    return x;
+}
+
+static Weight matrix(Made *made, int64_t rows, int64_t cols, double deviation)
+{
+    return (Weight){ .type = WEIGHT_F32, .rows = rows, .cols = cols,
+                     .data = (const uint8_t *)vector(made, rows * cols, 0, deviation) };
+}
+
+static ModelNormWeights norm_of(Made *made, int64_t width, bool bias)
+{
+    return (ModelNormWeights){ vector(made, width, 1, 0.1),
+                               bias ? vector(made, width, 0, 0.1) : NULL };
+}
+
+static void make_layer(Made *made, ModelLayer *l, bool bias, bool qk_norm)
+{
+    const ModelConfig *c = &made->m.config;
+    int64_t wide = c->heads * c->head_dim, narrow = c->kv_heads * c->head_dim;
+    bool    ln = c->norm == MODEL_LAYER_NORM;
+
+    *l = (ModelLayer){ .attention_norm = norm_of(made, c->width, ln),
+                       .mlp_norm = norm_of(made, c->width, ln),
+                       .q = matrix(made, wide, c->width, 0.3),
+                       .k = matrix(made, narrow, c->width, 0.3),
+                       .v = matrix(made, narrow, c->width, 0.2),
+                       .output = matrix(made, c->width, wide, 0.2),
+                       .up = matrix(made, c->inner, c->width, 0.2),
+                       .down = matrix(made, c->width, c->inner, 0.2) };
+    if (c->gated)
+        l->gate = matrix(made, c->inner, c->width, 0.3);
+    if (qk_norm) {
+        l->q_norm = vector(made, c->head_dim, 1, 0.1);
+        l->k_norm = vector(made, c->head_dim, 1, 0.1);
+    }
+    if (bias) {
+        l->q_bias = vector(made, wide, 0, 0.2);
+        l->k_bias = vector(made, narrow, 0, 0.2);
+        l->v_bias = vector(made, narrow, 0, 0.2);
+        l->output_bias = vector(made, c->width, 0, 0.2);
+        l->up_bias = vector(made, c->inner, 0, 0.2);
+        l->down_bias = vector(made, c->width, 0, 0.2);
+    }
+}
+
+static void make_common(Made *made, ModelConfig config, bool bias, bool qk_norm)
+{
+    Model *m = &made->m;
+
+    m->config = config;
+    m->layer = made->layer;
+    for (int64_t t = 0; t < config.rotary / 2; t++)
+        made->inverse[t] = pow(100, -2.0 * (double)t / (double)config.rotary);
+    m->config.inverse = made->inverse;
+    for (int64_t l = 0; l < LAYERS; l++)
+        make_layer(made, &made->layer[l], bias, qk_norm);
+}
+
+/* The llama family: RMS, RoPE on a part of the channels, grouped heads, a gate. */
+static Made *make_llama(bool qk_norm, bool bias, int64_t window, ModelActivation activation)
+{
+    Made       *made = calloc(1, sizeof(*made));
+    ModelConfig c = { .arch = "llama", .causal = true, .layers = LAYERS, .width = 40, .heads = 6,
+                      .kv_heads = 2, .head_dim = 12, .inner = 56, .vocab = VOCAB, .context = 64,
+                      .embedding_width = 40, .eps = 1e-5, .norm = MODEL_RMS,
+                      .activation = activation, .gated = true, .rotary = qk_norm ? 8 : 12,
+                      .rotary_scale = bias ? 1.07 : 1, .window = window, .scale = 1 / sqrt(12),
+                      .embedding_scale = activation == MODEL_SILU ? 1 : sqrt(40) };
+
+    made->arena = arena_new();
+    made->rng = (Rng){ .seed = 7 + (uint64_t)window };
+    make_common(made, c, bias, qk_norm);
+    made->m.embedding = matrix(made, VOCAB, c.width, 0.5);
+    made->m.head = activation == MODEL_SILU ? matrix(made, VOCAB, c.width, 0.4)
+                                            : made->m.embedding;
+    made->m.final_norm = norm_of(made, c.width, false);
+    return made;
+}
+
+/* GPT-2: LayerNorm, a table of positions, biases, no gate; albert: an encoder with a map and an MLM
+ * head. */
+static Made *make_older(bool encoder)
+{
+    Made       *made = calloc(1, sizeof(*made));
+    ModelConfig c = { .arch = encoder ? "albert" : "gpt2", .causal = !encoder, .layers = LAYERS,
+                      .width = 32, .heads = 4, .kv_heads = 4, .head_dim = 8, .inner = 48,
+                      .vocab = VOCAB, .context = 64, .embedding_width = encoder ? 16 : 32,
+                      .eps = 1e-5, .norm = MODEL_LAYER_NORM, .embedding_scale = 1,
+                      .activation = encoder ? MODEL_GELU : MODEL_GELU_TANH, .rotary_scale = 1,
+                      .scale = 1 / sqrt(8) };
+    Model *m = &made->m;
+
+    made->arena = arena_new();
+    made->rng = (Rng){ .seed = encoder ? 21 : 22 };
+    make_common(made, c, true, false);
+    m->embedding = matrix(made, VOCAB, c.embedding_width, 0.5);
+    m->positions = matrix(made, 64, c.embedding_width, 0.3);
+    m->head = m->embedding;
+    if (!encoder) {
+        m->final_norm = norm_of(made, c.width, true);
+        return made;
+    }
+    m->types = matrix(made, 2, c.embedding_width, 0.3);
+    m->embedding_norm = norm_of(made, c.embedding_width, true);
+    m->map = matrix(made, c.width, c.embedding_width, 0.3);
+    m->map_bias = vector(made, c.width, 0, 0.1);
+    m->head_dense = matrix(made, c.embedding_width, c.width, 0.3);
+    m->head_dense_bias = vector(made, c.embedding_width, 0, 0.1);
+    m->head_norm = norm_of(made, c.embedding_width, true);
+    m->head_activation = MODEL_GELU;
+    m->head_bias = vector(made, VOCAB, 0, 0.2);
+    return made;
+}
+
+static void made_free(Made *made)
+{
+    arena_free(made->arena);
+    free(made);
+}
+
+static void make_ids(int32_t ids[TOKENS])
+{
+    Rng rng = { .seed = 3 };
+
+    for (int t = 0; t < TOKENS; t++)
+        ids[t] = (int32_t)rng_below(&rng, VOCAB);
+}
+
+/* ---- the equations in double --------------------------------------------- */
+
+typedef struct Truth {
+    double h[LAYERS + 1][TOKENS][64];
+    double final[TOKENS][64];
+    double logits[TOKENS][VOCAB];
+    double o[LAYERS][6][TOKENS][12], q[LAYERS][6][TOKENS][12];
+    double w[LAYERS][6][TOKENS][TOKENS];
+} Truth;
+
+static double entry(const Weight *w, int64_t r, int64_t c)
+{
+    return (double)((const float *)(const void *)w->data)[r * w->cols + c];
+}
+
+static double at(const float *x, int64_t i)
+{
+    return x ? (double)x[i] : 0;
+}
+
+static void apply(const Weight *w, const float *bias, const double *x, double *y)
+{
+    for (int64_t r = 0; r < w->rows; r++) {
+        y[r] = at(bias, r);
+        for (int64_t c = 0; c < w->cols; c++)
+            y[r] += entry(w, r, c) * x[c];
+    }
+}
+
+static void normalise(const ModelConfig *c, const ModelNormWeights *w, const double *x,
+                      int64_t count, bool rms, double *y)
+{
+    double mean = 0, squares = 0, by;
+
+    for (int64_t i = 0; i < count && !rms; i++)
+        mean += x[i] / (double)count;
+    for (int64_t i = 0; i < count; i++)
+        squares += (x[i] - mean) * (x[i] - mean) / (double)count;
+    by = 1 / sqrt(squares + c->eps);
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (x[i] - mean) * by * (double)w->weight[i] + at(w->bias, i);
+}
+
+static double activated(ModelActivation a, double x)
+{
+    switch (a) {
+    case MODEL_SILU: return x / (1 + exp(-x));
+    case MODEL_GELU: return x / 2 * (1 + erf(x / sqrt(2)));
+    case MODEL_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    default: return x < 0 ? 0 : x;
+    }
+}
+
+static void rotate(const ModelConfig *c, const float *norm, int64_t position, double *x)
+{
+    int64_t half = c->rotary / 2;
+
+    if (norm)
+        normalise(c, &(ModelNormWeights){ norm, NULL }, x, c->head_dim, true, x);
+    for (int64_t t = 0; t < half; t++) {
+        double angle = (double)position * c->inverse[t], s = c->rotary_scale;
+        double a = x[t], b = x[t + half];
+
+        x[t] = s * (a * cos(angle) - b * sin(angle));
+        x[t + half] = s * (b * cos(angle) + a * sin(angle));
+    }
+}
+
+/* Whether the plain model lets i see j; window > 0: a swap's total width. */
+static bool sees(const ModelConfig *c, int64_t i, int64_t j, int64_t width)
+{
+    if (c->causal && j > i)
+        return false;
+    if (width > 0)
+        return llabs(i - j) <= width / 2;
+    return !c->window || llabs(i - j) < c->window;
+}
+
+static void truth_attention(const Made *made, int layer, int64_t width, double x[TOKENS][64],
+                            Truth *t, double mixed[TOKENS][96])
+{
+    const ModelConfig *c = &made->m.config;
+    const ModelLayer  *l = &made->layer[layer];
+    static double q[TOKENS][96], k[TOKENS][96], v[TOKENS][96];
+    int64_t       d = c->head_dim;
+
+    for (int i = 0; i < TOKENS; i++) {
+        apply(&l->q, l->q_bias, x[i], q[i]);
+        apply(&l->k, l->k_bias, x[i], k[i]);
+        apply(&l->v, l->v_bias, x[i], v[i]);
+        for (int64_t h = 0; h < c->heads; h++)
+            rotate(c, l->q_norm, i, q[i] + h * d);
+        for (int64_t h = 0; h < c->kv_heads; h++)
+            rotate(c, l->k_norm, i, k[i] + h * d);
+    }
+    for (int64_t h = 0; h < c->heads; h++)
+        for (int i = 0; i < TOKENS; i++) {
+            int64_t own = h / (c->heads / c->kv_heads) * d;
+            double *w = t->w[layer][h][i], sum = 0;
+
+            memcpy(t->q[layer][h][i], q[i] + h * d, (size_t)d * sizeof(double));
+            for (int j = 0; j < TOKENS; j++) {
+                double s = 0;
+
+                for (int64_t e = 0; e < d; e++)
+                    s += q[i][h * d + e] * k[j][own + e];
+                w[j] = sees(c, i, j, width) ? exp(s * c->scale) : 0;
+                sum += w[j];
+            }
+            for (int64_t e = 0; e < d; e++)
+                mixed[i][h * d + e] = 0;
+            for (int j = 0; j < TOKENS; j++) {
+                w[j] /= sum;
+                for (int64_t e = 0; e < d; e++)
+                    mixed[i][h * d + e] += w[j] * v[j][own + e];
+            }
+            memcpy(t->o[layer][h][i], mixed[i] + h * d, (size_t)d * sizeof(double));
+        }
+}
+
+static void truth_mlp(const ModelConfig *c, const ModelLayer *l, const double *z, double *h)
+{
+    double up[96], gate[96], down[64];
+
+    apply(&l->up, l->up_bias, z, up);
+    if (c->gated)
+        apply(&l->gate, l->gate_bias, z, gate);
+    for (int64_t f = 0; f < c->inner; f++)
+        up[f] = c->gated ? activated(c->activation, gate[f]) * up[f]
+                         : activated(c->activation, up[f]);
+    apply(&l->down, l->down_bias, up, down);
+    for (int64_t i = 0; i < c->width; i++)
+        h[i] += down[i];
+}
+
+static void truth_embedding(const Made *made, const int32_t *ids, Truth *t)
+{
+    const Model       *m = &made->m;
+    const ModelConfig *c = &m->config;
+
+    for (int i = 0; i < TOKENS; i++) {
+        double e[64] = { 0 };
+
+        for (int64_t x = 0; x < m->embedding.cols; x++) {
+            e[x] = entry(&m->embedding, ids[i], x) * (double)(float)c->embedding_scale;
+            e[x] += m->positions.type ? entry(&m->positions, i, x) : 0;
+            e[x] += m->types.type ? entry(&m->types, 0, x) : 0;
+        }
+        if (m->embedding_norm.weight)
+            normalise(c, &m->embedding_norm, e, m->embedding.cols, false, e);
+        if (m->map.type)
+            apply(&m->map, m->map_bias, e, t->h[0][i]);
+        else
+            memcpy(t->h[0][i], e, sizeof(e));
+    }
+}
+
+/* swapped: bit l, layer l has a window of that total width; heads of `kept` stay exact. */
+static void truth_layer(const Made *made, int layer, int64_t width, Truth *t)
+{
+    const ModelConfig *c = &made->m.config;
+    const ModelLayer  *l = &made->layer[layer];
+    static double x[TOKENS][64], mixed[TOKENS][96];
+    bool          rms = c->norm == MODEL_RMS;
+    double        y[64], z[64];
+
+    for (int i = 0; i < TOKENS; i++) {
+        memcpy(x[i], t->h[layer][i], sizeof(x[i]));
+        if (c->causal)
+            normalise(c, &l->attention_norm, t->h[layer][i], c->width, rms, x[i]);
+    }
+    truth_attention(made, layer, width, x, t, mixed);
+    for (int i = 0; i < TOKENS; i++) {
+        double *h = t->h[layer + 1][i];
+
+        apply(&l->output, l->output_bias, mixed[i], y);
+        for (int64_t e = 0; e < c->width; e++)
+            h[e] = t->h[layer][i][e] + y[e];
+        if (!c->causal)
+            normalise(c, &l->attention_norm, h, c->width, rms, h);
+        memcpy(z, h, sizeof(z));
+        if (c->causal)
+            normalise(c, &l->mlp_norm, h, c->width, rms, z);
+        truth_mlp(c, l, z, h);
+        if (!c->causal)
+            normalise(c, &l->mlp_norm, h, c->width, rms, h);
+    }
+}
+
+static void truth_run(const Made *made, const int32_t *ids, const int64_t widths[LAYERS], Truth *t)
+{
+    const Model       *m = &made->m;
+    const ModelConfig *c = &m->config;
+
+    memset(t, 0, sizeof(*t));
+    truth_embedding(made, ids, t);
+    for (int layer = 0; layer < LAYERS; layer++)
+        truth_layer(made, layer, widths[layer], t);
+    for (int i = 0; i < TOKENS; i++) {
+        double z[64];
+
+        memcpy(t->final[i], t->h[LAYERS][i], sizeof(z));
+        if (m->final_norm.weight)
+            normalise(c, &m->final_norm, t->h[LAYERS][i], c->width, c->norm == MODEL_RMS,
+                      t->final[i]);
+        memcpy(z, t->final[i], sizeof(z));
+        if (m->head_dense.type) {
+            apply(&m->head_dense, m->head_dense_bias, t->final[i], z);
+            for (int64_t x = 0; x < m->head_dense.rows; x++)
+                z[x] = activated(m->head_activation, z[x]);
+            normalise(c, &m->head_norm, z, m->head_dense.rows, false, z);
+        }
+        apply(&m->head, m->head_bias, z, t->logits[i]);
+    }
+}
+
+static double log_sum(const double *z)
+{
+    double sum = 0;
+
+    for (int v = 0; v < VOCAB; v++)
+        sum += exp(z[v]);
+    return log(sum);
+}
+
+static int largest(const double *z)
+{
+    int best = 0;
+
+    for (int v = 1; v < VOCAB; v++)
+        best = z[v] > z[best] ? v : best;
+    return best;
+}
+
+/* ---- the pass ------------------------------------------------------------ */
+
+typedef struct Seen {
+    const Truth *truth[3];
+    int          layers, rows;
+} Seen;
+
+static bool see_layer(void *context, const LayerView *view)
+{
+    Seen        *seen = context;
+    const Truth *t = seen->truth[view->variant];
+    int64_t      d = view->q.shape[2];
+
+    for (int64_t h = 0; t && h < view->q.shape[0]; h++)
+        for (int64_t i = 0; i < TOKENS; i++)
+            for (int64_t e = 0; e < d; e++) {
+                int64_t x = (h * TOKENS + i) * d + e;
+
+                CHECK_NEAR((double)tensor_f32(&view->q)[x], t->q[view->layer][h][i][e], 2e-5);
+                CHECK_NEAR((double)tensor_f32(&view->o)[x], t->o[view->layer][h][i][e], 2e-5);
+            }
+    seen->layers++;
+    return true;
+}
+
+static void see_logits(void *context, int64_t variant, int64_t first, int64_t rows,
+                       const float *logits)
+{
+    Seen *seen = context;
+
+    for (int64_t x = 0; x < rows * VOCAB; x++)
+        CHECK_NEAR((double)logits[x], seen->truth[variant]->logits[first + x / VOCAB][x % VOCAB],
+                   1e-4);
+    seen->rows += (int)rows;
+}
+
+static void check_measure(const Made *made, const int32_t *ids, const Truth *t,
+                          const ForwardMeasure *m)
+{
+    double loss = 0;
+
+    for (int i = 0; i < TOKENS; i++) {
+        int    best = largest(t->logits[i]);
+        double lse = log_sum(t->logits[i]);
+
+        assert_int_equal(m->next[i * FORWARD_NEXT].id, best);
+        CHECK_NEAR(m->next[i * FORWARD_NEXT].p, exp(t->logits[i][best] - lse), 1e-4);
+        for (int k = 1; k < FORWARD_NEXT; k++)
+            assert_true(m->next[i * FORWARD_NEXT + k].p <= m->next[i * FORWARD_NEXT + k - 1].p);
+        if (i + 1 == TOKENS || !made->m.config.causal)
+            continue;
+        CHECK_NEAR(m->nll[i], lse - t->logits[i][ids[i + 1]], 1e-4);
+        loss += (lse - t->logits[i][ids[i + 1]]) / (TOKENS - 1);
+    }
+    if (made->m.config.causal) {
+        CHECK_NEAR(m->loss, loss, 2e-5);
+        CHECK_NEAR(m->perplexity, exp(loss), 2e-5);
+    } else {
+        assert_true(isnan(m->loss) && !m->nll);
+    }
+}
+
+static void check_against(const Truth *full, const Truth *t, const ForwardMeasure *m)
+{
+    double kl = 0, most = 0, agreed = 0;
+
+    for (int i = 0; i < TOKENS; i++) {
+        double a = log_sum(full->logits[i]), b = log_sum(t->logits[i]), one = 0;
+
+        for (int v = 0; v < VOCAB; v++)
+            one += exp(full->logits[i][v] - a) *
+                   (full->logits[i][v] - a - t->logits[i][v] + b);
+        kl += one / TOKENS;
+        most = fmax(most, one);
+        agreed += largest(full->logits[i]) == largest(t->logits[i]);
+    }
+    CHECK_NEAR(m->kl, kl, 2e-5);
+    CHECK_NEAR(m->kl_max, most, 1e-4);
+    CHECK_NEAR(m->agreement, agreed / TOKENS, 1e-9);
+    for (int l = 0; l <= LAYERS; l++) {
+        double error = 0, norm = 0;
+
+        for (int i = 0; i < TOKENS; i++)
+            for (int e = 0; e < 64; e++) {
+                error += pow(t->h[l][i][e] - full->h[l][i][e], 2);
+                norm += pow(full->h[l][i][e], 2);
+            }
+        CHECK_NEAR(m->residual[l], sqrt(error / norm), 2e-5);
+    }
+}
+
+/* Plain, a window in all layers, and one in the last layer. */
+static void check_model(Made *made)
+{
+    static Truth   plain, all, last;
+    const int64_t  none[LAYERS] = { 0, 0 }, both[LAYERS] = { 9, 9 }, second[LAYERS] = { 0, 9 };
+    const bool     only[LAYERS] = { false, true };
+    Swap           swaps[2] = { { .mechanism = "window(window=9)", .layers = only },
+                                { .mechanism = "pattern(window(9))" } };
+    Seen           seen = { .truth = { &plain, &last, &all } };
+    ForwardOptions o = { .swaps = swaps, .swap_count = 2, .last_layer = -1, .threads = 2,
+                         .on_layer = see_layer, .on_logits = see_logits, .context = &seen };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    int32_t        ids[TOKENS];
+
+    make_ids(ids);
+    truth_run(made, ids, none, &plain);
+    truth_run(made, ids, both, &all);
+    truth_run(made, ids, second, &last);
+    CHECK(forward_run(&made->m, ids, TOKENS, &o, &r, &err), "%s", err.text);
+    assert_int_equal(seen.layers, 3 * LAYERS);
+    assert_int_equal(seen.rows, 3 * TOKENS);
+    check_measure(made, ids, &plain, &r.measure[0]);
+    check_measure(made, ids, &last, &r.measure[1]);
+    check_measure(made, ids, &all, &r.measure[2]);
+    check_against(&plain, &last, &r.measure[1]);
+    check_against(&plain, &all, &r.measure[2]);
+    assert_true(r.measure[2].flops > 1.99 * r.measure[1].flops);
+    assert_true(made->m.config.window || r.measure[2].flops < r.measure[2].flops_exact);
+    assert_false(r.measure[1].untrained);
+    forward_result_free(&r);
+    made_free(made);
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    check_model(make_llama(false, false, 0, MODEL_SILU));
+    check_model(make_llama(true, false, 0, MODEL_SILU));
+    check_model(make_llama(false, true, 5, MODEL_SILU));
+    check_model(make_llama(false, false, 0, MODEL_GELU_TANH));
+    check_model(make_older(false));
+    check_model(make_older(true));
+}
+
+/* ---- swaps --------------------------------------------------------------- */
+
+static ForwardResult run_swap(Made *made, const Swap *swap, int threads)
+{
+    ForwardOptions o = { .swaps = swap, .swap_count = swap ? 1 : 0, .last_layer = -1,
+                         .threads = threads };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    int32_t        ids[TOKENS];
+
+    make_ids(ids);
+    CHECK(forward_run(&made->m, ids, TOKENS, &o, &r, &err), "%s", err.text);
+    return r;
+}
+
+static void test_wide_window_is_exact(void **state)
+{
+    Made         *made = make_llama(false, false, 0, MODEL_SILU);
+    Swap          swap = { .mechanism = "window(window=99)" };
+    ForwardResult r = run_swap(made, &swap, 1);
+
+    (void)state;
+    CHECK_NEAR(r.measure[1].delta, 0, 1e-6);
+    CHECK_NEAR(r.measure[1].kl, 0, 1e-9);
+    CHECK_NEAR(r.measure[1].agreement, 1, 0);
+    CHECK_NEAR(r.measure[1].cosine, 1, 1e-9);
+    CHECK_NEAR(r.measure[1].flops / r.measure[1].flops_exact, 1, 1e-12);
+    forward_result_free(&r);
+    made_free(made);
+}
+
+/* Heads that are not named stay exact: no head named is the plain model. */
+static void test_heads_stay_exact(void **state)
+{
+    Made         *made = make_llama(false, false, 0, MODEL_SILU);
+    bool          heads[6] = { false };
+    Swap          swap = { .mechanism = "window(window=3)", .heads = heads };
+    ForwardResult none = run_swap(made, &swap, 1), some, all;
+
+    (void)state;
+    CHECK_NEAR(none.measure[1].delta, 0, 1e-7);
+    CHECK_NEAR(none.measure[1].kl, 0, 1e-9);
+    CHECK_NEAR(none.measure[1].flops, 0, 0);
+    heads[1] = heads[4] = true;
+    some = run_swap(made, &swap, 1);
+    swap.heads = NULL;
+    all = run_swap(made, &swap, 1);
+    assert_true(some.measure[1].kl > 0 && some.measure[1].kl < all.measure[1].kl);
+    CHECK_NEAR(some.measure[1].flops * 3, all.measure[1].flops, 1e-12);
+    forward_result_free(&none);
+    forward_result_free(&some);
+    forward_result_free(&all);
+    made_free(made);
+}
+
+static void test_threads_change_nothing(void **state)
+{
+    Made         *made = make_llama(true, false, 0, MODEL_SILU);
+    Swap          swap = { .mechanism = "window(window=5)" };
+    ForwardResult one = run_swap(made, &swap, 1), three = run_swap(made, &swap, 3);
+
+    (void)state;
+    for (int t = 0; t + 1 < TOKENS; t++)
+        assert_true(one.measure[1].nll[t] == three.measure[1].nll[t]);
+    assert_true(one.measure[1].kl == three.measure[1].kl);
+    forward_result_free(&one);
+    forward_result_free(&three);
+    made_free(made);
+}
+
+static void test_untrained(void **state)
+{
+    Made         *made = make_llama(false, false, 0, MODEL_SILU);
+    Swap          swap = { .mechanism = "performer(features=16)", .seed = 4 };
+    ForwardResult a = run_swap(made, &swap, 1), b;
+
+    (void)state;
+    assert_true(a.measure[1].untrained);
+    swap.seed = 5;
+    b = run_swap(made, &swap, 1);
+    assert_true(a.measure[1].kl != b.measure[1].kl);
+    forward_result_free(&a);
+    forward_result_free(&b);
+    made_free(made);
+}
+
+/* A file's weights that are not numbers, seen in the layer where they act. */
+static void test_not_finite(void **state)
+{
+    Made          *made = make_llama(false, false, 0, MODEL_SILU);
+    ForwardOptions o = { .last_layer = -1, .threads = 1 };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    int32_t        ids[TOKENS];
+
+    (void)state;
+    make_ids(ids);
+    ((float *)(uintptr_t)made->layer[1].down.data)[5] = INFINITY;
+    assert_false(forward_run(&made->m, ids, TOKENS, &o, &r, &err));
+    CHECK(strstr(err.text, "not finite") && strstr(err.text, "layer 1"), "%s", err.text);
+    made_free(made);
+}
+
+static void check_refused(Made *made, const char *mechanism, const char *says)
+{
+    Swap           swap = { .mechanism = mechanism };
+    ForwardOptions o = { .swaps = &swap, .swap_count = 1, .last_layer = -1, .threads = 1 };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    int32_t        ids[TOKENS];
+
+    make_ids(ids);
+    assert_false(forward_run(&made->m, ids, TOKENS, &o, &r, &err));
+    CHECK(strstr(err.text, says), "'%s' does not say '%s'", err.text, says);
+}
+
+static void test_refusals(void **state)
+{
+    Made          *made = make_llama(false, false, 0, MODEL_SILU);
+    ForwardOptions o = { .last_layer = -1, .threads = 1 };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    int32_t        ids[2] = { 0, VOCAB };
+
+    (void)state;
+    check_refused(made, "windo(window=3)", "window");
+    check_refused(made, "window(windo=3)", "windo");
+    check_refused(made, "window(window=3", "not closed");
+    check_refused(made, "linformer", "no causal form");
+    check_refused(made, "pattern(nothing(3))", "nothing");
+    assert_false(forward_run(&made->m, ids, 2, &o, &r, &err));
+    CHECK(strstr(err.text, "61") && strstr(err.text, "token 1"), "%s", err.text);
+    assert_false(forward_run(&made->m, ids, 0, &o, &r, &err));
+    made_free(made);
+}
+
+/* ---- stopping ------------------------------------------------------------ */
+
+static bool stop_at_once(void *context, const LayerView *view)
+{
+    ++*(int *)context;
+    return view->layer < 0;
+}
+
+static void test_last_layer_and_stop(void **state)
+{
+    static Truth   plain;
+    const int64_t  none[LAYERS] = { 0, 0 };
+    Made          *made = make_llama(false, false, 0, MODEL_SILU);
+    Seen           seen = { .truth = { &plain } };
+    ForwardOptions o = { .last_layer = 0, .threads = 1, .on_layer = see_layer, .context = &seen };
+    ForwardResult  r;
+    Error          err = ERROR_INIT;
+    int32_t        ids[TOKENS];
+    atomic_bool    cancel;
+    int            calls = 0;
+
+    (void)state;
+    make_ids(ids);
+    truth_run(made, ids, none, &plain);
+    CHECK(forward_run(&made->m, ids, TOKENS, &o, &r, &err), "%s", err.text);
+    assert_int_equal(seen.layers, 1);
+    assert_null(r.measure[0].next);
+    forward_result_free(&r);
+    o = (ForwardOptions){ .last_layer = -1, .threads = 1, .on_layer = stop_at_once,
+                          .context = &calls };
+    assert_false(forward_run(&made->m, ids, TOKENS, &o, &r, &err));
+    assert_int_equal(calls, 1);
+    assert_int_equal(err.code, ERR_CANCELLED);
+    atomic_init(&cancel, true);
+    o = (ForwardOptions){ .last_layer = -1, .threads = 1, .cancel = &cancel };
+    assert_false(forward_run(&made->m, ids, TOKENS, &o, &r, &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
+    made_free(made);
+}
+
+/* ---- heads --------------------------------------------------------------- */
+
+static void check_head(const Truth *t, const int32_t *ids, int layer, int head,
+                       const HeadScores *s, bool causal)
+{
+    double previous = 0, self = 0, first = 0, next = 0, entropy = 0, distance = 0, induction = 0;
+    int    rows = 0;
+
+    for (int i = 0; i < TOKENS; i++) {
+        const double *w = t->w[layer][head][i];
+        bool          before = false;
+
+        for (int j = 0; j < TOKENS; j++) {
+            entropy -= w[j] > 0 ? w[j] * log(w[j]) / TOKENS : 0;
+            distance += w[j] * abs(i - j) / TOKENS;
+            before |= j < i && ids[j] == ids[i];
+            if (j >= 1 && j < i && ids[j - 1] == ids[i])
+                induction += w[j];
+        }
+        rows += before;
+        previous += i ? w[i - 1] / (TOKENS - 1) : 0;
+        self += i ? w[i] / (TOKENS - 1) : 0;
+        first += i ? w[0] / (TOKENS - 1) : 0;
+        next += i + 1 < TOKENS ? w[i + 1] / (TOKENS - 1) : 0;
+    }
+    CHECK_NEAR(s->previous, previous, 1e-5);
+    CHECK_NEAR(s->self, self, 1e-5);
+    CHECK_NEAR(s->first, first, 1e-5);
+    CHECK_NEAR(s->entropy, entropy, 1e-5);
+    CHECK_NEAR(s->distance, distance, 1e-5);
+    assert_int_equal(s->induction_rows, rows);
+    CHECK_NEAR(s->induction, induction / rows, 1e-5);
+    if (causal)
+        assert_true(isnan(s->next));
+    else
+        CHECK_NEAR(s->next, next, 1e-5);
+}
+
+static void check_heads_of(Made *made)
+{
+    static Truth  plain;
+    const int64_t none[LAYERS] = { 0, 0 };
+    HeadsOptions  o = { .layer = -1, .threads = 2 };
+    HeadsResult   r;
+    Error         err = ERROR_INIT;
+    int32_t       ids[TOKENS];
+
+    make_ids(ids);
+    truth_run(made, ids, none, &plain);
+    CHECK(heads_run(&made->m, ids, TOKENS, &o, &r, &err), "%s", err.text);
+    for (int l = 0; l < LAYERS; l++)
+        for (int t = 0; t < r.heads; t++)
+            check_head(&plain, ids, l, t, &r.score[l * r.heads + t], made->m.config.causal);
+    heads_result_free(&r);
+    made_free(made);
+}
+
+static void test_heads(void **state)
+{
+    (void)state;
+    check_heads_of(make_llama(false, false, 0, MODEL_SILU));
+    check_heads_of(make_llama(false, true, 5, MODEL_SILU));
+    check_heads_of(make_older(true));
+}
+
+static void test_repeat(void **state)
+{
+    Made     *made = make_llama(false, false, 0, MODEL_SILU);
+    TokenList a, b;
+    Error     err = ERROR_INIT;
+
+    (void)state;
+    assert_true(heads_repeat(&made->m, 20, 1, &a, &err));
+    assert_true(heads_repeat(&made->m, 20, 1, &b, &err));
+    assert_int_equal(a.count, 40);
+    assert_memory_equal(a.ids, b.ids, 40 * sizeof(*a.ids));
+    assert_memory_equal(a.ids, a.ids + 20, 20 * sizeof(*a.ids));
+    assert_false(heads_repeat(&made->m, 0, 1, &(TokenList){ 0 }, &err));
+    token_list_free(&a);
+    token_list_free(&b);
+    made_free(made);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* What was written is what the pass finds most probable at each place, by the same probability. */
+static void check_writes(Made *made, const char *mechanism, int threads)
+{
+    Swap            swap = { .mechanism = mechanism };
+    GenerateOptions o = { .count = 12, .threads = threads, .swap = mechanism ? &swap : NULL };
+    ForwardOptions  f = { .swaps = &swap, .swap_count = mechanism ? 1 : 0, .last_layer = -1,
+                          .threads = 1 };
+    GenerateResult  r;
+    ForwardResult   pass;
+    Error           err = ERROR_INIT;
+    int32_t         ids[TOKENS + 12];
+
+    make_ids(ids);
+    CHECK(generate_run(&made->m, ids, TOKENS, &o, &r, &err), "%s", err.text);
+    assert_int_equal(r.count, 12);
+    memcpy(ids + TOKENS, r.ids, 12 * sizeof(*ids));
+    CHECK(forward_run(&made->m, ids, TOKENS + 12, &f, &pass, &err), "%s", err.text);
+    for (int t = 0; t < 12; t++) {
+        const NextToken *next = &pass.measure[mechanism ? 1 : 0]
+                                     .next[(TOKENS - 1 + t) * FORWARD_NEXT];
+
+        assert_int_equal(next->id, r.ids[t]);
+        CHECK_NEAR(r.p[t], next->p, 1e-5);
+    }
+    forward_result_free(&pass);
+    generate_result_free(&r);
+}
+
+static void test_writes(void **state)
+{
+    Made *made[] = { make_llama(false, false, 0, MODEL_SILU), make_llama(true, true, 5, MODEL_SILU),
+                     make_llama(false, false, 0, MODEL_GELU_TANH), make_older(false) };
+
+    (void)state;
+    for (int x = 0; x < 4; x++) {
+        check_writes(made[x], NULL, 1);
+        check_writes(made[x], NULL, 3);
+        check_writes(made[x], "pattern(window(9)+cols(2))", 2);
+        made_free(made[x]);
+    }
+}
+
+static void test_draws(void **state)
+{
+    Made           *made = make_llama(false, false, 0, MODEL_SILU);
+    GenerateOptions o = { .count = 20, .temperature = 1.5, .top_k = 4, .seed = 9, .threads = 1 };
+    GenerateResult  a, b, c;
+    Error           err = ERROR_INIT;
+    int32_t         ids[TOKENS];
+
+    (void)state;
+    make_ids(ids);
+    assert_true(generate_run(&made->m, ids, TOKENS, &o, &a, &err));
+    assert_true(generate_run(&made->m, ids, TOKENS, &o, &b, &err));
+    assert_memory_equal(a.ids, b.ids, 20 * sizeof(*a.ids));
+    o.seed = 10;
+    assert_true(generate_run(&made->m, ids, TOKENS, &o, &c, &err));
+    assert_true(memcmp(a.ids, c.ids, 20 * sizeof(*a.ids)) != 0);
+    generate_result_free(&a);
+    generate_result_free(&b);
+    generate_result_free(&c);
+    o.swap = &(Swap){ .mechanism = "performer" };
+    assert_false(generate_run(&made->m, ids, TOKENS, &o, &a, &err));
+    CHECK(strstr(err.text, "token by token"), "%s", err.text);
+    made_free(made);
+}
+
+/* ---- products by blocks -------------------------------------------------- */
+
+/* A row of random bytes whose factors (binary16) are small and finite. */
+static void random_row(Rng *rng, WeightType type, uint8_t *row, int64_t blocks)
+{
+    static const int factors[WEIGHT_TYPES][2] = {
+        [WEIGHT_Q4_0] = { 0, 0 },   [WEIGHT_Q4_1] = { 0, 2 },     [WEIGHT_Q5_0] = { 0, 0 },
+        [WEIGHT_Q5_1] = { 0, 2 },   [WEIGHT_Q8_0] = { 0, 0 },     [WEIGHT_Q2_K] = { 80, 82 },
+        [WEIGHT_Q3_K] = { 108, 108 }, [WEIGHT_Q4_K] = { 0, 2 },   [WEIGHT_Q5_K] = { 0, 2 },
+        [WEIGHT_Q6_K] = { 208, 208 },
+    };
+    int64_t bytes = weight_block_bytes(type);
+
+    for (int64_t x = 0; x < blocks * bytes; x++)
+        row[x] = (uint8_t)rng_below(rng, 256);
+    for (int64_t b = 0; b < blocks && type >= WEIGHT_Q4_0; b++)
+        for (int x = 0; x < 2; x++)
+            row[b * bytes + factors[type][x] + 1] = (uint8_t)(0x20 + rng_below(rng, 8));
+    for (int64_t x = 0; x < blocks && type < WEIGHT_Q4_0; x++) {
+        float  value = (float)rng_normal(rng);
+        double wide = (double)value;
+
+        if (type == WEIGHT_F32)
+            memcpy(row + 4 * x, &value, 4);
+        else if (type == WEIGHT_F64)
+            memcpy(row + 8 * x, &wide, 8);
+        else
+            row[2 * x + 1] = (uint8_t)(0x38 + rng_below(rng, 4)); /* near 1 in both types */
+    }
+}
+
+static void check_dot(const DotKernel *kernel, WeightType type)
+{
+    enum { COLS = 768 };
+    static uint8_t row[COLS * 8];
+    static float   x[COLS], w[COLS], sums[COLS / DOT_SUM];
+    int64_t        per = weight_block_values(type), cols = per == 1 ? COLS - 5 : COLS;
+    Rng            rng = { .seed = (uint64_t)type };
+    Weight         weight = { .type = type, .data = row, .rows = 1, .cols = cols };
+    double         sum = 0, size = 0;
+
+    random_row(&rng, type, row, cols / per);
+    rng_fill_normal(&rng, x, cols, 1);
+    dot_sums(x, cols, sums);
+    weight_read(&weight, 0, 1, w);
+    for (int64_t c = 0; c < cols; c++) {
+        sum += (double)w[c] * (double)x[c];
+        size += fabs((double)w[c] * (double)x[c]);
+    }
+    CHECK(fabs((double)kernel->dot[type](row, x, sums, cols) - sum) <= 2e-6 * size,
+          "%s %s: %.9g, expected %.9g", kernel->name, weight_type_name(type),
+          (double)kernel->dot[type](row, x, sums, cols), sum);
+}
+
+static void test_dots(void **state)
+{
+    const DotKernel *kernel;
+
+    (void)state;
+    for (int x = 0; (kernel = dot_kernel_at(x)); x++)
+        for (int type = WEIGHT_F32; type < WEIGHT_TYPES; type++)
+            check_dot(kernel, (WeightType)type);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_wide_window_is_exact),
+        cmocka_unit_test(test_heads_stay_exact),
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_untrained),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_last_layer_and_stop),
+        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_dots),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
