@@ -16,7 +16,7 @@
 #include "model/dot.h"
 #include "model/pass.h"
 
-#define SPINS 4000 /* before the processor is left to others */
+#define SPINS 300 /* before the processor is left to others */
 
 typedef struct Barrier {
     atomic_int arrived, round;
