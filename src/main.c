@@ -24,8 +24,8 @@ static bool is_command(const char *word)
 static bool is_input(const char *word)
 {
     return !word || *word == '-' || !strncmp(word, "synthetic:", 10) ||
-           !strncmp(word, "sample:", 7) || access(word, F_OK) == 0 || strchr(word, '/') ||
-           strchr(word, '.');
+           !strncmp(word, "sample:", 7) || !strncmp(word, "model:", 6) ||
+           access(word, F_OK) == 0 || strchr(word, '/') || strchr(word, '.');
 }
 
 static bool is_document(const char *kind)

@@ -1,9 +1,11 @@
 /* call.c -- parses words to a Call by the table of options; see call.h. */
 #include "app/command/command.h"
 #include "app/figure/plan.h"
+#include "app/session/model_input.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +122,16 @@ static bool set_option(Call *call, int id, const char *value, Error *err)
         call->words[call->word_count++] = value;
         return true;
     }
+    if (id == OPT_TEXT || id == OPT_SWAP) {
+        const char **list = id == OPT_TEXT ? call->texts : call->swaps;
+        int         *count = id == OPT_TEXT ? &call->text_count : &call->swap_count;
+
+        if (*count == CALL_MAX_WORDS)
+            return error_set(err, ERR_USAGE, "more than %d --%s", CALL_MAX_WORDS, options[id].flag);
+        list[(*count)++] = value;
+        call->values[id] = list[0];
+        return true;
+    }
     if (id != OPT_PARAM) {
         call->values[id] = value;
         return true;
@@ -208,6 +220,65 @@ static bool check_surplus(const Call *call, Error *err)
     return true;
 }
 
+bool call_model_text(const Call *call, ModelText *out, Error *err)
+{
+    *out = (ModelText){ .text = call->values[OPT_TEXT], .ids = call->values[OPT_IDS],
+                        .bare = call->values[OPT_NOSPECIAL] != NULL };
+    if (out->text && out->ids)
+        return error_set(err, ERR_USAGE, "choose one of --text and --ids");
+    return call_int(call, OPT_MOSTTOKENS, 1, INT64_C(1) << 40, &out->most, err);
+}
+
+const char *call_keep_word(const char *word)
+{
+    typedef struct Kept {
+        struct Kept *next;
+        char         word[];
+    } Kept;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static Kept           *all;
+    size_t                 size = strlen(word) + 1;
+    Kept                  *kept;
+
+    pthread_mutex_lock(&lock);
+    for (kept = all; kept && strcmp(kept->word, word) != 0;)
+        kept = kept->next;
+    if (!kept && (kept = malloc(sizeof(*kept) + size))) {
+        memcpy(kept->word, word, size);
+        kept->next = all;
+        all = kept;
+    }
+    pthread_mutex_unlock(&lock);
+    return kept ? kept->word : NULL;
+}
+
+/* Puts --text and its neighbours into the name of the input, which a session, a figure and a sweep
+ * carry on. */
+static bool join_model_text(Call *call, Error *err)
+{
+    const char *input = call->values[OPT_INPUT];
+    ModelText   text;
+    Text        spec = { 0 };
+    bool        ok;
+
+    if (!command_takes(call->command, &options[OPT_INPUT]) ||
+        !(call->values[OPT_TEXT] || call->values[OPT_IDS] || call->values[OPT_MOSTTOKENS] ||
+          call->values[OPT_NOSPECIAL]))
+        return true;
+    if (!input || !model_spec_is(input))
+        return error_set(err, ERR_USAGE, "--text, --ids, --max-tokens and --no-special are for a "
+                         "model: --input model:PATH, PATH a .gguf file or a folder with "
+                         "config.json%s%.100s", input ? ", not " : "", input ? input : "");
+    if (call->text_count > 1)
+        return error_set(err, ERR_USAGE, "%s takes one --text; attnscope model takes several",
+                         call->command->name);
+    ok = call_model_text(call, &text, err) && model_spec_write(input, &text, &spec, err);
+    if (ok && !(call->values[OPT_INPUT] = call_keep_word(text_str(&spec))))
+        ok = error_set(err, ERR_NOMEM, "not enough memory for an input's name");
+    text_free(&spec);
+    return ok;
+}
+
 bool call_parse(Call *call, const char *const *words, int count, Error *err)
 {
     bool only_words = false;
@@ -229,7 +300,7 @@ bool call_parse(Call *call, const char *const *words, int count, Error *err)
             call->words[call->word_count++] = word;
         }
     }
-    return check_surplus(call, err) && check_files(call, err);
+    return check_surplus(call, err) && check_files(call, err) && join_model_text(call, err);
 }
 
 /* ---- a typed line ----------------------------------------------------------- */

@@ -36,6 +36,10 @@ typedef struct Call {
     int         param_count;
     const char *files[CALL_MAX_FILES];   /* each -o; values[OPT_OUTPUT] is the first */
     int         file_count;
+    const char *texts[CALL_MAX_WORDS];   /* each --text */
+    int         text_count;
+    const char *swaps[CALL_MAX_WORDS];   /* each --swap */
+    int         swap_count;
     const char *words[CALL_MAX_WORDS];   /* positional */
     int         word_count;
     bool        tty;                     /* result goes to a terminal */
@@ -68,6 +72,12 @@ void command_help(const Command *command, Text *out);  /* of one command */
 /* Of all; `explorer` adds what the front end in a terminal takes. */
 void command_overview(Text *out, void (*explorer)(Text *out));
 
+/* A call's strings are borrowed, so a made one stays until the program ends; equal ones are one.
+ * NULL: not enough memory. */
+const char *call_keep_word(const char *word);
+/* The text that the options say a model reads. */
+struct ModelText;
+bool call_model_text(const Call *call, struct ModelText *out, Error *err);
 /* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
  * session unless it already holds just that. */
 bool call_load_input(Session *s, const Call *call, Error *err);

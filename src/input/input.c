@@ -132,13 +132,17 @@ int64_t input_layer_index(const Input *in)
 
 const char *input_short_name(const Input *in)
 {
-    const char *slash = strrchr(in->name, '/');
+    const char *name = in->name, *end = name + load_path_length(name);
 
     if (!strncmp(in->name, "synthetic:", strlen("synthetic:")))
         return in->name;
     if (!strncmp(in->name, "sample:", strlen("sample:")))
         return in->name + strlen("sample:");
-    return slash ? slash + 1 : in->name;
+    if (!strncmp(in->name, "model:", strlen("model:")))
+        name += strlen("model:");
+    for (const char *c = name; c + 1 < end; c++)
+        name = *c == '/' ? c + 1 : name;
+    return name;
 }
 
 void input_free(Input *input)

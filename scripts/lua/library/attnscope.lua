@@ -712,6 +712,10 @@ function Context:warn(text) end
 ---@field attn? string of finished weights
 ---@field tokens? string of the tokens' labels
 ---@field segments? string of the positions' documents
+---@field text? string of a model: the file that it reads, or sample:NAME
+---@field ids? string of a model: a file of token ids instead
+---@field max_tokens? integer of a model: at most this many tokens
+---@field special? boolean of a model: with the tokens around a text (default true)
 
 ---Sizes and structure; other keys are the generator's own arguments.
 ---@class attnscope.RandomOptions: { [string]: any }

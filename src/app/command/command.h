@@ -28,7 +28,13 @@ COMMAND_FUNCTION(sweep);
 COMMAND_FUNCTION(fit);
 COMMAND_FUNCTION(diff);
 COMMAND_FUNCTION(merge);
+COMMAND_FUNCTION(model);
+COMMAND_FUNCTION(heads);
 #undef COMMAND_FUNCTION
+
+/* What a model is, from its configuration; reads no weight. */
+struct Model;
+void model_describe(const struct Model *m, Text *out);
 
 /* Number of an option; *out keeps its value where the option is absent. */
 bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err);

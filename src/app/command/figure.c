@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
+#include "app/session/model_input.h"
 #include "app/figure/picture.h"
 
 static bool parse_number(const char *flag, const char *text, double lo, double hi, double *out,
@@ -218,6 +219,32 @@ static const char *format_again(const Call *call, const char *before)
     return kind;
 }
 
+/* A model that is elsewhere now reads the figure's text, unless --text says where that is. */
+static bool take_moved_model(Call *figure, const char *from, const char *input, Error *err)
+{
+    ModelSpec old, now;
+    Text      spec = { 0 };
+    bool      ok;
+
+    figure->values[OPT_INPUT] = input;
+    if (!from || !model_spec_is(from) || !model_spec_is(input))
+        return true;
+    if (!model_spec_parse(from, &old, err))
+        return false;
+    ok = model_spec_parse(input, &now, err);
+    if (ok && (now.text.text || now.text.ids)) {
+        old.text.text = now.text.text;
+        old.text.ids = now.text.ids;
+    }
+    ok = ok && model_spec_write(input, &old.text, &spec, err);
+    if (ok && !(figure->values[OPT_INPUT] = call_keep_word(text_str(&spec))))
+        ok = error_set(err, ERR_NOMEM, "not enough memory for an input's name");
+    model_spec_free(&now);
+    model_spec_free(&old);
+    text_free(&spec);
+    return ok;
+}
+
 /* --input says where the figure's input is now.  Content and name stay those of the figure, so the
  * same content gives the same bytes from any folder. */
 static bool take_moved_input(const Call *call, Call *figure, char *held[2], Error *err)
@@ -232,7 +259,8 @@ static bool take_moved_input(const Call *call, Call *figure, char *held[2], Erro
         return err->code != ERR_NONE
                    ? false
                    : error_set(err, ERR_FORMAT, "%s: does not say what it was made from", path);
-    figure->values[OPT_INPUT] = call->values[OPT_INPUT];
+    if (!take_moved_model(figure, figure->values[OPT_INPUT], call->values[OPT_INPUT], err))
+        return false;
     figure->input_name = held[0];
     figure->input_sha256 = held[1];
     return true;

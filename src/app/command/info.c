@@ -1,5 +1,6 @@
 /* info.c -- info: the card of a mechanism, and what a file holds. */
 #include "app/command/command.h"
+#include "app/session/model_input.h"
 #include "app/figure/picture.h"
 #include "app/glossary.h"
 #include "app/result/views.h"
@@ -309,6 +310,21 @@ static void info_glossary(int columns, Text *out)
     }
 }
 
+static bool info_model(const char *spec, Text *out, Error *err)
+{
+    ModelSpec parts;
+    Model    *m;
+
+    if (!model_spec_parse(spec, &parts, err))
+        return false;
+    m = model_open(parts.path, err);
+    if (m)
+        model_describe(m, out);
+    model_close(m);
+    model_spec_free(&parts);
+    return m != NULL;
+}
+
 /* A preset's name may stand where a mechanism's does. */
 static void info_preset(const Preset *preset, Text *out)
 {
@@ -350,6 +366,8 @@ static bool info_of(const char *what, int columns, Text *out, Error *err)
     }
     if (!strncmp(what, "synthetic:", strlen("synthetic:")))
         return info_input(what, out, err);
+    if (model_spec_is(what))
+        return info_model(what, out, err);
     if (access(what, F_OK) == 0 || strpbrk(what, "./"))
         return info_file(what, out, err);
     return mechanism_parse(what, &m, err);

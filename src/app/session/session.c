@@ -9,6 +9,7 @@
 #include "app/command/command.h"
 #include "app/program.h"
 #include "app/session/internal.h"
+#include "app/session/model_input.h"
 #include "app/session/session.h"
 #include "app/shipped.h"
 #include "attn/cuda/host/library.h"
@@ -90,6 +91,21 @@ static char *value_warning(const Input *input)
     return NULL;
 }
 
+/* A model that nobody gave a text reads the usual one; a warning says so. */
+static char *usual_text_warning(const char *spec)
+{
+    ModelSpec parts;
+    Error     ignored = ERROR_INIT;
+    char     *text = NULL;
+
+    if (!model_spec_is(spec) || !model_spec_parse(spec, &parts, &ignored))
+        return NULL;
+    if (!parts.text.text && !parts.text.ids)
+        text = strdup("the model reads " MODEL_USUAL_TEXT "; --text FILE gives another text");
+    model_spec_free(&parts);
+    return text;
+}
+
 static bool take_input(Session *s, Input *input, const char *spec, Error *err)
 {
     Loaded *loaded = calloc(1, sizeof(*loaded));
@@ -103,6 +119,8 @@ static bool take_input(Session *s, Input *input, const char *spec, Error *err)
     }
     loaded->input = input;
     loaded->warning = value_warning(input);
+    if (!loaded->warning)
+        loaded->warning = usual_text_warning(spec);
     atomic_init(&loaded->references, 1);
     loaded_release(s->loaded);
     free(s->spec);
@@ -362,10 +380,12 @@ bool session_input_path(Session *s, const char *spec, Text *out, Error *err)
 Input *session_read_input(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
     Text   path = { 0 };
-    Input *input = session_input_path(s, spec, &path, err)
-                       ? input_load(text_str(&path), choice, err)
-                       : NULL;
+    Input *input = NULL;
 
+    if (model_spec_is(spec))
+        return model_input_read(s, spec, choice, err);
+    if (session_input_path(s, spec, &path, err))
+        input = input_load(text_str(&path), choice, err);
     text_free(&path);
     if (!input || !is_sample(spec))
         return input;
@@ -402,7 +422,9 @@ void inputs_describe(Text *out)
     table_write(&files, TABLE_TEXT, out);
     table_free(&files);
     text_add(out, "texts and pictures hold no model: equal words and like pixels attend to each "
-                  "other\n\nfrom files: npy, npz, safetensors, csv, json, txt, png; attnscope info "
+                  "other\n\nof a model: --input model:PATH --text FILE, PATH a .gguf file or a "
+                  "folder with config.json:\nq, k, v and x of layer --layer on the text\n\n"
+                  "from files: npy, npz, safetensors, csv, json, txt, png; attnscope info "
                   "FILE says what one holds;\narrays that are called otherwise: "
                   "--input 'layer.npz[q=query,k=key,v=value]', also x, attn, segments, tokens\n");
 }

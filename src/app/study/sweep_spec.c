@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
+#include "app/session/model_input.h"
 #include "app/session/session.h"
 #include "app/study/sweep.h"
 #include "attn/run/position.h"
@@ -320,6 +321,9 @@ static bool take_spec_input(Session *s, const Call *call, SweepSpec *out, Error 
         out->d = out->d ? out->d : choice->d;
         out->heads = out->heads ? out->heads : choice->heads;
     }
+    if (spec && model_spec_is(spec) && strstr(spec, "text=-"))
+        return error_set(err, ERR_USAGE, "--text -: the points of a sweep are processes of their "
+                         "own, which cannot all read standard input; give a file");
     out->input = strdup(spec ? spec : "synthetic:normal");
     if (!out->input)
         return error_set(err, ERR_NOMEM, "not enough memory");

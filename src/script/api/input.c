@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/scripting.h"
+#include "app/session/model_input.h"
 #include "script/host/work.h"
 
 /* ---- the object ------------------------------------------------------------- */
@@ -467,6 +468,10 @@ static const Member options_members[] = {
     FIELD("attn", "string", "of finished weights"),
     FIELD("tokens", "string", "of the tokens' labels"),
     FIELD("segments", "string", "of the positions' documents"),
+    FIELD("text", "string", "of a model: the file that it reads, or sample:NAME"),
+    FIELD("ids", "string", "of a model: a file of token ids instead"),
+    FIELD("max_tokens", "integer", "of a model: at most this many tokens"),
+    FIELD("special", "boolean", "of a model: with the tokens around a text (default true)"),
     MEMBER_END,
 };
 const Class class_input_options = { .name = "InputOptions", .help = "What to take of a source.",
@@ -560,6 +565,32 @@ static const char *push_named(lua_State *L, const char *spec)
     return whole == spec ? spec : lua_pushfstring(L, "%s]", whole);
 }
 
+/* The spec at 1 with the text that the table at 2 gives: model:PATH[text=FILE].
+ * [-0, +0 or 1, v] */
+static const char *push_model(lua_State *L, const char *spec)
+{
+    ModelText text = { .text = option_string(L, 2, "text", NULL),
+                       .ids = option_string(L, 2, "ids", NULL),
+                       .most = option_integer(L, 2, "max_tokens", 0, 1, INT64_C(1) << 40),
+                       .bare = !option_bool(L, 2, "special", true) };
+    Text      whole = { 0 };
+    Error     err = ERROR_INIT;
+
+    if (!text.text && !text.ids && !text.most && !text.bare)
+        return spec;
+    if (!model_spec_is(spec))
+        luaL_error(L, "text, ids, max_tokens and special are of a model: 'model:PATH', not '%s'",
+                   spec);
+    if (text.text && text.ids)
+        luaL_error(L, "choose one of text and ids");
+    if (model_spec_write(spec, &text, &whole, &err))
+        lua_pushstring(L, text_str(&whole));
+    else
+        lua_pushstring(L, err.text);
+    text_free(&whole);
+    return err.code == ERR_NONE ? lua_tostring(L, -1) : (lua_error(L), NULL);
+}
+
 /* [-0, +1 or 3, v] */
 int attn_load(lua_State *L)
 {
@@ -569,7 +600,7 @@ int attn_load(lua_State *L)
     lua_settop(L, 2);
     options_check(L, 2, &class_input_options);
     choice = choice_of(L, 2);
-    spec = push_named(L, spec);
+    spec = push_model(L, push_named(L, spec));
     return load(L, spec, &choice, 2, NULL, input_push_worked);
 }
 

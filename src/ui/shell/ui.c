@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
+#include "app/session/model_input.h"
 #include "app/session/session.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
@@ -21,6 +22,7 @@ typedef struct Start {
     TermOptions term;
     InputChoice choice;
     const char *input; /* NULL: the shipped sample */
+    ModelText   text;  /* that a model reads */
     Request     defaults;
     const char *device, *precision; /* NULL: not given */
     const char *session; /* saved; NULL: none */
@@ -36,8 +38,8 @@ static const char usage[] =
     "usage: attnscope [INPUT] [options]\n"
     "\n"
     "Opens the explorer on INPUT: npy, npz, safetensors, csv, json, txt or png file,\n"
-    "synthetic:NAME(args) or sample:NAME (attnscope info inputs).  Without INPUT it\n"
-    "opens an included sample.  ? lists the keys.\n"
+    "synthetic:NAME(args), sample:NAME (attnscope info inputs) or a model, model:PATH.\n"
+    "Without INPUT it opens an included sample.  ? lists the keys.\n"
     "\n";
 
 static const char usage_options[] =
@@ -48,6 +50,10 @@ static const char usage_options[] =
     "  -d D                 head size of generated q, k, v\n"
     "      --heads H        number of heads of generated q, k, v\n"
     "      --layer L        layer of the file (default: the first one in it)\n"
+    "      --text FILE      of a model: the text it reads; - is standard input\n"
+    "      --ids FILE       of a model: token ids instead of a text\n"
+    "      --max-tokens N   of a model: at most this many tokens\n"
+    "      --no-special     of a model: without the tokens around a text\n"
     "      --seed S         seed of every random draw (default 0)\n"
     "      --causal         queries see no later key (default: as the input says)\n"
     "      --threads T      threads (default: all CPUs)\n"
@@ -83,7 +89,11 @@ enum {
     ARG_UTF8,
     ARG_ASCII,
     ARG_NO_MOUSE,
-    ARG_SCRIPT
+    ARG_SCRIPT,
+    ARG_TEXT,
+    ARG_IDS,
+    ARG_MOST_TOKENS,
+    ARG_NO_SPECIAL
 };
 
 static const struct option options[] = {
@@ -91,6 +101,10 @@ static const struct option options[] = {
     { "d", required_argument, NULL, 'd' },
     { "heads", required_argument, NULL, ARG_HEADS },
     { "layer", required_argument, NULL, ARG_LAYER },
+    { "text", required_argument, NULL, ARG_TEXT },
+    { "ids", required_argument, NULL, ARG_IDS },
+    { "max-tokens", required_argument, NULL, ARG_MOST_TOKENS },
+    { "no-special", no_argument, NULL, ARG_NO_SPECIAL },
     { "session", required_argument, NULL, ARG_SESSION },
     { "i", required_argument, NULL, 'i' },
     { "input", required_argument, NULL, 'i' },
@@ -168,6 +182,10 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     case 'n': return whole_number("-n", value, 1, &start->choice.n, err);
     case 'd': return whole_number("-d", value, 1, &start->choice.d, err);
     case ARG_HEADS: return whole_number("--heads", value, 1, &start->choice.heads, err);
+    case ARG_TEXT: start->text.text = value; return true;
+    case ARG_IDS: start->text.ids = value; return true;
+    case ARG_MOST_TOKENS: return whole_number("--max-tokens", value, 1, &start->text.most, err);
+    case ARG_NO_SPECIAL: start->text.bare = true; return true;
     case ARG_SESSION: start->session = value; return true;
     case 'i': return take_input(start, value, err);
     case ARG_LAYER: return whole_number("--layer", value, 0, &start->choice.layer, err);
@@ -210,6 +228,26 @@ void ui_man(Text *out)
     text_add(out, ".fi\n");
 }
 
+/* The name of a model's input holds the text it reads. */
+static bool join_text(Start *start, Error *err)
+{
+    const ModelText *text = &start->text;
+    Text             spec = { 0 };
+    bool             ok;
+
+    if (!text->text && !text->ids && !text->most && !text->bare)
+        return true;
+    if (!start->input || !model_spec_is(start->input))
+        return error_set(err, ERR_USAGE, "--text, --ids, --max-tokens and --no-special are for a "
+                         "model: attnscope model:PATH --text FILE");
+    if (text->text && text->ids)
+        return error_set(err, ERR_USAGE, "choose one of --text and --ids");
+    ok = model_spec_write(start->input, text, &spec, err);
+    start->input = ok ? call_keep_word(text_str(&spec)) : NULL;
+    text_free(&spec);
+    return ok && (start->input || error_set(err, ERR_NOMEM, "not enough memory"));
+}
+
 static bool parse(Start *start, int argc, char **argv, Error *err)
 {
     int option;
@@ -223,7 +261,7 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
     while (optind < argc)
         if (!take_input(start, argv[optind++], err))
             return false;
-    return true;
+    return join_text(start, err);
 }
 
 /* The command's own words, without the program's name. */

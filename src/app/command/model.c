@@ -1,0 +1,545 @@
+/* model.c -- model: what a model is, its loss on texts, and other mechanisms under its heads. */
+#include "app/command/model.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/session/internal.h"
+#include "profile/measure.h"
+
+/* ---- what a model is --------------------------------------------------------- */
+
+static void describe_types(const Model *m, Text *out)
+{
+    int count = 0;
+
+    for (int t = 0; t < WEIGHT_TYPES; t++)
+        if (m->type_count[t])
+            text_addf(out, "%s%lld %s", count++ ? ", " : "", (long long)m->type_count[t],
+                      weight_type_name((WeightType)t));
+}
+
+static void describe_attention(const ModelConfig *c, Text *out)
+{
+    text_addf(out, "heads      %lld", (long long)c->heads);
+    if (c->kv_heads != c->heads)
+        text_addf(out, " on %lld key and value heads", (long long)c->kv_heads);
+    text_addf(out, ", %lld channels each, scale %.6g, %s\n", (long long)c->head_dim, c->scale,
+              c->causal ? "causal" : "every token sees all");
+    if (c->window)
+        text_addf(out, "window     %lld keys, with the query's own\n", (long long)c->window);
+    if (c->rotary)
+        text_addf(out, "positions  RoPE on %lld channels%s\n", (long long)c->rotary,
+                  c->rotary_scale > 1 || c->rotary_scale < 1 ? ", YaRN" : "");
+    else
+        text_add(out, "positions  a table\n");
+}
+
+static const char *head_of(const Model *m)
+{
+    if (m->head.type == WEIGHT_NONE)
+        return "none: an encoder of sentences";
+    if (!m->config.causal)
+        return "of masked tokens";
+    return m->config.tied ? "the embedding" : "its own";
+}
+
+void model_describe(const Model *m, Text *out)
+{
+    const ModelConfig *c = &m->config;
+    char               bytes[32];
+
+    text_addf(out, "%s: %s, %s, %s\n", m->path, c->arch, m->format,
+              format_bytes(m->file_bytes, bytes, sizeof(bytes)));
+    text_addf(out, "layers     %lld", (long long)c->layers);
+    if (c->groups != c->layers)
+        text_addf(out, ", which share the weights of %lld", (long long)c->groups);
+    text_addf(out, "\nwidth      %lld, inner %lld%s\n", (long long)c->width, (long long)c->inner,
+              c->gated ? ", gated" : "");
+    describe_attention(c, out);
+    text_addf(out, "context    %lld tokens\nvocabulary %lld\ntokenizer  ", (long long)c->context,
+              (long long)c->vocab);
+    if (m->tokenizer)
+        text_addf(out, "%s, %lld tokens\n", tokenizer_kind(m->tokenizer),
+                  (long long)tokenizer_size(m->tokenizer));
+    else
+        text_addf(out, "cannot be read: %s\n", m->tokenizer_why);
+    text_addf(out, "head       %s\ntensors    ", head_of(m));
+    describe_types(m, out);
+    text_add(out, "\n");
+    text_add(out, m->notes);
+    if (m->tokenizer)
+        text_add(out, tokenizer_notes(m->tokenizer));
+    if (out->length && out->data[out->length - 1] != '\n')
+        text_add(out, "\n");
+}
+
+/* ---- layers and heads ---------------------------------------------------------- */
+
+static bool parse_range(const char **at, long long *first, long long *last)
+{
+    char *end;
+
+    *first = strtoll(*at, &end, 10);
+    if (end == *at || **at == '-')
+        return false;
+    *last = *first;
+    if (*end == '-') {
+        *at = end + 1;
+        *last = strtoll(*at, &end, 10);
+        if (end == *at || **at == '-')
+            return false;
+    }
+    *at = end;
+    return *at && (!**at || **at == ',');
+}
+
+bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
+                     bool *out, Error *err)
+{
+    const char *at = list;
+
+    memset(out, 0, (size_t)count);
+    for (;; at++) {
+        long long first, last;
+
+        errno = 0;
+        if (!parse_range(&at, &first, &last) || errno)
+            return error_set(err, ERR_USAGE, "--%s %.80s: expected numbers or ranges with commas "
+                             "between, such as 0-3,5", option, list);
+        if (last < first || last >= count)
+            return error_set(err, ERR_USAGE, "--%s %.80s: the model has the %ss 0 to %lld, each "
+                             "range from the smaller", option, list, what, (long long)count - 1);
+        for (; first <= last; first++)
+            out[first] = true;
+        if (!*at)
+            return true;
+    }
+}
+
+void model_set_text(const bool *set, int64_t count, Text *out)
+{
+    bool some = false;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t last = i;
+
+        if (!set[i])
+            continue;
+        while (last + 1 < count && set[last + 1])
+            last++;
+        text_addf(out, last > i ? "%s%lld-%lld" : "%s%lld", some ? "," : "", (long long)i,
+                  (long long)last);
+        some = true;
+        i = last;
+    }
+}
+
+/* ---- the swaps ------------------------------------------------------------------- */
+
+static bool add_swap(ModelRun *r, const char *mechanism, const bool *layers, int64_t only,
+                     uint64_t seed, Error *err)
+{
+    int64_t count = r->m->config.layers;
+    bool   *set = calloc((size_t)count, sizeof(*set));
+
+    if (!set)
+        return error_set(err, ERR_NOMEM, "not enough memory for a swap");
+    for (int64_t l = 0; l < count; l++)
+        set[l] = only < 0 ? layers[l] : l == only;
+    r->layer_sets[r->swap_count] = set;
+    r->swaps[r->swap_count++] = (Swap){ .mechanism = mechanism, .layers = set, .heads = r->heads,
+                                        .seed = seed };
+    return true;
+}
+
+static bool fill_swaps(ModelRun *r, const bool *layers, uint64_t seed, Error *err)
+{
+    const Call *call = r->call;
+    bool        ok = true;
+
+    for (int i = 0; ok && i < call->swap_count; i++) {
+        if (!call->values[OPT_EACH]) {
+            ok = add_swap(r, call->swaps[i], layers, -1, seed, err);
+            continue;
+        }
+        for (int64_t l = 0; ok && l < r->m->config.layers; l++)
+            if (layers[l])
+                ok = add_swap(r, call->swaps[i], layers, l, seed, err);
+    }
+    return ok;
+}
+
+static bool take_swaps(ModelRun *r, Error *err)
+{
+    const Call        *call = r->call;
+    const ModelConfig *c = &r->m->config;
+    int64_t            seed = 0;
+    size_t             most = (size_t)call->swap_count * (size_t)c->layers + 1;
+    bool              *layers = malloc((size_t)c->layers);
+    bool               ok;
+
+    r->heads = malloc((size_t)c->heads);
+    r->swaps = calloc(most, sizeof(*r->swaps));
+    r->layer_sets = calloc(most, sizeof(*r->layer_sets));
+    ok = (layers && r->heads && r->swaps && r->layer_sets) ||
+         error_set(err, ERR_NOMEM, "not enough memory for the swaps");
+    if (ok) {
+        memset(layers, true, (size_t)c->layers);
+        memset(r->heads, true, (size_t)c->heads);
+    }
+    if (ok && call->values[OPT_SWAPLAYERS])
+        ok = model_parse_set("layers", call->values[OPT_SWAPLAYERS], "layer", c->layers, layers,
+                             err);
+    if (ok && call->values[OPT_SWAPHEADS])
+        ok = model_parse_set("heads", call->values[OPT_SWAPHEADS], "head", c->heads, r->heads, err);
+    ok = ok && call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) &&
+         fill_swaps(r, layers, (uint64_t)seed, err);
+    free(layers);
+    return ok;
+}
+
+/* ---- the texts --------------------------------------------------------------------- */
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool add_text(ModelRun *r, const char *name, Error *err)
+{
+    ModelTextRun *texts = realloc(r->texts, (size_t)(r->text_count + 1) * sizeof(*texts));
+    ModelText     text;
+
+    if (!texts || !name)
+        return error_set(err, ERR_NOMEM, "not enough memory for the texts");
+    r->texts = texts;
+    if (!call_model_text(r->call, &text, err))
+        return false;
+    if (!text.ids)
+        text.text = name;
+    texts[r->text_count++] = (ModelTextRun){ .name = name, .text = text };
+    return true;
+}
+
+/* The files of a folder, in the order of their names. */
+static bool add_folder(ModelRun *r, const char *folder, Error *err)
+{
+    struct dirent **found = NULL;
+    int             count = scandir(folder, &found, NULL, by_name), before = r->text_count;
+    bool            ok = true;
+
+    if (count < 0)
+        return error_set(err, ERR_FILE, "%.200s: cannot be read: %s", folder, strerror(errno));
+
+    for (int i = 0; i < count; i++) {
+        char        path[4096];
+        struct stat what;
+
+        snprintf(path, sizeof(path), "%s/%s", folder, found[i]->d_name);
+        if (ok && *found[i]->d_name != '.' && stat(path, &what) == 0 && S_ISREG(what.st_mode))
+            ok = add_text(r, call_keep_word(path), err);
+        free(found[i]);
+    }
+    free(found);
+    return ok && (r->text_count > before ||
+                  error_set(err, ERR_DATA, "%.200s: the folder holds no file to read", folder));
+}
+
+static bool take_texts(ModelRun *r, Error *err)
+{
+    const Call *call = r->call;
+    bool        ok = true;
+
+    for (int i = 0; ok && i < call->text_count; i++) {
+        struct stat what;
+
+        ok = stat(call->texts[i], &what) == 0 && S_ISDIR(what.st_mode)
+                 ? add_folder(r, call->texts[i], err)
+                 : add_text(r, call->texts[i], err);
+    }
+    if (ok && !call->text_count && call->values[OPT_IDS])
+        ok = add_text(r, call->values[OPT_IDS], err);
+    for (int i = 0; ok && i < r->text_count; i++)
+        ok = model_read_text(r->session, r->m, &r->texts[i].text, &r->texts[i].reading, err);
+    return ok;
+}
+
+/* ---- running --------------------------------------------------------------------- */
+
+static void show_layer(void *context, int64_t layer, int64_t layers)
+{
+    ModelRun *r = context;
+
+    if (r->text_count > 1)
+        session_progress(r->session, "text %d of %d: layer %lld of %lld", r->doing + 1,
+                         r->text_count, (long long)layer, (long long)layers);
+    else
+        session_progress(r->session, "layer %lld of %lld", (long long)layer, (long long)layers);
+}
+
+static bool run_text(ModelRun *r, ModelTextRun *t, int threads, Error *err)
+{
+    ForwardOptions options = { .swaps = r->swaps, .swap_count = r->swap_count, .last_layer = -1,
+                               .threads = threads, .cancel = r->session->stop,
+                               .on_progress = show_layer, .context = r };
+
+    return forward_run(r->m, t->reading.tokens.ids, t->reading.tokens.count, &options, &t->result,
+                       err) ||
+           error_prefix(err, "%.200s", t->name);
+}
+
+static bool show_token(void *context, int64_t at, int32_t id, double p)
+{
+    ModelRun *r = context;
+
+    (void)id;
+    (void)p;
+    session_progress(r->session, "token %lld written", (long long)at + 1);
+    return true;
+}
+
+static bool call_real(const Call *call, int id, double *out, Error *err)
+{
+    const char *text = call->values[id];
+    char       *end;
+
+    if (!text)
+        return true;
+    *out = strtod(text, &end);
+    return (end != text && !*end && *out >= 0 && *out < 1e6) ||
+           error_set(err, ERR_USAGE, "--%s: expected a number from 0, got '%.40s'",
+                     option_at(id)->flag, text);
+}
+
+static bool write_on(ModelRun *r, ModelTextRun *t, int threads, Error *err)
+{
+    GenerateOptions options = { .threads = threads, .cancel = r->session->stop,
+                                .on_token = show_token, .context = r };
+    int64_t         seed = 0;
+
+    if (!r->call->values[OPT_GENERATE])
+        return true;
+    if (!call_int(r->call, OPT_GENERATE, 1, 1 << 20, &options.count, err) ||
+        !call_int(r->call, OPT_TOPK, 1, INT32_MAX, &options.top_k, err) ||
+        !call_int(r->call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
+        !call_real(r->call, OPT_TEMPERATURE, &options.temperature, err))
+        return false;
+    options.seed = (uint64_t)seed;
+    t->written = calloc((size_t)r->swap_count + 1, sizeof(*t->written));
+    if (!t->written)
+        return error_set(err, ERR_NOMEM, "not enough memory to write on");
+    for (int64_t v = 0; v <= r->swap_count; v++) {
+        options.swap = v ? &r->swaps[v - 1] : NULL;
+        if (!generate_run(r->m, t->reading.tokens.ids, t->reading.tokens.count, &options,
+                          &t->written[v], err))
+            return error_prefix(err, "--generate%s%.120s", v ? " with " : "",
+                                v ? r->swaps[v - 1].mechanism : "");
+    }
+    return true;
+}
+
+static bool run_texts(ModelRun *r, Error *err)
+{
+    int64_t threads = 0;
+    bool    ok = call_int(r->call, OPT_THREADS, 1, 4096, &threads, err);
+
+    session_heeds_stop(r->session, true);
+    for (r->doing = 0; ok && r->doing < r->text_count; r->doing++)
+        ok = run_text(r, &r->texts[r->doing], (int)threads, err) &&
+             write_on(r, &r->texts[r->doing], (int)threads, err);
+    session_heeds_stop(r->session, false);
+    if (ok && session_stopped(r->session))
+        ok = error_set(err, ERR_CANCELLED, "interrupted");
+    return ok;
+}
+
+/* ---- --dump ---------------------------------------------------------------------- */
+
+typedef struct Dumping {
+    ModelRun    *r;
+    Arena       *arena;
+    const bool  *layers;
+    NamedTensor *items;
+    int64_t      count;
+    bool         failed;
+} Dumping;
+
+static void keep_tensor(Dumping *d, int64_t layer, char role, const Tensor *from)
+{
+    Tensor copy = tensor_new(d->arena, DT_F32, from->rank, from->shape);
+    char   name[40];
+
+    snprintf(name, sizeof(name), "layers.%lld.%c", (long long)layer, role);
+    d->items[d->count].name = arena_strdup(d->arena, name);
+    if (!copy.data || !d->items[d->count].name) {
+        d->failed = true;
+        return;
+    }
+    memcpy(copy.data, from->data, (size_t)tensor_bytes(from));
+    d->items[d->count++].tensor = copy;
+}
+
+static bool keep_layer(void *context, const LayerView *view)
+{
+    Dumping *d = context;
+
+    if (d->layers[view->layer]) {
+        keep_tensor(d, view->layer, 'x', &view->x);
+        keep_tensor(d, view->layer, 'q', &view->q);
+        keep_tensor(d, view->layer, 'k', &view->k);
+        keep_tensor(d, view->layer, 'v', &view->v);
+    }
+    return !d->failed;
+}
+
+static void add_pieces(const Model *m, const TokenList *tokens, Text *out)
+{
+    Json j = jsonw_to(out);
+
+    jsonw_open(&j, '[');
+    for (int64_t i = 0; i < tokens->count; i++) {
+        if (m->tokenizer)
+            jsonw_string(&j, tokenizer_piece(m->tokenizer, tokens->ids[i]));
+        else
+            jsonw_int(&j, tokens->ids[i]);
+    }
+    jsonw_close(&j, ']');
+}
+
+static bool write_layers(const Dumping *d, const char *folder, Error *err)
+{
+    const Model *m = d->r->m;
+    Text         path = { 0 }, tokens = { 0 };
+    const char  *name = strrchr(m->path, '/');
+    char         scale[40];
+    bool         ok;
+
+    add_pieces(m, &d->r->texts[0].reading.tokens, &tokens);
+    text_addf(&path, "%s/layers.safetensors", folder);
+    snprintf(scale, sizeof(scale), "%.17g", m->config.scale);
+    ok = (text_ok(&path) && text_ok(&tokens)) || error_set(err, ERR_NOMEM, "not enough memory");
+    ok = ok && input_write_safetensors(
+                   text_str(&path), d->items, d->count,
+                   (const char *const[]){ "layout", "h,n,d", "causal", m->config.causal ? "1" : "0",
+                                          "scale", scale, "model", name ? name + 1 : m->path,
+                                          "tokens",
+                                          text_str(&tokens), NULL },
+                   err);
+    text_free(&path);
+    text_free(&tokens);
+    return ok;
+}
+
+/* Layers' inputs and q, k, v of the first text, as one file that --input reads again. */
+static bool dump_layers(ModelRun *r, Error *err)
+{
+    const char    *folder = r->call->values[OPT_DUMP];
+    int64_t        layers = r->m->config.layers;
+    bool          *set = folder ? malloc((size_t)layers) : NULL;
+    Dumping        d = { .r = r, .arena = folder ? arena_new() : NULL, .layers = set };
+    ForwardResult  result;
+    ForwardOptions options = { .last_layer = layers - 1, .cancel = r->session->stop,
+                               .on_layer = keep_layer, .on_progress = show_layer, .context = &d };
+    bool           ok;
+
+    if (!folder)
+        return true;
+    options.on_progress = NULL;
+    d.items = calloc((size_t)layers * 4, sizeof(*d.items));
+    ok = (set && d.arena && d.items) || error_set(err, ERR_NOMEM, "not enough memory for --dump");
+    if (ok)
+        memset(set, true, (size_t)layers);
+    if (ok && r->call->values[OPT_SWAPLAYERS])
+        ok = model_parse_set("layers", r->call->values[OPT_SWAPLAYERS], "layer", layers, set, err);
+    if (ok && mkdir(folder, 0777) != 0 && errno != EEXIST)
+        ok = error_set(err, ERR_FILE, "%.200s: cannot be made: %s", folder, strerror(errno));
+    if (ok) {
+        ok = forward_run(r->m, r->texts[0].reading.tokens.ids, r->texts[0].reading.tokens.count,
+                         &options, &result, err);
+        forward_result_free(&result);
+        if (d.failed)
+            ok = error_set(err, ERR_NOMEM, "--dump: not enough memory; --layers names fewer");
+    }
+    ok = ok && write_layers(&d, folder, err);
+    free(set);
+    free(d.items);
+    arena_free(d.arena);
+    return ok;
+}
+
+/* ---- the command ------------------------------------------------------------------ */
+
+static void run_free_all(ModelRun *r)
+{
+    for (int i = 0; i < r->text_count; i++) {
+        ModelTextRun *t = &r->texts[i];
+
+        model_reading_free(&t->reading);
+        forward_result_free(&t->result);
+        for (int64_t v = 0; t->written && v <= r->swap_count; v++)
+            generate_result_free(&t->written[v]);
+        free(t->written);
+    }
+    for (int64_t i = 0; i < r->swap_count; i++)
+        free(r->layer_sets[i]);
+    free(r->texts);
+    free(r->layer_sets);
+    free(r->swaps);
+    free(r->heads);
+    model_close(r->m);
+}
+
+static bool open_model(ModelRun *r, Error *err)
+{
+    ModelSpec parts;
+    double    start = clock_wall();
+
+    if (!model_spec_parse(r->call->words[0], &parts, err))
+        return false;
+    r->m = model_open(parts.path, err);
+    model_spec_free(&parts);
+    r->load_seconds = clock_wall() - start;
+    return r->m != NULL;
+}
+
+/* Options that ask for a text, without one. */
+static bool check_options(const ModelRun *r, Error *err)
+{
+    static const OptionId of_texts[] = { OPT_SWAP, OPT_EACH, OPT_GENERATE, OPT_DUMP };
+    const Call           *call = r->call;
+
+    for (size_t i = 0; i < sizeof(of_texts) / sizeof(*of_texts); i++)
+        if (call->values[of_texts[i]] && !call->text_count && !call->values[OPT_IDS])
+            return error_set(err, ERR_USAGE, "--%s needs a text: --text FILE, or --text "
+                             MODEL_USUAL_TEXT, option_at(of_texts[i])->flag);
+    if (call->values[OPT_EACH] && !call->swap_count)
+        return error_set(err, ERR_USAGE, "--each needs a mechanism: --swap 'window(window=33)'");
+    if (call->values[OPT_IDS] && call->text_count)
+        return error_set(err, ERR_USAGE, "choose one of --text and --ids");
+    return true;
+}
+
+bool command_model(Session *s, const Call *call, Text *out, Error *err)
+{
+    ModelRun r = { .session = s, .call = call };
+    bool     ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "model needs a model: a .gguf file, or a folder with "
+                         "config.json");
+    ok = check_options(&r, err) && open_model(&r, err) && take_swaps(&r, err) &&
+         take_texts(&r, err) && run_texts(&r, err) && dump_layers(&r, err);
+    if (ok && call->values[OPT_JSON])
+        model_tell_json(&r, out);
+    else if (ok && !r.text_count)
+        model_describe(r.m, out);
+    else if (ok)
+        model_tell(&r, out);
+    run_free_all(&r);
+    return ok;
+}

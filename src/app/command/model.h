@@ -1,0 +1,42 @@
+/* app/command/model.h -- what the command model has computed, and how it is told; private to
+ * app/command. */
+#ifndef APP_COMMAND_MODEL_H
+#define APP_COMMAND_MODEL_H
+
+#include "app/command/command.h"
+#include "app/session/model_input.h"
+#include "model/forward.h"
+#include "model/generate.h"
+
+/* One text: what was read of it, and the pass over it. */
+typedef struct ModelTextRun {
+    const char   *name;     /* borrowed or kept */
+    ModelText     text;
+    ModelReading  reading;
+    ForwardResult result;
+    GenerateResult *written; /* [1 + swaps]; NULL: nothing was written */
+} ModelTextRun;
+
+typedef struct ModelRun {
+    Session      *session;
+    const Call   *call;
+    Model        *m;
+    Swap         *swaps;       /* [swap_count]: with --each one for each layer */
+    bool        **layer_sets;  /* [swap_count]; owned; a swap's layers */
+    bool         *heads;       /* of all swaps; owned */
+    int64_t       swap_count;
+    ModelTextRun *texts;
+    int           text_count;
+    int           doing;       /* index of the text that runs */
+    double        load_seconds;
+} ModelRun;
+
+/* "0-3,5" as flags [count]; what: "layer". */
+bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
+                     bool *out, Error *err);
+void model_set_text(const bool *set, int64_t count, Text *out);
+
+void model_tell(const ModelRun *r, Text *out); /* text, CSV or Markdown */
+void model_tell_json(const ModelRun *r, Text *out);
+
+#endif

@@ -1,0 +1,565 @@
+/* model_report.c -- what the command model has computed, as text, tables and JSON. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/model.h"
+
+/* ---- numbers ---------------------------------------------------------------------- */
+
+/* decimals: behind the point; of a negative number, digits in all. */
+static void real_cell(Table *t, int decimals, double value)
+{
+    if (isnan(value))
+        table_cell(t, "n/a");
+    else if (decimals < 0)
+        table_cell(t, "%.*g", -decimals, value);
+    else
+        table_cell(t, "%.*f", decimals, value);
+}
+
+static double last_residual(const ModelRun *r, const ForwardMeasure *m)
+{
+    return m->residual ? m->residual[r->m->config.layers] : (double)NAN;
+}
+
+/* Mean over texts and half of its 95 % interval (Student's t); one text has none. */
+typedef struct Spread {
+    double mean, half;
+} Spread;
+
+static Spread spread_of(const double *values, int count)
+{
+    static const double t975[] = { 12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
+                                   2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
+                                   2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
+                                   2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423 };
+    const int known = (int)(sizeof(t975) / sizeof(*t975));
+    Spread    out = { 0, (double)NAN };
+    double    squares = 0;
+
+    for (int i = 0; i < count; i++)
+        out.mean += values[i] / count;
+    for (int i = 0; i < count; i++)
+        squares += (values[i] - out.mean) * (values[i] - out.mean);
+    if (count > 1) /* 1.96 (1 + 1/df) is above the quantile from 31 on, by less than 0.02 */
+        out.half = (count - 2 < known ? t975[count - 2] : 1.96 * (1 + 1.0 / (count - 1))) *
+                   sqrt(squares / (count - 1) / count);
+    return out;
+}
+
+typedef enum Measured { LOSS, DELTA, KL, AGREEMENT, COSINE, RESIDUAL, MEASURED } Measured;
+
+static const char *const measured_names[] = { "loss", "delta", "kl", "agreement", "cosine",
+                                              "residual" };
+
+static double measured(const ModelRun *r, int text, int64_t variant, Measured which)
+{
+    const ForwardMeasure *m = &r->texts[text].result.measure[variant];
+
+    switch (which) {
+    case LOSS: return m->loss;
+    case DELTA: return m->delta;
+    case KL: return m->kl;
+    case AGREEMENT: return m->agreement;
+    case COSINE: return m->cosine;
+    default: return last_residual(r, m);
+    }
+}
+
+static Spread spread(const ModelRun *r, int64_t variant, Measured which)
+{
+    double *values = malloc((size_t)r->text_count * sizeof(*values));
+    Spread  out = { (double)NAN, (double)NAN };
+
+    for (int i = 0; values && i < r->text_count; i++)
+        values[i] = measured(r, i, variant, which);
+    if (values)
+        out = spread_of(values, r->text_count);
+    free(values);
+    return out;
+}
+
+/* ---- one text ---------------------------------------------------------------------- */
+
+static void add_token(const Model *m, int32_t id, Text *out)
+{
+    char bytes[256];
+
+    if (!m->tokenizer) {
+        text_addf(out, "%d", id);
+        return;
+    }
+    tokenizer_bytes(m->tokenizer, id, bytes, sizeof(bytes));
+    if (!*bytes)
+        text_add(out, tokenizer_piece(m->tokenizer, id));
+    for (const char *c = bytes; *c; c++)
+        if (*c == '\n' || *c == '\r' || *c == '\t')
+            text_add(out, *c == '\n' ? "\\n" : *c == '\r' ? "\\r" : "\\t");
+        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            text_add(out, "?");
+        else
+            text_add_bytes(out, c, 1);
+}
+
+/* The tokens after the last position. */
+static const NextToken *next_tokens(const ModelTextRun *t)
+{
+    const NextToken *all = t->result.measure[0].next;
+
+    return all ? all + (t->reading.tokens.count - 1) * FORWARD_NEXT : NULL;
+}
+
+static void tell_text(const ModelRun *r, const ModelTextRun *t, Text *out)
+{
+    const ForwardMeasure *m = &t->result.measure[0];
+    const NextToken      *next = next_tokens(t);
+
+    text_addf(out, "%s: %s, ", r->m->path, t->name);
+    text_add_count(out, t->reading.tokens.count, "token");
+    if (t->reading.whole > t->reading.tokens.count)
+        text_addf(out, " of %lld", (long long)t->reading.whole);
+    text_add(out, "\n");
+    if (!isnan(m->loss))
+        text_addf(out, "loss       %.4f nats a token, perplexity %.4g\n", m->loss, m->perplexity);
+    else if (r->m->config.causal)
+        text_add(out, "loss       n/a: one token predicts nothing that is there\n");
+    else
+        text_add(out, "loss       n/a: the model is an encoder\n");
+    if (next && r->m->config.causal) {
+        text_add(out, "next      ");
+        for (int k = 0; k < FORWARD_NEXT && next[k].id >= 0; k++) {
+            text_add(out, k ? ", '" : " '");
+            add_token(r->m, next[k].id, out);
+            text_addf(out, "' %.1f %%", 100 * next[k].p);
+        }
+        text_add(out, "\n");
+    }
+    text_addf(out, "seconds    %.3f to open, %.3f for the layers, %.3f for the head\n",
+              r->load_seconds, t->result.seconds, t->result.seconds_head);
+}
+
+static void layer_table(const ModelRun *r, const ModelTextRun *t, TableStyle style, Text *out)
+{
+    Table table = { .cols = 3 };
+
+    table_cell(&table, "layer");
+    table_cell(&table, "||h|| after");
+    table_cell(&table, "ms");
+    table_cell(&table, "embedding");
+    real_cell(&table, -6, t->result.measure[0].residual_norm[0]);
+    table_cell(&table, "n/a");
+    for (int64_t l = 0; l < r->m->config.layers; l++) {
+        table_cell(&table, "%lld", (long long)l);
+        real_cell(&table, -6, t->result.measure[0].residual_norm[l + 1]);
+        real_cell(&table, 2, t->result.layer_seconds[l] * 1e3);
+    }
+    table_write(&table, style, out);
+    table_free(&table);
+}
+
+static void token_table(const ModelRun *r, const ModelTextRun *t, TableStyle style, Text *out)
+{
+    const double *nll = t->result.measure[0].nll;
+    Table         table = { .cols = 4 };
+
+    table_cell(&table, "position");
+    table_cell(&table, "id");
+    table_cell(&table, "token");
+    table_cell(&table, "nll");
+    for (int64_t i = 0; i < t->reading.tokens.count; i++) {
+        Text piece = { 0 };
+
+        add_token(r->m, t->reading.tokens.ids[i], &piece);
+        table_cell(&table, "%lld", (long long)i);
+        table_cell(&table, "%d", t->reading.tokens.ids[i]);
+        table_cell(&table, style == TABLE_TEXT ? "'%s'" : "%s", text_str(&piece));
+        real_cell(&table, 4, nll && i ? nll[i - 1] : (double)NAN);
+        text_free(&piece);
+    }
+    table_write(&table, style, out);
+    table_free(&table);
+}
+
+/* ---- swaps --------------------------------------------------------------------------- */
+
+static void swap_words(const ModelRun *r, int64_t variant, Table *t)
+{
+    const Swap *swap = variant ? &r->swaps[variant - 1] : NULL;
+    Text        layers = { 0 }, heads = { 0 };
+
+    table_cell(t, "%s", swap ? swap->mechanism : "exact");
+    if (swap) {
+        model_set_text(swap->layers, r->m->config.layers, &layers);
+        model_set_text(swap->heads, r->m->config.heads, &heads);
+    }
+    table_cell(t, "%s", swap ? text_str(&layers) : "-");
+    table_cell(t, "%s", swap ? text_str(&heads) : "-");
+    text_free(&layers);
+    text_free(&heads);
+}
+
+static void swap_row(const ModelRun *r, const ModelTextRun *run, int64_t variant, bool exact,
+                     Table *t)
+{
+    const ForwardMeasure *m = &run->result.measure[variant];
+    int                   digits = exact ? -9 : 4;
+    double                share = variant && m->flops_exact > 0 ? m->flops / m->flops_exact
+                                                                : (double)NAN;
+
+    swap_words(r, variant, t);
+    real_cell(t, digits, m->loss);
+    if (exact || isnan(m->delta))
+        real_cell(t, digits, m->delta);
+    else
+        table_cell(t, "%+.4f", m->delta);
+    real_cell(t, digits, m->kl);
+    real_cell(t, digits, m->kl_max);
+    real_cell(t, exact ? -9 : 3, m->agreement);
+    real_cell(t, digits, last_residual(r, m));
+    real_cell(t, exact ? -9 : 6, m->cosine);
+    if (exact || isnan(share))
+        real_cell(t, -9, share);
+    else
+        table_cell(t, "%.1f %%", 100 * share);
+    table_cell(t, "%s", m->untrained ? "untrained" : "");
+}
+
+static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle style, Text *out)
+{
+    static const char *const heads[] = { "swap", "layers", "heads", "loss", "delta", "KL", "KL max",
+                                         "agree", "residual", "cosine", "FLOPs", "note" };
+    Table                    t = { .cols = 12, .keys = 2, .room = call_room(r->call) };
+
+    for (int c = 0; c < t.cols; c++)
+        table_cell(&t, "%s", heads[c]);
+    for (int64_t v = 0; v <= r->swap_count; v++)
+        swap_row(r, run, v, style == TABLE_CSV, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+}
+
+/* ---- several texts --------------------------------------------------------------------- */
+
+static void mean_table(const ModelRun *r, TableStyle style, Text *out)
+{
+    Table t = { .cols = 3 + MEASURED, .keys = 2, .room = call_room(r->call) };
+
+    table_cell(&t, "mean of");
+    table_cell(&t, "layers");
+    table_cell(&t, "heads");
+    for (int m = 0; m < MEASURED; m++)
+        table_cell(&t, "%s", measured_names[m]);
+    for (int64_t v = 0; v <= r->swap_count; v++) {
+        swap_words(r, v, &t);
+        for (int m = 0; m < MEASURED; m++) {
+            Spread s = spread(r, v, (Measured)m);
+
+            if (isnan(s.mean) || isnan(s.half))
+                real_cell(&t, 4, s.mean);
+            else
+                table_cell(&t, "%.4f +- %.4f", s.mean, s.half);
+        }
+    }
+    table_write(&t, style, out);
+    table_free(&t);
+}
+
+static void texts_table(const ModelRun *r, TableStyle style, Text *out)
+{
+    Table t = { .cols = 4 };
+
+    table_cell(&t, "text");
+    table_cell(&t, "tokens");
+    table_cell(&t, "loss");
+    table_cell(&t, "perplexity");
+    for (int i = 0; i < r->text_count; i++) {
+        const ForwardMeasure *m = &r->texts[i].result.measure[0];
+
+        table_cell(&t, "%s", r->texts[i].name);
+        table_cell(&t, "%lld", (long long)r->texts[i].reading.tokens.count);
+        real_cell(&t, 4, m->loss);
+        real_cell(&t, -4, m->perplexity);
+    }
+    table_write(&t, style, out);
+    table_free(&t);
+}
+
+/* ---- what was written ---------------------------------------------------------------------- */
+
+static void add_written(const Model *m, const GenerateResult *g, Text *out)
+{
+    char bytes[256];
+
+    for (int64_t i = 0; i < g->count; i++) {
+        int64_t length = m->tokenizer
+                             ? tokenizer_bytes(m->tokenizer, g->ids[i], bytes, sizeof(bytes))
+                             : snprintf(bytes, sizeof(bytes), "%d ", g->ids[i]);
+
+        text_add_bytes(out, bytes, (size_t)length);
+    }
+}
+
+static void tell_written(const ModelRun *r, const ModelTextRun *t, Text *out)
+{
+    for (int64_t v = 0; t->written && v <= r->swap_count; v++) {
+        const GenerateResult *g = &t->written[v];
+        char                  bytes[32];
+        Text                  words = { 0 };
+
+        add_written(r->m, g, &words);
+        text_addf(out, "\n--- %s: ", v ? r->swaps[v - 1].mechanism : "exact");
+        text_add_count(out, g->count, "token");
+        if (g->count && g->seconds > 0)
+            text_addf(out, ", %.1f a second", (double)g->count / g->seconds);
+        text_addf(out, ", cache %s, %lld keys read for the last%s\n%s\n",
+                  format_bytes(g->cache_bytes, bytes, sizeof(bytes)), (long long)g->read_keys,
+                  g->ended ? ", ended by itself" : "", text_str(&words));
+        text_free(&words);
+    }
+}
+
+/* ---- text and tables --------------------------------------------------------------------- */
+
+static void tell_one(const ModelRun *r, const ModelTextRun *t, TableStyle style, Text *out)
+{
+    if (style == TABLE_TEXT)
+        tell_text(r, t, out);
+    if (style == TABLE_TEXT && r->swap_count)
+        text_add(out, "\n");
+    if (r->swap_count) {
+        swap_table(r, t, style, out);
+    } else if (!t->written) {
+        if (style == TABLE_TEXT) {
+            text_add(out, "\n");
+            layer_table(r, t, style, out);
+            text_add(out, "\n");
+        }
+        token_table(r, t, style, out);
+    }
+    tell_written(r, t, out);
+}
+
+void model_tell(const ModelRun *r, Text *out)
+{
+    TableStyle style = call_style(r->call);
+
+    if (r->text_count == 1) {
+        tell_one(r, &r->texts[0], style, out);
+        return;
+    }
+    if (style == TABLE_TEXT || !r->swap_count)
+        texts_table(r, style, out);
+    if (style == TABLE_TEXT)
+        text_add(out, "\n");
+    if (style == TABLE_TEXT || r->swap_count)
+        mean_table(r, style, out);
+    for (int i = 0; i < r->text_count; i++)
+        tell_written(r, &r->texts[i], out);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void json_model(const Model *m, Json *j)
+{
+    const ModelConfig *c = &m->config;
+
+    jsonw_key_open(j, "model", '{');
+    jsonw_key_string(j, "arch", c->arch);
+    jsonw_key_int(j, "layers", c->layers);
+    jsonw_key_int(j, "heads", c->heads);
+    jsonw_key_int(j, "kv_heads", c->kv_heads);
+    jsonw_key_int(j, "head_dim", c->head_dim);
+    jsonw_key_int(j, "width", c->width);
+    jsonw_key_int(j, "vocab", c->vocab);
+    jsonw_key_int(j, "context", c->context);
+    jsonw_key_int(j, "file_bytes", m->file_bytes);
+    jsonw_key_open(j, "types", '{');
+    for (int t = 0; t < WEIGHT_TYPES; t++)
+        if (m->type_count[t])
+            jsonw_key_int(j, weight_type_name((WeightType)t), m->type_count[t]);
+    jsonw_close(j, '}');
+    jsonw_close(j, '}');
+}
+
+static void json_set(Json *j, const char *key, const bool *set, int64_t count)
+{
+    jsonw_key_open(j, key, '[');
+    for (int64_t i = 0; i < count; i++)
+        if (set[i])
+            jsonw_int(j, i);
+    jsonw_close(j, ']');
+}
+
+static void json_numbers(Json *j, const char *key, const double *values, int64_t count)
+{
+    jsonw_key(j, key);
+    if (!values) {
+        jsonw_null(j);
+        return;
+    }
+    jsonw_open(j, '[');
+    for (int64_t i = 0; i < count; i++)
+        jsonw_number(j, values[i]);
+    jsonw_close(j, ']');
+}
+
+static void json_swap(const ModelRun *r, const ModelTextRun *t, int64_t v, Json *j)
+{
+    const Swap           *swap = &r->swaps[v - 1];
+    const ForwardMeasure *m = &t->result.measure[v];
+
+    jsonw_open(j, '{');
+    jsonw_key_string(j, "swap", swap->mechanism);
+    json_set(j, "layers", swap->layers, r->m->config.layers);
+    json_set(j, "heads", swap->heads, r->m->config.heads);
+    jsonw_key_bool(j, "untrained", m->untrained);
+    jsonw_key_number(j, "loss", m->loss);
+    jsonw_key_number(j, "delta", m->delta);
+    jsonw_key_number(j, "perplexity", m->perplexity);
+    jsonw_key_number(j, "kl", m->kl);
+    jsonw_key_number(j, "kl_max", m->kl_max);
+    jsonw_key_number(j, "agreement", m->agreement);
+    jsonw_key_number(j, "cosine", m->cosine);
+    json_numbers(j, "residual", m->residual, r->m->config.layers + 1);
+    jsonw_key_number(j, "flops", m->flops);
+    jsonw_key_number(j, "flops_exact", m->flops_exact);
+    jsonw_key_number(j, "seconds", m->seconds);
+    jsonw_close(j, '}');
+}
+
+static void json_next(const ModelRun *r, const ModelTextRun *t, Json *j)
+{
+    const NextToken *next = next_tokens(t);
+
+    jsonw_key(j, "next");
+    if (!next) {
+        jsonw_null(j);
+        return;
+    }
+    jsonw_open(j, '[');
+    for (int k = 0; k < FORWARD_NEXT && next[k].id >= 0; k++) {
+        char bytes[256] = "";
+
+        if (r->m->tokenizer)
+            tokenizer_bytes(r->m->tokenizer, next[k].id, bytes, sizeof(bytes));
+        jsonw_open(j, '{');
+        jsonw_key_int(j, "id", next[k].id);
+        jsonw_key_string(j, "text", bytes);
+        jsonw_key_number(j, "p", next[k].p);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
+static void json_written(const ModelRun *r, const ModelTextRun *t, Json *j)
+{
+    if (!t->written)
+        return;
+    jsonw_key_open(j, "written", '[');
+    for (int64_t v = 0; v <= r->swap_count; v++) {
+        const GenerateResult *g = &t->written[v];
+        Text                  words = { 0 };
+
+        add_written(r->m, g, &words);
+        jsonw_open(j, '{');
+        jsonw_key_string(j, "swap", v ? r->swaps[v - 1].mechanism : NULL);
+        jsonw_key_open(j, "ids", '[');
+        for (int64_t i = 0; i < g->count; i++)
+            jsonw_int(j, g->ids[i]);
+        jsonw_close(j, ']');
+        jsonw_key_string(j, "text", text_str(&words));
+        json_numbers(j, "p", g->p, g->count);
+        jsonw_key_int(j, "cache_bytes", g->cache_bytes);
+        jsonw_key_int(j, "read_keys", g->read_keys);
+        jsonw_key_bool(j, "ended", g->ended);
+        jsonw_key_open(j, "seconds", '{');
+        jsonw_key_number(j, "prompt", g->seconds_prompt);
+        jsonw_key_number(j, "writing", g->seconds);
+        jsonw_close(j, '}');
+        jsonw_close(j, '}');
+        text_free(&words);
+    }
+    jsonw_close(j, ']');
+}
+
+/* The members of one text; without a text they are null. */
+static void json_text(const ModelRun *r, const ModelTextRun *t, Json *j)
+{
+    const ForwardMeasure *m = t ? &t->result.measure[0] : NULL;
+
+    jsonw_key(j, "tokens");
+    if (!t) {
+        static const char *const rest[] = { "ids", "loss", "perplexity", "nll", "next" };
+
+        jsonw_null(j);
+        for (size_t i = 0; i < sizeof(rest) / sizeof(*rest); i++)
+            jsonw_key_raw(j, rest[i], "null");
+    } else {
+        jsonw_int(j, t->reading.tokens.count);
+        jsonw_key_open(j, "ids", '[');
+        for (int64_t i = 0; i < t->reading.tokens.count; i++)
+            jsonw_int(j, t->reading.tokens.ids[i]);
+        jsonw_close(j, ']');
+        jsonw_key_number(j, "loss", m->loss);
+        jsonw_key_number(j, "perplexity", m->perplexity);
+        json_numbers(j, "nll", m->nll, t->reading.tokens.count - 1);
+        json_next(r, t, j);
+    }
+    jsonw_key_open(j, "swaps", '[');
+    for (int64_t v = 1; t && v <= r->swap_count; v++)
+        json_swap(r, t, v, j);
+    jsonw_close(j, ']');
+    if (t)
+        json_written(r, t, j);
+    jsonw_key_open(j, "seconds", '{');
+    jsonw_key_number(j, "load", r->load_seconds);
+    jsonw_key_number(j, "forward", t ? t->result.seconds + t->result.seconds_head : (double)NAN);
+    jsonw_close(j, '}');
+}
+
+static void json_means(const ModelRun *r, Json *j)
+{
+    jsonw_key_open(j, "means", '[');
+    for (int64_t v = 0; v <= r->swap_count; v++) {
+        jsonw_open(j, '{');
+        jsonw_key_string(j, "swap", v ? r->swaps[v - 1].mechanism : NULL);
+        if (v)
+            json_set(j, "layers", r->swaps[v - 1].layers, r->m->config.layers);
+        for (int m = 0; m < MEASURED; m++) {
+            Spread s = spread(r, v, (Measured)m);
+
+            jsonw_key_open(j, measured_names[m], '{');
+            jsonw_key_number(j, "mean", s.mean);
+            jsonw_key_number(j, "low", s.mean - s.half);
+            jsonw_key_number(j, "high", s.mean + s.half);
+            jsonw_close(j, '}');
+        }
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
+void model_tell_json(const ModelRun *r, Text *out)
+{
+    Json j = jsonw_to(out);
+
+    jsonw_open(&j, '{');
+    json_model(r->m, &j);
+    if (r->text_count < 2) {
+        json_text(r, r->text_count ? &r->texts[0] : NULL, &j);
+    } else {
+        jsonw_key_open(&j, "texts", '[');
+        for (int i = 0; i < r->text_count; i++) {
+            jsonw_open(&j, '{');
+            jsonw_key_string(&j, "text", r->texts[i].name);
+            json_text(r, &r->texts[i], &j);
+            jsonw_close(&j, '}');
+        }
+        jsonw_close(&j, ']');
+        json_means(r, &j);
+    }
+    jsonw_close(&j, '}');
+    text_add(out, "\n");
+}

@@ -1,0 +1,56 @@
+/* app/session/model_input.h -- a model's layer as an input, and the text it reads.
+ *
+ * The spec is one string, so that whatever carries the name of an input (a session, a figure's
+ * metadata, a sweep's points, a script) carries the text, too:
+ *     model:PATH[text=FILE,ids=FILE,max-tokens=N,special=no]
+ * --text, --ids, --max-tokens and --no-special write the brackets.
+ */
+#ifndef APP_SESSION_MODEL_INPUT_H
+#define APP_SESSION_MODEL_INPUT_H
+
+#include "app/session/session.h"
+#include "model/model.h"
+
+#define MODEL_PREFIX "model:"
+
+/* What a model reads; as the options say it. */
+typedef struct ModelText {
+    const char *text;    /* a file, "-" or "sample:NAME"; NULL: the default, see model_read_text */
+    const char *ids;     /* a file of token ids instead; NULL: none */
+    int64_t     most;    /* tokens; 0: the model's context */
+    bool        bare;    /* without the tokens that the tokenizer puts around a text */
+} ModelText;
+
+/* A spec in parts.  The strings are the parts' own. */
+typedef struct ModelSpec {
+    char     *storage;
+    char     *path;
+    ModelText text;
+} ModelSpec;
+
+/* "model:PATH", a GGUF file, or a folder with config.json. */
+bool model_spec_is(const char *spec);
+bool model_spec_parse(const char *spec, ModelSpec *out, Error *err);
+void model_spec_free(ModelSpec *spec);
+/* The spec with brackets for what the text says; brackets that it has stay where the text says
+ * nothing. */
+bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error *err);
+
+/* What was read: ids, cut to the most, and the bytes for a fingerprint. */
+typedef struct ModelReading {
+    TokenList tokens;
+    int64_t   whole;  /* tokens before the cut */
+    Text      bytes;  /* of the text, or of the file of ids */
+} ModelReading;
+
+/* Without a text and ids: sample:english.txt. */
+#define MODEL_USUAL_TEXT "sample:english.txt"
+bool model_read_text(Session *s, const Model *m, const ModelText *text, ModelReading *out,
+                     Error *err);
+void model_reading_free(ModelReading *reading);
+
+/* As session_read_input does for any spec: q, k, v and x of layer choice->layer (-1: 0); only the
+ * layers below are run. */
+Input *model_input_read(Session *s, const char *spec, const InputChoice *choice, Error *err);
+
+#endif
