@@ -68,16 +68,16 @@ return {
             ]],
         },
         {
-            title = "Rows only",
+            title = "One round at a time",
             text = [[
-                Another text. Set the rounds to 0, and only a softmax of each row is left. Nothing
-                then stops two blocks from taking the same source.
+                Another text, and no round yet: each row adds up to 1, the columns do not. Several
+                blocks want the same source. Balance them, one round after the other.
             ]],
-            show = { "sinkhorn(block=8,temperature=2):permutation", input = "synthetic:document",
-                n = 64, d = 32, fit = true },
-            task = "press p and set sinkhorn_iters to 0; watch the columns",
-            done = function(s) return s[1].params.sinkhorn_iters == 0 end,
-            solution = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=0):permutation",
+            show = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=0):permutation",
+                input = "synthetic:document", n = 64, d = 32, fit = true },
+            task = "press p and raise sinkhorn_iters to 4, a round at a time; watch the columns",
+            done = function(s) return s[1].params.sinkhorn_iters >= 4 end,
+            solution = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=4):permutation",
                 input = "synthetic:document", n = 64, d = 32, fit = true },
             now = function(s)
                 local largest = 0
@@ -88,9 +88,9 @@ return {
                 end
                 return ("the largest sum of a column: %.3f"):format(largest)
             end,
-            hint = "p opens the form on sinkhorn_iters. Type 0, then press Enter.",
-            explain = "A sum above 1 is a block that many want. Balancing spreads the wishes, so "
-                .. "that every block of keys is used.",
+            hint = "p opens the form on sinkhorn_iters. Each press of Right is one round more.",
+            explain = "A sum above 1 is a block that many want. Balancing equalises the columns. It "
+                .. "does not sharpen: few bright cells come from a low temperature.",
         },
         {
             title = "What is computed then",

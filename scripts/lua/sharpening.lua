@@ -57,6 +57,6 @@ end
 
 local figure = settings.try(attn.figure, {
   panels = panels, grid = ("%dx%d"):format(#temperatures, #iterations), shared_scale = true,
-  title = "Sinkhorn: the permutation sharpens",
+  title = "Sinkhorn: temperature sharpens, balancing equalises",
 })
 settings:write_figure(figure)

@@ -150,7 +150,46 @@ static void residuals_fall(const Preview *p, int panel)
     plot_free(plot);
 }
 
-TEST(a_permutation_sharpens)
+/* Mean entropy of a line's shares in nats; lines: rows or columns. */
+static double line_entropy(const Preview *p, int panel, bool columns)
+{
+    double mean = 0;
+
+    for (int64_t a = 0; a < 8; a++) {
+        double sum = 0, entropy = 0;
+
+        for (int64_t b = 0; b < 8; b++)
+            sum += columns ? shown(p, panel, b, a) : shown(p, panel, a, b);
+        for (int64_t b = 0; b < 8; b++) {
+            double share = (columns ? shown(p, panel, b, a) : shown(p, panel, a, b)) / sum;
+
+            entropy -= share > 0 ? share * log(share) : 0;
+        }
+        mean += entropy / 8;
+    }
+    return mean;
+}
+
+/* Panels 0 to 2 lower the temperature; 4 to 7 are the iterations 1, 2, 8 and 32 at 0.5. */
+TEST(temperature_sharpens_and_balancing_equalises)
+{
+    Preview *p = preview_open("sinkhorn-sharpening", 10);
+
+    for (int columns = 0; columns < 2; columns++) {
+        assert_true(line_entropy(p, 0, columns) > line_entropy(p, 1, columns));
+        assert_true(line_entropy(p, 1, columns) > line_entropy(p, 2, columns));
+        assert_true(line_entropy(p, 4, columns) < line_entropy(p, 5, columns));
+        assert_true(line_entropy(p, 5, columns) < line_entropy(p, 7, columns));
+    }
+    CHECK_NEAR(line_entropy(p, 4, true), 0.605, 2e-3);
+    CHECK_NEAR(line_entropy(p, 7, true), 0.825, 2e-3);
+    assert_string_equal(preset_find("sinkhorn-sharpening")->title,
+                        "Sinkhorn: temperature sharpens, balancing equalises");
+    assert_null(strstr(mechanism_find("sinkhorn")->teaches, "balancing sharpens"));
+    preview_close(p);
+}
+
+TEST(a_permutation_sharpens_as_the_temperature_falls)
 {
     Preview *p = preview_open("sinkhorn-sharpening", 10);
     double   sharp[3] = { 0 };

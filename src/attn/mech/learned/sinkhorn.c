@@ -430,8 +430,9 @@ static const StageNote notes[] = {
                   "bring in block v (column)?" },
     { "temperature", "The scores are divided by the temperature: lower means sharper." },
     { "row softmax", "Each row becomes shares that sum to 1; columns are left as they come." },
-    { "balance", "Rows, then columns, are divided by their sums.  Repeating it brings the matrix "
-                 "towards one with all row and column sums 1: a soft permutation of blocks." },
+    { "balance", "Rows, then columns, are divided by their sums.  Repeating it makes all row "
+                 "and column sums 1.  It equalises and does not sharpen: how few cells are left "
+                 "in a row is up to the temperature." },
     { "sort blocks", "Keys and values are moved: sorted block u is the mixture of blocks that "
                      "row u of the permutation says." },
     { "attend", "Every query sees its own block and the block that was sorted next to it, in "
@@ -464,8 +465,10 @@ const Mechanism mech_sinkhorn = {
     .formula = "Perm = Sinkhorn(net(pooled blocks) / tau);  K' = Perm K,  V' = Perm V by blocks\n"
                "output = softmax(scale * Q_u [K'_u ; K_u]^T) [V'_u ; V_u] for each block u",
     .picture = "connectivity_hard",
-    .teaches = "A learned permutation of blocks: balancing sharpens one cell in each row and "
-               "column, and every block then sees itself plus one block brought from elsewhere.",
+    .teaches = "A soft permutation of blocks: a low temperature sharpens it towards one cell in "
+               "each row, and balancing equalises the sums of the columns, so that all blocks are "
+               "used as much.  Every block then sees itself plus the mixture of blocks that was "
+               "brought to it.",
     .sketch = "block=8",
     .classes = CLASS_LP,
     .claim_time = "O(b^2) per block, O(n b)",
