@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "terminfo_direct.h"
@@ -27,6 +28,8 @@ struct TermDevice {
     TermCell        *sent; /* owned; what the screen shows */
     cchar_t         *line; /* owned; one row */
     bool             send_all, lost;
+    Sequence         sequence; /* being read */
+    struct timespec  heard;    /* when its last character came */
 };
 
 #define PAIR_SLOTS  131072 /* power of two, at least twice the pairs */
@@ -475,6 +478,61 @@ static bool event_of_signals(Term *term, Event *event)
     return false;
 }
 
+#define SEQUENCE_GAP 500 /* ms of silence after which a sequence is given up */
+#define SEQUENCE_NEXT 100 /* ms for what must follow ESC [, ESC O or ESC ] */
+
+/* True if the sequence being read was given up: it fell silent in the middle. */
+static bool fell_silent(struct TermDevice *d)
+{
+    struct timespec now;
+    double          gap;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    gap = 1000.0 * (double)(now.tv_sec - d->heard.tv_sec) +
+          (double)(now.tv_nsec - d->heard.tv_nsec) / 1e6;
+    d->heard = now;
+    return gap > SEQUENCE_GAP;
+}
+
+/* What follows ESC at once: a sequence, or the Esc key and whatever comes next. */
+static uint32_t take_escape(struct TermDevice *d)
+{
+    wint_t first, next;
+    int    status = get_wch(&first);
+
+    if (status == ERR)
+        return K_ESCAPE;
+    if (status == KEY_CODE_YES) {
+        ungetch((int)first);
+        return K_ESCAPE;
+    }
+    if (!sequence_begin(&d->sequence, first)) {
+        unget_wch((wchar_t)first);
+        return K_ESCAPE;
+    }
+    timeout(SEQUENCE_NEXT); /* "Esc" and then "[" typed are two keys */
+    status = get_wch(&next);
+    nodelay(stdscr, TRUE);
+    if (status == OK) {
+        fell_silent(d);
+        return sequence_take(&d->sequence, next);
+    }
+    d->sequence.state = 0;
+    if (status == KEY_CODE_YES)
+        ungetch((int)next);
+    unget_wch((wchar_t)first);
+    return K_ESCAPE;
+}
+
+/* The key of a character; 0: it belongs to a sequence. */
+static uint32_t take_character(struct TermDevice *d, wint_t code)
+{
+    if (d->sequence.state && !fell_silent(d))
+        return sequence_take(&d->sequence, code);
+    d->sequence.state = 0;
+    return code == 27 ? take_escape(d) : key_of_character(code);
+}
+
 bool term_event(Term *term, Event *event)
 {
     wint_t code;
@@ -486,22 +544,20 @@ bool term_event(Term *term, Event *event)
     }
     if (event_of_signals(term, event))
         return true;
-    status = get_wch(&code);
-    if (status == ERR)
-        return false;
-    *event = (Event){ .kind = EVENT_KEY };
-    if (status != KEY_CODE_YES) {
-        event->key = key_of_character(code);
-        return true;
+    while ((status = get_wch(&code)) != ERR) {
+        *event = (Event){ .kind = EVENT_KEY };
+        if (status != KEY_CODE_YES) {
+            event->key = take_character(term->device, code);
+        } else {
+            term->device->sequence.state = 0;
+            event->key = code == MOUSE_CODE ? 0 : key_of_curses(code);
+            if (code == MOUSE_CODE && read_mouse(event))
+                return true;
+        }
+        if (event->key)
+            return true;
     }
-    if (code == MOUSE_CODE)
-        event->key = K_UNKNOWN;
-    else
-        event->key = key_of_curses(code);
-    /* What is not understood is still an event: more may lie behind it. */
-    if (code == MOUSE_CODE && !read_mouse(event))
-        *event = (Event){ .kind = EVENT_KEY, .key = K_UNKNOWN };
-    return true;
+    return false;
 }
 
 void term_wait(Term *term, const int *fds, int count, int limit)

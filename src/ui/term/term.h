@@ -219,6 +219,18 @@ Ink theme_cross(Theme theme);
 
 /* One line of text being typed. */
 
+/* An escape sequence being read. */
+typedef struct Sequence {
+    int  state; /* 0: none */
+    int  field, numbers[3], length;
+    bool any, alien; /* a parameter was seen; one that no key has */
+} Sequence;
+
+/* Begins with the character after ESC; false: no sequence begins so. */
+bool     sequence_begin(Sequence *s, uint32_t ch);
+/* The next character; at its end the state is 0. Returns the key, or 0: none (yet). */
+uint32_t sequence_take(Sequence *s, uint32_t ch);
+
 typedef struct Field {
     char text[512];      /* UTF-8 */
     int  length, cursor; /* bytes; the cursor stands before text[cursor] */
