@@ -333,6 +333,11 @@ static const struct {
     { "image.png", "an evening scene of 32 x 32 pixels" },
 };
 
+const char *session_sample(size_t index)
+{
+    return index < sizeof(samples) / sizeof(*samples) ? samples[index].name : NULL;
+}
+
 static bool is_sample(const char *spec)
 {
     return !strncmp(spec, SAMPLE, strlen(SAMPLE));

@@ -222,6 +222,42 @@ static void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
                        ui_style(ui, ROLE_DIM));
 }
 
+/* How well the name fits what is sought: whole, its beginning, or somewhere else. */
+static int fit_of(const Mechanism *m, const char *wanted)
+{
+    size_t      length = strlen(wanted);
+    const char *inside = strcasestr(m->id, wanted);
+
+    if (!strcasecmp(m->id, wanted))
+        return 4;
+    if (!strncasecmp(m->id, wanted, length))
+        return 3;
+    if (!strncasecmp(m->title, wanted, length))
+        return 2;
+    return inside && inside[-1] == '-';
+}
+
+/* The line whose name fits the filter best; of equal ones the first. */
+static int best_line(Browse *b)
+{
+    BrowseList list;
+    int        best = 0, fit = -1;
+
+    browse_list(b, &list);
+    for (int i = 0; i < list.count; i++) {
+        int index = list.lines[i].index, f;
+
+        if (index < 0)
+            continue;
+        f = fit_of(mechanism_at((size_t)index), b->filter.text);
+        if (f > fit) {
+            fit = f;
+            best = i;
+        }
+    }
+    return best;
+}
+
 /* The mechanism under the cursor, or the first of its group; -1: none. */
 static int chosen_mechanism(Ui *ui)
 {
@@ -333,6 +369,25 @@ static void open_alone(Ui *ui, int index)
     panes_ask(ui);
 }
 
+static int count_marked(const Browse *b)
+{
+    int count = 0;
+
+    for (int i = 0; i < MARKS_MOST; i++)
+        count += b->marked[i];
+    return count;
+}
+
+void browse_open_chosen(Ui *ui)
+{
+    int index = chosen_mechanism(ui);
+
+    if (count_marked(&ui->browse))
+        action_list_compare(ui);
+    else if (index >= 0)
+        open_alone(ui, index);
+}
+
 void action_list_open(Ui *ui)
 {
     Browse    *b = &ui->browse;
@@ -381,15 +436,6 @@ void action_filter_keep(Ui *ui)
     ui->browse.filtering = false;
 }
 
-static int count_marked(const Browse *b)
-{
-    int count = 0;
-
-    for (int i = 0; i < MARKS_MOST; i++)
-        count += b->marked[i];
-    return count;
-}
-
 void action_list_mark(Ui *ui)
 {
     Browse    *b = &ui->browse;
@@ -436,7 +482,7 @@ static bool browse_key(Ui *ui, uint32_t key)
     }
     if (!field_key(&b->filter, key))
         return false;
-    b->cursor = b->filter.length ? 1 : 0; /* the first mechanism below its heading */
+    b->cursor = b->filter.length ? best_line(b) : 0;
     b->top = 0;
     return true;
 }

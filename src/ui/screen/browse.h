@@ -1,4 +1,4 @@
-/* ui/screen/browse.h -- the card beside the list of mechanisms (card.c), for the list. */
+/* ui/screen/browse.h -- the list of mechanisms, and the card beside it (card.c). */
 #ifndef UI_SCREEN_BROWSE_H
 #define UI_SCREEN_BROWSE_H
 
@@ -12,5 +12,8 @@ bool card_poll(Ui *ui); /* true: a thumbnail is there */
 int  card_wake_fd(const Ui *ui);
 void card_forget(Ui *ui, const Mechanism *changed); /* its thumbnail */
 void card_end(Ui *ui);
+
+/* Opens the marked mechanisms, or else the chosen one. */
+void browse_open_chosen(Ui *ui);
 
 #endif

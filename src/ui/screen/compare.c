@@ -393,6 +393,33 @@ static int64_t find_token(char *const *tokens, int64_t count, int64_t from, cons
     return -1;
 }
 
+/* "50:34", "50 34", "q:50 k:34" or "k:34 q:50": a pair of numbers; false: something else. */
+static bool is_pair(const char *text, int64_t *q, int64_t *k)
+{
+    long long a, b;
+    int       end = 0;
+
+    if ((sscanf(text, " %lld : %lld %n", &a, &b, &end) == 2 && !text[end]) ||
+        (sscanf(text, " q:%lld%*[ ,]k:%lld %n", &a, &b, &end) == 2 && !text[end]) ||
+        (sscanf(text, " k:%lld%*[ ,]q:%lld %n", &b, &a, &end) == 2 && !text[end])) {
+        *q = a;
+        *k = b;
+        return true;
+    }
+    return false;
+}
+
+static void go_to_pair(Ui *ui, Pane *pane, int64_t q, int64_t k)
+{
+    long long rows = (long long)pane->shape.rows, cols = (long long)pane->shape.cols;
+
+    if (q < 0 || q >= rows || k < 0 || k >= cols)
+        ui_say(ui, ROLE_WARN, "q:%lld k:%lld is outside of q 0..%lld, k 0..%lld", (long long)q,
+               (long long)k, rows - 1, cols - 1);
+    else
+        go_to_cell(ui, pane, q, k);
+}
+
 static void compare_search(Ui *ui, const char *text)
 {
     Compare     *c = &ui->compare;
@@ -405,6 +432,10 @@ static void compare_search(Ui *ui, const char *text)
 
     if (!pane || !input)
         return;
+    if (is_pair(text, &q, &k)) {
+        go_to_pair(ui, pane, q, k);
+        return;
+    }
     pane_cursor(pane, &q, &k);
     if (*rest)
         snprintf(c->sought, sizeof(c->sought), "%s", rest);
@@ -424,7 +455,7 @@ static void compare_search(Ui *ui, const char *text)
     if (at < 0 || at >= (key ? pane->shape.cols : pane->shape.rows)) {
         ui_say(ui, ROLE_WARN, "'%s' not found%s", rest,
                input->q_tokens ? ""
-                               : ": this input has no token labels (q:12 and k:5 go to numbers)");
+                               : ": this input has no token labels (q:12, k:5, 12:5 are numbers)");
         return;
     }
     go_to_cell(ui, pane, key ? q : at, key ? at : k);

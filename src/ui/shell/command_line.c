@@ -346,6 +346,31 @@ static void consider_glyphs(Ui *ui, Found *f)
         found_add(f, glyphs_name((Glyphs)i));
 }
 
+static void consider_causal(Ui *ui, Found *f)
+{
+    (void)ui;
+    found_add(f, "on");
+    found_add(f, "off");
+    found_add(f, "input");
+}
+
+static void consider_inputs(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (size_t i = 0; session_sample(i); i++) {
+        char word[64];
+
+        snprintf(word, sizeof(word), "sample:%s", session_sample(i));
+        found_add(f, word);
+    }
+    for (const InputGenerator *g = input_generators(); g->name; g++) {
+        char word[64];
+
+        snprintf(word, sizeof(word), "synthetic:%s", g->name);
+        found_add(f, word);
+    }
+}
+
 /* ---- the explorer's own words ------------------------------------------------- */
 
 static void theme_typed(Ui *ui, const char *name)
@@ -374,24 +399,43 @@ typedef struct Typed {
     bool        alone; /* also without an argument; otherwise that is the command or action */
     void (*run)(Ui *ui, const char *rest);
     void (*complete)(Ui *ui, Found *found); /* NULL: nothing to complete */
+    const char *help; /* NULL: an action of that name has it */
 } Typed;
 
 static const Typed typed[] = {
-    { PRESET_WORD, false, panes_open_preset, consider_presets },
-    { "view", true, compare_typed_view, consider_views },
-    { "vary", false, vary_enter, consider_params },
-    { "smallest", false, vary_enter_goal, consider_params },
-    { "save", true, saving_typed_save, consider_sessions },
-    { "restore", true, saving_typed_restore, consider_sessions },
-    { "lesson", true, lessons_typed, consider_lessons },
-    { "record", true, journal_typed_record, consider_stop },
-    { "history", false, journal_typed_history, NULL },
-    { "messages", false, messages_typed, consider_keep },
-    { "script", false, console_typed_script, NULL },
-    { "theme", false, theme_typed, consider_themes },
-    { "glyphs", false, glyphs_typed, consider_glyphs },
+    { PRESET_WORD, false, panes_open_preset, consider_presets, NULL },
+    { "view", true, compare_typed_view, consider_views, NULL },
+    { "vary", false, vary_enter, consider_params, NULL },
+    { "smallest", false, vary_enter_goal, consider_params, NULL },
+    { "save", true, saving_typed_save, consider_sessions, NULL },
+    { "restore", true, saving_typed_restore, consider_sessions, NULL },
+    { "lesson", true, lessons_typed, consider_lessons, NULL },
+    { "record", true, journal_typed_record, consider_stop, NULL },
+    { "history", false, journal_typed_history, NULL, NULL },
+    { "messages", false, messages_typed, consider_keep, NULL },
+    { "script", false, console_typed_script, NULL, NULL },
+    { "theme", false, theme_typed, consider_themes, NULL },
+    { "glyphs", false, glyphs_typed, consider_glyphs, NULL },
+    { "open", false, input_typed_open, consider_inputs,
+      "another input for all panes: FILE, synthetic:NAME or sample:NAME" },
+    { "layer", false, input_typed_layer, NULL, "the input's layer, from 0" },
+    { "head", false, input_typed_head, NULL, "the head that is shown, from 0" },
+    { "n", false, input_typed_n, NULL, "number of tokens: the first of a file, or generated" },
+    { "d", false, input_typed_d, NULL, "head size of generated q, k, v" },
+    { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v" },
+    { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },
+    { "causal", false, input_typed_causal, consider_causal,
+      "on, off, or input: whether a token sees those after it" },
 };
 #define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
+
+TypedHelp command_typed(size_t index)
+{
+    for (size_t i = 0; i < TYPED_COUNT; i++)
+        if (typed[i].help && index-- == 0)
+            return (TypedHelp){ typed[i].word, typed[i].help };
+    return (TypedHelp){ 0 };
+}
 
 static const Typed *typed_find(const char *word, size_t length)
 {
@@ -480,6 +524,8 @@ static void consider_all(Found *f, bool first_word)
             found_add(f, command->name);
     for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
         found_add(f, mechanism->id);
+    for (size_t i = 0; first_word && command_typed(i).word; i++)
+        found_add(f, command_typed(i).word);
     for (size_t i = 0; first_word && (action = action_at(i)); i++)
         if (action->scope & IN_SCREENS && !command_find(action->id))
             found_add(f, action->id);

@@ -6,6 +6,7 @@
 #include "app/command/command.h"
 #include "app/glossary.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
 #include "ui/state/panes.h"
 
 #define CHOICES_MOST 512
@@ -17,6 +18,7 @@ typedef struct Choice {
     const Command   *command;
     const Preset    *preset;
     const Gloss     *gloss;
+    TypedHelp        typed; /* a word with an argument */
 } Choice;
 
 typedef struct Choices {
@@ -47,6 +49,9 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
     } else if (c->gloss) {
         snprintf(keys, keys_size, "%s", c->gloss->word);
         snprintf(text, size, "%s", c->gloss->text);
+    } else if (c->typed.word) {
+        snprintf(keys, keys_size, ":%s", c->typed.word);
+        snprintf(text, size, "%s", c->typed.help);
     } else {
         snprintf(keys, keys_size, ":%s", c->command->name);
         snprintf(text, size, "%s", c->command->help);
@@ -99,6 +104,12 @@ static void add_glossary(const Ui *ui, Choices *list)
             add_choice(ui, list, (Choice){ .gloss = gloss });
 }
 
+static void add_typed(const Ui *ui, Choices *list)
+{
+    for (size_t i = 0; command_typed(i).word; i++)
+        add_choice(ui, list, (Choice){ .typed = command_typed(i) });
+}
+
 static void make_choices(const Ui *ui, Choices *list)
 {
     const Action *action;
@@ -110,6 +121,8 @@ static void make_choices(const Ui *ui, Choices *list)
     for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
         if (action->scope & scope)
             add_choice(ui, list, (Choice){ .action = action });
+    if (!ui->compare.adding && scope & IN_SCREENS && (ui->help.palette || *ui->help.filter.text))
+        add_typed(ui, list);
     if (ui->help.palette && !ui->compare.adding)
         add_others(ui, list);
     if (!ui->help.palette && !list->count) {
@@ -271,7 +284,7 @@ void action_choice_run(Ui *ui)
     else if (choice.gloss)
         pager_open(ui, choice.gloss->word, choice.gloss->text, false);
     else {
-        ui_prompt(ui, choice.command->name);
+        ui_prompt(ui, choice.typed.word ? choice.typed.word : choice.command->name);
         field_insert(&ui->prompt.field, " ");
     }
 }

@@ -4,9 +4,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ui/screen/browse.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/journal.h"
+#include "ui/state/panes.h"
 
 #define FIRST_ANSWER 12 /* ms a frame waits for a drawing that comes at once */
 
@@ -334,6 +336,8 @@ void action_suspend(Ui *ui)
 /* Closes all overlays; the parameter editor applies its values, as Enter does. */
 void screen_go(Ui *ui, int screen)
 {
+    bool asks = false; /* an opened mechanism asks for a parameter first */
+
     while (ui->overlay_count) {
         const Screen *front = ui_front(ui);
 
@@ -342,7 +346,13 @@ void screen_go(Ui *ui, int screen)
         if (ui->overlay_count && ui_front(ui) == front)
             action_close(ui);
     }
-    ui->screen = (ScreenId)screen;
+    if (ui->screen == SCREEN_BROWSE && !ui->compare.count &&
+        (screen == SCREEN_COMPARE || screen == SCREEN_STEP || screen == SCREEN_PROFILE)) {
+        browse_open_chosen(ui);
+        asks = panes_focus(ui) && panes_focus(ui)->ask;
+    }
+    if (!asks)
+        ui->screen = (ScreenId)screen;
 }
 
 void say_glyphs(Ui *ui)

@@ -36,6 +36,23 @@ bool command_runs(const Ui *ui);
 bool command_cancel(Ui *ui); /* false: none runs */
 void command_end(Ui *ui);
 
+/* A word of the explorer's own that takes an argument: "layer N"; NULL past the end. */
+typedef struct TypedHelp {
+    const char *word, *help;
+} TypedHelp;
+TypedHelp command_typed(size_t index);
+
+/* ---- input_line.c: typed lines that change the input and run the panes again --- */
+
+void input_typed_open(Ui *ui, const char *spec);
+void input_typed_layer(Ui *ui, const char *text);
+void input_typed_n(Ui *ui, const char *text);
+void input_typed_d(Ui *ui, const char *text);
+void input_typed_heads(Ui *ui, const char *text);
+void input_typed_seed(Ui *ui, const char *text);
+void input_typed_causal(Ui *ui, const char *text); /* on, off, input */
+void input_typed_head(Ui *ui, const char *text);
+
 /* ---- console.c: the docked prompt of scripts, keys of their own, their turn --- */
 
 /* Before the loop; NULL: there is no interpreter. */

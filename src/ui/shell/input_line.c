@@ -1,0 +1,168 @@
+/* input_line.c -- typed lines that change the input: open, layer, n, d, heads, seed, causal, head.
+ *
+ * The panes stay and run again on what was loaded; `u` goes back. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/shell/shell.h"
+#include "ui/state/panes.h"
+
+/* A whole number from `least`; false with a message. */
+static bool take_number(Ui *ui, const char *name, const char *text, int64_t least, int64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (!errno && end != text && !*end && *out >= least)
+        return true;
+    ui_say(ui, ROLE_ERROR, "%s: '%.40s' is not a whole number from %lld, as in :%s %lld", name,
+           text, (long long)least, name, (long long)least + 3);
+    return false;
+}
+
+static void run_panes(Ui *ui)
+{
+    for (int i = 0; i < ui->compare.count; i++)
+        pane_run(ui, &ui->compare.panes[i]);
+}
+
+static void say_input(Ui *ui)
+{
+    const Input *input = session_input(ui->session);
+    char         layer[40] = "";
+
+    if (input->layer >= 0)
+        snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
+    if (session_warning(ui->session))
+        ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
+    else
+        ui_say(ui, ROLE_DIM, "%.200s: %lld tokens%s", session_input_spec(ui->session),
+               (long long)input->n, layer);
+}
+
+/* Loads the input with that choice; false with a message: the old one stays. */
+static bool load(Ui *ui, const char *given, const InputChoice *choice)
+{
+    Error err = ERROR_INIT;
+    char *spec = strdup(given ? given : session_input_spec(ui->session));
+    bool  ok;
+
+    history_note(ui);
+    ok = spec && session_load(ui->session, spec, choice, &err);
+    free(spec);
+    if (!ok) {
+        history_drop(ui);
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        return false;
+    }
+    run_panes(ui);
+    say_input(ui);
+    return true;
+}
+
+void input_typed_open(Ui *ui, const char *spec)
+{
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+
+    load(ui, spec, &choice);
+}
+
+void input_typed_layer(Ui *ui, const char *text)
+{
+    InputChoice choice = *session_choice(ui->session);
+
+    if (take_number(ui, "layer", text, 0, &choice.layer))
+        load(ui, NULL, &choice);
+}
+
+void input_typed_n(Ui *ui, const char *text)
+{
+    InputChoice choice = *session_choice(ui->session);
+
+    if (take_number(ui, "n", text, 1, &choice.n))
+        load(ui, NULL, &choice);
+}
+
+void input_typed_d(Ui *ui, const char *text)
+{
+    InputChoice choice = *session_choice(ui->session);
+
+    if (take_number(ui, "d", text, 1, &choice.d))
+        load(ui, NULL, &choice);
+}
+
+void input_typed_heads(Ui *ui, const char *text)
+{
+    InputChoice choice = *session_choice(ui->session);
+
+    if (take_number(ui, "heads", text, 1, &choice.heads))
+        load(ui, NULL, &choice);
+}
+
+void input_typed_seed(Ui *ui, const char *text)
+{
+    InputChoice choice = *session_choice(ui->session);
+    int64_t     seed;
+
+    if (!take_number(ui, "seed", text, 0, &seed))
+        return;
+    choice.seed = (uint64_t)seed;
+    if (!load(ui, NULL, &choice))
+        return;
+    ui->defaults.seed = choice.seed;
+    for (int i = 0; i < ui->compare.count; i++)
+        ui->compare.panes[i].request.seed = choice.seed;
+    run_panes(ui);
+}
+
+void input_typed_causal(Ui *ui, const char *text)
+{
+    static const char *const words[] = { "off", "on", "no", "yes", "false", "true" };
+    int                      causal = -2;
+
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(text, words[i]))
+            causal = i & 1;
+    if (!strcmp(text, "input"))
+        causal = -1;
+    if (causal == -2) {
+        ui_say(ui, ROLE_ERROR, "causal: '%.40s' is not on, off or input (what the input says)",
+               text);
+        return;
+    }
+    history_note(ui);
+    ui->defaults.causal = causal;
+    for (int i = 0; i < ui->compare.count; i++)
+        ui->compare.panes[i].request.causal = causal;
+    run_panes(ui);
+    ui_say(ui, ROLE_DIM, causal < 0 ? "causal as the input says"
+                         : causal   ? "causal: each token sees itself and those before it"
+                                    : "not causal: each token sees all");
+}
+
+void input_typed_head(Ui *ui, const char *text)
+{
+    Pane   *pane = panes_focus(ui);
+    int64_t heads = pane && pane->result ? pane_heads(pane) : 0, head;
+
+    if (!take_number(ui, "head", text, 0, &head))
+        return;
+    if (heads < 1) {
+        ui_say(ui, ROLE_WARN, "head: no pane shows one yet; Enter in the list opens a mechanism");
+        return;
+    }
+    if (head >= heads) {
+        ui_say(ui, ROLE_ERROR, "head: %lld is outside 0..%lld", (long long)head,
+               (long long)heads - 1);
+        return;
+    }
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *to = &ui->compare.panes[i];
+
+        if (to == pane || (ui->compare.now.linked && to->result && to->result->run->h == heads))
+            to->spec.head = head;
+    }
+}
