@@ -205,11 +205,27 @@ static bool read_parts(Assembly *a, Error *err)
 
 /* ---- an only array ------------------------------------------------------- */
 
+/* Projections of a model have such names: "encoder.layer.0.attention.self.query.weight". */
+static bool names_a_weight(const Store *store)
+{
+    for (int64_t i = 0; i < store->count; i++) {
+        const char *name = store->entries[i].info.name, *last = strrchr(name, '.');
+
+        if (last && last > name && !strcmp(last, ".weight") && store->entries[i].info.rank == 2)
+            return true;
+    }
+    return false;
+}
+
 static bool no_names(const Assembly *a, Error *err)
 {
     char   names[160];
     size_t length = 0;
 
+    if (names_a_weight(a->store))
+        return error_set(err, ERR_DATA, "holds a model's parameters (%lld arrays), not the q, k "
+                         "and v of a text; samples/export/hf_qkv.py runs the model on a text and "
+                         "saves them", (long long)a->store->count);
     names[0] = '\0';
     for (int64_t i = 0; i < a->store->count && length + 40 < sizeof(names); i++)
         length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.30s",
@@ -335,6 +351,39 @@ static bool note_lack(Assembly *a, Error *err)
     return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
 }
 
+/* Whether the last column of this row of head 0 holds weight. */
+static bool last_column_weighs(const Part *part, int64_t row)
+{
+    const int64_t *stride = part->box.stride;
+    StoreBox       one = { .extent = { 1, 1, 1 }, .stride = { 0, 0, 1 } };
+    float          value = 0;
+
+    one.offset = part->box.offset + row * stride[1] + (part->box.extent[2] - 1) * stride[2];
+    store_copy_f32(part->entry, &one, &value);
+    return value != 0;
+}
+
+/* Longformer returns [heads, n, x+w+1]: x global keys, then w+1 keys around the query.  The last
+ * column is past the end for the last query and 0 there, but not for the first: keys that are
+ * absolute never look so.  What x is the array does not say, so it is refused. */
+static bool check_relative(Assembly *a, Error *err)
+{
+    const Part *attn = &a->parts[ROLE_ATTN];
+    int64_t     n = attn->box.extent[1], columns = attn->box.extent[2];
+    char        shape[200];
+
+    if (!attn->entry || a->parts[ROLE_K].entry || a->parts[ROLE_V].entry || columns >= n)
+        return true;
+    if (!store_fetch(a->store, attn->entry, err))
+        return false;
+    if (last_column_weighs(attn, n - 1) || !last_column_weighs(attn, 0))
+        return true;
+    return error_set(err, ERR_DATA, "%.80s has shape %s: its columns look relative, as in "
+                     "Longformer's [heads, n, x+w+1] (x global keys, then the window around each "
+                     "query); write them into [heads, n, n], or save q, k and v",
+                     attn->entry->info.name, store_shape_text(attn->entry, shape, sizeof(shape)));
+}
+
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err)
 {
     Assembly a = { .in = in, .store = store, .choice = choice };
@@ -345,6 +394,8 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
     if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
         !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) ||
         !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err))
+        return false;
+    if (!check_relative(&a, err))
         return false;
     cut_parts(&a);
     return read_parts(&a, err);

@@ -1,7 +1,7 @@
 /* compare.c -- mechanisms side by side: cost, quality, crossover.
  *
  * Exact tiled attention always stands first: a saving is a saving only against
- * that.  The crossover is measured: both run on N(0,1) inputs of growing n with
+ * that.  --crossover measures where it begins: both run on N(0,1) inputs of growing n with
  * this input's heads and head size, until the mechanism is faster and stays so.
  */
 #include "app/command/command.h"
@@ -20,9 +20,43 @@ typedef struct Comparison {
     Axis       axis;    /* owned; count 0: nothing varies */
     PlotChoice plots;   /* count 0: the table */
     bool       scaling; /* time over n instead of it */
+    bool       crossover; /* the column "faster from n" */
 } Comparison;
 
 /* ---- running ---------------------------------------------------------------- */
+
+/* --fit changes the mechanisms that have something to fit; the others, such as the baseline, run
+ * plain beside them. */
+static void fit_where_possible(const Call *call, Request *request)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+
+    if (call->values[OPT_FIT] && m && !m->fit)
+        request->fit = false;
+}
+
+static bool fits_something(const Call *call, Error *err)
+{
+    Text names = { 0 };
+    bool any = !call->values[OPT_FIT];
+
+    for (int i = 0; i < call->word_count && !any; i++) {
+        char             name[64];
+        const Mechanism *m;
+
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(call->words[i], "("), call->words[i]);
+        m = mechanism_find(name);
+        any = !m || m->fit; /* an unknown name is refused with its own line */
+    }
+    for (size_t i = 0; !any && mechanism_at(i); i++)
+        if (mechanism_at(i)->fit)
+            text_addf(&names, "%s%s", names.length ? ", " : "", mechanism_at(i)->id);
+    if (!any)
+        error_set(err, ERR_PARAM, "--fit: none of these mechanisms fits anything on its input; "
+                  "leave it out, or take one that does: %s", text_str(&names));
+    text_free(&names);
+    return any;
+}
 
 /* Only a baseline that the call names takes its -p. */
 static bool request_for(Session *s, const Call *call, const char *mechanism, Request *out,
@@ -73,6 +107,7 @@ static bool add_request(Session *s, const Call *call, const char *mechanism, con
         return error_set(err, ERR_USAGE, "more than %d rows", MOST);
     if (!request_for(s, call, mechanism, &request, err) || !call_refuse_stack(call, &request, err))
         return false;
+    fit_where_possible(call, &request);
     if (value && !request_set(s, &request, value, err)) {
         request_free(&request);
         return false;
@@ -148,24 +183,27 @@ static void search_crossover(Session *s, Comparison *c, int index)
         study_crossover(s, &c->results[0]->request, &result->request, note, size);
 }
 
-/* Only the table shows where a mechanism becomes faster. */
-static bool shows_table(const Call *call)
+/* The search takes seconds for each mechanism, so --crossover asks for it; only the table shows
+ * it. */
+static bool searches_crossover(const Call *call)
 {
-    return !call->values[OPT_PLOT] && !call->values[OPT_JSON];
+    return call->values[OPT_CROSSOVER] && !call->values[OPT_PLOT] && !call->values[OPT_JSON];
 }
 
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = mechanism_baseline();
 
-    if (!call_check_params(call, err) || !parse_vary(s, call, &c->axis, err) ||
+    if (!call_check_params(call, err) || !fits_something(call, err) ||
+        !parse_vary(s, call, &c->axis, err) ||
         (exact && !add_request(s, call, exact->id, NULL, c, err)))
         return false;
+    c->crossover = searches_crossover(call);
     for (int i = 0; i < call->word_count; i++)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
             !add_rows_of(s, call, call->words[i], &c->axis, c, err))
             return false;
-    for (int i = 0; i < c->count && shows_table(call); i++)
+    for (int i = 0; i < c->count && c->crossover; i++)
         search_crossover(s, c, i);
     return true;
 }
@@ -175,8 +213,9 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 static const char *const heads[] = { "mechanism", "time ms",      "+-",         "vs full",
                                      "FLOP",      "arena",        "heap",       "mass mean",
                                      "mass p5",   "mass min",     "output err", "TV",
-                                     "KL",        "faster from n" };
+                                     "KL" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
+#define CROSSOVER_HEAD "faster from n" /* shown with --crossover */
 
 /* Columns of a GPU's profiler tiers, shown where some row ran on a device. */
 static const char *const device_heads[] = { "device",  "gpu ms", "kernels ms", "host",
@@ -277,7 +316,8 @@ static void result_row(const Comparison *c, int index, Table *t)
     table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
     table_number(t, r->quality.kl, 4);
-    table_cell(t, "%s", c->crossover_note[index]);
+    if (c->crossover)
+        table_cell(t, "%s", c->crossover_note[index]);
     if (on_device(c))
         device_cells(r, t);
     if (over_seeds(c)) {
@@ -338,14 +378,15 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
     text_add(out, "\n");
     text_add_folded(out, text_str(&line), room, 2);
     text_free(&line);
-    text_addf(out,
-              "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
-              "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
-              "total variation of the rows. KL: of them from full attention's, nats.\n"
-              "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
-              "\"64, to 2048\": from 64 on, and time was up after 2048; \"not to 2048\": not\n"
-              "faster, and time was up.  n/a: not measured, or without meaning here.\n",
-              CROSSOVER_LAST, CROSSOVER_SECONDS);
+    text_add(out, "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
+                  "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
+                  "total variation of the rows. KL: of them from full attention's, nats.\n"
+                  "n/a: not measured, or without meaning here.\n");
+    if (c->crossover)
+        text_addf(out,
+                  "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
+                  "\"64, to 2048\": from 64 on, and time was up after 2048; \"not to 2048\": not\n"
+                  "faster, and time was up.\n", CROSSOVER_LAST, CROSSOVER_SECONDS);
     if (on_device(c))
         text_add(out, "device: where, and what products were computed in. gpu ms: a run on the\n"
                       "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
@@ -367,11 +408,13 @@ static void compare_table(Session *s, const Call *call, const Comparison *c, Tex
 {
     TableStyle style = call_style(call);
     Table      t = { .room = call_room(call),
-                     .cols = COLUMNS + (on_device(c) ? DEVICE_COLUMNS : 0) +
+                     .cols = COLUMNS + c->crossover + (on_device(c) ? DEVICE_COLUMNS : 0) +
                              (over_seeds(c) ? SEED_COLUMNS : 0) };
 
     for (int i = 0; i < COLUMNS; i++)
         table_cell(&t, "%s", heads[i]);
+    if (c->crossover)
+        table_cell(&t, CROSSOVER_HEAD);
     for (int i = 0; i < DEVICE_COLUMNS && on_device(c); i++)
         table_cell(&t, "%s", device_heads[i]);
     for (int i = 0; i < SEED_COLUMNS && over_seeds(c); i++)

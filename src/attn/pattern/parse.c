@@ -299,7 +299,9 @@ static bool parse_one_argument(PatternParser *p, const PatternPrimitive *f, Patt
     if (parse_name(p, name, sizeof(name))) {
         slot = find_arg(f, name);
         if (slot < 0) {
-            pattern_fail(p, offset, "%s has no argument '%s'", f->name, name);
+            pattern_fail(p, offset, "%s has no argument '%s'%s", f->name, name,
+                         strcmp(name, "seed") ? ""
+                                              : "; the seed is the run's: --seed, or in Lua seed=");
             return false;
         }
         *named = true;
