@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/arena.h"
 
@@ -84,6 +85,11 @@ static inline float *tensor_f32(const Tensor *t)
     return (float *)t->data;
 }
 
+static inline double *tensor_f64(const Tensor *t)
+{
+    return (double *)t->data;
+}
+
 static inline int32_t *tensor_i32(const Tensor *t)
 {
     return (int32_t *)t->data;
@@ -92,6 +98,41 @@ static inline int32_t *tensor_i32(const Tensor *t)
 static inline uint8_t *tensor_u8(const Tensor *t)
 {
     return (uint8_t *)t->data;
+}
+
+/* Row `row` of the slice that `head` of `heads` reads: tensor_head. */
+static inline float *tensor_row_f32(const Tensor *t, int64_t head, int64_t heads, int64_t row)
+{
+    return (float *)tensor_head(t, head, heads) + row * t->stride[1];
+}
+
+static inline double *tensor_row_f64(const Tensor *t, int64_t head, int64_t heads, int64_t row)
+{
+    return (double *)tensor_head(t, head, heads) + row * t->stride[1];
+}
+
+/* Entry `at` of f32 or f64 data. */
+static inline double float_at(DType dtype, const void *data, int64_t at)
+{
+    return dtype == DT_F64 ? ((const double *)data)[at] : (double)((const float *)data)[at];
+}
+
+/* Entries [at, at + count) of f32 or f64 data, in double. */
+static inline void floats_widen(DType dtype, const void *data, int64_t at, int64_t count,
+                                double *to)
+{
+    if (dtype == DT_F64)
+        memcpy(to, (const double *)data + at, (size_t)count * sizeof(*to));
+    else
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (double)((const float *)data)[at + c];
+}
+
+/* Entry c of row i of the slice that `head` of `heads` reads, f32 or f64. */
+static inline double tensor_float(const Tensor *t, int64_t head, int64_t heads, int64_t i,
+                                  int64_t c)
+{
+    return float_at(t->dtype, tensor_head(t, head, heads), i * t->stride[1] + c);
 }
 
 /* ---- extents --------------------------------------------------------------------- */

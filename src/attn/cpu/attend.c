@@ -57,7 +57,7 @@ static void pack_phased(const Job *job, int64_t slice, int64_t panel, float *pac
 {
     const Tensor *k = &job->in->k, *v = &job->in->v;
     int64_t       first = panel * TILE_KEYS, count = min_i64(TILE_KEYS, job->m - first);
-    const float  *from = (const float *)v->data + (job->slice + slice) * v->stride[0];
+    const float  *from = tensor_f32(v) + (job->slice + slice) * v->stride[0];
     int32_t       index[TILE_KEYS];
 
     for (int64_t x = 0; x < count; x++) {
@@ -65,7 +65,7 @@ static void pack_phased(const Job *job, int64_t slice, int64_t panel, float *pac
         memcpy(job->values + (slice * job->m + first + x) * job->e, from + index[x] * v->stride[1],
                (size_t)job->e * sizeof(float));
     }
-    pack_rows((const float *)k->data + (job->slice + slice) * k->stride[0], k->stride[1], index,
+    pack_rows(tensor_f32(k) + (job->slice + slice) * k->stride[0], k->stride[1], index,
               count, job->d, packed);
 }
 
@@ -74,7 +74,7 @@ static void pack_item(void *context, int64_t item, int worker)
     Job          *job = context;
     const Tensor *k = &job->in->k;
     int64_t       slice = item / job->panels, panel = item % job->panels;
-    const float  *keys = (const float *)k->data + (job->slice + slice) * k->stride[0];
+    const float  *keys = tensor_f32(k) + (job->slice + slice) * k->stride[0];
     float        *packed = job->packed + item * job->d * TILE_KEYS;
 
     (void)worker;

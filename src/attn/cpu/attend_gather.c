@@ -119,7 +119,7 @@ static void soften_row(const Job *job, Worker *w, int64_t row)
 {
     Cells  c = listed_cells(job, row);
     float  max = -INFINITY, sum = 0, factor;
-    float *lse = (float *)job->out->lse.data + job->head * job->n + row;
+    float *lse = tensor_f32(&job->out->lse) + job->head * job->n + row;
 
     for (int64_t x = 0; x < c.count; x += LIST_KEYS) {
         int64_t count = min_i64(LIST_KEYS, c.count - x), padded = round_up_to(count, TILE_KEYS);
@@ -173,7 +173,7 @@ static void mix_cells(const Job *job, Worker *w, int64_t row, Cells c, float *ac
 static void mix_row(const Job *job, Worker *w, int64_t row)
 {
     int64_t at = job->head * job->n + row;
-    float  *out = (float *)job->out->out.data + at * job->e, *acc = w->block.acc;
+    float  *out = tensor_f32(&job->out->out) + at * job->e, *acc = w->block.acc;
     size_t  bytes = (size_t)job->e * sizeof(*out);
     Cells   c = stretch_cells(job, row);
 
@@ -183,7 +183,7 @@ static void mix_row(const Job *job, Worker *w, int64_t row)
         memset(acc, 0, bytes);
     else
         memcpy(acc, out, bytes);
-    if (((const float *)job->out->lse.data)[at] != -INFINITY)
+    if (tensor_f32(&job->out->lse)[at] != -INFINITY)
         mix_cells(job, w, row, c, acc);
     cpu_store_once(acc, job->e, out);
 }

@@ -50,9 +50,7 @@ typedef struct Job {
 
 static const float *near_vector(const Job *job, int64_t head, int64_t i)
 {
-    const Tensor *near = &job->x->near;
-
-    return (const float *)tensor_head(near, head, job->heads) + i * near->stride[1];
+    return tensor_row_f32(&job->x->near, head, job->heads, i);
 }
 
 /* ---- lists ------------------------------------------------------------------ */
@@ -148,13 +146,10 @@ static void exact_rows(const Job *job, Worker *w, int64_t head, int64_t first, i
     int64_t d = job->columns.d;
 
     for (int64_t i = 0; i < rows; i++) {
-        const float *near = near_vector(job, head, first + i);
-
         if (job->x->exact)
             job->x->exact(job->x->context, head, first + i, w->exact + i * d);
         else
-            for (int64_t t = 0; t < d; t++)
-                w->exact[i * d + t] = (double)near[t];
+            floats_widen(DT_F32, near_vector(job, head, first + i), 0, d, w->exact + i * d);
     }
 }
 
@@ -392,7 +387,7 @@ static int64_t insert(double value, int32_t index, int64_t have, int64_t k, doub
 
 static const double *best_row_of(const Tensor *t, int64_t row)
 {
-    return (const double *)t->data + row / t->shape[1] * t->stride[0] +
+    return tensor_f64(t) + row / t->shape[1] * t->stride[0] +
            row % t->shape[1] * t->stride[1];
 }
 
@@ -415,7 +410,7 @@ static void best_row(const Best *job, int64_t row)
     const double      *x = best_row_of(&in->x, row);
     const double      *y = in->y.data ? best_row_of(&in->y, row) : NULL;
     int64_t            others = y ? in->y.shape[2] : 1, have = 0;
-    double            *best = (double *)job->out->value.data + row * in->k;
+    double            *best = tensor_f64(&job->out->value) + row * in->k;
     int32_t           *which = tensor_i32(&job->out->index) + row * in->k;
 
     for (int64_t p = 0; p < in->x.shape[2]; p++)
@@ -478,8 +473,7 @@ static void pair_dots_item(void *context, int64_t item, int worker)
     (void)worker;
     for (int64_t row = item * job->each;
          row < min_i64(heads * n, (item + 1) * job->each) && !cpu_cancelled(job->run); row++) {
-        const float *x = (const float *)tensor_head(job->x, row / n, heads) +
-                         row % n * job->x->stride[1];
+        const float *x = tensor_row_f32(job->x, row / n, heads, row % n);
         const float *y = tensor_head(job->y, row / n, heads);
 
         for (int64_t at = row * k; at < (row + 1) * k; at++)

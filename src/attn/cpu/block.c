@@ -298,8 +298,8 @@ static void join_row(const Job *job, Worker *w, int64_t i, float *out, float *ls
 static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, int64_t i)
 {
     int64_t at = head * job->n + phases_position(job->row_order, place);
-    float  *out = (float *)job->out->out.data + at * job->e;
-    float  *lse = (float *)job->out->lse.data + at;
+    float  *out = tensor_f32(&job->out->out) + at * job->e;
+    float  *lse = tensor_f32(&job->out->lse) + at;
 
     if (job->join)
         join_row(job, w, i, out, lse);

@@ -389,9 +389,9 @@ static void soften_rounded(const RoundedJob *job, int64_t row, double *x, int64_
         x[j] = precision_round(job->format, x[j] / sum);
         all += x[j];
     }
-    ((double *)in->top.data)[row] = top;
-    ((double *)in->total.data)[row] = sum;
-    ((double *)in->weights.data)[row] = all;
+    tensor_f64(&in->top)[row] = top;
+    tensor_f64(&in->total)[row] = sum;
+    tensor_f64(&in->weights)[row] = all;
 }
 
 static void row_item(void *context, int64_t row, int worker)
@@ -400,7 +400,7 @@ static void row_item(void *context, int64_t row, int worker)
     const RoundedAttend *in = job->in;
     int64_t              head = row / job->n, i = row % job->n, e = in->v.shape[2];
     int64_t              keys = in->causal ? min_i64(job->m, i + in->offset + 1) : job->m;
-    double              *x = job->work + worker * job->m, *out = (double *)in->out.data + row * e;
+    double              *x = job->work + worker * job->m, *out = tensor_f64(&in->out) + row * e;
     const double        *v = tensor_head(&in->v, head, job->heads);
     int32_t              infinite = 0;
 

@@ -33,12 +33,12 @@ typedef struct Job {
 
 static const float *features_row(const Job *job, int64_t head, int64_t i)
 {
-    return (const float *)tensor_head(job->x, head, job->h) + i * job->x->stride[1];
+    return tensor_row_f32(job->x, head, job->h, i);
 }
 
 static float *features_out(const Job *job, int64_t head, int64_t i)
 {
-    return (float *)job->y->data + (head * job->n + i) * job->f;
+    return tensor_f32(job->y) + (head * job->n + i) * job->f;
 }
 
 static double half_square(const Job *job, int64_t head, int64_t i)
@@ -230,12 +230,12 @@ typedef struct PlainJob {
 
 static const float *plain_row_of(const PlainJob *job, int64_t head, int64_t i)
 {
-    return (const float *)tensor_head(job->x, head, job->h) + i * job->x->stride[1];
+    return tensor_row_f32(job->x, head, job->h, i);
 }
 
 static float *plain_out(const PlainJob *job, int64_t head, int64_t i)
 {
-    return (float *)job->y->data + (head * job->n + i) * job->d;
+    return tensor_f32(job->y) + (head * job->n + i) * job->d;
 }
 
 static void map_plain_row(const PlainJob *job, int64_t head, int64_t i)
@@ -356,13 +356,13 @@ typedef struct WideJob {
 
 static double *wide_out(const WideJob *job, int64_t head, int64_t i)
 {
-    return (double *)job->y->data + (head * job->n + i) * job->f;
+    return tensor_f64(job->y) + (head * job->n + i) * job->f;
 }
 
 /* x' of one row; returns s. */
 static double take_row(const WideJob *job, int64_t head, int64_t i, double *to)
 {
-    const float *x = (const float *)tensor_head(job->x, head, job->h) + i * job->x->stride[1];
+    const float *x = tensor_row_f32(job->x, head, job->h, i);
     double       sum = 0, factor;
 
     for (int64_t t = 0; t < job->d; t++)

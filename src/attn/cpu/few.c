@@ -50,18 +50,13 @@ static int64_t columns_of(const Job *job, int64_t panel)
     return min_i64(TILE_KEYS, round_up_to(job->l - panel * TILE_KEYS, LANES));
 }
 
-static const float *tensor_row(const Job *job, const Tensor *t, int64_t head, int64_t j)
-{
-    return (const float *)tensor_head(t, head, job->h) + j * t->stride[1];
-}
-
 static void pack_queries_item(void *context, int64_t item, int worker)
 {
     Job         *job = context;
     int64_t      head = item / job->panels, panel = item % job->panels;
     int64_t      count = min_i64(TILE_KEYS, job->l - panel * TILE_KEYS);
     float       *packed = job->packed + item * job->d * TILE_KEYS;
-    const float *q = tensor_row(job, &job->in->q, head, panel * TILE_KEYS);
+    const float *q = tensor_row_f32(&job->in->q, head, job->h, panel * TILE_KEYS);
 
     (void)worker;
     pack_panel(q, job->in->q.stride[1], count, job->d, packed);
@@ -73,7 +68,7 @@ static void pack_queries_item(void *context, int64_t item, int worker)
 static void fetch_rows(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t width)
 {
     for (int64_t r = 0; r < TILE_ROWS && j + r < job->m; r++)
-        cpu_fetch(tensor_row(job, t, head, j + r), width);
+        cpu_fetch(tensor_row_f32(t, head, job->h, j + r), width);
 }
 
 /* Scores of keys [j, j + keys), at most STEP_KEYS, against a panel of queries. */
@@ -84,7 +79,7 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
     int64_t      ldk = job->in->k.stride[1];
 
     for (int64_t x = 0; x < keys; x += TILE_ROWS) {
-        const float *k = tensor_row(job, &job->in->k, head, j + x);
+        const float *k = tensor_row_f32(&job->in->k, head, job->h, j + x);
         bool         whole = keys - x >= TILE_ROWS;
 
         if (panel == 0) {
@@ -104,7 +99,7 @@ static double longest(const Job *job, const Tensor *t, int64_t head, int64_t j, 
                       double most)
 {
     for (int64_t x = j; x < j + keys; x++) {
-        double sum = (double)job->kernel->squares_near(tensor_row(job, t, head, x), t->shape[2]);
+        double sum = (double)job->kernel->squares_near(tensor_row_f32(t, head, job->h, x), t->shape[2]);
 
         most = sum <= most || isnan(most) ? most : sum;
     }
@@ -126,11 +121,11 @@ static void take_keys(const Job *job, const Work *w, int64_t head, int64_t part,
         *total = *total * (double)w->factor[c] + (double)w->step[c];
     }
     for (int64_t r = 0; r < min_i64(job->l - panel * TILE_KEYS, TILE_KEYS); r += TILE_ROWS) {
-        job->kernel->mix_turned(w->s + r, tensor_row(job, &job->in->v, head, j),
+        job->kernel->mix_turned(w->s + r, tensor_row_f32(&job->in->v, head, job->h, j),
                                 job->in->v.stride[1], keys, job->e, w->factor + r,
                                 sums + r * job->lda, job->lda);
         if (job->f > 0)
-            job->kernel->mix_turned(w->s + r, tensor_row(job, &job->in->more, head, j),
+            job->kernel->mix_turned(w->s + r, tensor_row_f32(&job->in->more, head, job->h, j),
                                     job->in->more.stride[1], keys, job->f, w->factor + r,
                                     sums + r * job->lda + round_up_to(job->e, LANES), job->lda);
     }
@@ -210,11 +205,11 @@ static void join_item(void *context, int64_t item, int worker)
     }
     for (int64_t s = 0; s < job->slices; s++)
         weight[s] /= total;
-    join(job, weight, sums, job->e, (float *)job->out->out.data + item * job->e);
+    join(job, weight, sums, job->e, tensor_f32(&job->out->out) + item * job->e);
     if (job->f > 0)
         join(job, weight, sums + round_up_to(job->e, LANES), job->f,
-             (float *)job->out->more.data + item * job->f);
-    ((double *)job->out->lse.data)[item] = (top + log2(total)) * LN_2;
+             tensor_f32(&job->out->more) + item * job->f);
+    tensor_f64(&job->out->lse)[item] = (top + log2(total)) * LN_2;
 }
 
 /* The longest key, 0, or value, 1. */

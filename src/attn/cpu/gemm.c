@@ -59,7 +59,7 @@ static void gemm_item(void *context, int64_t item, int worker)
     int64_t    first = item % job->blocks * job->rows;
     Matrix     a = { tensor_head(job->a, head, h), job->a->stride[1], job->ta };
     Matrix     b = { tensor_head(job->b, head, h), job->b->stride[1], job->tb };
-    float     *c = (float *)job->c->data + head * job->c->stride[0] + first * job->c->stride[1];
+    float     *c = tensor_f32(job->c) + head * job->c->stride[0] + first * job->c->stride[1];
 
     (void)worker;
     if (cpu_cancelled(job->run))
@@ -89,8 +89,7 @@ static WideMatrix piece(const Tensor *t, int64_t head, int64_t heads, bool turne
         const float *from = (const float *)slice + at + y * ld;
         int64_t      count = turned ? rows : cols;
 
-        for (int64_t x = 0; x < count; x++)
-            to[y * count + x] = (double)from[x];
+        floats_widen(DT_F32, from, 0, count, to + y * count);
     }
     return (WideMatrix){ to, turned ? rows : cols, turned };
 }
@@ -103,7 +102,7 @@ static void gemm_item_wide(void *context, int64_t item, int worker)
     int64_t    head = item / tiles / job->blocks, first = item / tiles % job->blocks * job->rows;
     int64_t    rows = min_i64(job->rows, job->c->shape[1] - first);
     int64_t    wide = min_i64(TILE_COLS, cols - at), inner = job->a->shape[job->ta ? 1 : 2];
-    double    *c = (double *)job->c->data + head * job->c->stride[0] + first * job->c->stride[1];
+    double    *c = tensor_f64(job->c) + head * job->c->stride[0] + first * job->c->stride[1];
     double    *left = job->work + worker * TILE_INNER * (GEMM_ROWS + TILE_COLS);
 
     for (int64_t t = 0; t < inner && !cpu_cancelled(job->run); t += TILE_INNER) {
@@ -218,7 +217,7 @@ static void add_pieces_item(void *context, int64_t item, int worker)
     const LongJob    *job = context;
     int64_t       head = item / job->rows, row = item % job->rows, size = job->rows * job->cols;
     const double *part = job->parts + head * job->slices * size + row * job->cols;
-    double       *c = (double *)job->c->data + head * job->c->stride[0] + row * job->c->stride[1];
+    double       *c = tensor_f64(job->c) + head * job->c->stride[0] + row * job->c->stride[1];
 
     (void)worker;
     for (int64_t x = 0; x < job->cols; x++) {
@@ -294,11 +293,6 @@ static void add(const TapJob *job, const void *x, int64_t j, int64_t first, int6
         add_floats((const float *)x + at, tap, end - first, sum);
 }
 
-static double tap_at(const Tensor *taps, const void *row, int64_t at)
-{
-    return taps->dtype == DT_F64 ? ((const double *)row)[at] : (double)((const float *)row)[at];
-}
-
 /* What the columns begin with. */
 static void begin(const TapJob *job, const void *y, int64_t at, int64_t first, int64_t count,
                   double *sum)
@@ -308,8 +302,7 @@ static void begin(const TapJob *job, const void *y, int64_t at, int64_t first, i
     for (int64_t c = 0; c < count; c++) {
         sum[c] = bias ? (double)bias[first + c] : 0;
         if (job->in->add)
-            sum[c] += job->y->dtype == DT_F64 ? ((const double *)y)[at + c]
-                                              : (double)((const float *)y)[at + c];
+            sum[c] += float_at(job->y->dtype, y, at + c);
     }
 }
 
@@ -340,7 +333,7 @@ static void columns(const TapJob *job, int64_t head, int64_t i, int64_t first, i
     for (int64_t s = from; s < to; s++)
         for (int64_t c = first, next; c < end; c = next) {
             next = min_i64(end, (c / per + 1) * per);
-            add(job, x, start + s * job->apart, c, next, tap_at(taps, own, c / per * job->taps + s),
+            add(job, x, start + s * job->apart, c, next, float_at(taps->dtype, own, c / per * job->taps + s),
                 sum + c - first);
         }
     keep(job, y, i * job->y->stride[1] + first, end - first, sum);

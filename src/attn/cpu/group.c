@@ -324,8 +324,8 @@ static void take_step(const GroupJob *job, GroupWorker *w, const Part *p, int64_
 static void attend_part(const GroupJob *job, GroupWorker *w, const Part *p)
 {
     int64_t total = job->out->out.shape[1];
-    float  *out = (float *)job->out->out.data + (p->head * total + p->first) * job->e;
-    float  *lse = (float *)job->out->lse.data + p->head * total + p->first;
+    float  *out = tensor_f32(&job->out->out) + (p->head * total + p->first) * job->e;
+    float  *lse = tensor_f32(&job->out->lse) + p->head * total + p->first;
 
     load_queries(job, w, p);
     if (job->g->self_last)

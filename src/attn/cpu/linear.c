@@ -38,22 +38,22 @@ typedef struct Job {
 
 static const float *fq_of(const Job *job, int64_t head, int64_t i)
 {
-    return (const float *)tensor_head(&job->in->fq, head, job->h) + i * job->in->fq.stride[1];
+    return tensor_row_f32(&job->in->fq, head, job->h, i);
 }
 
 static const float *fk_of(const Job *job, int64_t head, int64_t j)
 {
-    return (const float *)tensor_head(&job->in->fk, head, job->h) + j * job->in->fk.stride[1];
+    return tensor_row_f32(&job->in->fk, head, job->h, j);
 }
 
 static const float *v_of(const Job *job, int64_t head, int64_t j)
 {
-    return (const float *)tensor_head(&job->in->v, head, job->h) + j * job->in->v.stride[1];
+    return tensor_row_f32(&job->in->v, head, job->h, j);
 }
 
 static float *out_of(const Job *job, int64_t head, int64_t i)
 {
-    return (float *)job->out->out.data + (head * job->n + i) * job->e;
+    return tensor_f32(&job->out->out) + (head * job->n + i) * job->e;
 }
 
 static double guarded(const LinearAttend *in, double z, double features_sum)
@@ -92,7 +92,7 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
     double divisor = divisor_of(job, z, fq_of(job, head, i));
 
     tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
-    ((double *)job->out->divisor.data)[head * job->n + i] = divisor;
+    tensor_f64(&job->out->divisor)[head * job->n + i] = divisor;
     job->kernel->scale(sums, job->e, (float)(1 / divisor), out_of(job, head, i));
 }
 
@@ -145,7 +145,7 @@ static void sum_item(void *context, int64_t head, int worker)
     int64_t       size = job->f * job->e;
     const double *state = job->state + head * job->slices * size;
     double       *z = job->z + head * job->slices * job->f;
-    float        *memory = (float *)job->out->memory.data + head * size;
+    float        *memory = tensor_f32(&job->out->memory) + head * size;
 
     (void)worker;
     for (int64_t c = 0; c < size; c++) {
@@ -167,7 +167,7 @@ static void read_item(void *context, int64_t item, int worker)
     int64_t            head = item / job->blocks, first = item % job->blocks * READ_ROWS;
     int64_t            end = min_i64(job->n, first + READ_ROWS), lda = round_up_to(job->e, LANES);
     int64_t            ldq = job->in->fq.stride[1];
-    const float       *state = (const float *)job->out->memory.data + head * job->f * job->e;
+    const float       *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
     const double      *z = job->z + head * job->slices * job->f;
     float             *sums = job->work + worker * job->work_size;
     float             *last = sums + TILE_ROWS * lda; /* queries of the last, short tile */
@@ -246,7 +246,7 @@ static void recurrent_item(void *context, int64_t head, int worker)
         finish_row(job, head, i, kernel->dot_wide(fq_of(job, head, i), z, f), row);
     }
     for (int64_t t = 0; t < f; t++)
-        memcpy((float *)job->out->memory.data + (head * f + t) * e, state + t * padded,
+        memcpy(tensor_f32(&job->out->memory) + (head * f + t) * e, state + t * padded,
                (size_t)e * sizeof(*state));
 }
 
@@ -275,7 +275,7 @@ static void lower_triangle(float *a, int64_t rows, int64_t cols, int64_t lda, in
 static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows, float *inner,
                        double *z, double *sums)
 {
-    float *state = (float *)job->out->memory.data + head * job->f * job->e;
+    float *state = tensor_f32(&job->out->memory) + head * job->f * job->e;
     Matrix fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
     Matrix fk = { fk_of(job, head, first), job->in->fk.stride[1], true };
     Matrix v = { v_of(job, head, first), job->in->v.stride[1], false };
@@ -300,7 +300,7 @@ static void chunked_item(void *context, int64_t head, int worker)
     float     *inner = job->work + worker * job->work_size;
     double    *z = job->z + worker * (job->f + job->chunk);
 
-    memset((float *)job->out->memory.data + head * job->f * job->e, 0,
+    memset(tensor_f32(&job->out->memory) + head * job->f * job->e, 0,
            (size_t)(job->f * job->e) * sizeof(float));
     memset(z, 0, (size_t)job->f * sizeof(*z));
     for (int64_t first = 0; first < job->n && !cpu_cancelled(job->run); first += job->chunk)

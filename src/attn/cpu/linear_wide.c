@@ -34,12 +34,12 @@ typedef struct Job {
 
 static const double *wide_fq_of(const Job *job, int64_t head, int64_t i)
 {
-    return (const double *)tensor_head(&job->in->fq, head, job->h) + i * job->in->fq.stride[1];
+    return tensor_row_f64(&job->in->fq, head, job->h, i);
 }
 
 static const double *wide_fk_of(const Job *job, int64_t head, int64_t j)
 {
-    return (const double *)tensor_head(&job->in->fk, head, job->h) + j * job->in->fk.stride[1];
+    return tensor_row_f64(&job->in->fk, head, job->h, j);
 }
 
 static double *state_of(const Job *job, int64_t head)
@@ -55,17 +55,11 @@ static double *z_of(const Job *job, int64_t head)
 /* Values of keys [j, j + keys), widened. */
 static void take_values(const Job *job, int64_t head, int64_t j, int64_t keys, double *to)
 {
-    const void *v = tensor_head(&job->in->v, head, job->h);
-    bool        wide = job->in->v.dtype == DT_F64;
+    const Tensor *v = &job->in->v;
 
-    for (int64_t x = 0; x < keys; x++) {
-        int64_t at = (j + x) * job->in->v.stride[1];
-
-        if (wide)
-            memcpy(to + x * job->e, (const double *)v + at, (size_t)job->e * sizeof(*to));
-        for (int64_t c = 0; c < job->e && !wide; c++)
-            to[x * job->e + c] = (double)((const float *)v)[at + c];
-    }
+    for (int64_t x = 0; x < keys; x++)
+        floats_widen(v->dtype, tensor_head(v, head, job->h), (j + x) * v->stride[1], job->e,
+                     to + x * job->e);
 }
 
 /* Row i of the output from its sums; notes z and what it was divided by. */
@@ -80,9 +74,9 @@ static void wide_finish_row(const Job *job, int64_t head, int64_t i, double z, c
         total += fq[t];
     divisor = cpu_divisor(job->in, z, total);
     tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
-    ((double *)job->out->divisor.data)[head * job->n + i] = divisor;
+    tensor_f64(&job->out->divisor)[head * job->n + i] = divisor;
     for (int64_t c = 0; c < job->e && wide; c++)
-        ((double *)job->out->out.data)[at + c] = sums[c] / divisor;
+        tensor_f64(&job->out->out)[at + c] = sums[c] / divisor;
     for (int64_t c = 0; c < job->e && !wide; c++)
         tensor_f32(&job->out->out)[at + c] = (float)(sums[c] / divisor);
 }

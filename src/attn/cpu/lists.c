@@ -177,11 +177,6 @@ static void add_row(const float *x, int64_t count, double *sum)
         sum[c] += (double)x[c];
 }
 
-static double list_entry(const Tensor *x, const void *row, int64_t at)
-{
-    return x->dtype == DT_F64 ? ((const double *)row)[at] : (double)((const float *)row)[at];
-}
-
 static void take_window(const PoolWindows *in, const void *x, int64_t at, int64_t w, double *out)
 {
     if (in->kind != WINDOW_MAX && in->x.dtype == DT_F32) {
@@ -189,7 +184,7 @@ static void take_window(const PoolWindows *in, const void *x, int64_t at, int64_
         return;
     }
     for (int64_t c = 0; c < w; c++) {
-        double value = list_entry(&in->x, x, at + c);
+        double value = float_at(in->x.dtype, x, at + c);
 
         if (in->kind != WINDOW_MAX)
             out[c] += value;
@@ -204,7 +199,7 @@ static void pool_window(const PoolWindows *in, const void *x, int64_t row, int64
     int64_t first = in->first[row], end = in->end[row], stride = in->x.stride[1];
 
     for (int64_t c = 0; c < w; c++)
-        out[c] = first < end ? list_entry(&in->x, x, first * stride + c) : 0;
+        out[c] = first < end ? float_at(in->x.dtype, x, first * stride + c) : 0;
     for (int64_t i = first + 1; i < end; i++)
         take_window(in, x, i * stride, w, out);
     for (int64_t c = 0; c < w && in->kind == WINDOW_MEAN; c++)
@@ -351,7 +346,7 @@ static void means_item(void *context, int64_t item, int worker)
         pattern_row(job->pattern, head, i, &w->row);
         if (job->in->x.dtype == DT_F64)
             mean_row64(job, w, tensor_head(&job->in->x, head, job->h), i,
-                       (double *)job->y->data + at * job->width);
+                       tensor_f64(job->y) + at * job->width);
         else
             mean_row(job, w, tensor_head(&job->in->x, head, job->h), i,
                      tensor_f32(job->y) + at * job->width);

@@ -31,14 +31,6 @@ typedef struct Job {
     int64_t            work_size;
 } Job;
 
-static double logit_entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
-{
-    const void *slice = tensor_head(t, head, heads);
-    int64_t     at = i * t->stride[1] + c;
-
-    return t->dtype == DT_F64 ? ((const double *)slice)[at] : (double)((const float *)slice)[at];
-}
-
 /* ---- the logits of a block of rows ------------------------------------------ */
 
 static void fill_given(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t keys,
@@ -47,8 +39,7 @@ static void fill_given(const Job *job, int64_t head, int64_t first, int64_t rows
     const Tensor *left = &job->in->left;
 
     for (int64_t i = 0; i < rows; i++) {
-        const float *row = (const float *)tensor_head(left, head, job->h) +
-                           (first + i) * left->stride[1];
+        const float *row = tensor_row_f32(left, head, job->h, first + i);
 
         for (int64_t j = 0; j < keys; j++)
             x[i * job->m + j] = (double)row[j];
@@ -74,14 +65,7 @@ static void fill_uniform(const Job *job, int64_t head, int64_t first, int64_t ro
 static void widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
                   int64_t count, double *to)
 {
-    const void *slice = tensor_head(t, head, heads);
-    int64_t     at = i * t->stride[1] + from;
-
-    if (t->dtype == DT_F64)
-        memcpy(to, (const double *)slice + at, (size_t)count * sizeof(*to));
-    else
-        for (int64_t c = 0; c < count; c++)
-            to[c] = (double)((const float *)slice)[at + c];
+    floats_widen(t->dtype, tensor_head(t, head, heads), i * t->stride[1] + from, count, to);
 }
 
 /* Keys [from, from + keys). */
@@ -113,13 +97,12 @@ static void fill_folded(const Job *job, int64_t head, int64_t first, int64_t row
 
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j += a) {
-            double        tooth = logit_entry(&in->right, job->h, head, first + i, j / a);
-            const double *comb = (const double *)tensor_head(&in->left, head, job->h) +
-                                 (first + i) * in->left.stride[1];
+            double        right = tensor_float(&in->right, head, job->h, first + i, j / a);
+            const double *left = tensor_row_f64(&in->left, head, job->h, first + i);
             int64_t       count = min_i64(a, keys - j);
 
             for (int64_t c = 0; c < count; c++)
-                x[i * job->m + j + c] = tooth * comb[c];
+                x[i * job->m + j + c] = right * left[c];
         }
 }
 
@@ -133,13 +116,13 @@ static void fill_tiled(const Job *job, int64_t head, int64_t first, int64_t rows
 
     for (int64_t i = 0; i < rows; i++)
         for (int64_t t = 0; t < ab; t++)
-            tile[i * ab + t] = logit_entry(&in->left, job->h, head, first + i, t % a);
+            tile[i * ab + t] = tensor_float(&in->left, head, job->h, first + i, t % a);
     for (int64_t j = 0; j < keys && !cpu_cancelled(job->run); j += TILED_KEYS) {
         int64_t count = min_i64(TILED_KEYS, keys - j);
 
         for (int64_t y = 0; y < count; y++)
             for (int64_t t = 0; t < ab; t++)
-                repeat[y * ab + t] = logit_entry(&in->right, job->h, head, j + y, t / a);
+                repeat[y * ab + t] = tensor_float(&in->right, head, job->h, j + y, t / a);
         cpu_dgemm((WideMatrix){ tile, ab, false }, (WideMatrix){ repeat, ab, true }, rows, count,
                   ab, 1, 0, x + j, job->m);
     }
@@ -220,9 +203,8 @@ static void take_logits(const Job *job, int worker, int64_t head, int64_t first,
     const LogitAttend *in = job->in;
     double *x = job->work + worker * job->work_size;
     float  *w = job->weights + worker * job->rows * job->tile;
-    float  *out = (float *)job->out->out.data + (head * job->n + first) * job->e;
-    Matrix  v = { (const float *)tensor_head(&in->v, head, job->h) + from * in->v.stride[1],
-                  in->v.stride[1], false };
+    float  *out = tensor_f32(&job->out->out) + (head * job->n + first) * job->e;
+    Matrix  v = { tensor_row_f32(&in->v, head, job->h, from), in->v.stride[1], false };
 
     fill_logits(job, head, first, rows, from, keys, x, w);
     for (int64_t i = 0; i < rows; i++) {
@@ -242,8 +224,8 @@ static void logits_item(void *context, int64_t item, int worker)
     int64_t    head = item / job->blocks, first = item % job->blocks * job->rows;
     int64_t    rows = min_i64(job->rows, job->n - first);
     int64_t    keys = job->in->causal ? first + rows + job->in->offset : job->m;
-    float     *out = (float *)job->out->out.data + (head * job->n + first) * job->e;
-    double    *lse = (double *)job->out->lse.data + head * job->n + first;
+    float     *out = tensor_f32(&job->out->out) + (head * job->n + first) * job->e;
+    double    *lse = tensor_f64(&job->out->lse) + head * job->n + first;
     Softmax    softmax[PRODUCT_ROWS] = { { 0, 0 } };
 
     for (int64_t from = 0; from < keys && !cpu_cancelled(job->run); from += job->tile)

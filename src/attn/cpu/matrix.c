@@ -152,7 +152,7 @@ static void pinv_item(void *context, int64_t head, int worker)
     const Job    *job = context;
     int64_t       n = job->size;
     const double *a = tensor_head(job->a, head, job->y->shape[0]);
-    double       *y = (double *)job->y->data + head * n * n;
+    double       *y = tensor_f64(job->y) + head * n * n;
     double       *b = job->work + head * 2 * n * n, *v = b + n * n, most = 0;
 
     (void)worker;
@@ -323,7 +323,7 @@ static void mix_item(void *context, int64_t item, int worker)
     int64_t            count = min_i64(TILE_KEYS, block - first);
     float             *strip = job->strip + worker * job->nb * TILE_KEYS;
     const float       *share = job->share + head * round_up_to(job->rows, TILE_ROWS) * job->nb;
-    float             *y = (float *)job->y->data + head * job->y->stride[0] + first;
+    float             *y = tensor_f32(job->y) + head * job->y->stride[0] + first;
     float              tile[TILE_ROWS * TILE_KEYS] = { 0 };
 
     take_strip(job, head, first, count, strip);

@@ -42,12 +42,6 @@ double row_length(const double *x, int64_t d)
     return squares < LENGTH_LEAST * LENGTH_LEAST ? LENGTH_LEAST : sqrt(squares);
 }
 
-static double entry(const Tensor *y, int64_t at)
-{
-    return y->dtype == DT_F64 ? ((const double *)y->data)[at]
-                              : (double)((const float *)y->data)[at];
-}
-
 /* Column c of the panel, from the row of y that begins at `from`. */
 static void pack_column(const ColumnsJob *job, int64_t from, int64_t c, double *strip,
                         double *length, float *row)
@@ -56,7 +50,7 @@ static void pack_column(const ColumnsJob *job, int64_t from, int64_t c, double *
     double        *to = strip + c / LANES * LANES * columns->d + c % LANES, squares = 0, factor;
 
     for (int64_t t = 0; t < columns->d; t++) {
-        to[t * LANES] = entry(job->y, from + t);
+        to[t * LANES] = float_at(job->y->dtype, job->y->data, from + t);
         squares += to[t * LANES] * to[t * LANES];
     }
     *length = squares < LENGTH_LEAST * LENGTH_LEAST ? LENGTH_LEAST : sqrt(squares);
@@ -152,9 +146,7 @@ typedef struct Job {
 
 static const float *near_row(const Job *job, int64_t head, int64_t i)
 {
-    const Tensor *near = &job->in->x.near;
-
-    return (const float *)tensor_head(near, head, job->heads) + i * near->stride[1];
+    return tensor_row_f32(&job->in->x.near, head, job->heads, i);
 }
 
 /* Scores of `rows` rows from x on (a tile at most) with a panel. */
@@ -171,8 +163,7 @@ static void exact_row(const Job *job, int64_t head, int64_t i, const float *x, d
     if (job->in->x.exact)
         job->in->x.exact(job->in->x.context, head, i, row);
     else
-        for (int64_t t = 0; t < job->columns.d; t++)
-            row[t] = (double)x[t];
+        floats_widen(DT_F32, x, 0, job->columns.d, row);
 }
 
 static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
@@ -213,7 +204,7 @@ static void nearest_rows(const Job *job, Worker *w, int64_t head, int64_t part, 
 {
     const Columns *c = &job->columns;
     const Tensor  *near = &job->in->x.near;
-    const float   *x = (const float *)tensor_head(near, head, job->heads) + first * near->stride[1];
+    const float   *x = near_row(job, head, first);
     int64_t        place = columns_place(c, head, job->heads, part), lds = c->padded + LANES;
     int64_t        panels = c->padded / TILE_KEYS, tail = c->count - (panels - 1) * TILE_KEYS;
     uint64_t       keep[TILE_ROWS];
@@ -403,7 +394,7 @@ static void add_doubles(const Sums *job, int64_t head)
     const int32_t *index = tensor_i32(job->index) + head * n;
 
     for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
-        double *sum = (double *)job->sum->data + (head * clusters + index[i]) * d;
+        double *sum = tensor_f64(job->sum) + (head * clusters + index[i]) * d;
 
         for (int64_t t = 0; t < d; t++)
             sum[t] += x[t];
@@ -418,7 +409,7 @@ static void sums_item(void *context, int64_t head, int worker)
     int64_t        n = job->index->shape[1];
     const float   *x = tensor_head(job->x, head, h);
     const int32_t *index = tensor_i32(job->index) + head * n;
-    double        *sum = (double *)job->sum->data + head * clusters * d;
+    double        *sum = tensor_f64(job->sum) + head * clusters * d;
 
     (void)worker;
     memset(sum, 0, (size_t)(clusters * d) * sizeof(*sum));

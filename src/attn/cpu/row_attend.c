@@ -47,7 +47,7 @@ static void widen_keys(const Job *job)
 static void score_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
 {
     const Tensor *q = &job->in->q;
-    const float  *from = (float *)tensor_head(q, job->head, job->run->h) + first * q->stride[1];
+    const float  *from = tensor_row_f32(q, job->head, job->run->h, first);
     int64_t       most = row_attend_keys(job->run, job->in, first + rows - 1);
 
     for (int64_t at = 0; at < most; at += PANEL)
@@ -77,7 +77,7 @@ static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t co
     const RowAttend *in = job->in;
     const Entmax    *form = &in->form[job->head];
     int64_t          at = job->head * job->n + i, traced = in->trace.data ? in->trace.shape[2] : 0;
-    double          *trace = traced ? (double *)in->trace.data + at * traced : NULL;
+    double          *trace = traced ? tensor_f64(&in->trace) + at * traced : NULL;
     EntmaxRow        row;
     int64_t          found = 0;
 
@@ -98,8 +98,8 @@ static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t co
             w->key[found++] = (int32_t)j;
         }
     }
-    ((double *)job->out->tau.data)[at] = row.tau;
-    ((double *)job->out->total.data)[at] = row.total;
+    tensor_f64(&job->out->tau)[at] = row.tau;
+    tensor_f64(&job->out->total)[at] = row.total;
     return found;
 }
 
@@ -122,7 +122,7 @@ static void attend_row_item(void *context, int64_t item, int worker)
         memset(w->acc, 0, (size_t)round_up_to(job->e, LANES) * sizeof(float));
         job->kernel->mix_row(w->w, tensor_head(v, job->head, job->run->h), v->stride[1], w->key,
                              found, job->e, 1, w->acc);
-        memcpy((float *)job->out->out.data + at * job->e, w->acc, (size_t)job->e * sizeof(float));
+        memcpy(tensor_f32(&job->out->out) + at * job->e, w->acc, (size_t)job->e * sizeof(float));
         run_ahead(job->run, 2.0 * (double)(count * job->d + found * job->e));
     }
 }

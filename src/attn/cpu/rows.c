@@ -40,10 +40,8 @@ static void normalise_floats_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * ROWS; i < min_i64(h * n, (item + 1) * ROWS); i++) {
-        const float *x = tensor_head(job->x, i / n, h);
-
-        normalise_row(x + i % n * job->x->stride[1], d, job->kind, job->eps,
-                      (float *)job->y->data + i * d);
+        normalise_row(tensor_row_f32(job->x, i / n, h, i % n), d, job->kind, job->eps,
+                      tensor_f32(job->y) + i * d);
     }
 }
 
@@ -77,15 +75,10 @@ static void normalise_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * job->some; i < end; i++) {
-        const void *x = tensor_head(job->x, i / rows, h);
-        int64_t     at = i % rows * job->x->stride[1];
-        double     *y = (double *)job->y->data + i * d;
+        double *y = tensor_f64(job->y) + i * d;
 
-        if (job->x->dtype == DT_F64)
-            memcpy(y, (const double *)x + at, (size_t)d * sizeof(*y));
-        else
-            for (int64_t t = 0; t < d; t++)
-                y[t] = (double)((const float *)x)[at + t];
+        floats_widen(job->x->dtype, tensor_head(job->x, i / rows, h),
+                     i % rows * job->x->stride[1], d, y);
         dense_normalise_row(y, d, job->kind, job->eps);
     }
 }
@@ -114,7 +107,7 @@ static void turn_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * job->some; i < end && i < rows; i++) {
-        const double *turns = (const double *)in->turns.data + i % n * 2 * pairs;
+        const double *turns = tensor_f64(&in->turns) + i % n * 2 * pairs;
         const float  *x = tensor_f32(&in->x) + i / n * in->x.stride[0] + i % n * in->x.stride[1];
         float        *y = tensor_f32(job->y) + i * d;
 
@@ -151,10 +144,9 @@ static const double *line_of(const Tensor *x, int64_t i, int64_t a, double *wide
     int64_t at = i * x->stride[0] + a * x->stride[1], step = x->stride[2];
 
     if (x->dtype == DT_F64 && step == 1)
-        return (const double *)x->data + at;
+        return tensor_f64(x) + at;
     for (int64_t c = 0; c < x->shape[2]; c++)
-        wide[c] = x->dtype == DT_F64 ? ((const double *)x->data)[at + c * step]
-                                     : (double)tensor_f32(x)[at + c * step];
+        wide[c] = float_at(x->dtype, x->data, at + c * step);
     return wide;
 }
 
@@ -223,7 +215,7 @@ static void finish_line(const Standardise *job, int64_t i, int64_t a, double *wi
         wide[c] += (double)bias[c];
     for (int64_t c = 0; c < job->c; c++)
         if (y->dtype == DT_F64)
-            ((double *)y->data)[at + c * step] = wide[c];
+            tensor_f64(y)[at + c * step] = wide[c];
         else
             tensor_f32(y)[at + c * step] = (float)wide[c];
 }
@@ -345,7 +337,7 @@ static void soften(const Job *job, int64_t row)
                                 : row32((float *)(void *)x, count, in->lse.data != NULL);
     memset(x + count * size, 0, (size_t)((job->cols - count) * size));
     if (in->lse.data)
-        ((double *)in->lse.data)[head * in->lse.stride[0] + i] = lse;
+        tensor_f64(&in->lse)[head * in->lse.stride[0] + i] = lse;
 }
 
 static void softmax_item(void *context, int64_t item, int worker)
@@ -459,7 +451,7 @@ static void norm_item(void *context, int64_t item, int worker)
     (void)worker;
     for (int64_t i = item * job->each; i < end; i++) {
         int64_t      at = i % x->shape[1];
-        const float *row = (const float *)x->data + i / x->shape[1] * x->stride[0] +
+        const float *row = tensor_f32(x) + i / x->shape[1] * x->stride[0] +
                            at * x->stride[1];
         double       sum;
 

@@ -29,9 +29,9 @@ static void dots_item(void *context, int64_t item, int worker)
     int64_t       h = job->y->shape[0], n = job->y->shape[1], out = job->y->shape[2];
     int64_t       head = item / job->blocks, first = item % job->blocks * ROWS;
     int64_t       rows = min_i64(ROWS, n - first), d = job->x->shape[2], ldx = job->x->stride[1];
-    const float  *x = (const float *)tensor_head(job->x, head, h) + first * ldx;
+    const float  *x = tensor_row_f32(job->x, head, h, first);
     const double *w = job->w + head * job->slices / h * d * job->cols;
-    double       *y = (double *)job->y->data + (head * n + first) * out;
+    double       *y = tensor_f64(job->y) + (head * n + first) * out;
     double       *padded = job->rows + worker * ROWS * job->cols;
 
     if (cpu_cancelled(job->run))
@@ -48,13 +48,10 @@ static void dots_item(void *context, int64_t item, int worker)
 /* Columns first .. first + LANES of row t. */
 static void widen_strip(const Tensor *w, int64_t slice, int64_t t, int64_t first, double *to)
 {
-    int64_t       at = slice * w->stride[0] + t * w->stride[1] + first;
-    int64_t       count = min_i64(LANES, w->shape[2] - first);
-    const float  *single = (const float *)w->data + at;
-    const double *wide = (const double *)w->data + at;
+    int64_t at = slice * w->stride[0] + t * w->stride[1] + first;
+    int64_t count = min_i64(LANES, w->shape[2] - first);
 
-    for (int64_t c = 0; c < count; c++)
-        to[c] = w->dtype == DT_F64 ? wide[c] : (double)single[c];
+    floats_widen(w->dtype, w->data, at, count, to);
     for (int64_t c = count; c < LANES; c++)
         to[c] = 0;
 }
@@ -100,8 +97,8 @@ static void product_item(void *context, int64_t item, int worker)
     const Product *job = context;
     int64_t        n = job->x->shape[1], out = job->y->shape[2], d = job->x->shape[2];
     int64_t        first = item * ROWS, rows = min_i64(ROWS, n - first);
-    const double  *x = (const double *)job->x->data + first * d;
-    double        *y = (double *)job->y->data + first * out;
+    const double  *x = tensor_f64(job->x) + first * d;
+    double        *y = tensor_f64(job->y) + first * out;
     double        *padded = out == job->cols ? y : job->rows + worker * ROWS * job->cols;
 
     if (cpu_cancelled(job->run))
@@ -166,7 +163,7 @@ static void argmax_item(void *context, int64_t item, int worker)
     (void)worker;
     for (int64_t i = item * ROWS; i < min_i64(rows, (item + 1) * ROWS); i++)
         tensor_i32(job->index)[i] =
-            cpu_argmax_row((const double *)job->x->data + i * count, count, job->negative);
+            cpu_argmax_row(tensor_f64(job->x) + i * count, count, job->negative);
 }
 
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index)
@@ -220,7 +217,7 @@ static void top_k_item(void *context, int64_t item, int worker)
 {
     const Choose *job = context;
     int64_t       n = job->x->shape[1], cols = job->x->shape[2], k = job->k;
-    const double *x = (const double *)job->x->data + item / cols * n * cols + item % cols;
+    const double *x = tensor_f64(job->x) + item / cols * n * cols + item % cols;
     int64_t      *keys = job->keys + worker * 2 * n, *work = keys + n;
     int32_t      *out = tensor_i32(job->index) + item * k;
     int64_t       bound, equal = k;

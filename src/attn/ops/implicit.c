@@ -11,16 +11,12 @@
 #define PIECE 512 /* entries of a factor's row, widened at once */
 #define CELLS 256 /* cells of a row summed at once */
 
-/* Entries [from, from + count) of row i. */
-static void implicit_widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
-                           int64_t count, double *out)
+/* Entries [from, from + count) of row i of the left factor. */
+static void widen_left(const Implicit *w, int64_t head, int64_t i, int64_t from, int64_t count,
+                       double *out)
 {
-    const char *slice = tensor_head(t, head, heads);
-    int64_t     at = i * t->stride[1] + from;
-
-    for (int64_t c = 0; c < count; c++)
-        out[c] = t->dtype == DT_F64 ? ((const double *)(const void *)slice)[at + c]
-                                    : (double)((const float *)(const void *)slice)[at + c];
+    floats_widen(w->left.dtype, tensor_head(&w->left, head, w->heads),
+                 i * w->left.stride[1] + from, count, out);
 }
 
 /* sums[c] += left_i . right_j over the entries [from, from + count), j = start + c step */
@@ -28,16 +24,16 @@ static void add_products(const Implicit *w, int64_t head, int64_t i, int64_t fro
                          PatternRun keys, double *sums)
 {
     const Kernel *kernel = kernel_at(0);
-    const char   *right = tensor_head(&w->right, head, w->heads);
+    const void   *right = tensor_head(&w->right, head, w->heads);
     double        left[PIECE];
 
-    implicit_widen(&w->left, w->heads, head, i, from, count, left);
+    widen_left(w, head, i, from, count, left);
     for (int64_t c = 0; c < keys.count; c++) {
         int64_t at = (keys.start + c * keys.step) * w->right.stride[1] + from;
 
         sums[c] += w->right.dtype == DT_F64
-                       ? kernel->dot_double((const double *)(const void *)right + at, left, count)
-                       : kernel->dot_wide((const float *)(const void *)right + at, left, count);
+                       ? kernel->dot_double((const double *)right + at, left, count)
+                       : kernel->dot_wide((const float *)right + at, left, count);
     }
 }
 
@@ -52,7 +48,7 @@ static double faded(const Implicit *w, int64_t head, int64_t i, int64_t j)
 
     if (w->closed[a] != w->closed[b])
         return 0;
-    return (1 - ((const double *)w->gates.data)[b]) * exp(w->fade[a] - w->fade[b]);
+    return (1 - tensor_f64(&w->gates)[b]) * exp(w->fade[a] - w->fade[b]);
 }
 
 static double banded(const Implicit *w, int64_t head, int64_t i, int64_t j)
@@ -67,7 +63,7 @@ static double banded(const Implicit *w, int64_t head, int64_t i, int64_t j)
 static void finish_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys, double *out)
 {
     int64_t n = w->left.shape[1];
-    double  divisor = w->divisor.data ? ((const double *)w->divisor.data)[head * n + i] : 1;
+    double  divisor = w->divisor.data ? tensor_f64(&w->divisor)[head * n + i] : 1;
 
     for (int64_t c = 0; c < keys.count; c++) {
         int64_t j = keys.start + c * keys.step;
@@ -163,7 +159,7 @@ static void implicit_add_tile(const Implicit *w, int64_t head, const int64_t *ro
     int64_t r = w->left.shape[2], depth = r - from < DEPTH ? r - from : DEPTH;
 
     for (int64_t x = 0; x < row_count; x++)
-        implicit_widen(&w->left, w->heads, head, rows[x], from, depth, tile->left[x]);
+        widen_left(w, head, rows[x], from, depth, tile->left[x]);
     turn_keys(w, head, start, count, from, depth, tile->right);
     kernel_at(0)->product64(tile->left[0], DEPTH, row_count, depth, NULL, tile->right,
                             (count + LANES - 1) / LANES * LANES, tile->part[0], VIEW_KEYS_MOST);
@@ -213,7 +209,7 @@ static void sum_gates(Run *r, Implicit *w)
     w->fade = run_alloc(r, w->heads * n, sizeof(*w->fade));
     w->closed = run_alloc(r, w->heads * n, sizeof(*w->closed));
     for (int64_t x = 0; x < w->heads * n && !run_failed(r); x++) {
-        double g = ((const double *)w->gates.data)[x];
+        double g = tensor_f64(&w->gates)[x];
 
         w->fade[x] = (x % n ? w->fade[x - 1] : 0) + (g > 0 ? log(g) : 0);
         w->closed[x] = (x % n ? w->closed[x - 1] : 0) + !(g > 0);

@@ -106,16 +106,11 @@ double rounded_dot(const RoundedAttend *in, int64_t count, const double *x, cons
     return precision_round(format, sum);
 }
 
-static const double *precision_row_of(const Tensor *t, int64_t heads, int64_t head, int64_t i)
-{
-    return (const double *)tensor_head(t, head, heads) + i * t->stride[1];
-}
-
 double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, int64_t i,
                          int64_t j)
 {
-    return rounded_dot(in, in->q.shape[2], precision_row_of(&in->q, heads, head, i),
-                       precision_row_of(&in->k, heads, head, j), 1);
+    return rounded_dot(in, in->q.shape[2], tensor_row_f64(&in->q, head, heads, i),
+                       tensor_row_f64(&in->k, head, heads, j), 1);
 }
 
 double rounded_scaled(const RoundedAttend *in, double score)

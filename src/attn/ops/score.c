@@ -78,24 +78,19 @@ INLINE void dots_of_four(const float *q, const float *k, int64_t apart, int64_t 
             out[x] += q[t] * k[x * apart + t];
 }
 
-static const float *row_at(const Tensor *t, int64_t head, int64_t heads, int64_t row)
-{
-    return (const float *)tensor_head(t, head, heads) + row * t->stride[1];
-}
-
 static double term64(const DistanceTerm *term, int64_t head, int64_t heads, int64_t side,
                      int64_t entry, int64_t d)
 {
     if (!tensor_given(&term->table))
         return 0;
-    return dot64(row_at(&term->side, head, heads, side),
-                 row_at(&term->table, head, heads, term->index[entry]), d);
+    return dot64(tensor_row_f32(&term->side, head, heads, side),
+                 tensor_row_f32(&term->table, head, heads, term->index[entry]), d);
 }
 
 double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j)
 {
     int64_t d = in->q.shape[2], entry = i - j + in->k.shape[1] - 1;
-    double  sum = dot64(row_at(&in->q, head, heads, i), row_at(&in->k, head, heads, j), d);
+    double  sum = dot64(tensor_row_f32(&in->q, head, heads, i), tensor_row_f32(&in->k, head, heads, j), d);
 
     sum += term64(&in->row, head, heads, i, entry, d);
     sum += term64(&in->col, head, heads, j, entry, d);
@@ -114,8 +109,8 @@ static float term32(const DistanceTerm *term, int64_t head, int64_t heads, int64
 
     if (!tensor_given(&term->table))
         return 0;
-    dots_of_four(row_at(&term->side, head, heads, side),
-                 row_at(&term->table, head, heads, term->index[entry]), 0, d, of);
+    dots_of_four(tensor_row_f32(&term->side, head, heads, side),
+                 tensor_row_f32(&term->table, head, heads, term->index[entry]), 0, d, of);
     return of[0];
 }
 
@@ -195,7 +190,7 @@ void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64
                  !tensor_given(&in->distance) && !in->cell_term;
     float        scale = (float)in->scale;
 
-    dots_of_cpu(row_at(&in->q, head, heads, i), k + start * in->k.stride[1],
+    dots_of_cpu(tensor_row_f32(&in->q, head, heads, i), k + start * in->k.stride[1],
                 step * in->k.stride[1], in->q.shape[2], count, out);
     for (int64_t x = 0; plain && x < count; x++)
         out[x] *= scale;
@@ -237,15 +232,6 @@ AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t qu
 #define LOGIT_PIECE 256 /* entries of a factor's row, widened at once */
 #define CELLS 256 /* logits read at once */
 
-/* Entry c of row i. */
-static double score_entry(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
-{
-    const void *slice = tensor_head(t, head, heads);
-    int64_t     at = i * t->stride[1] + c;
-
-    return t->dtype == DT_F64 ? ((const double *)slice)[at] : (double)((const float *)slice)[at];
-}
-
 static double drawn(const LogitAttend *in, int64_t head, int64_t i, int64_t j)
 {
     Rng     rng = { .seed = in->seed, .stream = in->stream,
@@ -261,18 +247,18 @@ static void add_pieces(const LogitAttend *in, int64_t heads, int64_t head, int64
                        double *out)
 {
     const Kernel *kernel = kernel_at(0);
-    const char   *right = tensor_head(&in->right, head, heads);
+    const void   *right = tensor_head(&in->right, head, heads);
     bool          wide = in->right.dtype == DT_F64;
 
     for (int64_t c = 0; c < count && in->turned; c++) {
         int64_t at = (start + c * step) * in->right.stride[1] + from;
 
-        out[c] += wide ? kernel->dot_double((const double *)(const void *)right + at, left, depth)
-                       : kernel->dot_wide((const float *)(const void *)right + at, left, depth);
+        out[c] += wide ? kernel->dot_double((const double *)right + at, left, depth)
+                       : kernel->dot_wide((const float *)right + at, left, depth);
     }
     for (int64_t t = 0; t < depth && !in->turned; t++)
         for (int64_t c = 0; c < count; c++)
-            out[c] += left[t] * score_entry(&in->right, heads, head, from + t, start + c * step);
+            out[c] += left[t] * tensor_float(&in->right, head, heads, from + t, start + c * step);
 }
 
 static void product_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i,
@@ -282,12 +268,12 @@ static void product_run(const LogitAttend *in, int64_t heads, int64_t head, int6
     double  left[LOGIT_PIECE];
 
     for (int64_t c = 0; c < count; c++)
-        out[c] = in->bias.data ? score_entry(&in->bias, heads, head, 0, start + c * step) : 0;
+        out[c] = in->bias.data ? tensor_float(&in->bias, head, heads, 0, start + c * step) : 0;
     for (int64_t from = 0; from < r; from += LOGIT_PIECE) {
         int64_t depth = r - from < LOGIT_PIECE ? r - from : LOGIT_PIECE;
 
-        for (int64_t t = 0; t < depth; t++)
-            left[t] = score_entry(&in->left, heads, head, i, from + t);
+        floats_widen(in->left.dtype, tensor_head(&in->left, head, heads),
+                     i * in->left.stride[1] + from, depth, left);
         add_pieces(in, heads, head, start, count, step, left, from, depth, out);
     }
 }
@@ -297,7 +283,7 @@ static double score_row_sum(const Tensor *t, int64_t heads, int64_t head, int64_
     double sum = 0;
 
     for (int64_t c = 0; c < t->shape[2]; c++)
-        sum += score_entry(t, heads, head, i, c);
+        sum += tensor_float(t, head, heads, i, c);
     return sum;
 }
 
@@ -307,12 +293,12 @@ static double single(const LogitAttend *in, int64_t heads, int64_t head, int64_t
     int64_t a;
 
     switch (in->kind) {
-    case LOGITS_GIVEN: return score_entry(&in->left, heads, head, i, j);
+    case LOGITS_GIVEN: return tensor_float(&in->left, head, heads, i, j);
     case LOGITS_UNIFORM: return drawn(in, head, i, j);
     case LOGITS_FOLDED:
         a = in->left.shape[2];
-        return score_entry(&in->left, heads, head, i, j % a) *
-               score_entry(&in->right, heads, head, i, j / a);
+        return tensor_float(&in->left, head, heads, i, j % a) *
+               tensor_float(&in->right, head, heads, i, j / a);
     default: break;
     }
     /* The sum over t of A[i, t mod a] B[j, floor(t/a)] falls apart into two sums. */
@@ -367,11 +353,10 @@ Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse)
 
 /* Cells of a learned mask; see attn/ops/ops.h, RowMask. */
 
+/* 0 where the tensor is absent. */
 static double score_number(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t j)
 {
-    if (!t->data)
-        return 0;
-    return (double)((const float *)tensor_head(t, head, heads))[i * t->stride[1] + j];
+    return t->data ? tensor_float(t, head, heads, i, j) : 0;
 }
 
 double row_mask_of(const RowMask *mask, double x)
@@ -471,8 +456,7 @@ static double longest_key(const WeightRow *w, const AttendInput *in, int input)
 static double furthest(const WeightRow *w)
 {
     const AttendInput *in = w->in;
-    const float       *q = (const float *)tensor_head(&in->q, w->head, w->heads) +
-                     w->i * in->q.stride[1];
+    const float       *q = tensor_row_f32(&in->q, w->head, w->heads, w->i);
     double             key = w->sums->own ? longest_key(w, w->sums->own, 0)
                                           : longest_key(w, in, w->input);
 

@@ -44,7 +44,7 @@ static void decode_settle(int64_t *next, PatternRun run, int64_t i, int32_t *las
 /* Every key's last query: rows backwards, each key settled by the first row that has it. */
 static void find_last(Run *r, const Cache *c, int64_t plane, int64_t head)
 {
-    int32_t   *last = (int32_t *)c->last.data + plane * c->n;
+    int32_t   *last = tensor_i32(&c->last) + plane * c->n;
     int64_t   *next = malloc(((size_t)c->n + 1) * sizeof(*next));
     PatternRow row = { 0 };
 
@@ -68,7 +68,7 @@ static void count_held(const Cache *c)
 
     for (int64_t plane = 0; plane < c->planes; plane++)
         for (int64_t i = 0; i < c->n; i++) {
-            int32_t last = ((const int32_t *)c->last.data)[plane * c->n + i];
+            int32_t last = tensor_i32(&c->last)[plane * c->n + i];
 
             c->held[i] += last >= i;
             if (last >= i && last + 1 < c->n)
@@ -109,7 +109,7 @@ static Cache *cache_new(Run *r, const ReplaySource *s)
     memset(c->held, 0, (size_t)c->n * sizeof(*c->held));
     memset(c->read, 0, (size_t)c->n * sizeof(*c->read));
     for (int64_t j = 0; j < c->planes * c->n; j++)
-        ((int32_t *)c->last.data)[j] = -1;
+        tensor_i32(&c->last)[j] = -1;
     /* heads that share keys hold what any of them reads */
     for (int64_t head = 0; head < (pattern_per_head(c->cells) ? r->h : 1); head++)
         find_last(r, c, own ? head : 0, head);
@@ -147,7 +147,7 @@ static int64_t let_go(const Cache *c, int64_t from, int64_t to)
     int64_t count = 0;
 
     for (int64_t x = 0; x < c->planes * c->n; x++) {
-        int32_t last = ((const int32_t *)c->last.data)[x];
+        int32_t last = tensor_i32(&c->last)[x];
 
         count += last >= from && last <= to && last < c->n - 1;
     }
@@ -206,24 +206,15 @@ void replay_tokens(Run *r, const ReplaySource *s)
 #define WORK  (1 << 26) /* multiply-adds at most */
 #define KEPT  (1 << 26) /* bytes of all snapshots at most */
 
-static double feature(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t c)
-{
-    const char *slice = tensor_head(t, head, heads);
-    int64_t     at = i * t->stride[1] + c;
-
-    return t->dtype == DT_F64 ? ((const double *)(const void *)slice)[at]
-                              : (double)((const float *)(const void *)slice)[at];
-}
-
 static void add_token(Run *r, const ReplaySource *s, int64_t token, double *state)
 {
     int64_t f = s->fk.shape[2];
 
     for (int64_t head = 0; head < r->h; head++) {
-        const float *v = (const float *)tensor_head(&s->v, head, r->h) + token * s->v.stride[1];
+        const float *v = tensor_row_f32(&s->v, head, r->h, token);
 
         for (int64_t c = 0; c < f; c++) {
-            double  phi = feature(&s->fk, r->h, head, token, c);
+            double  phi = tensor_float(&s->fk, head, r->h, token, c);
             double *row = state + (head * f + c) * r->e;
 
             for (int64_t x = 0; x < r->e; x++)

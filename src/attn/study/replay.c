@@ -425,7 +425,7 @@ static void replay_mix(const Run *r, const Growth *g, int64_t head, int64_t keys
 
     memset(out, 0, (size_t)r->e * sizeof(*out));
     for (int64_t j = 0; j < keys; j++) {
-        const float *row = (const float *)tensor_head(v, head, r->h) + j * v->stride[1];
+        const float *row = tensor_row_f32(v, head, r->h, j);
 
         for (int64_t x = 0; x < r->e; x++)
             out[x] += w[j] * (double)row[x];
@@ -465,11 +465,6 @@ static Tensor first_features(Run *r, const ReplaySource *s, const Tensor *from, 
     return y;
 }
 
-static double replay_number(const Tensor *t, int64_t at)
-{
-    return t->dtype == DT_F64 ? ((const double *)t->data)[at] : (double)tensor_f32(t)[at];
-}
-
 /* The divisor of a row's products z.  Features of fewer directions are larger by sqrt(grown), so
  * that eps acts as in a run with that many directions. */
 static double replay_guarded(const ReplaySource *s, double z, double features, double grown)
@@ -502,12 +497,12 @@ static Tensor row_sums(Run *r, const ReplaySource *s, const Tensor *fq, const Te
 
             for (; done < keys_of(r, i); done++)
                 for (int64_t c = 0; c < f; c++)
-                    sum[c] += replay_number(fk, (k * keys + done) * f + c);
+                    sum[c] += float_at(fk->dtype, fk->data, (k * keys + done) * f + c);
             for (int64_t c = 0; c < f; c++) {
-                z += replay_number(fq, (q * r->n + i) * f + c) * sum[c];
-                features += replay_number(fq, (q * r->n + i) * f + c);
+                z += float_at(fq->dtype, fq->data, (q * r->n + i) * f + c) * sum[c];
+                features += float_at(fq->dtype, fq->data, (q * r->n + i) * f + c);
             }
-            ((double *)y.data)[head * r->n + i] =
+            tensor_f64(&y)[head * r->n + i] =
                 replay_guarded(s, z, features, (double)(s->directions * s->waves) / (double)f);
         }
     }
