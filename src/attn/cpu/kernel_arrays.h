@@ -1,4 +1,5 @@
-/* attn/cpu/kernel_arrays.h -- the part of kernel_body.h that goes along arrays of floats.
+/* attn/cpu/kernel_arrays.h -- the part of kernel_body.h that goes along arrays of floats and
+ * codes of bits.
  *
  * sin and cos: y = k pi/2 + r, |r| <= pi/4, with pi/2 in three parts whose products with k are
  * exact; minimax polynomials of r^2, good to 1e-7 of the largest value.
@@ -8,19 +9,14 @@
 
 static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
 {
-    float tail[WIDTH] = { 0 };
-    Vec   a = vec_splat(scale), b = vec_splat(-shift);
+    Vec a = vec_splat(scale), b = vec_splat(-shift);
 
     for (; count >= WIDTH; count -= WIDTH, x += WIDTH)
         vec_store(x, vec_exp2(vec_fma(a, vec_load(x), b)));
-    for (int64_t i = 0; i < count; i++)
-        tail[i] = x[i];
-    vec_store(tail, vec_exp2(vec_fma(a, vec_load(tail), b)));
-    for (int64_t i = 0; i < count; i++)
-        x[i] = tail[i];
+    vec_store_part(x, count, vec_exp2(vec_fma(a, vec_load_part(x, count), b)));
 }
 
-static inline TARGET __attribute__((always_inline)) Vec elu_of(Vec x, float alpha)
+INLINE Vec elu_of(Vec x, float alpha)
 {
     Vec above = vec_max(x, vec_splat(0.0f)), below = vec_sub(x, above);
     Vec power = vec_exp2(vec_mul(vec_splat(1.44269504f), below));
@@ -30,15 +26,9 @@ static inline TARGET __attribute__((always_inline)) Vec elu_of(Vec x, float alph
 
 static TARGET void array_elu(const float *x, int64_t count, float alpha, float *y)
 {
-    float tail[WIDTH] = { 0 };
-
     for (; count >= WIDTH; count -= WIDTH, x += WIDTH, y += WIDTH)
         vec_store(y, elu_of(vec_load(x), alpha));
-    for (int64_t i = 0; i < count; i++)
-        tail[i] = x[i];
-    vec_store(tail, elu_of(vec_load(tail), alpha));
-    for (int64_t i = 0; i < count; i++)
-        y[i] = tail[i];
+    vec_store_part(y, count, elu_of(vec_load_part(x, count), alpha));
 }
 
 static TARGET void array_scale(const float *x, int64_t count, float factor, float *y)
@@ -93,9 +83,9 @@ static TARGET float array_largest(const float *x, int64_t count, float sign)
     return top;
 }
 
-/* x / (1 + e^(-2 sqrt(2/pi) (x + 0.044715 x^3))) is the tanh form of GELU and keeps its digits
- * where it is small, which 1 + tanh does not. */
-static inline TARGET __attribute__((always_inline)) Vec gelu_of(Vec x)
+/* x / (1 + e^(-2 sqrt(2/pi) (x + 0.044715 x^3))) is the tanh form of GELU.  It stays accurate
+ * near 0, where 1 + tanh cancels. */
+INLINE Vec gelu_of(Vec x)
 {
     Vec cube = vec_mul(vec_mul(x, x), vec_splat(0.044715f));
     Vec u = vec_mul(vec_fma(cube, x, x), vec_splat(-2.302208198f)); /* -2 sqrt(2/pi) log2 e */
@@ -120,11 +110,10 @@ static TARGET void array_gelu(float *x, const float *bias, int64_t count)
 typedef float Floats __attribute__((vector_size(4 * WIDTH)));
 typedef int32_t Ints __attribute__((vector_size(4 * WIDTH)));
 
-#define FLOAT_ROUNDER 12582912.0f /* 1.5 * 2^23: x + it holds x rounded in its last bits */
-#define FLOAT_WAVES 1024.0f       /* beyond, and for what is no number, the library decides */
+#define FLOAT_ROUNDER 12582912.0f /* 1.5 * 2^23: the low bits of x + this hold x rounded */
+#define FLOAT_WAVES 1024.0f       /* beyond, and for NaN, the C library computes */
 
-static inline TARGET __attribute__((always_inline)) void float_waves(Floats y, Floats *sine,
-                                                                     Floats *cosine)
+INLINE void float_waves(Floats y, Floats *sine, Floats *cosine)
 {
     Floats turns = y * 0.636619772f + FLOAT_ROUNDER, k = turns - FLOAT_ROUNDER;
     Floats r = y - k * 1.5703125f - k * 4.837512969970703e-4f - k * 7.549789954891882e-8f;
@@ -140,7 +129,7 @@ static inline TARGET __attribute__((always_inline)) void float_waves(Floats y, F
 }
 
 /* Whether all of y[0..WIDTH) lie within +-range; NaN does not. */
-static inline TARGET __attribute__((always_inline)) bool floats_within(const float *y, float range)
+INLINE bool floats_within(const float *y, float range)
 {
     Vec x = vec_load(y);
 
@@ -170,13 +159,13 @@ static TARGET void array_float_waves(const float *y, int64_t count, float size, 
     }
 }
 
-/* The part of kernel_body.h that works on codes of CODE_BITS bits. */
+/* ---- codes of CODE_BITS bits -------------------------------------------------- */
 
 typedef unsigned long long Word __attribute__((vector_size(sizeof(Wide))));
 typedef int32_t Lane __attribute__((vector_size(sizeof(Vec))));
 
 /* Bits set in each word. */
-static inline TARGET __attribute__((always_inline)) Word word_bits(Word x)
+INLINE Word word_bits(Word x)
 {
     x -= (x >> 1) & 0x5555555555555555;
     x = (x & 0x3333333333333333) + ((x >> 2) & 0x3333333333333333);
@@ -186,10 +175,9 @@ static inline TARGET __attribute__((always_inline)) Word word_bits(Word x)
     return (x + (x >> 32)) & 127;
 }
 
-/* A distance and, below it, its centre: the least of them is the nearest, ties the lowest. */
-static inline TARGET __attribute__((always_inline)) void word_nearest(const int64_t *codes,
-                                                                      const int64_t *centres,
-                                                                      int64_t of, int32_t *index)
+/* A word holds a distance above the number of its centre, so the least word is the nearest
+ * centre, and of equal distances the lowest number. */
+INLINE void word_nearest(const int64_t *codes, const int64_t *centres, int64_t of, int32_t *index)
 {
     Word own, best = (Word){ 0 } + ~0ull;
 

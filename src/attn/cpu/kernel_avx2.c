@@ -7,8 +7,6 @@
 
 #if defined(__x86_64__)
 
-#include "attn/cpu/kernel.h"
-
 #include <immintrin.h>
 #include <math.h>
 
@@ -30,41 +28,11 @@ INLINE Vec vec_splat(float x)
     return _mm256_set1_ps(x);
 }
 
-INLINE Vec vec_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-
 INLINE Vec vec_load_part(const float *p, int64_t count)
 {
     static const int32_t mask[2 * WIDTH] = { -1, -1, -1, -1, -1, -1, -1, -1 };
 
     return _mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(mask + WIDTH - count)));
-}
-
-INLINE void vec_store(float *p, Vec x)
-{
-    _mm256_storeu_ps(p, x);
-}
-
-INLINE Vec vec_add(Vec a, Vec b)
-{
-    return _mm256_add_ps(a, b);
-}
-
-INLINE Vec vec_sub(Vec a, Vec b)
-{
-    return _mm256_sub_ps(a, b);
-}
-
-INLINE Vec vec_div(Vec a, Vec b)
-{
-    return _mm256_div_ps(a, b);
-}
-
-INLINE Vec vec_mul(Vec a, Vec b)
-{
-    return _mm256_mul_ps(a, b);
 }
 
 INLINE Vec vec_fma(Vec a, Vec b, Vec c)
@@ -94,7 +62,7 @@ INLINE float vec_total(Vec x)
     return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
 }
 
-/* The totals of four vectors, side by side: fewer steps than four by themselves. */
+/* The totals of four vectors at once: fewer steps than four calls of vec_total. */
 INLINE void vec_totals(const Vec x[4], float *total)
 {
     __m256 low = _mm256_hadd_ps(x[0], x[1]), high = _mm256_hadd_ps(x[2], x[3]);
@@ -133,18 +101,18 @@ INLINE uint64_t bits_reach(Vec x, Vec limit)
     return (uint64_t)_mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GE_OQ));
 }
 
-/* The whole part goes into the exponent's bits.  A NaN stays a NaN. */
+/* The whole part is added to the exponent bits.  NaN stays NaN. */
 INLINE Vec vec_exp2(Vec x)
 {
     Vec     live = _mm256_cmp_ps(x, vec_splat(EXP2_LOWEST), _CMP_NLT_UQ);
     Vec     whole = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256i shift = _mm256_slli_epi32(_mm256_cvtps_epi32(whole), 23);
-    __m256i bits = _mm256_castps_si256(poly_exp2(vec_sub(x, whole)));
+    __m256i bits = _mm256_castps_si256(poly_exp2(x - whole));
 
     return _mm256_and_ps(live, _mm256_castsi256_ps(_mm256_add_epi32(bits, shift)));
 }
 
-/* In one instruction, which the compiler does not find by itself. */
+/* One instruction, which compilers do not find for a loop. */
 INLINE Wide wide_from(const float *p)
 {
     return (Wide)_mm256_cvtps_pd(_mm_loadu_ps(p));

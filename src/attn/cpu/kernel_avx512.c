@@ -7,8 +7,6 @@
 
 #if defined(__x86_64__)
 
-#include "attn/cpu/kernel.h"
-
 #include <immintrin.h>
 #include <math.h>
 
@@ -30,39 +28,9 @@ INLINE Vec vec_splat(float x)
     return _mm512_set1_ps(x);
 }
 
-INLINE Vec vec_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
-
 INLINE Vec vec_load_part(const float *p, int64_t count)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
-}
-
-INLINE void vec_store(float *p, Vec x)
-{
-    _mm512_storeu_ps(p, x);
-}
-
-INLINE Vec vec_add(Vec a, Vec b)
-{
-    return _mm512_add_ps(a, b);
-}
-
-INLINE Vec vec_sub(Vec a, Vec b)
-{
-    return _mm512_sub_ps(a, b);
-}
-
-INLINE Vec vec_div(Vec a, Vec b)
-{
-    return _mm512_div_ps(a, b);
-}
-
-INLINE Vec vec_mul(Vec a, Vec b)
-{
-    return _mm512_mul_ps(a, b);
 }
 
 INLINE Vec vec_fma(Vec a, Vec b, Vec c)
@@ -85,7 +53,7 @@ INLINE float vec_total(Vec x)
     return _mm512_reduce_add_ps(x);
 }
 
-/* The totals of four vectors, side by side: fewer steps than four by themselves. */
+/* The totals of four vectors at once: fewer steps than four calls of vec_total. */
 INLINE void vec_totals(const Vec x[4], float *total)
 {
     __m512 low = _mm512_add_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
@@ -119,16 +87,16 @@ INLINE uint64_t bits_reach(Vec x, Vec limit)
     return _mm512_cmp_ps_mask(x, limit, _CMP_GE_OQ);
 }
 
-/* A NaN passes the comparison and stays a NaN. */
+/* NaN passes the comparison and stays NaN. */
 INLINE Vec vec_exp2(Vec x)
 {
     __mmask16 live = _mm512_cmp_ps_mask(x, vec_splat(EXP2_LOWEST), _CMP_NLT_UQ);
     Vec       whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT);
 
-    return _mm512_maskz_scalef_ps(live, poly_exp2(vec_sub(x, whole)), whole);
+    return _mm512_maskz_scalef_ps(live, poly_exp2(x - whole), whole);
 }
 
-/* In one instruction, which the compiler does not find by itself. */
+/* One instruction, which compilers do not find for a loop. */
 INLINE Wide wide_from(const float *p)
 {
     return (Wide)_mm512_cvtps_pd(_mm256_loadu_ps(p));

@@ -2,21 +2,62 @@
  *
  * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
  * register tile: TILE_ROWS * VECS accumulators must fit the registers), TARGET
- * (the function attribute), UNROLL and the vec_* and bits_* functions, Wide
- * (WIDE doubles) and wide_from, and KERNEL, the name of the table at the end.
+ * (the function attribute), INLINE, the vec_* functions that are not below and
+ * the bits_* functions, Wide (WIDE doubles) and wide_from, and KERNEL, the name
+ * of the table at the end.
  *
  * 2^x: x = r + f with r whole and |f| <= 1/2; 2^f by a polynomial of degree 5
  * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
- * result is exactly 0, so a cell that is masked (-inf) leaves nothing behind.
+ * result is exactly 0, so a masked cell (-inf) has weight 0.
  *
- * Loops along arrays are in kernel_arrays.h, those in double in kernel_double.h,
- * those over codes of bits in kernel_arrays.h.
+ * Loops along arrays and over codes of bits are in kernel_arrays.h, those in
+ * double in kernel_double.h.
  */
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
 #define SCORE_DEPTH 64
 
-static inline TARGET __attribute__((always_inline)) Vec poly_exp2(Vec f)
+INLINE Vec vec_load(const float *p)
+{
+    Vec x;
+
+    __builtin_memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+INLINE void vec_store(float *p, Vec x)
+{
+    __builtin_memcpy(p, &x, sizeof(x));
+}
+
+/* The first `count` < WIDTH entries of x. */
+INLINE void vec_store_part(float *p, int64_t count, Vec x)
+{
+    for (int64_t i = 0; i < count; i++)
+        p[i] = x[i];
+}
+
+INLINE Vec vec_add(Vec a, Vec b)
+{
+    return a + b;
+}
+
+INLINE Vec vec_sub(Vec a, Vec b)
+{
+    return a - b;
+}
+
+INLINE Vec vec_mul(Vec a, Vec b)
+{
+    return a * b;
+}
+
+INLINE Vec vec_div(Vec a, Vec b)
+{
+    return a / b;
+}
+
+INLINE Vec poly_exp2(Vec f)
 {
     Vec p = vec_splat(1.326472731307149e-3f);
 
@@ -28,9 +69,9 @@ static inline TARGET __attribute__((always_inline)) Vec poly_exp2(Vec f)
 }
 
 /* TILE_ROWS x (vecs vectors of) scores; `at` is the first column in the panel. */
-static inline TARGET __attribute__((always_inline)) void strip_score(
-    const float *q, int64_t ldq, const float *panel, int64_t d, const uint64_t *keep, int at,
-    const int vecs, float *s, int64_t lds, float *top)
+INLINE void strip_score(const float *q, int64_t ldq, const float *panel, int64_t d,
+                        const uint64_t *keep, int at, const int vecs, float *s, int64_t lds,
+                        float *top)
 {
     Vec     c[TILE_ROWS][VECS];
     int64_t from = 0;
@@ -92,7 +133,7 @@ static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, i
             vec_store(s + r * lds + at, vec_splat(-INFINITY));
 }
 
-static inline TARGET __attribute__((always_inline)) Vec row_top(const float *s, int64_t count)
+INLINE Vec row_top(const float *s, int64_t count)
 {
     Vec high = vec_load(s);
 
@@ -102,8 +143,7 @@ static inline TARGET __attribute__((always_inline)) Vec row_top(const float *s, 
 }
 
 /* s becomes 2^(s - base); returns the sum. */
-static inline TARGET __attribute__((always_inline)) float row_exp2(float *s, int64_t count,
-                                                                   float base)
+INLINE float row_exp2(float *s, int64_t count, float base)
 {
     Vec sum[4], low = vec_splat(base);
 
@@ -136,9 +176,9 @@ static TARGET void tile_softmax(float *s, int64_t lds, int rows, int64_t count, 
 
 /* `vecs` vectors of columns; the last has only `part` columns when part > 0.  The weight of
  * key j in row r is w[r * ldw + j * step]. */
-static inline TARGET __attribute__((always_inline)) void strip_mix(
-    const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv, int64_t keys,
-    const int vecs, const int64_t part, const float *factor, float *acc, int64_t lda)
+INLINE void strip_mix(const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv,
+                      int64_t keys, const int vecs, const int64_t part, const float *factor,
+                      float *acc, int64_t lda)
 {
     Vec c[TILE_ROWS][VECS];
 
@@ -162,9 +202,8 @@ static inline TARGET __attribute__((always_inline)) void strip_mix(
             vec_store(acc + r * lda + x * WIDTH, c[r][x]);
 }
 
-static inline TARGET __attribute__((always_inline)) void strips_mix(
-    const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv, int64_t keys,
-    int64_t e, const float *factor, float *acc, int64_t lda)
+INLINE void strips_mix(const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv,
+                       int64_t keys, int64_t e, const float *factor, float *acc, int64_t lda)
 {
     int64_t at = 0;
 
@@ -251,9 +290,9 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void strip_mix_row(
-    const float *w, const float *v, int64_t ldv, const int32_t *keys, int64_t count,
-    const int vecs, const int64_t part, float factor, float *acc)
+INLINE void strip_mix_row(const float *w, const float *v, int64_t ldv, const int32_t *keys,
+                          int64_t count, const int vecs, const int64_t part, float factor,
+                          float *acc)
 {
     Vec c[VECS];
 
@@ -283,9 +322,8 @@ static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const in
         strip_mix_row(w, v + at, ldv, keys, count, 1, e - at, factor, acc + at);
 }
 
-static inline TARGET __attribute__((always_inline)) void strip_recur(
-    const float *fq, const float *fk, const float *v, int64_t f, int64_t e, const int vecs,
-    float *state, float *out)
+INLINE void strip_recur(const float *fq, const float *fk, const float *v, int64_t f, int64_t e,
+                        const int vecs, float *state, float *out)
 {
     Vec value[VECS], sum[VECS];
 
@@ -343,7 +381,7 @@ static TARGET uint64_t scores_at_least(const float *s, const float *limit)
     return bits;
 }
 
-static inline TARGET __attribute__((always_inline)) Vec size_of(Vec x, bool negative)
+INLINE Vec size_of(Vec x, bool negative)
 {
     return negative ? vec_max(x, vec_sub(vec_splat(0.0f), x)) : x;
 }

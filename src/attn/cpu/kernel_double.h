@@ -2,7 +2,7 @@
 
 typedef float Half __attribute__((vector_size(4 * WIDE)));
 
-static inline TARGET __attribute__((always_inline)) Wide wide_load(const double *p)
+INLINE Wide wide_load(const double *p)
 {
     Wide x;
 
@@ -10,15 +10,25 @@ static inline TARGET __attribute__((always_inline)) Wide wide_load(const double 
     return x;
 }
 
+INLINE void wide_store(double *p, Wide x)
+{
+    __builtin_memcpy(p, &x, sizeof(x));
+}
+
+/* Rounds to floats. */
+INLINE void wide_narrow(float *p, Wide x)
+{
+    Half half = __builtin_convertvector(x, Half);
+
+    __builtin_memcpy(p, &half, sizeof(half));
+}
+
 static TARGET void array_fold(const float *x, int64_t count, double *sum)
 {
     int64_t i = 0;
 
-    for (; i + WIDE <= count; i += WIDE) {
-        Wide now = wide_load(sum + i) + wide_from(x + i);
-
-        __builtin_memcpy(sum + i, &now, sizeof(now));
-    }
+    for (; i + WIDE <= count; i += WIDE)
+        wide_store(sum + i, wide_load(sum + i) + wide_from(x + i));
     for (; i < count; i++)
         sum[i] += (double)x[i];
 }
@@ -27,19 +37,15 @@ static TARGET void array_fold_scaled(const float *x, int64_t count, double facto
 {
     int64_t i = 0;
 
-    for (; i + WIDE <= count; i += WIDE) {
-        Wide now = wide_load(sum + i) + wide_from(x + i) * factor;
-
-        __builtin_memcpy(sum + i, &now, sizeof(now));
-    }
+    for (; i + WIDE <= count; i += WIDE)
+        wide_store(sum + i, wide_load(sum + i) + wide_from(x + i) * factor);
     for (; i < count; i++)
         sum[i] += (double)x[i] * factor;
 }
 
 /* Columns [c, c + parts WIDE). */
-static inline TARGET __attribute__((always_inline)) void strip_mean(
-    const float *const *row, int64_t rows, const double *more, double factor, const float *own,
-    const float *next, int64_t c, const int parts, float *y)
+INLINE void strip_mean(const float *const *row, int64_t rows, const double *more, double factor,
+                       const float *own, const float *next, int64_t c, const int parts, float *y)
 {
     Wide sum[4];
 
@@ -52,12 +58,10 @@ static inline TARGET __attribute__((always_inline)) void strip_mean(
             sum[p] += wide_from(row[r] + c + p * WIDE);
     UNROLL for (int p = 0; p < parts; p++) {
         Wide mean = sum[p] * factor;
-        Half out;
 
         if (own)
             mean -= wide_from(own + c + p * WIDE);
-        out = __builtin_convertvector(mean, Half);
-        __builtin_memcpy(y + c + p * WIDE, &out, sizeof(out));
+        wide_narrow(y + c + p * WIDE, mean);
     }
 }
 
@@ -142,11 +146,8 @@ static TARGET void array_centre(const float *x, int64_t count, double shift, dou
 {
     int64_t i = 0;
 
-    for (; i + WIDE <= count; i += WIDE) {
-        Half now = __builtin_convertvector((wide_from(x + i) - shift) * factor, Half);
-
-        __builtin_memcpy(y + i, &now, sizeof(now));
-    }
+    for (; i + WIDE <= count; i += WIDE)
+        wide_narrow(y + i, (wide_from(x + i) - shift) * factor);
     for (; i < count; i++)
         y[i] = (float)(((double)x[i] - shift) * factor);
 }
@@ -171,14 +172,12 @@ static TARGET void row_standardise(const float *x, int64_t count, double eps, co
     by = 1 / sqrt(squares / (double)count + eps);
     for (; i + WIDE <= count; i += WIDE) {
         Wide off = (wide_from(x + i) - mean) * by;
-        Half out;
 
         if (gain)
             off *= wide_from(gain + i);
         if (bias)
             off += wide_from(bias + i);
-        out = __builtin_convertvector(off, Half);
-        __builtin_memcpy(y + i, &out, sizeof(out));
+        wide_narrow(y + i, off);
     }
     for (; i < count; i++)
         y[i] = (float)(((double)x[i] - mean) * by * (gain ? (double)gain[i] : 1) +
@@ -190,15 +189,13 @@ static TARGET void row_standardise(const float *x, int64_t count, double eps, co
 #define DOUBLE_ROWS (WIDE == 8 ? 8 : WIDE == 4 ? 2 : 1)
 
 /* Entry `at` of x, which holds doubles or floats. */
-static inline TARGET __attribute__((always_inline)) double wide_entry(const void *x,
-                                                                      const bool wide, int64_t at)
+INLINE double wide_entry(const void *x, const bool wide, int64_t at)
 {
     return wide ? ((const double *)x)[at] : (double)((const float *)x)[at];
 }
 
-static inline TARGET __attribute__((always_inline)) void strip_dots64(
-    const void *x, const bool wide, int64_t ldx, const int rows, int64_t d, const double *start,
-    const double *w, double *y, int64_t ldy)
+INLINE void strip_dots64(const void *x, const bool wide, int64_t ldx, const int rows, int64_t d,
+                         const double *start, const double *w, double *y, int64_t ldy)
 {
     Wide sum[DOUBLE_ROWS][DOUBLES];
 
@@ -214,7 +211,7 @@ static inline TARGET __attribute__((always_inline)) void strip_dots64(
         }
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int c = 0; c < DOUBLES; c++)
-            __builtin_memcpy(y + r * ldy + c * WIDE, &sum[r][c], sizeof(Wide));
+            wide_store(y + r * ldy + c * WIDE, sum[r][c]);
 }
 
 static TARGET void rows_dots64(const float *x, int64_t ldx, int64_t rows, int64_t d,
@@ -247,9 +244,9 @@ static TARGET void rows_product64(const double *x, int64_t ldx, int64_t rows, in
 
 #define RECUR_STRIP (4 * WIDE)
 
-static inline TARGET __attribute__((always_inline)) void strip_recur64(
-    const double *fq, const double *fk, const double *v, double keep, double take, int64_t f,
-    int64_t e, const int vecs, double *state, double *out)
+INLINE void strip_recur64(const double *fq, const double *fk, const double *v, double keep,
+                          double take, int64_t f, int64_t e, const int vecs, double *state,
+                          double *out)
 {
     Wide value[4], sum[4];
 
@@ -264,12 +261,12 @@ static inline TARGET __attribute__((always_inline)) void strip_recur64(
             double *cell = state + r * e + x * WIDE;
             Wide    now = keep * wide_load(cell) + key * value[x];
 
-            __builtin_memcpy(cell, &now, sizeof(now));
+            wide_store(cell, now);
             sum[x] += fq[r] * now;
         }
     }
     UNROLL for (int x = 0; x < vecs; x++)
-        __builtin_memcpy(out + x * WIDE, &sum[x], sizeof(Wide));
+        wide_store(out + x * WIDE, sum[x]);
 }
 
 static TARGET void token_recur64(const double *fq, const double *fk, const double *v, double keep,
@@ -294,12 +291,12 @@ static TARGET void token_recur64(const double *fq, const double *fk, const doubl
 
 typedef long long Whole __attribute__((vector_size(sizeof(Wide))));
 
-#define ROUNDER 6755399441055744.0 /* 1.5 * 2^52: x + ROUNDER holds x rounded in its last bits */
-#define EXP_RANGE 700.0            /* beyond, and for what is no number, the library decides */
+#define ROUNDER 6755399441055744.0 /* 1.5 * 2^52: the low bits of x + ROUNDER hold x rounded */
+#define EXP_RANGE 700.0            /* beyond, and for NaN, the C library computes */
 #define WAVE_RANGE 1e5
 
 /* Whether all of x[0..WIDE) lie within +-range. */
-static inline TARGET __attribute__((always_inline)) bool wide_within(Wide x, double range)
+INLINE bool wide_within(Wide x, double range)
 {
     Whole   in = (x > -range) & (x < range);
     int64_t all = -1;
@@ -310,7 +307,7 @@ static inline TARGET __attribute__((always_inline)) bool wide_within(Wide x, dou
 }
 
 /* e^x = 2^k e^r, |r| <= ln 2 / 2: Taylor's series to r^13 is exact to the last bit or two. */
-static inline TARGET __attribute__((always_inline)) Wide wide_exp(Wide x)
+INLINE Wide wide_exp(Wide x)
 {
     static const double over[] = { 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800,
                                    1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
@@ -332,13 +329,11 @@ static TARGET void array_exp64(double *x, int64_t count)
     for (; i + WIDE <= count; i += WIDE) {
         Wide now = wide_load(x + i);
 
-        if (wide_within(now, EXP_RANGE)) {
-            now = wide_exp(now);
-            __builtin_memcpy(x + i, &now, sizeof(now));
-        } else {
+        if (wide_within(now, EXP_RANGE))
+            wide_store(x + i, wide_exp(now));
+        else
             for (int64_t c = i; c < i + WIDE; c++)
                 x[c] = exp(x[c]);
-        }
     }
     for (; i < count; i++)
         x[i] = exp(x[i]);
@@ -350,15 +345,13 @@ static TARGET void array_exp_over(float *x, int64_t count, double divisor)
 
     for (; i + WIDE <= count; i += WIDE) {
         Wide now = wide_from(x + i);
-        Half out;
 
         if (wide_within(now, EXP_RANGE))
             now = wide_exp(now);
         else
             for (int c = 0; c < WIDE; c++)
                 now[c] = exp(now[c]);
-        out = __builtin_convertvector(divisor == 1 ? now : now / divisor, Half);
-        __builtin_memcpy(x + i, &out, sizeof(out));
+        wide_narrow(x + i, divisor == 1 ? now : now / divisor);
     }
     for (; i < count; i++)
         x[i] = (float)(exp((double)x[i]) / divisor);
@@ -366,7 +359,7 @@ static TARGET void array_exp_over(float *x, int64_t count, double divisor)
 
 /* ln x of normal numbers above 0: x = 2^k m with m from sqrt 1/2 to sqrt 2, and ln m =
  * 2 artanh z, z = (m - 1) / (m + 1), |z| < 0.172, by its series to z^17. */
-static inline TARGET __attribute__((always_inline)) Wide wide_log(Wide x)
+INLINE Wide wide_log(Wide x)
 {
     Whole k = ((Whole)x - 0x3fe6a09e667f3bcd) >> 52;
     Wide  m = (Wide)((Whole)x - (k << 52)), z = (m - 1) / (m + 1), square = z * z;
@@ -420,7 +413,7 @@ static TARGET double array_log_sum_exp64(const double *x, int64_t count)
         return top;
     for (i = 0; i + WIDE <= count; i += WIDE) {
         Wide  now = wide_load(x + i) - top;
-        Whole far = now < -EXP_RANGE; /* a NaN stays */
+        Whole far = now < -EXP_RANGE; /* NaN stays */
 
         total += (Wide)((Whole)wide_exp((Wide)((Whole)now & ~far)) & ~far);
     }
@@ -431,9 +424,8 @@ static TARGET double array_log_sum_exp64(const double *x, int64_t count)
     return top + log(sum);
 }
 
-/* y = k pi/2 + r, |r| <= pi/4: Taylor's series of both, which change places and signs with k. */
-static inline TARGET __attribute__((always_inline)) void wide_waves(Wide y, Wide *sine,
-                                                                    Wide *cosine)
+/* y = k pi/2 + r, |r| <= pi/4: Taylor series of sin r and cos r, swapped and negated by k. */
+INLINE void wide_waves(Wide y, Wide *sine, Wide *cosine)
 {
     static const double odd[] = { 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
                                   -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120,
@@ -464,10 +456,8 @@ static TARGET void array_waves(const double *y, int64_t count, double size, doub
         Wide sine, cosine;
 
         wide_waves(wide_load(y + i), &sine, &cosine);
-        sine *= size;
-        cosine *= size;
-        __builtin_memcpy(sines + i, &sine, sizeof(sine));
-        __builtin_memcpy(cosines + i, &cosine, sizeof(cosine));
+        wide_store(sines + i, sine * size);
+        wide_store(cosines + i, cosine * size);
     }
     for (; i < count; i++) {
         double sine = size * sin(y[i]), cosine = size * cos(y[i]);

@@ -6,7 +6,7 @@
 #include "attn/cpu/kernel.h"
 
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
 
 #define TARGET
 #define INLINE static inline __attribute__((always_inline))
@@ -27,14 +27,6 @@ INLINE Vec vec_splat(float x)
     return (Vec){ x, x, x, x };
 }
 
-INLINE Vec vec_load(const float *p)
-{
-    Vec x;
-
-    memcpy(&x, p, sizeof(x));
-    return x;
-}
-
 INLINE Vec vec_load_part(const float *p, int64_t count)
 {
     Vec x = vec_splat(0.0f);
@@ -42,31 +34,6 @@ INLINE Vec vec_load_part(const float *p, int64_t count)
     for (int64_t i = 0; i < count; i++)
         x[i] = p[i];
     return x;
-}
-
-INLINE void vec_store(float *p, Vec x)
-{
-    memcpy(p, &x, sizeof(x));
-}
-
-INLINE Vec vec_add(Vec a, Vec b)
-{
-    return a + b;
-}
-
-INLINE Vec vec_sub(Vec a, Vec b)
-{
-    return a - b;
-}
-
-INLINE Vec vec_div(Vec a, Vec b)
-{
-    return a / b;
-}
-
-INLINE Vec vec_mul(Vec a, Vec b)
-{
-    return a * b;
 }
 
 INLINE Vec vec_fma(Vec a, Vec b, Vec c)
@@ -79,7 +46,7 @@ INLINE Vec vec_select(Bits choose, Vec yes, Vec no)
     return (Vec)((choose & (Bits)yes) | (~choose & (Bits)no));
 }
 
-/* b where either is a NaN, as the vector instructions of the other files. */
+/* b where either is NaN, as the max instructions of x86 do. */
 INLINE Vec vec_max(Vec a, Vec b)
 {
     return vec_select(a > b, a, b);
@@ -137,7 +104,7 @@ INLINE uint64_t bits_reach(Vec x, Vec limit)
     return bits;
 }
 
-/* Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits. */
+/* Adding 1.5 * 2^23 rounds to a whole number, which then stands in the low bits. */
 INLINE Vec vec_exp2(Vec x)
 {
     Vec  magic = vec_splat(12582912.0f);
