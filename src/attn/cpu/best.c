@@ -178,19 +178,6 @@ static void strip_keys(const Job *job, Worker *w, int64_t head, int64_t place, i
     }
 }
 
-static void choose_exactly(const Job *job, Worker *w, const int64_t *keys, int32_t *out)
-{
-    int64_t bound, equal = job->k;
-
-    memcpy(w->keys, keys, (size_t)job->n * sizeof(*keys));
-    bound = cpu_kth_largest(w->keys, job->n, job->k - 1);
-    for (int64_t i = 0; i < job->n; i++)
-        equal -= keys[i] > bound;
-    for (int64_t i = 0; i < job->n; i++)
-        if (keys[i] > bound || (keys[i] == bound && equal-- > 0))
-            *out++ = (int32_t)i;
-}
-
 /* ---- the choice ------------------------------------------------------------- */
 
 /* Puts the keys of the list's entries in [low, high] into w->band, by double.  The best
@@ -297,7 +284,8 @@ static void best_item(void *context, int64_t item, int worker)
         if (strip != (first + c) / LANES)
             strip_keys(job, w, head, place, first + c / LANES * LANES);
         strip = (first + c) / LANES;
-        choose_exactly(job, w, w->strip + c % LANES * job->n, out + c * job->k);
+        cpu_largest_places(w->strip + c % LANES * job->n, w->keys, job->n, job->k,
+                           out + c * job->k);
     }
 }
 

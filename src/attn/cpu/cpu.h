@@ -6,6 +6,7 @@
 #ifndef ATTN_CPU_CPU_H
 #define ATTN_CPU_CPU_H
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@
 #define LN_2 0.69314718055994530942
 #define LINE 16 /* floats of a line of the caches */
 
-/* Asked between tiles and rows; run_failed() is for the thread of the run. */
+/* For worker threads, between tiles and rows; run_failed() is for the thread of the run. */
 static inline bool cpu_cancelled(const Run *r)
 {
     return r->spec.cancel && atomic_load_explicit(r->spec.cancel, memory_order_relaxed);
@@ -40,22 +41,28 @@ static inline int64_t ceil_div(int64_t value, int64_t by)
     return (value + by - 1) / by;
 }
 
-/* Asks for x[0..count) before it is read: the processor does not see it coming where rows of
- * several streams are read in turn, or where reading pauses for arithmetic. */
+/* The larger of both; NaN stays. */
+static inline double larger_or_nan(double most, double x)
+{
+    return x <= most || isnan(most) ? most : x;
+}
+
+/* Prefetches x[0..count).  The hardware does not predict reads that alternate between several
+ * streams, or that pause for arithmetic. */
 static inline void cpu_fetch(const float *x, int64_t count)
 {
     for (int64_t c = 0; c < count; c += LANES)
         __builtin_prefetch(x + c);
 }
 
-/* Asks for what is read once, and should not push out what is read again. */
+/* Prefetches data that is read once, without evicting data that is read again. */
 static inline void cpu_fetch_once(const void *x, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes; at += LANES * (int64_t)sizeof(float))
         __builtin_prefetch((const char *)x + at, 0, 0);
 }
 
-/* y = x, past the caches: what is not read again soon need not be fetched to be overwritten. */
+/* y = x, past the caches: y is not read again soon, so its lines need not be fetched. */
 static inline void cpu_store_once(const float *x, int64_t count, float *y)
 {
     int64_t at = 0;
@@ -68,7 +75,7 @@ static inline void cpu_store_once(const float *x, int64_t count, float *y)
     memcpy(y + at, x + at, (size_t)(count - at) * sizeof(*y));
 }
 
-/* After the last of those, before other threads read. */
+/* After the last cpu_store_once, before other threads read. */
 static inline void cpu_stores_done(void)
 {
 #if defined(__SSE__)
@@ -76,8 +83,8 @@ static inline void cpu_stores_done(void)
 #endif
 }
 
-/* Who does work on so many numbers: this thread alone (NULL) where it is done before others
- * wake up. */
+/* The threads for work on so many numbers; NULL (this thread alone) where the work is done before
+ * other threads wake up. */
 static inline Threads *cpu_threads_for(const Run *r, int64_t numbers)
 {
     return numbers < 32768 ? NULL : r->threads;
@@ -86,7 +93,7 @@ static inline Threads *cpu_threads_for(const Run *r, int64_t numbers)
 /* count * size bytes of the arena, or NULL with the run failed. */
 void *cpu_scratch(Run *r, int64_t count, int64_t size);
 
-/* The entries of ops_cpu(), by file. */
+/* The entries of ops_cpu(). */
 void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
 void cpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
@@ -118,10 +125,12 @@ void cpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tenso
 void cpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones);
 /* Of x, or of [x ; -x]; ties: the lowest. */
 int32_t cpu_argmax_row(const double *x, int64_t count, bool negative);
-/* A whole number in the order of x: -0 equals 0, NaN lies beyond infinity. */
+/* An integer that orders as x does: -0 equals 0, NaN lies beyond infinity. */
 int64_t cpu_order_key(double x);
-/* What would stand at place k (0-based) in decreasing order; keys change places. */
+/* The key at place k (0-based) in decreasing order; reorders keys. */
 int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k);
+/* The places of the k largest of keys[n], increasing, ties to the lower place; work [n]. */
+void cpu_largest_places(const int64_t *keys, int64_t *work, int64_t n, int64_t k, int32_t *out);
 void cpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
                    Tensor *usage);
 void cpu_sort(Run *r, const Tensor *key, Tensor *order);
@@ -129,12 +138,12 @@ void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
 void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y);
 void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
-/* Parts of the two above: features of x itself; all in double. */
+/* Parts of cpu_features and cpu_linear_attend: features of x itself; all in double. */
 void cpu_features_plain(Run *r, const Tensor *x, const FeatureMap *map, Tensor *y);
 void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                        Tensor *y);
 void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
-/* What a row is divided by; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
+/* The divisor of a row; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
@@ -142,7 +151,7 @@ void cpu_entries(Run *r, const Entries *in);
 void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
                        const Tensor *bias, Tensor *y);
 void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y);
-void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y); /* rows.c */
+void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y);
 void cpu_best_columns(Run *r, const BestColumns *in, BestResult *out);
 void cpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots);
 void cpu_rounded_attend(Run *r, const RoundedAttend *in);
@@ -156,7 +165,7 @@ void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 void cpu_lambda_content(Run *r, const struct Lambdas *l);
 void cpu_lambda_apply(Run *r, const struct Lambdas *l, Tensor *out);
 bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
-/* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
+/* FLOPs a second of fused multiply-adds, measured once; NaN: no such kernel. */
 double cpu_peak(Threads *threads);
 
 /* cpu_attend and cpu_group_attend on a given kernel, for tests and benchmarks. */
@@ -192,7 +201,7 @@ void cpu_dgemm(WideMatrix a, WideMatrix b, int64_t rows, int64_t cols, int64_t i
 /* The min(rows, cols) singular values of a, largest first (divide and conquer, each right
  * to about 1e-15 of the largest). */
 bool svd_values(double *a, int64_t rows, int64_t cols, double *values, Error *err);
-/* The columns of a (rows >= cols) become an orthonormal basis of what they span. */
+/* The columns of a (rows >= cols) become an orthonormal basis of their span. */
 bool svd_orthonormal(double *a, int64_t rows, int64_t cols, Error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* entries.c -- entry by entry, tensors of any strides; see op_entries.
  *
- * Some entries of a row at a time are widened into arrays that stay in the nearest cache,
- * computed there and narrowed again, so that each kind is written once for all types.  What is
- * contiguous in all tensors is one long row.
+ * SOME entries of a row at a time are widened into arrays that stay in the first-level cache,
+ * computed there and narrowed again, so each kind is written once for all types.  Axes that are
+ * contiguous in all tensors become one long row.
  */
 #include <math.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void store(DType dtype, void *to, int64_t step, int64_t count, const doub
             n[c * step] = (int32_t)from[c];
 }
 
-/* ---- what becomes of entries ---------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static double sigmoid(double x)
 {
@@ -128,7 +128,7 @@ static double of_one(const Job *job, double x)
             x[c] = value;                                                                      \
     return
 
-/* What lies between the last entry and a multiple of SIDE is computed in vain. */
+/* Entries up to the next multiple of SIDE are computed too, and not used. */
 static void compute(const Job *job, int64_t count, double *restrict x, const double *restrict z)
 {
     double by = job->in->by;
@@ -195,57 +195,37 @@ static bool copied(const Job *job, int64_t t, int64_t i, int64_t c, int64_t coun
     return true;
 }
 
-static float plain_float(EntryKind kind, float x, float z)
-{
-    return kind == ENTRY_SUM ? x + z : kind == ENTRY_PRODUCT ? x * z : x < 0 ? 0 : x;
-}
-
-static double plain_double(EntryKind kind, double x, double z)
-{
-    return kind == ENTRY_SUM ? x + z : kind == ENTRY_PRODUCT ? x * z : x < 0 ? 0 : x;
-}
-
-/* z may be x, and y either: a few results stand beside before they are stored. */
-#define SIDES(type, plain, kind)                                                               \
+/* z may be x, and y may be either, so SIDE results are computed before any is stored. */
+#define SIDES(type, value)                                                                     \
     for (; c + SIDE <= count; c += SIDE) {                                                     \
         type some[SIDE];                                                                       \
                                                                                                \
-        for (int64_t s = 0; s < SIDE; s++)                                                     \
-            some[s] = plain(kind, x[c + s], z[c + s]);                                         \
+        for (int64_t s = 0, i = c; s < SIDE; s++, i++)                                         \
+            some[s] = value;                                                                   \
         for (int64_t s = 0; s < SIDE; s++)                                                     \
             y[c + s] = some[s];                                                                \
     }                                                                                          \
-    for (; c < count; c++)                                                                     \
-        y[c] = plain(kind, x[c], z[c])
+    for (int64_t i = c; i < count; i++)                                                        \
+        y[i] = value
 
-static void in_float(EntryKind kind, const float *x, const float *z, float *y, int64_t count)
-{
-    int64_t c = 0;
-
-    if (kind == ENTRY_SUM) {
-        SIDES(float, plain_float, ENTRY_SUM);
-    } else if (kind == ENTRY_PRODUCT) {
-        SIDES(float, plain_float, ENTRY_PRODUCT);
-    } else {
-        SIDES(float, plain_float, ENTRY_RELU);
+#define IN_TYPE(name, type)                                                                    \
+    static void name(EntryKind kind, const type *x, const type *z, type *y, int64_t count)     \
+    {                                                                                          \
+        int64_t c = 0;                                                                         \
+                                                                                               \
+        if (kind == ENTRY_SUM) {                                                               \
+            SIDES(type, x[i] + z[i]);                                                          \
+        } else if (kind == ENTRY_PRODUCT) {                                                    \
+            SIDES(type, x[i] * z[i]);                                                          \
+        } else {                                                                               \
+            SIDES(type, x[i] < 0 ? 0 : x[i]);                                                  \
+        }                                                                                      \
     }
-}
+IN_TYPE(in_float, float)
+IN_TYPE(in_double, double)
 
-static void in_double(EntryKind kind, const double *x, const double *z, double *y, int64_t count)
-{
-    int64_t c = 0;
-
-    if (kind == ENTRY_SUM) {
-        SIDES(double, plain_double, ENTRY_SUM);
-    } else if (kind == ENTRY_PRODUCT) {
-        SIDES(double, plain_double, ENTRY_PRODUCT);
-    } else {
-        SIDES(double, plain_double, ENTRY_RELU);
-    }
-}
-
-/* Sums, products and rectified numbers of one type, contiguous: rounded once, they are the same
- * without a detour through double. */
+/* Contiguous sums, products and rectified numbers of one type.  Each is rounded once, so double
+ * would give the same. */
 static bool plain(const Job *job, int64_t t, int64_t i, int64_t first, int64_t count)
 {
     EntryKind   kind = job->in->kind;
@@ -363,7 +343,7 @@ typedef struct RoundedJob {
     double              *work; /* [workers][m] */
 } RoundedJob;
 
-/* Infinity minus infinity is not a number, and stays so. */
+/* NaN stays: a softmax of infinite scores is NaN. */
 static double largest(const double *x, int64_t count)
 {
     double top = -(double)INFINITY;

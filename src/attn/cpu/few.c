@@ -2,11 +2,11 @@
  *
  *     out_i = sum_j 2^(s_ij - max_j s_ij) v_j / sum_j 2^(s_ij - max_j s_ij)
  *
- * The kernels' roles change places: up to TILE_KEYS queries are the packed panel, keys are
- * the rows that pass by it, read once and where they lie.  Scores so lie by keys, and the
- * online softmax goes down the columns.  The keys of a head are cut into slices of a fixed
- * size, each with a softmax of its own; the slices are joined in order at the end, so
- * threads change no bit.
+ * Queries and keys swap their roles in the kernels: up to TILE_KEYS queries are the packed
+ * panel, and keys are the rows, each read once and not copied.  A row of scores then belongs
+ * to a key, and the online softmax runs down the columns.  The keys of a head are cut into
+ * slices of a fixed size, each with its own softmax; the slices are joined in order at the
+ * end, so the number of threads changes no bit.
  */
 #include "attn/cpu/cpu.h"
 
@@ -42,7 +42,7 @@ typedef struct Job {
 typedef struct Work {
     float *s, *last;     /* [STEP_KEYS][TILE_KEYS]; [TILE_ROWS][d] keys of a short tile */
     float *top;          /* [TILE_ROWS][LANES], not read */
-    float *step, *factor; /* [TILE_KEYS] sums of this step; what earlier ones are worth */
+    float *step, *factor; /* [TILE_KEYS] sums of this step; factors of earlier sums */
 } Work;
 
 static int64_t columns_of(const Job *job, int64_t panel)
@@ -63,8 +63,8 @@ static void pack_queries_item(void *context, int64_t item, int worker)
     job->kernel->scale(packed, job->d * TILE_KEYS, (float)(job->in->scale * LOG2_E), packed);
 }
 
-/* Asks for what the next tile of keys needs, and for the values that will be wanted after this
- * step: reads of rows here and there are too few at a time to hide the memory's latency. */
+/* Prefetches rows [j, j + TILE_ROWS): scattered rows give too few reads at a time to hide the
+ * latency of memory. */
 static void fetch_rows(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t width)
 {
     for (int64_t r = 0; r < TILE_ROWS && j + r < job->m; r++)
@@ -86,7 +86,6 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
             fetch_rows(job, &job->in->k, head, j + x + 2 * TILE_ROWS, job->d);
             fetch_rows(job, &job->in->v, head, j + x, job->e);
         }
-
         for (int64_t r = 0; r < keys - x && !whole; r++)
             memcpy(w->last + r * job->d, k + r * ldk, (size_t)job->d * sizeof(float));
         job->kernel->score(whole ? k : w->last, whole ? ldk : job->d, packed, job->d, NULL,
@@ -94,14 +93,14 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
     }
 }
 
-/* What `most` and rows [j, j + keys) have at most as a sum of squares; NaN stays. */
+/* The largest of `most` and the sums of squares of rows [j, j + keys); NaN stays. */
 static double longest(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t keys,
                       double most)
 {
     for (int64_t x = j; x < j + keys; x++) {
-        double sum = (double)job->kernel->squares_near(tensor_row_f32(t, head, job->h, x), t->shape[2]);
+        const float *row = tensor_row_f32(t, head, job->h, x);
 
-        most = sum <= most || isnan(most) ? most : sum;
+        most = larger_or_nan(most, (double)job->kernel->squares_near(row, t->shape[2]));
     }
     return most;
 }
@@ -156,7 +155,7 @@ static void slice_item(void *context, int64_t item, int worker)
         job->max[c] = -INFINITY;
         job->total[c] = 0;
     }
-    /* All that follows it too: a tile's last rows may be nobody's. */
+    /* And all memory behind it: the last rows of a tile may belong to no key. */
     memset(w.last, 0, (size_t)(job->work_size - (w.last - w.s)) * sizeof(float));
     squares[0] = squares[1] = 0;
     for (int64_t j = first; j < end && !cpu_cancelled(job->run); j += STEP_KEYS) {
@@ -217,11 +216,8 @@ static double longest_of_all(const Job *job, int which)
 {
     double most = 0;
 
-    for (int64_t x = 0; x < job->h * job->slices; x++) {
-        double sum = job->squares[2 * x + which];
-
-        most = sum <= most || isnan(most) ? most : sum;
-    }
+    for (int64_t x = 0; x < job->h * job->slices; x++)
+        most = larger_or_nan(most, job->squares[2 * x + which]);
     return sqrt(most);
 }
 

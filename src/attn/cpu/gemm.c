@@ -333,8 +333,8 @@ static void columns(const TapJob *job, int64_t head, int64_t i, int64_t first, i
     for (int64_t s = from; s < to; s++)
         for (int64_t c = first, next; c < end; c = next) {
             next = min_i64(end, (c / per + 1) * per);
-            add(job, x, start + s * job->apart, c, next, float_at(taps->dtype, own, c / per * job->taps + s),
-                sum + c - first);
+            add(job, x, start + s * job->apart, c, next,
+                float_at(taps->dtype, own, c / per * job->taps + s), sum + c - first);
         }
     keep(job, y, i * job->y->stride[1] + first, end - first, sum);
 }

@@ -54,20 +54,22 @@ static void move_item(void *context, int64_t item, int worker)
     }
 }
 
+static void move_rows(Run *r, Move job)
+{
+    int64_t heads = job.y->shape[0], rows = job.index->shape[1];
+
+    threads_run(cpu_threads_for(r, rows * heads * job.y->shape[2]), items(heads, rows), move_item,
+                &job);
+}
+
 void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y)
 {
-    Move job = { .x = x, .index = index, .y = y };
-
-    threads_run(cpu_threads_for(r, index->shape[1] * y->shape[0] * y->shape[2]),
-                items(y->shape[0], index->shape[1]), move_item, &job);
+    move_rows(r, (Move){ .x = x, .index = index, .y = y });
 }
 
 void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y)
 {
-    Move job = { .x = x, .index = index, .y = y, .scatter = true };
-
-    threads_run(cpu_threads_for(r, index->shape[1] * y->shape[0] * y->shape[2]),
-                items(y->shape[0], index->shape[1]), move_item, &job);
+    move_rows(r, (Move){ .x = x, .index = index, .y = y, .scatter = true });
 }
 
 /* ---- softmaxes joined --------------------------------------------------------- */
@@ -77,7 +79,7 @@ typedef struct Merge {
     int64_t          list;
 } Merge;
 
-/* A softmax over what the row has and what is added. */
+/* One softmax over the keys of out and those of row. */
 static void merge_row(float *out, float *z, const float *row, float z_row, int64_t e)
 {
     double apart = (double)z_row - (double)*z, lesser = exp(-fabs(apart));
@@ -165,17 +167,20 @@ typedef struct Pool {
     Tensor            *y;
 } Pool;
 
-/* sum += row, LANES columns at a time, which the compiler turns into vectors. */
-static void add_row(const float *x, int64_t count, double *sum)
-{
-    int64_t c = 0;
-
-    for (; c + LANES <= count; c += LANES)
-        for (int64_t l = 0; l < LANES; l++)
-            sum[c + l] += (double)x[c + l];
-    for (; c < count; c++)
-        sum[c] += (double)x[c];
-}
+/* sum += row, LANES columns at a time, which compilers vectorise. */
+#define ADD_ROW(name, type)                                                                    \
+    static void name(const type *x, int64_t count, double *sum)                                \
+    {                                                                                          \
+        int64_t c = 0;                                                                         \
+                                                                                               \
+        for (; c + LANES <= count; c += LANES)                                                 \
+            for (int64_t l = 0; l < LANES; l++)                                                \
+                sum[c + l] += (double)x[c + l];                                                \
+        for (; c < count; c++)                                                                 \
+            sum[c] += (double)x[c];                                                            \
+    }
+ADD_ROW(add_row, float)
+ADD_ROW(add_row64, double)
 
 static void take_window(const PoolWindows *in, const void *x, int64_t at, int64_t w, double *out)
 {
@@ -206,7 +211,7 @@ static void pool_window(const PoolWindows *in, const void *x, int64_t row, int64
         out[c] /= (double)(end - first);
 }
 
-/* COLUMNS at a time, so that a window's sums stay in registers or near. */
+/* COLUMNS at a time, so that a window's sums stay in the first-level cache. */
 #define COLUMNS 64
 
 static void pool_item(void *context, int64_t item, int worker)
@@ -248,12 +253,12 @@ void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y)
  *     y_i = 1 / |N(i)| sum of x_j over j in N(i),  less x_i when asked
  *
  * Sums are in double and in the order of the row's runs, so threads change no bit.  A row of y
- * is written once and nothing lies between: the memory's speed is what bounds it.
+ * is written once, so the bandwidth of memory is the limit.
  */
 
 #define MEAN_ROWS 64      /* of one item of work */
-#define ROWS_AHEAD 2 /* of the last one that a row reads: fetched meanwhile */
-#define LIST_ROWS 64 /* rows that are added without their sum going to memory */
+#define ROWS_AHEAD 2      /* behind the last row that is read: prefetched */
+#define LIST_ROWS 64      /* rows whose sum stays in registers */
 
 typedef struct Worker {
     PatternRow   row;
@@ -272,19 +277,7 @@ typedef struct Job {
     Worker             *workers;
 } Job;
 
-/* y += x, LANES columns at a time, which the compiler turns into vectors. */
-static void add_row64(const double *x, int64_t count, double *y)
-{
-    int64_t c = 0;
-
-    for (; c + LANES <= count; c += LANES)
-        for (int64_t l = 0; l < LANES; l++)
-            y[c + l] += x[c + l];
-    for (; c < count; c++)
-        y[c] += x[c];
-}
-
-/* Adds the list to the sums; `begun`: they hold some already. */
+/* Adds the listed rows to w->sum; `begun` false: zeroes it first. */
 static void put_away(const Job *job, Worker *w, int64_t count, bool begun)
 {
     if (!begun)
@@ -311,12 +304,12 @@ static void mean_row(const Job *job, Worker *w, const float *x, int64_t i, float
     divisor = job->in->divisor > 0 ? job->in->divisor : cells > 0 ? (double)cells : 1;
     last = min_i64(last + ROWS_AHEAD, job->in->x.shape[1] - 1);
     job->kernel->mean_rows(w->list, count, cells > count ? w->sum : NULL, 1 / divisor,
-                            job->in->less_own ? x + i * stride : NULL, x + last * stride,
+                           job->in->less_own ? x + i * stride : NULL, x + last * stride,
                            job->width, y);
     w->cells += (double)cells;
 }
 
-/* The same of rows in double. */
+/* As mean_row, for rows in double. */
 static void mean_row64(const Job *job, Worker *w, const double *x, int64_t i, double *y)
 {
     int64_t stride = job->in->x.stride[1], cells = 0;

@@ -157,13 +157,18 @@ static void score_tile(const Job *job, Worker *w, const float *x, int64_t rows,
                   lds, w->top);
 }
 
-/* Row i in double. */
-static void exact_row(const Job *job, int64_t head, int64_t i, const float *x, double *row)
+/* Row i in double, and its products with all columns of the place. */
+static void exact_products(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
+                           const float *x)
 {
+    const Columns *c = &job->columns;
+
     if (job->in->x.exact)
-        job->in->x.exact(job->in->x.context, head, i, row);
+        job->in->x.exact(job->in->x.context, head, i, w->row);
     else
-        floats_widen(DT_F32, x, 0, job->columns.d, row);
+        floats_widen(DT_F32, x, 0, c->d, w->row);
+    kernel_at(0)->product64(w->row, c->d, 1, c->d, NULL, columns_strip(c, place, 0), c->padded,
+                            w->exact, c->padded);
 }
 
 static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
@@ -172,9 +177,7 @@ static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, i
     const Columns *c = &job->columns;
     const double  *length = c->length + place * c->padded;
 
-    exact_row(job, head, i, x, w->row);
-    kernel_at(0)->product64(w->row, c->d, 1, c->d, NULL, columns_strip(c, place, 0), c->padded,
-                            w->exact, c->padded);
+    exact_products(job, w, head, i, place, x);
     if (job->in->cosine) {
         double own = row_length(w->row, c->d);
 
@@ -289,9 +292,7 @@ static uint64_t exact_bits(const Job *job, Worker *w, int64_t place, const float
     const Columns *c = &job->columns;
     uint64_t       code = 0;
 
-    exact_row(job, 0, 0, x, w->row);
-    kernel_at(0)->product64(w->row, c->d, 1, c->d, NULL, columns_strip(c, place, 0), c->padded,
-                            w->exact, c->padded);
+    exact_products(job, w, 0, 0, place, x);
     for (int64_t t = 0; t < c->count; t++)
         code |= (uint64_t)(w->exact[t] > (double)bias[t]) << t;
     return code;

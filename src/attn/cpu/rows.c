@@ -55,7 +55,7 @@ void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y)
 /* Rows in double: normalised, standardised. */
 
 #define PIECE 16384 /* entries of one item of work, at least a row */
-#define PARTS 8     /* chains of a sum, so that an addition need not wait for the one before */
+#define PARTS 8     /* independent sums: an addition need not wait for the one before */
 
 /* ---- normalised -------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Te
     threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), normalise_item, &job);
 }
 
-/* ---- turned ------------------------------------------------------------------------------ */
+/* ---- pairs rotated ------------------------------------------------------------------------ */
 
 typedef struct Turned {
     const TurnPairs *in;
@@ -291,7 +291,7 @@ double cpu_exp_row(const Kernel *kernel, float *x, int64_t count)
     return sum;
 }
 
-/* Each returns the log of the sum of the exponentials. */
+/* Both return the log-sum-exp of the row; row32 only when asked for it. */
 static double row32(float *x, int64_t count, bool asked)
 {
     const Kernel *kernel = kernel_at(0);
@@ -365,71 +365,50 @@ void cpu_softmax(Run *r, const SoftmaxRows *in)
 
 /* Activations and norms of rows of features. */
 
-typedef struct Activate {
-    Run         *run;
-    float       *x;
-    const float *bias;
-    int64_t      rows, width, each; /* each: rows of an item */
-} Activate;
+typedef struct Features {
+    Run          *run;
+    const Tensor *x;
+    Tensor       *y;          /* NULL: GELU of x in place; else x standardised */
+    double        eps;
+    const float  *gain, *bias;
+    int64_t       rows, width, each; /* each: rows of an item */
+} Features;
 
-static void gelu_item(void *context, int64_t item, int worker)
+static void features_item(void *context, int64_t item, int worker)
 {
-    const Activate *job = context;
+    const Features *job = context;
     int64_t         first = item * job->each, end = min_i64(job->rows, first + job->each);
 
     (void)worker;
     if (cpu_cancelled(job->run))
         return;
-    for (int64_t i = first; i < end; i++)
-        kernel_at(0)->gelu(job->x + i * job->width, job->bias, job->width);
+    for (int64_t at = first * job->width; at < end * job->width; at += job->width)
+        if (job->y)
+            kernel_at(0)->standardise(tensor_f32(job->x) + at, job->width, job->eps, job->gain,
+                                      job->bias, tensor_f32(job->y) + at);
+        else
+            kernel_at(0)->gelu(tensor_f32(job->x) + at, job->bias, job->width);
+}
+
+static void run_features(Features job)
+{
+    job.width = job.x->shape[job.x->rank - 1];
+    if (!tensor_count(job.x))
+        return;
+    job.rows = tensor_count(job.x) / job.width;
+    job.each = job.width < PIECE ? PIECE / job.width : 1;
+    threads_run(job.run->threads, ceil_div(job.rows, job.each), features_item, &job);
 }
 
 void cpu_gelu(Run *r, Tensor *x, const float *bias)
 {
-    int64_t  width = x->shape[x->rank - 1];
-    Activate job = { .run = r, .x = x->data, .bias = bias, .width = width };
-
-    if (!tensor_count(x))
-        return;
-    job.rows = tensor_count(x) / width;
-    job.each = width < PIECE ? PIECE / width : 1;
-    threads_run(r->threads, ceil_div(job.rows, job.each), gelu_item, &job);
-}
-
-typedef struct StandardiseFloats {
-    Run          *run;
-    const Tensor *x;
-    Tensor       *y;
-    double        eps;
-    const float  *gain, *bias;
-    int64_t       rows, width, each;
-} StandardiseFloats;
-
-static void standardise_floats_item(void *context, int64_t item, int worker)
-{
-    const StandardiseFloats *job = context;
-    int64_t            end = min_i64(job->rows, (item + 1) * job->each);
-
-    (void)worker;
-    if (cpu_cancelled(job->run))
-        return;
-    for (int64_t i = item * job->each; i < end; i++)
-        kernel_at(0)->standardise(tensor_f32(job->x) + i * job->width, job->width, job->eps,
-                                  job->gain, job->bias, tensor_f32(job->y) + i * job->width);
+    run_features((Features){ .run = r, .x = x, .bias = bias });
 }
 
 void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
                      Tensor *y)
 {
-    int64_t     width = x->shape[x->rank - 1];
-    StandardiseFloats job = { .run = r, .x = x, .y = y, .eps = eps, .gain = gain, .bias = bias,
-                              .width = width };
-
-    if (!tensor_count(x))
-        return;
-    job.rows = tensor_count(x) / width;
-    job.each = width < PIECE ? PIECE / width : 1;
-    threads_run(r->threads, ceil_div(job.rows, job.each), standardise_floats_item, &job);
+    run_features((Features){ .run = r, .x = x, .y = y, .eps = eps, .gain = gain, .bias = bias });
 }
 
 #define ROWS_AHEAD 8
@@ -453,12 +432,10 @@ static void norm_item(void *context, int64_t item, int worker)
         int64_t      at = i % x->shape[1];
         const float *row = tensor_f32(x) + i / x->shape[1] * x->stride[0] +
                            at * x->stride[1];
-        double       sum;
 
         if (at + ROWS_AHEAD < x->shape[1])
             cpu_fetch(row + ROWS_AHEAD * x->stride[1], x->shape[2]);
-        sum = (double)kernel->squares_near(row, x->shape[2]);
-        most = sum <= most || isnan(most) ? most : sum;
+        most = larger_or_nan(most, (double)kernel->squares_near(row, x->shape[2]));
     }
     job->found[item] = most;
 }
@@ -476,7 +453,7 @@ double cpu_largest_norm(Run *r, const Tensor *x)
     if (job.found)
         threads_run(r->threads, items, norm_item, &job);
     for (int64_t i = 0; i < items && job.found; i++)
-        most = job.found[i] <= most || isnan(most) ? most : job.found[i];
+        most = larger_or_nan(most, job.found[i]);
     arena_release(r->arena, mark);
     return sqrt(most);
 }

@@ -15,9 +15,10 @@
 
 typedef struct Dots {
     Run          *run;
-    const Tensor *x;
+    const Tensor *x; /* f32, or f64 of one head */
     Tensor       *y;
     double       *w;     /* [slices of w][cols / LANES][d][LANES], widened and padded */
+    double       *start; /* [cols] the sums of f64 x begin with it; NULL: 0 */
     double       *rows;  /* [workers][ROWS][cols] when y is narrower than cols */
     int64_t       slices, cols, blocks;
 } Dots;
@@ -25,23 +26,23 @@ typedef struct Dots {
 static void dots_item(void *context, int64_t item, int worker)
 {
     const Dots   *job = context;
-    const Kernel *kernel = kernel_at(0);
+    const Tensor *x = job->x;
     int64_t       h = job->y->shape[0], n = job->y->shape[1], out = job->y->shape[2];
     int64_t       head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t       rows = min_i64(ROWS, n - first), d = job->x->shape[2], ldx = job->x->stride[1];
-    const float  *x = tensor_row_f32(job->x, head, h, first);
+    int64_t       rows = min_i64(ROWS, n - first), d = x->shape[2], ldx = x->stride[1];
     const double *w = job->w + head * job->slices / h * d * job->cols;
     double       *y = tensor_f64(job->y) + (head * n + first) * out;
-    double       *padded = job->rows + worker * ROWS * job->cols;
+    double       *padded = out == job->cols ? y : job->rows + worker * ROWS * job->cols;
 
     if (cpu_cancelled(job->run))
         return;
-    if (out == job->cols) {
-        kernel->dots64(x, ldx, rows, d, w, out, y, out);
-        return;
-    }
-    kernel->dots64(x, ldx, rows, d, w, job->cols, padded, job->cols);
-    for (int64_t i = 0; i < rows; i++)
+    if (x->dtype == DT_F64)
+        kernel_at(0)->product64(tensor_row_f64(x, head, h, first), ldx, rows, d, job->start, w,
+                                job->cols, padded, job->cols);
+    else
+        kernel_at(0)->dots64(tensor_row_f32(x, head, h, first), ldx, rows, d, w, job->cols,
+                             padded, job->cols);
+    for (int64_t i = 0; padded != y && i < rows; i++)
         memcpy(y + i * out, padded + i * job->cols, (size_t)out * sizeof(double));
 }
 
@@ -64,7 +65,7 @@ static void widen_row(const Tensor *w, double *to, int64_t cols)
                 widen_strip(w, slice, t, first, to);
 }
 
-void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
+void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y)
 {
     ArenaMark mark = arena_mark(r->arena);
     Dots      job = { .run = r, .x = x, .y = y, .slices = w->shape[0],
@@ -72,48 +73,6 @@ void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
                       .blocks = ceil_div(y->shape[1], ROWS) };
 
     job.w = cpu_scratch(r, job.slices * w->shape[1], job.cols * (int64_t)sizeof(double));
-    job.rows = cpu_scratch(r, threads_count(r->threads) * ROWS,
-                           job.cols * (int64_t)sizeof(double));
-    if (job.w && job.rows) {
-        widen_row(w, job.w, job.cols);
-        threads_run(r->threads, y->shape[0] * job.blocks, dots_item, &job);
-    }
-    arena_release(r->arena, mark);
-}
-
-/* ---- products of doubles ------------------------------------------------------ */
-
-typedef struct Product {
-    Run          *run;
-    const Tensor *x;
-    Tensor       *y;
-    double       *w, *start; /* as Dots.w; [cols] padded, NULL: 0 */
-    double       *rows;      /* [workers][ROWS][cols] when y is narrower than cols */
-    int64_t       cols;
-} Product;
-
-static void product_item(void *context, int64_t item, int worker)
-{
-    const Product *job = context;
-    int64_t        n = job->x->shape[1], out = job->y->shape[2], d = job->x->shape[2];
-    int64_t        first = item * ROWS, rows = min_i64(ROWS, n - first);
-    const double  *x = tensor_f64(job->x) + first * d;
-    double        *y = tensor_f64(job->y) + first * out;
-    double        *padded = out == job->cols ? y : job->rows + worker * ROWS * job->cols;
-
-    if (cpu_cancelled(job->run))
-        return;
-    kernel_at(0)->product64(x, d, rows, d, job->start, job->w, job->cols, padded, job->cols);
-    for (int64_t i = 0; padded != y && i < rows; i++)
-        memcpy(y + i * out, padded + i * job->cols, (size_t)out * sizeof(double));
-}
-
-void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y)
-{
-    ArenaMark mark = arena_mark(r->arena);
-    Product   job = { .run = r, .x = x, .y = y, .cols = round_up_to(w->shape[2], LANES) };
-
-    job.w = cpu_scratch(r, w->shape[1], job.cols * (int64_t)sizeof(double));
     job.start = bias ? cpu_scratch(r, job.cols, sizeof(double)) : NULL;
     job.rows = cpu_scratch(r, threads_count(r->threads) * ROWS,
                            job.cols * (int64_t)sizeof(double));
@@ -121,9 +80,14 @@ void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, 
         widen_row(w, job.w, job.cols);
         for (int64_t c = 0; bias && c < job.cols; c++)
             job.start[c] = c < w->shape[2] ? (double)bias[c] : 0;
-        threads_run(r->threads, ceil_div(x->shape[1], ROWS), product_item, &job);
+        threads_run(r->threads, y->shape[0] * job.blocks, dots_item, &job);
     }
     arena_release(r->arena, mark);
+}
+
+void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
+{
+    cpu_product64(r, x, w, NULL, y);
 }
 
 /* ---- argmax ----------------------------------------------------------------- */
@@ -213,6 +177,19 @@ int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k)
     return keys[k];
 }
 
+void cpu_largest_places(const int64_t *keys, int64_t *work, int64_t n, int64_t k, int32_t *out)
+{
+    int64_t bound, equal = k;
+
+    memcpy(work, keys, (size_t)n * sizeof(*keys));
+    bound = cpu_kth_largest(work, n, k - 1);
+    for (int64_t i = 0; i < n; i++)
+        equal -= keys[i] > bound;
+    for (int64_t i = 0; i < n; i++)
+        if (keys[i] > bound || (keys[i] == bound && equal-- > 0))
+            *out++ = (int32_t)i;
+}
+
 static void top_k_item(void *context, int64_t item, int worker)
 {
     const Choose *job = context;
@@ -220,18 +197,12 @@ static void top_k_item(void *context, int64_t item, int worker)
     const double *x = tensor_f64(job->x) + item / cols * n * cols + item % cols;
     int64_t      *keys = job->keys + worker * 2 * n, *work = keys + n;
     int32_t      *out = tensor_i32(job->index) + item * k;
-    int64_t       bound, equal = k;
 
     if (cpu_cancelled(job->run))
         return;
     for (int64_t i = 0; i < n; i++)
-        work[i] = keys[i] = cpu_order_key(x[i * cols]);
-    bound = cpu_kth_largest(work, n, k - 1);
-    for (int64_t i = 0; i < n; i++)
-        equal -= keys[i] > bound;
-    for (int64_t i = 0; i < n; i++)
-        if (keys[i] > bound || (keys[i] == bound && equal-- > 0))
-            *out++ = (int32_t)i;
+        keys[i] = cpu_order_key(x[i * cols]);
+    cpu_largest_places(keys, work, n, k, out);
 }
 
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index)
@@ -256,7 +227,7 @@ typedef struct Sort {
     int32_t      *work; /* [workers][n] */
 } Sort;
 
-/* One byte of a least-significant-first radix sort; the sign bit is turned. */
+/* One byte of a least-significant-first radix sort; the sign bit is flipped. */
 static bool radix_pass(const int32_t *key, int64_t n, int shift, const int32_t *from,
                        int32_t *to)
 {
@@ -267,7 +238,7 @@ static bool radix_pass(const int32_t *key, int64_t n, int shift, const int32_t *
         start[((((uint32_t)key[i] ^ turn) >> shift) & 255) + 1]++;
     for (int x = 0; x < 256; x++)
         if (start[x + 1] == n)
-            return false; /* all alike: nothing to move */
+            return false; /* all equal: nothing moves */
     for (int x = 0; x < 256; x++)
         start[x + 1] += start[x];
     for (int64_t i = 0; i < n; i++)

@@ -6,18 +6,19 @@
 #include "attn/ops/rows.h"
 #include "attn/run.h"
 
-/* The back end's entry, where it has one. */
-#define DISPATCH(r, entry, ...) \
-    ((r)->ops->entry ? (r)->ops->entry((r), __VA_ARGS__) : ops_lack((r), #entry))
-
-/* Fails the run: the back end has no such operation. */
-static void ops_lack(Run *r, const char *entry);
+/* Calls the back end's entry, unless the run has failed.  op_charge and op_traffic do nothing in
+ * a failed run either. */
+#define DISPATCH(r, entry, ...)                                                                \
+    (run_failed(r)      ? (void)0                                                              \
+     : (r)->ops->entry ? (r)->ops->entry((r), __VA_ARGS__)                                     \
+                       : ops_lack((r), #entry))
 
 static inline double bytes_of(Tensor t)
 {
     return t.data ? (double)tensor_bytes(&t) : 0;
 }
 
+/* Fails the run: the back end has no such operation. */
 static void ops_lack(Run *r, const char *entry)
 {
     run_fail(r, ERR_UNSUPPORTED, "%s: the back end '%s' has no operation '%s'; use --device cpu",
@@ -71,8 +72,6 @@ Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern)
 
     if (!pattern)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
-    if (run_failed(r))
-        return y;
     DISPATCH(r, pattern_means, in, pattern, &y, &cells);
     op_charge(r, FLOP_MIX, (double)in->x.shape[2] * (cells + rows * (in->less_own ? 2 : 1)));
     op_traffic(r, bytes_of(in->x), bytes_of(y));
@@ -88,8 +87,6 @@ FewResult op_few_attend(Run *r, const FewAttend *in)
 
     if (f > 0)
         out.more = run_tensor3(r, DT_F32, r->h, l, f);
-    if (run_failed(r))
-        return out;
     DISPATCH(r, few_attend, in, &out);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * cells * (double)(e + f));
@@ -187,8 +184,6 @@ RowResult op_row_attend(Run *r, const RowAttend *in)
 void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double beta, Tensor c,
              FlopClass charge)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, gemm, &a, ta, &b, tb, alpha, beta, &c);
     op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[ta ? 1 : 2]);
     if (charge != FLOP_NONE)
@@ -197,8 +192,6 @@ void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double 
 
 void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass charge)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, gemm_long, &a, &b, alpha, &c);
     op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[2]);
     if (charge != FLOP_NONE)
@@ -209,8 +202,6 @@ Tensor op_pinv(Run *r, Tensor a, double rcond)
 {
     Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[2], a.shape[1]);
 
-    if (run_failed(r))
-        return y;
     DISPATCH(r, pinv, &a, rcond, &y);
     op_charge(r, FLOP_OVERHEAD, 24 * (double)tensor_count(&a) * (double)a.shape[1]);
     op_traffic(r, bytes_of(a), bytes_of(y));
@@ -237,8 +228,6 @@ LogitResult op_logit_attend(Run *r, const LogitAttend *in)
     LogitResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
                         .lse = run_tensor2(r, DT_F64, r->h, n) };
 
-    if (run_failed(r))
-        return out;
     DISPATCH(r, logit_attend, in, &out);
     op_charge(r, FLOP_SCORE, cells * logit_cost(in));
     op_charge(r, FLOP_MIX, 2 * cells * (double)e);
@@ -251,8 +240,6 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w)
 {
     Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], w.shape[2]);
 
-    if (run_failed(r))
-        return y;
     DISPATCH(r, dots64, &x, &w, &y);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)x.shape[2]);
     op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
@@ -261,8 +248,6 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w)
 
 void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, product64, &x, &w, bias, &y);
     op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
 }
@@ -271,8 +256,6 @@ Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const flo
 {
     Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
 
-    if (run_failed(r))
-        return y;
     DISPATCH(r, standardise, &x, eps, gain, bias, &y);
     op_traffic(r, bytes_of(x), bytes_of(y));
     return y;
@@ -288,8 +271,6 @@ double op_largest_norm(Run *r, Tensor x)
 
 void op_gelu(Run *r, Tensor x, const float *bias)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, gelu, &x, bias);
     op_traffic(r, bytes_of(x), bytes_of(x));
 }
@@ -316,8 +297,6 @@ Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
     Tensor  y = run_tensor3(r, map.wide ? DT_F64 : DT_F32, r->h, x.shape[1], f);
     double  rows = (double)r->h * (double)x.shape[1];
 
-    if (run_failed(r))
-        return y;
     DISPATCH(r, features, &x, &w, &map, keys, &y);
     if (map.project)
         op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w.shape[1] * (double)x.shape[2]);
@@ -377,8 +356,6 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
                          .denominator = run_tensor2(r, DT_F32, r->h, n),
                          .divisor = run_tensor2(r, DT_F64, r->h, n) };
 
-    if (run_failed(r))
-        return out;
     DISPATCH(r, linear_attend, in, &out);
     charge_linear(r, in);
     op_traffic(r, bytes_of(in->fq) + bytes_of(in->fk) + bytes_of(in->v), bytes_of(out.out));
@@ -387,20 +364,16 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
 
 void op_lambda_content(Run *r, const Lambdas *l)
 {
-    if (!run_failed(r))
-        DISPATCH(r, lambda_content, l);
+    DISPATCH(r, lambda_content, l);
 }
 
 void op_lambda_apply(Run *r, const Lambdas *l, Tensor out)
 {
-    if (!run_failed(r))
-        DISPATCH(r, lambda_apply, l, &out);
+    DISPATCH(r, lambda_apply, l, &out);
 }
 
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, mix_blocks, &perm, &x, b, &y);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)perm.shape[2]);
     op_traffic(r, bytes_of(perm) + bytes_of(x), bytes_of(y));
@@ -408,8 +381,6 @@ void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
 
 void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, sinkhorn, &log_p, &allowed, columns);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&log_p));
     op_traffic(r, bytes_of(log_p), bytes_of(log_p));
@@ -452,8 +423,6 @@ void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
 
 void op_softmax(Run *r, Tensor x)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, softmax, &(SoftmaxRows){ .x = x });
     op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * (double)tensor_count(&x));
     op_traffic(r, bytes_of(x), bytes_of(x));
@@ -484,8 +453,6 @@ Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps)
     if (kind == NORMALISE_NONE)
         return x;
     y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
-    if (run_failed(r))
-        return y;
     DISPATCH(r, normalise, &x, (int)kind, eps, &y);
     op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
     op_traffic(r, bytes_of(x), bytes_of(y));
@@ -497,8 +464,7 @@ Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
     int64_t heads = x.shape[0] > r->h ? x.shape[0] : r->h;
     Tensor  y = run_tensor3(r, DT_F64, heads, x.shape[1], x.shape[2]);
 
-    if (!run_failed(r))
-        DISPATCH(r, normalise64, &x, kind, eps, &y);
+    DISPATCH(r, normalise64, &x, kind, eps, &y);
     op_traffic(r, bytes_of(x), bytes_of(y));
     return y;
 }
@@ -509,7 +475,7 @@ BestResult op_best_columns(Run *r, const BestColumns *in)
     BestResult out = { .value = run_tensor3(r, DT_F64, heads, n, in->k),
                        .index = run_tensor3(r, DT_I32, heads, n, in->k) };
 
-    if (!run_failed(r) && in->k > 0)
+    if (in->k > 0)
         DISPATCH(r, best_columns, in, &out);
     op_traffic(r, bytes_of(in->x) + bytes_of(in->y), bytes_of(out.index));
     return out;
@@ -519,23 +485,21 @@ Tensor op_pair_dots(Run *r, Tensor x, Tensor y, Tensor index)
 {
     Tensor dots = run_tensor3(r, DT_F32, index.shape[0], index.shape[1], index.shape[2]);
 
-    if (!run_failed(r))
-        DISPATCH(r, pair_dots, &x, &y, &index, &dots);
+    DISPATCH(r, pair_dots, &x, &y, &index, &dots);
     op_traffic(r, bytes_of(x) + bytes_of(index), bytes_of(dots)); /* of y only the caller knows */
     return dots;
 }
 
 void op_tap_sums(Run *r, const TapSums *in, Tensor y)
 {
-    if (!run_failed(r) && tensor_count(&y) > 0)
+    if (tensor_count(&y) > 0)
         DISPATCH(r, tap_sums, in, &y);
     op_traffic(r, bytes_of(in->x), bytes_of(y));
 }
 
 void op_rounded_attend(Run *r, const RoundedAttend *in)
 {
-    if (!run_failed(r))
-        DISPATCH(r, rounded_attend, in);
+    DISPATCH(r, rounded_attend, in);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v), bytes_of(in->out));
 }
 
@@ -543,8 +507,7 @@ Tensor op_turn_pairs(Run *r, const TurnPairs *in)
 {
     Tensor y = run_tensor3(r, DT_F32, in->x.shape[0], in->x.shape[1], in->x.shape[2]);
 
-    if (!run_failed(r))
-        DISPATCH(r, turn_pairs, in, &y);
+    DISPATCH(r, turn_pairs, in, &y);
     op_traffic(r, bytes_of(y), bytes_of(y));
     return y;
 }
@@ -556,23 +519,20 @@ Tensor op_gather(Run *r, Tensor x, Tensor index)
     int64_t heads = x.shape[0] > index.shape[0] ? x.shape[0] : index.shape[0];
     Tensor  y = run_tensor3(r, x.dtype, heads, index.shape[1], x.shape[2]);
 
-    if (!run_failed(r))
-        DISPATCH(r, gather, &x, &index, &y);
+    DISPATCH(r, gather, &x, &index, &y);
     op_traffic(r, bytes_of(y), bytes_of(y));
     return y;
 }
 
 void op_scatter(Run *r, Tensor x, Tensor index, Tensor y)
 {
-    if (!run_failed(r))
-        DISPATCH(r, scatter, &x, &index, &y);
+    DISPATCH(r, scatter, &x, &index, &y);
     op_traffic(r, bytes_of(x), bytes_of(x));
 }
 
 void op_merge_rows(Run *r, const MergeRows *in)
 {
-    if (!run_failed(r))
-        DISPATCH(r, merge_rows, in);
+    DISPATCH(r, merge_rows, in);
     op_traffic(r, bytes_of(in->rows) + bytes_of(in->out), bytes_of(in->out));
 }
 
@@ -580,8 +540,7 @@ Tensor op_sum_lists(Run *r, const SumLists *in)
 {
     Tensor y = run_tensor3(r, DT_F32, in->heads, in->n, in->x.shape[2]);
 
-    if (!run_failed(r))
-        DISPATCH(r, sum_lists, in, &y);
+    DISPATCH(r, sum_lists, in, &y);
     op_traffic(r, 0, bytes_of(y)); /* which rows of x are read, only the caller knows */
     return y;
 }
@@ -610,8 +569,6 @@ Tensor op_argmax(Run *r, Tensor x, bool with_negative)
 {
     Tensor index = run_tensor2(r, DT_I32, x.shape[0], x.shape[1]);
 
-    if (run_failed(r))
-        return index;
     DISPATCH(r, argmax, &x, with_negative, &index);
     op_traffic(r, bytes_of(x), bytes_of(index));
     return index;
@@ -621,8 +578,6 @@ Tensor op_top_k(Run *r, Tensor x, int64_t k)
 {
     Tensor index = run_tensor3(r, DT_I32, x.shape[0], x.shape[2], k);
 
-    if (run_failed(r))
-        return index;
     DISPATCH(r, top_k, &x, k, &index);
     op_traffic(r, bytes_of(x), bytes_of(index));
     return index;
@@ -632,8 +587,6 @@ Tensor op_nearest(Run *r, const Nearest *in)
 {
     Tensor index = run_tensor3(r, DT_I32, r->h, in->parts, in->x.near.shape[1]);
 
-    if (run_failed(r))
-        return index;
     DISPATCH(r, nearest, in, &index);
     op_traffic(r, bytes_of(in->x.near) + bytes_of(in->y), bytes_of(index));
     return index;
@@ -654,8 +607,6 @@ Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias)
 {
     Tensor code = run_tensor2(r, DT_I64, r->h, x.shape[1]);
 
-    if (run_failed(r))
-        return code;
     DISPATCH(r, codes, &x, &planes, bias, &code);
     op_traffic(r, bytes_of(x) + bytes_of(planes), bytes_of(code));
     return code;
@@ -663,8 +614,6 @@ Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias)
 
 void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, member_sums, &x, &index, unit, &sum);
     op_traffic(r, bytes_of(x) + bytes_of(index), bytes_of(sum));
 }
@@ -673,8 +622,6 @@ Tensor op_tally(Run *r, Tensor index, int64_t count)
 {
     Tensor found = run_tensor2(r, DT_I32, index.shape[0], count);
 
-    if (run_failed(r))
-        return found;
     DISPATCH(r, tally, &index, &found);
     op_traffic(r, bytes_of(index), bytes_of(found));
     return found;
@@ -682,8 +629,6 @@ Tensor op_tally(Run *r, Tensor index, int64_t count)
 
 void op_nearest_codes(Run *r, Tensor codes, Tensor centres, Tensor cluster)
 {
-    if (run_failed(r))
-        return;
     DISPATCH(r, nearest_codes, &codes, &centres, &cluster);
     op_traffic(r, bytes_of(codes) + bytes_of(centres), bytes_of(cluster));
 }
@@ -692,8 +637,6 @@ Tensor op_bit_sums(Run *r, Tensor codes, Tensor cluster, int64_t clusters)
 {
     Tensor ones = run_tensor3(r, DT_I32, codes.shape[0], clusters, 64);
 
-    if (run_failed(r))
-        return ones;
     DISPATCH(r, bit_sums, &codes, &cluster, &ones);
     op_traffic(r, bytes_of(codes) + bytes_of(cluster), bytes_of(ones));
     return ones;
@@ -703,8 +646,6 @@ Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal)
 {
     Tensor usage = run_tensor1(r, DT_F64, k.shape[1]);
 
-    if (run_failed(r))
-        return usage;
     DISPATCH(r, key_usage, &q, &k, scale, causal, &usage);
     op_traffic(r, bytes_of(q) + bytes_of(k), bytes_of(usage));
     return usage;
@@ -716,8 +657,6 @@ Tensor op_sort(Run *r, Tensor key)
     Tensor  order = key.rank == 3 ? run_tensor3(r, DT_I32, key.shape[0], key.shape[1], n)
                                   : run_tensor2(r, DT_I32, key.shape[0], n);
 
-    if (run_failed(r))
-        return order;
     DISPATCH(r, sort, &key, &order);
     op_traffic(r, bytes_of(key), bytes_of(order));
     return order;

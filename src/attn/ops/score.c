@@ -90,7 +90,8 @@ static double term64(const DistanceTerm *term, int64_t head, int64_t heads, int6
 double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j)
 {
     int64_t d = in->q.shape[2], entry = i - j + in->k.shape[1] - 1;
-    double  sum = dot64(tensor_row_f32(&in->q, head, heads, i), tensor_row_f32(&in->k, head, heads, j), d);
+    double  sum = dot64(tensor_row_f32(&in->q, head, heads, i),
+                        tensor_row_f32(&in->k, head, heads, j), d);
 
     sum += term64(&in->row, head, heads, i, entry, d);
     sum += term64(&in->col, head, heads, j, entry, d);

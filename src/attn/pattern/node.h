@@ -86,6 +86,8 @@ typedef struct PatternPrimitive {
  * end with it. */
 void *pattern_fail(PatternParser *p, size_t offset, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* As pattern_fail; false. */
+#define pattern_refuse(...) (pattern_fail(__VA_ARGS__) != NULL)
 void *pattern_no_memory(PatternParser *p);
 /* NULL, with the error set, when the arena had no room for the node. */
 Pattern *pattern_built(PatternParser *p, Pattern *pattern);

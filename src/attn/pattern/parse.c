@@ -84,8 +84,8 @@ static bool expect(PatternParser *p, char c)
 
     if (accept(p, c))
         return true;
-    pattern_fail(p, parse_offset_of(p), "expected '%c', found %s", c, parse_here(p, buffer));
-    return false;
+    return pattern_refuse(p, parse_offset_of(p), "expected '%c', found %s", c,
+                          parse_here(p, buffer));
 }
 
 static bool is_name_start(char c)
@@ -119,16 +119,14 @@ static bool parse_integer(PatternParser *p, int64_t *value)
     skip_blanks(p);
     negative = *p->at == '-';
     digit = p->at + negative;
-    if (!isdigit((unsigned char)*digit)) {
-        pattern_fail(p, parse_offset_of(p), "expected an integer, found %s", parse_here(p, buffer));
-        return false;
-    }
+    if (!isdigit((unsigned char)*digit))
+        return pattern_refuse(p, parse_offset_of(p), "expected an integer, found %s",
+                              parse_here(p, buffer));
     for (; isdigit((unsigned char)*digit); digit++) {
         number = number * 10 + (*digit - '0');
-        if (number > INT32_MAX) {
-            pattern_fail(p, parse_offset_of(p), "the integer is too large (at most %d)", INT32_MAX);
-            return false;
-        }
+        if (number > INT32_MAX)
+            return pattern_refuse(p, parse_offset_of(p), "the integer is too large (at most %d)",
+                                  INT32_MAX);
     }
     p->at = digit;
     *value = negative ? -(int64_t)number : (int64_t)number;
@@ -159,11 +157,9 @@ static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t 
             return false;
         if (accept(p, ':') && !parse_integer(p, step))
             return false;
-        if (*step < 1) {
-            pattern_fail(p, offset, "the step of a range must be at least 1, got %lld",
-                         (long long)*step);
-            return false;
-        }
+        if (*step < 1)
+            return pattern_refuse(p, offset, "the step of a range must be at least 1, got %lld",
+                                  (long long)*step);
         *start = parse_clip(*start, n);
         *stop = parse_clip(*stop, n);
         return true;
@@ -173,9 +169,9 @@ static bool parse_item(PatternParser *p, int64_t *start, int64_t *stop, int64_t 
     *stop = *start + 1;
     if (*start >= 0 && *start < n)
         return true;
-    pattern_fail(p, offset, "index %lld is outside the %lld positions (0..%lld, or -%lld..-1)",
-                 (long long)given, (long long)n, (long long)n - 1, (long long)n);
-    return false;
+    return pattern_refuse(p, offset,
+                          "index %lld is outside the %lld positions (0..%lld, or -%lld..-1)",
+                          (long long)given, (long long)n, (long long)n - 1, (long long)n);
 }
 
 /* The list as flags of positions: order and repetition do not matter. */
@@ -205,17 +201,14 @@ static bool parse_tensor(PatternParser *p, PatternValue *value)
 {
     char buffer[8];
 
-    if (!parse_name(p, value->name, sizeof(value->name))) {
-        pattern_fail(p, parse_offset_of(p), "expected the name of a tensor after '$', found %s",
-                     parse_here(p, buffer));
-        return false;
-    }
+    if (!parse_name(p, value->name, sizeof(value->name)))
+        return pattern_refuse(p, parse_offset_of(p),
+                              "expected the name of a tensor after '$', found %s",
+                              parse_here(p, buffer));
     if (!strcmp(value->name, "expr") || !strcmp(value->name, "scale") ||
-        !strncmp(value->name, "pos_", 4)) {
-        pattern_fail(p, value->offset, "$%s: this name belongs to a parameter, choose another",
-                     value->name);
-        return false;
-    }
+        !strncmp(value->name, "pos_", 4))
+        return pattern_refuse(p, value->offset,
+                              "$%s: this name belongs to a parameter, choose another", value->name);
     if (p->source && p->source->lookup)
         value->tensor = p->source->lookup(p->source->context, value->name);
     if (!value->tensor.data) {
@@ -255,19 +248,16 @@ static bool check_value(PatternParser *p, const PatternPrimitive *f, const Patte
 {
     static const char letters[] = { [VALUE_INT] = 'i', [VALUE_LIST] = 'l', [VALUE_TENSOR] = 't' };
 
-    if (!strchr(arg->takes, letters[v->kind])) {
-        pattern_fail(p, v->offset, "%s: %s must be %s", f->name, arg->name,
-                     !strcmp(arg->takes, "i")    ? "an integer"
-                     : !strcmp(arg->takes, "t")  ? "a tensor ($name)"
-                     : !strcmp(arg->takes, "it") ? "an integer or a tensor ($name)"
-                                                 : "an integer, a list or a tensor ($name)");
-        return false;
-    }
-    if (v->kind == VALUE_INT && v->number < arg->lo) {
-        pattern_fail(p, v->offset, "%s: %s must be at least %lld, got %lld", f->name, arg->name,
-                     (long long)arg->lo, (long long)v->number);
-        return false;
-    }
+    if (!strchr(arg->takes, letters[v->kind]))
+        return pattern_refuse(p, v->offset, "%s: %s must be %s", f->name, arg->name,
+                              !strcmp(arg->takes, "i")   ? "an integer"
+                              : !strcmp(arg->takes, "t") ? "a tensor ($name)"
+                              : !strcmp(arg->takes, "it")
+                                  ? "an integer or a tensor ($name)"
+                                  : "an integer, a list or a tensor ($name)");
+    if (v->kind == VALUE_INT && v->number < arg->lo)
+        return pattern_refuse(p, v->offset, "%s: %s must be at least %lld, got %lld", f->name,
+                              arg->name, (long long)arg->lo, (long long)v->number);
     return true;
 }
 
@@ -298,27 +288,23 @@ static bool parse_one_argument(PatternParser *p, const PatternPrimitive *f, Patt
 
     if (parse_name(p, name, sizeof(name))) {
         slot = find_arg(f, name);
-        if (slot < 0) {
-            pattern_fail(p, offset, "%s has no argument '%s'%s", f->name, name,
-                         strcmp(name, "seed") ? ""
-                                              : "; the seed is the run's: --seed, or in Lua seed=");
-            return false;
-        }
+        if (slot < 0)
+            return pattern_refuse(p, offset, "%s has no argument '%s'%s", f->name, name,
+                                  strcmp(name, "seed")
+                                      ? ""
+                                      : "; the seed is the run's: --seed, or in Lua seed=");
         *named = true;
         if (!expect(p, '='))
             return false;
     } else if (*named) {
-        pattern_fail(p, offset, "%s: a positional argument after a named one", f->name);
-        return false;
+        return pattern_refuse(p, offset, "%s: a positional argument after a named one", f->name);
     }
     if (slot >= PATTERN_MAX_ARGUMENTS || !f->args[slot].name) {
         too_many(p, f, offset);
         return false;
     }
-    if (values[slot].kind != VALUE_ABSENT) {
-        pattern_fail(p, offset, "%s: %s is given twice", f->name, f->args[slot].name);
-        return false;
-    }
+    if (values[slot].kind != VALUE_ABSENT)
+        return pattern_refuse(p, offset, "%s: %s is given twice", f->name, f->args[slot].name);
     return parse_typed_value(p, &values[slot]) && check_value(p, f, &f->args[slot], &values[slot]);
 }
 

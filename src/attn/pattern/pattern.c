@@ -91,15 +91,29 @@ int64_t pattern_count(const Pattern *p)
 
 /* ---- combination ----------------------------------------------------------- */
 
+/* A node of shape s whose rows are made from those of x; NULL when x is. */
+static Pattern *node_over(Arena *arena, PatternShape s, const Pattern *x, PatternRowFn row,
+                          int64_t a, int64_t b)
+{
+    Pattern *p = x ? pattern_node(arena, s, row, 0) : NULL;
+
+    if (p) {
+        p->x = x;
+        p->a = a;
+        p->b = b;
+        p->per_head = x->per_head;
+    }
+    return p;
+}
+
 static Pattern *combine(Arena *a, Pattern *x, Pattern *y, PatternRowFn row)
 {
-    Pattern *p = x && y ? pattern_node(a, x->shape, row, 0) : NULL;
+    Pattern *p = x && y ? node_over(a, x->shape, x, row, 0, 0) : NULL;
 
-    if (!p)
-        return NULL;
-    p->x = x;
-    p->y = y;
-    p->per_head = x->per_head || y->per_head;
+    if (p) {
+        p->y = y;
+        p->per_head = x->per_head || y->per_head;
+    }
     return p;
 }
 
@@ -222,14 +236,7 @@ static void row_tile(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x)
 {
-    Pattern *p = x ? pattern_node(a, s, row_tile, 0) : NULL;
-
-    if (!p)
-        return NULL;
-    p->x = x;
-    p->a = b;
-    p->per_head = x->per_head;
-    return p;
+    return node_over(a, s, x, row_tile, b, 0);
 }
 
 static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -245,15 +252,7 @@ static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_offset(Arena *a, PatternShape s, int64_t rows, int64_t cols, Pattern *x)
 {
-    Pattern *p = x ? pattern_node(a, s, row_offset, 0) : NULL;
-
-    if (!p)
-        return NULL;
-    p->x = x;
-    p->a = rows;
-    p->b = cols;
-    p->per_head = x->per_head;
-    return p;
+    return node_over(a, s, x, row_offset, rows, cols);
 }
 
 static void row_by_head(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -300,14 +299,7 @@ static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
 {
-    Pattern *p = x ? pattern_node(a, s, row_finish, 0) : NULL;
-
-    if (!p)
-        return NULL;
-    p->x = x;
-    p->a = causal;
-    p->per_head = x->per_head;
-    return p;
+    return node_over(a, s, x, row_finish, causal, 0);
 }
 
 /* ---- transpose -------------------------------------------------------------- */
@@ -436,14 +428,10 @@ static void row_held(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_held(Arena *a, PatternShape s, const Pattern *reads, const Tensor *last,
                       int64_t rows)
 {
-    Pattern *p = reads ? pattern_node(a, s, row_held, 0) : NULL;
+    Pattern *p = node_over(a, s, reads, row_held, rows, 0);
 
-    if (p) {
-        p->x = reads;
+    if (p)
         p->tensor = *last;
-        p->per_head = pattern_per_head(reads);
-        p->a = rows;
-    }
     return p;
 }
 

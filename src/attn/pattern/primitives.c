@@ -16,29 +16,29 @@ Pattern *pattern_built(PatternParser *p, Pattern *pattern)
     return pattern ? pattern : pattern_no_memory(p);
 }
 
-static Pattern *build_full(PatternParser *p, const PatternValue *v)
-{
-    (void)v;
-    return pattern_built(p, pattern_full(p->arena, p->shape, COMPONENT_OTHER));
-}
+/* A builder that is one call of pattern.h; P: where it is built; N(i): the number of argument i. */
+#define P    p->arena, p->shape
+#define N(i) v[i].number
+#define BUILD(name, pattern)                                                                   \
+    static Pattern *build_##name(PatternParser *p, const PatternValue *v)                      \
+    {                                                                                          \
+        (void)v;                                                                               \
+        return pattern_built(p, pattern);                                                      \
+    }
 
-static Pattern *build_none(PatternParser *p, const PatternValue *v)
-{
-    (void)v;
-    return pattern_built(p, pattern_none(p->arena, p->shape));
-}
-
-static Pattern *build_self(PatternParser *p, const PatternValue *v)
-{
-    (void)v;
-    return pattern_built(p, pattern_band(p->arena, p->shape, 0, 0, 1, COMPONENT_OTHER));
-}
-
-static Pattern *build_causal(PatternParser *p, const PatternValue *v)
-{
-    (void)v;
-    return pattern_built(p, pattern_causal(p->arena, p->shape));
-}
+BUILD(full, pattern_full(P, COMPONENT_OTHER))
+BUILD(none, pattern_none(P))
+BUILD(self, pattern_band(P, 0, 0, 1, COMPONENT_OTHER))
+BUILD(causal, pattern_causal(P))
+BUILD(band, pattern_band(P, N(0), N(1), 1, COMPONENT_WINDOW))
+BUILD(block, pattern_chunk(P, N(0), 0, 0))
+BUILD(chunk, pattern_chunk(P, N(0), N(1), N(2)))
+BUILD(local, pattern_local(P, N(0), N(1), N(2)))
+BUILD(shift, pattern_shift(P, N(0), N(1)))
+BUILD(stride, pattern_stride(P, N(0)))
+BUILD(log, pattern_log(P, N(0), N(1)))
+BUILD(ring, pattern_ring(P, N(0)))
+BUILD(image, pattern_image(P, N(0), N(1), N(2), N(3), N(4), N(5)))
 
 static Pattern *build_window(PatternParser *p, const PatternValue *v)
 {
@@ -46,39 +46,6 @@ static Pattern *build_window(PatternParser *p, const PatternValue *v)
 
     return pattern_built(p, pattern_band(p->arena, p->shape, -reach, reach, v[1].number,
                                          v[1].number > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW));
-}
-
-static Pattern *build_band(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(
-        p, pattern_band(p->arena, p->shape, v[0].number, v[1].number, 1, COMPONENT_WINDOW));
-}
-
-static Pattern *build_block(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p, pattern_chunk(p->arena, p->shape, v[0].number, 0, 0));
-}
-
-static Pattern *build_chunk(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p,
-                         pattern_chunk(p->arena, p->shape, v[0].number, v[1].number, v[2].number));
-}
-
-static Pattern *build_local(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p,
-                         pattern_local(p->arena, p->shape, v[0].number, v[1].number, v[2].number));
-}
-
-static Pattern *build_shift(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p, pattern_shift(p->arena, p->shape, v[0].number, v[1].number));
-}
-
-static Pattern *build_stride(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p, pattern_stride(p->arena, p->shape, v[0].number));
 }
 
 static Pattern *build_summary(PatternParser *p, const PatternValue *v)
@@ -91,22 +58,6 @@ static Pattern *build_summary(PatternParser *p, const PatternValue *v)
             "summary: (v+1) c must not exceed the stride, got v=%lld c=%lld stride=%lld",
             (long long)part, (long long)c, (long long)s);
     return pattern_built(p, pattern_summary(p->arena, p->shape, s, c, part));
-}
-
-static Pattern *build_log(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p, pattern_log(p->arena, p->shape, v[0].number, v[1].number));
-}
-
-static Pattern *build_ring(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p, pattern_ring(p->arena, p->shape, v[0].number));
-}
-
-static Pattern *build_image(PatternParser *p, const PatternValue *v)
-{
-    return pattern_built(p, pattern_image(p->arena, p->shape, v[0].number, v[1].number, v[2].number,
-                                          v[3].number, v[4].number, v[5].number));
 }
 
 /* Indices of a $tensor as flags; negative ones count from the end. */

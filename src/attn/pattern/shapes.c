@@ -16,12 +16,25 @@ static int64_t shapes_ceil_div(int64_t a, int64_t b)
     return -floor_div(-a, b);
 }
 
-/* Reaches larger than the sequence just saturate; this keeps sums in range. */
+/* Clamps a reach to the size of the sequence, so that sums stay in range. */
 static int64_t clamp_reach(int64_t value, PatternShape s)
 {
     int64_t most = s.n + s.m;
 
     return value > most ? most : value < -most ? -most : value;
+}
+
+static Pattern *node_with(Arena *arena, PatternShape s, PatternRowFn row, uint8_t bits, int64_t a,
+                          int64_t b, int64_t c)
+{
+    Pattern *p = pattern_node(arena, s, row, bits);
+
+    if (p) {
+        p->a = a;
+        p->b = b;
+        p->c = c;
+    }
+    return p;
 }
 
 static void row_full(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -82,14 +95,8 @@ static void row_band(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t step,
                       uint8_t bits)
 {
-    Pattern *p = pattern_node(a, s, row_band, bits);
-
-    if (p) {
-        p->a = clamp_reach(lo, s);
-        p->b = clamp_reach(hi, s);
-        p->c = clamp_reach(step, s);
-    }
-    return p;
+    return node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
+                     clamp_reach(step, s));
 }
 
 static void row_distances(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -135,14 +142,8 @@ static void row_local(const Pattern *p, int64_t head, int64_t i, PatternRow *row
 
 Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_t right)
 {
-    Pattern *p = pattern_node(a, s, row_local, COMPONENT_BLOCK);
-
-    if (p) {
-        p->a = clamp_reach(b, s);
-        p->b = clamp_reach(left, s);
-        p->c = clamp_reach(right, s);
-    }
-    return p;
+    return node_with(a, s, row_local, COMPONENT_BLOCK, clamp_reach(b, s), clamp_reach(left, s),
+                     clamp_reach(right, s));
 }
 
 Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
@@ -195,13 +196,7 @@ Pattern *pattern_permuted(Arena *a, PatternShape s, int64_t nb, const Tensor *ta
 
 Pattern *pattern_shift(Arena *a, PatternShape s, int64_t nb, int64_t shift)
 {
-    Pattern *p = pattern_node(a, s, row_shift, COMPONENT_BLOCK);
-
-    if (p) {
-        p->a = nb;
-        p->b = shift % nb;
-    }
-    return p;
+    return node_with(a, s, row_shift, COMPONENT_BLOCK, nb, shift % nb, 0);
 }
 
 static void row_stride(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -215,11 +210,7 @@ static void row_stride(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step)
 {
-    Pattern *p = pattern_node(a, s, row_stride, COMPONENT_STRIDED);
-
-    if (p)
-        p->a = clamp_reach(step, s);
-    return p;
+    return node_with(a, s, row_stride, COMPONENT_STRIDED, clamp_reach(step, s), 0, 0);
 }
 
 /* c columns in every stride: c strided runs or one interval per period,
@@ -240,14 +231,8 @@ static void shapes_row_summary(const Pattern *p, int64_t head, int64_t i, Patter
 
 Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v)
 {
-    Pattern *p = pattern_node(a, s, shapes_row_summary, COMPONENT_STRIDED);
-
-    if (p) {
-        p->a = stride;
-        p->b = c;
-        p->c = stride - (v + 1) * c;
-    }
-    return p;
+    return node_with(a, s, shapes_row_summary, COMPONENT_STRIDED, stride, c,
+                     stride - (v + 1) * c);
 }
 
 /* In increasing order, which spares the sorting. */
@@ -316,13 +301,9 @@ static void row_log(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart)
 {
-    Pattern *p = pattern_node(a, s, row_log, COMPONENT_STRIDED);
+    int64_t repeat = restart < max_i64(s.n, s.m) ? restart : 0; /* else no room to repeat */
 
-    if (p) {
-        p->a = clamp_reach(local, s);
-        p->b = restart < (s.n > s.m ? s.n : s.m) ? restart : 0; /* no room to repeat */
-    }
-    return p;
+    return node_with(a, s, row_log, COMPONENT_STRIDED, clamp_reach(local, s), repeat, 0);
 }
 
 /* ---- flags: rows and columns ------------------------------------------------ */
@@ -378,7 +359,7 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
     return p;
 }
 
-/* ---- flags ------------------------------------------------------------------ */
+/* ---- stored rows and masks -------------------------------------------------- */
 
 typedef struct StoredRows {
     const int64_t    *offset;
@@ -460,12 +441,10 @@ static void row_image(const Pattern *p, int64_t head, int64_t i, PatternRow *row
 Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
                        int64_t hm, int64_t wm, int64_t below)
 {
-    Pattern *p = pattern_node(a, s, row_image, COMPONENT_BLOCK);
+    Pattern *p = node_with(a, s, row_image, COMPONENT_BLOCK, width, clamp_reach(hq, s),
+                           clamp_reach(wq, s));
 
     if (p) {
-        p->a = width;
-        p->b = clamp_reach(hq, s);
-        p->c = clamp_reach(wq, s);
         p->d = clamp_reach(hm, s);
         p->e = clamp_reach(wm, s);
         p->f = clamp_reach(below, s);
@@ -484,11 +463,7 @@ static void row_ring(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first)
 {
-    Pattern *p = pattern_node(a, s, row_ring, COMPONENT_OTHER);
-
-    if (p)
-        p->a = first;
-    return p;
+    return node_with(a, s, row_ring, COMPONENT_OTHER, first, 0, 0);
 }
 
 /* Patterns of sequences read as images: row = floor(i/width),
@@ -496,7 +471,7 @@ Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first)
 
 static int64_t shapes_at_most(int64_t x, PatternShape s)
 {
-    return min_i64(x, s.n > s.m ? s.n : s.m);
+    return min_i64(x, max_i64(s.n, s.m));
 }
 
 /* All of the rows above the query's block row; in it, what is left of the block, and
@@ -519,14 +494,7 @@ static void row_order(const Pattern *p, int64_t head, int64_t i, PatternRow *row
 
 Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq)
 {
-    Pattern *p = pattern_node(a, s, row_order, 0);
-
-    if (p) {
-        p->a = width;
-        p->b = shapes_at_most(hq, s);
-        p->c = shapes_at_most(wq, s);
-    }
-    return p;
+    return node_with(a, s, row_order, 0, width, shapes_at_most(hq, s), shapes_at_most(wq, s));
 }
 
 static void row_product(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -546,14 +514,7 @@ static void row_product(const Pattern *p, int64_t head, int64_t i, PatternRow *r
 Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool corner_row,
                                bool causal)
 {
-    Pattern *p = pattern_node(a, s, row_product, COMPONENT_OTHER);
-
-    if (p) {
-        p->a = width;
-        p->b = corner_row;
-        p->c = causal;
-    }
-    return p;
+    return node_with(a, s, row_product, COMPONENT_OTHER, width, corner_row, causal);
 }
 
 static void row_grid(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -570,14 +531,8 @@ static void row_grid(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int64_t cols,
                       uint8_t bits)
 {
-    Pattern *p = pattern_node(a, s, row_grid, bits);
-
-    if (p) {
-        p->a = width;
-        p->b = shapes_at_most(rows, s);
-        p->c = shapes_at_most(cols, s);
-    }
-    return p;
+    return node_with(a, s, row_grid, bits, width, shapes_at_most(rows, s),
+                     shapes_at_most(cols, s));
 }
 
 /* Each query sees as far as its own span: one or two runs a row. */

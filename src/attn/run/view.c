@@ -203,11 +203,6 @@ static void read_together(const View *v, int64_t plane, int64_t i, int64_t rows,
     }
 }
 
-static int64_t at_most(int64_t x, int64_t most)
-{
-    return x < most ? x : most;
-}
-
 void view_read_rows(const View *v, int64_t plane, int64_t i, int64_t rows, int64_t start,
                     int64_t count, float *out, int64_t pitch)
 {
@@ -218,8 +213,8 @@ void view_read_rows(const View *v, int64_t plane, int64_t i, int64_t rows, int64
     }
     for (int64_t r = 0; r < rows; r += VIEW_ROWS_MOST)
         for (int64_t c = 0; c < count; c += VIEW_KEYS_MOST)
-            read_together(v, plane, i + r, at_most(rows - r, VIEW_ROWS_MOST), start + c,
-                          at_most(count - c, VIEW_KEYS_MOST), out + r * pitch + c, pitch);
+            read_together(v, plane, i + r, min_i64(rows - r, VIEW_ROWS_MOST), start + c,
+                          min_i64(count - c, VIEW_KEYS_MOST), out + r * pitch + c, pitch);
 }
 
 bool view_read_rect(const View *v, int64_t plane, int64_t i0, int64_t rows, int64_t j0,
@@ -268,13 +263,13 @@ bool view_materialise(const View *v, Arena *arena, int64_t max_bytes, Tensor *ou
                          v->name, format_bytes((int64_t)bytes, size, sizeof(size)),
                          format_bytes(max_bytes, limit, sizeof(limit)));
     *out = tensor_new(arena, v->dtype, v->rank, v->shape);
-    line = arena_alloc(arena, at_most(rows, VIEW_ROWS_MOST) * cols, sizeof(*line));
+    line = arena_alloc(arena, min_i64(rows, VIEW_ROWS_MOST) * cols, sizeof(*line));
     if (!out->data || !line)
         return error_set(err, ERR_NOMEM, "view %s: not enough memory for %s", v->name,
                          format_bytes((int64_t)bytes, size, sizeof(size)));
     for (int64_t p = 0; p < view_planes(v) && cols > 0; p++)
         for (int64_t i = 0; i < rows; i += VIEW_ROWS_MOST) {
-            int64_t some = at_most(rows - i, VIEW_ROWS_MOST);
+            int64_t some = min_i64(rows - i, VIEW_ROWS_MOST);
 
             view_read_rows(v, p, i, some, 0, cols, line, cols);
             store_line(v, out, (p * rows + i) * cols, line, some * cols);
