@@ -2,15 +2,15 @@
  *
  * Long rows: heads go in batches; the keys of a batch are packed into panels, then every
  * (block of queries, head) is one item of work, done by block.c.  Short rows that need
- * few panels: attend.c.  Rows whose keys lie here and there: attend_gather.c.
+ * few panels: see the end of this file.  Scattered keys: attend_gather.c.
  *
- * Cells a step apart would leave all tiles nearly empty.  Where rows hold many of
- * one step, rows and keys are taken in the order of their phases (attend.h), in
- * which these cells lie side by side; what else there is has a pass of its own in
- * the order of the sequence, and the two softmaxes are joined.  Rows in many short pieces
- * that many queries share become groups (attend.h).
- * An item's result depends on nothing but the item, so neither the number of
- * threads nor their order changes a bit.
+ * Strided cells would leave all tiles nearly empty.  Where rows hold many cells of one
+ * step, rows and keys are taken in the order of their phases (attend.h), in which these
+ * cells are neighbours.  The other cells have a pass of their own in the order of the
+ * sequence, and the two softmaxes are joined.  Rows of many short runs that many queries
+ * share become groups (attend.h).
+ * The result of an item depends on the item alone, so neither the number of threads nor
+ * their order changes a bit.
  */
 #include <math.h>
 #include <string.h>
@@ -19,29 +19,28 @@
 #include "attn/cpu/kernel.h"
 #include "core/threads.h"
 
-/* Rows of a block: many when rows are long, so that a panel of keys is used
- * often from the first-level cache; few when they are short, so that the rows
- * of a block need the same panels. */
+/* Rows of a block.  Many for long rows: a panel of keys is read often from the first-level
+ * cache.  Few for short rows: the rows of a block need the same panels. */
 #define LONG_BLOCK 384
 #define SHORT_BLOCK 96
 #define LONG_ROW 1024
-/* Packed keys of one batch, per thread: small enough to stay in the caches until
- * they are used, enough heads for every thread to have work.  Beyond
- * BATCH_FREE at most an eighth of the tensors. */
+/* Packed keys of one batch, per thread: small enough to stay in the caches until they are
+ * used, with enough heads for every thread.  Above BATCH_FREE in all, at most an eighth of
+ * the tensors. */
 #define BATCH_BYTES (2 << 20)
 #define BATCH_FREE (4 << 20)
-/* Least cells of one step in a row, and keys in a phase, that a pass of their own pays for. */
+/* A step has a pass of its own from this many cells in a row, and keys in a phase. */
 #define STEP_CELLS 16
 #define BROKEN_RUNS 4
-/* How often rows must be asked for, and how many runs they must have, to be worth storing. */
+/* Rows are stored when they are evaluated this often and have this many runs. */
 #define STORE_TIMES 4
 #define STORE_RUNS 2
-/* Least single cells in a row that make it scattered beside runs of at most so many cells. */
+/* A row is scattered from so many single cells, when its runs have at most SHORT_RUN cells. */
 #define SINGLE_CELLS 4
 #define SHORT_RUN 24
-#define MOSTLY 0.98 /* a share of cells that is as good as all of them */
+#define MOSTLY 0.98 /* a share of cells that counts as all of them */
 
-/* Blocks go last to first: under a causal pattern the long ones come first. */
+/* Blocks go last to first: the rows of the last causal blocks are the longest. */
 static void attend_item(void *context, int64_t item, int worker)
 {
     Job *job = context;
@@ -50,7 +49,7 @@ static void attend_item(void *context, int64_t item, int worker)
                    job->blocks - 1 - item / job->heads);
 }
 
-/* ---- the whole -------------------------------------------------------------- */
+/* ---- packing and choices ----------------------------------------------------- */
 
 /* A panel of keys in their order, and their values beside it. */
 static void pack_phased(const Job *job, int64_t slice, int64_t panel, float *packed)
@@ -99,7 +98,7 @@ static bool choose_blocks(Job *job, const Typical *typical)
     return true;
 }
 
-/* The step that deserves a pass in the order of its phases; 1: none. */
+/* The step for which a pass in the order of its phases pays; 1: none. */
 static int64_t choose_step(const Job *job, const Typical *typical)
 {
     bool pays = typical->stepped >= STEP_CELLS && typical->stepped * 8 >= typical->cells &&
@@ -108,8 +107,8 @@ static int64_t choose_step(const Job *job, const Typical *typical)
     return pays && !job->has_terms && !tensor_given(&job->in->value.table) ? typical->step : 1;
 }
 
-/* Whether cells lie so far apart that looking for tiles costs more than they do: nearly all by
- * themselves, or many that are beside runs too short to fill tiles. */
+/* Whether finding tiles costs more than the cells: nearly all cells are single, or many are and
+ * the runs are too short to fill tiles. */
 static bool is_scattered(const Job *job, const Typical *typical)
 {
     double in_tile = TILE_ROWS * typical->cells * TILE_KEYS / (double)job->m;
@@ -120,7 +119,7 @@ static bool is_scattered(const Job *job, const Typical *typical)
     return apart && 2 * in_tile < SPARSE_CELLS;
 }
 
-/* Whether rows come in many pieces shorter than a tile, where shared rows may pay. */
+/* Whether rows have many runs shorter than a tile, where shared rows may pay. */
 static bool is_broken(const Job *job, const Typical *typical)
 {
     return !job->has_terms && !job->per_head && !tensor_given(&job->in->value.table) &&
@@ -128,7 +127,7 @@ static bool is_broken(const Job *job, const Typical *typical)
            typical->cells >= 2 * TILE_KEYS;
 }
 
-/* The whole as attention inside groups, where queries share their rows; false: they do not. */
+/* Attention inside groups of queries that share their rows; false: they do not share them. */
 static bool attend_shared(const Job *job, double *cells)
 {
     const AttendInput *in = job->in;
@@ -214,7 +213,7 @@ static void run_batches(Job *job)
     }
 }
 
-/* Some runs of all rows, with rows and keys in the order of a step's phases. */
+/* One pass over the runs of `part`, rows and keys in the order of the phases of `step`. */
 static void run_pass(Job *job, int64_t step, RunPart part, int64_t other)
 {
     float *values = job->values;
@@ -228,13 +227,13 @@ static void run_pass(Job *job, int64_t step, RunPart part, int64_t other)
     job->values = values;
 }
 
-/* Whether a step's cells leave others for a pass of their own. */
+/* Whether cells of other steps need a pass of their own. */
 static bool is_mixed(const Job *job, const Typical *typical)
 {
     return job->step > 1 && typical->stepped < MOSTLY * typical->cells;
 }
 
-/* Rows that are asked for often are found once, where they take at most an eighth of the
+/* Stores rows that are evaluated often, where they take at most an eighth of the memory of the
  * tensors. */
 static void store_rows(Job *job, const Typical *typical)
 {
@@ -262,7 +261,7 @@ static void run_passes(Job *job, const Typical *typical)
     run_pass(job, job->step, RUNS_OF_STEP, 0);
 }
 
-/* Memory for packed keys and the values in their order. */
+/* Memory for packed keys, and for values in the order of the keys. */
 static bool batch_init(Job *job)
 {
     int64_t size = (int64_t)sizeof(float);
@@ -275,7 +274,7 @@ static bool batch_init(Job *job)
     return job->packed && (job->step == 1 || job->values);
 }
 
-/* How the cells are gone through, and the memory for it. */
+/* Chooses how cells are visited, and takes the memory for it. */
 static bool choose_way(Job *job, const Typical *typical)
 {
     job->panels = ceil_div(job->m, TILE_KEYS);
@@ -290,7 +289,7 @@ static bool choose_way(Job *job, const Typical *typical)
     return batch_init(job);
 }
 
-/* Adds up what the workers did and frees what the arena does not hold. */
+/* Sums the cells of the workers and frees their memory outside the arena. */
 static void gather_workers(Job *job, int count, double *cells)
 {
     bool failed = false;
@@ -344,25 +343,25 @@ void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
 
 /* Attention over a pattern whose blocks need few panels of keys.
  *
- * To pack all keys before any is used sends them through memory once more than needed, and at
- * a large n memory is what a short row waits for.  Here a worker takes a stretch of blocks and
- * packs a panel when a tile first wants it; a few panels of each head stay, in slots by their
- * number, and the next block finds most of its own there.  A block is planned once for all
- * heads of the batch.
+ * Packing all keys first sends them through memory once more than needed, and at a large n the
+ * bandwidth of memory limits short rows.  Here a worker takes a few consecutive blocks and packs
+ * a panel when a tile first needs it.  A few panels of each head stay, in slots by their number,
+ * and the next block finds most of its panels there.  A block is planned once for all heads of
+ * the batch.
  *
- * A block that needs far more than the others (rows that see everything) would keep one
- * worker busy at the end: such blocks come last, each head an item of its own.
+ * A block that needs far more panels than the others (rows that see every key) would keep one
+ * worker busy at the end.  Such blocks come last, each head an item of its own.
  */
 
-/* Packed panels of a worker; more heads wait for the next batch. */
+/* Packed panels of a worker, bytes; more heads wait for the next batch. */
 #define NEAR_BYTES (1 << 20)
 #define LEAST_SLOTS 8
 #define MOST_SLOTS 32
-#define NEAR_SHARE 4      /* rows see at most one key of so many */
-#define NEAR_ROW 1024     /* and at most so many */
+#define NEAR_SHARE 4      /* rows see at most one of so many keys, */
+#define NEAR_ROW 1024     /* and at most so many keys */
 #define MOST_BLOCKS 8     /* of an item */
 #define ITEMS_PER_WORKER 8
-#define FAR_TIMES 8       /* what a block holds beyond a usual one's cells to be far */
+#define FAR_TIMES 8       /* a block with so many times the typical cells is far */
 
 bool attend_near_pays(Job *job, const Typical *typical)
 {

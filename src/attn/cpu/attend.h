@@ -18,8 +18,8 @@
  * Life of a block: block_begin, block_query for each row, then for each step
  * block_score for the tiles of every group (TILE_ROWS rows), block_soften and
  * block_mix; at the end block_row gives a row's output and log-sum-exp.  A
- * group fills its own slots of the step, so tiles that are not needed are
- * neither computed nor kept.
+ * group fills its own slots of the step, so unneeded tiles are neither computed
+ * nor stored.
  */
 
 #define STEP_PANELS 4 /* panels scored before their weights are used */
@@ -61,15 +61,15 @@ static inline float *block_tile(const Block *b, int64_t g, int slot)
 
 /* Positions in the order of their phase, place mod step.
  *
- * Keys a step apart, and the queries that see them, lie side by side in this order, so
- * what is a comb in the sequence is a solid block in it.  Step 1: the sequence itself.
+ * Keys a step apart, and the queries that see them, are neighbours in this order: strided
+ * cells of the sequence become a solid block.  Step 1: the sequence itself.
  */
 
 typedef struct Phases {
     int64_t step, count; /* count: positions in all */
 } Phases;
 
-/* Where position j stands. */
+/* The place of position j. */
 static inline int64_t phases_place(Phases p, int64_t j)
 {
     int64_t phase = j % p.step, longer = p.count % p.step;
@@ -79,7 +79,7 @@ static inline int64_t phases_place(Phases p, int64_t j)
     return phase * (p.count / p.step) + (phase < longer ? phase : longer) + j / p.step;
 }
 
-/* Which position stands there. */
+/* The position at a place. */
 static inline int64_t phases_position(Phases p, int64_t place)
 {
     int64_t size = p.count / p.step, longer = p.count % p.step, phase;
@@ -95,23 +95,23 @@ static inline int64_t phases_position(Phases p, int64_t place)
 
 /* Which tiles a block of queries needs, from the pattern's rows.
  *
- * Rows become bit masks of 64-key panels; only panels that a row touches are
- * stored or looked at, so a window costs the same at every n.  Each tile
- * (TILE_ROWS rows of one panel) is classed by what it is worth computing as.
+ * Rows become bit masks of 64-key panels; only panels that a row touches are stored or
+ * visited, so a window costs the same at every n.  The kind of a tile (TILE_ROWS rows of
+ * one panel) says how it is computed.
  */
 
-/* A tile with fewer cells than this is cheaper cell by cell: a cell costs four
- * to five times more alone than inside a tile of 384. */
+/* A tile with fewer cells is cheaper cell by cell: a single cell costs four to five times
+ * its share of a tile of 384 cells. */
 #define SPARSE_CELLS 72
 
 typedef enum TileKind {
     TILE_NONE,
     TILE_FULL,   /* every cell of every real row */
-    TILE_MASKED, /* some */
-    TILE_SPARSE, /* so few that they are computed one by one */
+    TILE_MASKED, /* some cells */
+    TILE_SPARSE, /* few cells, computed one by one */
 } TileKind;
 
-/* Which runs of a row are planned; the rest is left to another pass. */
+/* Which runs of a row are planned; another pass takes the others. */
 typedef enum RunPart {
     RUNS_ALL,
     RUNS_OF_STEP, /* those of the keys' step */
@@ -124,7 +124,7 @@ typedef struct Plan {
     int64_t   other;
     int64_t   keys, panels, capacity;     /* capacity: rows, a multiple of TILE_ROWS */
     int64_t   first, rows, groups;        /* of the block planned last */
-    int64_t   head;                       /* it was planned for; -1: nothing planned */
+    int64_t   head;                       /* of that block; -1: nothing planned */
     int64_t   low, high;                  /* panels touched lie in [low, high) */
     uint8_t  *seen;                       /* [panels] */
     int32_t  *touched;                    /* [panels] the panels in use, increasing */
@@ -136,14 +136,13 @@ typedef struct Plan {
     PatternRow row;                       /* heap; plan_free */
 } Plan;
 
-/* What some rows spread over the sequence, and over the heads, hold; means over them without
- * the fullest. */
+/* Means over sampled rows, spread over the sequence and the heads, without the fullest one. */
 typedef struct Typical {
     double  cells;
-    double  stepped; /* those in runs of `step`, less those of other steps */
-    double  single;  /* those in runs of one key */
+    double  stepped; /* cells in runs of `step`, less those of other steps above 1 */
+    double  single;  /* cells in runs of one key */
     double  runs;
-    int64_t step;    /* the first that is not 1; 1: none is */
+    int64_t step;    /* the first step above 1; 1: there is none */
     bool    failed;  /* no memory for a row's runs */
 } Typical;
 
@@ -152,7 +151,7 @@ Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows);
 /* False when the arena is out of memory. */
 bool plan_init(Plan *plan, Arena *arena, int64_t keys, int64_t capacity);
 void plan_free(Plan *plan);
-/* The order and the part of what is planned from here on; after plan_init it is all runs in
+/* Sets the order and the part of the runs planned from here on; after plan_init: all runs, in
  * the order of the sequence. */
 void plan_order(Plan *plan, int64_t rows, int64_t step, RunPart part, int64_t other);
 /* Plans `rows` rows from `first` of `head`.  False: no memory for a row's runs. */
@@ -171,10 +170,9 @@ static inline TileKind plan_kind(const Plan *plan, int64_t place, int64_t group)
 
 /* What a position adds to scores and outputs, tile by tile.
  *
- * Terms depend on the distance i - j only through a table row index, so for a
- * tile the products side . table are needed for a short range of table rows:
- * they are computed by the score kernel for that range and spread over the
- * tile.  An attention without terms never comes here.
+ * Terms depend on the distance i - j only through a row index of the table, so a tile needs
+ * the products side . table for a short range of table rows.  The score kernel computes that
+ * range, which is then spread over the tile.
  */
 
 typedef struct Terms {
@@ -220,11 +218,11 @@ typedef struct Worker {
     Plan     plan;
     Block    block;
     Terms    terms;
-    int32_t *list;  /* [LIST_KEYS] keys of a row that are computed one by one */
-    int32_t *sparse; /* [panels] of a group's tiles that are computed so */
+    int32_t *list;   /* [LIST_KEYS] keys of a row that are computed one by one */
+    int32_t *sparse; /* [panels] of the TILE_SPARSE tiles of a group */
     float   *s;     /* [LIST_KEYS] */
     float   *near;   /* [slices of the batch][near_slots][d][TILE_KEYS] panels packed last */
-    int32_t *near_panel; /* [slices of the batch][near_slots] which; -1: none */
+    int32_t *near_panel; /* [slices of the batch][near_slots] their numbers; -1: none */
     double   cells;
     bool     failed;
 } Worker;
@@ -236,67 +234,64 @@ typedef struct Job {
     const Kernel      *kernel;
     AttendResult      *out;
     int64_t            h, n, m, d, e, panels;
-    double             cell_flops;       /* of one cell, for the progress */
+    double             cell_flops;       /* of one cell, for the progress of the run */
     int64_t            block_rows, blocks;
     bool               per_head, has_terms, scattered;
     Phases             row_order, key_order;
-    bool               join;             /* out and lse hold another pass already */
+    bool               join;             /* out and lse hold the result of another pass */
     float             *values;           /* [slices][m][e] in the keys' order; NULL: v itself */
     float             *packed;           /* [slices of the batch][panels][d][TILE_KEYS] */
     int64_t            near_slots;       /* a power of two; 0: all panels are in packed */
     int64_t            near_blocks;      /* of one item */
-    double             near_most;        /* cells of a block; others go to far */
-    uint8_t           *far;              /* [blocks] wait for the others to end */
-    int32_t           *far_block;        /* [blocks] those */
-    int64_t            list_first, list_rows; /* scattered: the rows whose keys are listed, */
-    int64_t           *list_offset;      /* [list_rows + 1] where, and */
-    int32_t           *listed;           /* [.] what, increasing in a row */
-    float             *list_s;           /* [.] scores, then weights of those */
-    bool               list_apart;       /* all of a head are scored before any is mixed; */
-    bool               list_mix;         /* whether this pass mixes, */
-    int64_t            key_low, key_high; /* and the keys it takes */
+    double             near_most;        /* a block with more cells is far */
+    uint8_t           *far;              /* [blocks] the block comes last */
+    int32_t           *far_block;        /* [blocks] numbers of the far blocks */
+    /* Scattered: rows [list_first, list_first + list_rows), whose keys are listed. */
+    int64_t            list_first, list_rows;
+    int64_t           *list_offset;      /* [list_rows + 1] into listed and list_s */
+    int32_t           *listed;           /* [.] keys, increasing in a row */
+    float             *list_s;           /* [.] their scores, then weights */
+    bool               list_apart;       /* all rows of a head are scored before any is mixed */
+    bool               list_mix;         /* this pass mixes */
+    int64_t            key_low, key_high; /* keys of this pass */
     int64_t            step, most_slices; /* of the pass, and of a batch */
     int64_t            slice, slices;    /* of k: the batch */
     int64_t            head, heads;      /* the batch's queries */
     Worker            *workers;
 } Job;
 
-/* Makes the worker's plan that of the block, if it is not; false: no memory. */
+/* Plans the block, unless it is planned already; false: no memory. */
 bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
-/* Queries [first, first + rows) of a head, which are planned. */
+/* Attention of the planned queries [first, first + rows) of a head. */
 void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
-/* Both, of job->blocks' `block`; a worker that failed, or a cancelled run, does nothing. */
+/* Plans and computes `block`; does nothing after a failure of the worker, or a cancelled run. */
 void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block);
 
-/* Whether workers should pack panels themselves; then some of job->near_* are set. */
+/* Whether workers should pack panels themselves; sets near_slots, near_blocks and near_most. */
 bool attend_near_pays(Job *job, const Typical *typical);
 /* Chooses job->most_slices and takes the workers' memory; false: there is none. */
 bool attend_near_init(Job *job);
 /* All queries of the job's batch. */
 void attend_near_batch(Job *job);
 
-/* All of a scattered job.  A worker is failed, or the run, where memory is short. */
+/* All of a scattered job.  Without memory a worker, or the run, is failed. */
 void attend_gather(Job *job, const Typical *typical);
 
 /* Rows of a pattern that see the same keys, as groups.
  *
- * A rectangle of an image is a comb in the sequence: tiles of it would be half empty.  But
- * all pixels of a block see the same rectangle, so its keys may be gathered once for all of
- * them, and every tile is full.
+ * A rectangle of an image is a series of short runs in the sequence, so its tiles would be
+ * half empty.  But all pixels of a block see the same rectangle: its keys are gathered once
+ * for all of them, and every tile is full.
  */
 
-/* Fills g's lists (i32 [1,.], in the run's arena) when rows are shared by enough queries to
- * pay for gathering; `cells` are those of one head.  False: they are not, or no memory. */
+/* Fills the lists of g (i32 [1,.], in the run's arena) when enough queries share a row to pay
+ * for gathering; *cells: cells of one head.  False: too few share, or no memory. */
 bool shared_rows(Run *r, const Pattern *pattern, GroupAttend *g, double *cells);
 
-/* A pattern whose rows are found once and then looked up.
- *
- * Heads that do not fit a batch together ask for the same rows again and again; finding a row's
- * runs (unions, differences) may cost as much as its cells.
- */
-
-/* The same cells, with rows in the run's arena; `pattern` itself where its heads differ, where
- * the rows take more than `most` bytes, or without memory. */
+/* The same cells, with rows that are evaluated once and stored in the run's arena: each batch
+ * of heads asks for all rows, and evaluating a row (unions, differences) may cost as much as its
+ * cells.  `pattern` itself where its heads differ, where the rows take more than `most` bytes, or
+ * without memory. */
 const Pattern *stored_rows(Run *r, const Pattern *pattern, double most);
 
 #endif

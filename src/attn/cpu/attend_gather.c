@@ -1,11 +1,10 @@
-/* attend_gather.c -- attention over rows whose keys lie here and there, cell by cell.
+/* attend_gather.c -- attention over rows with scattered keys, cell by cell.
  *
- * The keys of some rows are listed once for all heads that share them.  Where a head's keys and
- * values fit a cache together, attend_block takes the listed rows.  Where they do not, all rows
- * are scored, and softmaxed, before any is mixed, so that keys and values do not push each other
- * out; and stretch by stretch, each for all rows, where even the keys alone, or the values, are
- * too many: one that comes from memory by itself costs several times what it costs from the
- * third-level cache.
+ * The keys of some rows are listed once for all heads that share them.  Where the keys and values
+ * of a head fit a cache together, attend_block takes the listed rows.  Where they do not, all rows
+ * are scored, and their softmax taken, before any is mixed, so that keys and values do not evict
+ * each other.  Where even the keys alone, or the values, do not fit, they are taken in ranges, each
+ * for all rows: a random read from memory costs several times one from the third-level cache.
  */
 #include "attn/cpu/attend.h"
 
@@ -16,11 +15,11 @@
 #include <string.h>
 
 #define APART_BYTES  (4 << 20)  /* keys and values of a head that are taken together */
-#define GATHER_BYTES (16 << 20) /* keys, or values, of a stretch, */
-#define JUMP_BYTES   (8 << 20)  /* and where others who share the cache cost most */
-#define LIST_BYTES   (64 << 20) /* about: cells listed at once, with their scores */
+#define GATHER_BYTES (16 << 20) /* keys, or values, of a range */
+#define JUMP_BYTES   (8 << 20)  /* of a range where keys_jump */
+#define LIST_BYTES   (64 << 20) /* cells listed at once with their scores, roughly */
 #define ITEM_ROWS 256
-#define ROWS_AHEAD 2 /* rows whose lists are fetched while others are worked on */
+#define ROWS_AHEAD 2 /* distance at which lists of rows are prefetched */
 
 /* Lists the keys of some rows, or counts them while job->listed is NULL. */
 static void list_item(void *context, int64_t item, int worker)
@@ -88,8 +87,8 @@ static Cells listed_cells(const Job *job, int64_t row)
     return (Cells){ job->listed + offset[0], job->list_s + offset[0], offset[1] - offset[0] };
 }
 
-/* Those of a row that belong to this stretch of keys. */
-static Cells stretch_cells(const Job *job, int64_t row)
+/* The listed cells of a row with keys in [key_low, key_high). */
+static Cells range_cells(const Job *job, int64_t row)
 {
     Cells   c = listed_cells(job, row);
     int64_t skip = job->key_low > 0 ? key_lower_bound(c.keys, 0, c.count, job->key_low) : 0;
@@ -99,7 +98,7 @@ static Cells stretch_cells(const Job *job, int64_t row)
     return (Cells){ c.keys + skip, c.s + skip, c.count - skip };
 }
 
-/* Asks for what a row a little below reads beside its keys: a query, or weights. */
+/* Prefetches what row + ROWS_AHEAD reads beside its keys: its list, and its query or weights. */
 static void fetch_listed(const Job *job, int64_t row)
 {
     const Tensor *q = &job->in->q;
@@ -114,7 +113,7 @@ static void fetch_listed(const Job *job, int64_t row)
         cpu_fetch_once(queries + below * q->stride[1], job->d * (int64_t)sizeof(*queries));
 }
 
-/* The softmax of scores of which all are known, and their log-sum-exp. */
+/* The softmax of a row whose scores are complete, and its log-sum-exp. */
 static void soften_row(const Job *job, Worker *w, int64_t row)
 {
     Cells  c = listed_cells(job, row);
@@ -143,7 +142,7 @@ static void score_row(const Job *job, Worker *w, int64_t row)
     const AttendInput *in = job->in;
     const float       *k = tensor_head(&in->k, job->head, job->h);
     const float       *q = tensor_head(&in->q, job->head, job->h);
-    Cells              c = stretch_cells(job, row);
+    Cells              c = range_cells(job, row);
 
     fetch_listed(job, row);
     block_query(&w->block, 0, q + row * in->q.stride[1], in->scale);
@@ -175,7 +174,7 @@ static void mix_row(const Job *job, Worker *w, int64_t row)
     int64_t at = job->head * job->n + row;
     float  *out = tensor_f32(&job->out->out) + at * job->e, *acc = w->block.acc;
     size_t  bytes = (size_t)job->e * sizeof(*out);
-    Cells   c = stretch_cells(job, row);
+    Cells   c = range_cells(job, row);
 
     w->cells += (double)c.count;
     fetch_listed(job, row);
@@ -217,8 +216,8 @@ static void block_item(void *context, int64_t item, int worker)
                      min_i64(job->block_rows, job->list_rows - first));
 }
 
-/* Whether a row's keys lie elsewhere than beside those of the row above: nothing but a cache has
- * them then. */
+/* Whether most keys of a row are no neighbours of keys of the row above: then only a cache holds
+ * them. */
 static bool keys_jump(const Job *job)
 {
     int64_t row = job->list_first + job->list_rows / 2, beside = 0;
@@ -233,8 +232,8 @@ static bool keys_jump(const Job *job)
     return 2 * beside < c.count;
 }
 
-/* All listed rows of a head, a stretch of keys at a time; `size`: floats of a key that are
- * read. */
+/* All listed rows of a head, a range of keys at a time; `size`: floats that are read of a
+ * key. */
 static void gather_sweep(Job *job, bool mix, int64_t size)
 {
     int64_t bytes = job->m * size * (int64_t)sizeof(float);

@@ -1,11 +1,10 @@
 /* best.c -- for each of some vectors the k rows with the largest products.
  *
  * An item is a panel of vectors of one head, and passes over all rows.  A vector keeps a
- * list of the rows whose product, in float, reaches its limit; the limit rises as better rows
- * come: at first it is guessed from a sample of the rows, and whenever the list is full it is
- * drawn up to what the best k so far leave.  With the k-th largest product A in float, and b
- * of columns.h, a row above A + 2b is among the best k and one below A - 2b is not; those
- * between are decided in double.
+ * list of the rows whose product, in float, reaches its limit.  The first limit is guessed from
+ * a sample of the rows; whenever the list is full the limit rises to A - 2b, where A is the k-th
+ * largest product in float so far and b is that of columns.h.  In the end a row above A + 2b is
+ * among the best k and one below A - 2b is not; rows between are decided in double.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@
 #include "core/threads.h"
 
 #define SAMPLE 256      /* rows of the guess */
-#define SAMPLE_WORTH 8  /* at least so many times SAMPLE rows, and k, for one to be worth it */
+#define SAMPLE_WORTH 8  /* a guess pays from so many times SAMPLE rows, and so many times k */
 #define EXACT_ROWS 8    /* rows in double at once */
 
 /* A row that may be among the best. */
@@ -34,7 +33,7 @@ typedef struct Worker {
     int64_t  held[TILE_KEYS];
     float    limit[TILE_KEYS];
     double   margin[TILE_KEYS]; /* 2b */
-    bool     lost[TILE_KEYS];   /* float cannot order it: all of it in double */
+    bool     lost[TILE_KEYS];   /* float cannot order the vector: all rows in double */
     float    tile[TILE_ROWS * TILE_KEYS], top[TILE_ROWS * LANES];
 } Worker;
 
@@ -55,7 +54,7 @@ static const float *near_vector(const Job *job, int64_t head, int64_t i)
 
 /* ---- lists ------------------------------------------------------------------ */
 
-/* What would stand at place k (0-based) of the numbers whose keys are w->keys. */
+/* The number at place k (0-based), in decreasing order, of those whose keys are w->keys. */
 static double kth_value(Worker *w, int64_t count, int64_t k)
 {
     int64_t key = cpu_kth_largest(w->keys, count, k);
@@ -74,7 +73,7 @@ static double kth_product(const Job *job, Worker *w, const Entry *list, int64_t 
     return kth_value(w, held, job->k - 1);
 }
 
-/* Drops from a full list what can no longer be among the best. */
+/* Drops rows of a full list that can no longer be among the best. */
 static void thin_out(const Job *job, Worker *w, int64_t c)
 {
     Entry  *list = w->list + c * job->capacity;
@@ -88,7 +87,7 @@ static void thin_out(const Job *job, Worker *w, int64_t c)
     w->held[c] = kept;
     if (kept < job->capacity)
         return;
-    w->lost[c] = true; /* so many are alike */
+    w->lost[c] = true; /* too many products are nearly equal */
     w->held[c] = 0;
     w->limit[c] = INFINITY;
 }
@@ -117,7 +116,7 @@ static void score_vectors(const Job *job, Worker *w, int64_t head, int64_t first
                   job->columns.d, panel, NULL, w->rows, w->tile, TILE_KEYS, w->top);
 }
 
-/* Limits that about three times k rows reach, and hardly ever fewer than k. */
+/* Limits that about 3 k rows reach, and hardly ever fewer than k. */
 static void guess_limits(const Job *job, Worker *w, int64_t head, const float *panel,
                          int64_t count)
 {
@@ -140,7 +139,7 @@ static void guess_limits(const Job *job, Worker *w, int64_t head, const float *p
 
 /* ---- in double -------------------------------------------------------------- */
 
-/* Rows first, ... of x, one beneath the other. */
+/* Rows first, ... of x into w->exact. */
 static void exact_rows(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
     int64_t d = job->columns.d;
@@ -202,7 +201,7 @@ static int64_t band_bound(const Job *job, Worker *w, int64_t head, int64_t place
     return bound;
 }
 
-/* False: the list does not settle it. */
+/* Writes the best k rows; false: the list does not decide them. */
 static bool choose(const Job *job, Worker *w, int64_t head, int64_t place, int64_t first,
                    int64_t c, int32_t *out)
 {
@@ -300,7 +299,7 @@ static void length_item(void *context, int64_t head, int worker)
     for (int64_t i = 0; i < job->n; i++) {
         double length = row_length_bound(kernel_at(0), near_vector(job, head, i), job->columns.d);
 
-        if (length > job->longest[head] || isnan(length)) /* a NaN stays */
+        if (length > job->longest[head] || isnan(length)) /* NaN stays */
             job->longest[head] = length;
     }
 }
@@ -321,7 +320,7 @@ static bool best_workers_new(Job *job)
         w->rows = cpu_scratch(job->run, TILE_ROWS * d, sizeof(*w->rows));
         w->exact = cpu_scratch(job->run, EXACT_ROWS * d, sizeof(*w->exact));
         w->sample = cpu_scratch(job->run, TILE_KEYS * SAMPLE, sizeof(*w->sample));
-        memset(w->top, 0, sizeof(w->top)); /* the kernel raises it; nobody reads it */
+        memset(w->top, 0, sizeof(w->top)); /* raised by the kernel, never read */
         if (!w->list || !w->keys || !w->band || !w->strip || !w->rows || !w->exact || !w->sample)
             return false;
     }
@@ -343,8 +342,8 @@ void cpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tens
     arena_release(r->arena, mark);
 }
 
-/* The largest entries of every row, in order, or of the sums of two rows;
- * products of a row with rows by number. */
+/* The largest entries of every row, or of the sums of two rows, in decreasing order; products
+ * of a row with rows given by index. */
 
 #define PIECE 16384 /* entries of one item of work, at least a row */
 #define SUM_LANES 8
@@ -356,7 +355,7 @@ typedef struct Best {
     int64_t            rows, each; /* of all heads; of an item */
 } Best;
 
-/* Puts `value` into the best k so far; ties stay behind those before them. */
+/* Inserts `value` into the best k so far, behind equal values. */
 static int64_t insert(double value, int32_t index, int64_t have, int64_t k, double *best,
                       int32_t *which)
 {
@@ -384,7 +383,7 @@ static const int32_t *names_of(const Tensor *t, int64_t row)
     return tensor_i32(t) + row / t->shape[1] * t->stride[0] + row % t->shape[1] * t->stride[1];
 }
 
-static void call_columns(const BestColumns *in, int64_t row, int64_t others, int32_t *which)
+static void name_columns(const BestColumns *in, int64_t row, int64_t others, int32_t *which)
 {
     const int32_t *x = names_of(&in->x_name, row), *y = names_of(&in->y_name, row);
 
@@ -406,7 +405,7 @@ static void best_row(const Best *job, int64_t row)
             have = insert(y ? x[p] + y[c] : x[p], (int32_t)(p * others + c), have, in->k, best,
                           which);
     if (in->x_name.data)
-        call_columns(in, row, others, which);
+        name_columns(in, row, others, which);
 }
 
 static void best_columns_item(void *context, int64_t item, int worker)
@@ -428,7 +427,7 @@ void cpu_best_columns(Run *r, const BestColumns *in, BestResult *out)
     threads_run(r->threads, ceil_div(job.rows, job.each), best_columns_item, &job);
 }
 
-/* ---- products of a row with rows by number ------------------------------------------ */
+/* ---- products of a row with rows by index ------------------------------------------- */
 
 typedef struct Dots {
     Run          *run;
@@ -437,7 +436,7 @@ typedef struct Dots {
     int64_t       each; /* rows of an item */
 } Dots;
 
-/* In several lanes, added up at the end. */
+/* In SUM_LANES partial sums, added at the end. */
 static float float_dot(const float *x, const float *y, int64_t count)
 {
     float   lane[SUM_LANES] = { 0 }, sum = 0;

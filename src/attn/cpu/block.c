@@ -1,4 +1,4 @@
-/* block.c -- the state of an online softmax over a block of queries, and what fills it. */
+/* block.c -- the online softmax over a block of queries, and the tiles that go into it. */
 #include <math.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ void block_row(const Block *b, int64_t row, float *out, float *lse)
 {
     const float *acc = b->acc + row * b->lda;
     float        sum = b->sum[row];
-    bool         any = b->max[row] > -INFINITY || sum != 0.0f; /* a NaN counts as a key */
+    bool         any = b->max[row] > -INFINITY || sum != 0.0f; /* NaN counts as a key */
 
     if (any)
         b->kernel->scale(acc, b->e, 1.0f / sum, out);
@@ -112,10 +112,10 @@ void block_row(const Block *b, int64_t row, float *out, float *lse)
  * nearly empty are computed one by one at the end.
  */
 
-#define ROWS_AHEAD 8 /* queries that are fetched while others are copied */
-#define KEYS_AHEAD 2 /* rows whose keys are fetched while others are worked on */
+#define ROWS_AHEAD 8 /* distance at which queries are prefetched */
+#define KEYS_AHEAD 2 /* rows ahead whose keys are prefetched */
 
-/* The panel from the worker's own, packed first unless it was the last of its slot. */
+/* The panel from the worker's slots, packed first unless its slot holds it. */
 static const float *near_panel(const Job *job, Worker *w, int64_t head, int64_t panel)
 {
     const Tensor *k = &job->in->k;
@@ -192,7 +192,7 @@ static void mix_group(const Job *job, Worker *w, int64_t head, int64_t g)
                            block->lds, block->acc + g * TILE_ROWS * block->lda, block->lda);
 }
 
-/* One step of row's softmax over the listed keys. */
+/* One step of the softmax of a row over the listed keys. */
 static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, const int32_t *keys,
                       int64_t count)
 {
@@ -216,7 +216,7 @@ static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, cons
         terms_mix_list(&w->terms, head, i, keys, count, w->s, acc);
 }
 
-/* Asks for what rows a little below need where their cells run along with this one's. */
+/* Prefetches the keys and values of a row below, where its cells move along with the row. */
 static void fetch_below(const Job *job, int64_t head, const int32_t *keys, int64_t count)
 {
     const Tensor *k = &job->in->k, *v = &job->in->v;
@@ -230,7 +230,7 @@ static void fetch_below(const Job *job, int64_t head, const int32_t *keys, int64
     }
 }
 
-/* The cells of row in the group's `panels` tiles that were left to single cells. */
+/* The cells of a row in the `panels` TILE_SPARSE tiles of its group. */
 static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t row,
                               int64_t panels)
 {
@@ -276,7 +276,7 @@ bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t
     return plan_make(&w->plan, job->pattern, asked, first, rows);
 }
 
-/* The softmax of row i over this pass's keys becomes that over those of out, lse as well. */
+/* Joins the softmax of row i over the keys of this pass with that in out and lse. */
 static void join_row(const Job *job, Worker *w, int64_t i, float *out, float *lse)
 {
     static const int32_t only[1] = { 0 };

@@ -1,10 +1,10 @@
-/* ceilings.c -- what this CPU can do at most, measured; see attn/ops/ops.h.
+/* ceilings.c -- the measured ceilings of this CPU; see attn/ops/ops.h.
  *
  * The peak is fused multiply-adds on the widest vectors that the kernels use, in
- * CHAINS independent sums, all in registers.  Products of matrices are each
- * thread's own, as everywhere in the program.  The stream is the triad
- * a = b + s c over arrays that no cache holds; three arrays of traffic count,
- * as usual, though a write may cause a read first.
+ * CHAINS independent sums, all in registers.  Every thread computes matrix products
+ * of its own, as everywhere in the program.  The stream is the triad a = b + s c
+ * over arrays larger than the caches; its traffic counts as three arrays, though a
+ * write may cause a read first.
  */
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
@@ -19,8 +19,8 @@
 #include <immintrin.h>
 #endif
 
-#define ROUNDS 3         /* the best counts: a ceiling is a maximum */
-#define PEAK_ROUNDS 12   /* milliseconds each; new threads may share a CPU in the first of them */
+#define ROUNDS 3         /* the fastest counts: a ceiling is a maximum */
+#define PEAK_ROUNDS 12   /* milliseconds each; new threads may share a CPU in the first rounds */
 #define GEMM_SIZE 1024
 #define STREAM_FLOATS (INT64_C(1) << 24) /* 64 MiB an array */
 #define MOST_THREADS 256
@@ -126,11 +126,11 @@ static void peak_item(void *context, int64_t item, int worker)
 
     (void)worker;
     job->flops[item] = job->fn(&sink);
-    if (isnan(sink)) /* the compiler must believe that the sum is wanted */
+    if (isnan(sink)) /* never, but the compiler must keep the sums */
         job->flops[item] = 0;
 }
 
-/* Of the pool's threads, as far as MOST_THREADS. */
+/* One item a thread of the pool, at most MOST_THREADS. */
 static int items_of(const Threads *threads)
 {
     int count = threads_count(threads);
@@ -185,7 +185,7 @@ static double best_seconds(Threads *threads, ThreadsFn fn, Work *w)
 {
     double best = (double)INFINITY;
 
-    for (int round = 0; round <= ROUNDS; round++) { /* the first touches the memory */
+    for (int round = 0; round <= ROUNDS; round++) { /* round 0 touches the memory */
         double start = now();
 
         threads_run(threads, items_of(threads), fn, w);

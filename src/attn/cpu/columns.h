@@ -1,14 +1,14 @@
-/* attn/cpu/columns.h -- vectors that many rows are compared with, and how far a comparison
- * in float can be trusted.
+/* attn/cpu/columns.h -- vectors that many rows are compared with, and the error bound of a
+ * comparison in float.
  *
- * Products x . y are looked at in float first, a tile at a time.  With u = 2^-24 a product
- * of d terms, of vectors that may themselves be rounded, is off by less than
+ * Products x . y are computed in float first, a tile at a time.  With u = 2^-24 the error of
+ * a product of d terms, of vectors that may themselves be rounded, is less than
  *
  *     b = (d + 8) u |x| |y|        (and d 2^-148 where it underflows),
  *
- * whatever the order of the sum.  So of two products the larger one in float is the larger
- * one when they are more than 2b apart; closer ones are formed again in double, in index
- * order, and only those.  Decisions are therefore those of double.
+ * whatever the order of the sum.  So the order of two products in float is right when they
+ * are more than 2b apart; closer products are computed again in double, in index order.
+ * Decisions are therefore those of double.
  */
 #ifndef ATTN_CPU_COLUMNS_H
 #define ATTN_CPU_COLUMNS_H
@@ -19,25 +19,25 @@
 
 #include "attn/cpu/cpu.h"
 
-#define LENGTH_LEAST 1e-12   /* by which cosines divide at least */
-#define COLUMNS_LARGEST 1e30 /* margins beyond, and NaN, leave everything to double */
+#define LENGTH_LEAST 1e-12   /* least divisor of a cosine */
+#define COLUMNS_LARGEST 1e30 /* with larger margins, or NaN, everything is decided in double */
 
 typedef struct Columns {
     int64_t slices, parts, d;
     int64_t count, padded; /* of a part; padded: a multiple of TILE_KEYS */
     float  *panel;   /* [slices * parts][padded / TILE_KEYS][d][TILE_KEYS] */
-    double *strip;   /* [slices * parts][padded / LANES][d][LANES], as Kernel.product64 wants */
+    double *strip;   /* [slices * parts][padded / LANES][d][LANES], for Kernel.product64 */
     double *length;  /* [slices * parts][padded] */
     double *longest; /* [slices * parts] */
 } Columns;
 
-/* Scores [TILE_ROWS][TILE_KEYS], rows lds apart, of `rows` rows ld apart with a panel; `keep` as
- * of Kernel.score.  padding [TILE_ROWS][d], where a tile has fewer rows; top [TILE_ROWS][LANES]. */
+/* Scores s [TILE_ROWS][TILE_KEYS] of `rows` rows of x with a panel; keep as in Kernel.score;
+ * padding [TILE_ROWS][d]: scratch for a tile of fewer rows; top [TILE_ROWS][LANES]. */
 void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const float *panel,
                    const uint64_t *keep, float *padding, float *s, int64_t lds, float *top);
 
 /* Rows of y [h',parts*count,d], f32 or f64, as columns.  unit: panels hold y / |y|, and
- * `longest` is that of those.  False (and the run failed) without memory. */
+ * `longest` is the length of these.  False (and the run failed) without memory. */
 bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out);
 
 /* The place of a head's part in the lists above. */
@@ -56,13 +56,13 @@ static inline const double *columns_strip(const Columns *c, int64_t place, int64
     return c->strip + (place * c->padded + first) * c->d;
 }
 
-/* b of above; infinite or NaN where float is of no use. */
+/* The bound b; infinite or NaN where float cannot decide. */
 static inline double columns_margin(const Columns *c, double x, double y)
 {
     return 1.01 * (double)(c->d + 8) * 0x1p-24 * x * y + (double)c->d * 0x1p-148;
 }
 
-/* |x| or a little more. */
+/* An upper bound of |x|, close to it. */
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d);
 /* |x| in double, at least LENGTH_LEAST. */
 double row_length(const double *x, int64_t d);

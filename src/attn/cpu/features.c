@@ -27,7 +27,7 @@ typedef struct Job {
     Tensor           *y;
     int64_t           h, n, d, m, f, blocks;
     bool              head_top;  /* c is one number per head */
-    bool              projected; /* the first pass has left u in y */
+    bool              projected; /* y holds u, from the first pass */
     double           *top;       /* [h][blocks], then [h][0] for the head */
 } Job;
 
@@ -71,7 +71,7 @@ static void exponentials(const Job *job, int64_t head, int64_t i, double c)
     const FeatureMap *map = job->map;
     float            *y = features_out(job, head, i);
     double            shift = (half_square(job, head, i) + c) * LOG2_E;
-    /* What rounding the shift to a float would lose is put back as a factor. */
+    /* A factor undoes the rounding of the shift to float. */
     float             mend = (float)exp2((double)(float)shift - shift);
     float             norm = (float)(1 / sqrt((double)job->f)), eps = (float)map->eps;
 
@@ -89,14 +89,14 @@ static void waves(const Job *job, int64_t head, int64_t i, double c)
     job->kernel->float_waves(y, job->m, size, y + job->m, y);
 }
 
-/* What of a row's projection is left when the row has unit length. */
+/* The projection of a row, scaled as if the row had unit length. */
 static void shorten(const Job *job, int64_t head, int64_t i)
 {
     double length = sqrt(job->kernel->squares(features_row(job, head, i), job->d));
     double factor = 1 / (length + job->map->norm_eps);
     float *y = features_out(job, head, i);
 
-    /* A zero vector and norm_eps = 0. */
+    /* Not finite: a zero vector and norm_eps = 0. */
     job->kernel->scale(y, job->m, isfinite(factor) ? (float)factor : 0.0f, y);
 }
 
@@ -326,8 +326,8 @@ void cpu_features_plain(Run *r, const Tensor *x, const FeatureMap *map, Tensor *
         threads_run(r->threads, job.h * job.blocks, map_plain_item, &job);
 }
 
-/* Feature maps in double, where sums of features cancel or
- * span many magnitudes (spec: linear, rfa; performer without a maximum).
+/* Feature maps in double, for features whose sums cancel or span many magnitudes
+ * (spec: linear, rfa; performer without a maximum).
  *
  *     x' = input_scale x, or x / (|x| + norm_eps);  y = W x';  s = |x'|^2 / 2
  *     positive      M^-1/2 (exp(y - s - c) + eps)
@@ -338,7 +338,7 @@ void cpu_features_plain(Run *r, const Tensor *x, const FeatureMap *map, Tensor *
  *     arc cos       amplitude max(y, 0)
  *     trig          M^-1/2 (cos y_1 .. cos y_M, sin y_1 .. sin y_M) exp(s - c)
  *
- * c as in features.c.
+ * c as above.
  */
 
 #define WIDE_ROWS 64
@@ -450,7 +450,7 @@ static void map_wide_row(const WideJob *job, double s, double c, double *y)
     }
 }
 
-/* Leaves W x', or x', in y, and the block's share of the maximum in top. */
+/* Writes W x', or x', to y, and the maximum over the block to top. */
 static void project_item(void *context, int64_t item, int worker)
 {
     const WideJob *job = context;

@@ -12,7 +12,7 @@
 #define GEMM_ROWS 256 /* of a block, fewer where c has few rows */
 #define GEMM_BLOCKS 8
 #define GEMM_LEAST 32
-#define GEMM_ITEMS 16 /* in double, of all heads: every block of rows widens its factors again */
+#define GEMM_ITEMS 16 /* in double, over all heads: few, as each block widens its factors again */
 
 void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
                float beta, float *c, int64_t ldc)
@@ -150,14 +150,14 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
  *
  *     c = alpha a b,    c f64 [rows,cols], a f32 [rows,inner], b f32 [inner,cols]
  *
- * A float sum of tens of thousands of products would lose the digits that the attention
- * after it needs; all in double runs at half the speed.  So pieces of PIECE products are
- * summed in float, by the tiles of attention's mixing, and the pieces in double.  Rows go
- * in blocks; where these are few the inner axis is cut into slices that are added in order.
- * Both depend on the shapes only, so threads change no bit.
+ * A float sum of tens of thousands of products is too inexact for the attention that follows,
+ * and double runs at half the speed.  So PIECE products at a time are summed in float, by the
+ * kernel `mix`, and these sums in double.  Rows go in blocks; where blocks are few the inner axis
+ * is cut into slices that are added in order.  Both depend on the shapes only, so the number of
+ * threads changes no bit.
  */
 
-#define PIECE 256         /* b's part stays in the second-level cache for all rows of a block */
+#define PIECE 256         /* this part of b stays in the second-level cache for a whole block */
 #define BLOCK_ROWS 96     /* whole tiles */
 #define SLICE_LEAST 4096  /* whole pieces */
 #define ITEMS 16          /* enough for every thread */
@@ -255,8 +255,8 @@ void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tenso
 
 /* Convolutions whose taps may differ by channel and by row; see op_tap_sums.
  *
- * A row's sums are in double, some columns at a time, so that they stay in the nearest cache;
- * a tap that is one number for neighbouring channels multiplies them all.
+ * The sums of a row are in double, COLUMNS at a time, so that they stay in the first-level cache.
+ * A tap that neighbouring channels share multiplies all of them at once.
  */
 
 #define COLUMNS 256 /* of a row at a time */
@@ -293,8 +293,8 @@ static void add(const TapJob *job, const void *x, int64_t j, int64_t first, int6
         add_floats((const float *)x + at, tap, end - first, sum);
 }
 
-/* What the columns begin with. */
-static void begin(const TapJob *job, const void *y, int64_t at, int64_t first, int64_t count,
+/* Sets the sums to the bias, plus y where the result is added to it. */
+static void begin_sums(const TapJob *job, const void *y, int64_t at, int64_t first, int64_t count,
                   double *sum)
 {
     const float *bias = job->in->bias.data;
@@ -306,7 +306,7 @@ static void begin(const TapJob *job, const void *y, int64_t at, int64_t first, i
     }
 }
 
-static void keep(const TapJob *job, void *y, int64_t at, int64_t count, const double *sum)
+static void store_sums(const TapJob *job, void *y, int64_t at, int64_t count, const double *sum)
 {
     for (int64_t c = 0; c < count; c++)
         if (job->y->dtype == DT_F64)
@@ -329,14 +329,14 @@ static void columns(const TapJob *job, int64_t head, int64_t i, int64_t first, i
 
     if (taps->shape[1] > 1)
         own += i * taps->stride[1] * dtype_size(taps->dtype);
-    begin(job, y, i * job->y->stride[1] + first, first, end - first, sum);
+    begin_sums(job, y, i * job->y->stride[1] + first, first, end - first, sum);
     for (int64_t s = from; s < to; s++)
         for (int64_t c = first, next; c < end; c = next) {
             next = min_i64(end, (c / per + 1) * per);
             add(job, x, start + s * job->apart, c, next,
                 float_at(taps->dtype, own, c / per * job->taps + s), sum + c - first);
         }
-    keep(job, y, i * job->y->stride[1] + first, end - first, sum);
+    store_sums(job, y, i * job->y->stride[1] + first, end - first, sum);
 }
 
 static void tap_rows_item(void *context, int64_t item, int worker)

@@ -25,7 +25,7 @@ typedef struct GroupWorker {
     float   *values;   /* [STEP_KEYS][e] */
     int32_t *key_tag, *key_at;     /* [STEP_KEYS] of this step's keys */
     int32_t *query_tag, *query_at; /* [GROUP_BLOCK] of this block's rows */
-    bool    *others;   /* [GROUP_BLOCK] something but the row itself stays */
+    bool    *others;   /* [GROUP_BLOCK] the row keeps a key other than itself */
     int32_t *met_tag, *met_chunk; /* [lists][STEP_KEYS] of this step's keys, for visits */
     uint64_t *met;     /* [pairs of lists] */
     uint64_t *keep;    /* [STEP_PANELS][GROUP_BLOCK] */
@@ -37,13 +37,13 @@ typedef struct GroupJob {
     GroupResult       *out;
     int64_t            h, d, e;
     int64_t            blocks;   /* most blocks of a group */
-    bool               tags, skips, rules; /* cells can be removed: by these, by anything */
+    bool               tags, skips, rules; /* tags, skips or any rule can remove cells */
     bool               changed;  /* scores can be altered */
-    int64_t            lists, pairs; /* of the visits that are counted */
-    GroupWorker            *workers;
+    int64_t            lists, pairs; /* of the visits */
+    GroupWorker       *workers;
 } GroupJob;
 
-/* One block of one group: what every step needs to know. */
+/* One block of one group. */
 typedef struct Part {
     int64_t        head, first, rows; /* entries of the query list */
     const int32_t *queries;           /* rows of q, [rows] */
@@ -85,8 +85,8 @@ static uint64_t real_bits(int64_t count)
     return ~UINT64_C(0) >> (TILE_KEYS - count);
 }
 
-/* Of a panel's keys (from `at` in the step's lists) those that tags and
- * causality leave to row i, itself included. */
+/* The keys of a panel (from `at` in the lists of the step) that tags and causality allow row i,
+ * itself included. */
 static uint64_t stay_bits(const GroupJob *job, const GroupWorker *w, int64_t i, int64_t at)
 {
     const Kernel *kernel = w->block.kernel;
@@ -105,8 +105,7 @@ static uint64_t self_bits(const GroupWorker *w, int64_t i, int64_t at)
     return w->block.kernel->equal(w->key_at + at, w->query_at[i]);
 }
 
-/* Of keys [from, from + count) of the group those that row i leaves out; both lists
- * increase. */
+/* The keys among [from, from + count) of the group that row i leaves out; both lists increase. */
 static uint64_t skip_bits(const GroupJob *job, const Part *p, int64_t i, int64_t from,
                           int64_t count)
 {
@@ -128,7 +127,7 @@ static uint64_t skip_bits(const GroupJob *job, const Part *p, int64_t i, int64_t
     return bits;
 }
 
-/* Which rows keep a key that is not themselves, over the whole group. */
+/* Which rows keep a key other than themselves, over the whole group. */
 static void find_others(const GroupJob *job, GroupWorker *w, const Part *p)
 {
     for (int64_t i = 0; i < p->rows; i++)
@@ -181,7 +180,7 @@ static const int32_t *visit_list(const GroupJob *job, const Tensor *t, int64_t h
     return (const int32_t *)tensor_head(t, head, job->h) + list * t->stride[1];
 }
 
-/* Tags and chunks, in all lists, of the step's keys; load_keys has found where they are. */
+/* Tags and chunks, in all lists, of the keys of the step, whose positions load_keys has set. */
 static void load_visits(const GroupJob *job, GroupWorker *w, const Part *p, int64_t count)
 {
     const Visits *v = job->g->visits;
@@ -197,7 +196,7 @@ static void load_visits(const GroupJob *job, GroupWorker *w, const Part *p, int6
     }
 }
 
-/* Of a panel's keys those whose chunk lies between `first` and `last`. */
+/* The keys of a panel whose chunk is in [first, last]. */
 static uint64_t window_bits(const Kernel *kernel, const int32_t *chunk, int64_t first,
                             int64_t last)
 {
@@ -207,7 +206,7 @@ static uint64_t window_bits(const Kernel *kernel, const int32_t *chunk, int64_t 
     return kernel->at_most(chunk, high) & ~kernel->at_most(chunk, low);
 }
 
-/* Of the keys from `at` in the step those that list x of row i sees in list y. */
+/* The keys from `at` in the step that row i, in list x, meets in list y. */
 static uint64_t met_bits(const GroupJob *job, const GroupWorker *w, const Part *p, int64_t i,
                          int64_t x, int64_t y, int64_t at)
 {
@@ -231,7 +230,7 @@ static uint64_t met_bits(const GroupJob *job, const GroupWorker *w, const Part *
     return bits & seen;
 }
 
-/* Subtracts log2 N from those of `count` scores whose N is more than 1. */
+/* Subtracts log2 N from those of `count` scores whose number of visits N is above 1. */
 static void divide_by_visits(const GroupJob *job, GroupWorker *w, const Part *p, int64_t i,
                              int64_t at, int64_t count, float *score)
 {

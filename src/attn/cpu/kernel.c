@@ -1,4 +1,4 @@
-/* kernel.c -- which of the kernels this CPU can run; see kernel.h. */
+/* kernel.c -- the kernels that this CPU can run, and packed panels; see kernel.h. */
 #include <stddef.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ const Kernel *kernel_at(int index)
     return index >= 0 && index < count ? found[index] : NULL;
 }
 
-/* See kernel.h.  Works in 4 x 4 blocks turned in registers. */
+/* ---- panels: 4 x 4 blocks transposed in registers ---- */
 
 typedef float Vec4 __attribute__((vector_size(16)));
 

@@ -24,22 +24,22 @@ typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
      * NULL: all stay); top[r][LANES] is raised to the lanewise maximum.  Only the first
-     * `keys` columns are asked for: of the others some are computed, the rest is -inf. */
+     * `keys` columns are needed; the others are scores or -inf. */
     void (*score)(const float *q, int64_t ldq, const float *panel, int64_t d,
                   const uint64_t *keep, int keys, float *s, int64_t lds, float *top);
     /* One step of the online softmax over `count` (a multiple of TILE_KEYS) scores of
-     * each row: s becomes 2^(s - max), max and sum advance, factor is what the
-     * row's earlier results must be multiplied by.  top NULL: found from s. */
+     * each row: s becomes 2^(s - max), max and sum advance, factor scales the earlier
+     * results of the row.  top NULL: found from s. */
     void (*softmax)(float *s, int64_t lds, int rows, int64_t count, const float *top, float *max,
                     float *sum, float *factor);
     /* acc[r][0..e) = factor[r] * acc[r] + sum_j w[r][j] v[j] for TILE_ROWS rows. */
     void (*mix)(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, int64_t e,
                 const float *factor, float *acc, int64_t lda);
-    /* The same with w[j][r], rows of TILE_KEYS: weights that softmax made by columns. */
+    /* As mix, with w[j][r] in rows of TILE_KEYS: weights made by `columns`. */
     void (*mix_turned)(const float *w, const float *v, int64_t ldv, int64_t keys, int64_t e,
                        const float *factor, float *acc, int64_t lda);
     /* One step of the online softmax down the first columns (a multiple of LANES) of `rows`
-     * rows s[j][TILE_KEYS]: as softmax, but sum holds this step's only. */
+     * rows s[j][TILE_KEYS]: as softmax, but sum holds only the sum of this step. */
     void (*columns)(float *s, int64_t rows, int columns, float *max, float *sum, float *factor);
     /* s[x] = q . k[keys[x]] */
     void (*dots)(const float *q, const float *k, int64_t ldk, const int32_t *keys, int64_t count,
@@ -51,21 +51,21 @@ typedef struct Kernel {
      * out = fq state. */
     void (*recur)(const float *fq, const float *fk, const float *v, int64_t f, int64_t e,
                   float *state, float *out);
-    /* The same in double for any e: state <- keep state + take fk v. */
+    /* As recur, in double and for any e: state <- keep state + take fk v. */
     void (*recur64)(const double *fq, const double *fk, const double *v, double keep, double take,
                     int64_t f, int64_t e, double *state, double *out);
     /* x[i] = 2^(scale x[i] - shift); exactly 0 far below. */
     void (*exp2)(float *x, int64_t count, float scale, float shift);
-    /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha: branches on random signs are dear */
+    /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha, which needs no branch */
     void (*elu)(const float *x, int64_t count, float alpha, float *y);
     void (*scale)(const float *x, int64_t count, float factor, float *y);
     /* x <- factor x + shift */
     void (*line)(float *x, int64_t count, float factor, float shift);
-    /* The largest of sign x[i], NaN passed over; -inf for none. */
+    /* The largest of sign x[i], NaN ignored; -inf for none. */
     float (*largest)(const float *x, int64_t count, float sign);
     /* The sum of squares, in double. */
     double (*squares)(const float *x, int64_t count);
-    /* The same, each addition rounded: for bounds. */
+    /* The sum of squares in float, for bounds. */
     float (*squares_near)(const float *x, int64_t count);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
@@ -73,7 +73,7 @@ typedef struct Kernel {
     double (*dot_wide)(const float *x, const double *z, int64_t count);
     double (*dot_double)(const double *x, const double *z, int64_t count);
     /* y = factor (more + the sum of `rows` rows) - own, in double; more and own may be NULL.
-     * next: what will be read soon. */
+     * next: a row to prefetch. */
     void (*mean_rows)(const float *const *row, int64_t rows, const double *more, double factor,
                       const float *own, const float *next, int64_t count, float *y);
     /* The sums of x - shift and of its square, and y = (x - shift) factor, in double. */
@@ -84,8 +84,8 @@ typedef struct Kernel {
     uint64_t (*at_most)(const int32_t *x, int32_t value);
     /* Bit j: s[j] >= limit[j]; TILE_KEYS entries. */
     uint64_t (*at_least)(const float *s, const float *limit);
-    /* How many of s (`negative`: of |s|) lie at most `margin` below the largest; *at: the
-     * last of them.  count a multiple of 4 LANES, no NaN. */
+    /* How many entries of s (`negative`: of |s|) are at most `margin` below the largest; *at:
+     * the last of them.  count a multiple of 4 LANES, no NaN. */
     int64_t (*peaks)(const float *s, int64_t count, bool negative, float margin, int64_t *at);
     /* index[i]: the centre that differs from codes[i] in the fewest bits; ties: the lowest. */
     void (*nearest_codes)(const int64_t *codes, int64_t count, const int64_t *centres,
@@ -93,12 +93,12 @@ typedef struct Kernel {
     /* ones[cluster[i]][t] += bit t of codes[i]; ones [.][CODE_BITS]. */
     void (*bit_sums)(const int64_t *codes, const int32_t *cluster, int64_t count, int32_t *ones);
     /* y[r][0..cols) = sum_t x[r][t] w[t], t in order, in double; cols a multiple of
-     * LANES.  w lies in strips of LANES columns, [cols / LANES][d][LANES]: rows of a
-     * power of two apart would fight for the same lines of the cache.  Products of
-     * floats are exact in double, so every kernel and every row gives the same bits. */
+     * LANES.  w lies in strips of LANES columns, [cols / LANES][d][LANES]: rows a power
+     * of two apart would conflict in the cache.  Products of floats are exact in double,
+     * so every kernel and every row gives the same bits. */
     void (*dots64)(const float *x, int64_t ldx, int64_t rows, int64_t d, const double *w,
                    int64_t cols, double *y, int64_t ldy);
-    /* The same of doubles, each sum beginning with start[column] (NULL: 0). */
+    /* As dots64, with x in double, each sum beginning with start[column] (NULL: 0). */
     void (*product64)(const double *x, int64_t ldx, int64_t rows, int64_t d, const double *start,
                       const double *w, int64_t cols, double *y, int64_t ldy);
     /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
@@ -106,17 +106,18 @@ typedef struct Kernel {
     /* y = (x - mean) / sqrt(variance + eps) * gain + bias; gain and bias may be NULL. */
     void (*standardise)(const float *x, int64_t count, double eps, const float *gain,
                         const float *bias, float *y);
-    /* x <- e^x, and size times sin and cos of y (sines or cosines may be y), in double and
-     * within two of its last bits. */
+    /* x <- e^x, in double, to two units in the last place. */
     void (*exp64)(double *x, int64_t count);
-    /* x <- e^x / divisor, rounded once: by doubles. */
+    /* x <- e^x / divisor, computed in double and rounded once. */
     void (*exp_over)(float *x, int64_t count, double divisor);
-    /* ln of the sum of e^x, what lies 700 below the largest left out; none: -inf. */
+    /* ln of the sum of e^x, without entries 700 below the largest; none: -inf. */
     double (*log_sum_exp64)(const double *x, int64_t count);
-    /* The sum of p ln(p / q) where p is above 0; infinite: q is 0 there.  Neither is negative. */
+    /* The sum of p ln(p / q) where p is above 0; infinite where q is 0.  Neither is negative. */
     double (*divergence)(const float *p, const float *q, int64_t count);
+    /* size times sin and cos of y (sines or cosines may be y), in double, to two units in the
+     * last place. */
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
-    /* In float, to about 1e-7 of size. */
+    /* As waves, in float, to about 1e-7 of size. */
     void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
 } Kernel;
 
@@ -128,11 +129,8 @@ extern const Kernel kernel_generic;
 extern const Kernel kernel_avx2, kernel_avx512;
 #endif
 
-/* Keys transposed into panels [d][TILE_KEYS].
- *
- * A panel holds up to TILE_KEYS rows of a [.,d] matrix as columns; missing
- * rows are zero.
- */
+/* Panels [d][TILE_KEYS] hold up to TILE_KEYS rows of a [.,d] matrix as columns; missing rows
+ * are zero. */
 
 /* count <= TILE_KEYS rows at k, k + ld, ... */
 void pack_panel(const float *k, int64_t ld, int64_t count, int64_t d, float *panel);
@@ -140,12 +138,8 @@ void pack_panel(const float *k, int64_t ld, int64_t count, int64_t d, float *pan
 void pack_rows(const float *k, int64_t ld, const int32_t *index, int64_t count, int64_t d,
                float *panel);
 
-/* What the kernel files share before their vectors exist.
- *
- * UNROLL stands before a loop whose bound is a constant, so that arrays of
- * vectors become registers; both compilers need to be asked, each its own way.
- */
-
+/* UNROLL stands before a loop with a constant bound, so that arrays of vectors become
+ * registers; gcc and clang have different pragmas. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -153,7 +147,7 @@ void pack_rows(const float *k, int64_t ld, const int32_t *index, int64_t count, 
 #endif
 
 /* Scores this far below the row's maximum have weight 0: 2^-125 is the last
- * power whose product with 2^f is surely a normal number. */
+ * power whose product with 2^f is always a normal number. */
 #define EXP2_LOWEST (-125.0f)
 
 #endif

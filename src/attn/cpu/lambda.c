@@ -1,8 +1,9 @@
-/* lambda.c -- lambdas: the content's, and the queries put through both; see attn/ops/lambdas.h.
+/* lambda.c -- content lambdas, position lambdas and their products with the queries; see
+ * attn/ops/lambdas.h.
  *
- * In double.  An item of the content is one channel of the queries, of one key head; of the
- * rest, some rows.  A query's position lambda is a product of the entries and the values of
- * its keys, some keys at a time.
+ * In double.  For content an item of work is one query channel of one key head; for the rest, ROWS
+ * rows.  The position lambda of a query is a product of the entries E and the values of its keys,
+ * a few keys at a time.
  */
 #include "attn/cpu/cpu.h"
 #include "attn/ops/lambdas.h"
@@ -36,7 +37,7 @@ static void take_key(const Lambdas *l, Running *s, double score, const float *v,
         s->sum[c] += weight * (double)v[c * l->s.u + uu];
 }
 
-/* The context that ends here, of key channel kk u + uu. */
+/* Stores the context up to this key, of key channel kk u + uu. */
 static void store_context(const Lambdas *l, const Running *run, int64_t plane, int64_t kk,
                           int64_t uu)
 {
@@ -53,7 +54,7 @@ typedef struct Content {
     double        *scratch; /* [workers][k e] */
 } Content;
 
-/* One channel of the queries, of one key head: all contexts. */
+/* All contexts of one query channel of one key head. */
 static void content_item(void *context, int64_t item, int worker)
 {
     const Content     *job = context;
@@ -79,7 +80,7 @@ static void content_item(void *context, int64_t item, int worker)
     }
 }
 
-/* So many doubles for each worker. */
+/* `each` doubles a worker. */
 static double *scratch_of(Run *r, int64_t each)
 {
     return cpu_scratch(r, each, threads_count(r->threads) * (int64_t)sizeof(double));
@@ -95,7 +96,7 @@ void cpu_lambda_content(Run *r, const Lambdas *l)
     arena_release(r->arena, mark);
 }
 
-/* ---- positions, and the queries through both -------------------------------- */
+/* ---- positions, and products with the queries ------------------------------- */
 
 #define ROWS  8   /* of one item of work */
 #define INNER 128 /* of one product, and at least one key */
@@ -104,10 +105,10 @@ typedef struct Apply {
     const Lambdas *l;
     Tensor         out;
     double        *scratch; /* [workers] lambda [k,e], then E and V of some keys */
-    atomic_bool    failed; /* no memory for a row of the pattern */
+    atomic_bool    failed;  /* no memory for a row of the pattern */
 } Apply;
 
-/* Of one query: keys wait until there are enough for a product. */
+/* The position lambda of one query; keys are collected until they fill a product. */
 typedef struct Positions {
     const LambdaSizes *s;
     double            *lambda, *e, *v; /* [k,e]; [keys u, k], [keys u, e] */
@@ -116,9 +117,7 @@ typedef struct Positions {
 
 static int64_t keys_each(const LambdaSizes *s)
 {
-    int64_t keys = INNER / s->u;
-
-    return keys > 0 ? keys : 1;
+    return max_i64(1, INNER / s->u);
 }
 
 /* Doubles of one worker. */
@@ -160,7 +159,7 @@ static void add_position(Positions *p, const float *e, const float *v)
         flush_positions(p);
 }
 
-static void put_through(const Apply *job, int64_t head, int64_t i, const double *lambda)
+static void multiply_queries(const Apply *job, int64_t head, int64_t i, const double *lambda)
 {
     const LambdaSizes *s = &job->l->s;
     const float       *q = tensor_f32(&job->l->q) + (head * s->n + i) * s->k;
@@ -201,14 +200,14 @@ static void apply_row(const Apply *job, int64_t key_head, int64_t i, double *lam
     if (p.keys)
         flush_positions(&p);
     for (int64_t head = key_head * group; head < (key_head + 1) * group; head++)
-        put_through(job, head, i, lambda);
+        multiply_queries(job, head, i, lambda);
 }
 
 static void apply_item(void *context, int64_t item, int worker)
 {
     Apply             *job = context;
     const LambdaSizes *s = &job->l->s;
-    int64_t            items = (s->n + ROWS - 1) / ROWS, first = item % items * ROWS;
+    int64_t            items = ceil_div(s->n, ROWS), first = item % items * ROWS;
     PatternRow         row = { 0 };
 
     for (int64_t i = first; i < first + ROWS && i < s->n && !run_failed(job->l->r); i++)

@@ -3,9 +3,10 @@
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *
  * with the sums over all keys, or over j <= i when causal.  Factorised: panels
- * of keys in f32, added in double, then rows read the state by tiles.
- * Recurrent, chunked and matrix compute what their names say.  z is always in
- * double.  Slices and blocks have fixed sizes: threads change no bit.
+ * of keys in f32, added in double, then tiles of queries times the state.
+ * Recurrent: token by token.  Chunked: chunk by chunk.  Matrix: all weights.
+ * z is always in double.  Slices and blocks have fixed sizes: threads change no
+ * bit.
  */
 #include "attn/cpu/cpu.h"
 
@@ -68,8 +69,8 @@ static double guarded(const LinearAttend *in, double z, double features_sum)
     return 1;
 }
 
-/* 0: no feature of the query is any key's, and nothing guards; then the row is 0, as one without
- * keys. */
+/* A divisor of 0 (no feature of the query occurs in a key, and there is no guard) becomes 1: the
+ * row is 0, as one without keys. */
 double cpu_divisor(const LinearAttend *in, double z, double features_sum)
 {
     double divisor = guarded(in, z, features_sum);
@@ -86,7 +87,7 @@ static double divisor_of(const Job *job, double z, const float *fq)
     return cpu_divisor(job->in, z, sum);
 }
 
-/* Row i of the output from its sums (which may be the row itself); notes z. */
+/* Row i of the output from its sums (which may be the row itself); records z and the divisor. */
 static void finish_row(const Job *job, int64_t head, int64_t i, double z, const float *sums)
 {
     double divisor = divisor_of(job, z, fq_of(job, head, i));
@@ -98,8 +99,8 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
 
 /* ---- the state over all keys ------------------------------------------------ */
 
-/* part [f][lda] = the keys [j, j + keys)' share of the state, keys <= TILE_KEYS.
- * A packed panel of features is already the transposed left factor. */
+/* part [f][lda] = the part of the state from keys [j, j + keys), keys <= TILE_KEYS.  A packed
+ * panel of features is the transposed left factor. */
 static void add_panel(const Job *job, int64_t head, int64_t j, int64_t keys, float *panel,
                       float *part)
 {
@@ -138,7 +139,7 @@ static void state_item(void *context, int64_t item, int worker)
     }
 }
 
-/* The head's state from its slices. */
+/* The state of a head from its slices. */
 static void sum_item(void *context, int64_t head, int worker)
 {
     const Job    *job = context;
@@ -211,8 +212,7 @@ static bool sum_state(Job *job)
     job->slices = max_i64(1, ceil_div(job->m, job->slice_keys));
     job->state = cpu_scratch(r, job->h * job->slices, job->f * job->e * (int64_t)sizeof(double));
     job->z = cpu_scratch(r, job->h * job->slices, job->f * (int64_t)sizeof(double));
-    if (!job->state || !job->z ||
-        !worker_memory(job, work))
+    if (!job->state || !job->z || !worker_memory(job, work))
         return false;
     threads_run(r->threads, job->h * job->slices, state_item, job);
     threads_run(r->threads, job->h, sum_item, job);
@@ -344,7 +344,7 @@ static void matrix_item(void *context, int64_t item, int worker)
         finish_row(job, head, first + i, sums[i], out + i * job->e);
 }
 
-/* The state is not used here, but it is what `memory` shows. */
+/* The state is computed only for the view `memory`. */
 static void matrix(Job *job)
 {
     job->blocks = ceil_div(job->n, MATRIX_ROWS);

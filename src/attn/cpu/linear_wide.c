@@ -2,8 +2,8 @@
  *
  *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
  *
- * as linear.c, for features whose sums cancel: a denominator near 0 would make
- * the rounding of floats visible.  With gates the state fades as it grows:
+ * as linear.c, for features whose sums cancel: a denominator near 0 magnifies the
+ * rounding of floats.  With gates the state is a moving average:
  *
  *     S <- g_i S + (1 - g_i) fk_i^T v_i,  z <- g_i z + (1 - g_i) fk_i
  *
@@ -62,7 +62,7 @@ static void take_values(const Job *job, int64_t head, int64_t j, int64_t keys, d
                      to + x * job->e);
 }
 
-/* Row i of the output from its sums; notes z and what it was divided by. */
+/* Row i of the output from its sums; records z and the divisor. */
 static void wide_finish_row(const Job *job, int64_t head, int64_t i, double z, const double *sums)
 {
     const double *fq = wide_fq_of(job, head, i);
@@ -264,7 +264,7 @@ static void wide_chunked_item(void *context, int64_t item, int worker)
         store_memory(job, head, state);
 }
 
-/* Sums of the slices before each. */
+/* Replaces each slice by the sum of the slices before it. */
 static void before_item(void *context, int64_t head, int worker)
 {
     const Job *job = context;
@@ -283,8 +283,8 @@ static void before_item(void *context, int64_t head, int worker)
     }
 }
 
-/* A few heads of `wide` sums would leave threads idle: slices of their tokens are begun at once,
- * for one more pass over the keys. */
+/* Where in->wide, heads are too few for all threads: slices of the tokens run in parallel, for one
+ * more pass over the keys. */
 static void wide_chunked(Job *job)
 {
     Run    *r = job->run;
@@ -330,7 +330,7 @@ static void wide_matrix_item(void *context, int64_t item, int worker)
         wide_finish_row(job, head, first + i, sums[i], out + i * job->e);
 }
 
-/* The state is not used here, but it is what `memory` shows. */
+/* The state is computed only for the view `memory`. */
 static void wide_matrix(Job *job)
 {
     job->blocks = ceil_div(job->n, BLOCK);

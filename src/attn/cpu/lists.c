@@ -1,7 +1,7 @@
 /* lists.c -- rows by lists of indices: gathered, scattered, merged, summed; windows pooled.
  *
- * An item of work is some rows of one head.  Where rows of a list may meet in one row of the
- * result (merged lists) the lists are taken one after another.
+ * An item of work is ROWS rows of one head.  Merged lists are taken one after another, since rows
+ * of different lists may go to the same row of the result.
  */
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,11 @@
-/* logits.c -- attention over logits that come as factors, or as they are.
+/* logits.c -- attention over logits given as factors, or whole.
  *
  *     out_i = sum_j exp(L[i,j] - max_j L[i,j]) v_j / sum_j exp(L[i,j] - max_j L[i,j])
  *
- * over all j, or j <= i + offset.  Logits are in double (a factor of the weights is an
- * exponential of them), exponentials and values in float.  A worker holds the logits of
- * some rows: products a tile of keys at a time, with the softmax advancing from tile to
- * tile, so that they stay in the cache; other kinds whole.  The blocks are fixed, so
- * threads change no bit.
+ * over all j, or j <= i + offset.  Logits are in double (their errors become factors of the
+ * weights), exponentials and values in float.  A worker holds the logits of some rows: for
+ * products a tile of keys at a time, with an online softmax, so that they stay in the cache;
+ * for other kinds whole rows.  The blocks are fixed, so the number of threads changes no bit.
  */
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
@@ -106,7 +105,7 @@ static void fill_folded(const Job *job, int64_t head, int64_t first, int64_t row
         }
 }
 
-/* The two maps written out, as the formula has it: tile of `left`, repeat of `right`. */
+/* Writes out both maps of the formula: `left` tiled, `right` repeated. */
 static void fill_tiled(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t keys,
                        double *x)
 {
@@ -128,7 +127,7 @@ static void fill_tiled(const Job *job, int64_t head, int64_t first, int64_t rows
     }
 }
 
-/* Logits of keys [from, from + keys); from is 0 but for products. */
+/* Logits of keys [from, from + keys); from > 0 only for products. */
 static void fill_logits(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t from,
                         int64_t keys, double *x, float *scratch)
 {
@@ -141,9 +140,9 @@ static void fill_logits(const Job *job, int64_t head, int64_t first, int64_t row
     }
 }
 
-/* ---- their softmax and the values ------------------------------------------- */
+/* ---- softmax and values ------------------------------------------------------ */
 
-#define PARTS 8 /* independent chains: an addition need not wait for the one before */
+#define PARTS 8 /* independent sums: an addition need not wait for the one before */
 
 static double largest_logit(const double *x, int64_t count)
 {
@@ -180,8 +179,8 @@ typedef struct Softmax {
     double top, sum;
 } Softmax;
 
-/* w = exp(x - top) over `seen` of the tile's logits, 0 after them; returns what must
- * multiply the row's results of earlier tiles. */
+/* w = exp(x - top) over the first `seen` logits of the tile, 0 behind them; returns the factor for
+ * the results of earlier tiles. */
 static float advance(Softmax *s, const double *x, int64_t seen, int64_t keys, float *w)
 {
     double before = s->top, here = seen > 0 ? largest_logit(x, seen) : before, kept;
@@ -237,7 +236,7 @@ static void logits_item(void *context, int64_t item, int worker)
     }
 }
 
-/* Numbers of a worker besides its logits: the factors of a product. */
+/* Chooses rows and tile; returns how many doubles the factors of a product take in a worker. */
 static int64_t prepare(Job *job)
 {
     const LogitAttend *in = job->in;

@@ -1,7 +1,7 @@
 /* matrix.c -- whole matrices: singular values, inverse, balancing.
  *
- * OpenBLAS holds LAPACK; its Fortran symbols are declared here,
- * since no header of it need be installed. */
+ * OpenBLAS contains LAPACK.  Its Fortran symbols are declared here, since its header may be
+ * missing. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -80,13 +80,13 @@ bool svd_orthonormal(double *a, int64_t rows, int64_t cols, Error *err)
 
 /* The Moore-Penrose inverse through singular values (one-sided Jacobi).
  *
- * Rotations of column pairs of B = A make the columns orthogonal, B = A V; then
- * their lengths are the singular values s_c and the columns of B are s_c u_c:
+ * Rotations of pairs of columns turn B = A into B = A V with orthogonal columns s_c u_c, whose
+ * lengths s_c are the singular values:
  *
  *     A^+ = sum over s_c > rcond max s of v_c b_c^T / s_c^2
  *
- * Small singular values come out with their full relative accuracy, which the
- * cut at rcond needs.  Matrices are kept by columns, one after the other.
+ * Small singular values have full relative accuracy, which the cut at rcond needs.  Matrices
+ * are stored by columns.
  */
 
 #define MOST_SWEEPS 60
@@ -119,7 +119,7 @@ static void rotate(double *a, double *b, int64_t n, double cosine, double sine)
     }
 }
 
-/* Makes columns p and q orthogonal; false: they were. */
+/* Makes columns p and q orthogonal; false: they were already. */
 static bool turn_pair(double *b, double *v, int64_t n, int64_t p, int64_t q)
 {
     double *x = b + p * n, *y = b + q * n;
@@ -192,11 +192,11 @@ void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y)
  *     L_uv <- L_uv - ln sum_v exp(L_uv)         over the allowed entries of a line
  *     y_u  =  sum_v P_uv x_v                    x_v: block v of b tokens, as one row
  *
- * Lines are taken LINES at a time, so that columns are read along rows too.
+ * A line is a row or a column.  LINES are taken at a time, so that columns are read along rows.
  */
 
 #define LINES 16 /* of one item of work */
-#define PAD 8    /* lines a power of two apart would fight for the same places of the cache */
+#define PAD 8    /* lines a power of two apart would conflict in the cache */
 
 typedef struct Balance {
     double        *log_p;
@@ -218,7 +218,7 @@ static int64_t take_line(const double *x, const uint8_t *allowed, int64_t b, int
     return used;
 }
 
-/* The log-sum-exp of a line; 0 where there is nothing to share. */
+/* The log-sum-exp of a line; 0 for a line without entries. */
 static double line_sum(const double *line, int64_t used)
 {
     double sum = kernel_at(0)->log_sum_exp64(line, used);
@@ -289,7 +289,7 @@ void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
     arena_release(r->arena, mark);
 }
 
-/* ---- blocks mixed ----------------------------------------------------------- */
+/* ---- mixed blocks ------------------------------------------------------------ */
 
 typedef struct Mix {
     const Tensor *perm, *x;
@@ -299,7 +299,7 @@ typedef struct Mix {
     Tensor       *y;
 } Mix;
 
-/* Columns [first, first + count) of all blocks, side by side; 0 behind the last token. */
+/* Columns [first, first + count) of all blocks, one row a block; 0 behind the last token. */
 static void take_strip(const Mix *job, int64_t head, int64_t first, int64_t count, float *to)
 {
     int64_t      w = job->x->shape[2], end = job->x->shape[1] * w, block = job->b * w;
@@ -335,7 +335,7 @@ static void mix_item(void *context, int64_t item, int worker)
     }
 }
 
-/* An item is a head's row of shares; those behind the last are 0. */
+/* An item is one row of shares of a head; padding rows are 0. */
 static void round_item(void *context, int64_t item, int worker)
 {
     const Mix    *job = context;

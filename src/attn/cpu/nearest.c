@@ -1,4 +1,4 @@
-/* nearest.c -- nearest vectors, codes of bits, and what the members of clusters have in common. */
+/* nearest.c -- nearest vectors, codes of bits, and sums over the members of clusters. */
 #include <math.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void pack_column(const ColumnsJob *job, int64_t from, int64_t c, double *
 /* An item is a panel. */
 static void pack_columns_item(void *context, int64_t item, int worker)
 {
-    const ColumnsJob     *job = context;
+    const ColumnsJob *job = context;
     const Columns *c = job->columns;
     int64_t        panels = c->padded / TILE_KEYS, place = item / panels;
     int64_t        first = item % panels * TILE_KEYS, count = min_i64(TILE_KEYS, c->count - first);
@@ -86,7 +86,7 @@ static void find_longest(Columns *c, bool unit)
 
         c->longest[place] = 0;
         for (int64_t x = 0; x < c->count; x++)
-            if (length[x] > c->longest[place] || isnan(length[x])) /* a NaN stays */
+            if (length[x] > c->longest[place] || isnan(length[x])) /* NaN stays */
                 c->longest[place] = length[x];
         if (unit && isfinite(c->longest[place]))
             c->longest[place] = 1;
@@ -118,11 +118,11 @@ bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out
  *
  *     index_i = argmax_c x_i . y_c          bit c of code_i = x_i . p_c > bias_c
  *
- * Decided in float where that is certain, else in double; see columns.h.
+ * Decided in float where its error bound allows, else in double; see columns.h.
  */
 
 #define BLOCK (16 * TILE_ROWS) /* rows of one item of work */
-#define GROUPS 4               /* tiles of rows that share a panel while it is near */
+#define GROUPS 4               /* tiles of rows that use a panel while it is in the cache */
 
 typedef struct Worker {
     float  *scores; /* [GROUPS * TILE_ROWS][padded + LANES] */
@@ -187,7 +187,7 @@ static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, i
     return cpu_argmax_row(w->exact, c->count, job->in->with_negative);
 }
 
-/* From a row's scores, of which those behind the columns' end are -inf or, with_negative, 0. */
+/* The index of row i from its scores; padding columns are -inf or, with_negative, 0. */
 static int32_t index_of(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
                         const float *x, const float *s, double length)
 {
@@ -260,7 +260,7 @@ static bool workers_new(Job *job)
         w->rows = cpu_scratch(job->run, TILE_ROWS * d, sizeof(*w->rows));
         w->row = cpu_scratch(job->run, d, sizeof(*w->row));
         w->exact = cpu_scratch(job->run, padded, sizeof(*w->exact));
-        memset(w->top, 0, sizeof(w->top)); /* the kernel raises it; nobody reads it */
+        memset(w->top, 0, sizeof(w->top)); /* raised by the kernel, never read */
         if (!w->scores || !w->rows || !w->row || !w->exact)
             return false;
     }
@@ -285,7 +285,7 @@ void cpu_nearest(Run *r, const Nearest *in, Tensor *index)
 
 /* ---- codes ------------------------------------------------------------------ */
 
-/* The bits that are set, in double. */
+/* The code, decided in double. */
 static uint64_t exact_bits(const Job *job, Worker *w, int64_t place, const float *x,
                            const float *bias)
 {
@@ -298,7 +298,7 @@ static uint64_t exact_bits(const Job *job, Worker *w, int64_t place, const float
     return code;
 }
 
-/* Above high a bit is surely set, below low surely not. */
+/* A bit is set for a score above `high` and not set below `low`; double decides between. */
 static int64_t code_of(const Job *job, Worker *w, int64_t place, const float *x,
                        const float *bias, const float *s)
 {
@@ -310,7 +310,7 @@ static int64_t code_of(const Job *job, Worker *w, int64_t place, const float *x,
     uint64_t       real = ~UINT64_C(0) >> (TILE_KEYS - c->count), set, open;
 
     for (int t = 0; t < TILE_KEYS; t++) {
-        float apart = far + 0x1p-22f * fabsf(bias[t]); /* the limits themselves are rounded */
+        float apart = far + 0x1p-22f * fabsf(bias[t]); /* rounding of the limits */
 
         low[t] = bias[t] - apart;
         high[t] = bias[t] + apart;
@@ -370,12 +370,12 @@ void cpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor 
     arena_release(r->arena, mark);
 }
 
-/* What the members of clusters have in common: sums of vectors, counts of bits.
+/* Sums of the vectors, and counts of the bits, of the members of clusters.
  *
  *     sum_c = sum of x_i, or of x_i / |x_i|, over index_i = c        in double, in row order
  *     ones_ct = how many codes of cluster c have bit t
  *
- * An item of the sums is a head, so that they are the same for any number of threads.
+ * For sums an item is a head, so they are the same for any number of threads.
  */
 
 #define ROWS 1024 /* codes of one item of work */
@@ -386,7 +386,7 @@ typedef struct Sums {
     Tensor       *sum;
 } Sums;
 
-/* Rows in double, as they are. */
+/* Sums of f64 rows. */
 static void add_doubles(const Sums *job, int64_t head)
 {
     int64_t        h = job->sum->shape[0], clusters = job->sum->shape[1], d = job->sum->shape[2];

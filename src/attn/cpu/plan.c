@@ -1,4 +1,4 @@
-/* plan.c -- which tiles a block of queries needs; rows that are grouped or stored; see attend.h. */
+/* plan.c -- the tiles that a block of queries needs; shared and stored rows; see attend.h. */
 #include <string.h>
 
 #include "attn/cpu/attend.h"
@@ -33,7 +33,7 @@ static void count_row(const PatternRow *row, Typical *t)
     }
 }
 
-/* One of SAMPLES rows that lie evenly. */
+/* Row x of SAMPLES evenly spaced rows. */
 static void sample_row(const Pattern *pattern, int64_t heads, int64_t rows, int64_t x,
                        PatternRow *row)
 {
@@ -42,7 +42,7 @@ static void sample_row(const Pattern *pattern, int64_t heads, int64_t rows, int6
     pattern_row(pattern, head, x * (rows - 1) / (SAMPLES - 1), row);
 }
 
-/* Without the fullest: a first row that sees everything is not typical. */
+/* Leaves out the fullest row: one that sees all keys is not typical. */
 Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows)
 {
     PatternRow row = { 0 };
@@ -207,9 +207,9 @@ bool plan_make(Plan *plan, const Pattern *pattern, int64_t head, int64_t first, 
     return true;
 }
 
-/* See attend.h. */
+/* ---- shared rows ------------------------------------------------------------- */
 
-#define SHARED_BY 32 /* queries of a group, on the average, that gathering pays for */
+#define SHARED_BY 32 /* gathering pays from so many queries of a group on average */
 #define ITEM_ROWS 256
 #define PAIRS 9
 
@@ -223,7 +223,7 @@ typedef struct SharedRows {
     int32_t       *first; /* [groups] the first row of each */
     int64_t        groups;
     PatternRow    *row, *other; /* [workers] */
-    bool          *wrong; /* [workers] a row is not its group's, or there was no memory */
+    bool          *wrong; /* [workers] a row differs from that of its group, or no memory */
 } SharedRows;
 
 static uint64_t mixed(uint64_t hash, int64_t value)
@@ -263,7 +263,8 @@ static bool same_runs(const PatternRow *a, const PatternRow *b)
     return same;
 }
 
-/* Whether neighbours mostly see the same, by some pairs: most patterns are known not to. */
+/* Whether most of PAIRS pairs of neighbours have the same row: a cheap test that most patterns
+ * fail. */
 static bool looks_shared(const SharedRows *job)
 {
     int64_t same = 0, failed = 0;
@@ -279,7 +280,7 @@ static bool looks_shared(const SharedRows *job)
     return 2 * same > PAIRS && !failed;
 }
 
-/* Equal hashes are no proof. */
+/* Compares the rows themselves: different rows may have equal hashes. */
 static void prove_item(void *context, int64_t item, int worker)
 {
     SharedRows   *job = context;
@@ -430,7 +431,7 @@ bool shared_rows(Run *r, const Pattern *pattern, GroupAttend *g, double *cells)
     return found;
 }
 
-/* See attend.h. */
+/* ---- stored rows ------------------------------------------------------------- */
 
 typedef struct StoredRows {
     const Pattern *pattern;
@@ -466,7 +467,7 @@ static bool find_rows(StoredRows *job, Run *r)
     return !failed;
 }
 
-/* How many runs lie before each row, and behind the last: all of them. */
+/* offset[i] becomes the number of runs before row i; returns the number of all runs. */
 static int64_t add_up(StoredRows *job)
 {
     job->offset[0] = 0;

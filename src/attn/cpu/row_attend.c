@@ -1,8 +1,8 @@
 /* row_attend.c -- attention a row at a time, in double, by a normaliser of choice.
  *
  * Keys are widened once per head, in panels [d][PANEL].  An item of work is a few
- * queries: their scores against all keys are in the worker's own lines, become
- * weights there, and those that are not 0 are mixed in float.
+ * queries: a worker holds their scores against all keys, turns them into weights and
+ * mixes the values of non-zero weights in float.
  */
 #include <math.h>
 #include <string.h>
@@ -18,8 +18,8 @@ typedef struct Worker {
     double  *z;    /* [rows][keys] scores of an item */
     double  *work; /* [keys] */
     double  *gain; /* [keys] */
-    float   *w;    /* [keys] weights that are not 0 */
-    int32_t *key;  /* [keys] and whose they are */
+    float   *w;    /* [keys] non-zero weights */
+    int32_t *key;  /* [keys] their keys */
     float   *acc;  /* [e] padded */
 } Worker;
 
@@ -169,8 +169,8 @@ void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out)
 
 /* How much each key is used; see op_key_usage.
  *
- * A head is an item of work and has sums of its own, which are added in the order of the
- * heads, so the result depends neither on the threads nor on which takes what.
+ * An item of work is a head.  The sums of the heads are added in order, so the result does not
+ * depend on the threads.
  */
 
 #define ROWS 16 /* scores kept at once */
@@ -181,7 +181,7 @@ typedef struct Usage {
     double        scale;
     bool          causal;
     int64_t       h, n, m, d, cols; /* cols: m, padded */
-    double       *keys;             /* [h][cols / LANES][d][LANES]: as dots64 has them */
+    double       *keys;             /* [h][cols / LANES][d][LANES], for Kernel.dots64 */
     double       *scores;           /* [h][ROWS][cols] */
     double       *sums;             /* [h][m] */
 } Usage;

@@ -1,5 +1,5 @@
-/* rows.c -- rows normalised, standardised, put through softmax or an activation; statistics are
- * taken in double. */
+/* rows.c -- normalisation, standardisation, softmax and activation of rows; statistics are in
+ * double. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y)
     threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], ROWS), normalise_floats_item, &job);
 }
 
-/* Rows in double: normalised, standardised. */
+/* Normalisation and standardisation in double. */
 
 #define PIECE 16384 /* entries of one item of work, at least a row */
 #define PARTS 8     /* independent sums: an addition need not wait for the one before */
@@ -264,7 +264,7 @@ void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
  *
  *     x_j <- exp(x_j - max x) / sum_j exp(x_j - max x)     over the first entries of a row
  *
- * The sum is in double, so that long rows lose nothing.
+ * The sum is in double, for long rows.
  */
 
 typedef struct Job {

@@ -1,7 +1,4 @@
-/* terms.c -- what a position adds to scores and outputs.
- *
- * Everything here is in base-2 logarithms.
- */
+/* terms.c -- what a position adds to scores (base-2 logarithms) and outputs; see attend.h. */
 #include "attn/cpu/attend.h"
 
 #include "attn/cpu/cpu.h"
@@ -15,7 +12,7 @@ typedef struct Range {
     int64_t low, count;
 } Range;
 
-/* Table rows named by entries [from, to) of an index. */
+/* The range of table rows in entries [from, to) of an index. */
 static Range index_range(const int32_t *index, int64_t from, int64_t to)
 {
     int32_t low = index[from], high = index[from];
@@ -27,7 +24,7 @@ static Range index_range(const int32_t *index, int64_t from, int64_t to)
     return (Range){ .low = low, .count = (int64_t)high - low + 1 };
 }
 
-/* Entries of the index used by rows [i, i + rows) and one panel's keys. */
+/* Entries of the index for rows [i, i + rows) and the keys of a panel. */
 static Range tile_entries(const Terms *t, int64_t i, int64_t rows, int64_t panel)
 {
     int64_t key = panel * TILE_KEYS, last = min_i64(key + TILE_KEYS, t->m) - 1;
@@ -119,7 +116,7 @@ static void side_dots(const Terms *t, const float *side, int64_t rows, const flo
                              TILE_KEYS, dots + r * t->span + p * TILE_KEYS, t->span, t->top);
 }
 
-/* As side_dots for a number of rows that need not fill the last tile. */
+/* As side_dots, for any number of rows. */
 static void side_dots_any(const Terms *t, const float *side, int64_t rows, const float *panels,
                           Range range, int64_t packed_low, float *dots)
 {
@@ -206,7 +203,7 @@ static void add_col_term(const Terms *t, int64_t i, int64_t rows, int64_t panel,
     }
 }
 
-/* Cells that are not allowed may give anything but +infinity: they are masked. */
+/* May be anything but +infinity for masked cells. */
 static float cell_term(const Terms *t, int64_t head, int64_t i, int64_t j)
 {
     return (float)(LOG2_E * t->in->cell_term(t->in->cell_context, head, i, j));

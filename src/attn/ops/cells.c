@@ -1,7 +1,7 @@
 /* cells.c -- see weights.h.
  *
- * The lists grow on the heap, so each row is asked for once, and are moved to the arena when
- * their length is known: the run keeps no page that nothing is in.
+ * The lists grow on the heap, so that each row is listed once, and move to the arena when their
+ * length is known: the arena then holds no unused pages.
  */
 #include "attn/ops/weights.h"
 
@@ -20,7 +20,7 @@ static int cells_by_value(const void *a, const void *b)
 
 /* Lists as they grow. */
 typedef struct Growing {
-    int32_t  *key, *count; /* owned; no count: not asked for */
+    int32_t  *key, *count; /* owned; count only when `counted` */
     int64_t   capacity;
     uint64_t *met; /* owned; a bit for each key, all zero between rows */
     int64_t   words;
@@ -54,7 +54,7 @@ static bool increases(const int32_t *key, int64_t found)
 
 #define KEYS_OF_WORDS 16 /* a row of more keys than a 16th of the words is sorted by its bits */
 
-/* Keys that differ, by marking them and reading the marks in order. */
+/* Sorts distinct keys: sets a bit for each and reads the bits in order. */
 static void sort_by_bits(Growing *g, int32_t *key, int64_t found)
 {
     int64_t at = 0;
@@ -68,7 +68,7 @@ static void sort_by_bits(Growing *g, int32_t *key, int64_t found)
     }
 }
 
-/* A row of which `found` keys are in `key`, behind the `used` entries before it. */
+/* Appends a row of `found` keys behind the `used` entries. */
 static void cells_append(Growing *g, int64_t used, int64_t found, int32_t *key, int32_t *count)
 {
     if (!increases(key, found)) {

@@ -37,7 +37,7 @@ Tensor dense_turned(Run *r, Tensor x)
 
 /* ---- products and sums ------------------------------------------------------- */
 
-/* y begins as the bias, what it is added to, their sum, or 0. */
+/* Sets y to the bias, to base, to their sum, or to 0. */
 static void begin_sum(Run *r, Tensor b, Tensor base, Tensor y)
 {
     if (!b.data && !base.data)
@@ -103,7 +103,7 @@ void log_sum_add(LogSum *s, double x)
     if (x > s->top) {
         s->sum = s->sum * exp(s->top - x) + 1;
         s->top = x;
-    } else if (!(x <= -(double)INFINITY)) { /* a NaN makes it one */
+    } else if (!(x <= -(double)INFINITY)) { /* NaN stays */
         s->sum += exp(x - s->top);
     }
 }

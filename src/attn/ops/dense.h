@@ -5,8 +5,8 @@
  *     gelu    a g(a),  g = (1 + erf(a / sqrt 2)) / 2, or
  *             g = (1 + tanh(sqrt(2/pi) (a + 0.044715 a^3))) / 2
  *
- * Results are f64 unless said otherwise: the norm of a token whose features nearly agree
- * enlarges rounding errors, and discrete decisions must not depend on them.
+ * Results are f64 unless stated otherwise: the norm of a token with nearly equal features
+ * magnifies rounding errors, and discrete decisions must not depend on them.
  *
  * There are two products.  dense_layer is BLAS.  dense_linear and op_product64 sum in index
  * order, the same way for every row: identical rows give identical bits wherever they stand,
@@ -42,7 +42,7 @@ Tensor dense_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols);
 /* Adds y, f32 or f64 of the same shape, to f64 x in place; returns x. */
 Tensor dense_add(Run *r, Tensor x, Tensor y);
 
-/* log(sum e^x) of numbers that come one by one, however large; -inf of none. */
+/* log(sum e^x) of numbers added one by one, of any size; -inf for none. */
 typedef struct LogSum {
     double top, sum; /* the largest, sum e^(x - top) */
 } LogSum;
@@ -72,7 +72,7 @@ Tensor dense_activate(Run *r, Tensor x, EntryKind kind);
 /* f64 [1,n,c] of x [1,n,c] f32 or f64; gain and bias [c] or absent.  Charges DENSE_NORM_FLOPS
  * per element. */
 Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopClass charge);
-/* One row y [d] in place, as op_normalise does it; charges nothing. */
+/* One row y [d] in place, as op_normalise; charges nothing. */
 void dense_normalise_row(double *y, int64_t d, NormaliseKind kind, double eps);
 
 /* ---- parameters ------------------------------------------------------------------- */

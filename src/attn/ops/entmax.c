@@ -1,8 +1,7 @@
 /* entmax.c -- see ops.h.
  *
- * A weight of sparsemax or entmax is 0 unless its entry lies less than 1 (in the
- * scale of tau) below the largest: only those entries are sorted or raised to
- * powers, which changes nothing.
+ * A weight of sparsemax or entmax is 0 unless its entry is less than 1 (in the scale
+ * of tau) below the largest.  Only those entries are sorted or raised to powers.
  */
 #include "attn/ops/ops.h"
 
@@ -25,7 +24,7 @@ static double entmax_largest(const double *z, int64_t count)
     return top;
 }
 
-/* Entries scale * z[j] - shift of at least `least` into work; returns how many. */
+/* Writes entries scale * z[j] - shift >= least to work; returns how many. */
 static int64_t candidates(const double *z, int64_t count, double scale, double shift,
                           double least, double *work)
 {
@@ -49,8 +48,8 @@ static double softmax_tau(const double *z, int64_t count, double top)
     return top + log(sum);
 }
 
-/* Sorting closes on the number of positive weights.  Entries are taken below the
- * largest, so that long sums of large numbers lose nothing. */
+/* The sorted entries give the number of positive weights.  Entries are taken relative to the
+ * largest, so that long sums of large numbers stay exact. */
 static double sparsemax_tau(const double *z, int64_t count, double top, double *work)
 {
     int64_t found = candidates(z, count, 1, top, -1, work);
@@ -95,7 +94,7 @@ static double power_sum(const double *x, int64_t count, double tau, double power
     return sum;
 }
 
-/* Present entries: a row's own size enters the bisection's upper end. */
+/* The number of present entries, which sets the upper end of the bisection. */
 static int64_t present(const double *z, int64_t count)
 {
     int64_t found = 0;
@@ -105,8 +104,7 @@ static int64_t present(const double *z, int64_t count)
     return found;
 }
 
-/* Unshifted and step by step as stated, because a bisection that was stopped early
- * shows every decision on its way. */
+/* Not shifted by the largest entry: the trace shows every threshold of the stated bisection. */
 static EntmaxRow bisect(const Entmax *e, const double *z, int64_t count, double top,
                         double *work, double *trace, int64_t traced)
 {
@@ -122,7 +120,7 @@ static EntmaxRow bisect(const Entmax *e, const double *z, int64_t count, double 
         if (t < traced)
             trace[t] = tau;
         if (tau <= low && t >= traced)
-            break; /* the steps have become too small to count */
+            break; /* the step is below the resolution of double */
         if (sum >= 1)
             low = tau;
     }

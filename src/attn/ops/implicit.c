@@ -59,7 +59,7 @@ static double banded(const Implicit *w, int64_t head, int64_t i, int64_t j)
     return at >= 0 && at < size ? (double)band[at] : 0;
 }
 
-/* What is made of the products of row i with keys: the weights. */
+/* Turns the products of row i with keys into weights. */
 static void finish_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys, double *out)
 {
     int64_t n = w->left.shape[1];
@@ -114,7 +114,7 @@ static void implicit_read_weights(const View *view, int64_t head, int64_t i, int
 
 #define DEPTH 64 /* entries of the factors at once */
 
-/* A tile of them: what is taken together of rows and keys lies in the kernels' order. */
+/* The factors of some rows and keys, in the order of Kernel.product64. */
 typedef struct Tile {
     double left[VIEW_ROWS_MOST][DEPTH];
     double right[VIEW_KEYS_MOST * DEPTH];              /* strips [keys / LANES][depth][LANES] */
@@ -122,7 +122,7 @@ typedef struct Tile {
     double sum[VIEW_ROWS_MOST][VIEW_KEYS_MOST];
 } Tile;
 
-/* One strip: LANES rows of the right factor, or fewer with 0 for the others, as columns. */
+/* One strip: LANES rows of the right factor, or fewer and zeros, as columns. */
 #define TURN_STRIP(name, type)                                                                 \
     static void name(const type *from, int64_t apart, int64_t there, int64_t depth, double *to) \
     {                                                                                          \

@@ -104,7 +104,7 @@ Flops lambdas_flops(const Lambdas *l)
     return sum;
 }
 
-/* What of lambdas is looked at; read cell by cell, see lambdas.h. */
+/* ---- views, read cell by cell ------------------------------------------------ */
 
 enum { SHOW_CONTENT = 1, SHOW_POSITION = 2 };
 
@@ -125,7 +125,7 @@ static double key_share(const Lambdas *l, int64_t key_head, int64_t i, int64_t j
     return exp((double)key[j * ku + c] - l->lse[plane * ku + c]);
 }
 
-/* Once for all queries: an exp is dearer than the rest of a cell. */
+/* Kbar once for all queries: its exp costs more than the rest of a cell. */
 static void make_shares(Lambdas *l)
 {
     int64_t ku = l->s.k * l->s.u;
@@ -137,7 +137,7 @@ static void make_shares(Lambdas *l)
     l->shares = shares;
 }
 
-/* q_i . (Kbar_j + E_ij), of one u; E where there is one. */
+/* q_i . (Kbar_j + E_ij), of one u; e NULL: without E. */
 static double cell(const Shown *shown, const float *e, const int64_t at[3], int64_t uu)
 {
     const Lambdas     *l = shown->l;
@@ -270,7 +270,7 @@ static void lambdas_show_weights(const Lambdas *l, const char *name, int what, c
     view->cost = (what & SHOW_CONTENT && !l->shares ? 20 : 1) * (double)l->s.k; /* exps: 20 */
 }
 
-/* Every cell by content; near ones by position too. */
+/* All cells (content), with those in reach of a position marked. */
 static const Pattern *lambdas_cells_of(const Lambdas *l)
 {
     Run         *r = l->r;
@@ -284,7 +284,7 @@ static const Pattern *lambdas_cells_of(const Lambdas *l)
     return all;
 }
 
-/* What is known before any query is looked at. */
+/* Views that do not depend on the queries. */
 static void show_content(const Lambdas *l, const Pattern *cells)
 {
     Run               *r = l->r;

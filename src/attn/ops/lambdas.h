@@ -40,8 +40,8 @@ typedef struct Lambdas {
     double        *lse;        /* [hk,contexts,k u] log of the sum of exp over the positions */
     float         *content;    /* [hk,contexts,k,e] */
     const Pattern *reach;      /* cells that E is given for; one head */
-    const double  *shares;     /* [hk,m,k u] Kbar where all queries have one, for the views; NULL:
-                                  worked out when asked for */
+    const double  *shares;     /* [hk,m,k u] Kbar where it is the same for all queries, for the
+                                  views; NULL: computed cell by cell */
 } Lambdas;
 
 /* Sets reach, from sizes and position. */

@@ -20,9 +20,9 @@ const Precision *precision_of(PrecisionFormat format)
     return &formats[format];
 }
 
-/* A normal double to fewer bits of significand: half a unit of the last bit that stays is
- * added, a little less where that bit is even, and what lies below is cut.  A carry runs into
- * the exponent, as it should. */
+/* Rounds a normal double to fewer bits of significand: adds half a unit of the last bit kept (a
+ * little less where that bit is even) and cuts the bits below.  A carry goes into the exponent,
+ * as it should. */
 static double round_normal(double a, int bits)
 {
     int      cut = 53 - bits;
@@ -42,7 +42,7 @@ double precision_round(const Precision *p, double a)
     if (p->bits == 53 || !(size <= 0x1.fffffffffffffp1023)) /* itself, infinite, NaN */
         return a;
     if (size < p->least) {
-        /* Beside this number doubles are exactly one subnormal apart. */
+        /* Doubles next to `coarse` are exactly one subnormal of the format apart. */
         coarse = p->least * 0x1.8p53 / (double)((int64_t)1 << p->bits);
         size = (size + coarse) - coarse;
     } else {
@@ -92,7 +92,7 @@ double precision_sum(const Precision *p, int64_t count, const double *x)
 
 /* The arithmetic of attention in a narrow format; see RoundedAttend. */
 
-/* Never fused: a product is a number of its own before it is added. */
+/* Never fused: each product is rounded before it is added. */
 double rounded_dot(const RoundedAttend *in, int64_t count, const double *x, const double *y,
                    int64_t step)
 {

@@ -1,9 +1,8 @@
 /* attn/ops/rows.h -- operations on entries, on rows by themselves and on lists of rows; part of
  * ops.h.
  *
- * What a mechanism does to its tensors between the large operations: it never loops over them
- * itself, because a loop runs on the host wherever the tensors are.  Unless said otherwise these
- * charge no FLOPs: callers do.
+ * A mechanism never loops over the entries of a tensor itself, because a loop runs on the host
+ * wherever the tensor is.  Unless stated otherwise these operations charge no FLOPs: callers do.
  */
 #ifndef ATTN_OPS_ROWS_H
 #define ATTN_OPS_ROWS_H
@@ -24,8 +23,8 @@
  * so subnormals are rounded at the spacing of the smallest normal numbers, and results of
  * magnitude >= 2^emax are infinite.  NaN stays NaN, zeros keep their sign.
  *
- * Why double will do: a sum, product or quotient of two numbers of p bits that is rounded to
- * 53 >= 2p + 2 bits first is then rounded to p bits as if it had been exact.
+ * Why double suffices: a sum, product or quotient of two numbers of p bits, rounded to
+ * 53 >= 2p + 2 bits first, rounds to p bits as the exact result does.
  */
 
 typedef enum PrecisionFormat {
@@ -43,7 +42,7 @@ typedef struct Precision {
     int         emin;  /* exponent of the smallest normal number */
     int         emax;  /* 2^emax and above: infinite */
     double      least, limit; /* 2^emin, 2^emax */
-    int         bytes; /* that a number takes in memory */
+    int         bytes; /* of a number in memory */
 } Precision;
 
 /* The names in the order of PrecisionFormat, NULL-terminated: choices of a parameter. */
@@ -111,7 +110,7 @@ void op_entries_of(Run *r, Tensor x, Tensor z, EntryKind kind, double by, Tensor
 void op_softmax(Run *r, Tensor x);
 typedef struct SoftmaxRows {
     Tensor  x;      /* f32 or f64 [h,n,m], in place; its heads may lie further apart */
-    bool    causal; /* row i has entries up to i + offset; those behind become 0 */
+    bool    causal; /* row i has entries up to i + offset; later ones become 0 */
     int64_t offset;
     Tensor  lse;    /* f64 [h,n], heads likewise: the rows' log-sum-exp; or absent */
 } SoftmaxRows;
@@ -137,8 +136,8 @@ typedef struct BestColumns {
     Tensor  x; /* f64 [h,n,c] */
     Tensor  y; /* f64 [h,n,e]: column p e + r of a row is x_p + y_r; or absent: x_p */
     int64_t k; /* at most the columns */
-    /* i32 [h,n,c], [h,n,e] numbers of the columns, then x_name_p names + y_name_r is what a
-     * column is called; or absent. */
+    /* i32 [h,n,c], [h,n,e] names of the columns, or absent; the index of column (p, r) is then
+     * x_name_p names + y_name_r. */
     Tensor  x_name, y_name;
     int64_t names;
 } BestColumns;
@@ -166,7 +165,7 @@ typedef struct TapSums {
     int64_t groups;
     int64_t first, step, apart; /* apart 0: 1 */
     Tensor  bias; /* f32 [w], or absent */
-    bool    add;  /* to what y has */
+    bool    add;  /* to y */
 } TapSums;
 void op_tap_sums(Run *r, const TapSums *in, Tensor y); /* y f32 or f64 [h,rows,w] */
 
@@ -187,8 +186,8 @@ typedef struct RoundedAttend {
     Tensor          overflows;  /* i32 [h,n] scores that are infinite */
 } RoundedAttend;
 void op_rounded_attend(Run *r, const RoundedAttend *in);
-/* Sum of x[c] y[c step], a score before it is scaled, one scaled, and the exponential of one,
- * each as the format has it: for readers. */
+/* For readers, each rounded to the format: the sum of x[c] y[c step], a score before scaling, a
+ * scaled score, and the exponential of a score. */
 double rounded_dot(const RoundedAttend *in, int64_t count, const double *x, const double *y,
                    int64_t step);
 double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, int64_t i,
@@ -196,8 +195,8 @@ double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, i
 double rounded_scaled(const RoundedAttend *in, double score);
 double rounded_exponential(const RoundedAttend *in, double score, double top);
 
-/* Pairs of columns of each row turn: pair t of row i is (x[t step], x[t step + gap]), and turns[i]
- * holds its cosine at 2 t and its sine behind it; the other columns stay. */
+/* Rotates pairs of columns: pair t of row i is (x[t step], x[t step + gap]), and turns[i] holds the
+ * cosine at 2 t and the sine behind it; the other columns stay. */
 typedef struct TurnPairs {
     Tensor  x;     /* f32 [h',n,d] */
     Tensor  turns; /* f64 [1,n,2 pairs] */
@@ -212,8 +211,8 @@ Tensor op_gather(Run *r, Tensor x, Tensor index);
 /* Row index[t,x] of y [h,n,w] becomes row x of x [h,rows,w]; an index stands in a list once. */
 void op_scatter(Run *r, Tensor x, Tensor index, Tensor y);
 
-/* Rows with the log-sum-exp of their softmax, joined with what out and z hold already: one
- * softmax over both.  A row with lse -inf changes nothing. */
+/* Joins rows and the log-sum-exp of their softmax with out and z: one softmax over both.  A row
+ * with lse -inf changes nothing. */
 typedef struct MergeRows {
     Tensor  rows, lse;  /* f32 [h,lists*rows,e], [h,lists*rows] */
     Tensor  index;      /* i32 [h,lists*rows] row of out; in each list once */
@@ -246,8 +245,8 @@ void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
 /* Operations that choose among rows and columns, count members and sort; part
  * of ops.h.
  *
- * Choices are discrete: a score that is rounded otherwise would connect other tokens.  So they are
- * made in double, sums in index order, ties to the lower index.
+ * Choices are discrete: another rounding of a score would connect other tokens.  So they are made
+ * in double, with sums in index order and ties to the lower index.
  */
 
 typedef struct Run Run;
@@ -295,7 +294,7 @@ Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias);
 /* Fills sum f64 [h,C,d] with the sums of the rows of x f32 or f64 [h',n,d] with that index (i32
  * [h,n]), or, unit and f32, of x_i / max(|x_i|, 1e-12), in row order.  Charges no FLOPs. */
 void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum);
-/* i32 [h,C]: how often each index below C stands in a row of index i32 [h,n]. */
+/* i32 [h,C]: how often each index below C occurs in a row of index i32 [h,n]. */
 Tensor op_tally(Run *r, Tensor index, int64_t count);
 
 /* Fills cluster i32 [h,n] with the one of centres i64 [h,C] that differs from codes i64

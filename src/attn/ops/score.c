@@ -2,9 +2,9 @@
  *
  *     S[i,j] = scale (q_i . k_j + row term + column term) + distance[i - j + m - 1]
  *
- * attend_score accumulates in double and is what tests compare with;
- * attend_scores_run is for pictures and comparisons of thousands of cells: 16 partial
- * sums in f32, four keys at once, in vectors that every compiler knows.
+ * attend_score accumulates in double; tests compare with it.  attend_scores_run is for pictures
+ * and comparisons of thousands of cells: 16 partial sums in f32, four keys at once, in vector
+ * types of gcc and clang.
  */
 #include <float.h>
 #include <math.h>
@@ -39,8 +39,8 @@ typedef float Four __attribute__((vector_size(PARTS / 4 * sizeof(float)), aligne
 #define PICK __builtin_shufflevector
 #define AT_ONCE 4 /* keys */
 
-/* The sums of four times PARTS numbers, added in the same order in each: the second half to the
- * first, and what that leaves one after the other. */
+/* The sums of four vectors, each added in the same order: the second half to the first, then the
+ * eight results one after the other. */
 INLINE Four sums_of(Parts a, Parts b, Parts c, Parts d)
 {
     Parts ab = PICK(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
@@ -58,7 +58,7 @@ INLINE Four sums_of(Parts a, Parts b, Parts c, Parts d)
     return sum + PICK(ab, cd, 7, 15, 23, 31);
 }
 
-/* q against four keys, `apart` numbers from one to the next. */
+/* Products of q with four keys, `apart` numbers from one to the next. */
 INLINE void dots_of_four(const float *q, const float *k, int64_t apart, int64_t d, float *out)
 {
     Parts   a = { 0 }, b = { 0 }, c = { 0 }, e = { 0 };
@@ -115,7 +115,7 @@ static float term32(const DistanceTerm *term, int64_t head, int64_t heads, int64
     return of[0];
 }
 
-/* q against `count` keys; each sum is the same whichever keys are beside it. */
+/* Products of q with `count` keys; each sum does not depend on the keys beside it. */
 INLINE void dots(const float *q, const float *k, int64_t apart, int64_t d, int64_t count,
                  float *out)
 {
@@ -137,7 +137,7 @@ static void dots_plain(const float *q, const float *k, int64_t apart, int64_t d,
     dots(q, k, apart, d, count, out);
 }
 
-/* The same sums to the last bit (nothing is contracted), in longer vectors. */
+/* The same bits as dots_plain (nothing is contracted), in longer vectors. */
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) static void dots_avx512(const float *q, const float *k,
                                                            int64_t apart, int64_t d,
@@ -170,7 +170,7 @@ static void dots_of_cpu(const float *q, const float *k, int64_t apart, int64_t d
     dots_plain(q, k, apart, d, count, out);
 }
 
-/* What a cell's position and its own term add to its product. */
+/* The score of a cell: its product, scaled, with the terms of position and cell. */
 static float more_of(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j,
                      float dot)
 {
@@ -203,7 +203,7 @@ AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t qu
                               int64_t first_k, int64_t keys)
 {
     AttendInput part = *in;
-    /* Entry x of the part is the distance that entry x + move of the whole has. */
+    /* Entry x of the part has the distance of entry x + move of the whole. */
     int64_t move = first_q + (in->k.shape[1] - first_k - keys);
 
     part.q = tensor_rows(in->q, first_q, queries);
@@ -386,16 +386,17 @@ double row_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t i, int
                                       score_number(&mask->minus, heads, head, row, col)));
 }
 
-/* Up to this lse and scores are good to 1e-6; scores of usual size over a million keys stay below,
- * so that no picture of these sums rows. */
+/* An lse up to this is exact to 1e-6.  That of usual scores over a million keys is smaller, so
+ * pictures of these do not sum rows. */
 #define FINE 16
-/* Up to this a score is good to 1e-6 or so though what it sums cancels: 1/sqrt(d) times the
- * lengths of a usual query and key is sqrt(d), so that no usual row is summed here either. */
+/* Scores whose bound (scale times the lengths of q and the longest k) is up to this are exact to
+ * about 1e-6 even where their sum cancels.  The bound of usual queries and keys is sqrt(d), so
+ * their rows are not summed either. */
 #define SHORT 32
 #define SUM_PIECE 256
-#define ROUNDING 1e-6 /* of scores and lse, as a share of their size */
+#define ROUNDING 1e-6 /* relative, of scores and lse */
 
-/* Weights are exp(score - base) / sum; sum 0: not yet known.  In known[] as the bits of both. */
+/* Weights are exp(score - base) / sum; sum 0: not known yet.  known[] holds the bits of both. */
 typedef struct Softmax {
     float base, sum;
 } Softmax;
@@ -425,7 +426,7 @@ static float lse_of(const WeightRow *w)
     return tensor_f32(w->lse)[w->head * w->lse->stride[0] + w->i];
 }
 
-/* ---- how large scores may be -------------------------------------------------- */
+/* ---- bounds of scores --------------------------------------------------------- */
 
 static double length_of(const float *x, int64_t d)
 {
@@ -436,8 +437,8 @@ static double length_of(const float *x, int64_t d)
     return sqrt(squares);
 }
 
-/* Of the keys of an input; two threads may both look, and find the same.  Never 0, which is not
- * yet known. */
+/* The length of the longest key of an input, never 0, which means not known yet.  Two threads may
+ * both compute it, with the same result. */
 static double longest_key(const WeightRow *w, const AttendInput *in, int input)
 {
     _Atomic(float) *known = &w->sums->longest[input * w->heads + w->head];
@@ -453,8 +454,8 @@ static double longest_key(const WeightRow *w, const AttendInput *in, int input)
     return (double)most;
 }
 
-/* No score of the row is further from 0, and no sum of some of its products. */
-static double furthest(const WeightRow *w)
+/* A bound of |score| over the row, and of all partial sums of a score. */
+static double score_bound(const WeightRow *w)
 {
     const AttendInput *in = w->in;
     const float       *q = tensor_row_f32(&in->q, w->head, w->heads, w->i);
@@ -492,7 +493,7 @@ static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern 
     pattern_row_free(&row);
 }
 
-/* lse itself where the row's own sum is not available, or where they differ by more than the
+/* lse itself where the cells cannot be summed, or where their sum differs from it by more than the
  * rounding of numbers of magnitude `size`: then the softmax was over more than these cells. */
 static Softmax softmax_of_row(const WeightRow *w, float lse, double size)
 {
@@ -517,8 +518,8 @@ static Softmax softmax_known(const WeightRow *w, float lse)
         return found;
     known = &w->sums->known[w->head * pattern_queries(w->sums->cells) + w->at];
     bits = atomic_load_explicit(known, memory_order_relaxed);
-    if (bits == 0) { /* two threads may both sum it, and find the same */
-        double size = fabs((double)lse), far = furthest(w);
+    if (bits == 0) { /* two threads may both sum it, with the same result */
+        double size = fabs((double)lse), far = score_bound(w);
 
         if (size > FINE || far > SHORT)
             found = softmax_of_row(w, lse, fmax(size, far));

@@ -1,9 +1,9 @@
-/* attn/ops/weights.h -- weights of an attention that was computed, for views: exp(score - lse).
+/* attn/ops/weights.h -- weights of a finished attention, for views: exp(score - lse).
  *
- * lse is a float, and scores are summed here in another order than by the kernels: where scores, or
- * the products they are sums of, are in the hundreds either is off by more than 1e-5, and a row's
- * weights no longer sum to 1.  Such a row is summed once, when its first weight is read, and its
- * weights are those of that sum.
+ * lse is a float, and scores are summed here in another order than by the kernels.  Where scores,
+ * or the products that they sum, are in the hundreds, both have errors above 1e-5, and the weights
+ * of a row no longer sum to 1.  Such a row is summed once, when its first weight is read, and that
+ * sum replaces lse.
  */
 #ifndef ATTN_OPS_WEIGHTS_H
 #define ATTN_OPS_WEIGHTS_H
@@ -18,7 +18,7 @@
 
 typedef struct RowSums {
     const Pattern     *cells;   /* cells of one softmax row */
-    _Atomic(uint64_t) *known;   /* [heads, rows of cells]; 0: not yet.  NULL: lse is all there is */
+    _Atomic(uint64_t) *known;   /* [heads, rows of cells]; 0: not yet.  NULL: use lse */
     _Atomic(float)    *longest; /* [inputs, heads] length of a key; 0: not yet */
     /* The softmax is over the keys of two inputs: `own` for every row, and the cells of `other`.
      * NULL: all keys belong to the input of the weight. */
@@ -26,10 +26,10 @@ typedef struct RowSums {
     const Pattern     *other_cells;
 } RowSums;
 
-/* In the run's arena, where views are wanted.  inputs: rows may be of so many. */
+/* In the run's arena, where views are wanted.  inputs: number of AttendInputs of the rows. */
 RowSums row_sums_of(Run *r, int64_t heads, int inputs, const Pattern *cells);
 
-/* One row of it: of `in` and of lse the row i, of sums->cells the row `at`. */
+/* One row of weights: row i of `in` and of lse, row `at` of sums->cells. */
 typedef struct WeightRow {
     const AttendInput *in;
     const Tensor      *lse; /* [heads, rows] */
@@ -47,7 +47,7 @@ void attend_weights_run(const WeightRow *row, int64_t start, int64_t count, int6
  *     W[i,j] = left_i . right_j / divisor_i  (faded by gates) + band[j - i + s/2]
  *
  * Low-rank and kernel attention never form W; a picture reads the cells it
- * needs.  Sums are in double, so negative entries keep their sign.
+ * needs.  Sums are in double, so that small negative entries keep their sign.
  */
 
 typedef struct Run Run;
@@ -74,13 +74,12 @@ View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells);
 /* The same product as a view of another name. */
 View *implicit_product(Run *r, const char *name, Implicit w, ViewKind kind, const Pattern *cells);
 double implicit_cell(const Implicit *w, int64_t head, int64_t i, int64_t j);
-/* x . z in double, for readers that go through long rows of a parameter. */
+/* x . z in double, for readers of long rows of a parameter. */
 double implicit_dot(const float *x, const double *z, int64_t count);
-#define IMPLICIT_WIDE_COST 4 /* a multiply-add in double, its factors read from memory, in
-                                single ones: View.cost */
+#define IMPLICIT_WIDE_COST 4 /* of a multiply-add in double, in those of View.cost */
 
-/* A parameter [h',a,b] as a view [h,a,b]; drawn: with its seed, which is recorded of a run
- * without views too. */
+/* A parameter [h',a,b] as a view [h,a,b]; drawn: with its seed, which is recorded without views
+ * too. */
 void implicit_parameter(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
                         const char *cols);
 /* A tensor of features or factors, f32 or f64, as an f32 view. */
@@ -91,10 +90,10 @@ const char *implicit_origin(Run *r);
 
 /* The cells a data-dependent mechanism visited, as lists.
  *
- * Where data decide which key a query meets (buckets, clusters), the picture
- * needs the finished sets: for every head and query a sorted list of keys, and
- * how often each was met.  Only made when views are wanted; memory is that of
- * the cells, never n x n.
+ * Where data decide which key a query meets (buckets, clusters), pictures need
+ * the finished sets: for every head and query a sorted list of keys, and how
+ * often each was met.  Made only when views are wanted; memory is that of the
+ * cells, never n x n.
  */
 
 /* Lists the keys of one row: each once into `key` (room for m, any order), how
@@ -107,17 +106,17 @@ typedef struct CellRows {
     int64_t  n;     /* queries */
     int64_t *start; /* [h*n+1] offsets into the lists below; row = head * n + i */
     int32_t *key;   /* increasing within a row */
-    int32_t *count; /* NULL: not asked for */
+    int32_t *count; /* NULL: not counted */
 } CellRows;
 
 /* NULL when views are not wanted or the run failed. */
 const CellRows *cell_rows_new(Run *r, CellRowFn list, const void *context);
 /* As above, with the number of visits of each key. */
 const CellRows *cell_rows_counted(Run *r, CellRowFn list, const void *context);
-/* `rows`, whose queries are keys, without each query's own key, but where it is the only one. */
+/* `rows` without the own key of each query, except where it is the only one; queries are keys. */
 const CellRows *cell_rows_others(Run *r, const CellRows *rows);
 Pattern *cell_rows_pattern(Run *r, const CellRows *rows, uint8_t bits);
-/* 0 when the cell is not in; of counted rows. */
+/* The visits of a cell, of counted rows; 0: not visited. */
 int32_t cell_rows_count(const CellRows *rows, int64_t head, int64_t i, int64_t j);
 /* A view's reader of the counts; the view's context is the CellRows. */
 void cell_rows_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,

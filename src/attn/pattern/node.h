@@ -6,11 +6,11 @@
 
 #include "attn/pattern/pattern.h"
 
-/* Set algebra on arithmetic runs; private to the pattern files.
+/* Set algebra on arithmetic runs.
  *
- * A PatternRow is used as a stack: an operand is a slice of it, an operation
- * takes the topmost slices and leaves its result in their place.  All runs of
- * a slice are pairwise disjoint as sets.
+ * A PatternRow is used as a stack: an operand is a slice of it, and an operation
+ * replaces the topmost slices by its result.  All runs of a slice are pairwise
+ * disjoint as sets.
  */
 
 void runs_push(PatternRow *row, int64_t start, int64_t count, int64_t step, uint8_t bits);
@@ -36,7 +36,7 @@ struct Pattern {
     PatternShape   shape;
     bool           per_head;
     uint8_t        bits;
-    int64_t        a, b, c, d, e, f; /* meaning belongs to the row function */
+    int64_t        a, b, c, d, e, f; /* parameters of the row function */
     const Pattern *x, *y;            /* operands */
     Pattern *const *parts;           /* by_head */
     int64_t        part_count;
@@ -55,7 +55,7 @@ typedef struct PatternValue {
     int64_t number;
     Tensor  tensor;  /* TENSOR as given; LIST: u8 [n] flags, arena */
     char    name[64]; /* TENSOR */
-    size_t  offset;   /* where it stands in the text */
+    size_t  offset;   /* in the text, bytes */
 } PatternValue;
 
 typedef struct PatternParser {
@@ -82,8 +82,7 @@ typedef struct PatternPrimitive {
     PatternArg  args[PATTERN_MAX_ARGUMENTS + 1];
 } PatternPrimitive;
 
-/* Sets the error "pattern, at offset N: ..."; returns NULL, so that builders can
- * end with it. */
+/* Sets the error "pattern, at offset N: ..." and returns NULL. */
 void *pattern_fail(PatternParser *p, size_t offset, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* As pattern_fail; false. */

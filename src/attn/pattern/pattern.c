@@ -134,7 +134,7 @@ static void row_union(const Pattern *p, int64_t head, int64_t i, PatternRow *row
     runs_union(row, x, operands(p, head, i, row));
 }
 
-/* x, and what is outside x: no key of one is a key of the other. */
+/* The union of x and y - x, which are disjoint. */
 static void row_beside(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     operands(p, head, i, row);
@@ -378,11 +378,11 @@ Pattern *pattern_transpose(Arena *a, Pattern *x)
     return p;
 }
 
-/* The keys a decoder has in memory at each query, and why. */
+/* ---- keys that a decoder holds at each query, and why -------------------------- */
 
 enum { READ = 1, KEPT = 2, OWN = 4 };
 
-/* why[j] of the keys up to i. */
+/* Sets why[j] of the keys up to i; 0: not held. */
 static bool reasons(const Pattern *p, int64_t head, int64_t i, uint8_t *why)
 {
     const int32_t *last = tensor_head(&p->tensor, head, p->shape.heads);
@@ -440,8 +440,8 @@ Pattern *pattern_held(Arena *a, PatternShape s, const Pattern *reads, const Tens
  *     (i, j) is in  <=>  t[i] = t[j]
  *
  * t names the document, segment or sentence of each token: packed sequences and
- * segments.  The positions of each number are kept once, as arithmetic runs, so
- * a document that is not torn apart is one run and the whole table is O(n).
+ * segments.  The positions of each number are stored once, as arithmetic runs, so
+ * a contiguous document is one run, and the table is O(n).
  */
 
 typedef struct SameRun {
@@ -479,7 +479,7 @@ static void row_same(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
         runs_push(row, t->runs[r].start, t->runs[r].count, t->runs[r].step, p->bits);
 }
 
-/* How many of the increasing tokens at `at` stand at one distance. */
+/* How many of the increasing tokens at `at` are an arithmetic progression. */
 static int64_t progression(const Numbered *at, int64_t count)
 {
     int64_t length = count < 2 ? count : 2;
@@ -489,8 +489,8 @@ static int64_t progression(const Numbered *at, int64_t count)
     return length;
 }
 
-/* The runs of one group's tokens.  Two tokens far apart are better two runs: the
- * second may begin a longer one. */
+/* The runs of the tokens of a group.  Two tokens that are not neighbours become two runs, since
+ * the second may begin a longer one. */
 static void pattern_add_group(SameTable *t, const Numbered *at, int64_t count)
 {
     for (int64_t c = 0, length; c < count; c += length) {

@@ -119,9 +119,9 @@ Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int6
 /* The order in which the Image Transformer makes pixels: blocks of hq x wq in raster
  * order, pixels in raster order inside; cells whose key is not later; no bits */
 Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq);
-/* Key pixels that a pass along one axis and then the other reaches over a pixel that
- * exists.  corner_row: the one between them is in the key's image row, else in the
- * query's.  causal: only rows and columns not after the query's. */
+/* Key pixels reached by a pass along one axis and then the other, over a corner pixel inside the
+ * image.  corner_row: the corner is in the image row of the key, else of the query.  causal: only
+ * rows and columns not after those of the query. */
 Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool corner_row,
                                bool causal);
 /* key pixel at most `rows` image rows and `cols` columns from the query's */
@@ -134,8 +134,8 @@ Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first);
 /* mask[i,j] != 0; any dtype's u8 copy [n,n] or [h,n,n]; borrowed */
 Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask);
 
-/* n = m: what a decoder holds at row i < rows: its own key (4), keys it reads (1), and those
- * that it only keeps for a later query (2); last i32 [h',m]: the last query that reads a key. */
+/* n = m: keys that a decoder holds at row i < rows: its own (4), keys that it reads (1), and keys
+ * held only for a later query (2); last i32 [h',m]: the last query that reads a key. */
 Pattern *pattern_held(Arena *a, PatternShape s, const Pattern *reads, const Tensor *last,
                       int64_t rows);
 
@@ -194,8 +194,8 @@ Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, c
 
 /* In order of heads and queries, in the arena; data NULL: no memory. */
 Tensor pattern_list(Arena *a, const Pattern *p);
-/* Of a contiguous i64 list in any order; cells that come twice are in once, with the bits of
- * both.  NULL with an error that names the line. */
+/* From a contiguous i64 list in any order; a cell listed twice has the bits of both.  NULL with an
+ * error that names the line. */
 Pattern *pattern_of_list(Arena *a, PatternShape s, const Tensor *list, Error *err);
 
 /* 0..n-1 split into L runs in order, nearly equally long.

@@ -2,8 +2,8 @@
  *
  * Two runs meet where x = a.start (mod a.step) and x = b.start (mod b.step):
  * by the Chinese remainder theorem that is again one run, of step
- * lcm(a.step, b.step).  What is left of a without it is, counted in a's own
- * steps, an interval minus a run, hence few runs.
+ * lcm(a.step, b.step).  The rest of a is, counted in steps of a, an interval
+ * minus a run, hence few runs.
  */
 #include "attn/pattern/node.h"
 
@@ -75,7 +75,7 @@ static int64_t gcd_extended(int64_t a, int64_t b, int64_t *u)
     return a;
 }
 
-/* The keys of a run in [lo, hi]; divisions are dear. */
+/* The keys of a run in [lo, hi]; avoids divisions, which are slow, where the step is 1. */
 static PatternRun between(PatternRun run, int64_t lo, int64_t hi)
 {
     int64_t first = lo > run.start ? lo - run.start : 0, span;
@@ -131,9 +131,9 @@ static void emit_piece(Emit emit, void *context, PatternRun a, int64_t from, int
                                     count == 1 ? 1 : a.step * step, a.bits });
 }
 
-/* The pieces of a outside `common`, a subset of a.  In a's own steps common is
- * from, from + k, ...: left are both ends and the gaps, which are given as
- * intervals or as k - 1 strided runs, whichever are fewer. */
+/* Emits the pieces of a outside `common`, a subset of a.  In steps of a, common is from,
+ * from + k, ...: the pieces are both ends and the gaps, as intervals or as k - 1 strided runs,
+ * whichever are fewer. */
 static void runs_without(PatternRun a, PatternRun common, Emit emit, void *context)
 {
     int64_t from = (common.start - a.start) / a.step;
@@ -155,7 +155,7 @@ static void drop_below(PatternRow *row, int64_t to, int64_t from)
 {
     if (row->failed)
         return;
-    if (row->count > from) /* an empty row may have no memory at all */
+    if (row->count > from) /* row->runs may be NULL */
         memmove(row->runs + to, row->runs + from,
                 (size_t)(row->count - from) * sizeof(*row->runs));
     row->count -= from - to;
@@ -166,11 +166,11 @@ static void emit_push(void *context, PatternRun piece)
     runs_push_of(context, piece);
 }
 
-/* Runs of the second operand are disjoint, so each is held against the first one's only: what
- * is left of it is kept apart, or a row of many runs would take their square. */
+/* Runs of the second operand are disjoint, so each is compared with those of the first operand
+ * only.  Its remainder is kept apart: else the time would be quadratic in the runs. */
 typedef struct Absorb {
     PatternRow *row;  /* from `at` on: runs of the first operand */
-    PatternRow *left; /* of the second */
+    PatternRow *left; /* remainders of the second */
     int64_t     at;
 } Absorb;
 
@@ -225,7 +225,7 @@ void runs_intersect(PatternRow *row, int64_t x, int64_t y)
 
 typedef struct Subtract {
     PatternRow *row;
-    int64_t     at, end; /* runs taken away, still to be looked at */
+    int64_t     at, end; /* runs still to be taken away */
 } Subtract;
 
 static void runs_subtract(PatternRow *row, int64_t at, int64_t end, PatternRun p);
@@ -271,8 +271,8 @@ static int by_start(const void *a, const void *b)
 #define INSERTION_LIMIT 24
 #define FEW_STRAYS 8
 
-/* Runs that start before the one in front of them: few where a short list was added to
- * a long one, and then insertion is the faster sort. */
+/* The number of runs that start before their predecessor.  It is small where a short list was
+ * added to a long one, and then insertion sort is faster. */
 static int64_t count_strays(const PatternRun *runs, int64_t count)
 {
     int64_t strays = 0;

@@ -235,7 +235,7 @@ Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, in
                      stride - (v + 1) * c);
 }
 
-/* In increasing order, which spares the sorting. */
+/* In increasing order, so that runs need no sorting. */
 static void row_log_plain(const Pattern *p, int64_t i, PatternRow *row)
 {
     int64_t local = p->a, m = p->shape.m, t = 1;
@@ -260,7 +260,7 @@ static void push_repeated(PatternRow *row, const Pattern *p, int64_t i, int64_t 
         runs_push(row, right, (m - 1 - right) / step + 1, step, p->bits);
 }
 
-/* The same for x = 0 .. width - 1, width <= L: strided runs or one interval per
+/* As push_repeated, for x = 0 .. width - 1, width <= L: strided runs or one interval per
  * period, whichever are fewer. */
 static void push_repeated_band(PatternRow *row, const Pattern *p, int64_t i, int64_t width)
 {
@@ -278,9 +278,8 @@ static void push_repeated_band(PatternRow *row, const Pattern *p, int64_t i, int
         runs_push_range(row, at, at + width, m, p->bits);
 }
 
-/* Distances r L + x with x in D0, x <= L: by residues x < L, since x = L is
- * residue 0 again, which always occurs.  To one side different residues share no
- * key, and the two sides share only i. */
+/* Distances r L + x with x in D0, x <= L: by residues x < L, since x = L is residue 0, which
+ * always occurs.  On one side different residues share no key, and the two sides share only i. */
 static void row_log_repeat(const Pattern *p, int64_t i, PatternRow *row)
 {
     int64_t local = p->a, restart = p->b;
@@ -474,8 +473,8 @@ static int64_t shapes_at_most(int64_t x, PatternShape s)
     return min_i64(x, max_i64(s.n, s.m));
 }
 
-/* All of the rows above the query's block row; in it, what is left of the block, and
- * of the block the pixels before. */
+/* All pixels above the block row of the query; in the block row, those left of the block, and those
+ * of the block that are not after the query. */
 static void row_order(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t width = p->a, y = i / width, x = i % width, begin = row->count;
@@ -506,7 +505,7 @@ static void row_product(const Pattern *p, int64_t head, int64_t i, PatternRow *r
     if (!p->b && i >= last) /* the corner is in the query's own, short row */
         most = min_i64(most, m - last);
     for (int64_t line = 0; line < m && (!p->c || line <= i); line += width)
-        if (!p->b || line + x < m) /* the corner is in the key's row */
+        if (!p->b || line + x < m) /* the corner is in the row of the key */
             runs_push_range(row, line, line + most, m, p->bits);
     runs_tidy(row, begin);
 }

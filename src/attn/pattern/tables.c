@@ -1,7 +1,7 @@
 /* tables.c -- patterns whose keys are listed: tables of keys by row, and lists.
  *
- * A kernel asks for every row of a table once, so a row must not cost more than its
- * cells: the keys are sorted as numbers, before they become runs.
+ * A kernel evaluates every row of a table once, so a row must not cost more than its cells:
+ * the keys are sorted as integers before they become runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -139,8 +139,8 @@ Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const in
 
 /* Tables of random keys: few distinct ones per row, uniformly.
  *
- * Rows are drawn in order, heads one after the other, from a stream of their own name, so
- * a table depends on the seed and on nothing that runs beside it.
+ * Rows are drawn in order, head after head, from a random stream of the given name, so a table
+ * depends on the seed and not on other draws.
  */
 
 typedef struct Draw {
@@ -171,8 +171,8 @@ static void draw_from_range(Draw *d, int64_t range, int64_t take, int32_t *out)
 
 #define TRIES 32
 
-/* One more key: by rejection, which is cheap when few positions are left out;
- * from the list of what remains when it keeps failing.  -1: nothing remains. */
+/* One more key: by rejection, which is cheap when few positions are left out; after TRIES failures
+ * from the list of remaining keys.  -1: none remains. */
 static int32_t draw_allowed(Draw *d, int64_t i, int64_t range, const int32_t *out, int64_t c)
 {
     int64_t count = 0;
@@ -226,13 +226,13 @@ Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, c
     return table;
 }
 
-/* See pattern.h. */
+/* ---- patterns as lists of runs -------------------------------------------------- */
 
 typedef enum Field { HEAD, QUERY, START, COUNT, STEP, BITS } Field;
 
 /* ---- to a list ---------------------------------------------------------------- */
 
-/* Runs of all rows, written where there is room; -1: no memory. */
+/* The number of runs of all rows, written to `out` unless it is NULL; -1: no memory. */
 static int64_t tables_write_rows(const Pattern *p, int64_t *out)
 {
     bool       each = pattern_per_head(p);
@@ -328,7 +328,7 @@ static void sort_lines(Reading *r, int64_t rows)
     r->first[0] = 0;
 }
 
-/* Row x behind those before it, its runs disjoint and sorted. */
+/* Appends row x to `all`, its runs disjoint and sorted. */
 static void tables_add_row(const Reading *r, int64_t x, PatternRow *one, PatternRow *all)
 {
     one->count = 0;

@@ -1,4 +1,4 @@
-/* attn/run/view.h -- what a run lets one look at.
+/* attn/run/view.h -- views: the matrices and tensors that a run shows.
  *
  * A View is a named matrix (per head) or tensor.  Its source is either a small
  * tensor or a reader that fills any piece on demand; nothing n x n is stored.
@@ -28,41 +28,40 @@ typedef struct View View;
 typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t start,
                             int64_t count, int64_t step, float *out);
 
-/* The same of several rows, at keys start .. start + count, into out [row_count,count]: for
- * views whose rows go through the same large factors.  At most VIEW_ROWS_MOST rows and
- * VIEW_KEYS_MOST keys; what a support does not allow of them may be anything. */
+/* As ViewReadRun, of several rows at keys start .. start + count, into out [row_count,count]: for
+ * views whose rows read the same large factors.  At most VIEW_ROWS_MOST rows and VIEW_KEYS_MOST
+ * keys; cells outside the support may hold anything. */
 typedef void (*ViewReadRows)(const View *view, int64_t head, const int64_t *rows,
                              int64_t row_count, int64_t start, int64_t count, float *out);
 #define VIEW_ROWS_MOST 32
 #define VIEW_KEYS_MOST 256
 
-/* How much falls on each column, or row: a bar for each, beside the matrix. */
+/* The load of each column, or row: a bar for each, beside the matrix. */
 typedef struct ViewLoad {
-    Tensor used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and what more of it
-                          found no place (over.data NULL: nothing did) */
-    int64_t     limit;      /* the line the bars are held against; 0: none */
+    Tensor used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and the part that
+                          exceeded the capacity (over.data NULL: none did) */
+    int64_t     limit;      /* reference line of the bars; 0: none */
     const char *used_name, *over_name, *limit_name; /* "placed", "dropped", "capacity"; static */
 } ViewLoad;
 
-/* Cells to be seen whatever their value is. */
+/* Cells that are marked whatever their value is. */
 typedef struct ViewMarks {
     const Pattern *cells; /* heads: the view's planes, or fewer shared by groups */
-    const char    *name;  /* what such a cell is: "dropped"; static */
-    bool           chosen; /* a ring, as for what was taken; else a cross, for what was lost */
+    const char    *name;  /* "dropped"; static */
+    bool           chosen; /* drawn as a ring (taken), else as a cross (lost) */
 } ViewMarks;
 
-/* A COMPONENTS view of what was looked for: COMPONENT_OTHER is a cell that was missed, the
- * other bits say what found it. */
+/* A COMPONENTS view of a search: COMPONENT_OTHER is a cell that was missed, the other bits say what
+ * found it. */
 typedef struct ViewFound {
     int     rounds; /* bits in order are the rounds that found it first (the last: that and
                        later ones); 1: just found; 0: bits are causes, as everywhere */
-    int64_t keys;   /* so many were looked for in each row */
-    const double *share; /* of each plane: how much was found; NaN: nothing to find */
+    int64_t keys;   /* searched for in each row */
+    const double *share; /* of each plane: the share found; NaN: nothing to find */
 } ViewFound;
 
 #define VIEW_FOUND_ROUNDS 7 /* bits there are for rounds */
-/* How the points of a curve are drawn. */
-/* CURVE_SPANS: from low to high, in plots with rows. */
+/* How the points of a curve are drawn; CURVE_SPANS: from low to high, in plots with rows. */
 typedef enum CurveMark { CURVE_LINE, CURVE_STEPS, CURVE_BARS, CURVE_POINTS, CURVE_SPANS } CurveMark;
 
 /* A view that is read along an axis: its rows are the points, its columns the series; a view
@@ -82,7 +81,7 @@ typedef struct ViewCurve {
     const char *low, *high; /* views of the same shape: the band around it; NULL: none */
 } ViewCurve;
 
-/* A line to hold a curve against. */
+/* A reference line of a curve. */
 typedef struct ViewGuide {
     const char *name; /* "capacity"; in the run's arena or static */
     double      at;

@@ -1,7 +1,7 @@
 /* decode.c -- causal decoding: which keys and values must be held, token by token.
  *
- * Which query reads a key last follows from the pattern alone; a key is held from its own
- * token to that query.
+ * The pattern alone decides which query reads a key last; the key is held from its own token to
+ * that query.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct Cache {
     int64_t       *bytes;    /* [n,2] held, and of all so far */
 } Cache;
 
-/* The first key from j on that no later row has settled; next[j] = j: not settled. */
+/* The first key from j on whose last query is not known; next[j] = j: not known. */
 static int64_t unsettled(int64_t *next, int64_t j)
 {
     while (next[j] != j)
@@ -26,7 +26,7 @@ static int64_t unsettled(int64_t *next, int64_t j)
     return j;
 }
 
-/* Row i is the last one to read the keys of the run that are not settled yet. */
+/* Row i is the last query of the keys of the run whose last query is not known yet. */
 static void decode_settle(int64_t *next, PatternRun run, int64_t i, int32_t *last)
 {
     int64_t end = run.start + (run.count - 1) * run.step + 1;
@@ -41,7 +41,7 @@ static void decode_settle(int64_t *next, PatternRun run, int64_t i, int32_t *las
     }
 }
 
-/* Every key's last query: rows backwards, each key settled by the first row that has it. */
+/* The last query of every key: rows are visited backwards, and the first row with the key is it. */
 static void find_last(Run *r, const Cache *c, int64_t plane, int64_t head)
 {
     int32_t   *last = tensor_i32(&c->last) + plane * c->n;
@@ -200,7 +200,7 @@ void replay_tokens(Run *r, const ReplaySource *s)
  *
  *     S <- S + phi(k_t)^T v_t,   z <- z + phi(k_t)
  *
- * summed in double over the features that the run used.
+ * in double, with the features of the run.
  */
 
 #define WORK  (1 << 26) /* multiply-adds at most */

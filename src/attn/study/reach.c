@@ -1,12 +1,12 @@
 /* reach.c -- hop counts of a block of rows; see reach.h.
  *
- * A block keeps one word of bits for every token: bit b says that row b of the
- * block has come there.  One layer moves the words along its cells (reach_move.c).
+ * A block has one word of bits for every token: bit b says that row b of the
+ * block reaches it.  One layer moves the words along its cells (reach_move.c).
  *
- * With one layer repeated only the words of newly reached tokens move on (a
+ * With one repeated layer only the words of newly reached tokens move on (a
  * breadth-first search of all rows of the block at once).  With different layers
- * every depth is walked down on its own, because what a layer brings depends on
- * those below it.
+ * every depth is searched from the start, because its result depends on all
+ * layers below.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +77,9 @@ static bool block_fits(ReachBlock *b, const ReachStack *s)
     return ok;
 }
 
-/* ---- what a depth brought --------------------------------------------------------- */
+/* ---- the result of a depth -------------------------------------------------------- */
 
-/* `set` loses what was reached before, and is reached now; whether any is left. */
+/* Removes from `set` what was reached before, and adds the rest to `reached`. */
 LANED void take_new(ReachBlock *b, int lanes)
 {
     int64_t lo = b->tokens, hi = 0;
@@ -116,7 +116,7 @@ static bool only_new(ReachBlock *b)
     return b->set_hi > b->set_lo;
 }
 
-/* `reached` becomes a copy of `set`; whether it was another. */
+/* `reached` becomes a copy of `set`; returns whether it changed. */
 static bool replaced(ReachBlock *b)
 {
     size_t bytes = (size_t)(b->tokens * b->lanes) * sizeof(Word);
@@ -134,8 +134,7 @@ static bool all_reached(const ReachBlock *b)
     return true;
 }
 
-/* Word c of 64 holds column c's bits of 64 rows; afterwards word r holds row r's of
- * 64 columns. */
+/* Transposes 64 x 64 bits: word c holds column c before, word r row r after. */
 static void transpose(Word word[64])
 {
     Word mask = 0x00000000FFFFFFFFu;
@@ -150,7 +149,7 @@ static void transpose(Word word[64])
 }
 
 /* Reports the tokens of `set`, 64 at a time. */
-static void reach_tell(const ReachBlock *b, int depth, ReachFound found, void *context)
+static void report(const ReachBlock *b, int depth, ReachFound found, void *context)
 {
     for (int64_t group = b->set_lo / 64; group * 64 < b->set_hi; group++)
         for (int lane = 0; lane < b->lanes; lane++) {
@@ -217,14 +216,14 @@ static bool go_deeper(ReachBlock *b, const ReachStack *s, int64_t first, int dep
 bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound found,
                   void *context, bool *changed, const atomic_bool *cancel)
 {
-    int  quiet = 0; /* depths in a row that changed nothing: once for each layer is the end */
+    int  quiet = 0; /* consecutive depths without a change; one for each layer: the end */
     bool other;
 
     if (!block_fits(b, s))
         return false;
     reach_begin(b, first);
     memcpy(b->reached, b->set, (size_t)(b->tokens * b->lanes) * sizeof(Word));
-    reach_tell(b, 0, found, context);
+    report(b, 0, found, context);
     for (int depth = 1; depth <= s->depth; depth++) {
         if (!go_deeper(b, s, first, depth, cancel))
             return false;
@@ -232,7 +231,7 @@ bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound 
         quiet = other ? 0 : quiet + 1;
         if (changed && other)
             changed[depth] = true;
-        reach_tell(b, depth, found, context);
+        report(b, depth, found, context);
         if (s->residual && (quiet == s->count || all_reached(b)))
             return true;
     }
@@ -286,8 +285,8 @@ bool reach_rows(const ReachStack *s, ReachBlock *b, int64_t first, uint8_t *out,
 
 /* How much of the matrix is reached at each depth; see reach.h.
  *
- * Blocks of rows are items of the pool.  Each worker adds up what its blocks
- * reach; sums and extremes do not depend on who took which block.
+ * Blocks of rows are items of work.  Each worker sums over its blocks; sums and extremes do
+ * not depend on which worker took a block.
  */
 
 #define DEPTHS (REACH_MOST + 1)
@@ -363,7 +362,7 @@ static void merge(Job *job, int workers, ReachSummary *out, bool *changed)
     }
 }
 
-/* The depth from which on every layer in turn changed nothing. */
+/* The depth after which a full round of layers changes nothing; -1: none. */
 static int fixed_depth(const ReachStack *s, const bool *changed)
 {
     int quiet = 0;
@@ -386,7 +385,7 @@ static void conclude(const ReachStack *s, const bool *changed, ReachSummary *out
         if (at[depth].pairs == out->possible)
             out->full = depth;
     out->fixed = fixed_depth(s, changed);
-    if (s->residual && out->full >= 0) /* there is nothing more to reach */
+    if (s->residual && out->full >= 0) /* nothing more to reach */
         out->fixed = out->full;
     for (int depth = 1; depth <= s->depth && s->residual; depth++)
         hops += (double)depth * (double)(at[depth].pairs - at[depth - 1].pairs);
@@ -446,11 +445,10 @@ bool reach_summary(const ReachStack *s, bool causal, Threads *threads, const ato
     return ok;
 }
 
-/* A shortest way between two tokens; see reach.h.
+/* A shortest path between two tokens; see reach.h.
  *
- * The tokens that query i comes to after t layers from the top are marked for
- * every t; then the way is found from the bottom up, each time with the lowest
- * token that is marked and leads on.
+ * For every t the tokens that query i reaches after t layers from the top are marked.
+ * Then the path is found from the bottom up, each step with the lowest marked token.
  */
 
 typedef struct Search {
@@ -481,7 +479,7 @@ static void mark_list(const ReachLayer *l, int32_t list, uint8_t *to)
     }
 }
 
-/* Step t of a way of `hops` layers from the top. */
+/* Step t of a path of `hops` layers from the top. */
 static void mark_step(Search *s, int hops, int t)
 {
     const ReachLayer *l = reach_layer_at(s->stack, hops - t + 1);
@@ -527,7 +525,7 @@ static int64_t step_back(const Search *s, int hops, int t, int64_t key)
 
 /* Marks the tokens that a path of `hops` layers can reach; one repeated layer needs only its last
  * step. */
-static void mark_way(Search *s, int64_t i, int hops)
+static void mark_path(Search *s, int64_t i, int hops)
 {
     bool again = s->stack->count > 1;
 
@@ -546,10 +544,10 @@ static bool at_rest(const Search *s, int hops)
            memcmp(marks_at(s, hops), marks_at(s, hops - 1), (size_t)s->n) == 0;
 }
 
-static int reach_find_way(Search *s, int64_t i, int64_t j, int64_t *path)
+static int find_path(Search *s, int64_t i, int64_t j, int64_t *path)
 {
     for (int hops = 0; hops <= s->stack->depth; hops++) {
-        mark_way(s, i, hops);
+        mark_path(s, i, hops);
         if (!marks_at(s, hops)[j] && s->stack->residual && at_rest(s, hops))
             return -1;
         if (!marks_at(s, hops)[j] || (!s->stack->residual && hops < s->stack->depth))
@@ -571,7 +569,7 @@ int reach_path(const ReachStack *stack, int64_t i, int64_t j, int64_t *path)
     s.marks = malloc((size_t)(n * (stack->depth + 1)));
     s.done = malloc((size_t)n);
     if (s.marks && s.done)
-        hops = reach_find_way(&s, i, j, path);
+        hops = find_path(&s, i, j, path);
     free(s.marks);
     free(s.done);
     return hops;

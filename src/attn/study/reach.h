@@ -1,4 +1,4 @@
-/* attn/study/reach.h -- what reaches what through several layers of attention.
+/* attn/study/reach.h -- which tokens reach which through several layers of attention.
  *
  * One layer carries token j into token i where some head allows (i, j) (the
  * output projection mixes the heads) and, over the residual connection, where
@@ -11,9 +11,9 @@
  * connections R_L is the strict boolean power: the walks of exactly L layers.
  * Both are exact.
  *
- * No n x n table is stored: each layer is kept as runs, and 256 rows of the
- * answer are found at a time, one bit a row, in about 420 n bytes a thread (64
- * rows in 110 n bytes above REACH_WIDE tokens).
+ * No n x n table is stored: each layer is stored as runs, and 256 rows of the
+ * result are computed at a time, one bit a row, in about 420 n bytes a thread
+ * (64 rows in 110 n bytes above REACH_WIDE tokens).
  */
 #ifndef ATTN_STUDY_REACH_H
 #define ATTN_STUDY_REACH_H
@@ -42,7 +42,7 @@ int64_t     reach_layer_bytes(const ReachLayer *layer);
 
 /* Layers upon each other; borrowed, all of the same number of tokens. */
 typedef struct ReachStack {
-    const ReachLayer *const *layers; /* bottom first; begun again when depth is larger */
+    const ReachLayer *const *layers; /* bottom first; repeated when depth is larger */
     int  count;
     int  depth;                      /* 1..REACH_MOST */
     bool residual;
@@ -62,11 +62,11 @@ int64_t     reach_row_bytes(int64_t tokens);  /* from one row of hop counts to t
 bool reach_rows(const ReachStack *stack, ReachBlock *block, int64_t first, uint8_t *out,
                 const atomic_bool *cancel);
 
-/* ---- all of it in numbers ---------------------------------------------------- */
+/* ---- summary ------------------------------------------------------------------ */
 
 typedef struct ReachDepth {
     int64_t pairs;    /* reached after so many layers (or fewer, with residuals) */
-    int64_t least, most; /* tokens that one query is reached by */
+    int64_t least, most; /* tokens that reach one query */
 } ReachDepth;
 
 typedef struct ReachSummary {
@@ -87,9 +87,9 @@ bool reach_summary(const ReachStack *stack, bool causal, Threads *threads,
 
 /* ---- one pair ----------------------------------------------------------------- */
 
-/* A shortest way from query i down to token j: path[0] = i, path[hops] = j, and
+/* A shortest path from query i down to token j: path[0] = i, path[hops] = j, and
  * path[t + 1] is a key of path[t] in layer hops - t (or path[t] itself over the
- * residual connection).  Of several the one with the lowest tokens, from the
+ * residual connection).  Of several paths the one with the lowest tokens, from the
  * bottom.  Returns the hops, -1: there is none within the depth, -2: out of
  * memory.  path has room for depth + 1. */
 int reach_path(const ReachStack *stack, int64_t i, int64_t j, int64_t *path);

@@ -8,7 +8,7 @@
 
 #include "attn/study/reach_layer.h"
 
-/* Numbers of things by hash; open addressing; slot 0: free, else number + 1. */
+/* A hash table of numbers with open addressing; slot 0: free, else number + 1. */
 typedef struct Index {
     int32_t *slot;
     int64_t  capacity, used; /* capacity: a power of two */
@@ -159,8 +159,8 @@ static bool same_list(const ReachLayer *l, int32_t number, int64_t from)
             !memcmp(l->edge + l->first[number], l->edge + from, (size_t)count * sizeof(*l->edge)));
 }
 
-/* The edges from `from` on become a list, or are dropped where there is such a list;
- * its number, or -1: out of memory. */
+/* Makes the edges from `from` on a list, or drops them where the list exists; returns the number of
+ * the list, or -1: out of memory. */
 static int32_t list_number(Builder *b, int64_t from)
 {
     ReachLayer *l = b->layer;
@@ -220,8 +220,8 @@ static int64_t end_of(PatternRun run)
     return run.start + run.count * run.step;
 }
 
-/* A progression goes on through keys that an interval holds anyway: cut by a window it
- * is whole again, and the same in many rows. */
+/* Extends a progression through keys that an interval holds anyway: one that a window cut becomes
+ * whole again, and the same in many rows. */
 static void extend(PatternRun *run, const PatternRun *interval, int64_t intervals)
 {
     int64_t more;
@@ -267,9 +267,9 @@ static void sort_from(PatternRow *all, int64_t from)
         qsort(all->runs + from, (size_t)(all->count - from), sizeof(*all->runs), by_place);
 }
 
-#define EXTEND_MOST 16 /* intervals of a row; with more it is not worth the search */
+#define EXTEND_MOST 16 /* intervals of a row; with more the search does not pay */
 
-/* The union of all runs, in as few as is easily found. */
+/* The union of all runs, as few runs as are found easily. */
 static void unite(PatternRow *all, bool sorted)
 {
     int64_t intervals = 0;
@@ -309,7 +309,7 @@ static bool reach_layer_add_row(Builder *b, const Pattern *p, int64_t i)
 
 /* ---- the layer ------------------------------------------------------------------ */
 
-/* Numbers those that occur more than once, and the numbers back. */
+/* Counts the items that occur more than once, and lists them in *back. */
 static bool number_shared(const int32_t *times, int64_t count, int64_t *shared, int32_t **back)
 {
     *shared = 0;
@@ -340,10 +340,10 @@ static bool reach_layer_share(Builder *b)
     return true;
 }
 
-/* ---- the other way round ---------------------------------------------------------- */
+/* ---- transposed lists -------------------------------------------------------------- */
 
-#define INTO_LEAST 16  /* cells of a row on average: with fewer there is little to save */
-#define INTO_EACH  256 /* rows that are kept of a key: more are rarely looked at */
+#define INTO_LEAST 16  /* least cells of a row on average */
+#define INTO_EACH  256 /* most rows stored for a key: more are rarely read */
 
 /* Keys of an edge: `count` of them from `start` on. */
 static ReachRun edge_run(const ReachLayer *l, int32_t edge)
@@ -351,8 +351,8 @@ static ReachRun edge_run(const ReachLayer *l, int32_t edge)
     return edge >= 0 ? (ReachRun){ edge, 1, 1, -1 } : l->run[~edge];
 }
 
-/* Takes one list after the other, until every key has the rows that are kept of it and one
- * more, or `into` is full: its places of key j go from at[j] to into_first[j + 1]. */
+/* Visits the lists until every key has one row more than are stored for it, or, with `into`, until
+ * its places are full: those of key j are at[j] .. into_first[j + 1]. */
 static void each_into(const ReachLayer *l, const int32_t *row_of, int64_t *at, int32_t *into)
 {
     int64_t open = l->tokens;
@@ -372,7 +372,7 @@ static void each_into(const ReachLayer *l, const int32_t *row_of, int64_t *at, i
         }
 }
 
-/* From how many rows each key has to where they begin. */
+/* Turns the number of rows of each key, at[], into the places where they begin. */
 static void place_into(ReachLayer *l, int64_t *at)
 {
     int64_t sum = 0;
@@ -386,7 +386,7 @@ static void place_into(ReachLayer *l, int64_t *at)
     l->into_first[l->tokens] = sum;
 }
 
-/* Where runs are few and short there is a second index, by keys. */
+/* Makes the transposed lists where runs are few and short. */
 static bool index_into(ReachLayer *l)
 {
     int64_t  n = l->tokens, *at;

@@ -40,11 +40,11 @@ typedef uint64_t Word;
 
 #define LANES_WIDE 4
 
-/* Where the rows of a block are: for every token a word of bits, bit b that of row b. */
+/* The tokens that the rows of a block reach: for every token a word of bits, bit b of row b. */
 struct ReachBlock {
     int64_t tokens;
     int     lanes;        /* words of one token */
-    Word   *set;          /* [tokens * lanes] where the rows are */
+    Word   *set;          /* [tokens * lanes] at the current depth */
     Word   *next;         /* after one more layer */
     Word   *reached;      /* at any depth so far */
     Word   *tree;         /* [2 tokens * lanes]; its leaves are the second half */
@@ -58,20 +58,20 @@ struct ReachBlock {
     int64_t active, bits;      /* tokens that have a word in `set`, and the bits of all of them */
 };
 
-/* The functions of words are made twice, for one word a token and for four, so that the loops
- * over lanes vanish. */
+/* Functions on words are compiled twice, for one word a token and for four, so that loops over
+ * lanes are unrolled. */
 #define LANED static inline __attribute__((always_inline))
 
-/* `set` goes down through one layer; keep: it stays where it is as well.  fresh: only what is
- * not in `reached` counts, so that it may be fetched for the tokens that still lack some. */
+/* Moves `set` through one layer; keep: adds it to the result.  fresh: only bits that are not in
+ * `reached` count, so words may be fetched for the tokens that lack some. */
 void reach_move(ReachBlock *block, const ReachLayer *layer, bool keep, bool fresh);
 
 /* Called when row `row` of a block reaches the tokens 64 group + (bits of `tokens`) at a depth:
  * with residual connections at this depth first, else at exactly this depth. */
 typedef void (*ReachFound)(void *context, int depth, int64_t row, int64_t group, uint64_t tokens);
 
-/* Tells of all depths from 0 for the rows from `first` on.  With residual connections
- * it ends where nothing more can come.  changed (may be NULL; [depth + 1]): set for the
+/* Reports all depths from 0 for the rows from `first` on.  With residual connections
+ * it ends where nothing more can be reached.  changed (may be NULL; [depth + 1]): set for the
  * depths at which some row reaches other tokens than at the one before.  False:
  * cancelled, or out of memory. */
 bool reach_search(const ReachStack *stack, ReachBlock *block, int64_t first, ReachFound found,

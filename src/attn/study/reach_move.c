@@ -1,12 +1,12 @@
 /* reach_move.c -- one layer moves the words of a block's rows along its lists of runs.
  *
- * A long run is put down at O(log) nodes of a segment tree over the tokens, and the tree is
- * emptied into its leaves once; a list or a run that several rows share is fed by the union of
- * their words.  So a layer costs its lists and runs, not its cells.
+ * A long run is written to O(log n) nodes of a segment tree over the tokens, and the tree is
+ * emptied into its leaves once.  A list or a run that several rows share gets the union of their
+ * words.  So a layer costs its lists and runs, not its cells.
  *
- * Where the content scatters the keys that saves nothing.  Such a layer also knows which rows
- * hold a key, and once most of the matrix is reached, words are fetched rather than sent: a
- * token stops looking as soon as it has all that it lacks.
+ * Scattered keys gain nothing by that.  Such a layer also has transposed lists, the rows of each
+ * key, and once most of the matrix is reached, words are fetched rather than sent: a token stops
+ * as soon as it has all the bits that it lacks.
  */
 #include <string.h>
 
@@ -64,7 +64,7 @@ LANED void put_run(ReachBlock *b, const ReachRun *run, const Word *word, int lan
     b->next_hi = last >= b->next_hi ? last + 1 : b->next_hi;
 }
 
-/* The word and the ends are kept at hand: most edges of scattered keys are single ones. */
+/* Copies the word and tracks the ends in locals: most edges of scattered keys are single keys. */
 LANED void put_list(ReachBlock *b, const ReachLayer *l, int32_t list, const Word *from, int lanes)
 {
     const int32_t *edge = l->edge + l->first[list], *end = l->edge + l->first[list + 1];
@@ -87,7 +87,7 @@ LANED void put_list(ReachBlock *b, const ReachLayer *l, int32_t list, const Word
     b->next_hi = hi >= b->next_hi ? hi + 1 : b->next_hi;
 }
 
-/* Words of the tree's nodes go down to the leaves, and these to `next`. */
+/* Moves the words of the tree down to its leaves, and these to `next`. */
 LANED void empty_tree(ReachBlock *b, int lanes)
 {
     int64_t n = b->tokens, lo = b->tree_lo + n, hi = b->tree_hi + n - 1;
@@ -141,12 +141,12 @@ LANED void send_words(ReachBlock *b, const ReachLayer *l, int lanes)
     empty_tree(b, lanes);
 }
 
-/* ---- the other way round ------------------------------------------------------------ */
+/* ---- fetching ------------------------------------------------------------------------ */
 
-#define FETCH_AT_ONCE 4 /* words between two looks at what is still lacking */
+#define FETCH_AT_ONCE 4 /* words between two checks of what is still lacking */
 
-/* What token j lacks, of the rows that have it; the rest is reached already.  False: some
- * may be in rows that are not kept. */
+/* Fetches the bits that token j lacks from the rows that have it as a key.  False: some may be in
+ * rows that are not stored. */
 LANED bool fetch(ReachBlock *b, const ReachLayer *l, int64_t j, int lanes)
 {
     const int32_t *into = l->into + l->into_first[j], *end = l->into + l->into_first[j + 1];
@@ -207,7 +207,7 @@ static int64_t open_tokens(const ReachBlock *b)
  * each word holds the share p of them: log(256) / p. */
 #define WORDS_TO_FILL 6.0
 
-/* Whether to fetch is less to do than to send. */
+/* Whether fetching takes fewer words than sending. */
 static bool fetches(const ReachBlock *b, const ReachLayer *l)
 {
     int64_t rows = 0;
@@ -231,7 +231,7 @@ static void clear_next(ReachBlock *b)
     b->next_hi = 0;
 }
 
-/* `next` becomes `set`, and what was there is wiped. */
+/* `next` becomes `set`, and the old `set` is zeroed. */
 static void step_on(ReachBlock *b)
 {
     Word   *set = b->set;
@@ -246,7 +246,7 @@ static void step_on(ReachBlock *b)
     clear_next(b);
 }
 
-/* Over the residual connection every token keeps what it has. */
+/* The residual connection: every token keeps its word. */
 static void keep_words(ReachBlock *b)
 {
     for (int64_t w = b->set_lo * b->lanes; w < b->set_hi * b->lanes; w++)

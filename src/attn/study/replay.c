@@ -1,4 +1,4 @@
-/* replay.c -- see replay.h: what is offered, and the run that a replay is. */
+/* replay.c -- see replay.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "attn/study/replay.h"
 #include "attn/ops/weights.h"
 
-/* ---- what a run leaves ------------------------------------------------------ */
+/* ---- what a run offers ------------------------------------------------------ */
 
 void replay_offer_attend(Run *r, const AttendInput *in, const Pattern *cells)
 {
@@ -36,7 +36,7 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
     r->replay.scale = scale;
 }
 
-/* Whether there is more to see of this run than its own stages. */
+/* Whether the run can be replayed. */
 static bool replay_is_offered(const Run *run)
 {
     const ReplaySource *s = &run->replay;
@@ -124,12 +124,12 @@ Run *replay_new(const Run *run)
     return r;
 }
 
-/* A softmax row by row of tiles, as the fused kernels make it.
+/* The online softmax of the fused kernels, tile by tile.
  *
  *     M = max(m, max s),   l <- l exp(m - M) + sum exp(s - M),   o likewise,   m <- M
  *
  * over the scores s of one tile of keys; output_i = o / l after the last one.  The states of
- * a row are computed in double when somebody reads it first, and kept.
+ * a row are computed in double when they are first read, and kept.
  */
 
 enum { UNKNOWN, TAKEN, KNOWN };
@@ -303,7 +303,7 @@ static void show_states(Run *r, const Online *o, const char *name, ViewKind kind
     view->shape[2] = o->tiles;
     view->cols = "tile";
     view->watched = "tile";
-    view->iteration = -1; /* it is of all of them */
+    view->iteration = -1; /* of all tiles */
     view->cost = (double)(o->m * (o->in.q.shape[2] + o->in.v.shape[2])) / (double)o->tiles;
 }
 
@@ -387,8 +387,8 @@ void replay_tiles(Run *r, const ReplaySource *s)
  *
  *     W[i,j] = phi(q_i) . phi(k_j) / sum over j',  phi: the features of those directions only
  *
- * Directions are drawn independently (or in orthogonal blocks) one after the other, so the
- * first of them are what a run with fewer would use; the common factors cancel in the ratio.
+ * Directions are drawn independently (or in orthogonal blocks) one after the other, so a run
+ * with fewer would use the first of them; common factors cancel in the ratio.
  * Errors are means over some rows, spread evenly, against exact attention in double.
  */
 
@@ -405,7 +405,7 @@ typedef struct Growth {
     double             *output;        /* [rows,e] */
 } Growth;
 
-/* The row of head and query that sample x is. */
+/* The row (head, query) of sample x. */
 static int64_t sampled(const Run *r, const Growth *g, int64_t x)
 {
     return (int64_t)((double)x * (double)(r->h * r->n) / (double)g->rows);
@@ -481,7 +481,7 @@ static double replay_guarded(const ReplaySource *s, double z, double features, d
     return whole / grown;
 }
 
-/* f64 [h,n]: what each row is divided by. */
+/* f64 [h,n]: the divisor of each row. */
 static Tensor row_sums(Run *r, const ReplaySource *s, const Tensor *fq, const Tensor *fk)
 {
     Tensor  y = run_tensor2(r, DT_F64, r->h, r->n);

@@ -1,16 +1,16 @@
-/* attn/study/replay.h -- what one fused stage did, gone through again in small steps.
+/* attn/study/replay.h -- one fused stage, computed again in small steps.
  *
- * The kernels never stop to be looked at.  A replay computes the same from the same
- * queries, keys and values, by the same recurrences, in double, and keeps what there was
- * after each step:
+ * The kernels do not show intermediate states.  A replay computes the same from the same
+ * queries, keys and values, by the same recurrences, in double, and keeps the state after
+ * each step:
  *
  *     tile      full or sparse attention, keys by the tile: running maximum and sum
  *     token     causal attention, query by query: the keys a decoder must hold
  *     state     causal linear attention, token by token: the state it holds instead
  *     features  random features, more and more of them: the softmax they approach
  *
- * It is a Run of its own with stages, views and traces, made when somebody asks for it: the
- * run it is of, its time, memory and FLOPs know nothing of it.
+ * It is a Run of its own with stages, views and traces, made on demand: it adds nothing to the
+ * time, memory and FLOPs of the run that it repeats.
  */
 #ifndef ATTN_STUDY_REPLAY_H
 #define ATTN_STUDY_REPLAY_H
@@ -21,7 +21,7 @@
 #define REPLAY_TILES   8    /* at most */
 #define REPLAY_TOKENS  32   /* steps of a decoding; longer ones take several tokens a step */
 
-/* A decoding would be there if the run were causal. */
+/* Whether the run would have a decoding if it were causal. */
 bool replay_wants_causal(const Run *run);
 /* Constructed and executed; borrows from `run`, which outlives it.  run_free frees it.  NULL: no
  * replay, or no memory. */
@@ -29,7 +29,7 @@ Run *replay_new(const Run *run);
 
 /* The kinds of replay; private to the replay files. */
 
-/* Each adds its stages to r, or none where it has nothing to say. */
+/* Each adds its stages to r, or none where the source does not offer it. */
 void replay_tiles(Run *r, const ReplaySource *s);
 void replay_tokens(Run *r, const ReplaySource *s);
 void replay_state(Run *r, const ReplaySource *s);

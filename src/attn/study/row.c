@@ -6,8 +6,8 @@
 #include "attn/pattern/node.h"
 #include "attn/study/row.h"
 
-#define CHAINS 8 /* of a sum, so that an addition need not wait for the one before */
-/* What float weights, and those made in bf16, leave of a sum of 1. */
+#define CHAINS 8 /* independent sums: an addition need not wait for the one before */
+/* The distance of a sum of float weights, or of those made in bf16, from 1. */
 #define SUM_TOLERANCE 1e-3
 
 static double row_joined(const double chain[CHAINS])
@@ -90,13 +90,13 @@ static bool any_negative(const float *w, int64_t m)
     return any;
 }
 
-/* 1 but for rounding; a NaN in it is none. */
+/* Whether the sum is 1 up to rounding; false for NaN. */
 static bool is_distribution(double sum)
 {
     return fabs(sum - 1) <= SUM_TOLERANCE;
 }
 
-/* Whether CHAINS of them, or the last ones, are all 0. */
+/* Whether the next CHAINS numbers, or the last ones, are all 0. */
 static bool are_nothing(const float *p, int64_t left)
 {
     uint64_t bits[CHAINS / 2] = { 0 };
@@ -105,7 +105,7 @@ static bool are_nothing(const float *p, int64_t left)
     return !(bits[0] | bits[1] | bits[2] | bits[3]);
 }
 
-/* sum p ln(p / q).  Sparse rows are 0 nearly everywhere: stretches without weight are passed. */
+/* sum p ln(p / q).  Skips ranges of zeros, which sparse rows mostly are. */
 static double divergence_sum(const float *p, const float *q, int64_t m)
 {
     double  sum = 0;
@@ -144,7 +144,7 @@ double row_divergence(const float *p, double p_sum, const float *q, double q_sum
     return sum > 0 ? sum : 0; /* below 0 by rounding only */
 }
 
-/* See row.h. */
+/* ---- a row as an image ------------------------------------------------------- */
 
 typedef struct Span {
     const View       *base;

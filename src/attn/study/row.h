@@ -9,7 +9,7 @@
 #include "core/arena.h"
 
 double row_sum(const float *w, int64_t m);
-/* The sum of w where kept is above 0; *left_out is set where it is not and w is. */
+/* The sum of w where kept is above 0; *left_out: some w above 0 is elsewhere. */
 double kept_mass(const float *w, const float *kept, int64_t m, bool *left_out);
 /* sum_j |p_j - factor q_j| */
 double row_distance(const float *p, const float *q, double factor, int64_t m);
