@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/command/model.h"
+#include "core/utf8.h"
 
 /* ---- numbers ---------------------------------------------------------------------- */
 
@@ -83,6 +84,22 @@ static Spread spread(const ModelRun *r, int64_t variant, Measured which)
 
 /* ---- one text ---------------------------------------------------------------------- */
 
+/* Valid UTF-8, for a token may be a part of a letter; with escapes no control character. */
+static void add_clean(const char *bytes, bool escapes, Text *out)
+{
+    while (*bytes) {
+        char     letter[4];
+        uint32_t code = utf8_next(&bytes);
+
+        if (escapes && (code == '\n' || code == '\r' || code == '\t'))
+            text_add(out, code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
+        else if (utf8_is_control(code) && (escapes || (code != '\n' && code != '\t')))
+            text_add(out, "?");
+        else
+            text_add_bytes(out, letter, (size_t)utf8_encode(code, letter));
+    }
+}
+
 static void add_token(const Model *m, int32_t id, Text *out)
 {
     char bytes[256];
@@ -94,13 +111,7 @@ static void add_token(const Model *m, int32_t id, Text *out)
     tokenizer_bytes(m->tokenizer, id, bytes, sizeof(bytes));
     if (!*bytes)
         text_add(out, tokenizer_piece(m->tokenizer, id));
-    for (const char *c = bytes; *c; c++)
-        if (*c == '\n' || *c == '\r' || *c == '\t')
-            text_add(out, *c == '\n' ? "\\n" : *c == '\r' ? "\\r" : "\\t");
-        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            text_add(out, "?");
-        else
-            text_add_bytes(out, c, 1);
+    add_clean(bytes, true, out);
 }
 
 /* The tokens after the last position. */
@@ -291,14 +302,17 @@ static void texts_table(const ModelRun *r, TableStyle style, Text *out)
 static void add_written(const Model *m, const GenerateResult *g, Text *out)
 {
     char bytes[256];
+    Text all = { 0 };
 
     for (int64_t i = 0; i < g->count; i++) {
         int64_t length = m->tokenizer
                              ? tokenizer_bytes(m->tokenizer, g->ids[i], bytes, sizeof(bytes))
                              : snprintf(bytes, sizeof(bytes), "%d ", g->ids[i]);
 
-        text_add_bytes(out, bytes, (size_t)length);
+        text_add_bytes(&all, bytes, (size_t)length);
     }
+    add_clean(text_str(&all), false, out);
+    text_free(&all);
 }
 
 static void tell_written(const ModelRun *r, const ModelTextRun *t, Text *out)
@@ -441,12 +455,19 @@ static void json_next(const ModelRun *r, const ModelTextRun *t, Json *j)
     jsonw_open(j, '[');
     for (int k = 0; k < FORWARD_NEXT && next[k].id >= 0; k++) {
         char bytes[256] = "";
+        Text clean = { 0 };
 
         if (r->m->tokenizer)
             tokenizer_bytes(r->m->tokenizer, next[k].id, bytes, sizeof(bytes));
+        for (const char *c = bytes; *c;) {
+            char letter[4];
+
+            text_add_bytes(&clean, letter, (size_t)utf8_encode(utf8_next(&c), letter));
+        }
         jsonw_open(j, '{');
         jsonw_key_int(j, "id", next[k].id);
-        jsonw_key_string(j, "text", bytes);
+        jsonw_key_string(j, "text", text_str(&clean));
+        text_free(&clean);
         jsonw_key_number(j, "p", next[k].p);
         jsonw_close(j, '}');
     }
