@@ -519,6 +519,65 @@ function Figure:text(options) end
 ---Lets go of what it shows.
 function Figure:close() end
 
+---A transformer read from a GGUF file or a folder with config.json.
+---@class attnscope.Model
+---@field arch string family: llama, gpt2, bert, ...
+---@field causal boolean tokens see no later ones
+---@field layers integer layers
+---@field head_count integer heads of a layer
+---@field kv_heads integer heads of k and v
+---@field head_dim integer width of a head
+---@field width integer width of the residual stream
+---@field vocab integer tokens there are
+---@field context integer tokens of a text, at most, in training
+local Model = {}
+
+---Ids of a text, with the tokens that the tokenizer puts around one unless special is false.
+---@param text string
+---@param special? boolean
+---@return integer[]?
+---@return string?
+---@return string?
+function Model:encode(text, special) end
+
+---The bytes a token stands for; "": none.
+---@param id integer
+---@return string
+function Model:token(id) end
+
+---The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and plain holds those of the model as it is.
+---@param ids integer[]
+---@param options? attnscope.ModelOptions
+---@return table?
+---@return string?
+---@return string?
+function Model:run(ids, options) end
+
+---A table for each head: layer, head, label, previous, self, first, next, entropy, distance, induction, induction_rows.
+---@param ids integer[]
+---@return table[]?
+---@return string?
+---@return string?
+function Model:heads(ids) end
+
+---q, k, v and x of a layer, as an input.
+---@param layer integer
+---@param ids integer[]
+---@return attnscope.Input?
+---@return string?
+---@return string?
+function Model:layer(layer, ids) end
+
+---Gives the memory back now.
+function Model:close() end
+
+---A swap.
+---@class attnscope.ModelOptions
+---@field swap? string a mechanism in place of exact attention: "window(window=33)"
+---@field layers? integer[] layers of the swap (default: all)
+---@field heads? integer[] heads of the swap (default: all)
+---@field seed? integer of parameters the mechanism would have learned
+
 ---A run that goes on while the script does.
 ---@class attnscope.Job
 local Job = {}
@@ -1196,6 +1255,13 @@ function attn.synthetic(spec, options) end
 ---@return string?
 ---@return string?
 function attn.random(options) end
+
+---A transformer: a GGUF file, or a folder with config.json.
+---@param path string
+---@return attnscope.Model?
+---@return string?
+---@return string?
+function attn.model(path) end
 
 ---An input made of tensors, which are copied.
 ---@param tensors attnscope.Tensors

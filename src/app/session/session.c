@@ -134,9 +134,15 @@ bool session_load(Session *s, const char *spec, const InputChoice *choice, Error
     InputChoice chosen = choice ? *choice : INPUT_CHOICE_DEFAULT;
     Input      *input = session_read_input(s, spec, &chosen, err);
 
-    if (!input || !take_input(s, input, spec, err))
+    return input && session_take_input(s, input, spec, &chosen, err);
+}
+
+bool session_take_input(Session *s, Input *input, const char *spec, const InputChoice *choice,
+                        Error *err)
+{
+    if (!take_input(s, input, spec, err))
         return false;
-    s->choice = chosen;
+    s->choice = *choice;
     s->choice.cancel = NULL; /* ends with the load */
     return true;
 }

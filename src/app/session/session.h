@@ -99,6 +99,9 @@ bool         session_load(Session *s, const char *spec, const InputChoice *choic
 bool         session_input_as(Session *s, const char *name, const char *sha256, Error *err);
 /* Takes over an input made in memory, even on failure. */
 bool         session_set_input(Session *s, Input *input, const char *name, Error *err);
+/* As session_load, with what session_read_input gave for the spec; takes it over. */
+bool         session_take_input(Session *s, Input *input, const char *spec,
+                                const InputChoice *choice, Error *err);
 const Input *session_input(const Session *s);        /* NULL: none yet */
 const char  *session_input_spec(const Session *s);
 const InputChoice *session_choice(const Session *s);

@@ -55,8 +55,7 @@ static void drop_session(void *session)
         script_resume(script, held);
 }
 
-/* An input without content; its session is made.  [-0, +1, v] */
-static LuaInput *input_push_empty(lua_State *L)
+LuaInput *input_push_empty(lua_State *L)
 {
     LuaInput *input = class_push(L, &class_input, sizeof(*input), 0);
     Error     err = ERROR_INIT;
@@ -85,7 +84,7 @@ static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
 }
 
 /* After work_await: the input below the context, which the work has filled.  [-0, +1 or 3, v] */
-static int input_push_worked(lua_State *L, int status, lua_KContext at)
+int input_push_worked(lua_State *L, int status, lua_KContext at)
 {
     LuaInput *input = class_check(L, (int)at - 2, &class_input);
     Error     err;

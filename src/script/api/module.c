@@ -62,6 +62,8 @@ static const Member attn_members[] = {
       "attnscope.Input" OR_FAILURE, "attn.load of a generator: \"induction(period=4)\"." },
     { "random", NULL, "options?: attnscope.RandomOptions", "attnscope.Input" OR_FAILURE,
       "Normal numbers, or a structure to be found: attn.random{ n = 64, d = 16, heads = 2 }." },
+    { "model", attn_model, "path: string", "attnscope.Model" OR_FAILURE,
+      "A transformer: a GGUF file, or a folder with config.json." },
     { "input", attn_input, "tensors: attnscope.Tensors", "attnscope.Input" OR_FAILURE,
       "An input made of tensors, which are copied." },
     { "tensor", attn_tensor, "shape: integer[]|number[][], dtype?: string", "attnscope.Tensor",
@@ -165,7 +167,7 @@ extern const size_t        script_prelude_size;
 
 static const Class *const script_classes[] = {
     &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_pattern,
-    &class_figure,
+    &class_figure, &class_model, &class_model_options,
     &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
     &class_pattern_options, &class_mechanism_options, &class_filter,
     &class_input_options, &class_random_options, &class_tensors,

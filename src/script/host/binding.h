@@ -265,6 +265,10 @@ typedef struct LuaInput {
 } LuaInput;
 
 LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
+/* An input without content; its session is made.  [-0, +1, v] */
+LuaInput *input_push_empty(lua_State *L);
+/* After work_await_end: the input below the context, which the work has filled. */
+int input_push_worked(lua_State *L, int status, lua_KContext at);
 /* The input that the table of run options at t asks for is pushed, loaded by a worker if need be,
  * and `then` goes on; or a failure's values.  To be returned from a C function.  [-0, +?, v] */
 int input_await(lua_State *L, int t, lua_KFunction then);
@@ -322,7 +326,7 @@ void module_open(lua_State *L);
 
 extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
     class_pattern_options, class_mechanism_options;
-extern const Class class_ui, class_pane;
+extern const Class class_ui, class_pane, class_model, class_model_options;
 extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
     class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
     class_roofline;
@@ -341,6 +345,7 @@ int attn_presets(lua_State *L);
 int attn_generators(lua_State *L);
 int attn_load(lua_State *L);
 int attn_input(lua_State *L);
+int attn_model(lua_State *L);
 int attn_tensor(lua_State *L);
 int attn_vector(lua_State *L);
 int attn_read(lua_State *L);

@@ -176,7 +176,7 @@ void ui_docs(Text *out)
         { IN_PARAMS, "Parameters" },     { IN_PROFILE, "Profile" },     { IN_TEXT, "Texts" },
         { IN_LIST, "Help and palette" }, { IN_PROMPT, "Command line" },
         { IN_CONSOLE, "Lua" }, { IN_EXPORT, "Export" },
-        { IN_LESSONS, "Lessons" }, { IN_LESSON, "A lesson" },
+        { IN_MODEL, "Model" }, { IN_LESSONS, "Lessons" }, { IN_LESSON, "A lesson" },
         { IN_FILTER, "Filter of the list" }, { IN_SEARCH, "Find" }, { IN_EMPTY, "No pane" },
     };
     unsigned done = IN_CONFIRM; /* its text names its keys */

@@ -371,6 +371,32 @@ static void consider_inputs(Ui *ui, Found *f)
     }
 }
 
+static void consider_all(Found *f, bool first_word)
+{
+    const Command   *command;
+    const Mechanism *mechanism;
+    const Action    *action;
+
+    for (size_t i = 0; first_word && (command = command_at(i)); i++)
+        if (command->run)
+            found_add(f, command->name);
+    for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
+        found_add(f, mechanism->id);
+    for (size_t i = 0; first_word && command_typed(i).word; i++)
+        found_add(f, command_typed(i).word);
+    for (size_t i = 0; first_word && (action = action_at(i)); i++)
+        if (action->scope & IN_SCREENS && !command_find(action->id))
+            found_add(f, action->id);
+}
+
+/* A mechanism with its parameters, for the layers of a model. */
+static void consider_swap(Ui *ui, Found *f)
+{
+    (void)ui;
+    if (!found_in_layer(f))
+        consider_all(f, false);
+}
+
 /* ---- the explorer's own words ------------------------------------------------- */
 
 static void theme_typed(Ui *ui, const char *name)
@@ -426,6 +452,8 @@ static const Typed typed[] = {
     { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },
     { "causal", false, input_typed_causal, consider_causal,
       "on, off, or input: whether a token sees those after it" },
+    { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE" },
+    { "swap", true, swap_typed, consider_swap, "a mechanism in the model: MECH [LAYERS]" },
 };
 #define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
 
@@ -454,8 +482,8 @@ static bool run_typed(Ui *ui, const char *line)
     if (!t)
         return false;
     line += strcspn(line, " ");
-    if (!*line && !t->alone)
-        return false;
+    if ((!*line && !t->alone) || (t->run == model_typed && strstr(line, " --")))
+        return false; /* with options it is the command */
     snprintf(rest, sizeof(rest), "%s", line + strspn(line, " "));
     for (size_t end = strlen(rest); end && rest[end - 1] == ' ';)
         rest[--end] = '\0';
@@ -511,24 +539,6 @@ static const Typed *typed_of(const char *text, const char *stem)
     if ((size_t)(stem - text) >= length && !strncmp(stem - length, PRESET_WORD, length))
         return typed_find(PRESET_WORD, length);
     return typed_find(text, strcspn(text, " "));
-}
-
-static void consider_all(Found *f, bool first_word)
-{
-    const Command   *command;
-    const Mechanism *mechanism;
-    const Action    *action;
-
-    for (size_t i = 0; first_word && (command = command_at(i)); i++)
-        if (command->run)
-            found_add(f, command->name);
-    for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
-        found_add(f, mechanism->id);
-    for (size_t i = 0; first_word && command_typed(i).word; i++)
-        found_add(f, command_typed(i).word);
-    for (size_t i = 0; first_word && (action = action_at(i)); i++)
-        if (action->scope & IN_SCREENS && !command_find(action->id))
-            found_add(f, action->id);
 }
 
 static void complete_usual(Found *f, const char *line)

@@ -90,6 +90,9 @@ bool stepping_now(Ui *ui, Step *step);
 /* It plays from now on, from the first stage if this is the last. */
 void stepping_start(Ui *ui, const Step *step);
 void step_go(Ui *ui, int at);
+/* A model and its text are opened: "PATH TEXT"; a mechanism is swapped in: "MECH LAYERS". */
+void model_typed(Ui *ui, const char *rest);
+void swap_typed(Ui *ui, const char *rest);
 /* The cursor to the mechanism that shows finished weights. */
 void browse_find_weights(Ui *ui);
 

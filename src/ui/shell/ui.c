@@ -274,6 +274,32 @@ static bool parse_step(Start *start, int argc, char **argv, Error *err)
     return true;
 }
 
+/* `model PATH --text FILE` and no option that changes the table. */
+static bool takes_model(const Call *call)
+{
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (call->values[i] && i != OPT_TEXT && i != OPT_IDS && i != OPT_MOSTTOKENS &&
+            i != OPT_NOSPECIAL)
+            return false;
+    return call->word_count == 1 && call->text_count <= 1 && model_spec_is(call->words[0]) &&
+           (call->values[OPT_TEXT] || call->values[OPT_IDS]);
+}
+
+static bool is_model(const char *command)
+{
+    return !strcmp(command, "model");
+}
+
+/* The explorer's screen of the model, as if it was the input. */
+static bool parse_model(Start *start, int argc, char **argv, Error *err)
+{
+    if (!parse_step(start, argc, argv, err) || !call_model_text(&start->step, &start->text, err))
+        return false;
+    start->input = start->step.words[0];
+    start->step = (Call){ 0 };
+    return join_text(start, err);
+}
+
 static bool is_lesson(const char *command)
 {
     return !strcmp(command, "lesson");
@@ -286,12 +312,14 @@ bool ui_takes(int argc, char **argv)
     Start start = { 0 };
     Error err = ERROR_INIT;
 
-    if (argc < 2 || !(is_lesson(argv[1]) || !strcmp(argv[1], "step")) ||
+    if (argc < 2 || !(is_lesson(argv[1]) || is_model(argv[1]) || !strcmp(argv[1], "step")) ||
         !parse_step(&start, argc, argv, &err))
         return false;
     for (size_t i = 0; i < sizeof(as_text) / sizeof(*as_text); i++)
         if (start.step.values[as_text[i]])
             return false;
+    if (is_model(argv[1]))
+        return takes_model(&start.step);
     return is_lesson(argv[1]) ? start.step.word_count == 0 ||
                                     (start.step.word_count == 1 &&
                                      strcmp(start.step.words[0], "list") != 0)
@@ -421,6 +449,8 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
         !load_input(ui, start, err))
         return false;
     history_clear(ui); /* there is nothing to undo */
+    if (start->input && model_spec_is(start->input))
+        ui->screen = SCREEN_MODEL;
     ui->theme = start->theme >= 0 ? (Theme)start->theme : ui->theme;
     ui->glyphs = start->glyphs >= 0 ? (Glyphs)start->glyphs : ui->glyphs;
     ui->keep_messages = start->keep_messages;
@@ -462,8 +492,9 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     int   ended;
     bool  opened, kept;
 
-    if (!(ui_takes(argc, argv) ? parse_step(&start, argc, argv, &err)
-                               : parse(&start, argc, argv, &err)))
+    if (!(!ui_takes(argc, argv) ? parse(&start, argc, argv, &err)
+          : is_model(argv[1])   ? parse_model(&start, argc, argv, &err)
+                                : parse_step(&start, argc, argv, &err)))
         return fail(&err);
     if (start.help) {
         fputs(usage, stdout);

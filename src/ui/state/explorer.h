@@ -29,7 +29,7 @@ enum {
     IN_FILTER = 1 << (SCREEN_COUNT + 1), /* of the list, being typed */
     IN_ALL = (1 << (SCREEN_COUNT + 2)) - 1,
     IN_FILLED = IN_BROWSE | IN_COMPARE | IN_STEP | IN_PROFILE,
-    IN_SCREENS = IN_FILLED | IN_EMPTY | IN_LESSONS | IN_LESSON,
+    IN_SCREENS = IN_FILLED | IN_EMPTY | IN_LESSONS | IN_LESSON | IN_MODEL,
     IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
     IN_LAID = IN_INSPECT | IN_SPAN | IN_VARY | IN_OVERVIEW, /* pictures over the panes */
@@ -322,6 +322,7 @@ struct Ui {
     History    history;
     Inspecting inspecting;
     Lessons    lessons;
+    struct Modelling *modelling; /* a model with a text; owned; NULL: none */
     struct Console *console; /* owned; NULL: no scripts */
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     bool         keep_messages; /* on leaving */

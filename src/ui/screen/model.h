@@ -1,0 +1,73 @@
+/* ui/screen/model.h -- a model with a text: what the screen Model shows, and the work for it.
+ *
+ * The work has a session of its own, so runs of the panes do not wait for it.  The worker writes
+ * into what is here only while a job runs; `rows` says how much of `scores` is there.
+ */
+#ifndef UI_SCREEN_MODEL_H
+#define UI_SCREEN_MODEL_H
+
+#include "app/session/model_input.h"
+#include "core/arena.h"
+#include "model/forward.h"
+#include "model/heads.h"
+#include "ui/state/explorer.h"
+
+typedef enum ModelTask {
+    MODEL_OPENING, MODEL_HEADS, MODEL_PLAIN, MODEL_SWAP, MODEL_LAYER, MODEL_TASKS
+} ModelTask;
+
+/* The layers of a swap. */
+typedef struct ModelLayers {
+    bool *on;       /* [layers]; NULL: all; owned */
+    char  words[64]; /* "10-19"; "all" */
+} ModelLayers;
+
+typedef struct Modelling {
+    Session      *side;             /* its worker does the tasks; owned */
+    Job          *job[MODEL_TASKS]; /* NULL: not under way */
+    atomic_int    at[MODEL_TASKS];  /* layers that are done */
+    char         *spec;             /* "model:PATH[text=FILE]"; owned */
+    Model        *model;            /* NULL: not open yet; owned */
+    ModelReading  reading;
+    Arena        *arena;            /* of the labels */
+    char        **label;            /* [n] text of each token */
+    HeadScores   *scores;           /* [layers, heads], of layers below `rows`; owned */
+    atomic_int    rows;
+    ForwardResult plain;            /* measure NULL: not there yet */
+    ForwardResult fresh, swapped;   /* being computed; shown: variant 1 against 0 */
+    char          mechanism[256], shown[256]; /* of fresh, of swapped */
+    ModelLayers   layers, shown_layers;
+    Input        *input;            /* of a layer, on its way to the panes; owned */
+    int64_t       wanted;           /* that layer */
+    int64_t       layer, head, token; /* chosen */
+    int64_t       top;              /* first line of the text in sight */
+    int64_t       across;           /* head at the left end of the grid */
+    int64_t       first;            /* layer at the top of the grid */
+    int64_t       line_tokens;      /* of a line of text, about */
+    char          problem[512];     /* why there is no model; "": there is or will be */
+} Modelling;
+
+/* ---- model_work.c ------------------------------------------------------------ */
+
+/* Closes what is open and begins with the spec. */
+void model_begin(Ui *ui, const char *spec);
+/* The passes of a model that is open; those that are there are made again. */
+void model_measure(Ui *ui);
+/* words: "window(window=33) 10-19"; with a message where it cannot be. */
+void model_swap(Ui *ui, const char *words);
+void model_drop_swap(Modelling *m);
+/* Its q, k, v go to the panes. */
+void model_fetch_layer(Ui *ui);
+/* Takes the task's outcome; false: it goes on, or is not under way. */
+bool model_task_ended(Ui *ui, ModelTask task, JobState *state);
+bool model_runs(const Modelling *m);
+bool model_cancel(Modelling *m);
+void model_free(Modelling *m); /* NULL is fine */
+
+/* ---- model_draw.c ------------------------------------------------------------- */
+
+void model_draw(Ui *ui, Area area);
+/* "loss 3.598 -> 3.936 (+0.337)  KL 0.364  agree 73 %"; false: nothing is known yet. */
+bool model_status(const Modelling *m, char *text, size_t size);
+
+#endif

@@ -1,0 +1,545 @@
+/* model_draw.c -- the screen Model: a grid of heads by label, the text by its loss, next tokens. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/colour/colour.h"
+#include "input/labels.h"
+#include "ui/screen/model.h"
+
+/* ---- colours -------------------------------------------------------------------- */
+
+/* Where colours are few, attributes say the rest. */
+static Style on_colour(const Ui *ui, Rgb rgb)
+{
+    Rgb ink = colour_lightness(rgb) > 55 ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
+
+    if (ui->term->colours == TERM_MONO)
+        return (Style){ 0 };
+    return (Style){ .fg = ink_of(ink, colour_nearest_256(ink)),
+                    .bg = ink_of(rgb, colour_nearest_256(rgb)) };
+}
+
+static Style in_colour(const Ui *ui, Rgb rgb)
+{
+    if (ui->term->colours == TERM_MONO)
+        return (Style){ 0 };
+    return (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) };
+}
+
+#define NLL_MOST 10 /* nats; a token of this loss or more has the full colour */
+
+static Style style_of_nll(const Ui *ui, double nll)
+{
+    double t = nll / NLL_MOST;
+    Rgb    low = theme_dark(ui->theme) ? (Rgb){ 24, 24, 28 } : (Rgb){ 250, 250, 250 };
+    Rgb    high = theme_dark(ui->theme) ? (Rgb){ 230, 97, 0 } : (Rgb){ 240, 110, 10 };
+    Style  style;
+
+    if (!(t > 0.05))
+        return ui_style(ui, ROLE_TEXT);
+    if (ui->term->colours == TERM_MONO)
+        return (Style){ .attr = t > 0.6 ? ATTR_REVERSE : t > 0.3 ? ATTR_UNDERLINE : 0 };
+    style = on_colour(ui, colour_mix(low, high, t < 1 ? t : 1));
+    return style;
+}
+
+static const struct Look {
+    const char *label, *letter;
+    int         category;
+} looks[] = {
+    { "previous", "P", 0 }, { "self", "S", 1 }, { "sink", "K", 2 },
+    { "induction", "I", 3 }, { "broad", "B", 4 }, { "mixed", "m", -1 },
+};
+#define LOOKS (sizeof(looks) / sizeof(*looks))
+
+static const struct Look *look_of(const char *label)
+{
+    for (size_t i = 0; label && i < LOOKS; i++)
+        if (!strcmp(looks[i].label, label))
+            return &looks[i];
+    return NULL;
+}
+
+/* A head without one thing that it does stands back. */
+static Style style_of_look(const Ui *ui, const struct Look *look)
+{
+    return look->category < 0 ? ui_style(ui, ROLE_DIM)
+                              : on_colour(ui, colour_of_category(look->category));
+}
+
+/* ---- the grid of heads -------------------------------------------------------------- */
+
+#define LABEL_COLS 4
+#define SIDE_LEAST 30 /* columns that the next tokens want beside the grid */
+
+/* Layers in blocks side by side, so that more of them are in sight. */
+typedef struct GridPlan {
+    int     rows, blocks, cell;
+    int64_t heads; /* in sight */
+    int     width; /* with the frame */
+} GridPlan;
+
+static GridPlan plan_with(const Modelling *m, Area area, int cell)
+{
+    int64_t  layers = m->model->config.layers, heads = m->model->config.heads;
+    GridPlan p = { .rows = area.h - 2, .cell = cell, .heads = heads };
+
+    p.rows = p.rows > 0 ? p.rows : 1;
+    p.blocks = (int)((layers + p.rows - 1) / p.rows);
+    p.width = 2 + p.blocks * (LABEL_COLS + (int)heads * cell);
+    return p;
+}
+
+/* The widest cells with which all fit, else as many layers and heads as fit. */
+static GridPlan plan_grid(const Modelling *m, Area area)
+{
+    GridPlan p;
+    int      room = area.w - SIDE_LEAST;
+
+    for (int cell = 4; cell > 0; cell--) {
+        p = plan_with(m, area, cell);
+        if (p.width <= room)
+            return p;
+    }
+    p.blocks = (room - 2) / (LABEL_COLS + (int)p.heads);
+    if (p.blocks < 1) {
+        p.blocks = 1;
+        p.heads = room - 2 - LABEL_COLS;
+    }
+    p.width = 2 + p.blocks * (LABEL_COLS + (int)p.heads);
+    return p;
+}
+
+/* The choice stays in sight. */
+static void scroll_grid(Modelling *m, const GridPlan *p)
+{
+    int64_t shown = (int64_t)p->rows * p->blocks, layers = m->model->config.layers;
+
+    m->first = m->layer < m->first            ? m->layer
+               : m->layer >= m->first + shown ? m->layer - shown + 1
+                                              : m->first;
+    if (shown >= layers)
+        m->first = 0;
+    m->across = m->head < m->across                ? m->head
+                : m->head >= m->across + p->heads ? m->head - p->heads + 1
+                                                  : m->across;
+    if (p->heads >= m->model->config.heads)
+        m->across = 0;
+}
+
+static void draw_cell(Ui *ui, int64_t layer, int64_t head, int y, int x, int cell)
+{
+    const Modelling   *m = ui->modelling;
+    bool               there = layer < atomic_load(&m->rows), chosen;
+    const HeadScores  *s = &m->scores[layer * m->model->config.heads + head];
+    const struct Look *look = there ? look_of(s->label) : NULL;
+    Style              style = look ? style_of_look(ui, look) : ui_style(ui, ROLE_DIM);
+
+    chosen = layer == m->layer && head == m->head;
+    if (chosen)
+        style = ui_style(ui, ROLE_SELECT);
+    if (look || chosen)
+        term_fill(ui->term, (Area){ y, x, 1, cell }, ' ', style);
+    if (look)
+        term_text(ui->term, y, x + (cell - 1) / 2, 1, look->letter, style);
+    else
+        term_char(ui->term, y, x + (cell - 1) / 2, 0x00B7, style);
+}
+
+static void draw_grid(Ui *ui, Area area, const GridPlan *p)
+{
+    const Modelling *m = ui->modelling;
+    int64_t          layers = m->model->config.layers;
+    char             title[64];
+
+    snprintf(title, sizeof(title), "%lld layers, %lld heads", (long long)layers,
+             (long long)m->model->config.heads);
+    ui_frame(ui, area, title, true);
+    for (int64_t i = 0; i < (int64_t)p->rows * p->blocks && m->first + i < layers; i++) {
+        int64_t layer = m->first + i;
+        int     y = area.y + 1 + (int)(i % p->rows);
+        int     x = area.x + 1 +
+                (int)(i / p->rows) * (LABEL_COLS + (int)p->heads * p->cell);
+
+        term_textf(ui->term, y, x, LABEL_COLS, ui_style(ui, layer == m->layer ? ROLE_TITLE
+                                                                             : ROLE_DIM),
+                   "%3lld", (long long)layer);
+        for (int64_t h = 0; h < p->heads; h++)
+            draw_cell(ui, layer, m->across + h, y, x + LABEL_COLS + (int)h * p->cell, p->cell);
+    }
+}
+
+static void draw_legend(Ui *ui, Area area)
+{
+    int x = area.x + 1;
+
+    for (size_t i = 0; i < LOOKS; i++) {
+        if (x + 3 + (int)strlen(looks[i].label) > area.x + area.w)
+            return;
+        term_text(ui->term, area.y, x, 1, looks[i].letter,
+                  style_of_look(ui, &looks[i]));
+        x += 2 + term_text(ui->term, area.y, x + 2, 12, looks[i].label, ui_style(ui, ROLE_DIM)) + 2;
+    }
+}
+
+/* ---- beside the grid ------------------------------------------------------------------ */
+
+static void token_text(const Model *model, int32_t id, char *text, size_t size)
+{
+    Arena *arena = arena_new();
+    char   bytes[512];
+    int64_t length = model->tokenizer
+                         ? tokenizer_bytes(model->tokenizer, id, bytes, sizeof(bytes))
+                         : 0;
+    const char *label;
+
+    if (length <= 0)
+        length = snprintf(bytes, sizeof(bytes), "%.200s",
+                          model->tokenizer ? tokenizer_piece(model->tokenizer, id) : "");
+    length = length < (int64_t)sizeof(bytes) ? length : (int64_t)sizeof(bytes) - 1;
+    label = arena ? labels_copy(arena, (const uint8_t *)bytes, length) : NULL;
+    snprintf(text, size, "%.60s", label ? label : "");
+    arena_free(arena);
+}
+
+#define NEXT_COLS 30
+
+/* Five lines: probability, a bar, the token; a dot before the one that follows in the text. */
+static void draw_next(Ui *ui, Area area, const ForwardMeasure *measure)
+{
+    const Modelling *m = ui->modelling;
+    int64_t          n = m->reading.tokens.count;
+    int32_t          follows = m->token + 1 < n ? m->reading.tokens.ids[m->token + 1] : -1;
+    int              bar = area.w > 44 ? 12 : area.w > 24 ? 5 : 0;
+
+    for (int i = 0; i < FORWARD_NEXT && i < area.h; i++) {
+        const NextToken *next = &measure->next[m->token * FORWARD_NEXT + i];
+        int              y = area.y + i, full = (int)lround(next->p * bar);
+        char             text[80];
+        Style            style = ui_style(ui, ROLE_TEXT);
+
+        if (!(next->p >= 0))
+            continue;
+        token_text(m->model, next->id, text, sizeof(text));
+        if (next->id == follows && m->model->config.causal) {
+            style.attr |= ATTR_BOLD;
+            term_char(ui->term, y, area.x, 0x25CF, ui_style(ui, ROLE_MARK));
+        }
+        term_textf(ui->term, y, area.x + 2, 6, ui_style(ui, ROLE_TEXT), "%.3f", next->p);
+        for (int c = 0; c < full; c++)
+            term_char(ui->term, y, area.x + 8 + c, 0x2588, ui_style(ui, ROLE_METER));
+        term_textf(ui->term, y, area.x + 9 + bar, area.w - 9 - bar, style, "\"%s\"", text);
+    }
+}
+
+static void add_score(Text *out, const char *name, double value)
+{
+    if (!isnan(value))
+        text_addf(out, "%s%s %.2f", out->length ? "  " : "", name, value);
+}
+
+static void draw_scores(Ui *ui, Area area)
+{
+    const Modelling  *m = ui->modelling;
+    const HeadScores *s = &m->scores[m->layer * m->model->config.heads + m->head];
+    bool              there = m->layer < atomic_load(&m->rows);
+    Text              out = { 0 };
+
+    if (area.h < 1)
+        return;
+    term_textf(ui->term, area.y, area.x, area.w, ui_style(ui, ROLE_TITLE), "layer %lld head %lld%s%s",
+               (long long)m->layer, (long long)m->head, there ? ": " : "",
+               there && s->label ? s->label : "");
+    if (!there)
+        return;
+    add_score(&out, "previous", s->previous);
+    add_score(&out, "self", s->self);
+    add_score(&out, "first", s->first);
+    add_score(&out, "next", s->next);
+    add_score(&out, "induction", s->induction);
+    add_score(&out, "entropy", s->entropy);
+    add_score(&out, "distance", s->distance);
+    area.y++;
+    area.h--;
+    term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_DIM));
+    text_free(&out);
+}
+
+static void draw_side(Ui *ui, Area area)
+{
+    Modelling   *m = ui->modelling;
+    bool         known = m->plain.measure && m->plain.measure[0].next;
+    bool         both = known && m->swapped.measure && area.w >= 2 * SIDE_LEAST;
+    int          width = both ? (area.w - 2) / 2 : area.w - 2;
+    char         title[160];
+    Area         inside = { area.y + 1, area.x + 1, area.h - 2, width - 1 }, swapped;
+
+    snprintf(title, sizeof(title), "after \"%.60s\"", m->label[m->token]);
+    ui_frame(ui, area, title, false);
+    if (!known)
+        term_paragraph(ui->term, inside,
+                       model_runs(m) ? "the next tokens come with the forward pass"
+                                     : m->plain.measure ? "this model has no head that predicts "
+                                                          "tokens"
+                                                        : "no forward pass was made; r runs it",
+                       ui_style(ui, ROLE_DIM));
+    else if (m->swapped.measure && !both)
+        draw_next(ui, inside, &m->swapped.measure[1]);
+    else
+        draw_next(ui, inside, &m->plain.measure[0]);
+    if (both) {
+        swapped = inside;
+        swapped.x += width;
+        draw_next(ui, swapped, &m->swapped.measure[1]);
+    }
+    inside.w = area.w - 3;
+    inside.y += FORWARD_NEXT + 1;
+    inside.h -= FORWARD_NEXT + 1;
+    draw_scores(ui, inside);
+}
+
+/* ---- the text ------------------------------------------------------------------------- */
+
+/* Line and column of each token. */
+typedef struct TextPlan {
+    int     width;
+    int64_t line;
+    int     col;
+} TextPlan;
+
+static bool ends_line(const char *label)
+{
+    return strstr(label, "\xe2\x90\x8a") != NULL; /* the picture of a newline */
+}
+
+static int place_token(TextPlan *p, const char *label, int64_t *line, int *col)
+{
+    int width = term_width(label);
+
+    width = width < p->width ? width : p->width;
+    if (p->col + width > p->width) {
+        p->line++;
+        p->col = 0;
+    }
+    *line = p->line;
+    *col = p->col;
+    p->col += width;
+    if (ends_line(label)) {
+        p->line++;
+        p->col = 0;
+    }
+    return width;
+}
+
+static int64_t line_of(const Modelling *m, int64_t token, int width)
+{
+    TextPlan p = { .width = width };
+    int64_t  line = 0;
+    int      col;
+
+    for (int64_t i = 0; i <= token; i++)
+        place_token(&p, m->label[i], &line, &col);
+    return line;
+}
+
+static double nll_of(const ForwardMeasure *measure, int64_t token)
+{
+    return measure && measure->nll && token > 0 ? measure->nll[token - 1] : (double)NAN;
+}
+
+/* Of the swapped model where there is one. */
+static const ForwardMeasure *shown_measure(const Modelling *m)
+{
+    return m->swapped.measure ? &m->swapped.measure[1] : m->plain.measure;
+}
+
+static void draw_tokens(Ui *ui, Area area)
+{
+    Modelling            *m = ui->modelling;
+    const ForwardMeasure *measure = shown_measure(m);
+    TextPlan              p = { .width = area.w };
+    int64_t               line, n = m->reading.tokens.count;
+    int                   col;
+
+    line = line_of(m, m->token, area.w);
+    m->top = line < m->top ? line : line >= m->top + area.h ? line - area.h + 1 : m->top;
+    for (int64_t i = 0; i < n; i++) {
+        int   width = place_token(&p, m->label[i], &line, &col);
+        Style style = style_of_nll(ui, nll_of(measure, i));
+
+        if (line >= m->top + area.h)
+            break;
+        if (line < m->top)
+            continue;
+        if (i == m->token)
+            style = ui_style(ui, ROLE_SELECT);
+        term_text(ui->term, area.y + (int)(line - m->top), area.x + col, width, m->label[i], style);
+    }
+}
+
+/* ---- the strip: change of the loss of each token --------------------------------------- */
+
+/* The largest change, by size, among the tokens of a column. */
+static double change_at(const Modelling *m, int64_t first, int64_t last)
+{
+    const ForwardMeasure *f = m->swapped.measure;
+    double                most = NAN;
+
+    for (int64_t i = first > 1 ? first : 1; i < last; i++) {
+        double change = f[1].nll[i - 1] - f[0].nll[i - 1];
+
+        if (!isnan(change) && !(fabs(change) <= fabs(most)))
+            most = change;
+    }
+    return most;
+}
+
+/* Falls hang from the line below, drawn as what is left of a full cell. */
+static void draw_change(Ui *ui, int y, int x, double share, bool low)
+{
+    static const Rgb worse = { 230, 97, 0 }, better = { 60, 130, 230 };
+    int              level = (int)lround(fabs(share) * 8);
+    Style            style = in_colour(ui, share > 0 ? worse : better);
+
+    if (!ui->term->utf8) {
+        if ((share > 0) != low && level > 0)
+            term_char(ui->term, y, x, level > 5 ? '#' : level > 2 ? '+' : '.', style);
+        return;
+    }
+    if (level > 0 && share > 0 && !low)
+        term_char(ui->term, y, x, 0x2580 + (uint32_t)(level > 8 ? 8 : level), style);
+    if (level > 0 && share < 0 && low) {
+        style.attr |= ATTR_REVERSE;
+        term_char(ui->term, y, x, level >= 8 ? ' ' : 0x2580 + (uint32_t)(8 - level), style);
+    }
+}
+
+static void draw_strip(Ui *ui, Area area)
+{
+    const Modelling *m = ui->modelling;
+    int64_t          n = m->reading.tokens.count;
+    double           most = fabs(change_at(m, 0, n));
+    int              columns = n < area.w ? (int)n : area.w;
+
+    for (int c = 0; c < columns; c++) {
+        int64_t first = n * c / columns, last = n * (c + 1) / columns;
+        double  change = change_at(m, first, last);
+        bool    here = m->token >= first && m->token < last;
+
+        if (!isnan(change) && most > 0) {
+            draw_change(ui, area.y, area.x + c, change / most, false);
+            if (area.h > 1)
+                draw_change(ui, area.y + 1, area.x + c, change / most, true);
+        }
+        if (here)
+            term_char(ui->term, area.y + area.h, area.x + c, 0x25B4, ui_style(ui, ROLE_MARK));
+    }
+}
+
+static void text_title(const Modelling *m, char *title, size_t size)
+{
+    const ForwardMeasure *f = m->swapped.measure;
+    double                nll = nll_of(shown_measure(m), m->token);
+    size_t                used;
+
+    used = (size_t)snprintf(title, size, "token %lld of %lld", (long long)m->token,
+                            (long long)m->reading.tokens.count);
+    if (!isnan(nll) && used < size)
+        used += (size_t)snprintf(title + used, size - used, ": %.3f nats", nll);
+    if (f && f[1].nll && m->token > 0 && used < size)
+        snprintf(title + used, size - used, " (%+.3f)",
+                 f[1].nll[m->token - 1] - f[0].nll[m->token - 1]);
+}
+
+static void draw_text(Ui *ui, Area area)
+{
+    Modelling *m = ui->modelling;
+    Area       inside = { area.y + 1, area.x + 1, area.h - 2, area.w - 2 }, strip;
+    bool       changes = m->swapped.measure && m->swapped.measure[1].nll;
+    char       title[96];
+
+    text_title(m, title, sizeof(title));
+    ui_frame(ui, area, title, false);
+    if (changes) { /* its marks stand in the frame's lower edge */
+        strip = inside;
+        strip.h = inside.h >= 5 ? 2 : 1;
+        strip.y = inside.y + inside.h - strip.h;
+        inside.h -= strip.h;
+        draw_strip(ui, strip);
+    }
+    m->line_tokens = inside.w / 5 > 0 ? inside.w / 5 : 1;
+    if (inside.h > 0)
+        draw_tokens(ui, inside);
+}
+
+/* ---- the whole screen ------------------------------------------------------------------ */
+
+static void draw_empty(Ui *ui, Area area)
+{
+    const Modelling *m = ui->modelling;
+    Area             inside = { area.y + 2, area.x + 3, area.h - 4, area.w - 6 };
+    Text             words = { 0 };
+
+    ui_frame(ui, area, "Model", true);
+    if (m && *m->problem)
+        text_addf(&words, "%s.  ", m->problem);
+    else if (m && m->job[MODEL_OPENING])
+        text_addf(&words, "opening %s", m->spec);
+    if (!m || !m->job[MODEL_OPENING])
+        text_add(&words, "No model is open.  :model PATH TEXT opens one: PATH is a GGUF file or a "
+                         "folder with config.json, TEXT a file, or sample:english.txt.  From the "
+                         "shell: attnscope model PATH --text TEXT.");
+    term_paragraph(ui->term, inside, text_str(&words),
+                   ui_style(ui, m && *m->problem ? ROLE_WARN : ROLE_DIM));
+    text_free(&words);
+}
+
+void model_draw(Ui *ui, Area area)
+{
+    Modelling *m = ui->modelling;
+    GridPlan   p;
+    int        text;
+    Area       top = area;
+
+    if (!m || !m->model || m->job[MODEL_OPENING] || *m->problem) {
+        draw_empty(ui, area);
+        return;
+    }
+    text = area.h * 2 / 5 > 5 ? area.h * 2 / 5 : 5;
+    top.h = area.h - text - 1;
+    p = plan_grid(m, top);
+    scroll_grid(m, &p);
+    draw_grid(ui, (Area){ top.y, top.x, top.h, p.width }, &p);
+    draw_side(ui, (Area){ top.y, top.x + p.width, top.h, area.w - p.width });
+    draw_legend(ui, (Area){ top.y + top.h, area.x, 1, area.w });
+    draw_text(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
+}
+
+bool model_status(const Modelling *m, char *text, size_t size)
+{
+    const ForwardMeasure *f = m->swapped.measure;
+    size_t                used = 0;
+
+    if (!m->plain.measure)
+        return false;
+    if (!f && !isnan(m->plain.measure[0].loss))
+        snprintf(text, size, "loss %.3f  perplexity %.4g  %lld tokens", m->plain.measure[0].loss,
+                 m->plain.measure[0].perplexity, (long long)m->reading.tokens.count);
+    else if (!f)
+        snprintf(text, size, "%lld tokens", (long long)m->reading.tokens.count);
+    if (!f)
+        return true;
+    if (!isnan(f[1].loss))
+        used = (size_t)snprintf(text, size, "loss %.3f -> %.3f (%+.3f)  ", f[0].loss, f[1].loss,
+                                f[1].delta);
+    if (!isnan(f[1].kl) && used < size)
+        used += (size_t)snprintf(text + used, size - used, "KL %.3f  agree %.0f %%  ", f[1].kl,
+                                 100 * f[1].agreement);
+    else if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "cosine %.4f  ", f[1].cosine);
+    if (used < size)
+        snprintf(text + used, size - used, "%s in layers %s%s", m->shown, m->shown_layers.words,
+                 f[1].untrained ? ", untrained" : "");
+    return true;
+}

@@ -1,0 +1,332 @@
+/* model_work.c -- what takes long of the screen Model: opening, the passes, a layer; see model.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input/labels.h"
+#include "model/swap.h"
+#include "ui/screen/model.h"
+
+/* ---- opening ---------------------------------------------------------------- */
+
+static bool label_tokens(Modelling *m, Error *err)
+{
+    const Tokenizer *t = m->model->tokenizer;
+    int64_t          n = m->reading.tokens.count;
+    char             bytes[1024];
+
+    m->arena = arena_new();
+    m->label = m->arena ? arena_alloc(m->arena, n, sizeof(*m->label)) : NULL;
+    for (int64_t i = 0; m->label && i < n; i++) {
+        int32_t id = m->reading.tokens.ids[i];
+        int64_t size = t ? tokenizer_bytes(t, id, bytes, sizeof(bytes)) : 0;
+
+        if (size <= 0)
+            size = snprintf(bytes, sizeof(bytes), "%.200s", t ? tokenizer_piece(t, id) : "");
+        if (size <= 0)
+            size = snprintf(bytes, sizeof(bytes), " %d", id);
+        size = size < (int64_t)sizeof(bytes) ? size : (int64_t)sizeof(bytes) - 1;
+        m->label[i] = labels_copy(m->arena, (const uint8_t *)bytes, size);
+        if (!m->label[i])
+            m->label = NULL;
+    }
+    return m->label || error_set(err, ERR_NOMEM, "not enough memory for %lld tokens",
+                                 (long long)n);
+}
+
+static bool open_model(void *context, const atomic_bool *cancel, Error *err)
+{
+    Modelling *m = context;
+    ModelSpec  parts;
+    Session   *s;
+    bool       ok;
+
+    if (!model_spec_parse(m->spec, &parts, err))
+        return false;
+    s = session_new(err); /* the side session belongs to the screen's thread */
+    m->model = s ? model_open(parts.path, err) : NULL;
+    ok = m->model && !atomic_load(cancel) &&
+         model_read_text(s, m->model, &parts.text, &m->reading, err) && label_tokens(m, err);
+    session_free(s);
+    model_spec_free(&parts);
+    if (!ok)
+        return false;
+    m->scores = calloc((size_t)(m->model->config.layers * m->model->config.heads),
+                       sizeof(*m->scores));
+    return m->scores || error_set(err, ERR_NOMEM, "not enough memory for the scores of heads");
+}
+
+/* ---- passes ------------------------------------------------------------------ */
+
+static bool take_heads(void *context, int64_t layer, const HeadScores *scores)
+{
+    Modelling *m = context;
+    int64_t    heads = m->model->config.heads;
+
+    memcpy(m->scores + layer * heads, scores, (size_t)heads * sizeof(*scores));
+    atomic_store(&m->rows, (int)layer + 1);
+    return true;
+}
+
+static bool find_heads(void *context, const atomic_bool *cancel, Error *err)
+{
+    Modelling   *m = context;
+    HeadsResult  result = { 0 };
+    HeadsOptions options = { .layer = -1, .cancel = cancel, .on_layer = take_heads,
+                             .context = m };
+    bool         ok = heads_run(m->model, m->reading.tokens.ids, m->reading.tokens.count, &options,
+                                &result, err);
+
+    heads_result_free(&result);
+    return ok;
+}
+
+static void count_plain(void *context, int64_t layer, int64_t layers)
+{
+    (void)layers;
+    atomic_store(&((Modelling *)context)->at[MODEL_PLAIN], (int)layer);
+}
+
+static void count_swap(void *context, int64_t layer, int64_t layers)
+{
+    (void)layers;
+    atomic_store(&((Modelling *)context)->at[MODEL_SWAP], (int)layer);
+}
+
+static bool run_plain(void *context, const atomic_bool *cancel, Error *err)
+{
+    Modelling     *m = context;
+    ForwardOptions options = { .last_layer = -1, .cancel = cancel, .on_progress = count_plain,
+                               .context = m };
+
+    return forward_run(m->model, m->reading.tokens.ids, m->reading.tokens.count, &options,
+                       &m->plain, err);
+}
+
+static bool run_swap(void *context, const atomic_bool *cancel, Error *err)
+{
+    Modelling     *m = context;
+    Swap           swap = { .mechanism = m->mechanism, .layers = m->layers.on };
+    ForwardOptions options = { .swaps = &swap, .swap_count = 1, .last_layer = -1, .cancel = cancel,
+                               .on_progress = count_swap, .context = m };
+
+    return forward_run(m->model, m->reading.tokens.ids, m->reading.tokens.count, &options,
+                       &m->fresh, err);
+}
+
+/* ---- a layer for the panes --------------------------------------------------- */
+
+static bool read_layer(void *context, const atomic_bool *cancel, Error *err)
+{
+    Modelling  *m = context;
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    Session    *s = session_new(err);
+
+    choice.layer = m->wanted;
+    choice.cancel = cancel;
+    m->input = s ? session_read_input(s, m->spec, &choice, err) : NULL;
+    session_free(s);
+    return m->input != NULL;
+}
+
+/* ---- tasks -------------------------------------------------------------------- */
+
+static void submit(Ui *ui, ModelTask task)
+{
+    static const JobWork work[] = { open_model, find_heads, run_plain, run_swap, read_layer };
+    Modelling           *m = ui->modelling;
+    Error                err = ERROR_INIT;
+
+    atomic_store(&m->at[task], 0);
+    m->job[task] = session_submit_work(m->side, work[task], m, &err);
+    if (!m->job[task])
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+/* Waits until the worker has left it: for a layer at most. */
+static void stop(Modelling *m, ModelTask task)
+{
+    job_free(m->job[task]);
+    m->job[task] = NULL;
+}
+
+bool model_task_ended(Ui *ui, ModelTask task, JobState *state)
+{
+    Modelling *m = ui->modelling;
+
+    if (!m || !m->job[task])
+        return false;
+    *state = job_state(m->job[task]);
+    if (*state == JOB_WAITING || *state == JOB_RUNNING)
+        return false;
+    if (*state == JOB_FAILED) {
+        if (task == MODEL_OPENING)
+            snprintf(m->problem, sizeof(m->problem), "%s", job_error(m->job[task])->text);
+        ui_say(ui, ROLE_ERROR, "%s", job_error(m->job[task])->text);
+    }
+    stop(m, task);
+    return true;
+}
+
+bool model_runs(const Modelling *m)
+{
+    for (int i = 0; m && i < MODEL_TASKS; i++)
+        if (m->job[i])
+            return true;
+    return false;
+}
+
+bool model_cancel(Modelling *m)
+{
+    for (int i = 0; m && i < MODEL_TASKS; i++)
+        if (m->job[i])
+            job_cancel(m->job[i]);
+    return model_runs(m);
+}
+
+void model_drop_swap(Modelling *m)
+{
+    forward_result_free(&m->swapped);
+    m->swapped = (ForwardResult){ 0 };
+    free(m->shown_layers.on);
+    m->shown_layers = (ModelLayers){ 0 };
+}
+
+void model_free(Modelling *m)
+{
+    if (!m)
+        return;
+    model_cancel(m);
+    for (int i = 0; i < MODEL_TASKS; i++)
+        stop(m, (ModelTask)i);
+    model_drop_swap(m);
+    forward_result_free(&m->plain);
+    forward_result_free(&m->fresh);
+    free(m->layers.on);
+    input_free(m->input);
+    model_reading_free(&m->reading);
+    model_close(m->model);
+    arena_free(m->arena);
+    session_free(m->side);
+    free(m->scores);
+    free(m->spec);
+    free(m);
+}
+
+void model_begin(Ui *ui, const char *spec)
+{
+    Modelling *m = calloc(1, sizeof(*m));
+    Error      err = ERROR_INIT;
+
+    model_free(ui->modelling);
+    ui->modelling = m;
+    if (!m)
+        return;
+    m->spec = strdup(spec);
+    m->side = m->spec ? session_new(&err) : NULL;
+    if (m->side)
+        submit(ui, MODEL_OPENING);
+    else
+        snprintf(m->problem, sizeof(m->problem), "%s",
+                 *err.text ? err.text : "not enough memory for a model");
+}
+
+void model_measure(Ui *ui)
+{
+    Modelling *m = ui->modelling;
+
+    model_cancel(m);
+    stop(m, MODEL_HEADS);
+    stop(m, MODEL_PLAIN);
+    forward_result_free(&m->plain);
+    m->plain = (ForwardResult){ 0 };
+    atomic_store(&m->rows, 0);
+    submit(ui, MODEL_HEADS);
+    submit(ui, MODEL_PLAIN);
+}
+
+void model_fetch_layer(Ui *ui)
+{
+    Modelling *m = ui->modelling;
+
+    stop(m, MODEL_LAYER);
+    input_free(m->input);
+    m->input = NULL;
+    m->wanted = m->layer;
+    submit(ui, MODEL_LAYER);
+}
+
+/* ---- a swap -------------------------------------------------------------------- */
+
+/* "10-19,22", "all", or nothing. */
+static bool parse_layers(const char *words, int64_t layers, ModelLayers *out, Error *err)
+{
+    const char *at = words;
+
+    *out = (ModelLayers){ 0 };
+    snprintf(out->words, sizeof(out->words), "%.60s", *words ? words : "all");
+    if (!*words || !strcmp(words, "all"))
+        return true;
+    out->on = calloc((size_t)layers, sizeof(*out->on));
+    while (out->on && at) {
+        long long first, last;
+        char     *end;
+
+        first = last = strtoll(at, &end, 10);
+        if (end != at && *end == '-') {
+            at = end + 1;
+            last = strtoll(at, &end, 10);
+        }
+        if (end == at || (*end && *end != ',') || first < 0 || last < first || last >= layers) {
+            free(out->on);
+            out->on = NULL;
+            return error_set(err, ERR_USAGE, "layers: '%.40s' is no part of 0-%lld; as in 10-19 or "
+                             "0,3,7 or all", words, (long long)layers - 1);
+        }
+        for (long long l = first; l <= last; l++)
+            out->on[l] = true;
+        at = *end ? end + 1 : NULL;
+    }
+    return out->on || error_set(err, ERR_NOMEM, "not enough memory for a list of layers");
+}
+
+/* The mechanism ends at the blank behind its last parenthesis, if it has any. */
+static size_t mechanism_length(const char *words)
+{
+    int    depth = 0;
+    size_t at = 0;
+
+    for (; words[at] && (depth > 0 || words[at] != ' '); at++)
+        depth += (words[at] == '(') - (words[at] == ')');
+    return at;
+}
+
+void model_swap(Ui *ui, const char *words)
+{
+    Modelling    *m = ui->modelling;
+    size_t        length = mechanism_length(words);
+    MechanismSpec spec;
+    ModelLayers   layers;
+    char          mechanism[256];
+    Error         err = ERROR_INIT;
+
+    snprintf(mechanism, sizeof(mechanism), "%.*s", (int)length, words);
+    words += length + strspn(words + length, " ");
+    if (length >= sizeof(mechanism))
+        error_set(&err, ERR_USAGE, "the mechanism is longer than %zu characters",
+                  sizeof(mechanism) - 1);
+    else if (mechanism_spec_parse(mechanism, &spec, &err)) {
+        mechanism_spec_free(&spec);
+        if (parse_layers(words, m->model->config.layers, &layers, &err)) {
+            stop(m, MODEL_SWAP);
+            free(m->layers.on);
+            m->layers = layers;
+            snprintf(m->mechanism, sizeof(m->mechanism), "%s", mechanism);
+            forward_result_free(&m->fresh);
+            m->fresh = (ForwardResult){ 0 };
+            submit(ui, MODEL_SWAP);
+        }
+    }
+    if (err.code)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}

@@ -1,0 +1,45 @@
+-- A small model: tokens, the pass, a swap, heads, a layer as an input.
+package.path = "tests/lua/support/?.lua;" .. package.path
+local check = require "support.check"
+local case, equal = check.case, check.equal
+
+local model = assert(attn.model("tests/model/tiny.gguf"))
+local ids = model:encode("the cat sat to the mat")
+
+case("what it is", function()
+  equal(model.arch, "llama")
+  equal(model.layers, 2)
+  equal(model.head_count, 2)
+  equal(model:token(ids[2]), "he")
+end)
+
+case("a swap that changes nothing, and one that does", function()
+  local plain = model:run(ids)
+  local same = model:run(ids, { swap = "full" })
+  local less = model:run(ids, { swap = "window(window=3)", layers = { 1 } })
+  assert(math.abs(same.delta) < 1e-5 and same.agreement == 1)
+  assert(math.abs(same.plain.loss - plain.loss) < 1e-6)
+  assert(less.kl > 0)
+  equal(#plain.nll, #ids - 1)
+  check.raises("unknown mechanism", model.run, model, ids, { swap = "nothing" })
+  check.raises("is no token", model.run, model, { -1 })
+end)
+
+case("heads and a layer", function()
+  local heads = model:heads(ids)
+  equal(#heads, 4)
+  equal(heads[4].layer, 1)
+  equal(heads[4].head, 1)
+  local layer = model:layer(1, ids)
+  equal(layer.n, #ids)
+  equal(layer.heads, 2)
+  assert(attn.run("full", { input = layer }))
+end)
+
+case("closed", function()
+  local other = attn.model("tests/model/tiny.gguf")
+  other:close()
+  check.raises("is closed", other.encode, other, "x")
+  local none, message = attn.model("nowhere.gguf")
+  assert(none == nil and message:find("nowhere"))
+end)
