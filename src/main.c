@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "app/call.h"
+#include "attn/run/mechanism.h"
 #include "cli/cli.h"
 #include "profile/record.h"
 #include "script/script.h"
@@ -88,8 +89,17 @@ int main(int argc, char **argv)
     ScriptHost *scripts = NULL;
     Error       err = ERROR_INIT;
     int         status;
+    char        info[] = "info", step[] = "step";
+    char       *named[] = { argv[0], NULL, NULL, NULL }; /* a mechanism's bare name opens it */
 
     environment_start_with_best_core(argv);
+    if (argc == 2 && mechanism_find(word) && access(word, F_OK) != 0) {
+        named[1] = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? step : info;
+        named[2] = argv[1];
+        argc = 3;
+        argv = named;
+        word = argv[1];
+    }
     if (is(word, "lua"))
         return script_main(argc, argv);
     if (is(word, "docs"))

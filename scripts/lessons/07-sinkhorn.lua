@@ -89,8 +89,8 @@ return {
                 return ("the largest sum of a column: %.3f"):format(largest)
             end,
             hint = "p opens the form on sinkhorn_iters. Each press of Right is one round more.",
-            explain = "A sum above 1 is a block that many want. Balancing equalises the columns. It "
-                .. "does not sharpen: few bright cells come from a low temperature.",
+            explain = "A sum above 1 is a block that many want. Balancing equalises these "
+                .. "sums. It does not sharpen: few bright cells come from a low temperature.",
         },
         {
             title = "What is computed then",

@@ -422,7 +422,8 @@ TEST(every_card_is_filled_in)
     for (size_t i = 0; mechanism_at(i); i++) {
         const Mechanism *m = mechanism_at(i);
 
-        CHECK(m->id && m->title && m->authors && m->source && m->formula && m->teaches,
+        CHECK(m->id && m->title && m->authors && m->source && m->formula && m->teaches &&
+                  m->problem && m->idea && m->price,
               "mechanism %d: a text is missing", (int)i);
         CHECK(m->classes && m->claim_time && m->claim_memory && m->claim_decode && m->views,
               "%s: a claim is missing", m->id);

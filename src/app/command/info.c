@@ -3,11 +3,13 @@
 #include "app/session/model_input.h"
 #include "app/figure/picture.h"
 #include "app/glossary.h"
+#include "app/lesson/lesson.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/run/position.h"
 #include "profile/record.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,16 +60,43 @@ static void params_table(const Param *table, Text *out)
     table_free(&t);
 }
 
+/* "FP+M (Fixed patterns, Memory)" */
+static void class_line(const Mechanism *m, Text *out)
+{
+    char        classes[32];
+    const char *before = " (";
+
+    text_addf(out, "class     %s", mechanism_classes(m, classes, sizeof(classes)));
+    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
+        if (m->classes & bit) {
+            text_addf(out, "%s%s", before, class_title(bit));
+            before = ", ";
+        }
+    text_add(out, m->classes ? ")\n" : "\n");
+}
+
+/* Three plain sentences, and where to learn more. */
+static void info_opening(const Mechanism *m, Text *out)
+{
+    text_addf(out, "%s -- %s\n\n", m->id, m->title);
+    if (m->problem)
+        text_addf(out, "problem   %s\nidea      %s\nprice     %s\n\n", m->problem, m->idea,
+                  m->price);
+    lesson_reference(m->lesson, out);
+    text_addf(out, "steps     attnscope step %s\n\n", m->id);
+}
+
 static void info_mechanism(const Mechanism *m, Text *out)
 {
-    char classes[32];
-
+    info_opening(m, out);
+    text_addf(out, "%s %d%s%s\nsource    %s\n", m->authors, m->year,
+              m->arxiv ? ", arXiv " : "", m->arxiv ? m->arxiv : "", m->source);
+    class_line(m, out);
     text_addf(
         out,
-        "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
+        "time      %s\nmemory    %s\n"
         "decoding  %s\ncausal    %s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
-        m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "", m->arxiv ? m->arxiv : "",
-        m->source, mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
+        m->claim_time, m->claim_memory,
         m->claim_decode, m->causal ? "yes" : "no: ",
         m->causal      ? ""
         : m->no_causal ? m->no_causal
@@ -388,18 +417,39 @@ static const Gloss *called_gloss(const Call *call)
     return gloss;
 }
 
+/* The mechanism that a topic such as "LSH" leads to; not the name of something else. */
+static const Mechanism *topic_mechanism(const char *word)
+{
+    char   topic[32];
+    size_t length = strlen(word);
+
+    if (length >= sizeof(topic) || mechanism_find(word) || preset_find(word) ||
+        access(word, F_OK) == 0)
+        return NULL;
+    for (size_t i = 0; i <= length; i++)
+        topic[i] = (char)tolower((unsigned char)word[i]);
+    return mechanism_of_topic(topic);
+}
+
 bool command_info(Session *s, const Call *call, Text *out, Error *err)
 {
     Text         path = { 0 };
     const Gloss *gloss = called_gloss(call);
+    const Mechanism *topic;
     bool         ok;
+
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE,
                          "info needs a mechanism (attnscope list), a word of the glossary, "
                          "'positions', 'inputs', 'conventions', 'glossary', or a file");
-    if (gloss) {
-        info_gloss(gloss, call->columns, out);
+    topic = call->word_count == 1 ? topic_mechanism(call->words[0]) : NULL;
+    if (gloss || topic) {
+        if (gloss)
+            info_gloss(gloss, call->columns, out);
+        text_add(out, gloss && topic ? "\n" : "");
+        if (topic)
+            info_mechanism(topic, out);
         return true;
     }
     if (call->word_count > 1)

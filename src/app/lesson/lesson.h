@@ -232,6 +232,9 @@ void progress_put(Progress *progress, const LessonProgress *item);
 bool progress_save(const LessonProgress *item, Error *err);
 int  progress_steps(const LessonProgress *item); /* steps done */
 
+/* Adds "lesson    lsh (5): attnscope lesson lsh", of a lesson that came with the program. */
+void lesson_reference(const char *id, Text *out);
+
 /* The lessons inside the program, made by mk/lessons.mk. */
 
 typedef struct ShippedLesson {

@@ -67,6 +67,16 @@ const Mechanism *mechanism_find(const char *id)
     return mechanism_at(mechanism_place_of(id));
 }
 
+const Mechanism *mechanism_of_topic(const char *topic)
+{
+    const Mechanism *m;
+
+    for (size_t i = 0; (m = mechanism_at(i)); i++)
+        if (m->lesson && !strcmp(m->lesson, topic))
+            return m;
+    return NULL;
+}
+
 bool mechanism_is_added(const char *id)
 {
     size_t place = mechanism_place_of(id);

@@ -79,6 +79,8 @@ typedef struct Mechanism {
     const char *arxiv;     /* "2004.05150"; NULL: none */
     const char *source;    /* paper section or official file followed */
     const char *formula;   /* plain-text, one to four lines */
+    const char *problem, *idea, *price; /* a plain sentence each, first on its card */
+    const char *lesson;    /* id of the lesson that is about it; NULL: none */
     const char *teaches;   /* what its picture must make visible */
     const char *picture;   /* view that is its picture in print; NULL: connectivity, or weights */
     const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
@@ -139,6 +141,8 @@ bool mechanism_is_added(const char *id);
 void mechanism_forget(void);
 /* Unknown: the error names the nearest id and the command that lists all. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
+/* The first mechanism that the lesson `topic` is about ("lsh": reformer); NULL: none. */
+const Mechanism *mechanism_of_topic(const char *topic);
 /* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */
 const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
 /* Name that the mechanism inside knows parameter `name` of m by: "heads" for

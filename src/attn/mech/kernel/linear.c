@@ -134,6 +134,12 @@ const Mechanism mech_linear = {
     .source = "paper, section 3; idiap/fast-transformers linear and causal linear attention",
     .formula = "phi(x) = elu(x) + 1\n"
                "output_i = phi(q_i) sum_j phi(k_j)^T v_j / (phi(q_i) . sum_j phi(k_j) + eps)",
+    .problem = "The softmax needs all n^2 scores before it can be normalised.",
+    .idea = "A simple positive map of queries and keys replaces the exponential, so keys and "
+            "values are summed once for all queries.",
+    .price = "The weights are flatter than those of the softmax, so it is hard to pick one "
+             "token.",
+    .lesson = "kernels",
     .teaches = "Summing keys and values first turns n^2 into a state of d x e numbers, which grows "
                "token by token like that of a recurrent network.  The implicit map is visibly "
                "flatter than the softmax of the same q and k.",

@@ -425,6 +425,11 @@ const Mechanism mech_performer = {
     .source = "paper; google-research performer/fast_attention/jax/fast_attention.py",
     .formula = "phi(x) = exp(W x - |x|^2/2) / sqrt(M),  x = q or k times d^-1/4\n"
                "output_i = phi(q_i) sum_j phi(k_j)^T v_j / (phi(q_i) . sum_j phi(k_j))",
+    .problem = "The softmax needs all n^2 scores before it can be normalised.",
+    .idea = "Random features turn each score into a product of two vectors, so keys and values "
+            "can be summed first.",
+    .price = "The weights carry random noise that falls only slowly with more features.",
+    .lesson = "kernels",
     .teaches = "Random features rebuild the softmax map without ever forming it: noisy with few "
                "features, close with many, and the state they are summed into does not grow "
                "with n.",

@@ -449,6 +449,10 @@ const Mechanism mech_act = {
     .source = "Graves section 2; Universal Transformers (1807.03819) section 2.2",
     .formula = "p = sigmoid(w . state + b);  a token halts when its sum of p > 1 - epsilon\n"
                "share u = p while it runs, 1 - sum at the end;  acc = u new + (1 - u) acc",
+    .problem = "Easy tokens get as many steps as hard ones.",
+    .idea = "Each token decides after each step whether to halt.",
+    .price = "Tokens that halted are still read by others, and uneven depths are hard to run "
+             "together.",
     .teaches = "Depth becomes a choice of each token: columns of different height.  What is saved "
                "is work done token by token; a halted token is still a key and a value.",
     .picture = "halting",

@@ -453,6 +453,10 @@ const Mechanism mech_checkpointing = {
     .source = "paper sections 3 and 4; PyTorch's checkpoint_sequential for keep_last",
     .formula = "keep the inputs of layers 0, k, 2k, ...\n"
                "peak about (L/k) I + k A;  best k = sqrt(L I / A), sqrt(L) when I = A",
+    .problem = "Training keeps the activations of every layer for the backward pass.",
+    .idea = "Only some layers' inputs are kept, and the rest is computed again when it is "
+            "needed.",
+    .price = "About one more forward pass is computed.",
     .teaches = "The memory of a training step as a saw instead of a triangle: less kept, more "
                "computed again.  The peak against k is a U, and its bottom is at sqrt(L) only if "
                "a kept input weighs as much as a layer's activations -- they weigh far more.",

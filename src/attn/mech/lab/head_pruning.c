@@ -406,6 +406,10 @@ const Mechanism mech_head_pruning = {
     .source = "Michel et al. section 3; Voita et al. 1905.09418",
     .formula = "importance(l,a) = |out without head a of layer l - out| / |out|\n"
                "remove by ascending importance: context_a := 0 before wo",
+    .problem = "Many heads can be removed with little loss.",
+    .idea = "Heads are ordered by how much the output changes without them, and the least "
+            "important are removed.",
+    .price = "The importance depends on the data, and removing many heads hurts.",
     .teaches = "Few heads carry a layer.  The curve stays flat while the unimportant ones go, and "
                "rises when those are touched that the rest relies on.",
     .picture = "importance",

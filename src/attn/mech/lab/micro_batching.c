@@ -316,6 +316,9 @@ const Mechanism mech_micro_batching = {
     .source = "paper, section 2 and figure 2",
     .formula = "F(i,j) starts at max(end F(i-1,j), end F(i,j-1)); B comes back the same way\n"
                "bubble = 1 - busy / (d T) = (d-1)/(m+d-1) for even stages",
+    .problem = "With layers spread over devices, all but one device wait.",
+    .idea = "The batch is cut into pieces that follow each other through the devices.",
+    .price = "Some waiting remains at both ends, and it shrinks only with more pieces.",
     .teaches = "Layers spread over devices leave all but one idle; cutting the batch into pieces "
                "makes a staircase whose idle triangles shrink with the number of pieces, and with "
                "it the memory each device needs.",

@@ -322,6 +322,9 @@ const Mechanism mech_mixed_precision = {
     .source = "paper, section 3",
     .formula = "S = R(R(R(Q) scale) R(K)^T), P = R(softmax(S)), O = R(P R(V))\n"
                "R: to the nearest number of the format, ties to even",
+    .problem = "Numbers of 32 bits take twice the memory and time of those of 16.",
+    .idea = "Products are taken in 16 bits, and sums may be kept in 32.",
+    .price = "Rounding is coarser, and fp16 overflows above 65504.",
     .teaches = "bf16 is coarse but never overflows; fp16 is finer, overflows above 65504 and "
                "turns weights below 2^-25 into zero.  Sums kept wide lose one rounding, sums in "
                "the format one at each step.",

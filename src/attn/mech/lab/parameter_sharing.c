@@ -296,6 +296,9 @@ const Mechanism mech_parameter_sharing = {
               "Linformer 2006.04768 section 4",
     .formula = "layer l uses set floor(l G / L)\n"
                "stored = tables + G (4 p + 2 dm) + G (2 dm f + ...),  p = dm^2 + dm",
+    .problem = "Deep models have more parameters than small devices can store.",
+    .idea = "Several layers use the same weights.",
+    .price = "As much is computed as before, and shared layers can do less.",
     .teaches = "Layers of one colour use one set of weights.  What is stored shrinks, what is "
                "computed does not: ALBERT has a tenth of BERT's numbers and all of its FLOPs.",
     .picture = "map",

@@ -296,6 +296,9 @@ const Mechanism mech_quantization = {
     .source = "paper, section 2; Q8BERT (1910.06188) for attention",
     .formula = "c = clamp(rint(W/s) + z), W' = (c - z) s, s = (max - min)/(2^N - 1)\n"
                "output = softmax(scale Q' K'^T) V'",
+    .problem = "Weights and activations take much memory and time to move.",
+    .idea = "Numbers are rounded to a few equal steps and kept as small whole numbers.",
+    .price = "Rounding loses detail, and one large outlier makes all steps coarse.",
     .teaches = "Rounding spreads an even error of half a step over the tensor; the step is set by "
                "the largest number, so one outlier row makes it coarse for all, unless every row "
                "has its own.",

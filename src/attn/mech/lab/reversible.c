@@ -425,6 +425,9 @@ const Mechanism mech_reversible = {
     .source = "RevNet section 3; Reformer (2001.04451) section 3",
     .formula = "y1 = x1 + att(x2),  y2 = x2 + ffn(y1)\n"
                "x2 = y2 - ffn(y1),  x1 = y1 - att(x2)",
+    .problem = "Training keeps the activations of every layer for the backward pass.",
+    .idea = "Layers are built so that their inputs can be computed back from their outputs.",
+    .price = "More is computed, and rounding errors grow with the depth.",
     .teaches = "Activation memory stops growing with depth: a triangle against a flat line.  The "
                "price is a second forward pass, and an error that grows layer by layer as the "
                "inputs are reconstructed, more so in coarse formats.",

@@ -128,6 +128,11 @@ const Mechanism mech_clustered = {
     .formula = "qbar_c = mean of the queries in cluster c (Lloyd on the bits of their hashes)\n"
                "output_i = softmax_j(scale * qbar_c(i) . k_j) V",
     .picture = "weights",
+    .problem = "Many queries ask nearly the same, yet each computes a row of its own.",
+    .idea = "Queries are put into clusters, and one row is computed for the mean query of each "
+            "cluster.",
+    .price = "All queries of a cluster get the very same row, so what they differ in is lost.",
+    .lesson = "clusters",
     .teaches = "Sorted by cluster the weights are horizontal bands: every query of a cluster has "
                "the very same row, and only as many rows are computed as there are clusters.",
     .example = "n_clusters=8",
@@ -554,6 +559,11 @@ const Mechanism mech_clustered_improved = {
                "w_ij = A_cj outside T_c, (1 - rest_c) softmax_T(scale * q_i . k_j) inside\n"
                "output_i = sum_j w_ij v_j",
     .picture = "weights",
+    .problem = "One row for a whole cluster is wrong most where the weights are largest.",
+    .idea = "The keys with most weight in the cluster's row are computed again for each query "
+            "of the cluster.",
+    .price = "More is computed, and outside the chosen keys the row is still the shared one.",
+    .lesson = "clusters",
     .teaches = "Each band of clustered attention now differs in a few columns: where most of the "
                "mass lies every query has weights of its own.  With topk = m it is exact "
                "attention, whatever the clusters.  Causal runs hide later keys, but the clusters "

@@ -456,6 +456,12 @@ const Mechanism mech_clusterformer = {
               "attention crosses clusters inside a chunk is an option",
     .formula = "z_i = argmax_c cos(t_i, mu_c); sorted by (z_i, i), chunks of l every m slots\n"
                "output_i = softmax over i's chunk and cluster of scale * q_i . k_j, times v_j",
+    .problem = "Windows never join related passages that are far apart.",
+    .idea = "Tokens are sorted by the cluster of their content, and windows run over the sorted "
+            "order.",
+    .price = "What is near in the text is lost in such a layer, so layers with plain windows "
+             "are needed too.",
+    .lesson = "clusters",
     .teaches = "The window layer is a band of squares; the cluster layer is the same squares "
                "scattered over the sequence, because distance no longer matters.  With rows "
                "sorted by cluster they are a band again.",

@@ -417,6 +417,11 @@ const Mechanism mech_entmax = {
                "w_ij = max((alpha-1) S[i,j] - tau_i, 0)^(1/(alpha-1)), tau_i: rows sum to 1\n"
                "output_i = sum_j w_ij v_j",
     .picture = "support",
+    .problem = "Softmax gives every key some weight, even those of no use.",
+    .idea = "Alpha-entmax, a relative of softmax, gives exact zeros, and how many depends on "
+            "the scores and on alpha.",
+    .price = "All scores are still computed, so zeros make the result clearer and not cheaper.",
+    .lesson = "sparsity",
     .teaches = "Every pair may attend, yet most weights are exactly 0 and it is the data that "
                "decide which.  Heads differ: alpha near 1 is dense like softmax, alpha = 2 the "
                "sparsest.",

@@ -588,6 +588,13 @@ const Mechanism mech_reformer = {
     .formula = "bucket_i = argmax [q_i R ; -q_i R] in each round; sort by bucket, cut into chunks\n"
                "S[i,j] = scale * q_i . q_j/rms(q_j), j in i's bucket and own or previous chunk\n"
                "output = softmax over the pairs of all rounds, each pair counted once, times V",
+    .problem = "Full attention scores all pairs, though only keys near the query in direction "
+               "get much weight.",
+    .idea = "Locality-sensitive hashing (LSH) gives near vectors the same bucket with high "
+            "probability, and only tokens of a bucket are compared.",
+    .price = "Near vectors may fall into different buckets, so some large weights are missed, "
+             "and queries must equal keys.",
+    .lesson = "lsh",
     .teaches = "Sorted by bucket, attention is a block diagonal with one block before it and an "
                "empty diagonal; more rounds fill the pairs that one round missed.  The keys are "
                "the queries: the input's k is ignored, so on a head that was trained with k other "

@@ -676,6 +676,11 @@ const Mechanism mech_routing = {
     .source = "paper, section 4 and Algorithm 1; google-research routing_transformer/utils.py",
     .formula = "members of cluster c = the w tokens with the largest q_i . mu_c\n"
                "output_i = mean over i's clusters c of softmax_c(scale * q_i . k_j) V",
+    .problem = "A fixed pattern does not know which tokens belong together.",
+    .idea = "Tokens are grouped around learned centroids, and each cluster takes the same "
+            "number of tokens that suit it best.",
+    .price = "Equal sizes leave some tokens in no cluster and others in several.",
+    .lesson = "clusters",
     .teaches = "Clusters of equal size overlap and leave tokens out; with rows sorted by cluster "
                "the connectivity is a row of equal squares.  Causal runs hide later keys, but "
                "who is a member was decided on the whole sequence.",

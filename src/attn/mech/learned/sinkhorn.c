@@ -465,6 +465,12 @@ const Mechanism mech_sinkhorn = {
     .formula = "Perm = Sinkhorn(net(pooled blocks) / tau);  K' = Perm K,  V' = Perm V by blocks\n"
                "output = softmax(scale * Q_u [K'_u ; K_u]^T) [V'_u ; V_u] for each block u",
     .picture = "connectivity_hard",
+    .problem = "A local window misses a block of keys that is far away but wanted.",
+    .idea = "Blocks of keys are sorted beside the blocks of queries that want them, by a soft "
+            "permutation that can be learned.",
+    .price = "A query sees only its own block and one mixture of blocks, so wishes for several "
+             "blocks are blended.",
+    .lesson = "sinkhorn",
     .teaches = "A soft permutation of blocks: a low temperature sharpens it towards one cell in "
                "each row, and balancing equalises the sums of the columns, so that all blocks are "
                "used as much.  Every block then sees itself plus the mixture of blocks that was "

@@ -384,6 +384,10 @@ const Mechanism mech_sparsebert_dam = {
     .formula = "M_ij = [alpha_|i-j| >= 0] or sigmoid(alpha_|i-j| / tau), borders on\n"
                "output_i = softmax over M_ij = 1 of scale * q_i . k_j, times v_j",
     .picture = "mask",
+    .problem = "It is not known which cells of the attention matrix a model needs.",
+    .idea = "A mask over distances is learned together with the model, for each head.",
+    .price = "All pairs are computed while it is learned, so the mask saves no time by itself.",
+    .lesson = "mask",
     .teaches = "A mask that is learned for each head: stripes along the diagonals inside a frame "
                "that is always on.  A small tau turns the grey of a soft mask to black and "
                "white.  It is computed in full; the sparsity is of structure, not yet of time.",

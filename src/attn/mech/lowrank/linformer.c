@@ -312,6 +312,11 @@ const Mechanism mech_linformer = {
     .source = "paper, section 4; initialisation of fairseq's linformer example",
     .formula = "P = softmax(scale Q (E K)^T)\n"
                "output = P (F V),  E and F [k,m]",
+    .problem = "Keys and values grow with the text, though the attention map has low rank.",
+    .idea = "Learned matrices project the n keys and values to k slots, and the queries compare "
+            "with the slots.",
+    .price = "The length is fixed by the projections, and no causal form is known.",
+    .lesson = "low-rank",
     .teaches = "A thin strip P times a flat strip F is the whole map: its rank is k however long "
                "the sequence is.  F mixes positions with signs, so weights can be negative and "
                "rows need not sum to 1.",

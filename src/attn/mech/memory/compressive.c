@@ -672,6 +672,10 @@ const Mechanism mech_compressive = {
         "paper, section 3; order and eviction as in lucidrains/compressive-transformer-pytorch",
     .formula = "keys = cmem, mem, segment;  output_i = softmax(q_i keys^T / sqrt(d)) values\n"
                "oldest tokens leave mem, every ratio of them become one slot of cmem",
+    .problem = "A memory of past tokens is dropped once it is full.",
+    .idea = "The oldest memories are compressed, several tokens into one slot, and kept longer.",
+    .price = "Old tokens are blended and cannot be told apart any more.",
+    .lesson = "recurrence",
     .teaches = "Three bands that slide right by a segment at a time: the segment, the memory token "
                "by token, and before it slots that stand for ratio tokens each: columns of equal "
                "weight.  The same cache reaches mem_len + ratio cmem_len tokens back.",

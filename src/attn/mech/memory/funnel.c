@@ -392,6 +392,11 @@ const Mechanism mech_funnel = {
               "tensorflow/modeling.py",
     .formula = "Q' = pool(Q) over windows of `stride`\n"
                "output_i = row of i's window in softmax(scale Q' K^T) V",
+    .problem = "Deep layers keep one vector for each token, though the task often needs a "
+               "single one.",
+    .idea = "Queries are pooled, so that the sequence becomes shorter from block to block.",
+    .price = "Tokens of one window share a row, and what they differ in is lost.",
+    .lesson = "low-rank",
     .teaches = "Bands of `stride` equal rows: a window asks once for all of its tokens, so "
                "attention costs n^2/stride, and what the tokens differ in is lost.",
     .picture = "weights",

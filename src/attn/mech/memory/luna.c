@@ -261,6 +261,11 @@ const Mechanism mech_luna = {
     .source = "paper, sections 3.1 and 3.3; fairseq-apollo luna_attention.py",
     .formula = "Y = softmax(scale P K^T) [K V]\n"
                "output = softmax(scale Q Y_K^T) Y_V,  P [l,d]",
+    .problem = "Attention between all tokens is too dear, and its map has low rank.",
+    .idea = "A few extra vectors first collect from the sequence, and the tokens then read from "
+            "them.",
+    .price = "What the few slots do not hold is lost.",
+    .lesson = "low-rank",
     .teaches = "A wide strip packs the sequence into a few slots, a tall strip unpacks them: the "
                "whole map has the rank of the slots.  Causal, the rows' sums drift away from 1.",
     .example = "n_p=8",

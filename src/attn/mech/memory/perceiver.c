@@ -264,6 +264,13 @@ const Mechanism mech_perceiver = {
     .formula = "Z <- softmax(scale Z K^T) V\n"
                "Z <- softmax(scale Z Z^T) Z, latent_layers times\n"
                "output = Z, or softmax(scale Q Z^T) Z",
+    .problem = "Inputs such as pixels and sound are far too long for attention between all of "
+               "them.",
+    .idea = "A small set of latent vectors asks the whole input, and deep layers work on the "
+            "latents only.",
+    .price = "Everything must fit into the latents, and there is a row for each latent, not for "
+             "each token.",
+    .lesson = "low-rank",
     .teaches =
         "N wide rows over the whole input, one for each latent; latent layers blend the same "
         "rows.  What comes out has N rows, unless queries read the latents back.",

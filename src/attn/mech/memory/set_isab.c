@@ -452,6 +452,10 @@ const Mechanism mech_set_isab = {
     .source = "paper, section 3; juho-lee/set_transformer modules.py",
     .formula = "H = MAB(I, X),  Y = MAB(X, H),  pooled = MAB(S, Y)\n"
                "core: output = softmax(scale Q H_K^T) H_V,  H_K, H_V = softmax(scale I K^T) (K, V)",
+    .problem = "A set has no order, and comparing all its members is quadratic.",
+    .idea = "A few inducing points collect from the set, and the members then read the points.",
+    .price = "Members meet only through the points.",
+    .lesson = "low-rank",
     .teaches = "An hourglass: n tokens, k inducing points, n tokens again.  Permuted tokens give "
                "permuted rows, and a pooled set does not change at all.",
     .picture = "factor_left",

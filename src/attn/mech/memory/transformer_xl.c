@@ -163,6 +163,11 @@ const Mechanism mech_transformer_xl = {
     .source = "paper, section 3.2; same_length as in the official evaluation code",
     .formula = "b = segment floor(i / segment)\n"
                "A_i = { j : b - mem_len <= j <= i },   output_i = softmax(q_i K_A^T / sqrt(d)) V_A",
+    .problem = "A text is cut into segments, and a segment knows nothing of the one before.",
+    .idea = "Keys and values of past segments are kept as memory and attended to again.",
+    .price = "Memory costs time in each step, and what is older than the memory is seen only "
+             "through layers.",
+    .lesson = "recurrence",
     .teaches =
         "A staircase of blocks, each with a band of memory as wide as mem_len on its left.  "
         "One layer looks one memory back, L layers look L memories back (view reach_tokens); "

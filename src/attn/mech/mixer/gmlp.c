@@ -498,6 +498,10 @@ const Mechanism mech_gmlp = {
     .formula = "[Z1, Z2] = gelu(LN(x) w_in + b_in),  V = LN(Z2)\n"
                "G = W V + b   (causal: lower triangle of W)\n"
                "out = (Z1 * G) w_out + b_out + x",
+    .problem = "It is not clear that attention is needed to mix tokens.",
+    .idea = "One half of the channels is mixed over positions by a fixed matrix and gates the "
+            "other half.",
+    .price = "The length is fixed, and the matrix is the same for every input.",
     .teaches = "One fixed, signed matrix over tokens makes a gate that multiplies each channel.  "
                "At initialisation the gate is 1 everywhere; trained matrices show stripes along "
                "the diagonals, like convolutions (`weights_toeplitz`).",

@@ -411,6 +411,10 @@ const Mechanism mech_lite = {
               "lightweight_convolution.py, dynamic_convolution.py",
     .formula = "out = [ attention(x[:, :da]),  conv(x[:, da:]) ]\n"
                "conv: y[i,c] = b_c + sum_s taps[g(c),s] t[i - left + s, c]",
+    .problem = "On small devices attention must serve near and far words at once.",
+    .idea = "Half of the channels use attention and the other half a convolution over near "
+            "tokens.",
+    .price = "The attention that is left is still quadratic.",
     .teaches = "Two halves of the channels side by side: a dense map that is free to look far, and "
                "a band that looks near, so that attention need not learn what a convolution does "
                "for less.",

@@ -420,6 +420,10 @@ const Mechanism mech_mlp_mixer = {
     .formula = "U = (gelu(LN(x)^T w1 + b1) w2 + b2)^T,  out = x + U\n"
                "for one input: U[:,c] = A_c Y[:,c] + const,\n"
                "               A_c[i,j] = sum_t w1[j,t] g(a_ct) w2[t,i]",
+    .problem = "It is not clear that attention is needed to mix tokens.",
+    .idea = "A small network is applied along the tokens, the same for each channel, between "
+            "networks along the channels.",
+    .price = "The length is fixed, and the mixing hardly reacts to the content.",
     .teaches = "Tokens mix without being compared: `mixing` is the same whatever the input, "
                "`gated` is a copy of it that the input dims here and there.  Weights may be "
                "negative, and the sequence length is built into them.",

@@ -336,6 +336,9 @@ const Mechanism mech_poolformer = {
     .source = "paper, section 3; sail-sg/poolformer models/poolformer.py",
     .formula = "P[i,j] = 1/|N(i)| for j in N(i), the neighbours within floor(p/2)\n"
                "out = (P - I) x",
+    .problem = "It is not clear how much of a model's success comes from attention itself.",
+    .idea = "Tokens are mixed by the average of their neighbours, without any parameter.",
+    .price = "Far tokens are reached only over many layers, and no weight reacts to the content.",
     .teaches = "A band of equal cells and a negative diagonal: an average is enough to mix "
                "tokens.  Border rows are brighter, because fewer neighbours share the mean; on a "
                "grid the band is a band of bands.",

@@ -402,6 +402,10 @@ const Mechanism mech_adaptive_span = {
     .formula = "m_ij = clamp((R + z - D) / R, 0, 1), D = |i - j| <= S\n"
                "a_ij = m_ij exp(s_ij) / sum_j m_ij exp(s_ij)\n"
                "output = a V",
+    .problem = "All heads pay for the longest span, though most look near.",
+    .idea = "Each head learns its own span, with a soft edge so that it can be learned.",
+    .price = "The longest head sets the memory, and tokens outside a span are lost.",
+    .lesson = "budget",
     .teaches = "Each head is a band as wide as it needs, with an edge that fades over R cells so "
                "that the width can be learned.  Few heads look far; all other cells are saved.",
     .picture = "mask",

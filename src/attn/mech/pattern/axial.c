@@ -390,6 +390,12 @@ const Mechanism mech_axial = {
     .arxiv = "1912.12180",
     .source = "paper, section 3; survey of Tay et al., section 3.2.5 and figure 5",
     .formula = "output = A_col (A_row V): attention along image rows, then along columns",
+    .problem = "An image of side s has s^2 pixels and s^4 pairs.",
+    .idea = "Attention runs along the rows and then along the columns, so two passes reach each "
+            "pixel.",
+    .price = "Two pixels in different rows and columns meet only through the pixel at the "
+             "crossing.",
+    .lesson = "patterns",
     .teaches = "One pass is a bar of the image, two passes are everything.  Causal passes leave a "
                "blind spot up and to the right; causal_mode=shift fills it.",
     .classes = CLASS_FP,

@@ -275,6 +275,10 @@ const Mechanism mech_bigbird = {
     .source = "paper, section 2; google-research/bigbird core/attention.py (simulated sparse path)",
     .formula = "A = window + global + random, in blocks; output = softmax over A of "
                "Q K^T / sqrt(d), times V",
+    .problem = "A sparse pattern should still be able to do all that full attention does.",
+    .idea = "A window, global tokens and random blocks are put together in blocks of equal size.",
+    .price = "A single far pair is mostly missed and needs a second hop.",
+    .lesson = "globals",
     .teaches = "Three parts: the band near the diagonal, the cross of the global tokens, and "
                "scattered random cells that keep every pair within two hops.",
     .classes = CLASS_FP | CLASS_M,

@@ -66,6 +66,12 @@ const Mechanism mech_block_local = {
     .arxiv = "1801.10198",
     .source = "survey of Tay et al., section 3.2.1; tensor2tensor masked_local_attention_1d",
     .formula = "A = { floor(i/b) - back <= floor(j/b) <= floor(i/b) + ahead }",
+    .problem = "Full attention compares every pair, and a sliding window is awkward for "
+               "hardware that likes dense blocks.",
+    .idea = "The sequence is cut into blocks, and a query sees the keys of its own block and of "
+            "the neighbours that are let in.",
+    .price = "Two near tokens on both sides of a border are apart unless neighbours are let in.",
+    .lesson = "patterns",
     .teaches = "Squares on the diagonal and no bridge between them, until neighbours are let in.",
     .classes = CLASS_FP,
     .claim_time = "O(n b)",
@@ -248,6 +254,12 @@ const Mechanism mech_blockbert = {
     .source = "survey of Fournier et al., equation 14 and figure 14, counted from 0",
     .formula = "block(i) = floor(i n_b / n)\n"
                "A_t = { block(j) = pi_t(block(i)) } for head t, pi_t a permutation of the blocks",
+    .problem = "The matrix of a long text does not fit into memory when a BERT model is trained.",
+    .idea = "Each head sees one block of keys for each block of queries, chosen by a "
+            "permutation of the blocks.",
+    .price = "No single head sees the whole text, and pairs of tokens meet only in the heads "
+             "whose permutation joins them.",
+    .lesson = "patterns",
     .teaches = "A head keeps the squares on the diagonal or moves them all off it; every pair of "
                "tokens meets in some head, none in all.",
     .classes = CLASS_FP,

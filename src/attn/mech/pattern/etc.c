@@ -255,6 +255,12 @@ const Mechanism mech_etc = {
     .formula = "X' = [globals, tokens]\n"
                "globals: softmax over globals and tokens; tokens: softmax over globals and window\n"
                "output = softmax(Q K^T / sqrt(d)) V on those cells",
+    .problem = "Long inputs have a structure, such as sentences or fields, that plain tokens do "
+               "not show.",
+    .idea = "Extra global tokens stand for parts of the input, and the long tokens see them and "
+            "a window.",
+    .price = "Far parts of the text reach each other only through the extra tokens.",
+    .lesson = "globals",
     .teaches = "Four rectangles: a small dense square, two thin strips and a band.  Globals are "
                "extra tokens, so the strips stand outside the sequence; a hard mask on g2l shows "
                "which tokens each global stands for.",

@@ -102,6 +102,11 @@ const Mechanism mech_full = {
     .arxiv = "1706.03762",
     .source = "paper, section 3.2.1",
     .formula = "output = softmax(Q K^T / sqrt(d)) V",
+    .problem = "Each token must be able to use every other token.",
+    .idea = "Every query is compared with every key, and a softmax turns the scores into shares "
+            "of the values.",
+    .price = "Time and, when the matrix is kept, memory grow with the square of the length.",
+    .lesson = "n-squared",
     .teaches = "Everything sees everything: the square whose area, quadratic in n, every other "
                "mechanism tries not to pay for.",
     .classes = CLASS_BASELINE,

@@ -58,6 +58,12 @@ const Mechanism mech_image_local_1d = {
     .arxiv = "1802.05751",
     .source = "paper, section 3.2; tensor2tensor local_attention_1d",
     .formula = "A = { B - l_m <= j < B + l_q }, B = l_q floor(i / l_q)",
+    .problem = "An image is a very long sequence of pixels.",
+    .idea = "The pixels are cut into blocks in reading order, and each block of queries shares "
+            "one strip of memory.",
+    .price = "In reading order the pixel below is far away, so a strip sees little of the "
+             "vertical neighbourhood.",
+    .lesson = "patterns",
     .teaches = "Every query of a block shares one memory strip: steps, not a sliding band.",
     .classes = CLASS_FP,
     .claim_time = "O(n (l_q + l_m))",
@@ -191,6 +197,10 @@ const Mechanism mech_image_local_2d = {
     .source = "paper, section 3.2; survey of Tay et al., section 3.2.2 and figure 3",
     .formula = "A = { key pixel in the rectangle of the query's block:\n"
                "      h_m rows above, w_m columns to each side }",
+    .problem = "In reading order the pixel above is a whole row away.",
+    .idea = "A rectangle of queries shares one rectangle of memory around it.",
+    .price = "Pixels outside the rectangle are seen only through more layers.",
+    .lesson = "patterns",
     .teaches = "On the image: one block of queries shares one rectangle of memory.  In the matrix "
                "the same is a comb.",
     .classes = CLASS_FP,

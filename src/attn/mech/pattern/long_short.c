@@ -483,6 +483,11 @@ const Mechanism mech_long_short = {
               "model_lib/layer.py (dual_ln: before there, after here)",
     .formula = "P = softmax over tokens of K w_p;  K' = P K,  V' = P V\n"
                "output = softmax over slots and window of Q [K', K]^T / sqrt(d), times [V', V]",
+    .problem = "A window loses what is far, and a summary loses what is near.",
+    .idea = "Each query sees a window of single keys and a few mixtures of all keys in the same "
+            "softmax.",
+    .price = "Far tokens are blended into few slots, so single far tokens cannot be told apart.",
+    .lesson = "low-rank",
     .teaches = "A block-stepped band over a smooth background: near tokens one by one, all others "
                "through a few mixtures whose rows show what each slot collects.",
     .picture = "connectivity",

@@ -290,6 +290,11 @@ const Mechanism mech_memory_compressed = {
     .source = "paper, section 4.2.3 (T-DMCA); tensor2tensor multihead_self_attention_reduced",
     .formula = "K' = conv(K), V' = conv(V), kernel and stride f\n"
                "output = softmax(Q K'^T / sqrt(d)) V'",
+    .problem = "Summaries of many documents need inputs of more than ten thousand tokens.",
+    .idea = "A strided convolution shortens keys and values before attention compares them.",
+    .price = "Tokens within one stride are blended, and the cost stays quadratic, divided by "
+             "the stride.",
+    .lesson = "patterns",
     .teaches = "Columns in groups of f with one weight each.  Causal, a staircase f wide lags "
                "behind the diagonal: a group is seen only once it is over; column 0 fills the "
                "first rows.",

@@ -126,6 +126,12 @@ const Mechanism mech_pattern = {
     .source = "the pattern language of this program (docs/patterns.md)",
     .formula =
         "A = expression over primitives; output = softmax over A of Q K^T / sqrt(d), times V",
+    .problem = "Papers describe sparse patterns in words that are hard to compare.",
+    .idea = "An expression of windows, strides, blocks, global and random cells says which "
+            "pairs may attend.",
+    .price = "A pattern is chosen before the data is seen, so it misses what happens to lie "
+             "outside.",
+    .lesson = "patterns",
     .teaches = "Any sparse pattern is a union of a few regular pieces; each piece has its colour.",
     .example = "expr='window(5)+global(2)+stride(8)'",
     .classes = CLASS_FP,

@@ -335,6 +335,11 @@ const Mechanism mech_poolingformer = {
     .formula = "y = softmax over the window of Q K^T / sqrt(d), times V\n"
                "z = softmax over near cells of Q pool(K)^T / sqrt(d), times pool(V)\n"
                "output = y + z",
+    .problem = "A wide window is dear, and a narrow one sees too little.",
+    .idea = "A first level looks at near keys one by one, a second at a wider range of pooled "
+            "keys.",
+    .price = "Far keys are seen only as averages of several tokens.",
+    .lesson = "patterns",
     .teaches = "A sharp band inside wide blurred steps: the second level sees far for little, "
                "because one key stands for many tokens.",
     .picture = "weights",

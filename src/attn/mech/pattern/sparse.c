@@ -128,6 +128,10 @@ const Mechanism mech_sparse_strided = {
     .arxiv = "1904.10509",
     .source = "paper, section 4.3; openai/sparse_attention attention.py for the local set",
     .formula = "A = { |i - j| < s } + { (i - j) mod s = 0 },  s = sqrt(n)",
+    .problem = "Full attention is too dear for images and sound of many thousand steps.",
+    .idea = "Each query sees its near past and every s-th key, so that two layers join any pair.",
+    .price = "A pair that is neither near nor a multiple of the stride apart needs two steps.",
+    .lesson = "patterns",
     .teaches = "A band and every s-th diagonal: one hop along the stride and one to the "
                "neighbour reach any token.",
     .classes = CLASS_FP,
@@ -283,6 +287,10 @@ const Mechanism mech_sparse_fixed = {
     .arxiv = "1904.10509",
     .source = "paper, section 4.3; survey of Fournier et al., figure 11",
     .formula = "A = { floor(i/s) = floor(j/s) } + { j mod s >= s - c },  s = sqrt(n)",
+    .problem = "Strides fit images, but in text what matters does not come at regular distances.",
+    .idea = "Queries see their own block and a few summary columns at the end of each block.",
+    .price = "What another block holds must first be collected in its few summary columns.",
+    .lesson = "patterns",
     .teaches = "Squares on the diagonal, and full columns at the end of each block: the columns "
                "are the relays through which blocks hear of each other.",
     .classes = CLASS_FP,

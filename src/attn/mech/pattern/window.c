@@ -56,6 +56,10 @@ const Mechanism mech_window = {
     .source = "paper, section 3.1 (total width, as its released model counts it)",
     .formula = "A = { |i - j| <= floor(window / 2) }\n"
                "output = softmax over A of Q K^T / sqrt(d), times V",
+    .problem = "Full attention compares every pair, though much of what a token needs is near.",
+    .idea = "Each query sees only the keys within half a window to its left and right.",
+    .price = "Far tokens meet only through many layers.",
+    .lesson = "patterns",
     .teaches = "A band along the diagonal whose width does not grow with n: far tokens meet only "
                "through many layers.",
     .classes = CLASS_FP,
@@ -126,6 +130,11 @@ const Mechanism mech_dilated = {
     .arxiv = "2004.05150",
     .source = "paper, sections 3.1 and 3.2",
     .formula = "A = { j = i + t delta, |t| <= floor(window / 2) }",
+    .problem = "A window of few keys reaches only a few tokens far.",
+    .idea = "The keys of the window are spread out with equal gaps between them.",
+    .price = "What lies in the gaps is not seen, and within one head tokens of different phase "
+             "never meet.",
+    .lesson = "patterns",
     .teaches =
         "Parallel diagonals: the same number of cells reaches further, but tokens of different "
         "phase never meet.",
@@ -203,6 +212,11 @@ const Mechanism mech_cascade = {
     .arxiv = "2002.06170",
     .source = "survey of Fournier et al., figure 12",
     .formula = "A_l = { |i - j| < b m^l } in layer l = 0, 1, ...",
+    .problem = "It is not known beforehand how wide a window a layer needs.",
+    .idea = "The window grows by a constant factor from layer to layer, so that low layers look "
+            "near and high ones far.",
+    .price = "The high layers approach the price of full attention.",
+    .lesson = "patterns",
     .teaches = "The layer is the slider: with b = 1 and m = 2 the bands are 1, 3, 7, 15 wide and "
                "end in full attention.",
     .classes = CLASS_FP,

@@ -55,6 +55,9 @@ const Mechanism mech_switch = {
               "moe/routing.py",
     .formula = "p = softmax(x W_r);  e = argmax p;  cap = floor(capacity_factor g / E)\n"
                "y_i = p_i[e] FFN_e(x_i) while expert e has room, else 0",
+    .problem = "A larger feed-forward layer helps, but each token pays for all of it.",
+    .idea = "A router sends each token to one of many experts.",
+    .price = "Memory grows with the experts, and tokens beyond an expert's capacity are dropped.",
     .teaches = "One expert for each token, so the layer costs as much as one expert however many "
                "there are.  A popular expert fills up: the later tokens it is the first choice of "
                "are dropped, while slots elsewhere stay empty.",
@@ -120,6 +123,10 @@ const Mechanism mech_gshard = {
     .formula = "e_1, e_2 = two largest of p = softmax(x W_r);  keep e_2 if u < (p_2 share) / "
                "threshold\n"
                "y_i = sum of p_c / (p_1 + p_2) FFN_(e_c)(x_i) over choices with a place",
+    .problem = "A model of many experts must be spread over many devices evenly.",
+    .idea = "Each token goes to its two best experts, and each expert takes a limited number of "
+            "tokens.",
+    .price = "Tokens beyond the limit are dropped, and a slot depends on other tokens.",
     .teaches = "Two experts for each token, the second only as often as its gate is worth it.  "
                "First choices of all tokens take their slots before any second one, so a slot "
                "depends on later tokens too.",
@@ -155,6 +162,9 @@ const Mechanism mech_glam = {
     .formula = "e_1, e_2 = two largest of p = softmax(x W_r)\n"
                "FFN_e(x) = (gelu(x W1_e) * x Wg_e) W2_e\n"
                "y_i = sum of p_c / (p_1 + p_2) FFN_(e_c)(x_i) over choices with a place",
+    .problem = "A dense model uses all its parameters for each token.",
+    .idea = "Each token uses two of many experts, whose feed-forward networks have gates.",
+    .price = "All experts must be stored, though two are used at a time.",
     .teaches = "Every row has two cells whose gates add up to one: two of many experts work on "
                "each token.  Room for two full shares makes drops rare until routing is uneven.",
     .params = glam_params,
@@ -189,6 +199,10 @@ const Mechanism mech_st_moe = {
     .formula = "e_1, e_2 = two largest of p = softmax(x W_r);  keep e_2 if u < (p_2 share) / 0.2\n"
                "y_i = sum of p_c / (p_1 + p_2) FFN_(e_c)(x_i) over choices with a place\n"
                "loss = aux_coef * balance + z_coef * mean (logsumexp logits)^2",
+    .problem = "Training of models with experts is unstable.",
+    .idea = "Tokens go to two experts, and a penalty keeps the router's numbers small.",
+    .price = "There is one more loss to balance, and tokens beyond the capacity are still "
+             "dropped.",
     .teaches = "Two experts for each token with room for little more than one: first choices fill "
                "the slots and most of what is crossed out is a second choice.  The z-loss is the "
                "price of large router logits.",

@@ -474,6 +474,11 @@ const Mechanism mech_scaling = {
     .formula = "ffn: on(b) = argmax over block b of (x C1) C2 + cb\n"
                "     y = sum over blocks of max(x . W1[:,on(b)], 0) W2[on(b),:] + b2\n"
                "qkv: Mult(x)[s M + m] = sum_d x_d D[s,d] E[d,m],  then softmax attention",
+    .problem = "Decoding one token is slow, because all weights are read for it.",
+    .idea = "Only one unit of each block of the feed-forward layer is computed, and projections "
+            "are factored.",
+    .price = "The choice of units needs a controller of its own, and little is saved when many "
+             "tokens run at once.",
     .teaches = "ffn: exactly one unit lights up in every block, a different one for each token; "
                "the rest of the layer is not computed.  qkv: Mult saves parameters and memory "
                "traffic, not multiplications.",
