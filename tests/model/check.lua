@@ -59,7 +59,8 @@ local function check_tensor(t, want, what)
         local value = entry[#entry]
         local place = {}
         for axis = 1, #entry - 1 do place[axis] = entry[axis] end
-        close(t:get(table.unpack(place)), value, 1e-3 * math.max(1, math.abs(value)), what .. ": entry")
+        close(t:get(table.unpack(place)), value, 1e-3 * math.max(1, math.abs(value)),
+            what .. ": entry")
     end
 end
 
@@ -75,18 +76,22 @@ local function check_layer(model, ids, layer, want)
     local input, why = attn.load("model:" .. model, { ids = ids, layer = layer })
     if not input then judge(false, "layer " .. layer, why, "an input") return end
     for _, role in ipairs { "q", "k", "v", "x" } do
-        if want[role] then check_tensor(input[role], want[role], "layer " .. layer .. " " .. role) end
+        if want[role] then
+            check_tensor(input[role], want[role], "layer " .. layer .. " " .. role)
+        end
     end
     if want.o then
         local run, reason = attn.run(attention_of(model), { input = input })
-        check_tensor(run and run.output, want.o, "layer " .. layer .. " o " .. tostring(reason or ""))
+        check_tensor(run and run.output, want.o,
+            "layer " .. layer .. " o " .. tostring(reason or ""))
         if run then run:close() end
     end
     input:close()
 end
 
 local function check_top(model, ids, want)
-    local got = ask("model", model, "--ids", ids, "--max-tokens", tostring(want.position + 1), "--json")
+    local got = ask("model", model, "--ids", ids, "--max-tokens", tostring(want.position + 1),
+        "--json")
     for k, entry in ipairs(want.next) do
         local id, text, p = entry[1], entry[2], entry[3]
         local at
@@ -137,7 +142,8 @@ local function check_heads(model, ids, layers)
             for _, name in ipairs { "previous", "self", "first", "next", "entropy", "distance",
                                     "induction" } do
                 if want[name] then
-                    close(score[name], want[name][head + 1], tolerance[name] or 1e-4, "head " .. name)
+                    close(score[name], want[name][head + 1], tolerance[name] or 1e-4,
+                        "head " .. name)
                 end
             end
             same(score.induction_rows, want.induction_rows, "head rows")

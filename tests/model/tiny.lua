@@ -7,7 +7,9 @@ local keys, infos, data = {}, {}, {}
 local at = 0
 
 local function text(s) return string.pack("<s8", s) end
-local function key(name, kind, value) keys[#keys + 1] = text(name) .. string.pack("<I4", kind) .. value end
+local function key(name, kind, value)
+    keys[#keys + 1] = text(name) .. string.pack("<I4", kind) .. value
+end
 local function int(name, value) key(name, 4, string.pack("<I4", value)) end
 local function real(name, value) key(name, 6, string.pack("<f", value)) end
 local function word(name, value) key(name, 8, text(value)) end

@@ -235,7 +235,8 @@ static void open_head(Ui *ui)
         return;
     }
     m->wanted = m->layer;
-    if (spec && !strcmp(spec, m->spec) && input->layer == m->layer && !session_choice(ui->session)->n)
+    if (spec && !strcmp(spec, m->spec) && input->layer == m->layer &&
+        !session_choice(ui->session)->n)
         show_head(ui);
     else
         model_fetch_layer(ui);

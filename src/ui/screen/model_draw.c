@@ -248,7 +248,8 @@ static void draw_scores(Ui *ui, Area area)
 
     if (area.h < 1)
         return;
-    term_textf(ui->term, area.y, area.x, area.w, ui_style(ui, ROLE_TITLE), "layer %lld head %lld%s%s",
+    term_textf(ui->term, area.y, area.x, area.w, ui_style(ui, ROLE_TITLE),
+               "layer %lld head %lld%s%s",
                (long long)m->layer, (long long)m->head, there ? ": " : "",
                there && s->label ? s->label : "");
     if (!there)

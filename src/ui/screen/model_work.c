@@ -1,4 +1,4 @@
-/* model_work.c -- what takes long of the screen Model: opening, the passes, a layer; see model.h. */
+/* model_work.c -- the long work of the screen Model: opening, passes, a layer; see model.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
