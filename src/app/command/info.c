@@ -78,10 +78,19 @@ static void class_line(const Mechanism *m, Text *out)
 /* Three plain sentences, and where to learn more. */
 static void info_opening(const Mechanism *m, Text *out)
 {
+    const char *const sentences[][2] = { { "problem", m->problem },
+                                         { "idea", m->idea },
+                                         { "price", m->price } };
+
     text_addf(out, "%s -- %s\n\n", m->id, m->title);
-    if (m->problem)
-        text_addf(out, "problem   %s\nidea      %s\nprice     %s\n\n", m->problem, m->idea,
-                  m->price);
+    for (int i = 0; m->problem && i < 3; i++) {
+        Text line = { 0 };
+
+        text_addf(&line, "%-10s%s", sentences[i][0], sentences[i][1]);
+        text_add_folded(out, text_str(&line), 99, 10);
+        text_free(&line);
+    }
+    text_add(out, m->problem ? "\n" : "");
     lesson_reference(m->lesson, out);
     text_addf(out, "steps     attnscope step %s\n\n", m->id);
 }

@@ -122,12 +122,28 @@ static void fit_input(const Ui *ui, int room, Text *out)
         text_clear(out);
 }
 
+/* Where the device does not fit beside the length, it alone. */
+static void device_alone(const Ui *ui, int room, Text *out)
+{
+    Text         place = { 0 };
+    const Input *input = session_input(ui->session);
+
+    if (input)
+        add_input_field(ui, input, FIELD_PLACE, false, &place);
+    if (place.length && !strstr(text_str(out), text_str(&place)) &&
+        term_width(text_str(&place)) <= room) {
+        text_clear(out);
+        text_add(out, text_str(&place));
+    }
+    text_free(&place);
+}
+
 static void draw_first_line(Ui *ui)
 {
-    Term       *term = ui->term;
-    Text        input = { 0 };
-    char        mode[24];
-    int         left = draw_tabs(ui), width, mode_x;
+    Term *term = ui->term;
+    Text  input = { 0 };
+    char  mode[24];
+    int   left = draw_tabs(ui), width, mode_x;
 
     snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", ui_front(ui)->mode);
     if (left + (int)strlen(mode) > term->cols && journal_records(ui))
@@ -135,6 +151,7 @@ static void draw_first_line(Ui *ui)
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
     fit_input(ui, mode_x - left - 2, &input);
+    device_alone(ui, mode_x - left - 2, &input);
     width = term_width(text_str(&input));
     term_text(term, 0, mode_x - width - 2, width, text_str(&input), ui_style(ui, ROLE_BAR));
     text_free(&input);
