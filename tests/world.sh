@@ -4,3 +4,5 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 core=$(ATTNSCOPE_DEVICE_LIBRARY=/nowhere.so "$binary" run full -n 8 -d 4 --json 2>/dev/null |
        sed -n 's/.*"openblas_coretype":"\([A-Za-z]*\)".*/\1/p')
 [ -z "$core" ] || export OPENBLAS_CORETYPE="$core"
+# A dot in a pattern is one character, also of text in UTF-8, on machines without a locale too.
+export LC_ALL=C.UTF-8
