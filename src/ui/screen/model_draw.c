@@ -385,7 +385,7 @@ static void draw_tokens(Ui *ui, Area area)
 static double change_at(const Modelling *m, int64_t first, int64_t last)
 {
     const ForwardMeasure *f = m->swapped.measure;
-    double                most = NAN;
+    double                most = (double)NAN;
 
     for (int64_t i = first > 1 ? first : 1; i < last; i++) {
         double change = f[1].nll[i - 1] - f[0].nll[i - 1];
