@@ -173,6 +173,8 @@ case("NaN is not lost", function()
   assert(t:max() ~= t:max() and t:min() ~= t:min() and t:sum() ~= t:sum())
   equal(t:argmax(), 2)
   equal(t:allclose(t), false)
+  local lines = attn.tensor { { 1, 2 }, { 5, 0 / 0 }, { 9, 3 } }
+  assert(lines:max() ~= lines:max() and lines:min() ~= lines:min())
 end)
 
 case("map and allclose", function()

@@ -86,6 +86,9 @@ TEST(arena_refuses_what_it_must)
     arena_limit(a, 1000);
     assert_null(arena_alloc(a, 1001, 1));
     assert_non_null(arena_alloc(a, 900, 1));
+    arena_limit(a, arena_used(a) + 100);
+    assert_null(arena_alloc(a, 101, 1));
+    assert_non_null(arena_alloc(a, 100, 1)); /* the limit itself is allowed */
     arena_limit(a, 0);
     arena_fail_at(a, 2);
     assert_non_null(arena_alloc(a, 1, 1));
@@ -261,6 +264,24 @@ TEST(rng_draws_what_it_says)
     CHECK_NEAR(squares / 20000, 1, 0.04);  /* 4 standard errors of the variance */
     for (int i = 0; i < 7; i++)
         CHECK_NEAR(counts[i] / 20000.0, 1 / 7.0, 0.01);
+}
+
+/* A fill begins with a whole block, so after an odd number of draws one number is left out. */
+TEST(a_fill_of_normals_begins_with_a_block)
+{
+    Rng   odd = rng_named(3, "a"), even = odd;
+    float from_odd[5], from_even[5], later[4];
+
+    rng_next(&odd);
+    rng_next(&even);
+    rng_next(&even);
+    rng_fill_normal(&odd, from_odd, 5, 2);
+    rng_fill_normal(&even, from_even, 5, 2);
+    assert_memory_equal(from_odd, from_even, sizeof(from_odd));
+    assert_true(odd.at == 8 && even.at == 8);
+    rng_fill_normal(&odd, later, 4, 2);
+    for (int i = 0; i < 5; i++)
+        assert_true(later[0] != from_odd[i]);
 }
 
 static void count_item(void *context, int64_t item, int worker)

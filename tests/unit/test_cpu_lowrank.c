@@ -77,6 +77,29 @@ TEST(softmax_of_rows)
         }
 }
 
+/* Row i has i + offset + 1 entries; with offset -2 the first two rows have none. */
+TEST(softmax_of_causal_rows)
+{
+    for (int64_t offset = -2; offset <= 2; offset++) {
+        Fixture f = fixture_new(2, 3);
+        Tensor  x = some(&f, true, 1, 4, 5);
+
+        cpu_softmax(f.run, &(SoftmaxRows){ .x = x, .causal = true, .offset = offset });
+        for (int64_t i = 0; i < 4; i++) {
+            double sum = 0;
+
+            for (int64_t j = 0; j < 5; j++) {
+                double w = entry(&x, 0, 1, i, j);
+
+                assert_true(j <= i + offset ? w > 0 : w == 0);
+                sum += w;
+            }
+            CHECK_NEAR(sum, i + offset >= 0, 1e-14);
+        }
+        fixture_free(&f);
+    }
+}
+
 /* ---- pseudo-inverse --------------------------------------------------------- */
 
 static void multiply(const double *a, const double *b, int64_t n, double *c)

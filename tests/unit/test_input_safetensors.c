@@ -37,6 +37,25 @@ TEST(tensors_and_metadata_are_read)
     input_free(in);
 }
 
+/* An empty tensor begins where a full one does, in either order of the header. */
+TEST(an_empty_tensor_shares_its_offset)
+{
+    static const char *const empty =
+        "\"none\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[16,16]}";
+    char header[1024];
+
+    for (int first = 0; first < 2; first++) {
+        Bytes  b;
+        Input *in;
+
+        snprintf(header, sizeof(header), first ? "{%s,%s}" : "{%2$s,%1$s}", empty, QKV);
+        b = safetensors_of(header, twelve, sizeof(twelve));
+        in = load("t.safetensors", &b, NULL);
+        check_floats(&in->k, twelve + 4, 4);
+        input_free(in);
+    }
+}
+
 static void refuse_whole(const char *metadata, const char *words)
 {
     Bytes b = whole(metadata);

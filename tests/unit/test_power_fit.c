@@ -52,6 +52,18 @@ TEST(every_shape_is_found)
     }
 }
 
+/* log2 y is 0, 1, 3 at log2 x = 0, 1, 2: slope 3/2, squares left 1/6, over (3 - 2) * 2. */
+TEST(the_deviation_is_that_of_least_squares)
+{
+    double x[] = { 1, 2, 4, 4 }, y[] = { 1, 2, 8, 8 };
+    Fit    fit = fit_of(x, y, 3, FIT_PLAN);
+
+    CHECK_NEAR(fit.alpha.value, 1.5, 1e-12);
+    assert_true(fit.deviation.valid);
+    CHECK_NEAR(fit.deviation.value, sqrt(1 / 12.0), 1e-12);
+    assert_false(fit_of(x, y, 2, FIT_PLAN).deviation.valid);
+}
+
 TEST(a_claimed_log_is_divided_out)
 {
     double  x[POINTS], y[POINTS];

@@ -50,6 +50,20 @@ TEST(allocation_and_release_balance)
     assert_int_equal(heap_current(), before);
 }
 
+/* The C library frees the block and returns NULL. */
+TEST(a_resize_to_nothing_is_a_release)
+{
+    int64_t before;
+    void   *block;
+
+    SKIP_WITHOUT_HOOKS();
+    before = heap_current();
+    block = take(BLOCK);
+    assert_true(heap_current() > before);
+    assert_null(resize(block, 0));
+    assert_int_equal(heap_current(), before);
+}
+
 TEST(every_member_of_the_family_is_seen)
 {
     void   *blocks[8];

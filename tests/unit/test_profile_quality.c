@@ -96,6 +96,20 @@ static double kept_mass(const Fixture *f, int64_t head, int64_t i, int64_t reach
     return kept / sum;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Of a hundred values: .95 of the way from the fifth to the sixth smallest, as 4.95 = 99 * .05. */
+static double fifth_percentile(double values[100])
+{
+    qsort(values, 100, sizeof(*values), ascending);
+    return values[4] + 0.95 * (values[5] - values[4]);
+}
+
 TEST(mass_and_worst_row_are_as_defined)
 {
     static const struct {
@@ -105,7 +119,7 @@ TEST(mass_and_worst_row_are_as_defined)
     Fixture f = fixture_new(2, 50, 16, 2);
 
     for (size_t c = 0; c < 2; c++) {
-        double  mean = 0, worst = 2;
+        double  mean = 0, worst = 2, all[100];
         int64_t query = -1, head = -1;
         Quality q;
 
@@ -113,6 +127,7 @@ TEST(mass_and_worst_row_are_as_defined)
             double mass = kept_mass(&f, r / 50, r % 50, 2, cases[c].scale);
 
             mean += mass / 100;
+            all[r] = mass;
             if (mass < worst) {
                 worst = mass;
                 query = r % 50;
@@ -123,6 +138,7 @@ TEST(mass_and_worst_row_are_as_defined)
         q = quality_of(&f.spec);
         CHECK_WITHIN(q.mass_mean.value, mean, 1e-5);
         CHECK_WITHIN(q.mass_min.value, worst, 1e-5);
+        CHECK_WITHIN(q.mass_p5.value, fifth_percentile(all), 1e-5);
         assert_int_equal(q.worst_query, query);
         assert_int_equal(q.worst_head, head);
         assert_int_equal(q.worst_count, WORST_QUERIES);

@@ -40,6 +40,25 @@ TEST(summaries_count_the_upper_tail_only)
     CHECK_WITHIN(samples[6], 100, 0);
 }
 
+/* q3 is 6 and the quartiles are 4 apart: the limit is 18, and 12 is far from it. */
+TEST(an_outlier_is_three_ranges_beyond)
+{
+    static const struct {
+        double largest;
+        int    outliers;
+    } known[] = { { 13, 0 }, { 17.9, 0 }, { 18, 0 }, { 18.1, 1 } };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        double samples[] = { 0, 1, 2, 3, 4, 5, 6, 7, known[i].largest };
+        Timing t = { .samples = samples, .count = 9 };
+
+        timing_summarise(&t);
+        CHECK_WITHIN(t.q1.value, 2, 0);
+        CHECK_WITHIN(t.q3.value, 6, 0);
+        assert_int_equal(t.outliers, known[i].outliers);
+    }
+}
+
 /* The ranks of tables for the sign test; five samples cannot be that sure. */
 TEST(the_medians_interval_has_the_known_ranks)
 {

@@ -100,6 +100,24 @@ static Both both_ways(float *a, int64_t rows, int64_t cols, int64_t rank, Thread
     return b;
 }
 
+/* Both sides must fit: one that does not is enough for random directions. */
+TEST(one_long_side_is_no_longer_exact)
+{
+    float             numbers[24] = { 0 };
+    const SpectrumWay way = { .exact = 5, .rank = 2 };
+    const struct {
+        int64_t rows, cols;
+        bool    exact;
+    } known[] = { { 5, 4, true }, { 4, 5, true }, { 6, 4, false }, { 4, 6, false } };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        View view = view_of(numbers, known[i].rows, known[i].cols);
+
+        assert_int_equal(spectrum_is_exact(&view, &way), known[i].exact);
+        assert_int_equal(spectrum_count(&view, &way), known[i].exact ? 4 : 2);
+    }
+}
+
 TEST(random_directions_find_a_falling_spectrum)
 {
     double s[120];
