@@ -58,17 +58,22 @@ static Wall wall_of(const Ui *ui)
     return wall_with(ui, TILE_LEAST);
 }
 
+/* The first of `count` places of which `fit` are in sight with the chosen one; no room is left
+ * empty while places are out of sight. */
+static int64_t scroll_to(int64_t first, int64_t chosen, int64_t fit, int64_t count)
+{
+    first = min_i64(first, chosen);
+    first = max_i64(first, chosen - fit + 1);
+    return max_i64(min_i64(first, count - fit), 0);
+}
+
 /* The choice stays in sight. */
 static void scroll_wall(Overview *o, const Wall *wall)
 {
-    int64_t at = o->layer * o->heads + o->head, row = at / wall->cols, col = at % wall->cols;
+    int64_t at = o->layer * o->heads + o->head;
 
-    o->top = row < o->top ? row : row >= o->top + wall->down ? row - wall->down + 1 : o->top;
-    o->left = col < o->left ? col : col >= o->left + wall->across ? col - wall->across + 1
-                                                                  : o->left;
-    o->top = o->top + wall->down > wall->rows && wall->rows >= wall->down ? wall->rows - wall->down
-                                                                          : o->top;
-    o->top = wall->rows < wall->down ? 0 : o->top;
+    o->top = scroll_to(o->top, at / wall->cols, wall->down, wall->rows);
+    o->left = scroll_to(o->left, at % wall->cols, wall->across, wall->cols);
 }
 
 /* ---- what they show ----------------------------------------------------------------- */
@@ -198,12 +203,11 @@ static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row
         term_paragraph(ui->term, area, tile->why, ui_style(ui, ROLE_DIM));
 }
 
-/* Caption and range of the chosen tile. */
-static void draw_choice(Ui *ui, int y)
+/* Caption and range of the chosen tile, left of `taken` columns. */
+static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
 {
     const Overview *o = &ui->overview;
     const Tile     *tile = tiles_at(o->tiles, o->layer, o->head);
-    int64_t         ready = tiles_ready(o->tiles), count = o->layers * o->heads;
     char            caption[256] = "";
     Panel           panel;
     Text            out = { 0 };
@@ -213,6 +217,7 @@ static void draw_choice(Ui *ui, int y)
     text_addf(&out, "head %lld", (long long)o->head);
     if (atomic_load(&tile->state) == TILE_READY) {
         panel_init(&panel, &tile->view, NULL, 0, "");
+        pane_set_looks(pane, &panel);
         if (!tile->view.found)
             panel_caption(&panel, &tile->grid, caption, sizeof(caption));
         else if (!isnan(tile->share))
@@ -222,10 +227,67 @@ static void draw_choice(Ui *ui, int y)
             text_addf(&out, ": %.3g to %.3g", tile->grid.value_min, tile->grid.value_max);
         text_addf(&out, "%s%s", *caption ? "  " : "", caption);
     }
-    term_text(ui->term, y, 2, ui->term->cols - 4, text_str(&out), ui_style(ui, ROLE_TEXT));
+    term_text(ui->term, y, 2, ui->term->cols - 4 - taken, text_str(&out),
+              ui_style(ui, ROLE_TEXT));
+    text_free(&out);
+}
+
+#define CHOICE 24 /* columns that are left for the choice's name */
+
+static void add_words(const Ui *ui, Text *out, const char *words)
+{
+    int width = term_width(text_str(out)) + term_width(words) + 2;
+
+    if (width <= ui->term->cols - CHOICE)
+        text_addf(out, "%s%s", out->length ? "  " : "", words);
+}
+
+/* "90 of 270..." while tiles are made, "layers 0-5 of 30" where not all are in sight. */
+static void add_sight(const Ui *ui, const Wall *wall, Text *out)
+{
+    const Overview *o = &ui->overview;
+    int64_t         ready = tiles_ready(o->tiles), count = o->layers * o->heads;
+    char            words[96];
+
+    snprintf(words, sizeof(words), "%lld of %lld\xe2\x80\xa6", (long long)ready,
+             (long long)count);
     if (ready < count)
-        term_textf(ui->term, y, ui->term->cols - 20, 18, ui_style(ui, ROLE_DIM),
-                   "%lld of %lld\xe2\x80\xa6", (long long)ready, (long long)count);
+        add_words(ui, out, words);
+    snprintf(words, sizeof(words), "%s %lld-%lld of %lld", o->layers > 1 ? "layers" : "lines",
+             (long long)o->top, (long long)(o->top + wall->down - 1), (long long)wall->rows);
+    if (wall->rows > wall->down)
+        add_words(ui, out, words);
+    snprintf(words, sizeof(words), "heads %lld-%lld of %lld", (long long)o->left,
+             (long long)(o->left + wall->across - 1), (long long)wall->cols);
+    if (wall->cols > wall->across)
+        add_words(ui, out, words);
+}
+
+/* A bar in the frame: the part of `extent` characters that stands for what is in sight. */
+static void draw_thumb(Ui *ui, Area frame, bool down, int64_t first, int64_t fit, int64_t count)
+{
+    int extent = (down ? frame.h : frame.w) - 2;
+    int from = (int)(first * extent / count), to = (int)((first + fit) * extent / count);
+
+    for (int at = from; at < to || at == from; at++)
+        term_char(ui->term, down ? frame.y + 1 + at : frame.y + frame.h - 1,
+                  down ? frame.x + frame.w - 1 : frame.x + 1 + at, 0x2588,
+                  ui_style(ui, ROLE_TITLE));
+}
+
+static void draw_sight(Ui *ui, const Pane *pane, const Wall *wall, Area frame)
+{
+    const Overview *o = &ui->overview;
+    Text            out = { 0 };
+
+    add_sight(ui, wall, &out);
+    if (wall->rows > wall->down)
+        draw_thumb(ui, frame, true, o->top, wall->down, wall->rows);
+    if (wall->cols > wall->across)
+        draw_thumb(ui, frame, false, o->left, wall->across, wall->cols);
+    draw_choice(ui, pane, frame.y + frame.h - 2, term_width(text_str(&out)) + 2);
+    term_text(ui->term, frame.y + frame.h - 2, frame.w - 2 - term_width(text_str(&out)), frame.w,
+              text_str(&out), ui_style(ui, ROLE_DIM));
     text_free(&out);
 }
 
@@ -256,7 +318,7 @@ static void overview_draw(Ui *ui, Area screen)
         for (int64_t col = 0; col < wall.across; col++)
             draw_tile_at(ui, pane, &wall, row, col);
     if (o->tiles)
-        draw_choice(ui, all.y + all.h - 2);
+        draw_sight(ui, pane, &wall, all);
 }
 
 static bool overview_poll(Ui *ui)
@@ -305,26 +367,42 @@ void action_overview(Ui *ui)
         ui_push(ui, SCREEN_OVERVIEW);
 }
 
-static void move_choice_by(Ui *ui, int64_t rows, int64_t cols)
+static int64_t clamp(int64_t at, int64_t count)
+{
+    return max_i64(min_i64(at, count - 1), 0);
+}
+
+/* Whole lines of tiles; the last one may be shorter. */
+static void move_row(Ui *ui, int by)
 {
     Overview *o = &ui->overview;
     Wall      wall = wall_of(ui);
-    int64_t   to = o->layer * o->heads + o->head + rows * wall.cols + cols;
+    int64_t   at = o->layer * o->heads + o->head, row = clamp(at / wall.cols + by, wall.rows);
 
-    if (to < 0 || to >= o->layers * o->heads)
-        return;
-    o->layer = to / o->heads;
-    o->head = to % o->heads;
+    at = clamp(row * wall.cols + at % wall.cols, o->layers * o->heads);
+    o->layer = at / o->heads;
+    o->head = at % o->heads;
 }
 
-static void move_row(Ui *ui, int by)
+static void move_page(Ui *ui, int by)
 {
-    move_choice_by(ui, by, 0);
+    move_row(ui, by * (int)wall_of(ui).down);
 }
 
+/* The next tile, round the end of a line; a larger step ends in its line. */
 static void move_column(Ui *ui, int by)
 {
-    move_choice_by(ui, 0, by);
+    Overview *o = &ui->overview;
+    Wall      wall = wall_of(ui);
+    int64_t   at = o->layer * o->heads + o->head, first = at - at % wall.cols;
+
+    if (by == TO_FIRST || by == TO_LAST)
+        at = first + clamp(at % wall.cols + by, wall.cols);
+    else
+        at += by;
+    at = clamp(at, o->layers * o->heads);
+    o->layer = at / o->heads;
+    o->head = at % o->heads;
 }
 
 /* All panes are of one input, so all go to the layer. */
@@ -385,6 +463,18 @@ static const Action own[] = {
       "the layer above, or the line of heads before", .run_with = move_row, .value = -1 },
     { "overview_right", "l Right", IN_OVERVIEW, "", "the next head",
       .run_with = move_column, .value = 1 },
+    { "overview_page_up", "PgUp C-u", IN_OVERVIEW, "", "a page of layers up",
+      .run_with = move_page, .value = -1 },
+    { "overview_page_down", "PgDn C-d", IN_OVERVIEW, "", "a page of layers down",
+      .run_with = move_page, .value = 1 },
+    { "overview_row_start", "Home", IN_OVERVIEW, "", "first head of the line",
+      .run_with = move_column, .value = TO_FIRST },
+    { "overview_row_end", "End", IN_OVERVIEW, "", "last head of the line",
+      .run_with = move_column, .value = TO_LAST },
+    { "overview_first", "g", IN_OVERVIEW, "", "first layer, or first line of heads",
+      .run_with = move_row, .value = TO_FIRST },
+    { "overview_last", "G", IN_OVERVIEW, "", "last layer, or last line of heads",
+      .run_with = move_row, .value = TO_LAST },
 };
 
 const Screen screen_overview = {
