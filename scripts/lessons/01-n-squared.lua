@@ -2,6 +2,11 @@
 return {
     title = "Why n squared hurts",
     summary = "Every query meets every key: twice the text, four times the work.",
+    recap = [[
+        Every query meets every key: n² scores. Twice the text is four times the work. Tiles
+        save the memory of the matrix, not its work. Only pairs that are left out save work, and
+        what a head looks at decides what that loses.
+    ]],
     minutes = 5,
     steps = {
         {

@@ -17,6 +17,10 @@ return {
     title = "What softmax sparsity looks like",
     summary = "Softmax makes few weights large and most of them small. "
         .. "How few depends on the head.",
+    recap = [[
+        Softmax shares a weight of 1 in each row: sharp heads give it to few keys, flat heads to
+        all. The mass kept is what a set of pairs holds of it.
+    ]],
     minutes = 5,
     steps = {
         {
@@ -25,7 +29,7 @@ return {
                 Here each token looks at the one before it. A row has one bright cell. All other
                 weights are almost 0, though softmax never gives exactly 0.
 
-                Such a row is called sparse: few keys hold nearly all of its weight.
+                Such a row is sparse: few keys hold nearly all of its weight.
             ]],
             show = { "full:weights", input = "synthetic:previous", n = 64, d = 32,
                 cursor = { 40, 39 } },
@@ -50,7 +54,7 @@ return {
             title = "A flat head",
             text = [[
                 Now all keys are the same vector. Every score is the same, so every weight is the
-                same. Whichever keys one leaves out, their share of the weight is lost.
+                same. Whichever keys are left out, their share is lost.
             ]],
             show = { "full:weights", input = "synthetic:uniform", n = 64, d = 32 },
             ask = {
@@ -133,8 +137,7 @@ return {
             hint = "] is the next head, [ the one before.",
             explain = [[
                 Column 0 is where attention goes that finds nothing: a sink. Softmax must give its
-                1 to someone. Colours are logarithmic here, so that small weights can be seen; s
-                changes that.
+                1 to someone. Colours are logarithmic here; s changes that.
             ]],
         },
     },

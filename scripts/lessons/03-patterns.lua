@@ -10,6 +10,11 @@ end
 return {
     title = "Fixed patterns, and how far they reach",
     summary = "A window sees little in one layer; layers carry it on.",
+    recap = [[
+        A fixed pattern chooses pairs by position. Its work grows with n. What it loses depends
+        on the head, and the worst row may lose all. Layers carry information further; strides
+        make that quick.
+    ]],
     minutes = 5,
     steps = {
         {

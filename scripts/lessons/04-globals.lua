@@ -2,6 +2,10 @@
 return {
     title = "Global tokens",
     summary = "A few tokens that see all and are seen by all join everything in two steps.",
+    recap = [[
+        A global token is a row and a column: about 2 n pairs. It joins every pair of tokens in
+        two layers, and keeps a sink that a window loses. All that is far passes through it.
+    ]],
     minutes = 5,
     steps = {
         {

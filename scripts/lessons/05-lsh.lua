@@ -18,6 +18,11 @@ end
 return {
     title = "LSH, and why the chunk before",
     summary = "Similar tokens get the same bucket; sorting puts a bucket side by side.",
+    recap = [[
+        LSH finds similar tokens without comparing all: hash, sort, cut into chunks. A query
+        sees its chunk and the one before. One round misses pairs; more rounds find more of
+        them, at the same price each.
+    ]],
     minutes = 5,
     steps = {
         {

@@ -17,6 +17,10 @@ return {
     title = "Clustering, and balance",
     summary = "Similar tokens are gathered by k-means. "
         .. "Equal groups are fast, but leave tokens out.",
+    recap = [[
+        Clusters of one size are fast, but a token may be in none. Larger clusters lose less and
+        cost more. Clustered attention groups queries instead: its members share one row.
+    ]],
     minutes = 5,
     steps = {
         {

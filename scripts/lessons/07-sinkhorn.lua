@@ -4,6 +4,11 @@ local input = "synthetic:blocks(shuffle=1)"
 return {
     title = "Sinkhorn sorting",
     summary = "Blocks of keys are sorted next to the blocks that want them, by a soft permutation.",
+    recap = [[
+        Sinkhorn scores pairs of blocks and balances rows and columns. Balancing equalises; a
+        low temperature sharpens. A query then sees its own block and the one that was sorted to
+        it.
+    ]],
     minutes = 5,
     steps = {
         {

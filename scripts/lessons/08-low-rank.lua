@@ -4,6 +4,10 @@ local near = "synthetic:local"
 return {
     title = "Low rank, and what it blurs",
     summary = "Fewer, mixed keys: cheap for any length, but neighbours become hard to tell apart.",
+    recap = [[
+        Low rank mixes n keys into k slots. Work and memory grow with n times k, but a query
+        cannot tell apart the keys of a slot. Smooth heads lose little, sharp heads much.
+    ]],
     minutes = 5,
     steps = {
         {

@@ -4,6 +4,10 @@ local input = "synthetic:clusters(match=4)"
 return {
     title = "Kernels, and how many features",
     summary = "Softmax as a product of features: linear in n, noisy with few features.",
+    recap = [[
+        Features replace the softmax, so the order of the product changes and work grows with n.
+        Few features are noisy. For short texts the exact answer is cheaper.
+    ]],
     minutes = 5,
     steps = {
         {

@@ -11,6 +11,11 @@ end
 return {
     title = "Recurrence and compression",
     summary = "A long text in segments, with a memory of the ones before, plain or squeezed.",
+    recap = [[
+        A memory carries segments on, and each layer reaches further back. A compressed memory
+        sees more tokens, but through their mean: to see a token and to see a mean are two
+        things.
+    ]],
     minutes = 5,
     steps = {
         {

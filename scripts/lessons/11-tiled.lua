@@ -2,6 +2,10 @@
 return {
     title = "Exact attention in tiles",
     summary = "Softmax can be summed up tile by tile. So compare with that, not with naive code.",
+    recap = [[
+        Softmax can be summed up piece by piece, so exact attention needs no n × n matrix.
+        Compare memory and time with that. Fewer FLOPs are not yet less time.
+    ]],
     minutes = 5,
     steps = {
         {

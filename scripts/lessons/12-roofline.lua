@@ -3,6 +3,11 @@ return {
     title = "Reading a roofline",
     summary = "A machine has two limits: arithmetic, and moving data. "
         .. "Which one holds a stage back?",
+    recap = [[
+        A stage is limited by moving data or by arithmetic: the slope and the flat part of the
+        roof. Long exact attention is limited by arithmetic. Points far below the roof have
+        other troubles.
+    ]],
     minutes = 5,
     steps = {
         {
@@ -100,8 +105,8 @@ return {
         {
             title = "Look yourself",
             text = [[
-                v goes to the next plot of this screen, V back: costs, memory over time, quality.
-                Press Tab for the panes, where r measures; look around, and Tab comes back.
+                Press v for the next plot, or V for the one before: costs, memory over time,
+                quality. Press Tab for the panes, where r measures; look around, and Tab comes back.
 
                 To get this as a file: attnscope roofline full reformer -n 4096 --plot -o roof.png
             ]],

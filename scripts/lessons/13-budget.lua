@@ -2,6 +2,10 @@
 return {
     title = "Choosing for a budget",
     summary = "First look what the heads attend to, then what each mechanism loses for its cost.",
+    recap = [[
+        First ask whether exact attention is too slow. Then look at what the head attends to,
+        compare errors for the same work, and check with the clock.
+    ]],
     minutes = 5,
     steps = {
         {

@@ -14,6 +14,10 @@ end
 return {
     title = "Why the mask comes before the softmax",
     summary = "A word may not look at later words. Cut them off before the weights are made.",
+    recap = [[
+        The mask comes before the softmax. After it, rows are too small; divided again, sharp
+        rows are rounding noise. Masked scores become minus infinity, and each row adds up to 1.
+    ]],
     minutes = 5,
     steps = {
         {

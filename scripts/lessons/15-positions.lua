@@ -19,13 +19,18 @@ end
 return {
     title = "Positions, and who is near",
     summary = "Attention compares words and knows no order. Three ways to tell it who is near.",
+    recap = [[
+        Attention compares words and knows no order. ALiBi subtracts a slope times the distance,
+        RoPE turns queries and keys by their place, T5 adds one learned number for each range of
+        distances.
+    ]],
     minutes = 5,
     steps = {
         {
             title = "No order",
             text = [[
-                Attention compares words, not places. These are the first 28 words of a story;
-                t shows them. Query 3 is "the".
+                Attention compares words, not places. These are the first 28 words of a story:
+                press t to see them. Query 3 is "the".
             ]],
             show = { "full:weights", input = story, n = 28, cursor = { 3, 3 } },
             ask = {

@@ -177,9 +177,15 @@ TEST(numbers_are_read_as_people_write_them)
                  { "1,5", 1.5, NULL },      { "0,125", 0.125, NULL }, { "-0,125", -0.125, NULL },
                  { "12 ms", 12, "ms" },     { "256", 256, "KiB" },   { "256 KiB", 256, "KiB" },
                  { "256k", 256, "KiB" },    { "0.25M", 256, "KiB" }, { "0.25 MiB", 256, "KiB" },
-                 { "2M", 2, "M" } };
+                 { "2M", 2, "M" },          { "64*64", 4096, NULL }, { "64 x 64", 4096, NULL },
+                 { "4x", 4, NULL },         { "2^10", 1024, NULL },  { "1/64", 1 / 64., NULL },
+                 { "1 - 1/4", 0.75, NULL }, { "4*(2+3)", 20, NULL }, { "-2^2", -4, NULL },
+                 { "2^-2", 0.25, NULL },    { "4*1.5k", 6000, NULL }, { "1,024*2", 2048, NULL },
+                 { "64*4 KiB", 256, "KiB" }, { "1e-3*2", 0.002, NULL } };
     static const char *const bad[] = { "",    "k",   "12 apples", "nan",
-                                       "inf", "--1", "1,5,5",     "12 ms" };
+                                       "inf", "--1", "1,5,5",     "12 ms",
+                                       "64*", "*64", "(2",        "2)",
+                                       "1/0", "2**3" };
     Error  err = ERROR_INIT;
     double value;
 
@@ -194,8 +200,11 @@ TEST(numbers_are_read_as_people_write_them)
 /* While an answer is typed its keys have no other meaning; all other keys keep theirs. */
 TEST(a_number_is_known_as_it_is_typed)
 {
-    static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M" };
-    static const char *const bad[] = { ".", ",", "i", "12i", "1.5.", "12x", "12v", "1-", "12m" };
+    static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M",
+                                        "64*", "64*64", "64x", "64x6", "1/", "(", "(1+2)*3", "1-",
+                                        "2^10", "2k*3" };
+    static const char *const bad[] = { ".", ",", "i", "12i", "1.5.", "12v", "12m", "*", "2**", "2)",
+                                       "64*i", "()", "/", "x" };
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         CHECK(lesson_number_begins(good[i], NULL), "'%s' was refused", good[i]);
@@ -302,6 +311,7 @@ TEST(every_shipped_lesson_holds)
 
         CHECK(lesson, "%s", err.text);
         CHECK(lesson_check(session, lesson, &out) == 0, "%s", text_str(&out));
+        CHECK(lesson->recap, "%s: it has no closing words", lesson->id);
         assert_true(lesson->minutes <= 5); /* and the check holds it to what it says */
         text_free(&out);
         lesson_free(lesson);

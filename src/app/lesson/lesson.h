@@ -75,6 +75,7 @@ typedef struct LessonEffort {
 typedef struct Lesson {
     char        id[LESSON_NAME]; /* of the file's name */
     const char *title, *summary;
+    const char *recap; /* what the learner has seen; NULL: none */
     int         minutes;
     char       *file; /* where it was read, or NULL: it came with the program */
     LessonStep  steps[LESSON_STEPS_MOST];
@@ -190,11 +191,11 @@ bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, 
 /* The right answer: a number, or a choice from 1. */
 bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, double *out,
                    Error *err);
-/* Reads "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %" in the unit asked for (NULL: none); false
- * with an error that shows the form of a number. */
+/* Reads "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %", "64*64", "2^10 + 1" in the unit asked for
+ * (NULL: none); false with an error that shows the form of a number. */
 bool lesson_number(const char *typed, const char *unit, double *out, Error *err);
-/* The text is such a number, or may become one with further typing.  x and T begin none: they are
- * keys of the explorer. */
+/* The text is such a number, or may become one with further typing.  No unit begins with T, a key
+ * of lessons. */
 bool lesson_number_begins(const char *typed, const char *unit);
 bool lesson_accepts(const LessonStep *step, double right, double given);
 
@@ -291,6 +292,14 @@ typedef struct LessonSight {
 /* Lays out all there is to read at the step.  Free the page also on failure. */
 bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
                  const LessonSight *sight, int width, LessonPage *out, Error *err);
+/* Task and present state of the step, or its question where it has no task: what must stay in
+ * sight while a form is open. */
+bool lesson_brief(const Lesson *lesson, int step, const LessonFacts *facts,
+                  const LessonSight *sight, int width, LessonPage *out, Error *err);
+/* The page after the last step: what was seen, the steps still open (`done` has a bit of each that
+ * is not), and the next lesson.  next: its title; NULL: none. */
+bool lesson_closing(const Lesson *lesson, uint32_t done, const char *next, int width,
+                    LessonPage *out, Error *err);
 const char *lesson_line(const LessonPage *page, int index);
 void        lesson_page_free(LessonPage *page);
 
@@ -304,6 +313,8 @@ double lesson_minutes(const Lesson *lesson);
 
 /* The task names this parameter, as a whole word. */
 bool lesson_task_names(const LessonStep *step, const char *name);
+/* The step's fixed words say to press this key. */
+bool lesson_step_names_key(const LessonStep *step, const char *name, size_t length);
 /* Sets step->opens_form. */
 void lesson_task_read(LessonStep *step);
 /* The task names a parameter of one of the panes, or a row of the form that every mechanism

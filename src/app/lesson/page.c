@@ -224,6 +224,69 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const
            error_set(err, ERR_NOMEM, "not enough memory for a page");
 }
 
+bool lesson_brief(const Lesson *lesson, int step, const LessonFacts *facts,
+                  const LessonSight *sight, int width, LessonPage *out, Error *err)
+{
+    const LessonStep *s = &lesson->steps[step];
+    LessonText        task = { .fixed = s->task };
+    Making            m = { out, lesson, facts, sight->lenient, width, err };
+
+    *out = (LessonPage){ .count = 0 };
+    if (!add_text(&m, &task, sight->done ? LESSON_LINE_DONE : LESSON_LINE_TASK,
+                  sight->done ? "  done" : "  DO", INDENT + 1) ||
+        !add_text(&m, &s->now, LESSON_LINE_NOW, "  now", INDENT + 1))
+        return false;
+    if (!s->task)
+        add_question(out, s, sight, width);
+    return (!out->failed && text_ok(&out->text)) ||
+           error_set(err, ERR_NOMEM, "not enough memory for a page");
+}
+
+static void add_fixed(LessonPage *page, LessonLineKind kind, const char *label, int indent,
+                      const char *text, int width)
+{
+    Text flowing = { 0 };
+
+    flow(text, &flowing);
+    gap(page);
+    add_text_lines(page, kind, label, indent, text_str(&flowing), width);
+    page->failed |= !text_ok(&flowing);
+    text_free(&flowing);
+}
+
+/* "2 of 5 steps done; still open: 1, 3, 4". */
+static void add_steps_done(LessonPage *page, const Lesson *lesson, uint32_t done, int width)
+{
+    Text about = { 0 };
+    int  count = 0;
+
+    for (int i = 0; i < lesson->count; i++)
+        count += done >> i & 1;
+    text_addf(&about, "%d of %d steps done", count, lesson->count);
+    for (int i = 0, open = 0; i < lesson->count; i++)
+        if (!(done >> i & 1))
+            text_addf(&about, "%s%d", open++ ? ", " : "; still open: ", i + 1);
+    add_fixed(page, count == lesson->count ? LESSON_LINE_RIGHT : LESSON_LINE_TASK, "", 0,
+              text_str(&about), width);
+    page->failed |= !text_ok(&about);
+    text_free(&about);
+}
+
+bool lesson_closing(const Lesson *lesson, uint32_t done, const char *next, int width,
+                    LessonPage *out, Error *err)
+{
+    *out = (LessonPage){ .count = 0 };
+    add_steps_done(out, lesson, done, width);
+    if (lesson->recap)
+        add_fixed(out, LESSON_LINE_TEXT, "", 0, lesson->recap, width);
+    if (next)
+        add_fixed(out, LESSON_LINE_NOW, "next  ", INDENT, next, width);
+    add_fixed(out, LESSON_LINE_HINT, "", 0, "Press , to go back, T for the list of lessons.",
+              width);
+    return (!out->failed && text_ok(&out->text)) ||
+           error_set(err, ERR_NOMEM, "not enough memory for a page");
+}
+
 /* ---- effort -------------------------------------------------------------- */
 
 #define WORDS_A_MINUTE 200.0 /* reading speed of a learner */
@@ -373,14 +436,29 @@ bool lesson_task_names(const LessonStep *step, const char *name)
     return false;
 }
 
-void lesson_task_read(LessonStep *step)
+static bool says_to_press(const char *words, const char *name, size_t length)
 {
     LessonKey keys[LESSON_KEYS_MOST];
-    int       count = step->task ? lesson_keys(step->task, keys) : 0;
+    int       count = words ? lesson_keys(words, keys) : 0;
 
     for (int i = 0; i < count; i++)
-        if (keys[i].length == 1 && *keys[i].name == 'p')
-            step->opens_form = true;
+        if (keys[i].length == length && !memcmp(keys[i].name, name, length))
+            return true;
+    return false;
+}
+
+bool lesson_step_names_key(const LessonStep *step, const char *name, size_t length)
+{
+    return says_to_press(step->text.fixed, name, length) ||
+           says_to_press(step->task, name, length) ||
+           says_to_press(step->hint.fixed, name, length) ||
+           says_to_press(step->question, name, length) ||
+           says_to_press(step->explain.fixed, name, length);
+}
+
+void lesson_task_read(LessonStep *step)
+{
+    step->opens_form |= says_to_press(step->task, "p", 1);
 }
 
 static bool names_one(const LessonStep *step, const Param *params)

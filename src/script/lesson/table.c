@@ -384,7 +384,8 @@ static void read_steps(lua_State *L, Lesson *lesson)
 
 void lesson_table_read(lua_State *L, Lesson *lesson)
 {
-    static const char *const known[] = { "title", "summary", "minutes", "steps", NULL };
+    static const char *const known[] = { "title", "summary", "recap", "minutes", "steps",
+                                         NULL };
     Place                    at = { .lesson = lesson };
 
     if (lua_type(L, -1) != LUA_TTABLE)
@@ -392,6 +393,7 @@ void lesson_table_read(lua_State *L, Lesson *lesson)
     check_keys(L, &at, "the lesson", known);
     lesson->title = field_text(L, &at, "title", true);
     lesson->summary = field_text(L, &at, "summary", true);
+    lesson->recap = field_text(L, &at, "recap", false);
     lesson->minutes = (int)take_number(L, &at, "minutes", 5, 1, 120);
     read_steps(L, lesson);
     lua_pop(L, 1);

@@ -546,13 +546,15 @@ static void pane_fail(Ui *ui, Pane *pane, const char *text)
     ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, without_name(pane, text));
 }
 
-/* Shows a warning once: a live re-run must not repeat it or hide the answer to a key. */
+/* Shows a warning once: a live re-run must not repeat it or hide the answer to a key.  A lesson
+ * says itself what matters, and the pane's frame has the warning. */
 static void say_warning(Ui *ui, const char *lines)
 {
     char first[256];
 
     snprintf(first, sizeof(first), "%.*s", (int)strcspn(lines, "\n"), lines);
-    if (first[0] && !strstr(text_str(&ui->log), first) && !ui->message[0])
+    if (first[0] && !strstr(text_str(&ui->log), first) && !ui->message[0] &&
+        !lessons_docked(ui))
         ui_say(ui, ROLE_WARN, "%s", first);
 }
 

@@ -8,6 +8,7 @@
 #include "app/lesson/lesson.h"
 #include "app/result/steps.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/shell.h"
 #include "ui/state/panes.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
@@ -121,6 +122,7 @@ void lesson_show(Ui *ui, int at)
     bool               known = l->done >> at & 1;
 
     l->step = at;
+    l->over = false;
     l->scroll = 0;
     l->said[0] = l->problem[0] = '\0';
     l->sight = (LessonSight){ .chosen = -1, .done = known, .answered = known, .lenient = true };
@@ -205,7 +207,7 @@ static void follow_device(Ui *ui)
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
 }
 
-/* To the stage that the step is about, once there is a run with stages. */
+/* Plays to the stage that the step is about, once there is a run with stages. */
 static void go_to_stage(Ui *ui)
 {
     Lessons *l = &ui->lessons;
@@ -216,10 +218,7 @@ static void go_to_stage(Ui *ui)
     if (!l->at || !pane || !pane->result || pane->job)
         return;
     if (result_steps_at(pane->result, l->at, &from, &to, &err)) {
-        ui->stepping.of = pane->result->run->mechanism;
-        ui->stepping.at = from;
-        ui->stepping.token = 0;
-        ui->stepping.playing = false;
+        stepping_play_to(ui, pane->result->run->mechanism, to - 1);
     } else {
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
     }
@@ -254,7 +253,7 @@ static void judge(Ui *ui)
     LessonFacts facts;
     Error       err = ERROR_INIT;
 
-    if (!l->running->steps[l->step].done || l->sight.done)
+    if (l->over || !l->running->steps[l->step].done || l->sight.done)
         return;
     lesson_facts(ui, &facts);
     /* An error means that other panes are open. */
@@ -353,7 +352,7 @@ void action_lesson_answer(Ui *ui)
     Error             err = ERROR_INIT;
 
     lesson_facts(ui, &facts);
-    if (lesson_step_is_done(ui))
+    if (l->over || lesson_step_is_done(ui))
         action_lesson_next(ui);
     else if (step->ask == LESSON_ASKS_NOTHING || l->sight.answered)
         ui_say(ui, ROLE_DIM, "there is something to do first; . goes on without it");
@@ -373,7 +372,7 @@ void lesson_move(Ui *ui, int by)
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
 
-    if (step->ask != LESSON_ASKS_CHOICE || l->sight.answered)
+    if (l->over || step->ask != LESSON_ASKS_CHOICE || l->sight.answered)
         l->scroll += by;
     else if (l->sight.chosen < 0)
         l->sight.chosen = by > 0 ? 0 : step->choice_count - 1;
@@ -410,19 +409,75 @@ static bool type_number(Lessons *l, const LessonStep *step, uint32_t key)
     return field_key(&l->field, key);
 }
 
-/* Letters choose; where a number is asked for, keys type it. */
-bool lesson_key(Ui *ui, uint32_t key)
+static bool is_sign(uint32_t key)
+{
+    return (key >= 'a' && key <= 'z') || (key >= 'A' && key <= 'Z') || (key >= '0' && key <= '9');
+}
+
+/* Letters and digits that may be slips of an answer: all while a question is open, those of its
+ * answers later.  Keys of the lesson and those that its words say to press are none. */
+static bool is_slip(const Lessons *l, uint32_t key)
+{
+    const LessonStep *step = &l->running->steps[l->step];
+    const Action     *action = action_of_key(IN_LESSON, key);
+    const char        name = (char)key;
+
+    if (l->over || !is_sign(key) || step->ask == LESSON_ASKS_NOTHING || (key | 0x20) == 'q' ||
+        (action && action->scope == IN_LESSON) || lesson_step_names_key(step, &name, 1))
+        return false;
+    if (!l->sight.answered)
+        return true;
+    if (step->ask == LESSON_ASKS_NUMBER)
+        return key <= '9';
+    return key > '9' && (key | 0x20) < 'a' + (uint32_t)step->choice_count;
+}
+
+static void say_slip(Ui *ui, uint32_t key)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
+    char              last = (char)('a' + step->choice_count - 1);
 
-    if (l->sight.answered || step->ask == LESSON_ASKS_NOTHING)
+    if (l->sight.answered)
+        ui_say(ui, ROLE_DIM, "it is answered; %s", lesson_step_is_done(ui)
+               ? "Enter goes on" : "there is still something to do");
+    else if (step->ask == LESSON_ASKS_NUMBER)
+        ui_say(ui, ROLE_DIM, "'%c' is no part of a number; Tab goes to the panes and their keys",
+               (char)key);
+    else
+        ui_say(ui, ROLE_DIM, "'%c' is no answer: a to %c are; Tab goes to the panes and their keys",
+               (char)key, last);
+}
+
+/* Letters choose; where a number is asked for, keys type it. */
+static bool answer_key(Lessons *l, uint32_t key)
+{
+    const LessonStep *step = &l->running->steps[l->step];
+    uint32_t          letter = key | 0x20; /* A as a */
+
+    if (l->over || l->sight.answered || step->ask == LESSON_ASKS_NOTHING)
         return false;
     if (step->ask == LESSON_ASKS_NUMBER)
         return type_number(l, step, key);
-    key |= 0x20; /* A as a */
-    if (key < 'a' || key >= 'a' + (uint32_t)step->choice_count)
+    if (!is_sign(key) || letter < 'a' || letter >= 'a' + (uint32_t)step->choice_count)
         return false;
-    l->sight.chosen = (int)(key - 'a');
+    l->sight.chosen = (int)(letter - 'a');
     return true;
+}
+
+bool lesson_key(Ui *ui, uint32_t key)
+{
+    if (answer_key(&ui->lessons, key))
+        return true;
+    if (!is_slip(&ui->lessons, key))
+        return false;
+    say_slip(ui, key);
+    return true;
+}
+
+bool lesson_hint(Ui *ui, const Action *action)
+{
+    uint32_t key = key_parse(action->keys, strcspn(action->keys, " "));
+
+    return !is_slip(&ui->lessons, key) && pane_hint(ui, action);
 }

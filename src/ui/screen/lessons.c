@@ -119,10 +119,17 @@ bool lessons_begin(Ui *ui, const char *name, int step)
     return true;
 }
 
+static bool all_done(const Lessons *l)
+{
+    uint32_t all = (uint32_t)((UINT64_C(1) << l->running->count) - 1);
+
+    return (l->done & all) == all;
+}
+
 static void save_progress(Ui *ui)
 {
     Lessons       *l = &ui->lessons;
-    LessonProgress item = { .at = l->step, .done = l->done };
+    LessonProgress item = { .at = l->over && all_done(l) ? 0 : l->step, .done = l->done };
     Error          err = ERROR_INIT;
 
     memcpy(item.id, l->running->id, sizeof(item.id));
@@ -209,40 +216,67 @@ void lesson_finish(Ui *ui)
     ui->dirty = true;
 }
 
-/* After the last step: back to the list, at the next unfinished lesson. */
-static void end(Ui *ui)
+/* The next unfinished lesson after the one that runs, around the list; NULL: none, or it is in no
+ * list. */
+static const LessonItem *next_item(const Lessons *l)
+{
+    for (int i = 1; i < l->count && l->running != l->named; i++) {
+        const LessonItem *item = &l->items[(l->cursor + i) % l->count];
+        LessonProgress    progress = progress_of(&l->progress, item->id);
+
+        if (item->lesson && progress_steps(&progress) < item->lesson->count)
+            return item;
+    }
+    return NULL;
+}
+
+/* The page behind the last step. */
+static void close_lesson(Ui *ui)
 {
     Lessons *l = &ui->lessons;
-    Lesson  *lesson = l->running;
-    int      done = 0;
 
-    for (int i = 0; i < lesson->count; i++)
-        done += l->done >> i & 1;
-    l->step = done == lesson->count ? 0 : l->step;
+    l->over = true;
+    l->focused = true;
+    l->scroll = 0;
+    save_progress(ui);
+}
+
+void lessons_next(Ui *ui)
+{
+    Lessons          *l = &ui->lessons;
+    const LessonItem *next = next_item(l);
+
+    if (next && lessons_begin(ui, next->id, -1))
+        return;
     lessons_leave(ui);
     ui->screen = SCREEN_LESSONS;
-    if (done == lesson->count && lesson != l->named)
-        to_open_lesson(l, l->cursor);
-    ui_say(ui, done == lesson->count ? ROLE_GOOD : ROLE_DIM, done == lesson->count
-           ? "%s: all %d steps done" : "%s: %d of %d steps done", lesson->title, done,
-           lesson->count);
+    to_open_lesson(l, l->cursor);
 }
 
 void action_lesson_next(Ui *ui)
 {
     Lessons *l = &ui->lessons;
 
+    if (l->over) {
+        lessons_next(ui);
+        return;
+    }
     lesson_finish(ui);
-    if (l->step + 1 == l->running->count)
-        end(ui);
-    else
-        lesson_show(ui, l->step + 1);
-    if (l->running)
-        save_progress(ui);
+    if (l->step + 1 == l->running->count) {
+        close_lesson(ui);
+        return;
+    }
+    lesson_show(ui, l->step + 1);
+    save_progress(ui);
 }
 
 void action_lesson_back(Ui *ui)
 {
+    if (ui->lessons.over) {
+        ui->lessons.over = false;
+        ui->lessons.scroll = 0;
+        return;
+    }
     if (ui->lessons.step == 0) {
         ui_say(ui, ROLE_DIM, "this is the first step");
         return;
@@ -256,7 +290,7 @@ void action_lesson_hint(Ui *ui)
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
 
-    if (!step->hint.fixed && !step->hint.make)
+    if (l->over || (!step->hint.fixed && !step->hint.make))
         ui_say(ui, ROLE_DIM, "there is no hint for this step");
     else
         l->sight.hint = !l->sight.hint;
@@ -418,13 +452,20 @@ static void bound_scroll(Lessons *l, int lines, int room)
     l->scroll = l->scroll < 0 ? 0 : l->scroll;
 }
 
+static const char *foot_words(const Ui *ui)
+{
+    const Lessons *l = &ui->lessons;
+
+    if (l->over)
+        return next_item(l) ? "Enter: next lesson" : "Enter: list";
+    if (ui->compare.count < l->opened)
+        return "r brings the panes back";
+    return lesson_step_is_done(ui) ? "Enter or . goes on" : "";
+}
+
 static void draw_dock_foot(Ui *ui, Area area, int below)
 {
-    Lessons    *l = &ui->lessons;
-    const char *text = ui->compare.count < l->opened ? "r brings the panes back"
-                       : !lesson_step_is_done(ui)   ? ""
-                       : l->step + 1 < l->running->count ? "Enter or . goes on"
-                                                         : "Enter or . ends the lesson";
+    const char *text = foot_words(ui);
     int x = area.x + area.w - 2 - term_width(text);
 
     if (below > 0)
@@ -460,30 +501,121 @@ static void draw_trouble(Ui *ui, Area area, const char *text)
                    ui_style(ui, ROLE_TEXT));
 }
 
+/* ---- the task above the form of parameters ------------------------------------------------ */
+
+#define FORM_LEAST 11 /* lines of the form, with four parameters in sight */
+
+static bool brief_page(Ui *ui, int width, LessonPage *page)
+{
+    Lessons    *l = &ui->lessons;
+    LessonFacts facts;
+    Error       err = ERROR_INIT;
+
+    lesson_facts(ui, &facts);
+    return lesson_brief(l->running, l->step, &facts, &l->sight, width, page, &err);
+}
+
+/* Lines of the words above the form, with their frame where there is room for one. */
+static int brief_height(Area dock, int lines, bool *framed)
+{
+    int most = dock.h - FORM_LEAST;
+
+    *framed = lines + 2 <= most;
+    if (*framed)
+        return lines + 2;
+    return lines < most ? lines : most > 1 ? most : 1;
+}
+
+Area lesson_form_area(Ui *ui, Area dock)
+{
+    LessonPage page;
+    bool       framed;
+    int        above = 0;
+
+    if (brief_page(ui, dock.w - 4, &page) && page.count)
+        above = brief_height(dock, page.count, &framed);
+    lesson_page_free(&page);
+    return (Area){ dock.y + above, dock.x, dock.h - above, dock.w };
+}
+
+static void draw_brief(Ui *ui, Area dock, const char *title)
+{
+    LessonPage page;
+    bool       framed = false;
+    int        height = 0;
+    Area       above = dock;
+
+    term_fill(ui->term, dock, ' ', (Style){ 0 });
+    if (brief_page(ui, dock.w - 4, &page) && page.count)
+        height = brief_height(dock, page.count, &framed);
+    above.h = height;
+    if (framed)
+        ui_frame(ui, above, title, false);
+    for (int i = 0; i < page.count && i < height - 2 * framed; i++)
+        draw_page_line(ui, &page, i, dock.y + framed + i,
+                       (Area){ dock.y, dock.x + 2, height, dock.w - 4 });
+    lesson_page_free(&page);
+}
+
+static void draw_closing(Ui *ui, Area area)
+{
+    Lessons          *l = &ui->lessons;
+    const LessonItem *next = next_item(l);
+    LessonPage        page;
+    Error             err = ERROR_INIT;
+
+    term_fill(ui->term, area, ' ', (Style){ 0 });
+    ui_frame(ui, area, l->running->title, lessons_focused(ui));
+    if (lesson_closing(l->running, l->done, next ? next->lesson->title : NULL, area.w - 4, &page,
+                       &err))
+        draw_lesson_page(ui, area, &page);
+    else
+        draw_trouble(ui, area, err.text);
+    lesson_page_free(&page);
+}
+
 static void lesson_draw(Ui *ui, Area area)
 {
     Lessons          *l = &ui->lessons;
     const LessonStep *step = &l->running->steps[l->step];
     LessonFacts       facts;
-    LessonPage        page;
+    LessonPage        page = { .count = 0 };
     Error             err = ERROR_INIT;
     char              title[160];
 
+    if (l->over) {
+        draw_closing(ui, area);
+        return;
+    }
     snprintf(title, sizeof(title), "%d/%d %.140s", l->step + 1, l->running->count, step->title);
     term_fill(ui->term, area, ' ', (Style){ 0 });
     ui_frame(ui, area, title, lessons_focused(ui));
     lesson_facts(ui, &facts);
     if (l->problem[0])
         draw_trouble(ui, area, l->problem);
+    else if (ui_has(ui, SCREEN_PARAMS) && params_area(ui).x < area.w)
+        draw_brief(ui, area, title);
     else if (lesson_page(l->running, l->step, &facts, &l->sight, area.w - 4, &page, &err))
         draw_lesson_page(ui, area, &page);
     else
         draw_trouble(ui, area, err.text);
-    if (!l->problem[0])
-        lesson_page_free(&page);
+    lesson_page_free(&page);
 }
 
-/* While a form covers the dock, the message line shows the present state and the task. */
+/* The words above the form have no room for all. */
+static bool brief_is_cut(Ui *ui)
+{
+    Area       all = ui_area(ui);
+    LessonPage page = { .count = 0 };
+    bool       framed = true;
+
+    if (params_area(ui).x < all.x && brief_page(ui, all.x - 4, &page))
+        brief_height(all, page.count, &framed);
+    lesson_page_free(&page);
+    return !framed;
+}
+
+/* While a form leaves no room for it above, the message line shows the present state. */
 static bool draw_task(Ui *ui, int y)
 {
     Lessons          *l = &ui->lessons;
@@ -493,7 +625,7 @@ static bool draw_task(Ui *ui, int y)
     Error             err = ERROR_INIT;
     int               x = 1;
 
-    if (!step->task && !step->now.make && !step->now.fixed)
+    if ((!step->task && !step->now.make && !step->now.fixed) || !brief_is_cut(ui))
         return false;
     lesson_facts(ui, &facts);
     lesson_text(l->running, &step->now, &facts, &now, &err);
@@ -602,7 +734,7 @@ const Screen screen_lesson = {
     .scope = IN_LESSON,
     .draw = lesson_draw,
     .key = lesson_key,
-    .hint = pane_hint,
+    .hint = lesson_hint,
     .close = leave_lesson,
     .line = draw_task,
     .poll = lesson_poll,

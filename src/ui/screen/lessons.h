@@ -10,6 +10,7 @@
 #include "ui/term/term.h"
 
 typedef struct Ui Ui;
+struct Action;
 
 #define LESSON_END 100000
 
@@ -28,6 +29,7 @@ typedef struct Lessons {
     Lesson     *running; /* of the list, or named; NULL: none */
     int         step;
     uint32_t    done;    /* bit of each step */
+    bool        over;    /* the closing page is shown, behind the last step */
     bool        focused; /* the words have the keys */
     LessonSight sight;
     char        said[600];
@@ -59,10 +61,15 @@ void lessons_leave(Ui *ui); /* what was open before comes back */
 void lesson_finish(Ui *ui);
 /* All that is asked of the learner is done. */
 bool lesson_step_is_done(const Ui *ui);
+/* Where the form of parameters stands: below the task, which stays in sight. */
+Area lesson_form_area(Ui *ui, Area dock);
+/* Begins the lesson after this one, or shows the list where there is none. */
+void lessons_next(Ui *ui);
 
 /* ---- lesson_step.c: what a step shows, and answering ---- */
 
 bool lesson_key(Ui *ui, uint32_t key); /* true: taken */
+bool lesson_hint(Ui *ui, const struct Action *action); /* the last line lists it */
 void lesson_show(Ui *ui, int step);
 void lesson_facts(Ui *ui, LessonFacts *out);
 bool lesson_poll(Ui *ui); /* true: something is to be drawn */

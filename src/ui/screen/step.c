@@ -234,12 +234,25 @@ static void stepping_play(Ui *ui)
 
     if (step_deadline(ui) < 0 || ui_now() < s->due || !stepping_now(ui, &step))
         return;
-    if (s->at + 1 < step.count)
+    if (s->at + 1 < step.count && s->at != s->until)
         s->at++;
-    else
-        s->playing = false;
+    s->playing = s->at + 1 < step.count && s->at != s->until;
     s->due = ui_now() + pace_of(s);
     ui->dirty = true;
+}
+
+/* From where these stages were left, or from the first. */
+void stepping_play_to(Ui *ui, const Mechanism *mechanism, int until)
+{
+    Stepping *s = &ui->stepping;
+
+    if (s->of != mechanism || s->at > until)
+        s->at = 0;
+    s->of = mechanism;
+    s->token = 0;
+    s->until = until;
+    s->playing = s->at != until;
+    s->due = ui_now() + pace_of(s);
 }
 
 void stepping_start(Ui *ui, const Step *step)
@@ -247,6 +260,7 @@ void stepping_start(Ui *ui, const Step *step)
     Stepping *s = &ui->stepping;
 
     s->playing = true;
+    s->until = -1;
     if (s->at + 1 == step->count)
         s->at = 0;
     s->due = ui_now() + pace_of(s);

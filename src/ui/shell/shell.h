@@ -89,6 +89,8 @@ bool export_start(Ui *ui, const char *path);
 bool stepping_now(Ui *ui, Step *step);
 /* It plays from now on, from the first stage if this is the last. */
 void stepping_start(Ui *ui, const Step *step);
+/* Plays this mechanism's stages up to one. */
+void stepping_play_to(Ui *ui, const Mechanism *mechanism, int until);
 void step_go(Ui *ui, int at);
 /* A model and its text are opened: "PATH TEXT"; a mechanism is swapped in: "MECH LAYERS". */
 void model_typed(Ui *ui, const char *rest);

@@ -241,14 +241,14 @@ int console_height(const Ui *ui)
 #define DOCK_WIDE   60
 #define DOCK_WIDE_FROM 140 /* columns of the terminal */
 
-#define BOTH_FROM   76 /* columns from which words and panes stand side by side */
+#define BOTH_FROM   76 /* columns from which the panes do not need the words' room */
 
 int lesson_width(const Ui *ui)
 {
     int cols = ui->term->cols;
 
     if (cols < BOTH_FROM)
-        return ui->lessons.focused ? cols : 0;
+        return ui->lessons.focused || ui_has(ui, SCREEN_PARAMS) ? cols * 3 / 5 : 0;
     return cols < DOCK_WIDE_FROM ? DOCK_NARROW : DOCK_WIDE;
 }
 

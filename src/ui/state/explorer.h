@@ -161,6 +161,7 @@ typedef struct Stepping {
     const Mechanism *of; /* whose stages; another mechanism starts at its first */
     int    at;       /* step */
     bool   playing, sorted_alone;
+    int    until;    /* stage at which playing ends; -1: the last */
     int    speed;    /* index of the pace */
     double pace;     /* seconds a stage stays, set by a script; 0: by `speed` */
     double due;      /* when playing goes on, seconds */
@@ -397,7 +398,8 @@ void history_clear(Ui *ui);
 /* Area of the screen: between the status lines, beside the dock of a lesson. */
 Area ui_area(const Ui *ui);
 int  console_height(const Ui *ui); /* rows that it takes at the bottom; 0: it is closed */
-/* Columns of a lesson's dock; the panes have the rest.  On narrow terminals all or none. */
+/* Columns of a lesson's dock; the panes have the rest.  On narrow terminals none while the
+ * panes have the keys. */
 int  lesson_width(const Ui *ui);
 /* The lesson has a dock on the screen that is open. */
 bool lessons_docked(const Ui *ui);

@@ -156,9 +156,9 @@ Area params_area(Ui *ui)
 
     if (rooms.dock.h)
         return rooms.dock;
+    if (lessons_docked(ui)) /* beside the picture, which changes, and below the task */
+        return lesson_form_area(ui, (Area){ all.y, 0, all.h, lesson_width(ui) });
     all.h -= 2;
-    if (lessons_docked(ui)) /* over the words: the picture is what changes */
-        return (Area){ all.y, 0, all.h, lesson_width(ui) ? lesson_width(ui) : all.w };
     all.w = all.w / 2 > 60 ? 60 : all.w / 2;
     if (!pane || pane->area.x < ui->term->cols / 3)
         all.x = ui->term->cols - all.w;
