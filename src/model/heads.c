@@ -1,8 +1,4 @@
-/* heads.c -- see heads.h.
- *
- * The label is the first that holds: induction >= 0.3 (on repeated tokens only), previous >= 0.3,
- * self >= 0.3, first >= 0.5 (a sink), entropy >= 0.8 of the mean of ln(keys of a row) (broad).
- */
+/* heads.c -- see heads.h. */
 #include "model/heads.h"
 
 #include <math.h>
@@ -17,29 +13,18 @@
 
 #define TILE 64 /* rows of a head at once */
 
-#define LABEL_INDUCTION 0.3
-#define LABEL_PREVIOUS 0.3
-#define LABEL_SELF 0.3
-#define LABEL_FIRST 0.5
-#define LABEL_BROAD 0.8
-
-/* Sums over rows, which become means. */
-typedef struct HeadSums {
-    double previous, self, first, next, entropy, distance, induction;
-} HeadSums;
-
 typedef struct Heads {
     const Model        *m;
     const HeadsOptions *o;
     const int32_t      *ids;
-    int64_t             n, tiles, rows_of_induction;
-    int64_t            *earlier;  /* [n] the last earlier position of the same id; -1: none */
+    int64_t             n, tiles;
+    int64_t            *earlier;  /* of rows */
+    HeadRows            rows;
     const LayerView    *view;
     Threads            *threads;
     float              *scores;   /* [workers][TILE][n] */
     HeadSums           *sums;     /* [heads][tiles] */
     HeadsResult        *out;
-    double              log_length; /* mean of ln(keys of a row) */
 } Heads;
 
 /* Keys that row i sees. */
@@ -63,48 +48,6 @@ static void row_weights(const Kernel *kernel, float *s, int64_t count, double sc
         s[j] = (float)((double)s[j] / sum);
 }
 
-/* Of weights w[0..count) of keys from `low` on. */
-static double row_entropy(const float *w, int64_t count)
-{
-    double sum = 0;
-
-    for (int64_t j = 0; j < count; j++)
-        if (w[j] > 0)
-            sum -= (double)w[j] * (double)logf(w[j]);
-    return sum;
-}
-
-/* The weight on keys that followed earlier occurrences of row i's token. */
-static double row_induction(const Heads *h, int64_t i, const float *w, int64_t low)
-{
-    double sum = 0;
-
-    for (int64_t at = h->earlier[i]; at >= 0; at = h->earlier[at])
-        if (at + 1 < i && at + 1 >= low)
-            sum += (double)w[at + 1 - low];
-    return sum;
-}
-
-static void add_row(const Heads *h, int64_t i, const float *w, int64_t low, int64_t high,
-                    HeadSums *sums)
-{
-    double distance = 0;
-
-    for (int64_t j = low; j < high; j++)
-        distance += (double)w[j - low] * (double)llabs(i - j);
-    sums->distance += distance;
-    sums->entropy += row_entropy(w, high - low);
-    if (i + 1 < high)
-        sums->next += (double)w[i + 1 - low];
-    if (i == 0)
-        return;
-    sums->previous += i - 1 >= low ? (double)w[i - 1 - low] : 0;
-    sums->self += (double)w[i - low];
-    sums->first += low == 0 ? (double)w[0] : 0;
-    if (h->earlier[i] >= 0)
-        sums->induction += row_induction(h, i, w, low);
-}
-
 /* Rows of one head, whose scores exist only here. */
 static void tile_item(void *context, int64_t item, int worker)
 {
@@ -125,45 +68,18 @@ static void tile_item(void *context, int64_t item, int worker)
     for (int64_t r = 0; r < rows; r++) {
         row_keys(c, h->n, first + r, &low, &high);
         row_weights(kernel, s + r * h->n + low, high - low, c->scale);
-        add_row(h, first + r, s + r * h->n + low, low, high, &sums);
+        head_sums_row(&sums, &h->rows, first + r, s + r * h->n + low, low, high);
     }
     h->sums[item] = sums;
-}
-
-static const char *label_of(const Heads *h, const HeadScores *s)
-{
-    if (h->o->repeated && s->induction >= LABEL_INDUCTION)
-        return "induction";
-    if (s->previous >= LABEL_PREVIOUS)
-        return "previous";
-    if (s->self >= LABEL_SELF)
-        return "self";
-    if (s->first >= LABEL_FIRST)
-        return "sink";
-    return s->entropy >= LABEL_BROAD * h->log_length ? "broad" : "mixed";
 }
 
 static void finish_head(const Heads *h, const HeadSums *tile, HeadScores *out)
 {
     HeadSums s = { 0 };
-    double   all = (double)h->n, pairs = h->n > 1 ? all - 1 : (double)NAN;
 
-    for (int64_t x = 0; x < h->tiles; x++) {
-        s.previous += tile[x].previous;
-        s.self += tile[x].self;
-        s.first += tile[x].first;
-        s.next += tile[x].next;
-        s.entropy += tile[x].entropy;
-        s.distance += tile[x].distance;
-        s.induction += tile[x].induction;
-    }
-    *out = (HeadScores){ .previous = s.previous / pairs, .self = s.self / pairs,
-                         .first = s.first / pairs, .entropy = s.entropy / all,
-                         .distance = s.distance / all, .induction_rows = h->rows_of_induction };
-    out->next = h->m->config.causal ? (double)NAN : s.next / pairs;
-    out->induction = h->rows_of_induction ? s.induction / (double)h->rows_of_induction
-                                          : (double)NAN;
-    out->label = label_of(h, out);
+    for (int64_t x = 0; x < h->tiles; x++)
+        head_sums_add(&s, &tile[x]);
+    head_scores_of(&s, &h->rows, out);
 }
 
 static bool heads_layer(void *context, const LayerView *view)
@@ -181,17 +97,16 @@ static bool heads_layer(void *context, const LayerView *view)
     return !h->o->on_layer || h->o->on_layer(h->o->context, view->layer, scores);
 }
 
-static void find_earlier(Heads *h)
+static void find_rows(Heads *h)
 {
+    h->rows = (HeadRows){ .n = h->n, .causal = h->m->config.causal, .repeated = h->o->repeated,
+                          .earlier = h->earlier,
+                          .seen = head_earlier(h->ids, h->n, h->earlier) };
     for (int64_t i = 0; i < h->n; i++) {
-        int64_t j = i - 1, low, high;
+        int64_t low, high;
 
-        while (j >= 0 && h->ids[j] != h->ids[i])
-            j--;
-        h->earlier[i] = j;
-        h->rows_of_induction += j >= 0;
         row_keys(&h->m->config, h->n, i, &low, &high);
-        h->log_length += log((double)(high - low)) / (double)h->n;
+        h->rows.log_length += log((double)(high - low)) / (double)h->n;
     }
 }
 
@@ -225,7 +140,7 @@ bool heads_run(const Model *m, const int32_t *ids, int64_t n, const HeadsOptions
     forward.last_layer = options->layer >= 0 ? options->layer : m->config.layers - 1;
     ok = heads_new(&h, options->threads, err);
     if (ok) {
-        find_earlier(&h);
+        find_rows(&h);
         ok = forward_run(m, ids, n, &forward, &result, err);
     }
     out->seconds = pass_seconds() - start;

@@ -10,21 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/study/heads.h"
 #include "core/error.h"
 #include "model/model.h"
-
-/* NaN: does not apply. */
-typedef struct HeadScores {
-    double  previous;  /* mean of W[i,i-1], i >= 1 */
-    double  self;      /* mean of W[i,i], i >= 1 */
-    double  first;     /* mean of W[i,0], i >= 1: a sink */
-    double  next;      /* mean of W[i,i+1]; models that are not causal */
-    double  entropy;   /* mean over all rows, nats */
-    double  distance;  /* mean of sum_j W[i,j] |i - j| */
-    double  induction; /* weight on what followed earlier occurrences of the token; mean over */
-    int64_t induction_rows; /* rows whose token occurred before */
-    const char *label; /* "induction", "previous", "self", "sink", "broad", "mixed"; static */
-} HeadScores;
 
 typedef struct HeadsOptions {
     bool    repeated;  /* the ids are heads_repeat's: a head may be called induction */

@@ -21,61 +21,17 @@ typedef struct HeadsRun {
     int64_t      count;
 } HeadsRun;
 
-/* ---- scores by name ----------------------------------------------------------------- */
-
-typedef enum Score { PREVIOUS, SELF, FIRST, NEXT, ENTROPY, DISTANCE, INDUCTION, SCORES } Score;
-
-static const char *const score_names[] = { "previous", "self", "first", "next", "entropy",
-                                           "distance", "induction" };
-
-static double score_of(const HeadScores *s, Score which)
-{
-    switch (which) {
-    case PREVIOUS: return s->previous;
-    case SELF: return s->self;
-    case FIRST: return s->first;
-    case NEXT: return s->next;
-    case ENTROPY: return s->entropy;
-    case DISTANCE: return s->distance;
-    default: return s->induction;
-    }
-}
-
-static bool parse_score(const char *name, Score *out, Error *err)
-{
-    for (int s = 0; s < SCORES; s++)
-        if (!strcmp(name, score_names[s])) {
-            *out = (Score)s;
-            return true;
-        }
-    return error_set(err, ERR_USAGE, "--sort %.40s: expected previous, self, first, next, entropy, "
-                     "distance or induction", name);
-}
-
 /* ---- the order of rows ----------------------------------------------------------------- */
 
-/* Largest first; heads to which the score does not apply come last, equal ones as they were. */
-static void sort_rows(HeadsRun *r, Score by)
+static bool parse_sort(const Call *call, HeadScore *out, Error *err)
 {
-    for (int64_t i = 1; i < r->count; i++) {
-        int64_t at = r->order[i], j = i;
-        double  value = score_of(&r->result.score[at], by);
-
-        for (; j > 0; j--) {
-            double before = score_of(&r->result.score[r->order[j - 1]], by);
-
-            if (isnan(value) || before >= value)
-                break;
-            r->order[j] = r->order[j - 1];
-        }
-        r->order[j] = at;
-    }
+    return !call->values[OPT_SORT] || head_score_parse(call->values[OPT_SORT], out, err);
 }
 
 static bool order_rows(HeadsRun *r, Error *err)
 {
-    int64_t all = r->result.layers * r->result.heads;
-    Score   by = PREVIOUS;
+    int64_t   all = r->result.layers * r->result.heads;
+    HeadScore by = HEAD_PREVIOUS;
 
     r->order = malloc((size_t)all * sizeof(*r->order));
     if (!r->order)
@@ -83,11 +39,10 @@ static bool order_rows(HeadsRun *r, Error *err)
     for (int64_t i = 0; i < all; i++)
         if (r->result.score[i].label)
             r->order[r->count++] = i;
-    if (!r->call->values[OPT_SORT])
-        return true;
-    if (!parse_score(r->call->values[OPT_SORT], &by, err))
+    if (!parse_sort(r->call, &by, err))
         return false;
-    sort_rows(r, by);
+    if (r->call->values[OPT_SORT])
+        head_scores_order(r->result.score, by, r->order, r->count);
     return true;
 }
 
@@ -103,13 +58,13 @@ static void score_cell(Table *t, double value, bool exact)
 
 static void heads_table(const HeadsRun *r, TableStyle style, Text *out)
 {
-    Table t = { .cols = 4 + SCORES, .keys = 2, .room = call_room(r->call) };
+    Table t = { .cols = 4 + HEAD_SCORE_COUNT, .keys = 2, .room = call_room(r->call) };
 
     table_cell(&t, "layer");
     table_cell(&t, "head");
     table_cell(&t, "label");
-    for (int s = 0; s < SCORES; s++)
-        table_cell(&t, "%s", score_names[s]);
+    for (int s = 0; s < HEAD_SCORE_COUNT; s++)
+        table_cell(&t, "%s", head_score_name((HeadScore)s));
     table_cell(&t, "rows");
     for (int64_t i = 0; i < r->count; i++) {
         const HeadScores *score = &r->result.score[r->order[i]];
@@ -117,8 +72,8 @@ static void heads_table(const HeadsRun *r, TableStyle style, Text *out)
         table_cell(&t, "%lld", (long long)(r->order[i] / r->result.heads));
         table_cell(&t, "%lld", (long long)(r->order[i] % r->result.heads));
         table_cell(&t, "%s", score->label);
-        for (int s = 0; s < SCORES; s++)
-            score_cell(&t, score_of(score, (Score)s), style == TABLE_CSV);
+        for (int s = 0; s < HEAD_SCORE_COUNT; s++)
+            score_cell(&t, head_score(score, (HeadScore)s), style == TABLE_CSV);
         table_cell(&t, "%lld", (long long)score->induction_rows);
     }
     table_write(&t, style, out);
@@ -127,20 +82,18 @@ static void heads_table(const HeadsRun *r, TableStyle style, Text *out)
 
 static void heads_count(const HeadsRun *r, Text *out)
 {
-    static const char *const labels[] = { "induction", "previous", "self", "sink", "broad",
-                                          "mixed" };
-    const char              *between = "";
+    const char *between = "";
 
     text_addf(out, "%s: %s, ", r->m->path, r->name);
     text_add_count(out, r->reading.tokens.count, "token");
     text_add(out, "\n");
-    for (size_t l = 0; l < sizeof(labels) / sizeof(*labels); l++) {
+    for (int l = 0; head_labels[l]; l++) {
         int64_t count = 0;
 
         for (int64_t i = 0; i < r->count; i++)
-            count += !strcmp(r->result.score[r->order[i]].label, labels[l]);
+            count += !strcmp(r->result.score[r->order[i]].label, head_labels[l]);
         if (count)
-            text_addf(out, "%s%lld %s", between, (long long)count, labels[l]);
+            text_addf(out, "%s%lld %s", between, (long long)count, head_labels[l]);
         between = count ? ", " : between;
     }
     text_add(out, "\n\n");
@@ -185,8 +138,8 @@ static void heads_json(const HeadsRun *r, Text *out)
         jsonw_key_int(&j, "layer", r->order[i] / r->result.heads);
         jsonw_key_int(&j, "head", r->order[i] % r->result.heads);
         jsonw_key_string(&j, "label", score->label);
-        for (int s = 0; s < SCORES; s++)
-            jsonw_key_number(&j, score_names[s], score_of(score, (Score)s));
+        for (int s = 0; s < HEAD_SCORE_COUNT; s++)
+            jsonw_key_number(&j, head_score_name((HeadScore)s), head_score(score, (HeadScore)s));
         jsonw_key_int(&j, "induction_rows", score->induction_rows);
         jsonw_close(&j, '}');
     }
@@ -266,13 +219,13 @@ bool command_heads(Session *s, const Call *call, Text *out, Error *err)
 {
     HeadsRun  r = { .session = s, .call = call };
     ModelSpec parts = { 0 };
-    Score     ignored;
+    HeadScore ignored;
     bool      ok;
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "heads needs a model: a .gguf file, or a folder with "
                          "config.json");
-    if (call->values[OPT_SORT] && !parse_score(call->values[OPT_SORT], &ignored, err))
+    if (!parse_sort(call, &ignored, err))
         return false;
     ok = model_spec_parse(call->words[0], &parts, err);
     if (ok)

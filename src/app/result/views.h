@@ -10,6 +10,7 @@
 #define APP_RESULT_VIEWS_H
 
 #include "app/session/session.h"
+#include "attn/study/heads.h"
 #include "attn/study/reach.h"
 #include "draw/figure/figure.h"
 #include "draw/grid/annotation.h"
@@ -215,6 +216,11 @@ bool margin_parse_queries(const char *text, MarginChoice *out, Error *err);
 bool margin_of_panel(const Result *result, const Result *minus, const MarginChoice *choice,
                      int64_t head, Threads *threads, const atomic_bool *cancel, Panel *panel,
                      Error *err);
+
+/* Scores of each head [h], from the weights of a run over one sequence; label NULL where there are
+ * none, or too many to read. */
+void result_head_scores(const Result *result, HeadScores *out, Threads *threads,
+                        const atomic_bool *cancel);
 
 /* Cells: the score behind one cell of a result, its share of the output, and the same pair in exact
  * attention.

@@ -374,7 +374,7 @@ typedef struct Taking {
     bool        failed;
 } Taking;
 
-static bool take(Arena *arena, const Tensor *from, Tensor *to)
+static bool take_tensor(Arena *arena, const Tensor *from, Tensor *to)
 {
     *to = tensor_new(arena, DT_F32, from->rank, from->shape);
     if (to->data)
@@ -382,15 +382,21 @@ static bool take(Arena *arena, const Tensor *from, Tensor *to)
     return to->data != NULL;
 }
 
+static bool take_tensors(const LayerView *view, Input *in)
+{
+    Arena *arena = in->arena;
+
+    return take_tensor(arena, &view->q, &in->q) && take_tensor(arena, &view->k, &in->k) &&
+           take_tensor(arena, &view->v, &in->v) && take_tensor(arena, &view->x, &in->x);
+}
+
 static bool take_layer(void *context, const LayerView *view)
 {
     Taking *t = context;
-    Arena  *arena = t->in->arena;
 
     if (view->layer != t->layer)
         return true;
-    t->failed = !take(arena, &view->q, &t->in->q) || !take(arena, &view->k, &t->in->k) ||
-                !take(arena, &view->v, &t->in->v) || !take(arena, &view->x, &t->in->x);
+    t->failed = !take_tensors(view, t->in);
     return !t->failed;
 }
 
@@ -497,25 +503,119 @@ static Input *run_to_layer(Session *s, const char *spec, const Model *m, const M
     return NULL;
 }
 
+/* A model that is open, with the text it reads. */
+typedef struct Opened {
+    ModelSpec    parts;
+    ModelReading reading;
+    Model       *m;
+} Opened;
+
+static bool open_spec(Session *s, const char *spec, const InputChoice *choice, Opened *o,
+                      Error *err)
+{
+    *o = (Opened){ .m = NULL };
+    if (!model_spec_parse(spec, &o->parts, err))
+        return false;
+    session_progress(s, "%.80s: opening", file_name(o->parts.path));
+    o->m = model_open(o->parts.path, err);
+    return o->m && model_read_text(s, o->m, &o->parts.text, &o->reading, err) &&
+           (check_choice(o->m, choice, o->reading.tokens.count, err) ||
+            error_prefix(err, "%.200s", o->parts.path));
+}
+
+static void opened_free(Opened *o)
+{
+    model_reading_free(&o->reading);
+    model_close(o->m);
+    model_spec_free(&o->parts);
+}
+
 Input *model_input_read(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
-    ModelSpec    parts;
-    ModelReading reading = { 0 };
-    Model       *m;
-    Input       *in = NULL;
+    Opened o;
+    Input *in = NULL;
 
-    if (!model_spec_parse(spec, &parts, err))
-        return NULL;
-    session_progress(s, "%.80s: opening", file_name(parts.path));
-    m = model_open(parts.path, err);
-    if (m && model_read_text(s, m, &parts.text, &reading, err)) {
-        if (check_choice(m, choice, reading.tokens.count, err))
-            in = run_to_layer(s, spec, m, &parts.text, choice, &reading, err);
+    if (open_spec(s, spec, choice, &o, err)) {
+        in = run_to_layer(s, spec, o.m, &o.parts.text, choice, &o.reading, err);
         if (!in)
-            error_prefix(err, "%.200s", parts.path);
+            error_prefix(err, "%.200s", o.parts.path);
     }
-    model_reading_free(&reading);
-    model_close(m);
-    model_spec_free(&parts);
+    opened_free(&o);
     return in;
+}
+
+/* ---- every layer ------------------------------------------------------------------ */
+
+typedef struct Each {
+    Opened             *opened;
+    const char         *spec;
+    const InputChoice  *choice;
+    int64_t             n;       /* of the inputs; fewer than the pass reads of an encoder */
+    char                sha256[65];
+    bool (*take)(void *context, Input *input);
+    void               *context;
+    Error               err;     /* why a layer could not be given */
+} Each;
+
+static Input *each_input(Each *e, const LayerView *view)
+{
+    const Model *m = e->opened->m;
+    InputChoice  choice = *e->choice;
+    Input       *in, *shorter;
+
+    choice.layer = view->layer;
+    in = new_input(e->spec, m, &choice, &e->err);
+    if (!in)
+        return NULL;
+    in->n = in->m = e->opened->reading.tokens.count;
+    snprintf(in->sha256, sizeof(in->sha256), "%s", e->sha256);
+    if (!take_tensors(view, in) || !take_labels(in, m, &e->opened->reading.tokens)) {
+        input_free(in);
+        error_set(&e->err, ERR_NOMEM, "not enough memory for a layer of %lld tokens",
+                  (long long)e->opened->reading.tokens.count);
+        return NULL;
+    }
+    if (e->n == in->n)
+        return in;
+    shorter = input_cut(in, e->n, &e->err);
+    input_free(in);
+    return shorter;
+}
+
+static bool each_layer(void *context, const LayerView *view)
+{
+    Each  *e = context;
+    Input *in = each_input(e, view);
+
+    return in && e->take(e->context, in);
+}
+
+bool model_input_each(Session *s, const char *spec, const InputChoice *choice,
+                      bool (*take)(void *context, Input *input), void *context, Error *err)
+{
+    Opened         o;
+    Each           e = { .opened = &o, .spec = spec, .choice = choice, .take = take,
+                         .context = context, .err = ERROR_INIT };
+    ForwardOptions options = { .cancel = choice->cancel, .on_layer = each_layer, .context = &e };
+    ForwardResult  result = { 0 };
+    InputChoice    any = *choice;
+    Input          print = { .n = 0 };
+    bool           ok;
+
+    any.layer = -1;
+    ok = open_spec(s, spec, &any, &o, err) &&
+         fingerprint(&print, o.m, &o.parts.text, &o.reading.bytes, choice->cancel, err);
+    if (ok) {
+        e.n = choice->n ? choice->n : o.reading.tokens.count;
+        if (o.m->config.causal)
+            o.reading.tokens.count = e.n;
+        snprintf(e.sha256, sizeof(e.sha256), "%s", print.sha256);
+        options.last_layer = o.m->config.layers - 1;
+        ok = forward_run(o.m, o.reading.tokens.ids, o.reading.tokens.count, &options, &result, err);
+        forward_result_free(&result);
+        if (e.err.code != ERR_NONE)
+            *err = e.err;
+    }
+    opened_free(&o);
+    return ok;
 }

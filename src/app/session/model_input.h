@@ -52,5 +52,9 @@ void model_reading_free(ModelReading *reading);
 /* As session_read_input does for any spec: q, k, v and x of layer choice->layer (-1: 0); only the
  * layers below are run. */
 Input *model_input_read(Session *s, const char *spec, const InputChoice *choice, Error *err);
+/* Every layer of the model in one pass, each as model_input_read gives it; `take` owns the input
+ * and says whether to go on.  choice->layer is not read. */
+bool   model_input_each(Session *s, const char *spec, const InputChoice *choice,
+                        bool (*take)(void *context, Input *input), void *context, Error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* overview.c -- the focused pane's view in every layer and head, as small matrices.
  *
- * A row of tiles is a layer; where there is one layer its heads go on in the next line.
- * What does not fit scrolls with the choice.
+ * A row of tiles is a layer; where there is one layer, or heads are ordered by a score, they go on
+ * in the next line.  What does not fit scrolls with the choice.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static Wall wall_with(const Ui *ui, int width)
 }
 
 /* The largest tiles of which all fit, else a line of them, else the least. */
-static Wall wall_of(const Ui *ui)
+static Wall wall_by_layer(const Ui *ui)
 {
     for (int width = TILE_MOST; width >= TILE_LEAST; width -= 2) {
         Wall wall = wall_with(ui, width);
@@ -58,6 +58,20 @@ static Wall wall_of(const Ui *ui)
     return wall_with(ui, TILE_LEAST);
 }
 
+/* An order by scores fills the lines with tiles of the same size: none is made again. */
+static Wall wall_of(const Ui *ui)
+{
+    const Overview *o = &ui->overview;
+    Wall            wall = wall_by_layer(ui);
+    int64_t         count = o->layers * o->heads;
+
+    if (o->sorted) {
+        wall.cols = min_i64(wall.across, count);
+        wall.rows = (count + wall.cols - 1) / wall.cols;
+    }
+    return wall;
+}
+
 /* The first of `count` places of which `fit` are in sight with the chosen one; no room is left
  * empty while places are out of sight. */
 static int64_t scroll_to(int64_t first, int64_t chosen, int64_t fit, int64_t count)
@@ -67,10 +81,26 @@ static int64_t scroll_to(int64_t first, int64_t chosen, int64_t fit, int64_t cou
     return max_i64(min_i64(first, count - fit), 0);
 }
 
+/* The place of the chosen tile. */
+static int64_t place_of_choice(const Overview *o)
+{
+    int64_t tile = o->layer * o->heads + o->head, at = 0;
+
+    while (o->order[at] != tile)
+        at++;
+    return at;
+}
+
+static void choose_place(Overview *o, int64_t at)
+{
+    o->layer = o->order[at] / o->heads;
+    o->head = o->order[at] % o->heads;
+}
+
 /* The choice stays in sight. */
 static void scroll_wall(Overview *o, const Wall *wall)
 {
-    int64_t at = o->layer * o->heads + o->head;
+    int64_t at = place_of_choice(o);
 
     o->top = scroll_to(o->top, at / wall->cols, wall->down, wall->rows);
     o->left = scroll_to(o->left, at % wall->cols, wall->across, wall->cols);
@@ -92,6 +122,48 @@ static void drop_tiles(Ui *ui)
 {
     tiles_end(&ui->draughtsman, ui->overview.tiles);
     ui->overview.tiles = NULL;
+}
+
+static void end_overview(Ui *ui)
+{
+    drop_tiles(ui);
+    free(ui->overview.order);
+    ui->overview.order = NULL;
+}
+
+/* Of a sorted overview. */
+static HeadScore score_of(const Overview *o)
+{
+    return (HeadScore)(o->sorted - 1);
+}
+
+/* Heads without a score yet come last. */
+static void order_tiles(Overview *o)
+{
+    int64_t     count = o->layers * o->heads;
+    HeadScores *scores = calloc((size_t)count, sizeof(*scores));
+
+    for (int64_t k = 0; k < count; k++)
+        o->order[k] = k;
+    for (int64_t k = 0; scores && o->tiles && k < count; k++) {
+        const Tile *tile = tiles_at(o->tiles, k / o->heads, k % o->heads);
+
+        if (atomic_load(&tile->scored))
+            scores[k] = tile->scores;
+    }
+    if (scores && o->sorted)
+        head_scores_order(scores, score_of(o), o->order, count);
+    free(scores);
+    if (o->leads)
+        choose_place(o, 0);
+}
+
+/* NaN: there is none, or not yet, or nothing is sorted. */
+static double tile_score(const Overview *o, const Tile *tile)
+{
+    return o->sorted && atomic_load(&tile->scored) && tile->scores.label
+               ? head_score(&tile->scores, score_of(o))
+               : (double)NAN;
 }
 
 /* Starts over when the pane shows something else, or tiles have another size. */
@@ -123,7 +195,8 @@ static void want_tiles(Ui *ui, const Pane *pane, const Wall *wall)
     sight = lens_view(&lens, &shape);
     o->tiles = tiles_start(&ui->draughtsman,
                            &(TilesRequest){ .request = &pane->request, .result = pane->result,
-                                            .shown = view, .reach = pane->spec.reach,
+                                            .view = view, .shown = view->name,
+                                            .reach = pane->spec.reach,
                                             .round = pane_round(pane),
                                             .spec = session_input_spec(ui->session),
                                             .choice = *session_choice(ui->session),
@@ -158,12 +231,15 @@ static int64_t layer_number(const Ui *ui, int64_t layer)
     return input_layer_number(session_input(ui->session), layer);
 }
 
-/* "L3 h5", the open one with a dot before it. */
-static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open, TileState state)
+/* "L3 h5 0.81", the open one with a dot before it. */
+static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
+                      const Tile *tile)
 {
     const Overview *o = &ui->overview;
     bool            chosen = layer == o->layer && head == o->head;
-    char            text[48];
+    TileState       state = (TileState)atomic_load(&tile->state);
+    double          score = tile_score(o, tile);
+    char            text[48], value[16] = "";
 
     if (o->layers > 1)
         snprintf(text, sizeof(text), "%sL%lld h%lld%s", open ? "\xe2\x97\x8f" : "",
@@ -172,9 +248,13 @@ static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
     else
         snprintf(text, sizeof(text), "%shead %lld%s", open ? "\xe2\x97\x8f" : "", (long long)head,
                  state == TILE_WAITS ? "\xe2\x80\xa6" : "");
+    if (!isnan(score))
+        snprintf(value, sizeof(value), " %.3g", score);
     if (chosen)
         term_fill(ui->term, (Area){ area.y - 1, area.x, 1, area.w }, ' ',
                   ui_style(ui, ROLE_SELECT));
+    if (term_width(text) + term_width(value) <= area.w)
+        strncat(text, value, sizeof(text) - strlen(text) - 1);
     term_text(ui->term, area.y - 1, area.x, area.w, text,
               ui_style(ui, chosen ? ROLE_SELECT : open ? ROLE_TITLE : ROLE_DIM));
 }
@@ -182,8 +262,7 @@ static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
 static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, int64_t col)
 {
     Overview   *o = &ui->overview;
-    int64_t     at = (o->top + row) * wall->cols + o->left + col;
-    int64_t     layer = at / o->heads, head = at % o->heads;
+    int64_t     at = (o->top + row) * wall->cols + o->left + col, layer, head;
     Area        area = { wall->area.y + 1 + (int)row * (wall->h + 1),
                          wall->area.x + (int)col * (wall->w + 1), wall->h, wall->w };
     const Tile *tile;
@@ -191,12 +270,14 @@ static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row
 
     if (o->left + col >= wall->cols || at >= o->layers * o->heads)
         return;
+    layer = o->order[at] / o->heads;
+    head = o->order[at] % o->heads;
     tile = tiles_at(o->tiles, layer, head);
     state = (TileState)atomic_load(&tile->state);
     draw_name(ui, area, layer, head,
               layer_number(ui, layer) == session_input(ui->session)->layer &&
                   head == pane->spec.head,
-              state);
+              tile);
     if (state == TILE_READY)
         draw_tile(ui, pane, tile, area);
     else if (state == TILE_NONE)
@@ -215,6 +296,11 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
     if (o->layers > 1)
         text_addf(&out, "layer %lld, ", (long long)layer_number(ui, o->layer));
     text_addf(&out, "head %lld", (long long)o->head);
+    if (atomic_load(&tile->scored) && tile->scores.label)
+        text_addf(&out, " (%s)", tile->scores.label);
+    if (!isnan(tile_score(o, tile)))
+        text_addf(&out, ", %s %.3g", head_score_name(score_of(o)),
+                  tile_score(o, tile));
     if (atomic_load(&tile->state) == TILE_READY) {
         panel_init(&panel, &tile->view, NULL, 0, "");
         pane_set_looks(pane, &panel);
@@ -253,7 +339,8 @@ static void add_sight(const Ui *ui, const Wall *wall, Text *out)
              (long long)count);
     if (ready < count)
         add_words(ui, out, words);
-    snprintf(words, sizeof(words), "%s %lld-%lld of %lld", o->layers > 1 ? "layers" : "lines",
+    snprintf(words, sizeof(words), "%s %lld-%lld of %lld",
+             o->layers > 1 && !o->sorted ? "layers" : "lines",
              (long long)o->top, (long long)(o->top + wall->down - 1), (long long)wall->rows);
     if (wall->rows > wall->down)
         add_words(ui, out, words);
@@ -309,9 +396,12 @@ static void overview_draw(Ui *ui, Area screen)
     text_addf(&name, "%lld heads: ", (long long)o->heads);
     pane_name(pane, &name);
     text_addf(&name, " \xc2\xb7 %s", pane_view(pane)->name);
+    if (o->sorted)
+        text_addf(&name, " \xc2\xb7 by %s", head_score_name(score_of(o)));
     snprintf(title, sizeof(title), "%s", text_str(&name));
     text_free(&name);
     ui_frame(ui, all, title, true);
+    order_tiles(o);
     scroll_wall(o, &wall);
     want_tiles(ui, pane, &wall);
     for (int64_t row = 0; o->tiles && row < wall.down; row++)
@@ -326,7 +416,7 @@ static bool overview_poll(Ui *ui)
     Overview *o = &ui->overview;
     int64_t   before = o->ready;
 
-    o->ready = o->tiles ? tiles_ready(o->tiles) : 0;
+    o->ready = o->tiles ? tiles_ready(o->tiles) + tiles_scored(o->tiles) : 0;
     return o->ready != before;
 }
 
@@ -356,11 +446,15 @@ void action_overview(Ui *ui)
         ui_say(ui, ROLE_DIM, pane && pane->job ? "it still runs" : "no matrix is shown");
         return;
     }
-    drop_tiles(ui);
+    end_overview(ui);
     *o = (Overview){ .layers = session_input_spec(ui->session) ? input->layers : 1,
-                     .heads = pane_heads(pane), .head = pane->spec.head };
+                     .heads = pane_heads(pane), .head = pane->spec.head, .sorted = o->sorted };
     o->layer = o->layers > 1 ? input_layer_index(input) : 0;
     o->head = o->head < o->heads ? o->head : 0;
+    o->order = malloc((size_t)(o->layers * o->heads) * sizeof(*o->order));
+    if (!o->order)
+        return;
+    order_tiles(o);
     if (o->layers * o->heads < 2)
         ui_say(ui, ROLE_DIM, "one layer, and this view is the same for every head");
     else
@@ -377,11 +471,10 @@ static void move_row(Ui *ui, int by)
 {
     Overview *o = &ui->overview;
     Wall      wall = wall_of(ui);
-    int64_t   at = o->layer * o->heads + o->head, row = clamp(at / wall.cols + by, wall.rows);
+    int64_t   at = place_of_choice(o), row = clamp(at / wall.cols + by, wall.rows);
 
-    at = clamp(row * wall.cols + at % wall.cols, o->layers * o->heads);
-    o->layer = at / o->heads;
-    o->head = at % o->heads;
+    o->leads = false;
+    choose_place(o, clamp(row * wall.cols + at % wall.cols, o->layers * o->heads));
 }
 
 static void move_page(Ui *ui, int by)
@@ -394,15 +487,29 @@ static void move_column(Ui *ui, int by)
 {
     Overview *o = &ui->overview;
     Wall      wall = wall_of(ui);
-    int64_t   at = o->layer * o->heads + o->head, first = at - at % wall.cols;
+    int64_t   at = place_of_choice(o), first = at - at % wall.cols;
 
     if (by == TO_FIRST || by == TO_LAST)
         at = first + clamp(at % wall.cols + by, wall.cols);
     else
         at += by;
-    at = clamp(at, o->layers * o->heads);
-    o->layer = at / o->heads;
-    o->head = at % o->heads;
+    o->leads = false;
+    choose_place(o, clamp(at, o->layers * o->heads));
+}
+
+/* By layer and head, then by each score, the largest first. */
+static void turn_order(Ui *ui, int by)
+{
+    Overview *o = &ui->overview;
+
+    o->sorted = (o->sorted + by + HEAD_SCORE_COUNT + 1) % (HEAD_SCORE_COUNT + 1);
+    o->leads = o->sorted;
+    order_tiles(o);
+    if (!o->sorted) {
+        ui_say(ui, ROLE_DIM, "by layer and head");
+        return;
+    }
+    ui_say(ui, ROLE_DIM, "by %s, largest first", head_score_name(score_of(o)));
 }
 
 /* All panes are of one input, so all go to the layer. */
@@ -475,6 +582,11 @@ static const Action own[] = {
       .run_with = move_row, .value = TO_FIRST },
     { "overview_last", "G", IN_OVERVIEW, "", "last layer, or last line of heads",
       .run_with = move_row, .value = TO_LAST },
+    { "overview_order", "o", IN_OVERVIEW, "order",
+      "by layer and head, or by a score of heads: previous, self, first, next, entropy, distance, "
+      "induction", .run_with = turn_order, .value = 1 },
+    { "overview_order_back", "O", IN_OVERVIEW, "", "the order before", .run_with = turn_order,
+      .value = -1 },
 };
 
 const Screen screen_overview = {
@@ -484,6 +596,6 @@ const Screen screen_overview = {
     .close = drop_tiles,
     .poll = overview_poll,
     .deadline = overview_deadline,
-    .end = drop_tiles,
+    .end = end_overview,
     SCREEN_ACTIONS(own),
 };

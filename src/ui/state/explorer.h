@@ -209,7 +209,10 @@ typedef struct Overview {
     int64_t layer, head;   /* chosen */
     int64_t top, left;     /* first row and column of tiles on the screen */
     int     height, width; /* pixels of a tile */
-    int64_t ready;         /* tiles as last counted */
+    int64_t ready;         /* tiles and scores as last counted */
+    int64_t *order;        /* owned; [layers * heads] tiles as they stand */
+    int     sorted;        /* by the HeadScore of this number, from 1; 0: by layer and head */
+    bool    leads;         /* the first place stays chosen while scores arrive */
 } Overview;
 
 typedef struct Params {

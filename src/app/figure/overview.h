@@ -1,0 +1,47 @@
+/* app/figure/overview.h -- one view of every layer and head as small matrices.
+ *
+ * A layer is loaded and run in a session of its own, its heads are reduced to cells, and the run is
+ * freed before the next layer: memory is that of one layer and of the tiles.  The layers of a model
+ * come out of one forward pass.
+ */
+#ifndef APP_FIGURE_OVERVIEW_H
+#define APP_FIGURE_OVERVIEW_H
+
+#include "app/result/views.h"
+#include "app/session/session.h"
+#include "attn/study/heads.h"
+#include "draw/grid/grid.h"
+
+typedef enum TileState { TILE_WAITS, TILE_READY, TILE_NONE } TileState;
+
+typedef struct Tile {
+    Grid       grid;
+    View       view;   /* what is left of it when its run is gone: kind, shape, names */
+    ViewFound  found;
+    double     share;  /* of found */
+    atomic_int state;  /* a TileState; the rest is written before it is READY or NONE */
+    char       why[96]; /* of NONE */
+    HeadScores scores; /* of the head's weights; label NULL: there are none */
+    atomic_bool scored; /* scores are written */
+} Tile;
+
+typedef struct TilesRequest {
+    const Request *request;
+    Result        *result; /* of the layer that is open; NULL: none has run */
+    const View    *view;   /* of that result; NULL: found by name */
+    const char    *shown;  /* name of the view; "": the most telling one */
+    ReachOptions   reach;
+    int64_t        round;
+    const char    *spec;   /* of the input; NULL: only the open layer */
+    InputChoice    choice;
+    int64_t        layers, heads, layer; /* layer: which of them is open */
+    int64_t        rows, cols; /* of a tile, in cells */
+    Threads       *threads;
+} TilesRequest;
+
+/* Fills tiles [layers, heads], those of the open layer first; false: cancelled.  A layer that
+ * cannot be run has tiles of state NONE with the reason. */
+bool tiles_make(const TilesRequest *request, Tile *tiles, const atomic_bool *cancel, Error *err);
+void tile_free(Tile *tile);
+
+#endif

@@ -1,0 +1,66 @@
+/* attn/study/heads.h -- what a head does, in a few numbers, from its weights row by row.
+ *
+ * Nothing n x n is kept: rows are added to sums, and the sums become scores and a label.
+ */
+#ifndef ATTN_STUDY_HEADS_H
+#define ATTN_STUDY_HEADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+/* NaN: does not apply. */
+typedef struct HeadScores {
+    double  previous;  /* mean of W[i,i-1], i >= 1 */
+    double  self;      /* mean of W[i,i], i >= 1 */
+    double  first;     /* mean of W[i,0], i >= 1: a sink */
+    double  next;      /* mean of W[i,i+1]; inputs that are not causal */
+    double  entropy;   /* mean over all rows, nats */
+    double  distance;  /* mean of sum_j W[i,j] |i - j| */
+    double  induction; /* weight on what followed earlier occurrences of the token; mean over */
+    int64_t induction_rows; /* rows whose token occurred before */
+    const char *label; /* "induction", "previous", "self", "sink", "broad", "mixed"; static */
+} HeadScores;
+
+/* The scores by name. */
+typedef enum HeadScore {
+    HEAD_PREVIOUS, HEAD_SELF, HEAD_FIRST, HEAD_NEXT, HEAD_ENTROPY, HEAD_DISTANCE, HEAD_INDUCTION,
+    HEAD_SCORE_COUNT
+} HeadScore;
+const char *head_score_name(HeadScore which);
+/* The value of --sort. */
+bool        head_score_parse(const char *name, HeadScore *out, Error *err);
+double      head_score(const HeadScores *scores, HeadScore which);
+/* Names of all labels, ending in NULL; the index is `head_label_index`. */
+extern const char *const head_labels[];
+int         head_label_index(const char *label);
+/* Orders places of `scores` [count]: the largest score first, equal ones as they were, then heads
+ * to which it does not apply or that have no scores (label NULL). */
+void        head_scores_order(const HeadScores *scores, HeadScore by, int64_t *order,
+                              int64_t count);
+
+/* Sums over rows, which become means. */
+typedef struct HeadSums {
+    double previous, self, first, next, entropy, distance, induction;
+} HeadSums;
+
+/* The tokens of all heads' rows. */
+typedef struct HeadRows {
+    int64_t        n;
+    bool           causal;
+    bool           repeated;   /* random tokens twice: a head may be called induction */
+    const int64_t *earlier;    /* [n] the last earlier position of the same token; -1: none */
+    int64_t        seen;       /* rows with an earlier one */
+    double         log_length; /* mean of ln(keys of a row) */
+} HeadRows;
+
+/* Fills earlier [n] from the tokens' ids; returns how many rows have an earlier occurrence. */
+int64_t head_earlier(const int32_t *ids, int64_t n, int64_t *earlier);
+/* Adds row i, of weights w[0 .. high-low) of the keys from `low` to before `high`. */
+void head_sums_row(HeadSums *sums, const HeadRows *rows, int64_t i, const float *w, int64_t low,
+                   int64_t high);
+void head_sums_add(HeadSums *to, const HeadSums *more);
+void head_scores_of(const HeadSums *sums, const HeadRows *rows, HeadScores *out);
+
+#endif

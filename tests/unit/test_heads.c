@@ -1,0 +1,75 @@
+/* test_heads.c -- scores of heads from rows of weights, by hand, and their order. */
+#include <math.h>
+
+#include "attn/study/heads.h"
+#include "check.h"
+
+/* Tokens a b a b: rows 2 and 3 saw theirs before. */
+static const int32_t ids[] = { 7, 9, 7, 9 };
+
+static const float weights[4][4] = {
+    { 1, 0, 0, 0 },
+    { 0.75f, 0.25f, 0, 0 },
+    { 0.25f, 0.5f, 0.25f, 0 },
+    { 0.25f, 0, 0.5f, 0.25f },
+};
+
+static HeadScores scores_of(bool causal, bool repeated)
+{
+    int64_t    earlier[4];
+    HeadRows   rows = { .n = 4, .causal = causal, .repeated = repeated, .earlier = earlier,
+                        .seen = head_earlier(ids, 4, earlier), .log_length = 1 };
+    HeadSums   first = { 0 }, rest = { 0 };
+    HeadScores out;
+
+    for (int64_t i = 0; i < 4; i++)
+        head_sums_row(i < 2 ? &first : &rest, &rows, i, weights[i], 0, causal ? i + 1 : 4);
+    head_sums_add(&first, &rest);
+    head_scores_of(&first, &rows, &out);
+    return out;
+}
+
+TEST(scores_are_means_over_rows)
+{
+    HeadScores s = scores_of(true, false);
+
+    assert_true(fabs(s.previous - (0.75 + 0.5 + 0.5) / 3) < 1e-7);
+    assert_true(fabs(s.self - 0.25) < 1e-7);
+    assert_true(fabs(s.first - (0.75 + 0.25 + 0.25) / 3) < 1e-7);
+    assert_true(isnan(s.next));
+    assert_true(fabs(s.distance - (0.75 + 1.0 + (0.75 + 0.5)) / 4) < 1e-7);
+    assert_true(fabs(s.entropy - (0.5623351446 + 1.0397207708 + 1.0397207708) / 4) < 1e-6);
+    assert_int_equal(s.induction_rows, 2);
+    assert_true(fabs(s.induction - 0.5) < 1e-7); /* row 2 to key 1, row 3 to key 2 */
+    assert_string_equal(s.label, "previous");
+    assert_string_equal(scores_of(true, true).label, "induction");
+    assert_true(fabs(scores_of(false, false).next) < 1e-7);
+}
+
+TEST(order_puts_heads_without_a_score_last)
+{
+    HeadScores s[4] = { { .entropy = 1, .label = "mixed" }, { .entropy = (double)NAN,
+                        .label = "mixed" }, { .entropy = 2, .label = "mixed" }, { .entropy = 9 } };
+    int64_t    order[4] = { 0, 1, 2, 3 };
+
+    head_scores_order(s, HEAD_ENTROPY, order, 4);
+    assert_int_equal(order[0], 2);
+    assert_int_equal(order[1], 0);
+    assert_int_equal(order[2], 1);
+    assert_int_equal(order[3], 3);
+}
+
+TEST(names_go_there_and_back)
+{
+    HeadScore which;
+    Error     err = ERROR_INIT;
+
+    for (int i = 0; i < HEAD_SCORE_COUNT; i++)
+        assert_true(head_score_parse(head_score_name((HeadScore)i), &which, &err) &&
+                    (int)which == i);
+    assert_false(head_score_parse("loud", &which, &err));
+    assert_int_equal(head_label_index("sink"), 3);
+    assert_int_equal(head_label_index("none"), -1);
+}
+
+SUITE(NULL, NULL)
