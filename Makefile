@@ -182,16 +182,18 @@ test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes 
 fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
 	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)
 
-$(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile: $(BUILD)/%: tests/%.c $(BUILD)/libattnscope.a
+$(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile $(BUILD)/bench_model: $(BUILD)/%: tests/%.c $(BUILD)/libattnscope.a
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@
 
-bench: $(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile all ## measure the kernels against this machine's ceilings, as ratios
+bench: $(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile $(BUILD)/bench_model all ## measure the kernels against this machine's ceilings, as ratios
 	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench
 	@echo
 	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_scattered
 	@echo
 	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_profile
+	@echo
+	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_model
 	@echo
 	$(Q)tests/screen/bench $(BUILD)/attnscope
 

@@ -52,6 +52,18 @@ INLINE Vec vec_of_signed(const int8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
 }
 
+INLINE Vec vec_of_halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+
+INLINE Vec vec_of_brains(const uint8_t *p)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
 INLINE float dot_half(const uint8_t *p)
 {
     return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128((int)dot_u16(p))));

@@ -2,7 +2,7 @@
  *
  * The including file defines TARGET, INLINE, WIDTH, Vec (WIDTH floats), DOT and DOT_NAME, and
  * vec_zero, vec_splat, vec_load, vec_fma, vec_total, vec_of_bytes (WIDTH unsigned bytes),
- * vec_of_signed and dot_half (a float of binary16).
+ * vec_of_signed, vec_of_halves and dot_half (floats of binary16), vec_of_brains (of bfloat16).
  *
  * A block is d sum(q x) + m sum(x): its numbers are multiplied by x as they are, and by the block's
  * factor once.  Layouts: model/file/weight.h.
@@ -13,10 +13,15 @@
 #ifndef DOT_NIBBLES
 #define DOT_NIBBLES 0 /* the file has an add_nibbles of its own */
 #endif
+#ifndef DOT_Q4_1
+#define DOT_Q4_1 0 /* the file has a dot_q4_1 of its own */
+#endif
 
 /* Rows are read once and from memory, which processors fetch too late by themselves: half as long
  * again without. */
+#ifndef AHEAD
 #define AHEAD 4096
+#endif
 
 INLINE void fetch_ahead(const uint8_t *w)
 {
@@ -44,6 +49,10 @@ INLINE Vec add16(Bytes16 q, const float *x, Vec s)
     return s;
 }
 
+/* Shifts by numbers that the compiler knows are cheaper, of bytes much. */
+#define UNROLL_8 _Pragma("GCC unroll 8")
+#define UNROLL_16 _Pragma("GCC unroll 16")
+
 #if !DOT_NIBBLES
 /* s + q x of 32 numbers of half a byte each, the low halves first. */
 INLINE Vec add_nibbles(const uint8_t *p, const float *x)
@@ -60,6 +69,16 @@ INLINE void dot_halves(const uint8_t *p, float *a, float *b)
     *b = dot_half(p + 2);
 }
 #endif
+
+/* bfloat16 is the upper half of a float. */
+INLINE float dot_brain(const uint8_t *p)
+{
+    uint32_t bits = dot_u16(p) << 16;
+    float    value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
 
 /* 16 where the bit of those 16 is set. */
 INLINE Bytes16 fifth_bits(const uint8_t *two)
@@ -101,7 +120,9 @@ INLINE Bytes16 fifth_bits(const uint8_t *two)
     }
 
 DOT32(q4_0, 18, 2, 0, -8.0f, false)
+#if !DOT_Q4_1
 DOT32(q4_1, 20, 4, 0, 0.0f, true)
+#endif
 DOT32(q5_0, 22, 6, 2, -16.0f, false)
 DOT32(q5_1, 24, 8, 4, 0.0f, true)
 
@@ -134,6 +155,7 @@ static TARGET float dot_q2_k(const uint8_t *w, const float *x, const float *sums
 
         fetch_ahead(w);
         fetch_ahead(w + 64);
+        UNROLL_16
         for (int g = 0; g < 16; g++) { /* 16 numbers each: half g % 2 of a row of 32 */
             Bytes16 q = bytes_load(w + 16 + 32 * (g / 8) + 16 * (g % 2)) >> (2 * (g % 8 / 2)) & 3;
 
@@ -156,6 +178,7 @@ static TARGET float dot_q3_k(const uint8_t *w, const float *x, const float *sums
 
         fetch_ahead(w);
         fetch_ahead(w + 64);
+        UNROLL_16
         for (int g = 0; g < 16; g++) {
             int     scale = (s[g % 8] >> 4 * (g / 8) & 15) + 16 * (s[8 + g % 4] >> 2 * (g / 4) & 3);
             float   factor = d * (float)(scale - 32);
@@ -169,14 +192,18 @@ static TARGET float dot_q3_k(const uint8_t *w, const float *x, const float *sums
     return vec_total(acc) + rest;
 }
 
-/* Scale and minimum of 32 values, g = 0..7, of 12 bytes. */
-INLINE void scale_of(const uint8_t *s, int g, float *scale, float *least)
+/* The 8 scales and 8 minima of 12 bytes, four to a word. */
+INLINE void scales_of(const uint8_t *s, uint8_t *scale, uint8_t *least)
 {
-    int low = g < 4 ? s[g] & 63 : (s[g + 4] & 15) + 16 * (s[g - 4] >> 6);
-    int high = g < 4 ? s[g + 4] & 63 : (s[g + 4] >> 4) + 16 * (s[g] >> 6);
+    uint32_t word[3], out[4];
 
-    *scale = (float)low;
-    *least = (float)high;
+    memcpy(word, s, sizeof(word));
+    out[0] = word[0] & 0x3f3f3f3f;
+    out[1] = (word[2] & 0x0f0f0f0f) | (word[0] >> 6 & 0x03030303) << 4;
+    out[2] = word[1] & 0x3f3f3f3f;
+    out[3] = (word[2] >> 4 & 0x0f0f0f0f) | (word[1] >> 6 & 0x03030303) << 4;
+    memcpy(scale, out, 8);
+    memcpy(least, out + 2, 8);
 }
 
 #define DOT256(type, size, at, fifth)                                                              \
@@ -187,26 +214,28 @@ INLINE void scale_of(const uint8_t *s, int g, float *scale, float *least)
         float rest = 0;                                                                            \
                                                                                                    \
         for (int64_t c = 0; c < cols; c += 256, w += (size), x += 256, sums += 16) {               \
-            float d = dot_half(w), dmin = dot_half(w + 2);                                         \
+            float   d = dot_half(w), dmin = dot_half(w + 2), all = 0;                              \
+            uint8_t scale[8], least[8];                                                            \
                                                                                                    \
             for (int line = 0; line < (size); line += 64)                                          \
                 fetch_ahead(w + line);                                                             \
+            scales_of(w + 4, scale, least);                                                        \
+            UNROLL_8                                                                               \
             for (int g = 0; g < 8; g++) {                                                          \
                 const uint8_t *from = w + (at) + 32 * (g / 2);                                     \
                 Bytes16        low = bytes_load(from) >> 4 * (g % 2) & 15;                         \
                 Bytes16        high = bytes_load(from + 16) >> 4 * (g % 2) & 15;                   \
-                float          scale, least;                                                       \
                 Vec            s;                                                                  \
                                                                                                    \
                 if ((fifth) > 0) {                                                                 \
                     low |= (bytes_load(w + (fifth)) >> g & 1) << 4;                                \
                     high |= (bytes_load(w + (fifth) + 16) >> g & 1) << 4;                          \
                 }                                                                                  \
-                scale_of(w + 4, g, &scale, &least);                                                \
                 s = add16(high, x + 32 * g + 16, add16(low, x + 32 * g, vec_zero()));              \
-                acc = vec_fma(vec_splat(d * scale), s, acc);                                       \
-                rest -= dmin * least * (sums[2 * g] + sums[2 * g + 1]);                            \
+                acc = vec_fma(vec_splat(d * (float)scale[g]), s, acc);                             \
+                all += (float)least[g] * (sums[2 * g] + sums[2 * g + 1]);                          \
             }                                                                                      \
+            rest -= dmin * all;                                                                    \
         }                                                                                          \
         return vec_total(acc) + rest;                                                              \
     }
@@ -224,6 +253,7 @@ static TARGET float dot_q6_k(const uint8_t *w, const float *x, const float *sums
 
         for (int line = 0; line < 210; line += 64)
             fetch_ahead(w + line);
+        UNROLL_16
         for (int g = 0; g < 16; g++) {
             int     a = g / 8, r = g % 8 * 16;
             Bytes16 low = bytes_load(w + 64 * a + r % 64) >> 4 * (r / 64) & 15;
@@ -260,46 +290,32 @@ static TARGET float dot_f32(const uint8_t *w, const float *x, const float *sums,
     return vec_total(a) + vec_total(b) + rest;
 }
 
-static TARGET float dot_f16(const uint8_t *w, const float *x, const float *sums, int64_t cols)
-{
-    float   part[16], total = 0;
-    Vec     acc = vec_zero();
-    int64_t c = 0;
-
-    (void)sums;
-    for (; c + 16 <= cols; c += 16) {
-        for (int i = 0; i < 16; i++)
-            part[i] = dot_half(w + 2 * (c + i));
-        for (int i = 0; i < PARTS; i++)
-            acc = vec_fma(vec_load(part + i * WIDTH), vec_load(x + c + i * WIDTH), acc);
+/* Numbers of 16 bits; `one` reads one of them, `many` a vector. */
+#define DOT16(type, one, many)                                                                     \
+    static TARGET float dot_##type(const uint8_t *w, const float *x, const float *sums,            \
+                                   int64_t cols)                                                   \
+    {                                                                                              \
+        Vec     a = vec_zero(), b = vec_zero();                                                    \
+        int64_t c = 0;                                                                             \
+        float   rest = 0;                                                                          \
+                                                                                                   \
+        (void)sums;                                                                                \
+        for (; c + 32 <= cols; c += 32) {                                                          \
+            fetch_ahead(w + 2 * c);                                                                \
+            for (int part = 0; part < 2 * PARTS; part += 2) {                                      \
+                int64_t at = c + part * WIDTH;                                                     \
+                                                                                                   \
+                a = vec_fma(many(w + 2 * at), vec_load(x + at), a);                                \
+                b = vec_fma(many(w + 2 * (at + WIDTH)), vec_load(x + at + WIDTH), b);              \
+            }                                                                                      \
+        }                                                                                          \
+        for (; c < cols; c++)                                                                      \
+            rest += one(w + 2 * c) * x[c];                                                         \
+        return vec_total(a) + vec_total(b) + rest;                                                 \
     }
-    for (; c < cols; c++)
-        total += dot_half(w + 2 * c) * x[c];
-    return vec_total(acc) + total;
-}
 
-static TARGET float dot_bf16(const uint8_t *w, const float *x, const float *sums, int64_t cols)
-{
-    float   part[16], total = 0;
-    Vec     acc = vec_zero();
-    int64_t c = 0;
-
-    (void)sums;
-    for (; c < cols; c += 16) {
-        int count = cols - c < 16 ? (int)(cols - c) : 16;
-
-        for (int i = 0; i < count; i++) {
-            uint32_t bits = dot_u16(w + 2 * (c + i)) << 16;
-
-            memcpy(part + i, &bits, sizeof(bits));
-        }
-        for (int i = 0; i < count && count < 16; i++)
-            total += part[i] * x[c + i];
-        for (int i = 0; i < PARTS && count == 16; i++)
-            acc = vec_fma(vec_load(part + i * WIDTH), vec_load(x + c + i * WIDTH), acc);
-    }
-    return vec_total(acc) + total;
-}
+DOT16(f16, dot_half, vec_of_halves)
+DOT16(bf16, dot_brain, vec_of_brains)
 
 static TARGET float dot_f64(const uint8_t *w, const float *x, const float *sums, int64_t cols)
 {

@@ -64,6 +64,21 @@ static inline float dot_half(const uint8_t *p)
     return value;
 }
 
+INLINE Vec vec_of_halves(const uint8_t *p)
+{
+    return (Vec){ dot_half(p), dot_half(p + 2), dot_half(p + 4), dot_half(p + 6) };
+}
+
+INLINE Vec vec_of_brains(const uint8_t *p)
+{
+    const uint32_t bits[4] = { dot_u16(p) << 16, dot_u16(p + 2) << 16, dot_u16(p + 4) << 16,
+                               dot_u16(p + 6) << 16 };
+    Vec            x;
+
+    __builtin_memcpy(&x, bits, sizeof(x));
+    return x;
+}
+
 #include "model/dot_body.h"
 
 const DotKernel *dot_kernel_at(int index)

@@ -391,14 +391,31 @@ static int64_t draw(Writer *w, int64_t best)
     return best;
 }
 
+#define EXPS 256 /* at once, on vectors */
+
+/* The sum of exp(z - largest). */
+static double sum_exps(const Writer *w, const float *z, int64_t count, double largest)
+{
+    double power[EXPS], sum = 0;
+
+    for (int64_t at = 0; at < count; at += EXPS) {
+        int64_t size = min_i64(EXPS, count - at);
+
+        for (int64_t i = 0; i < size; i++)
+            power[i] = (double)z[at + i] - largest;
+        w->pass.kernel->exp64(power, size);
+        for (int64_t i = 0; i < size; i++)
+            sum += power[i];
+    }
+    return sum;
+}
+
 /* The next token, or -1 with *err set. */
 static int32_t choose(Writer *w, double *p)
 {
     int64_t count = w->m->head.rows, best = largest_at(w->logits, count), id;
-    double  sum = 0;
+    double  sum = sum_exps(w, w->logits, count, (double)w->logits[best]);
 
-    for (int64_t i = 0; i < count; i++)
-        sum += exp((double)w->logits[i] - (double)w->logits[best]);
     if (!isfinite(sum)) {
         error_set(w->err, ERR_DATA, "the logits after position %lld are not finite",
                   (long long)w->position - 1);
