@@ -260,8 +260,8 @@ const Mechanism mech_blockbert = {
     .price = "No single head sees the whole text, and pairs of tokens meet only in the heads "
              "whose permutation joins them.",
     .lesson = "patterns",
-    .teaches = "A head keeps the squares on the diagonal or moves them all off it; every pair of "
-               "tokens meets in some head, none in all.",
+    .teaches = "A head keeps the squares on the diagonal or moves them all off it.  With as many "
+               "heads as blocks every pair of tokens meets in exactly one head.",
     .classes = CLASS_FP,
     .claim_time = "O(n^2 / n_b)",
     .claim_memory = "O(n^2 / n_b)",

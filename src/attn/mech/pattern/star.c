@@ -181,8 +181,8 @@ const Mechanism mech_star = {
     .idea = "Each token sees its neighbours and one relay token, and the relay sees all tokens.",
     .price = "Everything far away must pass through the one relay.",
     .lesson = "globals",
-    .teaches = "A thin band and one full row and column: through the relay any two tokens are two "
-               "hops apart.",
+    .teaches = "A thin band and one full row and column: through the relay any two tokens are at "
+               "most two hops apart.",
     .classes = CLASS_FP,
     .claim_time = "O(n)",
     .claim_memory = "O(n)",

@@ -1,0 +1,141 @@
+-- claims.lua -- claims of cards, stage notes, presets and lessons, tried against runs.
+-- A claim quotes its sentence, which must still stand there, and compares numbers of runs.
+local check = require "support.check"
+local claims = { told = {} } -- told: mechanisms with a claim
+
+local function plain(text)
+  return (text:gsub("%s+", " "))
+end
+
+-- All that is to be read of a mechanism, a preset or a lesson.
+local function card(id)
+  local told = { attn.command("info", id), attn.info(id).teaches }
+  for _, note in ipairs(attn.info(id).notes) do
+    told[#told + 1] = note.text
+  end
+  return plain(table.concat(told, "\n"))
+end
+
+local function preset(id)
+  for _, p in ipairs(attn.presets()) do
+    if p.id == id then
+      return plain(p.title .. "\n" .. p.help .. "\n" .. p.command)
+    end
+  end
+  error("no preset " .. id)
+end
+
+local function lesson(name)
+  local file = assert(io.open("scripts/lessons/" .. name .. ".lua"))
+  local text = file:read("a"):gsub('"%s*%.%.%s*"', "")
+  file:close()
+  return plain(text)
+end
+
+local readers = { card = card, preset = preset, lesson = lesson }
+
+local function holds(a, is, b)
+  if is == "<" then return a < b end
+  if is == "<=" then return a <= b end
+  if is == ">" then return a > b end
+  if is == ">=" then return a >= b end
+  if is == "==" then return a == b end
+  if is == "~" then return math.abs(a - b) <= 1e-4 * math.max(1, math.abs(b)) end
+  error("no comparison " .. is)
+end
+
+-- Gets what a claim's function calls: is(measured, comparison, expected, what of).
+local function compare(a, is, b, what)
+  a = a == true and 1 or a or 0
+  b = b == true and 1 or b or 0
+  if not holds(a, is, b) then
+    error(("%s%.6g %s %.6g does not hold"):format(what and what .. ": " or "", a, is, b), 2)
+  end
+end
+
+-- Each row: a name, the words that it quotes, a function that measures.
+function claims.try(kind, rows)
+  for _, row in ipairs(rows) do
+    local id, words, measure = row[1], row[2], row[3]
+    if kind == "card" then claims.told[id] = true end
+    check.case(("%s %s: %s"):format(kind, id, words), function()
+      assert(readers[kind](id):find(plain(words), 1, true), "it does not say so any more")
+      measure(compare)
+    end)
+  end
+end
+
+-- ---- runs ----------------------------------------------------------------------------
+
+-- On 64 tokens unless the options say otherwise.
+function claims.run(text, options)
+  local o = { n = 64, d = 32, heads = 1, seed = 1, input = "synthetic:normal" }
+  for name, value in pairs(options or {}) do o[name] = value end
+  if type(o.input) == "string" then
+    o.input = assert(attn.load(o.input, { n = o.n, d = o.d, heads = o.heads, seed = o.seed }))
+    o.n, o.d, o.heads = nil, nil, nil
+  end
+  local result, message = attn.run(text, o)
+  return assert(result, message)
+end
+
+function claims.flops(result) return result.stats.flops.total end
+
+function claims.quality(text, options)
+  local o = { quality = true }
+  for name, value in pairs(options or {}) do o[name] = value end
+  return claims.run(text, o).stats.quality
+end
+
+-- Layers until every token reaches every other; nil: not within so many.
+function claims.layers(result, most)
+  return result:reach({ layers = most or 254 }).full
+end
+
+-- A view's head as rows of numbers.
+function claims.rows(result, view, head)
+  return assert(result:view(view, head or 0)):totable()
+end
+
+-- Largest difference of two rows.
+function claims.apart(a, b)
+  local most = 0
+  for i = 1, math.max(#a, #b) do most = math.max(most, math.abs((a[i] or 0) - (b[i] or 0))) end
+  return most
+end
+
+function claims.sum(row)
+  local total = 0
+  for _, value in ipairs(row) do total = total + value end
+  return total
+end
+
+-- Entropy of a row of weights, in nats.
+function claims.entropy(row)
+  local total = 0
+  for _, w in ipairs(row) do
+    if w > 0 then total = total - w * math.log(w) end
+  end
+  return total
+end
+
+function claims.mean_entropy(result, view)
+  local total, rows = 0, claims.rows(result, view or "weights")
+  for _, row in ipairs(rows) do total = total + claims.entropy(row) end
+  return total / #rows
+end
+
+-- Rows that differ from all rows before them.
+function claims.distinct(rows)
+  local kept = {}
+  for _, row in ipairs(rows) do
+    local new = true
+    for _, other in ipairs(kept) do
+      if claims.apart(row, other) < 1e-6 then new = false end
+    end
+    if new then kept[#kept + 1] = row end
+  end
+  return #kept
+end
+
+return claims
