@@ -2,6 +2,6 @@
 local check = require "support.check"
 local claims = require "support.claims"
 
-for _, family in ipairs { "pattern" } do
+for _, family in ipairs { "pattern", "learned", "lowrank" } do
   claims.try("card", require("claims." .. family))
 end

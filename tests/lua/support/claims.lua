@@ -73,8 +73,8 @@ function claims.run(text, options)
   for name, value in pairs(options or {}) do o[name] = value end
   if type(o.input) == "string" then
     o.input = assert(attn.load(o.input, { n = o.n, d = o.d, heads = o.heads, seed = o.seed }))
-    o.n, o.d, o.heads = nil, nil, nil
   end
+  o.n, o.d, o.heads = nil, nil, nil
   local result, message = attn.run(text, o)
   return assert(result, message)
 end
@@ -136,6 +136,49 @@ function claims.distinct(rows)
     if new then kept[#kept + 1] = row end
   end
   return #kept
+end
+
+-- Rank of a matrix, by elimination; pivots below this share of the first count as 0.
+function claims.rank(matrix, share)
+  local a, rank, first = {}, 0, nil
+  for i, row in ipairs(matrix) do a[i] = { table.unpack(row) } end
+  while rank < #a do
+    local best, at_row, at_col = 0, 0, 0
+    for i = rank + 1, #a do
+      for j = 1, #a[1] do
+        if math.abs(a[i][j]) > best then best, at_row, at_col = math.abs(a[i][j]), i, j end
+      end
+    end
+    first = first or best
+    if best <= (share or 1e-4) * first then break end
+    rank = rank + 1
+    a[rank], a[at_row] = a[at_row], a[rank]
+    for i = rank + 1, #a do
+      local factor = a[i][at_col] / a[rank][at_col]
+      for j = 1, #a[1] do a[i][j] = a[i][j] - factor * a[rank][j] end
+    end
+  end
+  return rank
+end
+
+-- The same input with its tokens in another order: order[i] is where row i comes from, from 0.
+function claims.reordered(input, order)
+  local tensors = {}
+  for _, name in ipairs { "q", "k", "v" } do
+    local from, to = input[name], input[name]:copy()
+    for i, source in ipairs(order) do
+      for c = 0, from.shape[3] - 1 do to:set(0, i - 1, c, from:get(0, source, c)) end
+    end
+    tensors[name] = to
+  end
+  if input.x then
+    local from, to = input.x, input.x:copy()
+    for i, source in ipairs(order) do
+      for c = 0, from.shape[2] - 1 do to:set(i - 1, c, from:get(source, c)) end
+    end
+    tensors.x = to
+  end
+  return assert(attn.input(tensors))
 end
 
 return claims

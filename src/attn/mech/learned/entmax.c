@@ -420,11 +420,11 @@ const Mechanism mech_entmax = {
     .problem = "Softmax gives every key some weight, even those of no use.",
     .idea = "Alpha-entmax, a relative of softmax, gives exact zeros, and how many depends on "
             "the scores and on alpha.",
-    .price = "All scores are still computed, so zeros make the result clearer and not cheaper.",
+    .price = "All scores are still computed: zeros save only the sum over the values.",
     .lesson = "sparsity",
     .teaches = "Every pair may attend, yet most weights are exactly 0 and it is the data that "
-               "decide which.  Heads differ: alpha near 1 is dense like softmax, alpha = 2 the "
-               "sparsest.",
+               "decide which.  Heads differ: alpha near 1 is dense like softmax, and a larger "
+               "alpha leaves fewer keys.",
     .classes = CLASS_SP,
     .claim_time = "O(n^2)",
     .claim_memory = "O(n^2)",

@@ -558,7 +558,8 @@ static const StageNote notes[] = {
                "chunk's border may cut a bucket: that is why a chunk also looks at the one before "
                "it." },
     { "normalise keys", "The keys are the queries brought to one length, so that a token does not "
-                        "simply prefer long vectors, or itself." },
+                        "simply prefer long vectors.  Itself it would always prefer: no direction "
+                        "is nearer to it than its own." },
     { "attend", "In the sorted order each chunk attends to itself and to the chunks before it, to "
                 "keys of the same bucket only.  A token sees itself only if it sees nobody else." },
     { "combine", "Un-sorted, the round's results stand at their tokens again; they are merged with "

@@ -358,7 +358,7 @@ static const StageNote notes[] = {
       "connected." },
     { "mask",
       "The numbers become a mask: shares between 0 and 1, or, when it is hard, in or out." },
-    { "attend", "Attention goes through the mask: what it closes is not seen at all." },
+    { "attend", "Attention goes through the mask: what a hard mask closes is not seen at all." },
     { NULL, NULL }
 };
 
@@ -386,11 +386,11 @@ const Mechanism mech_sparsebert_dam = {
     .picture = "mask",
     .problem = "It is not known which cells of the attention matrix a model needs.",
     .idea = "A mask over distances is learned together with the model, for each head.",
-    .price = "All pairs are computed while it is learned, so the mask saves no time by itself.",
+    .price = "A soft mask, as training needs it, is computed in full: only a hard one saves work.",
     .lesson = "mask",
     .teaches = "A mask that is learned for each head: stripes along the diagonals inside a frame "
                "that is always on.  A small tau turns the grey of a soft mask to black and "
-               "white.  It is computed in full; the sparsity is of structure, not yet of time.",
+               "white.  A soft mask is computed in full; of a hard one only the open cells are.",
     .classes = CLASS_LP,
     .claim_time = "O(n^2)",
     .claim_memory = "O(n^2)",
