@@ -2,6 +2,12 @@
 local check = require "support.check"
 local claims = require "support.claims"
 
-for _, family in ipairs { "pattern", "learned", "lowrank" } do
+for _, family in ipairs { "pattern", "learned", "lowrank", "memory", "mixer", "routing", "lab" } do
   claims.try("card", require("claims." .. family))
 end
+
+check.case("every mechanism has a claim that is measured", function()
+  for _, id in ipairs(attn.mechanisms()) do
+    assert(claims.told[id], id .. " has none: add one to tests/lua/claims")
+  end
+end)

@@ -456,10 +456,11 @@ const Mechanism mech_checkpointing = {
     .problem = "Training keeps the activations of every layer for the backward pass.",
     .idea = "Only some layers' inputs are kept, and the rest is computed again when it is "
             "needed.",
-    .price = "About one more forward pass is computed.",
+    .price = "Up to one more forward pass is computed.",
     .teaches = "The memory of a training step as a saw instead of a triangle: less kept, more "
-               "computed again.  The peak against k is a U, and its bottom is at sqrt(L) only if "
-               "a kept input weighs as much as a layer's activations -- they weigh far more.",
+               "computed again.  Deep stacks have a U of peaks against k, its bottom near "
+               "sqrt(L c/a) for c bytes of a kept input and a of a layer's activations.  As a is "
+               "far more than c, few layers have their bottom at k = 1.",
     .picture = "grid",
     .classes = CLASS_LAB,
     .claim_time = "O(n^2), the attention inside; one more forward pass",

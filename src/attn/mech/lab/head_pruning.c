@@ -410,8 +410,9 @@ const Mechanism mech_head_pruning = {
     .idea = "Heads are ordered by how much the output changes without them, and the least "
             "important are removed.",
     .price = "The importance depends on the data, and removing many heads hurts.",
-    .teaches = "Few heads carry a layer.  The curve stays flat while the unimportant ones go, and "
-               "rises when those are touched that the rest relies on.",
+    .teaches = "Where few heads carry a layer, the curve stays flat while the others go, and rises "
+               "when those are touched that the rest relies on.  Weights that are drawn have no "
+               "such heads: their curve rises from the first.",
     .picture = "importance",
     .classes = CLASS_LAB,
     .claim_time = "O(n^2), the attention inside; fewer heads, less of it",

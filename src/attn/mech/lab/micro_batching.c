@@ -320,8 +320,8 @@ const Mechanism mech_micro_batching = {
     .idea = "The batch is cut into pieces that follow each other through the devices.",
     .price = "Some waiting remains at both ends, and it shrinks only with more pieces.",
     .teaches = "Layers spread over devices leave all but one idle; cutting the batch into pieces "
-               "makes a staircase whose idle triangles shrink with the number of pieces, and with "
-               "it the memory each device needs.",
+               "makes a staircase whose idle triangles shrink with the number of pieces.  Where "
+               "a piece's activations are recomputed, the memory of each device shrinks too.",
     .picture = "grid",
     .classes = CLASS_LAB,
     .claim_time = "O((m + d - 1) / m) of the ideal",

@@ -267,7 +267,8 @@ const Mechanism mech_luna = {
     .price = "What the few slots do not hold is lost.",
     .lesson = "low-rank",
     .teaches = "A wide strip packs the sequence into a few slots, a tall strip unpacks them: the "
-               "whole map has the rank of the slots.  Causal, the rows' sums drift away from 1.",
+               "whole map has the rank of the slots.  Causal, the rows' sums are not 1, the "
+               "first rows' least of all.",
     .example = "n_p=8",
     .classes = CLASS_M,
     .claim_time = "O(l n)",

@@ -166,7 +166,7 @@ const Mechanism mech_glam = {
     .idea = "Each token uses two of many experts, whose feed-forward networks have gates.",
     .price = "All experts must be stored, though two are used at a time.",
     .teaches = "Every row has two cells whose gates add up to one: two of many experts work on "
-               "each token.  Room for two full shares makes drops rare until routing is uneven.",
+               "each token.  With room for two full shares only uneven routing drops a choice.",
     .params = glam_params,
     MIXTURE_OF_TWO,
 };

@@ -479,7 +479,7 @@ const Mechanism mech_scaling = {
             "are factored.",
     .price = "The choice of units needs a controller of its own, and little is saved when many "
              "tokens run at once.",
-    .teaches = "ffn: exactly one unit lights up in every block, a different one for each token; "
+    .teaches = "ffn: exactly one unit lights up in every block, which one depends on the token; "
                "the rest of the layer is not computed.  qkv: Mult saves parameters and memory "
                "traffic, not multiplications.",
     .picture = "hidden",
