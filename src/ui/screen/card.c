@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/lesson/lesson.h"
 #include "app/result/views.h"
 #include "ui/screen/browse.h"
 
@@ -49,6 +50,11 @@ void card_text(const Mechanism *m, Text *out)
         text_addf(out, " %d", m->year);
     if (m->arxiv)
         text_addf(out, ", arXiv:%s", m->arxiv);
+    if (m->problem)
+        text_addf(out, "\n\nProblem\n%s\nIdea\n%s\nPrice\n%s\n", m->problem, m->idea,
+                  m->price);
+    if (m->lesson)
+        lesson_reference(m->lesson, out);
     text_addf(out, "\nclass %s", mechanism_classes(m, classes, sizeof(classes)));
     text_addf(out, "   time %s   memory %s\n", m->claim_time ? m->claim_time : "\xe2\x80\x94",
               m->claim_memory ? m->claim_memory : "\xe2\x80\x94");
@@ -268,10 +274,18 @@ static void params_line(const Mechanism *m, Text *out)
         text_addf(out, "\nin the picture %s", m->sketch ? m->sketch : m->example);
 }
 
+/* Problem, idea and price, and the lesson. */
+static void opening_text(const Mechanism *m, Text *out)
+{
+    if (m->problem)
+        text_addf(out, "%s %s %s\n", m->problem, m->idea, m->price);
+    lesson_reference(m->lesson, out);
+}
+
 void card_draw(Ui *ui, Area area, int index)
 {
     const Mechanism *m = mechanism_at((size_t)index);
-    Text             params = { 0 };
+    Text             params = { 0 }, opening = { 0 };
     Area             text;
     int              side = area.h / 2 < 12 ? 11 : area.h / 2 < 34 ? area.h / 2 - 2 : 32;
     int              drawn, wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
@@ -282,6 +296,9 @@ void card_draw(Ui *ui, Area area, int index)
     side = drawn > FACTS_LEAST ? drawn : FACTS_LEAST;
     draw_facts(ui, (Area){ area.y + 1, area.x + wide + 4, side, area.w - wide - 6 }, m);
     text = (Area){ area.y + side + 2, area.x + 2, area.h - side - 3, area.w - 4 };
+    opening_text(m, &opening);
+    draw_part(ui, &text, "In short", opening.length ? text_str(&opening) : NULL);
+    text_free(&opening);
     draw_part(ui, &text, "What to look for", m->teaches);
     params_line(m, &params);
     draw_part(ui, &text, "Parameters", params.length ? text_str(&params) : NULL);
