@@ -239,13 +239,22 @@ static bool add_shipped(LessonList *list, Error *err)
     return ok;
 }
 
-void lesson_reference(const char *id, Text *out)
+int lesson_place(const char *id)
 {
     char name[LESSON_NAME];
 
     for (int i = 0; id && lessons_shipped[i].name; i++)
         if (id_of(lessons_shipped[i].name, name, sizeof(name)) && !strcmp(name, id))
-            text_addf(out, "lesson    %s (%d): attnscope lesson %s\n", id, i + 1, id);
+            return i + 1;
+    return 0;
+}
+
+void lesson_reference(const char *id, Text *out)
+{
+    int number = lesson_place(id);
+
+    if (number)
+        text_addf(out, "lesson    %s (%d): attnscope lesson %s\n", id, number, id);
 }
 
 static int is_lesson(const struct dirent *entry)

@@ -233,6 +233,8 @@ void progress_put(Progress *progress, const LessonProgress *item);
 bool progress_save(const LessonProgress *item, Error *err);
 int  progress_steps(const LessonProgress *item); /* steps done */
 
+/* Of a lesson that came with the program, from 1; 0 where there is none of that id. */
+int lesson_place(const char *id);
 /* Adds "lesson    lsh (5): attnscope lesson lsh", of a lesson that came with the program. */
 void lesson_reference(const char *id, Text *out);
 

@@ -244,22 +244,32 @@ static void draw_facts(Ui *ui, Area area, const Mechanism *m)
               m->claim_memory ? m->claim_memory : "-", m->causal ? "yes" : "no");
     if (m->claim_decode)
         text_addf(&out, "decode  %s\n", m->claim_decode);
+    if (lesson_place(m->lesson))
+        text_addf(&out, "lesson  %d %s\n", lesson_place(m->lesson), m->lesson);
     term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_TEXT));
     text_free(&out);
 }
 
-static int draw_part(Ui *ui, Area *area, const char *heading, const char *text)
+#define LINES_MOST 1000
+
+/* False if a part of the text has no room. */
+static bool draw_part(Ui *ui, Area *area, const char *heading, const char *text)
 {
     int used;
 
-    if (!text || area->h < 2)
-        return 0;
+    if (!text || !*text)
+        return true;
+    if (area->h < 2) {
+        area->h = 0;
+        return false;
+    }
+    used = 1 + term_paragraph(NULL, (Area){ 0, 0, LINES_MOST, area->w }, text, (Style){ 0 });
     term_text(ui->term, area->y, area->x, area->w, heading, ui_style(ui, ROLE_KEY));
-    used = 1 + term_paragraph(ui->term, (Area){ area->y + 1, area->x, area->h - 1, area->w }, text,
-                              ui_style(ui, ROLE_TEXT));
+    term_paragraph(ui->term, (Area){ area->y + 1, area->x, area->h - 1, area->w }, text,
+                   ui_style(ui, ROLE_TEXT));
     area->y += used + 1;
     area->h -= used + 1;
-    return used;
+    return area->h >= -1;
 }
 
 static void params_line(const Mechanism *m, Text *out)
@@ -274,19 +284,30 @@ static void params_line(const Mechanism *m, Text *out)
         text_addf(out, "\nin the picture %s", m->sketch ? m->sketch : m->example);
 }
 
-/* Problem, idea and price, and the lesson. */
-static void opening_text(const Mechanism *m, Text *out)
+/* Problem, idea and price first; false if a part of the text has no room. */
+static bool draw_parts(Ui *ui, Area area, const Mechanism *m)
 {
+    Text opening = { 0 }, params = { 0 };
+    bool whole;
+
     if (m->problem)
-        text_addf(out, "%s %s %s\n", m->problem, m->idea, m->price);
-    lesson_reference(m->lesson, out);
+        text_addf(&opening, "%s %s %s", m->problem, m->idea, m->price);
+    params_line(m, &params);
+    whole = draw_part(ui, &area, "In short", text_str(&opening));
+    whole &= draw_part(ui, &area, "What to look for", m->teaches);
+    whole &= draw_part(ui, &area, "Parameters", text_str(&params));
+    whole &= draw_part(ui, &area, "Formula", m->formula);
+    whole &= draw_part(ui, &area, "Source", m->source);
+    text_free(&opening);
+    text_free(&params);
+    return whole;
 }
+
+#define MORE " i: the whole card "
 
 void card_draw(Ui *ui, Area area, int index)
 {
     const Mechanism *m = mechanism_at((size_t)index);
-    Text             params = { 0 }, opening = { 0 };
-    Area             text;
     int              side = area.h / 2 < 12 ? 11 : area.h / 2 < 34 ? area.h / 2 - 2 : 32;
     int              drawn, wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
 
@@ -295,14 +316,7 @@ void card_draw(Ui *ui, Area area, int index)
     drawn = draw_thumb(ui, (Area){ area.y + 1, area.x + 2, side, wide }, index);
     side = drawn > FACTS_LEAST ? drawn : FACTS_LEAST;
     draw_facts(ui, (Area){ area.y + 1, area.x + wide + 4, side, area.w - wide - 6 }, m);
-    text = (Area){ area.y + side + 2, area.x + 2, area.h - side - 3, area.w - 4 };
-    opening_text(m, &opening);
-    draw_part(ui, &text, "In short", opening.length ? text_str(&opening) : NULL);
-    text_free(&opening);
-    draw_part(ui, &text, "What to look for", m->teaches);
-    params_line(m, &params);
-    draw_part(ui, &text, "Parameters", params.length ? text_str(&params) : NULL);
-    draw_part(ui, &text, "Formula", m->formula);
-    draw_part(ui, &text, "Source", m->source);
-    text_free(&params);
+    if (!draw_parts(ui, (Area){ area.y + side + 2, area.x + 2, area.h - side - 3, area.w - 4 }, m))
+        term_text(ui->term, area.y + area.h - 1, area.x + area.w - (int)sizeof(MORE) - 1,
+                  sizeof(MORE), MORE, ui_style(ui, ROLE_DIM));
 }
