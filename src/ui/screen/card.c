@@ -106,7 +106,9 @@ static bool open_side(Ui *ui)
 
     if (b->side || b->side_failed)
         return b->side != NULL;
-    if (!session_input(ui->session))
+    b->side_of = session_input(ui->session);
+    b->side_causal = ui->defaults.causal;
+    if (!b->side_of)
         return false;
     b->side = session_new(&err);
     if (b->side && !load_side(ui, b->side) &&
@@ -118,12 +120,34 @@ static bool open_side(Ui *ui)
     return b->side != NULL;
 }
 
+/* Drops the pictures of an input that was replaced. */
+static void follow_input(Ui *ui)
+{
+    Browse *b = &ui->browse;
+
+    if (b->side_of == session_input(ui->session) && b->side_causal == ui->defaults.causal)
+        return;
+    drawing_clear(&ui->draughtsman, &b->thumb);
+    job_free(b->thumb_job);
+    b->thumb_job = NULL;
+    for (int i = 0; i < MARKS_MOST; i++) {
+        result_release(b->thumbs[i]);
+        b->thumbs[i] = NULL;
+        b->thumb_failed[i] = false;
+    }
+    session_free(b->side);
+    b->side = NULL;
+    b->side_failed = false;
+}
+
 static void want_thumb(Ui *ui, int index)
 {
     Browse *b = &ui->browse;
     Request request = REQUEST_INIT;
     Error   err = ERROR_INIT;
 
+    follow_input(ui);
+    request.causal = ui->defaults.causal;
     if (b->thumbs[index] || b->thumb_failed[index] || b->thumb_job || !open_side(ui))
         return;
     b->thumb_of = index;

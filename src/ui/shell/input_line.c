@@ -1,4 +1,5 @@
-/* input_line.c -- typed lines that change the input: open, layer, n, d, heads, seed, causal, head.
+/* input_line.c -- what changes the input: the key E, and the typed lines open, layer, n, d, heads,
+ * seed, causal, head.
  *
  * The panes stay and run again on what was loaded; `u` goes back. */
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
 
@@ -68,6 +70,57 @@ void input_typed_open(Ui *ui, const char *spec)
     InputChoice choice = INPUT_CHOICE_DEFAULT;
 
     load(ui, spec, &choice);
+}
+
+/* Samples that the key E goes through. */
+static const struct Sample {
+    const char *spec, *words;
+    int64_t     n; /* the first tokens of it; 0: all */
+} samples[] = {
+    { "sample:english.txt", "an English text: equal words attend to each other, nothing is hidden",
+      96 },
+    { "sample:induction.safetensors",
+      "a trained model: causal, 4 heads ([ ]) in 2 layers (:layer 1)", 0 },
+    { "sample:image.png", "a picture: like pixels attend to each other; I: what one sees", 0 },
+};
+#define SAMPLES (sizeof(samples) / sizeof(*samples))
+
+const char *samples_first(InputChoice *choice)
+{
+    if (!choice->n)
+        choice->n = samples[0].n;
+    return samples[0].spec;
+}
+
+static const struct Sample *sample_of(const char *spec)
+{
+    for (size_t i = 0; spec && i < SAMPLES; i++)
+        if (!strcmp(samples[i].spec, spec))
+            return &samples[i];
+    return NULL;
+}
+
+const char *sample_words(const char *spec)
+{
+    const struct Sample *s = sample_of(spec);
+
+    return s ? s->words : NULL;
+}
+
+void action_sample_next(Ui *ui)
+{
+    const struct Sample *now = sample_of(session_input_spec(ui->session));
+    const struct Sample *next = &samples[now ? (size_t)(now - samples + 1) % SAMPLES : 0];
+    InputChoice          choice = INPUT_CHOICE_DEFAULT;
+
+    choice.n = next->n;
+    if (load(ui, next->spec, &choice))
+        ui_say(ui, ROLE_DIM, "%s", next->words);
+}
+
+void action_sample_again(Ui *ui)
+{
+    action_sample_next(ui);
 }
 
 void input_typed_layer(Ui *ui, const char *text)

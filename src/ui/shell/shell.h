@@ -44,6 +44,9 @@ TypedHelp command_typed(size_t index);
 
 /* ---- input_line.c: typed lines that change the input and run the panes again --- */
 
+/* The sample that is opened without INPUT; chooses a length where none was chosen. */
+const char *samples_first(InputChoice *choice);
+const char *sample_words(const char *spec); /* what is seen in it; NULL: not one of E */
 void input_typed_open(Ui *ui, const char *spec);
 void input_typed_layer(Ui *ui, const char *text);
 void input_typed_n(Ui *ui, const char *text);

@@ -39,7 +39,8 @@ static const char usage[] =
     "\n"
     "Opens the explorer on INPUT: npy, npz, safetensors, csv, json, txt or png file,\n"
     "synthetic:NAME(args), sample:NAME (attnscope info inputs) or a model, model:PATH.\n"
-    "Without INPUT it opens an included sample.  ? lists the keys.\n"
+    "Without INPUT it opens a short English text; E goes on to a trained model's heads.\n"
+    "? lists the keys.\n"
     "\n";
 
 static const char usage_options[] =
@@ -326,11 +327,18 @@ bool ui_takes(int argc, char **argv)
                               : start.step.word_count == 1;
 }
 
+/* Without INPUT a text, because no token of it is hidden from another; a layer was asked for:
+ * the sample that has layers. */
 static bool open_sample(Ui *ui, const Start *start, Error *err)
 {
-    const char *spec = start->input ? start->input : session_default_sample(ui->session, err);
+    InputChoice choice = start->choice;
+    const char *spec = start->input;
 
-    return spec && session_load(ui->session, spec, &start->choice, err);
+    if (!spec && choice.layer < 0)
+        spec = samples_first(&choice);
+    else if (!spec)
+        spec = session_default_sample(ui->session, err);
+    return spec && session_load(ui->session, spec, &choice, err);
 }
 
 static bool load_input(Ui *ui, const Start *start, Error *err)
@@ -360,6 +368,8 @@ static void say_start(Ui *ui)
         ui_say(ui, ROLE_DIM, "as it was left%s", saving_behind(ui));
     else if (weights && !ui->message[0])
         ui_say(ui, ROLE_DIM, "the input holds finished weights: Enter shows them");
+    else if (sample_words(session_input_spec(ui->session)) && !ui->message[0])
+        ui_say(ui, ROLE_DIM, "%s", sample_words(session_input_spec(ui->session)));
     else if (input->note && !ui->message[0]) /* messages of the session come first */
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }

@@ -119,6 +119,8 @@ typedef struct Browse {
     int64_t  card_scroll;
     Session *side; /* owned; its input is the sample cut to 64; NULL: not open */
     bool     side_failed;
+    const Input *side_of; /* the input it was cut from; to compare with only */
+    int      side_causal; /* as chosen for new panes */
     Result  *thumbs[128]; /* retained, of `side` */
     Job     *thumb_job;
     int      thumb_of; /* index the job is for */
