@@ -1,13 +1,12 @@
-/* info.c -- info: the card of a mechanism, and what a file holds. */
+/* info.c -- info: the card of a mechanism, words of the glossary. */
 #include "app/command/command.h"
+#include "app/command/info.h"
 #include "app/session/model_input.h"
-#include "app/figure/picture.h"
 #include "app/glossary.h"
 #include "app/lesson/lesson.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/run/position.h"
-#include "profile/record.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -140,165 +139,7 @@ static void info_positions(Text *out)
                   "'full(pos_base=100)' --position rope\n");
 }
 
-/* ---- files ------------------------------------------------------------------ */
-
-static void entry_row(Table *t, const InputEntry *entry)
-{
-    char shape[160] = "[", bytes[32];
-
-    for (int i = 0; i < entry->rank; i++)
-        snprintf(shape + strlen(shape), sizeof(shape) - strlen(shape), "%s%lld", i ? "," : "",
-                 (long long)entry->shape[i]);
-    table_cell(t, "  %s", entry->name);
-    table_cell(t, "%s", entry->dtype);
-    table_cell(t, "%s]", shape);
-    table_cell(t, "%s", format_bytes(entry->bytes, bytes, sizeof(bytes)));
-}
-
-/* Long metadata (a token list) is cut here. */
-#define METADATA_SHOWN 100
-
-static void describe_listing(const char *path, const InputListing *l, Text *out)
-{
-    Table t = { .cols = 4 };
-
-    text_addf(out, "%s: %s, %lld tensor%s\n", path, l->kind, (long long)l->count,
-              l->count == 1 ? "" : "s");
-    for (int64_t i = 0; i < l->count; i++)
-        entry_row(&t, &l->entries[i]);
-    table_write(&t, TABLE_TEXT, out);
-    table_free(&t);
-    for (int64_t i = 0; i < l->metadata_count; i++)
-        text_addf(out, "  %s = %.*s%s\n", l->keys[i], METADATA_SHOWN, l->values[i],
-                  strlen(l->values[i]) > METADATA_SHOWN ? "..." : "");
-}
-
-/* The default layer and those the file holds: "layer 3 (there are 3, 12), ". */
-static void describe_layer(const Input *input, Text *out)
-{
-    text_addf(out, "layer %lld", (long long)input->layer);
-    if (!input->held)
-        text_addf(out, " of %lld", (long long)input->layers);
-    else if (input->layers == 1)
-        text_add(out, " (no other)");
-    for (int64_t i = 0; input->held && input->layers > 1 && i < input->layers; i++)
-        text_addf(out, "%s%lld", i ? ", " : " (there are ", (long long)input->held[i]);
-    text_add(out, input->held && input->layers > 1 ? "), " : ", ");
-}
-
-static void describe_heads(const Input *input, const char *x, Text *out)
-{
-    text_add(out, "as input: ");
-    describe_layer(input, out);
-    text_addf(out, "h=%lld n=%lld m=%lld d=%lld e=%lld%s%s%s\n", (long long)input->heads,
-              (long long)input->n, (long long)input->m, (long long)input->d, (long long)input->e,
-              x, input->q_tokens ? ", tokens" : "",
-              input->causal > 0    ? ", causal"
-              : input->causal == 0 ? ", not causal"
-                                   : "");
-}
-
-static void describe_input(const Input *input, Text *out)
-{
-    char x[48] = "";
-
-    if (input->x.data)
-        snprintf(x, sizeof(x), ", x dm=%lld", (long long)input->x.shape[1]);
-    if (input->q.data && input->k.data && input->v.data)
-        describe_heads(input, x, out);
-    else if (input->v.data && !input->k.data)
-        text_addf(out, "as input:%s v%s without k, h=%lld n=%lld e=%lld: for mechanisms that "
-                  "compare no tokens\n", input->q.data ? " q and" : "",
-                  input->x.data ? " and x" : "", (long long)input->heads, (long long)input->n,
-                  (long long)input->e);
-    else if (input->x.data)
-        text_addf(out, "as input: x only, n=%lld dm=%lld\n", (long long)input->x.shape[0],
-                  (long long)input->x.shape[1]);
-    else if (!input->attn.data)
-        text_addf(out, "as input:%s%s%s, but not all of q, k and v\n", input->q.data ? " q" : "",
-                  input->k.data ? " k" : "", input->v.data ? " v" : "");
-    else {
-        text_add(out, "as input: finished weights only, ");
-        describe_layer(input, out);
-        text_addf(out, "h=%lld n=%lld m=%lld\n", (long long)input->attn.shape[0],
-                  (long long)input->attn.shape[1], (long long)input->attn.shape[2]);
-    }
-    if (input->note)
-        text_addf(out, "%s\n", input->note);
-}
-
-/* Prints where measured numbers come from. */
-static void measured_card(const char *path, Text *out)
-{
-    Error         err = ERROR_INIT;
-    StoredFigure *stored = stored_figure_read(path, &err);
-
-    if (stored)
-        text_addf(out, "%-13s on %s; rerender draws these numbers, rerender --measure runs the "
-                  "command again\n", "measured", stored_figure_measured(stored));
-    else if (err.code != ERR_NONE)
-        text_addf(out, "%-13s %s\n", "measured", err.text);
-    stored_figure_free(stored);
-}
-
-static bool figure_card(const char *path, Text *out)
-{
-    static const char *const keys[] = { "attnscope:version", "attnscope:command",
-                                        "attnscope:params",  "attnscope:seed",
-                                        "attnscope:input",   "attnscope:input-sha256" };
-    bool                     found = false;
-
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-        Error ignored;
-        char *value = figure_metadata(path, keys[i], &ignored);
-
-        if (value)
-            text_addf(out, "%s%-13s %s\n", found ? "" : "a figure made by attnscope\n",
-                      keys[i] + strlen("attnscope:"), value);
-        found = found || value;
-        free(value);
-    }
-    if (found)
-        measured_card(path, out);
-    return found;
-}
-
-/* A generator's input holds no arrays to list, so its result is described. */
-static bool info_input(const char *spec, Text *out, Error *err)
-{
-    InputChoice choice = INPUT_CHOICE_DEFAULT;
-    Input      *input = input_load(spec, &choice, err);
-
-    if (!input)
-        return false;
-    text_addf(out, "%s\n", input->name);
-    describe_input(input, out);
-    input_free(input);
-    return true;
-}
-
-static bool info_file(const char *path, Text *out, Error *err)
-{
-    InputListing listing = { 0 };
-    Input       *input;
-    InputChoice  choice = INPUT_CHOICE_DEFAULT;
-
-    if (figure_card(path, out))
-        return true;
-    if (!input_list(path, &listing, err))
-        return false;
-    describe_listing(path, &listing, out);
-    input_listing_free(&listing);
-    input = input_load(path, &choice, err);
-    if (!input) { /* a file of other tensors is listed, too */
-        text_addf(out, "as input: no (%s)\n", err->text);
-        *err = ERROR_INIT;
-        return true;
-    }
-    describe_input(input, out);
-    input_free(input);
-    return true;
-}
+/* ---- words and topics --------------------------------------------------------- */
 
 /* Breaks sentences into lines with a hanging indent. */
 static void wrap_sentences(const char *text, int width, Text *out)
@@ -403,7 +244,7 @@ static bool info_of(const char *what, int columns, Text *out, Error *err)
         return true;
     }
     if (!strncmp(what, "synthetic:", strlen("synthetic:")))
-        return info_input(what, out, err);
+        return info_generator(what, out, err);
     if (model_spec_is(what))
         return info_model(what, out, err);
     if (access(what, F_OK) == 0 || strpbrk(what, "./"))
