@@ -7,6 +7,7 @@
 
 #include "app/command/command.h"
 #include "app/session/model_input.h"
+#include "app/figure/overview.h"
 #include "app/figure/picture.h"
 
 static bool parse_number(const char *flag, const char *text, double lo, double hi, double *out,
@@ -147,6 +148,11 @@ static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
 
 bool command_figure(Session *s, const Call *call, Text *out, Error *err)
 {
+    if (call->values[OPT_OVERVIEW])
+        return overview_figure(s, call, out, err);
+    if (call->values[OPT_SORT])
+        return error_set(err, ERR_USAGE, "--sort orders the heads of an overview: it goes with "
+                         "--overview");
     if (call->values[OPT_PRESET])
         return draw_preset(s, call, out, err);
     if (!call->word_count)

@@ -151,6 +151,8 @@ static void run_layer(const Making *m, int64_t layer, bool loaded, Error *err)
     const View *view = NULL;
     Job        *job = loaded ? session_submit(m->session, m->q->request, err) : NULL;
 
+    if (m->q->on_layer)
+        m->q->on_layer(m->q->context, layer);
     if (job)
         result = wait_for(job, m->cancel, err);
     if (result && err->code == ERR_NONE)

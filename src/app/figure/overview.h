@@ -7,6 +7,7 @@
 #ifndef APP_FIGURE_OVERVIEW_H
 #define APP_FIGURE_OVERVIEW_H
 
+#include "app/call.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/study/heads.h"
@@ -37,11 +38,16 @@ typedef struct TilesRequest {
     int64_t        layers, heads, layer; /* layer: which of them is open */
     int64_t        rows, cols; /* of a tile, in cells */
     Threads       *threads;
+    void (*on_layer)(void *context, int64_t layer); /* it begins; NULL */
+    void          *context;
 } TilesRequest;
 
 /* Fills tiles [layers, heads], those of the open layer first; false: cancelled.  A layer that
  * cannot be run has tiles of state NONE with the reason. */
 bool tiles_make(const TilesRequest *request, Tile *tiles, const atomic_bool *cancel, Error *err);
 void tile_free(Tile *tile);
+
+/* figure --overview: the tiles on a page or as text. */
+bool overview_figure(Session *s, const Call *call, Text *out, Error *err);
 
 #endif

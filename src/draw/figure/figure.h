@@ -62,6 +62,8 @@ typedef struct Panel {
     int64_t        mark_row, mark_col;
     PanelNote      notes[PANEL_NOTES]; /* marked cells, in token order */
     int            note_count;
+    bool           bare;       /* one of many: cells and title, no axes, letter or caption */
+    char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];
     char           caption[256]; /* empty: panel_caption writes it */
 } Panel;
@@ -81,6 +83,10 @@ typedef struct Figure {
     Threads *threads;    /* borrowed; may be NULL */
     double   budget_entries; /* as in GridRequest; 0: exact */
     const atomic_bool *cancel; /* borrowed; may be NULL */
+    /* Reduces all panels to rows x cols cells at once, where views are gone once they are read; a
+     * panel's view then says its kind and its shape.  NULL: each panel by its view. */
+    bool (*reduce)(void *context, int64_t rows, int64_t cols, Grid *grids, Error *err);
+    void  *reducer;  /* context; borrowed */
     char  *numbers;  /* its plots' numbers as read from a file; owned; NULL: written from the
                         plots */
 } Figure;

@@ -81,6 +81,16 @@ static void share_ranges(Scene *scene, const Figure *figure)
     }
 }
 
+/* The grids are there even on failure, to be freed. */
+static bool reduce_all(Scene *scene, const Figure *figure, CellCount cells, Error *err)
+{
+    bool ok = figure->reduce(figure->reducer, cells.rows, cells.cols, scene->grids, err);
+
+    for (int k = 0; !ok && k < figure->count; k++)
+        grid_free(&scene->grids[k]);
+    return ok;
+}
+
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
 {
     size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
@@ -92,10 +102,16 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         scene_free(scene);
         return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
     }
+    if (figure->reduce && !reduce_all(scene, figure, cells[0], err)) {
+        scene_free(scene);
+        return false;
+    }
     for (; scene->count < figure->count; scene->count++) {
         int k = scene->count;
 
         scene->panels[k] = figure->panels[k];
+        if (figure->reduce)
+            continue;
         if (figure->panels[k].plot ? !(scene->plots[k] = panel_plot(&figure->panels[k], err))
                                    : !panel_reduce(figure, &figure->panels[k], cells[k],
                                                    &scene->grids[k], err)) {
@@ -397,7 +413,7 @@ int figure_legend(const Figure *figure, LegendItem *items, int most)
 {
     Present present = { 0 };
 
-    for (int k = 0; k < figure->count; k++) {
+    for (int k = 0; k < (figure->reduce ? 1 : figure->count); k++) {
         Grid grid;
 
         if (panel_style(&figure->panels[k]) == STYLE_VALUE ||

@@ -327,6 +327,20 @@ static void sheet_load(Sheet *sheet, int k, bool rows);
 static void sheet_notes(Sheet *sheet, int k);
 static void sheet_marks(Sheet *sheet, int k);
 
+/* What stands beside the cells of a bare panel. */
+static void draw_bare(Sheet *sheet, int k)
+{
+    const SheetStyle *s = &sheet->style;
+    const PanelBoxes *b = &sheet->layout.panels[k];
+
+    draw_frame(sheet, b->matrix, s->rule);
+    canvas_text(sheet->canvas, b->row_labels.x + b->row_labels.w - s->space / 2.0,
+                b->matrix.y + b->matrix.h / 2.0 + 0.36 * s->tick, sheet->figure->panels[k].side,
+                (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
+    if (b->bar.w)
+        sheet_bar(sheet, k);
+}
+
 static void draw_panel(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
@@ -342,6 +356,10 @@ static void draw_panel(Sheet *sheet, int k)
         return;
     }
     draw_matrix(sheet, k);
+    if (sheet->figure->panels[k].bare) {
+        draw_bare(sheet, k);
+        return;
+    }
     draw_rules(sheet, k);
     draw_groups(sheet, k, true);
     draw_groups(sheet, k, false);

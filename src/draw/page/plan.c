@@ -65,7 +65,7 @@ static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
     char        letter[4];
 
     panel_letter(panel, letter, sizeof(letter));
-    if (sheet->figure->count > 1)
+    if (sheet->figure->count > 1 && !sheet->figure->panels[panel].bare)
         snprintf(text, size, "(%s) %s", letter, title);
     else
         snprintf(text, size, "%s", title);
@@ -169,6 +169,8 @@ static void panel_captions(Sheet *sheet)
         double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */
         WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w - gap);
 
+        if (sheet->figure->panels[k].bare)
+            continue;
         snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
         if (!*text && sheet->scene.plots[k])
             plot_caption(sheet->scene.plots[k], text, sizeof(text));
@@ -185,10 +187,11 @@ static void sheet_words(Sheet *sheet)
     Ruler             head = { sheet->canvas, s->head }, legend = { sheet->canvas, s->legend };
     WrapRule          title = rule_of(&head, sheet->layout.title.w);
     WrapRule          caption = rule_of(&legend, sheet->layout.caption.w);
+    double            whole = sheet->figure->panels[0].bare ? s->tick : s->title;
     bool              fits = false;
 
     for (int k = 0; k < STEPS && !fits; k++) {
-        sheet->title_font = s->title * (1 - (1 - SMALLEST) * k / (STEPS - 1));
+        sheet->title_font = whole * (1 - (1 - SMALLEST) * k / (STEPS - 1));
         fits = panel_titles(sheet, k + 1 == STEPS);
     }
     panel_captions(sheet);
@@ -248,6 +251,15 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
 /* Room of an upright axis name, in font sizes: descenders end before the numbers. */
 #define AXIS_NAME 1.5
 
+/* Of a bare panel. */
+static int side_extent(const Sheet *sheet, int panel)
+{
+    const char *side = sheet->figure->panels[panel].side;
+    double      wide = canvas_text_width(sheet->canvas, side, FONT_SANS, sheet->style.tick);
+
+    return *side ? (int)ceil(wide) + sheet->style.space : 0;
+}
+
 /* Pixels across the labels of one axis. */
 static int labels_extent(const Sheet *sheet, int panel, bool rows)
 {
@@ -258,6 +270,8 @@ static int labels_extent(const Sheet *sheet, int panel, bool rows)
     bool tokens = rows ? sheet->panels[panel].row_tokens : sheet->panels[panel].col_tokens;
     char text[256];
 
+    if (sheet->figure->panels[panel].bare)
+        return rows ? side_extent(sheet, panel) : 0;
     if (!tokens && !rows)
         return (int)ceil(s->tick) + s->tick_length;
     for (int64_t at = tokens ? 0 : count - 1; at < count; at++) {
@@ -286,7 +300,7 @@ static bool names_axis(const Sheet *sheet, int panel, bool rows)
     int           before = rows ? panel - 1 : panel - sheet->cols;
     const char   *name = axis_name(&f->panels[panel], rows);
 
-    if (!*name)
+    if (!*name || f->panels[panel].bare)
         return false;
     if ((rows ? panel % sheet->cols == 0 : panel < sheet->cols) || f->panels[before].plot)
         return true;
@@ -311,12 +325,17 @@ static double bar_numbers(const Sheet *sheet, int panel)
     return fmin(widest, most);
 }
 
-/* With a shared scale only the last panel of a row and quantity has a bar. */
+/* With a shared scale only the last panel of a row and quantity has a bar; of bare panels, only
+ * that of the first row. */
 static bool has_bar(const Sheet *sheet, int panel)
 {
     const Figure *f = sheet->figure;
     int           end = (panel / sheet->cols + 1) * sheet->cols;
 
+    if (f->panels[panel].bare && panel + 1 != sheet->cols && panel + 1 != f->count)
+        return false;
+    if (f->panels[panel].bare && panel >= sheet->cols)
+        return false;
     for (int k = panel + 1; f->shared_scale && k < end && k < f->count; k++)
         if (panels_share_range(&f->panels[panel], &f->panels[k]))
             return false;
@@ -375,7 +394,7 @@ static void measure_panel(Sheet *sheet, int k)
     need->bar_w = bar_extent(sheet, k);
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
-    if (need->bar_w && !need->col_labels_h) /* its name stands above */
+    if (need->bar_w && !need->col_labels_h && !panel->bare) /* its name stands above */
         need->col_labels_h = (int)ceil(1.3 * s->tick) + s->tick_length;
     need->caption_h = sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
 }
@@ -383,11 +402,12 @@ static void measure_panel(Sheet *sheet, int k)
 static bool make_layout(Sheet *sheet, Error *err)
 {
     const SheetStyle *s = &sheet->style;
+    bool              bare = sheet->figure->panels[0].bare;
     LayoutNeed        need = {
         .width = sheet->width,
         .margin = (int)ceil(sheet_points(s, 3)),
-        .gap = (int)ceil(sheet_points(s, 9)),
-        .fine = s->dpi >= 150 ? (s->dpi + 75) / 150 : 1,
+        .gap = (int)ceil(sheet_points(s, bare ? 2 : 9)),
+        .fine = bare ? (int)ceil(sheet_points(s, 0.9)) : s->dpi >= 150 ? (s->dpi + 75) / 150 : 1,
         .strip = (int)ceil(sheet_points(s, 10)),
         .rows = sheet->rows,
         .cols = sheet->cols,

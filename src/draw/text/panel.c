@@ -105,6 +105,12 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
 
     rows = rows > 0 ? rows : 1;
     cols = cols > 0 ? cols : 1;
+    if (panel->bare) {
+        int low = lines ? lines : (width + 1) / 2;
+
+        (plan.mode == TEXT_HALVES ? plan_halves : plan_characters)(&plan, rows, cols, width, low);
+        return plan;
+    }
     plan.tokens = panel->row_labels && rows <= TOKENS_MOST && plan.mode != TEXT_HALVES &&
                   (!lines || rows <= lines);
     plan.gutter = gutter_of(panel, region, plan.tokens, !options->utf8, width);
@@ -119,6 +125,8 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
 
 int text_overhead(const Panel *panel)
 {
+    if (panel->bare)
+        return 0;
     /* ticks, scale, two lines of caption; bars of columns and their name */
     return (panel_style(panel) == STYLE_VALUE ? 4 : 3) + (panel->margin ? 2 : 0) +
            panel->note_count;
@@ -409,6 +417,14 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                     .levels = levels_of(panel, plan->mode, options->colours) };
     char  caption[256];
 
+    if (panel->bare) {
+        for (int k = 0; k < title->count; k++)
+            line_add(block_line(out), title->text[k]);
+        while (title->count && out->count < title_lines && !out->failed)
+            block_line(out);
+        draw_rows(&brush, options, out);
+        return;
+    }
     draw_title(panel, plan, title, title_lines, out);
     draw_ticks(grid, plan, block_line(out));
     draw_rows(&brush, options, out);

@@ -173,6 +173,7 @@ typedef struct TextFigure {
     const Figure      *figure;
     const TextOptions *options;
     int                width, rows, cols, panel_width;
+    int                margin, gap; /* columns left of all panels, and between them */
     LegendItem         items[ITEMS];
     int                item_count;
     TextPlan          *plans;  /* owned */
@@ -181,19 +182,28 @@ typedef struct TextFigure {
     Block              body;
 } TextFigure;
 
+static int columns_each(const TextFigure *t)
+{
+    return (t->width - t->margin + t->gap) / t->cols - t->gap;
+}
+
 static void arrange_columns(TextFigure *t)
 {
     const Figure *f = t->figure;
 
     t->width = t->options->width > 0 ? t->options->width : 80;
+    t->gap = f->panels[0].bare ? 1 : GAP;
+    for (int k = 0; k < f->count; k++)
+        if (*f->panels[k].side && utf8_columns(f->panels[k].side) >= t->margin)
+            t->margin = utf8_columns(f->panels[k].side) + 1;
     figure_arrange(f, &t->rows, &t->cols);
     if (f->cols <= 0 && f->rows <= 0)
-        while (t->cols > 1 && (t->width + GAP) / t->cols - GAP < NARROWEST)
+        while (t->cols > 1 && columns_each(t) < NARROWEST)
             t->cols--;
-    while (t->cols > 1 && (t->width + GAP) / t->cols - GAP < 1)
+    while (t->cols > 1 && columns_each(t) < 1)
         t->cols--;
     t->rows = (f->count + t->cols - 1) / t->cols;
-    t->panel_width = (t->width + GAP) / t->cols - GAP;
+    t->panel_width = columns_each(t);
 }
 
 static bool make_titles(TextFigure *t, Error *err)
@@ -206,10 +216,12 @@ static bool make_titles(TextFigure *t, Error *err)
         char        title[192], letter[4];
 
         snprintf(title, sizeof(title), "%s", name);
-        if (t->figure->count > 1) {
+        if (t->figure->count > 1 && !t->figure->panels[k].bare) {
             panel_letter(k, letter, sizeof(letter));
             snprintf(title, sizeof(title), "(%s) %s", letter, name);
         }
+        if (!*title && t->figure->panels[k].bare)
+            continue;
         if (!wrap_title(title, &rule, &t->titles[k]))
             wrap_title_cut(title, &rule, &t->titles[k]);
     }
@@ -304,10 +316,12 @@ static void draw_panel_row(TextFigure *t, int row)
     for (int at = 0; at < tallest; at++) {
         Line *line = block_line(&t->body);
 
+        if (at == t->titles[first].count)
+            line_add(line, t->figure->panels[first].side);
         for (int c = 0; line && c < t->cols; c++) {
             if (at >= blocks[c].count)
                 continue;
-            line_pad(line, c * (t->panel_width + GAP));
+            line_pad(line, t->margin + c * (t->panel_width + t->gap));
             text_add(&line->text, text_str(&blocks[c].lines[at].text));
             line->columns += blocks[c].lines[at].columns;
         }
@@ -385,7 +399,7 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
         t.item_count = scene_legend(&t.scene, true, t.items, ITEMS); /* now of values */
         block_wrap(&t.body, figure->title, t.width, !t.options->utf8);
         for (int row = 0; row < t.rows; row++) {
-            if (row > 0)
+            if (row > 0 && !figure->panels[0].bare)
                 block_line(&t.body);
             draw_panel_row(&t, row);
         }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ui/shell/actions.h"
+#include "ui/state/journal.h"
 #include "ui/state/panes.h"
 
 #define TILE_LEAST 8  /* columns of a tile */
@@ -559,6 +560,36 @@ static void overview_go(Ui *ui)
         ui_say(ui, ROLE_DIM, "head %lld; u goes back", (long long)o->head);
 }
 
+/* The command that draws it on a page, to be run. */
+static void export_command(Ui *ui)
+{
+    const Overview *o = &ui->overview;
+    Pane           *pane = panes_focus(ui);
+    Text            line = { 0 };
+    Shot            shot;
+
+    if (!pane)
+        return;
+    shot_take(ui, pane, &shot);
+    if (!shot.count || shot.choices[shot.count - 1].minus) {
+        ui_say(ui, ROLE_WARN, "a difference has no overview as a figure");
+        return;
+    }
+    shot.choices[0].spec.head = -1;
+    shot.choices[0].spec.sorted = false;
+    shot.choices[0].spec.notes[0] = '\0';
+    shot.options = (PictureOptions){ .head = -1, .pool = shot.options.pool,
+                                     .scale = shot.options.scale, .map = shot.options.map,
+                                     .reach = shot.options.reach };
+    picture_command(ui->session, shot.choices, 1, &shot.options, &line);
+    text_add(&line, " --overview");
+    if (o->sorted)
+        text_addf(&line, " --sort %s", head_score_name(score_of(o)));
+    text_addf(&line, " -o %s-heads.png", pane->request.mechanism);
+    ui_prompt(ui, text_str(&line));
+    text_free(&line);
+}
+
 static const Action own[] = {
     { "overview_go", "Enter", IN_OVERVIEW, "go there",
       "open the chosen layer and head", .run = overview_go },
@@ -585,6 +616,9 @@ static const Action own[] = {
     { "overview_order", "o", IN_OVERVIEW, "order",
       "by layer and head, or by a score of heads: previous, self, first, next, entropy, distance, "
       "induction", .run_with = turn_order, .value = 1 },
+    { "overview_export", "e", IN_OVERVIEW, "export",
+      "the command that writes all layers and heads as one figure, to be run",
+      .run = export_command },
     { "overview_order_back", "O", IN_OVERVIEW, "", "the order before", .run_with = turn_order,
       .value = -1 },
 };

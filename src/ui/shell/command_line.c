@@ -241,8 +241,10 @@ bool command_poll(Ui *ui)
     ui->message[0] = '\0';
     if (state == JOB_DONE)
         journal_command(ui, w->line);
-    if (state == JOB_DONE)
+    if (state == JOB_DONE && w->out.length)
         pager_open(ui, w->line, text_str(&w->out), false);
+    else if (state == JOB_DONE)
+        ui_say(ui, ROLE_GOOD, "done: %s", w->line);
     else
         ui_say(ui, ROLE_ERROR, "%s",
                *job_error(w->job)->text ? job_error(w->job)->text : "cancelled");
