@@ -161,6 +161,7 @@ typedef struct RunSpec {
     int64_t            width;    /* image width of the sequence, 0: not an image */
     bool               causal;
     double             scale;    /* of the model the input comes from; 0: 1/sqrt(d) */
+    int64_t            window;   /* of that model's exact attention: |i - j| < window; 0: none */
     const Position    *position; /* NULL: none */
     const Assignments *given;    /* NULL: all defaults */
     uint64_t           seed;

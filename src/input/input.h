@@ -34,6 +34,7 @@ typedef struct Input {
     char **k_tokens;    /* [m] UTF-8 labels or NULL; same pointer as q_tokens when shared */
     int    causal;      /* 1, 0, or -1: the file does not say */
     double scale;       /* 0: the file does not say */
+    int64_t window;     /* of its model's own attention: |i - j| < window; 0: none */
     int64_t width;      /* image width in pixels when the sequence is a raster, else 0 */
     Tensor pixels;      /* f32 [n] brightness 0..1 of the image's pixels; data NULL: no image */
     char  *name;        /* "samples/induction.safetensors", "synthetic:..." */

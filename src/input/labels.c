@@ -188,6 +188,7 @@ bool metadata_scalars(Input *in, const Store *store, Error *err)
 {
     const char *causal = store_metadata(store, "causal"), *scale = store_metadata(store, "scale");
     const char *width = store_metadata(store, "width"), *model = store_metadata(store, "model");
+    const char *window = store_metadata(store, "window");
     double      value;
 
     if (causal && !parse_causal(in, causal, err))
@@ -204,6 +205,13 @@ bool metadata_scalars(Input *in, const Store *store, Error *err)
             return error_set(err, ERR_FORMAT, "metadata width is \"%.40s\"; expected a number of "
                              "pixels", width);
         in->width = (int64_t)value;
+    }
+    if (window) {
+        if (!labels_parse(window, strlen(window), &value) || !(value >= 0 && value <= 1e9) ||
+            value != floor(value))
+            return error_set(err, ERR_FORMAT, "metadata window is \"%.40s\"; expected a number of "
+                             "keys, or 0 for no window", window);
+        in->window = (int64_t)value;
     }
     if (model) {
         in->model = labels_copy(in->arena, (const uint8_t *)model, (int64_t)strlen(model));

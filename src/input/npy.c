@@ -479,7 +479,8 @@ static bool scalar_metadata(Store *store, const char *key, Error *err)
 
 bool store_open_npz(Store *store, Mapped bytes, Error *err)
 {
-    static const char *const keys[] = { "causal", "scale", "width", "layout", "model" };
+    static const char *const keys[] = { "causal", "scale", "width", "window", "layout",
+                                        "model" };
     zip_int64_t count;
 
     store->kind = "npz";

@@ -103,6 +103,7 @@ static RunSpec spec_of(const MechanismSpec *spec, const SwapInput *in)
         .x = in->x,
         .causal = in->config->causal,
         .scale = in->config->scale,
+        .window = in->config->window,
         .given = &spec->given,
         .seed = in->seed,
         .threads = in->threads,

@@ -36,6 +36,29 @@ case("heads and a layer", function()
   assert(attn.run("full", { input = layer }))
 end)
 
+case("exact attention keeps to the window of the input's model", function()
+  local whole = model:layer(1, ids)
+  local function input(window, causal)
+    return attn.input { q = whole.q, k = whole.k, v = whole.v, window = window, causal = causal,
+                        scale = whole.scale }
+  end
+  for _, causal in ipairs { true, false } do
+    local own = attn.run("full", { input = input(3, causal), quality = true })
+    local same = attn.run("window(window=5)", { input = input(nil, causal) })
+    equal(own.record.flops.counted, own.record.flops.closed_form)
+    equal(own.record.flops.counted, same.record.flops.counted)
+    assert((own.output - same.output):map("abs"):max() < 1e-6)
+    local kept = attn.run("window(window=5)", { input = input(3, causal), quality = true })
+    assert(math.abs(kept.record.quality.mass_mean - 1) < 1e-6)
+  end
+  equal(input(3).window, 3)
+  equal(whole.window, nil)
+  local path = os.tmpname() .. ".safetensors"
+  assert(input(3):save(path))
+  equal(assert(attn.load(path)).window, 3)
+  os.remove(path)
+end)
+
 case("closed", function()
   local other = attn.model("tests/model/tiny.gguf")
   other:close()

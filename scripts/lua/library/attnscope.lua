@@ -315,6 +315,7 @@ function Tensor:close() end
 ---@field width integer pixels of a line of an image; 0: no image
 ---@field causal boolean? as the file says; nil: it does not
 ---@field scale number? of the scores, as the file says; nil: 1/sqrt(d)
+---@field window integer? of its model's exact attention: |i - j| < window; nil: none
 ---@field name string path or generator
 ---@field kind string npz, safetensors, text, image, synthetic, tensors
 ---@field model string? the model it came from
@@ -796,6 +797,7 @@ function Context:warn(text) end
 ---@field tokens? string[] one label a key
 ---@field causal? boolean queries see no later key
 ---@field scale? number of the scores; default 1/sqrt(d)
+---@field window? integer of exact attention: |i - j| < window; default none
 ---@field name? string for messages and figures
 
 ---How to run; other keys are the mechanism's own parameters.

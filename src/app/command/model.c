@@ -366,6 +366,7 @@ typedef struct Dumping {
     const bool  *layers;
     NamedTensor *items;
     int64_t      count;
+    Tensor       logits; /* [n, V]; data NULL: the model has no head */
     bool         failed;
 } Dumping;
 
@@ -397,6 +398,17 @@ static bool keep_layer(void *context, const LayerView *view)
     return !d->failed;
 }
 
+/* Rows as they come, of the model as it is. */
+static void keep_logits(void *context, int64_t variant, int64_t first, int64_t rows,
+                        const float *logits)
+{
+    const Dumping *d = context;
+    int64_t        vocab = d->logits.shape[1];
+
+    (void)variant;
+    memcpy((float *)d->logits.data + first * vocab, logits, (size_t)(rows * vocab) * sizeof(float));
+}
+
 static void add_pieces(const Model *m, const TokenList *tokens, Text *out)
 {
     Json j = jsonw_to(out);
@@ -416,40 +428,69 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
     const Model *m = d->r->m;
     Text         path = { 0 }, tokens = { 0 };
     const char  *name = strrchr(m->path, '/');
-    char         scale[40];
+    char         scale[40], window[24];
     bool         ok;
 
     add_pieces(m, &d->r->texts[0].reading.tokens, &tokens);
     text_addf(&path, "%s/layers.safetensors", folder);
     snprintf(scale, sizeof(scale), "%.17g", m->config.scale);
+    snprintf(window, sizeof(window), "%lld", (long long)m->config.window);
     ok = (text_ok(&path) && text_ok(&tokens)) || error_set(err, ERR_NOMEM, "not enough memory");
     ok = ok && input_write_safetensors(
                    text_str(&path), d->items, d->count,
                    (const char *const[]){ "layout", "h,n,d", "causal", m->config.causal ? "1" : "0",
-                                          "scale", scale, "model", name ? name + 1 : m->path,
-                                          "tokens",
+                                          "scale", scale, "window", window,
+                                          "model", name ? name + 1 : m->path, "tokens",
                                           text_str(&tokens), NULL },
                    err);
+    text_clear(&path);
+    text_addf(&path, "%s/logits.npy", folder);
+    if (ok && d->logits.data)
+        ok = text_ok(&path) ? input_write_npy(text_str(&path), &d->logits, err)
+                            : error_set(err, ERR_NOMEM, "not enough memory");
     text_free(&path);
     text_free(&tokens);
     return ok;
 }
 
-/* Layers' inputs and q, k, v of the first text, as one file that --input reads again. */
+static bool dump_pass(Dumping *d, Error *err)
+{
+    const Model     *m = d->r->m;
+    const TokenList *tokens = &d->r->texts[0].reading.tokens;
+    int64_t          shape[2] = { tokens->count, m->head.rows };
+    ForwardResult    result;
+    ForwardOptions   options = { .last_layer = m->config.layers - 1, .cancel = d->r->session->stop,
+                                 .on_layer = keep_layer, .context = d };
+    bool             ok;
+
+    if (m->head.type != WEIGHT_NONE) {
+        d->logits = tensor_new(d->arena, DT_F32, 2, shape);
+        if (!d->logits.data)
+            return error_set(err, ERR_NOMEM, "--dump: not enough memory for logits of %lld x %lld; "
+                             "--max-tokens cuts the text", (long long)shape[0],
+                             (long long)shape[1]);
+        options.last_layer = -1;
+        options.on_logits = keep_logits;
+    }
+    ok = forward_run(m, tokens->ids, tokens->count, &options, &result, err);
+    forward_result_free(&result);
+    if (d->failed)
+        ok = error_set(err, ERR_NOMEM, "--dump: not enough memory; --layers names fewer");
+    return ok;
+}
+
+/* Layers' inputs and q, k, v of the first text, as one file that --input reads again, and its
+ * logits. */
 static bool dump_layers(ModelRun *r, Error *err)
 {
     const char    *folder = r->call->values[OPT_DUMP];
     int64_t        layers = r->m->config.layers;
     bool          *set = folder ? malloc((size_t)layers) : NULL;
     Dumping        d = { .r = r, .arena = folder ? arena_new() : NULL, .layers = set };
-    ForwardResult  result;
-    ForwardOptions options = { .last_layer = layers - 1, .cancel = r->session->stop,
-                               .on_layer = keep_layer, .on_progress = show_layer, .context = &d };
     bool           ok;
 
     if (!folder)
         return true;
-    options.on_progress = NULL;
     d.items = calloc((size_t)layers * 4, sizeof(*d.items));
     ok = (set && d.arena && d.items) || error_set(err, ERR_NOMEM, "not enough memory for --dump");
     if (ok)
@@ -458,14 +499,7 @@ static bool dump_layers(ModelRun *r, Error *err)
         ok = model_parse_set("layers", r->call->values[OPT_SWAPLAYERS], "layer", layers, set, err);
     if (ok && mkdir(folder, 0777) != 0 && errno != EEXIST)
         ok = error_set(err, ERR_FILE, "%.200s: cannot be made: %s", folder, strerror(errno));
-    if (ok) {
-        ok = forward_run(r->m, r->texts[0].reading.tokens.ids, r->texts[0].reading.tokens.count,
-                         &options, &result, err);
-        forward_result_free(&result);
-        if (d.failed)
-            ok = error_set(err, ERR_NOMEM, "--dump: not enough memory; --layers names fewer");
-    }
-    ok = ok && write_layers(&d, folder, err);
+    ok = ok && dump_pass(&d, err) && write_layers(&d, folder, err);
     free(set);
     free(d.items);
     arena_free(d.arena);

@@ -443,7 +443,8 @@ static Input *new_input(const char *spec, const Model *m, const InputChoice *cho
         *in = (Input){ .arena = arena, .heads = m->config.heads, .d = m->config.head_dim,
                        .e = m->config.head_dim, .layers = m->config.layers,
                        .layer = choice->layer < 0 ? 0 : choice->layer,
-                       .causal = m->config.causal, .scale = m->config.scale };
+                       .causal = m->config.causal, .scale = m->config.scale,
+                       .window = m->config.window };
         in->name = arena_strdup(arena, spec);
         in->kind = arena_strdup(arena, "model");
         in->model = arena_strdup(arena, file_name(m->path));

@@ -143,6 +143,7 @@ typedef struct Joining {
     const char  **tokens, *name;
     int           causal;
     double        scale;
+    int64_t       window;
 } Joining;
 
 static bool join(void *context, const atomic_bool *cancel, Error *err)
@@ -162,6 +163,7 @@ static bool join(void *context, const atomic_bool *cancel, Error *err)
     if (in) {
         in->causal = j->causal;
         in->scale = j->scale;
+        in->window = j->window;
     }
     return in && session_set_input(j->input->session, in, j->name, err);
 }
@@ -194,6 +196,7 @@ int attn_input(lua_State *L)
     all.scale = option_number(L, 1, "scale", 0);
     if (!(all.scale >= 0) || isinf(all.scale))
         luaL_error(L, "scale: expected a positive number, or 0 for 1/sqrt(d), got %f", all.scale);
+    all.window = option_integer(L, 1, "window", 0, 0, 1000000000);
     all.tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
     all.input = input_push_empty(L);
     j = lua_newuserdatauv(L, sizeof(*j), 0);
@@ -287,6 +290,18 @@ static int input_scale(lua_State *L)
 }
 
 /* [-0, +1, v] */
+static int input_window(lua_State *L)
+{
+    const Input *in = checked_input(L);
+
+    if (in->window > 0)
+        lua_pushinteger(L, in->window);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* [-0, +1, v] */
 static int input_tokens(lua_State *L)
 {
     const Input *in = checked_input(L);
@@ -338,8 +353,8 @@ static bool save_input(void *context, const atomic_bool *cancel, Error *err)
 {
     const Saving *s = context;
     const Input  *in = s->in;
-    const char   *metadata[7] = { NULL };
-    char          scale[32];
+    const char   *metadata[9] = { NULL };
+    char          scale[32], window[24];
     NamedTensor   all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
                             { "attn", in->attn }, { "segments", in->segments } }, items[6];
     Text          tokens = { 0 };
@@ -363,6 +378,11 @@ static bool save_input(void *context, const atomic_bool *cancel, Error *err)
         snprintf(scale, sizeof(scale), "%.17g", in->scale);
         metadata[words++] = "scale";
         metadata[words++] = scale;
+    }
+    if (in->window > 0) {
+        snprintf(window, sizeof(window), "%lld", (long long)in->window);
+        metadata[words++] = "window";
+        metadata[words++] = window;
     }
     ok = s->safetensors ? input_write_safetensors(s->path, items, count, metadata, err)
                         : input_write_npz(s->path, items, count, err);
@@ -407,6 +427,8 @@ static const Member input_members[] = {
     { "width", input_width, NULL, "integer", "pixels of a line of an image; 0: no image" },
     { "causal", input_causal, NULL, "boolean?", "as the file says; nil: it does not" },
     { "scale", input_scale, NULL, "number?", "of the scores, as the file says; nil: 1/sqrt(d)" },
+    { "window", input_window, NULL, "integer?",
+      "of its model's exact attention: |i - j| < window; nil: none" },
     { "name", input_name, NULL, "string", "path or generator" },
     { "kind", input_kind, NULL, "string", "npz, safetensors, text, image, synthetic, tensors" },
     { "model", input_model, NULL, "string?", "the model it came from" },
@@ -448,6 +470,7 @@ static const Member tensors_members[] = {
     FIELD("tokens", "string[]", "one label a key"),
     FIELD("causal", "boolean", "queries see no later key"),
     FIELD("scale", "number", "of the scores; default 1/sqrt(d)"),
+    FIELD("window", "integer", "of exact attention: |i - j| < window; default none"),
     FIELD("name", "string", "for messages and figures"),
     MEMBER_END,
 };

@@ -395,6 +395,7 @@ static bool work_layer(void *context, const atomic_bool *cancel, Error *err)
         return error_set(err, ERR_NOMEM, "not enough memory for a layer");
     made->causal = p->m->config.causal;
     made->scale = p->m->config.scale;
+    made->window = p->m->config.window;
     snprintf(name, sizeof(name), "layer %lld of %.260s", (long long)p->layer, p->m->path);
     made->name = arena_strdup(made->arena, name);
     if (!made->name) {

@@ -46,18 +46,27 @@ static void full_run(Run *r, const void *opaque)
     replay_offer_attend(r, &in, all);
 }
 
+/* Exact attention is what the input's model does, and that may have a window of its own. */
+static bool has_window(const Run *r)
+{
+    return r->spec.window > 0;
+}
+
 static Pattern *full_pattern(Run *r)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+    int64_t      reach = r->spec.window - 1;
+    Pattern     *all = has_window(r) ? pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW)
+                                     : pattern_full(r->arena, s, COMPONENT_OTHER);
 
-    return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
+    return pattern_finish(r->arena, s, all, r->causal);
 }
 
 /* No component allows a cell here: all are allowed, and the legend says so. */
 static void name_cells(Run *r)
 {
     for (int i = 0; i < r->view_count; i++)
-        if (r->views[i].kind == VIEW_PATTERN)
+        if (r->views[i].kind == VIEW_PATTERN && !has_window(r))
             r->views[i].other = "every pair";
 }
 
@@ -69,11 +78,27 @@ static Flops full_flops(Run *r, const void *opaque)
     return run_pattern_flops(r, cells);
 }
 
+/* Keys of row i from its window's first to its last, or to itself when causal. */
+static double window_cells(const Run *r)
+{
+    double cells = 0;
+
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t at = i + r->q_offset, low = max_i64(0, at - r->spec.window + 1);
+        int64_t high = min_i64(r->m, at + (r->causal ? 1 : r->spec.window));
+
+        cells += (double)max_i64(0, high - low);
+    }
+    return cells;
+}
+
 /* Row i has min(m, i + q_offset + 1) keys when causal, m otherwise. */
 static double full_cells(const Run *r)
 {
     double cells = 0;
 
+    if (has_window(r))
+        return window_cells(r);
     if (!r->causal)
         return (double)r->n * (double)r->m;
     if (r->q_offset == r->m - r->n && r->m >= r->n)
