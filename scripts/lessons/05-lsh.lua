@@ -137,7 +137,7 @@ return {
             title = "What it costs",
             text = [[
                 A round compares each token with two chunks, however long the text is. But the
-                hash costs, too: n tokens, and n / block buckets for each.
+                hash costs, too: n tokens, and n / block axes for each.
             ]],
             show = { "reformer(block=8,rounds=4,exclude_self=false):connectivity", input = input,
                 n = 64, d = 32, seed = 1 },

@@ -62,8 +62,8 @@ return {
                 return ("%d pairs, mass kept %s"):format(s[1].pairs, percent(s[1].mass))
             end,
             hint = "O is a capital letter: hold Shift.",
-            explain = "8 squares of 8 would be 512 pairs. There are fewer: a token can be in two "
-                .. "clusters, which share its pairs, or in none.",
+            explain = "8 squares of 8 would be 512 pairs. There are fewer: two clusters with the "
+                .. "same tokens share their pairs. A token can be in two clusters, or in none.",
         },
         {
             title = "Why equal sizes",

@@ -114,7 +114,8 @@ return {
             hint = "The picture is made of diagonals. What is the same all along one?",
             explain = [[
                 Only the difference of the angles is left in the product: relative, though each
-                vector is turned by its own place. Between equal words it fades with distance.
+                vector is turned by its own place. Between equal words it fades over the first
+                distances, then it wavers.
             ]],
         },
         {
@@ -139,7 +140,7 @@ return {
             hint = "Tab, G goes to the last row, End to its end; go left until the value stays.",
             explain = [[
                 Half of the 32 buckets are for single distances, half for ever longer ranges;
-                from 128 on all is one bucket. So it, too, can read texts of any length.
+                from 113 on all is one bucket. So it, too, can read texts of any length.
             ]],
         },
     },

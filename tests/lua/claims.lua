@@ -5,6 +5,8 @@ local claims = require "support.claims"
 for _, family in ipairs { "pattern", "learned", "lowrank", "memory", "mixer", "routing", "lab" } do
   claims.try("card", require("claims." .. family))
 end
+claims.try("preset", require "claims.presets")
+claims.try("lesson", require "claims.lessons")
 
 check.case("every mechanism has a claim that is measured", function()
   for _, id in ipairs(attn.mechanisms()) do

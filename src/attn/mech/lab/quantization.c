@@ -299,9 +299,9 @@ const Mechanism mech_quantization = {
     .problem = "Weights and activations take much memory and time to move.",
     .idea = "Numbers are rounded to a few equal steps and kept as small whole numbers.",
     .price = "Rounding loses detail, and one large outlier makes all steps coarse.",
-    .teaches = "Rounding spreads an even error of at most half a step over the tensor; the step "
-               "is set by the largest number, so one outlier row makes it coarse for all, unless every row "
-               "has its own.",
+    .teaches = "Rounding spreads an even error of at most half a step over the tensor; the step is "
+               "set by the largest number, so one outlier row makes it coarse for all, unless "
+               "every row has its own.",
     .picture = "weights_error",
     .example = "bits=4",
     .classes = CLASS_LAB,

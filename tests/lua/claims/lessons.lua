@@ -1,0 +1,284 @@
+-- Sentences of lessons that hold a number or an order; what lessons compute is checked with them.
+local claims = require "support.claims"
+local rows, sum, rank = claims.rows, claims.sum, claims.rank
+
+-- As the lessons run: 64 tokens of 32 numbers, seed 0.
+local function run(text, options)
+  local o = { n = 64, d = 32 }
+  for name, value in pairs(options or {}) do o[name] = value end
+  local result, message = attn.run(text, o)
+  return assert(result, message)
+end
+
+local function flops(text, options) return run(text, options).stats.flops.total end
+
+local function quality(text, options)
+  local o = { quality = true }
+  for name, value in pairs(options or {}) do o[name] = value end
+  return run(text, o).stats.quality
+end
+
+-- Mean share of the largest weights of a row.
+local function kept(r, count)
+  local total, all = 0, rows(r, "weights")
+  for _, row in ipairs(all) do
+    table.sort(row, function(a, b) return a > b end)
+    total = total + sum { table.unpack(row, 1, count) }
+  end
+  return total / #all
+end
+
+-- Share of the squared singular values that the first few hold.
+local function energy(r, count)
+  local first, all = 0, 0
+  for i, row in ipairs(r:view("spectrum"):totable()) do
+    first, all = first + (i <= count and row[1] ^ 2 or 0), all + row[1] ^ 2
+  end
+  return first / all
+end
+
+local groups = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"
+local fuzzy = "synthetic:clusters(clusters=8,spread=0.3)"
+local features = "synthetic:clusters(match=4)"
+
+local function lsh(rounds)
+  return quality(("reformer(block=8,rounds=%d,exclude_self=false)"):format(rounds),
+    { input = groups, seed = 1 }).mass_mean
+end
+
+return {
+  { "01-n-squared", "4 d for each cell, so 4 n² d in all", function(is)
+    is(flops("full") / (4 * 64 * 64 * 32), "<", 1.05)
+  end },
+  { "01-n-squared", "Twice the length is four times the work", function(is)
+    is(flops("full", { n = 128 }) / flops("full"), "~", 4)
+  end },
+  { "01-n-squared", "Here it is near, so a window loses little", function(is)
+    is(quality("window(window=9)", { n = 128, input = "synthetic:local" }).mass_mean, ">", 0.9)
+  end },
+  { "02-sparsity", "A row has one bright cell", function(is)
+    is(kept(run("full", { input = "synthetic:previous" }), 1), ">", 0.99)
+  end },
+  { "02-sparsity", "about 8 of 64 keys matter in each row", function(is)
+    local r = run("full", { input = fuzzy })
+    is(kept(r, 8), ">", 0.9)
+    is(kept(r, 4), "<", 0.9)
+  end },
+  { "02-sparsity", "A larger factor makes rows sharper, a smaller one flatter. The order stays.",
+    function(is)
+      local sharp, usual, flat = run("full(scale=0.5)"), run("full"), run("full(scale=0.02)")
+      is(kept(sharp, 4), ">", kept(usual, 4))
+      is(kept(usual, 4), ">", kept(flat, 4))
+      for q = 0, 63 do
+        is(sharp:cell(q, 5).rank, "==", flat:cell(q, 5).rank)
+      end
+    end },
+  { "02-sparsity", "Column 0 is where attention goes that finds nothing: a sink", function(is)
+    local r = assert(attn.run("full", { input = "sample:induction.safetensors", layer = 1 }))
+    local weights, before, after = rows(r, "weights", 1), 0, 0
+    for q = 2, 48 do -- the words come a second time from 48 on
+      before, after = before + weights[q][1] / 47, after + weights[q + 47][1] / 47
+    end
+    is(before, ">", 0.5)
+    is(after, "<", 0.1)
+  end },
+
+  { "03-patterns", "For this head a narrow window is nearly enough", function(is)
+    is(quality("window(window=9)", { input = "synthetic:local" }).mass_mean, ">", 0.9)
+  end },
+  { "03-patterns", "The last queries lose nearly everything", function(is)
+    local o = { input = "synthetic:needle(at=8,queries=24)" }
+    is(quality("window(window=9)", o).mass_min, "<", 0.01)
+    local weights = rows(run("full", o), "weights")
+    for q = 45, 64 do is(weights[q][9], ">", 0.5) end -- a bright column
+  end },
+  { "03-patterns", "A window reaches half its width further with each layer", function(is)
+    local r = run("window(window=5)")
+    for layer = 1, 6 do
+      is(r:reach_path(0, 2 * layer, { layers = layer }) ~= nil, "==", true)
+      is(r:reach_path(0, 2 * layer + 1, { layers = layer }) == nil, "==", true)
+    end
+  end },
+  { "03-patterns", "a row has a few times √n keys", function(is)
+    for _, n in ipairs { 64, 256, 1024 } do
+      local root = math.floor(math.sqrt(n))
+      local keys = #run(("sparse-strided(stride=%d)"):format(root), { n = n }):pattern():row(n // 2)
+      is(keys, "<=", 4 * root)
+      is(keys, ">", root)
+    end
+  end },
+  { "04-globals", "A window loses it; a global token keeps it", function(is)
+    local o = { input = "synthetic:sink" }
+    is(quality("window(window=5)", o).mass_mean, "<", 0.1)
+    is(quality("longformer(window=5,global=1)", o).mass_mean, ">", 0.95)
+  end },
+  { "04-globals", "Nearly 2 n: a row and a column", function(is)
+    local more = run("longformer(window=5,global=1)").stats.nnz - run("window(window=5)").stats.nnz
+    is(more, "<", 128)
+    is(more, ">", 0.9 * 128)
+  end },
+  { "04-globals", "Scattered cells are gone, two in each row", function(is)
+    local some = run("bigbird(window=3,global=1,random=2)").stats.nnz
+    is(some - run("bigbird(window=3,global=1,random=0)").stats.nnz, "==", 2 * 63)
+  end },
+
+  { "05-lsh", "Most cells are nearly 0", function(is)
+    local small = 0
+    for _, row in ipairs(rows(run("full", { input = groups }), "weights")) do
+      for _, w in ipairs(row) do small = small + (w < 0.01 and 1 or 0) end
+    end
+    is(small / 4096, ">", 0.7)
+  end },
+  { "05-lsh", "The first rounds help most", function(is)
+    is(lsh(3) - lsh(1), ">", 2 * (lsh(10) - lsh(8)))
+    is(lsh(8), ">", 0.8)
+  end },
+  { "05-lsh", "another number of rounds draws all rotations anew, and may find a little less",
+    function(is) is(lsh(4), "<", lsh(3)) end },
+  { "05-lsh", "n tokens, and n / block axes for each", function(is)
+    local hash
+    for step in run("reformer(block=16,rounds=1)", { n = 256 }):steps() do
+      if step.name == "hash" then hash = step.flops.total end
+    end
+    is(hash / (2 * 256 * 16 * 32), "<", 1.2)
+    is(hash, ">=", 2 * 256 * 16 * 32)
+  end },
+  { "06-clusters", "two clusters with the same tokens share their pairs", function(is)
+    is(run("routing(n_clusters=8)", { input = fuzzy, fit = true }).stats.nnz, "<", 512)
+  end },
+  { "06-clusters", "Better centres, that leave fewer tokens out, cost nothing more", function(is)
+    local drawn = run("routing(n_clusters=8)", { input = fuzzy, quality = true })
+    local fitted = run("routing(n_clusters=8)", { input = fuzzy, fit = true, quality = true })
+    is(fitted.stats.quality.mass_mean, ">", drawn.stats.quality.mass_mean)
+    is(fitted.stats.nnz, "<=", 512)
+    local wide = quality("routing(n_clusters=8,cluster_window=20)", { input = fuzzy, fit = true })
+    is(wide.mass_mean, ">", 0.85)
+  end },
+  { "07-sinkhorn", "After some rounds both hold, nearly; here there are 8", function(is)
+    local p = run("sinkhorn(block=8)", { input = "synthetic:blocks(shuffle=1)", fit = true })
+    is(p.params.sinkhorn_iters, "==", 8)
+    for axis = 0, 1 do
+      is(math.abs(p:view("permutation", 0):sum(axis):max() - 1), "<", 0.01)
+    end
+  end },
+  { "07-sinkhorn", "Here the error is tiny, because each block wants just one other", function(is)
+    local o = { input = "synthetic:blocks(shuffle=1)", fit = true }
+    is(quality("sinkhorn(block=8)", o).output_error, "<", 0.01)
+    o.input = "synthetic:document"
+    is(quality("sinkhorn(block=8)", o).output_error, ">", 0.05)
+  end },
+
+  { "08-low-rank", "About n / 2k times: half of the work makes the slots, half attends to them",
+    function(is)
+      local text, cost = "linformer(k=8,projection=mean-pool)", {}
+      for step in run(text):steps() do cost[step.name] = step.flops.total end
+      is(flops("full") / flops(text) / (64 / 16), ">", 0.9)
+      is(flops("full") / flops(text) / (64 / 16), "<", 1.1)
+      local parts = cost["project keys and values"] / cost["scores, softmax, mix"]
+      is(parts, ">", 0.9)
+      is(parts, "<", 1.1)
+    end },
+  { "08-low-rank", "within a slot all 8 keys get the same weight", function(is)
+    local w = rows(run("linformer(k=8,projection=mean-pool)", { input = "synthetic:local" }),
+      "weights")
+    for key = 2, 8 do is(w[30][24 + key], "~", w[30][25]) end
+  end },
+  { "08-low-rank", "Its rank is k at most", function(is)
+    is(rank(rows(run("linformer(k=8,projection=mean-pool)"), "weights")), "<=", 8)
+  end },
+  { "08-low-rank", "the first few hold most", function(is)
+    is(energy(run("full", { input = "synthetic:local" }), 16), ">", 0.8)
+  end },
+  { "08-low-rank", "has a flat spectrum: it is sparse, but not of low rank", function(is)
+    is(energy(run("full", { input = "synthetic:previous" }), 16), "<", 0.35)
+  end },
+  { "09-kernels", "Both are equal near n = 2 · M, here 256", function(is)
+    local ratio = flops("performer(features=128)", { n = 256 }) / flops("full", { n = 256 })
+    is(ratio, ">", 0.9)
+    is(ratio, "<", 1.1)
+  end },
+  { "09-kernels", "the work is about 8 n M d; half of it makes the features", function(is)
+    is(flops("performer(features=128)", { n = 1024 }) / (8 * 1024 * 128 * 32), "<", 1.1)
+    is(flops("performer(features=128)", { n = 1024 }) / (8 * 1024 * 128 * 32), ">", 0.9)
+    local cost = {}
+    for step in run("performer(features=128)", { n = 1024 }):steps() do
+      cost[step.name] = (cost[step.name] or 0) + step.flops.total
+    end
+    is(cost.features / cost["state and read"], ">", 0.8)
+    is(cost.features / cost["state and read"], "<", 1.25)
+  end },
+  { "09-kernels", "With 128 features, though, sine and cosine do better here", function(is)
+    local o = { input = features }
+    is(quality("performer(features=128,kernel=trig)", o).output_error, "<",
+      quality("performer(features=128)", o).output_error)
+    is(quality("performer(features=8,kernel=trig)", o).output_error, ">",
+      quality("performer(features=8)", o).output_error)
+  end },
+  { "09-kernels", "It takes more here", function(is) -- than four times the features for half
+    local o = { input = features }
+    is(quality("performer(features=32)", o).output_error, ">",
+      0.5 * quality("performer(features=8)", o).output_error)
+  end },
+  { "10-recurrence", "With ratio 1 it is a longer plain memory: less is seen, but sharply",
+    function(is)
+      local o = { input = "synthetic:clusters(clusters=8)", causal = true }
+      local one = quality("compressive(segment=8,mem_len=8,cmem_len=4,ratio=1)", o)
+      local four = quality("compressive(segment=8,mem_len=8,cmem_len=4,ratio=4)", o)
+      is(one.mass_mean, "<", four.mass_mean)
+      is(one.output_error, "<", four.output_error)
+    end },
+  { "12-roofline", "Its intensity is lower: it stands further left", function(is)
+    local function intensity(text)
+      local r = run(text, { n = 512, d = 64 })
+      return r.stats.flops.total / r.stats.bytes
+    end
+    is(intensity("window(window=9)"), "<", 0.5 * intensity("full"))
+  end },
+  { "13-budget", "Two candidates for a tenth of the exact work", function(is)
+    local o = { input = "synthetic:local", n = 256 }
+    local full = flops("full", o)
+    local window, kernel = "window(window=17)", "performer(features=12,stabilize=false)"
+    is(flops(window, o), "<", 0.1 * full)
+    is(flops(kernel, o), "<", 0.1 * full)
+    is(quality(window, o).output_error, "<", 0.1 * quality(kernel, o).output_error)
+  end },
+  { "13-budget", "It looks for similar tokens, and that is what this head wants", function(is)
+    local o = { input = "synthetic:clusters(clusters=16,spread=0.3)", n = 256 }
+    is(quality("reformer(block=16,rounds=2,exclude_self=false)", o).mass_mean, ">",
+      quality("window(window=17)", o).mass_mean)
+  end },
+  { "14-mask", "On paper that is the same: the common sum cancels out", function(is)
+    local o = { input = "synthetic:normal(match=4)", n = 28 }
+    local after = rows(run("full", o), "weights")[13]
+    o.causal = true
+    local before = rows(run("full", o), "weights")[13]
+    local left = sum { table.unpack(after, 1, 13) }
+    for key = 1, 13 do is(after[key] / left, "~", before[key]) end
+  end },
+  { "14-mask", "Nearly half of the cells need not be computed at all", function(is)
+    is(run("full", { n = 28, causal = true }).stats.density, "<", 0.52)
+  end },
+  { "15-positions", "about 20 times, smaller", function(is)
+    local r = run("full", { n = 28, heads = 8, causal = true, position = "alibi" })
+    is(math.exp(-rows(r, "position_bias")[21][15]), ">", 19)
+    is(math.exp(-rows(r, "position_bias")[21][15]), "<", 21)
+  end },
+  { "15-positions", "Turning both by the same angle changes nothing", function(is)
+    local o = { input = "synthetic:copy(period=1)", n = 28, d = 64, position = "rope" }
+    local bias = rows(run("full", o), "position_bias")
+    is(bias[6][4], "~", bias[21][19])
+    for back = 1, 8 do is(bias[28][28 - back], "<", bias[28][29 - back]) end
+  end },
+  { "15-positions", "Half of the 32 buckets are for single distances, half for ever longer ranges",
+    function(is)
+      local r = run("full", { input = "synthetic:copy(period=1)", n = 200, position = "t5",
+        causal = true })
+      local bucket = rows(r, "position_buckets")[200]
+      local function of(distance) return bucket[200 - distance] end
+      for distance = 0, 15 do is(of(distance), "==", distance) end
+      is(of(16), "==", of(17))
+      is(of(112), "<", of(113)) -- from 113 on all is one bucket
+      is(of(113), "==", of(199))
+      is(of(199), "==", 31)
+    end },
+}

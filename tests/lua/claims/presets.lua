@@ -1,0 +1,116 @@
+-- What the published pictures say is to be seen.
+local claims = require "support.claims"
+local run, rows, sum = claims.run, claims.rows, claims.sum
+local clusters = "synthetic:clusters"
+
+return {
+  { "fournier-fig10", "any two tokens are at most two hops apart", function(is)
+    is(claims.layers(run("star", { n = 12 })), "==", 2)
+  end },
+  { "fournier-fig12", "the band is 1, 3, 7, 15 cells wide; more layers end as full attention",
+    function(is)
+      for layer, width in ipairs { 1, 3, 7, 15 } do
+        is(#run(("cascade(layer=%d)"):format(layer - 1)):pattern():row(32), "==", width)
+      end
+      is(run("cascade(layer=3)", { n = 12 }).stats.density, "<", 1)
+      is(run("cascade(layer=4)", { n = 12 }).stats.density, "==", 1)
+    end },
+  { "fournier-fig13", "diagonals at distances that double: 1, 2, 4, 8", function(is)
+    local p = run("logsparse", { n = 16, causal = true }):pattern()
+    is(attn.json(p:row(15)) == attn.json { 7, 11, 13, 14, 15 }, "==", true)
+  end },
+  { "fournier-fig14", "together they cover the square", function(is)
+    local p, total = run("blockbert(blocks=3)", { heads = 3, n = 12 }):pattern(), 0
+    for q = 0, 11 do
+      for k = 0, 11 do
+        local any = p:cell(q, k, 0) or p:cell(q, k, 1) or p:cell(q, k, 2)
+        total = total + (any and 1 or 0)
+      end
+    end
+    is(total, "==", 144)
+  end },
+  { "tay-fig5", "two passes reach every pixel", function(is)
+    is(run("axial", { input = "synthetic:grid(width=8)" }):pattern().nnz, "==", 64 * 64)
+  end },
+  { "slides-longformer", "the same number of keys reaches twice as far with gaps", function(is)
+    local near = run("window(window=5)"):pattern():row(32)
+    local far = run("dilated(window=5,dilation=2)"):pattern():row(32)
+    is(#near, "==", #far)
+    is(far[#far] - 32, "==", 2 * (near[#near] - 32))
+  end },
+  { "slides-alibi-effect", "what is near gains what is far loses", function(is)
+    local o = { causal = true, heads = 8, n = 24 }
+    local plain = rows(run("full", o), "weights", 1)
+    o.position = "alibi"
+    local biased = rows(run("full", o), "weights", 1)
+    local near = 0
+    for q = 13, 24 do
+      for k = q - 3, q do near = near + biased[q][k] - plain[q][k] end
+    end
+    is(near, ">", 0.5)
+    is(sum(biased[24]), "~", sum(plain[24]))
+  end },
+  { "slides-deberta", "beyond the largest distance k = 6 rows and columns are flat", function(is)
+    local r = run("full", { n = 24, position = "disentangled", params = { pos_k = 6 } })
+    local to, from = rows(r, "position_c2p"), rows(r, "position_p2c")
+    for k = 2, 16 do
+      is(to[24][k], "~", to[24][1])
+      is(from[k][24], "~", from[1][24])
+    end
+  end },
+  { "reformer-rounds", "each round misses other pairs", function(is)
+    local r = run("reformer(block=8)", { input = clusters })
+    local rounds = r:missed().rounds
+    for _, round in ipairs(rounds) do is(round.alone, "<", rounds[#rounds].together) end
+  end },
+  { "routing-clusters", "k-means on the input helps", function(is)
+    is(run("routing", { input = clusters, fit = true }):missed().found, ">",
+      run("routing", { input = clusters }):missed().found)
+  end },
+  { "entmax-support", "softmax smears what entmax leaves out", function(is)
+    local function keys(alpha)
+      return run("entmax", { n = 32, params = { alpha = alpha } }).views.support:nnz()
+    end
+    is(keys(2), "<", keys(1.5))
+    is(keys(1.5), "<", 32 * 32)
+    is(run("full", { n = 32 }).views.weights:nnz(), "==", 32 * 32)
+  end },
+  { "sinkhorn-sharpening", "a low temperature leaves few cells in each row and takes more "
+    .. "iterations", function(is)
+      local function last(temperature)
+        local r = run(("sinkhorn(block=8,temperature=%g,sinkhorn_iters=64)"):format(temperature))
+        local count = 0
+        for _, e in ipairs(r:view("row_error"):totable()) do
+          count = count + (e[1] > 1e-3 and 1 or 0)
+        end
+        return count
+      end
+      is(last(0.1), ">", last(0.5))
+      is(last(0.5), ">", last(2))
+    end },
+  { "lab-memory", "plain: a triangle; reversible: flat; checkpointed: a saw, and longer",
+    function(is)
+      local o = { input = clusters, n = 96 }
+      local r, c = run("reversible", o), run("checkpointing", o)
+      local plain, flat = r:view("memory_plain"), r:view("memory_reversible")
+      is(plain:max() / plain:min(), ">", 5)
+      is(flat:max() / flat:min(), "<", 2)
+      is(c:view("memory"):max(), "<", plain:max())
+      is(c.figures.recomputed_layers, ">", 0)
+    end },
+  { "lab-gpipe", "more micro-batches shrink the bubble", function(is)
+    local function idle(pieces)
+      return attn.run(("micro-batching(devices=4,micro_batches=%d)"):format(pieces))
+        .figures.bubble_fraction
+    end
+    is(idle(4), "<", idle(1))
+    is(idle(8), "<", idle(4))
+  end },
+  { "lab-ponder", "a column ends where its token has halted", function(is)
+    local r = run("act", { input = clusters, n = 48, params = { b_halt = -1 } })
+    local halting, updates = r:view("halting"):totable(), r:view("updates"):totable()
+    for token = 1, 48 do
+      for step = 1, #halting do is(halting[step][token] > 0, "==", step <= updates[token]) end
+    end
+  end },
+}
