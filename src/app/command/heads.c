@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
+#include "app/command/heads.h"
 #include "app/session/internal.h"
 #include "app/session/model_input.h"
 #include "model/heads.h"
@@ -215,6 +216,20 @@ static void tell(const HeadsRun *r, Text *out)
     heads_table(r, style, out);
 }
 
+/* "tiny.gguf, text.txt, 33 tokens" */
+static bool draw_heads(const HeadsRun *r, Error *err)
+{
+    const char *slash = strrchr(r->m->path, '/');
+    Text        words = { 0 };
+    bool        ok;
+
+    text_addf(&words, "%s, %s, ", slash && slash[1] ? slash + 1 : r->m->path, r->name);
+    text_add_count(&words, r->reading.tokens.count, "token");
+    ok = heads_figure(r->call, &r->result, text_str(&words), err);
+    text_free(&words);
+    return ok;
+}
+
 bool command_heads(Session *s, const Call *call, Text *out, Error *err)
 {
     HeadsRun  r = { .session = s, .call = call };
@@ -225,13 +240,15 @@ bool command_heads(Session *s, const Call *call, Text *out, Error *err)
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "heads needs a model: a .gguf file, or a folder with "
                          "config.json");
-    if (!parse_sort(call, &ignored, err))
+    if (!parse_sort(call, &ignored, err) || !heads_figure_check(call, err))
         return false;
     ok = model_spec_parse(call->words[0], &parts, err);
     if (ok)
         r.m = model_open(parts.path, err);
     ok = r.m && take_text(&r, err) && run_scores(&r, err) && order_rows(&r, err);
-    if (ok)
+    if (ok && call->file_count)
+        ok = draw_heads(&r, err);
+    else if (ok)
         tell(&r, out);
     free(r.order);
     heads_result_free(&r.result);
