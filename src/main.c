@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "app/call.h"
+#include "app/program.h"
 #include "attn/run/mechanism.h"
 #include "cli/cli.h"
 #include "profile/record.h"
@@ -50,10 +51,7 @@ static int print_document(const char *kind)
     }
     else
         ok = script_stubs(&text);
-    if (fputs(text_str(&text), stdout) < 0 || fflush(stdout) != 0) {
-        fprintf(stderr, "attnscope: standard output cannot be written\n");
-        ok = false;
-    }
+    ok = program_print(&text) == 0 && ok;
     text_free(&text);
     return ok ? 0 : 1;
 }
@@ -106,7 +104,7 @@ int main(int argc, char **argv)
         return argc == 3 && is_document(argv[2]) ? print_document(argv[2]) : print_rest(argc, argv);
     scripts = script_load(&argc, argv, &err);
     if (err.code) {
-        fprintf(stderr, "attnscope: %s\n", err.text);
+        program_message(err.text);
         return error_exit_status(err.code);
     }
     status = choose(argc, argv, &scripts);

@@ -1,4 +1,5 @@
-/* program.c -- the program's file, its folders, and itself as a child process; see program.h. */
+/* program.c -- the program's file, its folders, what it prints, and itself as a child process; see
+ * program.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -136,6 +137,43 @@ void place_absolute(const char *path, Text *out)
     if (*path != '/' && getcwd(here, sizeof(here)))
         text_addf(out, "%s/", here);
     text_add(out, strncmp(path, "./", 2) ? path : path + 2);
+}
+
+/* ---- what it prints ------------------------------------------------------------ */
+
+void program_message(const char *words)
+{
+    Text shown = { 0 };
+
+    text_add_shown(&shown, words, strlen(words), false);
+    fprintf(stderr, "attnscope: %s\n", text_str(&shown));
+    text_free(&shown);
+}
+
+void program_progress(const char *words)
+{
+    Text shown = { 0 };
+
+    text_add_shown(&shown, words, strlen(words), false);
+    fprintf(stderr, "\r\033[K%s", text_str(&shown));
+    fflush(stderr);
+    text_free(&shown);
+}
+
+int program_print(const Text *text)
+{
+    Text   shown = { 0 };
+    size_t written;
+    bool   whole;
+
+    text_add_shown(&shown, text_str(text), text->length, true);
+    written = shown.length ? fwrite(shown.data, 1, shown.length, stdout) : 0;
+    /* fflush alone forgets what fwrite could not write. */
+    whole = fflush(stdout) == 0 && written == shown.length && text_ok(text) && text_ok(&shown);
+    text_free(&shown);
+    if (!whole)
+        program_message(text_ok(text) ? "standard output cannot be written" : "not enough memory");
+    return !whole;
 }
 
 /* ---- the program as a child process -------------------------------------- */

@@ -1,4 +1,5 @@
-/* app/program.h -- where the program is, where it keeps its files, and itself as a child process.
+/* app/program.h -- where the program is, where it keeps its files, what it prints, and itself as a
+ * child process.
  *
  * Folders are those of the XDG base directory specification: state needs no backup and is no cache.
  */
@@ -22,6 +23,16 @@ bool place_cache(const char *name, Text *out, Error *err);
 bool place_make_folders(const char *path, Error *err);
 /* The absolute form of a path; the file may be missing, and "." and ".." stay. */
 void place_absolute(const char *path, Text *out);
+
+/* Standard output and standard error of every front end.  Words of files stand in results and
+ * messages: a terminal shows them and never obeys them (text_add_shown). */
+
+/* "attnscope: WORDS" on standard error. */
+void program_message(const char *words);
+/* The same line again and again, while work goes on. */
+void program_progress(const char *words);
+/* A result; the exit status is 1 where standard output cannot be written, with a message. */
+int program_print(const Text *text);
 
 /* This program as a child process, which may crash, hang or be stopped without harm.  The child has
  * a process group of its own, so Ctrl-C reaches the parent alone; it dies with its parent.  Between

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "app/call.h"
+#include "app/program.h"
 #include "app/session/session.h"
 
 static int terminal_columns(void)
@@ -25,20 +26,8 @@ static int terminal_columns(void)
 
 static int complain(const Error *err)
 {
-    fprintf(stderr, "attnscope: %s\n", err->text);
+    program_message(err->text);
     return error_exit_status(err->code);
-}
-
-static int print(Text *text)
-{
-    size_t written = text->length ? fwrite(text->data, 1, text->length, stdout) : 0;
-
-    /* fflush alone forgets what fwrite could not write. */
-    if (fflush(stdout) != 0 || written < text->length) {
-        fprintf(stderr, "attnscope: standard output cannot be written\n");
-        return 1;
-    }
-    return 0;
 }
 
 static int overview(void (*explorer)(Text *out))
@@ -47,7 +36,18 @@ static int overview(void (*explorer)(Text *out))
     int  status;
 
     command_overview(&text, explorer);
-    status = print(&text);
+    status = program_print(&text);
+    text_free(&text);
+    return status;
+}
+
+static int version(void)
+{
+    Text text = { 0 };
+    int  status;
+
+    text_addf(&text, "attnscope %s\n", ATTNSCOPE_VERSION);
+    status = program_print(&text);
     text_free(&text);
     return status;
 }
@@ -68,8 +68,7 @@ static void interrupted(int number)
 static void print_progress(void *context, const char *text)
 {
     (void)context;
-    fprintf(stderr, "\r\033[K%s", text);
-    fflush(stderr);
+    program_progress(text);
 }
 
 static int run_words(int argc, char **argv, const LessonReader *lessons)
@@ -93,11 +92,11 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
                      terminal_columns(), &out, &err);
     if (shows)
         print_progress(NULL, "");
-    status = print(&out);
+    status = program_print(&out);
     if (!ok)
         status = complain(&err);
     else if (session_warning(session) && isatty(STDERR_FILENO))
-        fprintf(stderr, "attnscope: %s\n", session_warning(session));
+        program_message(session_warning(session));
     text_free(&out);
     session_free(session);
     return status;
@@ -119,8 +118,7 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     signal(SIGTERM, interrupted);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-        printf("attnscope %s\n", ATTNSCOPE_VERSION);
-        return 0;
+        return version();
     }
     if (!strcmp(argv[1], "help") && argc > 2)
         return help_of(argv[2], lessons);

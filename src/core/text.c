@@ -1,5 +1,6 @@
 /* text.c -- see text.h. */
 #include "core/text.h"
+#include "core/utf8.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -60,6 +61,47 @@ void text_add_bytes(Text *text, const void *bytes, size_t length)
 void text_add(Text *text, const char *s)
 {
     text_add_bytes(text, s, strlen(s));
+}
+
+/* Bytes of "ESC [ 38;5;9 m" at text; 0: it is something else. */
+static size_t colour_sequence(const char *text, size_t left)
+{
+    size_t at = 2;
+
+    if (left < 3 || text[0] != '\033' || text[1] != '[')
+        return 0;
+    while (at < left && (text[at] == ';' || (text[at] >= '0' && text[at] <= '9')))
+        at++;
+    return at < left && text[at] == 'm' ? at + 1 : 0;
+}
+
+size_t text_harmless(const char *text, size_t left)
+{
+    uint32_t code;
+    int      bytes = utf8_decode(text, left, &code);
+
+    return bytes && (!utf8_is_control(code) || code == '\n' || code == '\t') ? (size_t)bytes : 0;
+}
+
+void text_add_shown(Text *text, const char *bytes, size_t length, bool colours)
+{
+    size_t kept = 0, at = 0;
+
+    while (at < length) {
+        size_t good = text_harmless(bytes + at, length - at);
+
+        if (!good && colours)
+            good = colour_sequence(bytes + at, length - at);
+        if (good) {
+            at += good;
+            continue;
+        }
+        text_add_bytes(text, bytes + kept, at - kept);
+        text_add(text, "?");
+        good = (size_t)utf8_decode(bytes + at, length - at, NULL);
+        kept = at += good ? good : 1;
+    }
+    text_add_bytes(text, bytes + kept, length - kept);
 }
 
 void text_addf(Text *text, const char *fmt, ...)
@@ -411,6 +453,23 @@ const char *file_target(const char *path, char real[PATH_MAX])
 
     return lstat(path, &there) == 0 && S_ISLNK(there.st_mode) && realpath(path, real) ? real
                                                                                       : path;
+}
+
+bool file_new_beside(const char *path, char *name, size_t size, Error *err)
+{
+    const char *base = strrchr(path, '/'), *ending = strrchr(base ? base : path, '.');
+    int         length, file;
+
+    length = snprintf(name, size, "%.*s.XXXXXX%s", (int)(ending ? ending - path : INT_MAX), path,
+                      ending ? ending : "");
+    if (length < 0 || (size_t)length >= size)
+        return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
+    file = mkstemps(name, ending ? (int)strlen(ending) : 0);
+    if (file < 0)
+        return error_set(err, ERR_FILE, "%s: no file can be made beside it: %s", path,
+                         strerror(errno));
+    close(file);
+    return true;
 }
 
 bool file_write(const char *path, const void *bytes, size_t length, Error *err)

@@ -28,6 +28,12 @@ void text_addf(Text *text, const char *fmt, ...) __attribute__((format(printf, 2
 /* "1 point", "3 points". */
 void text_add_count(Text *text, int64_t count, const char *what);
 const char *text_str(const Text *text); /* never NULL */
+/* Bytes of the character at text that a terminal only shows; 0: it may obey it. */
+size_t text_harmless(const char *text, size_t left);
+/* Adds what a terminal shows and never obeys, for words that came from a file: control characters
+ * other than newline and tab, and malformed bytes, become '?'.  colours: sequences that only set
+ * colours stay. */
+void text_add_shown(Text *text, const char *bytes, size_t length, bool colours);
 
 /* JSON.  Commas are put in by the writer; a NaN or infinity is null, because
  * JSON has no other word for "no number". */
@@ -94,6 +100,8 @@ bool file_is_special(const char *path);
 /* What can be known before there are bytes: the folder takes a new file, which replaces one of
  * that name but no folder. */
 bool file_place(const char *path, Error *err);
+/* A new empty file beside path with the same ending and a name that nobody can foresee. */
+bool file_new_beside(const char *path, char *name, size_t size, Error *err);
 /* Writes to path.tmp and renames it, so a reader never sees half a file; a link stays one;
  * "-" is standard output. */
 bool file_write(const char *path, const void *bytes, size_t length, Error *err);

@@ -236,7 +236,7 @@ static void error_summary(const Comparison *c, Quality *out)
         error2 += c->rows[r].output.error2;
         norm2 += c->rows[r].output.norm2;
     }
-    if (norm2 > 0)
+    if (norm2 > 0 && isfinite(error2) && isfinite(norm2)) /* else an output is not finite */
         out->output_error = number_of(sqrt(error2 / norm2));
 }
 

@@ -340,6 +340,29 @@ TEST(csv_quotes_only_where_it_must)
     text_free(&text);
 }
 
+static void check_shown(const char *words, bool colours, const char *shown)
+{
+    Text text = { 0 };
+
+    text_add_shown(&text, words, strlen(words), colours);
+    assert_string_equal(text_str(&text), shown);
+    text_free(&text);
+}
+
+/* Escapes, C1 in two bytes or in one, and half a character; a name in any language stays. */
+TEST(a_terminal_shows_and_does_not_obey)
+{
+    check_shown("a\tb\n\u00e9\u65e5", false, "a\tb\n\u00e9\u65e5");
+    check_shown("\033]0;title\a", true, "?]0;title?");
+    check_shown("\xc2\x9b" "31m\x9b" "31m", true, "?31m?31m");
+    check_shown("a\r\b\x7f", true, "a???");
+    check_shown("\xe6\x97", true, "??");
+    check_shown("\033[38;5;9mred\033[0m", true, "\033[38;5;9mred\033[0m");
+    check_shown("\033[38;5;9mred\033[0m", false, "?[38;5;9mred?[0m");
+    check_shown("\033[2J\033[1", true, "?[2J?[1");
+    check_shown("", true, "");
+}
+
 TEST(names_have_distances)
 {
     assert_int_equal(text_distance("reformer", "reformer"), 0);

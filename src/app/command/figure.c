@@ -283,6 +283,112 @@ static void report_moved(const Call *call, const Call *figure, Error *err)
                   "now", input);
 }
 
+/* ---- what a stranger's figure may make the program do ------------------------------- */
+
+/* Commands that only draw, into the file that the caller names. */
+static bool only_draws(const Command *command)
+{
+    static const char *const names[] = { "figure", "step", "compare", "roofline", "fit" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (!strcmp(command->name, names[i]))
+            return true;
+    return false;
+}
+
+/* In the folder of work or below: no absolute path, no way up. */
+static bool is_below(const char *path)
+{
+    const char *at = path;
+
+    if (*path == '/')
+        return false;
+    for (; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (at[0] == '.' && at[1] == '.' && (!at[2] || at[2] == '/'))
+            return false;
+    return true;
+}
+
+static void add_far(Text *far, const char *path, size_t length)
+{
+    char *name = strndup(path, length);
+
+    if (!name)
+        far->failed = true;
+    else if (!is_below(name))
+        text_addf(far, "%s%s", far->length ? ", " : "", name);
+    free(name);
+}
+
+/* Files of tensors in "linformer(E=@path.npy)" or "E=@path.npy". */
+static void add_far_tensors(Text *far, const char *word)
+{
+    for (word = strstr(word, "=@"); word; word = strstr(word + 2, "=@"))
+        add_far(far, word + 2, strcspn(word + 2, ",)"));
+}
+
+/* A file with the content that the figure states is no secret from who made the figure. */
+static bool is_figures_input(Session *s, const char *path, const Call *figure)
+{
+    Error ignored = ERROR_INIT;
+    char *hash = figure_metadata(path, "attnscope:input-sha256", &ignored);
+    bool  same = hash && call_load_input(s, figure, &ignored) && session_input(s) &&
+                !strcmp(hash, session_input(s)->sha256);
+
+    free(hash);
+    return same;
+}
+
+static void add_far_input(Session *s, const char *path, const Call *figure, Text *far, Error *err)
+{
+    const char *input = figure->values[OPT_INPUT];
+    ModelSpec   parts;
+
+    if (!input || !strncmp(input, "synthetic:", 10) || !strncmp(input, "sample:", 7) ||
+        !strcmp(input, "-"))
+        return;
+    if (!model_spec_is(input)) {
+        if (!is_below(input) && !is_figures_input(s, path, figure))
+            add_far(far, input, strlen(input));
+        return;
+    }
+    if (!model_spec_parse(input, &parts, err))
+        return;
+    if (!is_figures_input(s, path, figure))
+        add_far(far, parts.path, strlen(parts.path));
+    if (parts.text.text && strncmp(parts.text.text, "sample:", 7) != 0)
+        add_far(far, parts.text.text, strlen(parts.text.text));
+    if (parts.text.ids)
+        add_far(far, parts.text.ids, strlen(parts.text.ids));
+    model_spec_free(&parts);
+}
+
+/* The files that the stored command reads lie below the folder of work, or the caller trusts. */
+static bool may_read(Session *s, const Call *call, const Call *figure, Error *err)
+{
+    bool records = !strcmp(figure->command->name, "fit"); /* its words are files */
+    Text far = { 0 };
+    bool ok = true;
+
+    if (call->values[OPT_TRUST])
+        return true;
+    if (!call->values[OPT_INPUT])
+        add_far_input(s, call->words[0], figure, &far, err);
+    for (int i = 0; i < figure->word_count; i++) {
+        add_far_tensors(&far, figure->words[i]);
+        if (records)
+            add_far(&far, figure->words[i], strlen(figure->words[i]));
+    }
+    for (int i = 0; i < figure->param_count; i++)
+        add_far_tensors(&far, figure->params[i]);
+    if (far.length)
+        ok = error_set(err, ERR_USAGE, "%s: its command reads %s; --trust reads what it names, "
+                       "--input FILE another input", call->words[0], text_str(&far));
+    ok = ok && (text_ok(&far) || error_set(err, ERR_NOMEM, "not enough memory"));
+    text_free(&far);
+    return ok && err->code == ERR_NONE;
+}
+
 /* Runs the stored command; measured plots come from `stored` (NULL: none, or measured again). */
 static bool again(Session *s, const Call *call, const char *line, const StoredFigure *stored,
                   const char *to, Text *out, Error *err)
@@ -301,11 +407,11 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         ok = error_set(err, ERR_FORMAT, "%s: a script drew it from what no single command has (its "
                        "own tensors, mechanisms or several inputs): run %s again", call->words[0],
                        line);
-    if (ok && (!command_takes(figure.command, option_at(OPT_OUTPUT)) ||
-               figure.command == call->command))
-        ok = error_set(err, ERR_FORMAT, "%s: '%s' is not a command that draws", call->words[0],
-                       figure.command->name);
-    ok = ok && take_moved_input(call, &figure, held, err);
+    if (ok && !only_draws(figure.command))
+        ok = error_set(err, ERR_FORMAT, "%s: '%s' is no command that only draws; if you know who "
+                       "made the figure, run it yourself: %s", call->words[0],
+                       figure.command->name, line);
+    ok = ok && may_read(s, call, &figure, err) && take_moved_input(call, &figure, held, err);
     if (ok) {
         figure.line = line;
         figure.stored = stored;
@@ -357,20 +463,21 @@ static bool read_stored(const Call *call, StoredFigure **out, Error *err)
 static bool rerender(Session *s, const Call *call, const StoredFigure *stored, Text *out,
                      Error *err)
 {
-    char        real[PATH_MAX], temporary[4096];
-    const char *path = file_target(call->words[0], real), *ending = strrchr(path, '.'), *to;
+    char        real[PATH_MAX], temporary[PATH_MAX + 32] = "";
+    const char *path = file_target(call->words[0], real), *to = call->values[OPT_OUTPUT];
     bool        ok;
 
-    snprintf(temporary, sizeof(temporary), "%s.again%s", path, ending ? ending : "");
-    to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : temporary;
+    if (!to && !file_new_beside(path, temporary, sizeof(temporary), err))
+        return false;
+    to = to ? to : temporary;
     ok = draw_again(s, call, stored, to, out, err);
     if (ok && call->values[OPT_CHECK])
         ok = same_bytes(path, to, call->values[OPT_MEASURE] != NULL, err);
-    if (to == temporary && call->values[OPT_CHECK])
-        remove(temporary);
-    else if (to == temporary && ok)
+    if (to == temporary && ok && !call->values[OPT_CHECK])
         ok = rename(temporary, path) == 0 ||
              error_set(err, ERR_FILE, "%s: cannot be replaced", path);
+    else if (to == temporary)
+        remove(temporary);
     return ok;
 }
 

@@ -34,10 +34,13 @@ bool lesson_cursor_fits(const View *view, int64_t query, int64_t key, Error *err
 /* Puts the cursor where the explorer does: at the lesson's cell, else in the middle. */
 static bool play_cursor(const LessonWords *words, LessonFact *fact, Error *err)
 {
-    Error       none = ERROR_INIT; /* a pane with a plot has no cursor */
-    const View *view = result_view(fact->result, fact->view, &none);
+    bool        plain = *fact->view && !strpbrk(fact->view, "#*("); /* not a plot or "name#3" */
+    const View *view = result_view(fact->result, fact->view, err);
 
     fact->query = fact->key = -1;
+    if (!view && plain)
+        return false;
+    *err = ERROR_INIT;
     if (!view)
         return true;
     fact->query = words->query >= 0 ? words->query : view_rows(view) / 2;

@@ -1,6 +1,7 @@
 /* sweep_spec.c -- parses the words of `sweep` to a SweepSpec. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,8 @@ static bool expand_option(const Call *call, int id, WordList *out, Error *err)
     return words_expand(what, call->values[id], out, err);
 }
 
-/* Every word a whole number from 1 on, in order. */
-static bool check_counts(const char *what, WordList *list, Error *err)
+/* Every word a whole number from 1 to most, in order. */
+static bool check_counts(const char *what, WordList *list, long long most, Error *err)
 {
     for (int i = 0; i < list->count; i++) {
         char     *end;
@@ -133,6 +134,9 @@ static bool check_counts(const char *what, WordList *list, Error *err)
         if (*list->items[i] && (*end || errno || value < 1))
             return error_set(err, ERR_USAGE, "%s: expected whole numbers from 1 on, got '%s'", what,
                              list->items[i]);
+        if (*list->items[i] && value > most)
+            return error_set(err, ERR_USAGE, "%s: expected whole numbers up to %lld, got '%s'",
+                             what, most, list->items[i]);
     }
     words_sort_numbers(list);
     return true;
@@ -169,8 +173,9 @@ static bool environment_int(const char *name, long long *out)
 
     if (!text || !*text)
         return false;
+    errno = 0;
     *out = strtoll(text, &end, 10);
-    return !*end;
+    return !*end && !errno;
 }
 
 /* Slurm numbers tasks from any number in any step; the place in the array counts here. */
@@ -186,7 +191,8 @@ static bool shard_of_slurm(SweepSpec *out, Error *err)
     if (environment_int("SLURM_ARRAY_TASK_MAX", &max) && count > 1 && max > min &&
         (max - min) % (count - 1) == 0)
         step = (max - min) / (count - 1);
-    if (step < 1 || id < min || (id - min) % step || (id - min) / step >= count)
+    if (step < 1 || id < min || id > INT_MAX || min < 0 || (id - min) % step ||
+        (id - min) / step >= count || count > INT_MAX)
         return error_set(err, ERR_USAGE,
                          "the Slurm array task %lld of %lld (from %lld) has no "
                          "plain place; use --array=1-N, or give --shard K/N yourself",
@@ -199,15 +205,19 @@ static bool shard_of_slurm(SweepSpec *out, Error *err)
 static bool take_shard(const Call *call, SweepSpec *out, Error *err)
 {
     const char *text = call->values[OPT_SHARD];
-    int         used = 0;
+    char       *end;
+    long long   shard, shards;
 
     out->shard = out->shards = 1;
     if (!text)
         return shard_of_slurm(out, err);
-    if (sscanf(text, "%d/%d%n", &out->shard, &out->shards, &used) != 2 || text[used] ||
-        out->shards < 1 || out->shard < 1 || out->shard > out->shards)
-        return error_set(err, ERR_USAGE, "--shard: expected K/N with K from 1 to N, got '%s'",
-                         text);
+    shard = strtoll(text, &end, 10);
+    shards = *end == '/' ? strtoll(end + 1, &end, 10) : 0;
+    if (*end || shards > INT_MAX || shard < 1 || shard > shards)
+        return error_set(err, ERR_USAGE, "--shard: expected K/N with K from 1 to N and N up to "
+                         "%d, got '%s'", INT_MAX, text);
+    out->shard = (int)shard;
+    out->shards = (int)shards;
     return true;
 }
 
@@ -397,10 +407,10 @@ bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
 
     *out = (SweepSpec){ 0 };
     ok = take_mechanisms(call, out, err) && expand_option(call, OPT_N, &out->n, err) &&
-         check_counts("--n", &out->n, err) && take_axes(call, out, err) &&
+         check_counts("--n", &out->n, LLONG_MAX, err) && take_axes(call, out, err) &&
          expand_option(call, OPT_POSITION, &out->positions, err) &&
          expand_option(call, OPT_THREADS, &out->threads, err) &&
-         check_counts("--threads", &out->threads, err) &&
+         check_counts("--threads", &out->threads, 4096, err) &&
          expand_option(call, OPT_DEVICE, &out->devices, err) &&
          expand_option(call, OPT_PRECISION, &out->precisions, err) && check_places(out, err) &&
          take_numbers(call, out, err) && take_spec_input(s, call, out, err) &&

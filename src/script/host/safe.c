@@ -7,7 +7,7 @@
  * limits bound memory, time and output.  So a hole in the first fence leads
  * nowhere.
  */
-#include "core/utf8.h"
+#include "core/text.h"
 #include "script/host/state.h"
 
 #include <errno.h>
@@ -32,15 +32,6 @@
 
 /* ---- the state -------------------------------------------------------------- */
 
-/* Bytes of the character at text that a terminal only shows; 0: the terminal may obey it. */
-static size_t harmless(const char *text, size_t left)
-{
-    uint32_t code;
-    int      bytes = utf8_decode(text, left, &code);
-
-    return bytes && (!utf8_is_control(code) || code == '\n' || code == '\t') ? (size_t)bytes : 0;
-}
-
 void safe_push_clean(lua_State *L, int at)
 {
     size_t      length;
@@ -49,7 +40,7 @@ void safe_push_clean(lua_State *L, int at)
 
     luaL_buffinit(L, &clean);
     for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
-        bytes = harmless(text + i, length - i);
+        bytes = text_harmless(text + i, length - i);
         if (bytes)
             luaL_addlstring(&clean, text + i, bytes);
         else

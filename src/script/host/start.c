@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "app/lesson/lesson.h"
+#include "app/program.h"
 #include "app/session/session.h"
 #include "script/console/console.h"
 #include "script/host/state.h"
@@ -112,11 +113,24 @@ static bool take_safe(char **argv, int end, int *seconds, Error *err)
     return true;
 }
 
+/* --safe behind the script is the script's own word, which nobody means. */
+static bool refuse_late_safe(int argc, char **argv, int at, Error *err)
+{
+    for (int i = at + 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strcmp(argv[i], "--safe") || !strncmp(argv[i], "--safe=", 7))
+            return error_set(err, ERR_USAGE, "%s stands behind the script, where it would not "
+                             "protect: attnscope lua %s FILE (a script's own word follows --)",
+                             argv[i], argv[i]);
+    return true;
+}
+
 static bool parse(Start *start, int argc, char **argv, Error *err)
 {
     int at;
 
     at = find_script(argc, argv);
+    if (!refuse_late_safe(argc, argv, at, err))
+        return false;
     if (!take_safe(argv, at < argc ? at : argc, &start->safe, err))
         return false;
     if (start->safe) { /* the state's own option, not a command's */
@@ -168,9 +182,7 @@ static int run_state(lua_State *L, Start *start)
         return EXIT_SUCCESS;
     }
     if (status != LUA_OK) {
-        if (start->safe)
-            safe_push_clean(L, -1);
-        fprintf(stderr, "attnscope: %s\n", luaL_tolstring(L, -1, NULL));
+        program_message(luaL_tolstring(L, -1, NULL));
     }
     if (script_interrupted())
         return INTERRUPTED_STATUS;
@@ -185,7 +197,7 @@ static int run(Start *start)
     int        status;
 
     if (!L) {
-        fprintf(stderr, "attnscope: not enough memory for Lua\n");
+        program_message("not enough memory for Lua");
         return EXIT_FAILURE;
     }
     status = run_state(L, start);
@@ -207,6 +219,7 @@ static int run(Start *start)
 static int print_help(void)
 {
     Text text = { 0 };
+    int  status;
 
     command_help(command_find("lua"), &text);
     text_add(&text,
@@ -218,9 +231,9 @@ static int print_help(void)
              "along:\nadvise, table1, survey, seeds, figure_grid, failures, export_views, "
              "sweep_csv,\nsharpening (.lua); each has --help.  Options of this command stand "
              "before the name;\nwhat follows is the script's.\n");
-    fputs(text_str(&text), stdout);
+    status = program_print(&text);
     text_free(&text);
-    return EXIT_SUCCESS;
+    return status;
 }
 
 int script_main(int argc, char **argv)
@@ -230,13 +243,13 @@ int script_main(int argc, char **argv)
     int   status = USAGE_STATUS;
 
     if (!parse(&start, argc, argv, &err))
-        fprintf(stderr, "attnscope: %s\n", err.text);
+        program_message(err.text);
     else if (start.script.options.values[OPT_HELP])
         status = print_help();
     else if (start_open_session(&start, &err))
         status = run(&start);
     else
-        fprintf(stderr, "attnscope: %s\n", err.text);
+        program_message(err.text);
     keep_release(start.script.session);
     script_forget(&start.script);
     text_free(&start.line);
@@ -404,8 +417,8 @@ int script_run_all(lua_State *L)
 static void show_progress(void *context, const char *text)
 {
     (void)context;
-    fprintf(stderr, "\r\033[K%s\r", text);
-    fflush(stderr);
+    program_progress(text);
+    fputc('\r', stderr);
 }
 
 static void free_session(void *session)

@@ -11,11 +11,13 @@
 
 #include "app/figure/picture.h"
 #include "core/text.h"
+#include "profile/measure.h"
 #include "script/lesson/lesson.h"
 #include "script/script.h"
 
 #define MEMORY_LIMIT (64ll << 20)
 #define INSTRUCTIONS 20000000 /* of one call; a fifth of a second */
+#define SECONDS      1        /* of one call with all the functions of Lua that it calls */
 
 typedef struct Fenced {
     Script     script; /* its memory is counted by */
@@ -31,10 +33,104 @@ static void close_state(void *state)
     free(fenced);
 }
 
-static void stop_lesson(lua_State *L, lua_Debug *unused)
+/* Of the call under way on this thread. */
+static _Thread_local double until;
+
+/* Called at every function and after INSTRUCTIONS, so no loop outlasts the time; a function in C
+ * that could is bounded below. */
+static void stop_lesson(lua_State *L, lua_Debug *event)
 {
-    (void)unused;
-    luaL_error(L, "it takes too long: is there an endless loop?");
+    if (event->event == LUA_HOOKCOUNT || clock_wall() > until)
+        luaL_error(L, "it takes too long: is there an endless loop?");
+}
+
+static void fence_time(lua_State *L, bool on)
+{
+    until = clock_wall() + SECONDS;
+    lua_sethook(L, on ? stop_lesson : NULL, on ? LUA_MASKCOUNT | LUA_MASKCALL : 0,
+                on ? INSTRUCTIONS : 0);
+}
+
+/* ---- functions of Lua that a short call can keep busy for ever ------------------- */
+
+#define COPIES_MOST  (1 << 26)
+#define ENTRIES_MOST 1000000
+#define SEARCH_MOST  1e8 /* steps of a search; about a second */
+
+/* The function in the upvalue with the arguments there are.  [-n, +r, v] */
+static int call_bounded(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/* string.rep(text, count [, separator]): copies of nothing are as many steps. */
+static int fence_rep(lua_State *L)
+{
+    if (luaL_checkinteger(L, 2) > COPIES_MOST)
+        return luaL_argerror(L, 2, "too many copies");
+    return call_bounded(L);
+}
+
+/* table.move(from, first, last, to [, into]): entries that are nil are moved, too. */
+static int fence_move(lua_State *L)
+{
+    lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
+
+    if (last >= first && (lua_Unsigned)last - (lua_Unsigned)first >= ENTRIES_MOST)
+        return luaL_argerror(L, 3, "too many entries");
+    return call_bounded(L);
+}
+
+/* Steps that a search takes at worst: each repetition may end anywhere, for each start. */
+static double search_steps(const char *pattern, size_t length, size_t subject)
+{
+    double steps = (double)subject + 1;
+    bool   set = false;
+
+    for (size_t i = 0; i < length; i++) {
+        if (pattern[i] == '%')
+            i++;
+        else if (set || pattern[i] == '[')
+            set = pattern[i] != ']';
+        else if (strchr("*+-", pattern[i]) && pattern[i])
+            steps *= (double)subject + 1;
+        else if (pattern[i] == '?')
+            steps *= 2;
+    }
+    return steps;
+}
+
+/* match, gmatch and gsub of string. */
+static int fence_search(lua_State *L)
+{
+    size_t      subject, length;
+    const char *pattern;
+
+    luaL_checklstring(L, 1, &subject);
+    pattern = luaL_checklstring(L, 2, &length);
+    if (search_steps(pattern, length, subject) > SEARCH_MOST)
+        return luaL_argerror(L, 2, "a search with so many repetitions in so long a text may not "
+                             "end");
+    return call_bounded(L);
+}
+
+/* string.find(text, pattern [, start [, plain]]) */
+static int fence_find(lua_State *L)
+{
+    return lua_toboolean(L, 4) ? call_bounded(L) : fence_search(L);
+}
+
+/* Replaces functions of the library on top.  [-0, +0, m] */
+static void bound_functions(lua_State *L, const luaL_Reg *bounded)
+{
+    for (; bounded->name; bounded++) {
+        lua_getfield(L, -1, bounded->name);
+        lua_pushcclosure(L, bounded->func, 1);
+        lua_setfield(L, -2, bounded->name);
+    }
 }
 
 /* ---- what a lesson may use -------------------------------------------------------------- */
@@ -101,9 +197,17 @@ static void open_lesson_libraries(lua_State *L)
         { LUA_STRLIBNAME, luaopen_string }, { LUA_MATHLIBNAME, luaopen_math },
         { LUA_UTF8LIBNAME, luaopen_utf8 }, { NULL, NULL },
     };
+    static const luaL_Reg text[] = { { "rep", fence_rep }, { "find", fence_find },
+                                     { "match", fence_search }, { "gmatch", fence_search },
+                                     { "gsub", fence_search }, { NULL, NULL } };
+    static const luaL_Reg table[] = { { "move", fence_move }, { NULL, NULL } };
 
     for (const luaL_Reg *library = libraries; library->func; library++) {
         luaL_requiref(L, library->name, library->func, 1);
+        if (library->func == luaopen_string)
+            bound_functions(L, text);
+        else if (library->func == luaopen_table)
+            bound_functions(L, table);
         lua_pop(L, 1);
     }
 }
@@ -130,9 +234,9 @@ static int read_all(lua_State *L)
         return lua_error(L);
     push_fence(L);
     lua_setupvalue(L, -2, 1);
-    lua_sethook(L, stop_lesson, LUA_MASKCOUNT, INSTRUCTIONS);
+    fence_time(L, true);
     lua_call(L, 0, 1);
-    lua_sethook(L, NULL, 0, 0);
+    fence_time(L, false);
     lesson_table_read(L, source->lesson);
     return 0;
 }
@@ -180,9 +284,9 @@ static int call_function(lua_State *L)
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, lua_tointeger(L, 1));
     lesson_facts_push(L, facts);
-    lua_sethook(L, stop_lesson, LUA_MASKCOUNT, INSTRUCTIONS);
+    fence_time(L, true);
     lua_call(L, 1, 1);
-    lua_sethook(L, NULL, 0, 0);
+    fence_time(L, false);
     return 1;
 }
 
@@ -220,7 +324,7 @@ static bool call_lesson(const Lesson *lesson, int function, const LessonFacts *f
     lua_pushinteger(L, function);
     lua_pushlightuserdata(L, (void *)(uintptr_t)facts);
     ok = lua_pcall(L, 2, 1, 0) == LUA_OK ? take_value(L, out, err) : fail(L, NULL, err);
-    lua_sethook(L, NULL, 0, 0);
+    fence_time(L, false);
     lua_settop(L, 0);
     lesson_facts_forget(L);
     return ok;
@@ -231,7 +335,7 @@ const LessonReader script_lessons = { .read = read_lesson, .call = call_lesson,
 
 /* The table of panes and runs that functions of a lesson get. */
 
-#define FACTS_BOX  "attnscope.lesson facts"
+static const char facts_box; /* its address is the box's key: finding it takes no memory */
 #define FACT_CLASS "attnscope.lesson fact"
 
 /* ---- looking into views --------------------------------------------------------------- */
@@ -488,7 +592,7 @@ static void lesson_facts_push(lua_State *L, const LessonFacts *facts)
 
     *box = facts;
     lua_pushvalue(L, at);
-    lua_setfield(L, LUA_REGISTRYINDEX, FACTS_BOX);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &facts_box);
     lua_newtable(L);
     for (int i = 0; i < facts->count; i++) {
         push_fact(L, &facts->items[i], at, i);
@@ -503,7 +607,7 @@ static void lesson_facts_push(lua_State *L, const LessonFacts *facts)
 /* After the call; the facts need not live any longer.  [-0, +0, -] */
 static void lesson_facts_forget(lua_State *L)
 {
-    if (lua_getfield(L, LUA_REGISTRYINDEX, FACTS_BOX) == LUA_TUSERDATA)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &facts_box) == LUA_TUSERDATA)
         *(const LessonFacts **)lua_touserdata(L, -1) = NULL;
     lua_pop(L, 1);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
+#include "app/program.h"
 #include "app/session/model_input.h"
 #include "app/session/session.h"
 #include "ui/shell/actions.h"
@@ -485,7 +486,7 @@ static void close_all(Ui *ui)
 
 static int fail(const Error *err)
 {
-    fprintf(stderr, "attnscope: %s\n", err->text);
+    program_message(err->text);
     return error_exit_status(err->code);
 }
 
@@ -536,7 +537,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     if (!opened)
         return fail(&err);
     if (!kept)
-        fprintf(stderr, "attnscope: not kept: %s\n", err.text);
+        program_message((error_prefix(&err, "not kept"), err.text));
     if (ended)
         signals_raise(ended);
     return 0;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@
 
 #define CRASH_STACK 65536
 
-static volatile sig_atomic_t ending, stop_asked, resized;
+/* A handler may run on any thread, OpenBLAS's too: taking one is an exchange, so none is lost. */
+static atomic_int            ending, stop_asked, resized;
 static int                   wake_pipe[2] = { -1, -1 };
 static const char           *reset;
 static size_t                reset_length;
@@ -26,7 +28,8 @@ static struct termios        modes;
 static bool                  modes_known;
 static void                 *crash_stack;
 
-static const int notes[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGPIPE };
+static const int notes[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGTSTP, SIGWINCH,
+                             SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU };
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 #define NOTE_COUNT  (sizeof(notes) / sizeof(*notes))
 #define CRASH_COUNT (sizeof(crashes) / sizeof(*crashes))
@@ -38,11 +41,11 @@ static void on_note(int number)
     ssize_t ignored;
 
     if (number == SIGTSTP)
-        stop_asked = 1;
+        atomic_store(&stop_asked, 1);
     else if (number == SIGWINCH)
-        resized = 1;
+        atomic_store(&resized, 1);
     else if (number != SIGPIPE)
-        ending = number;
+        atomic_store(&ending, number);
     ignored = write(wake_pipe[1], "s", 1);
     (void)ignored;
     errno = kept;
@@ -117,23 +120,17 @@ void signals_drain(void)
 
 int signals_ending(void)
 {
-    return ending;
+    return atomic_load(&ending);
 }
 
 bool signals_take_stop(void)
 {
-    bool asked = stop_asked;
-
-    stop_asked = 0;
-    return asked;
+    return atomic_exchange(&stop_asked, 0);
 }
 
 bool signals_take_resize(void)
 {
-    bool asked = resized;
-
-    resized = 0;
-    return asked;
+    return atomic_exchange(&resized, 0);
 }
 
 void signals_raise(int number)
