@@ -335,10 +335,12 @@ void card_draw(Ui *ui, Area area, int index)
     int              side = area.h / 2 < 12 ? 11 : area.h / 2 < 34 ? area.h / 2 - 2 : 32;
     int              drawn, wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
 
+    side = side < area.h - 2 ? side : area.h - 2;
     ui_frame(ui, area, m->title, false);
     want_thumb(ui, index);
     drawn = draw_thumb(ui, (Area){ area.y + 1, area.x + 2, side, wide }, index);
     side = drawn > FACTS_LEAST ? drawn : FACTS_LEAST;
+    side = side < area.h - 2 ? side : area.h - 2;
     draw_facts(ui, (Area){ area.y + 1, area.x + wide + 4, side, area.w - wide - 6 }, m);
     if (!draw_parts(ui, (Area){ area.y + side + 2, area.x + 2, area.h - side - 3, area.w - 4 }, m))
         term_text(ui->term, area.y + area.h - 1, area.x + area.w - (int)sizeof(MORE) - 1,

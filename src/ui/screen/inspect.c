@@ -103,7 +103,7 @@ static void inspect_draw(Ui *ui, Area screen)
 {
     Pane   *pane = panes_focus(ui);
     Term   *term = ui->term;
-    Area    all = { 1, 0, term->rows - 3, term->cols }, left, right, low;
+    Area    all = ui_whole(ui), left, right, low;
     Text    text = { 0 };
     char    title[300];
     int64_t q, k;

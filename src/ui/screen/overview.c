@@ -30,7 +30,7 @@ static Wall wall_with(const Ui *ui, int width)
 {
     const Overview *o = &ui->overview;
     int64_t         count = o->layers * o->heads;
-    Wall            wall = { .area = { 2, 1, ui->term->rows - 6, ui->term->cols - 2 },
+    Wall            wall = { .area = { 2, 1, ui_whole(ui).h - 3, ui->term->cols - 2 },
                              .w = width, .h = width / 2 };
 
     wall.across = (wall.area.w + 1) / (wall.w + 1);
@@ -47,7 +47,7 @@ static Wall wall_by_layer(const Ui *ui)
     for (int width = TILE_MOST; width >= TILE_LEAST; width -= 2) {
         Wall wall = wall_with(ui, width);
 
-        if (wall.cols <= wall.across && wall.rows <= wall.down)
+        if (wall.cols <= wall.across && wall.rows <= wall.down && wall.h < wall.area.h)
             return wall;
     }
     for (int width = TILE_USUAL; width >= TILE_LEAST; width -= 2) {
@@ -383,7 +383,7 @@ static void overview_draw(Ui *ui, Area screen)
 {
     Overview *o = &ui->overview;
     Pane     *pane = panes_focus(ui);
-    Area      all = { 1, 0, ui->term->rows - 3, ui->term->cols };
+    Area      all = ui_whole(ui);
     Wall      wall = wall_of(ui);
     Text      name = { 0 };
     char      title[200];

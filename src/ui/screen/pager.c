@@ -26,7 +26,7 @@ static const char *line_at(const char *text, int line)
 
 static Area text_area(const Ui *ui)
 {
-    return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
+    return ui_whole(ui);
 }
 
 /* What is sought stands out in the line. */

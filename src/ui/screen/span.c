@@ -141,7 +141,7 @@ static void draw_picture(Ui *ui, Pane *pane, Area area)
 /* All of the screen, which is cleared, or beside the parameters that are edited. */
 static Area picture_area(Ui *ui)
 {
-    Area all = { 1, 0, ui->term->rows - 3, ui->term->cols }, editor;
+    Area all = ui_whole(ui), editor;
 
     term_fill(ui->term, all, ' ', (Style){ 0 });
     if (!ui_has(ui, SCREEN_PARAMS))

@@ -509,7 +509,7 @@ static void draw_plots(Ui *ui, Area inside)
 static void vary_draw(Ui *ui, Area screen)
 {
     Varying *v = &ui->varying;
-    Area     area = { 1, 0, ui->term->rows - 3, ui->term->cols };
+    Area     area = ui_whole(ui);
     char     title[200];
 
     (void)screen;

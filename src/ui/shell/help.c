@@ -137,7 +137,7 @@ static Area help_area(const Ui *ui)
 {
     int width = ui->term->cols - 4 < 100 ? ui->term->cols - 4 : 100;
 
-    return (Area){ 2, (ui->term->cols - width) / 2, ui->term->rows - 5, width };
+    return (Area){ 2, (ui->term->cols - width) / 2, ui_whole(ui).h - 2, width };
 }
 
 /* Shows the complete text below the list if its line cuts it off. */

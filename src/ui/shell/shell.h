@@ -20,7 +20,7 @@ void   say_glyphs(Ui *ui);
 
 bool status_draw(Ui *ui);       /* first and last lines; false: the terminal is too small */
 bool status_fits(const Ui *ui); /* false: the terminal is too small */
-void status_draw_long(Ui *ui);  /* a message that needs more than its line, over the screen */
+void status_draw_long(Ui *ui);  /* a message that needs more than its line, below the screen */
 /* Appends the log to the file in the state folder, if the user asked for that. */
 bool messages_keep(Ui *ui, Error *err);
 /* :messages FILE writes them; :messages keep, :messages drop: on leaving, or not. */

@@ -220,7 +220,6 @@ static void draw_last_line(Ui *ui)
     }
 }
 
-#define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_CONSOLE) /* where the message would be */
 #define BAR_CELLS 16
 
 /* ", ######.......... 38 %" where the share is known. */
@@ -267,7 +266,9 @@ static void draw_message(Ui *ui)
         ui->screens[SCREEN_LESSON]->line(ui, y))
         return;
     if (ui->message[0]) {
-        term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
+        if (message_lines(ui) == 1)
+            term_text(ui->term, y, 1, ui->term->cols - 2, ui->message,
+                      ui_style(ui, ui->message_role));
         return;
     }
     by = job ? -1 : ui_progress(ui, progress, sizeof(progress));
@@ -279,19 +280,20 @@ static void draw_message(Ui *ui)
         ui->screens[ui->screen]->line(ui, y);
 }
 
-#define MESSAGE_LINES 6
-
 void status_draw_long(Ui *ui)
 {
-    Term *term = ui->term;
-    Area  area = { term->rows - 1, 1, MESSAGE_LINES, term->cols - 2 };
+    Term       *term = ui->term;
+    int         lines = message_lines(ui);
+    Area        area = { term->rows - 1 - lines, 1, lines, term->cols - 2 };
+    const char *cut = term->utf8 ? " \xe2\x80\xa6 (! shows all)" : " ... (! shows all)";
+    Style       style = ui_style(ui, ui->message_role);
 
-    if (!ui->message[0] || term_width(ui->message) <= area.w || ui_scope(ui) & TYPED_AT_BOTTOM)
+    if (lines < 2 || ui_scope(ui) & TYPED_AT_BOTTOM)
         return;
-    area.h = term_paragraph(NULL, area, ui->message, (Style){ 0 });
-    area.y -= area.h;
-    term_fill(term, (Area){ area.y, 0, area.h, term->cols }, ' ', (Style){ 0 });
-    term_paragraph(term, area, ui->message, ui_style(ui, ui->message_role));
+    term_paragraph(term, area, ui->message, style);
+    area.h++;
+    if (term_paragraph(NULL, area, ui->message, style) > lines)
+        term_text(term, term->rows - 2, 1 + area.w - term_width(cut), area.w, cut, style);
 }
 
 /* Wrapped, because often the width is too small. */

@@ -224,9 +224,27 @@ Pane *panes_focus(Ui *ui)
 
 Area ui_area(const Ui *ui)
 {
-    int left = lessons_docked(ui) ? lesson_width(ui) : 0;
+    int  left = lessons_docked(ui) ? lesson_width(ui) : 0;
+    Area area = ui_whole(ui);
 
-    return (Area){ 1, left, ui->term->rows - 3 - console_height(ui), ui->term->cols - left };
+    return (Area){ area.y, left, area.h - console_height(ui), area.w - left };
+}
+
+Area ui_whole(const Ui *ui)
+{
+    return (Area){ 1, 0, ui->term->rows - 2 - message_lines(ui), ui->term->cols };
+}
+
+int message_lines(const Ui *ui)
+{
+    Area     area = { 0, 0, MESSAGE_LINES, ui->term->cols - 2 };
+    unsigned scope = ui_scope(ui);
+
+    if (scope & TYPED_AT_BOTTOM)
+        return scope & (IN_PROMPT | IN_ASK) && ui->prompt.choices[0] ? 2 : 1;
+    if (term_width(ui->message) <= area.w)
+        return 1;
+    return term_paragraph(NULL, area, ui->message, (Style){ 0 });
 }
 
 int console_height(const Ui *ui)

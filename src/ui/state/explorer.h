@@ -402,6 +402,14 @@ void history_clear(Ui *ui);
 
 /* Area of the screen: between the status lines, beside the dock of a lesson. */
 Area ui_area(const Ui *ui);
+/* Area of what is laid over the whole screen: between the status lines. */
+Area ui_whole(const Ui *ui);
+
+#define MESSAGE_LINES   6 /* at most */
+#define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_ASK | IN_CONSOLE) /* where the message would be */
+
+/* Lines of the message, or of what is typed; what is above makes room for them. */
+int  message_lines(const Ui *ui);
 int  console_height(const Ui *ui); /* rows that it takes at the bottom; 0: it is closed */
 /* Columns of a lesson's dock; the panes have the rest.  On narrow terminals none while the
  * panes have the keys. */
