@@ -366,6 +366,15 @@ void action_lesson_answer(Ui *ui)
         answer_number(ui, step, right);
 }
 
+/* The choices, which stand below the words, come into sight. */
+static void choose(Lessons *l, int choice)
+{
+    int count = l->running->steps[l->step].choice_count;
+
+    l->sight.chosen = (choice + count) % count;
+    l->scroll = LESSON_END;
+}
+
 /* A choice, or a line of the words where there is none. */
 void lesson_move(Ui *ui, int by)
 {
@@ -374,10 +383,8 @@ void lesson_move(Ui *ui, int by)
 
     if (l->over || step->ask != LESSON_ASKS_CHOICE || l->sight.answered)
         l->scroll += by;
-    else if (l->sight.chosen < 0)
-        l->sight.chosen = by > 0 ? 0 : step->choice_count - 1;
     else
-        l->sight.chosen = (l->sight.chosen + by + step->choice_count) % step->choice_count;
+        choose(l, l->sight.chosen >= 0 ? l->sight.chosen + by : by > 0 ? 0 : -1);
 }
 
 void lesson_scroll(Ui *ui, int by)
@@ -467,8 +474,10 @@ static bool answer_key(Lessons *l, uint32_t key)
 
 bool lesson_key(Ui *ui, uint32_t key)
 {
-    if (answer_key(&ui->lessons, key))
+    if (answer_key(&ui->lessons, key)) {
+        ui->lessons.scroll = LESSON_END; /* choices and field stand below the words */
         return true;
+    }
     if (!is_slip(&ui->lessons, key))
         return false;
     say_slip(ui, key);

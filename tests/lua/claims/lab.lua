@@ -34,6 +34,11 @@ return {
     is(r:view("updates"):max(), ">", r:view("updates"):min())
     is(r.figures.saved_fraction, ">", 0)
   end },
+  { "act", "who passes 1 - epsilon gets what is missing to 1 as the last share", function(is)
+    local shares = run("act(max_steps=12)"):view("update_weights"):sum(0)
+    is(shares:min(), "~", 1)
+    is(shares:max(), "~", 1)
+  end },
   { "act", "a halted token is still a key and a value", function(is)
     local r = run("act")
     is(r:view("active"):min(), "==", 0)

@@ -68,6 +68,14 @@ return {
     local a = run("reformer(block=8)", { input = input })
     is(select(2, a.output:allclose(run("reformer(block=8)", { input = other }).output)), "==", 0)
   end },
+  { "reformer", "With exclude_self a token sees itself only if it sees nobody else", function(is)
+    local p = run("reformer(block=8,rounds=1)", { input = groups }):pattern()
+    for q = 0, 63 do
+      if p:cell(q, q) then is(#p:row(q), "==", 1) end
+    end
+    local own = run(lsh:format(1), { input = groups }):pattern()
+    for q = 0, 63 do is(own:cell(q, q), "==", true) end
+  end },
   { "reformer", "some large weights are missed", function(is)
     is(quality(lsh:format(1), { input = groups }).mass_mean, "<", 0.95)
   end },

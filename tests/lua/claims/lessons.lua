@@ -227,6 +227,12 @@ return {
       is(one.mass_mean, "<", four.mass_mean)
       is(one.output_error, "<", four.output_error)
     end },
+  { "12-roofline", "A window reads and writes nearly as much", function(is)
+    local o = { n = 512, d = 64 }
+    local window, full = run("window(window=9)", o), run("full", o)
+    is(window.stats.bytes / full.stats.bytes, ">", 0.9)
+    is(window.stats.bytes / full.stats.bytes, "<", 1.1)
+  end },
   { "12-roofline", "Its intensity is lower: it stands further left", function(is)
     local function intensity(text)
       local r = run(text, { n = 512, d = 64 })

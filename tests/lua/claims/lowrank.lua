@@ -47,6 +47,10 @@ return {
       is(claims.mean_entropy(run("linear", o)), ">", claims.mean_entropy(run("full", o)), input)
     end
   end },
+  { "linear", "Queries and keys go through a positive function", function(is)
+    is(run("linear").views.features_q:min(), ">", 0)
+    is(run("linear").views.features_k:min(), ">", 0)
+  end },
   { "linear", "turns n^2 into a state of d x e numbers", function(is)
     for _, n in ipairs { 64, 256 } do
       local memory = rows(run("linear", { n = n }), "memory")

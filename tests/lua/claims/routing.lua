@@ -38,6 +38,18 @@ return {
       local used, room = slots(r)
       is(sum(used), "<", sum(room))
     end },
+  { "switch", "The layer gives 0 for them", function(is)
+    local r = run("switch(capacity_factor=0.5)")
+    local dropped, output = r:view("dropped"):totable(), r.output:slice({ 0 }):totable()
+    is(sum(dropped), ">", 0)
+    for token = 1, 64 do
+      if dropped[token] > 0 then is(claims.apart(output[token], {}), "==", 0) end
+    end
+  end },
+  { "switch", "its even share, times a factor", function(is)
+    local _, room = slots(run("switch(n_experts=8,capacity_factor=1.25)"))
+    for expert = 1, 8 do is(room[expert], "==", 64 / 8 * 1.25) end
+  end },
   { "gshard", "First choices of all tokens take their slots before any second one", function(is)
     local r = run("gshard(capacity_factor=1)")
     local of, place = r:view("assignment"):totable(), r:view("position"):totable()

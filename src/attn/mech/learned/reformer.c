@@ -561,7 +561,8 @@ static const StageNote notes[] = {
                         "simply prefer long vectors.  Itself it would always prefer: no direction "
                         "is nearer to it than its own." },
     { "attend", "In the sorted order each chunk attends to itself and to the chunks before it, to "
-                "keys of the same bucket only.  A token sees itself only if it sees nobody else." },
+                "keys of the same bucket only.  With exclude_self a token sees itself only if it "
+                "sees nobody else." },
     { "combine", "Un-sorted, the round's results stand at their tokens again; they are merged with "
                  "the earlier rounds, weighted by how much softmax mass each round saw." },
     { NULL, NULL }

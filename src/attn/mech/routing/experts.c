@@ -379,8 +379,8 @@ const StageNote experts_notes[] = {
     { "capacity",
       "How many tokens an expert can take: its even share, times a factor." },
     { "drop",
-      "Tokens are taken in order; those that find their expert full are dropped and pass by "
-      "unchanged." },
+      "Tokens are taken in order; those that find their expert full are dropped.  The layer gives "
+      "0 for them: only a model's residual connection carries them on." },
     { "dispatch",
       "Tokens are laid out by expert." },
     { "expert",
