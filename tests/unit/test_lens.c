@@ -1,4 +1,4 @@
-/* test_lens.c -- what is in sight: the limits of panning, and scrolling by exactly what is needed. */
+/* test_lens.c -- what is in sight: the limits of panning, and scrolling by exactly what it takes. */
 
 #include "check.h"
 #include "ui/pane/matrix.h"

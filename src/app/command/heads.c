@@ -244,7 +244,7 @@ bool command_heads(Session *s, const Call *call, Text *out, Error *err)
         return false;
     ok = model_spec_parse(call->words[0], &parts, err);
     if (ok)
-        r.m = model_open(parts.path, err);
+        r.m = model_spec_open(s, &parts, err);
     ok = r.m && take_text(&r, err) && run_scores(&r, err) && order_rows(&r, err);
     if (ok && call->file_count)
         ok = draw_heads(&r, err);

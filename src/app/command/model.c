@@ -508,7 +508,7 @@ static bool dump_layers(ModelRun *r, Error *err)
 
 /* ---- the command ------------------------------------------------------------------ */
 
-static void run_free_all(ModelRun *r)
+void model_run_free(ModelRun *r)
 {
     for (int i = 0; i < r->text_count; i++) {
         ModelTextRun *t = &r->texts[i];
@@ -528,14 +528,14 @@ static void run_free_all(ModelRun *r)
     model_close(r->m);
 }
 
-static bool open_model(ModelRun *r, Error *err)
+bool model_run_open(ModelRun *r, Error *err)
 {
     ModelSpec parts;
     double    start = clock_wall();
 
     if (!model_spec_parse(r->call->words[0], &parts, err))
         return false;
-    r->m = model_open(parts.path, err);
+    r->m = model_spec_open(r->session, &parts, err);
     model_spec_free(&parts);
     r->load_seconds = clock_wall() - start;
     return r->m != NULL;
@@ -558,6 +558,11 @@ static bool check_options(const ModelRun *r, Error *err)
     return true;
 }
 
+bool model_run_texts(ModelRun *r, Error *err)
+{
+    return take_swaps(r, err) && take_texts(r, err) && run_texts(r, err);
+}
+
 bool command_model(Session *s, const Call *call, Text *out, Error *err)
 {
     ModelRun r = { .session = s, .call = call };
@@ -566,14 +571,14 @@ bool command_model(Session *s, const Call *call, Text *out, Error *err)
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "model needs a model: a .gguf file, or a folder with "
                          "config.json");
-    ok = check_options(&r, err) && open_model(&r, err) && take_swaps(&r, err) &&
-         take_texts(&r, err) && run_texts(&r, err) && dump_layers(&r, err);
+    ok = check_options(&r, err) && model_run_open(&r, err) && model_run_texts(&r, err) &&
+         dump_layers(&r, err);
     if (ok && call->values[OPT_JSON])
         model_tell_json(&r, out);
     else if (ok && !r.text_count)
         model_describe(r.m, out);
     else if (ok)
         model_tell(&r, out);
-    run_free_all(&r);
+    model_run_free(&r);
     return ok;
 }

@@ -1,5 +1,5 @@
-/* app/command/model.h -- what the command model has computed, and how it is told; private to
- * app/command. */
+/* app/command/model.h -- what the command model computes, and how it is printed; for app/command
+ * and lessons. */
 #ifndef APP_COMMAND_MODEL_H
 #define APP_COMMAND_MODEL_H
 
@@ -35,6 +35,13 @@ typedef struct ModelRun {
 bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
                      bool *out, Error *err);
 void model_set_text(const bool *set, int64_t count, Text *out);
+
+/* Opens the model that the call names.  r holds the session and the call; the caller frees it,
+ * also on failure. */
+bool model_run_open(ModelRun *r, Error *err);
+/* Reads the call's texts and runs the model on each, as it is and with the call's swaps. */
+bool model_run_texts(ModelRun *r, Error *err);
+void model_run_free(ModelRun *r);
 
 void model_tell(const ModelRun *r, Text *out); /* text, CSV or Markdown */
 void model_tell_json(const ModelRun *r, Text *out);

@@ -1,11 +1,12 @@
 /* lesson.c -- finds, opens and closes lessons, makes their calls, keeps progress; see lesson.h. */
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command/command.h"
+#include "app/command/model.h"
 #include "app/lesson/lesson.h"
 #include "app/program.h"
 #include "app/session/internal.h"
@@ -101,7 +102,7 @@ const LessonWords *lesson_shows(const Lesson *lesson, int step)
 }
 
 /* A sample of the program, or a file beside the lesson. */
-static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
+static bool find_file(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
 {
     const char *slash = lesson->file ? strrchr(lesson->file, '/') : NULL;
     Text        path = { 0 };
@@ -115,6 +116,33 @@ static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text 
         text_addf(out, "%.*s/", (int)(slash - lesson->file), lesson->file);
     text_add(out, spec);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+/* "model:PATH[text=FILE]", each found as find_file does. */
+static bool find_model(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
+{
+    Text      path = { 0 }, text = { 0 };
+    ModelSpec parts;
+    bool      ok;
+
+    if (!model_spec_parse(spec, &parts, err))
+        return false;
+    text_add(&path, MODEL_PREFIX);
+    ok = find_file(s, lesson, parts.path, &path, err) &&
+         (!parts.text.text || find_file(s, lesson, parts.text.text, &text, err));
+    if (parts.text.text)
+        parts.text.text = text_str(&text);
+    ok = ok && model_spec_write(text_str(&path), &parts.text, out, err);
+    model_spec_free(&parts);
+    text_free(&path);
+    text_free(&text);
+    return ok;
+}
+
+static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
+{
+    return model_spec_is(spec) ? find_model(s, lesson, spec, out, err)
+                               : find_file(s, lesson, spec, out, err);
 }
 
 static void add_option(Call *call, OptionId id, const char *value, Text *line)
@@ -173,6 +201,60 @@ bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, 
     }
     lesson_call_free(&made);
     return ok;
+}
+
+/* ---- a model's loss ---------------------------------------------------------------- */
+
+/* The call of the run; its model and its text may lie beside the lesson. */
+static bool loss_call(Session *s, const Lesson *lesson, const LessonRun *run, Call *call,
+                      Text paths[2], Error *err)
+{
+    if (!call_parse(call, run->words.items, run->words.count, err))
+        return false;
+    if (call->word_count != 1 || call->swap_count != 1 || call->text_count != 1)
+        return error_set(err, ERR_USAGE, "a run of a model needs one mechanism, a model and a "
+                         "text: { \"window(window=9)\", model = \"small.gguf\", text = "
+                         "\"story.txt\" }");
+    if (!find_file(s, lesson, call->words[0], &paths[0], err) ||
+        !find_file(s, lesson, call->texts[0], &paths[1], err))
+        return false;
+    call->words[0] = text_str(&paths[0]);
+    call->texts[0] = text_str(&paths[1]);
+    return true;
+}
+
+static bool model_fits(const Model *m, Error *err)
+{
+    return m->file_bytes <= LESSON_MODEL_MOST ||
+           error_set(err, ERR_DATA, "%.200s: the model of a lesson has %d MiB at most, because the "
+                     "reader waits for it; this one has %lld", m->path, LESSON_MODEL_MOST >> 20,
+                     (long long)(m->file_bytes >> 20));
+}
+
+static bool loss_of(const ModelRun *r, LessonLoss *out, Error *err)
+{
+    const ForwardMeasure *f = r->texts[0].result.measure;
+
+    *out = (LessonLoss){ .n = r->texts[0].reading.tokens.count, .own = f[0].loss,
+                         .loss = f[1].loss, .kl = f[1].kl, .agreement = f[1].agreement };
+    return !isnan(out->loss) || error_set(err, ERR_DATA, "the model or the text has no loss: it "
+                                          "needs a decoder and two tokens");
+}
+
+bool lesson_run_loss(Session *s, const Lesson *lesson, const LessonRun *run, LessonLoss *out,
+                     Error *err)
+{
+    Call     call;
+    ModelRun r = { .session = s, .call = &call };
+    Text     paths[2] = { { 0 }, { 0 } };
+    bool     ok;
+
+    ok = loss_call(s, lesson, run, &call, paths, err) && model_run_open(&r, err) &&
+         model_fits(r.m, err) && model_run_texts(&r, err) && loss_of(&r, out, err);
+    model_run_free(&r);
+    text_free(&paths[0]);
+    text_free(&paths[1]);
+    return ok || error_prefix(err, "runs.%s", run->name);
 }
 
 /* ---- which lessons there are --------------------------------------------- */

@@ -36,7 +36,16 @@ typedef struct LessonRun {
     char        name[LESSON_NAME];
     LessonWords words;
     bool        measure; /* with time and memory */
+    bool        model;   /* words of the command model with one swap: a LessonLoss, no Result */
 } LessonRun;
+
+/* A model's loss on a text, as it is and with a mechanism under its heads; nats a token. */
+typedef struct LessonLoss {
+    int64_t n;          /* tokens */
+    double  loss, own;  /* with the mechanism; without */
+    double  kl;         /* mean over positions */
+    double  agreement;  /* share of positions with the same most probable token */
+} LessonLoss;
 
 typedef struct LessonChoice {
     const char *text, *why; /* why the choice is wrong or right; NULL: not given */
@@ -90,7 +99,8 @@ typedef struct Lesson {
 
 typedef struct LessonFact {
     const char   *name;     /* of a run; NULL: a pane */
-    Result       *result;   /* NULL: there is none yet */
+    Result       *result;   /* NULL: there is none yet, or a model ran */
+    const LessonLoss *loss; /* of a model; NULL: none */
     const Record *measured; /* NULL: not measured */
     const char   *view;     /* of a pane */
     int64_t       head, query, key; /* of a pane; query, key -1: not known */
@@ -177,6 +187,10 @@ bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, 
                         Error *err);
 /* Largest input on which runs are compared with full attention. */
 #define LESSON_QUALITY_TO 1024
+/* Loss of a run of a model.  It is made at once, so the model must be small. */
+#define LESSON_MODEL_MOST (8 << 20) /* bytes of the file */
+bool lesson_run_loss(Session *s, const Lesson *lesson, const LessonRun *run, LessonLoss *out,
+                     Error *err);
 
 /* ---- words and answers ------------------------------------------------------------ */
 
@@ -338,6 +352,8 @@ int lesson_keys(const char *words, LessonKey keys[LESSON_KEYS_MOST]);
 /* Panes and runs of a step; the results are retained. */
 typedef struct LessonPlay {
     LessonFacts facts;
+    LessonLoss  losses[LESSON_RUNS_MOST];
+    int         loss_count;
     char        views[LESSON_PANES_MOST][48];
 } LessonPlay;
 

@@ -83,6 +83,19 @@ static bool play_panes(Session *s, const Lesson *lesson, const LessonWords *word
     return ok;
 }
 
+static bool play_loss(Session *s, const Lesson *lesson, const LessonRun *of, LessonPlay *out,
+                      Error *err)
+{
+    LessonLoss *loss = &out->losses[out->loss_count];
+
+    if (!lesson_run_loss(s, lesson, of, loss, err))
+        return false;
+    out->loss_count++;
+    out->facts.items[out->facts.count++] = (LessonFact){ .name = of->name, .loss = loss,
+                                                         .query = -1, .key = -1 };
+    return true;
+}
+
 static bool play_run(Session *s, const Lesson *lesson, const LessonRun *of, LessonPlay *out,
                      Error *err)
 {
@@ -113,7 +126,8 @@ bool lesson_play(Session *s, const Lesson *lesson, int step, const LessonWords *
     if (words && !play_panes(s, lesson, words, out, err))
         ok = error_prefix(err, words == &of->solution ? "solution" : "show");
     for (int i = 0; ok && i < of->run_count; i++)
-        ok = play_run(s, lesson, &of->runs[i], out, err);
+        ok = of->runs[i].model ? play_loss(s, lesson, &of->runs[i], out, err)
+                               : play_run(s, lesson, &of->runs[i], out, err);
     return ok || error_prefix(err, "%s: step %d", lesson->id, step + 1);
 }
 
@@ -129,7 +143,7 @@ void lesson_play_free(LessonPlay *play)
 bool lesson_facts_ready(const LessonFacts *facts)
 {
     for (int i = 0; i < facts->count; i++)
-        if (!facts->items[i].result)
+        if (!facts->items[i].result && !facts->items[i].loss)
             return false;
     return true;
 }

@@ -25,6 +25,14 @@ static size_t path_length(const char *spec)
     return open && open > spec ? (size_t)(open - spec) : length;
 }
 
+static bool is_sample_model(const char *path)
+{
+    size_t length = strlen(path);
+
+    return !strncmp(path, "sample:", strlen("sample:")) && length > strlen(".gguf") &&
+           !strcmp(path + length - strlen(".gguf"), ".gguf");
+}
+
 bool model_spec_is(const char *spec)
 {
     char  *path;
@@ -33,7 +41,7 @@ bool model_spec_is(const char *spec)
     if (!strncmp(spec, MODEL_PREFIX, strlen(MODEL_PREFIX)))
         return true;
     path = strndup(spec, path_length(spec));
-    is = path && model_is_model(path);
+    is = path && (is_sample_model(path) || model_is_model(path));
     free(path);
     return is;
 }
@@ -123,6 +131,16 @@ void model_spec_free(ModelSpec *spec)
 {
     free(spec->storage);
     *spec = (ModelSpec){ 0 };
+}
+
+Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err)
+{
+    Text   path = { 0 };
+    Model *m = session_input_path(s, spec->path, &path, err) ? model_open(text_str(&path), err)
+                                                             : NULL;
+
+    text_free(&path);
+    return m;
 }
 
 static void add_key(Text *out, const char *key, const char *value, int *count)
@@ -518,7 +536,7 @@ static bool open_spec(Session *s, const char *spec, const InputChoice *choice, O
     if (!model_spec_parse(spec, &o->parts, err))
         return false;
     session_progress(s, "%.80s: opening", file_name(o->parts.path));
-    o->m = model_open(o->parts.path, err);
+    o->m = model_spec_open(s, &o->parts, err);
     return o->m && model_read_text(s, o->m, &o->parts.text, &o->reading, err) &&
            (check_choice(o->m, choice, o->reading.tokens.count, err) ||
             error_prefix(err, "%.200s", o->parts.path));

@@ -28,10 +28,12 @@ typedef struct ModelSpec {
     ModelText text;
 } ModelSpec;
 
-/* "model:PATH", a GGUF file, or a folder with config.json. */
+/* "model:PATH", a GGUF file or sample, or a folder with config.json. */
 bool model_spec_is(const char *spec);
 bool model_spec_parse(const char *spec, ModelSpec *out, Error *err);
 void model_spec_free(ModelSpec *spec);
+/* The model of the spec, a file or a sample; the caller closes it. */
+Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err);
 /* The spec with brackets for what the text says; brackets that it has stay where the text says
  * nothing. */
 bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error *err);

@@ -527,7 +527,7 @@ static int fact_missing(lua_State *L)
         "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "device",
         "precision", "flops", "bytes", "stages", "pairs", "density", "mass", "mass_min", "error",
         "variation", "time", "memory", "figures", "view", "head", "sorted", "query", "key",
-        "value", "row", "size", NULL
+        "value", "row", "size", "loss", "own", "kl", "agreement", NULL
     };
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
     const char *nearest = known[0];
@@ -558,7 +558,18 @@ static void set_device(lua_State *L, const Request *request)
     field_string(L, "precision", request->ops ? request->precision : "f32");
 }
 
-static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
+static void push_loss(lua_State *L, const LessonLoss *loss)
+{
+    lua_newtable(L);
+    field_integer(L, "n", loss->n);
+    field_number(L, "loss", loss->loss);
+    field_number(L, "own", loss->own);
+    field_number(L, "kl", loss->kl);
+    field_number(L, "agreement", loss->agreement);
+    guard_names(L);
+}
+
+static void push_run(lua_State *L, const LessonFact *fact, int box, int index)
 {
     const Run *run = fact->result->run;
 
@@ -595,7 +606,10 @@ static void lesson_facts_push(lua_State *L, const LessonFacts *facts)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &facts_box);
     lua_newtable(L);
     for (int i = 0; i < facts->count; i++) {
-        push_fact(L, &facts->items[i], at, i);
+        if (facts->items[i].loss)
+            push_loss(L, facts->items[i].loss);
+        else
+            push_run(L, &facts->items[i], at, i);
         if (facts->items[i].name)
             lua_setfield(L, -2, facts->items[i].name);
         else

@@ -127,11 +127,12 @@ static void add_word(lua_State *L, const Place *at, const char *field, LessonWor
     lua_pop(L, 1);
 }
 
-static void add_panel(lua_State *L, const Place *at, const char *field, LessonWords *words)
+static void add_panel(lua_State *L, const Place *at, const char *field, bool swap,
+                      LessonWords *words)
 {
     if (lua_type(L, -1) != LUA_TSTRING)
         wrong(L, at, field, "expected words like \"full:weights\", got a %s", luaL_typename(L, -1));
-    if (*lua_tostring(L, -1) == '-')
+    if (*lua_tostring(L, -1) == '-' && !swap)
         wrong(L, at, field, "'%s': an option is written as a field, n = 64", lua_tostring(L, -1));
     lua_pushvalue(L, -1);
     add_word(L, at, field, words);
@@ -181,10 +182,21 @@ static void sort_options(LessonWords *words)
         }
 }
 
+/* The field `model` of the table on top: a run of a model has its words first. */
+static void add_model(lua_State *L, const Place *at, const char *field, LessonWords *words)
+{
+    if (strcmp(field, "runs") != 0)
+        wrong(L, at, field, "model: only runs may have one; to show a layer write input = "
+              "\"model:small.gguf\", text = \"story.txt\", layer = 0");
+    if (lua_getfield(L, -1, "model") != LUA_TSTRING)
+        wrong(L, at, field, "model: expected a text, the model's file");
+    add_word(L, at, field, words);
+}
+
 /* A table like { "full:weights", "bigbird", n = 64 } on top; it is popped. */
 static void read_words(lua_State *L, const Place *at, const char *field, LessonWords *words)
 {
-    bool step;
+    bool step, model;
     int  top = lua_gettop(L);
 
     *words = (LessonWords){ .query = -1, .key = -1 };
@@ -192,11 +204,16 @@ static void read_words(lua_State *L, const Place *at, const char *field, LessonW
         wrong(L, at, field, "expected a list of what stands in the panes, { \"full:weights\", "
               "n = 64 }");
     step = lua_getfield(L, top, "at") != LUA_TNIL;
+    model = lua_getfield(L, top, "model") != LUA_TNIL;
     lua_settop(L, top);
-    lua_pushstring(L, step ? "step" : "figure");
+    lua_pushstring(L, model ? "model" : step ? "step" : "figure");
     add_word(L, at, field, words);
+    if (model)
+        add_model(L, at, field, words);
     for (lua_Integer i = 1; lua_geti(L, top, i) != LUA_TNIL; i++) {
-        add_panel(L, at, field, words);
+        if (model)
+            lua_pushfstring(L, "--swap=%s", luaL_tolstring(L, -1, NULL));
+        add_panel(L, at, field, model, words);
         lua_settop(L, top);
     }
     lua_settop(L, top);
@@ -206,7 +223,7 @@ static void read_words(lua_State *L, const Place *at, const char *field, LessonW
     while (lua_next(L, top)) {
         if (lua_type(L, -2) == LUA_TSTRING && !strcmp(lua_tostring(L, -2), "cursor"))
             read_cursor(L, at, field, words);
-        else if (lua_type(L, -2) == LUA_TSTRING &&
+        else if (lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), "model") != 0 &&
                  (strcmp(field, "runs") != 0 || strcmp(lua_tostring(L, -2), "measure") != 0))
             add_lesson_option(L, at, field, words);
         lua_settop(L, top + 1);
@@ -244,7 +261,8 @@ static void read_runs(lua_State *L, const Place *at, LessonStep *step)
         if (lua_type(L, -1) == LUA_TTABLE) {
             lua_getfield(L, -1, "measure");
             run->measure = lua_toboolean(L, -1);
-            lua_pop(L, 1);
+            run->model = lua_getfield(L, -2, "model") != LUA_TNIL;
+            lua_pop(L, 2);
         }
         read_words(L, at, "runs", &run->words);
     }

@@ -102,6 +102,12 @@ static bool start_runs(Ui *ui, const LessonStep *step, Error *err)
         return false;
     for (int i = 0; i < step->run_count; i++) {
         Request request = REQUEST_INIT;
+
+        if (step->runs[i].model) {
+            if (!lesson_run_loss(l->side, l->running, &step->runs[i], &l->losses[i], err))
+                return false;
+            continue;
+        }
         bool    ok = lesson_run_request(l->side, l->running, &step->runs[i], &request, err);
 
         request.threads = ui->defaults.threads;
@@ -166,6 +172,7 @@ void lesson_facts(Ui *ui, LessonFacts *out)
         out->items[out->count++] = (LessonFact){
             .name = step->runs[i].name, .result = l->results[i], .query = -1, .key = -1,
             .measured = step->runs[i].measure && l->results[i] ? &l->results[i]->record : NULL,
+            .loss = step->runs[i].model && !l->problem[0] ? &l->losses[i] : NULL,
         };
 }
 

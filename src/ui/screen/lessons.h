@@ -45,6 +45,7 @@ typedef struct Lessons {
     Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
     char        device[8], precision[8]; /* where they run: as the panes' when they began */
     Job        *jobs[LESSON_RUNS_MOST];
+    LessonLoss  losses[LESSON_RUNS_MOST]; /* of runs of a model */
     Result     *results[LESSON_RUNS_MOST]; /* retained */
     struct Workspace *before; /* owned: what was open; NULL: nothing to go back to */
 } Lessons;

@@ -44,7 +44,7 @@ static bool open_model(void *context, const atomic_bool *cancel, Error *err)
     if (!model_spec_parse(m->spec, &parts, err))
         return false;
     s = session_new(err); /* the side session belongs to the screen's thread */
-    m->model = s ? model_open(parts.path, err) : NULL;
+    m->model = s ? model_spec_open(s, &parts, err) : NULL;
     ok = m->model && !atomic_load(cancel) &&
          model_read_text(s, m->model, &parts.text, &m->reading, err) && label_tokens(m, err);
     session_free(s);
