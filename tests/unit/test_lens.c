@@ -1,4 +1,4 @@
-/* test_lens.c -- what is in sight: the limits of panning, and scrolling by exactly what it takes. */
+/* test_lens.c -- what is in sight: the limits of panning, and scrolling by exactly enough. */
 
 #include "check.h"
 #include "ui/pane/matrix.h"

@@ -406,7 +406,7 @@ Area ui_area(const Ui *ui);
 Area ui_whole(const Ui *ui);
 
 #define MESSAGE_LINES   6 /* at most */
-#define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_ASK | IN_CONSOLE) /* where the message would be */
+#define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_ASK | IN_CONSOLE) /* where messages are */
 
 /* Lines of the message, or of what is typed; what is above makes room for them. */
 int  message_lines(const Ui *ui);
