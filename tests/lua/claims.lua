@@ -7,6 +7,7 @@ for _, family in ipairs { "pattern", "learned", "lowrank", "memory", "mixer", "r
 end
 claims.try("preset", require "claims.presets")
 claims.try("lesson", require "claims.lessons")
+claims.try("word", require "claims.words")
 
 check.case("every mechanism has a claim that is measured", function()
   for _, id in ipairs(attn.mechanisms()) do

@@ -1,6 +1,6 @@
 -- Sentences of lessons that hold a number or an order; what lessons compute is checked with them.
 local claims = require "support.claims"
-local rows, sum, rank = claims.rows, claims.sum, claims.rank
+local rows, sum, rank, energy = claims.rows, claims.sum, claims.rank, claims.energy
 
 -- As the lessons run: 64 tokens of 32 numbers, seed 0.
 local function run(text, options)
@@ -26,15 +26,6 @@ local function kept(r, count)
     total = total + sum { table.unpack(row, 1, count) }
   end
   return total / #all
-end
-
--- Share of the squared singular values that the first few hold.
-local function energy(r, count)
-  local first, all = 0, 0
-  for i, row in ipairs(r:view("spectrum"):totable()) do
-    first, all = first + (i <= count and row[1] ^ 2 or 0), all + row[1] ^ 2
-  end
-  return first / all
 end
 
 local groups = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"

@@ -113,6 +113,11 @@ return {
     is(near, ">", 3 * far)
   end },
 
+  { "linformer", "few singular values hold most of many attention maps", function(is)
+    is(rank(rows(run("full"), "weights"), 1e-6), "==", 64) -- though their rank is full
+    is(claims.energy(run("full", { input = "synthetic:local" }), 16), ">", 0.8)
+    is(claims.energy(run("full", { input = "synthetic:clusters" }), 16), ">", 0.9)
+  end },
   { "linformer", "its rank is k however long the sequence is", function(is)
     for _, n in ipairs { 32, 64 } do
       is(rank(rows(run("linformer(k=8)", { n = n }), "weights")), "==", 8, "n = " .. n)

@@ -258,6 +258,10 @@ return {
     is(mask[40 - 16], ">", 0)
     is(mask[40 - 24], "~", 0)
   end },
+  { "adaptive-span", "a head that looks far saves nothing", function(is)
+    local far = run("adaptive-span(z=64)").stats.flops
+    is(far.score, "==", run("full").stats.flops.score)
+  end },
   { "adaptive-span", "the others are not computed", function(is)
     local some, all = run("adaptive-span(z=8,ramp=4)", { n = 256 }), run("full", { n = 256 })
     is(flops(some), "<", 0.2 * flops(all))

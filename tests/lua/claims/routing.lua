@@ -128,6 +128,14 @@ return {
       end
       is(seen, ">", 32)
     end },
+  { "scaling", "little is saved when many tokens run at once", function(is)
+    local function idle(n)
+      local f = run("scaling", { n = n }).figures
+      return f.units_never_active / f.units
+    end
+    is(idle(1), ">", 0.9)
+    is(idle(64), "<", 0.3)
+  end },
   { "scaling", "Mult saves parameters and memory traffic, not multiplications", function(is)
     local r = run("scaling(part=qkv)")
     is(r.figures.parameters, "<", 0.5 * r.figures.parameters_dense)

@@ -1,4 +1,4 @@
--- claims.lua -- claims of cards, stage notes, presets and lessons, tried against runs.
+-- claims.lua -- claims of cards, stage notes, presets, lessons and words, tried against runs.
 -- A claim quotes its sentence, which must still stand there, and compares numbers of runs.
 local check = require "support.check"
 local claims = { told = {} } -- told: mechanisms with a claim
@@ -32,7 +32,9 @@ local function lesson(name)
   return plain(text)
 end
 
-local readers = { card = card, preset = preset, lesson = lesson }
+local function word(name) return plain(attn.command("info", name)) end
+
+local readers = { card = card, preset = preset, lesson = lesson, word = word }
 
 local function holds(a, is, b)
   if is == "<" then return a < b end
@@ -108,6 +110,15 @@ function claims.sum(row)
   local total = 0
   for _, value in ipairs(row) do total = total + value end
   return total
+end
+
+-- Share of the squared singular values of the weights that the first few hold.
+function claims.energy(result, count)
+  local first, all = 0, 0
+  for i, row in ipairs(result:view("spectrum"):totable()) do
+    first, all = first + (i <= count and row[1] ^ 2 or 0), all + row[1] ^ 2
+  end
+  return first / all
 end
 
 -- Entropy of a row of weights, in nats.

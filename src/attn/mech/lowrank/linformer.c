@@ -312,7 +312,8 @@ const Mechanism mech_linformer = {
     .source = "paper, section 4; initialisation of fairseq's linformer example",
     .formula = "P = softmax(scale Q (E K)^T)\n"
                "output = P (F V),  E and F [k,m]",
-    .problem = "Keys and values grow with the text, though the attention map has low rank.",
+    .problem = "Keys and values grow with the text, though few singular values hold most of many "
+               "attention maps.",
     .idea = "Learned matrices project the n keys and values to k slots, and the queries compare "
             "with the slots.",
     .price = "The length is fixed by the projections, and no causal form is known.",

@@ -261,7 +261,8 @@ const Mechanism mech_luna = {
     .source = "paper, sections 3.1 and 3.3; fairseq-apollo luna_attention.py",
     .formula = "Y = softmax(scale P K^T) [K V]\n"
                "output = softmax(scale Q Y_K^T) Y_V,  P [l,d]",
-    .problem = "Attention between all tokens is too dear, and its map has low rank.",
+    .problem = "Attention between all tokens is too dear, though few singular values hold most of "
+               "many maps.",
     .idea = "A few extra vectors first collect from the sequence, and the tokens then read from "
             "them.",
     .price = "What the few slots do not hold is lost.",
