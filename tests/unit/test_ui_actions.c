@@ -1,7 +1,10 @@
 /* test_ui_actions.c -- the explorer's one table of actions. */
 
+#include <ctype.h>
+
 #include "check.h"
 #include "ui/shell/actions.h"
+#include "ui/screen/lessons.h"
 #include "ui/shell/shell.h"
 
 /* The n-th word of an action's keys. */
@@ -35,6 +38,20 @@ TEST(no_key_means_two_things)
                     CHECK(strcmp(one, other) != 0, "%s and %s share the key %s",
                           action_at(i)->id, action_at(j)->id, one);
         }
+}
+
+/* Letters that a lesson does not take for a slip of an answer. */
+TEST(a_lesson_knows_its_own_letters)
+{
+    char word[32];
+
+    for (size_t i = 0; action_at(i); i++)
+        for (int x = 0; key_word(action_at(i), x, word, sizeof(word)); x++)
+            if (!word[1])
+                CHECK((action_at(i)->scope == IN_LESSON && isalpha((unsigned char)*word)) ==
+                          (action_at(i)->scope == IN_LESSON &&
+                           key_among((unsigned char)*word, lesson_own_keys)),
+                      "%s: the letter %s", action_at(i)->id, word);
 }
 
 /* The loop sleeps until the first of several deadlines, whichever is asked for last. */

@@ -7,7 +7,6 @@
 #include "app/command/command.h"
 #include "app/lesson/lesson.h"
 #include "app/result/steps.h"
-#include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
 
@@ -428,16 +427,17 @@ static bool is_sign(uint32_t key)
     return (key >= 'a' && key <= 'z') || (key >= 'A' && key <= 'Z') || (key >= '0' && key <= '9');
 }
 
+const char lesson_own_keys[] = "i r T j k";
+
 /* Letters and digits that may be slips of an answer: all while a question is open, those of its
  * answers later.  Keys of the lesson and those that its words say to press are none. */
 static bool is_slip(const Lessons *l, uint32_t key)
 {
     const LessonStep *step = &l->running->steps[l->step];
-    const Action     *action = action_of_key(IN_LESSON, key);
     const char        name = (char)key;
 
     if (l->over || !is_sign(key) || step->ask == LESSON_ASKS_NOTHING || (key | 0x20) == 'q' ||
-        (action && action->scope == IN_LESSON) || lesson_step_names_key(step, &name, 1))
+        key_among(key, lesson_own_keys) || lesson_step_names_key(step, &name, 1))
         return false;
     if (!l->sight.answered)
         return true;

@@ -112,6 +112,7 @@ bool lessons_begin(Ui *ui, const char *name, int step)
     remember_workspace(ui);
     progress = progress_of(&l->progress, lesson->id);
     l->running = lesson;
+    l->form_area = lesson_form_area;
     l->again = 0;
     l->done = progress.done;
     l->shown = NULL;

@@ -41,6 +41,7 @@ typedef struct Lessons {
     int          opened; /* panes that the step opened */
     const LessonWords *shown; /* what is in the panes; to compare with only */
     bool        aimed;   /* the cursor was not yet checked against the views */
+    Area      (*form_area)(Ui *ui, Area dock); /* lesson_form_area, while a lesson is shown */
     const char *at;      /* stage to go to once the run is there; NULL: none */
     Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
     char        device[8], precision[8]; /* where they run: as the panes' when they began */
@@ -70,6 +71,8 @@ void lessons_next(Ui *ui);
 /* ---- lesson_step.c: what a step shows, and answering ---- */
 
 bool lesson_key(Ui *ui, uint32_t key); /* true: taken */
+/* Letters of the actions that belong to a lesson alone (ui/shell/actions.def), for key_among. */
+extern const char lesson_own_keys[];
 bool lesson_hint(Ui *ui, const struct Action *action); /* the last line lists it */
 void lesson_show(Ui *ui, int step);
 void lesson_facts(Ui *ui, LessonFacts *out);

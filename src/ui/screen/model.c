@@ -322,8 +322,6 @@ static void end(Ui *ui)
 }
 
 static const Action own[] = {
-    { "screen_model", "6", IN_SCREENS, "", "a model with a text: heads, loss, swaps",
-      .run_with = screen_go, .value = SCREEN_MODEL },
     { "model_head", "Enter", IN_MODEL, "head", "the head's matrix in the panes",
       .run = open_head },
     { "model_swap", "s", IN_MODEL, "swap",

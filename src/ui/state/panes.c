@@ -157,7 +157,7 @@ Area params_area(Ui *ui)
     if (rooms.dock.h)
         return rooms.dock;
     if (lessons_docked(ui)) /* beside the picture, which changes, and below the task */
-        return lesson_form_area(ui, (Area){ all.y, 0, all.h, lesson_width(ui) });
+        return ui->lessons.form_area(ui, (Area){ all.y, 0, all.h, lesson_width(ui) });
     all.h -= 2;
     all.w = all.w / 2 > 60 ? 60 : all.w / 2;
     if (!pane || pane->area.x < ui->term->cols / 3)
