@@ -7,6 +7,7 @@
 #include "app/command/command.h"
 #include "app/lesson/lesson.h"
 #include "app/result/steps.h"
+#include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
 
