@@ -15,7 +15,9 @@ typedef struct Forward {
     const ForwardOptions *o;
     const int32_t        *ids;
     int64_t               n, variants;
-    MechanismSpec        *spec;    /* [variants]; [0] unused */
+    MechanismSpec        *spec;    /* [parts] of all swaps, in their order */
+    int64_t               parts;
+    int64_t              *part;    /* [variants] where its own begin; [0] unused */
     int64_t              *first;   /* [variants] layer from which a variant is its own */
     int64_t              *slot;    /* [variants] */
     int64_t              *variant; /* [slots] */
@@ -37,9 +39,28 @@ typedef struct Forward {
 
 static bool swaps_layer(const Forward *f, int64_t variant, int64_t layer)
 {
-    const Swap *swap = variant ? &f->o->swaps[variant - 1] : NULL;
+    for (const Swap *s = variant ? &f->o->swaps[variant - 1] : NULL; s; s = s->also)
+        if (!s->layers || s->layers[layer])
+            return true;
+    return false;
+}
 
-    return swap && (!swap->layers || swap->layers[layer]);
+/* Which part of the swap has the head; NULL: none, it stays exact. */
+static const Swap *part_of(const Swap *swap, int64_t layer, int64_t head)
+{
+    while (swap && ((swap->layers && !swap->layers[layer]) || (swap->heads && !swap->heads[head])))
+        swap = swap->also;
+    return swap;
+}
+
+/* How many heads of the layer a part has; part NULL: how many stay exact. */
+static int64_t heads_of(const Forward *f, const Swap *swap, const Swap *part, int64_t layer)
+{
+    int64_t count = 0;
+
+    for (int64_t t = 0; t < f->c->heads; t++)
+        count += part_of(swap, layer, t) == part;
+    return count;
 }
 
 /* The first layer that it changes; layers: none. */
@@ -67,21 +88,16 @@ static void give_slots(Forward *f)
 
 static bool parse_swaps(Forward *f)
 {
-    for (int64_t v = 1; v < f->variants; v++)
-        if (!mechanism_spec_parse(f->o->swaps[v - 1].mechanism, &f->spec[v], f->err))
-            return error_prefix(f->err, "swap");
+    for (int64_t v = 1; v < f->variants; v++) {
+        f->part[v] = f->parts;
+        for (const Swap *s = &f->o->swaps[v - 1]; s; s = s->also)
+            if (!mechanism_spec_parse(s->mechanism, &f->spec[f->parts++], f->err))
+                return error_prefix(f->err, "swap");
+    }
     for (int64_t v = 0; v < f->variants; v++)
         f->first[v] = first_swapped(f, v);
     give_slots(f);
     return true;
-}
-
-static bool any_head(const Forward *f, const Swap *swap, bool wanted)
-{
-    for (int64_t t = 0; t < f->c->heads; t++)
-        if ((!swap->heads || swap->heads[t]) == wanted)
-            return true;
-    return false;
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -151,15 +167,19 @@ static bool buffers_new(Forward *f)
 
 static bool lists_new(Forward *f)
 {
-    size_t count = (size_t)f->variants;
+    size_t count = (size_t)f->variants, parts = 1;
 
-    f->spec = calloc(count, sizeof(*f->spec));
+    for (int64_t v = 1; v < f->variants; v++)
+        for (const Swap *s = &f->o->swaps[v - 1]; s; s = s->also)
+            parts++;
+    f->spec = calloc(parts, sizeof(*f->spec));
+    f->part = calloc(count, sizeof(*f->part));
     f->first = calloc(count, sizeof(*f->first));
     f->slot = calloc(count, sizeof(*f->slot));
     f->variant = calloc(count, sizeof(*f->variant));
     f->bare = run_bare();
     f->runs = arena_new();
-    if (!f->spec || !f->first || !f->slot || !f->variant || !f->bare || !f->runs)
+    if (!f->spec || !f->part || !f->first || !f->slot || !f->variant || !f->bare || !f->runs)
         return error_set(f->err, ERR_NOMEM, "not enough memory for a forward pass");
     f->bare->h = f->c->heads;
     return true;
@@ -167,9 +187,10 @@ static bool lists_new(Forward *f)
 
 static void forward_close(Forward *f)
 {
-    for (int64_t v = 0; f->spec && v < f->variants; v++)
-        mechanism_spec_free(&f->spec[v]);
+    for (int64_t x = 0; f->spec && x < f->parts; x++)
+        mechanism_spec_free(&f->spec[x]);
     free(f->spec);
+    free(f->part);
     free(f->first);
     free(f->slot);
     free(f->variant);
@@ -209,26 +230,40 @@ static void repeat_heads(const Forward *f, const float *from, float *to)
 }
 
 /* The mechanism's output into the heads it replaces. */
-static bool attend_swapped(Forward *f, int64_t layer, int64_t slot)
+static bool attend_part(Forward *f, int64_t layer, int64_t slot, const MechanismSpec *spec,
+                        const Swap *part, int64_t count)
 {
-    int64_t         v = f->variant[slot], size = f->n * f->c->head_dim, count = 0;
+    int64_t         v = f->variant[slot], size = f->n * f->c->head_dim;
     const Swap     *swap = &f->o->swaps[v - 1];
     SwapInput       in = input_of(f, slot, true);
     SwapOutcome     outcome;
     ForwardMeasure *m = &f->out->measure[v];
 
-    repeat_heads(f, f->k, f->k_all);
-    repeat_heads(f, f->v, f->v_all);
-    in.seed = swap->seed;
-    if (!swap_attend(&f->spec[v], swap->mechanism, &in, f->runs, f->swapped, &outcome, f->err))
+    in.seed = part->seed;
+    if (!swap_attend(spec, part->mechanism, &in, f->runs, f->swapped, &outcome, f->err))
         return error_prefix(f->err, "layer %lld", (long long)layer);
     for (int64_t t = 0; t < f->c->heads; t++)
-        if (!swap->heads || swap->heads[t]) {
+        if (part_of(swap, layer, t) == part)
             memcpy(f->o_heads + t * size, f->swapped + t * size, (size_t)size * sizeof(float));
-            count++;
-        }
     m->flops += outcome.flops * (double)count / (double)f->c->heads;
     m->untrained |= outcome.untrained;
+    return true;
+}
+
+static bool attend_swapped(Forward *f, int64_t layer, int64_t slot)
+{
+    int64_t              v = f->variant[slot];
+    const Swap          *swap = &f->o->swaps[v - 1];
+    const MechanismSpec *spec = &f->spec[f->part[v]];
+
+    repeat_heads(f, f->k, f->k_all);
+    repeat_heads(f, f->v, f->v_all);
+    for (const Swap *part = swap; part; part = part->also, spec++) {
+        int64_t count = heads_of(f, swap, part, layer);
+
+        if (count && !attend_part(f, layer, slot, spec, part, count))
+            return false;
+    }
     return true;
 }
 
@@ -245,21 +280,20 @@ static bool attend(Forward *f, int64_t layer, int64_t slot)
 {
     int64_t     v = f->variant[slot];
     const Swap *swap = swaps_layer(f, v, layer) ? &f->o->swaps[v - 1] : NULL;
+    int64_t     exact = swap ? heads_of(f, swap, NULL, layer) : f->c->heads;
     double      start = pass_seconds(), flops = 0;
     bool        ok = true;
 
-    if (!swap || any_head(f, swap, false)) {
+    if (exact) {
         SwapInput in = input_of(f, slot, false);
 
         ok = exact_attend(f->bare, &in, f->o_heads, &flops);
         if (!ok)
             *f->err = f->bare->err;
     }
-    if (ok && swap && any_head(f, swap, true))
+    if (ok && exact < f->c->heads)
         ok = attend_swapped(f, layer, slot);
-    for (int64_t t = 0; swap && t < f->c->heads; t++)
-        if (!swap->heads || swap->heads[t])
-            f->out->measure[v].flops_exact += exact_flops(f);
+    f->out->measure[v].flops_exact += (double)(f->c->heads - exact) * exact_flops(f);
     f->out->measure[v].seconds += pass_seconds() - start;
     return ok;
 }
@@ -496,11 +530,14 @@ static bool check_request(Forward *f)
 static bool check_swaps(Forward *f)
 {
     for (int64_t v = 1; v < f->variants; v++) {
-        SwapInput in = input_of(f, 0, true);
+        SwapInput            in = input_of(f, 0, true);
+        const MechanismSpec *spec = &f->spec[f->part[v]];
 
-        in.seed = f->o->swaps[v - 1].seed;
-        if (!swap_check(&f->spec[v], f->o->swaps[v - 1].mechanism, &in, f->err))
-            return false;
+        for (const Swap *s = &f->o->swaps[v - 1]; s; s = s->also) {
+            in.seed = s->seed;
+            if (!swap_check(spec++, s->mechanism, &in, f->err))
+                return false;
+        }
     }
     return true;
 }

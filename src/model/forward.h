@@ -22,6 +22,7 @@ typedef struct Swap {
     const bool *layers;    /* [config.layers]; NULL: all */
     const bool *heads;     /* [config.heads]; NULL: all */
     uint64_t    seed;      /* of parameters the mechanism would have learned */
+    const struct Swap *also; /* a mixture: has the heads that are left; NULL: none */
 } Swap;
 
 /* A layer's tensors while the pass is there; they are gone when the callback returns. */

@@ -25,6 +25,27 @@ case("a swap that changes nothing, and one that does", function()
   check.raises("is no token", model.run, model, { -1 })
 end)
 
+case("many swaps in one pass, and a mixture", function()
+  local first = { swap = "window(window=3)", layers = { 0 } }
+  local second = { swap = "window(window=1)", layers = { 0, 1 }, heads = { 1 } }
+  local all = model:run(ids, { swaps = { first, second, { first, second }, { second, first } } })
+  equal(#all, 4)
+  for i, one in ipairs { first, second } do
+    local alone = model:run(ids, one)
+    assert(math.abs(all[i].loss - alone.loss) < 1e-6)
+    equal(all[i].flops, alone.flops)
+  end
+  -- The first part that names a head has it: layer 0 is whole, then head 1 of layer 1 is left.
+  equal(all[3].flops_exact, all[1].flops_exact + all[2].flops_exact / 2)
+  equal(all[4].flops_exact, all[3].flops_exact)
+  equal(all[3].flops, all[1].flops + all[2].flops / 2)
+  equal(all[4].flops, all[1].flops / 2 + all[2].flops)
+  assert(math.abs(all[3].delta - all[4].delta) > 1e-6)
+  check.raises("at least one swap", model.run, model, ids, { swaps = {} })
+  check.raises("a table with swap", model.run, model, ids, { swaps = { { layers = { 0 } } } })
+  equal(#model:read("tests/model/tiny.txt", 5), 5)
+end)
+
 case("heads and a layer", function()
   local heads = model:heads(ids)
   equal(#heads, 4)

@@ -541,12 +541,20 @@ local Model = {}
 ---@return string?
 function Model:encode(text, special) end
 
+---Ids of a text's file, or of sample:english.txt; of its first `most`.
+---@param text string
+---@param most? integer
+---@return integer[]?
+---@return string?
+---@return string?
+function Model:read(text, most) end
+
 ---The bytes a token stands for; "": none.
 ---@param id integer
 ---@return string
 function Model:token(id) end
 
----The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and plain holds those of the model as it is.
+---The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and plain holds those of the model as it is.  Of swaps a list of such tables, with one plain.
 ---@param ids integer[]
 ---@param options? attnscope.ModelOptions
 ---@return table?
@@ -578,6 +586,7 @@ function Model:close() end
 ---@field layers? integer[] layers of the swap (default: all)
 ---@field heads? integer[] heads of the swap (default: all)
 ---@field seed? integer of parameters the mechanism would have learned
+---@field swaps? table[] many of swap, layers, heads and seed in one pass; one that is a list of such tables is a mixture: the first that names a head has it
 
 ---A run that goes on while the script does.
 ---@class attnscope.Job

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/session/model_input.h"
 #include "model/forward.h"
 #include "model/heads.h"
 #include "script/host/work.h"
@@ -92,6 +93,16 @@ static int tokens_gc(lua_State *L)
     return 0;
 }
 
+/* [-0, +1, v] */
+static void push_id_list(lua_State *L, const TokenList *list)
+{
+    lua_createtable(L, (int)list->count, 0);
+    for (int64_t i = 0; i < list->count; i++) {
+        lua_pushinteger(L, list->ids[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
 /* [-0, +1 or 3, v] */
 static int encode(lua_State *L)
 {
@@ -111,11 +122,29 @@ static int encode(lua_State *L)
     if (!tokenizer_encode(m->tokenizer, text, (int64_t)length, special, &list, &err))
         return failure(L, &err);
     *box = list;
-    lua_createtable(L, (int)box->count, 0);
-    for (int64_t i = 0; i < box->count; i++) {
-        lua_pushinteger(L, box->ids[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
+    push_id_list(L, box);
+    return 1;
+}
+
+static int reading_gc(lua_State *L)
+{
+    model_reading_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+/* [-0, +1 or 3, v] */
+static int read_ids(lua_State *L)
+{
+    const Model  *m = check_model(L)->model;
+    ModelText     text = { .text = check_text(L, 2), .most = luaL_optinteger(L, 3, 0) };
+    ModelReading *box = box_push(L, sizeof(*box), 0, "attnscope.reading", reading_gc, NULL);
+    Error         err = ERROR_INIT;
+
+    luaL_argcheck(L, text.most >= 0, 3, "expected a number of tokens from 1");
+    *box = (ModelReading){ 0 };
+    if (!model_read_text(script_of(L)->session->thing, m, &text, box, &err))
+        return failure(L, &err);
+    push_id_list(L, &box->tokens);
     return 1;
 }
 
@@ -160,9 +189,11 @@ static int32_t *push_ids(lua_State *L, int arg, const Model *m, int64_t *count)
 
 typedef struct Passing {
     const Model  *m;
-    int32_t      *ids; /* on the stack, as are the swap's words and layers */
+    int32_t      *ids; /* on the stack, as are the swaps with their words and layers */
     int64_t       n, layer;
-    Swap          swap;
+    const Swap   *swaps;
+    int64_t       swap_count;
+    bool          listed; /* the swaps were given as a list */
     ForwardResult result;
     HeadsResult   heads;
     LuaInput     *input;
@@ -191,8 +222,8 @@ static Passing *push_passing(lua_State *L, Passing all)
 static bool work_pass(void *context, const atomic_bool *cancel, Error *err)
 {
     Passing       *p = context;
-    ForwardOptions options = { .last_layer = -1, .cancel = cancel, .swaps = &p->swap,
-                               .swap_count = p->swap.mechanism != NULL };
+    ForwardOptions options = { .last_layer = -1, .cancel = cancel, .swaps = p->swaps,
+                               .swap_count = p->swap_count };
 
     return forward_run(p->m, p->ids, p->n, &options, &p->result, err);
 }
@@ -251,33 +282,54 @@ static void push_measure(lua_State *L, const Passing *p, const ForwardMeasure *f
     field_next(L, f, p->n);
 }
 
-/* The measures of the swap, with those of the model itself in `plain`; else the latter alone. */
+static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
+{
+    const ForwardMeasure *f = &p->result.measure[variant];
+
+    push_measure(L, p, f);
+    if (!variant)
+        return;
+    field_string(L, "swap", p->swaps[variant - 1].mechanism);
+    field_bool(L, "untrained", f->untrained);
+    field_measure(L, "flops", f->flops);
+    field_measure(L, "flops_exact", f->flops_exact);
+}
+
+/* The measures of the swap, with those of the model itself in `plain`; else the latter alone; of a
+ * list of swaps a list. */
 static int push_pass(lua_State *L, int status, lua_KContext at)
 {
     const Passing *p = work_context(L, at);
 
     (void)status;
-    push_measure(L, p, &p->result.measure[p->result.variants - 1]);
+    if (p->listed) {
+        lua_createtable(L, (int)p->swap_count, 2);
+        for (int64_t v = 1; v <= p->swap_count; v++) {
+            push_swapped(L, p, v);
+            lua_rawseti(L, -2, v);
+        }
+    } else {
+        push_swapped(L, p, p->swap_count);
+    }
     field_number(L, "seconds", p->result.seconds);
-    if (p->result.variants < 2)
-        return 1;
-    field_string(L, "swap", p->swap.mechanism);
-    field_bool(L, "untrained", p->result.measure[1].untrained);
-    field_measure(L, "flops", p->result.measure[1].flops);
-    field_measure(L, "flops_exact", p->result.measure[1].flops_exact);
-    push_measure(L, p, &p->result.measure[0]);
-    lua_setfield(L, -2, "plain");
+    if (p->listed || p->swap_count) {
+        push_measure(L, p, &p->result.measure[0]);
+        lua_setfield(L, -2, "plain");
+    }
     return 1;
 }
 
-/* The list in the option as flags, on the stack; NULL: all.  [-0, +1, v] */
-static const bool *push_flags(lua_State *L, const char *key, int64_t count)
+/* The list in the option of table t as flags, kept in the table `keep`; NULL: all.
+ * [-0, +0, v] */
+static const bool *read_flags(lua_State *L, int t, int keep, const char *key, int64_t count)
 {
     bool *on;
     int   list;
 
-    if (lua_getfield(L, 3, key) == LUA_TNIL)
+    if (lua_getfield(L, t, key) == LUA_TNIL) {
+        lua_pop(L, 1);
         return NULL;
+    }
     luaL_checktype(L, -1, LUA_TTABLE);
     list = lua_gettop(L);
     on = lua_newuserdatauv(L, (size_t)count * sizeof(*on), 0);
@@ -287,23 +339,102 @@ static const bool *push_flags(lua_State *L, const char *key, int64_t count)
         on[check_index(L, lua_gettop(L), count, key)] = true;
         lua_pop(L, 1);
     }
-    lua_replace(L, list);
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    lua_pop(L, 1);
     return on;
+}
+
+/* A swap as table t says; what it points to is kept in the table `keep`.  [-0, +0, v] */
+static Swap read_swap(lua_State *L, int t, int keep, const Model *m)
+{
+    Swap s = { .mechanism = option_string(L, t, "swap", NULL) };
+
+    lua_getfield(L, t, "swap"); /* its text stays with it */
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    s.layers = read_flags(L, t, keep, "layers", m->config.layers);
+    s.heads = read_flags(L, t, keep, "heads", m->config.heads);
+    s.seed = (uint64_t)option_integer(L, t, "seed", 0, 0, INT64_MAX);
+    return s;
+}
+
+/* A part of a mixture, or a swap of its own: the table on top, which is taken off. */
+static Swap take_part(lua_State *L, int keep, const Model *m)
+{
+    Swap s;
+
+    luaL_checktype(L, -1, LUA_TTABLE);
+    options_check(L, lua_gettop(L), &class_model_options);
+    s = read_swap(L, lua_gettop(L), keep, m);
+    if (!s.mechanism)
+        luaL_error(L, "swaps: expected a table with swap, or a list of such tables");
+    lua_pop(L, 1);
+    return s;
+}
+
+/* How many parts the item on top has: 0: it is a swap, no list. */
+static int64_t parts_of(lua_State *L)
+{
+    luaL_checktype(L, -1, LUA_TTABLE);
+    return (int64_t)lua_rawlen(L, -1);
+}
+
+/* Heads of the chains first, then what hangs on them.  [-0, +0, v] */
+static void read_swaps(lua_State *L, int list, int keep, Passing *p)
+{
+    int64_t count = (int64_t)lua_rawlen(L, list), more = 0, at = count;
+    Swap   *all;
+
+    for (int64_t i = 0; i < count; i++) {
+        lua_rawgeti(L, list, i + 1);
+        more += parts_of(L);
+        lua_pop(L, 1);
+    }
+    luaL_argcheck(L, count > 0, 3, "swaps: expected a list with at least one swap");
+    all = lua_newuserdatauv(L, (size_t)(count + more) * sizeof(*all), 0);
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t parts;
+        Swap   *last = &all[i];
+
+        lua_rawgeti(L, list, i + 1);
+        parts = parts_of(L);
+        for (int64_t x = 0; x < parts; x++) {
+            Swap *own = x ? &all[at++] : last;
+
+            lua_rawgeti(L, -1, x + 1);
+            *own = take_part(L, keep, p->m);
+            if (x)
+                last->also = own;
+            last = own;
+        }
+        if (parts)
+            lua_pop(L, 1);
+        else
+            all[i] = take_part(L, keep, p->m);
+    }
+    p->swaps = all;
+    p->swap_count = count;
+    p->listed = true;
 }
 
 /* [-0, +1 or 3, v] */
 static int run_model(lua_State *L)
 {
     Passing p = { .m = check_model(L)->model };
+    Swap   *one;
 
     lua_settop(L, 3);
     options_check(L, 3, &class_model_options);
     p.ids = push_ids(L, 2, p.m, &p.n);
-    lua_getfield(L, 3, "swap"); /* stays, so that its text does */
-    p.swap.mechanism = option_string(L, 3, "swap", NULL);
-    p.swap.layers = push_flags(L, "layers", p.m->config.layers);
-    p.swap.heads = push_flags(L, "heads", p.m->config.heads);
-    p.swap.seed = (uint64_t)option_integer(L, 3, "seed", 0, 0, INT64_MAX);
+    lua_newtable(L); /* keeps what the swaps point to */
+    if (lua_getfield(L, 3, "swaps") == LUA_TTABLE) {
+        read_swaps(L, lua_gettop(L), lua_gettop(L) - 1, &p);
+    } else {
+        one = lua_newuserdatauv(L, sizeof(*one), 0);
+        *one = read_swap(L, 3, lua_gettop(L) - 2, p.m);
+        p.swaps = one;
+        p.swap_count = one->mechanism != NULL;
+    }
     push_passing(L, p);
     return work_await(L, script_of(L)->session->thing, "a forward pass", work_pass, push_pass);
 }
@@ -452,13 +583,16 @@ static const Member model_members[] = {
     { "encode", encode, "text: string, special?: boolean", "integer[]?, string?, string?",
       "Ids of a text, with the tokens that the tokenizer puts around one unless special is "
       "false." },
+    { "read", read_ids, "text: string, most?: integer", "integer[]?, string?, string?",
+      "Ids of a text's file, or of sample:english.txt; of its first `most`." },
     { "token", token, "id: integer", "string", "The bytes a token stands for; \"\": none." },
     { "run", run_model, "ids: integer[], options?: attnscope.ModelOptions",
       "table?, string?, string?",
       "The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) "
       "after the last one, residual_norm, seconds.  With a swap these are of the swapped model, "
       "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and "
-      "plain holds those of the model as it is." },
+      "plain holds those of the model as it is.  Of swaps a list of such tables, with one "
+      "plain." },
     { "heads", find_heads, "ids: integer[]", "table[]?, string?, string?",
       "A table for each head: layer, head, label, previous, self, first, next, entropy, distance, "
       "induction, induction_rows." },
@@ -481,6 +615,8 @@ static const Member model_option_members[] = {
     FIELD("layers", "integer[]", "layers of the swap (default: all)"),
     FIELD("heads", "integer[]", "heads of the swap (default: all)"),
     FIELD("seed", "integer", "of parameters the mechanism would have learned"),
+    FIELD("swaps", "table[]", "many of swap, layers, heads and seed in one pass; one that is a "
+          "list of such tables is a mixture: the first that names a head has it"),
     MEMBER_END,
 };
 const Class class_model_options = { .name = "ModelOptions", .help = "A swap.",
