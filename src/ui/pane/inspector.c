@@ -42,6 +42,37 @@ void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size
     snprintf(text, size, pairs ? "(%s, %s)" : "%s, %s", row, col);
 }
 
+/* ", layer 1, head 0", or " L1 h0" where that is too wide; of what there is one only, nothing. */
+static void layer_and_head(const Ui *ui, const Pane *pane, bool tight, Text *out)
+{
+    const Input *input = session_input(ui->session);
+
+    if (input && input->layer >= 0 && input->layers > 1)
+        text_addf(out, tight ? " L%lld" : ", layer %lld", (long long)input->layer);
+    if (pane_heads(pane) > 1)
+        text_addf(out, tight ? " h%lld" : ", head %lld", (long long)pane->spec.head);
+}
+
+void cursor_title(const Ui *ui, const Pane *pane, int width, char *text, size_t size)
+{
+    int64_t q, k;
+
+    pane_cursor(pane, &q, &k);
+    cursor_text(pane, q, k, text, size);
+    for (int tight = 0; tight < 2; tight++) {
+        Text place = { 0 };
+        bool fits;
+
+        layer_and_head(ui, pane, tight, &place);
+        fits = term_width(text) + term_width(text_str(&place)) <= width;
+        if (fits)
+            snprintf(text + strlen(text), size - strlen(text), "%s", text_str(&place));
+        text_free(&place);
+        if (fits)
+            break;
+    }
+}
+
 void inspect_line(Ui *ui, int y)
 {
     Compare *c = &ui->compare;
@@ -302,7 +333,7 @@ void inspect_dock(Ui *ui, Area area)
     if (!pane || !pane_view(pane) || area.h < 8)
         return;
     pane_cursor(pane, &q, &k);
-    cursor_text(pane, q, k, title, sizeof(title));
+    cursor_title(ui, pane, area.w - 6, title, sizeof(title));
     ui_frame(ui, area, title, false);
     for (int i = 0; i < c->count; i++)
         facts[i] = cell_facts(ui, &c->panes[i], q, k);

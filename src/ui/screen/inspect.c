@@ -120,7 +120,7 @@ static void inspect_draw(Ui *ui, Area screen)
         ui_frame(ui, left, title, false);
         draw_around(ui, pane, left, q, k);
     }
-    cursor_text(pane, q, k, title, sizeof(title));
+    cursor_title(ui, pane, right.w - 6, title, sizeof(title));
     if (!left.w) /* no numbers are shown whose title names the device */
         inspect_place(ui, pane, title, sizeof(title));
     ui_frame(ui, right, title, true);

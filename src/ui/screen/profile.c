@@ -68,22 +68,46 @@ static void stage_gpu(Ui *ui, Area line, const DeviceProfile *gpu, int stage)
                flops, bytes);
 }
 
+#define STAGE_NAME 20 /* columns of a name, where none is longer */
+
+static void stage_name(const StageRecord *stage, char *text, size_t size)
+{
+    if (stage->iteration >= 0)
+        snprintf(text, size, "%s %lld", stage->name, (long long)stage->iteration);
+    else
+        snprintf(text, size, "%s", stage->name);
+}
+
+/* Columns of the longest name: none is cut. */
+static int stage_names(const Record *r)
+{
+    int longest = STAGE_NAME;
+
+    for (int i = 0; i < r->stage_count; i++) {
+        char name[96];
+
+        stage_name(&r->stages[i], name, sizeof(name));
+        longest = term_width(name) > longest ? term_width(name) : longest;
+    }
+    return longest;
+}
+
 static void stage_line(Ui *ui, Area line, const Record *r, int index, double most)
 {
     const StageRecord   *stage = &r->stages[index];
     const DeviceProfile *gpu = r->gpu && index < r->gpu->stage_count ? r->gpu : NULL;
     char   name[96], flops[32], time[32] = "not measured";
     double share = stage->time_ms.valid && most > 0 ? stage->time_ms.value / most : 0;
-    int    bar = !gpu ? STAGE_BAR : gpu->passes && line.w >= STAGE_COUNTED ? STAGE_COUNTED - 8
-                                                                           : STAGE_GPU;
+    int    names = stage_names(r), bar = STAGE_BAR;
 
-    if (stage->iteration >= 0)
-        snprintf(name, sizeof(name), "%s %lld", stage->name, (long long)stage->iteration);
-    else
-        snprintf(name, sizeof(name), "%s", stage->name);
+    stage_name(stage, name, sizeof(name));
     if (stage->time_ms.valid)
         snprintf(time, sizeof(time), "%.3g ms", stage->time_ms.value);
-    term_text(ui->term, line.y, line.x, 20, name, ui_style(ui, ROLE_TEXT));
+    term_text(ui->term, line.y, line.x, names, name, ui_style(ui, ROLE_TEXT));
+    line.x += names - STAGE_NAME;
+    line.w -= names - STAGE_NAME;
+    if (gpu)
+        bar = gpu->passes && line.w >= STAGE_COUNTED ? STAGE_COUNTED - 8 : STAGE_GPU;
     term_textf(ui->term, line.y, line.x + 21, 26, ui_style(ui, ROLE_DIM), "%12s %13s", time,
                flops_text(flops_total(stage->flops), flops, sizeof(flops)));
     if (gpu)

@@ -394,19 +394,30 @@ void action_step_export(Ui *ui)
 
 #define CURVE_LINES 14 /* most of the plot under the words */
 
+/* Columns of a stage's name with its number and the sign before it. */
+static int rail_width(const Step *now, int index)
+{
+    Step step;
+    char name[80], text[96];
+
+    result_step(now->result, index, &step);
+    step_name(&step, name, sizeof(name));
+    snprintf(text, sizeof(text), " %d %s ", index + 1, name);
+    return term_width(text) + 1;
+}
+
 /* "1 hash > 2 sort > [3 attend 1/4] > ...", the present one in the middle. */
 static void draw_rail(Ui *ui, const Step *now, Area area)
 {
     Term *term = ui->term;
     int   x = area.x + 1, first = now->index, width = 0;
 
-    for (int i = now->index; i >= 0 && width < area.w / 2; i--) {
-        Step step;
-        char name[80];
+    for (int i = now->index; i >= 0; i--) { /* whole names only */
+        int wider = width + rail_width(now, i);
 
-        result_step(now->result, i, &step);
-        step_name(&step, name, sizeof(name));
-        width += term_width(name) + 6;
+        if (i < now->index && wider > area.w * 2 / 3)
+            break;
+        width = wider;
         first = i;
     }
     if (first > 0)
@@ -421,7 +432,7 @@ static void draw_rail(Ui *ui, const Step *now, Area area)
         snprintf(text, sizeof(text), " %d %s ", i + 1, name);
         if (i + 1 < now->count) /* the sign that more follows */
             room -= 2;
-        if (i > now->index && term_width(text) > room) { /* whole names only */
+        if (i > now->index && term_width(text) > room) {
             term_text(term, area.y, x, 2, " \xe2\x80\xa6", ui_style(ui, ROLE_DIM));
             break;
         }
