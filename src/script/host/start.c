@@ -228,13 +228,9 @@ static int print_help(void)
              "\n60 s (--safe=SECONDS)."
              "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE "
              "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of one that comes "
-             "along:
-advise, advise_model, table1, survey, seeds, figure_grid, failures, "
-             "export_views,
-sweep_csv, sharpening (.lua); each has --help.  Options of this "
-             "command stand
-before the name; what follows is the script's.
-");
+             "along:\nadvise, advise_model, table1, survey, seeds, figure_grid, failures, "
+             "export_views,\nsweep_csv, sharpening (.lua); each has --help.  Options of this "
+             "command stand\nbefore the name; what follows is the script's.\n");
     status = program_print(&text);
     text_free(&text);
     return status;
