@@ -1,4 +1,4 @@
-/* test_lens.c -- what is in sight: the limits of panning, and scrolling by exactly enough. */
+/* test_lens.c -- what is in sight: the limits of panning, scrolling by what is needed, growth. */
 
 #include "check.h"
 #include "ui/pane/matrix.h"
@@ -67,6 +67,49 @@ TEST(a_move_scrolls_by_what_is_needed)
     assert_true(lens.q == 99 && lens.k == 79);
     lens_move(&lens, &shape, -1000, -1000);
     check_sight(&lens, 0, 0);
+}
+
+/* Where there is room for it an entry takes several pixels, all of the room; every entry has its
+ * own pixels, and one entry at most one pixel more than another. */
+TEST(entries_grow_into_the_room)
+{
+    LensShape large = { .rows = 64, .cols = 64, .height = 100, .width = 130, .tall = 1,
+                        .even = true };
+    Lens      lens = { 0 };
+    LensView  view = lens_view(&lens, &large);
+    int       before = 0;
+
+    assert_int_equal(view.row.span, 100);
+    assert_int_equal(view.col.span, 100);
+    for (int64_t e = 0; e < 64; e++) {
+        int first = lens_pixel(&view.row, e), end = lens_end(&view.row, e);
+
+        assert_int_equal(first, before);
+        assert_in_range(end - first, 1, 2);
+        for (int pixel = first; pixel < end; pixel++)
+            assert_int_equal(lens_entry(&view.row, pixel), e);
+        before = end;
+    }
+    assert_int_equal(before, 100);
+    assert_int_equal(lens_entry(&view.row, 100), -1);
+}
+
+/* No entry is larger than its neighbour where that would nearly double it, nor in a list. */
+TEST(small_growth_and_lists_stay_even)
+{
+    LensShape small = { .rows = 64, .cols = 64, .height = 90, .width = 90, .tall = 1,
+                        .even = true };
+    LensShape list = { .rows = 4, .cols = 64, .height = 90, .width = 150, .tall = 1 };
+    LensShape halves = { .rows = 64, .cols = 64, .height = 33, .width = 90, .tall = 1,
+                         .even = true };
+    Lens      lens = { 0 };
+    LensView  view = lens_view(&lens, &small);
+
+    assert_int_equal(view.row.span, 64);
+    view = lens_view(&lens, &list);
+    assert_int_equal(view.col.span, 128);
+    view = lens_view(&lens, &halves);
+    assert_int_equal(view.row.cells, 32); /* two entries in each cell */
 }
 
 SUITE(NULL, NULL)

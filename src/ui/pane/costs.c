@@ -101,47 +101,66 @@ double cost_largest(const Ui *ui, Metric metric)
     return most;
 }
 
-#define BARS_TIME  29 /* columns of the numbers beside the bars */
-#define BARS_OTHER 14
+#define TALL_FROM 50 /* lines from which each pane has a line for its cost */
 
-static void bars_line(Ui *ui, Area line, int index, int count, double most)
+int pane_cost_lines(const Ui *ui, const Pane *pane)
 {
-    Pane  *pane = &ui->compare.panes[index];
-    int    numbers = BARS_TIME + (count - 1) * BARS_OTHER, x = line.x + line.w - numbers;
-    Number time = cost_number(pane, METRIC_TIME);
-    char   name[48];
+    const Pane *panes = ui->compare.panes;
 
-    pane_placed_name(ui, index, time.valid ? 16 : 32, name, sizeof(name));
-    term_text(ui->term, line.y, line.x, 32, name, ui_style(ui, ROLE_TEXT));
-    if (time.valid && most > 0)
-        cost_bar(ui, line.y, line.x + 17, line.w - 19 - numbers, time.value / most, ROLE_METER);
-    for (int m = 0; m < count; m++) {
-        Number number = cost_number(pane, (Metric)m);
-        int    width = m == METRIC_TIME ? BARS_TIME : BARS_OTHER;
-        char   label[64];
-
-        cost_label(pane, (Metric)m, number, label, sizeof(label));
-        term_text(ui->term, line.y, x + width - term_width(label), width, label,
-                  ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
-        x += width;
-    }
+    return ui->term->rows >= TALL_FROM && pane >= panes && pane < panes + PANES_MOST;
 }
 
-void costs_draw(Ui *ui, Area area)
-{
-    Compare *c = &ui->compare;
-    double   most = cost_largest(ui, METRIC_TIME);
-    int      count = cost_count(ui), numbers = BARS_TIME + (count - 1) * BARS_OTHER;
+#define TIME_BAR      10 /* columns, in all panes the same, so that bars can be compared */
+#define TIME_BAR_FROM 48
 
-    if (area.h < 4)
+static const char *const cost_words[METRIC_COUNT] = { "", "", "own peak ", "heap peak ",
+                                                      "GPU peak " };
+
+/* "3.2 ms [3.1, 3.4] · 2.5 MFLOP · own peak 33 KiB": so many of them; what was not measured is
+ * said once. */
+static void cost_text(const Pane *pane, int count, Text *out)
+{
+    bool unmeasured = false;
+
+    for (int m = 0; m < count; m++) {
+        Number number = cost_number(pane, (Metric)m);
+        char   label[64];
+
+        if (!number.valid && (m != METRIC_DEVICE || !pane_record(pane))) {
+            unmeasured |= m < METRIC_DEVICE;
+            continue;
+        }
+        cost_label(pane, (Metric)m, number, label, sizeof(label));
+        text_addf(out, "%s%s%s", out->length ? "  " : "", cost_words[m], label);
+    }
+    if (unmeasured)
+        text_addf(out, "%s%s", out->length ? "  " : "",
+                  pane->measuring           ? "measuring\xe2\x80\xa6"
+                  : count < METRIC_TIME + 2 ? "4, then r measures"
+                                            : "time and memory: 4, then r");
+}
+
+void cost_line(Ui *ui, const Pane *pane, Area line)
+{
+    Text   words = { 0 };
+    double most = cost_largest(ui, METRIC_TIME);
+    Number time = cost_number(pane, METRIC_TIME);
+    bool   bar = line.w >= TIME_BAR_FROM && time.valid && most > 0;
+
+    if (!pane->result)
         return;
-    ui_frame(ui, area, "cost (4 measures)", false);
-    term_textf(ui->term, area.y + 1, area.x + area.w - 2 - numbers, numbers,
-               ui_style(ui, ROLE_DIM), "%*s%*s%*s%*s%*s", BARS_TIME, "time", BARS_OTHER, "FLOPs",
-               BARS_OTHER, "own peak", BARS_OTHER, "heap peak",
-               count > METRIC_DEVICE ? BARS_OTHER : 0, count > METRIC_DEVICE ? "GPU peak" : "");
-    for (int i = 0; i < c->count && i < area.h - 3; i++)
-        bars_line(ui, (Area){ area.y + 2 + i, area.x + 2, 1, area.w - 4 }, i, count, most);
+    if (bar)
+        cost_bar(ui, line.y, line.x, TIME_BAR, time.value / most, ROLE_METER);
+    line.x += bar ? TIME_BAR + 1 : 0;
+    line.w -= bar ? TIME_BAR + 1 : 0;
+    for (int count = cost_count(ui); count > 0; count--) {
+        text_clear(&words);
+        cost_text(pane, count, &words);
+        if (term_width(text_str(&words)) <= line.w)
+            break;
+    }
+    term_text(ui->term, line.y, line.x, line.w, text_str(&words), ui_style(ui, ROLE_TEXT));
+    text_free(&words);
 }
 
 /* ---- the meter of a change ---------------------------------------------------- */

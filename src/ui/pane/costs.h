@@ -20,8 +20,10 @@ int    cost_count(const Ui *ui); /* number of metrics with values */
 double cost_largest(const Ui *ui, Metric metric);
 void   cost_label(const Pane *pane, Metric metric, Number number, char *text, size_t size);
 void   cost_bar(Ui *ui, int y, int x, int width, double share, Role role);
-/* Under the panes of a tall screen: the bars of time, the rest as numbers. */
-void   costs_draw(Ui *ui, Area area);
+/* Lines that a pane's cost takes: 1 on a tall compare screen, else 0. */
+int    pane_cost_lines(const Ui *ui, const Pane *pane);
+/* A pane's cost in a line: a bar of its time, to the slowest pane's, and the numbers that fit. */
+void   cost_line(Ui *ui, const Pane *pane, Area line);
 /* "130 kFLOP" */
 char *flops_text(double flops, char *text, size_t size);
 

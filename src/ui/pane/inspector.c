@@ -141,31 +141,46 @@ static void number_text(const Row *row, const RowCell *cell, char *text, size_t 
         snprintf(text, size, row->minus ? "%+.2g" : "%.3g", value);
 }
 
-/* What was found has no number, and the number of a category is no length.  Where there is
- * little room the names of what allows a cell come before blanks and the bar. */
-static RowColumns row_columns(const Pane *pane, const Row *row, const RowCell *cells, int64_t count,
-                              int width)
+/* Widths that hold all of the cells' texts: places, numbers, and what allows a cell. */
+typedef struct RowTexts {
+    int places, numbers, reasons;
+} RowTexts;
+
+static RowTexts row_texts(const Pane *pane, const Row *row, const RowCell *cells, int64_t count)
 {
-    RowColumns c = { .place = 14, .number = row->view->found ? 0 : 10, .bar = BAR_MOST };
-    int        places = 0, reasons = 9, room;
+    RowTexts t = { .numbers = row->view->found ? 0 : 10, .reasons = 9 };
 
     for (int64_t i = 0; i < count; i++) {
         char text[128];
 
         place_of(pane, row, &cells[i], text, sizeof(text));
-        places = term_width(text) > places ? term_width(text) : places;
+        t.places = term_width(text) > t.places ? term_width(text) : t.places;
         number_text(row, &cells[i], text, sizeof(text));
-        c.number = c.number && term_width(text) >= c.number ? term_width(text) + 1 : c.number;
+        t.numbers = t.numbers && term_width(text) >= t.numbers ? term_width(text) + 1 : t.numbers;
         reason_text(row, cells[i].bits, text, sizeof(text));
-        reasons = term_width(text) > reasons ? term_width(text) : reasons;
+        t.reasons = term_width(text) > t.reasons ? term_width(text) : t.reasons;
     }
-    room = width - c.place - c.number - reasons - 1;
-    if (room < 3 && places + 1 < c.place) {
-        room += c.place - places - 1;
-        c.place = places + 1;
+    return t;
+}
+
+/* What was found has no number, and the number of a category is no length. */
+static bool row_has_bars(const Row *row)
+{
+    return !row->view->found && row->view->kind != VIEW_BUCKETS;
+}
+
+/* Where there is little room the names of what allows a cell come before blanks and the bar. */
+static RowColumns row_columns(const Row *row, RowTexts t, int width)
+{
+    RowColumns c = { .place = 14, .number = t.numbers, .bar = BAR_MOST };
+    int        room = width - c.place - c.number - t.reasons - 1;
+
+    if (room < 3 && t.places + 1 < c.place) {
+        room += c.place - t.places - 1;
+        c.place = t.places + 1;
     }
     c.bar = room < BAR_MOST ? room : BAR_MOST;
-    if (c.bar < 0 || row->view->found || row->view->kind == VIEW_BUCKETS)
+    if (c.bar < 0 || !row_has_bars(row))
         c.bar = 0;
     return c;
 }
@@ -190,25 +205,50 @@ static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, i
     term_text(ui->term, y, area.x + used, area.w - used, bits, ui_style(ui, ROLE_DIM));
 }
 
+#define BAR_BESIDE 10 /* columns of a bar where columns of lines stand beside each other */
+#define GAP        3
+
+/* Columns of lines that stand beside each other, as many as the row fills. */
+static int lines_beside(const Row *row, RowTexts t, Area area)
+{
+    int wide = (t.places + 1 > 14 ? t.places + 1 : 14) + t.numbers + t.reasons + GAP +
+               (row_has_bars(row) ? BAR_BESIDE + 1 : 0);
+    int64_t needed = (row->count + area.h - 1) / area.h, fit = area.w / wide;
+
+    needed = needed < fit ? needed : fit;
+    return needed > 1 ? (int)needed : 1;
+}
+
 void row_draw(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
 {
-    const RowCell *cells;
+    const RowCell *cells = ui->inspecting.by_key ? row->cells : row_by_weight(row);
     double         most = 0;
-    int64_t        first = 0, shown;
+    int64_t        first = 0, shown, room;
+    RowTexts       texts;
     RowColumns     columns;
+    int            beside, width;
 
-    cells = ui->inspecting.by_key ? row->cells : row_by_weight(row);
-    for (int64_t c = 0; cells && c < row->count; c++)
-        most = fmax(most, fabs((double)cells[c].value));
-    for (int64_t c = 0; ui->inspecting.by_key && c < row->count; c++)
-        first = cells[c].key <= k ? c : first;
-    first = ui->inspecting.by_key && first > area.h / 2 ? first - area.h / 2 : 0;
-    shown = row->count - first < area.h ? row->count - first : area.h;
-    if (!cells || shown < 1)
+    if (!cells || area.h < 1 || row->count < 1)
         return;
-    columns = row_columns(pane, row, &cells[first], shown, area.w);
-    for (int line = 0; line < shown; line++)
-        draw_row_line(ui, pane, row, area, line, &cells[first + line], most, k, columns);
+    room = (int64_t)area.h * (1 + area.w / 20); /* of columns as narrow as they may be */
+    texts = row_texts(pane, row, cells, row->count < room ? row->count : room);
+    beside = lines_beside(row, texts, area);
+    room = (int64_t)area.h * beside;
+    for (int64_t c = 0; c < row->count; c++) {
+        most = fmax(most, fabs((double)cells[c].value));
+        first = ui->inspecting.by_key && cells[c].key <= k ? c : first;
+    }
+    first = first > room / 2 ? first - room / 2 : 0;
+    shown = row->count - first < room ? row->count - first : room;
+    if (beside == 1)
+        texts = row_texts(pane, row, &cells[first], shown);
+    width = area.w / beside - (beside > 1 ? GAP : 0);
+    columns = row_columns(row, texts, width);
+    for (int i = 0; i < (int)shown; i++) {
+        Area column = { area.y, area.x + i / area.h * (width + GAP), area.h, width };
+
+        draw_row_line(ui, pane, row, column, i % area.h, &cells[first + i], most, k, columns);
+    }
 }
 
 static int64_t found_in(const Row *row)
@@ -318,38 +358,90 @@ static int names_width(const Ui *ui, const CellFacts *facts, int width)
     return longest <= width - NAMES_USUAL - 5 || widest > NAMES_USUAL ? NAMES_USUAL : widest;
 }
 
+#define FACT_COLUMNS   30 /* "0.03761 #51/97 window+global" */
+#define REASON_COLUMNS 14
+#define BAR_LEAST      8
+#define LABELS_READ    4096
+
+/* Columns of the longest place of a row: its number and the token's label. */
+static int places_width(const Ui *ui)
+{
+    const Input *input = session_input(ui->session);
+    int          digits = 1, longest = 0;
+
+    if (!input)
+        return 14;
+    for (int64_t n = input->m; n >= 10; n /= 10)
+        digits++;
+    for (int64_t k = 0; input->k_tokens && k < input->m && k < LABELS_READ; k++) {
+        int width = term_width(input->k_tokens[k]);
+
+        longest = width > longest ? width : longest;
+    }
+    longest = longest > TOKEN_COLUMNS ? TOKEN_COLUMNS : longest;
+    return digits + longest + 2 > 14 ? digits + longest + 2 : 14;
+}
+
+int inspect_columns(Ui *ui, int *wanted)
+{
+    int names = NAMES_USUAL, row = places_width(ui) + 10 + 1 + REASON_COLUMNS, facts, with_bars;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        char name[80];
+
+        pane_placed_name(ui, i, sizeof(name), name, sizeof(name));
+        names = term_width(name) > names ? term_width(name) : names;
+    }
+    facts = names + 1 + FACT_COLUMNS;
+    with_bars = row + BAR_MOST;
+    row += BAR_LEAST;
+    *wanted = 4 + (with_bars > facts ? with_bars : facts);
+    return 4 + (row > facts ? row : facts);
+}
+
+/* What every pane shows of the cell, a line each; returns the lines used. */
+static int draw_facts(Ui *ui, Area area, int64_t q, int64_t k)
+{
+    Compare  *c = &ui->compare;
+    CellFacts facts[PANES_MOST];
+    int       names, count = c->count < area.h ? c->count : area.h;
+
+    for (int i = 0; i < c->count; i++)
+        facts[i] = cell_facts(ui, &c->panes[i], q, k);
+    names = names_width(ui, facts, area.w + 4);
+    for (int i = 0; i < count; i++) {
+        int  x = names ? names + 1 : 0;
+        char name[80];
+
+        pane_placed_name(ui, i, names, name, sizeof(name));
+        if (names)
+            term_text(ui->term, area.y + i, area.x, names, name,
+                      ui_style(ui, i == c->now.focus ? ROLE_TITLE : ROLE_TEXT));
+        term_text(ui->term, area.y + i, area.x + x, area.w - x, facts_short(&facts[i]),
+                  ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
+    }
+    return count;
+}
+
+#define SUMMARY_LINES 3
+
 void inspect_dock(Ui *ui, Area area)
 {
-    Compare *c = &ui->compare;
-    Pane    *pane = panes_focus(ui);
-    Term    *term = ui->term;
-    int64_t  q, k;
-    char     title[300], summary[200];
-    int      y = area.y + 1, names;
-    bool     marked;
-    Area     row;
-    CellFacts facts[PANES_MOST];
+    Pane   *pane = panes_focus(ui);
+    int64_t q, k;
+    char    title[300], summary[200];
+    int     wanted, least = inspect_columns(ui, &wanted);
+    bool    marked, wide = area.w >= 2 * least;
+    Area    text = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 }, row;
 
     if (!pane || !pane_view(pane) || area.h < 8)
         return;
     pane_cursor(pane, &q, &k);
     cursor_title(ui, pane, area.w - 6, title, sizeof(title));
     ui_frame(ui, area, title, false);
-    for (int i = 0; i < c->count; i++)
-        facts[i] = cell_facts(ui, &c->panes[i], q, k);
-    names = names_width(ui, facts, area.w);
-    for (int i = 0; i < c->count; i++) {
-        int  x = names ? names + 3 : 2;
-        char name[80];
-
-        pane_placed_name(ui, i, names, name, sizeof(name));
-        if (names)
-            term_text(term, y, area.x + 2, names, name,
-                      ui_style(ui, i == c->now.focus ? ROLE_TITLE : ROLE_TEXT));
-        term_text(term, y++, area.x + x, area.w - x - 2, facts_short(&facts[i]),
-                  ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
-    }
-    y++;
+    text.w = wide ? least - 4 : text.w;
+    row = (Area){ text.y, text.x + text.w + GAP, text.h, area.w - 4 - text.w - GAP };
+    text.y += draw_facts(ui, text, q, k) + 1;
     marked = pane_marked_row(ui, pane);
     if (!marked && !pane_row(ui, pane, q))
         return;
@@ -357,8 +449,11 @@ void inspect_dock(Ui *ui, Area area)
         marked_summary(ui, pane, summary, sizeof(summary));
     else
         row_summary(pane, q, summary, sizeof(summary));
-    y += term_paragraph(term, (Area){ y, area.x + 2, 3, area.w - 4 }, summary,
-                        ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
-    row = (Area){ y + 1, area.x + 2, area.y + area.h - y - 2, area.w - 4 };
+    text.h = area.y + area.h - 1 - text.y < SUMMARY_LINES ? area.y + area.h - 1 - text.y
+                                                          : SUMMARY_LINES;
+    text.y += term_paragraph(ui->term, text, summary,
+                             ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
+    if (!wide)
+        row = (Area){ text.y + 1, text.x, area.y + area.h - text.y - 2, text.w };
     row_draw(ui, pane, marked ? &pane->marked : &pane->row, row, k);
 }

@@ -6,21 +6,39 @@
 #include "ui/pane/matrix.h"
 
 #define LARGEST 16 /* pixels per entry */
+#define NEARLY  1.05
+#define UNEVEN  1.5 /* from here on entries may differ by a pixel, so that the room is used */
 
 static int64_t within(int64_t value, int64_t lo, int64_t hi)
 {
     return value > hi ? (hi < lo ? lo : hi) : value < lo ? lo : value;
 }
 
-/* Pixels per entry: a whole number from 1 up. */
+/* Cells of the same number of entries each, where that costs little of the size and one more or
+ * less would be seen. */
+static double evened(double pixels)
+{
+    double per = ceil(1 / pixels - 1e-9);
+
+    return per <= 4 && per * pixels <= NEARLY ? 1 / per : pixels;
+}
+
+static double grown(double pixels)
+{
+    if (pixels < 1)
+        return evened(pixels);
+    return pixels >= UNEVEN ? fmin(pixels, LARGEST) : 1;
+}
+
+/* Of lists, where equal cells are what makes entries countable. */
 static double whole_pixels(double pixels)
 {
     return pixels >= 1 ? fmin(floor(pixels), LARGEST) : pixels;
 }
 
-static double fit_of(int64_t count, int pixels)
+double lens_fit(int64_t count, int pixels)
 {
-    return whole_pixels((double)pixels / (double)(count > 0 ? count : 1));
+    return grown((double)pixels / (double)(count > 0 ? count : 1));
 }
 
 static double of_zoom(int zoom)
@@ -31,7 +49,7 @@ static double of_zoom(int zoom)
 /* Pixels per entry on both axes. */
 static void scales(const Lens *lens, const LensShape *s, double *row, double *col)
 {
-    double fit_row = fit_of(s->rows, s->height), fit_col = fit_of(s->cols, s->width);
+    double fit_row = lens_fit(s->rows, s->height), fit_col = lens_fit(s->cols, s->width);
     double zoom = of_zoom(lens->zoom);
 
     if (s->even) {
@@ -41,14 +59,14 @@ static void scales(const Lens *lens, const LensShape *s, double *row, double *co
         /* A matrix much wider than high: stretch entries rather than drop some. */
         if (s->tall > 1 && raw < 1 && fit_row >= 1 && fit_col >= 1)
             raw = 1;
-        *row = zoom > 0 ? zoom : whole_pixels(raw);
-        *col = whole_pixels(*row * s->tall);
+        *row = zoom > 0 ? zoom : grown(raw);
+        *col = grown(*row * s->tall);
         if (*col > fit_col && lens->zoom == 0)
             *col = fit_col;
         return;
     }
-    *row = fmax(fit_row, zoom);
-    *col = fmax(fit_col, whole_pixels(zoom * s->tall));
+    *row = fmax(whole_pixels(fit_row), zoom);
+    *col = fmax(whole_pixels(fit_col), whole_pixels(zoom * s->tall));
 }
 
 static LensAxis axis_of(int64_t count, int64_t origin, int pixels, double scale)
@@ -56,12 +74,14 @@ static LensAxis axis_of(int64_t count, int64_t origin, int pixels, double scale)
     LensAxis axis = { .count = count,
                       .size = scale >= 1 ? (int)scale : 1,
                       .per = scale >= 1 ? 1 : 1 / scale };
-    int64_t  room = pixels / axis.size > 0 ? pixels / axis.size : 1;
+    double   cell = fmax(scale, 1);
+    int64_t  room = within((int64_t)floor(pixels / cell + 1e-9), 1, pixels);
     int64_t  seen = within((int64_t)floor((double)room * axis.per + 1e-9), 1, count);
 
     axis.first = within(origin, 0, count - seen);
     axis.last = axis.first + seen;
     axis.cells = within((int64_t)ceil((double)seen / axis.per - 1e-9), 1, room);
+    axis.span = (int)((double)axis.cells * cell + 1e-9);
     return axis;
 }
 
@@ -184,23 +204,56 @@ void lens_pan(Lens *lens, const LensShape *s, int64_t rows, int64_t cols)
     lens->k = within(lens->k, view.col.first, view.col.last - 1);
 }
 
+int64_t lens_cell(const LensAxis *axis, int pixel)
+{
+    return pixel < 0 || pixel >= axis->span
+               ? -1
+               : ((int64_t)(pixel + 1) * axis->cells - 1) / axis->span;
+}
+
+static int cell_start(const LensAxis *axis, int64_t cell)
+{
+    return (int)(cell * axis->span / axis->cells);
+}
+
 int64_t lens_entry(const LensAxis *axis, int pixel)
 {
-    int64_t cell = pixel / axis->size;
+    int64_t cell = lens_cell(axis, pixel);
 
-    if (cell >= axis->cells || pixel < 0)
+    if (cell < 0)
         return -1;
     return axis->first + cell * (axis->last - axis->first) / axis->cells;
 }
 
-int lens_pixel(const LensAxis *axis, int64_t entry)
+/* The last cell that begins at or before the entry; -1: out of sight. */
+static int64_t cell_with(const LensAxis *axis, int64_t entry)
 {
     int64_t seen = axis->last - axis->first;
 
     if (entry < axis->first || entry >= axis->last)
         return -1;
-    /* The last cell that begins at or before the entry. */
-    return (int)(((entry - axis->first + 1) * axis->cells - 1) / seen) * axis->size;
+    return ((entry - axis->first + 1) * axis->cells - 1) / seen;
+}
+
+int lens_pixel(const LensAxis *axis, int64_t entry)
+{
+    int64_t cell = cell_with(axis, entry);
+
+    return cell < 0 ? -1 : cell_start(axis, cell);
+}
+
+int lens_end(const LensAxis *axis, int64_t entry)
+{
+    int64_t cell = cell_with(axis, entry);
+
+    return cell < 0 ? -1 : cell_start(axis, cell + 1);
+}
+
+int lens_middle(const LensAxis *axis, int64_t entry)
+{
+    int first = lens_pixel(axis, entry), end = lens_end(axis, entry);
+
+    return first < 0 ? -1 : first + (end - first) / 2;
 }
 
 /* Pixels of an entry that lets the region fit; below 0: entries of a pixel; 0: all. */
@@ -325,7 +378,7 @@ typedef struct Painter {
     const LensView   *view;
     const MatrixLook *look;
     int               levels;
-    int               cursor_y, cursor_x; /* pixel; -1: not in sight */
+    int64_t           cursor_y, cursor_x; /* cell; -2: not in sight */
     bool              same;               /* the grid is of exactly this sight */
     GlyphSize         size;
 } Painter;
@@ -334,9 +387,9 @@ typedef struct Painter {
 static int64_t cell_of(const LensAxis *axis, int pixel, int64_t from, int64_t to, int64_t cells,
                        bool same)
 {
-    int64_t cell = pixel / axis->size, entry;
+    int64_t cell = lens_cell(axis, pixel), entry;
 
-    if (cell >= axis->cells)
+    if (cell < 0)
         return -1;
     if (same && cells == axis->cells)
         return cell;
@@ -350,8 +403,8 @@ static Pixel pixel_at(const Painter *p, int y, int x)
     int64_t     row = cell_of(&p->view->row, y, g->region.row0, g->region.row1, g->rows, p->same);
     int64_t     col = cell_of(&p->view->col, x, g->region.col0, g->region.col1, g->cols, p->same);
     Pixel       pixel = { .ascii = ' ', .background = true };
-    int         cell_y = y / p->view->row.size, cell_x = x / p->view->col.size;
-    bool        on_row = cell_y == p->cursor_y, on_col = cell_x == p->cursor_x;
+    bool        on_row = lens_cell(&p->view->row, y) == p->cursor_y;
+    bool        on_col = lens_cell(&p->view->col, x) == p->cursor_x;
     Paint       paint;
 
     if (row == -1 || col == -1)
@@ -458,6 +511,14 @@ static void draw_dots(const Painter *p, Area canvas, int y, int x)
               braille ? 0x2800u + (uint32_t)set : quadrants[set], style);
 }
 
+/* -1 is the cell of pixels beyond the last one. */
+static int64_t cursor_cell(const LensAxis *axis, int64_t entry)
+{
+    int64_t cell = cell_with(axis, entry);
+
+    return cell < 0 ? -2 : cell;
+}
+
 void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
                  const LensView *view, const MatrixLook *look)
 {
@@ -469,16 +530,12 @@ void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
         .view = view,
         .look = look,
         .levels = matrix_levels(term, look->glyphs, panel),
-        .cursor_y = lens_pixel(&view->row, look->q),
-        .cursor_x = lens_pixel(&view->col, look->k),
+        .cursor_y = cursor_cell(&view->row, look->q),
+        .cursor_x = cursor_cell(&view->col, look->k),
         .same = memcmp(&sight, &grid->region, sizeof(sight)) == 0,
         .size = glyphs_size(look->glyphs),
     };
 
-    if (p.cursor_y >= 0)
-        p.cursor_y /= view->row.size;
-    if (p.cursor_x >= 0)
-        p.cursor_x /= view->col.size;
     for (int y = 0; y < canvas.h; y++)
         for (int x = 0; x < canvas.w / p.size.columns; x++) {
             int at_y = canvas.y + y, at_x = canvas.x + x * p.size.columns;

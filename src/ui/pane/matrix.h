@@ -25,7 +25,8 @@ typedef struct LensAxis {
     int64_t count;       /* entries there are */
     int64_t first, last; /* in sight: [first, last) */
     int64_t cells;       /* of the grid */
-    int     size;        /* pixels per cell */
+    int     size;        /* pixels of the smallest cell; others have one more at most */
+    int     span;        /* pixels of all cells */
     double  per;         /* entries per cell, about */
 } LensAxis;
 
@@ -53,9 +54,17 @@ void lens_show(Lens *lens, const LensShape *shape, Region region);
 void lens_move(Lens *lens, const LensShape *shape, int64_t dq, int64_t dk);
 void lens_centre(Lens *lens, const LensShape *shape);
 void lens_pan(Lens *lens, const LensShape *shape, int64_t rows, int64_t cols);
-/* Entry under a pixel, and the first pixel of an entry. */
+/* Pixels of an entry where so many share that many pixels: below 1.5 no entry is larger than
+ * its neighbour. */
+double  lens_fit(int64_t count, int pixels);
+/* Cell under a pixel, -1 beyond the last. */
+int64_t lens_cell(const LensAxis *axis, int pixel);
+/* Entry under a pixel; first pixel of an entry's cell, the one in its middle, and the one after
+ * its last.  -1: out of sight. */
 int64_t lens_entry(const LensAxis *axis, int pixel);
 int     lens_pixel(const LensAxis *axis, int64_t entry);
+int     lens_middle(const LensAxis *axis, int64_t entry);
+int     lens_end(const LensAxis *axis, int64_t entry);
 
 /* The cells of a matrix as characters. */
 

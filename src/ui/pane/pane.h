@@ -179,11 +179,15 @@ void        inspect_close(Ui *ui);
 
 void inspect_line(Ui *ui, int y);
 void inspect_dock(Ui *ui, Area area);
+/* Columns that its text needs with the shortest bars; *wanted: with bars that can be compared. Of
+ * the panes and the input, so that they stay while the cursor moves. */
+int  inspect_columns(Ui *ui, int *wanted);
 /* Where the cursor is: "(q=3 'the', k=5)", "round 0, token 17". */
 void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size);
 /* The same with the layer and the head, as far as `width` columns have room for them. */
 void cursor_title(const Ui *ui, const Pane *pane, int width, char *text, size_t size);
-/* A row as lines of keys, values and bars; k: the cursor's key. */
+/* A row as lines of keys, values and bars, in columns beside each other where one is too short;
+ * k: the cursor's key. */
 void row_draw(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k);
 void row_summary(const Pane *pane, int64_t q, char *text, size_t size);
 /* "mean of queries 3, 17, 20: 24 of 64 keys, sum 1.0000" */

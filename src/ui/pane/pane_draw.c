@@ -8,6 +8,7 @@
 #include "draw/page/layout.h"
 #include "draw/text/plot_cells.h"
 #include "draw/text/unicode.h"
+#include "ui/pane/costs.h"
 #include "ui/state/panes.h"
 
 #define GUTTER        6 /* columns left of the matrix, with numbers */
@@ -37,13 +38,14 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
 
     pane->area = area;
     pane->canvas = pane->beside = pane->loads = (Area){ 0 };
-    if (!area.h || area.h < 6 || !pane_panel(ui, pane, &panel))
+    if (!area.h || area.h < 6 + pane_cost_lines(ui, pane) || !pane_panel(ui, pane, &panel))
         return;
     view = panel.view;
     gutter = gutter_of(ui, pane, view);
     if (area.w < gutter + 6)
         return;
-    pane->canvas = (Area){ area.y + 2, area.x + 1 + gutter, area.h - 4, area.w - 2 - gutter };
+    pane->canvas = (Area){ area.y + 2, area.x + 1 + gutter, area.h - 4 - pane_cost_lines(ui, pane),
+                           area.w - 2 - gutter };
     pane->beside = strips_room(ui, pane, pane->canvas);
     pane->canvas.y += pane->beside.h;
     pane->canvas.h -= pane->beside.h;
@@ -99,7 +101,7 @@ static void draw_marks(Ui *ui, const Pane *pane, const Panel *panel, const LensV
 
     for (int64_t e = v->row.first; count && e < v->row.last; e++) {
         int64_t query = panel->row_order ? panel->row_order[e] : e;
-        int     y = (lens_pixel(&v->row, e) + v->row.size / 2) / glyph.down;
+        int     y = lens_middle(&v->row, e) / glyph.down;
 
         if (marks_has(&ui->compare.marks, query))
             term_char(ui->term, pane->canvas.y + y, pane->canvas.x - 1, 0x2022,
@@ -111,7 +113,7 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
                           GlyphSize glyph)
 {
     Area    c = pane->canvas;
-    int     gutter = c.x - pane->area.x - 1, cursor = lens_pixel(&v->row, pane->lens.q);
+    int     gutter = c.x - pane->area.x - 1, cursor = lens_middle(&v->row, pane->lens.q);
     int64_t seen = v->row.last - v->row.first;
     bool    labels = ui->compare.look.labels && panel->row_labels;
     int64_t step =
@@ -127,7 +129,7 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
     }
     draw_marks(ui, pane, panel, v, glyph);
     if (cursor >= 0)
-        term_char(ui->term, c.y + (cursor + v->row.size / 2) / glyph.down, c.x - 1, 0x25B8,
+        term_char(ui->term, c.y + cursor / glyph.down, c.x - 1, 0x25B8,
                   ui_style(ui, ROLE_KEY));
 }
 
@@ -140,10 +142,10 @@ static void draw_excluded(Ui *ui, const Pane *pane, const Panel *panel, const Le
 
     for (int64_t e = v->col.first; panel->excludes && panel->col_order && e < v->col.last; e++)
         at = panel->col_order[e] == panel->excluded ? e : at;
-    pixel = panel->excludes ? lens_pixel(&v->col, at) : -1;
+    pixel = panel->excludes ? lens_middle(&v->col, at) : -1;
     if (pixel >= 0)
         term_char(ui->term, pane->canvas.y - 1,
-                  pane->canvas.x + (pixel + v->col.size / 2) / glyph.across * glyph.columns, 0xD7,
+                  pane->canvas.x + pixel / glyph.across * glyph.columns, 0xD7,
                   ui_style(ui, ROLE_WARN));
 }
 
@@ -151,12 +153,12 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
                           GlyphSize glyph)
 {
     Area    c = pane->canvas;
-    int     cursor = lens_pixel(&v->col, pane->lens.k), free_x = c.x;
+    int     cursor = lens_middle(&v->col, pane->lens.k), free_x = c.x;
     int64_t seen = v->col.last - v->col.first;
-    int     used = (int)(v->col.cells * v->col.size) * glyph.columns / glyph.across;
+    int     used = v->col.span * glyph.columns / glyph.across;
     bool    labels = ui->compare.look.labels && panel->col_labels;
     int64_t step = layout_tick_step(seen, used / 8 > 0 ? used / 8 : 1);
-    int mark = cursor < 0 ? -1 : c.x + (cursor + v->col.size / 2) / glyph.across * glyph.columns;
+    int mark = cursor < 0 ? -1 : c.x + cursor / glyph.across * glyph.columns;
 
     if (labels && v->col.size * glyph.columns / glyph.across >= 3)
         step = 1;
@@ -228,7 +230,7 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
 {
     Area area = pane->area;
     Text caption = { 0 };
-    int  y = area.y + area.h - 2, width = area.w - 4;
+    int  y = area.y + area.h - 2 - pane_cost_lines(ui, pane), width = area.w - 4;
 
     if (pane->problem[0] || pane->drawing.problem[0]) {
         term_text(ui->term, y, area.x + 2, width,
@@ -334,7 +336,9 @@ static void points_text(const Plot *plot, const Panel *panel, const Lens *lens, 
 
 static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
 {
-    Area  a = pane->area, inside = { a.y + 1, a.x + 1, a.h - 3, a.w - 2 };
+    Area  a = pane->area;
+    int   cost = pane_cost_lines(ui, pane);
+    Area  inside = { a.y + 1, a.x + 1, a.h - 3 - cost, a.w - 2 };
     Plot *plot = pane_plot(panel, &pane->lens);
     Text  words = { 0 };
 
@@ -353,7 +357,7 @@ static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
     } else {
         text_add(&words, "finding the singular values\xe2\x80\xa6");
     }
-    term_text(ui->term, a.y + a.h - 2, a.x + 2, a.w - 4, text_str(&words),
+    term_text(ui->term, a.y + a.h - 2 - cost, a.x + 2, a.w - 4, text_str(&words),
               ui_style(ui, ROLE_DIM));
     text_free(&words);
     plot_free(plot);
@@ -457,6 +461,9 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
                ui_style(ui, focused ? ROLE_FOCUS : ROLE_FRAME),
                ui_style(ui, focused ? ROLE_TITLE : ROLE_TEXT));
     draw_origins(ui, pane);
+    if (pane_cost_lines(ui, pane))
+        cost_line(ui, pane, (Area){ pane->area.y + pane->area.h - 2, pane->area.x + 2, 1,
+                                    pane->area.w - 4 });
     if (!pane->canvas.h || !pane_panel(ui, pane, &panel)) {
         draw_waiting(ui, pane);
         return;
@@ -481,12 +488,12 @@ typedef struct Spot {
 static Spot spot_of(const Pane *pane, const LensView *v, GlyphSize glyph, Region r)
 {
     int top = lens_pixel(&v->row, r.row0), left = lens_pixel(&v->col, r.col0);
-    int low = lens_pixel(&v->row, r.row1 - 1), right = lens_pixel(&v->col, r.col1 - 1);
+    int low = lens_end(&v->row, r.row1 - 1), right = lens_end(&v->col, r.col1 - 1);
     Spot s = { .y = pane->canvas.y + top / glyph.down,
                .x = pane->canvas.x + left / glyph.across * glyph.columns };
 
-    s.h = pane->canvas.y + (low + v->row.size - 1) / glyph.down + 1 - s.y;
-    s.w = pane->canvas.x + ((right + v->col.size - 1) / glyph.across + 1) * glyph.columns - s.x;
+    s.h = pane->canvas.y + (low - 1) / glyph.down + 1 - s.y;
+    s.w = pane->canvas.x + ((right - 1) / glyph.across + 1) * glyph.columns - s.x;
     s.h = s.y + s.h > pane->canvas.y + pane->canvas.h ? pane->canvas.y + pane->canvas.h - s.y : s.h;
     s.w = s.x + s.w > pane->canvas.x + pane->canvas.w ? pane->canvas.x + pane->canvas.w - s.x : s.w;
     return top >= 0 && left >= 0 && low >= 0 && right >= 0 ? s : (Spot){ .h = 0 };

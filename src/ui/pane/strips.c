@@ -195,12 +195,12 @@ static void draw_row_strip(Ui *ui, const Pane *pane, const Panel *panel, const L
     Bars b = { .ui = ui, .margin = &pane->side.margin, .rows = true, .order = panel->row_order,
                .axis = &v->row, .per = glyph.down, .excluded = -1 };
     int  x = canvas.x + used + 1, width = pane->beside.w - 1, cursor;
-    int  lines = (int)(v->row.cells * v->row.size + glyph.down - 1) / glyph.down;
+    int  lines = (v->row.span + glyph.down - 1) / glyph.down;
     char text[32];
 
     scale_bars(&b, lines);
-    cursor = lens_pixel(&v->row, pane->lens.q);
-    cursor = cursor < 0 ? -1 : (cursor + v->row.size / 2) / glyph.down;
+    cursor = lens_middle(&v->row, pane->lens.q);
+    cursor = cursor < 0 ? -1 : cursor / glyph.down;
     term_text(ui->term, canvas.y - 1, x, width, margin_unit(b.margin), ui_style(ui, ROLE_DIM));
     for (int y = 0; y < lines && y < canvas.h; y++)
         if (y != cursor)
@@ -248,7 +248,7 @@ void strips_draw(Ui *ui, Pane *pane)
     }
     v = lens_view(&pane->lens, &pane->shape);
     glyph = glyphs_size(glyphs_for(ui->term, ui->glyphs, &panel));
-    used = (int)(v.col.cells * v.col.size + glyph.across - 1) / glyph.across * glyph.columns;
+    used = (v.col.span + glyph.across - 1) / glyph.across * glyph.columns;
     used = used < pane->canvas.w ? used : pane->canvas.w;
     draw_row_strip(ui, pane, &panel, &v, glyph, used);
     if (margin->col && pane->beside.h)
@@ -496,8 +496,8 @@ void loads_draw(Ui *ui, const Pane *pane, const Panel *panel)
     Lens        lens = pane->lens;
     LensView    v = lens_view(&lens, &pane->shape);
     GlyphSize   glyph = glyphs_size(glyphs_for(ui->term, ui->glyphs, panel));
-    int         lines = (int)(v.row.cells * v.row.size + glyph.down - 1) / glyph.down;
-    int         width = (int)(v.col.cells * v.col.size + glyph.across - 1) / glyph.across;
+    int         lines = (v.row.span + glyph.down - 1) / glyph.down;
+    int         width = (v.col.span + glyph.across - 1) / glyph.across;
     Loads       b = { .ui = ui, .plane = panel->plane };
 
     width = width * glyph.columns < pane->canvas.w ? width * glyph.columns : pane->canvas.w;

@@ -248,7 +248,7 @@ static int draw_thumb(Ui *ui, Area area, int index)
     drawing_want(&ui->draughtsman, &b->thumb, &request, result, NULL);
     if (b->thumb.grid.cells && b->thumb.shown == view)
         matrix_draw(ui->term, area, &panel, &b->thumb.grid, &v, &look);
-    return (int)(v.row.cells * v.row.size + glyphs_size(look.glyphs).down - 1) /
+    return (v.row.span + glyphs_size(look.glyphs).down - 1) /
            glyphs_size(look.glyphs).down;
 }
 

@@ -46,7 +46,7 @@ static void zoom_text(const LensView *v, char *text, size_t size)
     if (v->row.per > 1 || v->col.per > 1)
         snprintf(text, size, "1:%.4g", fmax(v->row.per, v->col.per));
     else
-        snprintf(text, size, "%d:1", v->row.size);
+        snprintf(text, size, "%.3g:1", (double)v->row.span / (double)v->row.cells);
 }
 
 /* Layer and head, and how many there are where the line is long enough. */
@@ -176,8 +176,6 @@ static void compare_draw(Ui *ui, Area area)
     state_draw(ui, (Area){ r.legend_y + 1, area.x, 1, area.w });
     if (r.dock.h)
         inspect_dock(ui, r.dock);
-    if (r.strip.h)
-        costs_draw(ui, r.strip);
 }
 
 /* ---- cursor ----------------------------------------------------------------- */

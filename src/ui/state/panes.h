@@ -37,11 +37,16 @@ void panes_link(Ui *ui); /* the others follow the focused pane */
 /* Cursor to an entry (token order), in sight, the others following. */
 void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k);
 
-/* The parts of the compare screen. */
+/* Where the inspector stands. */
+typedef enum DockSide { DOCK_RIGHT, DOCK_UNDER, DOCK_NONE, DOCK_SIDES } DockSide;
+
+/* The parts of the compare screen (tiles.c). */
 typedef struct PaneRooms {
-    Area panes, dock, strip; /* h 0: not there */
-    int  legend_y;           /* two lines */
-    int  rows, cols, shown;  /* tiles */
+    Area     panes, dock; /* h 0: not there */
+    DockSide side;
+    int      least, wanted;     /* columns that the inspector's text needs, and takes */
+    int      legend_y;          /* two lines */
+    int      rows, cols, shown; /* tiles */
 } PaneRooms;
 
 PaneRooms panes_rooms(Ui *ui, Area area);
