@@ -224,8 +224,9 @@ static bool no_names(const Assembly *a, Error *err)
 
     if (names_a_weight(a->store))
         return error_set(err, ERR_DATA, "holds a model's parameters (%lld arrays), not the q, k "
-                         "and v of a text; samples/export/hf_qkv.py runs the model on a text and "
-                         "saves them", (long long)a->store->count);
+                         "and v of a text; give the folder with its config.json: --input "
+                         "model:FOLDER --text FILE; or samples/export/hf_qkv.py saves them",
+                         (long long)a->store->count);
     names[0] = '\0';
     for (int64_t i = 0; i < a->store->count && length + 40 < sizeof(names); i++)
         length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.30s",

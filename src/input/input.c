@@ -448,10 +448,12 @@ bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *e
         *out = FORMAT_TEXT;
     if (bytes.size == 0)
         return error_set(err, ERR_FORMAT, "is empty");
+    if (begins(bytes, "GGUF", 4))
+        return error_set(err, ERR_FORMAT, "is a model in GGUF, not an array: attnscope model PATH "
+                         "tells what it is, --input model:PATH --text FILE gives the q, k, v and "
+                         "x of a layer");
     if (*out == FORMAT_UNKNOWN)
-        return error_set(err, ERR_FORMAT, "%s; npy, npz, safetensors, CSV, JSON, text, PNG and PGM "
-                         "files "
-                         "are read", begins(bytes, "GGUF", 4) ? "is a GGUF file, which is not read"
-                         : "is in no format known here");
+        return error_set(err, ERR_FORMAT, "is in no format known here; npy, npz, safetensors, "
+                         "CSV, JSON, text, PNG and PGM files are read");
     return true;
 }

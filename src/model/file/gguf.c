@@ -371,7 +371,8 @@ static bool take_version(Cursor *c)
     if (!take_u32(c, &magic, "the magic") || !take_u32(c, &version, "the version"))
         return false;
     if (memcmp(c->data, "GGUF", 4) != 0)
-        return fail(c, 0, "the magic is 0x%08x, wanted \"GGUF\"", magic);
+        return fail(c, 0, "the magic is 0x%08x, wanted \"GGUF\"; a model of safetensors is given "
+                    "as its folder, with config.json", magic);
     if ((version & 0xffff) == 0)
         return fail(c, 4, "version 0x%08x: the file is big-endian, which is not read; convert it "
                     "with gguf_convert_endian.py", version);
