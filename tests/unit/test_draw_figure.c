@@ -583,6 +583,10 @@ TEST(tokens_without_a_picture_are_spelled_out)
         { "\xFF\xFE", "\\xFF\\xFE", "\\xFF\\xFE" },
         { " ", "\xE2\x90\xA3", "_" },
         { " a", " a", " a" },
+        { "\xC4\xA0the", "\xE2\x90\xA3the", "_the" },
+        { "\xC4\x8A\xC4\x8A", "\xE2\x86\xB5\xE2\x86\xB5", "\\n\\n" },
+        { "\xE2\x96\x81\xE2\x96\x81x", "\xE2\x90\xA3\xE2\x90\xA3x", "__x" },
+        { "be\xC4\xA0", "be\xC4\xA0", "be\\u0120" }, /* a letter within a word */
         { "\xE6\x97\xA5", "\xE6\x97\xA5", "\\u65E5" },
         { "\xE2\x80\xAE", "\\u202E", "\\u202E" },
         { "\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80", "\\u1F600" },

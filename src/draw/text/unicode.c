@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define OPEN_BOX "\xE2\x90\xA3"
+#define RETURN_ARROW "\xE2\x86\xB5"
 
 /* The next character, or what is shown in its place; *text moves past it. */
 static uint32_t next_shown(const char **text)
@@ -132,9 +133,29 @@ static bool in_ascii(const void *context, uint32_t code)
     return code < 0x80;
 }
 
+/* How vocabularies write a blank or a line end that begins a token; NULL: another character.
+ * *token moves behind it. */
+static const char *token_mark(const char **token, bool ascii)
+{
+    static const struct {
+        const char *text, *mark, *ascii;
+    } marks[] = {
+        { "\xC4\xA0", OPEN_BOX, "_" },     /* U+0120 of byte-level BPE: a blank */
+        { "\xC4\x8A", RETURN_ARROW, "\\n" }, /* U+010A: a line end */
+        { "\xE2\x96\x81", OPEN_BOX, "_" }, /* U+2581 of SentencePiece: a blank */
+    };
+
+    for (size_t k = 0; k < sizeof(marks) / sizeof(*marks); k++)
+        if (!strncmp(*token, marks[k].text, strlen(marks[k].text))) {
+            *token += strlen(marks[k].text);
+            return ascii ? marks[k].ascii : marks[k].mark;
+        }
+    return NULL;
+}
+
 void utf8_token(const char *token, bool ascii, char *out, size_t size)
 {
-    const char *box = ascii ? "_" : OPEN_BOX;
+    const char *box = ascii ? "_" : OPEN_BOX, *mark;
     size_t      at = 0;
 
     if (*token && !token[strspn(token, " ")]) {
@@ -143,7 +164,15 @@ void utf8_token(const char *token, bool ascii, char *out, size_t size)
         out[at] = '\0';
         return;
     }
-    utf8_escape(token, ascii ? in_ascii : NULL, NULL, out, size);
+    while ((mark = token_mark(&token, ascii)))
+        at = put_bytes(out, at, size, mark, strlen(mark));
+    utf8_escape(token, ascii ? in_ascii : NULL, NULL, out + at, size - at);
+}
+
+size_t utf8_mark(const char *label)
+{
+    return strncmp(label, OPEN_BOX, strlen(OPEN_BOX)) || !label[strlen(OPEN_BOX)] ? 0
+                                                                            : strlen(OPEN_BOX);
 }
 
 /* Right-to-left scripts.

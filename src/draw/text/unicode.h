@@ -21,9 +21,12 @@ void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
  * and malformed bytes, \uXXXX for invisible signs and those that `has` (NULL: none) rejects. */
 void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t code),
                  const void *context, char *out, size_t size);
-/* A token as a label: escaped; a token of blanks only becomes open boxes (U+2423). ascii: nothing
- * beyond ASCII, an open box is '_'. */
+/* A token as a label: escaped; a token of blanks only becomes open boxes (U+2423), and so do the
+ * marks of vocabularies for a blank at its beginning; their mark for a line end becomes an arrow
+ * (U+21B5). ascii: nothing beyond ASCII, an open box is '_'. */
 void utf8_token(const char *token, bool ascii, char *out, size_t size);
+/* Bytes of the blank's mark that a label begins with, where more follows. */
+size_t utf8_mark(const char *label);
 
 /* Right-to-left scripts and joined letters.
  *

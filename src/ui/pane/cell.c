@@ -5,6 +5,7 @@
 
 #include "app/result/views.h"
 #include "core/utf8.h"
+#include "draw/text/unicode.h"
 #include "ui/state/panes.h"
 
 /* What the pane's numbers are a difference to; NULL: they are its own. */
@@ -85,10 +86,13 @@ const char *col_token(const Pane *pane, const View *view, int64_t index)
                : NULL;
 }
 
-char *token_short(const char *token, int columns, char *text, size_t size)
+char *token_short(const char *label, int columns, char *text, size_t size)
 {
-    size_t length = strlen(token);
+    char   token[TOKEN_BYTES];
+    size_t length;
 
+    utf8_token(label, false, token, sizeof(token));
+    length = strlen(token);
     snprintf(text, size, "%s", token);
     if (length < size && term_width(token) <= columns)
         return text;
@@ -390,12 +394,17 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     const View *view = pane_view(pane);
     const char *row = row_token(pane, view, q), *col = col_token(pane, view, k);
     bool        differs = pane_differs(ui, pane), pairs = !strcmp(view->cols, "key");
-    char        bits[64];
+    char        bits[64], row_text[TOKEN_BYTES] = "", col_text[TOKEN_BYTES] = "";
     double      above = 0;
 
+    if (row)
+        utf8_token(row, false, row_text, sizeof(row_text));
+    if (col)
+        utf8_token(col, false, col_text, sizeof(col_text));
+
     if (ui->term->cols >= INSPECT_WIDE) /* otherwise the title says it */
-        text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row ? row : "",
-                  view->cols, (long long)k, col ? col : "");
+        text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row_text,
+                  view->cols, (long long)k, col_text);
     add_load(view->row_load, view->rows, pane_plane(pane, view), q, out);
     add_load(view->load, view->cols, pane_plane(pane, view), k, out);
     if (!f.known)

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draw/text/unicode.h"
 #include "ui/state/panes.h"
 
 #define BAR_MOST   24
+#define BAR_USUAL  12 /* long tokens leave so much of it */
 
 #define TOKEN_COLUMNS 20
 
@@ -122,8 +124,11 @@ typedef struct RowColumns {
 static void place_of(const Pane *pane, const Row *row, const RowCell *cell, char *text, size_t size)
 {
     const char *token = col_token(pane, row->view, cell->key);
+    char        label[TOKEN_BYTES] = "";
 
-    snprintf(text, size, "%lld %.100s", (long long)cell->key, token ? token : "");
+    if (token)
+        utf8_token(token, false, label, sizeof(label));
+    snprintf(text, size, "%lld %.100s", (long long)cell->key, label);
 }
 
 /* Nine columns at most: "-8.959e-05" has a digit less.  The name of a category that has one. */
@@ -179,6 +184,13 @@ static RowColumns row_columns(const Row *row, RowTexts t, int width)
         room += c.place - t.places - 1;
         c.place = t.places + 1;
     }
+    if (room > BAR_USUAL && places + 1 > c.place) {
+        int more = places + 1 - c.place < room - BAR_USUAL ? places + 1 - c.place
+                                                           : room - BAR_USUAL;
+
+        c.place += more;
+        room -= more;
+    }
     c.bar = room < BAR_MOST ? room : BAR_MOST;
     if (c.bar < 0 || !row_has_bars(row))
         c.bar = 0;
@@ -193,7 +205,7 @@ static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, i
 
     reason_text(row, cell->bits, bits, sizeof(bits));
     place_of(pane, row, cell, place, sizeof(place));
-    term_text(ui->term, y, area.x, c.place, place,
+    term_text(ui->term, y, area.x, c.place - 1, place,
               ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
     number_text(row, cell, number, sizeof(number));
     if (c.number)

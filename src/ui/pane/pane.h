@@ -170,8 +170,9 @@ void        inspect_place(const Ui *ui, const Pane *pane, char *text, size_t siz
 /* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
 const char *row_token(const Pane *pane, const View *view, int64_t index);
 const char *col_token(const Pane *pane, const View *view, int64_t index);
-/* At most so many columns of it, cut with an ellipsis. */
-char       *token_short(const char *token, int columns, char *text, size_t size);
+#define TOKEN_BYTES 256 /* of a token as a label */
+/* At most so many columns of it as a label, cut with an ellipsis. */
+char       *token_short(const char *label, int columns, char *text, size_t size);
 /* Frees the inspector's data. */
 void        inspect_close(Ui *ui);
 

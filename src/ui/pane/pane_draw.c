@@ -82,7 +82,7 @@ static void label_of(const Ui *ui, char *const *tokens, const int32_t *order, in
                      char *text, size_t size)
 {
     if (ui->compare.look.labels && tokens)
-        snprintf(text, size, "%s", tokens[order ? order[entry] : entry]);
+        utf8_token(tokens[order ? order[entry] : entry], false, text, size);
     else
         number_label(entry, text, size);
 }
@@ -170,6 +170,8 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
         room = c.x + c.w - x;
         if (labels && step == 1)
             room = v->col.size * glyph.columns / glyph.across - 1;
+        if (labels && term_width(text) > room) /* the first letter says more than a blank's mark */
+            memmove(text, text + utf8_mark(text), strlen(text + utf8_mark(text)) + 1);
         if (x < free_x || (!labels && room < term_width(text)) ||
             (step > 1 && mark >= x && mark < x + term_width(text)))
             continue;

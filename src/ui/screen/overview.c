@@ -297,8 +297,6 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
     if (o->layers > 1)
         text_addf(&out, "layer %lld, ", (long long)layer_number(ui, o->layer));
     text_addf(&out, "head %lld", (long long)o->head);
-    if (atomic_load(&tile->scored) && tile->scores.label)
-        text_addf(&out, " (%s)", tile->scores.label);
     if (!isnan(tile_score(o, tile)))
         text_addf(&out, ", %s %.3g", head_score_name(score_of(o)),
                   tile_score(o, tile));
@@ -314,6 +312,8 @@ static void draw_choice(Ui *ui, const Pane *pane, int y, int taken)
             text_addf(&out, ": %.3g to %.3g", tile->grid.value_min, tile->grid.value_max);
         text_addf(&out, "%s%s", *caption ? "  " : "", caption);
     }
+    if (atomic_load(&tile->scored) && tile->scores.label)
+        text_addf(&out, "  %s head", tile->scores.label);
     term_text(ui->term, y, 2, ui->term->cols - 4 - taken, text_str(&out),
               ui_style(ui, ROLE_TEXT));
     text_free(&out);
