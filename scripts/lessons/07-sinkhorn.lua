@@ -1,6 +1,18 @@
 -- Sinkhorn sorting: a soft permutation of blocks, made by balancing rows and columns.
 local input = "synthetic:blocks(shuffle=1)"
 
+-- Sums of the rows and of the columns of the 8 x 8 permutation.
+local function sums(run)
+    local rows, columns = {}, { 0, 0, 0, 0, 0, 0, 0, 0 }
+    for q = 1, 8 do
+        rows[q] = 0
+        for k, share in ipairs(run.row("permutation", q - 1)) do
+            rows[q], columns[k] = rows[q] + share, columns[k] + share
+        end
+    end
+    return rows, columns
+end
+
 return {
     title = "Sinkhorn sorting",
     summary = "Blocks of keys are sorted next to the blocks that want them, by a soft permutation.",
@@ -80,22 +92,20 @@ return {
             ]],
             show = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=0):permutation",
                 input = "synthetic:document", n = 64, d = 32, fit = true },
-            task = "press p and raise sinkhorn_iters to 4, a round at a time; watch the columns",
+            task = "press p and raise sinkhorn_iters to 4, a round at a time; watch the sums",
             done = function(s) return s[1].params.sinkhorn_iters >= 4 end,
             solution = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=4):permutation",
                 input = "synthetic:document", n = 64, d = 32, fit = true },
             now = function(s)
-                local largest = 0
-                for k = 0, 7 do
-                    local sum = 0
-                    for q = 0, 7 do sum = sum + s[1].value("permutation", q, k) end
-                    largest = math.max(largest, sum)
-                end
-                return ("the largest sum of a column: %.3f"):format(largest)
+                local rows, columns = sums(s[1])
+                return ("sums of rows %.3f to %.3f, of columns %.3f to %.3f")
+                    :format(math.min(table.unpack(rows)), math.max(table.unpack(rows)),
+                        math.min(table.unpack(columns)), math.max(table.unpack(columns)))
             end,
             hint = "p opens the form on sinkhorn_iters. Each press of Right is one round more.",
-            explain = "A sum above 1 is a block that many want. Balancing equalises these "
-                .. "sums. It does not sharpen: few bright cells come from a low temperature.",
+            explain = "A column above 1 is a block that many want. Dividing the columns puts rows "
+                .. "off, each round by less. Balancing equalises; it does not sharpen: few bright "
+                .. "cells come from a low temperature.",
         },
         {
             title = "What is computed then",

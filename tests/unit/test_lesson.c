@@ -298,6 +298,23 @@ TEST(a_complaint_is_told_once)
     lesson_free(lesson);
 }
 
+TEST(a_task_that_opens_the_form_stays_in_sight)
+{
+    Text    out = { 0 };
+    Error   err = ERROR_INIT;
+    Lesson *lesson = read_text(
+        "return { title = 'T', summary = 'S', steps = { { title = 'A', text = 'B', "
+        "show = { 'full' }, task = 'press p and set seed to any number that you like, larger than "
+        "the one that is there now, but not by very much', done = function(s) return false end, "
+        "solution = { 'full' } } } }", &err);
+
+    CHECK(lesson, "%s", err.text);
+    lesson_check(session, lesson, &out);
+    CHECK(strstr(text_str(&out), "4 fit above the form"), "%s", text_str(&out));
+    text_free(&out);
+    lesson_free(lesson);
+}
+
 TEST(every_shipped_lesson_holds)
 {
     LessonList list;

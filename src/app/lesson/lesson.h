@@ -267,6 +267,9 @@ extern const ShippedLesson lessons_shipped[];
 /* Room for the words on the smallest usual screen, 80x24, with the panes beside them. */
 #define LESSON_PAGE_WIDTH 40
 #define LESSON_PAGE_LINES 19
+/* Room for a task above the form of parameters, on 60x16. */
+#define LESSON_TASK_WIDTH 32
+#define LESSON_TASK_LINES 4
 
 typedef enum LessonLineKind {
     LESSON_LINE_TEXT,

@@ -400,6 +400,25 @@ static void complain_of_solution(Check *c, const LessonFacts *facts)
     text_free(&now);
 }
 
+/* A task that opens the form stays in sight above it. */
+static void check_task_room(Check *c, const LessonFacts *facts)
+{
+    LessonPage page;
+    int        lines = 0;
+    Error      err = ERROR_INIT; /* the page reported it */
+
+    if (!c->lesson->steps[c->step].opens_form)
+        return;
+    if (lesson_brief(c->lesson, c->step, facts, &(LessonSight){ .chosen = -1, .lenient = true },
+                     LESSON_TASK_WIDTH, &page, &err))
+        for (int i = 0; i < page.count; i++)
+            lines += page.lines[i].kind == LESSON_LINE_TASK;
+    if (lines > LESSON_TASK_LINES)
+        complain(c, "task: it takes %d lines of %d columns, %d fit above the form at 60x16: "
+                 "shorten it", lines, LESSON_TASK_WIDTH, LESSON_TASK_LINES);
+    lesson_page_free(&page);
+}
+
 /* The task is open at first, and the solution does it. */
 static void check_task(Check *c, const LessonFacts *facts)
 {
@@ -438,6 +457,7 @@ static void check_step(Check *c)
         check_pages(c, &play.facts);
         check_answer(c, &play.facts);
         check_task(c, &play.facts);
+        check_task_room(c, &play.facts);
         check_words(c, &play.facts);
         lesson_add_effort(c->lesson, c->step, &play.facts, &err); /* reported already */
     } else {

@@ -504,7 +504,8 @@ static void draw_trouble(Ui *ui, Area area, const char *text)
 
 /* ---- the task above the form of parameters ------------------------------------------------ */
 
-#define FORM_LEAST 11 /* lines of the form, with four parameters in sight */
+#define FORM_LEAST 9  /* lines of the form, with two parameters in sight */
+#define FORM_USUAL 11 /* with four */
 
 static bool brief_page(Ui *ui, int width, LessonPage *page)
 {
@@ -516,15 +517,17 @@ static bool brief_page(Ui *ui, int width, LessonPage *page)
     return lesson_brief(l->running, l->step, &facts, &l->sight, width, page, &err);
 }
 
-/* Lines of the words above the form, with their frame where there is room for one. */
-static int brief_height(Area dock, int lines, bool *framed)
+/* Lines of the words above the form: all in a frame, or, where that has no room, the task. */
+static int brief_height(Area dock, const LessonPage *page, bool *framed)
 {
-    int most = dock.h - FORM_LEAST;
+    int most = dock.h - FORM_LEAST, lines = 1;
 
-    *framed = lines + 2 <= most;
+    *framed = page->count + 2 <= dock.h - FORM_USUAL;
     if (*framed)
-        return lines + 2;
-    return lines < most ? lines : most > 1 ? most : 1;
+        return page->count + 2;
+    while (lines < page->count && lines < most && page->lines[lines].kind == page->lines[0].kind)
+        lines++;
+    return lines;
 }
 
 Area lesson_form_area(Ui *ui, Area dock)
@@ -534,7 +537,7 @@ Area lesson_form_area(Ui *ui, Area dock)
     int        above = 0;
 
     if (brief_page(ui, dock.w - 4, &page) && page.count)
-        above = brief_height(dock, page.count, &framed);
+        above = brief_height(dock, &page, &framed);
     lesson_page_free(&page);
     return (Area){ dock.y + above, dock.x, dock.h - above, dock.w };
 }
@@ -548,7 +551,7 @@ static void draw_brief(Ui *ui, Area dock, const char *title)
 
     term_fill(ui->term, dock, ' ', (Style){ 0 });
     if (brief_page(ui, dock.w - 4, &page) && page.count)
-        height = brief_height(dock, page.count, &framed);
+        height = brief_height(dock, &page, &framed);
     above.h = height;
     if (framed)
         ui_frame(ui, above, title, false);
@@ -611,7 +614,7 @@ static bool brief_is_cut(Ui *ui)
     bool       framed = true;
 
     if (params_area(ui).x < all.x && brief_page(ui, all.x - 4, &page))
-        brief_height(all, page.count, &framed);
+        brief_height(all, &page, &framed);
     lesson_page_free(&page);
     return !framed;
 }

@@ -152,6 +152,17 @@ return {
       is(math.abs(p:view("permutation", 0):sum(axis):max() - 1), "<", 0.01)
     end
   end },
+  { "07-sinkhorn", "Dividing the columns puts rows off, each round by less", function(is)
+    local before = math.huge
+    for rounds = 1, 4 do
+      local p = run(("sinkhorn(block=8,temperature=2,sinkhorn_iters=%d)"):format(rounds),
+        { input = "synthetic:document", fit = true }):view("permutation", 0)
+      local off = math.max(p:sum(1):max() - 1, 1 - p:sum(1):min())
+      is(off, "<", before)
+      is(math.abs(p:sum(0):max() - 1), "<", 1e-5)
+      before = off
+    end
+  end },
   { "07-sinkhorn", "Here the error is tiny, because each block wants just one other", function(is)
     local o = { input = "synthetic:blocks(shuffle=1)", fit = true }
     is(quality("sinkhorn(block=8)", o).output_error, "<", 0.01)
