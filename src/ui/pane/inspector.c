@@ -184,8 +184,8 @@ static RowColumns row_columns(const Row *row, RowTexts t, int width)
         room += c.place - t.places - 1;
         c.place = t.places + 1;
     }
-    if (room > BAR_USUAL && places + 1 > c.place) {
-        int more = places + 1 - c.place < room - BAR_USUAL ? places + 1 - c.place
+    if (room > BAR_USUAL && t.places + 1 > c.place) {
+        int more = t.places + 1 - c.place < room - BAR_USUAL ? t.places + 1 - c.place
                                                            : room - BAR_USUAL;
 
         c.place += more;
