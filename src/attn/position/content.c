@@ -11,8 +11,7 @@
  * which is the paper's four terms: (a) q.k, (b) q.r, (c) u.k, (d) v.r.  R_t is
  * the sinusoid of the signed distance (all sines first, as the authors' code
  * has it); for keys ahead the distance is negative and the sines change sign.
- * r has one row per distance, so the shift of rows is an index, no n x n x d
- * tensor exists.
+ * r has one row per distance, which an index finds: there is no n x n x d tensor.
  */
 
 #define DEVIATION 0.02
@@ -68,7 +67,7 @@ static Tensor projected(Run *r, const XlParams *p, const AttendInput *in)
     return table;
 }
 
-/* The paper's four terms; q is the query as it came. */
+/* Views of the paper's four terms; q: queries without u or v. */
 static void xl_show_terms(Run *r, const AttendInput *in, Tensor q)
 {
     AttendInput plain = { .q = q, .k = in->k, .scale = in->scale }, rel = plain, other = plain;
@@ -86,7 +85,7 @@ static void xl_show_terms(Run *r, const AttendInput *in, Tensor q)
     position_show_term(r, "position_vr", &other, &rel);
 }
 
-/* One row of the table a distance. */
+/* Row of a distance in the table, which has one row per distance. */
 static int64_t content_row_of(const void *first, int64_t distance)
 {
     return distance - *(const int64_t *)first;
@@ -214,7 +213,7 @@ static void content_check(Run *r, const DisentangledParams *p, int64_t k)
                  (long long)k, (long long)p->pos_max_distance);
 }
 
-/* An unused table is not drawn, but a given one is still checked. */
+/* An unused table is not drawn, but its shape is checked when it is given. */
 static Tensor table(Run *r, const char *name, Tensor given, bool used, const int64_t shape[3])
 {
     if (!used && !tensor_given(&given))
@@ -223,14 +222,14 @@ static Tensor table(Run *r, const char *name, Tensor given, bool used, const int
                      (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
 }
 
-/* Rows of a table, shared by the heads or not, say k; 0: there is no table. */
+/* k of a given table [h,2k,d] or [2k,d]; 0: no table is given. */
 static int64_t content_rows_of(const Tensor *given)
 {
     return tensor_given(given) && given->rank >= 2 ? given->shape[given->rank - 2] / 2 : 0;
 }
 
-/* Without pos_k the longer of queries and keys is the length: rows decoded alone use the same k as
- * the whole run.  A given table with a row pair for each query means the queries. */
+/* k: pos_k; else that of a given table where it equals n or m; else the larger of n and m, so that
+ * rows decoded alone use the same k as the whole run. */
 static int64_t reach_of(const DisentangledParams *p, int64_t n, int64_t m)
 {
     int64_t given = content_rows_of(tensor_given(&p->pos_key) ? &p->pos_key : &p->pos_query);

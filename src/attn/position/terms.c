@@ -104,7 +104,7 @@ int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const
 
 /* ---- views ------------------------------------------------------------------ */
 
-/* A causal run has no scores ahead: pictures stop at the diagonal. */
+/* A causal run has no scores above the diagonal, so the view shows none. */
 static void terms_show_past(Run *r, View *view, const AttendInput *in)
 {
     PatternShape shape = { .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1],

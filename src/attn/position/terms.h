@@ -1,7 +1,7 @@
 /* attn/position/terms.h -- what several positional modifiers share.
  *
- * What depends on positions alone (sinusoids, turns, lists of distances) a model makes once and
- * keeps: it is made in preparation (run_prepare), apart from what runs are timed for.
+ * Sinusoids, rotations and lists of distances depend on positions alone; a model computes them
+ * once. So they are computed in preparation (run_prepare), which is not part of the timed run.
  *
  * A bias that depends on the distance alone is one number per entry x of a list
  * of n + m - 1 entries, x = i - j + m - 1 (attn/ops/ops.h).  The distance of an
@@ -23,10 +23,10 @@ static inline int64_t position_distance(const Run *r, const AttendInput *in, int
     return x - (in->k.shape[1] - 1) + r->q_offset;
 }
 
-/* base^(2t/width) for t < count: what a position is divided by to give an angle. */
+/* base^(2t/width) for t < count; angle = position / period. */
 double *position_periods(Run *r, double base, int64_t width, int64_t count);
 
-/* fn of each row, in blocks, shared out to the run's threads. */
+/* Calls fn for each row, in blocks, on the run's threads. */
 typedef void (*PositionRowFn)(const void *context, int64_t i);
 void position_rows(Run *r, int64_t rows, PositionRowFn fn, const void *context);
 
@@ -39,16 +39,15 @@ typedef struct Sinusoids {
 } Sinusoids;
 Tensor position_sinusoids(Run *r, const Sinusoids *in);
 
-/* f32 [h,n,d]: x [h,n,d] + by, of which an axis of extent 1 repeats; one operation an entry. */
+/* f32 [h,n,d]: x [h,n,d] + by, whose axes of extent 1 are repeated; charges one FLOP per entry. */
 Tensor position_added(Run *r, Tensor x, Tensor by);
 
-/* [entries]: fn of the distance of each. */
+/* [entries]: fn(distance) of each entry. */
 typedef int64_t (*PositionIndexFn)(const void *context, int64_t distance);
 int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const void *context);
 
-/* A view [h,n,m] of one term of the scores: those of `with`, less those of `without`
- * (NULL: all of them).  Only the first of a name, where a mechanism asks for its
- * position more than once. */
+/* A view [h,n,m] of one term of the scores: the scores of `with` minus those of `without` (NULL:
+ * 0). Does nothing when a view of this name exists: a mechanism may apply its position twice. */
 void position_show_term(Run *r, const char *name, const AttendInput *with,
                         const AttendInput *without);
 /* A view [n,m] of the category (bucket) of each entry's distance. */

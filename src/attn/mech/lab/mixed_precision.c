@@ -93,7 +93,7 @@ static void mixed_precision_run(Run *r, const void *opaque)
 
 static Mixed *mixed_new(Run *r, const Params *p)
 {
-    Mixed *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Mixed *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return NULL;

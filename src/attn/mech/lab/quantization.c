@@ -98,7 +98,7 @@ static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *su
 static void quantization_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Quantised    *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Quantised    *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
     Tensor        from[4] = { r->q, r->k, r->v };
 
     run_stage(r, "quantise");

@@ -214,7 +214,7 @@ static void read_improved_weights(const View *view, int64_t head, int64_t i, int
 
 static void clustered_improved_run(Run *r, const void *opaque)
 {
-    Improved *p = run_alloc(r, 1, sizeof(*p)); /* the readers keep it */
+    Improved *p = run_alloc(r, 1, sizeof(*p)); /* views read it later */
 
     if (!p)
         return;

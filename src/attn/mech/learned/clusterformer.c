@@ -88,7 +88,7 @@ static int64_t fit_iterations(const Run *r, const Params *p);
 static void clusterformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Former       *f = run_alloc(r, 1, sizeof(*f)); /* the readers keep it */
+    Former       *f = run_alloc(r, 1, sizeof(*f)); /* views read it later */
     Tensor        cluster;
 
     if (!f)

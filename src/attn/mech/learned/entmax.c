@@ -84,7 +84,7 @@ static const char *const *outside_words(Run *r, const Softmax *o);
 static void entmax_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Rows         *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Rows         *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return;

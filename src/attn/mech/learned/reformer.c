@@ -143,7 +143,7 @@ static double reformer_cell(const Seen *s, int64_t head, int64_t i, int64_t j, d
 static void reformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Lsh          *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    Lsh          *l = run_alloc(r, 1, sizeof(*l)); /* views read it later */
     Tensor        keys, z;
 
     if (!l)

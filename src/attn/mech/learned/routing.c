@@ -106,7 +106,7 @@ static const Param params[] = {
 static void routing_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    RoutedClusters *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    RoutedClusters *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
     GroupResult   result;
 
     if (!s)

@@ -92,7 +92,7 @@ static const Param params[] = {
 static void sinkhorn_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    SoftBlocks   *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    SoftBlocks   *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return;

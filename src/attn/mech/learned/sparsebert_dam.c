@@ -92,7 +92,7 @@ static void dam_read_weights(const View *view, int64_t head, int64_t i, int64_t 
 static void sparsebert_dam_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Dam          *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Dam          *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
     Pattern      *cells = NULL;
     bool          rows;
 

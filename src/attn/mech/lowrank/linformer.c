@@ -70,7 +70,7 @@ static const Param params[] = {
 static void linformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Linformer    *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    Linformer    *l = run_alloc(r, 1, sizeof(*l)); /* views read it later */
     Tensor        k, v;
     LatentRead    read;
 

@@ -122,7 +122,7 @@ static double pinv_products_residual(const PinvProducts *p);
 static void nystrom_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Nystrom      *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Nystrom      *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return;

@@ -60,18 +60,13 @@ typedef struct Model {
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 
-/* A convolution has a number for each row, or a matrix. */
-static inline bool squeeze_convolves(SqueezeWay way)
-{
-    return way == SQUEEZE_CONV || way == SQUEEZE_DILATED;
-}
-
 static Model *model_new(Run *r, const Params *p);
 static void compressive_compress(Run *r, const Model *m, int64_t t, const AttendInput *part);
 static void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part);
 static double compress_flops(const Run *r, const Params *p, int64_t rows);
 static bool from_x(const Run *r, const Params *p);
 static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double width);
+static bool squeeze_convolves(SqueezeWay way);
 static bool is_full(const Run *r, const Params *p);
 static void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
 static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to);
@@ -230,6 +225,12 @@ static double squeeze_flops(SqueezeWay way, bool matrices, int64_t rows, double 
     if (matrices)
         return 2 * e * width * width;
     return (squeeze_convolves(way) ? 2 : 1) * e * width;
+}
+
+/* A convolution has a number for each row, or a matrix. */
+static bool squeeze_convolves(SqueezeWay way)
+{
+    return way == SQUEEZE_CONV || way == SQUEEZE_DILATED;
 }
 
 /* The convolution has a [dm,dm] matrix for each of the ratio rows. */

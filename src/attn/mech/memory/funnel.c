@@ -82,7 +82,7 @@ static const Param params[] = {
 static void funnel_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Funnel       *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Funnel       *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
     AttendResult  result;
     Pattern      *cells;
 

@@ -5,9 +5,9 @@
  *     G   = W V + b                                         W [n,n], b one number a row
  *     out = (Z1 * G) w_out + b_out + x
  *
- * Causal: the lower triangle of W.  aMLP adds to G what a small one-head
- * attention of y finds.  W starts near 0 and b at 1, so G starts at 1 and the
- * unit lets everything through.  (Liu et al. 2021, section 2 and appendix.)
+ * Causal: the lower triangle of W.  aMLP adds the output of a small one-head attention of y to G.
+ * W starts near 0 and b at 1, so G starts at 1 and the unit passes Z1 unchanged.  (Liu et al. 2021,
+ * section 2 and appendix.)
  */
 #include "attn/ops/dense.h"
 #include "attn/ops/weights.h"
@@ -59,7 +59,7 @@ static const Param params[] = {
     PARAM_END
 };
 
-#define TINY 64   /* a without a file */
+#define TINY 64   /* width of the small attention when no file gives it */
 #define BLOCK 256 /* rows of the triangle at a time */
 
 typedef struct Sizes {
@@ -71,7 +71,7 @@ typedef struct Tiny {
     Tensor      lse; /* f64 [1,n] */
 } Tiny;
 
-#define CELLS 256 /* read at once */
+#define CELLS 256 /* cells computed at once */
 
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
@@ -160,7 +160,7 @@ static int64_t gmlp_width_of(Run *r, const Params *p)
     return r->dm;
 }
 
-/* y is normalised x; the result the activation of the unit. */
+/* Replaces *y, which is x, by LN(x) where `norm` is set; returns Z [1,n,2 half]. */
 static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y)
 {
     int64_t dm = r->dm, ff = 2 * s.half;
@@ -206,11 +206,11 @@ static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v)
     }
     view = implicit_factor(r, "gate", VIEW_SIGNED, tensor_with_rank(gate, 2), "token", "channel");
     if (view)
-        view->centre = 1; /* where it lets through what it gates */
+        view->centre = 1; /* a gate of 1 changes nothing */
     return gate;
 }
 
-/* f64 [1,n,half]: bias, one number a row, + W v. */
+/* G, f64 [1,n,half]: W v + b, with one number of b per row. */
 static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
 {
     int64_t half = v.shape[2];
@@ -227,8 +227,8 @@ static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
     return gate;
 }
 
-/* gate += the lower triangle of w times v: whole pieces left of the diagonal, and on it
- * copies without what is above. */
+/* gate += (lower triangle of w) v.  Blocks left of the diagonal are used as they are; a block on
+ * the diagonal is copied with 0 above the diagonal. */
 static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
 {
     int64_t n = r->n;
@@ -339,7 +339,7 @@ static void show_diagonals(Run *r, const float *w, const Pattern *cells)
     run_figure(r, "toeplitz_fraction", squares > 0 ? explained / squares : 1);
 }
 
-/* The filter that the matrix would be: of each cell the mean of its diagonal. */
+/* The Toeplitz matrix nearest to W: each cell is the mean of its diagonal. */
 static void read_stripes(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out)
 {
@@ -350,7 +350,7 @@ static void read_stripes(const View *view, int64_t plane, int64_t i, int64_t sta
         out[x] = mean[start + x * step - i + view->shape[1] - 1];
 }
 
-/* gate += attention of y, brought to the gate's channels; returns their sum. */
+/* Returns gate + the small attention of y, projected to the gate's channels. */
 static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern *cells,
                        Tensor gate)
 {

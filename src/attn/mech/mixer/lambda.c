@@ -1,4 +1,4 @@
-/* lambda.c -- contexts turned into small matrices that every query is put through.
+/* lambda.c -- LambdaNetworks: the context becomes a small matrix, applied to each query.
  *
  *     Kbar      = softmax of K over the positions (causal: for each query over its past)
  *     lc[k,e]   = sum_(m,u) Kbar[m,k,u] V[m,e,u]         content lambda, one for all queries
@@ -67,7 +67,7 @@ static void check_odd(Run *r, const char *name, int64_t extent);
 static void lambda_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Lambdas      *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    Lambdas      *l = run_alloc(r, 1, sizeof(*l)); /* views read it later */
 
     if (!l)
         return;
@@ -227,7 +227,7 @@ static Tensor lambda_split(Run *r, Tensor y, int64_t heads)
     return t;
 }
 
-/* t [heads,n,width] times scale plus shift; these have a row for each head, or one. */
+/* t [heads,n,width] * scale + shift; scale and shift have one row per head, or one for all. */
 static Tensor lambda_scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
 {
     int64_t width = t.shape[2], n = t.shape[1];
@@ -243,7 +243,8 @@ static Tensor lambda_scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
     return y;
 }
 
-/* A vector of rows for the heads of t, seen beside it; with `heads` rows, or one. */
+/* vector as [heads,1,width], or as [1,1,width] where all heads share one row; it broadcasts over
+ * t. */
 static Tensor beside(Tensor vector, int64_t heads, int64_t width)
 {
     int64_t rows = vector.shape[0] / width;

@@ -1,4 +1,4 @@
-/* lite.c -- half of the channels look far, the other half look near.
+/* lite.c -- Lite Transformer: attention on half of the channels, a convolution on the rest.
  *
  *     [a, t] = channels [0,da) and [da,dm) of x
  *     far    = multi-head attention of a
@@ -74,7 +74,7 @@ typedef struct Sizes {
 
 typedef struct Conv {
     Sizes         s;
-    const double *taps; /* [groups,K] or, dynamic, [n,groups,K] */
+    const double *taps; /* [groups,K]; dynamic: [n,groups,K] */
 } Conv;
 
 #define DRAWN(tensor) \
@@ -190,7 +190,7 @@ static Tensor split(Run *r, Tensor y, int64_t heads)
     return t;
 }
 
-/* f64 x w + b; the bias is never drawn. */
+/* x w + b in f64; a bias that is not given is 0. */
 static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor given[2],
                      int64_t out)
 {
@@ -254,7 +254,7 @@ static Tensor gated(Run *r, Tensor y)
     return t;
 }
 
-/* f64 [1,groups,K], dynamic [n,groups,K]. */
+/* Taps, f64 [1,groups,K]; dynamic: [n,groups,K]. */
 static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
 {
     Tensor taps, kernel;
@@ -273,7 +273,7 @@ static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
     return taps;
 }
 
-/* Drawn without a view: what is shown as `kernel` are the taps made of it. */
+/* Draws the kernel without a view, because the view `kernel` shows the taps made from it. */
 static Tensor take_kernel(Run *r, const Params *p, const Sizes *s)
 {
     int64_t shape[2] = { s->groups, s->taps };

@@ -8,11 +8,11 @@
  *
  * gelu(a) = a g(a), so for one input and one channel the map is a matrix:
  *
- *     U[i,c] = sum_j A_c[i,j] Y[j,c] + what b1 and b2 give
+ *     U[i,c] = sum_j A_c[i,j] Y[j,c] + terms of b1 and b2
  *     A_c[i,j] = sum_t w1[j,t] g(a_ct) w2[t,i]
  *
- * With 1 in the place of g it is the fixed skeleton (w1 w2)^T; with gelu' it is
- * the derivative dU[i,c] / dY[j,c].  (Tolstikhin et al. 2021, section 2.)
+ * With 1 in place of g, A is (w1 w2)^T, which no input changes; with gelu' it is the derivative
+ * dU[i,c] / dY[j,c].  (Tolstikhin et al. 2021, section 2.)
  */
 #include "attn/ops/dense.h"
 #include "attn/ops/weights.h"
@@ -65,8 +65,8 @@ typedef struct Widths {
     int64_t tokens, channels;
 } Widths;
 
-/* Cell (i,j) = sum_t w1[j,t] gate[t] w2[t,i]; or the mean of the absolute values of that
- * with the gates of one channel after the other. */
+/* Cell (i,j) = sum_t w1[j,t] gate[t] w2[t,i]; absolute: the mean over the channels of its absolute
+ * value, each channel with its own gates. */
 typedef struct Mixed {
     const float  *w1, *w2; /* [n,t], [t,n] */
     const double *gate;    /* [t]; [channels,t] when absolute; NULL: 1 */
@@ -193,7 +193,7 @@ static void show_matrices(Run *r, const Params *p, Tensor w1, Tensor w2, Tensor 
                                                  pattern_full(r->arena, shape, COMPONENT_OTHER),
                                                  false));
     show_mixed(r, "mixing", s, VIEW_SIGNED);
-    if (p->channel >= 0) { /* one channel: nothing to take the mean of */
+    if (p->channel >= 0) { /* the matrices of one channel, no mean */
         a.shape[1] = 1;
         a.data = (double *)a.data + p->channel * t;
     }
@@ -237,7 +237,7 @@ static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start
     }
 }
 
-/* Cells at[0], at[0] + at[1], ...: the mean over the channels. */
+/* Cells at[0], at[0] + at[1], ... of row i: their mean over the channels. */
 static void mlp_mixer_read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells,
                                  float *out)
 {
@@ -263,8 +263,8 @@ static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int
         add_units(s, gate, i, u, s->t - u < UNITS ? s->t - u : UNITS, at, cells, sum);
 }
 
-/* Adds the part of units [first, first+count).  A column of w2 costs a cache miss a unit, so
- * its factors serve all cells. */
+/* Adds the terms of units [first, first+count).  A column of w2 costs one cache miss per unit, so
+ * the factors are computed once for all cells. */
 static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
                       const int64_t at[2], int64_t cells, double *sum)
 {
@@ -301,7 +301,7 @@ static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows
             out[r * count + x] = (float)mean[r][x];
 }
 
-/* Adds units [first, first+count) of some rows and keys: the tile of w1 is read once for all
+/* Adds the terms of units [first, first+count) to a tile of rows and keys; w1 is read once for all
  * rows. */
 static void mlp_mixer_add_tile(const Mixed *s, const double *gate, const int64_t *rows,
                                int64_t row_count,
@@ -319,7 +319,7 @@ static void mlp_mixer_add_tile(const Mixed *s, const double *gate, const int64_t
             sum[r][x] += implicit_dot(s->w1 + (start + x) * s->t + first, factor[r], count);
 }
 
-/* gelu' (slope) or g of a [dm,t]: of each channel when !mean, else their mean [t]. */
+/* g of a [dm,t], or gelu' (slope): [dm,t], or the mean over the channels [t]. */
 static const double *gates_of(Run *r, const Params *p, Tensor a, bool slope, bool mean)
 {
     int64_t dm = a.shape[1], t = a.shape[2], planes = mean ? 1 : dm;
@@ -365,7 +365,7 @@ static void mlp_mixer_check(Run *r, const void *opaque)
                  (long long)p->channel, (long long)r->dm);
 }
 
-/* The length is in the weights: another one is not a detail of a shape. */
+/* The weights fix the length n, so another length has a message of its own. */
 static void check_length(Run *r, const char *name, Tensor given, int rank, int axis)
 {
     if (given.data && given.rank == rank && given.shape[axis] != r->n)

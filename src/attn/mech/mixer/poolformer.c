@@ -1,8 +1,8 @@
-/* poolformer.c -- the average of the neighbours in the place of attention.
+/* poolformer.c -- the average of the neighbours in place of attention.
  *
  *     P[i,j] = 1 / |N(i)|  for j in N(i): at most floor(p/2) away (grid: in rows
  *              and in columns)
- *     M      = P - I       the block adds x back, so what it had is taken off
+ *     M      = P - I       the block adds x back, so M subtracts it
  *     out    = M x
  *     block: x + ls1 * M GN1(x), then x + ls2 * (gelu(GN2(x) w1 + b1) w2 + b2)
  *
@@ -52,7 +52,7 @@ static const Param params[] = {
 
 typedef struct Window {
     int64_t n, width, reach; /* width: columns of the grid, n for a sequence */
-    double  padded;          /* p or p^2 to divide by; 0: the neighbours there are */
+    double  padded;          /* divisor p or p^2; 0: the neighbours that exist */
     bool    causal, subtract;
 } Window;
 
@@ -124,7 +124,7 @@ static Tensor block(Run *r, const Params *p, const Window *w, Tensor x)
                  channel_mlp(r, p, group_norm(r, x, gain2, bias2, p->norm_eps)));
 }
 
-/* Over all tokens and channels together: one group. */
+/* Normalises over all tokens and channels: one group. */
 static Tensor group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
 {
     Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
@@ -148,7 +148,7 @@ static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch)
 
 /* ---- pooling ---------------------------------------------------------------- */
 
-/* Of x [1,n,dm], f32 or f64. */
+/* Pools x [1,n,dm], f32 or f64. */
 static Tensor pooled(Run *r, const Window *w, Tensor x)
 {
     PatternMeans in = { .x = x, .divisor = w->padded, .less_own = w->subtract };
@@ -205,7 +205,7 @@ static void read_window(const View *view, int64_t plane, int64_t i, int64_t star
 {
     const Window *w = view->context;
     double        cell = pool_share(w, i);
-    bool          less = view->kind == VIEW_SIGNED && w->subtract; /* weights, not pool */
+    bool          less = view->kind == VIEW_SIGNED && w->subtract; /* not `pool` */
 
     (void)plane;
     for (int64_t x = 0; x < count; x++)

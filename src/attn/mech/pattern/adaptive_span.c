@@ -112,7 +112,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
 
 static Spans *spans_of(Run *r, const Params *p)
 {
-    Spans *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Spans *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return NULL;
@@ -174,7 +174,7 @@ static int32_t span_reach_of(const Spans *s, double z)
     return (int32_t)far;
 }
 
-/* m at a distance; also for distances that are not admissible. */
+/* The mask m at a distance, also where the cell is not allowed. */
 static double mask_at(const Spans *s, double z, int64_t distance)
 {
     double from = (double)(distance > s->offset ? distance - s->offset : 0);
@@ -210,7 +210,7 @@ static double span_head_cells(const Spans *s, int64_t head)
     return sum;
 }
 
-/* Present cells of a row. */
+/* Number of cells in a row. */
 static int64_t row_cells(const Spans *s, int64_t head, int64_t i)
 {
     int64_t far = tensor_i32(&s->reach)[head * s->rows + (s->rows > 1 ? i : 0)];
@@ -219,7 +219,7 @@ static int64_t row_cells(const Spans *s, int64_t head, int64_t i)
     return far < s->least ? 0 : back + ahead + (s->least ? 0 : 1);
 }
 
-/* m against the distance; of the longest span of each head where tokens differ. */
+/* View of m over the distance; dynamic: for the longest span of each head. */
 static void show_profile(Run *r, const Spans *s)
 {
     Tensor profile;
@@ -362,7 +362,7 @@ static Flops adaptive_span_flops(Run *r, const void *opaque)
     Spans        *s;
     Flops         sum = { 0 };
 
-    r->spec.views = false; /* what is drawn again is not shown again */
+    r->spec.views = false; /* the views exist already */
     s = spans_of(r, p);
     r->spec.views = views;
     if (views)

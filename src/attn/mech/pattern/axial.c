@@ -121,7 +121,7 @@ static void run_product(Run *r, const Params *p, int64_t width)
 {
     AttendInput rows = run_attend_input(r, p->scale), columns = column_input(r, p, &rows);
     bool        shift = axial_shifted(r, p);
-    Axial      *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    Axial      *a = run_alloc(r, 1, sizeof(*a)); /* views read it later */
 
     if (run_failed(r))
         return;
@@ -144,7 +144,7 @@ static void run_product(Run *r, const Params *p, int64_t width)
     axial_show(r, a, shift);
 }
 
-/* What the column pass compares: its own projections where they are given. */
+/* Input of the column pass: its own projections q2, k2 where they are given. */
 static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows)
 {
     int64_t shape[3] = { r->h, r->n, r->d };
@@ -279,7 +279,7 @@ static bool allowed(const Axial *a, const Pass *p, int64_t i, int64_t j)
     return axis && !(p->causal && j > i);
 }
 
-/* (A_second A_first)[i,j]: one pixel lies on both axes. */
+/* (A_second A_first)[i,j]: one term, at the pixel where the two axes cross. */
 static double product(const Axial *a, const Pass *second, const Pass *first, int64_t head,
                       int64_t i, int64_t j)
 {

@@ -52,7 +52,7 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* What decides a cell, in blocks. */
+/* What decides whether a cell is allowed, in units of blocks. */
 typedef struct Layout {
     int64_t  nb, reach; /* blocks; window reach in blocks */
     int64_t  block;

@@ -111,7 +111,7 @@ static const Param blockbert_params[] = {
     PARAM_FLOAT(BlockbertParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-/* Where each block of each head looks. */
+/* The block of keys that each block of queries sees, for each head. */
 typedef struct Blocks {
     int64_t h, n, nb;
     Tensor  table; /* i32 [h',nb]; data NULL: shifts */

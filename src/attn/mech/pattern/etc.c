@@ -155,8 +155,8 @@ static PatternShape etc_shape_of(const Run *r, int64_t rows, int64_t cols)
     return (PatternShape){ .heads = r->h, .n = rows, .m = cols };
 }
 
-/* One of the four: `cells` where it is on, without those that its mask removes, from
- * column `at` of s on. */
+/* One of the four rectangles, from column `at` of s on: `cells` less those that the mask removes;
+ * empty when it is off. */
 static Pattern *rectangle(Run *r, PatternShape s, int64_t at, bool on, Pattern *cells,
                           const char *name, Tensor mask)
 {
@@ -210,7 +210,7 @@ static Tensor etc_attend(Run *r, AttentionPart *part, const Pattern *cells)
     return result.out;
 }
 
-/* u8 [g + n]: which part made a row. */
+/* u8 [g + n]: the part whose softmax made a row. */
 static uint8_t *part_of_rows(Run *r, int64_t g)
 {
     uint8_t *part = run_alloc(r, g + r->n, 1);

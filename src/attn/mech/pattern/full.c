@@ -6,7 +6,7 @@
  *
  * Causal: query i is position i + q_offset among the keys and sees j up to
  * itself.  Computed tile by tile with an online softmax, so memory is O(n);
- * the n x n matrix exists only where somebody looks at it.
+ * cells of the n x n matrix are computed only for views.
  */
 #include "attn/run.h"
 
@@ -46,7 +46,7 @@ static void full_run(Run *r, const void *opaque)
     replay_offer_attend(r, &in, all);
 }
 
-/* Exact attention is what the input's model does, and that may have a window of its own. */
+/* The model of the input may have exact attention within a sliding window. */
 static bool has_window(const Run *r)
 {
     return r->spec.window > 0;
@@ -62,7 +62,7 @@ static Pattern *full_pattern(Run *r)
     return pattern_finish(r->arena, s, all, r->causal);
 }
 
-/* No component allows a cell here: all are allowed, and the legend says so. */
+/* Cells belong to no component here; the legend calls them "every pair". */
 static void name_cells(Run *r)
 {
     for (int i = 0; i < r->view_count; i++)

@@ -148,8 +148,8 @@ static Pattern *image_cells_of(Run *r, PatternShape s, const Block2d *p)
     return pattern_finish(r->arena, s, seen, r->causal && !sees_ahead(r, p));
 }
 
-/* sum over query blocks of (its pixels) (pixels of its memory rectangle); what a causal
- * order leaves of it is counted by the set algebra. */
+/* Sum over query blocks of their pixels times the pixels of the memory rectangle; the set algebra
+ * counts the cells of a causal run. */
 static Flops image_local_2d_flops(Run *r, const void *opaque)
 {
     const Block2d *p = opaque;
@@ -174,7 +174,7 @@ static Flops image_local_2d_flops(Run *r, const void *opaque)
 /* Pixels of the rectangle [y0, y1) x [x0, x1) that exist. */
 static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
 {
-    int64_t rows = (r->n - 1) / width, rest = r->n - rows * width; /* full rows; the last one */
+    int64_t rows = (r->n - 1) / width, rest = r->n - rows * width; /* rest: the last row */
     double  pixels;
 
     y0 = y0 < 0 ? 0 : y0;

@@ -28,7 +28,7 @@ void dilation_check(Run *r, IndexList dilation)
                      (long long)dilation.items[t]);
 }
 
-/* Distances are compared with the sequence first, so that no product overflows. */
+/* The reach is cut to the sequence before it is multiplied, so that no product overflows. */
 static int64_t keys_reach_of(const Run *r, int64_t window, int64_t dilation)
 {
     int64_t most = (r->n - 1) / dilation, k = window / 2;
@@ -141,7 +141,7 @@ void extra_tokens_split(Run *r, Tensor all, int64_t g, const char *view, const c
         view_tensor(r, view, VIEW_VECTORS, extra_tokens_rows(r, all, 0, g), rows, "value");
 }
 
-/* Ranges of tokens, what they hold, and who sees them; see keys.h. */
+/* Slots; see keys.h. */
 
 static int64_t keys_floor_div(int64_t a, int64_t b) /* b > 0 */
 {
@@ -225,8 +225,9 @@ static Pattern *slots_node(Arena *a, PatternShape shape, PatternRowFn row, const
     return p;
 }
 
-/* Range c ends at min(c stride + size, n) - 1, which is >= i - reach for the last token
- * in any case, and <= i for the last row in any case. */
+/* The bounds take c stride + size - 1 as the last token of range c, though a range is cut at n - 1.
+ * For a cut range neither lies before i, so `first` is the same; in a causal run only the last row
+ * sees it, hence the special case. */
 static void row_near(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const Slots *s = keys_slots_of(p);
@@ -264,8 +265,8 @@ Pattern *slots_before(Arena *a, PatternShape shape, const Slots *s)
     return slots_node(a, shape, row_before, s, COMPONENT_OTHER);
 }
 
-/* Ranges first..end-1: one interval where they touch, else whichever of intervals
- * and strided runs are fewer. */
+/* Ranges first..end-1: one interval where they touch; else intervals or strided runs, whichever are
+ * fewer. */
 static void push_ranges(const Slots *s, PatternRow *row, int64_t first, int64_t end, uint8_t bits)
 {
     if (end > first && s->size >= s->stride) {
@@ -285,7 +286,7 @@ static void push_ranges(const Slots *s, PatternRow *row, int64_t first, int64_t 
     }
 }
 
-/* Tokens of the slots first..end-1, added to the disjoint runs from x on. */
+/* Unites the tokens of slots first..end-1 with the row's disjoint runs from run x on. */
 static void add_tokens(const Slots *s, PatternRow *row, int64_t x, int64_t first, int64_t end,
                        uint8_t bits)
 {
@@ -398,7 +399,7 @@ static const float *shares_of(const SlotAttention *a, int64_t head)
     return tensor_head(&a->share, head, a->heads);
 }
 
-/* Shares of the tokens of a slot; a lead slot is its token. */
+/* Shares of the tokens in a slot; a lead slot is its token, with share 1. */
 static void read_shares(const View *view, int64_t head, int64_t slot, int64_t start, int64_t count,
                         int64_t step, float *out)
 {
@@ -430,7 +431,7 @@ void view_shares(Run *r, const SlotAttention *a, const char *name, int rank, con
 
 /* ---- both parts -------------------------------------------------------------- */
 
-typedef struct Piece { /* of one row, being read */
+typedef struct Piece { /* a part of one row that a view reads */
     const SlotAttention *a;
     int64_t              head, i;
     PatternRun           asked;
@@ -459,7 +460,7 @@ static void add_token_weights(const Piece *piece, PatternRun keys)
     }
 }
 
-/* Most pieces ask for every token: their part of a range is an interval. */
+/* Keys of both runs.  Most pieces have step 1: then the result is an interval. */
 static PatternRun keys_clipped(PatternRun range, PatternRun asked)
 {
     int64_t end = range.start + range.count, past = asked.start + asked.count;

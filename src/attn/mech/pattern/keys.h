@@ -1,7 +1,7 @@
-/* attn/mech/pattern/keys.h -- sliding windows with gaps, the same or another for every head.
+/* attn/mech/pattern/keys.h -- dilated windows, extra tokens and slots, for several patterns.
  *
- * Token i of head h sees i + t delta_h for t = -k..k, k = floor(window / 2).
- * The dilation is one number for all heads, or a list with one for each.
+ * Dilated window: token i of head h sees i + t delta_h for t = -k..k, k = floor(window / 2). The
+ * dilation delta is one number for all heads, or a list with one for each.
  */
 #ifndef ATTN_MECH_PATTERN_KEYS_H
 #define ATTN_MECH_PATTERN_KEYS_H
@@ -19,22 +19,23 @@ typedef struct Run Run;
 
 /* Fails the run unless the list holds one dilation, or one per head, all >= 1. */
 void dilation_check(Run *r, IndexList dilation);
-/* Not finished (pattern_finish); bit 1 where the dilation is 1, else 8. */
+/* The caller calls pattern_finish.  COMPONENT_WINDOW where the dilation is 1, else
+ * COMPONENT_STRIDED. */
 Pattern *dilated_window(Run *r, int64_t window, IndexList dilation);
-/* Its cells over all heads, causal or not as the run: per head n + 2 sum_t (n - t delta)
- * over the t that fit; causal: the sum once. */
+/* Number of its cells over all heads: per head n + 2 sum_t (n - t delta) over the t that fit; in a
+ * causal run the sum counts once. */
 double dilated_window_cells(const Run *r, int64_t window, IndexList dilation);
 
 /* Tokens put in front of a sequence: relays, global memory.
  *
  * g extra tokens with vectors of their own make the sequence [extra, tokens]
  * of N = g + n.  Cells, weights and scores are then over N x N with the extra
- * tokens first; the output is cut back to the n tokens, and what the extra
- * ones became is a view of its own.
+ * tokens first; the output is cut back to the n tokens, and the outputs of the extra tokens are a
+ * view.
  */
 
-/* [extra, tokens] of every head: [h,g+n,w] from [h',g,w] and [h'',n,w]; fewer
- * heads than the run's are shared. */
+/* [extra, tokens] of every head: [h,g+n,w] from [h',g,w] and [h'',n,w]; a tensor with fewer heads
+ * than the run is shared. */
 Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens);
 /* Rows [from, from + count) of every head of all [h,N,w]. */
 Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count);
@@ -42,14 +43,14 @@ Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count);
 /* Fails with a position of the bias kind: extra tokens have no distances.  `form` names the
  * parameters that add them: "variant=etc". */
 void extra_tokens_check(Run *r, const char *form);
-/* Puts q, k [h',g,d] and v [h',g,e] in front of in's, to which a position has
- * been applied: it never acts on the extra tokens. */
+/* Puts q, k [h',g,d] and v [h',g,e] in front of in's, to which a position was applied already; it
+ * never acts on the extra tokens. */
 void extra_tokens_prepend(Run *r, AttendInput *in, Tensor q, Tensor k, Tensor v);
 /* The extra tokens see, and are seen by, all N; tokens see each other as the
- * n x n `tokens` says.  Lacks pattern_finish. */
+ * n x n `tokens` says.  The caller calls pattern_finish. */
 Pattern *extra_tokens_cells(Run *r, int64_t g, Pattern *tokens);
-/* Of all [h,g+n,e]: the tokens become the run's output, the extra ones `view`,
- * whose rows are called `rows` (static). */
+/* Splits all [h,g+n,e]: rows of tokens are the run's output, those of extra tokens the view `view`,
+ * whose axis of rows is named `rows` (static). */
 void extra_tokens_split(Run *r, Tensor all, int64_t g, const char *view, const char *rows);
 
 /* Keys that stand for ranges of tokens: pooled cells, compressed slots.
@@ -82,8 +83,8 @@ int64_t slots_end(const Slots *s, int64_t slot);   /* one past its last */
 int64_t slots_tokens(const Slots *s); /* sum of the lengths of the ranges */
 
 /* y f32 [h,ranges,w]: per range the sum of share f32 [h',ranges,size] times the
- * tokens x [h',n,w]; share data NULL: the largest token, element by element.  One
- * slot a range, no lead.  Charges nothing: what counts differs. */
+ * tokens x [h',n,w]; share data NULL: the largest token, element by element.  One slot a range, no
+ * lead.  Charges no FLOPs; each caller counts its own. */
 Tensor slots_pool(Run *r, const Slots *s, Tensor x, Tensor share);
 
 /* ---- which slots a token sees: patterns of n x slots ------------------------- */

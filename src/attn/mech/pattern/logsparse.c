@@ -7,7 +7,7 @@
  *     D  = {r L + x : r >= 0, x in D0, x <= L},                 restart_mode = repeat
  *     D  = D0 inside each subsequence of L tokens,              restart_mode = blocks
  *
- * and everyone sees the first f positions.  After log2(n) layers every pair is
+ * and every position sees the first f.  After log2(n) layers every pair is
  * connected.
  */
 #include "attn/run.h"

@@ -1,6 +1,6 @@
 /* long_short.c -- Transformer-LS: window attention and a dynamic projection, one softmax.
  *
- * Each of r slots is a mixture of tokens that the tokens themselves ask for:
+ * Each of r slots is a mixture of tokens, whose weights are computed from the tokens:
  *
  *     logits = K w_p + b_p  (or X w_p + b_p, or given),   P[s,:] = softmax over tokens
  *     K' = P K,  V' = P V
@@ -11,7 +11,7 @@
  * before its own, and the window is the last `segment` tokens.
  *
  * dual_ln normalises the tokens' keys and values (over all heads of a token) with one
- * gain and bias and the slots' with another, because mixtures are smaller than tokens.
+ * gain and bias and the slots' with another, because mixtures have smaller norms than tokens.
  */
 #include "attn/mech/pattern/keys.h"
 #include "attn/run.h"
@@ -92,7 +92,7 @@ static void long_short_run(Run *r, const void *opaque)
 {
     const Params  *p = opaque;
     AttendInput    in = run_attend_input(r, p->scale);
-    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* views read it later */
     Pattern       *window, *slots, *all;
     AttendResult   result;
     RowSums        sums;
@@ -122,7 +122,7 @@ static void long_short_run(Run *r, const void *opaque)
     long_short_show(r, p, a, window, slots);
 }
 
-/* [h,n,r]; keys are those without a position. */
+/* Logits [h,n,r] of x, or of the keys before a position is applied. */
 static Tensor logits_of(Run *r, const Params *p)
 {
     int64_t rank = rank_of(p), all[3] = { r->h, r->n, rank };
@@ -141,7 +141,7 @@ static Tensor logits_of(Run *r, const Params *p)
     return logits;
 }
 
-/* A given tensor decides. */
+/* r: the extent of a given tensor, else the parameter `rank`. */
 static int64_t rank_of(const Params *p)
 {
     if (p->p_logits.data)
@@ -182,7 +182,7 @@ static Slots long_short_slots_of(const Run *r, const Params *p)
                     .stride = whole, .size = size };
 }
 
-/* P as shares [h,slots,size] of each slot's own range. */
+/* P as [h,slots,size]: the shares of each slot over the tokens of its range. */
 static Tensor projection(Run *r, const Slots *s, Tensor logits)
 {
     int64_t count = slots_count(s);
@@ -191,7 +191,7 @@ static Tensor projection(Run *r, const Slots *s, Tensor logits)
 
     take_shares(r, s, logits, share);
     op_softmax(r, share);
-    /* What is past the end of a short range was no token. */
+    /* Entries past the end of a short range are no tokens, so they are not charged. */
     op_charge(r, FLOP_OVERHEAD,
               FLOPS_SOFTMAX * tokens - FLOPS_ROW_SOFTMAX * (double)tensor_count(&share));
     return share;
@@ -209,7 +209,8 @@ static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share)
     fill_shares(r, s, logits, share, whole, left > 0, left);
 }
 
-/* Of ranges of `length` tokens from range `first` on: share[slot,t] = logits of the t-th. */
+/* For `count` ranges of `length` tokens from range `first` on: share[slot,t] = the slot's logit of
+ * token t of its range. */
 static void fill_shares(Run *r, const Slots *s, Tensor logits, Tensor share, int64_t first,
                         int64_t count, int64_t length)
 {
@@ -249,7 +250,7 @@ static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput
     return in;
 }
 
-/* Room for both, with the tokens in place. */
+/* [h,slots+n,w] with x in the rows of the tokens; rows of the slots are not set. */
 static Tensor with_tokens(Run *r, int64_t slots, Tensor x)
 {
     Tensor y = run_tensor3(r, DT_F32, r->h, slots + r->n, x.shape[2]);
@@ -266,8 +267,8 @@ static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int
                              norm_param(r, "ln_window_bias", p->ln_window_bias));
 }
 
-/* Rows of keys and of values, by the same gain and bias [h,d].  The entry's count of FLOPs
- * leaves this out, and so does ours. */
+/* Normalises rows of keys and values with one gain and bias [h,d].  Charges no FLOPs, as in the
+ * specification's count. */
 static void long_short_normalise(Run *r, const AttendInput *in, int64_t first, int64_t count,
                                  Tensor gain, Tensor bias)
 {
@@ -333,7 +334,7 @@ static Tensor slot_rows(const Slots *s, Tensor y)
     return y;
 }
 
-/* Of one head: shares of `count` ranges of `length` tokens from range `first` on, as a
+/* For one head: shares of `count` ranges of `length` tokens from range `first` on, as a
  * batch [count,per,length]; their tokens [count,length,w]; and their slots. */
 static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y, int64_t first,
                        int64_t count, int64_t length)

@@ -1,6 +1,6 @@
 /* memory_compressed.c -- memory-compressed attention of T-DMCA.
  *
- * A convolution of kernel and stride f makes one key and one value of every f:
+ * A convolution of kernel and stride f makes one key and one value of every f tokens:
  *
  *     K'_s = sum_{x<f} k_{sf+x} conv_k[x] + bias_k,   V'_s likewise   (zero past the end)
  *     output_i = softmax over s of q_i . K'_s / sqrt(d), times V'
@@ -74,7 +74,7 @@ static void memory_compressed_run(Run *r, const void *opaque)
 {
     const Params  *p = opaque;
     AttendInput    in = run_attend_input(r, p->scale);
-    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* views read it later */
     Side           k = keys(p, in.k), v = values(p, in.v);
     Pattern       *slots;
     AttendResult   result;

@@ -103,14 +103,14 @@ static void reject_unused(const Names *names)
     }
 }
 
-/* No closed form for an arbitrary set: the exact count of the set algebra. */
+/* An arbitrary set has no closed form; the set algebra counts its cells exactly. */
 static Flops pattern_text_flops(Run *r, const void *opaque)
 {
     Run      quiet = *r;
     Pattern *cells;
     double   count;
 
-    quiet.spec.views = false; /* the tables drawn again are the same, and shown already */
+    quiet.spec.views = false; /* the same tables are drawn; their views exist already */
     cells = pattern_parse_of(&quiet, opaque);
     count = cells ? (double)pattern_count(cells) : 0;
     return run_pattern_flops(r, count);

@@ -75,7 +75,7 @@ static void poolingformer_run(Run *r, const void *opaque)
 {
     const Params  *p = opaque;
     AttendInput    in = run_attend_input(r, p->scale);
-    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* views read it later */
     Pattern       *pooled;
     Tensor         y, z;
 
@@ -177,7 +177,7 @@ static Tensor pooling_matrix(Run *r, const char *name, Tensor given, int64_t row
 
 /* ---- pooling ----------------------------------------------------------------- */
 
-/* *share: the values', for the views. */
+/* *share: the shares of the pooled values, for the views. */
 static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share)
 {
     run_stage(r, "pool");
@@ -248,7 +248,7 @@ static Tensor middles(Run *r, const Params *p, const Slots *s)
     return index;
 }
 
-/* What is beyond a short range's end: no token. */
+/* Sets the entries past the end of a short range, which are no tokens, to value. */
 static void cut_ranges(Run *r, const Slots *s, Tensor t, double value)
 {
     for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {

@@ -86,13 +86,13 @@ static void check_table(Run *r, const Tensor *table)
                      tensor_i32(table)[c], (long long)r->n, (long long)r->n - 1);
 }
 
-/* No formula for a table: its distinct entries, counted by the set algebra. */
+/* A table has no closed form; the set algebra counts its distinct entries. */
 static Flops random_flops(Run *r, const void *opaque)
 {
     Run      quiet = *r;
     Pattern *cells;
 
-    quiet.spec.views = false; /* the table drawn again is the same, and shown already */
+    quiet.spec.views = false; /* the same table is drawn; its view exists already */
     cells = random_cells_of(&quiet, opaque);
     return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
 }

@@ -1,4 +1,4 @@
-/* star.c -- Star-Transformer: a thin band and one relay that sees everybody.
+/* star.c -- Star-Transformer: a thin band and one relay token that sees all tokens.
  *
  * Position 0 is the relay: its row and its column are full.  The others (satellites)
  * see |i - j| <= floor(window / 2); ring=true closes their chain, distance
@@ -47,7 +47,7 @@ static void star_run(Run *r, const void *opaque)
     if (p->relay == RELAY_MEAN) {
         run_stage(r, "relay");
         extra_tokens_prepend(r, &in, mean_of(r, in.q), mean_of(r, in.k), mean_of(r, in.v));
-        if (r->spec.position && run_wants_views(r)) { /* without it the means are others too */
+        if (r->spec.position && run_wants_views(r)) { /* means of q, k before the position */
             in.raw_q = extra_tokens_stack(r, mean_of(r, r->q), r->q);
             in.raw_k = extra_tokens_stack(r, mean_of(r, r->k), r->k);
         }
@@ -92,8 +92,8 @@ static Pattern *relay_cells(Run *r, PatternShape s)
                          pattern_cols(r->arena, s, flags));
 }
 
-/* Satellites the long way round: N-1 - |i - j| <= k, that is |i - j| >= N-1 - k, not the
- * satellite itself. */
+/* Cells across the joint of the ring: N-1 - |i - j| <= k, that is |i - j| >= N-1 - k, without the
+ * diagonal. */
 static Pattern *closing_cells(Run *r, PatternShape s, const Params *p)
 {
     int64_t      least = s.n - 1 - star_reach_of(s, p);

@@ -1,6 +1,6 @@
-/* experts.c -- room for tokens with the experts they asked for; see experts.h.
+/* experts.c -- mixtures of experts: capacity, drop, dispatch, compute; see experts.h.
  *
- * Groups take their slots one after another: first choices, then second ones.
+ * In a group, slots go to all first choices in order, then to the second choices.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -324,7 +324,7 @@ static double token_flops(const Experts *s)
     return (s->p->gated ? 6 : 4) * (double)s->dm * (double)s->ff;
 }
 
-/* FLOPs as run, with all slots full, and with every expert on every token. */
+/* Figures: FLOPs as run, with all slots full, and with every expert on every token. */
 static void show_costs(Run *r, const Experts *s)
 {
     double slots = 0;
@@ -340,7 +340,7 @@ static void show_costs(Run *r, const Experts *s)
 
 void experts_run(Run *r, const ExpertParams *p, int choices)
 {
-    Experts *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Experts *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return;
@@ -463,7 +463,7 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
 }
 
-/* Each token's places that an expert took. */
+/* For each token the rows of s->y that its experts computed, with their gates. */
 static SumLists experts_places(Run *r, const Experts *s)
 {
     int64_t  at = 0, placed = experts_placed(s);
@@ -485,7 +485,7 @@ static SumLists experts_places(Run *r, const Experts *s)
                        .weight = weight, .heads = 1, .n = s->n };
 }
 
-/* y_i = sum of gate * what the expert made of it. */
+/* y_i = sum of gate * FFN_e(x_i) over the choices that found a place. */
 static void experts_combine(Run *r, const Experts *s)
 {
     SumLists in;

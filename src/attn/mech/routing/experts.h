@@ -116,12 +116,12 @@ typedef struct Experts {
     double  *gate;     /* [n*choices] */
     Tensor   expert;   /* i32 [n,choices]; -1: none */
     Tensor   slot;     /* i32 [n,choices]; -1: no place */
-    Tensor   lost;     /* u8 [n,choices] asked for, but there was no room */
-    Tensor   capacity; /* i32 [groups,experts,2] used, there */
+    Tensor   lost;     /* u8 [n,choices] the chosen expert was full */
+    Tensor   capacity; /* i32 [groups,experts,2] slots used, slots in all */
     int64_t *start;    /* [experts+1] placed entries of each expert in `entry` */
     int64_t *entry;    /* [placed] */
     int64_t *row;      /* [n*choices] place of an entry in `entry`; -1: none */
-    Tensor   y;        /* f32 [placed,dm] what the experts made of them */
+    Tensor   y;        /* f32 [placed,dm] outputs of the experts */
 } Experts;
 
 /* Stage route: first, gate and expert. */

@@ -1,7 +1,7 @@
 /* experts_route.c -- which experts a token asks for; see experts.h.
  *
  *     p = softmax((x * jitter) W_r + b_r),  e_1 = argmax p,  e_2 = argmax of the others
- *     share = p_2 / (p_1 + p_2 + 1e-9);  e_2 is asked for always, never, when
+ *     share = p_2 / (p_1 + p_2 + 1e-9); e_2 is chosen always, never, when
  *     share > threshold, or when u < share / threshold with u uniform
  *     aux = mean over groups of E sum_e (share of first choices)_e (mean p)_e
  *
@@ -73,7 +73,8 @@ static bool keeps_second(const Routing *t, int64_t i, double share)
     return false;
 }
 
-/* p: the largest probabilities of token i, of the experts `which`; as many as there are. */
+/* Sets the choices and gates of token i from its `count` largest probabilities p, largest first,
+ * and their experts `which`. */
 static void experts_choose(const Routing *t, int64_t i, const double *p, const int32_t *which,
                            int64_t count)
 {
@@ -105,8 +106,8 @@ static void close_group(Routing *t, int64_t tokens)
     memset(t->mass, 0, (size_t)s->experts * sizeof(*t->mass));
 }
 
-/* Probabilities f64 [1,count,experts] of tokens from `first` on, in place of their logits, the
- * log-sum-exp of which is lse [1,count]. */
+/* Turns logits f64 [1,count,experts] into probabilities in place; lse [1,count] is their
+ * log-sum-exp. */
 static void experts_soften(Run *r, const Experts *s, Tensor rows, Tensor lse)
 {
     if (s->router_b.data)

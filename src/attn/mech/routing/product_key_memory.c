@@ -7,8 +7,8 @@
  *     the best knn slots lie among (best knn of s1) x (best knn of s2)
  *     output = sum over heads of softmax(best scores / temperature) @ values
  *
- * (Lample et al., section 3; XLM model/memory).  Queries and scores are in
- * double because they choose.  A tile of tokens at a time.
+ * (Lample et al., section 3; XLM model/memory).  Queries and scores are in double because slots are
+ * chosen by them.  Tokens are processed in tiles.
  */
 #include "attn/ops/dense.h"
 #include "attn/run.h"
@@ -53,7 +53,7 @@ typedef struct Memory {
     Tensor  wide_keys;     /* f64 [2*heads,keys,half] */
     Tensor  slot;          /* i32 [heads,n,knn], best first */
     Tensor  weight;        /* f32 [heads,n,knn] */
-    int32_t *pick;         /* [heads,n,knn] the candidates p * knn + r they were; NULL: no views */
+    int32_t *pick;         /* [heads,n,knn] chosen candidates p * knn + r; NULL: no views */
     float   *score;        /* [heads,n,2,knn] best scores of each half; NULL: no views */
 } Memory;
 
@@ -83,7 +83,7 @@ static void show_memory(Run *r, const Memory *s);
 
 static void product_key_memory_run(Run *r, const void *opaque)
 {
-    Memory *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Memory *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
     int64_t chosen;
 
     if (!s)
@@ -213,7 +213,8 @@ static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count)
     return s->p->normalize_query ? op_normalise64(r, q, NORMALISE_L2, SMALLEST_NORM) : q;
 }
 
-/* q, from the products with query_w [heads,count,k_dim]. */
+/* q [heads,count,half] = half `which` of product [heads,count,k_dim] + query_b, then scale and
+ * shift. */
 static void pkm_settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q)
 {
     op_entries_of(r, tensor_columns(product, which * s->half, s->half),
@@ -224,7 +225,7 @@ static void pkm_settle(Run *r, const Memory *s, Tensor product, int64_t which, T
         op_entries_of(r, q, of_halves(s, s->shift, which), ENTRY_SUM, 1, q);
 }
 
-/* The numbers of a vector [heads*k_dim] that belong to those halves: [heads,1,half]. */
+/* The entries of a vector [heads*k_dim] for half `which` of each head: [heads,1,half]. */
 static Tensor of_halves(const Memory *s, Tensor vector, int64_t which)
 {
     Tensor t = tensor_of(DT_F32, 3, (int64_t[]){ s->heads, 1, s->half },
@@ -400,7 +401,7 @@ static SumLists lists_of(Run *r, const Memory *s)
                        .weight = by_token(r, s, s->weight).data, .heads = 1, .n = s->n };
 }
 
-/* The numbers of all heads, token by token. */
+/* x [heads,n,knn] as [1,n,heads*knn]. */
 static Tensor by_token(Run *r, const Memory *s, Tensor x)
 {
     Tensor y = run_tensor3(r, x.dtype, 1, s->n, s->heads * s->knn);

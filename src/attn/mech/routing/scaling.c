@@ -218,7 +218,7 @@ static void must_divide(Run *r, const char *what, int64_t part, const char *of, 
              (long long)part, of, (long long)whole, divisors);
 }
 
-/* "1, 2, 4, 8" */
+/* The divisors of n as text: "1, 2, 4, 8". */
 static void list_divisors(int64_t n, char *text, size_t size)
 {
     size_t used = 0;
@@ -288,7 +288,7 @@ static void show_modules(Run *r, const Heads *s)
     view_tensor(r, "routing", VIEW_ROUTING, ones, "token", "module");
 }
 
-/* Bars against the dm^2 of a dense layer. */
+/* Bars of each layer's parameters against the dm^2 of a dense layer. */
 static void show_parameters(Run *r, const Heads *s)
 {
     double    own[5], sum = 0, dense = (double)r->dm * (double)r->dm;

@@ -12,24 +12,24 @@
 typedef struct Units {
     SparseFfn layer;
     int64_t   n, dm, rank, units, block, blocks;
-    float    *turned;  /* [units,dm] w1 by units */
+    float    *turned;  /* [units,dm] w1 transposed */
     const float *x;
     double   *low;     /* [n,rank] x C1, for the readers; or NULL */
-    int32_t  *on;      /* [n,blocks] active unit of each block, counted in the block */
+    int32_t  *on;      /* [n,blocks] active unit of each block, numbered within the block */
     float    *hidden;  /* [n,blocks] its value */
     double   *share;   /* [n,blocks] its probability; or NULL */
 } Units;
 
 /* ---- controller ------------------------------------------------------------- */
 
-/* All of x where `to` points. */
+/* Copies all entries of x, as dtype, to `to`. */
 static void sparse_keep(Run *r, Tensor x, DType dtype, void *to)
 {
     op_entries(r, tensor_with_rank(x, 3), ENTRY_CAST, 0,
                tensor_of(dtype, 3, tensor_with_rank(x, 3).shape, to));
 }
 
-/* f64 [1,rows,1]: the largest probability of each row, that of the unit which is on. */
+/* f64 [1,rows,1]: the largest probability of each row, which is that of the active unit. */
 static Tensor shares(Run *r, Tensor logits)
 {
     op_softmax_rows(r, &(SoftmaxRows){ .x = logits });
@@ -76,7 +76,7 @@ static void controller(Run *r, Units *s)
     }
 }
 
-/* x . w in several lanes, added up at the end. */
+/* x . w in LANES partial sums, which are added at the end. */
 static float sparse_dot(const float *x, const float *w, int64_t count)
 {
     float   lane[LANES] = { 0 }, sum = 0;
@@ -97,7 +97,7 @@ static float relu(float x)
     return x < 0 ? 0 : x;
 }
 
-/* i32 [1,n,blocks]: the units that are on, among all. */
+/* i32 [1,n,blocks]: the active units, numbered over all blocks. */
 static Tensor units_on(Run *r, const Units *s)
 {
     Tensor index = run_tensor3(r, DT_I32, 1, s->n, s->blocks);
@@ -109,7 +109,7 @@ static Tensor units_on(Run *r, const Units *s)
     return index;
 }
 
-/* Where the units of each token begin. */
+/* [n+1]: where the list of active units of each token begins. */
 static const int64_t *starts(Run *r, const Units *s)
 {
     int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
@@ -281,7 +281,7 @@ static void sparse_turn(Run *r, Units *s)
 
 void sparse_ffn(Run *r, const SparseFfn *layer)
 {
-    Units *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    Units *s = run_alloc(r, 1, sizeof(*s)); /* views read it later */
 
     if (!s)
         return;
@@ -298,7 +298,7 @@ void sparse_ffn(Run *r, const SparseFfn *layer)
     show_units(r, s, "dense_hidden", VIEW_FEATURES, read_dense, NULL);
 }
 
-/* Every row of t [1,n,modules*size] becomes b (of all modules, or over and over), or 0. */
+/* Sets each row of t [1,n,modules*size] to b (of all modules, or of one, repeated), or to 0. */
 static void sparse_fill_rows(Run *r, Tensor t, Tensor b, int64_t size)
 {
     int64_t shape[3] = { t.shape[1], t.shape[2] / size, size };

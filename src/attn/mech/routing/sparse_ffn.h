@@ -21,10 +21,10 @@ typedef struct SparseFfn {
     Tensor  c1, c2, cb; /* f32 [dm,rank], [rank,units], [units] */
     Tensor  w1, w2, b2; /* f32 [dm,units], [units,dm], [dm] */
     int64_t block;      /* units of a block; divides them */
-    bool    multiply;   /* an active unit by its softmax probability in the block */
+    bool    multiply;   /* scales an active unit by its softmax probability in the block */
 } SparseFfn;
 
-/* Of r->x into r->out [1,n,dm], with the views routing, controller, blocks, hidden and
+/* Computes r->out [1,n,dm] from r->x, with the views routing, controller, blocks, hidden and
  * dense_hidden.  Charges to overhead 2 n rank (dm + units) for the controller, softmax over
  * all units if it multiplies, and 4 n dm units / block. */
 void sparse_ffn(Run *r, const SparseFfn *layer);
