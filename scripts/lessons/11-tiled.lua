@@ -34,6 +34,7 @@ return {
                 If a new piece has a larger score, what was summed so far is scaled down to it.
                 The result is the same, but for rounding.
             ]],
+            show = { "full", at = "tile", input = "synthetic:normal", n = 128, d = 64 },
             ask = {
                 "What must be kept for a row between two pieces?",
                 choices = {
