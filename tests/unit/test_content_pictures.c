@@ -32,6 +32,50 @@ TEST(both_orders_hold_the_same_tokens)
     preview_close(p);
 }
 
+/* Fournier et al., Fig. 16: "block-wise attention whose keys have been sorted in a block-wise
+ * fashion"; here no block keeps its own keys. */
+TEST(each_block_sees_the_block_that_was_sorted_to_it)
+{
+    Preview *p = preview_open("fournier-fig16", 1);
+    int      taken[3] = { 0 };
+
+    for (int64_t u = 0; u < 3; u++) {
+        int64_t source = -1;
+
+        for (int64_t v = 0; v < 3; v++)
+            if (shown(p, 0, 4 * u, 4 * v) > 0)
+                source = v;
+        assert_true(source >= 0 && source != u);
+        taken[source]++;
+        for (int64_t i = 4 * u; i < 4 * u + 4; i++)
+            for (int64_t j = 0; j < 12; j++)
+                assert_true((shown(p, 0, i, j) > 0) == (j / 4 == source));
+    }
+    for (int64_t v = 0; v < 3; v++)
+        assert_int_equal(taken[v], 1);
+    preview_close(p);
+}
+
+/* Fournier et al., Fig. 17: "Units can only attend other units in the same bucket, but not
+ * themselves"; a lone token sees itself, since it sees nobody else. */
+TEST(tokens_of_a_bucket_see_each_other)
+{
+    Preview *p = preview_open("fournier-fig17", 2);
+    int      size[4] = { 0 };
+
+    for (int64_t i = 0; i < 16; i++)
+        size[(int)shown(p, 0, 0, i)]++;
+    for (int64_t i = 0; i < 16; i++)
+        for (int64_t j = 0; j < 16; j++) {
+            int  of_i = (int)shown(p, 0, 0, i), of_j = (int)shown(p, 0, 0, j);
+            bool sees = of_i == of_j && (i != j || size[of_i] == 1);
+
+            assert_true(i > j || of_i <= of_j);
+            assert_true((shown(p, 1, i, j) > 0) == sees);
+        }
+    preview_close(p);
+}
+
 /* Cells of the union beyond the own ones are in some round; cells of a round are in the union. */
 TEST(rounds_make_their_union)
 {

@@ -303,7 +303,9 @@ TEST(every_preset_is_compared)
         int         panels;
     } elsewhere[] = { { "fournier-fig15", 1 }, { "tay-fig5", 3 },     { "slides-bigbird", 4 },
                       { "slides-alibi", 4 },   { "slides-alibi-effect", 4 },
-                      { "slides-deberta", 3 }, { "reformer-orders", 4 }, { "reformer-rounds", 6 },
+                      { "slides-deberta", 3 },
+                      { "fournier-fig16", 1 }, { "fournier-fig17", 2 },
+                      { "reformer-orders", 4 }, { "reformer-rounds", 6 },
                       { "routing-clusters", 4 }, { "cluster-balance", 3 },
                       { "sinkhorn-sharpening", 10 }, { "entmax-support", 3 },
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
