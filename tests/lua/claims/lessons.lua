@@ -108,6 +108,9 @@ return {
     is(more, "<", 128)
     is(more, ">", 0.9 * 128)
   end },
+  { "04-globals", "It joins every pair of tokens in two layers, and keeps a sink", function(is)
+    is(claims.layers(run("longformer(window=5,global=1)")), "==", 2)
+  end },
   { "04-globals", "Scattered cells are gone, two in each row", function(is)
     local some = run("bigbird(window=3,global=1,random=2)").stats.nnz
     is(some - run("bigbird(window=3,global=1,random=0)").stats.nnz, "==", 2 * 63)
@@ -193,6 +196,16 @@ return {
   end },
   { "08-low-rank", "has a flat spectrum: it is sparse, but not of low rank", function(is)
     is(energy(run("full", { input = "synthetic:previous" }), 16), "<", 0.35)
+  end },
+  { "08-low-rank", "Smooth heads lose little, sharp heads much", function(is)
+    local text = "linformer(k=8,projection=mean-pool)"
+    local smooth = quality(text, { input = "synthetic:uniform" }).output_error
+    local sharp = quality(text, { input = "synthetic:previous" }).output_error
+    is(smooth, "<", 0.01)
+    is(sharp, ">", 0.5)
+  end },
+  { "09-kernels", "For short texts the exact answer is cheaper", function(is)
+    is(flops("performer(features=128)", { n = 64 }), ">", 2 * flops("full", { n = 64 }))
   end },
   { "09-kernels", "Both are equal near n = 2 · M, here 256", function(is)
     local ratio = flops("performer(features=128)", { n = 256 }) / flops("full", { n = 256 })
