@@ -62,7 +62,7 @@ local function law(mechanism)
       end
     end
     settings.raise_if_interrupted() -- it is not the mechanism that has no law
-    laws[mechanism] = #xs > 1 and attn.fit(xs, ys, { boot = 0 }) or false
+    laws[mechanism] = #xs > 1 and attn.fit(xs, ys) or false
   end
   return laws[mechanism]
 end

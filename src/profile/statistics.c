@@ -123,7 +123,7 @@ void timing_summarise(Timing *timing)
     free(sorted);
 }
 
-/* Least squares of logarithms, and their bootstrap; see statistics.h. */
+/* Least squares of logarithms; see statistics.h. */
 
 /* Logarithms, sorted by x. */
 typedef struct Points {
@@ -156,7 +156,11 @@ static Line line_through(const double *x, const double *y, int count)
         return l;
     l.valid = true;
     l.slope = sxy / l.sxx;
-    l.residual = fmax(0, l.syy - l.slope * sxy);
+    for (int i = 0; i < count; i++) { /* the difference of sums would leave their rounding */
+        double left = y[i] - l.mean_y - l.slope * (x[i] - l.mean_x);
+
+        l.residual += left * left;
+    }
     return l;
 }
 
@@ -234,30 +238,46 @@ static void local_slopes(const Points *p, Fit *out)
     }
 }
 
-/* Slopes of resampled points; a draw without two distinct x is drawn again. */
-static void slope_interval(const Points *p, int boot, Fit *out)
+/* P(|T| <= t) of Student's distribution (Abramowitz and Stegun 26.7.3 and 26.7.4). */
+static double student_inside(double t, int freedom)
 {
-    double *slopes = malloc((size_t)boot * sizeof(*slopes)), x[FIT_MOST], y[FIT_MOST];
-    Rng     rng = rng_named(0, "fit");
+    double angle = atan(t / sqrt(freedom)), c = cos(angle), term = freedom % 2 ? c : 1, sum = 0;
 
-    for (int b = 0; slopes && b < boot;) {
-        Line line;
-
-        for (int i = 0; i < p->count; i++) {
-            uint64_t at = rng_below(&rng, (uint64_t)p->count);
-
-            x[i] = p->x[at];
-            y[i] = p->y[at];
-        }
-        line = line_through(x, y, p->count);
-        if (line.valid)
-            slopes[b++] = line.slope;
+    for (int k = freedom % 2 ? 1 : 0; k < freedom - 1; k += 2) {
+        sum += term;
+        term *= c * c * (k + 1) / (k + 2);
     }
-    if (slopes) {
-        out->lo = number_of(stats_quantile(slopes, boot, 0.025));
-        out->hi = number_of(stats_quantile(slopes, boot, 0.975));
+    sum *= sin(angle);
+    return freedom % 2 ? (angle + sum) / acos(0) : sum;
+}
+
+double stats_student_95(int freedom)
+{
+    double lo = 1.9, hi = 13; /* of 1: 12.71; of very many: 1.96 */
+
+    for (int i = 0; i < 60; i++) {
+        double t = (lo + hi) / 2;
+
+        if (student_inside(t, freedom) < 0.95)
+            lo = t;
+        else
+            hi = t;
     }
-    free(slopes);
+    return hi;
+}
+
+/* Student's interval, from four distinct x on: with three one degree of freedom is left, and a
+ * factor of 13. */
+static void slope_interval(const Line *line, int count, Fit *out)
+{
+    double by;
+
+    out->deviation = number_of(sqrt(line->residual / (count - 2) / line->sxx));
+    if (out->locals < FIT_INTERVAL_LENGTHS - 1)
+        return;
+    by = stats_student_95(count - 2) * out->deviation.value;
+    out->lo = number_of(line->slope - by);
+    out->hi = number_of(line->slope + by);
 }
 
 /* ---- models ----------------------------------------------------------------- */
@@ -325,9 +345,7 @@ bool fit_power(const double *x, const double *y, int count, const FitPlan *plan,
     out->r2 = number_of(line.syy > 0 ? 1 - line.residual / line.syy : 1);
     local_slopes(&p, out);
     if (p.count > 2)
-        out->deviation = number_of(sqrt(line.residual / (p.count - 2) / line.sxx));
-    if (out->locals >= 2 && plan->boot > 0)
-        slope_interval(&p, plan->boot, out);
+        slope_interval(&line, p.count, out);
     for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
         fit_model(&p, m, out);
     return true;

@@ -4,9 +4,8 @@
  *
  *     log y = log c + alpha log x,
  *
- * its 95 % interval from resampling the points (bootstrap, fixed seed: the same
- * points give the same interval), and beside it stand the usual shapes 1, log n,
- * n, n log n, n^1.5 and n^2, each with one free factor and the deviation it leaves.
+ * its 95 % interval is Student's, and beside it stand the usual shapes 1, log n, n,
+ * n log n, n^1.5 and n^2, each with one free factor and the deviation it leaves.
  * Slopes bend at small n, so the local slope between neighbours is kept, and the
  * smallest lengths can be dropped.
  */
@@ -29,16 +28,19 @@ typedef enum FitModel {
 
 typedef struct FitPlan {
     int  drop;     /* so many of the smallest distinct x are left out */
-    int  boot;     /* resamplings; 0: no interval */
     bool over_log; /* fit y / log x: a log that was claimed does not count */
 } FitPlan;
 
-#define FIT_PLAN ((FitPlan){ .boot = 1000 })
+#define FIT_PLAN ((FitPlan){ .drop = 0 })
+#define FIT_INTERVAL_LENGTHS 4 /* distinct x that an interval needs */
+
+/* t with P(|T| <= t) = .95 of Student's distribution; freedom: from 1. */
+double stats_student_95(int freedom);
 
 typedef struct Fit {
     int    count;              /* points used */
     Number alpha;              /* the exponent; valid from two distinct x on */
-    Number lo, hi;             /* its 95 % interval; valid from three distinct x on */
+    Number lo, hi;             /* Student's 95 % interval; valid from four distinct x on */
     Number deviation;          /* standard error of alpha by ordinary least squares */
     Number c, r2;              /* factor; share of the variance of log y explained */
     Number rms[FIT_MODELS];    /* of log y, of each one-factor model */

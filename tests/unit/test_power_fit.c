@@ -1,6 +1,7 @@
 /* test_power_fit.c -- exponents, their intervals, shapes, ratios of medians. */
 
 #include "check.h"
+#include "core/rng.h"
 #include "profile/statistics.h"
 
 #define POINTS 8
@@ -97,6 +98,44 @@ TEST(intervals_cover)
     assert_true(a.r2.value > 0.99 && a.r2.value < 1);
 }
 
+/* Values of every table of Student's distribution, P = .975 one-sided. */
+TEST(students_factor_is_that_of_the_tables)
+{
+    static const struct {
+        int    freedom;
+        double t;
+    } known[] = { { 1, 12.706 }, { 2, 4.303 }, { 3, 3.182 }, { 4, 2.776 }, { 5, 2.571 },
+                  { 10, 2.228 }, { 29, 2.045 }, { 120, 1.980 } };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        CHECK(fabs(stats_student_95(known[i].freedom) - known[i].t) < 5e-4, "freedom %d: %.4f",
+              known[i].freedom, stats_student_95(known[i].freedom));
+}
+
+/* Of 4,000 simulated sweeps with noise of 10 %, 95 % of the intervals hold the exponent: within
+ * 1.2 %, 3.5 standard errors of that share. */
+TEST(intervals_cover_as_often_as_they_say)
+{
+    Rng rng = rng_named(1, "coverage");
+
+    for (int count = FIT_INTERVAL_LENGTHS; count <= 12; count += 4) {
+        int held = 0, runs = 4000;
+
+        for (int r = 0; r < runs; r++) {
+            double x[12], y[12];
+            Fit    fit;
+
+            lengths(x, count);
+            for (int i = 0; i < count; i++)
+                y[i] = pow(x[i], 1.5) * exp(0.1 * rng_normal(&rng));
+            fit = fit_of(x, y, count, FIT_PLAN);
+            held += fit.lo.value <= 1.5 && 1.5 <= fit.hi.value;
+        }
+        CHECK(fabs(held / (double)runs - 0.95) < 0.012, "%d lengths: %d of %d intervals hold it",
+              count, held, runs);
+    }
+}
+
 /* Slopes that bend: the local ones say where, and --drop leaves the bend out. */
 TEST(bends_are_local)
 {
@@ -122,13 +161,14 @@ TEST(bends_are_local)
 
 TEST(too_few_points_are_no_fit)
 {
-    static const double x[] = { 256, 256, 512, 1024 }, y[] = { 1, 3, 4, 8 };
-    FitPlan             all = FIT_PLAN, none = { .boot = 100, .drop = 9 };
+    static const double x[] = { 256, 256, 512, 1024, 2048 }, y[] = { 1, 3, 4, 8, 17 };
+    FitPlan             all = FIT_PLAN, none = { .drop = 9 };
 
     assert_false(fit_of(x, y, 0, all).alpha.valid);
     assert_false(fit_of(x, y, 2, all).alpha.valid); /* one n */
     assert_true(fit_of(x, y, 3, all).alpha.valid && !fit_of(x, y, 3, all).lo.valid);
-    assert_true(fit_of(x, y, 4, all).lo.valid);
+    assert_true(fit_of(x, y, 4, all).deviation.valid && !fit_of(x, y, 4, all).lo.valid);
+    assert_true(fit_of(x, y, 5, all).lo.valid);
     assert_false(fit_of(x, y, 4, none).alpha.valid);
 }
 

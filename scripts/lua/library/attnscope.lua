@@ -873,7 +873,6 @@ function Context:warn(text) end
 ---How to fit.
 ---@class attnscope.FitOptions
 ---@field drop? integer leave out so many of the smallest x
----@field boot? integer resamplings for the interval (default 1000; 0: none)
 ---@field over_log? boolean fit y / log x: a claimed log does not count
 ---@field model? string whose c and r2 are given: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 or quadratic; alpha is always the free exponent
 
@@ -1391,7 +1390,7 @@ function attn.vary(mechanisms, range, options) end
 ---@return string?
 function attn.figure(options) end
 
----y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from resampled points; three different x at least), stderr, c, r2, count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: between neighbours.
+---y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (Student's; four different x at least), stderr, c, r2, count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: between neighbours.
 ---@param xs number[]
 ---@param ys number[]
 ---@param options? attnscope.FitOptions

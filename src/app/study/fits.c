@@ -140,6 +140,7 @@ bool fit_series(const Results *rows, int drop, SeriesFit **out, int *count, Erro
         if (!f->points)
             continue;
         take_claims(f);
+        f->drop = drop;
         for (int of = 0; ok && of < FIT_OF; of++)
             ok = fit_one(rows, i, end, (FitOf)of, drop, f, err);
         series_crossover(rows, i, end, f);
@@ -310,17 +311,20 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
     table_cell(t, "%s", crossover_text(f, text, sizeof(text)));
 }
 
-static void fits_notes(Text *out)
+static void fits_notes(int drop, Text *out)
 {
     text_addf(out,
-              "\ntime, FLOPs, memory n^: slope of log cost on log n, [95 %% interval from\n"
-              "resampled points; it needs 3 lengths].  best: nearest of 1, log n, n, n log n,\n"
-              "n^1.5, n^2.  claim: the interval holds the claimed exponent, or lies above or\n"
+              "\ntime, FLOPs, memory n^: slope of log cost on log n, [Student's 95 %% interval;\n"
+              "it needs 4 lengths].  best: nearest of 1, log n, n, n log n, n^1.5, n^2.\n"
+              "claim: the interval holds the claimed exponent, or lies above or\n"
               "below it by more than %.1f; a claimed log n is divided out first; -: nothing is\n"
               "claimed (of memory: nothing like the time), or too few points.  faster from n:\n"
               "than full attention, among the lengths of this file.  memory is the mechanism's\n"
               "own (arena peak).  Slopes bend at small n: --drop K leaves out the K smallest.\n",
               VERDICT_TOLERANCE);
+    if (drop)
+        text_addf(out, "--drop: the %d smallest length%s of each row %s left out.\n", drop,
+                  drop > 1 ? "s" : "", drop > 1 ? "are" : "is");
 }
 
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
@@ -334,7 +338,7 @@ void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyl
     table_write(&t, style, out);
     table_free(&t);
     if (style != TABLE_CSV)
-        fits_notes(out);
+        fits_notes(count ? fits[0].drop : 0, out);
 }
 
 /* ---- JSON ------------------------------------------------------------------- */
@@ -382,6 +386,7 @@ void fits_json(const SeriesFit *fits, int count, Text *out)
         jsonw_key_string(&j, "device", f->row->device);
         jsonw_key_string(&j, "precision", f->row->precision);
         jsonw_key_int(&j, "points", f->points);
+        jsonw_key_int(&j, "drop", f->drop);
         jsonw_key_string(&j, "claimed_time", m ? m->claim_time : NULL);
         jsonw_key_string(&j, "claimed_memory", m ? m->claim_memory : NULL);
         for (int of = 0; of < FIT_OF; of++) {
@@ -602,6 +607,8 @@ static void caption(const Rows *r, bool systems, Text *out)
                   (long long)row->threads, row->source, row->version);
         add_machine_words(r, false, out);
     }
+    if (r->count && r->fits[0].drop)
+        text_addf(out, ", without the %d smallest n of each row", r->fits[0].drop);
     text_add(out, ". A claimed log n is shown as its slope at the middle length.");
     for (int s = 0; systems && s < SURVEYS; s++)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));

@@ -160,6 +160,7 @@ typedef enum FitOf { FIT_TIME, FIT_FLOPS, FIT_MEMORY, FIT_OF } FitOf;
 typedef struct SeriesFit {
     const ResultRow *row;      /* first measured row of the series */
     int    points;             /* measured n */
+    int    drop;               /* so many of the smallest n are left out of the fits */
     int64_t from, to;          /* the smallest and the largest */
     Fit    plain[FIT_OF];      /* of y */
     Fit    logless[FIT_OF];    /* of y / log n: for claims that hold a log n */

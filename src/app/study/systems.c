@@ -241,7 +241,7 @@ static void notes(TableStyle style, Text *out)
     const char *paragraph = style == TABLE_MARKDOWN ? "\n" : "";
 
     text_addf(out,
-              "\nn^: slope of log cost on log n, [95 %% interval from resampled points].  best: "
+              "\nn^: slope of log cost on log n, [Student's 95 %% interval].  best: "
               "nearest of 1, log n,\nn, n log n, n^1.5, n^2.\n%sclaim: of each survey, whether the "
               "interval holds its exponent or lies above or below it by\nmore than %.1f; a claimed "
               "log n is divided out first; -: it gives no exponent of n, or there are\ntoo few "

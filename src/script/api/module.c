@@ -117,8 +117,8 @@ static const Member attn_members[] = {
       "A figure of panels, of a preset, of a command's words, or of what a position does." },
     { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions",
       "attnscope.Growth",
-      "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from "
-      "resampled points; three different x at least), stderr, c, r2, count; best: the nearest of "
+      "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi "
+      "(Student's; four different x at least), stderr, c, r2, count; best: the nearest of "
       "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
       "between neighbours." },
     { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,

@@ -131,7 +131,6 @@ int attn_fit(lua_State *L)
     f->count = xs < ys ? xs : ys;
     f->plan = FIT_PLAN;
     f->plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
-    f->plan.boot = (int)option_integer(L, 3, "boot", f->plan.boot, 0, 100000);
     f->plan.over_log = option_bool(L, 3, "over_log", false);
     f->model = check_model(L, option_string(L, 3, "model", "power"));
     return work_await(L, script_of(L)->session->thing, "fitting a curve", fit_points, push_fitted);
@@ -139,7 +138,6 @@ int attn_fit(lua_State *L)
 
 static const Member fit_members[] = {
     FIELD("drop", "integer", "leave out so many of the smallest x"),
-    FIELD("boot", "integer", "resamplings for the interval (default 1000; 0: none)"),
     FIELD("over_log", "boolean", "fit y / log x: a claimed log does not count"),
     FIELD("model", "string",
       "whose c and r2 are given: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 "
