@@ -158,6 +158,9 @@ static bool parse_share(const char *text, double *out, Error *err)
     if (end == text || !(*out >= 0) || (*end && strcmp(end, "%") != 0))
         return error_set(err, ERR_USAGE, "--fail-over: expected a percentage like 5%%, got '%s'",
                          text);
+    if (!*end && *out > 0 && *out < 1)
+        return error_set(err, ERR_USAGE, "--fail-over: '%s' may mean %g%% or %s%%: write one of "
+                         "them", text, 100 * *out, text);
     *out /= 100;
     return true;
 }

@@ -323,8 +323,8 @@ static void fits_notes(int drop, Text *out)
               "own (arena peak).  Slopes bend at small n: --drop K leaves out the K smallest.\n",
               VERDICT_TOLERANCE);
     if (drop)
-        text_addf(out, "--drop: the %d smallest length%s of each row %s left out.\n", drop,
-                  drop > 1 ? "s" : "", drop > 1 ? "are" : "is");
+        text_addf(out, drop > 1 ? "--drop: the %d smallest lengths of each row are left out.\n"
+                                : "--drop: the smallest length of each row is left out.\n", drop);
 }
 
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
