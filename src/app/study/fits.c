@@ -322,9 +322,10 @@ static void fits_notes(int drop, Text *out)
               "than full attention, among the lengths of this file.  memory is the mechanism's\n"
               "own (arena peak).  Slopes bend at small n: --drop K leaves out the K smallest.\n",
               VERDICT_TOLERANCE);
-    if (drop)
-        text_addf(out, drop > 1 ? "--drop: the %d smallest lengths of each row are left out.\n"
-                                : "--drop: the smallest length of each row is left out.\n", drop);
+    if (drop == 1)
+        text_add(out, "--drop: the smallest length of each row is left out.\n");
+    else if (drop)
+        text_addf(out, "--drop: the %d smallest lengths of each row are left out.\n", drop);
 }
 
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
