@@ -78,67 +78,6 @@ void model_describe(const Model *m, Text *out)
         text_add(out, "\n");
 }
 
-/* ---- layers and heads ---------------------------------------------------------- */
-
-static bool parse_range(const char **at, long long *first, long long *last)
-{
-    char *end;
-
-    *first = strtoll(*at, &end, 10);
-    if (end == *at || **at == '-')
-        return false;
-    *last = *first;
-    if (*end == '-') {
-        *at = end + 1;
-        *last = strtoll(*at, &end, 10);
-        if (end == *at || **at == '-')
-            return false;
-    }
-    *at = end;
-    return *at && (!**at || **at == ',');
-}
-
-bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
-                     bool *out, Error *err)
-{
-    const char *at = list;
-
-    memset(out, 0, (size_t)count);
-    for (;; at++) {
-        long long first, last;
-
-        errno = 0;
-        if (!parse_range(&at, &first, &last) || errno)
-            return error_set(err, ERR_USAGE, "--%s %.80s: expected numbers or ranges with commas "
-                             "between, such as 0-3,5", option, list);
-        if (last < first || last >= count)
-            return error_set(err, ERR_USAGE, "--%s %.80s: the model has the %ss 0 to %lld, each "
-                             "range from the smaller", option, list, what, (long long)count - 1);
-        for (; first <= last; first++)
-            out[first] = true;
-        if (!*at)
-            return true;
-    }
-}
-
-void model_set_text(const bool *set, int64_t count, Text *out)
-{
-    bool some = false;
-
-    for (int64_t i = 0; i < count; i++) {
-        int64_t last = i;
-
-        if (!set[i])
-            continue;
-        while (last + 1 < count && set[last + 1])
-            last++;
-        text_addf(out, last > i ? "%s%lld-%lld" : "%s%lld", some ? "," : "", (long long)i,
-                  (long long)last);
-        some = true;
-        i = last;
-    }
-}
-
 /* ---- the swaps ------------------------------------------------------------------- */
 
 static bool add_swap(ModelRun *r, const char *mechanism, const bool *layers, int64_t only,
@@ -193,10 +132,10 @@ static bool take_swaps(ModelRun *r, Error *err)
         memset(r->heads, true, (size_t)c->heads);
     }
     if (ok && call->values[OPT_SWAPLAYERS])
-        ok = model_parse_set("layers", call->values[OPT_SWAPLAYERS], "layer", c->layers, layers,
+        ok = model_parse_set("--layers", call->values[OPT_SWAPLAYERS], "layer", c->layers, layers,
                              err);
     if (ok && call->values[OPT_SWAPHEADS])
-        ok = model_parse_set("heads", call->values[OPT_SWAPHEADS], "head", c->heads, r->heads, err);
+        ok = model_parse_set("--heads", call->values[OPT_SWAPHEADS], "head", c->heads, r->heads, err);
     ok = ok && call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) &&
          fill_swaps(r, layers, (uint64_t)seed, err);
     free(layers);
@@ -496,7 +435,7 @@ static bool dump_layers(ModelRun *r, Error *err)
     if (ok)
         memset(set, true, (size_t)layers);
     if (ok && r->call->values[OPT_SWAPLAYERS])
-        ok = model_parse_set("layers", r->call->values[OPT_SWAPLAYERS], "layer", layers, set, err);
+        ok = model_parse_set("--layers", r->call->values[OPT_SWAPLAYERS], "layer", layers, set, err);
     if (ok && mkdir(folder, 0777) != 0 && errno != EEXIST)
         ok = error_set(err, ERR_FILE, "%.200s: cannot be made: %s", folder, strerror(errno));
     ok = ok && dump_pass(&d, err) && write_layers(&d, folder, err);

@@ -31,11 +31,6 @@ typedef struct ModelRun {
     double        load_seconds;
 } ModelRun;
 
-/* "0-3,5" as flags [count]; what: "layer". */
-bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
-                     bool *out, Error *err);
-void model_set_text(const bool *set, int64_t count, Text *out);
-
 /* Opens the model that the call names.  r holds the session and the call; the caller frees it,
  * also on failure. */
 bool model_run_open(ModelRun *r, Error *err);

@@ -180,6 +180,67 @@ bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error 
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for an input's name");
 }
 
+/* ---- layers and heads ---------------------------------------------------------- */
+
+static bool parse_range(const char **at, long long *first, long long *last)
+{
+    char *end;
+
+    *first = strtoll(*at, &end, 10);
+    if (end == *at || **at == '-')
+        return false;
+    *last = *first;
+    if (*end == '-') {
+        *at = end + 1;
+        *last = strtoll(*at, &end, 10);
+        if (end == *at || **at == '-')
+            return false;
+    }
+    *at = end;
+    return *at && (!**at || **at == ',');
+}
+
+bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
+                     bool *out, Error *err)
+{
+    const char *at = list;
+
+    memset(out, 0, (size_t)count);
+    for (;; at++) {
+        long long first, last;
+
+        errno = 0;
+        if (!parse_range(&at, &first, &last) || errno)
+            return error_set(err, ERR_USAGE, "%s %.80s: expected numbers or ranges with commas "
+                             "between, such as 0-3,5", option, list);
+        if (last < first || last >= count)
+            return error_set(err, ERR_USAGE, "%s %.80s: the model has the %ss 0 to %lld, each "
+                             "range from the smaller", option, list, what, (long long)count - 1);
+        for (; first <= last; first++)
+            out[first] = true;
+        if (!*at)
+            return true;
+    }
+}
+
+void model_set_text(const bool *set, int64_t count, Text *out)
+{
+    bool some = false;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t last = i;
+
+        if (!set[i])
+            continue;
+        while (last + 1 < count && set[last + 1])
+            last++;
+        text_addf(out, last > i ? "%s%lld-%lld" : "%s%lld", some ? "," : "", (long long)i,
+                  (long long)last);
+        some = true;
+        i = last;
+    }
+}
+
 /* ---- the text ---------------------------------------------------------------- */
 
 #define MOST_BYTES ((size_t)256 << 20)

@@ -38,6 +38,11 @@ Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err);
  * nothing. */
 bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error *err);
 
+/* "0-3,5" as flags [count]; option: what it was given for, "--layers"; what: "layer". */
+bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,
+                     bool *out, Error *err);
+void model_set_text(const bool *set, int64_t count, Text *out);
+
 /* What was read: ids, cut to the most, and the bytes for a fingerprint. */
 typedef struct ModelReading {
     TokenList tokens;

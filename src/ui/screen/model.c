@@ -111,6 +111,14 @@ static void take_layer(Ui *ui)
 
     choice.layer = m->wanted;
     m->input = NULL;
+    if (m->arriving) {
+        m->arriving = false;
+        if (!session_take_input(ui->session, input, m->spec, &choice, &err))
+            ui_say(ui, ROLE_ERROR, "%s", err.text);
+        for (int i = 0; i < ui->compare.count; i++)
+            pane_run(ui, &ui->compare.panes[i]);
+        return;
+    }
     history_note(ui);
     if (session_take_input(ui->session, input, m->spec, &choice, &err)) {
         show_head(ui);
@@ -130,7 +138,23 @@ static void begin_passes(Ui *ui)
                (long long)m->reading.whole, (long long)m->reading.tokens.count);
     else if (*m->model->notes)
         ui_say(ui, ROLE_DIM, "%.*s", (int)strcspn(m->model->notes, "\n"), m->model->notes);
+    if (m->arriving)
+        model_fetch_layer(ui);
     model_measure(ui);
+}
+
+bool model_start(Ui *ui, const char *spec, int64_t layer, Error *err)
+{
+    if (!model_begin_open(ui, spec, err))
+        return false;
+    if (layer >= ui->modelling->model->config.layers)
+        return error_set(err, ERR_DATA, "layer %lld is not there; the model has %lld, from 0",
+                         (long long)layer, (long long)ui->modelling->model->config.layers);
+    ui->modelling->layer = layer > 0 ? layer : 0;
+    ui->modelling->arriving = true;
+    ui->screen = SCREEN_MODEL;
+    begin_passes(ui);
+    return true;
 }
 
 static void take_task(Ui *ui, ModelTask task, bool done)

@@ -39,6 +39,7 @@ typedef struct Modelling {
     ModelLayers   layers, shown_layers;
     Input        *input;            /* of a layer, on its way to the panes; owned */
     int64_t       wanted;           /* that layer */
+    bool          arriving;         /* it becomes the input of all screens, nothing opens for it */
     int64_t       layer, head, token; /* chosen */
     int64_t       top;              /* first line of the text in sight */
     int64_t       across;           /* head at the left end of the grid */
@@ -47,10 +48,15 @@ typedef struct Modelling {
     char          problem[512];     /* why there is no model; "": there is or will be */
 } Modelling;
 
+/* The explorer begins with the model: its layer is read behind the first frame. */
+bool model_start(Ui *ui, const char *spec, int64_t layer, Error *err);
+
 /* ---- model_work.c ------------------------------------------------------------ */
 
 /* Closes what is open and begins with the spec. */
 void model_begin(Ui *ui, const char *spec);
+/* The same, but the model is open and its text read when it returns. */
+bool model_begin_open(Ui *ui, const char *spec, Error *err);
 /* The passes of a model that is open; those that are there are made again. */
 void model_measure(Ui *ui);
 /* words: "window(window=33) 10-19"; with a message where it cannot be. */

@@ -213,29 +213,49 @@ void model_free(Modelling *m)
     free(m);
 }
 
-void model_begin(Ui *ui, const char *spec)
+/* Nothing is open yet; NULL: no memory at all. */
+static Modelling *begin_new(Ui *ui, const char *spec, Error *err)
 {
     Modelling *m = calloc(1, sizeof(*m));
-    Error      err = ERROR_INIT;
 
     model_free(ui->modelling);
     ui->modelling = m;
     if (!m)
-        return;
+        return NULL;
     m->spec = strdup(spec);
-    m->side = m->spec ? session_new(&err) : NULL;
-    if (m->side)
-        submit(ui, MODEL_OPENING);
-    else
+    m->side = m->spec ? session_new(err) : NULL;
+    if (!m->side)
         snprintf(m->problem, sizeof(m->problem), "%s",
-                 *err.text ? err.text : "not enough memory for a model");
+                 *err->text ? err->text : "not enough memory for a model");
+    return m;
+}
+
+void model_begin(Ui *ui, const char *spec)
+{
+    Error            err = ERROR_INIT;
+    const Modelling *m = begin_new(ui, spec, &err);
+
+    if (m && m->side)
+        submit(ui, MODEL_OPENING);
+}
+
+bool model_begin_open(Ui *ui, const char *spec, Error *err)
+{
+    Modelling  *m = begin_new(ui, spec, err);
+    atomic_bool never = false;
+
+    if (!m || !m->side)
+        return error_set(err, ERR_NOMEM, "not enough memory for a model");
+    return open_model(m, &never, err);
 }
 
 void model_measure(Ui *ui)
 {
     Modelling *m = ui->modelling;
 
-    model_cancel(m);
+    for (int i = 0; i < MODEL_TASKS; i++)
+        if (m->job[i] && i != MODEL_LAYER)
+            job_cancel(m->job[i]);
     stop(m, MODEL_HEADS);
     stop(m, MODEL_PLAIN);
     forward_result_free(&m->plain);
@@ -261,33 +281,19 @@ void model_fetch_layer(Ui *ui)
 /* "10-19,22", "all", or nothing. */
 static bool parse_layers(const char *words, int64_t layers, ModelLayers *out, Error *err)
 {
-    const char *at = words;
 
     *out = (ModelLayers){ 0 };
     snprintf(out->words, sizeof(out->words), "%.60s", *words ? words : "all");
     if (!*words || !strcmp(words, "all"))
         return true;
     out->on = calloc((size_t)layers, sizeof(*out->on));
-    while (out->on && at) {
-        long long first, last;
-        char     *end;
-
-        first = last = strtoll(at, &end, 10);
-        if (end != at && *end == '-') {
-            at = end + 1;
-            last = strtoll(at, &end, 10);
-        }
-        if (end == at || (*end && *end != ',') || first < 0 || last < first || last >= layers) {
-            free(out->on);
-            out->on = NULL;
-            return error_set(err, ERR_USAGE, "layers: '%.40s' is no part of 0-%lld; as in 10-19 or "
-                             "0,3,7 or all", words, (long long)layers - 1);
-        }
-        for (long long l = first; l <= last; l++)
-            out->on[l] = true;
-        at = *end ? end + 1 : NULL;
-    }
-    return out->on || error_set(err, ERR_NOMEM, "not enough memory for a list of layers");
+    if (!out->on)
+        return error_set(err, ERR_NOMEM, "not enough memory for a list of layers");
+    if (model_parse_set("layers", words, "layer", layers, out->on, err))
+        return true;
+    free(out->on);
+    out->on = NULL;
+    return false;
 }
 
 /* The mechanism ends at the blank behind its last parenthesis, if it has any. */

@@ -12,6 +12,7 @@
 #include "app/program.h"
 #include "app/session/model_input.h"
 #include "app/session/session.h"
+#include "ui/screen/model.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/journal.h"
@@ -342,6 +343,23 @@ static bool open_sample(Ui *ui, const Start *start, Error *err)
     return spec && session_load(ui->session, spec, &choice, err);
 }
 
+static bool begins_with_model(const Start *start)
+{
+    const InputChoice *c = &start->choice;
+
+    return start->input && !start->step.command && !start->session && !c->n && !c->d && !c->heads &&
+           model_spec_is(start->input);
+}
+
+/* A sample is the input until the model's layer is there. */
+static bool open_model(Ui *ui, const Start *start, Error *err)
+{
+    const char *spec = session_default_sample(ui->session, err);
+
+    return spec && session_load(ui->session, spec, NULL, err) &&
+           model_start(ui, start->input, start->choice.layer, err);
+}
+
 static bool load_input(Ui *ui, const Start *start, Error *err)
 {
     const char *spec = start->input;
@@ -351,6 +369,8 @@ static bool load_input(Ui *ui, const Start *start, Error *err)
     if (start->step.command)
         return call_check_params(&start->step, err) && call_load_input(ui->session, &start->step,
                                                                        err);
+    if (begins_with_model(start))
+        return open_model(ui, start, err);
     if (start->session)
         return saving_restore(ui, start->session, spec, &start->choice, err);
     return open_sample(ui, start, err);
@@ -361,6 +381,8 @@ static void say_start(Ui *ui)
     const Input *input = session_input(ui->session);
     bool         weights = input->attn.data && !input->q.data && !input->x.data && !input->v.data;
 
+    if (ui->modelling)
+        return; /* the input is not the model's yet */
     if (weights)
         browse_find_weights(ui);
     if (session_warning(ui->session))
