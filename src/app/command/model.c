@@ -135,7 +135,8 @@ static bool take_swaps(ModelRun *r, Error *err)
         ok = model_parse_set("--layers", call->values[OPT_SWAPLAYERS], "layer", c->layers, layers,
                              err);
     if (ok && call->values[OPT_SWAPHEADS])
-        ok = model_parse_set("--heads", call->values[OPT_SWAPHEADS], "head", c->heads, r->heads, err);
+        ok = model_parse_set("--heads", call->values[OPT_SWAPHEADS], "head", c->heads, r->heads,
+                             err);
     ok = ok && call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) &&
          fill_swaps(r, layers, (uint64_t)seed, err);
     free(layers);
@@ -435,7 +436,8 @@ static bool dump_layers(ModelRun *r, Error *err)
     if (ok)
         memset(set, true, (size_t)layers);
     if (ok && r->call->values[OPT_SWAPLAYERS])
-        ok = model_parse_set("--layers", r->call->values[OPT_SWAPLAYERS], "layer", layers, set, err);
+        ok = model_parse_set("--layers", r->call->values[OPT_SWAPLAYERS], "layer", layers, set,
+                             err);
     if (ok && mkdir(folder, 0777) != 0 && errno != EEXIST)
         ok = error_set(err, ERR_FILE, "%.200s: cannot be made: %s", folder, strerror(errno));
     ok = ok && dump_pass(&d, err) && write_layers(&d, folder, err);
