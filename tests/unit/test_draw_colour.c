@@ -81,6 +81,131 @@ TEST(differences_look_equally_strong_on_both_sides)
                          lightness(entry_256(ramp[length - 1 - k]))) < 8);
 }
 
+/* CIELAB of a colour, D65. */
+static void lab_of(Rgb c, double *lab)
+{
+    double r = linear(c.r), g = linear(c.g), b = linear(c.b), f[3];
+
+    f[0] = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047;
+    f[1] = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    f[2] = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883;
+    for (int k = 0; k < 3; k++)
+        f[k] = f[k] > 0.008856 ? cbrt(f[k]) : 7.787 * f[k] + 16.0 / 116;
+    lab[0] = 116 * f[1] - 16;
+    lab[1] = 500 * (f[0] - f[1]);
+    lab[2] = 200 * (f[1] - f[2]);
+}
+
+static double distance(Rgb a, Rgb b)
+{
+    double x[3], y[3];
+
+    lab_of(a, x);
+    lab_of(b, y);
+    return sqrt(pow(x[0] - y[0], 2) + pow(x[1] - y[1], 2) + pow(x[2] - y[2], 2));
+}
+
+/* From purple over blue and green to yellow, and never back. */
+TEST(the_ramp_of_viridis_keeps_the_order_of_hues)
+{
+    const uint8_t *ramp;
+    int            length;
+    double         before = 360;
+
+    ramp = colour_ramp_256(MAP_VIRIDIS, &length);
+    for (int k = 0; k < length; k++) {
+        double lab[3], hue;
+
+        lab_of(entry_256(ramp[k]), lab);
+        hue = fmod(atan2(lab[2], lab[1]) * 180 / M_PI + 360, 360);
+        CHECK(hue < before + 0.5, "entry %d of viridis turns back: %.1f after %.1f", k, hue,
+              before);
+        before = hue;
+    }
+}
+
+/* Light in the middle and darker to both sides; ink grows darker. */
+TEST(ramps_of_differences_and_of_ink_are_in_order)
+{
+    const uint8_t *ramp;
+    int            length;
+
+    ramp = colour_ramp_256(MAP_DIVERGING, &length);
+    for (int k = 0; k < length / 2; k++) {
+        assert_true(lightness(entry_256(ramp[k])) < lightness(entry_256(ramp[k + 1])));
+        assert_true(lightness(entry_256(ramp[length - 1 - k])) <
+                    lightness(entry_256(ramp[length - 2 - k])));
+    }
+    ramp = colour_ramp_256(MAP_INK, &length);
+    for (int k = 1; k < length; k++)
+        assert_true(lightness(entry_256(ramp[k])) < lightness(entry_256(ramp[k - 1])));
+}
+
+static Rgb category(Hues hues, int k)
+{
+    return category_colour_in(hues, k);
+}
+
+/* 20 can be told apart at a glance; so, too, the component "bucket" and what was missed. */
+TEST(categories_differ_from_each_other_from_bucket_and_from_missed)
+{
+    static const Hues hues[] = { HUES_USUAL, HUES_SAFE, HUES_DARK };
+    Rgb               bucket = colour_of_component(COMPONENT_BUCKET), missed = colour_lost();
+
+    for (size_t h = 0; h < sizeof(hues) / sizeof(*hues); h++)
+        for (int a = 0; a < CATEGORY_HUES; a++) {
+            Rgb own = category(hues[h], a);
+
+            CHECK(distance(own, bucket) >= 20, "category %d of hues %d is bucket's", a,
+                  (int)hues[h]);
+            CHECK(distance(own, missed) >= 20, "category %d of hues %d is missed", a,
+                  (int)hues[h]);
+            for (int b = 0; b < a; b++)
+                CHECK(distance(own, category(hues[h], b)) >= 20,
+                      "categories %d and %d of hues %d are %.1f apart", b, a, (int)hues[h],
+                      distance(own, category(hues[h], b)));
+        }
+}
+
+TEST(categories_of_256_colours_differ_too)
+{
+    for (int a = 0; a < CATEGORY_HUES; a++) {
+        int own = colour_nearest_256(colour_of_category(a));
+
+        assert_true(own != colour_component_256(COMPONENT_BUCKET));
+        assert_true(own != colour_nearest_256(colour_lost()));
+        for (int b = 0; b < a; b++)
+            assert_true(distance(entry_256(own),
+                                 entry_256(colour_nearest_256(colour_of_category(b)))) >= 15);
+    }
+}
+
+/* 4.5 is what WCAG 2 asks of text. */
+TEST(letters_are_read_on_every_colour)
+{
+    static const Hues all[] = { HUES_USUAL, HUES_SAFE, HUES_PRINT, HUES_DARK };
+
+    CHECK_NEAR(colour_contrast((Rgb){ 0, 0, 0 }, (Rgb){ 255, 255, 255 }), 21, 1e-9);
+    for (size_t h = 0; h < sizeof(all) / sizeof(*all); h++)
+        for (int k = 0; k < CATEGORY_HUES; k++) {
+            Rgb own = category(all[h], k), ink = colour_ink_on(own);
+
+            CHECK(colour_contrast(ink, own) >= 4.5, "category %d: %.2f", k,
+                  colour_contrast(ink, own));
+            if (all[h] == HUES_USUAL) /* those of terminals */
+                CHECK(colour_contrast(ink, entry_256(colour_nearest_256(own))) >= 4.5,
+                      "category %d of 256 colours: %.2f", k,
+                      colour_contrast(ink, entry_256(colour_nearest_256(own))));
+        }
+    for (int r = 0; r < 256; r += 15)
+        for (int g = 0; g < 256; g += 15)
+            for (int b = 0; b < 256; b += 15) {
+                Rgb own = { (uint8_t)r, (uint8_t)g, (uint8_t)b };
+
+                assert_true(colour_contrast(colour_ink_on(own), own) >= 4.5);
+            }
+}
+
 TEST(not_a_number_has_a_colour_of_its_own)
 {
     Rgb odd = colour_odd(), nan = colour_of_value(MAP_VIRIDIS, (double)NAN);

@@ -406,11 +406,18 @@ TEST(covered_scripts_are_drawn_as_they_are)
         "\xE2\xB4\xB0\xE2\xB5\x8E",        /* Tifinagh */
         "\xE2\xA0\x83",                    /* Braille */
         "\xE2\x88\x91\xE2\x89\xA4",        /* mathematics */
-        "\xE2\x96\x81the", "\xC4\xA0" "cat", /* marks of tokenizers */
     };
 
     for (size_t k = 0; k < sizeof(tokens) / sizeof(*tokens); k++)
         token_is_shown_as(tokens[k], tokens[k]);
+}
+
+/* How vocabularies write a blank and a line end. */
+TEST(marks_of_tokenizers_are_a_box_and_an_arrow)
+{
+    token_is_shown_as("\xE2\x96\x81the", "\xE2\x90\xA3the");
+    token_is_shown_as("\xC4\xA0" "cat", "\xE2\x90\xA3" "cat");
+    token_is_shown_as("\xC4\x8A", "\xE2\x86\xB5");
 }
 
 TEST(other_scripts_are_spelled_out)

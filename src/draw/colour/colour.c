@@ -191,7 +191,7 @@ Rgb colour_of_category(int64_t category)
 {
     static const Rgb hues[CATEGORY_HUES] = {
         { 0x33, 0x60, 0xA9 }, { 0xE0, 0x7B, 0x39 }, { 0x2A, 0x92, 0x5C }, { 0xC0, 0x4E, 0x6E },
-        { 0x7C, 0xC4, 0xE4 }, { 0x7A, 0x4B, 0x94 }, { 0xD8, 0xC2, 0x4C }, { 0x1F, 0x2A, 0x63 },
+        { 0x8C, 0xE0, 0xD8 }, { 0x7A, 0x4B, 0x94 }, { 0xD8, 0xC2, 0x4C }, { 0x1F, 0x2A, 0x63 },
         { 0x9A, 0xCB, 0x7A }, { 0x8C, 0x3A, 0x2B }, { 0xD9, 0xA3, 0xD0 }, { 0x6B, 0x74, 0x7D },
     };
 
@@ -199,11 +199,11 @@ Rgb colour_of_category(int64_t category)
 }
 
 /* The Okabe-Ito colours and some more; every pair differs by 15 or more (CIELAB), also for readers
- * without red or without green cones. */
+ * without red or without green cones.  The sky blue of Okabe and Ito is the component "bucket". */
 Rgb colour_of_category_safe(int64_t category)
 {
     static const Rgb hues[CATEGORY_HUES] = {
-        { 0x00, 0x72, 0xB2 }, { 0xE6, 0x9F, 0x00 }, { 0x88, 0x22, 0x55 }, { 0x56, 0xB4, 0xE9 },
+        { 0x00, 0x72, 0xB2 }, { 0xE6, 0x9F, 0x00 }, { 0x88, 0x22, 0x55 }, { 0x4B, 0x78, 0xFF },
         { 0xD5, 0x5E, 0x00 }, { 0xF0, 0xE4, 0x42 }, { 0x1F, 0x2A, 0x63 }, { 0x00, 0x9E, 0x73 },
         { 0xCC, 0x79, 0xA7 }, { 0x5A, 0x1E, 0x00 }, { 0xE1, 0xE1, 0xA0 }, { 0x1E, 0x1E, 0xE1 },
     };
@@ -213,7 +213,7 @@ Rgb colour_of_category_safe(int64_t category)
 
 const uint8_t *colour_ramp_256(ColourMap map, int *length)
 {
-    static const uint8_t viridis[] = { 53, 24, 60, 30, 67, 35, 72, 77, 148, 184, 220, 191 };
+    static const uint8_t viridis[] = { 53, 54, 55, 24, 30, 36, 72, 77, 113, 149, 184, 226 };
     static const uint8_t magma[] = { 16,  233, 234, 53,  54,  89, 125,
                                      167, 203, 209, 216, 222, 229 };
     static const uint8_t cividis[] = { 239, 240, 241, 242, 243, 244, 102,
@@ -418,9 +418,28 @@ static double luminance(const double channels[3])
     return 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2];
 }
 
+static double luminance_of(Rgb rgb)
+{
+    return luminance((double[]){ to_linear(rgb.r), to_linear(rgb.g), to_linear(rgb.b) });
+}
+
+double colour_contrast(Rgb a, Rgb b)
+{
+    double x = luminance_of(a) + 0.05, y = luminance_of(b) + 0.05;
+
+    return x > y ? x / y : y / x;
+}
+
+Rgb colour_ink_on(Rgb paper)
+{
+    Rgb black = { 0, 0, 0 }, white = { 255, 255, 255 };
+
+    return colour_contrast(black, paper) >= colour_contrast(white, paper) ? black : white;
+}
+
 double colour_lightness(Rgb rgb)
 {
-    double y = luminance((double[]){ to_linear(rgb.r), to_linear(rgb.g), to_linear(rgb.b) });
+    double y = luminance_of(rgb);
 
     return y > 216.0 / 24389 ? 116 * cbrt(y) - 16 : y * 24389 / 27;
 }

@@ -64,6 +64,10 @@ Rgb         category_colour_in(Hues hues, int64_t category);
 Rgb         lost_colour_in(Hues hues);
 /* L* of CIELAB, 0 black to 100 white: the lightness that a grey print keeps. */
 double      colour_lightness(Rgb rgb);
+/* Contrast of WCAG 2, 1 to 21. */
+double      colour_contrast(Rgb a, Rgb b);
+/* Black or white, whichever is read better on this colour: contrast 4.5 or more. */
+Rgb         colour_ink_on(Rgb paper);
 /* The perceptually nearest entry of the 256-colour palette. */
 uint8_t colour_nearest_256(Rgb rgb);
 

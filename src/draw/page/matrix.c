@@ -161,7 +161,6 @@ static void draw_categories(Sheet *sheet, int k)
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
         int64_t r = at / g->cols, c = at % g->cols;
         Rgb     rgb = panel_category_colour(panel, g->cells[at].category);
-        double  light = 0.3 * rgb.r + 0.59 * rgb.g + 0.11 * rgb.b;
 
         if (!g->cells[at].any)
             continue;
@@ -171,8 +170,7 @@ static void draw_categories(Sheet *sheet, int k)
         canvas_text(sheet->canvas, b->matrix.x + ((double)c + 0.5) * b->cell_w,
                     b->matrix.y + ((double)r + 0.5) * b->cell_h + 0.36 * font, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = font,
-                                  .rgb = light > 140 ? (Rgb){ 0, 0, 0 }
-                                                     : (Rgb){ 255, 255, 255 } });
+                                  .rgb = colour_ink_on(rgb) });
     }
 }
 

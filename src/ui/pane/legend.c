@@ -194,7 +194,9 @@ static int draw_category(const CategoryKey *t, int y, int x, int64_t category)
     Term      *term = t->ui->term;
 
     term_char(term, y, x, t->letters ? (uint32_t)item.ascii : 0x25A0,
-              (Style){ .fg = ink_of(item.rgb, item.index256) });
+              t->letters && term->colours >= TERM_256
+                  ? style_on(item.rgb, item.index256)
+                  : (Style){ .fg = ink_of(item.rgb, item.index256) });
     if (legend_has_name(t) || t->letters)
         term_char(term, y, ++x, legend_has_name(t) ? ' ' : '=', ui_style(t->ui, ROLE_DIM));
     return x + 1 + term_text(term, y, x + 1, 40, item.text, ui_style(t->ui, ROLE_TEXT));

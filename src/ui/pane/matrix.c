@@ -468,11 +468,13 @@ static void draw_letter(const Painter *p, int y, int x, Pixel a)
         ch = a.background ? ' ' : shades[a.level > 4 ? 4 : a.level];
     if (p->term->colours < TERM_256 && p->look->glyphs == GLYPHS_SHADE)
         style.fg = INK_NONE;
+    if (panel_shows_categories(p->panel) && !a.background && p->term->colours >= TERM_256)
+        style = style_on((Rgb){ (uint8_t)(a.ink >> 16), (uint8_t)(a.ink >> 8), (uint8_t)a.ink },
+                         (uint8_t)(a.ink >> 24));
     if (a.background && a.there && !a.cursor)
         style.attr = ATTR_DIM;
     if (a.cursor) {
-        style.attr = ATTR_REVERSE | ATTR_BOLD;
-        style.fg = INK_NONE;
+        style = (Style){ .attr = ATTR_REVERSE | ATTR_BOLD };
     }
     term_char(p->term, y, x, ch, style);
 }

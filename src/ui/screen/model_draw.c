@@ -12,12 +12,7 @@
 /* Where colours are few, attributes say the rest. */
 static Style on_colour(const Ui *ui, Rgb rgb)
 {
-    Rgb ink = colour_lightness(rgb) > 55 ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
-
-    if (ui->term->colours == TERM_MONO)
-        return (Style){ 0 };
-    return (Style){ .fg = ink_of(ink, colour_nearest_256(ink)),
-                    .bg = ink_of(rgb, colour_nearest_256(rgb)) };
+    return ui->term->colours == TERM_MONO ? (Style){ 0 } : style_on(rgb, colour_nearest_256(rgb));
 }
 
 static Style in_colour(const Ui *ui, Rgb rgb)

@@ -455,8 +455,9 @@ static void draw_tokens(Ui *ui, Area line, const char *name, const Strip *strip,
         term_char(term, line.y, x - 1, 0x2026, ui_style(ui, ROLE_DIM));
     for (int64_t i = first; i < strip->n && x < line.x + line.w - 1; i++, x++) {
         Rgb   rgb = values ? colour_of_category(values[i]) : (Rgb){ 0 };
-        Style style = values ? (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) }
-                             : ui_style(ui, ROLE_DIM);
+        Style style = values && term->colours >= TERM_256 ? style_on(rgb, colour_nearest_256(rgb))
+                      : values ? (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) }
+                               : ui_style(ui, ROLE_DIM);
 
         term_char(term, line.y, x, (uint32_t)(values ? strip_letter(values[i])
                                                      : strip_border(strip, i)), style);

@@ -60,6 +60,14 @@ typedef struct Area {
     int y, x, h, w;
 } Area;
 
+/* A letter on this colour, in black or white. */
+static inline Style style_on(Rgb rgb, uint8_t index256)
+{
+    Rgb ink = colour_ink_on(rgb);
+
+    return (Style){ .fg = ink_of(ink, ink.r ? 231 : 16), .bg = ink_of(rgb, index256) };
+}
+
 /* ---- device (curses.c) ------------------------------------------------------ */
 
 Term *term_open(const TermOptions *options, Error *err);
