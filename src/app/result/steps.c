@@ -429,6 +429,13 @@ static const View *chunks_of_step(const Step *step)
                : NULL;
 }
 
+const int32_t *step_line(const Step *step, int64_t head)
+{
+    const View *categories = step_categories(step);
+
+    return categories ? round_line(step->run, categories, head, step_round(step)) : NULL;
+}
+
 bool strip_read(const Step *step, int64_t head, Strip *out)
 {
     const Run     *run = step->result->run;

@@ -45,6 +45,8 @@ const int32_t *step_order(const Step *step, int64_t head);
 /* Round of the step, for mechanisms that sort anew in each; 0: the first, or no round. */
 int64_t        step_round(const Step *step);
 const View    *step_categories(const Step *step);
+/* Categories of the tokens in the step's round, [n] by position; NULL: none are known yet. */
+const int32_t *step_line(const Step *step, int64_t head);
 /* Watched view number x of the step's stage, and the value of its row now; NULL: no more. */
 const View *step_watched(const Step *step, int x, double *value);
 /* The step's traces from the first iteration to this one; NULL: fewer than two points.  The caller

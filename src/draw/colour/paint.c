@@ -146,6 +146,51 @@ static void paint_value(Paint *paint, const Panel *panel, double t)
     paint->ascii = value_letter(map, t);
 }
 
+#define BUCKET_PROBES 6 /* tokens looked at on each axis of a cell */
+
+static int32_t bucket_at(const Panel *panel, const int32_t *order, int64_t first, int64_t last,
+                         int probe, int probes)
+{
+    int64_t entry = first + (last - first) * probe / probes;
+
+    return panel->row_buckets[order ? order[entry] : entry];
+}
+
+static int probes_of(int64_t entries)
+{
+    return entries < BUCKET_PROBES ? (int)entries : BUCKET_PROBES;
+}
+
+/* Of the buckets of a cell's queries the one that most of its keys are in, too. */
+static int32_t bucket_of_cell(const Panel *panel, const Grid *grid, int64_t row, int64_t col)
+{
+    Region  r = grid_cell_region(grid, row, col);
+    int     rows = probes_of(r.row1 - r.row0), cols = probes_of(r.col1 - r.col0), most = 0;
+    int32_t best = bucket_at(panel, panel->row_order, r.row0, r.row1, 0, rows);
+
+    if (view_cols(panel->view) != view_rows(panel->view))
+        return best;
+    for (int y = 0; y < rows; y++) {
+        int32_t bucket = bucket_at(panel, panel->row_order, r.row0, r.row1, y, rows);
+        int     same = 0;
+
+        for (int x = 0; x < cols; x++)
+            same += bucket_at(panel, panel->col_order, r.col0, r.col1, x, cols) == bucket;
+        best = same > most ? bucket : best;
+        most = same > most ? same : most;
+    }
+    return best;
+}
+
+static void paint_bucket(Paint *paint, const Panel *panel, int32_t bucket, double strength,
+                         bool page, bool dark)
+{
+    paint->rgb = colour_shade(panel_category_colour(panel, bucket), strength, dark);
+    if (!page)
+        paint->index256 = colour_nearest_256(paint->rgb);
+    paint->ascii = category_letter(panel->view, bucket);
+}
+
 static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, double strength,
                         bool page, bool dark)
 {
@@ -182,10 +227,10 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
 
 /* ---- pictures ---------------------------------------------------------------- */
 
-#define TINT_SHARE 0.62 /* of the cell's colour; the rest is the picture behind it */
-#define UNKNOWN 0.5     /* brightness of an unknown pixel; drawn as empty paper */
+#define TINT_SHARE    0.62 /* of the cell's colour; the rest is the picture behind it */
+#define UNKNOWN       0.5  /* brightness of an unknown pixel; drawn as empty paper */
 #define UNKNOWN_LIGHT 0.93
-#define UNKNOWN_DARK 0.22
+#define UNKNOWN_DARK  0.22
 
 /* Mean brightness of the pixels under a cell; -1: there is no pixel. */
 static double brightness(const Panel *panel, Region r)
@@ -221,8 +266,9 @@ static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, in
         return; /* the image ends here */
     paint->background = false;
     if (marked) {
-        *paint = (Paint){ .rgb = PICTURE_MARK, .index256 = PICTURE_MARK_256, .ascii = 'Q',
-                          .level = paint->level };
+        *paint = (Paint){
+            .rgb = PICTURE_MARK, .index256 = PICTURE_MARK_256, .ascii = 'Q', .level = paint->level
+        };
         return;
     }
     if (seen) {
@@ -245,6 +291,7 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
     const GridCell *cell = &grid->cells[row * grid->cols + col];
     Paint           paint = { .level = 1 };
     double          t;
+    int32_t         bucket;
 
     if (!cell->any)
         return paint_background(panel, dark_background);
@@ -257,21 +304,22 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
     }
     switch (panel_style(panel)) {
     case STYLE_HOPS:
-        hops_paint(&paint, panel->map, grid_value(grid, row, col, panel->pool),
-                   dark_background);
+        hops_paint(&paint, panel->map, grid_value(grid, row, col, panel->pool), dark_background);
         break;
     case STYLE_CAUSE:
-        paint_cause(&paint, panel, cell, t, levels == PAGE_LEVELS, dark_background);
+        bucket = panel->row_buckets ? bucket_of_cell(panel, grid, row, col) : -1;
+        if (bucket >= 0)
+            paint_bucket(&paint, panel, bucket, t, levels == PAGE_LEVELS, dark_background);
+        else
+            paint_cause(&paint, panel, cell, t, levels == PAGE_LEVELS, dark_background);
         break;
     case STYLE_CATEGORY:
         if (panel_shows_schedule(panel))
             schedule_paint(&paint, cell, panel->hues, dark_background);
         else
-            paint_category(&paint, panel, grid, row, col, levels == PAGE_LEVELS,
-                           dark_background);
+            paint_category(&paint, panel, grid, row, col, levels == PAGE_LEVELS, dark_background);
         break;
-    default:
-        paint_value(&paint, panel, t);
+    default: paint_value(&paint, panel, t);
     }
     return paint;
 }

@@ -46,6 +46,8 @@ typedef struct Panel {
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
+    const int32_t *row_buckets; /* of tokens: cells get their queries' bucket's colour in
+                                   place of the cause's; borrowed; NULL: off */
     /* The first slot of each chunk or cluster in that order, separated by lines; borrowed. */
     const int64_t *slot_groups;
     int64_t        slot_group_count;

@@ -227,6 +227,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
+    panel->row_buckets = pane->buckets;
     panel->excludes = pane_excludes(pane);
     panel->excluded = pane->spec.excluded;
     set_labels(pane, panel);

@@ -42,6 +42,7 @@ typedef struct Pane {
     /* Sorted order of the result for the view looked at, found once. */
     const int32_t *order;
     const View    *order_view;
+    const int32_t *buckets; /* of the result's tokens, which colour its rows; NULL: off */
     int64_t        order_head, order_round; /* head -1: not looked for */
     /* As last laid out: */
     Area      area;   /* of the pane; h 0: not on the screen */

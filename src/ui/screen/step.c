@@ -63,6 +63,13 @@ static const int32_t *stepping_order(const Step *step, int64_t head)
     return has_tokens(step->shown) ? step_order(step, head) : NULL;
 }
 
+/* The matrix has the tokens as rows, and is of the run whose tokens are sorted. */
+static bool has_buckets(const Step *step)
+{
+    return stepping_order(step, step->head) && !strcmp(step->shown->rows, "query") &&
+           view_rows(step->shown) == step->run->n;
+}
+
 static void drop_run(Ui *ui, Pane *pane)
 {
     drawing_clear(&ui->draughtsman, &pane->drawing);
@@ -101,6 +108,7 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
     pane->order_head = head;
     pane->order_view = step->shown;
     pane->order_round = step_round(step);
+    pane->buckets = has_buckets(step) ? step_line(step, head) : NULL;
     if (!sorted && (step->stage->about || step_watched(step, 0, &value)))
         pane->lens.q = step->row;
 }
@@ -193,16 +201,15 @@ static void step_prepare(Ui *ui, Area area)
     Pane     *source = panes_focus(ui);
     Step      step;
     StepRooms rooms;
-    bool      narrow;
+    bool      sorted;
 
     s->panes[0].area.h = s->panes[1].area.h = 0;
     if (!stepping_now(ui, &step) || !step.shown)
         return;
     rooms = stepping_rooms(source, &step, area);
-    narrow = !rooms.second.h;
-    look_at(ui, &s->panes[0], source, &step,
-            narrow && s->sorted_alone && stepping_order(&step, stepping_head(source)));
-    look_at(ui, &s->panes[1], source, &step, !narrow);
+    sorted = stepping_order(&step, stepping_head(source)) && !(s->by_position && !rooms.second.h);
+    look_at(ui, &s->panes[0], source, &step, sorted);
+    look_at(ui, &s->panes[1], source, &step, false);
     pane_lay_out(ui, &s->panes[0], rooms.first);
     pane_lay_out(ui, &s->panes[1], rooms.second);
     for (int i = 0; i < 2; i++)
@@ -367,12 +374,12 @@ void action_step_order(Ui *ui)
         ui_say(ui, ROLE_DIM, "no order is known at this stage, or its matrix is not of tokens");
         return;
     }
-    ui->stepping.sorted_alone = !ui->stepping.sorted_alone;
+    ui->stepping.by_position = !ui->stepping.by_position;
     if (ui->stepping.panes[1].area.h)
         ui_say(ui, ROLE_DIM, "both orders are shown, side by side");
     else
-        ui_say(ui, ROLE_DIM, ui->stepping.sorted_alone ? "tokens in the mechanism's order"
-                                                       : "tokens by position");
+        ui_say(ui, ROLE_DIM, ui->stepping.by_position ? "tokens by position"
+                                                      : "tokens in the mechanism's order");
 }
 
 void action_step_export(Ui *ui)

@@ -159,10 +159,12 @@ typedef struct Compare {
 
 /* The focused pane's run, stage by stage. */
 typedef struct Stepping {
-    Pane   panes[2]; /* the step's matrix by position, and sorted; they own no request */
+    Pane   panes[2]; /* the step's matrix, sorted from the stage on that sorts, and by position;
+                        they own no request */
     const Mechanism *of; /* whose stages; another mechanism starts at its first */
     int    at;       /* step */
-    bool   playing, sorted_alone;
+    bool   playing;
+    bool   by_position; /* not in the mechanism's order, where one matrix stands alone */
     int    until;    /* stage at which playing ends; -1: the last */
     int    speed;    /* index of the pace */
     double pace;     /* seconds a stage stays, set by a script; 0: by `speed` */
