@@ -394,6 +394,7 @@ const Screen screen_profile = {
     .tab = "4 Profile",
     .mode = "PROFILE",
     .scope = IN_PROFILE,
+    .hint = pane_hint,
     .draw = profile_draw,
     .turn = profile_turn,
     .poll = profile_poll,

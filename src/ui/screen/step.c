@@ -648,6 +648,7 @@ const Screen screen_step = {
     .mode = "STEP",
     .scope = IN_STEP,
     .scope_now = step_scope,
+    .hint = pane_hint,
     .draw = step_draw,
     .prepare = step_prepare,
     .pending = step_pending,

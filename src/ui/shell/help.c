@@ -1,10 +1,16 @@
-/* help.c -- what works here, or everything by name: a list to filter and run. */
+/* help.c -- what works here, or everything by name: a list to filter and run.
+ *
+ * Keys stand in groups, each a task.  What is typed may hold several words, and with an argument
+ * it is a whole line: "layer 3".
+ */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "app/command/command.h"
 #include "app/glossary.h"
+#include "app/lesson/lesson.h"
+#include "ui/screen/browse.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
@@ -13,8 +19,11 @@
 #define ROOMY        90 /* columns from which the longest name of a mechanism fits beside words */
 
 typedef struct Choice {
-    const Action    *action; /* or */
+    const char      *heading; /* of the lines below it; or */
+    const Action    *action;  /* or */
     const Mechanism *mechanism;
+    char             way; /* to a mechanism: 'i' its card, 's' its stages; else its pane */
+    const char      *lesson;
     const Command   *command;
     const Preset    *preset;
     const Gloss     *gloss;
@@ -27,6 +36,63 @@ typedef struct Choices {
     bool   elsewhere; /* no key matches: lists what can be opened or run by name */
 } Choices;
 
+/* Tasks, with the actions that belong to them: ids, or beginnings of ids that end in _. */
+static const struct {
+    const char *title, *ids;
+} groups[] = {
+    { "Open something",
+      "list_open list_step sample_ lesson_open lesson_again to_list screen_ search filter_keep "
+      "restore overview_go" },
+    { "Choose a mechanism and its parameters",
+      "info parameters params_ vary vary_ smallest rerun reseed undo redo list_order list_fold "
+      "list_unfold model_" },
+    { "Compare",
+      "list_mark list_compare pane_add pane_close_it difference position_effect link solo "
+      "next_pane previous_pane" },
+    { "Read the picture",
+      "inspect inspect_ view_ sorted overview overview_ span span_ pool_next scale_next "
+      "strips_next labels head_ round_ mark_query marks_ exclude residual" },
+    { "Move and zoom", "list_ cell_ edge_ zoom_ centre text_ choice_" },
+    { "Follow the algorithm", "step_" },
+    { "Learn", "lesson_ lessons_" },
+    { "Measure", "measure plot_ gpu_ device_next" },
+    { "Save, export and script",
+      "save export export_ step_export copy_ record history messages console console_ command "
+      "prompt_" },
+    { "Look", "glyphs colours theme mouse redraw" },
+    { "Help and leaving", "help palette leave close quit_now cancel suspend" },
+};
+#define GROUPS (sizeof(groups) / sizeof(*groups))
+
+/* The length of the name in the list that fits best; 0: none. */
+static size_t belongs(const char *id, const char *ids)
+{
+    size_t best = 0;
+
+    while (*ids) {
+        size_t length = strcspn(ids, " ");
+        bool   begins = ids[length - 1] == '_' && !strncmp(id, ids, length);
+
+        if ((begins || (strlen(id) == length && !strncmp(id, ids, length))) && length > best)
+            best = length;
+        ids += length + strspn(ids + length, " ");
+    }
+    return best;
+}
+
+/* A name of the whole id goes before a beginning; what has no group stands with the last. */
+static size_t group_of(const Action *action)
+{
+    size_t group = GROUPS - 1, best = 0;
+
+    for (size_t i = 0; i < GROUPS; i++)
+        if (belongs(action->id, groups[i].ids) > best) {
+            best = belongs(action->id, groups[i].ids);
+            group = i;
+        }
+    return group;
+}
+
 /* The IN_ bits of what lies below the list. */
 static unsigned scope_below(const Ui *ui)
 {
@@ -37,12 +103,19 @@ static unsigned scope_below(const Ui *ui)
 static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)
 {
     keys[0] = '\0';
-    if (c->action) {
+    if (c->heading) {
+        snprintf(text, size, "%s", c->heading);
+    } else if (c->action) {
         action_keys(c->action, keys, keys_size);
         snprintf(text, size, "%s", c->action->help);
     } else if (c->mechanism) {
         snprintf(keys, keys_size, "%s", c->mechanism->id);
-        snprintf(text, size, "open %s", c->mechanism->title);
+        snprintf(text, size, c->way == 'i'   ? "the card of %s"
+                             : c->way == 's' ? "the stages of %s, one after the other"
+                                             : "open %s", c->mechanism->title);
+    } else if (c->lesson) {
+        snprintf(keys, keys_size, "lesson %d", lesson_place(c->lesson));
+        snprintf(text, size, "begin the lesson %s", c->lesson);
     } else if (c->preset) {
         snprintf(keys, keys_size, "%s", c->preset->id);
         snprintf(text, size, "open %s (%s)", c->preset->title, c->preset->source);
@@ -58,6 +131,34 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
     }
 }
 
+/* Every word that is typed is somewhere in the choice. */
+static bool has_words(const char *wanted, const char *keys, const char *text, const char *id)
+{
+    char word[128];
+
+    while (*(wanted += strspn(wanted, " "))) {
+        size_t length = strcspn(wanted, " ");
+
+        snprintf(word, sizeof(word), "%.*s", (int)(length < 120 ? length : 120), wanted);
+        if (!strcasestr(keys, word) && !strcasestr(text, word) && !strcasestr(id, word))
+            return false;
+        wanted += length;
+    }
+    return true;
+}
+
+/* What is typed is this word with an argument: "layer 3", ":n 512". */
+static const char *typed_argument(const Ui *ui, const TypedHelp *typed)
+{
+    const char *wanted = ui->help.filter.text + (*ui->help.filter.text == ':');
+    size_t      length = typed->word ? strlen(typed->word) : 0;
+
+    if (!length || strncmp(wanted, typed->word, length) != 0 || wanted[length] != ' ')
+        return NULL;
+    wanted += length + strspn(wanted + length, " ");
+    return *wanted ? wanted : NULL;
+}
+
 static void add_choice(const Ui *ui, Choices *list, Choice choice)
 {
     const char *wanted = ui->help.filter.text;
@@ -65,18 +166,47 @@ static void add_choice(const Ui *ui, Choices *list, Choice choice)
 
     choice_text(&choice, keys, sizeof(keys), text, sizeof(text));
     if (list->count == CHOICES_MOST ||
-        (*wanted && !strcasestr(text, wanted) && !strcasestr(keys, wanted) &&
-         !(choice.action && strcasestr(choice.action->id, wanted))))
+        (!has_words(wanted, keys, text,
+                    choice.action ? choice.action->id
+                    : choice.mechanism && choice.mechanism->lesson ? choice.mechanism->lesson
+                                                                   : "") &&
+         !typed_argument(ui, &choice.typed)))
         return;
     list->items[list->count++] = choice;
 }
 
+#define WAYS_MOST 4 /* mechanisms that are offered with card, stages and lesson */
+
+static void add_ways(const Ui *ui, Choices *list)
+{
+    const Mechanism *found[WAYS_MOST] = { 0 };
+    int              count = list->count;
+
+    if (!*ui->help.filter.text || ui->compare.adding || count > WAYS_MOST)
+        return;
+    for (int i = 0; i < count; i++)
+        found[i] = list->items[i].mechanism;
+    for (int i = 0; i < count; i++) {
+        const char *lesson = found[i]->lesson;
+
+        list->items[list->count++] = (Choice){ .mechanism = found[i], .way = 'i' };
+        list->items[list->count++] = (Choice){ .mechanism = found[i], .way = 's' };
+        for (int k = 0; k < i; k++) /* a lesson of several mechanisms stands once */
+            lesson = lesson && found[k]->lesson && !strcmp(found[k]->lesson, lesson) ? NULL
+                                                                                     : lesson;
+        if (lesson_place(lesson))
+            list->items[list->count++] = (Choice){ .lesson = lesson };
+    }
+}
+
+/* First of all in the list. */
 static void add_mechanisms(const Ui *ui, Choices *list)
 {
     const Mechanism *mechanism;
 
     for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
         add_choice(ui, list, (Choice){ .mechanism = mechanism });
+    add_ways(ui, list);
 }
 
 static void add_others(const Ui *ui, Choices *list)
@@ -110,19 +240,35 @@ static void add_typed(const Ui *ui, Choices *list)
         add_choice(ui, list, (Choice){ .typed = command_typed(i) });
 }
 
-static void make_choices(const Ui *ui, Choices *list)
+/* Keys that work below the list, by task, under headings while nothing is looked for.  Typed
+ * lines stand with what opens something. */
+static void add_keys(const Ui *ui, Choices *list)
 {
     const Action *action;
     unsigned      scope = scope_below(ui);
 
+    for (size_t g = 0; g < GROUPS; g++) {
+        int before = list->count;
+
+        if (list->count < CHOICES_MOST && !*ui->help.filter.text)
+            list->items[list->count++] = (Choice){ .heading = groups[g].title };
+        for (size_t i = 0; (action = action_at(i)); i++)
+            if (action->scope & scope && group_of(action) == g)
+                add_choice(ui, list, (Choice){ .action = action });
+        if (g == 0 && scope & IN_SCREENS)
+            add_typed(ui, list);
+        if (list->count == before + 1 && list->items[before].heading)
+            list->count = before;
+    }
+}
+
+static void make_choices(const Ui *ui, Choices *list)
+{
     *list = (Choices){ 0 };
     if (ui->help.palette)
         add_mechanisms(ui, list);
-    for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
-        if (action->scope & scope)
-            add_choice(ui, list, (Choice){ .action = action });
-    if (!ui->compare.adding && scope & IN_SCREENS && (ui->help.palette || *ui->help.filter.text))
-        add_typed(ui, list);
+    if (!ui->compare.adding)
+        add_keys(ui, list);
     if (ui->help.palette && !ui->compare.adding)
         add_others(ui, list);
     if (!ui->help.palette && !list->count) {
@@ -133,6 +279,16 @@ static void make_choices(const Ui *ui, Choices *list)
     add_glossary(ui, list);
 }
 
+/* The line, or the next one in that direction that is no heading. */
+static int settled(const Choices *list, int line, int by)
+{
+    line = line >= list->count ? list->count - 1 : line;
+    line = line < 0 ? 0 : line;
+    if (line < list->count && list->items[line].heading)
+        line += by < 0 && line > 0 ? -1 : 1;
+    return line;
+}
+
 static Area help_area(const Ui *ui)
 {
     int width = ui->term->cols - 4 < 100 ? ui->term->cols - 4 : 100;
@@ -140,16 +296,7 @@ static Area help_area(const Ui *ui)
     return (Area){ 2, (ui->term->cols - width) / 2, ui_whole(ui).h - 2, width };
 }
 
-/* Shows the complete text below the list if its line cuts it off. */
-static void draw_whole(Ui *ui, const char *text, int room)
-{
-    Area below = { ui->term->rows - 3, 1, 2, ui->term->cols - 2 };
-
-    if (term_width(text) <= room || ui->message[0])
-        return;
-    term_fill(ui->term, (Area){ below.y, 0, below.h, ui->term->cols }, ' ', (Style){ 0 });
-    term_paragraph(ui->term, below, text, ui_style(ui, ROLE_TEXT));
-}
+#define WHOLE_LINES 2 /* at the bottom of the window: all of the chosen line's text */
 
 static void help_draw(Ui *ui, Area all)
 {
@@ -158,15 +305,16 @@ static void help_draw(Ui *ui, Area all)
     Choices list;
     Area    area = help_area(ui);
     int     keys_width;
-    int     room = area.h - 4;
+    int     room = area.h - 5 - WHOLE_LINES;
     char    title[96];
 
     (void)all;
     make_choices(ui, &list);
     keys_width = !h->palette && !list.elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
-    h->line = h->line >= list.count ? list.count - 1 : h->line;
-    h->line = h->line < 0 ? 0 : h->line;
+    h->line = settled(&list, h->line, 1);
     h->top = ui_scroll(h->top, h->line, room);
+    if (h->top == h->line && h->top > 0 && list.items[h->top - 1].heading)
+        h->top--; /* its heading with it */
     snprintf(title, sizeof(title), "%s  %d-%d/%d",
              ui->compare.adding ? "Add a pane"
              : h->palette       ? "Everything"
@@ -187,12 +335,18 @@ static void help_draw(Ui *ui, Area all)
         int   y = area.y + 3 + i;
 
         choice_text(&list.items[h->top + i], keys, sizeof(keys), text, sizeof(text));
+        if (list.items[h->top + i].heading) {
+            term_text(term, y, area.x + 2, area.w - 4, text, ui_style(ui, ROLE_TITLE));
+            continue;
+        }
         if (here)
             term_fill(term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
         term_text(term, y, area.x + 2, keys_width, keys, here ? style : ui_style(ui, ROLE_KEY));
         term_text(term, y, area.x + 3 + keys_width, area.w - keys_width - 5, text, style);
-        if (here)
-            draw_whole(ui, text, area.w - keys_width - 5);
+        if (here && term_width(text) > area.w - keys_width - 5)
+            term_paragraph(term, (Area){ area.y + area.h - 1 - WHOLE_LINES, area.x + 2,
+                                         WHOLE_LINES, area.w - 4 },
+                           text, ui_style(ui, ROLE_DIM));
     }
 }
 
@@ -214,8 +368,8 @@ static void help_press(Ui *ui, const Event *event)
     Area area = help_area(ui);
     int  line = ui->help.top + event->y - area.y - 3;
 
-    if (event->y < area.y + 3 || event->y >= area.y + area.h - 1 || event->x <= area.x ||
-        event->x >= area.x + area.w - 1)
+    if (event->y < area.y + 3 || event->y >= area.y + area.h - 2 - WHOLE_LINES ||
+        event->x <= area.x || event->x >= area.x + area.w - 1)
         return;
     if (line == ui->help.line)
         action_choice_run(ui);
@@ -245,12 +399,24 @@ void help_open(Ui *ui, int palette)
 
 void choice_move(Ui *ui, int by)
 {
-    ui->help.line += by;
+    Choices list;
+
+    make_choices(ui, &list);
+    ui->help.line = settled(&list, ui->help.line + by, by);
 }
 
 void choice_page(Ui *ui, int by)
 {
     choice_move(ui, by * (ui->term->rows - 9));
+}
+
+static void open_card(Ui *ui, const Mechanism *m)
+{
+    Text text = { 0 };
+
+    card_text(m, &text);
+    pager_open(ui, m->id, text_str(&text), false);
+    text_free(&text);
 }
 
 static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
@@ -269,16 +435,28 @@ void action_choice_run(Ui *ui)
     Choices list;
     Choice  choice;
     bool    adding = ui->compare.adding;
+    char    line[256] = "";
 
     make_choices(ui, &list);
-    if (ui->help.line < 0 || ui->help.line >= list.count)
+    ui->help.line = settled(&list, ui->help.line, 1);
+    if (ui->help.line >= list.count)
         return;
     choice = list.items[ui->help.line];
+    if (typed_argument(ui, &choice.typed))
+        snprintf(line, sizeof(line), "%s %s", choice.typed.word,
+                 typed_argument(ui, &choice.typed));
     action_close(ui);
     if (choice.action)
         action_run(ui, choice.action);
+    else if (*line)
+        command_enter(ui, line);
+    else if (choice.mechanism && choice.way == 'i')
+        open_card(ui, choice.mechanism);
     else if (choice.mechanism)
-        open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
+        open_mechanism(ui, choice.mechanism, choice.way != 's' &&
+                       (adding || ui->screen == SCREEN_COMPARE));
+    else if (choice.lesson)
+        lessons_typed(ui, choice.lesson);
     else if (choice.preset)
         panes_open_preset(ui, choice.preset->id);
     else if (choice.gloss)
@@ -287,4 +465,6 @@ void action_choice_run(Ui *ui)
         ui_prompt(ui, choice.typed.word ? choice.typed.word : choice.command->name);
         field_insert(&ui->prompt.field, " ");
     }
+    if (choice.way == 's' && ui->compare.count)
+        ui->screen = SCREEN_STEP;
 }

@@ -415,6 +415,13 @@ bool pane_hint(Ui *ui, const Action *action)
         return pane && pane_has_order(pane);
     if (!strcmp(action->id, "round_next"))
         return pane && pane_shows_reach(pane);
+    if (!strcmp(action->id, "head_next"))
+        return pane && pane->result && pane_heads(pane) > 1;
+    if (!strcmp(action->id, "overview"))
+        return session_input(ui->session)->layers > 1 ||
+               (pane && pane->result && pane_heads(pane) > 1);
+    if (!strcmp(action->id, "next_pane") || !strcmp(action->id, "difference"))
+        return ui->compare.count > 1;
     if (!strcmp(action->id, "span"))
         return pane && pane->result && picture_width(pane->result) > 0;
     return true;
