@@ -271,6 +271,21 @@ static void open_other(Ui *ui)
     ui_prompt(ui, "model ");
 }
 
+/* The text comes back by the same key. */
+static void write_on(Ui *ui)
+{
+    Modelling *m = open_now(ui);
+
+    if (!m)
+        say_none(ui);
+    else if (!m->model->config.causal)
+        ui_say(ui, ROLE_DIM, "%s is an encoder and writes no text", m->model->config.arch);
+    else if (!m->writing)
+        model_write(ui);
+    else
+        model_stop_writing(m);
+}
+
 static void again(Ui *ui)
 {
     if (open_now(ui))
@@ -310,7 +325,8 @@ static int wake_fd(const Ui *ui)
 static bool progress(const Ui *ui, char *text, size_t size)
 {
     static const char *const words[] = { "opening the model", "what heads do", "forward pass",
-                                         "forward pass with the swap", "the layer's q, k, v" };
+                                         "forward pass with the swap", "the layer's q, k, v",
+                                         "writing on" };
     const Modelling         *m = ui->modelling;
 
     for (int i = 0; m && i < MODEL_TASKS; i++) {
@@ -373,6 +389,8 @@ static const Action own[] = {
       .value = TO_FIRST },
     { "model_last", "G End", IN_MODEL, "", "last token", .run_with = move_token,
       .value = TO_LAST },
+    { "model_write", "w", IN_MODEL, "write",
+      "the model writes on, and beside it the swapped one; again: the text", .run = write_on },
     { "model_open", "o", IN_MODEL, "open", "open a model: :model PATH TEXT", .run = open_other },
     { "model_again", "r", IN_MODEL, "", "make the passes again", .run = again },
 };

@@ -13,7 +13,8 @@
 #include "ui/state/explorer.h"
 
 typedef enum ModelTask {
-    MODEL_OPENING, MODEL_HEADS, MODEL_PLAIN, MODEL_SWAP, MODEL_LAYER, MODEL_TASKS
+    MODEL_OPENING, MODEL_HEADS, MODEL_PLAIN, MODEL_SWAP, MODEL_LAYER, MODEL_WRITE,
+    MODEL_TASKS
 } ModelTask;
 
 /* The layers of a swap. */
@@ -21,6 +22,14 @@ typedef struct ModelLayers {
     bool *on;       /* [layers]; NULL: all; owned */
     char  words[64]; /* "10-19"; "all" */
 } ModelLayers;
+
+/* What one variant has written; the worker's until it is done, but for the counts. */
+typedef struct Written {
+    char        text[8192];
+    atomic_int  bytes, tokens;
+    atomic_bool done;
+    double      rate; /* tokens a second, when done */
+} Written;
 
 typedef struct Modelling {
     Session      *side;             /* its worker does the tasks; owned */
@@ -45,6 +54,10 @@ typedef struct Modelling {
     int64_t       across;           /* head at the left end of the grid */
     int64_t       first;            /* layer at the top of the grid */
     int64_t       line_tokens;      /* of a line of text, about */
+    bool          writing;          /* the panes of what is written stand in place of the text */
+    Written       written[2];       /* the model as it is, and swapped */
+    char          write_swap[256];  /* "": none */
+    bool         *write_layers;     /* NULL: all; owned */
     char          problem[512];     /* why there is no model; "": there is or will be */
 } Modelling;
 
@@ -64,11 +77,20 @@ void model_swap(Ui *ui, const char *words);
 void model_drop_swap(Modelling *m);
 /* Its q, k, v go to the panes. */
 void model_fetch_layer(Ui *ui);
+/* The text goes on, by the model and by the swapped one. */
+void model_write(Ui *ui);
+void model_stop_writing(Modelling *m);
 /* Takes the task's outcome; false: it goes on, or is not under way. */
 bool model_task_ended(Ui *ui, ModelTask task, JobState *state);
 bool model_runs(const Modelling *m);
 bool model_cancel(Modelling *m);
 void model_free(Modelling *m); /* NULL is fine */
+
+/* ---- model_write.c ------------------------------------------------------------ */
+
+bool model_write_take(Modelling *m); /* the swap that is shown; false: no memory */
+bool model_write_work(void *context, const atomic_bool *cancel, Error *err);
+void model_draw_written(Ui *ui, Area area);
 
 /* ---- model_draw.c ------------------------------------------------------------- */
 

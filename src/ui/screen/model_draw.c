@@ -509,7 +509,10 @@ void model_draw(Ui *ui, Area area)
     draw_grid(ui, (Area){ top.y, top.x, top.h, p.width }, &p);
     draw_side(ui, (Area){ top.y, top.x + p.width, top.h, area.w - p.width });
     draw_legend(ui, (Area){ top.y + top.h, area.x, 1, area.w });
-    draw_text(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
+    if (m->writing)
+        model_draw_written(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
+    else
+        draw_text(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
 }
 
 bool model_status(const Modelling *m, char *text, size_t size)

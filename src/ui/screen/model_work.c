@@ -133,7 +133,8 @@ static bool read_layer(void *context, const atomic_bool *cancel, Error *err)
 
 static void submit(Ui *ui, ModelTask task)
 {
-    static const JobWork work[] = { open_model, find_heads, run_plain, run_swap, read_layer };
+    static const JobWork work[] = { open_model, find_heads, run_plain, run_swap, read_layer,
+                                    model_write_work };
     Modelling           *m = ui->modelling;
     Error                err = ERROR_INIT;
 
@@ -203,6 +204,7 @@ void model_free(Modelling *m)
     forward_result_free(&m->plain);
     forward_result_free(&m->fresh);
     free(m->layers.on);
+    free(m->write_layers);
     input_free(m->input);
     model_reading_free(&m->reading);
     model_close(m->model);
@@ -274,6 +276,27 @@ void model_fetch_layer(Ui *ui)
     m->input = NULL;
     m->wanted = m->layer;
     submit(ui, MODEL_LAYER);
+}
+
+void model_write(Ui *ui)
+{
+    Modelling *m = ui->modelling;
+
+    if (m->job[MODEL_WRITE])
+        job_cancel(m->job[MODEL_WRITE]);
+    stop(m, MODEL_WRITE);
+    m->writing = true;
+    if (model_write_take(m))
+        submit(ui, MODEL_WRITE);
+    else
+        ui_say(ui, ROLE_ERROR, "not enough memory to write on");
+}
+
+void model_stop_writing(Modelling *m)
+{
+    if (m->job[MODEL_WRITE])
+        job_cancel(m->job[MODEL_WRITE]);
+    m->writing = false;
 }
 
 /* ---- a swap -------------------------------------------------------------------- */
