@@ -37,8 +37,8 @@ bool device_reached(const DeviceProfile *p, DeviceTier tier)
     }
 }
 
-/* Spans are medians of timed runs and kernels those of a traced one, which is slower: where their
- * difference falls below 0 nobody knows what the host adds, and it is not nothing. */
+/* The span is a median of timed runs; busy and copy are of a traced run, which is slower.  So a
+ * difference below 0 means that the idle time is unknown, not that it is 0. */
 static Number idle_of(Number span, Number busy, Number copy)
 {
     double idle = span.value - busy.value - copy.value;
@@ -319,7 +319,7 @@ static Number known(double value)
     return isnan(value) ? NUMBER_NONE : number_of(value);
 }
 
-/* NaN counts as nothing where the other one is a number. */
+/* NaN counts as 0 where the other one is a number. */
 static double sum(double a, double b)
 {
     return isnan(a) ? b : isnan(b) ? a : a + b;
@@ -414,7 +414,7 @@ static void puts_of(Reader *r, const char *word)
     put(r, word, strlen(word));
 }
 
-/* "10attend_f32"; a name of a nameless namespace is passed over. */
+/* "10attend_f32"; the name of an anonymous namespace is skipped. */
 static bool source_name(Reader *r)
 {
     char *name;
@@ -456,7 +456,7 @@ static bool literal(Reader *r)
     if (*r->at >= '1' && *r->at <= '9') {
         if (!source_name(r))
             return false;
-        r->length = kept; /* the value says enough */
+        r->length = kept; /* only the value is kept */
         r->text[kept] = '\0';
     } else if (builtin(*r->at)) {
         r->at++;
@@ -517,7 +517,7 @@ void kernel_name_text(const char *mangled, char *text, size_t size)
         nested = *r.at == 'N';
         r.at += nested || *r.at == 'L';
         do {
-            r.length = 0; /* of nested names the last one */
+            r.length = 0; /* only the last of nested names is kept */
             r.at += *r.at == 'L';
             ok = source_name(&r);
         } while (ok && nested && *r.at != 'E' && *r.at != 'I');

@@ -4,8 +4,8 @@
  *   activity  one more run, traced: kernels, copies, allocations
  *   counters  as many runs as there are passes: what the hardware counted
  *
- * A tier that is not there leaves its numbers not valid and says why in `lacks`; the record is
- * good all the same.  Milliseconds, bytes, operations.
+ * A missing tier leaves its numbers not valid and the reason in `lacks`; the rest of the record is
+ * valid.  Units: milliseconds, bytes, operations.
  */
 #ifndef PROFILE_DEVICE_PROFILE_H
 #define PROFILE_DEVICE_PROFILE_H
@@ -74,11 +74,11 @@ typedef struct DeviceCopies {
 } DeviceCopies;
 
 /* Whether the timed runs were replays of a CUDA graph (attn/cuda/host/graph.h); stages and all
- * tiers are then of runs that were not. */
+ * tiers are then of runs without the graph. */
 typedef struct DeviceGraph {
     bool   asked;           /* ATTNSCOPE_GRAPHS */
     bool   replayed;
-    char   why[192];        /* not; "" it was */
+    char   why[192];        /* there was no replay; "": there was */
     Number plain_ms;        /* a run without it, median */
 } DeviceGraph;
 
@@ -93,7 +93,7 @@ typedef struct DeviceSpan {
 typedef struct DeviceProfile {
     char   name[96];            /* of the GPU */
     char   source[64];          /* of the numbers: "CUPTI 13.0" */
-    char   lacks[DEVICE_TIERS][256]; /* why a tier was not reached; "" it was */
+    char   lacks[DEVICE_TIERS][256]; /* why a tier was not reached; "": it was */
     DeviceGraph graph;
     Number span_ms;             /* events: of a run, median */
     Number busy_ms, copy_ms;    /* activity */
@@ -114,8 +114,8 @@ const char *device_tier_name(DeviceTier tier); /* "events" */
 const char *device_copy_name(DeviceCopyKind kind); /* "host to device" */
 /* Nothing of the tier is missing. */
 bool        device_reached(const DeviceProfile *profile, DeviceTier tier);
-/* Of the span of a stage, or of the run (-1), the time in which neither kernel nor copy ran: the
- * host's own loops, launches, waits.  Not valid without both tiers; profile may be NULL. */
+/* The part of the span of a stage, or of the run (-1), in which neither kernel nor copy ran: the
+ * host's loops, launches and waits.  Not valid without both tiers; profile may be NULL. */
 Number      device_idle_ms(const DeviceProfile *profile, int stage);
 Number      device_idle_share(const DeviceProfile *profile, int stage);
 

@@ -37,9 +37,8 @@ typedef struct Measurement {
     DeviceGraph graph;
 } Measurement;
 
-/* The GPU's own numbers: of the timed runs, and where there is `more`, of a traced one and of
- * counted ones.  The budget of these is max_seconds once more, because repeating for a width
- * uses up the first. */
+/* Adds the GPU's numbers: of the timed runs and, with `more`, of a traced run and of counted ones.
+ * These have a budget of max_seconds of their own, because the timed runs may use up the first. */
 static void measure_device(Measurement *m, bool more);
 /* Replays in place of the timed runs, where the device wants graphs; false: no memory. */
 static bool measure_graph(Measurement *m, Arena *arena, Error *err);
@@ -86,7 +85,7 @@ static bool measure_add_times(Measurement *m, Error *err)
     return true;
 }
 
-/* Where operations are not waited for, the host's clock knows nothing of stages. */
+/* Where operations are asynchronous, the host's clock measures no stages. */
 static bool add_sample(Measurement *m, Error *err)
 {
     bool    ahead = m->watch.device && device_goes_ahead(m->watch.device);
@@ -194,7 +193,7 @@ static void take_failure(Measurement *m, const Run *run)
              run ? run->err.text : "not enough memory to begin the run");
 }
 
-/* The run itself could not be made: what the record can still say. */
+/* Fills what a record can hold when the Run could not be constructed. */
 static void take_nothing(Measurement *m)
 {
     Record *out = m->out;
@@ -349,7 +348,7 @@ static bool prepare_measurement(Measurement *m, const RunSpec *spec, const Measu
         return false;
     m->spec.given = spec->given ? &m->given : NULL;
     m->spec.views = false;
-    m->spec.progress = NULL; /* a clock has no use for it */
+    m->spec.progress = NULL; /* timing needs no progress */
     m->spec.observer = watch_stage;
     m->spec.preparing = watch_preparing;
     m->spec.observer_context = &m->watch;
@@ -404,13 +403,13 @@ bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *e
 
 /* ---- the GPU's own numbers -------------------------------------------------------- */
 
-/* Runs of the profiler's own, in an arena of their own. */
+/* Extra runs for the profiler, in an arena of their own. */
 typedef struct Apart {
     Measurement *m;
     Arena       *arena;
 } Apart;
 
-/* One of them; a failure is not the record's. */
+/* One extra run; its failure does not fail the record. */
 static bool run_apart(void *context)
 {
     const Apart *a = context;
@@ -429,9 +428,9 @@ static bool may_go_on(const void *context)
     return measure_time_left(((const Apart *)context)->m);
 }
 
-/* Memory that both sides see is nobody's until it is touched, and a kernel that touches it first
- * waits for each page: so the first of these runs, as with the timed ones, is for that alone.  What
- * it took is taken while the others go on. */
+/* A kernel that touches managed memory first waits for each page.  So the first of these runs only
+ * touches the memory, as with the timed runs, and the others use it again; it counts as
+ * allocated. */
 static void profile(Measurement *m, const int *first, DeviceProfile *gpu)
 {
     Apart  apart = { .m = m, .arena = arena_new_from(m->spec.ops->memory) };
@@ -504,7 +503,7 @@ static bool replay_once(Measurement *m, RunGraph *graph)
     return ok;
 }
 
-/* Replays take the place of the timed runs so far, with as large a budget. */
+/* Replaces the timed runs so far by replays, with a budget of the same size. */
 static bool time_replays(Measurement *m, RunGraph *graph, Error *err)
 {
     Timing *time = &m->out->time;
@@ -523,7 +522,7 @@ static bool time_replays(Measurement *m, RunGraph *graph, Error *err)
     return ok;
 }
 
-/* Launches are a small part of a long run, which is replayed only where somebody asks for it. */
+/* Launches are a small part of a long run, so a long run is replayed only on request. */
 static bool is_worth_it(Measurement *m)
 {
     Timing *time = &m->out->time;

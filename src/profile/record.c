@@ -313,8 +313,9 @@ static void take_settings(const Run *run, Record *out)
 
 #define NO_CLOSED_FORM "its closed form of FLOPs is not known: "
 
-/* A closed form may need memory, or be a script's; what fails there does not spoil the run but is
- * said, and what it works out again is not shown again. */
+/* A closed form may fail: it may need memory, or be a script's.  A failure becomes a warning of the
+ * run, not its error.  Views are off, because the closed form may prepare the run's tensors
+ * again. */
 static void take_flops(Run *run, Record *out)
 {
     Error before = run->err;

@@ -149,15 +149,15 @@ RecordStatus record_status_of(ErrorCode code);
 /* Adds a line to the warnings; silent when there is no memory for it. */
 void record_warn(Record *record, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The record as one flat-readable JSON object; the keys are stable. */
 /* Version of the record's keys, as docs/records.md describes them. */
 #define RECORD_VERSION 1
+/* The record as one JSON object; the keys are stable. */
 void record_json(const Record *record, Json *out);
 /* {"peak_bytes":4096}: what figures.json of a dump holds. */
 void record_figures_json(const Run *run, Json *out);
-/* The scalars of another run of the same: timed runs, without views, find fewer. */
+/* Takes the scalars of another run of the same spec: timed runs have no views and give fewer. */
 void record_take_figures(Record *record, const Run *run);
-/* What products were computed in, where that is a GPU's: "bf16, cuDNN", "f32 (bf16 asked)". */
+/* Number format of a GPU's matrix products: "bf16, cuDNN", "f32 (bf16 asked)". */
 void record_computed(const Record *record, Text *out);
 /* Readable summary for a terminal, a few lines. */
 void record_text(const Record *record, Text *out);
@@ -176,7 +176,7 @@ const char *environment_blas_warning(void);
  * for this CPU; returns where that is not needed or not possible.  Call it first in main. */
 void environment_start_with_best_core(char **argv);
 
-/* What every number means, for those who must trust it. */
+/* What every number means. */
 
 typedef struct Convention {
     const char *number; /* "counted FLOPs" */

@@ -36,7 +36,7 @@ bool reference_is_possible(const Run *run)
                                      run->out.data && run->out.shape[0] == run->q.shape[0]);
 }
 
-/* ops NULL: the CPU's; context: what they may find in the spec. */
+/* ops NULL: the CPU's; context: the spec's context for these ops. */
 static bool begin_reference(const Run *run, const Ops *ops, void *context, Threads *threads,
                             const atomic_bool *cancel, Reference *out, Error *err)
 {
@@ -50,7 +50,8 @@ static bool begin_reference(const Run *run, const Ops *ops, void *context, Threa
     spec.observer = NULL;
     spec.progress = NULL;
     spec.observer_context = context;
-    spec.ops = ops; /* the CPU's otherwise: what another device loses is part of the answer */
+    /* By default the CPU's, so that another device's loss of precision shows. */
+    spec.ops = ops;
     spec.preparing = NULL;
     spec.fail_at = 0;
     spec.threads = threads;
@@ -81,7 +82,7 @@ void reference_free(Reference *reference)
 
 /* ---- row by row ----------------------------------------------------------------- */
 
-/* Instead of attending: remembers what to attend to. */
+/* Takes the place of `attend`: stores its arguments. */
 static void note_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                         double *cells)
 {

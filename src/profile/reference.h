@@ -14,7 +14,8 @@ typedef struct Reference {
 bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, Reference *out,
                    Error *err);
 void reference_free(Reference *reference);
-/* It can be run on what the mechanism read: queries, keys and values of the same heads. */
+/* Whether exact attention can run on the mechanism's input: queries, keys and values of the same
+ * heads. */
 bool reference_is_possible(const Run *run);
 
 /* Rows of exact attention one at a time: nothing but what a row needs is computed, so a few
@@ -33,7 +34,7 @@ bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *can
  * there is no memory.  Any thread; `cells` is its own. */
 bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
                    float *line);
-/* The scores that they are the softmax of; of keys that are not allowed `line` stays as it was.
+/* The scores before that softmax; entries of `line` for keys that are not allowed stay unchanged.
  * False: no memory. */
 bool reference_scores(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
                       float *line);
@@ -55,7 +56,7 @@ typedef struct Strongest {
  * weigh nothing are none.  threads and cancel may be NULL. */
 bool strongest_of(const View *weights, int64_t h, int64_t k, Threads *threads,
                   const atomic_bool *cancel, Strongest *out, Error *err);
-/* Those of exact attention on the run's own input. */
+/* The strongest keys of exact attention on the run's own input. */
 bool strongest_keys(const Run *run, int64_t k, Threads *threads, const atomic_bool *cancel,
                     Strongest *out, Error *err);
 void strongest_free(Strongest *s);

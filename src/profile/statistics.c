@@ -4,7 +4,7 @@
  * the neighbours of t.  An outlier is beyond q3 + 3 (q3 - q1): timings have a
  * long upper tail, so only that side is watched.
  *
- * The median's median_interval needs no shape of the distribution: of c independent
+ * The interval of the median needs no shape of the distribution: of c independent
  * samples, binomial(c, 1/2) lie below the true median, so x_(k) and x_(c+1-k)
  * enclose it with confidence 1 - 2 P(B < k).
  */

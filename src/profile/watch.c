@@ -17,7 +17,7 @@
 #include "profile/memory.h"
 #include "profile/watch.h"
 
-/* Closes the heap's account since the last call. */
+/* Adds the heap's changes since the last call to the current stage. */
 static void heap_account(Watch *w)
 {
     int64_t peak = heap_peak();

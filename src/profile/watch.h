@@ -45,8 +45,8 @@ void watch_preparing(void *context, bool begins); /* spec's preparing */
 
 /* A run on a GPU under observation: marks, a trace, counters.
  *
- * It stands behind a Watch (watch.h) as the next observer, so that what it does at the border
- * of two stages is in neither's wall time.  Refusals end its tier and never the run.
+ * It is the next observer of a Watch (watch.h), so its work between two stages is in neither's wall
+ * time.  A failure ends its tier, never the run.
  */
 
 typedef struct DeviceWatch DeviceWatch;

@@ -96,7 +96,7 @@ static void set_paper(lua_State *L, const Mechanism *m)
     field_string(L, "arxiv", m->arxiv);
 }
 
-/* What of an input it reads. */
+/* Which parts of an input the mechanism reads. */
 static void set_inputs(lua_State *L, const Mechanism *m)
 {
     static const char *const qkv[] = { "q", "k", "v" };

@@ -18,7 +18,7 @@ static LuaContext *check_context(lua_State *L)
     return context;
 }
 
-/* A copy, made once: the run's own may go before the script's do. */
+/* A copy, made once: the script may hold it longer than the run holds its own tensor. */
 static int input_tensor(lua_State *L, const char *key, const Tensor *t)
 {
     lua_getiuservalue(L, 1, 1);
@@ -40,7 +40,7 @@ static int context_x(lua_State *L)
     return input_tensor(L, "x", &check_context(L)->run->x);
 }
 
-/* One head for each of q, where heads share keys and values. */
+/* k or v with one head for each head of q, where heads share keys and values. */
 static int shared_tensor(lua_State *L, const char *key, Tensor t)
 {
     const Run *r = check_context(L)->run;
@@ -92,7 +92,7 @@ static int context_params(lua_State *L)
     return 1;
 }
 
-/* Names of stages are read after the run has ended, so they are the script's. */
+/* Stage names are read after the run has ended, so the script's memory holds copies. */
 static const char *kept_name(lua_State *L, Script *script, const char *name)
 {
     const char *kept;

@@ -5,7 +5,7 @@
 #include "script/api/define.h"
 
 #define SLOT       128  /* bytes of a bound parameter: the largest is a Tensor */
-#define LOOK_EVERY 1000 /* instructions between looks at the cancel flag */
+#define LOOK_EVERY 1000 /* instructions between checks of the cancel flag */
 
 _Static_assert(sizeof(Tensor) <= SLOT, "a parameter fits its slot");
 
@@ -46,8 +46,8 @@ static void call_in(Script *script, Run *r, lua_State *L, Callback *callback, lu
     script->run = script->computing = NULL;
 }
 
-/* The thread of callbacks is made beforehand: making one may raise, and here nothing would
- * catch that. */
+/* The Lua thread for callbacks was created before: creating it here may raise an error that nothing
+ * catches. */
 void define_call(Callback *callback, lua_CFunction body)
 {
     Script    *script = callback->defined->script;
@@ -105,7 +105,7 @@ void *define_memory(lua_State *L, void *memory)
     return memory;
 }
 
-/* A text of the table at absolute index t, kept. */
+/* Copies text `key` of the table at absolute index t into the definition's arena. */
 static const char *kept_text(lua_State *L, Defined *d, int t, const char *key, const char *fallback)
 {
     const char *text = option_string(L, t, key, fallback);
@@ -210,7 +210,7 @@ static void read_default(lua_State *L, Defined *d, int t, Param *p)
     }
 }
 
-/* The table at the top.  [-0, +0, v] */
+/* Reads one parameter from the table at the top.  [-0, +0, v] */
 static void read_param(lua_State *L, Defined *d, Param *p, int index)
 {
     int t = lua_gettop(L);
@@ -289,7 +289,7 @@ Defined *define_read(lua_State *L, const Class *class)
     luaL_checktype(L, 1, LUA_TTABLE);
     options_check(L, 1, class);
     lua_settop(L, 1);
-    holder = tensor_push_closed(L); /* frees the arena on a raise */
+    holder = tensor_push_closed(L); /* frees the arena when an error is raised */
     arena = define_memory(L, arena_new());
     holder->keep = keep_new(arena, drop_arena, NULL);
     define_memory(L, holder->keep);
@@ -402,7 +402,7 @@ static void push_defined_since(lua_State *L, const Defined *before)
     }
 }
 
-/* The file has run, or raised.  [-0, +1 or 3, v] */
+/* Continues after the file has run or raised an error.  [-0, +1 or 3, v] */
 static int reloaded(lua_State *L, int status, lua_KContext before)
 {
     Error err = ERROR_INIT;

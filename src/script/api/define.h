@@ -31,31 +31,31 @@ typedef struct Callback {
 
 /* What a mechanism's function is called with. */
 typedef struct LuaContext {
-    Run     *run; /* NULL: the script kept it beyond its use */
+    Run     *run; /* NULL: the run has ended, but the script still holds the context */
     Defined *defined;
     int      draws; /* without a name */
 } LuaContext;
 
 /* ctx:view(name, tensor).  [-0, +0, v] */
 int context_view(lua_State *L);
-/* The tensor in memory of the run. */
+/* A copy of the tensor in memory of the run. */
 Tensor context_kept(Run *r, const Tensor *t);
 
 /* Calls body(callback) in the state; a script's error fails the run. */
 void define_call(Callback *callback, lua_CFunction body);
 /* The callback that a body was called with. */
 Callback *define_callback(lua_State *L);
-/* Table of the bound parameters.  [-0, +1, v] */
+/* Pushes the table of the bound parameters.  [-0, +1, v] */
 void define_push_params(lua_State *L, const Callback *callback);
 /* Reads the table at 1, of this class, into a descriptor that is not in the catalogue yet.
  * [-0, +1 (keeps it alive), v] */
 Defined *define_read(lua_State *L, const Class *class);
 /* The function `key` of the table at 1 as a reference.  [-0, +0, v] */
 int define_function(lua_State *L, const char *key, bool needed);
-/* Into the catalogue; the id is the result.  [-0, +1 or 3, v] */
+/* Adds it to the catalogue; the result is its id.  [-0, +1 or 3, v] */
 int define_add(lua_State *L, Defined *defined);
 
-/* The memory; raises where there is none.  [-0, +0, v] */
+/* Returns `memory`; raises an error when it is NULL.  [-0, +0, v] */
 void *define_memory(lua_State *L, void *memory);
 
 #endif

@@ -100,7 +100,7 @@ static void set_grid(lua_State *L, Figure *figure)
         luaL_error(L, "%d panels do not fit %d x %d", figure->count, figure->rows, figure->cols);
 }
 
-/* Words and looks of the options at 1.  [-0, +0, v] */
+/* Texts and style of the figure, from the options at 1.  [-0, +0, v] */
 static void figure_set_words(lua_State *L, Figure *figure)
 {
     const char *title = option_string(L, 1, "title", NULL);
@@ -139,7 +139,7 @@ static LuaFigure *push_panels(lua_State *L)
     return out;
 }
 
-/* With the options at 1, and what the machine can do at most known where it is shown. */
+/* Continues with the options at 1, when the ceilings that they show are measured. */
 static int push_panel_figure(lua_State *L, int status, lua_KContext at)
 {
     LuaFigure *out;
@@ -150,7 +150,7 @@ static int push_panel_figure(lua_State *L, int status, lua_KContext at)
     figure_set_words(L, out->figure);
     figure_set_page(L, out);
     figure_set_command(L, out);
-    return 1; /* the figure, which these left at the top */
+    return 1; /* the figure, which is at the top again */
 }
 
 static int figure_push_drawn(lua_State *L, int t);
@@ -338,12 +338,11 @@ static const Member text_options[] = {
 const Class class_text_options = { .name = "TextOptions", .help = "How to write text.",
                                    .members = text_options };
 
-/* Figures that the program draws from words: a preset, a command,
- * what a position does to a result. */
+/* Figures that the program draws: a preset, a command, the effect of a position on a result. */
 
-/* All that stays while the figure does. */
+/* Everything that lives as long as the figure. */
 typedef struct Drawn {
-    Session   *session; /* owned; NULL: another one's */
+    Session   *session; /* owned; NULL: borrowed */
     PresetCall made;
     FigureRun  drawing;
 } Drawn;
@@ -358,7 +357,7 @@ static void drop_drawn(void *thing)
     free(drawn);
 }
 
-/* Nothing in here raises. */
+/* Raises no Lua error. */
 static Figure *draw_line(Drawn *drawn, const char *line, Error *err)
 {
     if (!preset_expand(line, &drawn->made, err))
@@ -379,11 +378,11 @@ static Figure *draw_effect(Drawn *drawn, const LuaResult *with, int64_t head, Er
     return figure_run_draw(with->session, &none, &drawn->drawing, err);
 }
 
-/* What is drawn on the worker; the object keeps `drawn`. */
+/* A drawing on the worker; the Figure object owns `drawn`. */
 typedef struct Work {
     LuaFigure       *out;
     Drawn           *drawn;
-    const char      *line; /* on the stack; NULL: what a position does to: */
+    const char      *line; /* on the stack; NULL: the effect of a position on `with` */
     const LuaResult *with;
     int64_t          head;
 } Work;
@@ -398,8 +397,8 @@ static bool draw(void *context, const atomic_bool *cancel, Error *err)
     return w->out->figure != NULL;
 }
 
-/* "figure ..." of the options, what else they say among its words, so that the line
- * draws just this; NULL: they name neither a preset nor a command.  [-0, +1, v] */
+/* Pushes the line "figure ..." that draws what the options say; NULL: they name neither a preset
+ * nor a command.  [-0, +1, v] */
 static const char *push_command(lua_State *L, int t)
 {
     const char *preset = option_string(L, t, "preset", NULL);
@@ -453,8 +452,8 @@ static int push_drawn(lua_State *L, int status, lua_KContext at)
     return 1;
 }
 
-/* A figure of the options' preset or command, or of what a position does; 0: they ask for
- * panels; else to be returned from attn.figure.  [-0, +1 or 3, v] */
+/* A figure of the options' preset or command, or of the effect of a position; 0: the options have
+ * panels; else attn.figure returns this value.  [-0, +1 or 3, v] */
 static int figure_push_drawn(lua_State *L, int t)
 {
     const char      *line = push_command(L, t);

@@ -1,4 +1,4 @@
-/* script/api/figure.h -- the Figure object; for its own files. */
+/* script/api/figure.h -- the Figure object; private to the files of figures. */
 #ifndef SCRIPT_API_FIGURE_H
 #define SCRIPT_API_FIGURE_H
 
@@ -6,7 +6,7 @@
 #include "draw/figure/figure.h"
 #include "script/host/binding.h"
 
-/* The userdata: what closes it lets go, which a worker may keep longer. */
+/* The userdata.  Closing it releases its hold of the Keep; a worker may hold it longer. */
 typedef struct FigureBox {
     Keep *keep; /* of a LuaFigure; NULL: closed */
 } FigureBox;
@@ -14,7 +14,7 @@ typedef struct FigureBox {
 typedef struct LuaFigure {
     Figure  *figure;  /* NULL: not drawn yet */
     Arena   *arena;   /* of the arrays below */
-    Keep   **keeps;   /* owners of what is shown, of the panels and what is subtracted */
+    Keep   **keeps;   /* owners of the results that panels show or subtract */
     int      keep_count;
     View    *views;   /* of tensor panels; one a panel */
     Result **results; /* shown; borrowed from the keeps */
@@ -32,8 +32,8 @@ const char *figure_keep_text(lua_State *L, LuaFigure *figure, const char *text);
 void panel_set(lua_State *L, LuaFigure *figure, int index);
 /* Bars of the panel at t: strips = "sums", queries = { 3, 17 }.  [-0, +0, v] */
 void panel_strips(lua_State *L, int t, MarginChoice *out);
-/* The figure of the panels in the options at 1 becomes the one that a command draws, with that
- * line, where there is such a command (figure_file.c).  [-0, +0, v] */
+/* Gives the figure of the panels in the options at 1 the command line that draws the same, where
+ * there is one (figure_file.c).  [-0, +0, v] */
 void figure_set_command(lua_State *L, LuaFigure *figure);
 
 LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
@@ -44,11 +44,11 @@ void figure_set_page(lua_State *L, LuaFigure *figure);
 /* "--flag value" behind the line; NULL: nothing. */
 void       command_add_option(Text *line, const char *flag, const char *value);
 
-/* Panels of figures that are plots of measured numbers; for figure.c. */
+/* Panels that plot measured numbers; for figure.c. */
 
-/* Measures, where it takes a worker, what the machine can do at most for the panels of the options
- * at 1 that show it; then goes on in `then`, or gives a failure's values.  To be returned from a C
- * function.  [-0, +?, v] */
+/* Measures the machine's ceilings on the worker where panels of the options at 1 show them, then
+ * continues in `then`, or returns a failure's values.  The caller, a C function, returns its
+ * result.  [-0, +?, v] */
 int plot_await_ceilings(lua_State *L, lua_KFunction then);
 
 #endif

@@ -73,7 +73,7 @@ static void add_number(Text *out, const char *flag, double value)
     jsonw_number(&number, value);
 }
 
-/* The same as options of a command. */
+/* Writes them as options of a command. */
 static void save_options_line(const PngOptions *o, const char *path, Text *out)
 {
     add_number(out, "width", o->width_inch);
@@ -104,7 +104,7 @@ static void steps_line(Session *s, const Result *result, const PictureOptions *p
     save_options_line(png, path, out);
 }
 
-/* Its pointers are kept by the stack. */
+/* Its pointers belong to values on the stack. */
 typedef struct Saving {
     Session         *session;
     const LuaFigure *figure; /* or steps of: */
@@ -128,7 +128,8 @@ static bool save_drawing(void *context, const atomic_bool *cancel, Error *err)
                       text_str(s->line), &s->png, s->path, err);
 }
 
-/* A key of metadata as all kinds of file can hold it, and none of our own.  [-0, +0, v] */
+/* Raises an error unless every file format can hold the metadata key and we do not use it
+ * ourselves.  [-0, +0, v] */
 static void check_metadata_key(lua_State *L, int at)
 {
     const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "";
@@ -261,7 +262,7 @@ static const char *field(lua_State *L, int t, const char *key, Described *descri
     return text;
 }
 
-/* The result there keeps itself; a choice more of it.  [-0, +0, v] */
+/* Adds a choice that shows the result.  [-0, +0, v] */
 static PanelChoice *add_choice(Described *described, const LuaResult *result)
 {
     PanelChoice *choice = &described->choices[described->count++];
@@ -275,7 +276,7 @@ static PanelChoice *add_choice(Described *described, const LuaResult *result)
 
 /* ---- one panel ------------------------------------------------------------------- */
 
-/* What is no option of one panel must be the same in all. */
+/* Options of the whole figure must be equal in all panels. */
 static void describe_shared(lua_State *L, int t, int index, Described *described)
 {
     PictureOptions *o = &described->options;
@@ -327,7 +328,7 @@ static void describe_title(lua_State *L, int t, int index, Described *described,
     text_addf(described->titles, "%s%s", index ? "|" : "", choice->title ? choice->title : "");
 }
 
-/* The curves of `with` join the plot of the choice.  [-0, +0, v] */
+/* Adds the curves of `with` to the plot of the choice.  [-0, +0, v] */
 static void describe_joined(lua_State *L, int t, Described *described, const char *view)
 {
     if (lua_getfield(L, t, "with") == LUA_TTABLE)
@@ -412,7 +413,7 @@ static void describe_options(lua_State *L, Described *described)
         described->why = "there is no option that leaves out the legend";
 }
 
-/* Rooflines stand under what the machine can do. */
+/* Rooflines need the ceilings of the machine. */
 static bool add_ceilings(Described *described, Error *err)
 {
     PlotKind kind;
@@ -446,7 +447,8 @@ static void describe_line(Described *described, Text *line)
     command_add_option(line, "caption", described->options.caption);
 }
 
-/* The file names every result that is shown, as the command does. */
+/* Sets the figure's results to those of all choices, so that the file names each, as the command
+ * does. */
 static bool take_results(Described *described)
 {
     Result **results = arena_zalloc(described->figure->arena, described->count, sizeof(Result *));

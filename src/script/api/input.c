@@ -1,8 +1,8 @@
 /* input.c -- inputs in Lua: loaded, generated, or made of tensors.
  *
  * Each input has a Session of its own, so that several can be held at once and
- * each gives its memory back when the script lets go of it.  Inputs a run asks
- * for by name are remembered as long as somebody holds them.
+ * each gives its memory back when the script lets go of it.  Inputs that a run requests by name are
+ * cached while something holds them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static int input_describe(lua_State *L)
     return 1;
 }
 
-/* A mechanism of the script may be running in it, which needs the state to end. */
+/* A mechanism of the script may be running in the session; it needs the Lua state to end. */
 static void drop_session(void *session)
 {
     int     held;
@@ -68,7 +68,8 @@ LuaInput *input_push_empty(lua_State *L)
     return input;
 }
 
-/* The input at the top has its content now.  [-0, +0 or 3, v] */
+/* Finishes the input at the top, which is loaded now; ok false: loading
+ * failed.  [-0, +0 or 3, v] */
 static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
 {
     const Input *in = ok ? session_input(input->session) : NULL;
@@ -83,7 +84,8 @@ static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
     return 1;
 }
 
-/* After work_await: the input below the context, which the work has filled.  [-0, +1 or 3, v] */
+/* Continues after work_await: the input that the work filled lies below the
+ * context.  [-0, +1 or 3, v] */
 int input_push_worked(lua_State *L, int status, lua_KContext at)
 {
     LuaInput *input = class_check(L, (int)at - 2, &class_input);
@@ -97,7 +99,7 @@ int input_push_worked(lua_State *L, int status, lua_KContext at)
 
 /* ---- of tensors ------------------------------------------------------------- */
 
-/* It stays on the stack, so that nobody frees it.  [-0, +1, v] */
+/* The tensor stays on the stack, so that it is not collected.  [-0, +1, v] */
 static const Tensor *push_tensor_field(lua_State *L, const char *key)
 {
     const Tensor *t = NULL;
@@ -110,7 +112,7 @@ static const Tensor *push_tensor_field(lua_State *L, const char *key)
     return t;
 }
 
-/* The token list as texts, which stay whatever becomes of the list; on the stack.  [-0, +1, v] */
+/* Copies of the token texts, on the stack, so that changes of the list do no harm.  [-0, +1, v] */
 static const char **push_tokens(lua_State *L, int64_t count)
 {
     const char **texts;
@@ -136,7 +138,7 @@ static const char **push_tokens(lua_State *L, int64_t count)
     return texts;
 }
 
-/* Arguments of attn.input, kept by the stack. */
+/* Arguments of attn.input; values on the stack own the pointers. */
 typedef struct Joining {
     LuaInput     *input;
     Tensor        part[5]; /* q, k, v, x, segments; no data: not given */
@@ -152,7 +154,7 @@ static bool join(void *context, const atomic_bool *cancel, Error *err)
     const Tensor *part[5];
     Input        *in;
 
-    (void)cancel; /* at most the memory's bytes are copied and hashed */
+    (void)cancel; /* no check: the work is one copy and one hash of the input */
     for (int i = 0; i < 5; i++)
         part[i] = j->part[i].data ? &j->part[i] : NULL;
     in = input_from_tensors(part[0], part[1], part[2], part[3], j->tokens, err);
@@ -168,7 +170,7 @@ static bool join(void *context, const atomic_bool *cancel, Error *err)
     return in && session_set_input(j->input->session, in, j->name, err);
 }
 
-#define LONG_BYTES (4 << 20) /* that are joined in no time */
+#define LONG_BYTES (4 << 20) /* an input of fewer bytes is joined without the worker */
 
 /* [-0, +1 or 3, v] */
 int attn_input(lua_State *L)
@@ -268,7 +270,7 @@ static int input_causal(lua_State *L)
     return 1;
 }
 
-/* Heads of k and v, or of x and finished weights alone all heads.  [-0, +1, v] */
+/* Heads of k and v; for an input of x or weights alone, all heads.  [-0, +1, v] */
 static int input_kv_heads(lua_State *L)
 {
     const Input *in = checked_input(L);
@@ -518,7 +520,7 @@ const Class class_random_options = {
 
 /* Inputs by name: read from a file or generated, by a worker.
  *
- * Those that a run asks for are remembered as long as somebody holds them.
+ * Inputs that a run requests are cached while something holds them.
  */
 
 static InputChoice choice_of(lua_State *L, int t)
@@ -536,7 +538,7 @@ static InputChoice choice_of(lua_State *L, int t)
 
 typedef struct Loading {
     LuaInput     *input; /* below it on the stack, as the spec is */
-    const char   *spec;  /* NULL: as the shell would load it, by: */
+    const char   *spec;  /* NULL: load by `choice`, as the command line does */
     const Call   *options;
     InputChoice   choice;
     lua_KFunction then;
@@ -660,7 +662,7 @@ static int go_on_loaded(lua_State *L, int status, lua_KContext at)
     lua_pushvalue(L, top + 1);
     lua_pushvalue(L, (int)at - 2);
     lua_rawset(L, -3);
-    lua_pushvalue(L, (int)at - 2); /* below lies what is still to be closed */
+    lua_pushvalue(L, (int)at - 2); /* the values below are still to be closed */
     return then(L, LUA_OK, 0);
 }
 

@@ -1,7 +1,7 @@
 /* job.c -- runs and commands that go on while the script does: attn.start, attn.command.
  *
- * A job is one of its input's session.  Lua waits only in poll and wait; a
- * mechanism of the script itself runs on then, and only then.
+ * A job is one of its input's session.  Lua waits only in poll and wait; only then does a mechanism
+ * of the script itself run.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int job_describe(lua_State *L)
     return 1;
 }
 
-/* How much is done, and the phase; nil: nobody knows.  [-0, +2, m] */
+/* The fraction done, and the phase; nil: unknown.  [-0, +2, m] */
 static void push_share(lua_State *L, const LuaJob *job)
 {
     Number share = job->job ? job_share(job->job) : number_of(1);
@@ -226,7 +226,7 @@ const Class class_job = { .name = "Job", .help = "A run that goes on while the s
 /* Commands of the program, run for a script.
  *
  * In the explorer a command goes to the worker with a session of its own, on the input that is
- * on the screen, so that the screen lives and Ctrl-C ends it.
+ * on the screen, so that the screen stays live and Ctrl-C cancels the command.
  */
 
 #define WORK "attnscope.command"
@@ -305,7 +305,7 @@ static bool run_on_worker(void *context, const atomic_bool *cancel, Error *err)
     return ok;
 }
 
-/* A mechanism of the script that the command would run gives up when it is cancelled. */
+/* Cancelling also ends a mechanism of the script that the command runs. */
 static int command_close(lua_State *L)
 {
     Work *w = luaL_checkudata(L, 1, WORK);

@@ -227,18 +227,17 @@ const Class class_mechanism_options = { .name = "MechanismOptions",
                                         .help = "A mechanism of one's own.",
                                         .members = mechanism_members };
 
-/* Patterns of a script: a function that says each row's keys.
+/* Patterns of a script: a function that gives each row's keys.
  *
- * The rows are asked for before the attention runs, query by query, and kept as
- * arithmetic runs, so the picture and the kernel see what the script said and
- * the script is not called again.  Like a drawn tensor they are prepared, not
- * part of the mechanism's time.
+ * The function is called for each query before the attention runs.  Rows are stored as arithmetic
+ * runs, which views and kernels read; the script is not called again.  As with drawn tensors, this
+ * is preparation and not part of the mechanism's time.
  */
 
 typedef struct LuaRow {
     PatternRow row; /* of the query asked for */
     PatternRow all; /* of those before */
-    Run       *run; /* NULL: the script kept it beyond its use */
+    Run       *run; /* NULL: the run has ended, but the script still holds the row */
     int64_t    head, query;
 } LuaRow;
 

@@ -196,7 +196,8 @@ static void check_prelude(lua_State *L, const Class *class, int table)
     caller_names(L, table, class);
 }
 
-/* Called with the module, the classes' method tables, what makes a text harmless, and sweeps.
+/* Calls the prelude with the module, the classes' method tables, safe_clean, and the functions of
+ * sweeps.
  * [-0, +0, e] */
 static void run_prelude(lua_State *L, int module, int methods)
 {
@@ -270,7 +271,7 @@ static void add_member_name(const Class *class, const Member *m, Text *out)
     text_addf(out, "%s%s", m->args && !module ? ":" : ".", m->name);
 }
 
-/* Types without the name of the program before them. */
+/* Adds the type without the prefix "attnscope.". */
 static void add_type(const char *type, Text *out)
 {
     static const char prefix[] = "attnscope.";

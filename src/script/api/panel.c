@@ -16,7 +16,7 @@ static void keep_for(LuaFigure *figure, Keep *keep)
     figure->keeps[figure->keep_count++] = keep_retain(keep);
 }
 
-/* Looks that any panel takes, from the table at t.  [-0, +0, v] */
+/* Style options of any panel, from the table at t.  [-0, +0, v] */
 static void set_looks(lua_State *L, int t, Panel *panel)
 {
     const char *pool = option_string(L, t, "pool", NULL);
@@ -326,7 +326,7 @@ void panel_set(lua_State *L, LuaFigure *figure, int index)
 
 /* ---- plots of results -------------------------------------------------------- */
 
-/* The results of `with` after the first; returns how many there are.  [-0, +0, v] */
+/* Fills results[1..] from `with`; returns how many results there are.  [-0, +0, v] */
 static int take_others(lua_State *L, int t, LuaFigure *figure, Result **results)
 {
     int     top = lua_gettop(L);
@@ -377,17 +377,17 @@ static bool plot_panel(lua_State *L, int t, Result *result, Session *s, const ch
 
 /* ---- ceilings ----------------------------------------------------------------- */
 
-/* Those of one panel after the other. */
+/* Measurements of ceilings, one panel after the other. */
 typedef struct Roofs {
     lua_KFunction then;
-    lua_Integer   panel; /* from 1 on; those before have theirs */
+    lua_Integer   panel; /* from 1 on; panels before it have their ceilings */
     Session      *session;
     const Ops    *ops;
     int           threads;
     Ceilings      measured;
 } Roofs;
 
-/* It takes about a second and is not ended in the middle. */
+/* Takes about a second; cannot be cancelled. */
 static bool measure_roof(void *context, const atomic_bool *cancel, Error *err)
 {
     Roofs   *r = context;
@@ -500,7 +500,7 @@ static void push_curve(lua_State *L, int t, ScalingCurve *out)
         luaL_error(L, "scaling: a curve needs n and cost, lists of the same length, or records");
 }
 
-/* log = "xy" (as usual), "x", "y" or "".  [-0, +0, v] */
+/* log = "xy" (default), "x", "y" or "".  [-0, +0, v] */
 static CostAxes check_axes(lua_State *L, int t)
 {
     const char *log = option_string(L, t, "log", "xy");

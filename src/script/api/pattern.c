@@ -29,7 +29,7 @@ typedef enum Operation { TAKE, UNITE, SHARE, SUBTRACT } Operation;
 
 typedef struct Making {
     Operation      operation;
-    const Pattern *x, *y; /* kept by what lies on the stack */
+    const Pattern *x, *y; /* owned by values on the stack */
     LuaPattern    *out;
     Arena         *arena; /* of out */
 } Making;
@@ -83,7 +83,8 @@ static int push_made(lua_State *L, int status, lua_KContext at)
     return 1;
 }
 
-/* Of the object at 1, whose input (of the user value `from`) it keeps. [-0, +1 or 3, v] */
+/* Pushes a Pattern made from the object at 1; keeps that object's input, its user value
+ * `from`. [-0, +1 or 3, v] */
 static int push_new(lua_State *L, Session *s, Making m, int from)
 {
     Making *own;

@@ -98,7 +98,7 @@ int attn_from_json(lua_State *L)
     return json_push_text(L, text, length);
 }
 
-/* Own JSON reads back, or it is a bug. */
+/* Pushes JSON that this program wrote; a parse error is a bug. */
 static void push_own(lua_State *L, const Text *text)
 {
     if (!text_ok(text))

@@ -1,7 +1,7 @@
 /* result.c -- a finished run in Lua: output, views, numbers.
  *
- * Views are made when they are asked for.  Tensors of a run look into its
- * memory and keep it alive, also beyond r:close().
+ * Views are made when they are asked for.  Tensors of a run point into its memory and keep it
+ * alive, also after r:close().
  */
 #include <string.h>
 
@@ -322,7 +322,7 @@ const Class class_result = {
     .keep = result_keep,
 };
 
-/* Two results against each other. */
+/* Comparison of two results. */
 
 typedef struct Compared {
     const Run *a, *b;

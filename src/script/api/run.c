@@ -95,7 +95,7 @@ static bool set_parameter(lua_State *L, Session *s, Request *request, const char
     return ok;
 }
 
-/* The layer itself takes such a parameter. */
+/* Whether the layer of this request takes a parameter of this name. */
 static bool is_parameter(const Request *request, const char *name)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
@@ -104,7 +104,8 @@ static bool is_parameter(const Request *request, const char *name)
            mechanism_param(m, &request->given, name);
 }
 
-/* Some layer has a parameter of this name, which goes before the run's option `precision`. */
+/* Whether some layer's mechanism has a parameter of this name; it hides the run's option
+ * `precision`. */
 static bool names_parameter(const Request *request, const char *name)
 {
     for (; request; request = request->above)
@@ -132,7 +133,7 @@ static void unknown_key(lua_State *L, const Request *request, const char *name)
                m->id, name, nearest.name);
 }
 
-/* Sets what is at the top in every layer of the stack that has such a parameter, which one must.
+/* Sets the value at the top in every layer of the stack that has the parameter; at least one must.
  * [-0, +0, v] */
 static bool set_in_layers(lua_State *L, Session *s, Request *request, const char *name, Error *err)
 {
@@ -149,7 +150,8 @@ static bool set_in_layers(lua_State *L, Session *s, Request *request, const char
     return true;
 }
 
-/* Of the table at `t`; `options`: keys that are options are passed over. */
+/* Sets the parameters of the table at `t`; options: the table may hold options, which are
+ * skipped. */
 static bool set_parameters(lua_State *L, int t, Session *s, Request *request, bool options,
                            Error *err)
 {
@@ -227,7 +229,7 @@ static bool fill_request(lua_State *L, int t, Session *s, Request *request, Erro
 
 /* ---- running ---------------------------------------------------------------- */
 
-/* Until the job ends; SIGINT ends the wait too, and the job with it. */
+/* Waits until the job ends; SIGINT cancels the job. */
 static void wait_for(Session *s, Job *job)
 {
     struct pollfd wake = { .fd = session_wake_fd(s), .events = POLLIN };
@@ -245,7 +247,8 @@ static void wait_for(Session *s, Job *job)
     }
 }
 
-/* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
+/* Runs the request as a job that SIGINT cancels.  Calls no Lua, so no longjmp skips the job's
+ * cleanup. */
 static Result *request_run(lua_State *L, Session *s, const Request *request, Error *err)
 {
     Script *script = script_of(L);
@@ -253,7 +256,7 @@ static Result *request_run(lua_State *L, Session *s, const Request *request, Err
     Result *result;
     int     depth;
 
-    if (script->run) /* it has the worker */
+    if (script->run) /* that run occupies the worker */
         error_set(err, ERR_UNSUPPORTED, "%s: a mechanism cannot start runs while it runs",
                   script->run->mechanism->id);
     else
@@ -272,7 +275,7 @@ static Result *request_run(lua_State *L, Session *s, const Request *request, Err
     return result;
 }
 
-/* A run that fails is no misuse: ERR_USAGE does not raise here. */
+/* A run that fails is no misuse of the API: ERR_USAGE raises no error here. */
 static int run_failure(lua_State *L, Error err)
 {
     if (err.code == ERR_USAGE)

@@ -40,7 +40,8 @@ static void set_models(lua_State *L, const Fit *fit)
     field_string(L, "best", fit_model_name(fit->best));
 }
 
-/* model: whose factor and r2 are given; FIT_MODELS: those of the free exponent.  [-0, +1, m] */
+/* Pushes the fit; factor and r2 are those of `model`, or of the free exponent
+ * (FIT_MODELS).  [-0, +1, m] */
 static void push_fit(lua_State *L, const Fit *fit, FitModel model)
 {
     bool free = model == FIT_MODELS;
@@ -232,13 +233,13 @@ const Class class_roofline_options = {
 
 /* A sweep that calls the script: attn.sweep's row and progress.
  *
- * The command runs on the worker.  At each record it stops and leaves a question; the script's
- * thread finds it in `turn`, calls the function, and leaves the answer.  So Lua runs on its own
- * thread only, and in the explorer the screen stays live.
+ * The command runs on the worker.  At each record the worker posts a question and waits; the
+ * script's thread takes it in `turn`, calls the function and posts the answer.  So Lua runs on its
+ * own thread only, and in the explorer the screen stays live.
  */
 
 #define SWEEPING "attnscope.sweeping"
-#define LOOK_NS  50000000 /* between looks at the cancel flag */
+#define LOOK_NS  50000000 /* between checks of the cancel flag */
 
 typedef enum Question { ASKS_NOTHING, ASKS_ROW, ASKS_PROGRESS } Question;
 
@@ -263,7 +264,7 @@ typedef struct Sweeping {
 
 /* ---- on the worker ------------------------------------------------------------- */
 
-/* Until the script has answered; false: it was cancelled. */
+/* Waits for the script's answer; false: cancelled. */
 static bool ask(Sweeping *s, Question question, const char *line, size_t length, Error *err)
 {
     bool ok;
@@ -444,7 +445,7 @@ static int sweep_turn(lua_State *L)
     done = s->done;
     total = s->total;
     pthread_mutex_unlock(&s->lock);
-    if (question != ASKS_NOTHING) /* the worker waits, and leaves all as it is */
+    if (question != ASKS_NOTHING) /* the worker waits and changes nothing */
         return push_question(L, s);
     if (total)
         turn_report(L, s->began, "a sweep, %d of %d records", done, total);
@@ -495,7 +496,7 @@ static int sweep_finish(lua_State *L)
     return failure(L, &err);
 }
 
-/* The option that was meant.  [-0, +1, v] */
+/* Pushes the option whose name is nearest.  [-0, +1, v] */
 static int sweep_nearest(lua_State *L)
 {
     lua_pushstring(L, class_nearest(&class_sweep_options, luaL_checkstring(L, 1)));

@@ -11,7 +11,7 @@
 
 #define USUAL_PLOT "error,flops"
 
-/* All that stays while the figure does. */
+/* Everything that lives as long as the figure. */
 typedef struct StudyOwned {
     Study        study;
     StudyPicture picture;
@@ -28,7 +28,8 @@ static void drop_owned(void *thing)
 
 /* ---- what is to be run ------------------------------------------------------ */
 
-/* One mechanism by its text; false: the world refused it, a file for example.  [-0, +0, v] */
+/* One mechanism by its text; false: a cause outside the script, such as a missing
+ * file.  [-0, +0, v] */
 static bool add_line(lua_State *L, Session *s, int options, const char *text, Study *study,
                      Error *err)
 {
@@ -231,7 +232,8 @@ static LuaFigure *push_owner(lua_State *L, Keep *below)
     return out;
 }
 
-/* The picture into the figure below the table at the top; without one, why.  [-0, +0, m] */
+/* Moves the picture into the figure below the table at the top; without a picture, sets the
+ * reason.  [-0, +0, m] */
 static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
                        const StudyLook *look)
 {

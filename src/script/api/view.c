@@ -51,7 +51,7 @@ static const View *check_view(lua_State *L, const LuaResult *result, const char 
     return NULL;
 }
 
-/* A view, or a part of one, on its way into a tensor that lies on the stack. */
+/* A view, or a part of one, that is read into a tensor on the stack. */
 typedef struct Reading {
     const View *view;
     int64_t     limit, plane;
@@ -86,7 +86,7 @@ static int push_reading(lua_State *L, int status, lua_KContext at)
     return 1;
 }
 
-/* A whole view, by way of `then`.  [-0, +1 or 3, v] */
+/* Pushes a whole view; continues in `then`.  [-0, +1 or 3, v] */
 static int push_whole(lua_State *L, const LuaResult *result, const View *view, lua_KFunction then)
 {
     int64_t    limit = result->result->request.memory_limit;
@@ -103,7 +103,7 @@ static int push_whole(lua_State *L, const LuaResult *result, const View *view, l
     return work_await_end(L, result->session, "reading a view", read_view, then);
 }
 
-/* Its numbers lie in memory already.  [-0, +1 or 0, m] */
+/* Pushes a view whose numbers are in memory already; false: they are not.  [-0, +1 or 0, m] */
 static bool push_present(lua_State *L, const LuaResult *result, const View *view)
 {
     if (!view->tensor.data)
@@ -262,8 +262,7 @@ const Pattern *result_cells(const Run *run)
     return view ? view->support : NULL;
 }
 
-/* The latest view that says of every token and head in which bucket or cluster it is; NULL: there
- * is none. */
+/* The latest view of the bucket or cluster of every token and head; NULL: there is none. */
 static const View *groups_of(const Run *run)
 {
     for (int i = 0; i < run->view_count; i++) {
@@ -398,7 +397,7 @@ static void set_why(lua_State *L, const CellWhy *why)
     lua_setfield(L, -2, "exact");
 }
 
-/* The reader lives for this call. */
+/* Reads the cell with a reader of its own. */
 static bool find_why(void *context, const atomic_bool *cancel, Error *err)
 {
     Asked      *a = context;

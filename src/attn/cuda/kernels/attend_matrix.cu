@@ -13,7 +13,7 @@
 
 #define THREADS 128
 
-// What a kernel for vectors of SIZE numbers is made of.
+// Sizes of a kernel for vectors of SIZE numbers.
 template <typename Form, int SIZE>
 struct Shape {
     static constexpr int BLOCKS = SIZE <= 128 ? 2 : 1; // of 16 queries, for a warp
@@ -41,8 +41,8 @@ static __device__ __forceinline__ unsigned char *chunk_at(unsigned char *base, i
     return base + row * ROW + ((chunk ^ (row & 7)) << 4);
 }
 
-// Each thread copies a chunk of every DOWN-th row: what its places differ by is known, so that
-// they need a register each for where they begin and no more.
+// Each thread copies a chunk of every DOWN-th row.  The distances between its places are constants,
+// so source and target need one register each.
 template <int ROW, int ROWS>
 static __device__ __forceinline__ void copy_rows(unsigned char *to, const unsigned char *from)
 {
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void copy_rows(unsigned char *to, const unsign
         copy_ahead(to + x * ROW + ((chunk ^ (x & 7)) << 4), from + x * ROW);
 }
 
-// Which keys of the tile row 16 b + 8 half + g of the warp sees.
+// The keys of the tile that row 16 b + 8 half + g of the warp sees.
 template <typename Sizes>
 static __device__ __forceinline__ uint64_t keys_of(const MatrixAttendCall &a, int32_t key,
                                                    int32_t mask, int b, int half)
@@ -140,7 +140,7 @@ static __device__ __forceinline__ void add_row(float s[COLUMNS][4], int half, fl
         }
 }
 
-// Scores in base 2, with what is added to them.
+// Scores in base 2, with bias and extra terms.
 template <typename Sizes>
 static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, const Walk &w,
                                                  int64_t head, int64_t first_q,
@@ -148,7 +148,7 @@ static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, cons
 {
     const float *bias = a.distance.data ? head_of<float>(a.distance, head, a.heads) + a.m - 1
                                         : NULL;
-    float   by = (float)a.scale * LOG2_E; // a double's conversion is dear: not for each cell
+    float   by = (float)a.scale * LOG2_E; // converted once: conversion of a double is slow
     int64_t j = (int64_t)w.key * KEYS + lane_now() % 4 * 2;
 
 #pragma unroll
@@ -242,7 +242,7 @@ static __device__ __forceinline__ void mix(unsigned char *v,
         mix_singles<Form, Sizes, SIZE>(v, p, out);
 }
 
-// What the block has of its rows.
+// Stores the block's results of its rows.
 template <typename Sizes, int SIZE>
 static __device__ __forceinline__ void
 put_rows(const MatrixAttendCall &a, const AttendItem &item, int64_t head, float by,

@@ -1,5 +1,5 @@
-// attend_rows.cuh -- what kernels of exact attention over listed tiles share: the way along a
-// row's tiles, the softmax of a thread's two rows, and where results go.
+// attend_rows.cuh -- shared by kernels of exact attention over listed tiles: the walk along a row's
+// tiles, the softmax of a thread's two rows, and the place of results.
 //
 // Scores are held as tensor cores give them: with g = lane / 4 and t = lane % 4, s[c][x] is the
 // score of the warp's row g + 8 (x / 2) and of key 8 c + 2 t + x % 2.  Exponentials are of base
@@ -67,7 +67,7 @@ static __device__ __forceinline__ int warp_now(void) { return threadIdx.x / 32; 
 
 enum class Seen { none, some, all }; // of a tile's keys, by some rows
 
-// Which keys of a tile there are, as bits.
+// The keys of a tile that exist, as bits.
 static __device__ __forceinline__ uint64_t keys_there(const MatrixAttendCall &a, int32_t key)
 {
     int64_t left = a.m - (int64_t)key * KEYS;
@@ -104,8 +104,8 @@ static __device__ __forceinline__ void soften(float s[COLUMNS][4], float by, flo
         most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
         top = most == -INFINITY ? 0.0f : most;
         base[half] = top * by;
-        // The difference first: 1 where the largest stays. As products of which one is fused with
-        // the difference it is not, and early tiles come to weigh less with every one after them.
+        // Subtracts first, so that the factor is exactly 1 where the maximum stays.  A fused
+        // multiply-subtract gives less than 1, and early tiles lose weight with each later tile.
         factor[half] = exp2_fast((largest[half] - top) * by);
         largest[half] = most;
         sum[half] *= factor[half];
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void rescale(float out[SIZE / 8][4], const flo
             out[c][x] *= factor[x / 2];
 }
 
-// A row that is done, or the part of it that this block had.
+// Stores a finished row, or the part of it that this block computed.
 template <int SIZE>
 static __device__ __forceinline__ void put(const MatrixAttendCall &a, int64_t head, int64_t i,
                                            float largest, float sum,

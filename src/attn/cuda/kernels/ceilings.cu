@@ -1,4 +1,4 @@
-// ceilings.cu -- what the device can do at most: multiply-adds in independent sums that never
+// ceilings.cu -- the measured ceilings of the device: multiply-adds in independent sums that never
 // leave the registers, on the floating-point units or the tensor cores; and the triad.
 #include "attn/cuda/kernels/matrix.cuh"
 
@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(CEILING_THREADS) multiply_adds(CeilingC
     }
     for (int c = 0; c < CHAINS; c++)
         sum += x[c];
-    if (sum == -1.0f) // the compiler must believe that the sum is wanted
+    if (sum == -1.0f) // keeps the compiler from removing the sum
         a.a[0] = sum;
 }
 

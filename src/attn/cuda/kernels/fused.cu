@@ -52,7 +52,7 @@ extern "C" int call_fused(const FusedCall *a)
 // Attention as a graph of cuDNN's, node by node.
 //
 // A graph is Q K^T, scale, mask, softmax with its log-sum-exp, times V: that is what cuDNN's
-// fused engines recognise.  The node of the logarithm must be there even where nobody reads it.
+// fused engines recognise.  The node of the logarithm is needed even where it is not read.
 
 #define FUNCTIONS(X)                                                                           \
     X(GetVersion) X(GetCudartVersion) X(GetErrorString) X(GetLastErrorString)                  \
@@ -302,7 +302,7 @@ static void *open_in(const char *folder, const char *below, const char *soname)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// By the loader's own ways, then where toolkits put it.
+// Searches the loader's path, then the folders of CUDA toolkits.
 static void *open_library(const char *soname)
 {
     const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda" };
@@ -323,7 +323,7 @@ static void *open_cudnn(void)
                                                       : open_library("libcudnn.so.9");
 }
 
-// Where Python's packages put what belongs to cuDNN.
+// Searches the folders where Python packages install cuDNN's libraries.
 static void *open_near(const char *folder, const char *soname)
 {
     static const char *const places[] = { ".", "../../cublas/lib", "../../cuda_nvrtc/lib",
@@ -335,7 +335,7 @@ static void *open_near(const char *folder, const char *soname)
     return found;
 }
 
-// The folder of what holds the function.
+// The folder of the library that holds the function.
 template <size_t SIZE>
 static bool folder_of(void *function, char (&folder)[SIZE])
 {
@@ -348,7 +348,7 @@ static bool folder_of(void *function, char (&folder)[SIZE])
     return true;
 }
 
-// The compiler opens its own by name too.
+// The compiler opens its library of built-in functions by name, too.
 static void open_builtins(void *compiler)
 {
     int (*version_of)(int *major, int *minor);
@@ -362,8 +362,8 @@ static void open_builtins(void *compiler)
     open_in(folder, ".", soname);
 }
 
-// What cuDNN opens by name when it makes its first plan.  Without the first it ends the program,
-// and without the second it has no engine for attention; it finds what is open already.
+// Opens the libraries that cuDNN opens by name for its first plan, so that it finds them open.
+// Without the first it ends the program, without the second it has no engine for attention.
 static bool find_companions(void)
 {
     static const char *const names[] = { "libcublasLt.so", "libnvrtc.so" };
@@ -397,7 +397,7 @@ static bool find_functions(void *from)
     return true;
 }
 
-// A code, and what it says of its last failure besides, in one line.
+// A status code and cuDNN's text of its last failure, in one line.
 template <size_t SIZE>
 static const char *words_of(cudnnStatus_t status, char (&text)[SIZE])
 {
@@ -470,7 +470,7 @@ static bool is_same(const FusedCall *a, const FusedCall *b)
            a->v.size == b->v.size && a->v.rows == b->v.rows;
 }
 
-// What the plan has begun may still be under way.
+// Work that the plan has started may still be running.
 static void drop(Plan *p)
 {
     if (p->plan)

@@ -19,7 +19,7 @@ template <typename T>
 struct GemmSide {
     const T *data;
     int64_t  ld, inner;
-    int      lines; // of the tile that there are
+    int      lines; // lines of the tile that exist
     bool     along; // neighbours along the inner axis are neighbours in memory
 };
 
@@ -98,7 +98,7 @@ static __device__ __forceinline__ void gemm_along(const GemmSide<A> &a, const Ge
 
     next_a.fetch(a, 0);
     next_b.fetch(b, 0);
-    __syncthreads(); // of another tile before this one
+    __syncthreads(); // for readers of the tile before this one
     for (int64_t at = 0; at < a.inner; at += STEP, turn ^= 1) {
         next_a.leave(a.along, left[turn]);
         next_b.leave(b.along, right[turn]);
@@ -141,7 +141,7 @@ static int gemm_words(const GemmCall *g);
 #define FOLD 256   // products summed in float when these sums go to double
 #define FILL 128   // so many tiles at least occupy a large GPU
 
-// The part of a or b that one thread has fetched.
+// The part of a or b that one thread has loaded into registers.
 template <typename From, typename To, int TILE>
 struct Part {
     typedef GemmShare<TILE, DEPTH> Share;

@@ -1,5 +1,5 @@
-// linear.cu -- attention through features, besides its products of matrices: sums, prefixes,
-// masks, and the division.  See attn/cpu/linear.c for the formulas.
+// linear.cu -- attention through features, without its matrix products: sums, prefixes, masks, and
+// the division.  See attn/cpu/linear.c for the formulas.
 #include "attn/cuda/kernels/portable.cuh"
 #include "attn/cuda/kernels/team.cuh"
 
@@ -152,7 +152,7 @@ static __device__ double guarded(const FinishCall &a, double z, double features)
     }
 }
 
-/* 0: no feature of the query is any key's, and nothing guards; then the row is 0. */
+/* 0: no feature of the query occurs in a key, and there is no guard; then the row is 0. */
 static __device__ double divisor_of(const FinishCall &a, double z, double features)
 {
     double divisor = guarded(a, z, features);
@@ -282,7 +282,7 @@ static __device__ __forceinline__ S step(const F *fq, const F *fk, float v, S ke
     return sum;
 }
 
-// Of the first slice of the features, or added to what the slices before have.
+// Stores the sum of the first slice of the features; adds that of a later slice.
 template <typename T>
 static __device__ __forceinline__ void keep_sum(const RecurCall &a, T *to, T sum)
 {

@@ -44,7 +44,7 @@ extern "C" int call_move(const MoveCall *a)
     return LAUNCH(move, grid_of(a->index.cols, a->heads), dim3(COLS, ROWS), 0, *a);
 }
 
-// One softmax over what out and z have, and one list's rows.
+// Joins one list's rows to the softmax whose results are in out and z.
 static __global__ void __launch_bounds__(COLS *ROWS) merge(MergeCall a, int64_t list)
 {
     int64_t rows = a.rows.rows / a.lists, e = a.out.cols;
@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(COLS *ROWS) merge(MergeCall a, int64_t 
     }
 }
 
-// After all columns have read z.
+// Updates z; runs after all columns have read it.
 static __global__ void __launch_bounds__(COLS *ROWS) merge_sums(MergeCall a, int64_t list)
 {
     int64_t rows = a.rows.rows / a.lists;
@@ -286,7 +286,7 @@ extern "C" int call_tap_sums(const TapSumsCall *a)
 /* ---- the best columns ----------------------------------------------------------------- */
 
 struct Found {
-    double  value; // as it is ordered: NaN stands behind all numbers
+    double  value; // the key of the order: NaN comes after all numbers
     int64_t column;
 };
 
@@ -319,7 +319,7 @@ static __device__ Found next_best(const double *x, const double *y, int64_t othe
     return best;
 }
 
-// What a column is called.
+// The name of a column.
 static __device__ int32_t called(const BestColumnsCall &a, int64_t t, int64_t i, int64_t c,
                                  int64_t others)
 {

@@ -5,7 +5,7 @@
 #include "attn/cuda/kernels/panels.cuh"
 #include "attn/cuda/kernels/portable.cuh"
 
-// Numbers 2 * block and 2 * block + 1.
+// Numbers 2 * block and 2 * block + 1 of the generator.
 static __device__ __forceinline__ void random_block(uint64_t seed, uint64_t stream,
                                                     uint64_t block, uint64_t out[2])
 {

@@ -1,5 +1,5 @@
-// matrix.cuh -- what a warp does with matrices: products on tensor cores, loads of fragments
-// from shared memory, and copies into it that go on meanwhile.
+// matrix.cuh -- a warp's operations on matrices: products on tensor cores, loads of fragments from
+// shared memory, and asynchronous copies into it.
 //
 // On a GPU these are PTX instructions (compute capability 8.0 and newer); emulated ones
 // follow the same documented layouts.  With g = lane / 4 and t = lane % 4, a product of 16
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void load_matrices(uint32_t out[4], const void
                  : "r"(at) : "memory");
 }
 
-// The same, each gets column g of rows 2t and 2t + 1 (of 16-bit numbers).
+// As above, but a lane gets column g of rows 2t and 2t + 1 (of 16-bit numbers).
 static __device__ __forceinline__ void load_turned(uint32_t out[4], const void *row)
 {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
@@ -93,13 +93,13 @@ static __device__ __forceinline__ void copy_ahead(void *to, const void *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
 }
 
-// What this thread began since the last time is one group.
+// Ends a group: the copies that this thread started since the last call.
 static __device__ __forceinline__ void copies_end(void)
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Until at most `left` of this thread's groups are under way.
+// Waits until at most `left` of this thread's groups are running.
 template <int left>
 static __device__ __forceinline__ void copies_wait(void)
 {

@@ -198,7 +198,7 @@ extern "C" int call_codes(const CodesCall *a)
     return LAUNCH((code_rows), grid, TILE_THREADS, 0, *a);
 }
 
-// What the members of clusters have in common, and codes of bits.
+// Sums over the members of clusters, and codes of bits.
 
 #define THREADS 256
 #define CODE_BITS 64

@@ -9,7 +9,7 @@
 #define WARPS (THREADS / 32)
 #define MOST_SWEEPS 60
 #define TINY 2.2250738585072014e-308 // the least normal double
-#define STEP 2.2204460492503131e-16  // between 1 and the next
+#define STEP 2.2204460492503131e-16  // the distance from 1 to the next double
 #define SHARED_BYTES (200 << 10)     // of a block, so that it runs on GPUs of some years
 
 static __device__ void rotate(double *a, double *b, int64_t n, double cosine, double sine)
@@ -22,7 +22,7 @@ static __device__ void rotate(double *a, double *b, int64_t n, double cosine, do
     }
 }
 
-// A warp makes columns p and q orthogonal; false: they were.
+// A warp makes columns p and q orthogonal; false: they were so already.
 static __device__ bool turn_pair(double *b, double *v, int64_t n, int64_t p, int64_t q)
 {
     double *x = b + p * n, *y = b + q * n, xx = 0, yy = 0, xy = 0, zeta, tangent, cosine;
@@ -83,7 +83,7 @@ static __device__ void diagonalise(double *b, double *v, int64_t n)
     }
 }
 
-// factor[c] = 1 / s_c^2, or 0 for what is cut; squares first, one warp a column.
+// factor[c] = 1 / s_c^2, or 0 below the cut; first the squares s_c^2, one warp per column.
 static __device__ void invert_squares(const double *b, int64_t n, double rcond, double *factor)
 {
     double most = 0;

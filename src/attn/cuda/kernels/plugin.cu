@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static cudaStream_t the_stream; // not the default one: nothing can be attached to that alone
+static cudaStream_t the_stream; // not the default stream, to which memory cannot be attached
 static bool         shared;     // host and device may touch memory at the same time
 
 cudaStream_t device_stream(void)
@@ -62,8 +62,8 @@ static __global__ void nothing(void)
 {
 }
 
-// Whether there is code for this GPU, compiled or for the driver to compile: the same for all kernels
-// but those for one kind of GPU.
+// Whether the file has machine code or PTX for this GPU.  The answer holds for all kernels but
+// those of a single architecture.
 static int find_code(void)
 {
     cudaFuncAttributes about;
@@ -114,8 +114,8 @@ static const char *text_of(int code)
     return text;
 }
 
-// The host's from the beginning where it has to be: memory of all streams that is taken while one
-// works is nobody's until that has ended.
+// Managed memory.  Without concurrent access it is attached to the host at once: memory attached to
+// all streams is not accessible to the host while any stream works.
 static int take(int64_t bytes, void **data)
 {
     return reported(cudaMallocManaged(data, (size_t)bytes,
@@ -132,7 +132,7 @@ static int finish(void)
     return reported(cudaStreamSynchronize(the_stream));
 }
 
-// Takes effect in its turn, so it is waited for.
+// The change happens in stream order, so the call waits for it.
 static int attach(void *data, bool device)
 {
     unsigned who = device ? cudaMemAttachSingle : cudaMemAttachHost;
@@ -151,7 +151,7 @@ static int room(int64_t *free_bytes, int64_t *total)
     return code;
 }
 
-// Where pages cannot be moved ahead they move when they are touched: that is no error.
+// Where pages cannot be prefetched they move on the first access: that is no error.
 static int toward(const void *data, int64_t bytes, bool device)
 {
     cudaMemLocation where = {};
@@ -175,7 +175,7 @@ static int capture_begin(void)
     return cudaStreamBeginCapture(the_stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// A capture that was lost leaves an error behind that is no launch's.
+// An invalidated capture leaves an error that belongs to no launch.
 static int capture_end(void **graph)
 {
     cudaGraph_t     all = NULL;

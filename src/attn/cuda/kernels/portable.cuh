@@ -85,7 +85,7 @@ static __device__ __forceinline__ T warp_max(T x)
     return x;
 }
 
-// Why a way to attention that not every GPU or driver has is not taken.
+// Why an attention kernel that not every GPU or driver supports is not used.
 
 // Keeps the reason and returns the code.
 template <size_t SIZE>

@@ -202,7 +202,7 @@ static __device__ FormRow bisect(const RowForm &f, const double *z, int64_t coun
         if (t < steps && threadIdx.x == 0)
             trace[t] = tau;
         if (tau <= low && t >= steps)
-            break; // the steps have become too small to count
+            break; // the steps no longer change tau
         if (sum >= 1)
             low = tau;
     }

@@ -24,7 +24,7 @@ static __device__ __forceinline__ void count_digit(int *count, unsigned digit)
         atomicAdd(&count[digit], __popc(alike));
 }
 
-// Exclusive sums of the threads' numbers over the block; *all: of all.  `warps` [32] is shared.
+// Exclusive sums of the threads' numbers over the block; *all: the total.  `warps` [32] is shared.
 static __device__ __forceinline__ int block_before(int x, int *warps, int *all)
 {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, count = (blockDim.x + 31) >> 5;
@@ -135,8 +135,9 @@ struct Bound {
     int     equal; // so many of those equal to it are taken
 };
 
-// Of the digits, counted, the one that the wanted-th largest has; *wanted is then its place
-// among those.  By the first warp: lane x has digits 255 - 8x and the seven below.
+// The digit of the wanted-th largest key, from the counts of the digits; *wanted becomes its place
+// among keys with that digit.  Run by the first warp: lane x has digits 255 - 8x and the seven
+// below.
 static __device__ unsigned find_digit(const int *count, int *wanted)
 {
     int lane = threadIdx.x, own = 0, sum, want = *wanted;
@@ -244,7 +245,7 @@ struct Pass {
     int      shift;     // -1: there are no more bytes to sort by
 };
 
-// What the number-th pass does: it knows only on the device how many there are.
+// The work of pass `number`.  Only the device knows how many passes there are.
 static __device__ Pass pass_of(const SortCall &a, int64_t line, int number)
 {
     int32_t *own[2] = { a.order + line * a.n, a.work + line * a.n };

@@ -152,7 +152,7 @@ static __device__ __forceinline__ void fetch_item(const MatrixAttendCall &a, con
 
 /* ---- the warpgroups ------------------------------------------------------------------------ */
 
-// Of the warpgroup's 64 rows: this thread's first (8 more: the second).
+// This thread's first row among the warpgroup's 64; its second row is 8 further.
 static __device__ __forceinline__ int own_row(void)
 {
     return warp_now() % 4 * 16 + lane_now() / 4;
@@ -161,13 +161,13 @@ static __device__ __forceinline__ int own_row(void)
 static __device__ __forceinline__ int own_group(void) { return threadIdx.x / GROUP_THREADS; }
 
 struct Tile {
-    bool     last;    // there are no more, and this is none
-    Seen     which;   // of it the warpgroup's rows see
+    bool     last;    // end of the list; this is no tile
+    Seen     which;   // how much of the tile the warpgroup's rows see
     uint64_t keep[2]; // the keys that this thread's rows see
 };
 
-// What all lanes of a warp know: lanes that waited differently long come together, and the compiler
-// knows that it is the same.
+// x of lane 0 in all lanes.  Lanes that left the wait at different times reconverge here, and the
+// compiler knows that the value is uniform.
 static __device__ __forceinline__ int32_t by_warp(int32_t x)
 {
     return __shfl_sync(0xffffffffu, x, 0);
@@ -192,7 +192,7 @@ static __device__ __forceinline__ Tile take_tile(const MatrixAttendCall &a, cons
     t.which = t.keep[0] == ~(uint64_t)0 ? Seen::all : Seen::some;
     if (tile % 2 == 0)
         return t;
-    // All four warps look at the same 64 rows, because they go the same way.
+    // All four warps test the same 64 rows, because they must take the same branch.
     uint64_t one = rows[lane_now()], other = rows[lane_now() + 32];
 
     t.which = __all_sync(0xffffffffu, (one | other) == 0)              ? Seen::none
@@ -204,7 +204,7 @@ static __device__ __forceinline__ Tile take_tile(const MatrixAttendCall &a, cons
     return t;
 }
 
-// The warp is done with what is in a stage.
+// Releases a stage that the warp has read.
 static __device__ __forceinline__ void leave(const Ring &r, int stage)
 {
     __syncwarp();
@@ -272,7 +272,7 @@ struct Rows {
     int      held; // the stage whose values are to be mixed in with p; -1: none
 };
 
-// A tile of which they see nothing, or the end: what is held is mixed in now, because the fetching
+// A tile that the rows do not see, or the end: mixes in the held tile now, because the fetching
 // warp may wait for its stage.
 template <typename Form, int SIZE>
 static __device__ __forceinline__ void pass_by(Ring &r, Rows<SIZE> &own)
@@ -290,8 +290,8 @@ static __device__ __forceinline__ void pass_by(Ring &r, Rows<SIZE> &own)
     own.held = -1;
 }
 
-// A tile that they see; MIXES: one is held; MASKED: they may see a part of it only.  Goes on to
-// the next.
+// A tile that the rows see; MIXES: a tile is held; MASKED: the rows may see only a part of it.
+// Takes the next tile.
 template <typename Form, int SIZE, bool MIXES, bool MASKED>
 static __device__ __forceinline__ void attend_tile(const MatrixAttendCall &a, Ring &r, float by,
                                                    Tile &tile, Rows<SIZE> &own)
@@ -472,7 +472,7 @@ extern "C" int call_attend_warpgroup(const WarpgroupCall *call)
 
 /* ---- the peak: products of warpgroups, left sides and sums in registers ------------------ */
 
-// The products of ceilings.cu, a warp each, do not reach what tensor cores of a Hopper can do.
+// The products of ceilings.cu, a warp each, do not reach the peak of Hopper's tensor cores.
 #define PEAK_COLUMNS 128 // of a product
 #define PEAK_TILE (PEAK_COLUMNS * LINE)
 #define PEAK_STEPS CEILING_GROUPS_STEPS
@@ -486,7 +486,7 @@ static __global__ void __launch_bounds__(CEILING_THREADS) group_steps(CeilingCal
     SHARED(unsigned char, shared);
     uint32_t  at = shared_address(shared), first = (PATTERN - at % PATTERN) % PATTERN;
     uint32_t *words = (uint32_t *)(shared + first);
-    uint32_t  left[PEAK_STEPS][4]; // of each product its own: one for all would be copied each time
+    uint32_t  left[PEAK_STEPS][4]; // one for each product: a shared one would be copied each time
     uint64_t  right = tile_words(at + first, 0, PATTERN);
     float     sum[PEAK_COLUMNS / 8][4], all = 0;
 
@@ -512,7 +512,7 @@ static __global__ void __launch_bounds__(CEILING_THREADS) group_steps(CeilingCal
 #pragma unroll
     for (int x = 0; x < PEAK_COLUMNS / 2; x++)
         all += sum[x / 4][x % 4];
-    if (all == -1.0f) // the compiler must believe that the sum is wanted
+    if (all == -1.0f) // keeps the compiler from removing the sum
         a.a[0] = all;
 }
 

@@ -1,4 +1,4 @@
-// warpgroup.cuh -- what a warpgroup (four warps) of a Hopper does with tiles in shared memory:
+// warpgroup.cuh -- operations of a Hopper warpgroup (four warps) on tiles in shared memory:
 // products, copies of tiles, and the barriers that say when these have come.
 //
 // On a GPU a function is the PTX instruction it names, for sm_90a only; emulated ones follow
@@ -51,14 +51,14 @@ static __device__ __forceinline__ void barrier_init(uint32_t at, uint32_t arriva
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: barriers of this thread are there for others and for copies.
+// fence.mbarrier_init: makes this thread's barriers visible to other threads and to copies.
 static __device__ __forceinline__ void barriers_begin(void)
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// fence.proxy.async, of shared memory: what was read or written there before is done with for
-// copies that come.  Of all memory it would wait for the whole GPU to see what was written.
+// fence.proxy.async, of shared memory: copies that follow come after earlier reads and writes.  A
+// fence of all memory would wait until the whole GPU sees the writes.
 static __device__ __forceinline__ void copies_may_follow(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -132,19 +132,19 @@ static __device__ __forceinline__ void copy_bytes(uint32_t to, const void *from,
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-// wgmma.fence: registers of products that come are as they were written.
+// wgmma.fence: products that follow read the registers as they were written.
 static __device__ __forceinline__ void group_begin(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// wgmma.commit_group: the products since the last time are one group.
+// wgmma.commit_group: ends a group: the products since the last call.
 static __device__ __forceinline__ void group_commit(void)
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wgmma.wait_group: until at most `left` groups are under way.
+// wgmma.wait_group: waits until at most `left` groups are running.
 template <int left>
 static __device__ __forceinline__ void group_wait(void)
 {
@@ -161,8 +161,8 @@ static __device__ __forceinline__ void group_written(float (&d)[TILES][4])
         asm volatile("" : "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3]) :: "memory");
 }
 
-// setmaxnreg: the warpgroup has so many registers a thread from here on; more when others gave
-// theirs.
+// setmaxnreg: sets the registers per thread of the warpgroup; it can gain only what others
+// released.
 template <int count>
 static __device__ __forceinline__ void registers_more(void)
 {
