@@ -143,6 +143,8 @@ const Preset *preset_at(size_t index);     /* NULL past the end */
 const Preset *preset_find(const char *id); /* NULL: unknown */
 /* For an unknown id the error names the nearest one. */
 bool preset_parse(const char *id, const Preset **out, Error *err);
+/* All presets, in the format of the call. */
+void preset_list(const Call *call, Text *out);
 /* "figure ... --title '...' --caption '...'" */
 void preset_command(const Preset *preset, Text *out);
 

@@ -288,9 +288,7 @@ static bool form_step(const Pane *pane, const FormRow *row, int direction, Text 
         text_addf(out, "%llu",
                   (unsigned long long)pane->request.seed + (unsigned long long)direction);
         break;
-    case ROW_CAUSAL:
-        text_add(out, causal[(at + direction + 3) % 3]);
-        break;
+    case ROW_CAUSAL: text_add(out, causal[(at + direction + 3) % 3]); break;
     case ROW_FIT: text_add(out, pane->request.fit ? "no" : "yes"); break;
     default: step_position(pane, direction, out);
     }

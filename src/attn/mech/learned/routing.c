@@ -1,16 +1,15 @@
 /* routing.c -- Routing Transformer attention.
  *
- * Each of C centroids takes the w positions whose vectors lie nearest to it,
- * and those attend to each other:
+ * Each of C centroids takes the w positions whose vectors lie nearest to it, and those attend to
+ * each other:
  *
  *     Q, K  = normalised q, k                   (K = Q with share_qk)
  *     QS_c  = the w largest of Q_i . mu_c,  KS_c likewise from K
  *     p^c_i = softmax over KS_c of scale * Q_i . K_j      for i in QS_c
  *     output_i = mean over the clusters that hold i of p^c_i V
  *
- * Clusters are of equal size, so a token may be in several or in none (output
- * 0).  Routing vectors, centroids and similarities are in double: top-k and
- * argmax are decided on them.
+ * Clusters are of equal size, so a token may be in several or in none (output 0).  Routing vectors,
+ * centroids and similarities are in double: top-k and argmax are decided on them.
  */
 #include <math.h>
 #include <string.h>

@@ -56,9 +56,8 @@ typedef struct Synthesized {
  *     W = softmax(H w2 + b2)              one column of w2 for each key position
  *     output = W V
  *
- * No token is ever compared with another.  With q in the place of x and no
- * first layer (H = relu(q)) this is the official code, whose projection of q
- * is w1.  (Tay et al. 2020, section 3.)
+ * No token is compared with another.  With q in place of x and no first layer (H = relu(q)) this is
+ * the official code, whose projection of q is w1.  (Tay et al. 2020, section 3.)
  */
 
 typedef struct DenseParams {
@@ -68,8 +67,8 @@ typedef struct DenseParams {
 
 static const Param dense_params[] = {
     PARAM_ENUM(DenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names,
-              "whether w1 and b1 come "
-               "first, or q already is their result; auto: true with x, false with q alone"),
+               "whether w1 and b1 come first, or q already is their result; auto: true with x, "
+               "false with q alone"),
     PARAM_TENSOR(DenseParams, w1, "[dm,hidden] or [h,dm,hidden]", "glorot", "first layer"),
     PARAM_TENSOR(DenseParams, b1, "[hidden] or [h,hidden]", "0", "its bias"),
     PARAM_TENSOR(DenseParams, w2, "[hidden,>=n] or [h,hidden,>=n]", "glorot",
@@ -305,10 +304,9 @@ static Tensor synthesizer_apply(Run *r, const SynthesizerNet *net)
 }
 
 static const ViewPromise dense_views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "each row made from its own token alone" },
-    { .name = "logits", .kind = VIEW_SIGNED,
-      .help = "what the network writes, before the softmax" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "each row made from its own token alone"),
+    VIEW("logits", VIEW_SIGNED, "what the network writes, before the softmax"),
     VIEW_PROMISE_END
 };
 
@@ -338,9 +336,8 @@ const Mechanism mech_synthesizer_dense = {
  *
  *     W = softmax(R[:n,:n]),  output = W V
  *
- * R does not look at the tokens at all.  When it is drawn and not trainable it
- * is a function of the seed: its rows are drawn again where they are needed,
- * and nothing n x n is kept.  (Tay et al. 2020, section 3.)
+ * R does not depend on the tokens.  When it is drawn and not trainable it is a function of the seed:
+ * its rows are drawn again where needed, and nothing n x n is kept.  (Tay et al. 2020, section 3.)
  */
 
 typedef struct RandomParams {
@@ -395,9 +392,9 @@ static Flops synthesizer_random_flops(Run *r, const void *params_unused)
 }
 
 static const ViewPromise random_views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "the same for every input" },
-    { .name = "logits", .kind = VIEW_SIGNED, .help = "R" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "the same for every input"),
+    VIEW("logits", VIEW_SIGNED, "R"),
     VIEW_PROMISE_END
 };
 
@@ -448,8 +445,8 @@ static const Param factorized_dense_params[] = {
     PARAM_INT(FactorizedDenseParams, factor_a, 0, 0, INT32_MAX, "width a of A; 0: ceil(sqrt(n))"),
     PARAM_INT(FactorizedDenseParams, factor_b, 0, 0, INT32_MAX, "width b of B; 0: ceil(n/a)"),
     PARAM_ENUM(FactorizedDenseParams, first_layer, FIRST_LAYER_AUTO, first_layer_names,
-              "whether w1 and b1 come "
-               "first, or q already is their result; auto: true with x, false with q alone"),
+               "whether w1 and b1 come first, or q already is their result; auto: true with x, "
+               "false with q alone"),
     PARAM_ENUM(FactorizedDenseParams, compose, COMPOSE_HADAMARD, composes,
               "how tiled A and repeated B meet: cell "
                "by cell, or in a matrix product, which has rank 1"),
@@ -548,11 +545,11 @@ static Flops synthesizer_factorized_dense_flops(Run *r, const void *opaque)
 }
 
 static const ViewPromise factorized_dense_views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "each row made from its own token alone" },
-    { .name = "logits", .kind = VIEW_SIGNED, .help = "combs of period a, their teeth scaled by B" },
-    { .name = "factor_a", .kind = VIEW_VECTORS, .help = "A: what is tiled" },
-    { .name = "factor_b", .kind = VIEW_VECTORS, .help = "B: what is repeated" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "each row made from its own token alone"),
+    VIEW("logits", VIEW_SIGNED, "combs of period a, their teeth scaled by B"),
+    VIEW("factor_a", VIEW_VECTORS, "A: what is tiled"),
+    VIEW("factor_b", VIEW_VECTORS, "B: what is repeated"),
     VIEW_PROMISE_END
 };
 
@@ -672,11 +669,11 @@ static Flops synthesizer_factorized_random_flops(Run *r, const void *opaque)
 }
 
 static const ViewPromise factorized_random_views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "the same for every input" },
-    { .name = "logits", .kind = VIEW_SIGNED, .help = "R1 R2^T, of rank k at most" },
-    { .name = "factor_left", .kind = VIEW_TENSOR, .help = "R1, a factor of the logits" },
-    { .name = "factor_right", .kind = VIEW_TENSOR, .help = "R2^T, a factor of the logits" },
+    VIEW("connectivity", VIEW_PATTERN, "all cells, or the lower triangle"),
+    VIEW("weights", VIEW_WEIGHTS, "the same for every input"),
+    VIEW("logits", VIEW_SIGNED, "R1 R2^T, of rank k at most"),
+    VIEW("factor_left", VIEW_TENSOR, "R1, a factor of the logits"),
+    VIEW("factor_right", VIEW_TENSOR, "R2^T, a factor of the logits"),
     VIEW_PROMISE_END
 };
 
