@@ -336,8 +336,8 @@ const Mechanism mech_synthesizer_dense = {
  *
  *     W = softmax(R[:n,:n]),  output = W V
  *
- * R does not depend on the tokens.  When it is drawn and not trainable it is a function of the seed:
- * its rows are drawn again where needed, and nothing n x n is kept.  (Tay et al. 2020, section 3.)
+ * R does not depend on the tokens.  A drawn R that is not trainable is a function of the seed: its
+ * rows are drawn again where needed, and nothing n x n is kept.  (Tay et al. 2020, section 3.)
  */
 
 typedef struct RandomParams {
