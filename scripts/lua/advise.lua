@@ -189,9 +189,10 @@ local function advise(h, one)
     settings.raise_if_interrupted()
     if not tried and not said[mechanism] then
       said[mechanism] = true
-      attn.log("warning", "left out: %s: %s", mechanism, why)
+      settings.leave_out(mechanism, why)
     end
   end
+  settings.tell_left_out()
   settings.raise_if_interrupted() -- `full` alone may have been tried
   settings.must(exact, why)
   if best.mechanism == "none" then

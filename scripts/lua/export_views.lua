@@ -83,9 +83,10 @@ for _, mechanism in ipairs(settings:chosen { needs_attn = false }) do
     result:close()
   else
     settings.stop_if_interrupted()
-    attn.log("warning", "left out: %s", good and message or result)
+    settings.leave_out(mechanism, good and message or result)
   end
 end
+settings.tell_left_out()
 local file = settings.must(io.open(folder .. "/views.json", "w"))
 settings.must(file:write(attn.json({ input = input.name, mechanisms = index }, 1), "\n"))
 settings.must(file:close())

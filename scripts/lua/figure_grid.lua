@@ -54,7 +54,7 @@ local function panels(input)
       }
     else
       settings.stop_if_interrupted()
-      attn.log("warning", "left out: %s", good and message or result)
+      settings.leave_out(id, good and message or result)
     end
   end
   return out
@@ -62,6 +62,7 @@ end
 
 local input = settings:load()
 local list = panels(input)
+settings.tell_left_out()
 if #list == 0 then
   settings.give_up("no mechanism could run on this input", 1)
 end

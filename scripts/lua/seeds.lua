@@ -51,9 +51,10 @@ for _, mechanism in ipairs(settings.mechanisms) do
     attn.log("info", "%-28s error %.4g", mechanism, result.record.quality.output_error)
   else
     settings.stop_if_interrupted()
-    attn.log("warning", "left out: %s", good and message or result)
+    settings.leave_out(mechanism, good and message or result)
   end
 end
+settings.tell_left_out()
 if #results == 0 then
   settings.give_up("no mechanism could run on this input", 1)
 end

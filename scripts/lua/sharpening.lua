@@ -20,11 +20,21 @@ local settings = require "library.arguments" {
   { "out", "sharpening.png", "out", "the figure; - prints it" },
 }
 
+local input = settings.try(attn.load, settings.input or "synthetic:normal", {
+  n = settings.n or not settings.input and 64 or nil, seed = settings.seed,
+})
+if input.n ~= input.m then
+  settings.give_up(("%s has %d queries and %d keys, but sinkhorn sorts the blocks of one sequence; "
+    .. "give q, k and v of one"):format(input.name, input.n, input.m), 1)
+end
+if input.causal then
+  attn.log("info", "the input is causal; drawn not causal, since causal runs balance nothing")
+end
+
 local function run(temperature, iterations)
   return settings.try(attn.run, "sinkhorn", {
-    input = settings.input or "synthetic:normal",
-    n = settings.n or not settings.input and 64 or nil, seed = settings.seed,
-    fit = settings.fit, block = settings.block,
+    input = input, seed = settings.seed,
+    fit = settings.fit, block = settings.block, causal = false,
     temperature = temperature, sinkhorn_iters = math.tointeger(iterations) or iterations,
   })
 end

@@ -234,6 +234,31 @@ function methods:write_figure(figure, options)
   attn.log("info", "%s: %d panel%s", self.out, #figure, #figure == 1 and "" or "s")
 end
 
+-- Mechanisms that could not run on the input, by the reason, in the order of their refusals.
+local left_out, reasons = {}, {}
+
+-- Notes why a mechanism is left out; tell_left_out says so, in one line for all of a reason.
+function methods.leave_out(mechanism, why)
+  local reason = why:match("^[%w-]+ (needs .*)$") or why:match("^[%w-]+ (reads .*)$") or why
+  if not left_out[reason] then
+    left_out[reason] = { why = why }
+    reasons[#reasons + 1] = reason
+  end
+  table.insert(left_out[reason], mechanism)
+end
+
+function methods.tell_left_out()
+  for _, reason in ipairs(reasons) do
+    local those = left_out[reason]
+    if #those == 1 then
+      attn.log("warning", "left out: %s", those.why)
+    else
+      attn.log("warning", "left out: %s: each %s", table.concat(those, ", "), reason)
+    end
+  end
+  left_out, reasons = {}, {}
+end
+
 -- What runs warned of, each warning once.
 local reported = {}
 function methods.tell_warnings(record)
