@@ -286,7 +286,8 @@ static void report_moved(const Call *call, const Call *figure, Error *err)
 /* Commands that only draw, into the file that the caller names. */
 static bool only_draws(const Command *command)
 {
-    static const char *const names[] = { "figure", "step", "compare", "roofline", "fit" };
+    static const char *const names[] = { "figure", "step", "compare", "roofline", "fit",
+                                         "heads" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (!strcmp(command->name, names[i]))
@@ -361,6 +362,24 @@ static void add_far_input(Session *s, const char *path, const Call *figure, Text
     model_spec_free(&parts);
 }
 
+/* The model and the text of heads. */
+static void add_far_model(const Call *figure, Text *far, Error *err)
+{
+    static const OptionId texts[] = { OPT_TEXT, OPT_IDS };
+    ModelSpec             parts;
+
+    if (!figure->word_count || !model_spec_parse(figure->words[0], &parts, err))
+        return;
+    add_far(far, parts.path, strlen(parts.path));
+    model_spec_free(&parts);
+    for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
+        const char *path = figure->values[texts[k]];
+
+        if (path && strncmp(path, "sample:", 7) != 0)
+            add_far(far, path, strlen(path));
+    }
+}
+
 /* The files that the stored command reads lie below the folder of work, or the caller trusts. */
 static bool may_read(Session *s, const Call *call, const Call *figure, Error *err)
 {
@@ -372,6 +391,8 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
         return true;
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
+    if (!strcmp(figure->command->name, "heads"))
+        add_far_model(figure, &far, err);
     for (int i = 0; i < figure->word_count; i++) {
         add_far_tensors(&far, figure->words[i]);
         if (records)
