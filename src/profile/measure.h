@@ -51,6 +51,8 @@ bool record_of_run(Run *run, Record *out, Error *err);
  * A mechanism that reads the layer input instead of q, k, v is not compared.
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);
+/* The same, and of each head alone into by_head[h] (NULL: not wanted). */
+bool quality_measure_heads(const Run *run, Quality *out, Quality *by_head, Error *err);
 /* Why there is nothing to compare the run with, static; NULL: there is. */
 const char *quality_lacks(const Run *run);
 /* True when the run drew a tensor, so that another seed gives another result. */

@@ -40,6 +40,7 @@ typedef struct Comparison {
     bool        output;
     Row        *rows;       /* [h][n] */
     int64_t     each;       /* rows of an item, of one head */
+    Quality    *by_head;    /* [h]; NULL: not wanted */
     float      *lines;      /* LINES(each) of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
@@ -180,13 +181,17 @@ static void compare_rows(void *context, int64_t item, int worker)
 
 /* ---- all rows --------------------------------------------------------------- */
 
-static void mass_summary(const Comparison *c, Quality *out, double *values)
-{
-    int64_t rows = c->run->h * c->run->n;
-    int     count = 0;
-    double  sum = 0;
+/* Rows [first, last) of all heads, one after the other. */
+typedef struct RowRange {
+    int64_t first, last;
+} RowRange;
 
-    for (int64_t r = 0; r < rows; r++)
+static void mass_summary(const Comparison *c, RowRange of, Quality *out, double *values)
+{
+    int    count = 0;
+    double sum = 0;
+
+    for (int64_t r = of.first; r < of.last; r++)
         if (!isnan(c->rows[r].mass)) {
             sum += c->rows[r].mass;
             values[count++] = c->rows[r].mass;
@@ -198,12 +203,12 @@ static void mass_summary(const Comparison *c, Quality *out, double *values)
     out->mass_min = number_of(stats_quantile(values, count, 0));
 }
 
-static void variation_summary(const Comparison *c, Quality *out)
+static void variation_summary(const Comparison *c, RowRange of, Quality *out)
 {
     double  sum = 0;
     int64_t count = 0;
 
-    for (int64_t r = 0; r < c->run->h * c->run->n; r++)
+    for (int64_t r = of.first; r < of.last; r++)
         if (!isnan(c->rows[r].variation)) {
             sum += c->rows[r].variation;
             count++;
@@ -212,12 +217,12 @@ static void variation_summary(const Comparison *c, Quality *out)
         out->total_variation = number_of(sum / (double)count);
 }
 
-static void kl_summary(const Comparison *c, Quality *out)
+static void kl_summary(const Comparison *c, RowRange of, Quality *out)
 {
     double  sum = 0;
     int64_t count = 0;
 
-    for (int64_t r = 0; r < c->run->h * c->run->n && !out->kl_lacks; r++) {
+    for (int64_t r = of.first; r < of.last && !out->kl_lacks; r++) {
         out->kl_lacks = c->rows[r].kl_lacks;
         if (!isnan(c->rows[r].kl)) {
             sum += c->rows[r].kl;
@@ -228,11 +233,11 @@ static void kl_summary(const Comparison *c, Quality *out)
         out->kl = number_of(sum / (double)count);
 }
 
-static void error_summary(const Comparison *c, Quality *out)
+static void error_summary(const Comparison *c, RowRange of, Quality *out)
 {
     double error2 = 0, norm2 = 0;
 
-    for (int64_t r = 0; r < c->run->h * c->run->n; r++) {
+    for (int64_t r = of.first; r < of.last; r++) {
         error2 += c->rows[r].output.error2;
         norm2 += c->rows[r].output.norm2;
     }
@@ -269,12 +274,12 @@ static void note_worst(Quality *out, WorstQuery query, double bad, double *kept)
     out->worst[at] = query;
 }
 
-static void find_worst(const Comparison *c, Quality *out)
+static void find_worst(const Comparison *c, RowRange of, Quality *out)
 {
     int64_t n = c->run->n;
     double  kept[WORST_QUERIES];
 
-    for (int64_t r = 0; r < c->run->h * n; r++) {
+    for (int64_t r = of.first; r < of.last; r++) {
         double bad = badness(&c->rows[r], out);
 
         if (!isnan(bad))
@@ -297,10 +302,26 @@ static bool chooses_cells(const Mechanism *m)
     return m->classes & CHOOSES_CELLS && !(m->classes & (CLASS_LR | CLASS_KR));
 }
 
+static void summarise(Comparison *c, RowRange of, double *values, Quality *out)
+{
+    *out = (Quality){ .worst_query = -1, .worst_head = -1 };
+    if (c->kept && (atomic_load(&c->left_out) || chooses_cells(c->run->mechanism)))
+        mass_summary(c, of, out, values);
+    if (c->weights) {
+        variation_summary(c, of, out);
+        kl_summary(c, of, out);
+    } else {
+        out->kl_lacks = "it shows no weights of queries on keys";
+    }
+    if (c->output)
+        error_summary(c, of, out);
+    find_worst(c, of, out);
+}
+
 static bool compare_all(Comparison *c, Quality *out, Error *err)
 {
     const Run *run = c->run;
-    int64_t    rows = run->h * run->n;
+    int64_t    n = run->n, rows = run->h * n;
     double    *values;
 
     threads_run(run->threads, run->h * items_of_head(c), compare_rows, c);
@@ -309,17 +330,9 @@ static bool compare_all(Comparison *c, Quality *out, Error *err)
     values = calloc((size_t)rows, sizeof(*values));
     if (!values)
         return no_memory(run, err);
-    if (c->kept && (atomic_load(&c->left_out) || chooses_cells(run->mechanism)))
-        mass_summary(c, out, values);
-    if (c->weights) {
-        variation_summary(c, out);
-        kl_summary(c, out);
-    } else {
-        out->kl_lacks = "it shows no weights of queries on keys";
-    }
-    if (c->output)
-        error_summary(c, out);
-    find_worst(c, out);
+    summarise(c, (RowRange){ 0, rows }, values, out);
+    for (int64_t head = 0; c->by_head && head < run->h; head++)
+        summarise(c, (RowRange){ head * n, (head + 1) * n }, values, &c->by_head[head]);
     free(values);
     return true;
 }
@@ -366,7 +379,12 @@ const char *quality_lacks(const Run *run)
 
 bool quality_measure(const Run *run, Quality *out, Error *err)
 {
-    Comparison  c = { .run = run, .kept = matrix_view(run, "connectivity"),
+    return quality_measure_heads(run, out, NULL, err);
+}
+
+bool quality_measure_heads(const Run *run, Quality *out, Quality *by_head, Error *err)
+{
+    Comparison  c = { .run = run, .by_head = by_head, .kept = matrix_view(run, "connectivity"),
                       .weights = matrix_view(run, "weights"), .output = comparable_output(run) };
     Reference   exact = { 0 };
     bool        ok = false;

@@ -25,6 +25,7 @@ void record_free(Record *record)
     free(record->timeline);
     device_profile_free(record->gpu);
     free(record->warnings);
+    free(record->by_head);
     *record = (Record){ 0 };
 }
 
@@ -59,6 +60,8 @@ bool record_copy(Record *to, const Record *from, Error *err)
                    (size_t)from->time.count * sizeof(*from->time.samples)) && ok;
     ok = duplicate(&to->stages, from->stages,
                    (size_t)from->stage_count * sizeof(*from->stages)) && ok;
+    ok = duplicate(&to->by_head, from->by_head,
+                   (size_t)from->head_count * sizeof(*from->by_head)) && ok;
     ok = duplicate(&to->timeline, from->timeline, sizeof(*from->timeline)) && ok;
     to->gpu = from->gpu ? device_profile_copy(from->gpu) : NULL;
     ok = (to->gpu || !from->gpu) && ok;

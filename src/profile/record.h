@@ -133,6 +133,8 @@ typedef struct Record {
     MemoryTimeline *timeline;    /* of the run that gave the peaks; owned; NULL: none */
     char        heap_note[96];   /* why heap_peak is not valid, or "" */
     Quality     quality;
+    Quality    *by_head;      /* [head_count], of each head alone; owned; NULL: not asked for */
+    int         head_count;
     SeedSpread  seeds;
     int64_t     when;         /* the end of its measurement, seconds since 1970; 0: none was made */
     char       *tensors;      /* JSON object: tensor parameter -> where it is from; owned */

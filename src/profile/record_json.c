@@ -214,11 +214,10 @@ static void memory(Json *j, const Record *r)
     jsonw_close(j, '}');
 }
 
-static void quality(Json *j, const Quality *q)
+static void quality_members(Json *j, const Quality *q)
 {
     bool measured = q->mass_mean.valid || q->output_error.valid || q->total_variation.valid;
 
-    jsonw_key_open(j, "quality", '{');
     record_key_number(j, "mass_mean", q->mass_mean);
     record_key_number(j, "mass_p5", q->mass_p5);
     record_key_number(j, "mass_min", q->mass_min);
@@ -237,6 +236,22 @@ static void quality(Json *j, const Quality *q)
         jsonw_close(j, '}');
     }
     jsonw_close(j, ']');
+}
+
+static void quality(Json *j, const Record *r)
+{
+    jsonw_key_open(j, "quality", '{');
+    quality_members(j, &r->quality);
+    if (r->by_head) {
+        jsonw_key_open(j, "heads", '[');
+        for (int h = 0; h < r->head_count; h++) {
+            jsonw_open(j, '{');
+            jsonw_key_int(j, "head", h);
+            quality_members(j, &r->by_head[h]);
+            jsonw_close(j, '}');
+        }
+        jsonw_close(j, ']');
+    }
     jsonw_close(j, '}');
 }
 
@@ -336,7 +351,7 @@ void record_json(const Record *record, Json *out)
     memory(out, record);
     jsonw_key(out, "gpu");
     device_profile_json(record->gpu, out);
-    quality(out, &record->quality);
+    quality(out, record);
     seeds(out, &record->seeds);
     jsonw_key_raw(out, "tensors", record->tensors ? record->tensors : "{}");
     jsonw_key_raw(out, "figures", record->figures ? record->figures : "{}");

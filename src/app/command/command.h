@@ -113,6 +113,11 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
 bool scaling_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                   Error *err);
 
+/* Below the table of compare: what defaults became, and which tensors were drawn. */
+void compare_values(Result *const *results, int count, int room, Text *out);
+/* Quality of each head alone, of the results that have it. */
+void compare_heads(Result *const *results, int count, TableStyle style, int room, Text *out);
+
 /* ---- compare --vary ------------------------------------------------------ */
 
 /* Checks the values of --plot and --keep beside --vary. */

@@ -6,6 +6,7 @@
  */
 #include "app/command/command.h"
 #include "app/session/internal.h"
+#include "app/study/budget.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,9 @@ typedef struct Comparison {
     PlotChoice plots;   /* count 0: the table */
     bool       scaling; /* time over n instead of it */
     bool       crossover; /* the column "faster from n" */
+    bool       per_head;  /* a table of heads */
+    Budget     budget;    /* share 0: sizes follow n */
+    Text       sizes;     /* lines of what was chosen */
 } Comparison;
 
 /* ---- running ---------------------------------------------------------------- */
@@ -91,9 +95,36 @@ static bool ask(const Comparison *c, Request *request, Error *err)
         return plot_choice_ask(&c->plots, request, err);
     request->measure = true;
     request->quality = true;
+    request->per_head = c->per_head;
     if (!request->repeat)
         request->repeat = DEFAULT_REPEATS;
     return true;
+}
+
+/* Chooses the size of a mechanism for the budget, or by the input's length.  The first row is exact
+ * attention. */
+static bool choose_size(Session *s, Comparison *c, Request *request, Text *note, Error *err)
+{
+    bool ok = true;
+
+    if (c->budget.share > 0)
+        ok = !c->count || budget_choose(s, &c->budget, c->results[0], request, note, err);
+    else if (!c->axis.count && !c->scaling)
+        ok = size_follow(s, request, note, err);
+    if (note->length && !(c->sizes.length && strstr(text_str(&c->sizes), text_str(note))))
+        text_addf(&c->sizes, "%s\n", text_str(note));
+    return ok;
+}
+
+/* Records alone, as in JSON, have no lines below them. */
+static Result *run_noted(Session *s, const Request *request, const Text *note, bool alone,
+                         Error *err)
+{
+    Result *result = session_run(s, request, err);
+
+    if (result && alone && note->length)
+        record_warn(&result->record, "%s", note->data);
+    return result;
 }
 
 /* value: NAME=VALUE added to the call's options; NULL: none. */
@@ -101,7 +132,8 @@ static bool add_request(Session *s, const Call *call, const char *mechanism, con
                         Comparison *c, Error *err)
 {
     Request request;
-    Result *result;
+    Result *result = NULL;
+    Text    note = { 0 };
 
     if (c->count == MOST)
         return error_set(err, ERR_USAGE, "more than %d rows", MOST);
@@ -112,13 +144,12 @@ static bool add_request(Session *s, const Call *call, const char *mechanism, con
         request_free(&request);
         return false;
     }
-    session_progress(s, "measuring %s%s%s", mechanism, value ? ", " : "", value ? value : "");
-    if (!ask(c, &request, err)) {
-        request_free(&request);
-        return false;
+    if (choose_size(s, c, &request, &note, err) && ask(c, &request, err)) {
+        session_progress(s, "measuring %s%s%s", mechanism, value ? ", " : "", value ? value : "");
+        result = run_noted(s, &request, &note, call->values[OPT_JSON] != NULL, err);
     }
-    result = session_run(s, &request, err);
     request_free(&request);
+    text_free(&note);
     if (!result)
         return false;
     c->results[c->count++] = result;
@@ -368,6 +399,22 @@ static void show_warnings(const Comparison *c, int room, Text *out)
     text_free(&all);
 }
 
+/* Prints "size     window: window=27 takes 5.04 % of full attention's pairs", a line each. */
+static void show_sizes(const Comparison *c, int room, Text *out)
+{
+    Text line = { 0 };
+
+    for (const char *at = text_str(&c->sizes); *at;) {
+        size_t length = strcspn(at, "\n");
+
+        text_clear(&line);
+        text_addf(&line, "size     %.*s", (int)length, at);
+        text_add_folded(out, text_str(&line), room, 9);
+        at += length + (at[length] == '\n');
+    }
+    text_free(&line);
+}
+
 static void show_notes(Session *s, const Comparison *c, int room, Text *out)
 {
     const Input *input = session_input(s);
@@ -401,6 +448,8 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
             text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
                       record_status_name(c->results[i]->record.status),
                       c->results[i]->record.message);
+    compare_values(c->results, c->count, room, out);
+    show_sizes(c, room, out);
     show_warnings(c, room, out);
 }
 
@@ -421,8 +470,13 @@ static void compare_table(Session *s, const Call *call, const Comparison *c, Tex
         table_cell(&t, "%s", seed_heads[i]);
     for (int i = 0; i < c->count; i++)
         result_row(c, i, &t);
-    table_write(&t, style, out);
+    if (style == TABLE_TEXT || !c->per_head)
+        table_write(&t, style, out);
     table_free(&t);
+    if (style == TABLE_TEXT && c->per_head)
+        text_add(out, "\n");
+    if (c->per_head)
+        compare_heads(c->results, c->count, style, call_room(call), out);
     if (style != TABLE_CSV)
         show_notes(s, c, style == TABLE_TEXT ? call_room(call) : 0, out);
 }
@@ -443,6 +497,14 @@ static bool check_options(const Call *call, Comparison *c, Error *err)
 {
     const char *plot = call->values[OPT_PLOT];
 
+    c->per_head = call->values[OPT_PERHEAD] != NULL;
+    if (c->per_head && plot)
+        return error_set(err, ERR_USAGE, "--per-head is a table; leave --plot out");
+    if (call->values[OPT_MATCH] && !budget_parse(call->values[OPT_MATCH], &c->budget, err))
+        return false;
+    if (call->values[OPT_MATCH] && call->values[OPT_VARY])
+        return error_set(err, ERR_USAGE, "choose one of --budget, which chooses sizes, and --vary, "
+                         "which tries them");
     if (call->values[OPT_VARY])
         return vary_check_options(call, err);
     if (call->values[OPT_KEEP])
@@ -485,5 +547,6 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
     for (int i = 0; i < c.count; i++)
         result_release(c.results[i]);
     axis_free(&c.axis);
+    text_free(&c.sizes);
     return ok;
 }

@@ -301,6 +301,29 @@ static void answer_json(const Study *study, const StudyGoal *goal, Text *out)
     text_add(out, "\n");
 }
 
+/* Every point that the answer was chosen from. */
+static void points_table(const Study *study, int room, Text *out)
+{
+    static const StudyQuantity shown[] = { STUDY_MASS, STUDY_ERROR, STUDY_VARIATION, STUDY_FLOPS };
+    Table                      t = { .cols = 6, .keys = 2, .room = room };
+    char                       text[48];
+
+    table_cell(&t, "mechanism");
+    table_cell(&t, "%s", study->axis.name);
+    for (int k = 0; k < 4; k++)
+        table_cell(&t, "%s", quantity_name(shown[k]));
+    for (int i = 0; i < study->count; i++)
+        for (int p = 0; p < study_points(study, i); p++) {
+            table_cell(&t, "%s", study->lines[i].name);
+            table_cell(&t, "%s", study->lines[i].fixed ? "-" : study->axis.values[p]);
+            for (int k = 0; k < 4; k++)
+                table_cell(&t, "%s", quantity_text(shown[k], study_at(study, i, p)->value[shown[k]],
+                                                   text, sizeof(text)));
+        }
+    table_write(&t, TABLE_TEXT, out);
+    table_free(&t);
+}
+
 static void answer(const Call *call, const Study *study, const StudyGoal *goal, Text *out)
 {
     if (call->values[OPT_JSON]) {
@@ -314,6 +337,10 @@ static void answer(const Call *call, const Study *study, const StudyGoal *goal, 
             text_addf(out, "%s: ", study->lines[i].name);
             study_answer(study, i, goal, out);
             text_add(out, "\n");
+        }
+        if (!call->values[OPT_PLOT] && !call->values[OPT_OUTPUT]) {
+            text_add(out, "\n");
+            points_table(study, call_room(call), out);
         }
     }
 }

@@ -243,12 +243,27 @@ static bool measure_seeds(Result *result, const RunSpec *spec, RunProgress *prog
     return true;
 }
 
+/* Nothing where there is nothing to compare. */
+static bool heads_room(Result *result, Error *err)
+{
+    Record *record = &result->record;
+
+    if (quality_lacks(result->run))
+        return true;
+    record->by_head = calloc((size_t)result->run->h, sizeof(*record->by_head));
+    record->head_count = record->by_head ? (int)result->run->h : 0;
+    return record->by_head ||
+           error_set(err, ERR_NOMEM, "not enough memory for the quality of each head");
+}
+
 static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
 {
     if (!result->request.quality || result->run->err.code != ERR_NONE)
         return true;
     next_phase(progress, "quality", 0);
-    return quality_measure(result->run, &result->record.quality, err) &&
+    return (!result->request.per_head || heads_room(result, err)) &&
+           quality_measure_heads(result->run, &result->record.quality, result->record.by_head,
+                                 err) &&
            measure_seeds(result, spec, progress, err);
 }
 

@@ -86,6 +86,9 @@ typedef struct Mechanism {
     const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
     const char *sketch;    /* parameters that show it on a few tokens, "block=8", where the defaults
                               are made for long inputs; NULL: those will do */
+    const char *size;      /* whole parameter that decides how many pairs are kept, or how much is
+                              computed; NULL: none does */
+    bool        size_falls; /* a larger one keeps fewer */
     unsigned    classes;   /* CLASS_* bits */
     const char *claim_time, *claim_memory; /* as printed: "O(n w)" */
     const char *claim_decode;              /* "yes", "no", with a word why */

@@ -442,6 +442,7 @@ const Mechanism mech_performer = {
     .cross = true,
     .views = views,
     .notes = notes,
+    .size = "features",
     .params = params,
     .params_size = sizeof(Params),
     .check = performer_check,

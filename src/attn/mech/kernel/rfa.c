@@ -370,6 +370,7 @@ const Mechanism mech_rfa = {
     .cross = true,
     .views = views,
     .notes = notes,
+    .size = "features",
     .params = params,
     .params_size = sizeof(Params),
     .check = rfa_check,

@@ -476,6 +476,7 @@ const Mechanism mech_clusterformer = {
     .no_causal = "a token's cluster and chunk depend on the whole sequence",
     .views = views,
     .notes = notes,
+    .size = "block",
     .params = params,
     .params_size = sizeof(Params),
     .check = clusterformer_check,

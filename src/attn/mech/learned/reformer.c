@@ -610,6 +610,7 @@ const Mechanism mech_reformer = {
     .causal = true,
     .views = views,
     .notes = notes,
+    .size = "block",
     .params = params,
     .params_size = sizeof(Params),
     .check = reformer_check,

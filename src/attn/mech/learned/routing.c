@@ -693,6 +693,7 @@ const Mechanism mech_routing = {
            "by the seed, until none changes its centroid",
     .views = views,
     .notes = notes,
+    .size = "cluster_window",
     .params = params,
     .params_size = sizeof(Params),
     .run = routing_run,

@@ -487,6 +487,7 @@ const Mechanism mech_sinkhorn = {
         "of the sort network's",
     .views = views,
     .notes = notes,
+    .size = "block",
     .params = params,
     .params_size = sizeof(Params),
     .check = sinkhorn_check,

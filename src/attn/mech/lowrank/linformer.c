@@ -331,6 +331,7 @@ const Mechanism mech_linformer = {
     .cross = true,
     .views = views,
     .notes = notes,
+    .size = "k",
     .params = params,
     .params_size = sizeof(Params),
     .check = linformer_check,

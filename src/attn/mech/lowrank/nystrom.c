@@ -684,6 +684,7 @@ const Mechanism mech_nystrom = {
     .cross = true,
     .views = views,
     .notes = notes,
+    .size = "n_landmarks",
     .params = params,
     .params_size = sizeof(Params),
     .check = nystrom_check,

@@ -692,6 +692,7 @@ const Mechanism mech_synthesizer_factorized_random = {
     .picture = "logits",
     .claim_memory = "O(n^2), 2nk parameters",
     .views = factorized_random_views,
+    .size = "k",
     .params = factorized_random_params,
     .params_size = sizeof(FactorizedRandomParams),
     .run = synthesizer_factorized_random_run,

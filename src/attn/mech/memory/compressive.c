@@ -692,6 +692,7 @@ const Mechanism mech_compressive = {
     .positions = POSITION_INPUT,
     .views = views,
     .notes = notes,
+    .size = "mem_len",
     .params = params,
     .params_size = sizeof(Params),
     .check = compressive_check,

@@ -280,6 +280,7 @@ const Mechanism mech_luna = {
     .cross = true,
     .views = views,
     .notes = notes,
+    .size = "n_p",
     .params = params,
     .params_size = sizeof(Params),
     .check = luna_check,

@@ -286,6 +286,7 @@ const Mechanism mech_perceiver = {
     .own_rows = true,
     .views = views,
     .notes = notes,
+    .size = "n_latents",
     .params = params,
     .params_size = sizeof(Params),
     .check = perceiver_check,

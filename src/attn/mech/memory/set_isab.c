@@ -470,6 +470,7 @@ const Mechanism mech_set_isab = {
     .or_x = true,
     .views = views,
     .notes = notes,
+    .size = "n_inducing",
     .params = params,
     .params_size = sizeof(Params),
     .check = set_isab_check,

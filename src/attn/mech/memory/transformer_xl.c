@@ -184,6 +184,7 @@ const Mechanism mech_transformer_xl = {
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,
+    .size = "mem_len",
     .params = params,
     .params_size = sizeof(Params),
     .run = transformer_xl_run,

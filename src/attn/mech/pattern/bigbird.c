@@ -290,6 +290,7 @@ const Mechanism mech_bigbird = {
     .causal = true,
     .positions = POSITIONS_ALL,
     .views = views,
+    .size = "block",
     .params = params,
     .params_size = sizeof(Params),
     .check = bigbird_check,

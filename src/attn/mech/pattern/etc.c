@@ -272,6 +272,7 @@ const Mechanism mech_etc = {
     .no_causal = "its global tokens see the whole sequence",
     .positions = POSITION_INPUT,
     .views = views,
+    .size = "radius",
     .params = params,
     .params_size = sizeof(Params),
     .run = etc_run,

@@ -73,6 +73,7 @@ const Mechanism mech_image_local_1d = {
     .causal = true,
     .positions = POSITIONS_ALL,
     .views = image_local_1d_views,
+    .size = "memory",
     .params = image_local_1d_params,
     .params_size = sizeof(Strip1d),
     .run = image_local_1d_run,

@@ -152,6 +152,7 @@ const Mechanism mech_logsparse = {
     .causal = true,
     .positions = POSITIONS_ALL,
     .views = views,
+    .size = "local",
     .params = params,
     .params_size = sizeof(Params),
     .run = logsparse_run,

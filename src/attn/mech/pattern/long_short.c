@@ -500,6 +500,7 @@ const Mechanism mech_long_short = {
     .causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .size = "segment",
     .params = params,
     .params_size = sizeof(Params),
     .check = long_short_check,

@@ -218,6 +218,7 @@ const Mechanism mech_longformer = {
     .causal = true,
     .positions = POSITIONS_ALL,
     .views = views,
+    .size = "window",
     .params = params,
     .params_size = sizeof(Params),
     .check = longformer_check,

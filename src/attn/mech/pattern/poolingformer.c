@@ -351,6 +351,7 @@ const Mechanism mech_poolingformer = {
     .causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .size = "window",
     .params = params,
     .params_size = sizeof(Params),
     .run = poolingformer_run,

@@ -124,6 +124,7 @@ const Mechanism mech_random = {
     .causal = true,
     .positions = POSITIONS_ALL,
     .views = views,
+    .size = "r",
     .params = params,
     .params_size = sizeof(Params),
     .run = random_run,

@@ -191,6 +191,7 @@ const Mechanism mech_star = {
     .causal = true,
     .positions = POSITIONS_ALL,
     .views = views,
+    .size = "window",
     .params = params,
     .params_size = sizeof(Params),
     .check = star_check,
