@@ -12,6 +12,7 @@
 #include "app/program.h"
 #include "app/session/model_input.h"
 #include "app/session/session.h"
+#include "ui/screen/home.h"
 #include "ui/screen/model.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
@@ -488,6 +489,8 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     ui->glyphs = start->glyphs >= 0 ? (Glyphs)start->glyphs : ui->glyphs;
     ui->keep_messages = start->keep_messages;
     say_start(ui);
+    if (!start->input && !start->session && !start->step.command && !start->script)
+        home_greet(ui);
     return open_step(ui, start, err);
 }
 
