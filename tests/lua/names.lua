@@ -87,7 +87,7 @@ case("jobs, sweeps and figures", function()
   all(f, "save text close", "figure")
   local text = f:text { width = 100 }
   assert(text:find("work") and text:find("time %(ms%)") and text:find("FLOPs"))
-  all(attn.fit({ 1, 2, 4 }, { 1, 2, 4 }),
+  all(attn.fit({ 1, 2, 4, 8 }, { 1, 2, 4, 8 }),
     [[alpha lo hi c r2 count best models slopes model]], "fit")
   all(attn.roofline { "full", n = 16, d = 4 },
     "ceilings devices points threads environment", "roofline")
