@@ -11,6 +11,6 @@ claims.try("word", require "claims.words")
 
 check.case("every mechanism has a claim that is measured", function()
   for _, id in ipairs(attn.mechanisms()) do
-    assert(claims.told[id], id .. " has none: add one to tests/lua/claims")
+    assert(claims.claimed[id], id .. " has none: add one to tests/lua/claims")
   end
 end)

@@ -201,7 +201,7 @@ static bool run_scores(HeadsRun *r, Error *err)
     return ok;
 }
 
-static void tell(const HeadsRun *r, Text *out)
+static void report_heads(const HeadsRun *r, Text *out)
 {
     TableStyle style = call_style(r->call);
 
@@ -249,7 +249,7 @@ bool command_heads(Session *s, const Call *call, Text *out, Error *err)
     if (ok && call->file_count)
         ok = draw_heads(&r, err);
     else if (ok)
-        tell(&r, out);
+        report_heads(&r, out);
     free(r.order);
     heads_result_free(&r.result);
     model_reading_free(&r.reading);

@@ -198,7 +198,7 @@ static bool describe_listing(const char *path, const InputListing *l, Text *out,
 
 /* ---- as an input ------------------------------------------------------------- */
 
-/* More layers than this are told as runs: "0-29". */
+/* More layers than this are printed as ranges: "0-29". */
 #define LAYERS_NAMED 8
 
 /* The default layer and those the file holds: "layer 3 (there are 3, 12), ". */

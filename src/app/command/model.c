@@ -515,11 +515,11 @@ bool command_model(Session *s, const Call *call, Text *out, Error *err)
     ok = check_options(&r, err) && model_run_open(&r, err) && model_run_texts(&r, err) &&
          dump_layers(&r, err);
     if (ok && call->values[OPT_JSON])
-        model_tell_json(&r, out);
+        model_report_json(&r, out);
     else if (ok && !r.text_count)
         model_describe(r.m, out);
     else if (ok)
-        model_tell(&r, out);
+        model_report(&r, out);
     model_run_free(&r);
     return ok;
 }

@@ -38,7 +38,7 @@ bool model_run_open(ModelRun *r, Error *err);
 bool model_run_texts(ModelRun *r, Error *err);
 void model_run_free(ModelRun *r);
 
-void model_tell(const ModelRun *r, Text *out); /* text, CSV or Markdown */
-void model_tell_json(const ModelRun *r, Text *out);
+void model_report(const ModelRun *r, Text *out); /* text, CSV or Markdown */
+void model_report_json(const ModelRun *r, Text *out);
 
 #endif

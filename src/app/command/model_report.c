@@ -122,7 +122,7 @@ static const NextToken *next_tokens(const ModelTextRun *t)
     return all ? all + (t->reading.tokens.count - 1) * FORWARD_NEXT : NULL;
 }
 
-static void tell_text(const ModelRun *r, const ModelTextRun *t, Text *out)
+static void report_text(const ModelRun *r, const ModelTextRun *t, Text *out)
 {
     const ForwardMeasure *m = &t->result.measure[0];
     const NextToken      *next = next_tokens(t);
@@ -315,7 +315,7 @@ static void add_written(const Model *m, const GenerateResult *g, Text *out)
     text_free(&all);
 }
 
-static void tell_written(const ModelRun *r, const ModelTextRun *t, Text *out)
+static void report_written(const ModelRun *r, const ModelTextRun *t, Text *out)
 {
     for (int64_t v = 0; t->written && v <= r->swap_count; v++) {
         const GenerateResult *g = &t->written[v];
@@ -336,10 +336,10 @@ static void tell_written(const ModelRun *r, const ModelTextRun *t, Text *out)
 
 /* ---- text and tables --------------------------------------------------------------------- */
 
-static void tell_one(const ModelRun *r, const ModelTextRun *t, TableStyle style, Text *out)
+static void report_one(const ModelRun *r, const ModelTextRun *t, TableStyle style, Text *out)
 {
     if (style == TABLE_TEXT)
-        tell_text(r, t, out);
+        report_text(r, t, out);
     if (style == TABLE_TEXT && r->swap_count)
         text_add(out, "\n");
     if (r->swap_count) {
@@ -352,15 +352,15 @@ static void tell_one(const ModelRun *r, const ModelTextRun *t, TableStyle style,
         }
         token_table(r, t, style, out);
     }
-    tell_written(r, t, out);
+    report_written(r, t, out);
 }
 
-void model_tell(const ModelRun *r, Text *out)
+void model_report(const ModelRun *r, Text *out)
 {
     TableStyle style = call_style(r->call);
 
     if (r->text_count == 1) {
-        tell_one(r, &r->texts[0], style, out);
+        report_one(r, &r->texts[0], style, out);
         return;
     }
     if (style == TABLE_TEXT || !r->swap_count)
@@ -370,7 +370,7 @@ void model_tell(const ModelRun *r, Text *out)
     if (style == TABLE_TEXT || r->swap_count)
         mean_table(r, style, out);
     for (int i = 0; i < r->text_count; i++)
-        tell_written(r, &r->texts[i], out);
+        report_written(r, &r->texts[i], out);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -562,7 +562,7 @@ static void json_means(const ModelRun *r, Json *j)
     jsonw_close(j, ']');
 }
 
-void model_tell_json(const ModelRun *r, Text *out)
+void model_report_json(const ModelRun *r, Text *out)
 {
     Json j = jsonw_to(out);
 

@@ -210,40 +210,36 @@ INLINE void scale_minimum(const uint8_t *s, int g, int *scale, int *least)
     }
 }
 
-INLINE void block_q4_k(const uint8_t *restrict b, float *restrict x)
+/* Q4_K, and with a plane of fifth bits Q5_K; high NULL: none. */
+INLINE void block_q45_k(const uint8_t *restrict b, const uint8_t *restrict nibbles,
+                        const uint8_t *restrict high, float *restrict x)
 {
     float d = load_half(b), dmin = load_half(b + 2);
 
     for (int g = 0; g < 8; g++) {
-        const uint8_t *q = b + 16 + 32 * (g / 2);
+        const uint8_t *q = nibbles + 32 * (g / 2);
         int            shift = 4 * (g % 2), sc, mn;
         float          scale, least;
 
         scale_minimum(b + 4, g, &sc, &mn);
         scale = d * (float)sc;
         least = dmin * (float)mn;
-        for (int j = 0; j < 32; j++)
-            x[32 * g + j] = scale * (float)(q[j] >> shift & 15) - least;
+        for (int j = 0; j < 32; j++) {
+            int fifth = high ? high[j] >> g & 1 : 0;
+
+            x[32 * g + j] = scale * (float)((q[j] >> shift & 15) + 16 * fifth) - least;
+        }
     }
+}
+
+INLINE void block_q4_k(const uint8_t *restrict b, float *restrict x)
+{
+    block_q45_k(b, b + 16, NULL, x);
 }
 
 INLINE void block_q5_k(const uint8_t *restrict b, float *restrict x)
 {
-    const uint8_t *high = b + 16;
-    float          d = load_half(b), dmin = load_half(b + 2);
-
-    for (int g = 0; g < 8; g++) {
-        const uint8_t *q = b + 48 + 32 * (g / 2);
-        int            shift = 4 * (g % 2), sc, mn;
-        float          scale, least;
-
-        scale_minimum(b + 4, g, &sc, &mn);
-        scale = d * (float)sc;
-        least = dmin * (float)mn;
-        for (int j = 0; j < 32; j++)
-            x[32 * g + j] =
-                scale * (float)((q[j] >> shift & 15) + 16 * (high[j] >> g & 1)) - least;
-    }
+    block_q45_k(b, b + 48, b + 16, x);
 }
 
 INLINE void block_q6_k(const uint8_t *restrict b, float *restrict x)

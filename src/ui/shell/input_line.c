@@ -3,6 +3,7 @@
  *
  * The panes stay and run again on what was loaded; `u` goes back. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,36 +124,36 @@ void action_sample_again(Ui *ui)
     action_sample_next(ui);
 }
 
-void input_typed_layer(Ui *ui, const char *text)
+/* A field of the choice that is an int64_t, at this offset. */
+static void take_choice(Ui *ui, const char *name, const char *text, int64_t least, size_t field)
 {
     InputChoice choice = *session_choice(ui->session);
+    int64_t     value;
 
-    if (take_number(ui, "layer", text, 0, &choice.layer))
-        load(ui, NULL, &choice);
+    if (!take_number(ui, name, text, least, &value))
+        return;
+    memcpy((char *)&choice + field, &value, sizeof(value));
+    load(ui, NULL, &choice);
+}
+
+void input_typed_layer(Ui *ui, const char *text)
+{
+    take_choice(ui, "layer", text, 0, offsetof(InputChoice, layer));
 }
 
 void input_typed_n(Ui *ui, const char *text)
 {
-    InputChoice choice = *session_choice(ui->session);
-
-    if (take_number(ui, "n", text, 1, &choice.n))
-        load(ui, NULL, &choice);
+    take_choice(ui, "n", text, 1, offsetof(InputChoice, n));
 }
 
 void input_typed_d(Ui *ui, const char *text)
 {
-    InputChoice choice = *session_choice(ui->session);
-
-    if (take_number(ui, "d", text, 1, &choice.d))
-        load(ui, NULL, &choice);
+    take_choice(ui, "d", text, 1, offsetof(InputChoice, d));
 }
 
 void input_typed_heads(Ui *ui, const char *text)
 {
-    InputChoice choice = *session_choice(ui->session);
-
-    if (take_number(ui, "heads", text, 1, &choice.heads))
-        load(ui, NULL, &choice);
+    take_choice(ui, "heads", text, 1, offsetof(InputChoice, heads));
 }
 
 void input_typed_seed(Ui *ui, const char *text)

@@ -1,7 +1,7 @@
 -- claims.lua -- claims of cards, stage notes, presets, lessons and words, tried against runs.
 -- A claim quotes its sentence, which must still stand there, and compares numbers of runs.
 local check = require "support.check"
-local claims = { told = {} } -- told: mechanisms with a claim
+local claims = { claimed = {} } -- claimed: mechanisms with a claim
 
 local function plain(text)
   return (text:gsub("%s+", " "))
@@ -9,11 +9,11 @@ end
 
 -- All that is to be read of a mechanism, a preset or a lesson.
 local function card(id)
-  local told = { attn.command("info", id), attn.info(id).teaches }
+  local texts = { attn.command("info", id), attn.info(id).teaches }
   for _, note in ipairs(attn.info(id).notes) do
-    told[#told + 1] = note.text
+    texts[#texts + 1] = note.text
   end
-  return plain(table.concat(told, "\n"))
+  return plain(table.concat(texts, "\n"))
 end
 
 local function preset(id)
@@ -59,7 +59,7 @@ end
 function claims.try(kind, rows)
   for _, row in ipairs(rows) do
     local id, words, measure = row[1], row[2], row[3]
-    if kind == "card" then claims.told[id] = true end
+    if kind == "card" then claims.claimed[id] = true end
     check.case(("%s %s: %s"):format(kind, id, words), function()
       assert(readers[kind](id):find(plain(words), 1, true), "it does not say so any more")
       measure(compare)

@@ -71,7 +71,7 @@ static void read_grid(const View *view, int64_t plane, int64_t i, int64_t start,
                       int64_t step, float *out);
 static float at_time(const Pipeline *s, int64_t device, double t);
 static void show_bubbles(Run *r, const Pipeline *s);
-static void tell_memory(Run *r, const Params *p);
+static void trace_memory(Run *r, const Params *p);
 static double peak_bytes(const Params *p, bool alone);
 
 static void micro_batching_run(Run *r, const void *opaque)
@@ -185,7 +185,7 @@ static void batch_show(Run *r, const Params *p, Pipeline *s)
     run_figure(r, "bubble_fraction", 1 - s->work / ((double)s->d * s->total));
     run_figure(r, "ideal_bubble_fraction", (double)(s->d - 1) / (double)(s->m + s->d - 1));
     run_figure(r, "speedup", s->work / s->total);
-    tell_memory(r, p);
+    trace_memory(r, p);
 }
 
 static void show_grid(Run *r, const Pipeline *s)
@@ -249,7 +249,7 @@ static void show_bubbles(Run *r, const Pipeline *s)
     view_tensor(r, "bubbles", VIEW_MASK, bubbles, "idle share", "micro-batches");
 }
 
-static void tell_memory(Run *r, const Params *p)
+static void trace_memory(Run *r, const Params *p)
 {
     if (!run_is_given(r, "layers") || !run_is_given(r, "layer_bytes") ||
         !run_is_given(r, "boundary_bytes"))

@@ -70,7 +70,7 @@ static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, 
 static void read_scores(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out);
 static void show_spacing(Run *r, const Mixed *s);
-static void precise_tell(Run *r, const Mixed *s);
+static void trace_errors(Run *r, const Mixed *s);
 
 static void mixed_precision_run(Run *r, const void *opaque)
 {
@@ -161,7 +161,7 @@ static void precise_show(Run *r, Mixed *s, const Pattern *cells)
         ulps->cost = got.cost;
     view_reader(r, "scores", VIEW_SIGNED, DT_F32, read_scores, s, cells);
     show_spacing(r, s);
-    precise_tell(r, s);
+    trace_errors(r, s);
 }
 
 static void weights_run(const void *context, int64_t head, int64_t i, int64_t start,
@@ -247,7 +247,7 @@ static void show_spacing(Run *r, const Mixed *s)
     view_tensor(r, "spacing", VIEW_TENSOR, spacing, "log2 of the spacing", "magnitude");
 }
 
-static void precise_tell(Run *r, const Mixed *s)
+static void trace_errors(Run *r, const Mixed *s)
 {
     int64_t over = 0, under = 0;
     double  worst = 0, cells = wide_cells(r);

@@ -93,7 +93,7 @@ static void quant_show_error(Run *r, const Quantised *s, const Codes *c, int t);
 static void show_histogram(Run *r, const Codes *c, const char *name, const char *bins_name,
                            const CodesSummary *sum);
 static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t);
-static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum);
+static void trace_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum);
 
 static void quantization_run(Run *r, const void *opaque)
 {
@@ -176,7 +176,7 @@ static void quant_show_codes(Run *r, const Quantised *s, int t)
     show_histogram(r, c, names[t][N_HISTOGRAM], names[t][N_BINS], &sum);
     show_staircase(r, s, c, t);
     view_stage(r, NULL, -1);
-    tell_codes(r, s, t, &sum);
+    trace_codes(r, s, t, &sum);
 }
 
 /* In steps: uniform within +-1/2 where codes are dense. */
@@ -235,7 +235,7 @@ static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t)
     view_tensor(r, names[t][N_STAIRCASE], VIEW_TENSOR, back, "dequantised", "number");
 }
 
-static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum)
+static void trace_codes(Run *r, const Quantised *s, int t, const CodesSummary *sum)
 {
     int64_t top = (1LL << s->p->bits) - 1;
 

@@ -116,7 +116,7 @@ static void read_plain(const View *view, int64_t head, int64_t i, int64_t start,
                        int64_t step, float *out);
 static void set_apart(Run *r, const Nystrom *s, View *view, bool queries, bool keys);
 static const int64_t *run_starts(Run *r, int64_t n, int64_t count);
-static void tell_residual(Run *r, const Params *p, const Nystrom *s);
+static void trace_residual(Run *r, const Params *p, const Nystrom *s);
 static double pinv_products_residual(const PinvProducts *p);
 
 static void nystrom_run(Run *r, const void *opaque)
@@ -496,7 +496,7 @@ static void nystrom_show(Run *r, const Params *p, Nystrom *s)
     if (!s->band.data)
         run_rank(r, s->count, "landmarks");
     if (run_wants_views(r))
-        tell_residual(r, p, s);
+        trace_residual(r, p, s);
 }
 
 /* Which run each query belongs to. */
@@ -563,7 +563,7 @@ static const int64_t *run_starts(Run *r, int64_t n, int64_t count)
     return first;
 }
 
-static void tell_residual(Run *r, const Params *p, const Nystrom *s)
+static void trace_residual(Run *r, const Params *p, const Nystrom *s)
 {
     double worst = pinv_products_residual(&s->inverse);
 
