@@ -17,7 +17,7 @@ local settings = require "library.arguments" {
   { "layer", "", "whole", "of the file; default: its first" },
   { "n", "", "count", "length; default: the file's, or 64 of a generated one" },
   { "d", "32", "count", "head size of the generated input" },
-  { "view", "auto", "text", "default: each mechanism's most telling one" },
+  { "view", "auto", "text", "default: each mechanism's most informative one" },
   { "head", "0", "whole", "counted from 0" },
   { "seed", "0", "whole", "of every random draw" },
   { "sorted", "false", "flag", "tokens in the mechanism's own order" },

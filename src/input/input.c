@@ -450,7 +450,7 @@ bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *e
         return error_set(err, ERR_FORMAT, "is empty");
     if (begins(bytes, "GGUF", 4))
         return error_set(err, ERR_FORMAT, "is a model in GGUF, not an array: attnscope model PATH "
-                         "tells what it is, --input model:PATH --text FILE gives the q, k, v and "
+                         "describes it, --input model:PATH --text FILE gives the q, k, v and "
                          "x of a layer");
     if (*out == FORMAT_UNKNOWN)
         return error_set(err, ERR_FORMAT, "is in no format known here; npy, npz, safetensors, "

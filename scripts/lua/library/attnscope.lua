@@ -966,7 +966,7 @@ function Sweep:jsonl(path) end
 ---@field y? string of a sweep: the number up (default time_ms), like "flops", "memory", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")
 ---@field log? string of both: axes with decades: "xy" (default), "x", "y" or ""
 ---@field cost? string of a sweep, or of scaling's records: the number up, when y is to be its name
----@field view? string default: the most telling one
+---@field view? string default: the most informative one
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
 ---@field minus? attnscope.Result show the difference from the same view of this

@@ -30,7 +30,7 @@ typedef struct TilesRequest {
     const Request *request;
     Result        *result; /* of the layer that is open; NULL: none has run */
     const View    *view;   /* of that result; NULL: found by name */
-    const char    *shown;  /* name of the view; "": the most telling one */
+    const char    *shown;  /* name of the view; "": the most informative one */
     ReachOptions   reach;
     int64_t        round;
     const char    *spec;   /* of the input; NULL: only the open layer */

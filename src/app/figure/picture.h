@@ -43,7 +43,7 @@ char         *stored_figure_copy(const StoredFigure *stored);
 bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,
                          const char *to, Error *err);
 
-/* The view of this name, or the mechanism's most telling one (NULL or "auto"): connectivity
+/* The view of this name, or the mechanism's most informative one (NULL or "auto"): connectivity
  * coloured by components, else weights, else the first matrix.  Every run with pairs has "reach";
  * runs of queries and keys have "missed", which may take long the first time; "spectrum" and
  * "trace" are curves (views.h).  NULL with an error that lists the views. */
@@ -79,7 +79,7 @@ bool picture_exclude(int64_t key, Panel *panel, Error *err);
 typedef struct PanelChoice {
     Result     *result;
     Result     *minus;      /* NULL: no difference */
-    PanelSpec   spec;       /* view "": weights for a difference, else the most telling one */
+    PanelSpec   spec;       /* view "": weights for a difference, else the most informative one */
     const char *title;      /* NULL: made of the request */
     bool        joins;      /* joins the plot of the panel before it, as a curve */
     const Ceilings *ceilings; /* of a roofline, borrowed; NULL: as the options say */

@@ -19,7 +19,7 @@
 /* What a panel shows of a result, and how: a value, copied as one.  What is not chosen is as the
  * options of the figure say, or the view's own. */
 typedef struct PanelSpec {
-    char    view[48];       /* "": the most telling one; "permutation#3": the third; in a plan
+    char    view[48];       /* "": the most informative one; "permutation#3": the third; in a plan
                                "name*": each that begins so and is not in the figure yet */
     char    minus_view[48]; /* of what is subtracted; "": of the same name */
     int64_t head;           /* -1: not chosen; HEADS_ALL: a panel of each */

@@ -42,7 +42,7 @@ bool pattern_is_trivial(const Run *run, const Pattern *cells)
 }
 
 /* Rank of a view: the mechanism's own picture, then what decides, then what results. */
-static int telling(const Run *run, const View *view)
+static int informative(const Run *run, const View *view)
 {
     const char *picture = run->mechanism->picture;
 
@@ -68,7 +68,7 @@ static const View *shown_at(const Run *run, int index)
     for (int i = 0; i < run->view_count; i++) {
         const View *view = &run->views[i];
 
-        if (view->step == index && telling(run, view) > (best ? telling(run, best) : 0))
+        if (view->step == index && informative(run, view) > (best ? informative(run, best) : 0))
             best = view;
     }
     return best;

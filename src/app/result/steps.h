@@ -20,7 +20,7 @@ typedef struct Step {
                                    be changed */
     int64_t       total;        /* iterations of this stage in the run; 0: not iterated */
     const char   *note;         /* what the stage does; static; NULL: none */
-    /* The matrix to look at: the most telling one made here, else the last one made
+    /* The matrix to look at: the most informative one made here, else the last one made
      * before; NULL: none yet. */
     const View   *shown;
     bool          fresh;        /* shown was made at this step */

@@ -266,7 +266,7 @@ static const Member panel_members[] = {
     FIELD("log", "string", "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\""),
     FIELD("cost", "string",
           "of a sweep, or of scaling's records: the number up, when y is to be its name"),
-    FIELD("view", "string", "default: the most telling one"),
+    FIELD("view", "string", "default: the most informative one"),
     FIELD("head", "integer", "counted from 0"),
     FIELD("region", "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}"),
     FIELD("minus", "attnscope.Result", "show the difference from the same view of this"),

@@ -16,7 +16,7 @@ static const Control *control_of(lua_State *L)
 
     if (!control)
         luaL_error(L, "ui needs the interactive program: attnscope --script FILE, or ; in it "
-                   "(attn.has_ui tells)");
+                   "(attn.has_ui says so)");
     return control;
 }
 

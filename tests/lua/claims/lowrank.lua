@@ -146,7 +146,7 @@ return {
     is(run("nystrom(n_landmarks=8)").views.weights:min(), "<", 0)
     is(run("nystrom(n_landmarks=8)").views.factor_right:min(), ">=", 0)
   end },
-  { "nystrom", "its residual tells whether its iterations were enough", function(is)
+  { "nystrom", "its residual shows whether its iterations were enough", function(is)
     local o = { input = "synthetic:clusters" }
     local function residual(iterations)
       local r = run(("nystrom(n_landmarks=8,pinv_iterations=%d)"):format(iterations), o)

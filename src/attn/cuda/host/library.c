@@ -119,7 +119,7 @@ static const char *advice(const char *text)
     if (strstr(text, "UnsupportedPtx"))
         return "the driver is older than the toolkit of the back end, which has no code for this "
                "GPU: install a newer one, or build for this GPU by 'make CUDA_ARCH=NN'";
-    return "nvidia-smi tells more of it";
+    return "run nvidia-smi for details";
 }
 
 static bool open_gpu(Device *d, Error *err)

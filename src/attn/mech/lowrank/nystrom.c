@@ -666,13 +666,13 @@ const Mechanism mech_nystrom = {
     .source = "paper; mlpen/Nystromformer attention_nystrom.py, token_nystromformer.py",
     .formula = "F1 = softmax(Q Kl^T), A = softmax(Ql Kl^T), F3 = softmax(Ql K^T)\n"
                "output = F1 Z (F3 V),  Z near A^+, Ql and Kl means of runs",
-    .problem = "The softmax map is large, but a few of its rows and columns tell most of it.",
+    .problem = "The softmax map is large, but a few of its rows and columns determine most of it.",
     .idea = "Means of runs of tokens serve as landmarks, and the map is rebuilt from three "
             "small maps through them.",
     .price = "What the means blur is lost, and the inverse in the middle is only approximated.",
     .lesson = "low-rank",
     .teaches = "A tall, a small and a wide panel stand for the square: tokens meet only through "
-               "landmarks.  The inverse in the middle brings signs, and its residual tells "
+               "landmarks.  The inverse in the middle brings signs, and its residual shows "
                "whether its iterations were enough.",
     .example = "n_landmarks=8",
     .classes = CLASS_M | CLASS_DS,

@@ -464,7 +464,7 @@ static const StageNote notes[] = {
                  "length." },
     { "project", "Each token is normalised, widened and bent by GELU." },
     { "values", "The channels are split: the first half passes on, the second, normalised, is "
-                "what tokens tell each other." },
+                "what tokens pass to each other." },
     { "gate", "One learned matrix over tokens, the same for every input and channel, makes a gate "
               "of the values.  At its start it is nearly 0 and the bias 1, so the gate is 1." },
     { "tiny attention", "A small attention adds to the gate what depends on the input." },
