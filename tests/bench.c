@@ -11,13 +11,13 @@
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
 #include "core/threads.h"
+#include "profile/record.h"
 
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #define HEADS 8
@@ -309,18 +309,11 @@ static void measure_memory(Threads *threads)
 
 static void warn_of_slow_blas(void)
 {
-    const char *core = openblas_get_corename(), *set = getenv("OPENBLAS_CORETYPE");
+    const char *warning = environment_blas_warning();
 
-    printf("kernel %s, OpenBLAS core %s\n", kernel_at(0)->name, core);
-    if (set)
-        printf("WARNING: OPENBLAS_CORETYPE=%s is set: sgemm may run at half its speed; unset it\n",
-               set);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") &&
-        (strcasecmp(core, "Haswell") == 0 || strncasecmp(core, "Zen", 3) == 0))
-        printf("WARNING: OpenBLAS uses its %s kernels on a CPU with AVX-512: ratios to sgemm "
-               "flatter\n", core);
-#endif
+    printf("kernel %s, OpenBLAS core %s\n", kernel_at(0)->name, openblas_get_corename());
+    if (warning)
+        printf("WARNING: %s\n", warning);
 }
 
 int main(int argc, char **argv)
@@ -329,6 +322,7 @@ int main(int argc, char **argv)
     Bench   bench;
     Samples samples;
 
+    environment_start_with_best_core(argv);
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     warn_of_slow_blas();
     if (!bench_init(&bench))
