@@ -325,3 +325,26 @@ TEST(what_is_beyond_the_capacity_is_dropped)
 }
 
 SUITE(NULL, NULL)
+
+/* Rows of all four are weights; elu + 1 alone has no peak among many keys. */
+TEST(elu_is_flatter_than_the_other_maps)
+{
+    Preview *p = preview_open("feature-maps", 4);
+
+    for (int panel = 0; panel < 4; panel++) {
+        double top = 0;
+
+        for (int64_t i = 0; i < 32; i++) {
+            double sum = 0;
+
+            for (int64_t j = 0; j < 32; j++) {
+                assert_true(j <= i || !(shown(p, panel, i, j) > 0));
+                sum += j <= i ? shown(p, panel, i, j) : 0;
+                top = i < 16 || !(shown(p, panel, i, j) > top) ? top : shown(p, panel, i, j);
+            }
+            assert_true(sum > 0 && sum < 1 + 1e-4); /* eps takes its share */
+        }
+        assert_true(panel == 1 ? top < 0.1 : top > 0.1);
+    }
+    preview_close(p);
+}

@@ -13,6 +13,7 @@
 typedef struct Case {
     int64_t h, n, d, e;
     bool    causal;
+    const char *params; /* NULL: the mechanism's example */
 } Case;
 
 typedef struct Pair {
@@ -28,8 +29,8 @@ static RunSpec spec_of(Pair *p, const Mechanism *m, Case c)
 
     p->arena = arena_new();
     assert_non_null(p->arena);
-    if (m->example)
-        assert_true(assignments_parse(&p->given, m->example, &err));
+    if (c.params || m->example)
+        assert_true(assignments_parse(&p->given, c.params ? c.params : m->example, &err));
     spec.given = &p->given;
     spec.q = draw(p->arena, "q", c.h, c.n, c.d);
     spec.k = draw(p->arena, "k", c.h, c.n, c.d);
@@ -192,6 +193,35 @@ TEST(all_tokens)
 TEST(causal_runs)
 {
     check_all(true);
+}
+
+/* Forms that the defaults do not reach. */
+static const struct { const char *id, *params; } others[] = {
+    { "linear", "feature_map=taylor2" },
+    { "linear", "feature_map=hedgehog" },
+    { "linear", "feature_map=hedgehog,hedgehog_norm=split" },
+    { "linear", "feature_map=hedgehog,hedgehog_norm=exp" },
+    { "linear", "feature_map=t2r" },
+    { "linear", "feature_map=dpfp,nu=3" },
+    { "linear", "feature_map=identity,normalize=false" },
+};
+
+TEST(other_parameters)
+{
+    Device    *device = gpu_fixture_device();
+    const Ops *ops = device_ops(device, ARITHMETIC_F32);
+
+    differences = 0;
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        for (int causal = 0; causal < 2; causal++) {
+            Case c = shapes[0];
+
+            c.causal = causal;
+            c.params = others[i].params;
+            assert_int_equal(check(mechanism_find(others[i].id), c, ops), 0);
+        }
+    assert_int_equal(differences, 0);
+    device_release(device);
 }
 
 /* ---- failures in the middle ------------------------------------------------------------ */

@@ -18,10 +18,18 @@ TEST(all_forms_are_one_result)
     static const char *const maps[] = { "linear feature_map=elu",     "linear feature_map=relu",
                                         "linear feature_map=exp",     "linear feature_map=softmax",
                                         "linear feature_map=efficient", "linear alpha=0.3",
-                                        "rfa kernel=gaussian",        "rfa kernel=arccos,tau=2" };
+                                        "rfa kernel=gaussian",        "rfa kernel=arccos,tau=2",
+                                        "linear feature_map=taylor2",
+                                        "linear feature_map=taylor2,scale=2",
+                                        "linear feature_map=hedgehog",
+                                        "linear feature_map=hedgehog,hedgehog_norm=split",
+                                        "linear feature_map=hedgehog,hedgehog_norm=exp",
+                                        "linear feature_map=t2r",
+                                        "linear feature_map=dpfp,nu=3",
+                                        "linear feature_map=identity,normalize=false,scale=0.3" };
     static const char *const forms[] = { "matrix", "recurrent", "chunked,chunk=3" };
 
-    for (size_t x = 0; x < 8 * 3 * 2; x++) {
+    for (size_t x = 0; x < 16 * 3 * 2; x++) {
         Fixture     f = fixture_new(13);
         const char *map = strchr(maps[x / 6], ' ') + 1;
         const char *id = *maps[x / 6] == 'l' ? "linear" : "rfa";
@@ -40,6 +48,59 @@ TEST(all_forms_are_one_result)
         free(plain);
         fixture_free(&f);
     }
+}
+
+/* Entry `at` of a view is of this size. */
+static void check_entry(Fixture *f, const char *view, int64_t at, double value)
+{
+    Tensor t = fixture_view(f, view);
+
+    assert_true(fabs((double)tensor_f32(&t)[at] - value) < 1e-6);
+}
+
+TEST(maps_are_in_the_published_order)
+{
+    Fixture f = fixture_new(2);
+    float  *x = tensor_f32(&f.q);
+
+    for (int t = 0; t < KEY_SIZE; t++)
+        x[t] = (float)(t - 1); /* -1 0 1 2 3 */
+    fixture_run(&f, "linear", "feature_map=taylor2,scale=4", false); /* -2 0 2 4 6 */
+    check_entry(&f, "features_q", 0, 1);
+    check_entry(&f, "features_q", 5, 6);
+    check_entry(&f, "features_q", 6, 4 / sqrt(2));
+    check_entry(&f, "features_q", 10, 36 / sqrt(2));
+    check_entry(&f, "features_q", 12, -4);  /* channels 0 and 2, behind 0 and 1 */
+    check_entry(&f, "features_q", 15, 0);   /* 1 and 2 */
+    check_entry(&f, "features_q", 20, 24);  /* 3 and 4 */
+    fixture_run(&f, "linear", "feature_map=dpfp,nu=9", false); /* 0 0 1 2 3 1 0 0 0 0 */
+    check_entry(&f, "features_q", 3, 2);    /* r_3 r_2 */
+    check_entry(&f, "features_q", 5, 3);    /* r_5 r_4 */
+    check_entry(&f, "features_q", 14, 3);   /* r_4 r_2 */
+    check_entry(&f, "features_q", 82, 2);   /* block 9: r_2 r_(2-9 mod 10) = r_2 r_3 */
+    fixture_run(&f, "linear", "feature_map=hedgehog,hedgehog_norm=exp", false);
+    check_entry(&f, "features_q", 0, exp(-1));
+    check_entry(&f, "features_q", 5, exp(1));
+    fixture_free(&f);
+}
+
+TEST(maps_refuse_what_they_lack)
+{
+    Fixture f = fixture_new(4);
+
+    assert_non_null(strstr(fixture_run_at(&f, "linear", "scale=0.5", false, true, 0)->err.text,
+                           "feature_map=elu has no scale"));
+    assert_non_null(strstr(fixture_run_at(&f, "linear", "feature_map=dpfp,nu=10", false, true,
+                                          0)->err.text, "nu=10 is beyond 2d - 1 = 9"));
+    fixture_draw(&f, "fm_weight_q", 1, 7, KEY_SIZE);
+    assert_non_null(strstr(fixture_run_at(&f, "linear", "feature_map=t2r", false, true,
+                                          0)->err.text, "the queries' map has 7 features"));
+    fixture_draw(&f, "fm_weight_k", 1, 7, KEY_SIZE);
+    fixture_run(&f, "linear", "feature_map=t2r", false);
+    fixture_draw(&f, "fm_bias_q", HEADS, 1, 6);
+    assert_non_null(strstr(fixture_run_at(&f, "linear", "feature_map=t2r", false, true,
+                                          0)->err.text, "parameter fm_bias_q: expected shape"));
+    fixture_free(&f);
 }
 
 /* Rows of relu features may be all zero: then the output is 0, and no NaN. */

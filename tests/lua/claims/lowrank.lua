@@ -63,6 +63,27 @@ return {
     is(select(2, a:allclose(run("linear(form=matrix)", { causal = true }).output)), "<", 1e-4)
   end },
 
+  { "linear", "1 + s + s^2/2 in the place of e^s", function(is)
+    local input = assert(attn.load("synthetic:normal", { n = 24, d = 8 }))
+    local weights = rows(run("linear(feature_map=taylor2,normalize=false)", { input = input }),
+                         "weights")
+    for q = 0, 23 do
+      local s = dot(input, q, 23 - q) / math.sqrt(8)
+      is(math.abs(weights[q + 1][24 - q] - (1 + s + s * s / 2)), "<", 1e-5)
+    end
+  end },
+  { "linear", "it is sharper, but where s < -1 a weight rises again", function(is)
+    local o = { input = "synthetic:normal" }
+    is(claims.mean_entropy(run("linear(feature_map=taylor2)", o)), "<",
+       claims.mean_entropy(run("linear", o)))
+    -- Queries of one channel that is 1, keys -1 and -3 there: s = -1 and s = -3.
+    local input = assert(attn.input { q = attn.tensor { { 1 }, { 1 } },
+                                      k = attn.tensor { { -1 }, { -3 } },
+                                      v = attn.tensor { { 1 }, { 1 } } })
+    local weights = rows(run("linear(feature_map=taylor2)", { input = input }), "weights")
+    is(weights[1][2], ">", weights[1][1])
+  end },
+
   { "performer", "noisy with few features, close with many", function(is)
     local o = { input = "synthetic:clusters(match=4)" }
     local before = math.huge

@@ -32,6 +32,17 @@ return {
   { "tay-fig5", "two passes reach every pixel", function(is)
     is(run("axial", { input = "synthetic:grid(width=8)" }):pattern().nnz, "==", 64 * 64)
   end },
+  { "feature-maps", "exp's parabola and an untrained hedgehog have peaks as well",
+    function(is)
+      local peaks = {}
+      for _, text in ipairs { "full", "linear(feature_map=taylor2)", "linear(feature_map=hedgehog)",
+                              "linear" } do
+        local weights, total = rows(run(text, { n = 32, causal = true }), "weights"), 0
+        for q = 9, 32 do total = total + math.max(table.unpack(weights[q])) end
+        peaks[#peaks + 1] = total / 24
+      end
+      for map = 1, 3 do is(peaks[map], ">", 1.5 * peaks[4]) end
+    end },
   { "slides-longformer", "the same number of keys reaches twice as far with gaps", function(is)
     local near = run("window(window=5)"):pattern():row(32)
     local far = run("dilated(window=5,dilation=2)"):pattern():row(32)
