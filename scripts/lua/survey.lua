@@ -23,7 +23,7 @@ local function chosen()
     wanted[id] = true
   end
   for _, preset in ipairs(attn.presets()) do
-    if #settings.presets == 0 or wanted[preset.id] then
+    if (#settings.presets == 0 and not preset.model) or wanted[preset.id] then
       out[#out + 1] = preset
       wanted[preset.id] = nil
     end

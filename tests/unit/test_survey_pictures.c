@@ -316,8 +316,11 @@ TEST(every_preset_is_compared)
     for (size_t k = 0; preset_at(k); k++) {
         const char *id = preset_at(k)->id;
         int         panels = 0, found = 0;
-        Preview    *p = preview_open(id);
+        Preview    *p;
 
+        if (preset_at(k)->model)
+            continue;
+        p = preview_open(id);
         panels = p->drawing.count;
         preview_close(p);
         for (size_t x = 0; x < sizeof(pictures) / sizeof(*pictures); x++)

@@ -554,7 +554,7 @@ function Model:read(text, most) end
 ---@return string
 function Model:token(id) end
 
----The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and plain holds those of the model as it is.  Of swaps a list of such tables, with one plain.
+---The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) after the last one, residual_norm, seconds.  With a swap these are of the swapped model, with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, with one plain; vary adds value and given, the place of its swap in swaps.
 ---@param ids integer[]
 ---@param options? attnscope.ModelOptions
 ---@return table?
@@ -587,6 +587,7 @@ function Model:close() end
 ---@field heads? integer[] heads of the swap (default: all)
 ---@field seed? integer of parameters the mechanism would have learned
 ---@field swaps? table[] many of swap, layers, heads and seed in one pass; one that is a list of such tables is a mixture: the first that names a head has it
+---@field vary? string every swap at each value of a name, "window=9:129:x2": of its parameter, or of a word in it, as w in "pattern(window(w)+cols(4))"
 
 ---A run that goes on while the script does.
 ---@class attnscope.Job

@@ -140,8 +140,9 @@ typedef struct Preset {
     const char *id;     /* "fournier-fig11" */
     const char *title;  /* of the figure */
     const char *source; /* publication and number of its figure */
-    const char *words;  /* of the figure command: panels and options */
+    const char *words;  /* of the figure command: panels and options; of model: swaps and options */
     const char *help;   /* one line: what to see */
+    bool        model;  /* a command `model`, of a model that the user names */
 } Preset;
 
 const Preset *preset_at(size_t index);     /* NULL past the end */
@@ -162,6 +163,8 @@ typedef struct PresetCall {
 /* `changes` (NULL: none) is the call that names the preset: its other options
  * replace the preset's.  Free with preset_call_free also on failure. */
 bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err);
+/* The same where the preset may be one of a model, which --input of `changes` names. */
+bool preset_model_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err);
 /* The same for a whole line "figure ...", with or without a preset in it. */
 bool preset_expand(const char *line, PresetCall *out, Error *err);
 void preset_call_free(PresetCall *made);

@@ -138,8 +138,9 @@ static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
     }
     if (!preset_parse(call->values[OPT_PRESET], &preset, err))
         return false;
-    ok = preset_call(preset, call, &made, err) &&
-         make_figure(s, &made.call, out, err);
+    ok = preset_model_call(preset, call, &made, err) &&
+         (preset->model ? command_model(s, &made.call, out, err)
+                        : make_figure(s, &made.call, out, err));
     preset_call_free(&made);
     return ok;
 }
@@ -284,13 +285,15 @@ static void report_moved(const Call *call, const Call *figure, Error *err)
 /* ---- what a stranger's figure may make the program do ------------------------------- */
 
 /* Commands that only draw, into the file that the caller names. */
-static bool only_draws(const Command *command)
+static bool only_draws(const Call *figure)
 {
     static const char *const names[] = { "figure", "step", "compare", "roofline", "fit",
-                                         "heads" };
+                                         "heads", "model" };
 
+    if (figure->values[OPT_DUMP])
+        return false;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (!strcmp(command->name, names[i]))
+        if (!strcmp(figure->command->name, names[i]))
             return true;
     return false;
 }
@@ -362,22 +365,21 @@ static void add_far_input(Session *s, const char *path, const Call *figure, Text
     model_spec_free(&parts);
 }
 
-/* The model and the text of heads. */
+/* The model and the texts of heads and model. */
 static void add_far_model(const Call *figure, Text *far, Error *err)
 {
-    static const OptionId texts[] = { OPT_TEXT, OPT_IDS };
-    ModelSpec             parts;
+    const char *ids = figure->values[OPT_IDS];
+    ModelSpec   parts;
 
     if (!figure->word_count || !model_spec_parse(figure->words[0], &parts, err))
         return;
     add_far(far, parts.path, strlen(parts.path));
     model_spec_free(&parts);
-    for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
-        const char *path = figure->values[texts[k]];
-
-        if (path && strncmp(path, "sample:", 7) != 0)
-            add_far(far, path, strlen(path));
-    }
+    for (int k = 0; k < figure->text_count; k++)
+        if (strncmp(figure->texts[k], "sample:", 7) != 0)
+            add_far(far, figure->texts[k], strlen(figure->texts[k]));
+    if (ids)
+        add_far(far, ids, strlen(ids));
 }
 
 /* The files that the stored command reads lie below the folder of work, or the caller trusts. */
@@ -391,7 +393,7 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
         return true;
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
-    if (!strcmp(figure->command->name, "heads"))
+    if (!strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model"))
         add_far_model(figure, &far, err);
     for (int i = 0; i < figure->word_count; i++) {
         add_far_tensors(&far, figure->words[i]);
@@ -426,7 +428,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         ok = error_set(err, ERR_FORMAT, "%s: a script drew it from what no single command has (its "
                        "own tensors, mechanisms or several inputs): run %s again", call->words[0],
                        line);
-    if (ok && !only_draws(figure.command))
+    if (ok && !only_draws(&figure))
         ok = error_set(err, ERR_FORMAT, "%s: '%s' is no command that only draws; if you know who "
                        "made the figure, run it yourself: %s", call->words[0],
                        figure.command->name, line);

@@ -207,9 +207,10 @@ static bool info_model(const char *spec, Text *out, Error *err)
 /* A preset's name may stand where a mechanism's does. */
 static void info_preset(const Preset *preset, Text *out)
 {
-    text_addf(out, "%s -- %s\nafter %s\n\n%s\n\nattnscope figure --preset %s -o %s.png\n"
+    text_addf(out, "%s -- %s\nafter %s\n\n%s\n\nattnscope figure --preset %s%s -o %s.png\n"
               "that is: attnscope ", preset->id, preset->title, preset->source, preset->help,
-              preset->id, preset->id);
+              preset->id, preset->model ? " --input model:MODEL.gguf --text " MODEL_USUAL_TEXT : "",
+              preset->id);
     preset_command(preset, out);
     text_add(out, "\n");
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "app/session/internal.h"
+#include "app/study/swap_axis.h"
 #include "profile/measure.h"
 
 /* ---- what a model is --------------------------------------------------------- */
@@ -80,37 +81,84 @@ void model_describe(const Model *m, Text *out)
 
 /* ---- the swaps ------------------------------------------------------------------- */
 
-static bool add_swap(ModelRun *r, const char *mechanism, const bool *layers, int64_t only,
-                     uint64_t seed, Error *err)
-{
-    int64_t count = r->m->config.layers;
-    bool   *set = calloc((size_t)count, sizeof(*set));
+typedef struct SwapPlace {
+    int     given; /* which --swap */
+    int     at;    /* which value; -1: none */
+    int64_t layer; /* -1: all of `layers` */
+} SwapPlace;
 
-    if (!set)
+static bool add_swap(ModelRun *r, const SwapPlace *place, const bool *layers, uint64_t seed,
+                     Error *err)
+{
+    const char *given = r->call->swaps[place->given];
+    int64_t     count = r->m->config.layers;
+    bool       *set = calloc((size_t)count, sizeof(*set));
+    Text        text = { 0 };
+    char       *own;
+
+    if (place->at >= 0)
+        swap_at(given, r->axis.name, r->axis.values[place->at], &text);
+    else
+        text_add(&text, given);
+    own = text_ok(&text) ? strdup(text_str(&text)) : NULL;
+    text_free(&text);
+    if (!set || !own) {
+        free(set);
+        free(own);
         return error_set(err, ERR_NOMEM, "not enough memory for a swap");
+    }
     for (int64_t l = 0; l < count; l++)
-        set[l] = only < 0 ? layers[l] : l == only;
+        set[l] = place->layer < 0 ? layers[l] : l == place->layer;
     r->layer_sets[r->swap_count] = set;
-    r->swaps[r->swap_count++] = (Swap){ .mechanism = mechanism, .layers = set, .heads = r->heads,
+    r->origins[r->swap_count] = (SwapOrigin){ own, place->given, place->at };
+    r->swaps[r->swap_count++] = (Swap){ .mechanism = own, .layers = set, .heads = r->heads,
                                         .seed = seed };
     return true;
 }
 
+/* A row for each layer, for each value, or one. */
+static bool fill_swap(ModelRun *r, int given, const bool *layers, uint64_t seed, Error *err)
+{
+    SwapPlace place = { .given = given, .at = -1, .layer = -1 };
+    bool      ok = true;
+
+    if (r->call->values[OPT_EACH]) {
+        for (place.layer = 0; ok && place.layer < r->m->config.layers; place.layer++)
+            ok = !layers[place.layer] || add_swap(r, &place, layers, seed, err);
+        return ok;
+    }
+    if (!r->axis.count || !swap_varies(r->call->swaps[given], r->axis.name))
+        return add_swap(r, &place, layers, seed, err);
+    for (place.at = 0; ok && place.at < r->axis.count; place.at++)
+        ok = add_swap(r, &place, layers, seed, err);
+    return ok;
+}
+
 static bool fill_swaps(ModelRun *r, const bool *layers, uint64_t seed, Error *err)
 {
-    const Call *call = r->call;
-    bool        ok = true;
+    bool ok = true;
 
-    for (int i = 0; ok && i < call->swap_count; i++) {
-        if (!call->values[OPT_EACH]) {
-            ok = add_swap(r, call->swaps[i], layers, -1, seed, err);
-            continue;
-        }
-        for (int64_t l = 0; ok && l < r->m->config.layers; l++)
-            if (layers[l])
-                ok = add_swap(r, call->swaps[i], layers, l, seed, err);
-    }
+    for (int i = 0; ok && i < r->call->swap_count; i++)
+        ok = fill_swap(r, i, layers, seed, err);
     return ok;
+}
+
+/* The values of --vary, on which one swap at least depends. */
+static bool take_axis(ModelRun *r, Error *err)
+{
+    const Call *call = r->call;
+    bool        any = false;
+
+    if (!call->values[OPT_SWAPVARY])
+        return true;
+    if (!axis_parse(call->values[OPT_SWAPVARY], &r->axis, err))
+        return error_prefix(err, "--vary");
+    for (int i = 0; i < call->swap_count; i++)
+        any = any || swap_varies(call->swaps[i], r->axis.name);
+    return any || error_set(err, ERR_USAGE, "--vary %s: %s is no parameter of %s and no value in "
+                            "it; a pattern names it, as in 'pattern(window(%s)+cols(4))'",
+                            call->values[OPT_SWAPVARY], r->axis.name, call->swaps[0],
+                            r->axis.name);
 }
 
 static bool take_swaps(ModelRun *r, Error *err)
@@ -118,14 +166,16 @@ static bool take_swaps(ModelRun *r, Error *err)
     const Call        *call = r->call;
     const ModelConfig *c = &r->m->config;
     int64_t            seed = 0;
-    size_t             most = (size_t)call->swap_count * (size_t)c->layers + 1;
+    size_t             rows = r->axis.count > c->layers ? (size_t)r->axis.count : (size_t)c->layers;
+    size_t             most = (size_t)call->swap_count * rows + 1;
     bool              *layers = malloc((size_t)c->layers);
     bool               ok;
 
     r->heads = malloc((size_t)c->heads);
     r->swaps = calloc(most, sizeof(*r->swaps));
     r->layer_sets = calloc(most, sizeof(*r->layer_sets));
-    ok = (layers && r->heads && r->swaps && r->layer_sets) ||
+    r->origins = calloc(most, sizeof(*r->origins));
+    ok = (layers && r->heads && r->swaps && r->layer_sets && r->origins) ||
          error_set(err, ERR_NOMEM, "not enough memory for the swaps");
     if (ok) {
         memset(layers, true, (size_t)c->layers);
@@ -460,10 +510,14 @@ void model_run_free(ModelRun *r)
             generate_result_free(&t->written[v]);
         free(t->written);
     }
-    for (int64_t i = 0; i < r->swap_count; i++)
+    for (int64_t i = 0; i < r->swap_count; i++) {
         free(r->layer_sets[i]);
+        free(r->origins[i].text);
+    }
+    axis_free(&r->axis);
     free(r->texts);
     free(r->layer_sets);
+    free(r->origins);
     free(r->swaps);
     free(r->heads);
     model_close(r->m);
@@ -485,23 +539,30 @@ bool model_run_open(ModelRun *r, Error *err)
 /* Options that ask for a text, without one. */
 static bool check_options(const ModelRun *r, Error *err)
 {
-    static const OptionId of_texts[] = { OPT_SWAP, OPT_EACH, OPT_GENERATE, OPT_DUMP };
+    static const OptionId of_texts[] = { OPT_SWAP, OPT_EACH, OPT_SWAPVARY, OPT_SWAPPLOT,
+                                         OPT_GENERATE, OPT_DUMP, OPT_OUTPUT };
+    static const OptionId of_swaps[] = { OPT_EACH, OPT_SWAPVARY, OPT_SWAPPLOT, OPT_OUTPUT };
     const Call           *call = r->call;
 
     for (size_t i = 0; i < sizeof(of_texts) / sizeof(*of_texts); i++)
         if (call->values[of_texts[i]] && !call->text_count && !call->values[OPT_IDS])
             return error_set(err, ERR_USAGE, "--%s needs a text: --text FILE, or --text "
                              MODEL_USUAL_TEXT, option_at(of_texts[i])->flag);
-    if (call->values[OPT_EACH] && !call->swap_count)
-        return error_set(err, ERR_USAGE, "--each needs a mechanism: --swap 'window(window=33)'");
+    for (size_t i = 0; i < sizeof(of_swaps) / sizeof(*of_swaps); i++)
+        if (call->values[of_swaps[i]] && !call->swap_count)
+            return error_set(err, ERR_USAGE, "--%s needs a mechanism: --swap 'window(window=33)'",
+                             option_at(of_swaps[i])->flag);
+    if (call->values[OPT_EACH] && call->values[OPT_SWAPVARY])
+        return error_set(err, ERR_USAGE, "--each has a row for each layer, --vary for each value: "
+                         "choose one");
     if (call->values[OPT_IDS] && call->text_count)
         return error_set(err, ERR_USAGE, "choose one of --text and --ids");
-    return true;
+    return model_figure_check(call, err);
 }
 
 bool model_run_texts(ModelRun *r, Error *err)
 {
-    return take_swaps(r, err) && take_texts(r, err) && run_texts(r, err);
+    return take_axis(r, err) && take_swaps(r, err) && take_texts(r, err) && run_texts(r, err);
 }
 
 bool command_model(Session *s, const Call *call, Text *out, Error *err)
@@ -514,12 +575,16 @@ bool command_model(Session *s, const Call *call, Text *out, Error *err)
                          "config.json");
     ok = check_options(&r, err) && model_run_open(&r, err) && model_run_texts(&r, err) &&
          dump_layers(&r, err);
-    if (ok && call->values[OPT_JSON])
+    if (ok && call->file_count)
+        ok = model_figure(&r, out, err);
+    else if (ok && call->values[OPT_JSON])
         model_report_json(&r, out);
     else if (ok && !r.text_count)
         model_describe(r.m, out);
     else if (ok)
         model_report(&r, out);
+    if (ok && call->values[OPT_SWAPPLOT] && !call->file_count)
+        ok = model_figure(&r, out, err);
     model_run_free(&r);
     return ok;
 }

@@ -25,19 +25,14 @@ static double last_residual(const ModelRun *r, const ForwardMeasure *m)
     return m->residual ? m->residual[r->m->config.layers] : (double)NAN;
 }
 
-/* Mean over texts and half of its 95 % interval (Student's t); one text has none. */
-typedef struct Spread {
-    double mean, half;
-} Spread;
-
-static Spread spread_of(const double *values, int count)
+static ModelSpread spread_of(const double *values, int count)
 {
     static const double t975[] = { 12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
                                    2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
                                    2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
                                    2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423 };
     const int known = (int)(sizeof(t975) / sizeof(*t975));
-    Spread    out = { 0, (double)NAN };
+    ModelSpread out = { 0, (double)NAN };
     double    squares = 0;
 
     for (int i = 0; i < count; i++)
@@ -50,29 +45,32 @@ static Spread spread_of(const double *values, int count)
     return out;
 }
 
-typedef enum Measured { LOSS, DELTA, KL, AGREEMENT, COSINE, RESIDUAL, MEASURED } Measured;
-
 static const char *const measured_names[] = { "loss", "delta", "kl", "agreement", "cosine",
                                               "residual" };
 
-static double measured(const ModelRun *r, int text, int64_t variant, Measured which)
+const char *model_measure_name(ModelMeasure measure)
+{
+    return measured_names[measure];
+}
+
+static double measured(const ModelRun *r, int text, int64_t variant, ModelMeasure which)
 {
     const ForwardMeasure *m = &r->texts[text].result.measure[variant];
 
     switch (which) {
-    case LOSS: return m->loss;
-    case DELTA: return m->delta;
-    case KL: return m->kl;
-    case AGREEMENT: return m->agreement;
-    case COSINE: return m->cosine;
+    case MODEL_LOSS: return m->loss;
+    case MODEL_DELTA: return m->delta;
+    case MODEL_KL: return m->kl;
+    case MODEL_AGREEMENT: return m->agreement;
+    case MODEL_COSINE: return m->cosine;
     default: return last_residual(r, m);
     }
 }
 
-static Spread spread(const ModelRun *r, int64_t variant, Measured which)
+ModelSpread model_spread(const ModelRun *r, int64_t variant, ModelMeasure which)
 {
-    double *values = malloc((size_t)r->text_count * sizeof(*values));
-    Spread  out = { (double)NAN, (double)NAN };
+    double     *values = malloc((size_t)r->text_count * sizeof(*values));
+    ModelSpread out = { (double)NAN, (double)NAN };
 
     for (int i = 0; values && i < r->text_count; i++)
         values[i] = measured(r, i, variant, which);
@@ -80,6 +78,20 @@ static Spread spread(const ModelRun *r, int64_t variant, Measured which)
         out = spread_of(values, r->text_count);
     free(values);
     return out;
+}
+
+static double share_of(const ForwardMeasure *m)
+{
+    return m->flops_exact > 0 ? m->flops / m->flops_exact : (double)NAN;
+}
+
+double model_share(const ModelRun *r, int64_t variant)
+{
+    double sum = 0;
+
+    for (int i = 0; i < r->text_count; i++)
+        sum += share_of(&r->texts[i].result.measure[variant]);
+    return sum / r->text_count;
 }
 
 /* ---- one text ---------------------------------------------------------------------- */
@@ -195,12 +207,22 @@ static void token_table(const ModelRun *r, const ModelTextRun *t, TableStyle sty
 
 /* ---- swaps --------------------------------------------------------------------------- */
 
+/* "33"; "-": it does not depend on it. */
+static const char *axis_value(const ModelRun *r, int64_t variant)
+{
+    int at = variant ? r->origins[variant - 1].at : -1;
+
+    return at >= 0 ? r->axis.values[at] : "-";
+}
+
 static void swap_words(const ModelRun *r, int64_t variant, Table *t)
 {
     const Swap *swap = variant ? &r->swaps[variant - 1] : NULL;
     Text        layers = { 0 }, heads = { 0 };
 
     table_cell(t, "%s", swap ? swap->mechanism : "exact");
+    if (r->axis.count)
+        table_cell(t, "%s", axis_value(r, variant));
     if (swap) {
         model_set_text(swap->layers, r->m->config.layers, &layers);
         model_set_text(swap->heads, r->m->config.heads, &heads);
@@ -216,8 +238,7 @@ static void swap_row(const ModelRun *r, const ModelTextRun *run, int64_t variant
 {
     const ForwardMeasure *m = &run->result.measure[variant];
     int                   digits = exact ? -9 : 4;
-    double                share = variant && m->flops_exact > 0 ? m->flops / m->flops_exact
-                                                                : (double)NAN;
+    double                share = variant ? share_of(m) : (double)NAN;
 
     swap_words(r, variant, t);
     real_cell(t, digits, m->loss);
@@ -241,10 +262,14 @@ static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle st
 {
     static const char *const heads[] = { "swap", "layers", "heads", "loss", "delta", "KL", "KL max",
                                          "agree", "residual", "cosine", "FLOPs", "note" };
-    Table                    t = { .cols = 12, .keys = 2, .room = call_room(r->call) };
+    bool                     varied = r->axis.count > 0;
+    Table                    t = { .cols = 12 + varied, .keys = 2, .room = call_room(r->call) };
 
-    for (int c = 0; c < t.cols; c++)
+    for (int c = 0; c < 12; c++) {
         table_cell(&t, "%s", heads[c]);
+        if (varied && !c)
+            table_cell(&t, "%s", r->axis.name);
+    }
     for (int64_t v = 0; v <= r->swap_count; v++)
         swap_row(r, run, v, style == TABLE_CSV, &t);
     table_write(&t, style, out);
@@ -255,17 +280,20 @@ static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle st
 
 static void mean_table(const ModelRun *r, TableStyle style, Text *out)
 {
-    Table t = { .cols = 3 + MEASURED, .keys = 2, .room = call_room(r->call) };
+    bool  varied = r->axis.count > 0;
+    Table t = { .cols = 3 + varied + MODEL_MEASURES, .keys = 2, .room = call_room(r->call) };
 
     table_cell(&t, "mean of");
+    if (varied)
+        table_cell(&t, "%s", r->axis.name);
     table_cell(&t, "layers");
     table_cell(&t, "heads");
-    for (int m = 0; m < MEASURED; m++)
+    for (int m = 0; m < MODEL_MEASURES; m++)
         table_cell(&t, "%s", measured_names[m]);
     for (int64_t v = 0; v <= r->swap_count; v++) {
         swap_words(r, v, &t);
-        for (int m = 0; m < MEASURED; m++) {
-            Spread s = spread(r, v, (Measured)m);
+        for (int m = 0; m < MODEL_MEASURES; m++) {
+            ModelSpread s = model_spread(r, v, (ModelMeasure)m);
 
             if (isnan(s.mean) || isnan(s.half))
                 real_cell(&t, 4, s.mean);
@@ -419,6 +447,24 @@ static void json_numbers(Json *j, const char *key, const double *values, int64_t
     jsonw_close(j, ']');
 }
 
+/* The value of --vary: a number, a word, or null where the swap does not depend on it. */
+static void json_value(const ModelRun *r, int64_t variant, Json *j)
+{
+    int    at = variant ? r->origins[variant - 1].at : -1;
+    double number = at >= 0 ? axis_number(&r->axis, at) : (double)NAN;
+
+    if (!r->axis.count)
+        return;
+    jsonw_key_int(j, "given", variant ? r->origins[variant - 1].given : -1);
+    jsonw_key(j, "value");
+    if (at < 0)
+        jsonw_null(j);
+    else if (isnan(number))
+        jsonw_string(j, r->axis.values[at]);
+    else
+        jsonw_number(j, number);
+}
+
 static void json_swap(const ModelRun *r, const ModelTextRun *t, int64_t v, Json *j)
 {
     const Swap           *swap = &r->swaps[v - 1];
@@ -426,6 +472,7 @@ static void json_swap(const ModelRun *r, const ModelTextRun *t, int64_t v, Json 
 
     jsonw_open(j, '{');
     jsonw_key_string(j, "swap", swap->mechanism);
+    json_value(r, v, j);
     json_set(j, "layers", swap->layers, r->m->config.layers);
     json_set(j, "heads", swap->heads, r->m->config.heads);
     jsonw_key_bool(j, "untrained", m->untrained);
@@ -546,10 +593,12 @@ static void json_means(const ModelRun *r, Json *j)
     for (int64_t v = 0; v <= r->swap_count; v++) {
         jsonw_open(j, '{');
         jsonw_key_string(j, "swap", v ? r->swaps[v - 1].mechanism : NULL);
-        if (v)
+        if (v) {
+            json_value(r, v, j);
             json_set(j, "layers", r->swaps[v - 1].layers, r->m->config.layers);
-        for (int m = 0; m < MEASURED; m++) {
-            Spread s = spread(r, v, (Measured)m);
+        }
+        for (int m = 0; m < MODEL_MEASURES; m++) {
+            ModelSpread s = model_spread(r, v, (ModelMeasure)m);
 
             jsonw_key_open(j, measured_names[m], '{');
             jsonw_key_number(j, "mean", s.mean);
@@ -568,6 +617,8 @@ void model_report_json(const ModelRun *r, Text *out)
 
     jsonw_open(&j, '{');
     json_model(r->m, &j);
+    if (r->axis.count)
+        jsonw_key_string(&j, "vary", r->axis.name);
     if (r->text_count < 2) {
         json_text(r, r->text_count ? &r->texts[0] : NULL, &j);
     } else {

@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "app/command/command.h"
+#include "app/session/model_input.h"
 
 static const Preset presets[] = {
-#define PRESET(id, title, source, words, help) { id, title, source, words, help },
+#define PRESET(id, title, source, words, help) { id, title, source, words, help, false },
+#define MODEL_PRESET(id, title, source, words, help) { id, title, source, words, help, true },
 #include "app/command/presets.def"
+#undef MODEL_PRESET
 #undef PRESET
 };
 
@@ -38,6 +41,11 @@ bool preset_parse(const char *id, const Preset **out, Error *err)
 
 void preset_command(const Preset *preset, Text *out)
 {
+    if (preset->model) {
+        text_addf(out, "model MODEL.gguf --text " MODEL_USUAL_TEXT " %s -o %s.png", preset->words,
+                  preset->id);
+        return;
+    }
     text_addf(out, "figure %s --title ", preset->words);
     word_quote(out, preset->title);
     text_add(out, " --caption ");
@@ -64,19 +72,33 @@ static int option_words(const char *word, int id)
     return id >= 0 && option_at(id)->value && !holds ? 2 : 1;
 }
 
-/* Appends the line's words without options that `changes` replaces; the first `skip` words name the
- * program and the command. */
-static bool add_preset_words(const char *line, int skip, const Call *changes, bool preset,
-                             Text *out, Error *err)
+/* What --preset and --input say stands elsewhere in the line that is made. */
+static bool is_said(int id, bool model)
+{
+    return id == OPT_PRESET ||
+           (model && (id == OPT_INPUT || id == OPT_TEXT || id == OPT_IDS || id == OPT_MOSTTOKENS ||
+                      id == OPT_NOSPECIAL));
+}
+
+typedef struct PresetWords {
+    const char *line;
+    int         skip;   /* its first words: of the program and the command */
+    const char *of;     /* the command */
+    bool        preset; /* of the preset, not of the call that changes it */
+    bool        model;
+} PresetWords;
+
+/* Appends the line's words without options that `changes` replaces. */
+static bool add_preset_words(const PresetWords *from, const Call *changes, Text *out, Error *err)
 {
     const char *words[CALL_MAX_WORDS];
     Text        storage = { 0 };
     int         count = 0, length;
-    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
+    bool        ok = call_split(from->line, words, CALL_MAX_WORDS, &count, &storage, err);
 
-    for (int at = skip; ok && at < count; at += length) {
-        int  id = call_option(command_find("figure"), words[at]);
-        bool drop = preset ? is_replaced(changes, id) : id == OPT_PRESET;
+    for (int at = from->skip; ok && at < count; at += length) {
+        int  id = call_option(command_find(from->of), words[at]);
+        bool drop = from->preset ? is_replaced(changes, id) : is_said(id, from->model);
 
         length = option_words(words[at], id);
         for (int i = at; !drop && i < at + length && i < count; i++) {
@@ -105,24 +127,27 @@ static bool parse_preset_line(PresetCall *out, Error *err)
     return true;
 }
 
-bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err)
+static bool no_panels(const Preset *preset, const Call *changes, Error *err)
 {
-    Text command = { 0 };
-    bool ok;
-
-    *out = (PresetCall){ 0 };
     if (changes && changes->word_count)
         return error_set(err, ERR_USAGE,
                          "a preset brings its panels, '%s' is one too many; attnscope preset %s "
                          "prints the command to change",
                          changes->words[0], preset->id);
-    preset_command(preset, &command);
-    text_add(&out->line, "figure");
-    ok = add_preset_words(text_str(&command), 1, changes, true, &out->line, err);
-    if (ok && changes && changes->line)
-        ok = add_preset_words(changes->line, names_before(changes->line), changes, false,
-                              &out->line, err);
-    text_free(&command);
+    return true;
+}
+
+/* The preset's words, then those of the call, parsed. */
+static bool finish_call(const PresetWords *words, const Call *changes, PresetCall *out, Error *err)
+{
+    PresetWords own = { .of = "figure", .model = words->model };
+    bool        ok = add_preset_words(words, changes, &out->line, err);
+
+    if (ok && changes && changes->line) {
+        own.line = changes->line;
+        own.skip = names_before(changes->line);
+        ok = add_preset_words(&own, changes, &out->line, err);
+    }
     if (!ok || !parse_preset_line(out, err))
         return false;
     if (changes) {
@@ -130,6 +155,58 @@ bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Err
         out->call.columns = changes->columns;
     }
     return true;
+}
+
+bool preset_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err)
+{
+    Text command = { 0 };
+    bool ok;
+
+    *out = (PresetCall){ 0 };
+    if (preset->model)
+        return error_set(err, ERR_USAGE, "preset %s runs a model: attnscope figure --preset %s "
+                         "--input model:FILE.gguf --text FILE -o %s.png", preset->id, preset->id,
+                         preset->id);
+    if (!no_panels(preset, changes, err))
+        return false;
+    preset_command(preset, &command);
+    text_add(&out->line, "figure");
+    ok = finish_call(&(PresetWords){ text_str(&command), 1, "figure", true, false }, changes, out,
+                     err);
+    text_free(&command);
+    return ok;
+}
+
+/* "model PATH --text FILE": what --input says. */
+static void add_model_words(const ModelSpec *parts, Text *out)
+{
+    const ModelText *text = &parts->text;
+
+    text_add(out, "model ");
+    word_quote(out, parts->path);
+    text_addf(out, " --%s ", text->ids ? "ids" : "text");
+    word_quote(out, text->ids ? text->ids : text->text ? text->text : MODEL_USUAL_TEXT);
+    if (text->most)
+        text_addf(out, " --max-tokens %lld", (long long)text->most);
+    text_add(out, text->bare ? " --no-special" : "");
+}
+
+bool preset_model_call(const Preset *preset, const Call *changes, PresetCall *out, Error *err)
+{
+    const char *input = changes->values[OPT_INPUT];
+    ModelSpec   parts;
+
+    if (!preset->model || !input)
+        return preset_call(preset, changes, out, err);
+    *out = (PresetCall){ 0 };
+    if (!model_spec_is(input))
+        return error_set(err, ERR_USAGE, "preset %s runs a model: --input model:PATH, PATH a .gguf "
+                         "file or a folder with config.json, not %.200s", preset->id, input);
+    if (!no_panels(preset, changes, err) || !model_spec_parse(input, &parts, err))
+        return false;
+    add_model_words(&parts, &out->line);
+    model_spec_free(&parts);
+    return finish_call(&(PresetWords){ preset->words, 0, "model", true, true }, changes, out, err);
 }
 
 bool preset_expand(const char *line, PresetCall *out, Error *err)

@@ -285,6 +285,7 @@ int attn_presets(lua_State *L)
         field_string(L, "title", p->title);
         field_string(L, "source", p->source);
         field_string(L, "help", p->help);
+        field_bool(L, "model", p->model);
         preset_command(p, command);
         text_box_push(L, command);
         lua_setfield(L, -2, "command");

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "app/session/model_input.h"
+#include "app/study/study.h"
+#include "app/study/swap_axis.h"
 #include "model/forward.h"
 #include "model/heads.h"
 #include "script/host/work.h"
@@ -187,6 +189,12 @@ static int32_t *push_ids(lua_State *L, int arg, const Model *m, int64_t *count)
 
 /* ---- the pass ------------------------------------------------------------------------ */
 
+/* A swap at a value of vary. */
+typedef struct SwapValue {
+    int64_t     given; /* which swap, from 0 */
+    const char *text;  /* NULL: the swap does not depend on it */
+} SwapValue;
+
 typedef struct Passing {
     const Model  *m;
     int32_t      *ids; /* on the stack, as are the swaps with their words and layers */
@@ -194,6 +202,7 @@ typedef struct Passing {
     const Swap   *swaps;
     int64_t       swap_count;
     bool          listed; /* the swaps were given as a list */
+    const SwapValue *values; /* [swap_count] of vary, on the stack; NULL: none */
     ForwardResult result;
     HeadsResult   heads;
     LuaInput     *input;
@@ -282,6 +291,17 @@ static void push_measure(lua_State *L, const Passing *p, const ForwardMeasure *f
     field_next(L, f, p->n);
 }
 
+/* Which swap it is, and its value as a number where it is one. */
+static void field_value(lua_State *L, const SwapValue *value)
+{
+    field_integer(L, "given", value->given + 1);
+    if (!value->text)
+        return;
+    if (!lua_stringtonumber(L, value->text))
+        lua_pushstring(L, value->text);
+    lua_setfield(L, -2, "value");
+}
+
 static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
 {
     const ForwardMeasure *f = &p->result.measure[variant];
@@ -290,6 +310,8 @@ static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
     if (!variant)
         return;
     field_string(L, "swap", p->swaps[variant - 1].mechanism);
+    if (p->values)
+        field_value(L, &p->values[variant - 1]);
     field_bool(L, "untrained", f->untrained);
     field_measure(L, "flops", f->flops);
     field_measure(L, "flops_exact", f->flops_exact);
@@ -417,24 +439,95 @@ static void read_swaps(lua_State *L, int list, int keep, Passing *p)
     p->listed = true;
 }
 
+/* ---- vary --------------------------------------------------------------------------- */
+
+static int axis_gc(lua_State *L)
+{
+    axis_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+/* A swap for each value, or itself; out NULL: only counts.  [-0, +0, v] */
+static int64_t vary_swap(lua_State *L, int keep, const Axis *axis, const Swap *swap, int64_t given,
+                         Swap *out, SwapValue *values)
+{
+    bool varies = swap_varies(swap->mechanism, axis->name);
+
+    for (int at = 0; out && at < (varies ? axis->count : 1); at++) {
+        Text *text = text_box(L);
+
+        swap_at(swap->mechanism, axis->name, varies ? axis->values[at] : NULL, text);
+        text_box_push(L, text);
+        out[at] = *swap;
+        out[at].mechanism = lua_tostring(L, -1);
+        lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+        lua_pop(L, 1);
+        values[at] = (SwapValue){ given, varies ? axis->values[at] : NULL };
+    }
+    return varies ? axis->count : 1;
+}
+
+/* Puts the swaps at each value of vary in the place of the swaps.  [-0, +0, v] */
+static void vary_swaps(lua_State *L, int t, int keep, Passing *p)
+{
+    const char *range = option_string(L, t, "vary", NULL);
+    Axis       *axis;
+    Error       err = ERROR_INIT;
+    int64_t     count = 0, at = 0, varied = 0;
+    Swap       *all;
+    SwapValue  *values;
+
+    if (!range)
+        return;
+    luaL_argcheck(L, p->swap_count > 0, 3, "vary needs swap or swaps");
+    axis = box_push(L, sizeof(*axis), 0, "attnscope.axis", axis_gc, NULL);
+    *axis = (Axis){ 0 };
+    if (!axis_parse(range, axis, &err))
+        luaL_error(L, "vary: %s", err.text);
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    for (int64_t i = 0; i < p->swap_count; i++) {
+        if (p->swaps[i].also)
+            luaL_error(L, "vary: swap %I is a mixture; list its parts at each value instead",
+                       (lua_Integer)i + 1);
+        varied += swap_varies(p->swaps[i].mechanism, axis->name);
+        count += vary_swap(L, keep, axis, &p->swaps[i], i, NULL, NULL);
+    }
+    if (!varied)
+        luaL_error(L, "vary: %s is no parameter of %s and no value in it", axis->name,
+                   p->swaps[0].mechanism);
+    all = lua_newuserdatauv(L, (size_t)count * sizeof(*all), 0);
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    values = lua_newuserdatauv(L, (size_t)count * sizeof(*values), 0);
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    for (int64_t i = 0; i < p->swap_count; i++)
+        at += vary_swap(L, keep, axis, &p->swaps[i], i, all + at, values + at);
+    p->swaps = all;
+    p->values = values;
+    p->swap_count = count;
+    p->listed = true;
+}
+
 /* [-0, +1 or 3, v] */
 static int run_model(lua_State *L)
 {
     Passing p = { .m = check_model(L)->model };
     Swap   *one;
+    int     keep;
 
     lua_settop(L, 3);
     options_check(L, 3, &class_model_options);
     p.ids = push_ids(L, 2, p.m, &p.n);
     lua_newtable(L); /* keeps what the swaps point to */
+    keep = lua_gettop(L);
     if (lua_getfield(L, 3, "swaps") == LUA_TTABLE) {
-        read_swaps(L, lua_gettop(L), lua_gettop(L) - 1, &p);
+        read_swaps(L, keep + 1, keep, &p);
     } else {
         one = lua_newuserdatauv(L, sizeof(*one), 0);
-        *one = read_swap(L, 3, lua_gettop(L) - 2, p.m);
+        *one = read_swap(L, 3, keep, p.m);
         p.swaps = one;
         p.swap_count = one->mechanism != NULL;
     }
+    vary_swaps(L, 3, keep, &p);
     push_passing(L, p);
     return work_await(L, script_of(L)->session->thing, "a forward pass", work_pass, push_pass);
 }
@@ -591,8 +684,8 @@ static const Member model_members[] = {
       "The forward pass: loss, perplexity, nll of each token from the second on, next (id, p) "
       "after the last one, residual_norm, seconds.  With a swap these are of the swapped model, "
       "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and "
-      "plain holds those of the model as it is.  Of swaps a list of such tables, with one "
-      "plain." },
+      "plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, "
+      "with one plain; vary adds value and given, the place of its swap in swaps." },
     { "heads", find_heads, "ids: integer[]", "table[]?, string?, string?",
       "A table for each head: layer, head, label, previous, self, first, next, entropy, distance, "
       "induction, induction_rows." },
@@ -617,6 +710,8 @@ static const Member model_option_members[] = {
     FIELD("seed", "integer", "of parameters the mechanism would have learned"),
     FIELD("swaps", "table[]", "many of swap, layers, heads and seed in one pass; one that is a "
           "list of such tables is a mixture: the first that names a head has it"),
+    FIELD("vary", "string", "every swap at each value of a name, \"window=9:129:x2\": of its "
+          "parameter, or of a word in it, as w in \"pattern(window(w)+cols(4))\""),
     MEMBER_END,
 };
 const Class class_model_options = { .name = "ModelOptions", .help = "A swap.",

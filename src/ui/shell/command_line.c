@@ -306,7 +306,8 @@ static void consider_presets(Ui *ui, Found *f)
 {
     (void)ui;
     for (size_t i = 0; preset_at(i); i++)
-        found_add(f, preset_at(i)->id);
+        if (!preset_at(i)->model)
+            found_add(f, preset_at(i)->id);
 }
 
 static void consider_sessions(Ui *ui, Found *f)

@@ -214,7 +214,8 @@ static void add_others(const Ui *ui, Choices *list)
     const Command *command;
 
     for (size_t i = 0; preset_at(i); i++)
-        add_choice(ui, list, (Choice){ .preset = preset_at(i) });
+        if (!preset_at(i)->model)
+            add_choice(ui, list, (Choice){ .preset = preset_at(i) });
     for (size_t i = 0; (command = command_at(i)); i++)
         if (command->run)
             add_choice(ui, list, (Choice){ .command = command });
