@@ -286,9 +286,10 @@ static void mechanism_markdown(const Mechanism *m, Text *out)
     text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s.\n\n    ",
               mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
               m->claim_decode,
-              m->causal      ? "yes"
-              : m->no_causal ? m->no_causal
-                             : "no");
+              m->always_causal ? "always"
+              : m->causal      ? "yes"
+              : m->no_causal   ? m->no_causal
+                               : "no");
     for (const char *c = m->formula; *c; c++)
         text_addf(out, *c == '\n' ? "%c    " : "%c", *c);
     text_addf(out, "\n\n%s\n\nSource: %s.\n\n", m->teaches, m->source);

@@ -105,7 +105,7 @@ static void info_mechanism(const Mechanism *m, Text *out)
         "time      %s\nmemory    %s\n"
         "decoding  %s\ncausal    %s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
         m->claim_time, m->claim_memory,
-        m->claim_decode, m->causal ? "yes" : "no: ",
+        m->claim_decode, m->always_causal ? "always" : m->causal ? "yes" : "no: ",
         m->causal      ? ""
         : m->no_causal ? m->no_causal
                        : "its paper gives no causal form",

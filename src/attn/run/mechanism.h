@@ -95,6 +95,7 @@ typedef struct Mechanism {
     double      claim_exponent; /* of n in claim_time, logs not counted; 0: not stated */
 
     bool        causal;     /* supports --causal */
+    bool        always_causal; /* defined by a causal pass: every run is causal */
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */

@@ -192,7 +192,7 @@ static void take_shapes(Run *r)
     r->v = s->v;
     r->x = s->x;
     r->attn = s->attn;
-    r->causal = s->causal;
+    r->causal = s->causal || r->mechanism->always_causal;
     r->seed = s->seed;
     r->ops = s->ops ? s->ops : ops_cpu();
     r->threads = s->threads;

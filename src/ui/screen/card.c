@@ -58,7 +58,8 @@ void card_text(const Mechanism *m, Text *out)
     text_addf(out, "\nclass %s", mechanism_classes(m, classes, sizeof(classes)));
     text_addf(out, "   time %s   memory %s\n", m->claim_time ? m->claim_time : "\xe2\x80\x94",
               m->claim_memory ? m->claim_memory : "\xe2\x80\x94");
-    text_addf(out, "causal: %s%s%s   decoding: %s\n", m->causal ? "yes" : "no",
+    text_addf(out, "causal: %s%s%s   decoding: %s\n",
+              m->always_causal ? "always" : m->causal ? "yes" : "no",
               !m->causal && m->no_causal ? ", " : "",
               !m->causal && m->no_causal ? m->no_causal : "",
               m->claim_decode ? m->claim_decode : "\xe2\x80\x94");
@@ -265,7 +266,8 @@ static void draw_facts(Ui *ui, Area area, const Mechanism *m)
         text_addf(&out, "arXiv:%s\n", m->arxiv);
     text_addf(&out, "class   %s\ntime    %s\nmemory  %s\ncausal  %s\n",
               mechanism_classes(m, classes, sizeof(classes)), m->claim_time ? m->claim_time : "-",
-              m->claim_memory ? m->claim_memory : "-", m->causal ? "yes" : "no");
+              m->claim_memory ? m->claim_memory : "-",
+              m->always_causal ? "always" : m->causal ? "yes" : "no");
     if (m->claim_decode)
         text_addf(&out, "decode  %s\n", m->claim_decode);
     if (lesson_place(m->lesson))
