@@ -492,7 +492,8 @@ static bool belongs(const Call *call, const char *mechanism, const char *assignm
             inner = mechanism_find(call->params[i] + length + 1);
     passed = m ? mechanism_inner_name(m, name) : NULL;
     return !strncmp(name, "pos_", 4) || (inner && passed && params_find(inner->params, passed)) ||
-           (m && (params_find(m->params, name) || (m->free_tensors && strchr(assignment, '@'))));
+           (m && (params_find(m->params, name) || params_find(mechanism_common(), name) ||
+                  (m->free_tensors && strchr(assignment, '@'))));
 }
 
 bool call_check_params(const Call *call, Error *err)

@@ -193,6 +193,8 @@ struct Run {
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
     int64_t          width;       /* columns of the image it reads the sequence as; 0: none */
     int64_t          q_offset;    /* position of query 0 among the keys */
+    int64_t          cache_bytes; /* of one number in a decoder's cache */
+    LastRow          last;        /* its cells, once run_last_row was called */
     uint64_t         seed;
     const Ops       *ops;
     Threads         *threads;
@@ -407,5 +409,9 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);
+/* What cells that were chosen among all keys hold of exact attention; when r->out is set.  Views
+ * kept_mass and best_mass [h,n], figures mean_keys, mass, best_mass and relative_error.  Exact
+ * attention is that over the scores of `in`, with the run's causal order. */
+void run_masses(Run *r, const AttendInput *in, const Pattern *cells);
 
 #endif

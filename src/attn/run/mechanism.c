@@ -137,8 +137,20 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
 {
     const char      *passed = mechanism_inner_name(m, name);
     const Mechanism *inner = passed ? mechanism_inner(m, given) : NULL;
+    const Param     *own = params_find(inner ? inner->params : m->params, inner ? passed : name);
 
-    return inner ? params_find(inner->params, passed) : params_find(m->params, name);
+    return own ? own : params_find(mechanism_common(), name);
+}
+
+const Param *mechanism_common(void)
+{
+    static const Param common[] = {
+        PARAM_INT(MechanismCommon, cache_bytes, 2, 1, 1 << 20,
+                  "bytes of one number in the cache, for the cost of decoding"),
+        PARAM_END
+    };
+
+    return common;
 }
 
 const Param *mechanism_text_param(const Mechanism *m, const char *content)

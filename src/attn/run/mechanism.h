@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "attn/ops/ops.h"
+#include "attn/run/decode.h"
 #include "attn/run/param.h"
 #include "attn/run/view.h"
 
@@ -56,6 +57,13 @@ typedef struct ViewPromise {
     { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },                  \
     { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,                             \
       .help = "what the position adds to the scores (with --position)" }
+
+#define MASS_OF_QUERIES(name_, help_)                                                          \
+    { .name = name_, .kind = VIEW_TENSOR, .help = help_,                                       \
+      .curve = { .x = "query", .y = "share of exact attention", .by_rows = true } }
+#define VIEWS_OF_MASSES                                                                        \
+    MASS_OF_QUERIES("kept_mass", "share of a row's exact attention that its cells hold"),      \
+    MASS_OF_QUERIES("best_mass", "what the best choice of as many keys would hold")
 
 /* What a stage does, for `attnscope step` and the step screen; the table ends with a NULL stage. */
 typedef struct StageNote {
@@ -124,6 +132,9 @@ typedef struct Mechanism {
     void (*run)(Run *r, const void *params);
     /* Closed form of exactly what run's ops count; may allocate in r->arena. */
     Flops (*flops)(Run *r, const void *params);
+    /* Closed forms of what a further token costs in a causal run; asked after run.  NULL: not
+     * known. */
+    DecodeCost (*decode)(const Run *r, const void *params);
     double values_error; /* weights act on values of V rounded by at most this share of the
                             largest (and what they make of them is rounded so); 0: on V itself */
     bool  flops_bound; /* data decides: flops is an upper bound */
@@ -152,7 +163,12 @@ const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
 /* Name that the mechanism inside knows parameter `name` of m by: "heads" for
  * "attention.heads", "window" for a "window" that m has none of; NULL: it is m's own. */
 const char *mechanism_inner_name(const Mechanism *m, const char *name);
-/* The parameter of m called `name`, else of what it runs inside; NULL: neither has it. */
+/* Parameters that every mechanism takes, PARAM_END-terminated; offsets into MechanismCommon. */
+typedef struct MechanismCommon {
+    int64_t cache_bytes; /* of one cached number */
+} MechanismCommon;
+const Param *mechanism_common(void);
+/* The parameter of m called `name`, else of what it runs inside, else a common one; NULL: none. */
 const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name);
 /* The parameter that a text without "name=" is, as in pattern(window(5)+global(2)); NULL: the text
  * has one, or the mechanism no text parameter. */

@@ -228,6 +228,14 @@ static void take_shapes(Run *r)
 
 /* ---- construction ---------------------------------------------------------- */
 
+static void bind_common(Run *r)
+{
+    MechanismCommon common = { 0 };
+
+    if (params_bind(mechanism_common(), &common, r->spec.given, &r->err))
+        r->cache_bytes = common.cache_bytes;
+}
+
 /* Sizes, checks, parameters: all that a closed form needs. */
 static Run *constructed(Run *r)
 {
@@ -239,6 +247,7 @@ static Run *constructed(Run *r)
     check_mechanism_fits(r);
     check_shapes(r);
     check_names(r);
+    bind_common(r);
     r->params = bind(r, m->params, m->params_size);
     if (position)
         r->position_params = bind(r, position->params, position->params_size);
@@ -365,6 +374,7 @@ static void run_mechanism(Run *r)
     if (!run_failed(r))
         m->run(r, r->params);
     op_wait(r, NULL);
+    decode_figures(r);
     if (r->out.data && r->out.shape[2] > 0)
         view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");
     view_join_curves(r);

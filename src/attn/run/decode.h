@@ -1,0 +1,50 @@
+/* attn/run/decode.h -- what a causal run costs token by token.
+ *
+ * The step is the last row of the run: one query against all keys so far.  A mechanism gives closed
+ * forms (Mechanism.decode); where data decide which keys the step reads, it tells the run which
+ * cells the last row has (run_last_row), and the forms use their numbers.
+ */
+#ifndef ATTN_RUN_DECODE_H
+#define ATTN_RUN_DECODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/pattern/pattern.h"
+
+typedef struct Run Run;
+
+/* All in numbers that a run can have; NaN: not known. */
+typedef struct DecodeCost {
+    double state_bytes;        /* what must be held after the tokens of the run */
+    double kv_bytes_per_token; /* its growth per further token; 0: bounded */
+    double step_bytes;         /* bytes of it that the step reads; heads of a group read once */
+    double decode_flops;       /* of the step, what is kept incrementally counted once */
+} DecodeCost;
+
+/* The cells of the last row. */
+typedef struct LastRow {
+    bool   known;
+    double cells;        /* of all query heads */
+    double keys, values; /* distinct ones in each head of k, of v: heads of a group share them */
+} LastRow;
+
+/* Records the last row of these cells: of [n,m], one or one for each query head. */
+void run_last_row(Run *r, const Pattern *cells);
+
+/* Numbers that one token adds to the keys and values: g (d + e). */
+double decode_token(const Run *r);
+/* Overhead of one cell: a softmax, and the cap of its score where there is one. */
+double decode_cell(const Run *r);
+/* Bytes of the keys and values of the last row. */
+double decode_read(const Run *r);
+/* FLOPs of the last row: its scores, its softmax and the sum of its values. */
+double decode_row(const Run *r);
+/* Of exact attention: all keys and values are held and read. */
+DecodeCost decode_dense(const Run *r);
+
+/* The figures state_bytes, kv_bytes_per_token, step_bytes and decode_flops of a causal run whose
+ * mechanism has them. */
+void decode_figures(Run *r);
+
+#endif
