@@ -435,10 +435,26 @@ function attn.compare(options)
   if shared.quality == nil then
     shared.quality = true
   end
+  local budget = shared.budget
+  shared.budget = nil
   for _, mechanism in ipairs(options) do
-    local record, message, code, failed = attn.profile(mechanism, shared)
-    records[#records + 1] = record or failed
+    local sized, note, code = mechanism, nil, nil
+    local record, message, failed
+    if budget then
+      sized, note, code = attn.budget(mechanism, budget, shared)
+    end
+    if sized then
+      record, message, code, failed = attn.profile(sized, shared)
+    else
+      message = note
+    end
+    record = record or failed
       or { mechanism = mechanism, status = "FAILED", message = message, code = code }
+    if sized and note then
+      record.warnings = record.warnings or {}
+      table.insert(record.warnings, note)
+    end
+    records[#records + 1] = record
     if code == "CANCELLED" then
       break
     end

@@ -159,7 +159,7 @@ case("presets, commands, what a position does", function()
   for i, preset in ipairs(attn.presets()) do
     ids[i] = preset.id
     assert(preset.title ~= "" and preset.source ~= "" and preset.help ~= "", preset.id)
-    equal(preset.command:match("^figure "), "figure ")
+    equal(preset.command:match("^%a+"), preset.model and "model" or "figure")
   end
   equal(ids[1], "fournier-fig5")
   local fig = assert(attn.figure { preset = "slides-bigbird", title = "Birds", grid = "1x4" })
@@ -348,4 +348,20 @@ case("metadata given by the caller", function()
     many["key" .. i] = i
   end
   refuses("16 keys at most", many)
+end)
+
+case("an overview of heads", function()
+  local all = assert(attn.load("sample:induction.npz"))
+  local wall = assert(attn.figure { overview = assert(attn.run("full", { input = all })),
+    view = "weights", sort = "entropy", title = "all of them" })
+  equal(#wall, all.layers * all.heads)
+  local text = wall:text { width = 70 }
+  assert(text:find("all of them", 1, true) and text:find("entropy", 1, true))
+  local same = assert(attn.figure { command =
+    "full:weights --overview --sort entropy --input sample:induction.npz --title 'all of them'" })
+  equal(same:text { width = 70 }, text)
+  equal(#assert(attn.figure { overview = full }), 2)
+  raises("are of an overview", attn.figure, { panels = { full }, sort = "entropy" })
+  raises("choose one of", attn.figure, { overview = full, command = "full" })
+  raises("--sort loud: expected previous", attn.figure, { overview = full, sort = "loud" })
 end)

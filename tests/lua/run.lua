@@ -345,3 +345,29 @@ case("a file of a parameter is the world's", function()
     { input = input })
   raises("must be at least 0", attn.run, "bigbird", { input = input, window = -3 })
 end)
+
+case("quality of each head", function()
+  local two = assert(attn.random { n = 32, d = 8, heads = 2 })
+  local one = assert(attn.run("window(window=5)", { input = two, per_head = true })).record
+  equal(#one.quality.heads, 2)
+  local mean = (one.quality.heads[1].mass_mean + one.quality.heads[2].mass_mean) / 2
+  assert(math.abs(mean - one.quality.mass_mean) < 1e-9)
+  equal(attn.run("window(window=5)", { input = two, quality = true }).record.quality.heads, nil)
+end)
+
+case("sizes for a budget", function()
+  local text, note = attn.budget("window", "pairs=5%", { n = 512 })
+  local w = tonumber(text:match "^window%(window=(%d+)%)$")
+  assert(w and math.abs(w / 512 - 0.05) < 0.005, text)
+  assert(note:find("window=" .. w .. " takes", 1, true), note)
+  equal(attn.budget("window(window=7)", "pairs=5%", { n = 64 }), "window(window=7)")
+  equal(attn.budget("full", "pairs=5%", { n = 64 }), "full")
+  raises("such as pairs=5%", attn.budget, "window", "pairs", { n = 64 })
+  raises("has no parameter 'size'", attn.budget, "full", "pairs=5%", { size = 64 })
+  local records = attn.compare { "full", "window", n = 128, budget = "flops=25%", per_head = true,
+    ["repeat"] = 1 }
+  near(records[2].flops.counted / records[1].flops.counted, 0.25, 0.01)
+  local said = records[2].warnings[#records[2].warnings]
+  assert(said:find("window=" .. records[2].params.window .. " takes", 1, true), said)
+  equal(#records[2].quality.heads, 1)
+end)

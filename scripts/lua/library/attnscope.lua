@@ -830,6 +830,7 @@ function Context:warn(text) end
 ---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
+---@field per_head? boolean quality of each head alone, too: the record's quality.heads
 ---@field seeds? integer quality over so many seeds, from `seed` on
 ---@field views? string[] to be made with the run, also those that it makes only when asked for; one that it does not have raises
 ---@field params? table<string, any> parameters of the mechanism, for names that are options too
@@ -1014,6 +1015,9 @@ function Sweep:jsonl(path) end
 ---@field command? string instead: words of the figure command, like "full bigbird -n 32 --diff"
 ---@field position_effect? attnscope.Result instead: its weights without and with its position, their difference, its bias
 ---@field head? integer of position_effect, counted from 0
+---@field overview? attnscope.Result instead: its view in every layer and head of the input, as small matrices; also command with --overview
+---@field view? string of overview (default: the most informative one)
+---@field sort? string of overview: heads by this score, largest first; see heads
 ---@field title? string above all panels
 ---@field caption? string below all panels
 ---@field grid? string ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow
@@ -1230,7 +1234,7 @@ function attn.info(id) end
 ---@return table[]
 function attn.positions() end
 
----Published pictures: id, title, source, help and the command each one is.
+---Published pictures: id, title, source, help, the command each one is, and model: it runs a model that the user names.
 ---@return table[]
 function attn.presets() end
 
@@ -1370,10 +1374,19 @@ function attn.start(mechanism, options) end
 ---@return attnscope.Record?
 function attn.profile(mechanism, options, plan) end
 
----Records with quality: attn.compare{"full", "bigbird", n=512, ["repeat"]=5}; a point that failed is a record too.
+---Records with quality: attn.compare{"full", "bigbird", n=512, ["repeat"]=5}; a point that failed is a record too.  budget="pairs=5%" chooses each mechanism's size, as attn.budget does, and says it in the record's warnings; per_head=true adds quality.heads.
 ---@param options table
 ---@return attnscope.Record[]
 function attn.compare(options) end
+
+---A mechanism's text with the size (window, block, features ...) that takes about this share of full attention's pairs or FLOPs: attn.budget("window", "pairs=5%", { n = 512 }) gives "window(window=27)", and a line that says what it reached.  A size that the text gives stays.
+---@param mechanism string
+---@param budget string
+---@param options? attnscope.RunOptions
+---@return string?
+---@return string?
+---@return string?
+function attn.budget(mechanism, budget, options) end
 
 ---One parameter at several values: attn.vary("performer", "features=16:512:x2").  parameter, values, exact (the costs of full attention), lines of points (value, error, mass, tv, flops, time, memory, each with _low and _high where there is a band, or problem; with `keep` a line's smallest), and figure.
 ---@param mechanisms string|string[]

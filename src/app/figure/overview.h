@@ -8,6 +8,7 @@
 #define APP_FIGURE_OVERVIEW_H
 
 #include "app/call.h"
+#include "app/figure/picture.h"
 #include "app/result/views.h"
 #include "app/session/session.h"
 #include "attn/study/heads.h"
@@ -49,5 +50,16 @@ void tile_free(Tile *tile);
 
 /* figure --overview: the tiles on a page or as text. */
 bool overview_figure(Session *s, const Call *call, Text *out, Error *err);
+
+/* The same for other front ends.  The tiles are made whenever the figure is drawn, so the session,
+ * the call and this must outlive the figure. */
+typedef struct Overview Overview;
+/* Of the call's words; or of a result, if it is not NULL, and its view ("": the most informative
+ * one), with the call's options. */
+Overview *overview_open(Session *s, const Call *call, Result *shown, const char *view, Error *err);
+Figure   *overview_wall(Overview *o, Error *err); /* the caller's */
+/* The run of the open layer. */
+const FigureRun *overview_run(const Overview *o);
+void      overview_free(Overview *o); /* NULL does nothing */
 
 #endif

@@ -18,7 +18,7 @@
 #define LINE_HEADS 8  /* the same, of one layer */
 #define SCORE_CELLS 1 /* of a tile that is made for its scores only */
 
-typedef struct OverviewFigure {
+struct Overview {
     Session     *session;
     const Call  *call;
     FigureRun    run;     /* of the first layer */
@@ -28,11 +28,11 @@ typedef struct OverviewFigure {
     int64_t      count;
     bool         sorted;
     HeadScore    by;
-} OverviewFigure;
+};
 
 /* ---- tiles ------------------------------------------------------------------------ */
 
-static void drop_tiles(OverviewFigure *o)
+static void drop_tiles(Overview *o)
 {
     for (int64_t k = 0; o->tiles && k < o->count; k++)
         tile_free(&o->tiles[k]);
@@ -42,13 +42,13 @@ static void drop_tiles(OverviewFigure *o)
 
 static void show_layer(void *context, int64_t layer)
 {
-    const OverviewFigure *o = context;
+    const Overview *o = context;
 
     session_progress(o->session, "layer %lld of %lld", (long long)layer + 1,
                      (long long)o->wanted.layers);
 }
 
-static bool check_tiles(const OverviewFigure *o, Error *err)
+static bool check_tiles(const Overview *o, Error *err)
 {
     const Input *input = o->run.results[0]->input;
 
@@ -60,7 +60,7 @@ static bool check_tiles(const OverviewFigure *o, Error *err)
     return true;
 }
 
-static bool make_tiles(OverviewFigure *o, int64_t rows, int64_t cols, Error *err)
+static bool make_tiles(Overview *o, int64_t rows, int64_t cols, Error *err)
 {
     static const atomic_bool never = false;
     const atomic_bool       *stop = o->session->stop ? o->session->stop : &never;
@@ -81,7 +81,7 @@ static bool make_tiles(OverviewFigure *o, int64_t rows, int64_t cols, Error *err
 /* Hands the grids to the drawing; Figure.reduce. */
 static bool give_grids(void *context, int64_t rows, int64_t cols, Grid *grids, Error *err)
 {
-    OverviewFigure *o = context;
+    Overview *o = context;
 
     if (!make_tiles(o, rows, cols, err))
         return false;
@@ -96,7 +96,7 @@ static bool give_grids(void *context, int64_t rows, int64_t cols, Grid *grids, E
 
 /* ---- the order ---------------------------------------------------------------------- */
 
-static bool find_order(OverviewFigure *o, Error *err)
+static bool find_order(Overview *o, Error *err)
 {
     HeadScores *scores = calloc((size_t)o->count, sizeof(*scores));
     int64_t     scored = 0;
@@ -124,7 +124,7 @@ static bool find_order(OverviewFigure *o, Error *err)
 /* ---- words ---------------------------------------------------------------------------- */
 
 /* "L3 h5 0.76" for every tile of an order, else "h5" over columns and "L3" beside lines. */
-static void word_tile(const OverviewFigure *o, int64_t at, int64_t cols, Panel *panel)
+static void word_tile(const Overview *o, int64_t at, int64_t cols, Panel *panel)
 {
     const Input *input = o->run.results[0]->input;
     int64_t      heads = o->wanted.heads, tile = o->order[at], head = tile % heads;
@@ -147,7 +147,7 @@ static void word_tile(const OverviewFigure *o, int64_t at, int64_t cols, Panel *
 }
 
 /* "SmolLM2.gguf, 30 layers of 9 heads, n = 333, causal, seed 0; by entropy" */
-static void word_figure(const OverviewFigure *o, const PictureOptions *options,
+static void word_figure(const Overview *o, const PictureOptions *options,
                         const Panel *first, Figure *figure)
 {
     const Result *result = o->run.results[0];
@@ -184,7 +184,7 @@ static void word_figure(const OverviewFigure *o, const PictureOptions *options,
 
 /* ---- the figure ------------------------------------------------------------------------- */
 
-static int64_t columns_of(const OverviewFigure *o)
+static int64_t columns_of(const Overview *o)
 {
     int64_t most = o->wanted.layers > 1 ? LINE_LAYER : LINE_HEADS;
 
@@ -193,7 +193,7 @@ static int64_t columns_of(const OverviewFigure *o)
     return min_i64(most, o->count);
 }
 
-static Figure *make_wall(OverviewFigure *o, const PictureOptions *options, const Panel *first,
+static Figure *make_wall(Overview *o, const PictureOptions *options, const Panel *first,
                          Error *err)
 {
     Figure *figure = figure_new((int)o->count, err);
@@ -236,7 +236,7 @@ static bool check_call(const Call *call, Error *err)
 }
 
 /* The layers that the first one's run stands for. */
-static void want_tiles(OverviewFigure *o, const PictureOptions *options, const Panel *first)
+static void want_tiles(Overview *o, const PictureOptions *options, const Panel *first)
 {
     const PanelChoice *choice = &o->run.panels[0];
     const Input       *input = choice->result->input;
@@ -265,50 +265,91 @@ static bool check_run(const FigureRun *run, Error *err)
                      "panels with it");
 }
 
-static bool draw_wall(OverviewFigure *o, Text *out, Error *err)
+Figure *overview_wall(Overview *o, Error *err)
 {
     PictureOptions options, plain;
-    Figure        *one = NULL, *wall = NULL;
+    Figure        *one, *wall = NULL;
     bool           ok;
 
-    ok = call_picture_options(o->session, o->call, 1, &options, err);
+    if (!call_picture_options(o->session, o->call, 1, &options, err))
+        return NULL;
     plain = options;
     plain.rows = plain.cols = 0;
-    one = ok ? picture_of_panels(o->run.panels, 1, &plain, err) : NULL;
-    ok = one != NULL;
-    if (ok && one->panels[0].plot)
-        ok = error_set(err, ERR_USAGE, "--overview shows matrices: %s is a curve",
-                       one->panels[0].view->name);
+    one = picture_of_panels(o->run.panels, 1, &plain, err);
+    if (!one)
+        return NULL;
+    ok = !one->panels[0].plot ||
+         error_set(err, ERR_USAGE, "--overview shows matrices: %s is a curve",
+                   one->panels[0].view->name);
     if (ok) {
         want_tiles(o, &options, &one->panels[0]);
         ok = find_order(o, err);
     }
     if (ok)
         wall = make_wall(o, &options, &one->panels[0], err);
-    ok = wall && call_write_figure(o->call, wall, o->run.results, 1, out, err);
-    figure_free(wall);
     figure_free(one);
-    return ok;
+    return wall;
 }
 
-bool overview_figure(Session *s, const Call *call, Text *out, Error *err)
+const FigureRun *overview_run(const Overview *o)
 {
-    OverviewFigure *o = calloc(1, sizeof(*o));
-    PngOptions      png; /* checked before the runs */
-    bool            ok;
+    return &o->run;
+}
 
+void overview_free(Overview *o)
+{
     if (!o)
-        return error_set(err, ERR_NOMEM, "not enough memory");
-    o->session = s;
-    o->call = call;
-    o->sorted = call->values[OPT_SORT] != NULL;
-    ok = check_call(call, err) && call_png_options(call, &png, err) &&
-         (!o->sorted || head_score_parse(call->values[OPT_SORT], &o->by, err)) &&
-         figure_run_make(s, call, !o->sorted, &o->run, err) && check_run(&o->run, err) &&
-         draw_wall(o, out, err);
+        return;
     drop_tiles(o);
     free(o->order);
     figure_run_free(&o->run);
     free(o);
+}
+
+static void take_result(Overview *o, Result *shown, const char *view)
+{
+    o->run.results[0] = result_retain(shown);
+    o->run.panels[0] = (PanelChoice){ .result = shown, .spec = panel_spec(view) };
+    o->run.count = 1;
+}
+
+Overview *overview_open(Session *s, const Call *call, Result *shown, const char *view, Error *err)
+{
+    Overview *o = calloc(1, sizeof(*o));
+    bool      ok = o || error_set(err, ERR_NOMEM, "not enough memory");
+
+    if (ok) {
+        o->session = s;
+        o->call = call;
+        o->sorted = call->values[OPT_SORT] != NULL;
+        ok = (shown || check_call(call, err)) &&
+             (!o->sorted || head_score_parse(call->values[OPT_SORT], &o->by, err));
+    }
+    if (ok && shown)
+        take_result(o, shown, view);
+    else if (ok)
+        ok = figure_run_make(s, call, !o->sorted, &o->run, err);
+    ok = ok && check_run(&o->run, err);
+    if (!ok) {
+        overview_free(o);
+        o = NULL;
+    }
+    return o;
+}
+
+bool overview_figure(Session *s, const Call *call, Text *out, Error *err)
+{
+    PngOptions png; /* checked before the runs */
+    Overview  *o = NULL;
+    Figure    *wall = NULL;
+    bool       ok = check_call(call, err) && call_png_options(call, &png, err);
+
+    if (ok)
+        o = overview_open(s, call, NULL, "", err);
+    if (o)
+        wall = overview_wall(o, err);
+    ok = wall && call_write_figure(call, wall, o->run.results, 1, out, err);
+    figure_free(wall);
+    overview_free(o);
     return ok;
 }

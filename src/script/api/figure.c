@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
+#include "app/figure/overview.h"
 #include "app/figure/picture.h"
 #include "script/api/figure.h"
 #include "script/host/work.h"
@@ -313,6 +314,11 @@ static const Member figure_options[] = {
     FIELD("position_effect", "attnscope.Result",
           "instead: its weights without and with its position, their difference, its bias"),
     FIELD("head", "integer", "of position_effect, counted from 0"),
+    FIELD("overview", "attnscope.Result",
+          "instead: its view in every layer and head of the input, as small matrices; also "
+          "command with --overview"),
+    FIELD("view", "string", "of overview (default: the most informative one)"),
+    FIELD("sort", "string", "of overview: heads by this score, largest first; see heads"),
     FIELD("title", "string", "above all panels"),
     FIELD("caption", "string", "below all panels"),
     FIELD("grid", "string", "ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow"),
@@ -345,16 +351,26 @@ typedef struct Drawn {
     Session   *session; /* owned; NULL: borrowed */
     PresetCall made;
     FigureRun  drawing;
+    Overview  *overview; /* owned; NULL: it is no overview */
 } Drawn;
 
 static void drop_drawn(void *thing)
 {
     Drawn *drawn = thing;
 
+    overview_free(drawn->overview);
     figure_run_free(&drawn->drawing);
     preset_call_free(&drawn->made);
     session_free(drawn->session);
     free(drawn);
+}
+
+/* The tiles are made when the figure is drawn. */
+static Figure *draw_overview(Drawn *drawn, Session *session, Result *shown, const char *view,
+                             Error *err)
+{
+    drawn->overview = overview_open(session, &drawn->made.call, shown, view, err);
+    return drawn->overview ? overview_wall(drawn->overview, err) : NULL;
 }
 
 /* Raises no Lua error. */
@@ -363,8 +379,11 @@ static Figure *draw_line(Drawn *drawn, const char *line, Error *err)
     if (!preset_expand(line, &drawn->made, err))
         return NULL;
     drawn->session = session_new(err);
-    if (!drawn->session ||
-        !figure_run_make(drawn->session, &drawn->made.call, false, &drawn->drawing, err))
+    if (!drawn->session)
+        return NULL;
+    if (drawn->made.call.values[OPT_OVERVIEW])
+        return draw_overview(drawn, drawn->session, NULL, "", err);
+    if (!figure_run_make(drawn->session, &drawn->made.call, false, &drawn->drawing, err))
         return NULL;
     return figure_run_draw(drawn->session, &drawn->made.call, &drawn->drawing, err);
 }
@@ -382,8 +401,9 @@ static Figure *draw_effect(Drawn *drawn, const LuaResult *with, int64_t head, Er
 typedef struct Work {
     LuaFigure       *out;
     Drawn           *drawn;
-    const char      *line; /* on the stack; NULL: the effect of a position on `with` */
+    const char      *line; /* on the stack; NULL: a figure of the result `with` */
     const LuaResult *with;
+    const char      *view; /* of an overview of it, on the stack; NULL: effect of its position */
     int64_t          head;
 } Work;
 
@@ -393,7 +413,9 @@ static bool draw(void *context, const atomic_bool *cancel, Error *err)
 
     (void)cancel;
     w->out->figure = w->line ? draw_line(w->drawn, w->line, err)
-                             : draw_effect(w->drawn, w->with, w->head, err);
+                     : w->view
+                         ? draw_overview(w->drawn, w->with->session, w->with->result, w->view, err)
+                         : draw_effect(w->drawn, w->with, w->head, err);
     return w->out->figure != NULL;
 }
 
@@ -420,13 +442,31 @@ static const char *push_command(lua_State *L, int t)
 }
 
 /* [-0, +1, v] */
-static const LuaResult *push_effect(lua_State *L, int t)
+static const LuaResult *push_result_of(lua_State *L, int t, const char *key)
 {
-    if (lua_getfield(L, t, "position_effect") == LUA_TNIL)
+    if (lua_getfield(L, t, key) == LUA_TNIL)
         return NULL;
     if (!class_test(L, -1, &class_result))
-        luaL_error(L, "position_effect: expected a Result, got %s", luaL_typename(L, -1));
+        luaL_error(L, "%s: expected a Result, got %s", key, luaL_typename(L, -1));
     return result_check(L, lua_gettop(L));
+}
+
+/* The command that draws the overview of a result with the options at 1; NULL: there is none.
+ * [-0, +1, v] */
+static char *push_overview_line(lua_State *L, const LuaResult *of, const FigureRun *run,
+                                Arena *arena)
+{
+    static const char *const    keys[] = { "sort", "title", "caption" };
+    static const PictureOptions none = { .head = -1 };
+    Text                       *line = text_box(L);
+
+    if (picture_no_command(of->session, run->panels, 1))
+        return NULL;
+    picture_command(of->session, run->panels, 1, &none, line);
+    text_add(line, " --overview");
+    for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
+        command_add_option(line, keys[k], option_string(L, 1, keys[k], NULL));
+    return arena_printf(arena, "%s", text_str(line));
 }
 
 /* [-0, +1 or 3, v] */
@@ -435,11 +475,14 @@ static int push_drawn(lua_State *L, int status, lua_KContext at)
     Work        *w = work_context(L, at);
     LuaFigure   *out = w->out;
     const Drawn *drawn = w->drawn;
+    const FigureRun *run = drawn->overview ? overview_run(drawn->overview) : &drawn->drawing;
     int          rows, cols;
 
     (void)status;
-    for (int i = 0; i < drawn->drawing.count; i++)
-        out->results[out->result_count++] = drawn->drawing.results[i];
+    for (int i = 0; i < run->count; i++)
+        out->results[out->result_count++] = run->results[i];
+    if (drawn->overview && w->with)
+        out->line = push_overview_line(L, w->with, run, out->arena);
     if (drawn->made.line.length)
         out->line = arena_printf(out->arena, "%s", text_str(&drawn->made.line));
     rows = out->figure->rows;
@@ -457,16 +500,21 @@ static int push_drawn(lua_State *L, int status, lua_KContext at)
 static int figure_push_drawn(lua_State *L, int t)
 {
     const char      *line = push_command(L, t);
-    const LuaResult *with = push_effect(L, t);
+    const LuaResult *effect = push_result_of(L, t, "position_effect");
+    const LuaResult *wall = push_result_of(L, t, "overview"), *with = effect ? effect : wall;
+    const char      *view = option_string(L, t, "view", wall ? "" : NULL);
+    const char      *sort = option_string(L, t, "sort", NULL);
     int64_t          head = option_integer(L, t, "head", 0, 0, INT32_MAX);
     LuaFigure       *out;
     Drawn           *drawn;
     Work            *w;
 
+    if ((view || sort) && !wall)
+        luaL_error(L, "view and sort are of an overview: overview = result");
     if (!line && !with)
         return 0;
-    if (line && with)
-        luaL_error(L, "choose one of position_effect, preset and command");
+    if (!!line + !!effect + !!wall > 1)
+        luaL_error(L, "choose one of position_effect, overview, preset and command");
     out = figure_push_closed(L, FIGURE_PLAN_MOST);
     drawn = calloc(1, sizeof(*drawn));
     if (drawn)
@@ -475,6 +523,8 @@ static int figure_push_drawn(lua_State *L, int t)
         return luaL_error(L, "not enough memory for a figure");
     out->keep_count = 1;
     w = lua_newuserdatauv(L, sizeof(*w), 0);
-    *w = (Work){ .out = out, .drawn = drawn, .line = line, .with = with, .head = head };
+    drawn->made.call.values[OPT_SORT] = figure_keep_text(L, out, sort);
+    *w = (Work){ .out = out, .drawn = drawn, .line = line, .with = with, .view = view,
+                 .head = head };
     return work_await(L, script_of(L)->session->thing, "drawing a figure", draw, push_drawn);
 }

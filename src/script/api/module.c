@@ -49,7 +49,8 @@ static const Member attn_members[] = {
       "sketch, params, views, notes." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
-      "Published pictures: id, title, source, help and the command each one is." },
+      "Published pictures: id, title, source, help, the command each one is, and model: it runs a "
+      "model that the user names." },
     { "lessons", NULL, "", "table[]" OR_FAILURE,
       "The lessons, with what is done of each: id, title, summary, minutes, steps, done, at, and "
       "file of one that does not come with the program." },
@@ -105,7 +106,14 @@ static const Member attn_members[] = {
       "Measures a mechanism; its record, with nnz and density." },
     { "compare", NULL, "options: table", "attnscope.Record[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, [\"repeat\"]=5}; a point "
-      "that failed is a record too." },
+      "that failed is a record too.  budget=\"pairs=5%\" chooses each mechanism's size, as "
+      "attn.budget does, and says it in the record's warnings; per_head=true adds quality.heads." },
+    { "budget", attn_budget, "mechanism: string, budget: string, options?: attnscope.RunOptions",
+      "string" OR_FAILURE,
+      "A mechanism's text with the size (window, block, features ...) that takes about this share "
+      "of full attention's pairs or FLOPs: attn.budget(\"window\", \"pairs=5%\", { n = 512 }) "
+      "gives \"window(window=27)\", and a line that says what it reached.  A size that the text "
+      "gives stays." },
     { "vary", attn_vary,
       "mechanisms: string|string[], range: string, options?: attnscope.VaryOptions",
       "table" OR_FAILURE,

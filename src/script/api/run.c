@@ -197,7 +197,8 @@ void request_set_options(lua_State *L, int t, Request *request)
                    request->width);
     request->measure = option_bool(L, t, "measure", request->repeat > 0 || request->width > 0);
     request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
-    request->quality = option_bool(L, t, "quality", request->seeds > 1);
+    request->per_head = option_bool(L, t, "per_head", false);
+    request->quality = option_bool(L, t, "quality", request->seeds > 1 || request->per_head);
 }
 
 bool request_set_place(lua_State *L, int t, Session *s, Request *request, Error *err)
@@ -457,6 +458,7 @@ static const Member run_members[] = {
     FIELD("within", "number", "repeat until the median is known to +- this share"),
     FIELD("measure", "boolean", "take time and memory in runs of their own"),
     FIELD("quality", "boolean", "compare with full attention"),
+    FIELD("per_head", "boolean", "quality of each head alone, too: the record's quality.heads"),
     FIELD("seeds", "integer", "quality over so many seeds, from `seed` on"),
     FIELD("views", "string[]",
       "to be made with the run, also those that it makes only when asked for; one that it does not "

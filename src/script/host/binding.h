@@ -356,6 +356,7 @@ int attn_run(lua_State *L);
 int attn_start(lua_State *L);
 int attn_profile(lua_State *L);
 int attn_vary(lua_State *L);
+int attn_budget(lua_State *L);
 int attn_figure(lua_State *L);
 int attn_fit(lua_State *L);
 int attn_from_json(lua_State *L);
