@@ -2,7 +2,8 @@
 local check = require "support.check"
 local claims = require "support.claims"
 
-for _, family in ipairs { "pattern", "learned", "lowrank", "memory", "mixer", "routing", "lab" } do
+for _, family in ipairs { "pattern", "learned", "lowrank", "memory", "mixer", "routing", "lab",
+                         "recurrent" } do
   claims.try("card", require("claims." .. family))
 end
 claims.try("preset", require "claims.presets")

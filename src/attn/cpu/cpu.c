@@ -62,6 +62,7 @@ const Ops *ops_cpu(void)
         .pool_windows = cpu_pool_windows,
         .lambda_content = cpu_lambda_content,
         .lambda_apply = cpu_lambda_apply,
+        .state_attend = cpu_state_attend,
         .ceilings = cpu_ceilings,
     };
 

@@ -164,6 +164,9 @@ void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
 void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 void cpu_lambda_content(Run *r, const struct Lambdas *l);
 void cpu_lambda_apply(Run *r, const struct Lambdas *l, Tensor *out);
+void cpu_state_attend(Run *r, const struct StateAttend *in, Tensor *out);
+/* Chunks of STATE_ADD with levels. */
+void cpu_state_levels(Run *r, const struct StateAttend *in, Tensor *out);
 bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, measured once; NaN: no such kernel. */
 double cpu_peak(Threads *threads);

@@ -4,6 +4,7 @@
 #include "attn/ops/ops.h"
 #include "attn/ops/lambdas.h"
 #include "attn/ops/rows.h"
+#include "attn/ops/state.h"
 #include "attn/run.h"
 
 /* Calls the back end's entry, unless the run has failed.  op_charge and op_traffic do nothing in
@@ -370,6 +371,20 @@ void op_lambda_content(Run *r, const Lambdas *l)
 void op_lambda_apply(Run *r, const Lambdas *l, Tensor out)
 {
     DISPATCH(r, lambda_apply, l, &out);
+}
+
+Tensor op_state_attend(Run *r, const StateAttend *in)
+{
+    Tensor out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    Flops  cost = state_flops(r, &in->form);
+
+    DISPATCH(r, state_attend, in, &out);
+    op_charge(r, FLOP_SCORE, cost.score);
+    op_charge(r, FLOP_MIX, cost.mix);
+    op_charge(r, FLOP_OVERHEAD, cost.overhead);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v) + bytes_of(in->gates),
+               bytes_of(out));
+    return out;
 }
 
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)

@@ -1,0 +1,189 @@
+/* state_levels.c -- attention by one state for each run of a Fenwick tree (log-linear), chunk by
+ * chunk; see attn/ops/state.h.
+ *
+ * Token i reads itself and the states of the set bits of i; a new token is joined with the runs
+ * that a carry to i + 1 passes.  A chunk of 2^b tokens does the same with its own index: levels
+ * up to b lie inside it, as a triangle of weights.
+ */
+#include "attn/cpu/cpu.h"
+
+#include "attn/ops/state.h"
+#include "core/threads.h"
+
+typedef struct Job {
+    Run               *run;
+    const StateAttend *in;
+    Tensor            *out;
+    int64_t            h, n, d, e, chunk, states;
+    char              *work; /* [workers][work_size] */
+    int64_t            work_size;
+} Job;
+
+/* One chunk of a head; in double, since the recurrent form is chunks of one token. */
+typedef struct Chunk {
+    int64_t head, first, rows, index;
+    double *state;          /* [states][d][e] */
+    double *query, *key, *value; /* [rows][d], [rows][d], [rows][e] */
+    double *inner;          /* [rows][rows] */
+    double *fade;           /* [rows] gates after each token */
+    double *sums;           /* [rows][e] */
+    double *read;           /* [rows][d] queries of a level */
+} Chunk;
+
+static Chunk chunk_of(const Job *job, int64_t head, int worker)
+{
+    int64_t c = job->chunk, d = job->d, e = job->e;
+    Chunk   k = { .head = head, .state = (double *)(job->work + worker * job->work_size) };
+
+    k.query = k.state + job->states * d * e;
+    k.key = k.query + c * d;
+    k.value = k.key + c * d;
+    k.inner = k.value + c * e;
+    k.fade = k.inner + c * c;
+    k.sums = k.fade + c;
+    k.read = k.sums + c * e;
+    return k;
+}
+
+static int64_t chunk_doubles(const Job *job)
+{
+    int64_t c = job->chunk;
+
+    return job->states * job->d * job->e + c * (3 * job->d + 2 * job->e + c + 1);
+}
+
+static void load_rows(const Tensor *t, const Job *job, const Chunk *k, double factor, double *to)
+{
+    int64_t width = t->shape[2];
+
+    for (int64_t r = 0; r < k->rows; r++) {
+        floats_widen(DT_F32, tensor_row_f32(t, k->head, job->h, k->first + r), 0, width,
+                     to + r * width);
+        for (int64_t c = 0; c < width; c++)
+            to[r * width + c] *= factor;
+    }
+}
+
+static double level_of(const Job *job, const Chunk *k, int64_t r, int64_t level)
+{
+    return tensor_row_f64(&job->in->levels, k->head, job->h, k->first + r)[level];
+}
+
+static double level_gate(const Job *job, const Chunk *k, int64_t r)
+{
+    const Tensor *gates = &job->in->gates;
+
+    return *((const double *)tensor_head(gates, k->head, job->h) +
+             (k->first + r) * gates->stride[1]);
+}
+
+/* Weights inside the chunk; queries times the gates since its start, fade those after a token. */
+static void weigh_chunk(const Job *job, const Chunk *k)
+{
+    int64_t d = job->d, c = k->rows;
+    double  product = 1;
+
+    cpu_dgemm((WideMatrix){ k->query, d, false }, (WideMatrix){ k->key, d, true }, c, c, d, 1, 0,
+              k->inner, c);
+    for (int64_t r = 0; r < c; r++) {
+        double gate = level_gate(job, k, r), *row = k->inner + r * c;
+
+        product *= gate;
+        k->fade[r] = 1;
+        for (int64_t s = 0; s < r; s++)
+            k->fade[s] *= gate;
+        for (int64_t s = 0; s < c; s++)
+            row[s] = s > r ? 0 : row[s] * k->fade[s] * level_of(job, k, r, state_bits(r ^ s));
+        for (int64_t t = 0; t < d; t++)
+            k->query[r * d + t] *= product;
+    }
+}
+
+static void read_level(const Job *job, const Chunk *k, int64_t bit, int64_t level)
+{
+    int64_t d = job->d;
+
+    for (int64_t r = 0; r < k->rows; r++)
+        for (int64_t t = 0; t < d; t++)
+            k->read[r * d + t] = level_of(job, k, r, level) * k->query[r * d + t];
+    cpu_dgemm((WideMatrix){ k->read, d, false },
+              (WideMatrix){ k->state + bit * d * job->e, job->e, false }, k->rows, job->e, d, 1, 1,
+              k->sums, job->e);
+}
+
+/* The chunk becomes a state, joined with those that the carry passes. */
+static void carry_chunk(const Job *job, const Chunk *k)
+{
+    int64_t d = job->d, e = job->e, size = d * e, level = 0;
+    double *joined = k->state;
+
+    while (k->index >> level & 1)
+        level++;
+    for (int64_t l = 0; l < level; l++) {
+        double *one = k->state + l * size, *two = k->state + (l + 1) * size;
+
+        if (l + 1 < level)
+            for (int64_t c = 0; c < size; c++)
+                two[c] += one[c];
+        else
+            memcpy(two, one, (size_t)size * sizeof(*two));
+        memset(one, 0, (size_t)size * sizeof(*one));
+    }
+    for (int64_t r = 0; r < k->rows; r++)
+        for (int64_t t = 0; t < d; t++)
+            k->key[r * d + t] *= k->fade[r];
+    joined += level * size;
+    cpu_dgemm((WideMatrix){ k->key, d, true }, (WideMatrix){ k->value, e, false }, d, e, k->rows,
+              1, 1, joined, e);
+}
+
+static void take_chunk(const Job *job, const Chunk *k, int bits)
+{
+    int64_t e = job->e;
+    double  all = 1;
+
+    load_rows(&job->in->q, job, k, job->in->scale, k->query);
+    load_rows(&job->in->k, job, k, 1, k->key);
+    load_rows(&job->in->v, job, k, 1, k->value);
+    weigh_chunk(job, k);
+    cpu_dgemm((WideMatrix){ k->inner, k->rows, false }, (WideMatrix){ k->value, e, false }, k->rows,
+              e, k->rows, 1, 0, k->sums, e);
+    for (int64_t bit = 0; k->index >> bit; bit++)
+        if (k->index >> bit & 1)
+            read_level(job, k, bit, bits + bit + 1);
+    for (int64_t x = 0; x < k->rows * e; x++)
+        tensor_f32(job->out)[(k->head * job->n + k->first) * e + x] = (float)k->sums[x];
+    for (int64_t r = 0; r < k->rows; r++)
+        all *= level_gate(job, k, r);
+    for (int64_t bit = 0; k->index >> bit; bit++)
+        for (int64_t x = 0; x < job->d * e && (k->index >> bit & 1); x++)
+            k->state[bit * job->d * e + x] *= all;
+    carry_chunk(job, k);
+}
+
+static void level_item(void *context, int64_t head, int worker)
+{
+    const Job *job = context;
+    Chunk      k = chunk_of(job, head, worker);
+
+    memset(k.state, 0, (size_t)(job->states * job->d * job->e) * sizeof(double));
+    for (; k.first < job->n && !cpu_cancelled(job->run); k.first += job->chunk, k.index++) {
+        k.rows = min_i64(job->chunk, job->n - k.first);
+        take_chunk(job, &k, state_bits(job->chunk) - 1);
+    }
+}
+
+void cpu_state_levels(Run *r, const StateAttend *in, Tensor *out)
+{
+    Job job = { .run = r, .in = in, .out = out, .h = out->shape[0], .n = in->q.shape[1],
+                .d = in->q.shape[2], .e = in->v.shape[2],
+                .chunk = 1 };
+
+    while (in->form.chunked && job.chunk < min_i64(in->form.chunk, job.n))
+        job.chunk *= 2; /* one chunk is as long as the sequence at most */
+    job.states = state_bits((job.n + job.chunk - 1) / job.chunk);
+    job.work_size = round_up_to(chunk_doubles(&job) * (int64_t)sizeof(double), 64);
+    job.work = cpu_scratch(r, threads_count(r->threads), job.work_size);
+    if (job.work)
+        threads_run(r->threads, job.h, level_item, &job);
+}

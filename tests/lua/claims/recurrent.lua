@@ -1,0 +1,68 @@
+-- Claims about states that forget.
+local claims = require "support.claims"
+local run, rows = claims.run, claims.rows
+
+-- Mean of the last half of a row of a view that has one row for each head.
+local function late(result, view, head)
+  local row, total = rows(result, view)[head], 0
+  for i = #row // 2 + 1, #row do total = total + row[i] end
+  return total / (#row - #row // 2)
+end
+
+-- Gates [n,d] that are `open`, and `closed` at one token.
+local function gates(n, d, open, token, closed)
+  local t = attn.tensor { n, d }
+  for i = 0, n - 1 do
+    for c = 0, d - 1 do t:set(i, c, i == token and closed or open) end
+  end
+  return t
+end
+
+return {
+  { "retnet", "Each head multiplies its state by a fixed factor below 1 at every token",
+    function(is)
+      local decay = run("retnet", { heads = 4 }):view("decay"):totable()
+      for head = 1, 4 do
+        is(decay[head], "==", 1 - 2 ^ (-4 - head))
+      end
+    end },
+  { "retnet", "whose band along the diagonal widens from head to head", function(is)
+    local r = run("retnet", { heads = 4, n = 1024 })
+    for head = 2, 4 do
+      is(late(r, "span", head), ">", 1.3 * late(r, "span", head - 1))
+    end
+  end },
+  { "retnet", "the head decides it, not the data", function(is)
+    local a, b = run("retnet", { n = 512, seed = 1 }), run("retnet", { n = 512, seed = 2 })
+    is(math.abs(late(a, "span", 1) / late(b, "span", 1) - 1), "<", 0.1)
+  end },
+  { "retnet", "near tokens count more", function(is)
+    local r = run("retnet", { n = 256 })
+    local weights, near, far = rows(r, "weights"), 0, 0
+    for i = 129, 256 do
+      for t = 0, 15 do
+        near = near + math.abs(weights[i][i - t])
+        far = far + math.abs(weights[i][i - 96 - t])
+      end
+    end
+    is(near, ">", 4 * far)
+  end },
+  { "gla", "Where a token closes its channels an edge appears in the matrix below it", function(is)
+    local weights = rows(run("gla", { params = { gates = gates(64, 32, 1, 20, 0) } }), "weights")
+    for i = 21, 64 do
+      for j = 1, 20 do is(weights[i][j], "==", 0) end
+      is(math.abs(weights[i][21]), ">", 0)
+    end
+  end },
+  { "gla", "The data decide the span; in retnet only the head does", function(is)
+    local long = run("gla", { params = { gates = gates(64, 32, 0.99, -1, 0) } })
+    local short = run("gla", { params = { gates = gates(64, 32, 0.5, -1, 0) } })
+    is(late(long, "span", 1), ">", 4 * late(short, "span", 1))
+  end },
+  { "gla", "What a gate has closed is gone for all later tokens", function(is)
+    local recall = rows(run("gla", { params = { gates = gates(64, 32, 1, 63, 0) } }), "recall")[1]
+    local r = run("gla", { params = { gates = gates(64, 32, 1, 63, 0) } })
+    is(rows(r, "span")[1][64], "==", 1)
+    is(math.abs(recall[64]), "~", 1)
+  end },
+}
