@@ -65,4 +65,48 @@ return {
     is(rows(r, "span")[1][64], "==", 1)
     is(math.abs(recall[64]), "~", 1)
   end },
+
+  { "mamba2", "Any block below the diagonal has a rank of at most d", function(is)
+    local weights, block = rows(run("mamba2", { d = 8 }), "weights"), {}
+    for i = 33, 64 do block[#block + 1] = { table.unpack(weights[i], 1, 32) } end
+    is(claims.rank(block), "<=", 8)
+    is(claims.rank(weights), ">", 32)
+  end },
+  { "mamba2", "Where the step is large the gate is small: the two curves move together",
+    function(is)
+      local r = run("mamba2")
+      local dt, gate = rows(r, "dt")[1], rows(r, "gates")[1]
+      for i = 2, 64 do
+        is((dt[i] - dt[i - 1]) * (gate[i] - gate[i - 1]), "<=", 0)
+      end
+    end },
+  { "log-linear", "the triangle falls into squares that double away from the diagonal",
+    function(is)
+      local levels = rows(run("log-linear"), "levels")
+      for i = 33, 64 do
+        for j = 1, 32 do is(levels[i][j], "==", 6) end
+      end
+      for i = 17, 32 do
+        for j = 1, 16 do is(levels[i][j], "==", 5) end
+      end
+      is(levels[64][64], "==", 0)
+    end },
+  { "log-linear",
+    "The number of states that a token reads is the number of set bits of its position",
+    function(is)
+      local levels = rows(run("log-linear"), "levels")
+      for i = 0, 63 do
+        local met, bits, number = {}, 0, i
+        for j = 0, i - 1 do met[levels[i + 1][j + 1]] = true end
+        while number > 0 do bits, number = bits + number % 2, number // 2 end
+        local states = 0
+        for _ in pairs(met) do states = states + 1 end
+        is(states, "==", bits)
+      end
+    end },
+  { "log-linear", "Memory and each step grow by the logarithm of the length", function(is)
+    local function bytes(n) return run("log-linear", { n = n }).figures.state_bytes end
+    is(bytes(256) - bytes(128), "==", bytes(128) - bytes(64))
+    is(bytes(128) / bytes(64), "==", 8 / 7)
+  end },
 }

@@ -218,7 +218,7 @@ void recurrent_decay(Run *r, Tensor x, Tensor a_log)
     op_entries(r, x, ENTRY_EXP, 0, x);
 }
 
-void recurrent_show_gates(Run *r, const char *name, Tensor gates, int64_t channels)
+static void show_rows(Run *r, const char *name, ViewKind kind, Tensor gates, int64_t channels)
 {
     Tensor shown;
 
@@ -228,8 +228,18 @@ void recurrent_show_gates(Run *r, const char *name, Tensor gates, int64_t channe
     op_entries(r, gates, ENTRY_CAST, 0, shown);
     if (!channels)
         shown = tensor_of(DT_F32, 2, shown.shape, shown.data);
-    view_tensor(r, name, VIEW_MASK, shown, channels ? "token" : "head",
+    view_tensor(r, name, kind, shown, channels ? "token" : "head",
                 channels ? "channel" : "token");
+}
+
+void recurrent_show_gates(Run *r, const char *name, Tensor gates, int64_t channels)
+{
+    show_rows(r, name, VIEW_MASK, gates, channels);
+}
+
+void recurrent_show_numbers(Run *r, const char *name, Tensor numbers, int64_t channels)
+{
+    show_rows(r, name, VIEW_TENSOR, numbers, channels);
 }
 
 Tensor recurrent_times(Run *r, Tensor x, Tensor factors)

@@ -85,6 +85,8 @@ void recurrent_softplus(Run *r, Tensor x);
 void recurrent_decay(Run *r, Tensor x, Tensor a_log);
 /* A tensor f64 [h',n,w] as a view f32 [h,n] or [h,n,w]. */
 void recurrent_show_gates(Run *r, const char *name, Tensor gates, int64_t channels);
+/* Likewise, of numbers that are no shares. */
+void recurrent_show_numbers(Run *r, const char *name, Tensor numbers, int64_t channels);
 /* f32 [h,n,w] of f32 x [h',n,w] times f64 factors [h',n,1]. */
 Tensor recurrent_times(Run *r, Tensor x, Tensor factors);
 
