@@ -3,7 +3,7 @@ local check = require "support.check"
 local claims = require "support.claims"
 
 for _, family in ipairs { "pattern", "learned", "lowrank", "memory", "mixer", "routing", "lab",
-                         "recurrent" } do
+                         "recurrent", "delta" } do
   claims.try("card", require("claims." .. family))
 end
 claims.try("preset", require "claims.presets")

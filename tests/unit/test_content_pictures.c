@@ -324,8 +324,6 @@ TEST(what_is_beyond_the_capacity_is_dropped)
     preview_close(p);
 }
 
-SUITE(NULL, NULL)
-
 /* Rows of all four are weights; elu + 1 alone has no peak among many keys. */
 TEST(elu_is_flatter_than_the_other_maps)
 {
@@ -348,3 +346,29 @@ TEST(elu_is_flatter_than_the_other_maps)
     }
     preview_close(p);
 }
+
+/* How much of the rows' mass is on the last `near` tokens. */
+static double near_share(Preview *p, int panel, int64_t near)
+{
+    double last = 0, all = 0;
+
+    for (int64_t i = 16; i < 32; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            all += fabs(shown(p, panel, i, j));
+            last += i - j < near ? fabs(shown(p, panel, i, j)) : 0;
+        }
+    return last / all;
+}
+
+/* Keys return every four tokens or so: what was written before is less and less of a row. */
+TEST(rewritten_keys_end_their_columns)
+{
+    Preview *p = preview_open("delta-rule", 4);
+
+    assert_true(near_share(p, 1, 8) > 1.2 * near_share(p, 0, 8));
+    assert_true(near_share(p, 2, 8) > near_share(p, 1, 8));
+    assert_true(near_share(p, 3, 8) > 1.2 * near_share(p, 0, 8));
+    preview_close(p);
+}
+
+SUITE(NULL, NULL)

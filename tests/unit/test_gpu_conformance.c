@@ -204,6 +204,13 @@ static const struct { const char *id, *params; } others[] = {
     { "linear", "feature_map=t2r" },
     { "linear", "feature_map=dpfp,nu=3" },
     { "linear", "feature_map=identity,normalize=false" },
+    { "deltanet", "form=chunked,chunk=8,negative_eigenvalues=true" },
+    { "deltanet", "qk_norm=none" },
+    { "gated-deltanet", "form=chunked,chunk=16,norm=rms" },
+    { "gated-deltanet", "gate=channel,form=chunked,chunk=5" },
+    { "rwkv7", "form=chunked,chunk=9" },
+    { "rwkv7", "form=recurrent,norm=group" },
+    { "gla", "form=chunked,chunk=7,norm=rms" },
 };
 
 TEST(other_parameters)

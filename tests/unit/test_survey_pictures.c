@@ -308,7 +308,7 @@ TEST(every_preset_is_compared)
                       { "reformer-orders", 4 }, { "reformer-rounds", 6 },
                       { "routing-clusters", 4 }, { "cluster-balance", 3 },
                       { "sinkhorn-sharpening", 10 }, { "entmax-support", 3 },
-                      { "feature-maps", 4 },
+                      { "feature-maps", 4 }, { "delta-rule", 4 },
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },
                       { "lab-ponder", 2 } }; /* test_lab_pictures.c */

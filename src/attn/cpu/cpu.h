@@ -165,6 +165,9 @@ void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 void cpu_lambda_content(Run *r, const struct Lambdas *l);
 void cpu_lambda_apply(Run *r, const struct Lambdas *l, Tensor *out);
 void cpu_state_attend(Run *r, const struct StateAttend *in, Tensor *out);
+/* Chunks of the other rules; of all rules in double. */
+void cpu_state_delta(Run *r, const struct StateAttend *in, Tensor *out);
+void cpu_state_delta_wide(Run *r, const struct StateAttend *in, Tensor *out);
 /* Chunks of STATE_ADD with levels. */
 void cpu_state_levels(Run *r, const struct StateAttend *in, Tensor *out);
 bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);

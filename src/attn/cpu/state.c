@@ -46,6 +46,20 @@ static bool take_work(Job *job, int64_t bytes)
     return job->work != NULL;
 }
 
+static void store_row(const Job *job, int64_t head, int64_t i, const double *sums)
+{
+    int64_t at = (head * job->n + i) * job->e;
+
+    for (int64_t c = 0; c < job->e; c++) {
+        double x = job->in->scale * sums[c];
+
+        if (job->in->wide)
+            tensor_f64(job->out)[at + c] = x;
+        else
+            tensor_f32(job->out)[at + c] = (float)x;
+    }
+}
+
 /* ---- token by token --------------------------------------------------------------- */
 
 static void recurrent_item(void *context, int64_t head, int worker)
@@ -59,8 +73,7 @@ static void recurrent_item(void *context, int64_t head, int worker)
     for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i++) {
         floats_widen(DT_F32, tensor_row_f32(&job->in->q, head, job->h, i), 0, d, query);
         state_step(job->in, job->h, head, i, query, state, work, sums, NULL);
-        for (int64_t c = 0; c < e; c++)
-            out_of(job, head, i)[c] = (float)(job->in->scale * sums[c]);
+        store_row(job, head, i, sums);
     }
 }
 
@@ -292,8 +305,12 @@ void cpu_state_attend(Run *r, const StateAttend *in, Tensor *out)
     cpu_single_blas();
     if (in->form.levels)
         cpu_state_levels(r, in, out);
+    else if (in->form.chunked && in->wide)
+        cpu_state_delta_wide(r, in, out);
     else if (in->form.chunked && in->form.rule == STATE_ADD)
         chunked(&job);
+    else if (in->form.chunked)
+        cpu_state_delta(r, in, out);
     else
         recurrent(&job);
     arena_release(r->arena, mark);

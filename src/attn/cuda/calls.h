@@ -322,6 +322,25 @@ typedef struct FinishCall {
     double       *divisor;       /* [heads][n] */
 } FinishCall;
 
+/* The same numbers as StateRule of attn/ops/state.h. */
+typedef enum StatesOf { STATES_ADD, STATES_DELTA, STATES_REPLACE } StatesOf;
+
+/* Attention by a state that forgets; see attn/ops/state.h. */
+typedef struct StateCall {
+    int64_t      heads, n, d, e;
+    int32_t      rule;          /* StatesOf */
+    bool         channel_gates; /* a gate for each of d, else for each token */
+    bool         levels;        /* several states of a head, read by weights */
+    int64_t      states;        /* of a head */
+    DeviceTensor q, k, v;       /* f32 */
+    DeviceTensor gates, beta, weights; /* f64 [heads,n,.], or absent; weights of levels */
+    DeviceTensor removal, erase;       /* f32, or absent */
+    double       scale;
+    double      *state;         /* [heads][e][states][d] */
+    void        *out;           /* [heads][n][e] */
+    bool         wide;          /* f64, else f32 */
+} StateCall;
+
 /* Rows by lists of indices.  See attn/ops/ops.h. */
 
 /* y[t,x] = x[t,index[t,x]], or, scatter, y[t,index[t,x]] = x[t,x]; 4-byte elements. */

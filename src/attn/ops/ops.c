@@ -375,7 +375,7 @@ void op_lambda_apply(Run *r, const Lambdas *l, Tensor out)
 
 Tensor op_state_attend(Run *r, const StateAttend *in)
 {
-    Tensor out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    Tensor out = run_tensor3(r, in->wide ? DT_F64 : DT_F32, r->h, r->n, r->e);
     Flops  cost = state_flops(r, &in->form);
 
     DISPATCH(r, state_attend, in, &out);

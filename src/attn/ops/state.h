@@ -45,9 +45,11 @@ typedef struct StateAttend {
     Tensor    removal, erase; /* f32 [h',n,d]: STATE_REPLACE */
     Tensor    levels;   /* f64 [h',n,>= levels] weight of each level: STATE_ADD, one gate a token */
     double    scale;
+    bool      wide;     /* all in double, out too: where a norm or a state that grows magnifies
+                           rounding; without levels */
 } StateAttend;
 
-/* f32 [h,n,e].  Charges state_flops. */
+/* f32 [h,n,e], or wide f64.  Charges state_flops. */
 Tensor op_state_attend(Run *r, const StateAttend *in);
 /* For the run's h, n, d and e. */
 Flops  state_flops(const Run *r, const StateForm *form);

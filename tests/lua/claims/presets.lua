@@ -32,6 +32,23 @@ return {
   { "tay-fig5", "two passes reach every pixel", function(is)
     is(run("axial", { input = "synthetic:grid(width=8)" }):pattern().nnz, "==", 64 * 64)
   end },
+  { "delta-rule", "a sum keeps every write, the delta rule ends a column where its key is written "
+      .. "again, a gate fades the rest", function(is)
+    local o = { input = "synthetic:clusters(clusters=4)", n = 64, causal = true }
+    local shares = {}
+    for _, text in ipairs { "retnet(decay=none)", "deltanet", "gated-deltanet" } do
+      local weights, near, all = rows(run(text, o), "weights"), 0, 0
+      for i = 33, 64 do
+        for j = 1, i do
+          all = all + math.abs(weights[i][j])
+          near = near + (i - j < 8 and math.abs(weights[i][j]) or 0)
+        end
+      end
+      shares[#shares + 1] = near / all
+    end
+    is(shares[2], ">", 1.2 * shares[1])
+    is(shares[3], ">", shares[2])
+  end },
   { "feature-maps", "exp's parabola and an untrained hedgehog have peaks as well",
     function(is)
       local peaks = {}

@@ -140,7 +140,7 @@ RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
     OP(normalise64) OP(largest_norm) OP(gelu) OP(sinkhorn) OP(argmax) OP(best_rows)           \
     OP(bit_sums) OP(codes) OP(member_sums) OP(nearest) OP(nearest_codes) OP(sort)             \
     OP(tally) OP(top_k) OP(gemm) OP(gemm_long) OP(pinv) OP(dots64) OP(product64)              \
-    OP(mix_blocks) OP(ceilings) OP(prepare)
+    OP(mix_blocks) OP(state_attend) OP(ceilings) OP(prepare)
 #define OP(name) __typeof__(*((Ops *)0)->name) gpu_##name;
 GPU_OPS(OP)
 #undef OP

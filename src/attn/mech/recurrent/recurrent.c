@@ -259,6 +259,11 @@ StateForm recurrent_form(const Run *r, const RecurrentParams *p, StateRule rule,
                                    (p->form == RECURRENT_AUTO && r->n > p->chunk) };
 }
 
+bool recurrent_wide(const RecurrentParams *p)
+{
+    return p->norm != RECURRENT_NORM_NONE;
+}
+
 /* Of a row of the output. */
 static double norm_row_flops(const Run *r, const RecurrentParams *p)
 {
@@ -272,17 +277,22 @@ static Tensor normed(Run *r, const RecurrentParams *p, Tensor out)
 {
     Tensor y, wide, none = { .rank = 0 };
 
-    if (p->norm == RECURRENT_NORM_NONE)
+    if (p->norm == RECURRENT_NORM_NONE && out.dtype == DT_F32)
         return out;
-    run_stage(r, RECURRENT_STAGE_NORM);
+    if (p->norm != RECURRENT_NORM_NONE)
+        run_stage(r, RECURRENT_STAGE_NORM);
     y = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    if (p->norm == RECURRENT_NORM_NONE) {
+        op_entries(r, out, ENTRY_CAST, 0, y);
+        return y;
+    }
     if (p->norm == RECURRENT_NORM_RMS) {
         wide = op_normalise64(r, out, NORMALISE_RMS, p->norm_eps);
         op_entries(r, wide, ENTRY_CAST, 0, y);
     } else {
         int64_t rows[3] = { r->h * r->n, 1, r->e };
 
-        op_standardise64(r, tensor_of(DT_F32, 3, rows, out.data), p->norm_eps, none, none,
+        op_standardise64(r, tensor_of(out.dtype, 3, rows, out.data), p->norm_eps, none, none,
                          tensor_of(DT_F32, 3, rows, y.data));
     }
     op_charge(r, FLOP_OVERHEAD, (double)r->h * (double)r->n * norm_row_flops(r, p));
@@ -296,11 +306,13 @@ static Tensor row_divisors(Run *r, const RecurrentParams *p, Tensor out)
 
     op_wait(r, "the size of the output");
     for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        const float *row = tensor_f32(&out) + x * r->e;
-        double       squares = 0;
+        double squares = 0;
 
-        for (int64_t c = 0; c < r->e; c++)
-            squares += (double)row[c] * (double)row[c];
+        for (int64_t c = 0; c < r->e; c++) {
+            double entry = float_at(out.dtype, out.data, x * r->e + c);
+
+            squares += entry * entry;
+        }
         tensor_f64(&sums)[x] = sqrt(squares / (double)r->e + p->norm_eps);
     }
     return sums;

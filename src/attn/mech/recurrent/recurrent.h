@@ -95,6 +95,9 @@ Tensor recurrent_times(Run *r, Tensor x, Tensor factors);
 StateForm recurrent_form(const Run *r, const RecurrentParams *p, StateRule rule,
                          StateGates gates);
 
+/* Whether an output norm follows, which magnifies rounding: StateAttend.wide. */
+bool recurrent_wide(const RecurrentParams *p);
+
 /* Norms `out`, sets r->out, shows the state and the figures.  s: the matrix of the output before
  * the norm; name and span_mass are filled in. */
 void recurrent_finish(Run *r, const RecurrentParams *p, Tensor out, StateShow *s);

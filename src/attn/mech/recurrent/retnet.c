@@ -87,7 +87,7 @@ static void retnet_run(Run *r, const void *opaque)
     const Params  *p = opaque;
     RecurrentInput in = recurrent_input(r, p->common.scale, 0);
     StateAttend    s = { .form = retnet_form(r, p), .q = in.q, .k = in.k, .v = in.v,
-                         .scale = in.scale };
+                         .scale = in.scale, .wide = recurrent_wide(&p->common) };
     StateShow      show = { .surprise = false };
     Tensor         out;
 

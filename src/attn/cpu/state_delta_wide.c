@@ -1,0 +1,39 @@
+/* state_delta_wide.c -- chunks of a corrected state in double; see state_delta.h. */
+#include <stdint.h>
+
+#include "attn/cpu/cpu.h"
+#include "attn/cpu/kernel.h"
+
+typedef double Real;
+#define REAL_MATRIX WideMatrix
+#define REAL_PRODUCT cpu_dgemm
+#define STATE_DELTA_NAME cpu_state_delta_wide
+
+static void real_scale(const double *x, int64_t count, double factor, double *y)
+{
+    for (int64_t c = 0; c < count; c++)
+        y[c] = factor * x[c];
+}
+
+static double real_dot(const double *x, const double *y, int64_t count)
+{
+    return kernel_at(0)->dot_double(x, y, count);
+}
+
+#define SIDES 8 /* entries side by side: vectors */
+
+static void real_mix(const double *restrict w, const double *restrict x, int64_t count,
+                     int64_t width, double *restrict y)
+{
+    for (int64_t r = 0; r < count; r++, x += width) {
+        int64_t c = 0;
+
+        for (; c + SIDES <= width; c += SIDES)
+            for (int64_t s = c; s < c + SIDES; s++)
+                y[s] += w[r] * x[s];
+        for (; c < width; c++)
+            y[c] += w[r] * x[c];
+    }
+}
+
+#include "attn/cpu/state_delta.h"
