@@ -111,9 +111,14 @@ static void read_levels(const View *view, int64_t head, int64_t i, int64_t start
     }
 }
 
-static void show_levels(Run *r)
+static void show_levels(Run *r, Tensor scales)
 {
-    View *view = view_add(r, "levels", VIEW_BUCKETS, DT_I32, 2, (int64_t[]){ r->n, r->n });
+    View *view;
+
+    recurrent_show_numbers(r, "level_scales", scales, state_levels(r->n));
+    if (run_wants_views(r) && r->view_count > 0)
+        r->views[r->view_count - 1].cols = "level";
+    view = view_add(r, "levels", VIEW_BUCKETS, DT_I32, 2, (int64_t[]){ r->n, r->n });
 
     if (view)
         view->read = read_levels;
@@ -140,8 +145,7 @@ static void log_linear_run(Run *r, const void *opaque)
     s.gates = level_gates(r, p);
     s.levels = level_scales(r, p, &in);
     recurrent_show_gates(r, "gates", s.gates, 0);
-    recurrent_show_numbers(r, "level_scales", s.levels, s.form.levels);
-    show_levels(r);
+    show_levels(r, s.levels);
     run_stage(r, RECURRENT_STAGE_STATE);
     out = op_state_attend(r, &s);
     show.matrix.in = s;
