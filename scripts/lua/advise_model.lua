@@ -8,6 +8,9 @@
 -- candidates keeps that order sensible.  What steps do together is not the sum of what they do
 -- alone, so the mixture after the first s steps is run as a whole, and s is found by bisection: the
 -- last mixture that was run within the budget is the advice.  Its loss is measured, not added up.
+--
+-- Ctrl-C writes what is known by then: the best mixture so far, or before there is one a row for
+-- each candidate that was tried in a layer, with the note "tried".
 
 local attn = require "attnscope"
 
@@ -76,7 +79,9 @@ local function say(done, all)
   local now = os.time()
   if os.difftime(now, spoke) >= 10 then
     spoke = now
-    attn.log("info", "%d of %d runs, %.0f s", done, all, os.difftime(now, began))
+    local took = os.difftime(now, began)
+    attn.log("info", "each alone: %d of %d runs, %.0f s, about %.0f s left", done, all, took,
+      took * (all - done) / done)
   end
 end
 
@@ -154,25 +159,28 @@ local function run_mixture(chosen)
   return pass({ parts })[1]
 end
 
--- The most steps whose mixture keeps within the budget, and what it measures; 0: none does.
-local function within(steps)
-  local low, high, best = 0, #steps, nil
-  while low < high do
-    local middle = (low + high + 1) // 2
-    local one = run_mixture(after(steps, middle))
-    attn.log("info", "%d of %d steps: loss %.4f (%+.4f)", middle, #steps, one.loss, one.delta)
-    if one.delta <= budget then
-      low, best = middle, one
-    else
-      high = middle - 1
-    end
-  end
-  return low, best
-end
-
 -- ---- the advice ------------------------------------------------------------------
 
 local steps, count, mixture = {}, 0, nil
+
+-- count: the most steps whose mixture keeps within the budget (0: none does), and what it measures.
+local function within()
+  local high, start, runs = #steps, os.time(), 0
+  while count < high do
+    local middle = (count + high + 1) // 2
+    local one = run_mixture(after(steps, middle))
+    if one.delta <= budget then
+      count, mixture = middle, one
+    else
+      high = middle - 1
+    end
+    runs = runs + 1
+    local more = math.ceil(math.log(high - count + 1, 2))
+    attn.log("info", "mixtures: %d of %d steps: loss %.4f (%+.4f), about %.0f s left", middle,
+      #steps, one.loss, one.delta, os.difftime(os.time(), start) / runs * more)
+  end
+end
+
 local function advise()
   try_all()
   for _, unit in ipairs(units) do
@@ -181,11 +189,32 @@ local function advise()
   table.sort(steps, function(a, b)
     return a.slope < b.slope or (a.slope == b.slope and a.order < b.order)
   end)
-  count, mixture = within(steps)
+  within()
 end
 
-if not settings.until_stopped(advise) then
-  settings.give_up("interrupted")
+local columns = { "layer", "head", "mechanism", "delta alone", "KL alone", "of exact", "note" }
+local function row(unit, one, note)
+  return { layer = unit.layer, head = unit.head or "all", mechanism = one.mechanism,
+           ["delta alone"] = one.delta, ["KL alone"] = one.kl,
+           ["of exact"] = one.flops / unit.tried[1].flops, note = note }
+end
+
+-- What was tried before there was any mixture.
+local function write_tried()
+  local rows = {}
+  for _, unit in ipairs(units) do
+    for x = 2, #(unit.tried or {}) do
+      rows[#rows + 1] = row(unit, unit.tried[x], "tried")
+    end
+  end
+  settings:write_csv(settings.out, rows, columns)
+  return #rows
+end
+
+local whole = settings.until_stopped(advise)
+if not whole and not mixture then
+  settings.give_up(("interrupted: %d of %d runs are written, and no mixture is known yet"):format(
+    write_tried(), #units * #settings.mechanisms))
 end
 
 local rows, chosen, flops, exact, swapped = {}, after(steps, count), 0, 0, 0
@@ -193,12 +222,9 @@ for _, unit in ipairs(units) do
   local one, all = chosen[unit], unit.tried[1].flops
   flops, exact = flops + one.flops, exact + all
   swapped = swapped + (one.mechanism ~= "full" and 1 or 0)
-  rows[#rows + 1] = { layer = unit.layer, head = unit.head or "all", mechanism = one.mechanism,
-                      ["delta alone"] = one.delta, ["KL alone"] = one.kl,
-                      ["of exact"] = one.flops / all, note = one.untrained and "untrained" or "" }
+  rows[#rows + 1] = row(unit, one, one.untrained and "untrained" or "")
 end
-settings:write_csv(settings.out, rows, { "layer", "head", "mechanism", "delta alone", "KL alone",
-                                         "of exact", "note" })
+settings:write_csv(settings.out, rows, columns)
 if mixture then
   attn.log("info", "the whole mixture: loss %.4f -> %.4f (%+.4f of %g allowed), KL %.4f, agreement "
     .. "%.3f; %d of %d %ss are swapped; scores and mixing cost %.1f %% of exact attention's FLOPs",
@@ -207,4 +233,7 @@ if mixture then
 else
   attn.log("info", "loss %.4f: no swap keeps within %g nats; exact attention it is", plain.loss,
     budget)
+end
+if not whole then
+  settings.give_up("interrupted: the best mixture so far is written, another may be cheaper")
 end

@@ -15,7 +15,8 @@ static bool parse_content(MechanismSpec *out, const char *content, Error *err)
 
     if (bare)
         return assignments_set(&out->given, bare->name, content, err);
-    if (!assignments_parse(&out->given, content, err))
+    if (!mechanism_check_content(out->mechanism, content, err) ||
+        !assignments_parse(&out->given, content, err))
         return false;
     for (int i = 0; i < out->given.count; i++)
         if (out->given.items[i].text && *out->given.items[i].text == '@')

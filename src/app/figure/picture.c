@@ -205,6 +205,7 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
         return false;
     title_panel(result, view, title, sizeof(title));
     panel_init(out, view, result_components(result, view), plane, title);
+    out->causal = result->run->causal && result->run->n == result->run->m;
     label_panel(result, view, out);
     return true;
 }

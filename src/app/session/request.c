@@ -160,7 +160,8 @@ static bool parse_content(Session *s, Request *request, const char *content, Err
 
     if (bare)
         return assignments_set(&request->given, bare->name, content, err);
-    ok = assignments_parse(&list, content, err);
+    ok = (!m || mechanism_check_content(m, content, err)) &&
+         assignments_parse(&list, content, err);
     for (int i = 0; ok && i < list.count; i++)
         ok = set_one(s, request, list.items[i].name, list.items[i].text, err);
     assignments_free(&list);

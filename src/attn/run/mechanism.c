@@ -1,6 +1,7 @@
 /* mechanism.c -- the catalogue; see mechanism.h. */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attn/run/mechanism.h"
@@ -166,6 +167,17 @@ const Param *mechanism_text_param(const Mechanism *m, const char *content)
         if (p->type == PARAM_TYPE_TEXT)
             return p;
     return NULL;
+}
+
+bool mechanism_check_content(const Mechanism *m, const char *content, Error *err)
+{
+    char  *end;
+    double value = strtod(content, &end);
+
+    (void)value;
+    return end == content || *end || !m->size ||
+           error_set(err, ERR_PARAM, "'%s' names no parameter: write %s(%s=%s)", content, m->id,
+                     m->size, content);
 }
 
 #define SLIPS_SURE 2 /* so near that it is meant */

@@ -173,6 +173,8 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
 /* The parameter that a text without "name=" is, as in pattern(window(5)+global(2)); NULL: the text
  * has one, or the mechanism no text parameter. */
 const Param *mechanism_text_param(const Mechanism *m, const char *content);
+/* False: the content is a bare number, "window(33)"; the error names the right form. */
+bool         mechanism_check_content(const Mechanism *m, const char *content, Error *err);
 /* "FP+M" into text; returns text. */
 char *mechanism_classes(const Mechanism *m, char *text, size_t size);
 const char *class_name(unsigned bit);  /* "FP"; static */

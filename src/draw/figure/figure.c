@@ -255,14 +255,16 @@ static const char *comma(const Text *out)
 
 static void caption_count(const Panel *panel, const Grid *grid, Text *out)
 {
-    double area = (double)rows_of(grid) * (double)cols_of(grid);
+    bool   causal = panel->causal && !strcmp(entries_name(panel->view), "pairs") &&
+                  triangle(grid, 0) >= grid->count;
+    double area = causal ? triangle(grid, 0) : (double)rows_of(grid) * (double)cols_of(grid);
     char   count[32];
 
     if (area < EXACT_MOST)
         text_addf(out, "%.0f of %.0f", grid->count, area);
     else
         text_add(out, format_count(grid->count, count, sizeof(count)));
-    text_addf(out, " %s%s (%.3g %%)", entries_name(panel->view),
+    text_addf(out, " %s%s%s (%.3g %%)", causal ? "causal " : "", entries_name(panel->view),
               panel->view->kind == VIEW_HOPS && !panel->minus ? " reached" : "",
               area > 0 ? 100 * grid->count / area : 0);
 }

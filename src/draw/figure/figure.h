@@ -64,6 +64,7 @@ typedef struct Panel {
     int64_t        mark_row, mark_col;
     PanelNote      notes[PANEL_NOTES]; /* marked cells, in token order */
     int            note_count;
+    bool           causal;     /* of a causal run on n = m: shares are of the pairs j <= i */
     bool           bare;       /* one of many: cells and title, no axes, letter or caption */
     char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];

@@ -312,7 +312,8 @@ static void answer_choice(Ui *ui, const LessonStep *step, double right)
     Lessons *l = &ui->lessons;
 
     if (l->sight.chosen < 0)
-        ui_say(ui, ROLE_DIM, "choose first: a, b or the arrows");
+        ui_say(ui, ROLE_DIM, "no answer is chosen yet: a letter or the arrows choose one, Enter "
+                             "gives it");
     else
         say_verdict(ui, lesson_accepts(step, right, l->sight.chosen + 1),
                     step->choices[l->sight.chosen].why, "");
