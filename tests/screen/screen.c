@@ -17,7 +17,7 @@
  *     palette NAME                   the same of the colours on the screen, each once
  *     plain                          ASCII without colours
  *     has TEXT | lacks TEXT          now, or as soon as the frame being drawn is whole
- *     inked LEAST                    cells with a background colour, at least
+ *     inked LEAST                    cells with a background, or a shade, in a colour, at least
  *     signal NAME | hangup           to the program; hangup closes the terminal
  *     stopped | continue             by job control
  *     exit STATUS | killed SIGNAL    how it ends

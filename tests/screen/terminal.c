@@ -129,7 +129,9 @@ int count_inked(Run *r)
             VTermScreenCell cell;
 
             vterm_screen_get_cell(r->screen, (VTermPos){ y, x }, &cell);
-            count += !VTERM_COLOR_IS_DEFAULT_BG(&cell.bg) || cell.attrs.reverse;
+            count += !VTERM_COLOR_IS_DEFAULT_BG(&cell.bg) || cell.attrs.reverse ||
+                     (cell.chars[0] >= 0x2588 && cell.chars[0] <= 0x2593 &&
+                      !VTERM_COLOR_IS_DEFAULT_FG(&cell.fg));
         }
     return count;
 }

@@ -119,6 +119,42 @@ TEST(cells_have_the_colour_of_their_cause)
     scenery_free(&s);
 }
 
+/* 16 x 16 entries a cell: the window of 5 and, here and there, a random key of 16. */
+TEST(a_cell_of_several_causes_has_the_commonest_and_a_dot)
+{
+    Scenery s;
+    Text    out = { 0 };
+    Panel  *panel;
+    Grid    g;
+    int     dotted = 0;
+
+    scenery_make(&s, 512, 1);
+    panel = &s.figure->panels[0];
+    assert_true(grid_reduce(&(GridRequest){ .view = &s.view, .components = s.pattern, .rows = 32,
+                                            .cols = 32 }, &g, NULL));
+    assert_true(panel_shows_dots(panel, &g));
+    for (int k = 0; k < 32; k++) {
+        Paint paint = panel_paint(panel, &g, k, k, 64, true);
+
+        assert_int_equal(paint.ascii, component_letter(COMPONENT_WINDOW));
+        assert_int_equal(paint.dotted, (g.cells[33 * k].components & COMPONENT_RANDOM) != 0);
+        dotted += paint.dotted;
+        if (paint.dotted)
+            assert_int_equal(paint.dot256, colour_component_256(COMPONENT_RANDOM));
+    }
+    assert_true(dotted > 0 && dotted < 32);
+    grid_free(&g);
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 32, .utf8 = true, .colours = 256 },
+                            &out, NULL));
+    assert_non_null(strstr(out.data, "\xE2\x80\xA2")); /* in the picture and its legend */
+    assert_non_null(strstr(out.data, DOT_WORDS));
+    text_clear(&out);
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 32 }, &out, NULL));
+    assert_null(strstr(out.data, DOT_WORDS)); /* a letter has no room for one */
+    text_free(&out);
+    scenery_free(&s);
+}
+
 TEST(few_colours_make_a_palette_and_no_time_is_written)
 {
     Scenery s;
@@ -281,10 +317,12 @@ TEST(the_legend_lists_what_is_there)
     Scenery    s;
 
     scenery_make(&s, 5000, 2);
-    assert_int_equal(figure_legend(s.figure, items, 8), 2);
+    assert_int_equal(figure_legend(s.figure, items, 8), 3);
     assert_string_equal(items[0].text, "window");
     assert_int_equal(items[0].index256, 25);
     assert_string_equal(items[1].text, "random");
+    assert_string_equal(items[2].text, DOT_WORDS); /* on the diagonal */
+    assert_true(items[2].dot);
     assert_int_equal(figure_legend(s.figure, items, 1), 1);
     scenery_free(&s);
 }

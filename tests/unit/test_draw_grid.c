@@ -67,11 +67,46 @@ static int32_t *random_order(Arena *a, int64_t n, Rng *rng)
     return order;
 }
 
+static const uint8_t by_rarity[] = { COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED,
+                                     COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_BUCKET,
+                                     COMPONENT_CLUSTER, COMPONENT_OTHER };
+
+/* The cause of an entry: its rarest bit. */
+static int cause_at(uint8_t bits)
+{
+    int k = 0;
+
+    while (k < 7 && !(bits & by_rarity[k]))
+        k++;
+    return k;
+}
+
+/* counts: entries of each cause of by_rarity in the cell. */
+static void check_causes(const GridCell *cell, const double *counts)
+{
+    uint8_t cause = 0, rare = 0;
+    double  most = 0, all = 0;
+
+    for (int k = 0; k < 8; k++) {
+        all += counts[k];
+        if (counts[k] > most) {
+            most = counts[k];
+            cause = by_rarity[k];
+        }
+    }
+    for (int k = 7; k >= 0; k--)
+        if (counts[k] > 0 && by_rarity[k] != cause)
+            rare = by_rarity[k];
+    assert_int_equal(cell->cause, cause & cell->components);
+    assert_int_equal(cell->rare, rare);
+    assert_true(all == 0 || fabs((double)cell->purity - most / all) <= 1e-6);
+}
+
 static void check_cell(const GridRequest *q, const Grid *g, int64_t r, int64_t c)
 {
     Region          area = grid_cell_region(g, r, c);
     const GridCell *cell = &g->cells[r * g->cols + c];
-    double          count = 0, sum = 0, max = -HUGE_VAL, min = HUGE_VAL;
+    double          count = 0, sum = 0, max = -HUGE_VAL, min = HUGE_VAL, causes[8] = { 0 };
     uint8_t         bits = 0;
     bool            values = q->view->kind == VIEW_WEIGHTS, any = false;
     bool            alone = area.col1 - area.col0 == 1; /* its own value is kept */
@@ -87,6 +122,7 @@ static void check_cell(const GridRequest *q, const Grid *g, int64_t r, int64_t c
             if (!allowed)
                 continue;
             bits |= own;
+            causes[cause_at(own)]++;
             any = true;
             if (q->excludes && values && !alone && col == q->excluded)
                 continue;
@@ -98,6 +134,7 @@ static void check_cell(const GridRequest *q, const Grid *g, int64_t r, int64_t c
     assert_true(cell->count == count);
     assert_int_equal(cell->any, any);
     assert_int_equal(cell->components, bits);
+    check_causes(cell, causes);
     assert_true(fabs(cell->sum - sum) <= 1e-9 * (1 + fabs(sum)));
     assert_true((double)cell->max == (count > 0 ? max : 0));
     assert_true((double)cell->min == (count > 0 ? min : 0));
@@ -398,6 +435,48 @@ TEST(buckets_go_by_majority)
     assert_int_equal(g.cells[3].category, 0); /* a tie: the smaller one */
     assert_true(g.value_max == 5);
     grid_free(&g);
+}
+
+TEST(a_cell_of_a_mask_has_its_commonest_cause)
+{
+    uint8_t     mask[8] = { COMPONENT_WINDOW, COMPONENT_WINDOW, COMPONENT_GLOBAL, COMPONENT_RANDOM,
+                            COMPONENT_WINDOW, COMPONENT_RANDOM, COMPONENT_GLOBAL, 0 };
+    View        view = view_of(VIEW_COMPONENTS, 2, 4, NULL);
+    GridRequest q = { .view = &view, .rows = 1, .cols = 2 };
+    Grid        g;
+
+    view.tensor = tensor_of(DT_U8, 2, (int64_t[]){ 2, 4 }, mask);
+    assert_true(grid_reduce(&q, &g, NULL));
+    assert_int_equal(g.cells[0].cause, COMPONENT_WINDOW);
+    assert_int_equal(g.cells[0].rare, COMPONENT_RANDOM);
+    assert_int_equal(g.cells[1].cause, COMPONENT_GLOBAL);
+    assert_int_equal(g.cells[1].rare, COMPONENT_RANDOM);
+    assert_true(g.cells[1].count == 3);
+    assert_int_equal(grid_causes(&g), COMPONENT_WINDOW | COMPONENT_GLOBAL | COMPONENT_RANDOM);
+    grid_free(&g);
+}
+
+/* Weights whose causes come from another pattern than their support. */
+TEST(causes_of_a_second_pattern_are_counted_too)
+{
+    Arena       *a = arena_new();
+    PatternShape s = { .heads = 1, .n = 12, .m = 12 };
+    Pattern     *band = pattern_band(a, s, -1, 1, 1, COMPONENT_WINDOW);
+    uint8_t      flags[12] = { [1] = 1 };
+    Pattern     *causes = pattern_finish(a, s, pattern_union(a, band, pattern_cols(a, s, flags)),
+                                         false);
+    View         view = view_of(VIEW_WEIGHTS, 12, 12, NULL);
+    GridRequest  q = { .view = &view, .components = causes, .rows = 3, .cols = 3 };
+    Grid         g;
+
+    view.support = pattern_finish(a, s, band, false);
+    assert_true(grid_reduce(&q, &g, NULL));
+    assert_int_equal(g.cells[0].cause, COMPONENT_WINDOW); /* 7 of the window, 4 of the column */
+    assert_int_equal(g.cells[0].rare, COMPONENT_GLOBAL);
+    assert_int_equal(g.cells[4].cause, COMPONENT_WINDOW);
+    assert_int_equal(g.cells[4].rare, 0);
+    grid_free(&g);
+    arena_free(a);
 }
 
 TEST(masks_and_odd_values_are_seen)

@@ -195,12 +195,27 @@ static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, 
                         bool page, bool dark)
 {
     const View *view = panel->view;
-    uint8_t     bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
+    uint8_t     bit = cell->cause ? cell->cause : COMPONENT_OTHER;
 
     paint->rgb = colour_shade(cause_colour_in(panel->hues, view, bit), strength, dark);
     if (!page)
         paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
     paint->ascii = cause_letter(view, bit);
+    paint->dotted = cell->rare != 0;
+    if (paint->dotted)
+        paint->dot = cause_colour_in(panel->hues, view, cell->rare);
+    if (paint->dotted && !page)
+        paint->dot256 = cause_256(view, cell->rare);
+}
+
+bool panel_shows_dots(const Panel *panel, const Grid *grid)
+{
+    if (panel_style(panel) != STYLE_CAUSE || panel->row_buckets)
+        return false;
+    for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++)
+        if (grid->cells[c].rare && !grid->cells[c].odd)
+            return true;
+    return false;
 }
 
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
@@ -273,7 +288,7 @@ static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, in
     }
     if (seen) {
         if (panel_style(panel) == STYLE_CAUSE &&
-            grid->cells[row * grid->cols + col].rarest == COMPONENT_OTHER)
+            grid->cells[row * grid->cols + col].cause == COMPONENT_OTHER)
             paint->rgb = PICTURE_OTHER;
         if (panel->pixels)
             paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);

@@ -122,6 +122,9 @@ typedef struct Paint {
     bool    background; /* nothing allowed here */
     bool    marked;     /* marked by the view: the character shows it */
     int     level;      /* 0..levels-1 as grid_level */
+    bool    dotted;     /* by a dot, for entries of a rarer cause than the cell's colour */
+    Rgb     dot;
+    uint8_t dot256;
 } Paint;
 #define PAGE_LEVELS 256
 /* levels: steps of the device; with PAGE_LEVELS, for a page, causes and categories get no
@@ -137,6 +140,7 @@ typedef struct LegendItem {
     char    ascii;
     bool    background; /* stands for cells without a colour */
     bool    page;       /* for pages only */
+    bool    dot;        /* not a colour: the dot of panel_shows_dots */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* The legend of hop counts least..most. */
@@ -160,6 +164,9 @@ LegendItem category_item(const Panel *panel, int64_t category);
 /* Category of a schedule's value; -1: idle. And its colour. */
 int32_t schedule_category(float value);
 Rgb     schedule_colour(int32_t category, Hues hues);
+/* Some cell of the panel is dotted; the words of its legend. */
+#define DOT_WORDS "dot: a rarer cause too"
+bool panel_shows_dots(const Panel *panel, const Grid *grid);
 /* The panel shows hop counts, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 

@@ -167,7 +167,7 @@ typedef struct Present {
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
-    bool    odd, mark, schedule;
+    bool    odd, mark, schedule, dots;
     bool    masked[2]; /* masked cells are grey: on white, on black */
     Hues    hues; /* all panels of a page have the same */
     const ViewMarks *marks; /* of the first panel that shows some */
@@ -262,6 +262,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
             present->masked[dark] |= panel_greys_masked(panel, dark) && grid->count < area;
     if (style == STYLE_CAUSE)
         present_bits(present, panel, grid, area);
+    present->dots |= panel_shows_dots(panel, grid);
 }
 
 static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char ascii)
@@ -381,6 +382,9 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                                      component_letter(bit));
     }
     count += found_items(present, items + count, most - count);
+    if (present->dots && count < most)
+        items[count++] = (LegendItem){ .text = DOT_WORDS, .dot = true, .ascii = '.',
+                                       .rgb = { 128, 128, 128 }, .index256 = 244 };
     count += category_items(present, items + count, most - count);
     if (present->hops)
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,

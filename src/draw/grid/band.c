@@ -45,11 +45,20 @@ static inline PatternRun clip(const GridJob *job, PatternRun run)
     return run;
 }
 
-static inline void count_cell(GridCell *cell, int64_t count, uint8_t bits)
+const uint8_t grid_causes_by_rarity[GRID_CAUSES] = {
+    COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED, COMPONENT_BLOCK,
+    COMPONENT_WINDOW, COMPONENT_BUCKET, COMPONENT_CLUSTER, COMPONENT_OTHER,
+};
+
+/* The band's counts for entries with these bits: those of the rarest. */
+static inline int64_t *counts_of(const GridJob *job, GridWorker *w, uint8_t bits)
 {
-    cell->count += (double)count;
-    cell->components |= bits;
-    cell->any = true;
+    int at = 0;
+
+    while (at < GRID_CAUSES - 1 && !(bits & grid_causes_by_rarity[at]))
+        at++;
+    w->causes |= 1u << at;
+    return w->counts + at * job->grid->cols;
 }
 
 /* Place of the excluded column in a run; -1: it is not there. */
@@ -64,12 +73,14 @@ static inline int64_t excluded_at(const GridJob *job, PatternRun run)
 
 static void count_ordered(const GridJob *job, GridWorker *w, PatternRun run)
 {
+    int64_t *counts = counts_of(job, w, run.bits);
+
     for (int64_t k = 0; k < run.count; k++) {
         int64_t j = run.start + k * run.step;
         int32_t cell = j < job->view_cols ? job->col_cell[j] : -1;
 
         if (cell >= 0) {
-            w->counts[cell]++;
+            counts[cell]++;
             w->bits[cell] |= run.bits;
         }
     }
@@ -85,19 +96,21 @@ static void leave_out(const GridJob *job, GridWorker *w, GridCell *cells, double
 static void count_stretch(const GridJob *job, GridWorker *w, PatternRun run)
 {
     const int64_t *edges = job->edges;
-    int64_t        end = run.start + run.count;
+    int64_t        end = run.start + run.count, *counts = counts_of(job, w, run.bits);
     int32_t        first = job->cell_at[run.start], last = job->cell_at[end - 1];
 
     for (int32_t c = first; c <= last; c++) {
-        w->counts[c] += edges[c + 1] - edges[c];
+        counts[c] += edges[c + 1] - edges[c];
         w->bits[c] |= run.bits;
     }
-    w->counts[first] -= run.start - edges[first];
-    w->counts[last] -= edges[last + 1] - end;
+    counts[first] -= run.start - edges[first];
+    counts[last] -= edges[last + 1] - end;
 }
 
 static void count_run(const GridJob *job, GridWorker *w, PatternRun run)
 {
+    int64_t *counts;
+
     if (job->col_cell) {
         count_ordered(job, w, run);
         return;
@@ -107,6 +120,7 @@ static void count_run(const GridJob *job, GridWorker *w, PatternRun run)
         count_stretch(job, w, run);
         return;
     }
+    counts = counts_of(job, w, run.bits);
     for (int64_t k = 0, at = run.start, same; k < run.count; k += same, at += same * run.step) {
         int32_t cell = job->cell_at[at];
 
@@ -114,30 +128,8 @@ static void count_run(const GridJob *job, GridWorker *w, PatternRun run)
         same = at + run.step >= job->edges[cell + 1]
                    ? 1
                    : min_i64(divide_up(job->edges[cell + 1] - at, run.step), run.count - k);
-        w->counts[cell] += same;
+        counts[cell] += same;
         w->bits[cell] |= run.bits;
-    }
-}
-
-/* Bits of a second pattern, only where the support allows something. */
-static void cause_run(const GridJob *job, GridCell *cells, PatternRun run)
-{
-    int64_t column = -1;
-
-    if (!job->col_cell)
-        run = clip(job, run);
-    for (int64_t k = 0; k < run.count; k++) {
-        int64_t j = run.start + k * run.step, cell;
-
-        if (job->col_cell && j >= job->view_cols)
-            break;
-        cell = job->col_cell ? job->col_cell[j] : job->cell_at[j];
-        if (cell < 0)
-            continue;
-        cells[cell].components |= run.bits;
-        column = job->edges[cell + 1];
-        if (!job->col_cell && run.start + (k + 1) * run.step < column) /* to its end */
-            k = divide_up(column - run.start, run.step) - 1;
     }
 }
 
@@ -173,21 +165,77 @@ static bool grid_pattern_runs(GridJob *job, const Pattern *p, int64_t i, Pattern
     return !row->failed;
 }
 
-static void count_dense(const GridJob *job, int64_t row, GridCell *cells)
+static void count_dense(const GridJob *job, int64_t row, GridWorker *w)
 {
+    int64_t *counts = counts_of(job, w, 0);
+
     for (int64_t c = 0; c < job->grid->cols; c++)
-        count_cell(&cells[c], (int64_t)grid_cell_area(job->grid, row, c), 0);
+        counts[c] += (int64_t)grid_cell_area(job->grid, row, c);
 }
 
-/* Moves the counts of a band into its cells and zeroes them. */
-static void settle_counts(const GridJob *job, GridWorker *w, GridCell *cells)
+/* The cause of most of a cell's entries, and the rarest other one. */
+static void settle_causes(const GridJob *job, const GridWorker *w, int64_t c, int64_t count,
+                          GridCell *cell)
 {
-    for (int64_t c = 0; c < job->grid->cols; c++)
-        if (w->counts[c]) {
-            count_cell(&cells[c], w->counts[c], w->bits[c]);
-            w->counts[c] = 0;
-            w->bits[c] = 0;
+    int64_t most = 0;
+    int     best = 0;
+
+    for (int k = 0; k < GRID_CAUSES; k++)
+        if (w->causes & 1u << k && w->counts[k * job->grid->cols + c] > most) {
+            most = w->counts[k * job->grid->cols + c];
+            best = k;
         }
+    cell->components |= w->bits[c];
+    cell->cause = cell->components & grid_causes_by_rarity[best];
+    cell->purity = (float)((double)most / (double)count);
+    cell->rare = 0;
+    for (int k = 0; k < GRID_CAUSES && most < count && !cell->rare; k++)
+        if (k != best && w->causes & 1u << k && w->counts[k * job->grid->cols + c])
+            cell->rare = grid_causes_by_rarity[k];
+}
+
+/* Moves the counts of a band into its cells and zeroes them. Those of a second pattern give the
+ * cells causes only. */
+static void settle_counts(const GridJob *job, GridWorker *w, GridCell *cells, bool causes_only)
+{
+    for (int64_t c = 0; c < job->grid->cols; c++) {
+        int64_t count = 0;
+
+        for (int k = 0; k < GRID_CAUSES; k++)
+            if (w->causes & 1u << k)
+                count += w->counts[k * job->grid->cols + c];
+        if (!count)
+            continue;
+        settle_causes(job, w, c, count, &cells[c]);
+        w->bits[c] = 0;
+        if (causes_only)
+            continue;
+        cells[c].count += (double)count;
+        cells[c].any = true;
+    }
+    for (int k = 0; k < GRID_CAUSES; k++)
+        if (w->causes & 1u << k)
+            memset(w->counts + k * job->grid->cols, 0,
+                   (size_t)job->grid->cols * sizeof(*w->counts));
+    w->causes = 0;
+}
+
+/* Counts the entries of a pattern in a band, without the excluded column's where `cells` are given;
+ * false: stopped. */
+static bool count_rows(GridJob *job, const Pattern *pattern, Region band, GridWorker *w,
+                       GridCell *cells)
+{
+    for (int64_t r = band.row0; r < band.row1; r++) {
+        if (grid_job_stopped(job) ||
+            !grid_pattern_runs(job, pattern, grid_source_row(job, r), &w->row))
+            return false;
+        for (int64_t k = 0; k < w->row.count; k++) {
+            count_run(job, w, w->row.runs[k]);
+            if (cells && excluded_at(job, w->row.runs[k]) >= 0)
+                leave_out(job, w, cells, 1);
+        }
+    }
+    return true;
 }
 
 void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
@@ -196,25 +244,14 @@ void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
     Region    band = grid_cell_region(job->grid, row, 0);
 
     if (!job->support)
-        count_dense(job, row, cells);
+        count_dense(job, row, w);
     if (!job->support && job->excluded >= 0)
         leave_out(job, w, cells, (double)(band.row1 - band.row0));
-    for (int64_t r = band.row0; job->support && r < band.row1 && !grid_job_stopped(job); r++) {
-        if (!grid_pattern_runs(job, job->support, grid_source_row(job, r), &w->row))
-            return;
-        for (int64_t k = 0; k < w->row.count; k++) {
-            count_run(job, w, w->row.runs[k]);
-            if (excluded_at(job, w->row.runs[k]) >= 0)
-                leave_out(job, w, cells, 1);
-        }
-    }
-    settle_counts(job, w, cells);
-    for (int64_t r = band.row0; job->causes && r < band.row1 && !grid_job_stopped(job); r++) {
-        if (!grid_pattern_runs(job, job->causes, grid_source_row(job, r), &w->row))
-            return;
-        for (int64_t k = 0; k < w->row.count; k++)
-            cause_run(job, cells, w->row.runs[k]);
-    }
+    if (job->support && !count_rows(job, job->support, band, w, cells))
+        return;
+    settle_counts(job, w, cells, false);
+    if (job->causes && count_rows(job, job->causes, band, w, NULL))
+        settle_counts(job, w, cells, true);
 }
 
 /* The majority category of each cell.
@@ -343,6 +380,15 @@ static void take_hops(GridWorker *w, GridCell *cell, const float *values, int64_
         }
 }
 
+/* An entry of a mask; a view of causes holds their bits. */
+static void count_value(const GridJob *job, GridWorker *w, int64_t cell, float value)
+{
+    uint8_t bits = job->request->view->kind == VIEW_COMPONENTS ? (uint8_t)value : 0;
+
+    counts_of(job, w, bits)[cell]++;
+    w->bits[cell] |= bits;
+}
+
 static void take_values(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell,
                         const float *values, int64_t count)
 {
@@ -356,8 +402,7 @@ static void take_values(GridJob *job, GridWorker *w, GridCell *cells, int64_t ce
         take_hops(w, &cells[cell], values, count);
     for (int64_t k = 0; k < count && job->mode == GRID_MASK; k++)
         if (values[k] != 0)
-            count_cell(&cells[cell], 1,
-                       job->request->view->kind == VIEW_COMPONENTS ? (uint8_t)values[k] : 0);
+            count_value(job, w, cell, values[k]);
     for (int64_t k = 0, same; k < count && job->mode == GRID_CATEGORY; k += same) {
         for (same = 1; k + same < count && values[k + same] == values[k]; same++)
             ;
@@ -560,6 +605,8 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
         settle_cells(job, w, cells, rows, height);
     if (job->mode == GRID_CATEGORY)
         grid_tally_settle(w, cells);
+    if (job->mode == GRID_MASK)
+        settle_counts(job, w, cells, false);
 }
 
 /* ---- values of a view that reads several rows at once ----------------------------- */

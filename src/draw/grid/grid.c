@@ -187,7 +187,7 @@ uint8_t grid_causes(const Grid *grid)
 
     for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++) {
         const GridCell *cell = &grid->cells[c];
-        uint8_t         own = single ? cell->rarest : cell->components;
+        uint8_t         own = single ? cell->cause : cell->components;
 
         if (cell->any)
             bits |= own ? own : COMPONENT_OTHER;
@@ -352,7 +352,7 @@ static bool job_memory(GridJob *job)
         GridWorker *w = &job->workers[k];
 
         w->read = calloc((size_t)g->cols, sizeof(*w->read));
-        w->counts = calloc((size_t)g->cols, sizeof(*w->counts));
+        w->counts = calloc((size_t)g->cols * GRID_CAUSES, sizeof(*w->counts));
         w->bits = calloc((size_t)g->cols, sizeof(*w->bits));
         if (!w->read || !w->counts || !w->bits)
             return false;
@@ -462,23 +462,10 @@ static void run_passes(GridJob *job)
 
 /* ---- the result -------------------------------------------------------------- */
 
-static uint8_t rarest_bit(uint8_t bits)
-{
-    static const uint8_t order[] = { COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED,
-                                     COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_BUCKET,
-                                     COMPONENT_CLUSTER, COMPONENT_OTHER };
-
-    for (size_t k = 0; k < sizeof(order); k++)
-        if (bits & order[k])
-            return order[k];
-    return 0;
-}
-
 static void finish_cell(const GridJob *job, GridCell *cell)
 {
     if (job->mode == GRID_CATEGORY && cell->count > 0)
         cell->purity /= (float)cell->count;
-    cell->rarest = rarest_bit(cell->components);
     if ((job->mode == GRID_PATTERN || job->mode == GRID_MASK) && cell->any) {
         cell->sum = cell->count;
         cell->max = cell->min = 1;

@@ -29,10 +29,12 @@ typedef struct GridCell {
     float   max, min;     /* over supported entries; 0 when there is none */
     float   extreme;      /* the value with the largest magnitude, with its sign */
     uint8_t components;   /* OR over the entries */
-    uint8_t rarest;       /* the component bit to colour by: random > global > strided > block >
-                             window > other */
+    uint8_t cause;        /* the component bit of most entries; 0: no bits. An entry with several
+                             has its rarest: random > global > strided > block > window > bucket >
+                             cluster > other. Equal counts: the rarer one */
+    uint8_t rare;         /* the rarest bit of the other entries; 0: none */
     int32_t category;     /* majority, for bucket-like kinds; -1: none */
-    float   purity;       /* share of the majority */
+    float   purity;       /* share of the majority, of categories or of causes */
     bool    any;          /* some entry is supported */
     bool    marked;       /* some entry is one of the view's marks */
     bool    odd;          /* some entry is NaN or infinite */

@@ -25,6 +25,9 @@ typedef enum GridMode {
     GRID_VALUES,
 } GridMode;
 
+#define GRID_CAUSES 8
+extern const uint8_t grid_causes_by_rarity[GRID_CAUSES]; /* component bits, rarest first */
+
 typedef struct GridTally { /* how often a category occurs in a cell */
     int32_t cell, category; /* cell -1: free slot */
     int64_t count;
@@ -34,8 +37,10 @@ typedef struct GridWorker {
     PatternRow row;
     float      values[GRID_CHUNK], minus[GRID_CHUNK];
     double    *read;    /* owned; per cell of the band, values read */
-    int64_t   *counts;  /* owned; per cell of the band, allowed entries; zero between bands */
+    int64_t   *counts;  /* owned; [GRID_CAUSES][cells of the band], allowed entries by cause, rarest
+                           first; zero between bands */
     uint8_t   *bits;    /* owned; their component bits */
+    unsigned   causes;  /* bit k: counts[k] is in use */
     GridTally *tallies; /* owned; open addressing */
     int64_t    tally_capacity, tally_used;
     int64_t    odd;

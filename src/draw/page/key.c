@@ -13,6 +13,7 @@
 typedef struct KeyItem {
     char text[48];
     bool swatch;
+    bool dot; /* in the swatch */
     Rgb  rgb;
 } KeyItem;
 
@@ -28,7 +29,10 @@ static int key_items(const Sheet *sheet, KeyItem *items)
     int count = 0;
 
     for (; count < sheet->item_count; count++) {
-        items[count] = (KeyItem){ .swatch = true, .rgb = sheet->items[count].rgb };
+        items[count] = (KeyItem){ .swatch = true, .dot = sheet->items[count].dot,
+                                  .rgb = sheet->items[count].rgb };
+        if (items[count].dot)
+            items[count].rgb = sheet->style.rule;
         memcpy(items[count].text, sheet->items[count].text, sizeof(items[count].text));
     }
     if (!sheet->figure->legend || !sheet->scene.count || !scene_shows_cover(&sheet->scene))
@@ -54,11 +58,14 @@ static double item_width(Sheet *sheet, const KeyItem *item)
 static void draw_item(Sheet *sheet, const KeyItem *item, double x, double y)
 {
     const SheetStyle *s = &sheet->style;
-    double            side = round(0.85 * s->legend);
+    double            side = round(0.85 * s->legend), dot = round(side / 3);
     char              text[sizeof(item->text) + 4];
 
     if (item->swatch) {
         canvas_rect(sheet->canvas, round(x), round(y + 0.2 * s->legend), side, side, item->rgb);
+        if (item->dot)
+            canvas_rect(sheet->canvas, round(x) + dot, round(y + 0.2 * s->legend) + dot, dot, dot,
+                        s->ink);
         x += side + 1.5 * s->space;
     }
     sheet_fit(sheet->canvas, item->text, s->legend, sheet->width - x, text, sizeof(text));

@@ -64,6 +64,26 @@ static void draw_matrix_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
                  b->cell_h);
 }
 
+/* Dots in the cells that also hold a rarer cause. */
+static void draw_dots(Sheet *sheet, int k)
+{
+    const PanelBoxes *b = &sheet->layout.panels[k];
+    const Grid       *g = &sheet->scene.grids[k];
+    int               w = (b->cell_w + 1) / 3, h = (b->cell_h + 1) / 3;
+
+    for (int64_t at = 0; w > 0 && h > 0 && at < g->rows * g->cols; at++) {
+        int64_t r = at / g->cols, c = at % g->cols;
+        Paint   paint;
+
+        if (!g->cells[at].rare)
+            continue;
+        paint = panel_paint(&sheet->scene.panels[k], g, r, c, PAGE_LEVELS, sheet->style.dark);
+        if (paint.dotted)
+            canvas_rect(sheet->canvas, b->matrix.x + (int)c * b->cell_w + (b->cell_w - w) / 2,
+                        b->matrix.y + (int)r * b->cell_h + (b->cell_h - h) / 2, w, h, paint.dot);
+    }
+}
+
 static void draw_matrix(Sheet *sheet, int k)
 {
     const Grid *g = &sheet->scene.grids[k];
@@ -354,6 +374,7 @@ static void draw_panel(Sheet *sheet, int k)
         return;
     }
     draw_matrix(sheet, k);
+    draw_dots(sheet, k);
     if (sheet->figure->panels[k].bare) {
         draw_bare(sheet, k);
         return;

@@ -152,11 +152,28 @@ static PenColour colour_of(const Paint *paint)
                         .index256 = paint->index256 };
 }
 
+/* A dot for a rarer cause where both halves have the same commonest one, on the stronger shade. */
+static bool put_dot(Pen *pen, const Paint *above, const Paint *below)
+{
+    const Paint *strong = below->level > above->level ? below : above;
+    const Paint *dotted = above->dotted ? above : below;
+
+    if (!pen->colours || !dotted->dotted || above->background || below->background ||
+        above->ascii != below->ascii)
+        return false;
+    pen_put(pen, "\xE2\x80\xA2",
+            (PenColour){ .set = true, .rgb = dotted->dot, .index256 = dotted->dot256 },
+            colour_of(strong));
+    return true;
+}
+
 static void put_half(Pen *pen, const Paint *above, const Paint *below)
 {
     PenColour top = colour_of(above), bottom = colour_of(below), none = { 0 };
     bool      same = memcmp(&above->rgb, &below->rgb, sizeof(above->rgb)) == 0;
 
+    if (put_dot(pen, above, below))
+        return;
     if (!top.set && !bottom.set)
         pen_put(pen, " ", none, none);
     else if (!top.set)
@@ -176,7 +193,9 @@ static void put_cell(Pen *pen, const Paint *paint, TextMode mode)
     char letter[2] = { paint->ascii, '\0' };
 
     if (mode == TEXT_FIELDS)
-        pen_put(pen, " ", (PenColour){ 0 }, colour_of(paint));
+        pen_put(pen, paint->dotted ? "." : " ",
+                (PenColour){ .set = paint->dotted, .rgb = paint->dot, .index256 = paint->dot256 },
+                colour_of(paint));
     else if (mode == TEXT_SHADES && paint->ascii != '!' && !paint->marked)
         pen_put(pen, shades[paint->background ? 0 : paint->level], (PenColour){ 0 },
                 (PenColour){ 0 });

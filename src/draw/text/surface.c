@@ -346,7 +346,7 @@ static void draw_legend(TextFigure *t)
         PenColour         ink = { .set = true, .rgb = item->rgb, .index256 = item->index256 };
         char              letter[2] = { item->ascii, '\0' };
 
-        if (item->page)
+        if (item->page || (item->dot && !t->options->colours))
             continue;
         if (!pen.line || pen.line->columns + 2 + item_columns(item) > t->width)
             pen.line = block_line(&t->body);
@@ -354,6 +354,8 @@ static void draw_legend(TextFigure *t)
             line_add(pen.line, "  ");
         if (!t->options->colours)
             line_add(pen.line, letter);
+        else if (item->dot)
+            line_add(pen.line, t->options->utf8 ? "\xE2\x80\xA2" : ".");
         else if (item->background)
             line_add(pen.line, t->options->utf8 ? "\xE2\x96\xA1" : ".");
         else if (t->options->utf8)

@@ -24,28 +24,52 @@ static bool is_new_cause(const Ui *ui, int pane, const View *view, uint8_t bit)
     return true;
 }
 
-static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit)
+/* The pane's causes have shades in place of letters or colours of their own. */
+static bool is_shaded(Ui *ui, Pane *pane)
+{
+    Panel  panel;
+    Glyphs glyphs;
+
+    if (!pane->drawing.grid.cells || !pane_panel(ui, pane, &panel))
+        return false;
+    glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
+    return glyphs == GLYPHS_SHADE &&
+           !glyphs_name_causes(ui->term, glyphs, &panel, &pane->drawing.grid);
+}
+
+static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool shaded)
 {
     Term *term = ui->term;
     Ink   ink = ink_of(cause_colour(view, bit), cause_256(view, bit));
     bool  letters = !term->utf8 || term->colours == TERM_MONO;
 
-    term_char(term, y, x, letters ? (uint32_t)cause_letter(view, bit) : 0x25A0,
+    if (shaded && term->colours == TERM_MONO) /* only its name */
+        return x + 2 + term_text(term, y, x, 12, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
+    term_char(term, y, x,
+              !letters ? 0x25A0 : shaded ? '@' : (uint32_t)cause_letter(view, bit),
               (Style){ .fg = ink });
     return x + 4 + term_text(term, y, x + 2, 12, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
 }
 
+#define LETTERS_HINT ":glyphs ascii names them"
+
 static int legend_bits(Ui *ui, int y, int x)
 {
-    for (int i = 0; i < ui->compare.count; i++) {
-        const Pane *pane = &ui->compare.panes[i];
-        const View *view = pane->area.h && pane->drawing.causes ? pane_view(pane) : NULL;
+    bool hidden = false; /* the causes of some picture */
 
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane       *pane = &ui->compare.panes[i];
+        const View *view = pane->area.h && pane->drawing.causes ? pane_view(pane) : NULL;
+        bool        shaded = view && is_shaded(ui, pane);
+
+        hidden |= shaded && ui->term->colours == TERM_MONO;
         for (int bit = COMPONENT_WINDOW; view && bit <= COMPONENT_LAST; bit <<= 1)
             if (grid_causes(&pane->drawing.grid) & bit &&
                 is_new_cause(ui, i, view, (uint8_t)bit))
-                x = legend_bit(ui, y, x, view, (uint8_t)bit);
+                x = legend_bit(ui, y, x, view, (uint8_t)bit, shaded);
     }
+    if (hidden && x + (int)sizeof(LETTERS_HINT) + 48 < ui->term->cols)
+        x += 2 + term_text(ui->term, y, x, 40, LETTERS_HINT, ui_style(ui, ROLE_DIM));
     return x;
 }
 
@@ -68,6 +92,26 @@ static int legend_list(Ui *ui, const LegendItem *items, int count, int y, int x)
                                         : 0x25A0,
                   (Style){ .fg = ink });
         x += 2 + term_text(ui->term, y, x + 2, 12, items[k].text, ui_style(ui, ROLE_TEXT)) + 2;
+    }
+    return x;
+}
+
+/* The mark of cells that also hold a rarer cause: a dot, or an underlined letter. */
+static int legend_dots(Ui *ui, int y, int x)
+{
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
+        Panel panel;
+        bool  letters;
+
+        if (!pane->area.h || !pane->dotted || !pane_panel(ui, pane, &panel) ||
+            !panel_shows_dots(&panel, &pane->drawing.grid))
+            continue;
+        letters = glyphs_size(glyphs_for(ui->term, ui->glyphs, &panel)).down == 1 &&
+                  glyphs_for(ui->term, ui->glyphs, &panel) != GLYPHS_FULL;
+        return x + 2 + term_text(ui->term, y, x, ui->term->cols - x,
+                                 letters ? "underlined: a rarer cause too" : DOT_WORDS,
+                                 ui_style(ui, ROLE_DIM));
     }
     return x;
 }
@@ -319,6 +363,16 @@ bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
     return true;
 }
 
+/* Brightness or shades: the share of a cell that is allowed. */
+static int legend_cover(Ui *ui, bool shaded, int y, int x)
+{
+    const char *lead = !shaded ? "brighter:" : ui->term->utf8 ? "\u2591\u2592\u2593\u2588"
+                                                              : ".:-=+*#%@";
+    const char *words = x + 38 < ui->term->cols ? "more of the cell is allowed" : "more";
+
+    return x + 2 + term_textf(ui->term, y, x, 40, ui_style(ui, ROLE_DIM), "%s %s", lead, words);
+}
+
 static int legend_values(Ui *ui, const Pane *pane, int y, int x)
 {
     Panel          panel;
@@ -334,11 +388,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
             panel.view->kind != VIEW_MEMBERSHIP && panel.view->kind != VIEW_SCHEDULE &&
             pane->drawing.grid.rows <
             pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
-            x += term_text(ui->term, y, x, 40,
-                           x + 38 < ui->term->cols ? "brighter: more of the cell is allowed"
-                                                   : "brighter: more",
-                           ui_style(ui, ROLE_DIM)) +
-                 2;
+            return legend_cover(ui, is_shaded(ui, panes_focus(ui)), y, x);
         return x;
     }
     map = panel.minus ? MAP_DIVERGING : panel.map;
@@ -365,7 +415,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
 
 void legend_draw(Ui *ui, int y, int x)
 {
-    x = legend_bits(ui, y, x);
+    x = legend_dots(ui, y, legend_bits(ui, y, x));
     x = legend_hops(ui, y, x);
     x = legend_schedule(ui, y, x);
     x = legend_loads(ui, y, x);

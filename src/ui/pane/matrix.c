@@ -301,26 +301,50 @@ bool glyphs_parse(const char *name, Glyphs *out, Error *err)
                      "quadrants, braille, full cells or ASCII", name);
 }
 
-static bool shows_values(const Panel *panel)
+static bool is_pattern(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
 
-    return panel->minus ||
-           !(panel_shows_hops(panel) || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP ||
-             kind == VIEW_SCHEDULE || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS);
+    return !panel->minus && (kind == VIEW_PATTERN || kind == VIEW_COMPONENTS);
+}
+
+static bool shows_values(const Panel *panel)
+{
+    return panel->minus || !(panel_shows_hops(panel) || panel_shows_categories(panel) ||
+                             is_pattern(panel));
+}
+
+/* Shades can show it: values, or the share of a cell that is allowed. Not what was found and what
+ * was missed: that needs colours or letters. */
+static bool has_shades(const Panel *panel)
+{
+    return shows_values(panel) || (is_pattern(panel) && !panel->view->found);
+}
+
+bool glyphs_name_causes(const Term *term, Glyphs glyphs, const Panel *panel, const Grid *grid)
+{
+    const Region *r = &grid->region;
+
+    if (glyphs != GLYPHS_SHADE)
+        return glyphs == GLYPHS_ASCII;
+    return term->colours == TERM_MONO && is_pattern(panel) && grid->rows == r->row1 - r->row0 &&
+           grid->cols == r->col1 - r->col0;
 }
 
 Glyphs glyphs_for(const Term *term, Glyphs wish, const Panel *panel)
 {
     if (!term->utf8)
-        return GLYPHS_ASCII;
+        return wish != GLYPHS_ASCII && term->colours < TERM_256 && is_pattern(panel) &&
+                       has_shades(panel)
+                   ? GLYPHS_SHADE
+                   : GLYPHS_ASCII;
     if (!term->half_block && wish != GLYPHS_ASCII)
         wish = GLYPHS_FULL;
     if (wish == GLYPHS_QUADRANT || wish == GLYPHS_BRAILLE || wish == GLYPHS_ASCII)
         return wish;
     if (term->colours == TERM_MONO)
-        return shows_values(panel) ? GLYPHS_SHADE : GLYPHS_ASCII;
-    return term->colours < TERM_256 && shows_values(panel) ? GLYPHS_SHADE : wish;
+        return has_shades(panel) ? GLYPHS_SHADE : GLYPHS_ASCII;
+    return term->colours < TERM_256 && has_shades(panel) ? GLYPHS_SHADE : wish;
 }
 
 GlyphSize glyphs_size(Glyphs glyphs)
@@ -342,13 +366,15 @@ void matrix_pixels(Area canvas, Glyphs glyphs, int *height, int *width)
     *width = canvas.w / size.columns * size.across;
 }
 
+static const char ascii_shades[] = ".:-=+*#%@";
+
 /* Number of levels of a panel's colours here. */
 static int matrix_levels(const Term *term, Glyphs glyphs, const Panel *panel)
 {
     int length;
 
     if (glyphs == GLYPHS_SHADE)
-        return 5;
+        return term->utf8 ? 5 : (int)sizeof(ascii_shades);
     if (glyphs == GLYPHS_ASCII && term->colours < TERM_256)
         return 10;
     if (term->colours == TERM_TRUE)
@@ -369,6 +395,8 @@ typedef struct Pixel {
     bool background; /* nothing allowed */
     bool marked;     /* its letter says what it is */
     bool cursor;
+    bool dotted;     /* entries of a rarer cause */
+    Ink  dot;
 } Pixel;
 
 typedef struct Painter {
@@ -381,6 +409,8 @@ typedef struct Painter {
     int64_t           cursor_y, cursor_x; /* cell; -2: not in sight */
     bool              same;               /* the grid is of exactly this sight */
     GlyphSize         size;
+    bool             *dots;               /* set where a dot is drawn */
+    bool              letters;            /* that name causes */
 } Painter;
 
 /* Cell of the grid for a cell of the sight, -1 outside. */
@@ -415,9 +445,14 @@ static Pixel pixel_at(const Painter *p, int y, int x)
                                                      : theme_matrix(p->look->theme);
     if (row < 0 || col < 0 || !g->cells)
         return pixel;
-    paint = panel_paint(p->panel, g, row, col, p->levels, theme_dark(p->look->theme));
+    /* Eight colours have no lighter shade of a hue: the character shows it. */
+    paint = panel_paint(p->panel, g, row, col, p->levels,
+                        p->look->glyphs == GLYPHS_SHADE || theme_dark(p->look->theme));
     pixel.ascii = paint.ascii;
     pixel.marked = paint.marked;
+    pixel.dotted = paint.dotted && !pixel.cursor &&
+                   (p->letters || p->term->colours != TERM_MONO); /* the cause must be visible */
+    pixel.dot = ink_of(paint.dot, paint.dot256);
     pixel.level = paint.level;
     pixel.background = paint.background;
     if (!paint.background || paint.ascii == ' ')
@@ -436,12 +471,23 @@ static Ink cursor_ink(Pixel under)
     return light > 1500 ? ink_of((Rgb){ 8, 8, 8 }, 232) : ink_of((Rgb){ 255, 255, 255 }, 231);
 }
 
+/* A dot for a rarer cause stands on both halves, so both must have the same commonest one. */
+static bool takes_dot(Pixel a, Pixel b)
+{
+    return (a.dotted || b.dotted) && a.there && b.there && !a.cursor && !b.cursor &&
+           !a.background && !b.background && a.ascii == b.ascii;
+}
+
 static void draw_half(const Painter *p, int y, int x, Pixel a, Pixel b)
 {
     Ink top = a.there ? a.cursor ? cursor_ink(a) : a.ink : INK_NONE;
     Ink low = b.there ? b.cursor ? cursor_ink(b) : b.ink : INK_NONE;
 
-    if (top == low)
+    *p->dots |= takes_dot(a, b);
+    if (takes_dot(a, b))
+        term_char(p->term, y, x, 0x2022,
+                  (Style){ .fg = a.dotted ? a.dot : b.dot, .bg = b.level > a.level ? low : top });
+    else if (top == low)
         term_char(p->term, y, x, ' ', (Style){ .bg = top });
     else if (top == INK_NONE)
         term_char(p->term, y, x, 0x2584, (Style){ .fg = low });
@@ -454,25 +500,36 @@ static void draw_full(const Painter *p, int y, int x, Pixel a)
     Style style = { .bg = a.there ? a.cursor ? cursor_ink(a) : a.ink : INK_NONE };
 
     term_char(p->term, y, x, ' ', style);
-    term_char(p->term, y, x + 1, ' ', style);
+    style.fg = a.dotted ? a.dot : style.fg;
+    *p->dots |= a.dotted;
+    term_char(p->term, y, x + 1, a.dotted ? 0x2022 : ' ', style);
 }
 
-/* Without colours a shade, else the shade in the value's colour. */
+/* A letter, or a shade: in its cause's colour where there are eight. */
 static void draw_letter(const Painter *p, int y, int x, Pixel a)
 {
     static const uint32_t shades[] = { ' ', 0x2591, 0x2592, 0x2593, 0x2588 };
     uint32_t              ch = (unsigned char)a.ascii;
     Style                 style = { .fg = a.background ? INK_NONE : a.ink };
 
-    if (p->look->glyphs == GLYPHS_SHADE && a.ascii != '!' && !a.marked)
-        ch = a.background ? ' ' : shades[a.level > 4 ? 4 : a.level];
-    if (p->term->colours < TERM_256 && p->look->glyphs == GLYPHS_SHADE)
+    if (p->look->glyphs == GLYPHS_SHADE && !p->letters && a.ascii != '!' && !a.marked) {
+        if (p->term->utf8)
+            ch = a.background ? ' ' : shades[a.level > 4 ? 4 : a.level];
+        else if (!a.background)
+            ch = (unsigned char)ascii_shades[a.level > 0 ? a.level - 1 : 0];
+        else if (a.there)
+            ch = ' ';
+    }
+    if (p->term->colours < TERM_256 && p->look->glyphs == GLYPHS_SHADE && shows_values(p->panel))
         style.fg = INK_NONE;
     if (panel_shows_categories(p->panel) && !a.background && p->term->colours >= TERM_256)
         style = style_on((Rgb){ (uint8_t)(a.ink >> 16), (uint8_t)(a.ink >> 8), (uint8_t)a.ink },
                          (uint8_t)(a.ink >> 24));
     if (a.background && a.there && !a.cursor)
         style.attr = ATTR_DIM;
+    if (a.dotted)
+        style.attr |= ATTR_UNDERLINE;
+    *p->dots |= a.dotted;
     if (a.cursor) {
         style = (Style){ .attr = ATTR_REVERSE | ATTR_BOLD };
     }
@@ -521,10 +578,11 @@ static int64_t cursor_cell(const LensAxis *axis, int64_t entry)
     return cell < 0 ? -2 : cell;
 }
 
-void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
+bool matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
                  const LensView *view, const MatrixLook *look)
 {
     Region  sight = lens_region(view);
+    bool    dots = false;
     Painter p = {
         .term = term,
         .panel = panel,
@@ -536,6 +594,8 @@ void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
         .cursor_x = cursor_cell(&view->col, look->k),
         .same = memcmp(&sight, &grid->region, sizeof(sight)) == 0,
         .size = glyphs_size(look->glyphs),
+        .dots = &dots,
+        .letters = glyphs_name_causes(term, look->glyphs, panel, grid),
     };
 
     for (int y = 0; y < canvas.h; y++)
@@ -552,4 +612,5 @@ void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
             default: draw_letter(&p, at_y, at_x, pixel_at(&p, y, x));
             }
         }
+    return dots;
 }

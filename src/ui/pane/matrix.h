@@ -76,7 +76,7 @@ typedef enum Glyphs {
     GLYPHS_FULL,     /* one pixel is two columns */
     GLYPHS_ASCII,    /* a letter per pixel */
     GLYPHS_COUNT,
-    GLYPHS_SHADE, /* shades of grey without colours; chosen by glyphs_for only */
+    GLYPHS_SHADE, /* shades, where colours are few; chosen by glyphs_for only */
 } Glyphs;
 
 typedef struct GlyphSize {
@@ -91,6 +91,10 @@ bool        glyphs_parse(const char *name, Glyphs *out, Error *err);
 /* What this terminal can show of the panel; wish: the user's choice. */
 Glyphs    glyphs_for(const Term *term, Glyphs wish, const Panel *panel);
 GlyphSize glyphs_size(Glyphs glyphs);
+/* The letters of causes are drawn: in ASCII; of shades, where there is no colour and each cell is
+ * one pair, whose shade would say nothing. */
+bool      glyphs_name_causes(const Term *term, Glyphs glyphs, const Panel *panel,
+                             const Grid *grid);
 
 typedef struct MatrixLook {
     Theme   theme;
@@ -99,8 +103,9 @@ typedef struct MatrixLook {
     bool    cross;  /* with lines through it */
 } MatrixLook;
 
-/* Draws grid (of any region: an old one is stretched) as seen through view. */
-void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
+/* Draws grid (of any region: an old one is stretched) as seen through view. True: some cell is
+ * marked, by a dot or an underlined letter, because it also holds a rarer cause. */
+bool matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
                  const LensView *view, const MatrixLook *look);
 /* Pixels that fit into an area. */
 void matrix_pixels(Area canvas, Glyphs glyphs, int *height, int *width);

@@ -36,6 +36,7 @@ typedef struct Pane {
     bool        unplaced; /* the first result is there, and the cursor has no place yet */
     Place       places[PLACES_MOST];
     Drawing     drawing;
+    bool        dotted;  /* matrix_draw's answer */
     Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
     Row         marked; /* of the marked queries */

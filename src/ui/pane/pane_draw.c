@@ -263,7 +263,7 @@ static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
                         .k = pane->lens.k,
                         .cross = focused };
 
-    matrix_draw(ui->term, pane->canvas, panel, &pane->drawing.grid, &v, &look);
+    pane->dotted = matrix_draw(ui->term, pane->canvas, panel, &pane->drawing.grid, &v, &look);
     notes_draw(ui, pane, panel, &v, glyph);
     draw_row_axis(ui, pane, panel, &v, glyph);
     draw_col_axis(ui, pane, panel, &v, glyph);
