@@ -355,37 +355,59 @@ bool fit_power(const double *x, const double *y, int count, const FitPlan *plan,
 
 #define RATIO_BOOT 1000
 
-static double resampled_median(const double *values, int count, double *scratch, Rng *rng)
+/* Gamma of a shape of 1 or more (Marsaglia and Tsang 2000). */
+static double gamma_draw(Rng *rng, double shape)
 {
-    for (int i = 0; i < count; i++)
-        scratch[i] = values[rng_below(rng, (uint64_t)count)];
-    return stats_quantile(scratch, count, 0.5);
+    double d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
+
+    for (;;) {
+        double x = rng_normal(rng), t = 1 + c * x, v = t * t * t;
+
+        if (v > 0 && log(1 - rng_uniform(rng)) < 0.5 * x * x + d - d * v + d * log(v))
+            return d * v;
+    }
+}
+
+static double value_at_share(const double *sorted, int count, double share)
+{
+    int at = (int)(share * count);
+
+    return sorted[at < count ? at : count - 1];
+}
+
+/* Median of `count` draws with replacement from `sorted`.  The k-th smallest of uniform numbers is
+ * a quotient of gamma numbers (Devroye 1986, V.3), so the time does not depend on the count: a
+ * short run has more than 10,000 samples. */
+static double resampled_median(const double *sorted, int count, Rng *rng)
+{
+    bool   even = count % 2 == 0;
+    int    k = (count + 1) / 2;
+    double below = gamma_draw(rng, k), gap = even ? -log(1 - rng_uniform(rng)) : 0;
+    double all = below + gap + gamma_draw(rng, count + 1 - k - even);
+
+    return (value_at_share(sorted, count, below / all) +
+            value_at_share(sorted, count, (below + gap) / all)) / 2;
 }
 
 Ratio ratio_of_medians(const double *a, int a_count, const double *b, int b_count)
 {
     Ratio   r = { .value = NUMBER_NONE };
-    int     most = a_count > b_count ? a_count : b_count;
-    double *ratios, *scratch, base = stats_quantile(a, a_count, 0.5);
+    double *from = sorted_copy(a, a_count), *to = sorted_copy(b, b_count), ratios[RATIO_BOOT];
+    double  base = from ? quantile_of_sorted(from, a_count, 0.5) : 0;
     Rng     rng = rng_named(0, "ratio");
 
-    if (!(base > 0) || b_count < 1)
-        return r;
-    r.value = number_of(stats_quantile(b, b_count, 0.5) / base);
-    if (a_count < 3 || b_count < 3)
-        return r;
-    ratios = malloc(RATIO_BOOT * sizeof(*ratios));
-    scratch = malloc((size_t)most * sizeof(*scratch));
-    for (int i = 0; ratios && scratch && i < RATIO_BOOT; i++) {
-        double below = resampled_median(a, a_count, scratch, &rng);
+    if (base > 0 && to)
+        r.value = number_of(quantile_of_sorted(to, b_count, 0.5) / base);
+    if (r.value.valid && a_count > 2 && b_count > 2) {
+        for (int i = 0; i < RATIO_BOOT; i++) {
+            double below = resampled_median(from, a_count, &rng);
 
-        ratios[i] = resampled_median(b, b_count, scratch, &rng) / below;
-    }
-    if (ratios && scratch) {
+            ratios[i] = resampled_median(to, b_count, &rng) / below;
+        }
         r.lo = number_of(stats_quantile(ratios, RATIO_BOOT, 0.025));
         r.hi = number_of(stats_quantile(ratios, RATIO_BOOT, 0.975));
     }
-    free(ratios);
-    free(scratch);
+    free(from);
+    free(to);
     return r;
 }
