@@ -137,6 +137,16 @@ static void carry_chunk(const Job *job, const Chunk *k)
               1, 1, joined, e);
 }
 
+static void store_sums(const Job *job, const Chunk *k)
+{
+    int64_t at = (k->head * job->n + k->first) * job->e, count = k->rows * job->e;
+
+    if (job->in->wide)
+        memcpy(tensor_f64(job->out) + at, k->sums, (size_t)count * sizeof(double));
+    for (int64_t x = 0; x < count && !job->in->wide; x++)
+        tensor_f32(job->out)[at + x] = (float)k->sums[x];
+}
+
 static void take_chunk(const Job *job, const Chunk *k, int bits)
 {
     int64_t e = job->e;
@@ -151,8 +161,7 @@ static void take_chunk(const Job *job, const Chunk *k, int bits)
     for (int64_t bit = 0; k->index >> bit; bit++)
         if (k->index >> bit & 1)
             read_level(job, k, bit, bits + bit + 1);
-    for (int64_t x = 0; x < k->rows * e; x++)
-        tensor_f32(job->out)[(k->head * job->n + k->first) * e + x] = (float)k->sums[x];
+    store_sums(job, k);
     for (int64_t r = 0; r < k->rows; r++)
         all *= level_gate(job, k, r);
     for (int64_t bit = 0; k->index >> bit; bit++)

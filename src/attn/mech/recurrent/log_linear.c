@@ -137,7 +137,7 @@ static void log_linear_run(Run *r, const void *opaque)
     const Params  *p = opaque;
     RecurrentInput in = recurrent_input(r, p->common.scale, 1);
     StateAttend    s = { .form = level_form(r, p), .q = in.q, .k = in.k, .v = in.v,
-                         .scale = in.scale };
+                         .scale = in.scale, .wide = recurrent_wide(&p->common) };
     StateShow      show = { .surprise = false };
     Tensor         out;
 

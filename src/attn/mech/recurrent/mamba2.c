@@ -101,7 +101,8 @@ static void mamba2_run(Run *r, const void *opaque)
 {
     const Params  *p = opaque;
     RecurrentInput in = recurrent_input(r, p->common.scale, 1);
-    StateAttend    s = { .form = mamba2_form(r, p), .q = in.q, .k = in.k, .scale = in.scale };
+    StateAttend    s = { .form = mamba2_form(r, p), .q = in.q, .k = in.k, .scale = in.scale,
+                         .wide = recurrent_wide(&p->common) };
     StateShow      show = { .surprise = false };
     Tensor         dt, skip, out;
 

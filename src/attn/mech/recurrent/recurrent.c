@@ -134,7 +134,10 @@ Tensor recurrent_logits(Run *r, const RecurrentInput *in, const char *name, Tens
                  "n=%lld", r->mechanism->id, (long long)in->u.shape[1], (long long)r->n);
     w = gate_weight(r, name, weight, du, channels);
     y = run_tensor3(r, DT_F64, r->h, r->n, wide);
-    op_gemm(r, in->u, false, w, false, 1, 0, y, FLOP_OVERHEAD);
+    if (w.dtype == DT_F32) /* drawn: only the picture of gates, not their last digits, counts */
+        op_gemm_long(r, in->u, w, 1, y, FLOP_OVERHEAD);
+    else
+        op_gemm(r, in->u, false, w, false, 1, 0, y, FLOP_OVERHEAD);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&y));
     if (bias.data)
         op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
