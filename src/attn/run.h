@@ -202,6 +202,7 @@ struct Run {
     bool             owns_arena;
     bool             nested;
     const void      *params;      /* the mechanism's bound struct */
+    double           softcap;     /* its parameter of that name, 0: no cap or no such parameter */
     const void      *position_params;
     double           position_flops;      /* charged by the position itself, by its formula */
     double           position_cell_flops; /* and per allowed cell */

@@ -229,7 +229,8 @@ static bool is_plain(const Run *run, double scale)
     const AttendInput *in = &run->replay.attend;
 
     return run->replay.cells && !run->replay.fq.data && !in->distance.data && !in->row.table.data &&
-           !in->col.table.data && !in->value.table.data && !in->cell_term && in->scale == scale;
+           !in->col.table.data && !in->value.table.data && !in->cell_term &&
+           !(in->softcap > 0) && in->scale == scale;
 }
 
 bool pattern_rows_same(const Pattern *a, const Pattern *b, int64_t rows)

@@ -282,6 +282,26 @@ TEST(score_terms)
             }
 }
 
+/* Products stay below the cap, a distance's term does not, unless it counts as a product. */
+TEST(capped_scores)
+{
+    static const int sets[] = { 0, 1, 7, 31 };
+
+    for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
+        for (size_t y = 0; y < sizeof(sets) / sizeof(sets[0]); y++)
+            for (int which = 0; which < 7; which += 3) {
+                Case        c = case_new(shapes[x], 2, 1);
+                const char *name = "";
+
+                add_terms(&c, sets[y]);
+                c.in.softcap = x % 2 ? 0.8 : 30;
+                c.in.distance_capped = x % 3 == 0;
+                c.pattern = some_pattern(&c, which, &name);
+                run_kernels(&c, 5e-6, name);
+                fixture_free(&c.f);
+            }
+}
+
 /* The same bits from 1 and from 3 threads, shared and own patterns. */
 TEST(threads_change_nothing)
 {

@@ -181,6 +181,27 @@ TEST(distances)
     }
 }
 
+TEST(caps)
+{
+    const Shape s = { 4, 2, 90, 140, 24, 40 };
+
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (int x = 0; x < 3; x++) {
+            Case c = case_new(s, (Arithmetic)kind);
+
+            if (x)
+                c.in.distance = tensor_with_rank(fixture_normal(&c.f.gpu, 1, 2, s.n + s.m - 1, 1),
+                                                 2);
+            c.in.softcap = 0.75;
+            c.in.distance_capped = x == 2;
+            c.pattern = x ? with_global(&c, c.f.gpu.run->arena, pattern_shape(&c))
+                          : full(&c, c.f.gpu.run->arena, pattern_shape(&c));
+            case_check(&c, near_of((Arithmetic)kind));
+            assert_int_equal(c.f.gpu.run->computed, 1u << kind);
+            case_free(&c);
+        }
+}
+
 /* Terms that only the float32 kernel has: it is what ran, and the run says so. */
 TEST(dot_terms_are_in_f32)
 {

@@ -312,11 +312,8 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
         .run = r, .in = in, .pattern = pattern, .kernel = kernel, .out = out,
         .h = out->out.shape[0], .n = in->q.shape[1], .m = in->k.shape[1], .d = in->q.shape[2],
         .e = in->v.shape[2], .per_head = pattern_per_head(pattern),
-        .has_terms = in->cell_term || tensor_given(&in->distance) ||
-                     tensor_given(&in->row.table) ||
-                     tensor_given(&in->col.table),
-        .cell_flops = (double)(2 * (in->q.shape[2] + in->v.shape[2])) +
-                      (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX),
+        .has_terms = attend_has_terms(in),
+        .cell_flops = (double)(2 * (in->q.shape[2] + in->v.shape[2])) + attend_cell_overhead(in),
     };
     Typical typical = plan_typical(pattern, job.h, job.n);
 

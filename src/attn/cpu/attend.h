@@ -168,7 +168,7 @@ static inline TileKind plan_kind(const Plan *plan, int64_t place, int64_t group)
     return (TileKind)plan->kind[place * (plan->capacity / TILE_ROWS) + group];
 }
 
-/* What a position adds to scores and outputs, tile by tile.
+/* What a position adds to scores and outputs, and the cap of scores, tile by tile.
  *
  * Terms depend on the distance i - j only through a row index of the table, so a tile needs
  * the products side . table for a short range of table rows.  The score kernel computes that
@@ -180,7 +180,6 @@ typedef struct Terms {
     const Kernel      *kernel;
     int64_t            heads, n, m, d, e;
     int64_t            span;     /* most table rows one tile of a block can need, padded */
-    bool               any;      /* the scores change */
     bool               value;
     float             *row_panels, *col_panels; /* [span/64][d][64] packed table rows */
     float             *row_dots; /* [TILE_ROWS][span] */

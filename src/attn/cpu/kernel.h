@@ -59,6 +59,8 @@ typedef struct Kernel {
     /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha, which needs no branch */
     void (*elu)(const float *x, int64_t count, float alpha, float *y);
     void (*scale)(const float *x, int64_t count, float factor, float *y);
+    /* x <- top tanh(x / top), top above 0, to about 2e-7 of |x|; -inf stays. */
+    void (*cap)(float *x, int64_t count, float top);
     /* x <- factor x + shift */
     void (*line)(float *x, int64_t count, float factor, float shift);
     /* The largest of sign x[i], NaN ignored; -inf for none. */

@@ -7,6 +7,8 @@
 #ifndef ATTN_CPU_KERNEL_ARRAYS_H
 #define ATTN_CPU_KERNEL_ARRAYS_H
 
+#include <float.h>
+
 static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
 {
     Vec a = vec_splat(scale), b = vec_splat(-shift);
@@ -109,6 +111,65 @@ static TARGET void array_gelu(float *x, const float *bias, int64_t count)
 
 typedef float Floats __attribute__((vector_size(4 * WIDTH)));
 typedef int32_t Ints __attribute__((vector_size(4 * WIDTH)));
+
+INLINE Floats floats_of(Vec x)
+{
+    Floats y;
+
+    __builtin_memcpy(&y, &x, sizeof(y));
+    return y;
+}
+
+INLINE Floats floats_select(Ints choose, Floats yes, Floats no)
+{
+    return (Floats)(((Ints)yes & choose) | ((Ints)no & ~choose));
+}
+
+INLINE Floats floats_exp2(Floats x)
+{
+    Vec y;
+
+    __builtin_memcpy(&y, &x, sizeof(y));
+    return floats_of(vec_exp2(y));
+}
+
+/* u = x / top.  tanh u is u + u^3 p(u^2) with a polynomial of degree 4 below 0.625, where the other
+ * form cancels: 1 - 2 / (1 + e^2u). */
+INLINE Floats floats_cap(Floats x, float top)
+{
+    Floats u = x / top, size = (Floats)((Ints)u & INT32_MAX), square = u * u, far, near;
+    Ints   small = size < 0.625f, none = x == -INFINITY;
+
+    near = ((((-5.43937e-3f * square + 2.039789e-2f) * square - 5.366502e-2f) *
+                 square + 1.3330543e-1f) * square - 3.3333249e-1f) * square;
+    near = near * u + u;
+    far = floats_select(size < 20.0f, size, (Floats){ 0 } + 20.0f);
+    far = 1.0f - 2.0f / (1.0f + floats_exp2(2.88539008f * far));
+    far = (Floats)((Ints)far | ((Ints)u & INT32_MIN));
+    near = top * floats_select(small, near, far);
+    return floats_select(none | (Ints)(x != x), x, near);
+}
+
+static TARGET void array_cap(float *x, int64_t count, float top)
+{
+    float tail[WIDTH] = { 0 };
+
+    top = top < FLT_MIN ? FLT_MIN : top;
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH) {
+        Floats y = floats_cap(floats_of(vec_load(x)), top);
+
+        __builtin_memcpy(x, &y, sizeof(y));
+    }
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i];
+    if (count > 0) {
+        Floats y = floats_cap(floats_of(vec_load(tail)), top);
+
+        __builtin_memcpy(tail, &y, sizeof(y));
+    }
+    for (int64_t i = 0; i < count; i++)
+        x[i] = tail[i];
+}
 
 #define FLOAT_ROUNDER 12582912.0f /* 1.5 * 2^23: the low bits of x + this hold x rounded */
 #define FLOAT_WAVES 1024.0f       /* beyond, and for NaN, the C library computes */

@@ -426,6 +426,7 @@ const Kernel KERNEL = {
     .recur = token_recur,
     .exp2 = array_exp2,
     .elu = array_elu,
+    .cap = array_cap,
     .fold_scaled = array_fold_scaled,
     .nearest_codes = codes_nearest,
     .bit_sums = codes_bit_sums,

@@ -1,4 +1,5 @@
-/* terms.c -- what a position adds to scores (base-2 logarithms) and outputs; see attend.h. */
+/* terms.c -- what a position adds to scores (base-2 logarithms) and outputs, and the cap of
+ * scores; see attend.h. */
 #include "attn/cpu/attend.h"
 
 #include "attn/cpu/cpu.h"
@@ -74,8 +75,6 @@ bool terms_init(Terms *t, Arena *arena, const Kernel *kernel, const AttendInput 
     *t = (Terms){ .in = in, .kernel = kernel, .heads = heads, .n = in->q.shape[1],
                   .m = in->k.shape[1], .d = in->q.shape[2], .e = in->v.shape[2], .span = span };
     t->value = tensor_given(&in->value.table);
-    t->any = tensor_given(&in->distance) || tensor_given(&in->row.table) ||
-             tensor_given(&in->col.table) || in->cell_term;
     t->row_panels = arena_alloc(arena, span, t->d * size);
     t->col_panels = arena_alloc(arena, span, t->d * size);
     t->row_dots = arena_alloc(arena, span, TILE_ROWS * size);
@@ -219,16 +218,27 @@ static void add_cell_term(const Terms *t, int64_t i, int64_t rows, int64_t panel
             s[r * lds + j] += cell_term(t, t->head, i + r, key + j);
 }
 
+static void cap(const Terms *t, float *s, int64_t count)
+{
+    if (t->in->softcap > 0)
+        t->kernel->cap(s, count, (float)(t->in->softcap * LOG2_E));
+}
+
 void terms_add_tile(Terms *t, int64_t i, int64_t panel, float *s, int64_t lds)
 {
     int64_t rows = min_i64(TILE_ROWS, t->n - i);
+    bool    distance = tensor_given(&t->in->distance);
 
-    if (tensor_given(&t->in->distance))
+    if (distance && t->in->distance_capped)
         add_distance(t, i, rows, panel, s, lds);
     if (tensor_given(&t->in->row.table))
         add_row_term(t, i, rows, panel, s, lds);
     if (tensor_given(&t->in->col.table))
         add_col_term(t, i, rows, panel, s, lds);
+    for (int64_t r = 0; r < rows; r++)
+        cap(t, s + r * lds, TILE_KEYS);
+    if (distance && !t->in->distance_capped)
+        add_distance(t, i, rows, panel, s, lds);
     if (t->in->cell_term)
         add_cell_term(t, i, rows, panel, s, lds);
 }
@@ -240,18 +250,24 @@ static void list_index(Terms *t, const DistanceTerm *term, int64_t i, const int3
         t->at[x] = term->index[i - keys[x] + t->m - 1];
 }
 
+static void list_distance(const Terms *t, int64_t head, int64_t i, const int32_t *keys,
+                          int64_t count, float *s)
+{
+    const float *distance = tensor_head(&t->in->distance, head, t->heads);
+
+    for (int64_t x = 0; x < count; x++)
+        s[x] += (float)LOG2_E * distance[i - keys[x] + t->m - 1];
+}
+
 void terms_add_list(Terms *t, int64_t head, int64_t i, const int32_t *keys, int64_t count,
                     float *s)
 {
     const AttendInput *in = t->in;
     float              scale = (float)(in->scale * LOG2_E);
+    bool               distance = tensor_given(&in->distance);
 
-    if (tensor_given(&in->distance)) {
-        const float *distance = tensor_head(&in->distance, head, t->heads);
-
-        for (int64_t x = 0; x < count; x++)
-            s[x] += (float)LOG2_E * distance[i - keys[x] + t->m - 1];
-    }
+    if (distance && in->distance_capped)
+        list_distance(t, head, i, keys, count, s);
     if (tensor_given(&in->row.table)) {
         const float *side = tensor_head(&in->row.side, head, t->heads);
 
@@ -271,6 +287,9 @@ void terms_add_list(Terms *t, int64_t head, int64_t i, const int32_t *keys, int6
             s[x] += scale * t->dots[0];
         }
     }
+    cap(t, s, count);
+    if (distance && !in->distance_capped)
+        list_distance(t, head, i, keys, count, s);
     for (int64_t x = 0; in->cell_term && x < count; x++)
         s[x] += cell_term(t, head, i, keys[x]);
 }

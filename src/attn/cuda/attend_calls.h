@@ -36,10 +36,17 @@ typedef struct DistanceCall {
     const int32_t *index;
 } DistanceCall;
 
+/* Scores become top tanh(score / top), before or after the distance's term is added. */
+typedef struct ScoreCap {
+    float   top;            /* 0: off */
+    int32_t after_distance;
+} ScoreCap;
+
 typedef struct AttendCall {
     int64_t      heads;
     DeviceTensor q, k, v;    /* f32 */
     double       scale;
+    ScoreCap     cap;
     TileList     tiles;
     DeviceTensor distance;   /* f32 [h',1,n+m-1] added after scaling; or absent */
     DistanceCall row, col, value;
@@ -94,6 +101,7 @@ typedef struct MatrixAttendCall {
     int64_t           size;  /* 64, 128 or 256 */
     Packed            q, k, v;
     double            scale;
+    ScoreCap          cap;
     TileList          tiles; /* of height attend_height(size) */
     DeviceTensor      distance;
     const AttendItem *items;

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DEVICE_ABI 4
+#define DEVICE_ABI 5
 #define DEVICE_ENTRY "attnscope_device"
 #define DEVICE_REAL "cuda"
 

@@ -38,6 +38,18 @@ void op_toward(Run *r, const void *data, int64_t bytes)
         r->ops->toward(r, data, bytes);
 }
 
+double attend_cell_overhead(const AttendInput *in)
+{
+    return (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) +
+           (in->softcap > 0 ? FLOPS_SOFTCAP : 0);
+}
+
+bool attend_has_terms(const AttendInput *in)
+{
+    return in->softcap > 0 || in->cell_term || tensor_given(&in->distance) ||
+           tensor_given(&in->row.table) || tensor_given(&in->col.table);
+}
+
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
 {
     int64_t      n = in->q.shape[1]; /* not r->n: a mechanism may add tokens of its own */
@@ -57,8 +69,7 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
     DISPATCH(r, attend, in, pattern, &out, &cells);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);
-    op_charge(r, FLOP_OVERHEAD,
-              (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) * cells);
+    op_charge(r, FLOP_OVERHEAD, attend_cell_overhead(in) * cells);
     op_charge(r, FLOP_POSITION, in->cell_flops * cells);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
                bytes_of(out.out) + bytes_of(out.lse));

@@ -117,6 +117,7 @@ static inline Flops flops_sum(Flops a, Flops b)
 #define OPS_ABI_VERSION 2
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
+#define FLOPS_SOFTCAP 3     /* per cell, more: divide, tanh, multiply */
 
 /* A dot product that depends on the distance: scale * side . table[index]. */
 typedef struct DistanceTerm {
@@ -125,11 +126,13 @@ typedef struct DistanceTerm {
     const int32_t *index; /* [n+m-1], entry i - j + m - 1; run's arena */
 } DistanceTerm;
 
-/* Scores S[i,j] = scale * (q_i . k_j + row term + column term) + distance[..]. */
+/* Scores S[i,j] = cap(scale * (q_i . k_j + row term + column term)) + distance[..]. */
 typedef struct AttendInput {
     Tensor q, k, v; /* [h,n,d], [h',m,d], [h',m,e] after the position's changes */
     double scale;
+    double softcap;          /* cap(x) = softcap tanh(x / softcap); 0: cap(x) = x */
     Tensor distance;         /* f32 [h' ,n+m-1] added after scaling, entry i-j+m-1; or absent */
+    bool   distance_capped;  /* it is added before the cap: a product, as row and col are */
     DistanceTerm row, col;
     DistanceTerm value;      /* output_i += sum_j W_ij table[index]; side unused */
     Tensor raw_q, raw_k;     /* the unmodified inputs, for position_bias */
@@ -138,8 +141,13 @@ typedef struct AttendInput {
     double (*cell_term)(const void *context, int64_t head, int64_t i, int64_t j);
     const void *cell_context;
     double cell_flops;       /* position FLOPs per allowed cell */
-    double softmax_flops;    /* overhead per allowed cell; 0: FLOPS_SOFTMAX */
+    double softmax_flops;    /* overhead per allowed cell, without the cap's; 0: FLOPS_SOFTMAX */
 } AttendInput;
+
+/* Overhead of an allowed cell. */
+double attend_cell_overhead(const AttendInput *in);
+/* Whether scores are more than scaled products. */
+bool attend_has_terms(const AttendInput *in);
 
 /* The part of it with `queries` queries from first_q and `keys` keys from first_k; borrows. A
  * cell_term gets indices of the part. */

@@ -1,6 +1,6 @@
 /* score.c -- scores of single cells and short runs of cells, for readers of views.
  *
- *     S[i,j] = scale (q_i . k_j + row term + column term) + distance[i - j + m - 1]
+ *     S[i,j] = cap(scale (q_i . k_j + row term + column term)) + distance[i - j + m - 1]
  *
  * attend_score accumulates in double; tests compare with it.  attend_scores_run is for pictures
  * and comparisons of thousands of cells: 16 partial sums in f32, four keys at once, in vector
@@ -87,9 +87,16 @@ static double term64(const DistanceTerm *term, int64_t head, int64_t heads, int6
                  tensor_row_f32(&term->table, head, heads, term->index[entry]), d);
 }
 
+/* cap(x): x itself where there is no cap. */
+static double capped(const AttendInput *in, double x)
+{
+    return in->softcap > 0 ? in->softcap * tanh(x / in->softcap) : x;
+}
+
 double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j)
 {
     int64_t d = in->q.shape[2], entry = i - j + in->k.shape[1] - 1;
+    double  distance = 0;
     double  sum = dot64(tensor_row_f32(&in->q, head, heads, i),
                         tensor_row_f32(&in->k, head, heads, j), d);
 
@@ -97,7 +104,8 @@ double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t 
     sum += term64(&in->col, head, heads, j, entry, d);
     sum *= in->scale;
     if (tensor_given(&in->distance))
-        sum += (double)((const float *)tensor_head(&in->distance, head, heads))[entry];
+        distance = (double)((const float *)tensor_head(&in->distance, head, heads))[entry];
+    sum = in->distance_capped ? capped(in, sum + distance) : capped(in, sum) + distance;
     if (in->cell_term)
         sum += in->cell_term(in->cell_context, head, i, j);
     return sum;
@@ -177,9 +185,15 @@ static float more_of(const AttendInput *in, int64_t heads, int64_t head, int64_t
     const float *distance = tensor_given(&in->distance)
                                 ? tensor_head(&in->distance, head, heads) : NULL;
     int64_t      d = in->q.shape[2], entry = i - j + in->k.shape[1] - 1;
+    float        more = distance ? distance[entry] : 0.0f;
 
     dot += term32(&in->row, head, heads, i, entry, d) + term32(&in->col, head, heads, j, entry, d);
-    dot = (float)in->scale * dot + (distance ? distance[entry] : 0.0f);
+    dot *= (float)in->scale;
+    if (in->softcap > 0)
+        dot = in->distance_capped ? (float)capped(in, (double)(dot + more))
+                                  : (float)capped(in, (double)dot) + more;
+    else
+        dot += more;
     return in->cell_term ? dot + (float)in->cell_term(in->cell_context, head, i, j) : dot;
 }
 
@@ -187,8 +201,7 @@ void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64
                        int64_t start, int64_t count, int64_t step, float *out)
 {
     const float *k = tensor_head(&in->k, head, heads);
-    bool         plain = !tensor_given(&in->row.table) && !tensor_given(&in->col.table) &&
-                 !tensor_given(&in->distance) && !in->cell_term;
+    bool         plain = !attend_has_terms(in);
     float        scale = (float)in->scale;
 
     dots_of_cpu(tensor_row_f32(&in->q, head, heads, i), k + start * in->k.stride[1],

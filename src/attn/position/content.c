@@ -259,6 +259,7 @@ static void add_p2p(Run *r, AttendInput *in, Tensor kr, const int32_t *at_key, T
     query = tensor_of(DT_I32, 2, query.shape, query.data);
     dots = op_pair_dots(r, op_gather(r, qr, query), kr, repeated(r, at_key, heads, entries));
     in->distance = tensor_of(DT_F32, 2, (int64_t[]){ heads, entries }, dots.data);
+    in->distance_capped = true;
     op_entries(r, in->distance, ENTRY_SCALE, in->scale, in->distance);
 }
 

@@ -75,8 +75,7 @@ double decode_token(const Run *r)
 
 double decode_cell(const Run *r)
 {
-    (void)r;
-    return FLOPS_SOFTMAX;
+    return FLOPS_SOFTMAX + (r->softcap > 0 ? FLOPS_SOFTCAP : 0);
 }
 
 double decode_read(const Run *r)

@@ -68,6 +68,10 @@ typedef struct Param {
 #define PARAM_POSITIVE(S, field, def, text)                                                    \
     { .name = #field, .type = PARAM_TYPE_FLOAT, .offset = offsetof(S, field),                  \
       .fallback = (def), .lo = 0, .hi = 1e30, .above_lo = true, .help = (text) }
+/* A cap of scores: every AttendInput of the run gets it (run_attend_input). */
+#define PARAM_SOFTCAP(S)                                                                       \
+    PARAM_FLOAT(S, softcap, 0, 0, 1e30,                                                        \
+                "cap of the scores, softcap tanh(score / softcap); 0: none")
 #define PARAM_BOOL(S, field, def, text)                                                        \
     { .name = #field, .type = PARAM_TYPE_BOOL, .offset = offsetof(S, field),                   \
       .fallback = (def), .hi = 1, .help = (text) }

@@ -309,8 +309,8 @@ int64_t run_image_width(Run *r, int64_t width)
 static AttendInput positioned(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
     const Position *position = r->spec.position;
-    AttendInput     in = { .q = q, .k = k, .v = v, .scale = run_scale(r, scale), .raw_q = q,
-                           .raw_k = k };
+    AttendInput     in = { .q = q, .k = k, .v = v, .scale = run_scale(r, scale),
+                           .softcap = r->softcap, .raw_q = q, .raw_k = k };
 
     if (run_failed(r) || !position)
         return in;

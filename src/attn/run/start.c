@@ -236,6 +236,14 @@ static void bind_common(Run *r)
         r->cache_bytes = common.cache_bytes;
 }
 
+/* The parameter `softcap` (PARAM_SOFTCAP); 0 where the mechanism has none. */
+static double bound_softcap(const Run *r)
+{
+    const Param *p = params_find(r->mechanism->params, "softcap");
+
+    return p && r->params ? *(const double *)((const char *)r->params + p->offset) : 0;
+}
+
 /* Sizes, checks, parameters: all that a closed form needs. */
 static Run *constructed(Run *r)
 {
@@ -249,6 +257,7 @@ static Run *constructed(Run *r)
     check_names(r);
     bind_common(r);
     r->params = bind(r, m->params, m->params_size);
+    r->softcap = bound_softcap(r);
     if (position)
         r->position_params = bind(r, position->params, position->params_size);
     if (!run_failed(r) && m->check)
@@ -451,5 +460,5 @@ Flops run_pattern_flops(const Run *r, double cells)
 {
     return (Flops){ .score = 2 * cells * (double)r->d,
                     .mix = 2 * cells * (double)r->e,
-                    .overhead = FLOPS_SOFTMAX * cells };
+                    .overhead = (FLOPS_SOFTMAX + (r->softcap > 0 ? FLOPS_SOFTCAP : 0)) * cells };
 }

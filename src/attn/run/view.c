@@ -544,6 +544,7 @@ static void read_bias(const View *view, int64_t head, int64_t i, int64_t start, 
     AttendInput           raw = { .q = in.raw_q, .k = in.raw_k, .v = in.v, .scale = in.scale };
 
     in.cell_term = NULL; /* no position, and not finite everywhere */
+    in.softcap = 0;      /* what is added before the cap */
     for (int64_t c = 0; c < count; c++) {
         int64_t j = start + c * step, row = i - p->first;
 

@@ -3,6 +3,7 @@
  * In float32 one kernel adds all terms.  In other arithmetic tensor cores compute scores with at
  * most a distance term, by cuDNN, by Hopper's warpgroups or by the base kernel.
  */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,13 @@ static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
     return out;
 }
 
+/* A positive cap stays one in float32. */
+static ScoreCap cap_of(const AttendInput *in)
+{
+    return (ScoreCap){ .top = in->softcap > 0 ? (float)fmax(in->softcap, (double)FLT_MIN) : 0,
+                       .after_distance = in->distance_capped };
+}
+
 /* In float32, with all terms. */
 static void attend_f32(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                        double *cells)
@@ -39,6 +47,7 @@ static void attend_f32(Run *r, const AttendInput *in, const Pattern *pattern, At
         .k = gpu_tensor(r, &in->k),
         .v = gpu_tensor(r, &in->v),
         .scale = in->scale,
+        .cap = cap_of(in),
         .distance = gpu_lines(gpu_tensor(r, &in->distance)),
         .row = distance_call(r, &in->row, in->row.side.data),
         .col = distance_call(r, &in->col, in->col.side.data),
@@ -286,7 +295,7 @@ static bool fits_cudnn(const Run *r, const AttendInput *in, TileShape shape)
     int64_t    d = in->q.shape[2], e = in->v.shape[2], n = in->q.shape[1], m = in->k.shape[1];
 
     return (how == ARITHMETIC_BF16 || how == ARITHMETIC_F16) && d % 8 == 0 && e % 8 == 0 &&
-           d <= 256 && e <= 256 && !tensor_given(&in->distance) && !in->cell_term &&
+           d <= 256 && e <= 256 && !attend_has_terms(in) &&
            in->q.shape[0] == r->h && in->k.shape[0] == in->v.shape[0] &&
            (shape == TILES_FULL || (shape == TILES_CAUSAL && n == m));
 }
@@ -354,7 +363,7 @@ static bool fits_warpgroup(const Run *r, const MatrixAttendCall *call)
     Arithmetic how = gpu_kind(r)->arithmetic;
 
     return (how == ARITHMETIC_BF16 || how == ARITHMETIC_F16) && call->size <= 128 &&
-           !call->distance.data && !call->tiles.extra && call->scale > 0;
+           !call->distance.data && !call->tiles.extra && !(call->cap.top > 0) && call->scale > 0;
 }
 
 /* All blocks; then joins the rows that were cut. */
@@ -408,6 +417,7 @@ static void attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
     MatrixAttendCall call = {
         .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1], .size = size,
         .scale = in->scale,
+        .cap = cap_of(in),
         .tiles = gpu_tiles(r, in, pattern, ATTEND_HEIGHT(size), cells),
         .distance = gpu_lines(gpu_tensor(r, &in->distance)),
         .out = gpu_result(r, &out->out),

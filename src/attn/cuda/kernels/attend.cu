@@ -58,18 +58,18 @@ static __device__ float distance_dot(const DistanceCall &term, int64_t row, int6
     return dot(side, table, term.side.cols);
 }
 
-// What the position adds to one cell, and the scale.
+// What the position adds to one cell, the scale and the cap.
 static __device__ float with_terms(const AttendCall &a, float scale, float s, int64_t head,
                                    int64_t i, int64_t j)
 {
     int64_t distance = i - j + a.k.rows - 1;
+    float   more;
 
     s += distance_dot(a.row, i, distance, head, a.heads);
     s += distance_dot(a.col, j, distance, head, a.heads);
     s *= scale;
-    if (a.distance.data)
-        s += head_of<float>(a.distance, head, a.heads)[distance];
-    return s;
+    more = a.distance.data ? head_of<float>(a.distance, head, a.heads)[distance] : 0.0f;
+    return with_cap(a.cap, s, more);
 }
 
 template <bool TERMS>
@@ -237,7 +237,8 @@ static int launch(const AttendCall &a)
     const int width = PANEL_ROWS * WIDE;
     dim3      grid((unsigned)a.tiles.rows, grid_of(a.heads),
                    (unsigned)((a.v.cols + width - 1) / width));
-    bool      terms = a.distance.data || a.row.side.data || a.col.side.data || a.value.table.data;
+    bool      terms = a.cap.top > 0 || a.distance.data || a.row.side.data || a.col.side.data ||
+                 a.value.table.data;
 
     return terms ? LAUNCH((attend_f32<true, WIDE>), grid, THREADS, 0, a)
                  : LAUNCH((attend_f32<false, WIDE>), grid, THREADS, 0, a);

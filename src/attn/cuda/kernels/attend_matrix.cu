@@ -126,17 +126,18 @@ static __device__ __forceinline__ void score(unsigned char *q, unsigned char *k,
 
 // Of one row; bias goes backwards from the first key, extra forwards.
 static __device__ __forceinline__ void add_row(float s[COLUMNS][4], int half, float by,
-                                               const float *bias, const float *extra, int left)
+                                               const ScoreCap &cap, const float *bias,
+                                               const float *extra, int left)
 {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++)
 #pragma unroll
         for (int x = 0; x < 2; x++) {
             bool  there = 8 * c + x < left;
-            float more = bias && there ? bias[-(8 * c + x)] : 0.0f;
+            float distance = bias && there ? bias[-(8 * c + x)] * LOG2_E : 0.0f;
+            float more = extra && there ? extra[8 * c + x] * LOG2_E : 0.0f;
 
-            more += extra && there ? extra[8 * c + x] : 0.0f;
-            s[c][2 * half + x] = s[c][2 * half + x] * by + more * LOG2_E;
+            s[c][2 * half + x] = with_cap(cap, s[c][2 * half + x] * by, distance) + more;
         }
 }
 
@@ -149,6 +150,7 @@ static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, cons
     const float *bias = a.distance.data ? head_of<float>(a.distance, head, a.heads) + a.m - 1
                                         : NULL;
     float   by = (float)a.scale * LOG2_E; // converted once: conversion of a double is slow
+    const ScoreCap cap = { a.cap.top * LOG2_E, a.cap.after_distance };
     int64_t j = (int64_t)w.key * KEYS + lane_now() % 4 * 2;
 
 #pragma unroll
@@ -159,7 +161,7 @@ static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, cons
             int64_t i = first_q + row;
             int     left = i < a.n ? (int)min(a.m - j, (int64_t)KEYS) : 0; // of the row's cells
 
-            add_row(s[b], half, by, bias ? bias + (i - j) : NULL,
+            add_row(s[b], half, by, cap, bias ? bias + (i - j) : NULL,
                     w.run.term < 0 ? NULL
                                    : a.tiles.extra + lane_now() % 4 * 2 +
                                          ((int64_t)w.run.term * Sizes::HEIGHT + row) * KEYS,
@@ -351,7 +353,7 @@ static int launch_size(const MatrixAttendCall &a)
 {
     // Without terms the scale is part of the exponentials, and the largest score stays the
     // largest only when it is above 0.
-    bool terms = a.distance.data || a.tiles.extra || !(a.scale > 0);
+    bool terms = a.cap.top > 0 || a.distance.data || a.tiles.extra || !(a.scale > 0);
 
     return terms ? launch_attend<Form, SIZE, true>(a) : launch_attend<Form, SIZE, false>(a);
 }

@@ -85,6 +85,15 @@ static __device__ __forceinline__ T warp_max(T x)
     return x;
 }
 
+// A score, with what its distance adds, under a cap.
+static __device__ __forceinline__ float with_cap(const ScoreCap &cap, float s, float distance)
+{
+    if (!(cap.top > 0))
+        return s + distance;
+    return cap.after_distance ? cap.top * tanhf((s + distance) / cap.top)
+                              : cap.top * tanhf(s / cap.top) + distance;
+}
+
 // Why an attention kernel that not every GPU or driver supports is not used.
 
 // Keeps the reason and returns the code.

@@ -460,7 +460,7 @@ extern "C" int call_attend_warpgroup(const WarpgroupCall *call)
     if (code || !a.heads)
         return code ? code : (decline("there"), 0);
     if ((a.size != 64 && a.size != 128) || a.tiles.height != HEIGHT || a.distance.data ||
-        a.tiles.extra || !(a.scale > 0))
+        a.tiles.extra || a.cap.top > 0 || !(a.scale > 0))
         return decline("made for 64 or 128 columns, a scale above 0 and nothing added to scores");
     code = map_tiles(make, a.k, &maps.k);
     code = code ? code : map_tiles(make, a.v, &maps.v);

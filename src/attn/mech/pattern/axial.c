@@ -33,7 +33,7 @@ typedef struct Params {
     int64_t width;
     int     axis, combine, order, causal_mode;
     Tensor  q2, k2;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -47,7 +47,8 @@ static const Param params[] = {
                "axis: each pass is causal; shift: the paper's decoder, without a blind spot"),
     PARAM_TENSOR(Params, q2, "[h,n,d]", "the input's q", "queries of the column pass"),
     PARAM_TENSOR(Params, k2, "[h,n,d]", "the input's k", "keys of the column pass"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 /* One masked softmax along an axis; lives as long as the run, for the readers. */

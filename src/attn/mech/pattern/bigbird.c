@@ -23,7 +23,7 @@ enum { REPEATS_ONCE, REPEATS_COUNT };
 typedef struct Params {
     int     variant, global_position, repeats;
     int64_t block, window, global, random;
-    double  scale;
+    double  scale, softcap;
     Tensor  random_blocks, q_global, k_global, v_global;
 } Params;
 
@@ -49,6 +49,7 @@ static const Param params[] = {
     PARAM_TENSOR(Params, k_global, "[h,g,d]", "N(0, 0.02^2)", "keys of the extra tokens (etc)"),
     PARAM_TENSOR(Params, v_global, "[h,g,e]", "N(0, 0.02^2)", "values of the extra tokens (etc)"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params),
     PARAM_END
 };
 

@@ -14,7 +14,7 @@
 
 typedef struct BlockLocalParams {
     int64_t block, back, ahead;
-    double  scale;
+    double  scale, softcap;
 } BlockLocalParams;
 
 static const Param block_local_params[] = {
@@ -24,7 +24,8 @@ static const Param block_local_params[] = {
     PARAM_INT(BlockLocalParams, ahead, 0, 0, PARAM_COUNT_MAX,
               "whole blocks after its own a token sees"),
     PARAM_FLOAT(BlockLocalParams, scale, 0, 0, 1e30,
-              "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+              "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(BlockLocalParams), PARAM_END
 };
 
 static void block_local_run(Run *r, const void *opaque)
@@ -102,14 +103,15 @@ const Mechanism mech_block_local = {
 typedef struct BlockbertParams {
     int64_t blocks;
     Tensor  permutation;
-    double  scale;
+    double  scale, softcap;
 } BlockbertParams;
 
 static const Param blockbert_params[] = {
     PARAM_INT(BlockbertParams, blocks, 3, 1, PARAM_COUNT_MAX, "number of blocks (not their size)"),
     PARAM_TENSOR(BlockbertParams, permutation, "[h,n_b] or [n_b]", "shift by the head's number",
                  "block seen by each block; each row a permutation of 0..n_b-1"),
-    PARAM_FLOAT(BlockbertParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(BlockbertParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(BlockbertParams), PARAM_END
 };
 
 /* The block of keys that each block of queries sees, for each head. */

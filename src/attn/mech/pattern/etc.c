@@ -21,7 +21,7 @@ typedef struct Params {
     Tensor  mask_g2g, mask_g2l, mask_l2g, mask_l2l;
     Tensor  q_global, k_global, v_global;
     Tensor  k_l2g, v_l2g, k_g2l, v_g2l;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -42,7 +42,8 @@ static const Param params[] = {
     PARAM_TENSOR(Params, v_l2g, "[h,g,e]", "v_global", "values of the globals, for tokens"),
     PARAM_TENSOR(Params, k_g2l, "[h,n,d]", "k itself", "keys of the tokens, as globals see them"),
     PARAM_TENSOR(Params, v_g2l, "[h,n,e]", "v itself", "values of the tokens, for globals"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static void etc_gather(Run *r, const Params *p, AttentionPart *parts);
@@ -125,7 +126,7 @@ static Tensor etc_given_or(Run *r, const char *name, Tensor given, Tensor ordina
 /* Keys and values of one kind of row: [globals, tokens]. */
 static AttendInput seen_by(Run *r, Tensor q, Tensor raw_q, Tensor k, Tensor v, AttendInput tokens)
 {
-    AttendInput in = { .q = q, .raw_q = raw_q, .scale = tokens.scale,
+    AttendInput in = { .q = q, .raw_q = raw_q, .scale = tokens.scale, .softcap = tokens.softcap,
                        .k = extra_tokens_stack(r, k, tokens.k),
                        .v = extra_tokens_stack(r, v, tokens.v) };
 

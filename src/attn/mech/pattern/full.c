@@ -11,12 +11,13 @@
 #include "attn/run.h"
 
 typedef struct Params {
-    double  scale;
+    double  scale, softcap;
     int64_t q_offset;
 } Params;
 
 static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params),
     PARAM_INT(Params, q_offset, PARAM_AUTO, -1e9, 1e9,
               "position of query 0 among the keys; auto: m - n when causal, else 0"),
     PARAM_END

@@ -13,14 +13,15 @@
 typedef struct Strip1d {
     int64_t query_block, memory;
     bool    both;
-    double  scale;
+    double  scale, softcap;
 } Strip1d;
 
 static const Param image_local_1d_params[] = {
     PARAM_INT(Strip1d, query_block, 8, 1, PARAM_COUNT_MAX, "queries that share one memory strip"),
     PARAM_INT(Strip1d, memory, 8, 0, PARAM_COUNT_MAX, "positions before the block they see"),
     PARAM_BOOL(Strip1d, both, false, "as many positions after the block too (encoder form)"),
-    PARAM_FLOAT(Strip1d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Strip1d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Strip1d), PARAM_END
 };
 
 static void image_local_1d_run(Run *r, const void *opaque)
@@ -100,7 +101,7 @@ typedef struct Block2d {
     int64_t width, query_height, query_width, memory_height, memory_width;
     bool    both;
     int     order;
-    double  scale;
+    double  scale, softcap;
 } Block2d;
 
 static const Param image_local_2d_params[] = {
@@ -113,7 +114,8 @@ static const Param image_local_2d_params[] = {
     PARAM_BOOL(Block2d, both, false, "as many rows below the block too"),
     PARAM_ENUM(Block2d, order, ORDER_BLOCKS, orders,
                "what is earlier in a causal run: block by block, or row by row"),
-    PARAM_FLOAT(Block2d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Block2d, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Block2d), PARAM_END
 };
 
 static bool sees_ahead(const Run *r, const Block2d *p);

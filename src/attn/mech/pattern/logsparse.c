@@ -21,7 +21,7 @@ static const char *const restart_modes[] = { "repeat", "blocks", NULL };
 typedef struct Params {
     int64_t local, restart, first;
     int     restart_mode;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -31,7 +31,8 @@ static const Param params[] = {
     PARAM_ENUM(Params, restart_mode, RESTART_REPEAT, restart_modes,
                "repeat: the comb goes on beyond L; blocks: nothing beyond the own subsequence"),
     PARAM_INT(Params, first, 0, 0, PARAM_COUNT_MAX, "f, leading positions that everyone sees"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static Pattern *logsparse_cells_of(Run *r, PatternShape s, const Params *p);

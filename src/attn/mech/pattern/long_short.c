@@ -29,7 +29,7 @@ typedef struct Params {
     int     ln_order;
     Tensor  p_logits, w_p, b_p;
     Tensor  ln_window_gain, ln_window_bias, ln_compressed_gain, ln_compressed_bias;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const char *const orders[] = { "after", "before", NULL };
@@ -53,7 +53,8 @@ static const Param params[] = {
     PARAM_TENSOR(Params, ln_window_bias, "[h d]", "zeros", "bias of the window's norm (dual_ln)"),
     PARAM_TENSOR(Params, ln_compressed_gain, "[h d]", "ones", "gain of the slots' norm (dual_ln)"),
     PARAM_TENSOR(Params, ln_compressed_bias, "[h d]", "zeros", "bias of the slots' norm (dual_ln)"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static Tensor logits_of(Run *r, const Params *p);

@@ -18,7 +18,7 @@ typedef struct Params {
     int64_t   window;
     IndexList dilation, global;
     Tensor    q_global, k_global, v_global;
-    double    scale;
+    double    scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -31,7 +31,8 @@ static const Param params[] = {
     PARAM_TENSOR(Params, q_global, "[h,n,d]", "q itself", "queries of the global rows"),
     PARAM_TENSOR(Params, k_global, "[h,n,d]", "k itself", "keys that the global rows see"),
     PARAM_TENSOR(Params, v_global, "[h,n,e]", "v itself", "values that the global rows take"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static uint8_t *global_flags(Run *r, IndexList global);

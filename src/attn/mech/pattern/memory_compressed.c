@@ -23,7 +23,7 @@ typedef struct Params {
     int64_t factor;
     Tensor  conv_k, conv_v, bias_k, bias_v;
     int     conv_init, add_first, tail;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const char *const inits[] = { "mean", "glorot", NULL };
@@ -44,7 +44,8 @@ static const Param params[] = {
                "put the first token in front, uncompressed; auto: when causal"),
     PARAM_ENUM(Params, tail, TAIL_KEEP, tails,
                "a last group of fewer than f tokens: padded with zeros, or left out"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 /* One kind of vector: keys or values. */

@@ -12,12 +12,13 @@
 
 typedef struct Params {
     const char *expr;
-    double      scale;
+    double      scale, softcap;
 } Params;
 
 static const Param params[] = {
     PARAM_TEXT(Params, expr, "the pattern, like window(5)+global(2)+random($t)"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 typedef struct Names {

@@ -24,7 +24,7 @@ typedef struct Params {
     int64_t window, window2, kernel, stride;
     int     pooling, level2;
     Tensor  w_pool_k, w_pool_v, w_q2, w_k2, w_v2;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const char *const poolings[] = { "mean", "max", "ldconv", NULL };
@@ -49,7 +49,8 @@ static const Param params[] = {
                  "keys of level 2 from level 1 (sequential)"),
     PARAM_TENSOR(Params, w_v2, "[h e,h e]", "uniform +-sqrt(6/(h e+h e))",
                  "values of level 2 from level 1 (sequential)"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static Slots pooling_slots_of(const Run *r, const Params *p);

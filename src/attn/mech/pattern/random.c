@@ -9,7 +9,7 @@ typedef struct Params {
     int64_t r;
     Tensor  indices;
     bool    self;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -18,7 +18,8 @@ static const Param params[] = {
                  "distinct keys, uniformly (causal: from the past)",
                  "keys of each query; -1: unused"),
     PARAM_BOOL(Params, self, false, "every query sees itself too"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static Pattern *random_cells_of(Run *r, const Params *p);

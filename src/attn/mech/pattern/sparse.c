@@ -23,7 +23,7 @@ static const char *const local_kinds[] = { "window", "block", NULL };
 typedef struct SparseStridedParams {
     int64_t stride;
     int     heads, local_kind;
-    double  scale;
+    double  scale, softcap;
 } SparseStridedParams;
 
 static const Param sparse_strided_params[] = {
@@ -33,7 +33,8 @@ static const Param sparse_strided_params[] = {
     PARAM_ENUM(SparseStridedParams, local_kind, LOCAL_WINDOW, local_kinds,
                "local set: the s nearest on each side, or the own block"),
     PARAM_FLOAT(SparseStridedParams, scale, 0, 0, 1e30,
-              "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+              "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(SparseStridedParams), PARAM_END
 };
 
 static Pattern *sparse_cells_of(Run *r, PatternShape s, const SparseStridedParams *p);
@@ -164,7 +165,7 @@ static const char *const fixed_heads[] = { "merged", "split", "local", "summary"
 typedef struct SparseFixedParams {
     int64_t stride, summary, verts;
     int     heads;
-    double  scale;
+    double  scale, softcap;
 } SparseFixedParams;
 
 static const Param sparse_fixed_params[] = {
@@ -176,7 +177,8 @@ static const Param sparse_fixed_params[] = {
     PARAM_ENUM(SparseFixedParams, heads, FIXED_MERGED, fixed_heads,
                "merged: both sets in every head; split: half the heads each; or one set only"),
     PARAM_FLOAT(SparseFixedParams, scale, 0, 0, 1e30,
-              "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+              "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(SparseFixedParams), PARAM_END
 };
 
 static Pattern *head_cells(Run *r, PatternShape s, const SparseFixedParams *p, int64_t head);

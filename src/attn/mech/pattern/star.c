@@ -18,7 +18,7 @@ typedef struct Params {
     int     relay;
     bool    ring;
     int64_t window;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -26,7 +26,8 @@ static const Param params[] = {
                "token: position 0; mean: an extra node, the mean of the tokens"),
     PARAM_BOOL(Params, ring, false, "close the chain of satellites to a ring"),
     PARAM_INT(Params, window, 3, 0, PARAM_COUNT_MAX, "neighbourhood of a satellite, total width"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params), PARAM_END
 };
 
 static Pattern *star_cells_of(Run *r, PatternShape s, const Params *p);

@@ -14,13 +14,14 @@
 
 typedef struct WindowParams {
     int64_t window;
-    double  scale;
+    double  scale, softcap;
 } WindowParams;
 
 static const Param window_params[] = {
     PARAM_INT(WindowParams, window, 7, 0, PARAM_COUNT_MAX,
               "total width; reach to each side is half of it, rounded down"),
-    PARAM_FLOAT(WindowParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(WindowParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(WindowParams), PARAM_END
 };
 
 static void window_run(Run *r, const void *opaque)
@@ -87,7 +88,7 @@ const Mechanism mech_window = {
 typedef struct DilatedParams {
     int64_t   window;
     IndexList dilation;
-    double    scale;
+    double    scale, softcap;
 } DilatedParams;
 
 static const Param dilated_params[] = {
@@ -95,7 +96,8 @@ static const Param dilated_params[] = {
               "cells per row: half of it to each side"),
     PARAM_LIST(DilatedParams, dilation, 2, 1, PARAM_COUNT_MAX,
                "distance between the cells; one, or one per head: [1,4]"),
-    PARAM_FLOAT(DilatedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(DilatedParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(DilatedParams), PARAM_END
 };
 
 static void dilated_run(Run *r, const void *opaque)
@@ -163,14 +165,15 @@ const Mechanism mech_dilated = {
 
 typedef struct CascadeParams {
     int64_t base_window, cardinal, layer;
-    double  scale;
+    double  scale, softcap;
 } CascadeParams;
 
 static const Param cascade_params[] = {
     PARAM_INT(CascadeParams, base_window, 1, 1, PARAM_COUNT_MAX, "b, the window of layer 0"),
     PARAM_INT(CascadeParams, cardinal, 2, 1, PARAM_COUNT_MAX, "m, how much wider each layer is"),
     PARAM_INT(CascadeParams, layer, 0, 0, PARAM_COUNT_MAX, "l, the layer, from 0"),
-    PARAM_FLOAT(CascadeParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+    PARAM_FLOAT(CascadeParams, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(CascadeParams), PARAM_END
 };
 
 static int64_t width_of(const Run *r, const CascadeParams *p);
