@@ -4,6 +4,7 @@
  * first given.  Two measured ones whose counted FLOPs differ contradict each
  * other: that is reported, and is exit status 3.  A file that holds something is
  * never replaced: it may be one of the inputs, or the file that a sweep writes to.
+ * Of names such as cost.2of8.jsonl all shards must be there.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,6 +58,56 @@ static void settle_conflict(Merge *m, int a, int b)
     else if (first->ok != second->ok)
         m->retried++;
     m->left_out[!first->ok && better ? a : b] = true;
+}
+
+/* ---- shards ------------------------------------------------------------------- */
+
+/* "cost.2of8.jsonl": shard 2 of 8; stem: how much of the name comes before. */
+static bool shard_of(const char *path, int *shard, int *shards, size_t *stem)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot;
+
+    for (dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+        int end = 0;
+
+        if (sscanf(dot, ".%9dof%9d%n", shard, shards, &end) == 2 && end &&
+            !strcmp(dot + end, ".jsonl") && *shard >= 1 && *shard <= *shards) {
+            *stem = (size_t)(dot - path);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_shard(const Call *call, const char *like, size_t stem, int wanted, int of)
+{
+    for (int i = 0; i < call->word_count; i++) {
+        int    shard, shards;
+        size_t length;
+
+        if (shard_of(call->words[i], &shard, &shards, &length) && shard == wanted &&
+            shards == of && length == stem && !strncmp(call->words[i], like, stem))
+            return true;
+    }
+    return false;
+}
+
+/* Every shard of each sweep that the names speak of is given. */
+static bool check_shards(const Call *call, Error *err)
+{
+    for (int i = 0; i < call->word_count; i++) {
+        int    shard, shards;
+        size_t stem;
+
+        if (!shard_of(call->words[i], &shard, &shards, &stem))
+            continue;
+        for (int k = 1; k <= shards; k++)
+            if (!has_shard(call, call->words[i], stem, k, shards))
+                return error_set(err, ERR_FILE, "%.*s.%dof%d.jsonl: shard %d of %d is missing; "
+                                 "nothing was written. sweep ... --shard %d/%d makes it", (int)stem,
+                                 call->words[i], k, shards, k, shards, k, shards);
+    }
+    return true;
 }
 
 static void find_doubles(Merge *m)
@@ -136,12 +187,15 @@ static bool write_kept(Merge *m, const char *path, int *count, int *failed, Erro
 {
     Results kept = take_kept(m);
     Text    text = { 0 };
-    bool    ok;
+    bool    csv = text_ends_in(path, ".csv"), table = csv || text_ends_in(path, ".md"), ok;
 
     for (int i = 0; i < kept.count; i++) {
-        text_addf(&text, "%s\n", kept.rows[i].line);
+        if (!table)
+            text_addf(&text, "%s\n", kept.rows[i].line);
         *failed += !kept.rows[i].ok;
     }
+    if (table)
+        points_table(&kept, csv ? TABLE_CSV : TABLE_MARKDOWN, 0, &text);
     *count = kept.count;
     ok = (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to merge")) &&
          file_write(path, text_str(&text), text.length, err);
@@ -204,7 +258,10 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
     if (!call->word_count || !path)
         return error_set(err, ERR_USAGE, "merge needs result files and -o FILE.jsonl: attnscope "
                          "merge cost.*of8.jsonl -o cost.jsonl");
-    ok = may_write(path, err) && read_all(&m, err);
+    if (fits_chart_name(path))
+        return error_set(err, ERR_USAGE, "-o %s: merge writes records (.jsonl) or their table "
+                         "(.csv, .md); attnscope fit draws charts", path);
+    ok = check_shards(call, err) && may_write(path, err) && read_all(&m, err);
     if (ok) {
         find_doubles(&m);
         note_differences(&m);
