@@ -60,20 +60,23 @@ TEST(usual_ranges_hold_the_value)
         const char  *now;
         bool         dense;
         const char  *range; /* NULL: none */
+        int64_t      n;     /* tokens */
     } cases[] = {
-        { &whole, "", false, "m=2,4,8,16,32,64" },
-        { &whole, "3", false, "m=2,3,6,12" },
-        { &whole, "", true, "m=1,2,3,4,6,8,11,16,23,32,45,64,91,128" },
-        { &even, "", false, "c=2,4,8" },
-        { &real, "", false, "t=0.25,0.5,1,2" },
-        { &kind, "", false, "kernel=relu,trig" },
-        { &text, "window(5)", false, NULL },
+        { &whole, "", false, "m=2,4,8,16,32,64", 64 },
+        { &whole, "3", false, "m=2,3,6,12", 64 },
+        { &whole, "", true, "m=1,2,3,4,6,8,11,16,23,32,45,64,91,128", 64 },
+        { &whole, "", true, "m=1,2,3,4,6,8,11,16,23,32,45,64,91,128,181,192", 96 },
+        { &even, "", false, "c=2,4,8", 64 },
+        { &real, "", false, "t=0.25,0.5,1,2", 64 },
+        { &kind, "", false, "kernel=relu,trig", 64 },
+        { &text, "window(5)", false, NULL, 64 },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         Text range = { 0 };
 
-        assert_int_equal(axis_usual(cases[i].param, cases[i].now, 64, cases[i].dense, &range),
+        assert_int_equal(axis_usual(cases[i].param, cases[i].now, cases[i].n,
+                                    cases[i].dense, &range),
                          cases[i].range != NULL);
         if (cases[i].range)
             assert_string_equal(text_str(&range), cases[i].range);

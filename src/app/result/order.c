@@ -92,6 +92,16 @@ const int32_t *round_line(const Run *run, const View *view, int64_t head, int64_
                                         : NULL;
 }
 
+const int32_t *result_categories(const Result *result, int64_t head, int64_t round)
+{
+    const Run *run = result->run;
+
+    for (int i = 0; i < run->view_count; i++)
+        if (run->views[i].kind == VIEW_BUCKETS && is_line_of_tokens(run, &run->views[i]))
+            return round_line(run, &run->views[i], head, round);
+    return NULL;
+}
+
 /* Stable counting sort of the tokens by their category. */
 static int32_t *order_of_categories(Run *run, const int32_t *category)
 {

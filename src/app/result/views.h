@@ -155,6 +155,8 @@ int64_t result_order_round(const Result *result, const View *view);
 /* The mechanism's order of the tokens (slot -> token), owned by the run's arena; NULL: it does not
  * sort. */
 const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round);
+/* The bucket of each token in that round; NULL: there are none. */
+const int32_t *result_categories(const Result *result, int64_t head, int64_t round);
 
 /* Rows or columns of the view are `n` tokens that such an order sorts. */
 bool view_sorts_rows(const View *view, int64_t n);

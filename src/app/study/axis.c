@@ -151,6 +151,8 @@ static bool add_numbers(const Param *param, const char *now, int64_t n, bool den
     for (double at = first; at <= most * (1 + 1e-9); at *= by)
         if (whole ? at >= 1 : at >= value / 4 * (1 - 1e-9))
             write_value(param, at, &last, out);
+    if (dense && whole) /* a window of 2n - 1 and more is full attention */
+        write_value(param, most, &last, out);
     return isfinite(last);
 }
 

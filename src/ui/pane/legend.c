@@ -55,14 +55,22 @@ static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool 
 
 static int legend_bits(Ui *ui, int y, int x)
 {
-    bool hidden = false; /* the causes of some picture */
+    bool  mono = ui->term->colours == TERM_MONO;
+    bool  hidden = false; /* the causes of some picture */
+    Panel panel;
 
     for (int i = 0; i < ui->compare.count; i++) {
         Pane       *pane = &ui->compare.panes[i];
         const View *view = pane->area.h && pane->drawing.causes ? pane_view(pane) : NULL;
         bool        shaded = view && is_shaded(ui, pane);
 
-        hidden |= shaded && ui->term->colours == TERM_MONO;
+        if (view && pane_panel(ui, pane, &panel) && panel.row_buckets && panel.components &&
+            !(shaded && mono)) {
+            x += 2 + term_textf(ui->term, y, x, 32, ui_style(ui, ROLE_DIM),
+                                "%s: the query's bucket", mono ? "letter" : "colour");
+            continue;
+        }
+        hidden |= shaded && mono;
         for (int bit = COMPONENT_WINDOW; view && bit <= COMPONENT_LAST; bit <<= 1)
             if (grid_causes(&pane->drawing.grid) & bit &&
                 is_new_cause(ui, i, view, (uint8_t)bit))

@@ -228,6 +228,8 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
     panel->row_buckets = pane->buckets;
+    if (order && !pane->pinned && view_sorts_rows(view, pane->result->run->n))
+        panel->row_buckets = result_categories(pane->result, pane->spec.head, pane->order_round);
     panel->excludes = pane_excludes(pane);
     panel->excluded = pane->spec.excluded;
     set_labels(pane, panel);

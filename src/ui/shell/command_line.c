@@ -453,7 +453,7 @@ static const Typed typed[] = {
     { "d", false, input_typed_d, NULL, "head size of generated q, k, v" },
     { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v" },
     { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },
-    { "causal", false, input_typed_causal, consider_causal,
+    { "causal", true, input_typed_causal, consider_causal,
       "on, off, or input: whether a token sees those after it" },
     { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE" },
     { "swap", true, swap_typed, consider_swap, "a mechanism in the model: MECH [LAYERS]" },

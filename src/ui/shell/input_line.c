@@ -175,8 +175,16 @@ void input_typed_seed(Ui *ui, const char *text)
 void input_typed_causal(Ui *ui, const char *text)
 {
     static const char *const words[] = { "off", "on", "no", "yes", "false", "true" };
+    const Input             *input = session_input(ui->session);
     int                      causal = -2;
 
+    if (!*text) {
+        ui_say(ui, ROLE_DIM, "causal is %s%s; :causal on, off or input",
+               (ui->defaults.causal < 0 && input ? input->causal : ui->defaults.causal) == 1
+                   ? "on" : "off",
+               ui->defaults.causal < 0 ? ", as the input says" : "");
+        return;
+    }
     for (int i = 0; i < 6; i++)
         if (!strcmp(text, words[i]))
             causal = i & 1;
