@@ -12,6 +12,7 @@
 #ifndef ATTN_CUDA_KERNELS_PORTABLE_CUH
 #define ATTN_CUDA_KERNELS_PORTABLE_CUH
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
