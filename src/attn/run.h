@@ -410,6 +410,8 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);
+/* The view connectivity of cells that each head chose: [n,m] where all chose alike. */
+void view_choice(Run *r, const Pattern *cells);
 /* What cells that were chosen among all keys hold of exact attention; when r->out is set.  Views
  * kept_mass and best_mass [h,n], figures mean_keys, mass, best_mass and relative_error.  Exact
  * attention is that over the scores of `in`, with the run's causal order. */

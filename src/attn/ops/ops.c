@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "attn/ops/ops.h"
+#include "attn/ops/choose.h"
 #include "attn/ops/lambdas.h"
 #include "attn/ops/rows.h"
 #include "attn/ops/state.h"
@@ -675,6 +676,26 @@ Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal)
     DISPATCH(r, key_usage, &q, &k, scale, causal, &usage);
     op_traffic(r, bytes_of(q) + bytes_of(k), bytes_of(usage));
     return usage;
+}
+
+ChosenKeys op_choose(Run *r, const ChooseKeys *in)
+{
+    bool       together = in->kind == CHOOSE_INDEX;
+    int64_t    sets = together ? 1 : r->h, n = together ? in->q.shape[1] : in->in.q.shape[1];
+    ChosenKeys out = { .sets = sets, .n = n,
+                       .start = run_alloc(r, sets * n + 1, sizeof(*out.start)),
+                       .least = run_tensor2(r, DT_F32, sets, n) };
+
+    if (in->mass > 0 || in->sums) {
+        out.lse = run_tensor2(r, DT_F64, sets, n);
+        out.share = run_tensor2(r, DT_F64, sets, n);
+    }
+    op_wait(r, "the host chooses the keys of every query");
+    if (!run_failed(r))
+        cpu_choose(r, in, &out);
+    op_traffic(r, bytes_of(in->in.q) + bytes_of(in->in.k) + bytes_of(in->q) + bytes_of(in->k),
+               bytes_of(out.least));
+    return out;
 }
 
 Tensor op_sort(Run *r, Tensor key)

@@ -280,3 +280,42 @@ void run_masses(Run *r, const AttendInput *in, const Pattern *cells)
     mass_view(r, "kept_mass", s, s->kept, read_kept);
     mass_view(r, "best_mass", s, s->best, read_best);
 }
+
+/* ---- the chosen cells ---------------------------------------------------------------- */
+
+static bool same_runs(const PatternRow *a, const PatternRow *b)
+{
+    for (int64_t x = 0; x < a->count && a->count == b->count; x++)
+        if (a->runs[x].start != b->runs[x].start || a->runs[x].count != b->runs[x].count ||
+            a->runs[x].step != b->runs[x].step)
+            return false;
+    return a->count == b->count;
+}
+
+static bool heads_agree(const Run *r, const Pattern *cells)
+{
+    PatternRow one = { 0 }, other = { 0 };
+    bool       same = true;
+
+    for (int64_t i = 0; i < pattern_queries(cells) && same; i++) {
+        pattern_row(cells, 0, i, &one);
+        for (int64_t head = 1; head < r->h && same; head++) {
+            pattern_row(cells, head, i, &other);
+            same = same_runs(&one, &other);
+        }
+    }
+    pattern_row_free(&one);
+    pattern_row_free(&other);
+    return same;
+}
+
+void view_choice(Run *r, const Pattern *cells)
+{
+    View *view = view_cells(r, "connectivity", cells);
+
+    if (!view || !pattern_per_head(cells) || !heads_agree(r, cells))
+        return;
+    view->rank = 2; /* the plane of head 0 */
+    view->shape[0] = view->shape[1];
+    view->shape[1] = view->shape[2];
+}

@@ -1,0 +1,94 @@
+/* chosen.c -- see chosen.h. */
+#include "attn/mech/chosen/chosen.h"
+
+#include "attn/run.h"
+
+static Pattern *or_no_memory(Run *r, Pattern *cells)
+{
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the chosen cells", r->mechanism->id);
+    return cells;
+}
+
+/* i32 [n,most]: the keys of each row, -1 behind them. */
+static Tensor table_of(Run *r, const ChosenKeys *chosen)
+{
+    int64_t most = 1;
+    Tensor  table;
+
+    for (int64_t i = 0; i < chosen->n; i++)
+        most = max_i64(most, chosen->start[i + 1] - chosen->start[i]);
+    table = run_tensor2(r, DT_I32, chosen->n, most);
+    for (int64_t at = 0; !run_failed(r) && at < chosen->n * most; at++) {
+        int64_t place = chosen->start[at / most] + at % most;
+
+        tensor_i32(&table)[at] = place < chosen->start[at / most + 1] ? chosen->key[place] : -1;
+    }
+    return table;
+}
+
+Pattern *chosen_cells(Run *r, const ChosenKeys *chosen)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+    Tensor       table;
+
+    if (run_failed(r))
+        return NULL;
+    if (chosen->sets == r->h)
+        return or_no_memory(r, pattern_lists(r->arena, s, chosen->start, chosen->key,
+                                             COMPONENT_OTHER));
+    table = table_of(r, chosen);
+    return run_failed(r) ? NULL
+                         : or_no_memory(r, pattern_table(r->arena, s, &table, COMPONENT_OTHER));
+}
+
+int64_t chosen_allowed(const Run *r, int64_t i)
+{
+    return r->causal ? max_i64(0, min_i64(r->m, i + r->q_offset + 1)) : r->m;
+}
+
+double chosen_count(const Run *r, int64_t most)
+{
+    double count = 0;
+
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t keys = chosen_allowed(r, i);
+
+        count += (double)(most ? min_i64(most, keys) : keys);
+    }
+    return count;
+}
+
+/* Runs of the pages of row `at`, joined where they are neighbours; returns how many. */
+static int64_t page_runs(const ChosenKeys *chosen, int64_t at, int64_t page, int64_t keys,
+                         PatternRun *runs)
+{
+    int64_t count = 0;
+
+    for (int64_t x = chosen->start[at]; x < chosen->start[at + 1]; x++) {
+        int64_t first = chosen->key[x] * page, length = min_i64(page, keys - first);
+
+        if (count && runs[count - 1].start + runs[count - 1].count == first)
+            runs[count - 1].count += length;
+        else
+            runs[count++] = (PatternRun){ first, length, 1, COMPONENT_BLOCK };
+    }
+    return count;
+}
+
+Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+    int64_t      rows = chosen->sets * chosen->n, used = 0;
+    int64_t     *offset = run_alloc(r, rows + 1, sizeof(*offset));
+    PatternRun  *runs = run_failed(r) ? NULL : run_alloc(r, chosen->start[rows], sizeof(*runs));
+
+    for (int64_t at = 0; at < rows && runs; at++) {
+        offset[at] = used;
+        used += page_runs(chosen, at, page, chosen_allowed(r, at % chosen->n), runs + used);
+    }
+    if (!runs)
+        return NULL;
+    offset[rows] = used;
+    return or_no_memory(r, pattern_stored(r->arena, s, offset, runs, true));
+}

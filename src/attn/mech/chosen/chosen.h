@@ -1,0 +1,22 @@
+/* attn/mech/chosen/chosen.h -- what mechanisms whose queries choose their keys share. */
+#ifndef ATTN_MECH_CHOSEN_CHOSEN_H
+#define ATTN_MECH_CHOSEN_CHOSEN_H
+
+#include <stdint.h>
+
+#include "attn/ops/choose.h"
+#include "attn/pattern/pattern.h"
+
+typedef struct Run Run;
+
+/* The chosen keys as cells: of each head, or of one choice for all heads. */
+Pattern *chosen_cells(Run *r, const ChosenKeys *chosen);
+/* The keys of the chosen pages, up to the query's own position. */
+Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page);
+
+/* Keys that row i may see. */
+int64_t chosen_allowed(const Run *r, int64_t i);
+/* Sum over the rows of one head of the keys that they may see, of each `most` at most; 0: all. */
+double chosen_count(const Run *r, int64_t most);
+
+#endif

@@ -1,0 +1,63 @@
+/* attn/ops/choose.h -- every query chooses keys, or pages of keys, by a number for each.
+ *
+ *     CHOOSE_SCORES   its score S[i,j]
+ *     CHOOSE_INDEX    sum over t of w[i,t] max(0, q[i,t] . k[j]) / sqrt(H d), for all heads
+ *     CHOOSE_PAGES    scale * sum over c of max(q[i,c] lo[u,c], q[i,c] hi[u,c]) of page u
+ *
+ * lo and hi are the least and the largest number of each channel over the page's keys that query i
+ * may see, so no score of the page exceeds the number by more than rounding.  The choice is decided
+ * in double, sums in index order; of equal numbers the lower key comes first.
+ */
+#ifndef ATTN_OPS_CHOOSE_H
+#define ATTN_OPS_CHOOSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/ops/ops.h"
+#include "core/tensor.h"
+
+typedef struct Run Run;
+
+typedef enum ChooseKind { CHOOSE_SCORES, CHOOSE_INDEX, CHOOSE_PAGES } ChooseKind;
+
+typedef struct ChooseKeys {
+    ChooseKind  kind;
+    AttendInput in;       /* CHOOSE_SCORES, CHOOSE_PAGES: q and k */
+    Tensor      q, k, w;  /* CHOOSE_INDEX: f32 or f64 [1,n,H d], [1,m,d], [1,n,H] */
+    int64_t     heads;    /* H */
+    Tensor      lo, hi;   /* CHOOSE_PAGES: f32 [h',P,d] of whole pages */
+    int64_t     page;     /* CHOOSE_PAGES: keys of a page */
+    int64_t     most;     /* chosen by a row at most; 0: all that it may see */
+    double      mass;     /* CHOOSE_SCORES: the fewest that hold this share; 0: off */
+    bool        sums;     /* CHOOSE_SCORES: lse is wanted also without mass */
+    bool        ranked;   /* the chosen keys are wanted in order of their numbers, too */
+    bool        causal;   /* the last query stands at the last key */
+    bool        newest;   /* CHOOSE_PAGES: the last page that is seen is among the chosen */
+} ChooseKeys;
+
+/* Lists of keys, or of pages, in order of sets and queries; a set is a query head, or all. */
+typedef struct ChosenKeys {
+    int64_t  sets, n;
+    int64_t *start;     /* [sets n + 1] where a row begins in `key` */
+    int32_t *key;       /* increasing in each row */
+    Tensor   least;     /* f32 [sets,n] the number of the last one chosen; 0 in an empty row */
+    Tensor   lse;       /* f64 [sets,n] log of the sum of exp of all that the row sees; data NULL:
+                           not asked for */
+    Tensor   share;     /* f64 [sets,n] as lse: how much of that sum the chosen keys are */
+    int32_t *best;      /* as key, the largest number first; NULL: not asked for */
+    double   seen, taken; /* candidates of all rows, and how many were chosen */
+} ChosenKeys;
+
+/* On the host, whatever the device: its result is lists.  Charges nothing: callers do. */
+ChosenKeys op_choose(Run *r, const ChooseKeys *in);
+
+/* What op_choose calls; `out` has room for all but the lists. */
+void cpu_choose(Run *r, const ChooseKeys *in, ChosenKeys *out);
+
+/* How many keys, or pages, row i chooses among. */
+int64_t choose_candidates(const ChooseKeys *in, int64_t i);
+/* The number that row i has for candidate j: for readers of views. */
+double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j);
+
+#endif
