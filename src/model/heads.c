@@ -101,6 +101,7 @@ static void find_rows(Heads *h)
 {
     h->rows = (HeadRows){ .n = h->n, .causal = h->m->config.causal, .repeated = h->o->repeated,
                           .earlier = h->earlier,
+                          .near = h->o->near > 0 ? h->o->near : HEAD_NEAR_KEYS,
                           .seen = head_earlier(h->ids, h->n, h->earlier) };
     for (int64_t i = 0; i < h->n; i++) {
         int64_t low, high;

@@ -16,6 +16,7 @@
 
 typedef struct HeadsOptions {
     bool    repeated;  /* the ids are heads_repeat's: a head may be called induction */
+    int64_t near;      /* of the score near, in keys; 0: HEAD_NEAR_KEYS */
     int64_t layer;     /* only this one; -1: all */
     int     threads;   /* 0: all */
     const atomic_bool *cancel;

@@ -18,7 +18,7 @@ static HeadScores scores_of(bool causal, bool repeated)
 {
     int64_t    earlier[4];
     HeadRows   rows = { .n = 4, .causal = causal, .repeated = repeated, .earlier = earlier,
-                        .seen = head_earlier(ids, 4, earlier), .log_length = 1 };
+                        .near = 1, .seen = head_earlier(ids, 4, earlier), .log_length = 1 };
     HeadSums   first = { 0 }, rest = { 0 };
     HeadScores out;
 
@@ -39,6 +39,8 @@ TEST(scores_are_means_over_rows)
     assert_true(isnan(s.next));
     assert_true(fabs(s.distance - (0.75 + 1.0 + (0.75 + 0.5)) / 4) < 1e-7);
     assert_true(fabs(s.entropy - (0.5623351446 + 1.0397207708 + 1.0397207708) / 4) < 1e-6);
+    assert_true(fabs(s.near - (0.75 + 0.75) / 2) < 1e-7); /* rows 2 and 3 see farther keys, too */
+    assert_true(fabs(scores_of(false, false).near - (1 + 1 + 0.75 + 0.75) / 4) < 1e-7);
     assert_int_equal(s.induction_rows, 2);
     assert_true(fabs(s.induction - 0.5) < 1e-7); /* row 2 to key 1, row 3 to key 2 */
     assert_string_equal(s.label, "previous");
@@ -52,9 +54,14 @@ TEST(order_puts_heads_without_a_score_last)
                         .label = "mixed" }, { .entropy = 2, .label = "mixed" }, { .entropy = 9 } };
     int64_t    order[4] = { 0, 1, 2, 3 };
 
-    head_scores_order(s, HEAD_ENTROPY, order, 4);
+    head_scores_order(s, (HeadOrder){ .by = HEAD_ENTROPY }, order, 4);
     assert_int_equal(order[0], 2);
     assert_int_equal(order[1], 0);
+    assert_int_equal(order[2], 1);
+    assert_int_equal(order[3], 3);
+    head_scores_order(s, (HeadOrder){ .by = HEAD_ENTROPY, .rising = true }, order, 4);
+    assert_int_equal(order[0], 0);
+    assert_int_equal(order[1], 2);
     assert_int_equal(order[2], 1);
     assert_int_equal(order[3], 3);
 }
@@ -62,12 +69,15 @@ TEST(order_puts_heads_without_a_score_last)
 TEST(names_go_there_and_back)
 {
     HeadScore which;
+    HeadOrder order;
     Error     err = ERROR_INIT;
 
     for (int i = 0; i < HEAD_SCORE_COUNT; i++)
         assert_true(head_score_parse(head_score_name((HeadScore)i), &which, &err) &&
                     (int)which == i);
     assert_false(head_score_parse("loud", &which, &err));
+    assert_true(head_order_parse("-near", &order, &err) && order.rising && order.by == HEAD_NEAR);
+    assert_true(head_order_parse("near", &order, &err) && !order.rising);
     assert_int_equal(head_label_index("sink"), 3);
     assert_int_equal(head_label_index("none"), -1);
 }

@@ -562,12 +562,13 @@ function Model:token(id) end
 ---@return string?
 function Model:run(ids, options) end
 
----A table for each head: layer, head, label, previous, self, first, next, entropy, distance, induction, induction_rows.
+---A table for each head: layer, head, label, previous, self, first, next, entropy, distance, near (weight on the keys up to so many away; 8 unless given), induction, induction_rows.
 ---@param ids integer[]
+---@param near? integer
 ---@return table[]?
 ---@return string?
 ---@return string?
-function Model:heads(ids) end
+function Model:heads(ids, near) end
 
 ---q, k, v and x of a layer, as an input.
 ---@param layer integer

@@ -17,6 +17,7 @@ typedef struct HeadsRun {
     ModelReading reading;
     const char  *name;   /* of the text */
     bool         repeated;
+    int64_t      near;   /* keys */
     HeadsResult  result;
     int64_t     *order;  /* [count] of layer * heads + head; owned */
     int64_t      count;
@@ -24,15 +25,15 @@ typedef struct HeadsRun {
 
 /* ---- the order of rows ----------------------------------------------------------------- */
 
-static bool parse_sort(const Call *call, HeadScore *out, Error *err)
+static bool parse_sort(const Call *call, HeadOrder *out, Error *err)
 {
-    return !call->values[OPT_SORT] || head_score_parse(call->values[OPT_SORT], out, err);
+    return !call->values[OPT_SORT] || head_order_parse(call->values[OPT_SORT], out, err);
 }
 
 static bool order_rows(HeadsRun *r, Error *err)
 {
     int64_t   all = r->result.layers * r->result.heads;
-    HeadScore by = HEAD_PREVIOUS;
+    HeadOrder by;
 
     r->order = malloc((size_t)all * sizeof(*r->order));
     if (!r->order)
@@ -145,6 +146,7 @@ static void heads_json(const HeadsRun *r, Text *out)
         jsonw_close(&j, '}');
     }
     jsonw_close(&j, ']');
+    jsonw_key_int(&j, "near_keys", r->near);
     jsonw_key_number(&j, "seconds", r->result.seconds);
     jsonw_close(&j, '}');
     text_add(out, "\n");
@@ -192,9 +194,11 @@ static bool run_scores(HeadsRun *r, Error *err)
     bool         ok;
 
     if (!call_int(r->call, OPT_LAYER, 0, 100000, &options.layer, err) ||
+        !call_int(r->call, OPT_NEAR, 1, INT32_MAX, &r->near, err) ||
         !call_int(r->call, OPT_THREADS, 1, 4096, &threads, err))
         return false;
     options.threads = (int)threads;
+    options.near = r->near;
     session_heeds_stop(r->session, true);
     ok = heads_run(r->m, r->reading.tokens.ids, r->reading.tokens.count, &options, &r->result, err);
     session_heeds_stop(r->session, false);
@@ -232,9 +236,9 @@ static bool draw_heads(const HeadsRun *r, Error *err)
 
 bool command_heads(Session *s, const Call *call, Text *out, Error *err)
 {
-    HeadsRun  r = { .session = s, .call = call };
+    HeadsRun  r = { .session = s, .call = call, .near = HEAD_NEAR_KEYS };
     ModelSpec parts = { 0 };
-    HeadScore ignored;
+    HeadOrder ignored;
     bool      ok;
 
     if (!call->word_count)

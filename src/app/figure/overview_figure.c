@@ -27,7 +27,7 @@ struct Overview {
     int64_t     *order;   /* owned; tiles as they stand */
     int64_t      count;
     bool         sorted;
-    HeadScore    by;
+    HeadOrder    by;
 };
 
 /* ---- tiles ------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static void word_tile(const Overview *o, int64_t at, int64_t cols, Panel *panel)
     char         score[24] = "";
 
     if (o->sorted && o->tiles[tile].scores.label)
-        snprintf(score, sizeof(score), " %.3g", head_score(&o->tiles[tile].scores, o->by));
+        snprintf(score, sizeof(score), " %.3g", head_score(&o->tiles[tile].scores, o->by.by));
     panel->title[0] = panel->side[0] = '\0';
     if (lines && at % cols == 0)
         snprintf(panel->side, sizeof(panel->side), "L%lld", layer);
@@ -172,7 +172,8 @@ static void word_figure(const Overview *o, const PictureOptions *options,
     text_addf(&words, "%s, seed %llu", run->causal ? ", causal" : "",
               (unsigned long long)run->seed);
     if (o->sorted)
-        text_addf(&words, "; by %s, largest first", head_score_name(o->by));
+        text_addf(&words, "; by %s, %s first", head_score_name(o->by.by),
+                  o->by.rising ? "smallest" : "largest");
     if (!first->components && !panel_shows_categories(first) && !panel_shows_hops(first))
         text_addf(&words, "; a cell shows the %s of its pairs", pool_name(first->pool));
     if (options->caption && *options->caption)
@@ -323,7 +324,7 @@ Overview *overview_open(Session *s, const Call *call, Result *shown, const char 
         o->call = call;
         o->sorted = call->values[OPT_SORT] != NULL;
         ok = (shown || check_call(call, err)) &&
-             (!o->sorted || head_score_parse(call->values[OPT_SORT], &o->by, err));
+             (!o->sorted || head_order_parse(call->values[OPT_SORT], &o->by, err));
     }
     if (ok && shown)
         take_result(o, shown, view);

@@ -93,6 +93,7 @@ void result_head_scores(const Result *result, HeadScores *out, Threads *threads,
     if (!earlier)
         return;
     job.rows = (HeadRows){ .n = n, .causal = run->causal, .earlier = earlier,
+                           .near = HEAD_NEAR_KEYS,
                            .seen = find_earlier(result->input, n, earlier) };
     for (int64_t i = 0; i < n; i++)
         job.rows.log_length += log((double)(run->causal ? i + 1 : n)) / (double)n;

@@ -18,7 +18,7 @@
 /* ---- scores by name ----------------------------------------------------------- */
 
 static const char *const names[HEAD_SCORE_COUNT] = {
-    "previous", "self", "first", "next", "entropy", "distance", "induction",
+    "previous", "self", "first", "next", "entropy", "distance", "near", "induction",
 };
 
 const char *head_score_name(HeadScore which)
@@ -34,7 +34,13 @@ bool head_score_parse(const char *name, HeadScore *out, Error *err)
             return true;
         }
     return error_set(err, ERR_USAGE, "--sort %.40s: expected previous, self, first, next, entropy, "
-                     "distance or induction", name);
+                     "distance, near or induction; -distance puts the smallest first", name);
+}
+
+bool head_order_parse(const char *text, HeadOrder *out, Error *err)
+{
+    *out = (HeadOrder){ .rising = *text == '-' };
+    return head_score_parse(text + out->rising, &out->by, err);
 }
 
 double head_score(const HeadScores *s, HeadScore which)
@@ -46,6 +52,7 @@ double head_score(const HeadScores *s, HeadScore which)
     case HEAD_NEXT: return s->next;
     case HEAD_ENTROPY: return s->entropy;
     case HEAD_DISTANCE: return s->distance;
+    case HEAD_NEAR: return s->near;
     default: return s->induction;
     }
 }
@@ -61,12 +68,15 @@ int head_label_index(const char *label)
     return -1;
 }
 
-static double score_at(const HeadScores *scores, HeadScore by, int64_t at)
+/* Larger comes first. */
+static double score_at(const HeadScores *scores, HeadOrder by, int64_t at)
 {
-    return scores[at].label ? head_score(&scores[at], by) : (double)NAN;
+    double value = scores[at].label ? head_score(&scores[at], by.by) : (double)NAN;
+
+    return by.rising ? -value : value;
 }
 
-void head_scores_order(const HeadScores *scores, HeadScore by, int64_t *order, int64_t count)
+void head_scores_order(const HeadScores *scores, HeadOrder by, int64_t *order, int64_t count)
 {
     for (int64_t i = 1; i < count; i++) {
         int64_t at = order[i], j = i;
@@ -116,6 +126,15 @@ static double row_induction(const int64_t *earlier, int64_t i, const float *w, i
     return sum;
 }
 
+static double row_near(int64_t near, int64_t i, const float *w, int64_t low, int64_t high)
+{
+    double sum = 0;
+
+    for (int64_t j = low > i - near ? low : i - near; j < high && j <= i + near; j++)
+        sum += (double)w[j - low];
+    return sum;
+}
+
 void head_sums_row(HeadSums *sums, const HeadRows *rows, int64_t i, const float *w, int64_t low,
                    int64_t high)
 {
@@ -125,6 +144,10 @@ void head_sums_row(HeadSums *sums, const HeadRows *rows, int64_t i, const float 
         distance += (double)w[j - low] * (double)llabs(i - j);
     sums->distance += distance;
     sums->entropy += row_entropy(w, high - low);
+    if (low < i - rows->near || high - 1 > i + rows->near) {
+        sums->near += row_near(rows->near, i, w, low, high);
+        sums->wide++;
+    }
     if (i + 1 < high)
         sums->next += (double)w[i + 1 - low];
     if (i == 0)
@@ -144,6 +167,8 @@ void head_sums_add(HeadSums *to, const HeadSums *more)
     to->next += more->next;
     to->entropy += more->entropy;
     to->distance += more->distance;
+    to->near += more->near;
+    to->wide += more->wide;
     to->induction += more->induction;
 }
 
@@ -170,6 +195,7 @@ void head_scores_of(const HeadSums *s, const HeadRows *rows, HeadScores *out)
                          .first = s->first / pairs, .entropy = s->entropy / all,
                          .distance = s->distance / all, .induction_rows = rows->seen };
     out->next = rows->causal ? (double)NAN : s->next / pairs;
+    out->near = s->wide ? s->near / (double)s->wide : (double)NAN;
     out->induction = rows->seen ? s->induction / (double)rows->seen : (double)NAN;
     out->label = label_of(rows, out);
 }

@@ -18,6 +18,7 @@ typedef struct HeadScores {
     double  next;      /* mean of W[i,i+1]; inputs that are not causal */
     double  entropy;   /* mean over all rows, nats */
     double  distance;  /* mean of sum_j W[i,j] |i - j| */
+    double  near;      /* weight on keys up to HeadRows.near away; mean over rows that see others */
     double  induction; /* weight on what followed earlier occurrences of the token; mean over */
     int64_t induction_rows; /* rows whose token occurred before */
     const char *label; /* "induction", "previous", "self", "sink", "broad", "mixed"; static */
@@ -25,25 +26,33 @@ typedef struct HeadScores {
 
 /* The scores by name. */
 typedef enum HeadScore {
-    HEAD_PREVIOUS, HEAD_SELF, HEAD_FIRST, HEAD_NEXT, HEAD_ENTROPY, HEAD_DISTANCE, HEAD_INDUCTION,
-    HEAD_SCORE_COUNT
+    HEAD_PREVIOUS, HEAD_SELF, HEAD_FIRST, HEAD_NEXT, HEAD_ENTROPY, HEAD_DISTANCE, HEAD_NEAR,
+    HEAD_INDUCTION, HEAD_SCORE_COUNT
 } HeadScore;
 const char *head_score_name(HeadScore which);
-/* The value of --sort. */
 bool        head_score_parse(const char *name, HeadScore *out, Error *err);
+/* An order by a score: "distance", the largest first, or "-distance", the smallest first. */
+typedef struct HeadOrder {
+    HeadScore by;
+    bool      rising;
+} HeadOrder;
+bool        head_order_parse(const char *text, HeadOrder *out, Error *err);
 double      head_score(const HeadScores *scores, HeadScore which);
 /* Names of all labels, ending in NULL; the index is `head_label_index`. */
 extern const char *const head_labels[];
 int         head_label_index(const char *label);
-/* Orders places of `scores` [count]: the largest score first, equal ones as they were, then heads
- * to which it does not apply or that have no scores (label NULL). */
-void        head_scores_order(const HeadScores *scores, HeadScore by, int64_t *order,
+/* Orders places of `scores` [count]; equal ones stay as they were, and last come heads to which the
+ * score does not apply or that have no scores (label NULL). */
+void        head_scores_order(const HeadScores *scores, HeadOrder by, int64_t *order,
                               int64_t count);
 
 /* Sums over rows, which become means. */
 typedef struct HeadSums {
-    double previous, self, first, next, entropy, distance, induction;
+    double  previous, self, first, next, entropy, distance, near, induction;
+    int64_t wide; /* rows that see keys beyond `near` */
 } HeadSums;
+
+#define HEAD_NEAR_KEYS 8 /* usual HeadRows.near */
 
 /* The tokens of all heads' rows. */
 typedef struct HeadRows {
@@ -52,6 +61,7 @@ typedef struct HeadRows {
     bool           repeated;   /* random tokens twice: a head may be called induction */
     const int64_t *earlier;    /* [n] the last earlier position of the same token; -1: none */
     int64_t        seen;       /* rows with an earlier one */
+    int64_t        near;       /* keys on each side that are near */
     double         log_length; /* mean of ln(keys of a row) */
 } HeadRows;
 

@@ -198,7 +198,7 @@ typedef struct SwapValue {
 typedef struct Passing {
     const Model  *m;
     int32_t      *ids; /* on the stack, as are the swaps with their words and layers */
-    int64_t       n, layer;
+    int64_t       n, layer, near;
     const Swap   *swaps;
     int64_t       swap_count;
     bool          listed; /* the swaps were given as a list */
@@ -537,14 +537,14 @@ static int run_model(lua_State *L)
 static bool work_heads(void *context, const atomic_bool *cancel, Error *err)
 {
     Passing     *p = context;
-    HeadsOptions options = { .layer = -1, .cancel = cancel };
+    HeadsOptions options = { .layer = -1, .near = p->near, .cancel = cancel };
 
     return heads_run(p->m, p->ids, p->n, &options, &p->heads, err);
 }
 
 static void push_scores(lua_State *L, int64_t layer, int64_t head, const HeadScores *s)
 {
-    lua_createtable(L, 0, 11);
+    lua_createtable(L, 0, 12);
     field_integer(L, "layer", layer);
     field_integer(L, "head", head);
     field_string(L, "label", s->label);
@@ -554,6 +554,7 @@ static void push_scores(lua_State *L, int64_t layer, int64_t head, const HeadSco
     field_measure(L, "next", s->next);
     field_measure(L, "entropy", s->entropy);
     field_measure(L, "distance", s->distance);
+    field_measure(L, "near", s->near);
     field_measure(L, "induction", s->induction);
     field_integer(L, "induction_rows", s->induction_rows);
 }
@@ -577,7 +578,9 @@ static int find_heads(lua_State *L)
 {
     Passing p = { .m = check_model(L)->model };
 
-    lua_settop(L, 2);
+    lua_settop(L, 3);
+    p.near = luaL_optinteger(L, 3, HEAD_NEAR_KEYS);
+    luaL_argcheck(L, p.near > 0 && p.near <= INT32_MAX, 3, "expected a number of keys from 1");
     p.ids = push_ids(L, 2, p.m, &p.n);
     push_passing(L, p);
     return work_await(L, script_of(L)->session->thing, "what heads do", work_heads, push_heads);
@@ -686,9 +689,10 @@ static const Member model_members[] = {
       "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and "
       "plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, "
       "with one plain; vary adds value and given, the place of its swap in swaps." },
-    { "heads", find_heads, "ids: integer[]", "table[]?, string?, string?",
+    { "heads", find_heads, "ids: integer[], near?: integer", "table[]?, string?, string?",
       "A table for each head: layer, head, label, previous, self, first, next, entropy, distance, "
-      "induction, induction_rows." },
+      "near (weight on the keys up to so many away; 8 unless given), induction, "
+      "induction_rows." },
     { "layer", layer_input, "layer: integer, ids: integer[]", "attnscope.Input?, string?, string?",
       "q, k, v and x of a layer, as an input." },
     { "close", close_model, "", "", "Gives the memory back now." },

@@ -256,6 +256,7 @@ static void draw_scores(Ui *ui, Area area)
     add_score(&out, "induction", s->induction);
     add_score(&out, "entropy", s->entropy);
     add_score(&out, "distance", s->distance);
+    add_score(&out, "near", s->near);
     area.y++;
     area.h--;
     term_paragraph(ui->term, area, text_str(&out), ui_style(ui, ROLE_DIM));

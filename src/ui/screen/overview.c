@@ -153,7 +153,7 @@ static void order_tiles(Overview *o)
             scores[k] = tile->scores;
     }
     if (scores && o->sorted)
-        head_scores_order(scores, score_of(o), o->order, count);
+        head_scores_order(scores, (HeadOrder){ .by = score_of(o) }, o->order, count);
     free(scores);
     if (o->leads)
         choose_place(o, 0);
@@ -615,7 +615,7 @@ static const Action own[] = {
       .run_with = move_row, .value = TO_LAST },
     { "overview_order", "o", IN_OVERVIEW, "order",
       "by layer and head, or by a score of heads: previous, self, first, next, entropy, distance, "
-      "induction", .run_with = turn_order, .value = 1 },
+      "near (a local head), induction", .run_with = turn_order, .value = 1 },
     { "overview_export", "e", IN_OVERVIEW, "export",
       "the command that writes all layers and heads as one figure, to be run",
       .run = export_command },
