@@ -288,7 +288,7 @@ const Mechanism mech_dsa = {
                "best_mass is what the cheap scorer loses to the largest scores.",
     .picture = "index_scores",
     .classes = CLASS_LP,
-    .claim_time = "O(n^2 H dI) with small constants, O(n k d)",
+    .claim_time = "O(n^2 H dI + n k d)",
     .claim_memory = "O(n k)",
     .claim_decode = "yes: reads n small keys and k tokens",
     .claim_exponent = 2,

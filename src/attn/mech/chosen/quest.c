@@ -254,7 +254,7 @@ const Mechanism mech_quest = {
                "loose channel lifts.",
     .picture = "weights",
     .classes = CLASS_LP,
-    .claim_time = "O(n/page d + budget d) a step",
+    .claim_time = "O(n d/page + b d) a step",
     .claim_memory = "O(n), 2 d numbers more a page",
     .claim_decode = "yes: reads n/page bounds and budget tokens",
     .claim_exponent = 2,

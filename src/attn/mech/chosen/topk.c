@@ -205,7 +205,7 @@ const Mechanism mech_topk = {
                "rows need many keys and peaked rows one.",
     .picture = "weights",
     .classes = CLASS_LP,
-    .claim_time = "O(n^2 d) to choose, O(n k d) to mix",
+    .claim_time = "O(n^2 d + n k d)",
     .claim_memory = "O(n k)",
     .claim_decode = "yes: reads all keys, k values",
     .claim_exponent = 2,
