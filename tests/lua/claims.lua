@@ -2,8 +2,8 @@
 local check = require "support.check"
 local claims = require "support.claims"
 
-for _, family in ipairs { "pattern", "learned", "chosen", "lowrank", "memory", "mixer", "routing",
-                         "lab", "recurrent", "delta" } do
+for _, family in ipairs { "pattern", "learned", "chosen", "cache", "lowrank", "memory", "mixer",
+                         "routing", "lab", "recurrent", "delta" } do
   claims.try("card", require("claims." .. family))
 end
 claims.try("preset", require "claims.presets")

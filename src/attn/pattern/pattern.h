@@ -106,6 +106,9 @@ Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags);
 Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags);
 /* keys table[i,:]; int32 [n,r] or [h,n,r], -1 unused; borrowed, must live in a */
 Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bits);
+/* n = m: keys j <= i that are one of the columns, or lie one of the offsets before i; increasing
+ * int32 [h',c] and [h',o], borrowed; COMPONENT_GLOBAL and COMPONENT_STRIDED */
+Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Tensor *offsets);
 /* compressed rows: keys[offset[h*n+i] .. offset[h*n+i+1]) sorted; borrowed */
 Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
                        uint8_t bits);
@@ -127,6 +130,24 @@ Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool cor
 /* key pixel at most `rows` image rows and `cols` columns from the query's */
 Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int64_t cols,
                       uint8_t bits);
+/* One axis of a grid of tokens, and which places along it a place sees; every number >= 1,
+ * stride <= kernel, kernel dilation <= length, or, of tiles, kernel <= their number. */
+typedef struct GridAxis {
+    int64_t length, kernel; /* kernel: places seen, or tiles */
+    int64_t dilation;       /* gap between the places */
+    int64_t stride;         /* places in a row that share a window, that of their leader */
+    int64_t tile;           /* > 1: whole tiles see whole tiles (then dilation = stride = 1) */
+    bool    causal;         /* no later place */
+} GridAxis;
+#define GRID_AXES_MOST 3
+/* n = m = the product of the lengths, the last axis fastest: j is seen along every axis.  A window
+ * is moved inwards at a border (every place sees `kernel`), or on a causal axis cut. */
+Pattern *pattern_neighbours(Arena *a, PatternShape s, const GridAxis *axes, int count,
+                            uint8_t bits);
+/* What place x sees along the axis. */
+PatternRun grid_axis_keys(const GridAxis *axis, int64_t x);
+/* Cells of pattern_neighbours in one head. */
+int64_t grid_axes_cells(const GridAxis *axes, int count);
 /* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
 Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);
 /* {i,j} = {first, n-1}, n-1 > first */

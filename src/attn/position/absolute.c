@@ -58,6 +58,7 @@ const Position position_sinusoidal = {
     .source = "Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
     .help = "adds sines and cosines of the position to queries and keys",
     .class_ = POSITION_INPUT,
+    .added = true,
     .params = sinusoidal_params,
     .params_size = sizeof(SinusoidalParams),
     .apply = sinusoidal_apply,

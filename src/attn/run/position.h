@@ -19,6 +19,7 @@ typedef struct Position {
     const char   *help;   /* one line: what it changes */
     const char   *views;  /* besides position_bias: names and what they are; NULL: none */
     PositionClass class_;
+    bool          added;  /* to q and k: it cannot be taken off again, as an angle can */
     const Param  *params; /* names start with pos_ */
     size_t        params_size;
     /* Changes *in (whose q, k, v, scale are the raw ones).  Sticky errors. */

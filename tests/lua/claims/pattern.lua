@@ -245,6 +245,28 @@ return {
       flops(run("memory-compressed(factor=4)", { n = 512 }))
     is(ratio, ">", 3)
   end },
+  { "natten", "Every query has the same number of keys, also in a corner", function(is)
+    local p = cells("natten", { n = 64, params = { grid = "[8,8]", kernel = "3" } })
+    for q = 0, 63 do is(#p:row(q), "==", 9) end
+  end },
+  { "natten", "one box on the grid is many short runs in the sequence", function(is)
+    local row = cells("natten", { n = 64, params = { grid = "[8,8]", kernel = "3" } }):row(27)
+    for x = 0, 8 do is(row[x + 1], "==", 18 + x // 3 * 8 + x % 3) end
+  end },
+  { "natten", "the box jumps, and all its blocks are whole", function(is)
+    local p = cells("natten", { n = 64, params = { grid = "[8,8]", tile = "2", kernel = "3" } })
+    for q = 0, 63 do
+      is(#p:row(q), "==", 36)
+      local same = p:row(q // 16 * 16 + q % 8 // 2 * 2)
+      for x, k in ipairs(p:row(q)) do is(k, "==", same[x]) end
+    end
+  end },
+  { "natten", "a query at the border no longer stands in the middle of it", function(is)
+    local p = cells("natten", { n = 16, params = { kernel = "5" } })
+    is(p:row(0)[1], "==", 0)
+    is(p:row(0)[5], "==", 4)
+    is(p:row(8)[1], "==", 6)
+  end },
   { "pattern", "a union of a few regular pieces", function(is)
     local all = cells("pattern", { params = { expr = "window(3)+global(2)" } })
     local parts = cells("pattern", { params = { expr = "window(3)" } }):union(

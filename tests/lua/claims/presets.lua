@@ -134,6 +134,26 @@ return {
     is(idle(4), "<", idle(1))
     is(idle(8), "<", idle(4))
   end },
+  { "natten-corner", "every row has as many keys as any other, also those of the grid's corners",
+    function(is)
+      for _, more in ipairs { "", ",dilation=2", ",tile=2" } do
+        local p = run("natten(grid=[8,8],kernel=3" .. more .. ")", { n = 64 }):pattern()
+        for q = 0, 63 do is(#p:row(q), "==", #p:row(0)) end
+      end
+    end },
+  { "streaming-sinks", "the first tokens stay in the cache for ever", function(is)
+    local p = run("streaming-llm(sinks=2,window=8)", { n = 32, causal = true }):pattern()
+    for q = 2, 31 do is((p:cell(q, 0)) and (p:cell(q, 1)), "==", true) end
+  end },
+  { "vertical-slash", "choose which columns and diagonals are kept", function(is)
+    local r = run("vertical-slash", { input = clusters, n = 64, heads = 1 })
+    local sums, kept = claims.rows(r, "vertical_scores")[1], claims.rows(r, "columns")[1]
+    local least, most = math.huge, 0
+    for x = 3, 64 do
+      if kept[x] > 0 then least = math.min(least, sums[x]) else most = math.max(most, sums[x]) end
+    end
+    is(least, ">=", most)
+  end },
   { "lab-ponder", "a column ends where its token has halted", function(is)
     local r = run("act", { input = clusters, n = 48, params = { b_halt = -1 } })
     local halting, updates = r:view("halting"):totable(), r:view("updates"):totable()
