@@ -397,19 +397,13 @@ static void join_pieces(Job *job)
     }
 }
 
-static bool has_terms(const AttendInput *in)
-{
-    return in->cell_term || tensor_given(&in->distance) || tensor_given(&in->row.table) ||
-           tensor_given(&in->col.table);
-}
-
 static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
 {
     const Tensor *k = in->kind == CHOOSE_INDEX ? &in->k : &in->in.k;
     int64_t       count = in->kind == CHOOSE_PAGES ? ceil_div(k->shape[1], in->page) : k->shape[1];
     Job           job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out, .n = out->n,
                           .d = k->shape[2], .count = count, .keys = round_up_to(count, PANEL),
-                          .terms = in->kind == CHOOSE_SCORES && has_terms(&in->in) };
+                          .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };
 
     job.rows = max_i64(1, min_i64(MOST_ROWS, LINES / job.keys));
     job.items = ceil_div(job.n, job.rows);

@@ -12,7 +12,7 @@
 
 typedef struct Params {
     int64_t topk, index_heads, index_dim;
-    double  scale;
+    double  scale, softcap;
     Tensor  index_q, index_k, index_w, index_wq, index_wk, index_ww;
 } Params;
 
@@ -21,6 +21,7 @@ static const Param params[] = {
     PARAM_INT(Params, index_heads, 4, 1, 1 << 20, "H, heads of the indexer; files decide"),
     PARAM_INT(Params, index_dim, 16, 1, 1 << 20, "dI, their size; files decide"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params),
     PARAM_TENSOR(Params, index_q, "[n,H,dI]", "made", "queries of the indexer"),
     PARAM_TENSOR(Params, index_k, "[m,dI]", "made", "its keys"),
     PARAM_TENSOR(Params, index_w, "[n,H]", "made", "weights of its heads"),

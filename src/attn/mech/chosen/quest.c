@@ -14,7 +14,7 @@
 typedef struct Params {
     int64_t page, budget, min_pages;
     bool    last_page;
-    double  scale;
+    double  scale, softcap;
 } Params;
 
 static const Param params[] = {
@@ -23,6 +23,7 @@ static const Param params[] = {
     PARAM_INT(Params, min_pages, 1, 1, PARAM_COUNT_MAX, "pages that it reads at least"),
     PARAM_BOOL(Params, last_page, true, "causal: the newest page is always read"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params),
     PARAM_END
 };
 

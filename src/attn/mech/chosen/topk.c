@@ -21,7 +21,7 @@ static const char *const normalizes[] = { "kept", "all", NULL };
 
 typedef struct Params {
     int64_t k;
-    double  mass, scale;
+    double  mass, scale, softcap;
     int     normalize;
 } Params;
 
@@ -33,6 +33,7 @@ static const Param params[] = {
     PARAM_ENUM(Params, normalize, NORMALIZE_KEPT, normalizes,
                "softmax over the kept keys, or over all with the others dropped"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_SOFTCAP(Params),
     PARAM_END
 };
 
