@@ -70,6 +70,8 @@ static void vertical_slash_run(Run *r, const void *opaque)
     op_wait(r, "the host adds up the last rows");
     estimate(r, &in, min_i64(p->last_q, r->n), columns.score, diagonals.score);
     op_charge(r, FLOP_OVERHEAD, estimated_pairs(r, p));
+    op_traffic(r, 4 * (double)(r->h * min_i64(p->last_q, r->n) * r->d) +
+                      (double)tensor_bytes(&in.k), 16 * (double)(r->h * r->n));
     run_stage(r, "choose");
     choose(r, &columns);
     choose(r, &diagonals);
