@@ -446,7 +446,7 @@ static const Typed typed[] = {
     { "theme", false, theme_typed, consider_themes, NULL },
     { "glyphs", false, glyphs_typed, consider_glyphs, NULL },
     { "open", false, input_typed_open, consider_inputs,
-      "another input for all panes: FILE, synthetic:NAME or sample:NAME" },
+      "another input for all panes: FILE, MODEL TEXT, synthetic:NAME or sample:NAME" },
     { "layer", false, input_typed_layer, NULL, "the input's layer, from 0" },
     { "head", false, input_typed_head, NULL, "the head that is shown, from 0" },
     { "n", false, input_typed_n, NULL, "number of tokens: the first of a file, or generated" },

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/call.h"
+#include "app/session/model_input.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 #include "ui/state/panes.h"
@@ -66,11 +68,36 @@ static bool load(Ui *ui, const char *given, const InputChoice *choice)
     return true;
 }
 
-void input_typed_open(Ui *ui, const char *spec)
+/* MODEL TEXT, two words, as the input of a model that reads that text; false: it is another form.
+ * A name with blanks that is a model's own path stays whole. */
+static bool model_and_text(const char *typed, Text *spec, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    int         count = 0;
+    Text        storage = { 0 };
+    Error       no_words = ERROR_INIT;
+    bool        is = !model_spec_is(typed) &&
+                     call_split(typed, words, CALL_MAX_WORDS, &count, &storage, &no_words) &&
+                     count == 2 && model_spec_is(words[0]);
+
+    if (is)
+        model_spec_write(words[0], &(ModelText){ .text = words[1] }, spec, err);
+    text_free(&storage);
+    return is;
+}
+
+void input_typed_open(Ui *ui, const char *typed)
 {
     InputChoice choice = INPUT_CHOICE_DEFAULT;
+    Text        spec = { 0 };
+    Error       err = ERROR_INIT;
+    bool        is_model = model_and_text(typed, &spec, &err);
 
-    load(ui, spec, &choice);
+    if (err.code)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    else
+        load(ui, is_model ? text_str(&spec) : typed, &choice);
+    text_free(&spec);
 }
 
 /* Samples that the key E goes through. */
@@ -108,14 +135,22 @@ const char *sample_words(const char *spec)
     return s ? s->words : NULL;
 }
 
+/* A number of tokens that was typed holds for the next sample, too, where it has so many. */
 void action_sample_next(Ui *ui)
 {
     const struct Sample *now = sample_of(session_input_spec(ui->session));
     const struct Sample *next = &samples[now ? (size_t)(now - samples + 1) % SAMPLES : 0];
     InputChoice          choice = INPUT_CHOICE_DEFAULT;
+    int64_t              n = session_choice(ui->session)->n;
+    bool                 loaded;
 
-    choice.n = next->n;
-    if (load(ui, next->spec, &choice))
+    choice.n = now && n != now->n ? n : next->n;
+    loaded = load(ui, next->spec, &choice);
+    if (!loaded && choice.n != next->n) {
+        choice.n = next->n;
+        loaded = load(ui, next->spec, &choice);
+    }
+    if (loaded)
         ui_say(ui, ROLE_DIM, "%s", next->words);
 }
 
