@@ -364,6 +364,8 @@ void view_drawn(Run *r, const char *name, Tensor t); /* a drawn parameter */
 void view_fitted(Run *r, const char *name, Tensor t); /* one fitted on the input */
 /* connectivity and components (the latter only when with_components) */
 void view_pattern(Run *r, const Pattern *pattern, bool with_components);
+/* The same with components; these are [h,n,m] also where all heads have the same cells. */
+void view_pattern_of_heads(Run *r, const Pattern *pattern);
 /* the cells of one part, under a name of their own */
 View *view_cells(Run *r, const char *name, const Pattern *pattern);
 /* what COMPONENT_WINDOW (NULL: a window) and COMPONENT_OTHER mean in all views made so

@@ -312,6 +312,7 @@ TEST(every_preset_is_compared)
                       { "retnet-decay", 4 }, { "gla-gates", 4 }, { "mamba2-mask", 3 },
                       { "log-linear-levels", 2 }, /* test_recurrent.c */
                       { "natten-corner", 3 }, { "streaming-sinks", 2 },
+                      { "snapkv-votes", 3 },
                       { "vertical-slash", 3 }, /* tests/lua/claims/presets.lua */
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },

@@ -81,6 +81,6 @@ Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Te
     *kept = *offsets;
     p->tensor = *columns;
     p->table = kept;
-    p->per_head = s.heads > 1;
+    p->per_head = columns->shape[0] > 1 || offsets->shape[0] > 1;
     return p;
 }

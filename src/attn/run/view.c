@@ -483,6 +483,14 @@ void view_pattern(Run *r, const Pattern *pattern, bool with_components)
         add_matrix(r, "components", VIEW_COMPONENTS, DT_U8, pattern);
 }
 
+void view_pattern_of_heads(Run *r, const Pattern *pattern)
+{
+    if (!pattern || !run_wants_views(r))
+        return;
+    add_matrix(r, "connectivity", VIEW_PATTERN, DT_U8, pattern);
+    view_reader(r, "components", VIEW_COMPONENTS, DT_U8, NULL, NULL, pattern);
+}
+
 void view_meanings(Run *r, const Pattern *pattern, const char *const *components)
 {
     for (int i = 0; i < r->view_count; i++)

@@ -49,6 +49,39 @@ return {
       is(sum + share, "~", 1)
     end
   end },
+  { "snapkv", "A full triangle, then below the line a few columns per head and the dense end",
+    function(is)
+      local p = run("snapkv", { n = 64, heads = 1 }):pattern()
+      for q = 0, 63 do is(#p:row(q), "==", q < 48 and q + 1 or 8 + 4 + q - 47) end
+    end },
+  { "snapkv", "Every key gets the votes around it", function(is)
+    local r = run("snapkv(pool=max,kernel=3)", { n = 64, heads = 1 })
+    local votes, pooled = rows(r, "votes")[1], rows(r, "pooled")[1]
+    for j = 2, 43 do
+      is(pooled[j], "~", math.max(votes[j - 1], votes[j], votes[j + 1]))
+    end
+  end },
+  { "snapkv", "Pooling keeps clusters of votes and widens lone peaks", function(is)
+    local function pieces(text)
+      local kept, count = rows(run(text, { n = 256, heads = 1 }), "kept")[1], 0
+      for j = 1, 188 do count = count + (kept[j] == 1 and kept[j - 1] ~= 1 and 1 or 0) end
+      return count
+    end
+    is(pieces("snapkv(keep=24)"), "<", pieces("snapkv(keep=24,kernel=1)"))
+  end },
+  { "snapkv", "Reading the prompt costs as much as full attention", function(is)
+    local full = run("full", { n = 64, causal = true })
+    is(run("snapkv(prompt=64)", { n = 64 }).stats.flops.score, "==", full.stats.flops.score)
+    is(run("snapkv(prompt=64)", { n = 64 }).figures.relative_error, "<=", 1e-6)
+  end },
+  { "snapkv", "the cache grows again with each word", function(is)
+    local full = run("vertical-slash", { n = 64 }).figures
+    local cut = run("snapkv", { n = 64 }).figures
+    is(cut.kv_bytes_per_token, "==", full.kv_bytes_per_token)
+    is(cut.state_bytes, "<", full.state_bytes / 2)
+    is(state("snapkv(prompt=48)", 65) - state("snapkv(prompt=48)", 64), "==",
+       cut.kv_bytes_per_token)
+  end },
   { "vertical-slash", "Stripes and slashes over the true map", function(is)
     local r = run("vertical-slash", { n = 48, heads = 1 })
     local p, columns, diagonals = r:pattern(), rows(r, "columns")[1], rows(r, "diagonals")[1]

@@ -145,6 +145,13 @@ return {
     local p = run("streaming-llm(sinks=2,window=8)", { n = 32, causal = true }):pattern()
     for q = 2, 31 do is((p:cell(q, 0)) and (p:cell(q, 1)), "==", true) end
   end },
+  { "snapkv-votes", "below it the kept columns, the rows that voted and new tokens", function(is)
+    local r = run("snapkv", { input = clusters, n = 64, heads = 1 })
+    local p, kept = r:pattern(), rows(r, "kept")[1]
+    for q = 48, 63 do
+      for k = 0, q do is(p:cell(q, k), "==", k > 47 or kept[k + 1] > 0) end
+    end
+  end },
   { "vertical-slash", "choose which columns and diagonals are kept", function(is)
     local r = run("vertical-slash", { input = clusters, n = 64, heads = 1 })
     local sums, kept = claims.rows(r, "vertical_scores")[1], claims.rows(r, "columns")[1]
