@@ -313,7 +313,7 @@ TEST(every_preset_is_compared)
                       { "log-linear-levels", 2 }, /* test_recurrent.c */
                       { "natten-corner", 3 }, { "streaming-sinks", 2 },
                       { "snapkv-votes", 3 },
-                      { "vertical-slash", 3 }, /* tests/lua/claims/presets.lua */
+                      { "vertical-slash", 3 }, { "moba-blocks", 2 }, /* claims/presets.lua */
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },
                       { "lab-ponder", 2 } }; /* test_lab_pictures.c */

@@ -44,7 +44,7 @@ typedef struct Job {
     bool              terms; /* scores are more than products */
     double           *k;     /* [keys / LANES][d][LANES] of the head */
     double           *q;     /* [n,H d] CHOOSE_INDEX */
-    double           *lo, *hi; /* [d][keys] of the head's pages */
+    double           *lo, *hi; /* [d][keys] of the head's pages; CHOOSE_MEANS: lo, their means */
     Piece            *pieces;  /* [sets][items] */
     Worker           *workers;
     atomic_bool       lacks; /* memory */
@@ -70,6 +70,13 @@ static void turn_pages(const Job *job)
             job->lo[t * job->keys + u] = tensor_float(&in->lo, job->head, job->run->h, u, t);
             job->hi[t * job->keys + u] = tensor_float(&in->hi, job->head, job->run->h, u, t);
         }
+}
+
+static void turn_means(const Job *job)
+{
+    for (int64_t u = 0; u < job->count; u++)
+        for (int64_t t = 0; t < job->d; t++)
+            job->lo[t * job->keys + u] = tensor_float(&job->in->mean, job->head, job->run->h, u, t);
 }
 
 static void product_rows(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
@@ -124,6 +131,21 @@ static double *page_row(const Job *job, Worker *w, int64_t i, int64_t count)
         w->sum[u] *= job->in->in.scale;
     if (count)
         w->sum[count - 1] = choose_number(job->in, job->run->h, job->head, i, count - 1);
+    return w->sum;
+}
+
+static double *mean_row(const Job *job, Worker *w, int64_t i, int64_t count)
+{
+    const float *q = tensor_row_f32(&job->in->in.q, job->head, job->run->h, i);
+
+    memset(w->sum, 0, (size_t)count * sizeof(*w->sum));
+    for (int64_t t = 0; t < job->d; t++) {
+        const double *mean = job->lo + t * job->keys;
+        double        x = (double)q[t];
+
+        for (int64_t u = 0; u < count; u++)
+            w->sum[u] += x * mean[u];
+    }
     return w->sum;
 }
 
@@ -191,13 +213,13 @@ static int64_t row_takes(const Job *job, Worker *w, const double *z, int64_t at,
     return min_i64(most, by_mass);
 }
 
-/* Puts the row's choice into w->place, increasing. */
-static void choose_places(const Job *job, Worker *w, const double *z, int64_t count, int64_t takes)
+/* Puts the row's choice into w->place, increasing; fixed: -1, or one that is among them. */
+static void choose_places(Worker *w, const double *z, int64_t count, int64_t takes, int64_t fixed)
 {
     for (int64_t j = 0; j < count; j++)
         w->order[j] = cpu_order_key(z[j]);
-    if (job->in->newest && count)
-        w->order[count - 1] = INT64_MAX;
+    if (fixed >= 0)
+        w->order[fixed] = INT64_MAX;
     if (takes == count)
         for (int64_t j = 0; j < count; j++)
             w->place[j] = (int32_t)j;
@@ -276,7 +298,7 @@ static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const do
     int64_t takes = row_takes(job, w, z, at, count);
     double  least = takes ? HUGE_VAL : 0;
 
-    choose_places(job, w, z, count, takes);
+    choose_places(w, z, count, takes, choose_fixed(job->in, i));
     for (int64_t x = 0; x < takes; x++)
         least = fmin(least, z[w->place[x]]);
     tensor_f32(&job->out->least)[at] = (float)least;
@@ -294,6 +316,8 @@ static double *numbers_of_row(const Job *job, Worker *w, int64_t i, int64_t coun
         return index_row(job, w, i, count);
     if (in->kind == CHOOSE_PAGES)
         return page_row(job, w, i, count);
+    if (in->kind == CHOOSE_MEANS)
+        return mean_row(job, w, i, count);
     for (int64_t j = 0; j < count; j++)
         w->z[j] = choose_number(in, job->run->h, job->head, i, j);
     return w->z;
@@ -326,11 +350,12 @@ static bool choose_scratch(Job *job)
     Run    *r = job->run;
     int64_t lines = job->in->kind == CHOOSE_INDEX ? job->in->heads : job->rows, keys = job->keys;
     int     count = threads_count(r->threads);
-    bool    pages = job->in->kind == CHOOSE_PAGES;
+    bool    pages = choose_pages(job->in);
 
     job->k = pages ? NULL : cpu_scratch(r, keys * job->d, sizeof(*job->k));
     job->lo = pages ? cpu_scratch(r, keys * job->d, sizeof(*job->lo)) : NULL;
-    job->hi = pages ? cpu_scratch(r, keys * job->d, sizeof(*job->hi)) : NULL;
+    if (job->in->kind == CHOOSE_PAGES)
+        job->hi = cpu_scratch(r, keys * job->d, sizeof(*job->hi));
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++)
         job->workers[x] = (Worker){ .z = cpu_scratch(r, lines * keys, sizeof(double)),
@@ -365,6 +390,8 @@ static void choose_all(Job *job)
             widen_keys(job, &in->k, 1);
         else if (in->kind == CHOOSE_PAGES)
             turn_pages(job);
+        else if (in->kind == CHOOSE_MEANS)
+            turn_means(job);
         else if (!job->terms)
             widen_keys(job, &in->in.k, job->run->h);
         threads_run(job->run->threads, job->items, choose_item, job);
@@ -400,7 +427,7 @@ static void join_pieces(Job *job)
 static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
 {
     const Tensor *k = in->kind == CHOOSE_INDEX ? &in->k : &in->in.k;
-    int64_t       count = in->kind == CHOOSE_PAGES ? ceil_div(k->shape[1], in->page) : k->shape[1];
+    int64_t       count = choose_pages(in) ? ceil_div(k->shape[1], in->page) : k->shape[1];
     Job           job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out, .n = out->n,
                           .d = k->shape[2], .count = count, .keys = round_up_to(count, PANEL),
                           .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };

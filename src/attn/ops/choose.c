@@ -14,11 +14,23 @@ static int64_t last_seen(const ChooseKeys *in, int64_t i)
     return at < -1 ? -1 : at;
 }
 
+bool choose_pages(const ChooseKeys *in)
+{
+    return in->kind == CHOOSE_PAGES || in->kind == CHOOSE_MEANS;
+}
+
 int64_t choose_candidates(const ChooseKeys *in, int64_t i)
 {
     int64_t keys = last_seen(in, i) + 1;
 
-    return in->kind == CHOOSE_PAGES ? (keys + in->page - 1) / in->page : keys;
+    return choose_pages(in) ? (keys + in->page - 1) / in->page : keys;
+}
+
+int64_t choose_fixed(const ChooseKeys *in, int64_t i)
+{
+    if (in->kind == CHOOSE_MEANS)
+        return i / in->page;
+    return in->newest ? choose_candidates(in, i) - 1 : -1;
 }
 
 static double index_number(const ChooseKeys *in, int64_t i, int64_t j)
@@ -59,9 +71,20 @@ static double page_number(const ChooseKeys *in, int64_t heads, int64_t head, int
     return in->in.scale * sum;
 }
 
+static double mean_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t u)
+{
+    const float *q = tensor_row_f32(&in->in.q, head, heads, i);
+    double       sum = 0;
+
+    for (int64_t c = 0; c < in->in.q.shape[2]; c++)
+        sum += (double)q[c] * tensor_float(&in->mean, head, heads, u, c);
+    return sum;
+}
+
 double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j)
 {
     return in->kind == CHOOSE_SCORES ? attend_score(&in->in, heads, head, i, j)
            : in->kind == CHOOSE_INDEX ? index_number(in, i, j)
+           : in->kind == CHOOSE_MEANS ? mean_number(in, heads, head, i, j)
                                       : page_number(in, heads, head, i, j);
 }

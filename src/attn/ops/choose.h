@@ -3,6 +3,7 @@
  *     CHOOSE_SCORES   its score S[i,j]
  *     CHOOSE_INDEX    sum over t of w[i,t] max(0, q[i,t] . k[j]) / sqrt(H d), for all heads
  *     CHOOSE_PAGES    scale * sum over c of max(q[i,c] lo[u,c], q[i,c] hi[u,c]) of page u
+ *     CHOOSE_MEANS    q[i] . mean[u] of page u; the page that holds key i is always chosen
  *
  * lo and hi are the least and the largest number of each channel over the page's keys that query i
  * may see, so no score of the page exceeds the number by more than rounding.  The choice is decided
@@ -19,15 +20,16 @@
 
 typedef struct Run Run;
 
-typedef enum ChooseKind { CHOOSE_SCORES, CHOOSE_INDEX, CHOOSE_PAGES } ChooseKind;
+typedef enum ChooseKind { CHOOSE_SCORES, CHOOSE_INDEX, CHOOSE_PAGES, CHOOSE_MEANS } ChooseKind;
 
 typedef struct ChooseKeys {
     ChooseKind  kind;
-    AttendInput in;       /* CHOOSE_SCORES, CHOOSE_PAGES: q and k */
+    AttendInput in;       /* all but CHOOSE_INDEX: q and k */
     Tensor      q, k, w;  /* CHOOSE_INDEX: f32 or f64 [1,n,H d], [1,m,d], [1,n,H] */
     int64_t     heads;    /* H */
     Tensor      lo, hi;   /* CHOOSE_PAGES: f32 [h',P,d] of whole pages */
-    int64_t     page;     /* CHOOSE_PAGES: keys of a page */
+    Tensor      mean;     /* CHOOSE_MEANS: f64 [h',P,d] */
+    int64_t     page;     /* CHOOSE_PAGES, CHOOSE_MEANS: keys of a page */
     int64_t     most;     /* chosen by a row at most; 0: all that it may see */
     double      mass;     /* CHOOSE_SCORES: the fewest that hold this share; 0: off */
     bool        sums;     /* CHOOSE_SCORES: lse is wanted also without mass */
@@ -55,8 +57,12 @@ ChosenKeys op_choose(Run *r, const ChooseKeys *in);
 /* What op_choose calls; `out` has room for all but the lists. */
 void cpu_choose(Run *r, const ChooseKeys *in, ChosenKeys *out);
 
+/* Whether rows choose pages, not keys. */
+bool choose_pages(const ChooseKeys *in);
 /* How many keys, or pages, row i chooses among. */
 int64_t choose_candidates(const ChooseKeys *in, int64_t i);
+/* The candidate that row i takes whatever its number; -1: none. */
+int64_t choose_fixed(const ChooseKeys *in, int64_t i);
 /* The number that row i has for candidate j: for readers of views. */
 double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j);
 

@@ -693,7 +693,8 @@ ChosenKeys op_choose(Run *r, const ChooseKeys *in)
     op_wait(r, "the host chooses the keys of every query");
     if (!run_failed(r))
         cpu_choose(r, in, &out);
-    op_traffic(r, bytes_of(in->in.q) + bytes_of(in->in.k) + bytes_of(in->q) + bytes_of(in->k),
+    op_traffic(r, bytes_of(in->in.q) + bytes_of(in->q) + bytes_of(in->k) +
+                      bytes_of(in->kind == CHOOSE_MEANS ? in->mean : in->in.k),
                bytes_of(out.least));
     return out;
 }

@@ -40,4 +40,35 @@ return {
       end
     end
   end },
+  { "moba", "Triangles on the diagonal, and in each row a few squares that move from row to row",
+    function(is)
+      local r = run("moba", { n = 64, causal = true, heads = 1 })
+      local p, moved = r:pattern(), 0
+      for q = 0, 63 do
+        local own, squares = q // 8, math.min(q // 8, 2)
+        is(#p:row(q), "==", q % 8 + 1 + 8 * squares)
+        for k = own * 8, 63 do is(p:cell(q, k), "==", k <= q) end
+        for k = 1, own * 8 - 1 do
+          if k % 8 > 0 then is(p:cell(q, k), "==", p:cell(q, k - 1)) end
+          if q % 8 > 0 and p:cell(q, k) ~= p:cell(q - 1, k) then moved = moved + 1 end
+        end
+      end
+      is(moved, ">", 0)
+    end },
+  { "moba", "With topk=1 only the triangles stay; with all blocks it is full attention",
+    function(is)
+      local p = run("moba(topk=1)", { n = 64, causal = true, heads = 1 }):pattern()
+      for q = 0, 63 do is(#p:row(q), "==", q % 8 + 1) end
+      for _, causal in ipairs { false, true } do
+        local all = run("moba(topk=8)", { n = 64, causal = causal }).figures
+        is(all.relative_error, "<=", 1e-6)
+      end
+    end },
+  { "moba", "The whole cache is still held", function(is)
+    local few = run("moba", { n = 64, causal = true }).figures
+    local all = run("moba(topk=8)", { n = 64, causal = true }).figures
+    is(few.state_bytes, "==", all.state_bytes)
+    is(few.step_bytes, "<", all.step_bytes / 2)
+    is(run("moba", { n = 128, causal = true }).figures.state_bytes, "==", 2 * few.state_bytes)
+  end },
 }

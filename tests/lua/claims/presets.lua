@@ -161,6 +161,21 @@ return {
     end
     is(least, ">=", most)
   end },
+  { "moba-blocks", "in each row at most two whole blocks before them", function(is)
+    local r = run("moba(block=8,topk=3)", { input = clusters, n = 64, causal = true, heads = 1 })
+    local p, selected = r:pattern(), claims.rows(r, "selected")
+    for q = 0, 63 do
+      local row, others = selected[q + 1], 0
+      for u = 0, 7 do
+        if row[u + 1] == 1 then others = others + 1 end
+        for k = u * 8, u * 8 + 7 do
+          is(p:cell(q, k), "==", row[u + 1] > 0 and k <= q)
+        end
+      end
+      is(others, "==", math.min(q // 8, 2))
+      is(row[q // 8 + 1], "==", 2)
+    end
+  end },
   { "lab-ponder", "a column ends where its token has halted", function(is)
     local r = run("act", { input = clusters, n = 48, params = { b_halt = -1 } })
     local halting, updates = r:view("halting"):totable(), r:view("updates"):totable()

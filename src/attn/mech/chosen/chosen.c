@@ -59,24 +59,27 @@ double chosen_count(const Run *r, int64_t most)
     return count;
 }
 
-/* Runs of the pages of row `at`, joined where they are neighbours; returns how many. */
+/* Runs of the pages of row `at`, joined where they are neighbours; own: the page to tell from the
+ * others, or -1.  Returns how many. */
 static int64_t page_runs(const ChosenKeys *chosen, int64_t at, int64_t page, int64_t keys,
-                         PatternRun *runs)
+                         int64_t own, PatternRun *runs)
 {
     int64_t count = 0;
 
     for (int64_t x = chosen->start[at]; x < chosen->start[at + 1]; x++) {
         int64_t first = chosen->key[x] * page, length = min_i64(page, keys - first);
+        uint8_t bits = own < 0 || chosen->key[x] == own ? COMPONENT_BLOCK : COMPONENT_OTHER;
 
-        if (count && runs[count - 1].start + runs[count - 1].count == first)
+        if (count && runs[count - 1].start + runs[count - 1].count == first &&
+            runs[count - 1].bits == bits)
             runs[count - 1].count += length;
         else
-            runs[count++] = (PatternRun){ first, length, 1, COMPONENT_BLOCK };
+            runs[count++] = (PatternRun){ first, length, 1, bits };
     }
     return count;
 }
 
-Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page)
+Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page, bool with_own)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
     int64_t      rows = chosen->sets * chosen->n, used = 0;
@@ -84,8 +87,11 @@ Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page)
     PatternRun  *runs = run_failed(r) ? NULL : run_alloc(r, chosen->start[rows], sizeof(*runs));
 
     for (int64_t at = 0; at < rows && runs; at++) {
+        int64_t i = at % chosen->n;
+
         offset[at] = used;
-        used += page_runs(chosen, at, page, chosen_allowed(r, at % chosen->n), runs + used);
+        used += page_runs(chosen, at, page, chosen_allowed(r, i), with_own ? i / page : -1,
+                          runs + used);
     }
     if (!runs)
         return NULL;

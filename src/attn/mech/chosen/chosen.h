@@ -2,6 +2,7 @@
 #ifndef ATTN_MECH_CHOSEN_CHOSEN_H
 #define ATTN_MECH_CHOSEN_CHOSEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "attn/ops/choose.h"
@@ -11,8 +12,9 @@ typedef struct Run Run;
 
 /* The chosen keys as cells: of each head, or of one choice for all heads. */
 Pattern *chosen_cells(Run *r, const ChosenKeys *chosen);
-/* The keys of the chosen pages, up to the query's own position. */
-Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page);
+/* The keys of the chosen pages, up to the query's own position.  with_own: the page that holds the
+ * query is COMPONENT_BLOCK and others COMPONENT_OTHER, else all are COMPONENT_BLOCK. */
+Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page, bool with_own);
 
 /* Keys that row i may see. */
 int64_t chosen_allowed(const Run *r, int64_t i);

@@ -97,7 +97,7 @@ static void read_selected(const View *view, int64_t head, int64_t i, int64_t sta
                           int64_t step, float *out)
 {
     const Pages *s = view->context;
-    int64_t      newest = s->choice.newest ? choose_candidates(&s->choice, i) - 1 : -1;
+    int64_t      newest = choose_fixed(&s->choice, i);
 
     (void)head;
     for (int64_t x = 0; x < count; x++)
@@ -158,7 +158,7 @@ static void quest_run(Run *r, const void *opaque)
     run_stage(r, "choose");
     chosen = op_choose(r, &choice);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)r->d * chosen.seen);
-    cells = chosen_page_cells(r, &chosen, p->page);
+    cells = chosen_page_cells(r, &chosen, p->page, false);
     if (run_wants_views(r))
         show_pages(r, &choice, &chosen);
     run_stage(r, "attend");
