@@ -382,6 +382,8 @@ typedef struct AttentionPart {
 } AttentionPart;
 void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
                           const uint8_t *part);
+/* position_bias alone, of a position; where weights are no softmax */
+void view_position_bias(Run *r, const Pattern *pattern, const AttendInput *in);
 /* the same for every bit: View.components */
 void view_meanings(Run *r, const Pattern *pattern, const char *const *components);
 /* weights by a mechanism's own reader over its support */

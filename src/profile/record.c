@@ -148,7 +148,7 @@ static void json_param(Json *j, const Param *p, const void *values, const Assign
         jsonw_raw(j, strcmp(s, "auto") ? s : "null");
         break;
     case PARAM_TYPE_FLOAT:
-        jsonw_number(j, strtod(s, NULL));
+        jsonw_number(j, strcmp(s, "auto") ? strtod(s, NULL) : (double)NAN);
         break;
     case PARAM_TYPE_BOOL:
     case PARAM_TYPE_LIST:

@@ -311,6 +311,7 @@ TEST(every_preset_is_compared)
                       { "feature-maps", 4 }, { "delta-rule", 4 },
                       { "retnet-decay", 4 }, { "gla-gates", 4 }, { "mamba2-mask", 3 },
                       { "log-linear-levels", 2 }, /* test_recurrent.c */
+                      { "sigmoid-rows", 4 },
                       { "natten-corner", 3 }, { "streaming-sinks", 2 },
                       { "snapkv-votes", 3 },
                       { "vertical-slash", 3 }, { "moba-blocks", 2 }, /* claims/presets.lua */

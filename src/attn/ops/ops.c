@@ -1,4 +1,5 @@
 /* ops.c -- the front of the operations: allocate, charge, dispatch; see ops.h. */
+#include <math.h>
 #include <string.h>
 
 #include "attn/ops/ops.h"
@@ -151,11 +152,17 @@ GroupResult op_group_attend(Run *r, const GroupAttend *g)
     return out;
 }
 
+/* Of m keys those up to row i. */
+static int64_t keys_seen(const Run *r, bool causal, int64_t m, int64_t i)
+{
+    int64_t seen = i + r->q_offset + 1;
+
+    return !causal || seen > m ? m : seen < 0 ? 0 : seen;
+}
+
 int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i)
 {
-    int64_t m = in->k.shape[1], seen = i + r->q_offset + 1;
-
-    return !in->causal || seen > m ? m : seen < 0 ? 0 : seen;
+    return keys_seen(r, in->causal, in->k.shape[1], i);
 }
 
 static void charge_rows(Run *r, const RowAttend *in, const RowResult *out)
@@ -191,6 +198,45 @@ RowResult op_row_attend(Run *r, const RowAttend *in)
         return out;
     charge_rows(r, in, &out);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v), bytes_of(out.out));
+    return out;
+}
+
+int64_t sigmoid_keys(const Run *r, const SigmoidAttend *at, int64_t i)
+{
+    return keys_seen(r, at->causal, at->in.k.shape[1], i);
+}
+
+double sigmoid_weight(double x)
+{
+    double faded = exp(-fabs(x));
+
+    return (x < 0 ? faded : 1) / (1 + faded);
+}
+
+SigmoidResult op_sigmoid_attend(Run *r, const SigmoidAttend *at)
+{
+    const AttendInput *in = &at->in;
+    int64_t            n = in->q.shape[1];
+    double             cells = 0;
+    SigmoidResult      out = { .out = run_tensor3(r, DT_F32, r->h, n, in->v.shape[2]),
+                               .sum = run_tensor2(r, DT_F32, r->h, n) };
+
+    if (run_failed(r))
+        return out;
+    if (r->spec.pairs_only) {
+        memset(out.out.data, 0, (size_t)tensor_bytes(&out.out));
+        memset(out.sum.data, 0, (size_t)tensor_bytes(&out.sum));
+        return out;
+    }
+    DISPATCH(r, sigmoid_attend, at, &out);
+    for (int64_t i = 0; i < n; i++)
+        cells += (double)(r->h * sigmoid_keys(r, at, i));
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);
+    op_charge(r, FLOP_OVERHEAD, attend_cell_overhead(in) * cells);
+    op_charge(r, FLOP_POSITION, in->cell_flops * cells);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
+               bytes_of(out.out) + bytes_of(out.sum));
     return out;
 }
 

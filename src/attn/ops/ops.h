@@ -296,6 +296,25 @@ RowResult op_row_attend(Run *r, const RowAttend *in);
 /* Keys that row i is allowed. */
 int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i);
 
+/* Attention without a denominator: W_ij = 1 / (1 + exp(-(S_ij + bias_i))). */
+typedef struct SigmoidAttend {
+    AttendInput   in;
+    const double *bias;   /* [n] */
+    bool          causal; /* keys j <= i + r->q_offset; the others have no weight */
+} SigmoidAttend;
+
+typedef struct SigmoidResult {
+    Tensor out; /* [h,n,e] */
+    Tensor sum; /* [h,n] of the row's weights */
+} SigmoidResult;
+
+/* Charges per allowed cell as op_attend does. */
+SigmoidResult op_sigmoid_attend(Run *r, const SigmoidAttend *at);
+/* Keys that row i is allowed. */
+int64_t sigmoid_keys(const Run *r, const SigmoidAttend *at, int64_t i);
+/* Of a score with its bias, by the exponential of a negative number. */
+double sigmoid_weight(double x);
+
 /* c = alpha * op(a) op(b) + beta * c, per head; a,b [h',.,.], c [h,.,.].  All are
  * f32, or c is f64 and a and b are either: then all of it is in double.  Charges
  * 2 * rows * cols * inner per head to `charge`. */
@@ -468,6 +487,7 @@ struct Ops {
     void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
+    void (*sigmoid_attend)(Run *r, const SigmoidAttend *at, SigmoidResult *out);
     void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
                  double beta, Tensor *c);
     void (*gemm_long)(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);

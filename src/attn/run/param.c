@@ -101,6 +101,10 @@ static bool bind_float(const Param *p, const char *text, double *at, Error *err)
     char  *end;
     double value = strtod(text, &end);
 
+    if (p->fallback == PARAM_AUTO && !strcmp(text, "auto")) {
+        *at = p->fallback;
+        return true;
+    }
     if (end == text || *end || !isfinite(value))
         return error_set(err, ERR_PARAM, "parameter %s: expected a number, got '%s'", p->name,
                          text);
@@ -331,6 +335,14 @@ static void print_int(int64_t value, Text *out)
         text_addf(out, "%lld", (long long)value);
 }
 
+static void print_float(const Param *p, double value, Text *out)
+{
+    if (p->fallback == PARAM_AUTO && value == PARAM_AUTO)
+        text_add(out, "auto");
+    else
+        text_addf(out, "%.10g", value);
+}
+
 static void print_flags(const Param *p, unsigned flags, Text *out)
 {
     bool first = true;
@@ -390,7 +402,7 @@ void params_print(const Param *p, const void *values, Text *out)
         set_default(p, &fallback);
     switch (p->type) {
     case PARAM_TYPE_INT: print_int(*(const int64_t *)at, out); break;
-    case PARAM_TYPE_FLOAT: text_addf(out, "%.10g", *(const double *)at); break;
+    case PARAM_TYPE_FLOAT: print_float(p, *(const double *)at, out); break;
     case PARAM_TYPE_BOOL: text_add(out, *(const bool *)at ? "true" : "false"); break;
     case PARAM_TYPE_ENUM: text_add(out, p->choices[*(const int *)at]); break;
     case PARAM_TYPE_FLAGS: print_flags(p, *(const unsigned *)at, out); break;

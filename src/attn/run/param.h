@@ -95,7 +95,7 @@ typedef struct Param {
 #define PARAM_PER_HEAD(S, field, def, low, high, text)                                         \
     { .name = #field, .type = PARAM_TYPE_PER_HEAD, .offset = offsetof(S, field),               \
       .fallback = (def), .lo = (low), .hi = (high), .shape = "[h]", .help = (text) }
-/* An integer whose default the mechanism works out: written "auto". */
+/* A number whose default the mechanism works out: written "auto". */
 #define PARAM_AUTO (-PARAM_COUNT_MAX)
 #define PARAM_END { .name = NULL }
 

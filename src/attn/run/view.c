@@ -572,23 +572,10 @@ static void show_past(Run *r, View *bias, const Pattern *allowed)
                                     pattern_operand(allowed));
 }
 
-void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
-                          const uint8_t *part)
+static void show_bias(Run *r, const Pattern *pattern, const AttentionViews *a)
 {
-    AttentionViews *a;
-    AttentionPart  *kept;
-    View           *bias;
+    View *bias;
 
-    if (!run_wants_views(r))
-        return;
-    a = run_alloc(r, 1, sizeof(*a));
-    kept = run_alloc(r, count, sizeof(*kept));
-    if (!a || !kept)
-        return;
-    memcpy(kept, parts, (size_t)count * sizeof(*kept));
-    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h,
-                           .sums = row_sums_of(r, r->h, count, pattern) };
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, view_read_weights, a, pattern);
     if (!r->spec.position)
         return;
     bias = view_reader(r, "position_bias", VIEW_SIGNED, DT_F32, read_bias, a, NULL);
@@ -597,6 +584,40 @@ void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *p
         bias->shape[2] = pattern_keys(pattern);
     }
     show_past(r, bias, pattern);
+}
+
+/* NULL: not wanted, or no memory. */
+static AttentionViews *attention_views(Run *r, const AttentionPart *parts, int count,
+                                       const uint8_t *part)
+{
+    AttentionViews *a = run_wants_views(r) ? run_alloc(r, 1, sizeof(*a)) : NULL;
+    AttentionPart  *kept = a ? run_alloc(r, count, sizeof(*kept)) : NULL;
+
+    if (!kept)
+        return NULL;
+    memcpy(kept, parts, (size_t)count * sizeof(*kept));
+    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h };
+    return a;
+}
+
+void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
+                          const uint8_t *part)
+{
+    AttentionViews *a = attention_views(r, parts, count, part);
+
+    if (!a)
+        return;
+    a->sums = row_sums_of(r, r->h, count, pattern);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, view_read_weights, a, pattern);
+    show_bias(r, pattern, a);
+}
+
+void view_position_bias(Run *r, const Pattern *pattern, const AttendInput *in)
+{
+    AttentionViews *a = attention_views(r, &(AttentionPart){ .in = *in }, 1, NULL);
+
+    if (a)
+        show_bias(r, pattern, a);
 }
 
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse)

@@ -221,4 +221,38 @@ return {
     local b = run("synthesizer-factorized-random", { input = "synthetic:local" }).views.weights
     is(select(2, a:allclose(b)), "==", 0)
   end },
+  { "sigmoid", "Each weight is the logistic function of its own score", function(is)
+    local own, exact = rows(run("sigmoid"), "weights"), rows(run("full"), "weights")
+    for q, row in ipairs(own) do
+      local function apart(k) return math.log(row[k] / (1 - row[k]) / exact[q][k]) end
+      for k = 2, #row do is(apart(k), "~", apart(1)) end
+    end
+  end },
+  { "sigmoid", "A bias of -ln m makes a row of scores near 0 sum to about 1", function(is)
+    for _, sum in ipairs(rows(run("sigmoid(scale=1e-6)"), "row_sum")[1]) do
+      is(sum, ">", 0.95)
+      is(sum, "<", 1.05)
+    end
+  end },
+  { "sigmoid", "a row may be all dark or all light", function(is)
+    for bias, dark in pairs { [9] = 1, [-9] = 0 } do
+      for _, row in ipairs(rows(run(("sigmoid(bias=%d)"):format(bias)), "weights")) do
+        for _, w in ipairs(row) do is(math.abs(w - dark), "<", 0.2) end
+      end
+    end
+  end },
+  { "sigmoid", "with b = -ln m early causal rows sum to far less", function(is)
+    is(rows(run("sigmoid", { causal = true }), "row_sum")[1][1], "<", 0.1)
+  end },
+  { "sigmoid", "With bias_rule=visible the early rows of a causal run rise to the others",
+    function(is)
+      local function early(rule)
+        local sums, ratio = rows(run("sigmoid(bias_rule=" .. rule .. ")", { causal = true }),
+                                 "row_sum")[1], 0
+        for q = 1, 8 do ratio = ratio + sums[q] / 8 / (claims.sum(sums) / 64) end
+        return ratio
+      end
+      is(early("length"), "<", 0.3)
+      is(early("visible"), ">", 0.7)
+    end },
 }

@@ -134,6 +134,16 @@ return {
     is(idle(4), "<", idle(1))
     is(idle(8), "<", idle(4))
   end },
+  { "sigmoid-rows", "early rows have far less, unless b counts the keys that they see",
+    function(is)
+      local o = { input = "synthetic:clusters(match=2)", n = 64, causal = true }
+      local length = rows(run("sigmoid", o), "row_sum")[1]
+      local seen = rows(run("sigmoid(bias_rule=visible)", o), "row_sum")[1]
+      for q = 1, 8 do
+        is(length[q], "<", 0.5)
+        is(seen[q], ">", 2 * length[q])
+      end
+    end },
   { "natten-corner", "every row has as many keys as any other, also those of the grid's corners",
     function(is)
       for _, more in ipairs { "", ",dilation=2", ",tile=2" } do

@@ -1,0 +1,232 @@
+/* sigmoid.c -- attention whose weights are logistic functions of single scores; op_sigmoid_attend.
+ *
+ * The keys of one head of k are packed into panels; an item of work is a block of queries of one
+ * head that reads them.  A tile of scores becomes weights and is mixed at once: without a
+ * denominator no row has to wait for its largest score.  Only exponentials of negative numbers are
+ * taken, in base 2 as scores are (kernel.h).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "attn/cpu/attend.h"
+#include "core/threads.h"
+
+#define BLOCK 96 /* queries, a multiple of TILE_ROWS */
+
+typedef struct SigmoidWorker {
+    Terms    terms;
+    float   *q;    /* [BLOCK][d] scaled into base 2 */
+    float   *acc;  /* [BLOCK][lda] */
+    float   *tile; /* [TILE_ROWS][TILE_KEYS] */
+    float   *top;  /* [TILE_ROWS][LANES] not used */
+    double  *sum;  /* [BLOCK] */
+    uint64_t keep[TILE_ROWS];
+} SigmoidWorker;
+
+typedef struct SigmoidJob {
+    Run                 *run;
+    const Kernel        *kernel;
+    const SigmoidAttend *at;
+    const AttendInput   *in;
+    SigmoidResult       *out;
+    int64_t              h, n, m, d, e, lda, panels, blocks;
+    int64_t              first_head; /* of those that read the packed keys */
+    bool                 has_terms, has_values; /* a position adds to scores, to values */
+    float               *packed;     /* [panels][d][TILE_KEYS] */
+    SigmoidWorker       *workers;
+} SigmoidJob;
+
+static void pack_item(void *context, int64_t panel, int worker)
+{
+    const SigmoidJob    *job = context;
+    const Tensor *k = &job->in->k;
+    const float  *keys = tensor_row_f32(k, job->first_head, job->h, panel * TILE_KEYS);
+
+    (void)worker;
+    pack_panel(keys, k->stride[1], min_i64(TILE_KEYS, job->m - panel * TILE_KEYS), job->d,
+               job->packed + panel * job->d * TILE_KEYS);
+}
+
+/* Scores of a row become weights; the last keys, which do not exist, have none.  NaN stays. */
+static void weigh(const Kernel *kernel, float *s, int64_t keys, float bias)
+{
+    float faded[TILE_KEYS];
+
+    kernel->line(s, TILE_KEYS, 1, bias);
+    for (int j = 0; j < TILE_KEYS; j++)
+        faded[j] = -fabsf(s[j]);
+    kernel->exp2(faded, TILE_KEYS, 1, 0);
+    for (int j = 0; j < TILE_KEYS; j++) {
+        float weight = (s[j] < 0 ? faded[j] : 1.0f) / (1.0f + faded[j]);
+
+        s[j] = isnan(s[j]) ? s[j] : weight;
+    }
+    memset(s + keys, 0, (size_t)(TILE_KEYS - keys) * sizeof(*s));
+}
+
+static double sum_of(const float *w)
+{
+    float  part[LANES] = { 0 };
+    double sum = 0;
+
+    for (int j = 0; j < TILE_KEYS; j += LANES)
+        for (int x = 0; x < LANES; x++)
+            part[x] += w[j + x];
+    for (int x = 0; x < LANES; x++)
+        sum += (double)part[x];
+    return sum;
+}
+
+static int64_t keys_of(const SigmoidJob *job, int64_t i)
+{
+    return sigmoid_keys(job->run, job->at, min_i64(i, job->n - 1));
+}
+
+/* The cells that rows i, i + 1, ... may have in a panel; NULL: all of them. */
+static const uint64_t *kept_cells(const SigmoidJob *job, SigmoidWorker *w, int64_t i, int64_t panel)
+{
+    int64_t key = panel * TILE_KEYS, all = min_i64(TILE_KEYS, job->m - key);
+
+    if (keys_of(job, i) >= key + all)
+        return NULL;
+    for (int x = 0; x < TILE_ROWS; x++) {
+        int64_t count = max_i64(0, min_i64(all, keys_of(job, i + x) - key));
+
+        w->keep[x] = count < TILE_KEYS ? ((uint64_t)1 << count) - 1 : ~(uint64_t)0;
+    }
+    return w->keep;
+}
+
+/* Rows i = first + row, ... of a tile. */
+static void take_tile(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
+                      int64_t row, int64_t panel)
+{
+    static const float ones[TILE_ROWS] = { 1, 1, 1, 1, 1, 1 };
+    const Tensor *v = &job->in->v;
+    int64_t       i = first + row, key = panel * TILE_KEYS;
+    int64_t       keys = min_i64(TILE_KEYS, job->m - key);
+
+    job->kernel->score(w->q + row * job->d, job->d, job->packed + key * job->d, job->d,
+                       kept_cells(job, w, i, panel), (int)keys, w->tile, TILE_KEYS, w->top);
+    if (job->has_terms)
+        terms_add_tile(&w->terms, i, panel, w->tile, TILE_KEYS);
+    for (int64_t x = 0; x < TILE_ROWS; x++) {
+        float *s = w->tile + x * TILE_KEYS;
+
+        weigh(job->kernel, s, keys, (float)(job->at->bias[min_i64(i + x, job->n - 1)] * LOG2_E));
+        w->sum[row + x] += sum_of(s);
+    }
+    job->kernel->mix(w->tile, TILE_KEYS, tensor_row_f32(v, head, job->h, key), v->stride[1], keys,
+                     job->e, ones, w->acc + row * job->lda, job->lda);
+    if (job->has_values)
+        terms_mix_tile(&w->terms, head, i, panel, w->tile, TILE_KEYS, w->acc + row * job->lda,
+                       job->lda);
+}
+
+static void begin_block(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int64_t first,
+                        int64_t rows)
+{
+    memset(w->q, 0, (size_t)(BLOCK * job->d) * sizeof(float));
+    memset(w->acc, 0, (size_t)(BLOCK * job->lda) * sizeof(float));
+    memset(w->sum, 0, BLOCK * sizeof(double));
+    for (int64_t x = 0; x < rows; x++)
+        job->kernel->scale(tensor_row_f32(&job->in->q, head, job->h, first + x), job->d,
+                           (float)(job->in->scale * LOG2_E), w->q + x * job->d);
+}
+
+static void end_block(const SigmoidJob *job, const SigmoidWorker *w, int64_t head, int64_t first,
+                      int64_t rows)
+{
+    double cells = 0;
+
+    for (int64_t x = 0; x < rows; x++) {
+        int64_t at = head * job->n + first + x;
+
+        memcpy(tensor_f32(&job->out->out) + at * job->e, w->acc + x * job->lda,
+               (size_t)job->e * sizeof(float));
+        tensor_f32(&job->out->sum)[at] = (float)w->sum[x];
+        cells += (double)keys_of(job, first + x);
+    }
+    run_ahead(job->run, cells * ((double)(2 * (job->d + job->e)) + attend_cell_overhead(job->in)));
+}
+
+/* Blocks go last to first: the rows of the last causal blocks are the longest. */
+static void attend_item(void *context, int64_t item, int worker)
+{
+    const SigmoidJob *job = context;
+    SigmoidWorker    *w = &job->workers[worker];
+    int64_t    head = job->first_head + item / job->blocks;
+    int64_t    first = (job->blocks - 1 - item % job->blocks) * BLOCK;
+    int64_t    rows = min_i64(BLOCK, job->n - first), seen = keys_of(job, first + rows - 1);
+
+    if (cpu_cancelled(job->run))
+        return;
+    begin_block(job, w, head, first, rows);
+    for (int64_t panel = 0; panel * TILE_KEYS < seen; panel++) {
+        if (job->has_terms)
+            terms_panel(&w->terms, head, first, rows, panel);
+        for (int64_t row = 0; row < rows; row += TILE_ROWS)
+            if (keys_of(job, first + row + TILE_ROWS - 1) > panel * TILE_KEYS)
+                take_tile(job, w, head, first, row, panel);
+    }
+    end_block(job, w, head, first, rows);
+}
+
+static bool workers_init(SigmoidJob *job, int count)
+{
+    Arena  *arena = job->run->arena;
+    int64_t size = (int64_t)sizeof(float);
+    int64_t span = job->has_terms || job->has_values
+                       ? terms_span(job->in, job->n, job->m, BLOCK) : 0;
+
+    job->packed = arena_alloc(arena, job->panels * TILE_KEYS, job->d * size);
+    job->workers = arena_zalloc(arena, count, sizeof(SigmoidWorker));
+    for (int x = 0; job->workers && x < count; x++) {
+        SigmoidWorker *w = &job->workers[x];
+
+        w->q = arena_alloc(arena, BLOCK, job->d * size);
+        w->acc = arena_alloc(arena, BLOCK, job->lda * size);
+        w->tile = arena_alloc(arena, TILE_ROWS, TILE_KEYS * size);
+        w->top = arena_zalloc(arena, TILE_ROWS, LANES * size);
+        w->sum = arena_alloc(arena, BLOCK, (int64_t)sizeof(double));
+        if (!w->q || !w->acc || !w->tile || !w->top || !w->sum)
+            return false;
+        if (span && !terms_init(&w->terms, arena, job->kernel, job->in, job->h, span))
+            return false;
+    }
+    return job->workers && job->packed;
+}
+
+/* Heads that share one head of k, one such head after another. */
+static void run_heads_of_keys(SigmoidJob *job)
+{
+    int64_t slices = job->in->k.shape[0];
+
+    for (int64_t slice = 0; slice < slices && !run_failed(job->run); slice++) {
+        int64_t end = ceil_div((slice + 1) * job->h, slices);
+
+        job->first_head = ceil_div(slice * job->h, slices);
+        threads_run(job->run->threads, job->panels, pack_item, job);
+        threads_run(job->run->threads, (end - job->first_head) * job->blocks, attend_item, job);
+    }
+}
+
+void cpu_sigmoid_attend(Run *r, const SigmoidAttend *at, SigmoidResult *out)
+{
+    const AttendInput *in = &at->in;
+    ArenaMark          mark = arena_mark(r->arena);
+    SigmoidJob                job = {
+        .run = r, .kernel = kernel_at(0), .at = at, .in = in, .out = out, .h = r->h,
+        .n = in->q.shape[1], .m = in->k.shape[1], .d = in->q.shape[2], .e = in->v.shape[2],
+        .lda = round_up_to(in->v.shape[2], LANES), .panels = ceil_div(in->k.shape[1], TILE_KEYS),
+        .blocks = ceil_div(in->q.shape[1], BLOCK), .has_terms = attend_has_terms(in),
+        .has_values = tensor_given(&in->value.table),
+    };
+
+    if (workers_init(&job, threads_count(r->threads)))
+        run_heads_of_keys(&job);
+    else
+        run_fail(r, ERR_NOMEM, "sigmoid: no memory for packed keys and tiles (%lld keys of size "
+                 "%lld); use fewer threads or a higher limit", (long long)job.m, (long long)job.d);
+    arena_release(r->arena, mark);
+}
