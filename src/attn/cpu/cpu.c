@@ -21,7 +21,6 @@ const Ops *ops_cpu(void)
         .few_attend = cpu_few_attend,
         .group_attend = cpu_group_attend,
         .row_attend = cpu_row_attend,
-        .sigmoid_attend = cpu_sigmoid_attend,
         .gemm = cpu_gemm,
         .gemm_long = cpu_gemm_long,
         .softmax = cpu_softmax,

@@ -101,7 +101,6 @@ void cpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, T
 void cpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
-void cpu_sigmoid_attend(Run *r, const SigmoidAttend *at, SigmoidResult *out);
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
 void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);

@@ -228,7 +228,12 @@ SigmoidResult op_sigmoid_attend(Run *r, const SigmoidAttend *at)
         memset(out.sum.data, 0, (size_t)tensor_bytes(&out.sum));
         return out;
     }
-    DISPATCH(r, sigmoid_attend, at, &out);
+    if (r->ops != ops_cpu())
+        run_warn(r, "%s: computed by the CPU: the back end '%s' has no operation for it",
+                 r->mechanism->id, r->ops->name);
+    op_wait(r, "the host computes the weights and the sums of values");
+    if (!run_failed(r))
+        cpu_sigmoid_attend(r, at, &out);
     for (int64_t i = 0; i < n; i++)
         cells += (double)(r->h * sigmoid_keys(r, at, i));
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);

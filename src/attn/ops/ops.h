@@ -308,8 +308,11 @@ typedef struct SigmoidResult {
     Tensor sum; /* [h,n] of the row's weights */
 } SigmoidResult;
 
-/* Charges per allowed cell as op_attend does. */
+/* On the host, whatever the device, with a warning where that is another one.  Charges per allowed
+ * cell as op_attend does. */
 SigmoidResult op_sigmoid_attend(Run *r, const SigmoidAttend *at);
+/* What op_sigmoid_attend calls. */
+void cpu_sigmoid_attend(Run *r, const SigmoidAttend *at, SigmoidResult *out);
 /* Keys that row i is allowed. */
 int64_t sigmoid_keys(const Run *r, const SigmoidAttend *at, int64_t i);
 /* Of a score with its bias, by the exponential of a negative number. */
@@ -487,7 +490,6 @@ struct Ops {
     void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
-    void (*sigmoid_attend)(Run *r, const SigmoidAttend *at, SigmoidResult *out);
     void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
                  double beta, Tensor *c);
     void (*gemm_long)(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
