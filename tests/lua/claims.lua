@@ -3,7 +3,7 @@ local check = require "support.check"
 local claims = require "support.claims"
 
 for _, family in ipairs { "pattern", "learned", "chosen", "cache", "lowrank", "memory", "mixer",
-                         "routing", "lab", "recurrent", "delta" } do
+                         "normaliser", "routing", "lab", "recurrent", "delta" } do
   claims.try("card", require("claims." .. family))
 end
 claims.try("preset", require "claims.presets")

@@ -85,6 +85,21 @@ static const Case shapes[] = {
 
 typedef void (*Check)(const Mechanism *m, Case c);
 
+/* A mechanism of pairs of heads refuses an odd number of them before it runs. */
+static bool takes_heads(const Mechanism *m, Case c)
+{
+    Fixture f;
+    bool    takes;
+
+    if (c.h % 2 == 0)
+        return true;
+    c.plan = true;
+    start(&f, m, c);
+    takes = !strstr(f.run->err.text, "give an even number of heads");
+    stop(&f);
+    return takes;
+}
+
 static void for_all(Check check)
 {
     for (size_t i = 0; mechanism_at(i); i++)
@@ -93,7 +108,8 @@ static void for_all(Check check)
                 Case c = shapes[s];
 
                 c.causal = causal;
-                check(mechanism_at(i), c);
+                if (takes_heads(mechanism_at(i), c))
+                    check(mechanism_at(i), c);
             }
 }
 
@@ -185,6 +201,8 @@ static void check_weights(const Mechanism *m, Case c)
         w = NULL; /* over tokens of the mechanism's own too: its own test knows their values */
     if (m->needs_x)
         w = NULL; /* they weigh x, or what the mechanism makes of it: its own test knows */
+    if (run_view(f.run, "output_raw"))
+        w = NULL; /* a norm follows: its own test knows */
     for (int64_t h = 0; w && h < c.h; h++)
         for (int64_t i = 0; i < view_rows(w); i++) {
             view_read(w, view_shared(w) ? 0 : h, i, 0, c.n, 1, row);
@@ -406,6 +424,7 @@ TEST(positions_run_or_are_refused_by_name)
             Fixture f;
             Case    c = shapes[2];
 
+            c.h = takes_heads(m, c) ? c.h : 2;
             c.position = position_at(p);
             start(&f, m, c);
             if (m->positions & c.position->class_)

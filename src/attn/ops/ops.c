@@ -4,6 +4,7 @@
 
 #include "attn/ops/ops.h"
 #include "attn/ops/choose.h"
+#include "attn/ops/difference.h"
 #include "attn/ops/lambdas.h"
 #include "attn/ops/rows.h"
 #include "attn/ops/state.h"
@@ -242,6 +243,45 @@ SigmoidResult op_sigmoid_attend(Run *r, const SigmoidAttend *at)
     op_charge(r, FLOP_POSITION, in->cell_flops * cells);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
                bytes_of(out.out) + bytes_of(out.sum));
+    return out;
+}
+
+static void clear(Tensor t)
+{
+    if (t.data)
+        memset(t.data, 0, (size_t)tensor_bytes(&t));
+}
+
+DifferenceResult op_difference_attend(Run *r, const DifferenceAttend *in, bool raw)
+{
+    int64_t          n = in->in.q.shape[1], e = in->in.v.shape[2];
+    DifferenceResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
+                             .top = run_tensor2(r, DT_F64, r->h, n),
+                             .sum = run_tensor2(r, DT_F64, r->h, n),
+                             .negative = run_tensor2(r, DT_I64, r->h / 2, n) };
+    double           cells = 0;
+
+    if (raw)
+        out.raw = run_tensor3(r, DT_F32, r->h, n, e);
+    if (run_failed(r))
+        return out;
+    if (r->spec.pairs_only) {
+        clear(out.out);
+        clear(out.raw);
+        clear(out.top);
+        clear(out.sum);
+        clear(out.negative);
+        return out;
+    }
+    DISPATCH(r, difference_attend, in, &out);
+    for (int64_t i = 0; i < n; i++)
+        cells += (double)r->h * (double)difference_keys(in, i);
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->in.q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)e);
+    op_charge(r, FLOP_OVERHEAD, (attend_cell_overhead(&in->in) + 1) * cells);
+    op_charge(r, FLOP_POSITION, in->in.cell_flops * cells);
+    op_traffic(r, bytes_of(in->in.q) + bytes_of(in->in.k) + bytes_of(in->in.v),
+               bytes_of(out.out) + bytes_of(out.raw) + bytes_of(out.top) + bytes_of(out.sum));
     return out;
 }
 

@@ -186,6 +186,17 @@ return {
       is(row[q // 8 + 1], "==", 2)
     end
   end },
+  { "differential-maps", "times lambda is larger than the first, the difference is negative",
+    function(is)
+      local r = run("differential(depth=4)", { input = clusters, n = 48, heads = 2, causal = true })
+      local first, second = claims.rows(r, "weights_first"), claims.rows(r, "weights_second")
+      local weights, lambda = claims.rows(r, "weights"), r:view("lambda"):totable()[1]
+      for q = 1, 48, 7 do
+        for k = 1, q do
+          is(weights[q][k] < 0, "==", lambda * second[q][k] > first[q][k])
+        end
+      end
+    end },
   { "lab-ponder", "a column ends where its token has halted", function(is)
     local r = run("act", { input = clusters, n = 48, params = { b_halt = -1 } })
     local halting, updates = r:view("halting"):totable(), r:view("updates"):totable()
