@@ -63,7 +63,6 @@ const Ops *ops_cpu(void)
         .lambda_content = cpu_lambda_content,
         .lambda_apply = cpu_lambda_apply,
         .state_attend = cpu_state_attend,
-        .difference_attend = cpu_difference_attend,
         .ceilings = cpu_ceilings,
     };
 

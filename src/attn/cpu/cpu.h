@@ -170,8 +170,6 @@ void cpu_state_delta(Run *r, const struct StateAttend *in, Tensor *out);
 void cpu_state_delta_wide(Run *r, const struct StateAttend *in, Tensor *out);
 /* Chunks of STATE_ADD with levels. */
 void cpu_state_levels(Run *r, const struct StateAttend *in, Tensor *out);
-void cpu_difference_attend(Run *r, const struct DifferenceAttend *in,
-                           struct DifferenceResult *out);
 bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, measured once; NaN: no such kernel. */
 double cpu_peak(Threads *threads);

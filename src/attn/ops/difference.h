@@ -36,9 +36,12 @@ typedef struct DifferenceResult {
     Tensor negative; /* i64 [pairs,n]: negative entries of W_p */
 } DifferenceResult;
 
-/* Charges per allowed cell of a head what op_attend does, and 2 per cell of a pair; the norm is
- * not counted.  raw: it is wanted. */
+/* On the host, whatever the device, with a warning where that is another one.  Charges per allowed
+ * cell of a head what op_attend does, and 2 per cell of a pair; the norm is not counted.  raw: it
+ * is wanted. */
 DifferenceResult op_difference_attend(Run *r, const DifferenceAttend *in, bool raw);
+/* What op_difference_attend calls. */
+void cpu_difference_attend(Run *r, const DifferenceAttend *in, DifferenceResult *out);
 
 /* The head `which` (0, 1) of pair p, of so many heads; of values: p is the pair of heads. */
 int64_t difference_head(const DifferenceAttend *in, int64_t heads, int64_t p, int which);

@@ -273,7 +273,12 @@ DifferenceResult op_difference_attend(Run *r, const DifferenceAttend *in, bool r
         clear(out.negative);
         return out;
     }
-    DISPATCH(r, difference_attend, in, &out);
+    if (r->ops != ops_cpu())
+        run_warn(r, "%s: computed by the CPU: the back end '%s' has no operation for it",
+                 r->mechanism->id, r->ops->name);
+    op_wait(r, "the host computes the differences and the sums of values");
+    if (!run_failed(r))
+        cpu_difference_attend(r, in, &out);
     for (int64_t i = 0; i < n; i++)
         cells += (double)r->h * (double)difference_keys(in, i);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->in.q.shape[2]);

@@ -473,10 +473,6 @@ void op_lambda_apply(Run *r, const struct Lambdas *l, Tensor out);
 /* Attention by a state that forgets (attn/ops/state.h). */
 struct StateAttend;
 
-/* Pairs of heads (attn/ops/difference.h). */
-struct DifferenceAttend;
-struct DifferenceResult;
-
 /* What each back end provides.  Every function computes only; charging is done
  * by op_*.  They report failure through run_fail.  An entry that is NULL is not offered: a run
  * that asks for it fails as unsupported. */
@@ -542,8 +538,6 @@ struct Ops {
     void (*lambda_content)(Run *r, const struct Lambdas *l);
     void (*lambda_apply)(Run *r, const struct Lambdas *l, Tensor *out);
     void (*state_attend)(Run *r, const struct StateAttend *in, Tensor *out);
-    void (*difference_attend)(Run *r, const struct DifferenceAttend *in,
-                              struct DifferenceResult *out);
     /* Takes about a second; nothing else should run meanwhile.  ops: this table. */
     bool (*ceilings)(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 };
