@@ -518,7 +518,8 @@ void command_enter(Ui *ui, const char *line)
         history_note(ui);
         if (ui->screen != SCREEN_COMPARE)
             panes_clear(ui);
-        if (panes_open(ui, line) && !ui_take(ui, panes_focus(ui))) {
+        if ((line[length] ? panes_open(ui, line) : panes_pick(ui, mechanism_find(word))) &&
+            !ui_take(ui, panes_focus(ui))) {
             ui->screen = SCREEN_COMPARE;
             panes_ask(ui);
         }

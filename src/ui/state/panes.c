@@ -6,6 +6,7 @@
 
 #include "app/command/command.h"
 #include "app/figure/plan.h"
+#include "app/study/budget.h"
 
 Pane *seen_pane(Ui *ui)
 {
@@ -164,18 +165,23 @@ Pane *panes_pick(Ui *ui, const Mechanism *m)
 {
     Request request = { 0 };
     Error   err = ERROR_INIT;
+    Text    note = { 0 };
     Pane   *pane = NULL;
 
     if (request_copy(&request, &ui->defaults, &err) &&
-        request_first_look(ui->session, &request, m, &err))
+        request_first_look(ui->session, &request, m, &err) &&
+        (!session_input(ui->session) || size_follow(ui->session, &request, &note, &err)))
         pane = panes_open_request(ui, &request);
     else
         request_free(&request);
     if (err.code != ERR_NONE)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
+    else if (pane && note.length)
+        ui_say(ui, ROLE_DIM, "%s", text_str(&note));
     else if (pane && m->sketch && pane->request.given.count)
         ui_say(ui, ROLE_DIM, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
                (long long)session_input(ui->session)->n);
+    text_free(&note);
     ui->compare.now.effect = false;
     return pane;
 }
