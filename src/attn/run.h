@@ -371,7 +371,8 @@ View *view_cells(Run *r, const char *name, const Pattern *pattern);
 /* what COMPONENT_WINDOW (NULL: a window) and COMPONENT_OTHER mean in all views made so
  * far over these cells; both static */
 void view_meaning(Run *r, const Pattern *pattern, const char *window, const char *other);
-/* weights (and position_bias when a position is set) of a pattern attention */
+/* weights (and position_bias when a position is set and in->raw_q is given) of a pattern
+ * attention */
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse);
 /* The same where several softmaxes made the rows: row i of the view is row i - first
  * of parts[part[i]]. */
@@ -416,6 +417,9 @@ void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);
 /* The view connectivity of cells that each head chose: [n,m] where all chose alike. */
 void view_choice(Run *r, const Pattern *cells);
+/* The figure relative_error: |r->out - exact| / |exact| of Frobenius norms, exact attention being
+ * that over the scores of `in`.  It counts nothing. */
+void run_relative_error(Run *r, const AttendInput *in);
 /* What cells that were chosen among all keys hold of exact attention; when r->out is set.  Views
  * kept_mass and best_mass [h,n], figures mean_keys, mass, best_mass and relative_error.  Exact
  * attention is that over the scores of `in`, with the run's causal order. */

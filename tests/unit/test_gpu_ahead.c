@@ -185,7 +185,7 @@ static void check_shapes(const Mechanism *m, const Ops *ops)
     if (m->fit)
         check(m, (Case){ .n = 37, .fit = true }, ops);
     for (size_t i = 0; position_at(i); i++)
-        if (m->positions & position_at(i)->class_)
+        if (position_fits(position_at(i), m->positions))
             check(m, (Case){ .n = 20, .position = position_at(i) }, ops);
 }
 

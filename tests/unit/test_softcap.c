@@ -100,6 +100,7 @@ TEST(every_mechanism_that_takes_it)
         found++;
         for (int causal = 0; causal <= (m->causal ? 1 : 0); causal++)
             check_mechanism(&f, m->id, !strcmp(m->id, "pattern") ? "expr='window(5)'"
+                                       : !strcmp(m->id, "mla")   ? "form=plain"
                                        : !strcmp(m->id, "cascade") ? "layer=2" : "", causal);
     }
     CHECK(found >= 21, "%d mechanisms take a cap", found);

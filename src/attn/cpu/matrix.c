@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
+#include "attn/ops/dense.h"
+#include "attn/run.h"
 #include "core/threads.h"
 
 extern void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda,
@@ -76,6 +78,28 @@ bool svd_orthonormal(double *a, int64_t rows, int64_t cols, Error *err)
     free(tau);
     free(work);
     return made ? info == 0 : no_memory(err);
+}
+
+/* A matrix by rows is its transpose by columns, so left and right change places. */
+void cpu_svd(Run *r, Tensor *x, DenseSvd *out)
+{
+    int     m = (int)x->shape[2], n = (int)x->shape[1], least = m < n ? m : n, info = 0, size = -1;
+    int    *whole = run_alloc(r, 8 * (int64_t)least, sizeof(*whole));
+    double *a = tensor_f64(x), asked = 0, *work = NULL;
+
+    if (run_failed(r) || !all_finite(a, tensor_count(x), &r->err))
+        return;
+    cpu_single_blas();
+    dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
+            tensor_f64(&out->left), &least, &asked, &size, whole, &info, 1);
+    size = (int)asked > 1 ? (int)asked : 1;
+    work = run_alloc(r, size, sizeof(*work));
+    if (!work)
+        return;
+    dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
+            tensor_f64(&out->left), &least, work, &size, whole, &info, 1);
+    if (info)
+        run_fail(r, ERR_INTERNAL, "singular values of %d x %d: no convergence (%d)", n, m, info);
 }
 
 /* The Moore-Penrose inverse through singular values (one-sided Jacobi).

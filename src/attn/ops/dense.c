@@ -113,6 +113,19 @@ double log_sum_of(const LogSum *s)
     return s->top + log(s->sum);
 }
 
+DenseSvd dense_svd(Run *r, Tensor x)
+{
+    int64_t  rows = x.shape[1], cols = x.shape[2], least = min_i64(rows, cols);
+    DenseSvd out = { .left = run_tensor3(r, DT_F64, 1, rows, least),
+                     .values = run_tensor1(r, DT_F64, least),
+                     .right = run_tensor3(r, DT_F64, 1, least, cols) };
+
+    op_wait(r, "the host finds singular values");
+    if (!run_failed(r))
+        cpu_svd(r, &x, &out);
+    return out;
+}
+
 /* ---- activations ------------------------------------------------------------ */
 
 const char *const gelu_names[] = { "tanh", "erf", NULL };

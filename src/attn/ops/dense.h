@@ -51,6 +51,17 @@ LogSum log_sum_new(void);
 void   log_sum_add(LogSum *s, double x);
 double log_sum_of(const LogSum *s);
 
+/* Singular values of a matrix, x = left diag(values) right, the largest first. */
+typedef struct DenseSvd {
+    Tensor left, values, right; /* f64 [1,rows,k], [k], [1,k,cols], k = min(rows, cols) */
+} DenseSvd;
+
+/* Of x f64 [1,rows,cols], contiguous, which is overwritten.  On the host, whatever the device.
+ * Charges nothing. */
+DenseSvd dense_svd(Run *r, Tensor x);
+/* What it calls; `out` has room. */
+void cpu_svd(Run *r, Tensor *x, DenseSvd *out);
+
 /* ---- activations ------------------------------------------------------------------ */
 
 typedef enum GeluForm { GELU_TANH, GELU_ERF } GeluForm; /* they differ by up to 4.7e-4 */

@@ -77,6 +77,7 @@ typedef enum PositionClass {
     POSITION_INPUT = 1,  /* sinusoidal, rope */
     POSITION_BIAS = 2,   /* alibi, t5, xl, disentangled, shaw */
     POSITIONS_ALL = 3,
+    POSITION_TURN = 4,   /* of a mechanism: of the input kinds only those that turn (rope) */
 } PositionClass;
 
 typedef struct Mechanism {
@@ -135,6 +136,7 @@ typedef struct Mechanism {
     /* Closed forms of what a further token costs in a causal run; asked after run.  NULL: not
      * known. */
     DecodeCost (*decode)(const Run *r, const void *params);
+    const char *values;  /* the view [h,m,e] that the weights act on; NULL: V itself */
     double values_error; /* weights act on values of V rounded by at most this share of the
                             largest (and what they make of them is rounded so); 0: on V itself */
     bool  flops_bound; /* data decides: flops is an upper bound */

@@ -18,6 +18,13 @@ static const Position *const positions[] = {
 
 #define NO_POSITION "none"
 
+bool position_fits(const Position *p, unsigned taken)
+{
+    bool turns = p->class_ == POSITION_INPUT && !p->added;
+
+    return (taken & p->class_) || ((taken & POSITION_TURN) && turns);
+}
+
 const Position *position_at(size_t index)
 {
     return index < POSITIONS ? positions[index] : NULL;

@@ -28,6 +28,8 @@ typedef struct Position {
     double (*default_scale)(const void *params, int64_t d);
 } Position;
 
+/* Whether a mechanism that takes `taken` (Mechanism.positions) takes p. */
+bool position_fits(const Position *p, unsigned taken);
 const Position *position_at(size_t index);       /* NULL past the end */
 const Position *position_find(const char *id);   /* NULL: unknown */
 /* As position_find, "none" gives NULL in *out; unknown names the valid ones. */

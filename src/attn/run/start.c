@@ -146,7 +146,7 @@ static void check_mechanism_fits(Run *r)
                  m->no_causal ? m->no_causal : "its paper gives none");
     if (r->spec.fit && !m->fit)
         refuse_fit(r);
-    if (position && !(m->positions & position->class_))
+    if (position && !position_fits(position, m->positions))
         run_fail(r, ERR_USAGE, "position=%s is not supported by %s", position->id, m->id);
     if (missing(r))
         refuse_lack(r);

@@ -576,7 +576,7 @@ static void show_bias(Run *r, const Pattern *pattern, const AttentionViews *a)
 {
     View *bias;
 
-    if (!r->spec.position)
+    if (!r->spec.position || !a->parts->in.raw_q.data)
         return;
     bias = view_reader(r, "position_bias", VIEW_SIGNED, DT_F32, read_bias, a, NULL);
     if (bias) { /* every cell, allowed or not, of what may be longer than the input */

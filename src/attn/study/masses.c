@@ -189,16 +189,18 @@ static void masses_take(Run *r, Masses *s)
     run_figure(r, "best_mass", mean_of(s->best, rows));
 }
 
-/* |output - full| / |full|, of Frobenius norms. */
-static void take_error(Run *r, const Masses *s)
+void run_relative_error(Run *r, const AttendInput *in)
 {
-    PatternShape shape = { .heads = s->h, .n = s->n, .m = s->m, .q_offset = s->q_offset };
+    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
     Pattern     *all = pattern_full(r->arena, shape, COMPONENT_OTHER);
     AttendResult full;
     double       moved = 0, size = 0;
 
+    if (!run_wants_views(r) || r->spec.pairs_only ||
+        (double)r->h * (double)r->n * (double)r->m > (double)FIGURES_MOST)
+        return;
     r->again = true; /* a comparison is no part of the mechanism: it charges nothing */
-    full = op_attend(r, &s->in, pattern_finish(r->arena, shape, all, s->causal));
+    full = op_attend(r, in, pattern_finish(r->arena, shape, all, r->causal));
     r->again = false;
     op_wait(r, "the host compares the output with exact attention");
     for (int64_t x = 0; !run_failed(r) && x < tensor_count(&r->out); x++) {
@@ -275,7 +277,7 @@ void run_masses(Run *r, const AttendInput *in, const Pattern *cells)
     run_figure(r, "mean_keys", (double)pattern_count(cells) / (double)(r->h * r->n));
     if (scores <= (double)FIGURES_MOST && !r->spec.pairs_only) {
         masses_take(r, s);
-        take_error(r, s);
+        run_relative_error(r, &s->in);
     }
     mass_view(r, "kept_mass", s, s->kept, read_kept);
     mass_view(r, "best_mass", s, s->best, read_best);

@@ -490,7 +490,7 @@ static const Position *usual_position(const Mechanism *m)
 
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; position_at(i); i++)
-            if (position_at(i)->class_ == order[k] && (m->positions & order[k]))
+            if (position_at(i)->class_ == order[k] && position_fits(position_at(i), m->positions))
                 return position_at(i);
     return NULL;
 }

@@ -261,7 +261,7 @@ static void step_position(const Pane *pane, int direction, Text *out)
 
     list[count++] = NULL;
     for (size_t i = 0; (p = position_at(i)) && count < 32; i++)
-        if (m->positions & p->class_) {
+        if (position_fits(p, m->positions)) {
             at = p == now ? count : at;
             list[count++] = p;
         }

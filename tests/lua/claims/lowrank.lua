@@ -134,6 +134,28 @@ return {
     is(near, ">", 3 * far)
   end },
 
+  { "mla", "One narrow strip feeds all heads", function(is)
+    local r = run("mla(rank=8)", { n = 48, heads = 4 })
+    is(rank(rows(r, "v_up")), "==", 8)
+    is(rank(rows(r, "k_up", 3)), "==", 8)
+    is(r.figures.latent, "==", 8)
+  end },
+  { "mla", "show what the cut leaves out, and kv_ratio what it saves", function(is)
+    local f, all, lost = run("mla(rank=8)", { n = 48, heads = 2, causal = true }).figures, 0, 0
+    for x, s in ipairs(rows(run("mla(rank=8)", { n = 48, heads = 2 }), "singular_values")[1]) do
+      all = all + s * s
+      if x > 8 then lost = lost + s * s end
+    end
+    is(f.rank_error, "~", math.sqrt(lost / all))
+    is(f.kv_bytes_per_token, "~", f.kv_ratio * f.kv_bytes_full)
+  end },
+  { "mla", "so that it can meet the latents themselves", function(is)
+    local a, b = run("mla(rank=8)", { heads = 2 }), run("mla(rank=8,form=plain)", { heads = 2 })
+    for q, row in ipairs(rows(a, "output", 1)) do
+      is(apart(row, rows(b, "output", 1)[q]), "<=", 1e-5)
+    end
+    is(run("mla(rank=64)", { n = 48 }).figures.relative_error, "<=", 1e-5)
+  end },
   { "linformer", "few singular values hold most of many attention maps", function(is)
     is(rank(rows(run("full"), "weights"), 1e-6), "==", 64) -- though their rank is full
     is(claims.energy(run("full", { input = "synthetic:local" }), 16), ">", 0.8)

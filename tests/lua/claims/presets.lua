@@ -197,6 +197,12 @@ return {
         end
       end
     end },
+  { "mla-latent", "the more is cut, the farther the weights are from exact attention", function(is)
+    local options = { input = clusters, n = 64, causal = true }
+    local few, more = run("mla(rank=2)", options).figures, run("mla(rank=8)", options).figures
+    is(few.rank_error, ">", more.rank_error)
+    is(few.relative_error, ">", more.relative_error)
+  end },
   { "lab-ponder", "a column ends where its token has halted", function(is)
     local r = run("act", { input = clusters, n = 48, params = { b_halt = -1 } })
     local halting, updates = r:view("halting"):totable(), r:view("updates"):totable()
