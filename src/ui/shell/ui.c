@@ -553,7 +553,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     if (opened)
         explorer_loop(ui);
     lessons_leave(ui); /* saves the workspace from before the lesson */
-    ended = ui->signal;
+    ended = ui->signal ? ui->signal : signals_ending();
     kept = !opened || saving_keep(ui, &err);
     kept = (!opened || messages_keep(ui, &err)) && kept;
     journal_close(ui);

@@ -560,6 +560,9 @@ bool term_event(Term *term, Event *event)
     return false;
 }
 
+/* ms: a terminal that goes wakes its readers first and sends SIGHUP a moment later. */
+#define HANGUP_AFTER 200
+
 void term_wait(Term *term, const int *fds, int count, int limit)
 {
     struct pollfd polled[8] = {
@@ -575,6 +578,8 @@ void term_wait(Term *term, const int *fds, int count, int limit)
         return;
     /* End of file: the terminal is gone. */
     if (polled[0].revents & (POLLERR | POLLNVAL) ||
-        (polled[0].revents & POLLHUP && !(polled[0].revents & POLLIN)))
+        (polled[0].revents & POLLHUP && !(polled[0].revents & POLLIN))) {
         term->device->lost = true;
+        poll(&polled[1], 1, HANGUP_AFTER);
+    }
 }
