@@ -96,6 +96,9 @@ static const Row rows[] = {
     { SAME("bigbird", "block=4,global=2,global_position=ends",
            "tile(4, window(3)+global([0,-1])+random($t))"),
       .table = "random_blocks", .block = 4 },
+    { SAME("h2o", "heavy=0,recent=3", "window(7)"), .components = "", .when = CAUSAL_ONLY },
+    { SAME("h2o", "heavy=30,recent=34", "full"), .components = "", .when = CAUSAL_ONLY },
+    { SAME("h2o", "heavy=1,recent=1,prompt=64", "full"), .components = "", .when = CAUSAL_ONLY },
 };
 #define ROWS ((int)(sizeof(rows) / sizeof(*rows)))
 

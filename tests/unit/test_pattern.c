@@ -432,4 +432,31 @@ TEST(distances_follow_their_table)
     arena_free(arena);
 }
 
+/* Keys that stay to a query of their own, past places where the runs are stored; against the
+ * rule. */
+TEST(lasting_keys_stay_to_their_last_query)
+{
+    enum { N = 300, NEAR = 5 };
+    Arena       *arena = arena_new();
+    PatternShape s = { .heads = 4, .n = N, .m = N };
+    int32_t      last[2 * N];
+    Tensor       table = tensor_of(DT_I32, 2, (int64_t[]){ 2, N }, last);
+    Rng          rng = rng_named(1, "lasting");
+    Pattern     *p;
+
+    for (int x = 0; x < 2 * N; x++)
+        last[x] = x % 3 ? x % N - 1 + (int32_t)rng_below(&rng, x % 7 ? 9 : N) : N - 1;
+    p = pattern_lasting(arena, s, &table, NEAR, COMPONENT_OTHER);
+    assert_true(pattern_per_head(p));
+    for (int64_t x = 0; x < 4 * N * N; x++) {
+        int64_t i = x / N % N, j = x % N, head = x / N / N;
+        bool    in;
+        uint8_t bits = pattern_cell(p, head, i, j, &in);
+
+        assert_int_equal(in, j <= i && i <= last[head / 2 * N + j]);
+        assert_int_equal(bits, !in ? 0 : i - j < NEAR ? COMPONENT_WINDOW : COMPONENT_OTHER);
+    }
+    arena_free(arena);
+}
+
 SUITE(NULL, NULL)

@@ -313,7 +313,8 @@ TEST(every_preset_is_compared)
                       { "log-linear-levels", 2 }, /* test_recurrent.c */
                       { "sigmoid-rows", 4 },
                       { "natten-corner", 3 }, { "streaming-sinks", 2 },
-                      { "snapkv-votes", 3 }, { "differential-maps", 3 }, { "mla-latent", 3 },
+                      { "snapkv-votes", 3 }, { "h2o-comb", 2 },
+                      { "differential-maps", 3 }, { "mla-latent", 3 },
                       { "vertical-slash", 3 }, { "moba-blocks", 2 }, /* claims/presets.lua */
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },

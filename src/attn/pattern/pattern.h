@@ -109,6 +109,9 @@ Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bi
 /* n = m: keys j <= i that are one of the columns, or lie one of the offsets before i; increasing
  * int32 [h',c] and [h',o], borrowed; COMPONENT_GLOBAL and COMPONENT_STRIDED */
 Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Tensor *offsets);
+/* n = m: keys j <= i <= last[j], i32 [h',n], borrowed; those with i - j < near have
+ * COMPONENT_WINDOW, the others `bits` */
+Pattern *pattern_lasting(Arena *a, PatternShape s, const Tensor *last, int64_t near, uint8_t bits);
 /* compressed rows: keys[offset[h*n+i] .. offset[h*n+i+1]) sorted; borrowed */
 Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
                        uint8_t bits);

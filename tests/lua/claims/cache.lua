@@ -49,6 +49,56 @@ return {
       is(sum + share, "~", 1)
     end
   end },
+  { "h2o", "Columns that end: a comb with few long teeth, and the newest keys along the diagonal",
+    function(is)
+      local r = run("h2o", { n = 96, heads = 1 })
+      local p, left, long = r:pattern(), rows(r, "evicted_at")[1], 0
+      for k = 0, 95 do
+        local seen = {}
+        for q = k, 95 do seen[#seen + 1] = (p:cell(q, k)) end
+        for at = 2, #seen do is(seen[at - 1] or not seen[at], "==", true) end
+        for at = 1, math.min(4, #seen) do is(seen[at], "==", true) end
+        long = long + ((left[k + 1] < 0 or left[k + 1] > k + 24) and k < 72 and 1 or 0)
+      end
+      is(long, ">", 0)
+      is(long, "<", 16)
+    end },
+  { "h2o", "Every key of the cache has a bar; the lowest of the older ones leaves", function(is)
+    local r = run("h2o", { n = 48, heads = 1 })
+    local weights, left = rows(r, "weights"), rows(r, "evicted_at")[1]
+    local bars = {}
+    for k = 1, 48 do bars[k] = 0 end
+    for q = 1, 48 do
+      local gone
+      for k = 1, 48 do
+        bars[k] = bars[k] + weights[q][k]
+        if left[k] == q - 1 then gone = k end
+      end
+      for k = 1, q - 4 do
+        if gone and weights[q][k] > 0 then is(bars[gone], "<=", bars[k]) end
+      end
+    end
+    for k, sum in ipairs(rows(r, "accumulated")[1]) do is(sum, "~", bars[k], 1e-4) end
+  end },
+  { "h2o", "What has left never returns, though a later query may need it", function(is)
+    local r = run("h2o", { n = 96, heads = 1, input = "synthetic:clusters" })
+    local p, left = r:pattern(), rows(r, "evicted_at")[1]
+    for k = 0, 95 do
+      for q = left[k + 1] + 1, left[k + 1] < 0 and -1 or 95 do
+        is(p:cell(q, k), "==", false)
+      end
+    end
+    is(r.figures.mass, "<", 0.9 * r.figures.best_mass)
+  end },
+  { "h2o", "Sums favour old keys, which had more queries to collect from", function(is)
+    local kept = rows(run("h2o(heavy=16)", { n = 256, heads = 1 }), "evicted_at")[1]
+    local early, late = 0, 0
+    for k = 1, 252 do
+      if kept[k] < 0 and k <= 126 then early = early + 1 end
+      if kept[k] < 0 and k > 126 then late = late + 1 end
+    end
+    is(early, ">", late)
+  end },
   { "snapkv", "A full triangle, then below the line a few columns per head and the dense end",
     function(is)
       local p = run("snapkv", { n = 64, heads = 1 }):pattern()

@@ -155,6 +155,16 @@ return {
     local p = run("streaming-llm(sinks=2,window=8)", { n = 32, causal = true }):pattern()
     for q = 2, 31 do is((p:cell(q, 0)) and (p:cell(q, 1)), "==", true) end
   end },
+  { "h2o-comb", "beside the newest keys a few columns go on, those with the most attention so far",
+    function(is)
+      local r = run("h2o(heavy=6,recent=6)", { input = clusters, n = 64, heads = 1 })
+      local p, left = r:pattern(), rows(r, "evicted_at")[1]
+      for q = 13, 63 do is(#p:row(q), "==", 13) end
+      for k = 1, 64 do
+        local last = left[k] < 0 and 63 or left[k]
+        for q = k - 1, 63 do is(p:cell(q, k - 1), "==", q <= last) end
+      end
+    end },
   { "snapkv-votes", "below it the kept columns, the rows that voted and new tokens", function(is)
     local r = run("snapkv", { input = clusters, n = 64, heads = 1 })
     local p, kept = r:pattern(), rows(r, "kept")[1]
