@@ -84,7 +84,12 @@ case("a figure of panels is a command that makes it again", function()
   for i, options in ipairs(figures) do
     for _, kind in ipairs { "png", "svg", "pdf", "txt", "ans" } do
       local path = check.scratch(("attnscope-again-%d.%s"):format(i, kind))
-      assert(attn.figure(options):save(path, { dpi = 60, width = 5.5, colours = 256 }))
+      local look = { dpi = 60, width = 5.5, colours = 256 }
+      if i > 3 then
+        look.font, look.size, look.letters, look.labels = "mono", 7, "text", "axes"
+        look.no_title, look.no_count, look.no_caption = i == 4, true, i == 5
+      end
+      assert(attn.figure(options):save(path, look))
       assert(attn.command("rerender", path, "--check"))
       local said = assert(attn.command("info", path))
       assert(said:find("command       figure ", 1, true), said)

@@ -340,7 +340,7 @@ static void words_of(const Figure *figure, double inches, Text *out)
 
     plan_of(&sheet, figure, inches);
     canvas_free(sheet.canvas);
-    sheet.canvas = canvas_new(CANVAS_SVG, sheet.layout.width, sheet.layout.height, 300,
+    sheet.canvas = canvas_new(CANVAS_SVG, sheet.layout.width, sheet.layout.height, 300, NULL,
                               &sheet.style.paper, NULL);
     sheet_draw(&sheet);
     assert_true(canvas_finish(sheet.canvas, "t", NULL, out, NULL));

@@ -1037,6 +1037,13 @@ function Sweep:jsonl(path) end
 ---@field colours? integer of .ans: 24 for true colour (default), or 256
 ---@field metadata? table<string, any> to be put into the file as well: { author = "me" }
 ---@field transparent? boolean no background
+---@field font? string sans, mono, or a .ttf or .otf file
+---@field size? number|string one size of all letters: points, or "8pt", "3mm"
+---@field letters? string of an SVG: outlines, text, or font (text with its font inside)
+---@field labels? string which to draw of letters, axes, ticks: "axes,ticks"; "": none
+---@field no_title? boolean no title of the figure and its panels
+---@field no_caption? boolean no caption
+---@field no_count? boolean no words below the panels
 ---@field delay? number seconds each frame of .apng stands (default 1)
 ---@field head? integer of save_steps, counted from 0
 ---@field sorted? boolean of save_steps: tokens in the mechanism's own order

@@ -28,12 +28,49 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
 
 static bool parse_width(const Call *call, double *out, Error *err)
 {
-    const char *text = call->values[OPT_WIDTH];
+    const char *text = call->values[OPT_WIDTH] ? call->values[OPT_WIDTH]
+                                               : call->values[OPT_FIGWIDTH];
 
     *out = text ? figure_width(text) : 0;
     return !text || (*out >= 0.5 && *out <= 40) ||
            error_set(err, ERR_USAGE, "--width: expected inches from 0.5 to 40, or as 8.5cm, 85mm "
                      "or 246pt, got '%s'", text);
+}
+
+static bool is_empty(const char *text)
+{
+    return text && !*text;
+}
+
+/* The words that are not drawn. */
+static bool parse_hidden(const Call *call, unsigned *hides, Error *err)
+{
+    const char *labels = call->values[OPT_LABELS];
+
+    *hides = 0;
+    if (call->values[OPT_NOTITLE] || (is_empty(call->values[OPT_TITLE]) &&
+                                      !call->values[OPT_TITLES]))
+        *hides |= HIDE_TITLES | HIDE_LETTERS;
+    if (call->values[OPT_NOCAPTION] || is_empty(call->values[OPT_CAPTION]))
+        *hides |= HIDE_CAPTION;
+    if (call->values[OPT_NOCOUNT])
+        *hides |= HIDE_COUNTS;
+    return !labels || figure_labels_parse(labels, hides, err) || error_prefix(err, "--labels");
+}
+
+/* Font, size and kind of letters. */
+static bool parse_letters(const Call *call, PngOptions *o, Error *err)
+{
+    const char *size = call->values[OPT_SIZE], *letters = call->values[OPT_LETTERS];
+
+    o->font = call->values[OPT_FONT];
+    o->size_inch = size ? figure_size(size) : 0;
+    if (o->size_inch != o->size_inch)
+        return error_set(err, ERR_USAGE, "--size: expected 2pt to 72pt, or as 3mm, got '%s'", size);
+    if (!figure_font_check(o->font, err))
+        return error_prefix(err, "--font");
+    return !letters || figure_letters_parse(letters, &o->letters, err) ||
+           error_prefix(err, "--letters");
 }
 
 bool call_png_options(const Call *call, PngOptions *o, Error *err)
@@ -56,7 +93,7 @@ bool call_png_options(const Call *call, PngOptions *o, Error *err)
                        .width_inch = width,
                        .theme = theme,
                        .transparent = call->values[OPT_TRANSPARENT] != NULL };
-    return true;
+    return parse_hidden(call, &o->hides, err) && parse_letters(call, o, err);
 }
 
 /* A terminal without UTF-8 would show three characters for one.  Files and pipes get UTF-8
@@ -82,7 +119,7 @@ bool call_text_options(const Call *call, TextOptions *o, Error *err)
     else if (!strcmp(when, "auto") && call->tty && !(no_colour && *no_colour) &&
              terminal_obeys())
         o->colours = term && (!strcmp(term, "truecolor") || !strcmp(term, "24bit")) ? 24 : 256;
-    return true;
+    return parse_hidden(call, &o->hides, err);
 }
 
 static bool call_save(const Call *call, const Figure *figure, Result *const *results,
@@ -391,6 +428,8 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
 
     if (call->values[OPT_TRUST])
         return true;
+    if (figure->values[OPT_FONT] && strchr(figure->values[OPT_FONT], '/'))
+        add_far(&far, figure->values[OPT_FONT], strlen(figure->values[OPT_FONT]));
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
     if (!strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model"))
@@ -459,6 +498,10 @@ static bool draw_again(Session *s, const Call *call, const StoredFigure *stored,
     char       *line;
     bool        ok;
 
+    if (stored && stored_figure_whole(stored) && stored_figure_font(stored) &&
+        !call->values[OPT_TRUST] && !is_below(stored_figure_font(stored)))
+        return error_set(err, ERR_USAGE, "%s: its letters are of the font %s; --trust reads it",
+                         path, stored_figure_font(stored));
     if (stored && stored_figure_whole(stored))
         return stored_figure_write(stored, path, format_again(call, NULL), to, err);
     line = figure_metadata(path, "attnscope:command", err);

@@ -51,7 +51,8 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
                                "attnscope:command",
                                call->line ? call->line : "",
                                NULL };
-    ChartWords   words = { call->values[OPT_TITLE], call->values[OPT_CAPTION] };
+    ChartWords   words = { call->values[OPT_NOTITLE] ? "" : call->values[OPT_TITLE],
+                           call->values[OPT_NOCAPTION] ? "" : call->values[OPT_CAPTION] };
     PngOptions   options = { 0 };
     FigureFormat format;
     SeriesFit   *fits;

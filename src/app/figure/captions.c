@@ -163,22 +163,23 @@ static bool add_tensor_origins(const PanelChoice *panels, int count, Text *out)
 }
 
 /* A given caption does not replace the origin of random tensors in a picture of noise; an empty
- * caption shows the origin alone. */
+ * caption is empty. */
 static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
                              const PictureOptions *options, const Differing *d, int64_t head)
 {
     Text tensors = { 0 }, out = { 0 };
     bool any = add_tensor_origins(panels, count, &tensors);
-    bool none = options->caption && !*options->caption;
 
-    if (options->caption && !none)
+    if (options->caption && !*options->caption)
+        any = false;
+    else if (options->caption)
         text_addf(&out, "%s%s", options->caption, any ? "; " : "");
-    if (!none && (!options->caption || any)) {
+    if (!options->caption || any) {
         caption_figure(figure, panels[0].result, d, head);
         text_add(&out, figure->caption);
     }
     if (any)
-        text_addf(&out, "%s%s", none ? "" : "; ", text_str(&tensors));
+        text_addf(&out, "; %s", text_str(&tensors));
     snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&out));
     text_free(&tensors);
     text_free(&out);

@@ -316,7 +316,7 @@ struct StoredFigure {
     int        panels;  /* of the whole figure */
     ExponentChart *chart; /* instead of a figure; owned; NULL: none */
     PngOptions options; /* it was drawn with */
-    char       theme[32];
+    char       theme[32], *font; /* font: owned; NULL: the usual one */
     char      *text;    /* owned */
 };
 
@@ -330,6 +330,12 @@ static void add_options(const PngOptions *o, Json *json)
     jsonw_some_int(json, "dpi", o ? o->dpi : 0);
     jsonw_some_int(json, "colours", o ? o->colours : 0);
     jsonw_some_string(json, "theme", o ? o->theme : NULL);
+    jsonw_some_string(json, "font", o ? o->font : NULL);
+    if (o && o->size_inch > 0) {
+        jsonw_key_number(json, "size", o->size_inch);
+    }
+    jsonw_some_int(json, "letters", o ? o->letters : 0);
+    jsonw_some_int(json, "hides", o ? (int)o->hides : 0);
     jsonw_key_bool(json, "transparent", o && o->transparent);
 }
 
@@ -428,15 +434,24 @@ static void copy_string(const json_t *object, const char *key, char *out, size_t
 
 static bool take_options(const json_t *look, StoredFigure *out)
 {
+    const char *font = json_string_value(json_object_get(look, "font"));
+
     copy_string(look, "theme", out->theme, sizeof(out->theme));
+    if (font && !(out->font = strdup(font)))
+        return false;
     out->options = (PngOptions){
         .width_inch = json_number_value(json_object_get(look, "width")),
         .dpi = int_of(look, "dpi"),
         .colours = int_of(look, "colours"),
         .theme = *out->theme ? out->theme : NULL,
+        .font = out->font,
+        .size_inch = json_number_value(json_object_get(look, "size")),
+        .letters = int_of(look, "letters"),
+        .hides = (unsigned)int_of(look, "hides"),
         .transparent = json_is_true(json_object_get(look, "transparent")),
     };
-    return out->options.dpi >= 0 && out->options.dpi <= DPI_MOST &&
+    return out->options.letters >= 0 && out->options.letters <= 2 && out->options.size_inch >= 0 &&
+           out->options.size_inch <= 1 && out->options.dpi >= 0 && out->options.dpi <= DPI_MOST &&
            out->options.width_inch >= 0 && out->options.width_inch <= INCHES_MOST;
 }
 
@@ -538,6 +553,7 @@ void stored_figure_free(StoredFigure *stored)
     figure_free(stored->figure);
     exponents_free(stored->chart);
     free(stored->at);
+    free(stored->font);
     free(stored->text);
     free(stored);
 }
@@ -548,6 +564,11 @@ const Panel *stored_figure_panel(const StoredFigure *stored, int panel)
         if (stored->at[k] == panel)
             return &stored->figure->panels[k];
     return NULL;
+}
+
+const char *stored_figure_font(const StoredFigure *stored)
+{
+    return stored->font && strchr(stored->font, '/') ? stored->font : NULL;
 }
 
 bool stored_figure_whole(const StoredFigure *stored)

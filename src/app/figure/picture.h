@@ -34,6 +34,8 @@ void          stored_figure_free(StoredFigure *stored);
 const char   *stored_figure_measured(const StoredFigure *stored);
 /* The plot of this panel of the whole figure; NULL: the panel is no plot. */
 const Panel  *stored_figure_panel(const StoredFigure *stored, int panel);
+/* The font file that its letters are of; NULL: a font of the program, or of this folder. */
+const char   *stored_figure_font(const StoredFigure *stored);
 /* Every panel of the figure is a plot. */
 bool          stored_figure_whole(const StoredFigure *stored);
 /* The text it was read from, freed by the caller; NULL: no memory. */

@@ -177,6 +177,20 @@ typedef enum FigureFormat {
     FORMAT_ANSI_FILE, FIGURE_FORMATS
 } FigureFormat;
 
+/* Words that a figure leaves out: bits. Letters are the (a) of panels, axes their names, ticks
+ * their numbers and tokens, counts the words below each panel. */
+enum { HIDE_TITLES = 1, HIDE_CAPTION = 2, HIDE_COUNTS = 4, HIDE_LETTERS = 8, HIDE_AXES = 16,
+       HIDE_TICKS = 32 };
+#define HIDE_LABELS (HIDE_LETTERS | HIDE_AXES | HIDE_TICKS)
+/* The labels to draw, "letters,axes,ticks"; "" or "none": no labels. Sets the others in *hides. */
+bool figure_labels_parse(const char *text, unsigned *hides, Error *err);
+/* "outlines", "text" or "font" as SvgLetters. */
+bool figure_letters_parse(const char *text, int *out, Error *err);
+/* "8", "8pt" (TeX's points) or "3mm" as inches; NaN: no size of letters from 2 to 72 points. */
+double figure_size(const char *text);
+/* The built-in "sans" or "mono", or a font file that can be read. */
+bool figure_font_check(const char *font, Error *err);
+
 /* Options of all figure files. */
 typedef struct PngOptions {
     const char *format;      /* "png", "svg", ...; NULL: by the ending of the file */
@@ -184,6 +198,10 @@ typedef struct PngOptions {
     int         dpi;         /* 0: 300 */
     bool        transparent;
     const char *theme;       /* "light" (default), "dark", "print", "slide", "colour-blind" */
+    const char *font;        /* "sans" (default), "mono", or a font file */
+    double      size_inch;   /* of all letters; 0: by their role */
+    int         letters;     /* of an SVG, as SvgLetters */
+    unsigned    hides;       /* HIDE_TITLES, ... */
     int         colours;     /* of coloured text: 256, or 24 (true colour); 0: 24 */
     double      delay;       /* seconds per frame of an animation; 0: 1 */
     /* key, value, ..., NULL: written into the file; see format.h. A picture's own metadata
@@ -211,6 +229,7 @@ typedef struct TextOptions {
     int  width, height; /* columns, lines; 0: 80 x as needed */
     bool utf8;
     int  colours;       /* 0, 256, 24 */
+    unsigned hides;     /* as in PngOptions */
 } TextOptions;
 bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Error *err);
 

@@ -16,16 +16,18 @@
 
 struct Svg {
     int      width, height, dpi;
-    Text     glyphs, body;
-    uint8_t *written[FONT_COUNT]; /* one bit per glyph; owned */
+    SvgLetters letters;
+    Text     glyphs, body, fonts;
+    uint8_t *written[SVG_FONTS]; /* one bit per glyph; owned */
+    bool     embedded[SVG_FONTS];
 };
 
-Svg *svg_new(int width, int height, int dpi)
+Svg *svg_new(int width, int height, int dpi, SvgLetters letters)
 {
     Svg *svg = calloc(1, sizeof(*svg));
     bool ok = svg != NULL;
 
-    for (int k = 0; ok && k < FONT_COUNT; k++)
+    for (int k = 0; ok && k < SVG_FONTS; k++)
         ok = (svg->written[k] = calloc(GLYPHS_MOST / 8, 1)) != NULL;
     if (!ok) {
         svg_free(svg);
@@ -34,6 +36,7 @@ Svg *svg_new(int width, int height, int dpi)
     svg->width = width;
     svg->height = height;
     svg->dpi = dpi;
+    svg->letters = letters;
     return svg;
 }
 
@@ -41,8 +44,9 @@ void svg_free(Svg *svg)
 {
     if (!svg)
         return;
-    for (int k = 0; k < FONT_COUNT; k++)
+    for (int k = 0; k < SVG_FONTS; k++)
         free(svg->written[k]);
+    text_free(&svg->fonts);
     text_free(&svg->glyphs);
     text_free(&svg->body);
     free(svg);
@@ -124,6 +128,8 @@ void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double
     text_add(&svg->body, "/>\n");
 }
 
+#define FONT_LETTERS "smb" /* of ids of glyphs, by the font's index */
+
 /* ---- letters ---------------------------------------------------------------- */
 
 static int outline_move(const FT_Vector *to, void *out)
@@ -151,7 +157,7 @@ static int outline_cubic(const FT_Vector *a, const FT_Vector *b, const FT_Vector
 }
 
 /* The glyph's advance in font units; writes its outline at the first use. */
-static long add_glyph(Svg *svg, FT_Face face, CanvasFont font, FT_UInt index)
+static long add_glyph(Svg *svg, FT_Face face, int font, FT_UInt index)
 {
     static const FT_Outline_Funcs steps = { .move_to = outline_move, .line_to = outline_line,
                                             .conic_to = outline_conic,
@@ -161,7 +167,7 @@ static long add_glyph(Svg *svg, FT_Face face, CanvasFont font, FT_UInt index)
     if (FT_Load_Glyph(face, index, FT_LOAD_NO_SCALE) != 0)
         return 0;
     if (!(*seen & bit) && face->glyph->format == FT_GLYPH_FORMAT_OUTLINE) {
-        text_addf(&svg->glyphs, "<path id=\"%c%u\" d=\"", "sm"[font], index);
+        text_addf(&svg->glyphs, "<path id=\"%c%u\" d=\"", FONT_LETTERS[font], index);
         FT_Outline_Decompose(&face->glyph->outline, &steps, &svg->glyphs);
         text_add(&svg->glyphs, "Z\"/>\n");
         *seen |= bit;
@@ -187,22 +193,67 @@ static void open_text(Svg *svg, double x, double y, const char *text, double sca
     text_add(&svg->body, ">");
 }
 
-void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, FT_Face face,
-              CanvasText style)
+static void add_base64(Text *out, const void *bytes, size_t length);
+
+static void add_family(Text *out, const SvgFont *font)
+{
+    metadata_add_xml(out, font->face->family_name ? font->face->family_name : "font");
+}
+
+/* The whole font, once. */
+static void embed_font(Svg *svg, const SvgFont *font)
+{
+    if (svg->embedded[font->index])
+        return;
+    svg->embedded[font->index] = true;
+    text_add(&svg->fonts, "@font-face{font-family:\"");
+    add_family(&svg->fonts, font);
+    text_add(&svg->fonts, "\";src:url(data:font/sfnt;base64,");
+    add_base64(&svg->fonts, font->start, (size_t)(font->end - font->start));
+    text_add(&svg->fonts, ")}\n");
+}
+
+static void live_text(Svg *svg, double x, double y, const char *text, double width,
+                      const SvgFont *font, CanvasText style)
+{
+    if (svg->letters == LETTERS_EMBEDDED)
+        embed_font(svg, font);
+    text_add(&svg->body, "<text xml:space=\"preserve\" transform=\"translate(");
+    add_number(&svg->body, x, 2);
+    text_add(&svg->body, " ");
+    add_number(&svg->body, y, 2);
+    text_addf(&svg->body, ")%s\" font-family=\"'", style.upward ? " rotate(-90)" : "");
+    add_family(&svg->body, font);
+    text_add(&svg->body, "',sans-serif\"");
+    add_attribute(&svg->body, "font-size", style.size);
+    add_attribute(&svg->body, "textLength", width);
+    add_paint(&svg->body, "fill", style.rgb, 1);
+    text_add(&svg->body, ">");
+    metadata_add_xml(&svg->body, text);
+    text_add(&svg->body, "</text>\n");
+}
+
+void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, double width,
+              SvgFont font, CanvasText style)
 {
     const char *at = shown;
+    FT_Face     face = font.face;
     long        pen = 0;
 
     if (!*text)
         return;
+    if (svg->letters != LETTERS_OUTLINES) {
+        live_text(svg, x, y, text, width, &font, style);
+        return;
+    }
     open_text(svg, x, y, text, style.size / face->units_per_EM, style);
     while (*at) {
         FT_UInt index = FT_Get_Char_Index(face, utf8_next(&at));
-        long    advance = add_glyph(svg, face, style.font, index);
+        long    advance = add_glyph(svg, face, font.index, index);
 
         if (face->glyph->outline.n_points > 0)
-            text_addf(&svg->body, "<use xlink:href=\"#%c%u\" x=\"%ld\"/>", "sm"[style.font], index,
-                      pen);
+            text_addf(&svg->body, "<use xlink:href=\"#%c%u\" x=\"%ld\"/>",
+                      FONT_LETTERS[font.index], index, pen);
         pen += advance;
     }
     text_add(&svg->body, "</g>\n");
@@ -210,14 +261,14 @@ void svg_text(Svg *svg, double x, double y, const char *text, const char *shown,
 
 /* ---- images ----------------------------------------------------------------- */
 
-static void add_base64(Text *out, const Text *bytes)
+static void add_base64(Text *out, const void *bytes, size_t length)
 {
     static const char signs[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const uint8_t *in = (const uint8_t *)bytes->data;
+    const uint8_t *in = bytes;
 
-    for (size_t k = 0; k < bytes->length; k += 3) {
-        size_t   left = bytes->length - k;
+    for (size_t k = 0; k < length; k += 3) {
+        size_t   left = length - k;
         uint32_t group = (uint32_t)in[k] << 16 | (left > 1 ? (uint32_t)in[k + 1] << 8 : 0) |
                          (left > 2 ? in[k + 2] : 0);
         char     four[4] = { signs[group >> 18], signs[group >> 12 & 63],
@@ -260,7 +311,7 @@ bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int 
         text_add(&svg->body, " preserveAspectRatio=\"none\" style=\"image-rendering:optimizeSpeed;"
                              "image-rendering:crisp-edges;image-rendering:pixelated\"\n"
                              "xlink:href=\"data:image/png;base64,");
-        add_base64(&svg->body, &png);
+        add_base64(&svg->body, png.data, png.length);
         text_add(&svg->body, "\"/>\n");
     }
     text_free(&png);
@@ -290,6 +341,11 @@ static void add_head(const Svg *svg, const char *title, const char *const *metad
 bool svg_finish(Svg *svg, const char *title, const char *const *metadata, Text *out, Error *err)
 {
     add_head(svg, title, metadata, out);
+    if (svg->fonts.length) {
+        text_add(out, "<style>\n");
+        text_add_bytes(out, svg->fonts.data, svg->fonts.length);
+        text_add(out, "</style>\n");
+    }
     if (svg->glyphs.length) {
         text_add(out, "<defs>\n");
         text_add_bytes(out, svg->glyphs.data, svg->glyphs.length);
@@ -298,6 +354,6 @@ bool svg_finish(Svg *svg, const char *title, const char *const *metadata, Text *
     if (svg->body.length)
         text_add_bytes(out, svg->body.data, svg->body.length);
     text_add(out, "</svg>\n");
-    return (text_ok(&svg->glyphs) && text_ok(&svg->body) && text_ok(out)) ||
+    return (text_ok(&svg->glyphs) && text_ok(&svg->fonts) && text_ok(&svg->body) && text_ok(out)) ||
            error_set(err, ERR_NOMEM, "a figure as SVG: out of memory");
 }

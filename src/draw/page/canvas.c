@@ -21,10 +21,14 @@ extern const unsigned char font_mono_start[], font_mono_end[]; /* DejaVu Sans Mo
 
 #define SIDE_MOST 32767 /* pixels; the limit of a page too */
 
+#define FACE_BUILT_IN FONT_COUNT /* stands in for signs that a file's font lacks */
+#define FACES         (FONT_COUNT + 1)
+
 struct Canvas {
     cairo_surface_t   *surface;
     cairo_t           *cairo;
-    cairo_font_face_t *fonts[FONT_COUNT];
+    cairo_font_face_t *fonts[FACES];
+    bool               own;  /* fonts[FONT_SANS] is a file's; FACE_BUILT_IN has the rest */
     CanvasKind         kind;
     Svg               *svg; /* of CANVAS_SVG; Cairo only measures */
     Text               pdf; /* of CANVAS_PDF */
@@ -37,6 +41,8 @@ struct Canvas {
 typedef struct Face {
     FT_Library library;
     FT_Face    face;
+    char      *bytes; /* of a file; owned; NULL: built in */
+    const unsigned char *start, *end;
 } Face;
 
 static const cairo_user_data_key_t face_key;
@@ -49,16 +55,22 @@ static void face_free(void *opaque)
         FT_Done_Face(face->face);
     if (face->library)
         FT_Done_FreeType(face->library);
+    free(face->bytes);
     free(face);
 }
 
-static cairo_font_face_t *font_open(const unsigned char *start, const unsigned char *end)
+/* Takes bytes over, which are NULL or hold the font. */
+static cairo_font_face_t *font_open(const unsigned char *start, const unsigned char *end,
+                                    char *bytes)
 {
     Face              *face = calloc(1, sizeof(*face));
     cairo_font_face_t *font;
 
-    if (!face)
+    if (!face) {
+        free(bytes);
         return NULL;
+    }
+    *face = (Face){ .bytes = bytes, .start = start, .end = end };
     if (FT_Init_FreeType(&face->library) != 0 ||
         FT_New_Memory_Face(face->library, start, (FT_Long)(end - start), 0, &face->face) != 0) {
         face_free(face);
@@ -70,6 +82,63 @@ static cairo_font_face_t *font_open(const unsigned char *start, const unsigned c
     cairo_font_face_destroy(font);
     face_free(face);
     return NULL;
+}
+
+/* ---- a font of the user's ----------------------------------------------------- */
+
+#define FONT_BYTES_MOST (64 << 20)
+
+static bool is_built_in(const char *font)
+{
+    return !font || !strcmp(font, "sans") || !strcmp(font, "mono");
+}
+
+/* Opens the file; NULL with an error. */
+static cairo_font_face_t *font_of_file(const char *path, Error *err)
+{
+    Text                 bytes = { 0 };
+    const unsigned char *start;
+    cairo_font_face_t   *font;
+
+    if (!file_read(path, FONT_BYTES_MOST, &bytes, err)) {
+        text_free(&bytes);
+        return NULL;
+    }
+    start = (const unsigned char *)bytes.data;
+    font = font_open(start, start + bytes.length, bytes.data);
+    if (!font)
+        error_set(err, ERR_FORMAT, "%s: no font that can be read; expected a TrueType or OpenType "
+                  "file (.ttf, .otf), or sans or mono for the built-in fonts", path);
+    return font;
+}
+
+bool canvas_font_check(const char *font, Error *err)
+{
+    cairo_font_face_t *face = is_built_in(font) ? NULL : font_of_file(font, err);
+
+    if (!face)
+        return is_built_in(font);
+    cairo_font_face_destroy(face);
+    return true;
+}
+
+static bool open_fonts(Canvas *c, const char *font, Error *err)
+{
+    bool mono = font && !strcmp(font, "mono");
+
+    c->own = !is_built_in(font);
+    c->fonts[FONT_MONO] = font_open(font_mono_start, font_mono_end, NULL);
+    c->fonts[FACE_BUILT_IN] = font_open(font_sans_start, font_sans_end, NULL);
+    c->fonts[FONT_SANS] = c->own ? font_of_file(font, err)
+                          : mono ? font_open(font_mono_start, font_mono_end, NULL)
+                                 : font_open(font_sans_start, font_sans_end, NULL);
+    for (int k = 0; k < FACES; k++)
+        if (!c->fonts[k])
+            return c->own && k == FONT_SANS
+                       ? false
+                       : error_set(err, ERR_NOMEM,
+                                   "drawing a figure: the built-in fonts cannot be opened");
+    return true;
 }
 
 static void set_font_options(cairo_t *cairo)
@@ -103,7 +172,7 @@ static cairo_surface_t *pdf_surface(Text *out, double width, double height)
     return surface;
 }
 
-static bool open_surface(Canvas *c, int width, int height, int dpi)
+static bool open_surface(Canvas *c, int width, int height, int dpi, SvgLetters letters)
 {
     double point = 72.0 / dpi;
 
@@ -117,10 +186,8 @@ static bool open_surface(Canvas *c, int width, int height, int dpi)
     if (c->kind == CANVAS_PDF)
         cairo_scale(c->cairo, point, point);
     if (c->kind == CANVAS_SVG)
-        c->svg = svg_new(width, height, dpi);
-    c->fonts[FONT_SANS] = font_open(font_sans_start, font_sans_end);
-    c->fonts[FONT_MONO] = font_open(font_mono_start, font_mono_end);
-    return (c->svg || c->kind != CANVAS_SVG) && c->fonts[FONT_SANS] && c->fonts[FONT_MONO];
+        c->svg = svg_new(width, height, dpi, letters);
+    return c->svg || c->kind != CANVAS_SVG;
 }
 
 static void paint_paper(Canvas *c, int width, int height, Rgb paper)
@@ -135,8 +202,8 @@ static void paint_paper(Canvas *c, int width, int height, Rgb paper)
     cairo_paint(c->cairo);
 }
 
-Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Rgb *background,
-                   Error *err)
+Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const CanvasLetters *letters,
+                   const Rgb *background, Error *err)
 {
     Canvas *c = calloc(1, sizeof(*c));
 
@@ -145,8 +212,9 @@ Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Rgb *b
         return NULL;
     }
     c->kind = kind;
-    if (!open_surface(c, width, height, dpi)) {
-        error_set(err, ERR_NOMEM, "drawing a figure: the built-in fonts cannot be opened");
+    if (!open_surface(c, width, height, dpi, letters ? letters->svg : LETTERS_OUTLINES)
+            ? !error_set(err, ERR_NOMEM, "drawing a figure: out of memory")
+            : !open_fonts(c, letters ? letters->font : NULL, err)) {
         canvas_free(c);
         return NULL;
     }
@@ -164,7 +232,7 @@ Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Rgb *b
 
 Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *err)
 {
-    return canvas_new(CANVAS_PIXELS, width, height, 72, background, err);
+    return canvas_new(CANVAS_PIXELS, width, height, 72, NULL, background, err);
 }
 
 void canvas_free(Canvas *c)
@@ -173,7 +241,7 @@ void canvas_free(Canvas *c)
         return;
     cairo_destroy(c->cairo);
     cairo_surface_destroy(c->surface);
-    for (int k = 0; k < FONT_COUNT; k++)
+    for (int k = 0; k < FACES; k++)
         if (c->fonts[k])
             cairo_font_face_destroy(c->fonts[k]);
     svg_free(c->svg);
@@ -256,7 +324,7 @@ static bool font_has(const void *opaque, uint32_t code)
     return FT_Get_Char_Index(face->face, code) != 0;
 }
 
-static const Face *face_of(const Canvas *c, CanvasFont font)
+static const Face *face_of(const Canvas *c, int font)
 {
     return cairo_font_face_get_user_data(c->fonts[font], &face_key);
 }
@@ -268,7 +336,21 @@ typedef struct CleanText {
     char read[TEXT_BYTES], shown[TEXT_BYTES];
 } CleanText;
 
-static double text_start(Canvas *c, const char *text, CanvasFont font, CleanText *clean)
+/* A file's font, or the built-in one if the text has a sign that the file lacks. */
+static int face_for(const Canvas *c, const char *text, CanvasFont font)
+{
+    if (!c->own || font != FONT_SANS)
+        return font;
+    while (*text) {
+        uint32_t code = utf8_next(&text);
+
+        if (!font_has(face_of(c, font), code) && font_has(face_of(c, FACE_BUILT_IN), code))
+            return FACE_BUILT_IN;
+    }
+    return font;
+}
+
+static double text_start(Canvas *c, const char *text, int font, CleanText *clean)
 {
     cairo_text_extents_t extents;
 
@@ -278,19 +360,27 @@ static double text_start(Canvas *c, const char *text, CanvasFont font, CleanText
     return extents.x_advance;
 }
 
+static SvgFont svg_font(const Canvas *c, int at)
+{
+    const Face *face = face_of(c, at);
+
+    return (SvgFont){ .face = face->face, .index = at, .start = face->start, .end = face->end };
+}
+
 void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText style)
 {
     CleanText clean;
+    int       face = face_for(c, text, style.font);
     double    width, back;
 
-    cairo_set_font_face(c->cairo, c->fonts[style.font]);
+    cairo_set_font_face(c->cairo, c->fonts[face]);
     cairo_set_font_size(c->cairo, style.size);
-    width = text_start(c, text, style.font, &clean);
+    width = text_start(c, text, face, &clean);
     back = style.align == ALIGN_LEFT ? 0 : style.align == ALIGN_RIGHT ? width : width / 2;
     if (c->svg) {
         svg_text(c->svg, x + c->right - (style.upward ? 0 : back),
                  y + c->down + (style.upward ? back : 0), clean.read, clean.shown,
-                 face_of(c, style.font)->face, style);
+                 width, svg_font(c, face), style);
         return;
     }
     set_colour(c, style.rgb, 1);
@@ -306,10 +396,11 @@ void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText sty
 double canvas_text_width(Canvas *c, const char *text, CanvasFont font, double size)
 {
     CleanText clean;
+    int       face = face_for(c, text, font);
 
-    cairo_set_font_face(c->cairo, c->fonts[font]);
+    cairo_set_font_face(c->cairo, c->fonts[face]);
     cairo_set_font_size(c->cairo, size);
-    return text_start(c, text, font, &clean);
+    return text_start(c, text, face, &clean);
 }
 
 /* ---- images ------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
  *
  * Coordinates are pixels of the requested resolution, y down, in every format. Text stands on its
  * baseline. Fonts are those inside the program, so a drawing depends on the build and never on the
- * machine's fonts. Errors are sticky: check canvas_ok once at the end.
+ * machine's fonts; only a font file that the user names replaces them. Errors are sticky: check
+ * canvas_ok once at the end.
  */
 #ifndef DRAW_PAGE_CANVAS_H
 #define DRAW_PAGE_CANVAS_H
@@ -29,9 +30,22 @@ typedef struct CanvasText {
 
 typedef enum CanvasKind { CANVAS_PIXELS, CANVAS_SVG, CANVAS_PDF } CanvasKind;
 
-/* width x height pixels, dpi per inch; `background` NULL: transparent. */
-Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Rgb *background,
-                   Error *err);
+/* Letters of an SVG: outlines, text in a font by name, text with the font inside the file. */
+typedef enum SvgLetters { LETTERS_OUTLINES, LETTERS_NAMED, LETTERS_EMBEDDED } SvgLetters;
+
+/* Letters of a canvas. */
+typedef struct CanvasLetters {
+    const char *font; /* NULL or "sans", "mono", or a TrueType or OpenType file; borrowed */
+    SvgLetters  svg;
+} CanvasLetters;
+
+/* The font's file can be read. */
+bool canvas_font_check(const char *font, Error *err);
+
+/* width x height pixels, dpi per inch; `letters` NULL: the built-in ones; `background` NULL:
+ * transparent. A text with a sign that the font lacks is set in the built-in font. */
+Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const CanvasLetters *letters,
+                   const Rgb *background, Error *err);
 /* Pixels. */
 Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *err);
 void    canvas_free(Canvas *canvas);

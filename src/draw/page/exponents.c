@@ -319,7 +319,7 @@ bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
     if (!plot)
         return false;
     c.pens = (Pens){ .sheet = &c.sheet, .plot = plot, .s = &c.sheet.style, .axis = plot->x };
-    c.sheet.canvas = canvas_new_image(8, 8, NULL, err);
+    c.sheet.canvas = canvas_new(CANVAS_PIXELS, 8, 8, 72, &c.sheet.style.letters, NULL, err);
     ok = c.sheet.canvas && write_chart(&c, format, options, bytes, err);
     canvas_free(c.sheet.canvas);
     plot_free(plot);

@@ -265,7 +265,7 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     double font = sheet->style.tick;
 
     if (tokens)
-        font = fmin(font, 0.92 * cell);
+        font = fmin(font, TOKEN_SHARE * cell);
     else
         step = layout_tick_step(n, ticks_most(sheet, n, extent, rows));
     for (int64_t at = 0; at < n; at += step) {
@@ -388,8 +388,10 @@ static void draw_panel(Sheet *sheet, int k)
     sheet_notes(sheet, k);
     sheet_load(sheet, k, false);
     sheet_load(sheet, k, true);
-    draw_axis(sheet, k, true);
-    draw_axis(sheet, k, false);
+    if (!(s->hides & HIDE_TICKS)) {
+        draw_axis(sheet, k, true);
+        draw_axis(sheet, k, false);
+    }
     draw_axis_names(sheet, k);
     if (b->bar.w)
         sheet_bar(sheet, k);

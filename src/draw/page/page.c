@@ -72,6 +72,64 @@ double figure_width(const char *text)
     return (double)NAN;
 }
 
+double figure_size(const char *text)
+{
+    char  *end;
+    double value = strtod(text, &end);
+    double inch = end != text && !*end ? value / 72.27 : figure_width(text);
+
+    return inch >= 1.99 / 72.27 && inch <= 72.01 / 72.27 ? inch : (double)NAN;
+}
+
+bool figure_font_check(const char *font, Error *err)
+{
+    return canvas_font_check(font, err);
+}
+
+bool figure_letters_parse(const char *text, int *out, Error *err)
+{
+    static const char *const names[] = { "outlines", "text", "font" };
+
+    for (int k = 0; k < 3; k++)
+        if (!strcmp(text, names[k])) {
+            *out = k;
+            return true;
+        }
+    return error_set(err, ERR_USAGE, "expected outlines, text (in a font by its name) or font (the "
+                     "font inside the file), got '%.40s'", text);
+}
+
+/* One name of the list removes its bit. */
+static bool shows_label(const char *name, size_t length, unsigned *hides)
+{
+    static const struct {
+        const char *name;
+        unsigned    bit;
+    } labels[] = { { "letters", HIDE_LETTERS }, { "axes", HIDE_AXES }, { "ticks", HIDE_TICKS },
+                   { "none", 0 }, { "all", HIDE_LABELS } };
+
+    for (size_t k = 0; k < sizeof(labels) / sizeof(*labels); k++)
+        if (strlen(labels[k].name) == length && !strncmp(name, labels[k].name, length)) {
+            *hides &= ~labels[k].bit;
+            return true;
+        }
+    return false;
+}
+
+bool figure_labels_parse(const char *text, unsigned *hides, Error *err)
+{
+    *hides |= HIDE_LABELS;
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+
+        if (!shows_label(at, length, hides))
+            return error_set(err, ERR_USAGE, "expected some of letters, axes and ticks, with "
+                             "commas between them, or all or none, got '%.40s'", text);
+        at += length + (at[length] == ',');
+    }
+    return true;
+}
+
 bool figure_theme_check(const char *name, Error *err)
 {
     return !name || find_theme(name) ||
@@ -137,7 +195,7 @@ bool sheet_open(Sheet *sheet, CanvasKind kind, int width, int height, const PngO
                 Error *err)
 {
     canvas_free(sheet->canvas);
-    sheet->canvas = canvas_new(kind, width, height, sheet->style.dpi,
+    sheet->canvas = canvas_new(kind, width, height, sheet->style.dpi, &sheet->style.letters,
                                options->transparent ? NULL : &sheet->style.paper, err);
     return sheet->canvas != NULL;
 }
@@ -191,7 +249,7 @@ static bool write_page(Sheet *sheet, FigureFormat format, int width, int height,
 static bool write_text(const Figure *figure, bool colours, const PngOptions *options, Text *bytes,
                        Error *err)
 {
-    TextOptions text = { .width = TEXT_COLUMNS, .utf8 = true };
+    TextOptions text = { .width = TEXT_COLUMNS, .utf8 = true, .hides = options->hides };
 
     if (colours)
         text.colours = options->colours ? options->colours : 24;

@@ -61,12 +61,14 @@ int sheet_lines_height(const Lines *lines, double font, int space)
 /* A panel's title with its letter. */
 static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
 {
-    const char *title = sheet->figure->panels[panel].title;
+    unsigned    hides = sheet->style.hides;
+    const char *title = hides & HIDE_TITLES ? "" : sheet->figure->panels[panel].title;
     char        letter[4];
 
     panel_letter(panel, letter, sizeof(letter));
-    if (sheet->figure->count > 1 && !sheet->figure->panels[panel].bare)
-        snprintf(text, size, "(%s) %s", letter, title);
+    if (sheet->figure->count > 1 && !sheet->figure->panels[panel].bare &&
+        !(hides & HIDE_LETTERS) && (*title || hides & HIDE_TITLES))
+        snprintf(text, size, "(%s)%s%s", letter, *title ? " " : "", title);
     else
         snprintf(text, size, "%s", title);
 }
@@ -115,7 +117,7 @@ static bool panel_titles(Sheet *sheet, bool cut)
 
         lines->count = 0;
         sheet_title(sheet, k, title, sizeof(title));
-        if (!*sheet->figure->panels[k].title || wrap_title(title, &rule, lines))
+        if (!*title || wrap_title(title, &rule, lines))
             continue;
         all = false;
         if (cut)
@@ -169,7 +171,7 @@ static void panel_captions(Sheet *sheet)
         double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */
         WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w - gap);
 
-        if (sheet->figure->panels[k].bare)
+        if (sheet->figure->panels[k].bare || sheet->style.hides & HIDE_COUNTS)
             continue;
         snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
         if (!*text && sheet->scene.plots[k])
@@ -191,12 +193,14 @@ static void sheet_words(Sheet *sheet)
     bool              fits = false;
 
     for (int k = 0; k < STEPS && !fits; k++) {
-        sheet->title_font = whole * (1 - (1 - SMALLEST) * k / (STEPS - 1));
+        sheet->title_font = s->one_size ? whole : whole * (1 - (1 - SMALLEST) * k / (STEPS - 1));
         fits = panel_titles(sheet, k + 1 == STEPS);
     }
     panel_captions(sheet);
-    wrap_text(sheet->figure->title, &title, HEAD_LINES, &sheet->title);
-    wrap_evenly(sheet->figure->caption, caption, &sheet->caption);
+    if (!(s->hides & HIDE_TITLES))
+        wrap_text(sheet->figure->title, &title, HEAD_LINES, &sheet->title);
+    if (!(s->hides & HIDE_CAPTION))
+        wrap_evenly(sheet->figure->caption, caption, &sheet->caption);
 }
 
 /* ---- measuring -------------------------------------------------------------- */
@@ -225,6 +229,11 @@ SheetStyle sheet_style(const PngOptions *options)
     s.tick = sheet_points(&s, 6);
     s.small = sheet_points(&s, 5.5);
     s.legend = sheet_points(&s, 6.5);
+    s.letters = (CanvasLetters){ options->font, (SvgLetters)options->letters };
+    s.hides = options->hides;
+    s.one_size = options->size_inch > 0;
+    if (s.one_size)
+        s.head = s.title = s.axis = s.tick = s.small = s.legend = options->size_inch * s.dpi;
     s.hair = fmax(1, floor(sheet_points(&s, 0.25)));
     s.frame = fmax(1, round(sheet_points(&s, 0.5)));
     s.tick_length = (int)ceil(sheet_points(&s, 1.8));
@@ -272,6 +281,8 @@ static int labels_extent(const Sheet *sheet, int panel, bool rows)
 
     if (sheet->figure->panels[panel].bare)
         return rows ? side_extent(sheet, panel) : 0;
+    if (s->hides & HIDE_TICKS)
+        return 0;
     if (!tokens && !rows)
         return (int)ceil(s->tick) + s->tick_length;
     for (int64_t at = tokens ? 0 : count - 1; at < count; at++) {
@@ -300,7 +311,7 @@ static bool names_axis(const Sheet *sheet, int panel, bool rows)
     int           before = rows ? panel - 1 : panel - sheet->cols;
     const char   *name = axis_name(&f->panels[panel], rows);
 
-    if (!*name || f->panels[panel].bare)
+    if (!*name || f->panels[panel].bare || sheet->style.hides & HIDE_AXES)
         return false;
     if ((rows ? panel % sheet->cols == 0 : panel < sheet->cols) || f->panels[before].plot)
         return true;
@@ -364,7 +375,8 @@ static void measure_plot(Sheet *sheet, int k)
     if (made && made->rows)
         need->plot_h = sheet_rows_height(sheet, made);
     need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
-    need->row_axis_w = made && made->rows ? 0 : (int)ceil(s->axis * AXIS_NAME);
+    if (!(made && made->rows) && !(s->hides & HIDE_AXES))
+        need->row_axis_w = (int)ceil(s->axis * AXIS_NAME);
     need->row_labels_w = sheet_plot_gutter(sheet, k);
     need->col_labels_h = sheet_plot_key(sheet, k);
     need->bar_w = s->space; /* half of the last tick's number */
@@ -432,7 +444,8 @@ static bool make_layout(Sheet *sheet, Error *err)
 /* Drops token labels where cells are too small for type. */
 static bool drop_small_tokens(Sheet *sheet)
 {
-    double least = sheet_points(&sheet->style, 4.4); /* smaller type is unreadable */
+    double least = sheet->style.one_size ? sheet->style.tick / TOKEN_SHARE
+                                         : sheet_points(&sheet->style, 4.4); /* or unreadable */
     bool   dropped = false;
 
     for (int k = 0; k < sheet->figure->count; k++) {
@@ -567,7 +580,7 @@ bool sheet_plan(Sheet *sheet, Error *err)
     sheet->cols = 1; /* until the panels are known */
     sheet->needs = calloc(count, sizeof(*sheet->needs));
     sheet->panels = calloc(count, sizeof(*sheet->panels));
-    sheet->canvas = canvas_new_image(1, 1, NULL, err);
+    sheet->canvas = canvas_new(CANVAS_PIXELS, 1, 1, 72, &sheet->style.letters, NULL, err);
     if (!sheet->canvas)
         return false;
     if (!sheet->needs || !sheet->panels)

@@ -231,6 +231,8 @@ int sheet_plot_gutter(const Sheet *sheet, int panel)
     double            widest = canvas_text_width(sheet->canvas, "00.00k", FONT_SANS, s->tick);
     int               count = 0;
 
+    if (s->hides & HIDE_TICKS)
+        return s->tick_length;
     if (made && made->rows)
         return (int)ceil(sheet_rows_gutter(sheet, made)) + s->space;
     if (plot) {
@@ -246,7 +248,8 @@ int sheet_plot_below(const Sheet *sheet)
 {
     const SheetStyle *s = &sheet->style;
 
-    return (int)ceil(s->tick + 1.4 * s->axis) + s->tick_length + s->space;
+    return (int)ceil((s->hides & HIDE_TICKS ? 0 : s->tick) +
+                     (s->hides & HIDE_AXES ? 0 : 1.4 * s->axis)) + s->tick_length + s->space;
 }
 
 /* Words share the width equally; numbers are never cut. */
@@ -298,10 +301,14 @@ static void pens_x_axis(const Pens *p)
             continue;
         end = middle + wide / 2 + s->space;
         pens_line(p, x, bottom, x, bottom + s->tick_length, s->frame, s->ink, 1);
+        if (s->hides & HIDE_TICKS)
+            continue;
         canvas_text(p->sheet->canvas, middle, bottom + s->tick_length + 1.1 * s->tick, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = s->tick, .rgb = s->ink });
     }
-    draw_x_name(p, bottom + s->tick_length + 1.2 * s->tick + 1.2 * s->axis);
+    if (!(s->hides & HIDE_AXES))
+        draw_x_name(p, bottom + s->tick_length + (s->hides & HIDE_TICKS ? 0 : 1.2 * s->tick) +
+                           1.2 * s->axis);
 }
 
 static void draw_y_axis(const Pens *p, int panel)
@@ -315,11 +322,14 @@ static void draw_y_axis(const Pens *p, int panel)
 
         pens_line(p, p->box.x, y, p->box.x + p->box.w, y, s->hair, s->rule, 1);
         pens_line(p, p->box.x - s->tick_length, y, p->box.x, y, s->frame, s->ink, 1);
+        if (s->hides & HIDE_TICKS)
+            continue;
         canvas_text(p->sheet->canvas, p->box.x - s->tick_length - s->space / 2.0,
                     y + 0.36 * s->tick, ticks[k].text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
     }
-    sheet_upright(p->sheet, panel, p->plot->y.name);
+    if (!(s->hides & HIDE_AXES))
+        sheet_upright(p->sheet, panel, p->plot->y.name);
 }
 
 /* ---- legend ----------------------------------------------------------------- */
@@ -615,7 +625,8 @@ static void sheet_rows(Pens *p)
     p->axis = plot_rows_axis(p->plot, p->box.w, 3 * p->s->space, words_width, p);
     draw_grid(p);
     pens_x_axis(p);
-    draw_names(p, &gutter);
+    if (!(p->s->hides & HIDE_TICKS))
+        draw_names(p, &gutter);
     pens_guides(p);
     for (int k = 0; k < p->plot->count; k++) {
         const PlotSeries *s = &p->plot->series[k];

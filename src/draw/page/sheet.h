@@ -16,6 +16,7 @@
 #define SHEET_LINE 1.3 /* distance of lines, in font sizes */
 #define SHEET_ITEMS 32
 #define SHEET_TICKS 16
+#define TOKEN_SHARE 0.92 /* size of a token, in cells, at most */
 #define SHEET_GRID_MOST 64   /* entries per side up to which a cell grid is drawn */
 #define SHEET_TOKENS_MOST 32 /* entries per side up to which tokens are labels */
 
@@ -39,6 +40,9 @@ typedef struct SheetStyle {
     Hues   hues;
     bool   dark;
     Rgb    paper, ink, muted, rule; /* background, text, secondary text, cell grid */
+    CanvasLetters letters;
+    unsigned hides;                 /* HIDE_TITLES, ... */
+    bool   one_size;                /* of all letters, as the user chose */
     double head, title, axis, tick, small, legend; /* font sizes */
     double hair, frame;             /* line widths */
     int    tick_length, space;      /* space: the default small distance */

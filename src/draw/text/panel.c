@@ -302,7 +302,9 @@ static void draw_rows(Brush *b, const TextOptions *options, Block *out)
     for (int64_t at = 0; at < lines; at++) {
         b->pen.line = block_line(out);
         if (b->plan->gutter) {
-            row_label(b->panel, b->grid, b->plan, at, !options->utf8, label, sizeof(label));
+            *label = '\0';
+            if (!(options->hides & HIDE_TICKS))
+                row_label(b->panel, b->grid, b->plan, at, !options->utf8, label, sizeof(label));
             line_pad(b->pen.line, b->plan->gutter - 1 - utf8_columns(label));
             line_add(b->pen.line, label);
             line_pad(b->pen.line, b->plan->gutter);
@@ -408,15 +410,15 @@ static void draw_scale(Brush *b, Block *out)
 
 /* The last line also names the axes if there is room. */
 static void draw_title(const Panel *panel, const TextPlan *plan, const Lines *title,
-                       int least_lines, Block *out)
+                       int least_lines, unsigned hides, Block *out)
 {
     Line *line = NULL;
     char  axes[128] = "";
 
-    if (panel->view->rows && panel->view->cols)
+    if (panel->view->rows && panel->view->cols && !(hides & HIDE_AXES))
         snprintf(axes, sizeof(axes), "%s(%s x %s)", title->count ? "  " : "", panel->view->rows,
                  panel->view->cols);
-    for (int k = 0; k < title->count || k < 1; k++) {
+    for (int k = 0; k < title->count || (k < 1 && (*axes || !(hides & HIDE_TITLES))); k++) {
         line = block_line(out);
         line_add(line, title->count ? title->text[k] : "");
     }
@@ -444,8 +446,9 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
         draw_rows(&brush, options, out);
         return;
     }
-    draw_title(panel, plan, title, title_lines, out);
-    draw_ticks(grid, plan, block_line(out));
+    draw_title(panel, plan, title, title_lines, options->hides, out);
+    if (!(options->hides & HIDE_TICKS))
+        draw_ticks(grid, plan, block_line(out));
     draw_rows(&brush, options, out);
     draw_chunks(panel, grid, plan, out);
     text_loads(panel, grid, plan, out);
@@ -454,7 +457,8 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     snprintf(caption, sizeof(caption), "%s", panel->caption);
     if (!*caption)
         panel_caption(panel, grid, caption, sizeof(caption));
-    block_wrap(out, caption, plan->width, !options->utf8);
+    if (!(options->hides & HIDE_COUNTS))
+        block_wrap(out, caption, plan->width, !options->utf8);
     for (int i = 0; i < panel->note_count; i++) {
         note_words(&panel->notes[i], panel->view->rows, panel->view->cols, caption,
                    sizeof(caption));

@@ -148,7 +148,7 @@ static void text_plot(const Panel *panel, const Plot *plot, int width, int lines
     char      caption[256];
     int       height;
 
-    for (int k = 0; k < title->count || k < 1; k++)
+    for (int k = 0; k < title->count || (k < 1 && !(options->hides & HIDE_TITLES)); k++)
         line_add(block_line(out), title->count ? title->text[k] : "");
     while (out->count < title_lines && !out->failed)
         block_line(out);
@@ -160,7 +160,8 @@ static void text_plot(const Panel *panel, const Plot *plot, int width, int lines
     draw_plot_cells(&cells, options->colours, out);
     plot_cells_free(&cells);
     plot_caption(plot, caption, sizeof(caption));
-    block_wrap(out, *panel->caption ? panel->caption : caption, width, !options->utf8);
+    if (!(options->hides & HIDE_COUNTS))
+        block_wrap(out, *panel->caption ? panel->caption : caption, width, !options->utf8);
 }
 
 /* ---- the figure ------------------------------------------------------------- */
@@ -212,15 +213,16 @@ static bool make_titles(TextFigure *t, Error *err)
 
     t->titles = calloc((size_t)t->figure->count, sizeof(*t->titles));
     for (int k = 0; t->titles && k < t->figure->count; k++) {
-        const char *name = t->figure->panels[k].title;
+        unsigned    hides = t->options->hides;
+        const char *name = hides & HIDE_TITLES ? "" : t->figure->panels[k].title;
         char        title[192], letter[4];
 
         snprintf(title, sizeof(title), "%s", name);
-        if (t->figure->count > 1 && !t->figure->panels[k].bare) {
+        if (t->figure->count > 1 && !t->figure->panels[k].bare && !(hides & HIDE_LETTERS)) {
             panel_letter(k, letter, sizeof(letter));
-            snprintf(title, sizeof(title), "(%s) %s", letter, name);
+            snprintf(title, sizeof(title), "(%s)%s%s", letter, *name ? " " : "", name);
         }
-        if (!*title && t->figure->panels[k].bare)
+        if (!*title && (t->figure->panels[k].bare || hides & HIDE_TITLES))
             continue;
         if (!wrap_title(title, &rule, &t->titles[k]))
             wrap_title_cut(title, &rule, &t->titles[k]);
@@ -399,7 +401,8 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
     ok = make_titles(&t, err) && make_scene(&t, err);
     if (ok) {
         t.item_count = scene_legend(&t.scene, true, t.items, ITEMS); /* now of values */
-        block_wrap(&t.body, figure->title, t.width, !t.options->utf8);
+        if (!(t.options->hides & HIDE_TITLES))
+            block_wrap(&t.body, figure->title, t.width, !t.options->utf8);
         for (int row = 0; row < t.rows; row++) {
             if (row > 0 && !figure->panels[0].bare)
                 block_line(&t.body);
@@ -407,7 +410,8 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
         }
         if (figure->legend)
             draw_legend(&t);
-        block_wrap(&t.body, figure->caption, t.width, !t.options->utf8);
+        if (!(t.options->hides & HIDE_CAPTION))
+            block_wrap(&t.body, figure->caption, t.width, !t.options->utf8);
         ok = finish_text(&t, out, err);
     }
     block_free(&t.body);

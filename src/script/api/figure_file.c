@@ -42,6 +42,45 @@ void figure_set_page(lua_State *L, LuaFigure *figure)
     figure->width = check_width(L, 1, figure->dpi);
 }
 
+/* size = 8 or "8pt", as inches; 0: not said.  [-0, +0, v] */
+static double check_size(lua_State *L, int t)
+{
+    const char *text = option_string(L, t, "size", NULL);
+    double      size = text ? figure_size(text) : 0;
+
+    luaL_argcheck(L, size == size, t, "size: expected 2 to 72 points, as 8 or \"8pt\"");
+    return size;
+}
+
+/* Raises the error of what failed in an option.  [-0, +0, v] */
+static void check_option(lua_State *L, bool ok, const char *name, const Error *err)
+{
+    if (!ok)
+        luaL_error(L, "%s: %s", name, err->text);
+}
+
+static void check_letters(lua_State *L, int t, PngOptions *o)
+{
+    const char *letters = option_string(L, t, "letters", NULL);
+    Error       err = ERROR_INIT;
+
+    check_option(L, figure_font_check(o->font, &err), "font", &err);
+    check_option(L, !letters || figure_letters_parse(letters, &o->letters, &err), "letters", &err);
+}
+
+/* The words that are not drawn.  [-0, +0, v] */
+static unsigned check_hidden(lua_State *L, int t)
+{
+    const char *labels = option_string(L, t, "labels", NULL);
+    unsigned    hides = option_bool(L, t, "no_title", false) ? HIDE_TITLES | HIDE_LETTERS : 0;
+    Error       err = ERROR_INIT;
+
+    hides |= option_bool(L, t, "no_caption", false) ? HIDE_CAPTION : 0;
+    hides |= option_bool(L, t, "no_count", false) ? HIDE_COUNTS : 0;
+    check_option(L, !labels || figure_labels_parse(labels, &hides, &err), "labels", &err);
+    return hides;
+}
+
 /* How to write a file, of the table at t (or none).  [-0, +0, v] */
 static PngOptions save_options_check(lua_State *L, int t)
 {
@@ -56,9 +95,43 @@ static PngOptions save_options_check(lua_State *L, int t)
     luaL_argcheck(L, o.colours == 0 || o.colours == 24 || o.colours == 256, t,
                   "colours: expected 24 or 256");
     o.transparent = option_bool(L, t, "transparent", false);
+    o.font = option_string(L, t, "font", NULL);
+    o.size_inch = check_size(L, t);
+    check_letters(L, t, &o);
+    o.hides = check_hidden(L, t);
     o.delay = option_number(L, t, "delay", 0);
     luaL_argcheck(L, o.delay >= 0 && o.delay <= 60, t, "delay: expected seconds from 0 to 60");
     return o;
+}
+
+/* "letters,axes,ticks" without those that are hidden. */
+static void add_labels(unsigned hides, Text *out)
+{
+    size_t start;
+
+    text_add(out, " --labels ");
+    start = out->length;
+    if (!(hides & HIDE_LETTERS))
+        text_add(out, "letters");
+    if (!(hides & HIDE_AXES))
+        text_addf(out, "%saxes", out->length > start ? "," : "");
+    if (!(hides & HIDE_TICKS))
+        text_addf(out, "%sticks", out->length > start ? "," : "");
+    if (out->length == start)
+        text_add(out, "none");
+}
+
+/* 0: not said */
+static void add_size(Text *out, double inch)
+{
+    Json number;
+
+    if (!(inch > 0))
+        return;
+    text_add(out, " --size ");
+    number = jsonw_to(out);
+    jsonw_number(&number, inch);
+    text_add(out, "in");
 }
 
 /* 0: not said */
@@ -73,6 +146,25 @@ static void add_number(Text *out, const char *flag, double value)
     jsonw_number(&number, value);
 }
 
+/* Options of letters and of the words that are left out. */
+static void add_words(const PngOptions *o, Text *out)
+{
+    static const char *const letters[] = { "outlines", "text", "font" };
+
+    if (o->font) {
+        text_add(out, " --font ");
+        word_quote(out, o->font);
+    }
+    add_size(out, o->size_inch);
+    if (o->letters)
+        text_addf(out, " --letters %s", letters[o->letters]);
+    text_add(out, o->hides & HIDE_TITLES ? " --no-title" : "");
+    text_add(out, o->hides & HIDE_CAPTION ? " --no-caption" : "");
+    text_add(out, o->hides & HIDE_COUNTS ? " --no-count" : "");
+    if (o->hides & HIDE_LABELS || o->hides & HIDE_TITLES)
+        add_labels(o->hides, out);
+}
+
 /* Writes them as options of a command. */
 static void save_options_line(const PngOptions *o, const char *path, Text *out)
 {
@@ -84,6 +176,7 @@ static void save_options_line(const PngOptions *o, const char *path, Text *out)
     if (o->format)
         text_addf(out, " --format %s", o->format);
     add_number(out, "delay", o->delay);
+    add_words(o, out);
     text_add(out, o->colours == 256 ? " --color 256" : "");
     text_addf(out, "%s -o ", o->transparent ? " --transparent" : "");
     word_quote(out, path);
@@ -225,6 +318,13 @@ static const Member save_options[] = {
     FIELD("colours", "integer", "of .ans: 24 for true colour (default), or 256"),
     FIELD("metadata", "table<string, any>", "to be put into the file as well: { author = \"me\" }"),
     FIELD("transparent", "boolean", "no background"),
+    FIELD("font", "string", "sans, mono, or a .ttf or .otf file"),
+    FIELD("size", "number|string", "one size of all letters: points, or \"8pt\", \"3mm\""),
+    FIELD("letters", "string", "of an SVG: outlines, text, or font (text with its font inside)"),
+    FIELD("labels", "string", "which to draw of letters, axes, ticks: \"axes,ticks\"; \"\": none"),
+    FIELD("no_title", "boolean", "no title of the figure and its panels"),
+    FIELD("no_caption", "boolean", "no caption"),
+    FIELD("no_count", "boolean", "no words below the panels"),
     FIELD("delay", "number", "seconds each frame of .apng stands (default 1)"),
     FIELD("head", "integer", "of save_steps, counted from 0"),
     FIELD("sorted", "boolean", "of save_steps: tokens in the mechanism's own order"),
