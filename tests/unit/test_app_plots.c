@@ -246,7 +246,8 @@ TEST(claims_are_slopes_through_the_last_point)
 
     CHECK(plot, "%s", err.text);
     assert_int_equal(plot->count, 4); /* one point has no slope, nor has what claims none */
-    guide = series(plot, "n^2");
+    assert_string_equal(plot->series[0].name, "square, n^2"); /* the key says the claim */
+    guide = series(plot, "");
     assert_true(guide->guide && guide->hue == 0);
     CHECK_NEAR(guide->x[0], 100, 0);
     CHECK_NEAR(guide->y[0], 1, 1e-12);

@@ -67,11 +67,11 @@ static int32_t *random_order(Arena *a, int64_t n, Rng *rng)
     return order;
 }
 
-static const uint8_t by_rarity[] = { COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED,
+static const uint8_t by_rarity[] = { COMPONENT_GLOBAL, COMPONENT_RANDOM, COMPONENT_STRIDED,
                                      COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_BUCKET,
                                      COMPONENT_CLUSTER, COMPONENT_OTHER };
 
-/* The cause of an entry: its rarest bit. */
+/* The cause of an entry: its first bit in the stated order. */
 static int cause_at(uint8_t bits)
 {
     int k = 0;

@@ -410,6 +410,7 @@ bool panel_spec_apply(const PanelSpec *l, const Result *result, Panel *panel, Er
         panel->pool = (Pool)l->pool;
     if (l->scale >= 0)
         panel->scale = (Scale)l->scale;
+    panel->scale_given = panel->scale_given || l->scale >= 0;
     if (l->map >= 0)
         panel->map = (ColourMap)l->map;
     panel->map_given = panel->map_given || l->map >= 0;

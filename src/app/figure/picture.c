@@ -232,6 +232,7 @@ bool picture_looks(const PictureOptions *options, Panel *panel, Error *err)
 {
     if (options->pool && !pool_parse(options->pool, &panel->pool, err))
         return false;
+    panel->scale_given = panel->scale_given || options->scale;
     if (options->scale && !scale_parse(options->scale, &panel->scale, err))
         return false;
     if (options->map && !colour_map_parse(options->map, &panel->map, err))

@@ -353,11 +353,21 @@ static bool add_curve(Plot *plot, const ScalingCurve *c)
     return s != NULL;
 }
 
+/* The key names the claim: beside its line the words would stand across the other curves. */
+static void name_claim(PlotSeries *curve, const ScalingCurve *c)
+{
+    size_t used = strlen(curve->name), room = sizeof(curve->name) - used;
+
+    if (c->claimed)
+        snprintf(curve->name + used, room, ", %s", c->claimed);
+    else
+        snprintf(curve->name + used, room, ", n^%.3g", c->claim);
+}
+
 static bool add_claim_curve(Plot *plot, const ScalingCurve *c, int hue)
 {
     int    last = last_known(c);
     double least = HUGE_VAL, at;
-    char   name[64];
 
     if (isnan(c->claim) || last < 0)
         return true;
@@ -367,11 +377,8 @@ static bool add_claim_curve(Plot *plot, const ScalingCurve *c, int hue)
     if (!(least < c->n[last]))
         return true;
     at = c->cost[last] * pow(least / c->n[last], c->claim);
-    if (c->claimed)
-        snprintf(name, sizeof(name), "%s", c->claimed);
-    else
-        snprintf(name, sizeof(name), "n^%.3g", c->claim);
-    return plot_line(plot, name, hue, (double[]){ least, c->n[last] },
+    name_claim(&plot->series[hue], c);
+    return plot_line(plot, "", hue, (double[]){ least, c->n[last] },
                      (double[]){ at, c->cost[last] }, 2) != NULL;
 }
 

@@ -40,6 +40,7 @@ typedef struct Panel {
     Region         region;      /* all zero: the whole view */
     Pool           pool;
     Scale          scale;
+    bool           scale_given; /* chosen by the user: a page keeps it linear */
     ColourMap      map;
     bool           map_given;   /* chosen by the user: no theme changes it */
     Hues           hues;        /* of causes and categories */
@@ -141,6 +142,7 @@ typedef struct LegendItem {
     bool    background; /* stands for cells without a colour */
     bool    page;       /* for pages only */
     bool    dot;        /* not a colour: the dot of panel_shows_dots */
+    bool    words;      /* no colour either: a note on the others */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* The legend of hop counts least..most. */

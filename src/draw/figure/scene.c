@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "draw/figure/scene.h"
+#include "draw/grid/job.h"
 
 #define MOST_CATEGORIES CATEGORY_HUES
 
@@ -51,7 +52,7 @@ bool panels_share_range(const Panel *a, const Panel *b)
 static void range_of(const Scene *scene, const Figure *figure, int first, double *lo, double *hi)
 {
     for (int k = first; k < scene->count; k++) {
-        Panel own = figure->panels[k];
+        Panel own = scene->panels[k];
 
         if (!panels_share_range(&figure->panels[first], &own))
             continue;
@@ -79,6 +80,89 @@ static void share_ranges(Scene *scene, const Figure *figure)
                 scene->panels[k].hi = hi;
             }
     }
+}
+
+/* ---- maps and scales that follow the data ----------------------------------- */
+
+/* Values of the panel, and of those it shares a range with, lie on one side of its centre. */
+static bool lies_on_one_side(const Scene *scene, const Figure *figure, int panel)
+{
+    double lo = HUGE_VAL, hi = -HUGE_VAL, centre = figure->panels[panel].view->centre;
+
+    for (int k = 0; k < scene->count; k++) {
+        const Panel *own = &figure->panels[k];
+
+        if (k != panel &&
+            !(figure->shared_scale && panels_share_range(&figure->panels[panel], own)))
+            continue;
+        lo = fmin(lo, scene->grids[k].pool_lo[own->pool]);
+        hi = fmax(hi, scene->grids[k].pool_hi[own->pool]);
+    }
+    return hi > lo && (lo >= centre || hi <= centre);
+}
+
+/* A map with two ends would leave one half of its colours unused. */
+static void choose_maps(Scene *scene, const Figure *figure)
+{
+    for (int k = 0; k < scene->count; k++) {
+        const Panel *panel = &figure->panels[k];
+
+        if (panel_style(panel) == STYLE_VALUE && panel->map == MAP_DIVERGING && !panel->minus &&
+            !panel->map_given && !(panel->hi > panel->lo) && lies_on_one_side(scene, figure, k))
+            scene->panels[k].map = MAP_VIRIDIS;
+    }
+}
+
+#define DARK_SHARE 0.02 /* of the largest value: the darkest colours of a linear scale */
+#define DARK_CELLS 0.75 /* share of cells below it that makes a linear picture one dark sheet */
+
+/* Most cells of a reduced picture would have the darkest colours, though their values differ. */
+static bool is_dark_sheet(const Panel *panel, const Grid *grid)
+{
+    int64_t all = 0, dark = 0;
+
+    for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
+        double value = grid_value(grid, at / grid->cols, at % grid->cols, panel->pool);
+
+        if (!grid->cells[at].any || grid->cells[at].odd)
+            continue;
+        all++;
+        dark += value > 0 && value < DARK_SHARE * panel->hi;
+    }
+    return (double)dark > DARK_CELLS * (double)all;
+}
+
+/* A logarithmic scale where values span decades, unless the user chose one; the caption says so. */
+static void choose_scales(Scene *scene, const Figure *figure)
+{
+    for (int k = 0; k < scene->count; k++) {
+        Panel      *panel = &scene->panels[k];
+        const Grid *grid = &scene->grids[k];
+
+        if (panel_style(panel) == STYLE_VALUE && panel->view->kind == VIEW_WEIGHTS &&
+            panel->scale == SCALE_LINEAR && !panel->scale_given && !figure->shared_scale &&
+            !panel->minus && panel->map != MAP_DIVERGING && panel->pool == POOL_MAX &&
+            !(figure->panels[k].hi > figure->panels[k].lo) &&
+            grid->rows < grid->region.row1 - grid->region.row0 && grid->value_min >= 0 &&
+            is_dark_sheet(panel, grid))
+            panel->scale = SCALE_LOG;
+    }
+}
+
+/* Plots of one figure that show the same quantity over the same axis are compared: one y axis. */
+static void share_axes(Scene *scene)
+{
+    for (int a = 0; a < scene->count; a++)
+        for (int b = 0; b < scene->count; b++) {
+            Plot *one = scene->plots[a], *other = scene->plots[b];
+
+            if (!one || !other || one->row_count || other->row_count ||
+                one->y.log != other->y.log || strcmp(one->y.name, other->y.name) != 0 ||
+                strcmp(one->x.name, other->x.name) != 0)
+                continue;
+            one->y.lo = other->y.lo = fmin(one->y.lo, other->y.lo);
+            one->y.hi = other->y.hi = fmax(one->y.hi, other->y.hi);
+        }
 }
 
 /* The grids are there even on failure, to be freed. */
@@ -119,11 +203,14 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
             return false;
         }
     }
+    choose_maps(scene, figure);
     if (figure->shared_scale)
         share_ranges(scene, figure);
     for (int k = 0; k < scene->count; k++)
         if (!scene->plots[k])
             panel_settle(&scene->panels[k], &scene->grids[k]);
+    choose_scales(scene, figure);
+    share_axes(scene);
     return true;
 }
 
@@ -168,6 +255,7 @@ typedef struct Present {
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, mark, schedule, dots;
+    uint8_t overlaps; /* bits of entries with several */
     bool    masked[2]; /* masked cells are grey: on white, on black */
     Hues    hues; /* all panels of a page have the same */
     const ViewMarks *marks; /* of the first panel that shows some */
@@ -193,6 +281,22 @@ static void present_hops(Present *present, const Panel *panel, const Grid *grid,
     present->unreached |= grid->count < area;
 }
 
+/* Bits of the single entries that have several: one of their colours hides the others. */
+static uint8_t overlaps_of(const Grid *grid)
+{
+    uint8_t bits = 0;
+
+    if (grid->rows < grid->region.row1 - grid->region.row0 ||
+        grid->cols < grid->region.col1 - grid->region.col0)
+        return 0;
+    for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
+        uint8_t own = grid->cells[at].components;
+
+        bits |= own & (own - 1) ? own : 0;
+    }
+    return bits;
+}
+
 /* A colour has one meaning: where panels differ in it, the common one. */
 static void present_bits(Present *present, const Panel *panel, const Grid *grid, double area)
 {
@@ -213,6 +317,7 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
         bit_names_add(&present->names, panel->view, bits);
     }
     present->bits |= bits;
+    present->overlaps |= overlaps_of(grid);
 }
 
 /* Named and numbered categories are listed separately: a colour may be both. */
@@ -366,6 +471,24 @@ static int category_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
+/* "global over random over window": the order in which causes of one entry are painted. */
+static void note_overlaps(const Present *present, LegendItem *item)
+{
+    *item = (LegendItem){ .words = true, .page = true };
+    for (int k = 0; k < GRID_CAUSES; k++) {
+        size_t      used = strlen(item->text);
+        const char *between = used ? " over " : "";
+        int         b = 0;
+
+        while (!(grid_causes_by_rarity[k] & 1 << b))
+            b++;
+        if (present->overlaps & 1 << b && present->names.name[b] &&
+            used + strlen(between) + strlen(present->names.name[b]) < sizeof(item->text))
+            snprintf(item->text + used, sizeof(item->text) - used, "%s%s", between,
+                     present->names.name[b]);
+    }
+}
+
 static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
 {
     int count = 0;
@@ -381,6 +504,8 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                                      grey ? PICTURE_OTHER_256 : colour_component_256(bit),
                                      component_letter(bit));
     }
+    if (present->overlaps && count < most)
+        note_overlaps(present, &items[count++]);
     count += found_items(present, items + count, most - count);
     if (present->dots && count < most)
         items[count++] = (LegendItem){ .text = DOT_WORDS, .dot = true, .ascii = '.',

@@ -30,9 +30,9 @@ typedef struct GridCell {
     float   extreme;      /* the value with the largest magnitude, with its sign */
     uint8_t components;   /* OR over the entries */
     uint8_t cause;        /* the component bit of most entries; 0: no bits. An entry with several
-                             has its rarest: random > global > strided > block > window > bucket >
-                             cluster > other. Equal counts: the rarer one */
-    uint8_t rare;         /* the rarest bit of the other entries; 0: none */
+                             has the first of: global > random > strided > block > window > bucket >
+                             cluster > other. Equal counts: the first of these */
+    uint8_t rare;         /* the first of these bits in the other entries; 0: none */
     int32_t category;     /* majority, for bucket-like kinds; -1: none */
     float   purity;       /* share of the majority, of categories or of causes */
     bool    any;          /* some entry is supported */

@@ -90,8 +90,10 @@ static const struct LevelPlaces {
     bool far;   /* also left of the line's beginning */
     int  rows;  /* lines of words away from it */
 } level_places[] = {
-    { true, true, false, LEVEL_ROWS },
+    { true, true, false, 1 },
     { true, false, false, 1 },
+    { true, true, true, 1 },
+    { true, true, false, LEVEL_ROWS },
     { true, true, true, LEVEL_ROWS },
     { true, false, true, LEVEL_ROWS },
     { false, true, true, LEVEL_ROWS },
@@ -120,6 +122,15 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
     return false;
 }
 
+/* A thin line from words that stand away from what they name. */
+static void lead(const Pens *p, LabelBox box, double x, double y, Rgb rgb)
+{
+    double to_x = fmin(fmax(x, box.x), box.x + box.w), to_y = fmin(fmax(y, box.y), box.y + box.h);
+
+    if (hypot(to_x - x, to_y - y) > 1.2 * p->s->tick)
+        pens_line(p, x, y, to_x, to_y, p->s->hair, rgb, 1);
+}
+
 /* Leaves the name out if there is no room. */
 static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
 {
@@ -128,6 +139,7 @@ static void name_level(Pens *p, const char *name, double x0, double x1, double y
     for (int k = 0; k < LEVEL_PLACES; k++)
         if (name_beside(p, &level_places[k], x0, x1, y, pens_width(p, name), &box)) {
             write_in(p, box, name, rgb);
+            lead(p, box, box.x + box.w / 2, y, rgb);
             return;
         }
 }
@@ -200,21 +212,45 @@ void pens_take_points(Pens *p)
     label_take_plot(&device);
 }
 
-void pens_labels(Pens *p)
+#define FAR_RINGS  16 /* around a point, a line of words apart */
+#define FAR_PLACES 16 /* on a ring */
+
+/* The nearest free place around a point whose neighbourhood is full. */
+static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox *box)
 {
-    double   r = sheet_points(p->s, 3);
+    for (int ring = 1; ring <= FAR_RINGS; ring++)
+        for (int k = 0; k < FAR_PLACES; k++) {
+            double angle = 2 * M_PI * k / FAR_PLACES, across = cos(angle), down = sin(angle);
+
+            *box = (LabelBox){ x + across * (ring * h + w / 2) - w / 2,
+                               y + down * (ring * h + h / 2) - h / 2, w, h };
+            if (label_fits(&p->places, *box, true))
+                return true;
+        }
+    return false;
+}
+
+static void label_point(Pens *p, const char *text, double x, double y, Rgb rgb)
+{
+    double   r = sheet_points(p->s, 3), w = pens_width(p, text), h = 1.25 * p->s->tick;
     LabelBox box;
 
+    if (!label_place(&p->places, x, y, r, r, w, h, &box) && !place_far(p, x, y, w, h, &box))
+        return;
+    lead(p, box, x, y, rgb);
+    write_in(p, box, text, rgb);
+}
+
+void pens_labels(Pens *p)
+{
     for (int k = 0; k < p->plot->count; k++) {
         const PlotSeries *s = &p->plot->series[k];
 
         for (int64_t i = 0; s->labels && i < s->count; i++) {
             double x = pens_x(p, s->x[i]), y = pens_y(p, s->y[i]);
 
-            if (s->labels[i][0] && isfinite(x) && isfinite(y) &&
-                label_place(&p->places, x, y, r, r, pens_width(p, s->labels[i]),
-                            1.25 * p->s->tick, &box))
-                write_in(p, box, s->labels[i], pens_colour(p, s->hue));
+            if (s->labels[i][0] && isfinite(x) && isfinite(y))
+                label_point(p, s->labels[i], x, y, pens_colour(p, s->hue));
         }
     }
 }

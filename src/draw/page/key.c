@@ -29,7 +29,8 @@ static int key_items(const Sheet *sheet, KeyItem *items)
     int count = 0;
 
     for (; count < sheet->item_count; count++) {
-        items[count] = (KeyItem){ .swatch = true, .dot = sheet->items[count].dot,
+        items[count] = (KeyItem){ .swatch = !sheet->items[count].words,
+                                  .dot = sheet->items[count].dot,
                                   .rgb = sheet->items[count].rgb };
         if (items[count].dot)
             items[count].rgb = sheet->style.rule;
@@ -89,7 +90,8 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
         for (next = first + 1; next < count; next++) {
             double more = item_width(sheet, &items[next]);
 
-            if (used + more > width + 3.5 * s->space || (split && !items[next].swatch))
+            if (used + more > width + 3.5 * s->space ||
+                (split && !items[next].swatch && next >= sheet->item_count))
                 break;
             used += more;
         }

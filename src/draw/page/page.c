@@ -332,6 +332,8 @@ static bool settle_ranges(const Figure *all, Panel *panels, Error *err)
         if (panel_style(&panels[k]) == STYLE_VALUE) {
             panels[k].lo = scene.panels[k].lo;
             panels[k].hi = scene.panels[k].hi;
+            panels[k].map = scene.panels[k].map;
+            panels[k].scale_given = true; /* a frame alone chooses nothing */
         }
     }
     if (ok)

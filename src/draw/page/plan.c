@@ -177,7 +177,7 @@ static void panel_captions(Sheet *sheet)
         if (!*text && sheet->scene.plots[k])
             plot_caption(sheet->scene.plots[k], text, sizeof(text));
         else if (!*text)
-            panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
+            panel_caption(&sheet->scene.panels[k], &sheet->scene.grids[k], text, sizeof(text));
         wrap_evenly(text, rule, &sheet->panels[k].caption);
     }
 }

@@ -138,7 +138,7 @@ void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);
 void   pens_take_points(Pens *p);
 /* Draws guides and reference lines with their names. */
 void   pens_guides(Pens *p);
-/* Writes words beside the points; those without room are left out. */
+/* Writes words beside the points; words without room there stand further off, with a thin line. */
 void   pens_labels(Pens *p);
 
 /* Height of the field of a plot with rows. */

@@ -28,6 +28,7 @@ static void set_looks(lua_State *L, int t, Panel *panel)
     Error       err = ERROR_INIT;
 
     check_ok(L, !pool || pool_parse(pool, &panel->pool, &err), &err);
+    panel->scale_given = panel->scale_given || scale;
     check_ok(L, !scale || scale_parse(scale, &panel->scale, &err), &err);
     check_ok(L, !map || colour_map_parse(map, &panel->map, &err), &err);
     check_ok(L, !notes || panel->plot ||
