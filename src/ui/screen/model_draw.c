@@ -5,6 +5,7 @@
 
 #include "draw/colour/colour.h"
 #include "input/labels.h"
+#include "ui/pane/head_label.h"
 #include "ui/screen/model.h"
 
 /* ---- colours -------------------------------------------------------------------- */
@@ -37,30 +38,6 @@ static Style style_of_nll(const Ui *ui, double nll)
         return (Style){ .attr = t > 0.6 ? ATTR_REVERSE : t > 0.3 ? ATTR_UNDERLINE : 0 };
     style = on_colour(ui, colour_mix(low, high, t < 1 ? t : 1));
     return style;
-}
-
-static const struct Look {
-    const char *label, *letter;
-    int         category;
-} looks[] = {
-    { "previous", "P", 0 }, { "self", "S", 1 }, { "sink", "K", 2 },
-    { "induction", "I", 3 }, { "broad", "B", 4 }, { "mixed", "m", -1 },
-};
-#define LOOKS (sizeof(looks) / sizeof(*looks))
-
-static const struct Look *look_of(const char *label)
-{
-    for (size_t i = 0; label && i < LOOKS; i++)
-        if (!strcmp(looks[i].label, label))
-            return &looks[i];
-    return NULL;
-}
-
-/* A head without one thing that it does stands back. */
-static Style style_of_look(const Ui *ui, const struct Look *look)
-{
-    return look->category < 0 ? ui_style(ui, ROLE_DIM)
-                              : on_colour(ui, colour_of_category(look->category));
 }
 
 /* ---- the grid of heads -------------------------------------------------------------- */
@@ -125,19 +102,20 @@ static void scroll_grid(Modelling *m, const GridPlan *p)
 
 static void draw_cell(Ui *ui, int64_t layer, int64_t head, int y, int x, int cell)
 {
-    const Modelling   *m = ui->modelling;
-    bool               there = layer < atomic_load(&m->rows), chosen;
-    const HeadScores  *s = &m->scores[layer * m->model->config.heads + head];
-    const struct Look *look = there ? look_of(s->label) : NULL;
-    Style              style = look ? style_of_look(ui, look) : ui_style(ui, ROLE_DIM);
+    const Modelling  *m = ui->modelling;
+    bool              there = layer < atomic_load(&m->rows), chosen, marked;
+    const HeadScores *s = &m->scores[layer * m->model->config.heads + head];
+    Style             style = ui_style(ui, ROLE_DIM);
+    char              letter[2];
 
+    marked = there && head_label_mark(ui, s->label, letter, &style);
     chosen = layer == m->layer && head == m->head;
     if (chosen)
         style = ui_style(ui, ROLE_SELECT);
-    if (look || chosen)
+    if (marked || chosen)
         term_fill(ui->term, (Area){ y, x, 1, cell }, ' ', style);
-    if (look)
-        term_text(ui->term, y, x + (cell - 1) / 2, 1, look->letter, style);
+    if (marked)
+        term_text(ui->term, y, x + (cell - 1) / 2, 1, letter, style);
     else
         term_char(ui->term, y, x + (cell - 1) / 2, 0x00B7, style);
 }
@@ -162,19 +140,6 @@ static void draw_grid(Ui *ui, Area area, const GridPlan *p)
                    "%3lld", (long long)layer);
         for (int64_t h = 0; h < p->heads; h++)
             draw_cell(ui, layer, m->across + h, y, x + LABEL_COLS + (int)h * p->cell, p->cell);
-    }
-}
-
-static void draw_legend(Ui *ui, Area area)
-{
-    int x = area.x + 1;
-
-    for (size_t i = 0; i < LOOKS; i++) {
-        if (x + 3 + (int)strlen(looks[i].label) > area.x + area.w)
-            return;
-        term_text(ui->term, area.y, x, 1, looks[i].letter,
-                  style_of_look(ui, &looks[i]));
-        x += 2 + term_text(ui->term, area.y, x + 2, 12, looks[i].label, ui_style(ui, ROLE_DIM)) + 2;
     }
 }
 
@@ -509,7 +474,8 @@ void model_draw(Ui *ui, Area area)
     scroll_grid(m, &p);
     draw_grid(ui, (Area){ top.y, top.x, top.h, p.width }, &p);
     draw_side(ui, (Area){ top.y, top.x + p.width, top.h, area.w - p.width });
-    draw_legend(ui, (Area){ top.y + top.h, area.x, 1, area.w });
+    head_label_legend(ui, (Area){ top.y + top.h, area.x + 1, 1, area.w - 1 }, HEAD_LABELS_ALL,
+                      true);
     if (m->writing)
         model_draw_written(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
     else

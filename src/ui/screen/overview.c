@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/pane/head_label.h"
 #include "ui/shell/actions.h"
 #include "ui/state/journal.h"
 #include "ui/state/panes.h"
@@ -232,7 +233,18 @@ static int64_t layer_number(const Ui *ui, int64_t layer)
     return input_layer_number(session_input(ui->session), layer);
 }
 
-/* "L3 h5 0.81", the open one with a dot before it. */
+/* What the head does, at the right end of its name's line, where there is room. */
+static void draw_label(Ui *ui, Area area, int taken, const Tile *tile)
+{
+    char  letter[2];
+    Style style;
+
+    if (taken + 2 <= area.w && atomic_load(&tile->scored) &&
+        head_label_mark(ui, tile->scores.label, letter, &style))
+        term_text(ui->term, area.y - 1, area.x + area.w - 1, 1, letter, style);
+}
+
+/* "L3 h5 0.81  P", the open one with a dot before it. */
 static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
                       const Tile *tile)
 {
@@ -258,6 +270,7 @@ static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
         strncat(text, value, sizeof(text) - strlen(text) - 1);
     term_text(ui->term, area.y - 1, area.x, area.w, text,
               ui_style(ui, chosen ? ROLE_SELECT : open ? ROLE_TITLE : ROLE_DIM));
+    draw_label(ui, area, term_width(text), tile);
 }
 
 static void draw_tile_at(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, int64_t col)
@@ -363,6 +376,29 @@ static void draw_thumb(Ui *ui, Area frame, bool down, int64_t first, int64_t fit
                   ui_style(ui, ROLE_TITLE));
 }
 
+/* The labels that heads have, in the frame: below, or above where the bar stands below. */
+static void draw_labels(Ui *ui, const Wall *wall, Area frame, int title)
+{
+    const Overview *o = &ui->overview;
+    bool            above = wall->cols > wall->across;
+    HeadLabels      which = 0;
+    Area            area = { above ? frame.y : frame.y + frame.h - 1, 0, 1,
+                             frame.w - 6 - (above ? title : 0) };
+    int             width;
+
+    for (int64_t k = 0; k < o->layers * o->heads; k++) {
+        const Tile *tile = tiles_at(o->tiles, k / o->heads, k % o->heads);
+
+        if (atomic_load(&tile->scored) && tile->scores.label)
+            which |= 1u << head_label_index(tile->scores.label);
+    }
+    width = head_label_legend(ui, area, which, false);
+    area.x = frame.x + frame.w - 3 - width;
+    if (width > 0)
+        term_fill(ui->term, (Area){ area.y, area.x - 1, 1, width + 2 }, ' ', (Style){ 0 });
+    head_label_legend(ui, area, which, true);
+}
+
 static void draw_sight(Ui *ui, const Pane *pane, const Wall *wall, Area frame)
 {
     const Overview *o = &ui->overview;
@@ -408,8 +444,10 @@ static void overview_draw(Ui *ui, Area screen)
     for (int64_t row = 0; o->tiles && row < wall.down; row++)
         for (int64_t col = 0; col < wall.across; col++)
             draw_tile_at(ui, pane, &wall, row, col);
-    if (o->tiles)
+    if (o->tiles) {
         draw_sight(ui, pane, &wall, all);
+        draw_labels(ui, &wall, all, term_width(title));
+    }
 }
 
 static bool overview_poll(Ui *ui)
