@@ -80,6 +80,23 @@ TEST(a_fit_can_be_given_again)
     check_again("sinkhorn", "block=5,pool=x", "block=5", "sort_logits", true);
 }
 
+/* The sort net without parameters scores blocks as a fit does, and needs no layer input. */
+TEST(means_of_blocks_sort_as_a_fit_does)
+{
+    for (int causal = 0; causal < 2; causal++) {
+        Fixture f = fixture_new(37);
+        float  *out;
+
+        fit_run(&f, "sinkhorn", "block=5", causal);
+        assert_int_equal(f.run->err.code, ERR_NONE);
+        out = fixture_output(&f);
+        fixture_run(&f, "sinkhorn", "block=5,sort_net=means", causal);
+        assert_memory_equal(out, f.run->out.data, (size_t)tensor_bytes(&f.run->out));
+        free(out);
+        fixture_free(&f);
+    }
+}
+
 /* Codes start from queries that are listed; Lloyd then goes on until it settles. */
 TEST(codes_start_from_queries_of_this_input)
 {

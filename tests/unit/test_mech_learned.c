@@ -50,6 +50,7 @@ TEST(weights_give_the_output)
         { "routing", "normalize=l2,score_norm=keys,routing_source=sum,combine_eps=0.01" },
         { "sinkhorn", "block=4" },
         { "sinkhorn", "block=3,local=sum,pool=qk,sort_net=mlp,noise=true" },
+        { "sinkhorn", "block=3,sort_net=means" },
         { "sinkhorn", "block=3,local=none,top1=true,sinkhorn_iters=0" },
     };
 

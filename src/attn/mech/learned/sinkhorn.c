@@ -1,7 +1,8 @@
 /* sinkhorn.c -- sparse Sinkhorn attention, with SortCut.
  *
  * The sequence is cut into nb blocks of b tokens.  A small network proposes,
- * from one pooled vector per block, which block each block should look at:
+ * from one pooled vector per block, which block each block should look at (the
+ * network "means" has no parameters):
  *
  *     R     = net(pooled blocks)               [nb,nb], row = destination
  *     Perm  = exp of R / tau after rows and columns were normalised in turn
@@ -21,11 +22,11 @@
 #define SNAPSHOTS 32 /* iterations whose permutation is kept for step-through */
 
 enum { POOL_K, POOL_QK, POOL_X };
-enum { NET_LINEAR, NET_MLP };
+enum { NET_LINEAR, NET_MLP, NET_MEANS };
 enum { CAUSAL_ROW, CAUSAL_SINKHORN };
 
 static const char *const pools[] = { "k", "qk", "x", NULL };
-static const char *const nets[] = { "linear", "mlp", NULL };
+static const char *const nets[] = { "linear", "mlp", "means", NULL };
 static const char *const locals[] = { "none", "concat", "sum", NULL }; /* SoftLocal */
 static const char *const causal_norms[] = { "row", "sinkhorn", NULL };
 
@@ -66,7 +67,8 @@ static const Param params[] = {
     PARAM_INT(Params, block, 64, 1, PARAM_COUNT_MAX, "tokens in a block"),
     PARAM_ENUM(Params, pool, POOL_K, pools, "what represents a block: its keys, queries and keys, "
                "or layer input"),
-    PARAM_ENUM(Params, sort_net, NET_LINEAR, nets, "network that scores pairs of blocks"),
+    PARAM_ENUM(Params, sort_net, NET_LINEAR, nets, "network that scores pairs of blocks; "
+               "means: no parameters, a block's mean query times another's mean key"),
     PARAM_INT(Params, sinkhorn_iters, 8, 0, 1e6, "row and column normalisations; 0: row softmax"),
     PARAM_POSITIVE(Params, temperature, 0.75, "divides the logits; small: a harder permutation"),
     PARAM_BOOL(Params, noise, false, "add Gumbel noise to the logits"),
@@ -154,6 +156,10 @@ static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
     if (run_fits(r)) {
         run_stage(r, "fit");
         run_origin(r, "sort_logits", ORIGIN_FITTED);
+        return soft_blocks_mean_logits(r, s);
+    }
+    if (!p->sort_logits.data && p->sort_net == NET_MEANS) {
+        run_stage(r, "block means");
         return soft_blocks_mean_logits(r, s);
     }
     if (!p->sort_logits.data)
@@ -375,7 +381,7 @@ static void sinkhorn_check(Run *r, const void *opaque)
     if (run_fits(r) && p->sort_logits.data)
         run_fail(r, ERR_USAGE, "sinkhorn: sort_logits is given, so there is nothing to fit; leave "
                  "out one of sort_logits and --fit");
-    if (p->pool != POOL_X || p->sort_logits.data || run_fits(r))
+    if (p->pool != POOL_X || p->sort_net == NET_MEANS || p->sort_logits.data || run_fits(r))
         return;
     if (!r->x.data)
         run_fail(r, ERR_DATA, "sinkhorn: pool=x reads the layer input x, which the input does not "
@@ -414,7 +420,7 @@ static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
 
     if (p->sort_logits.data)
         return 0;
-    if (run_fits(r))
+    if (run_fits(r) || p->sort_net == NET_MEANS)
         return soft_blocks_mean_flops(s);
     return (p->pool == POOL_X ? 1 : h) * (double)s->n * dp +
            2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
@@ -426,6 +432,9 @@ static const StageNote notes[] = {
     { "fit", "The scores need no parameters: each block is its mean query and its mean key, and "
              "block u asks for block v by their product.  In a causal run the query is the mean of "
              "all up to the block's first token." },
+    { "block means", "The sort net has no parameters: each block is its mean query and its mean "
+                     "key, and block u asks for block v by their product.  In a causal run the "
+                     "query is the mean of all up to the block's first token." },
     { "sort net", "A small network scores every pair of blocks: how much should block u (row) "
                   "bring in block v (column)?" },
     { "temperature", "The scores are divided by the temperature: lower means sharper." },
