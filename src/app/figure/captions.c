@@ -83,23 +83,110 @@ static void name_result(const Result *result, const Differing *d, Text *out)
     request_free(&copy);
 }
 
+/* ---- words for readers -------------------------------------------------------- */
+
+/* Appends a name of the program as words: "position_bias" as "position bias". */
+static void add_words(const char *name, Text *out)
+{
+    for (; *name; name++)
+        text_add_bytes(out, *name == '_' ? " " : name, 1);
+}
+
+/* Name of a mechanism without its explanation: "Performer" of "Performer (FAVOR+)". */
+static void add_name(const char *title, Text *out)
+{
+    const char *bracket = strstr(title, " ("), *colon = strstr(title, ": ");
+    const char *end = bracket && (!colon || bracket < colon) ? bracket : colon;
+
+    text_add_bytes(out, title, end ? (size_t)(end - title) : strlen(title));
+}
+
+/* ", window 5, causal" of "(window=5,causal=true)". */
+static void add_settings(const char *at, Text *out)
+{
+    for (size_t length; *at && *at != ')'; at += length + (at[length] == ',')) {
+        char one[160], *equals;
+
+        length = strcspn(at, ",)");
+        snprintf(one, sizeof(one), "%.*s", (int)length, at);
+        equals = strchr(one, '=');
+        if (equals)
+            *equals = strcmp(equals + 1, "true") ? ' ' : '\0';
+        text_add(out, ", ");
+        add_words(one, out);
+    }
+}
+
+/* "BigBird, window 5" where name_result says "bigbird(window=5)"; stacks of mechanisms and what has
+ * brackets or texts inside keep that. */
+static void title_result(const Result *result, const Differing *d, Text *out)
+{
+    Text        words = { 0 };
+    size_t      id = strlen(result->request.mechanism);
+    const char *open;
+
+    name_result(result, d, &words);
+    open = text_str(&words) + id;
+    if (result->request.above || strncmp(text_str(&words), result->request.mechanism, id) != 0 ||
+        (*open && *open != '(') || strpbrk(open, "[{\"'@|")) {
+        text_add(out, text_str(&words));
+    } else {
+        add_name(result->run->mechanism->title, out);
+        add_settings(*open ? open + 1 : open, out);
+    }
+    text_free(&words);
+}
+
+static void add_argument(const char *name, size_t length, const char *value, size_t bytes,
+                         Text *out)
+{
+    if (length == 1)
+        text_addf(out, ", %.*s = %.*s", (int)length, name, (int)bytes, value);
+    else
+        text_addf(out, ", %.*s %.*s", (int)length, name, (int)bytes, value);
+}
+
+/* "synthetic:normal(n=48, d=64, heads=1, seed=0, match=12)" as "random normal input, n = 48, d =
+ * 64, seed 0": a reader needs neither one head nor how the generator makes matches. */
+static void describe_generated(const char *name, Text *out)
+{
+    const char *kind = strchr(name, ':') + 1, *at = kind + strcspn(kind, "(");
+
+    text_addf(out, "%s%.*s input", strncmp(kind, "normal", 6) ? "synthetic " : "random ",
+              (int)(at - kind), kind);
+    while (*at == '(' || *at == ',') {
+        const char *first = at + 1 + strspn(at + 1, " ");
+        size_t      length = strcspn(first, "=,)"), bytes;
+
+        at = first + length;
+        if (*at != '=')
+            continue;
+        bytes = strcspn(at + 1, ",)");
+        if (strncmp(first, "match=", 6) != 0 && strncmp(first, "heads=", 6) != 0)
+            add_argument(first, length, at + 1, bytes, out);
+        at += 1 + bytes;
+    }
+}
+
 static void word_panel(const PanelChoice *choice, const PictureOptions *options,
                         const Differing *d, Panel *panel)
 {
     int64_t head = picture_head(choice, options);
-    Text    title = { 0 };
+    Text    title = { 0 }, view = { 0 };
 
     if (choice->title) {
         snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
         return;
     }
-    name_result(choice->result, d, &title);
+    title_result(choice->result, d, &title);
     if (choice->minus) {
         text_add(&title, " \xe2\x88\x92 ");
-        name_result(choice->minus, d, &title);
+        title_result(choice->minus, d, &title);
     }
     text_add(&title, " \xc2\xb7 ");
-    picture_view_name(choice->result->run, panel->view, &title);
+    picture_view_name(choice->result->run, panel->view, &view);
+    add_words(text_str(&view), &title);
+    text_free(&view);
     if (choice->spec.round)
         text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->spec.round);
     if (choice->spec.sorted && (panel->row_order || panel->col_order))
@@ -119,6 +206,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     const Input *input = result->input;
     bool         generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
     bool         causal = run->causal && !d->causal;
+    Text         words = { 0 };
     char         heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
 
     if (run->h > 1 && head < 0)
@@ -131,14 +219,17 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
         snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);
     if (run->spec.position && !d->position)
         snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
-    if (generated)
-        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads, position,
-                 causal ? ", causal" : "");
-    else
-        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
-                 input_short_name(input), layer,
-                 input->note ? " (q, k, v made, not from a model)" : "", (long long)run->n, keys,
-                 heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
+    if (generated) {
+        describe_generated(input->name, &words);
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", text_str(&words), heads,
+                 position, causal ? ", causal" : "");
+        text_free(&words);
+        return;
+    }
+    snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
+             input_short_name(input), layer, input->note ? " (q, k, v made, not from a model)" : "",
+             (long long)run->n, keys, heads, position, causal ? ", causal" : "",
+             (unsigned long long)run->seed);
 }
 
 #define NAMES_ALONE 12  /* tensors of one origin in a caption */
@@ -263,7 +354,7 @@ static void title_plot(const PanelChoice *choice, const Differing *d, Panel *pan
         snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
     } else if (!panel->made->rows ||
                (plot_word(panel_choice_view(choice), &kind, NULL) && plot_is_of_parts(kind))) {
-        name_result(choice->result, d, &name);
+        title_result(choice->result, d, &name);
         text_addf(&name, " \xc2\xb7 %s", panel->title);
         snprintf(panel->title, sizeof(panel->title), "%s", text_str(&name));
     }
