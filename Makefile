@@ -50,7 +50,7 @@ units    := $(sort $(wildcard tests/unit/test_*.c))
 unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all help deeper run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
+.PHONY: all help deeper run deps layouts test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
         clean install uninstall deb dist
 .DEFAULT_GOAL := all
 
@@ -178,6 +178,9 @@ races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: access
 
 test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)
 	$(Q)CASES='$(CASES)' PARTS='$(PARTS)' tests/gpu/run $(BUILD)/attnscope
+
+layouts: all ## measure the layout of 500 random figures: words that overlap or leave the page
+	$(Q)tests/layout/run $(BUILD)/attnscope 500
 
 fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
 	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)

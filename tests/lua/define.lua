@@ -48,7 +48,7 @@ check.case("it is in the catalogue, figures, reach, vary and compare", function(
   check.equal(attn.info("own-window").params[1].max, 99)
   check.equal(attn.info("own-window").class, "FP")
   assert(attn.command("list"):find("own%-window"))
-  assert(attn.command("figure", "own-window", "-n", "16"):find("own%-window"))
+  assert(attn.command("figure", "own-window", "-n", "16"):find("Own window"))
   assert(attn.figure { panels = { { result = attn.run("own-window", { n = 16 }) } } })
   local records = attn.compare { "full", "own-window", n = 32, ["repeat"] = 1 }
   check.equal(records[2].status, "OK")

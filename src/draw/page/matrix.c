@@ -580,6 +580,8 @@ static void sheet_load(Sheet *sheet, int k, bool rows)
     } else {
         draw_margin_bars(&b, numbers_of(panel, rows));
     }
+    if (s->hides & HIDE_TICKS)
+        return;
     snprintf(text, sizeof(text), load ? "%.0f" : "%.3g", b.most);
     if (rows)
         canvas_text(sheet->canvas, b.box.x + b.box.w, b.box.y - s->space, text,

@@ -285,6 +285,8 @@ static int labels_extent(const Sheet *sheet, int panel, bool rows)
         return 0;
     if (!tokens && !rows)
         return (int)ceil(s->tick) + s->tick_length;
+    if (rows && sheet_load_extent(sheet, panel, false)) /* the bars' largest number stands there */
+        widest = canvas_text_width(sheet->canvas, "0.00", FONT_SANS, s->small) + s->space;
     for (int64_t at = tokens ? 0 : count - 1; at < count; at++) {
         sheet_label(sheet, panel, rows, at, text, sizeof(text));
         widest = fmax(widest, canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick));

@@ -45,10 +45,18 @@ void figure_set_page(lua_State *L, LuaFigure *figure)
 /* size = 8 or "8pt", as inches; 0: not said.  [-0, +0, v] */
 static double check_size(lua_State *L, int t)
 {
-    const char *text = option_string(L, t, "size", NULL);
-    double      size = text ? figure_size(text) : 0;
+    const char *text;
+    double      size = 0;
 
-    luaL_argcheck(L, size == size, t, "size: expected 2 to 72 points, as 8 or \"8pt\"");
+    if (t && lua_istable(L, t) && lua_getfield(L, t, "size") != LUA_TNIL) {
+        text = lua_tostring(L, -1); /* a number as text, too */
+        size = text ? figure_size(text) : (double)NAN;
+        if (isnan(size))
+            luaL_error(L, "size: expected 2 to 72 points, as 8 or \"8pt\"");
+        lua_pop(L, 1);
+    } else if (t && lua_istable(L, t)) {
+        lua_pop(L, 1);
+    }
     return size;
 }
 

@@ -1,0 +1,36 @@
+# Prints `count` figure commands, one a line, the same for the same seed: "EVEN WORDS...".
+
+function below(n) {
+    state = (state * 1103515245 + 12345) % 2147483648
+    return int(state / 65536) % n
+}
+
+function one(list,    parts, n) {
+    n = split(list, parts, " ")
+    return parts[1 + below(n)]
+}
+
+BEGIN {
+    state = seed
+    mechanisms = "full window bigbird longformer sparse-strided reformer routing sinkhorn linear " \
+                 "performer linformer nystrom entmax topk streaming-llm"
+    for (i = 0; i < count; i++) {
+        panels = 1 + below(6)
+        words = ""
+        for (p = 0; p < panels; p++)
+            words = words " " one(mechanisms) ":" one("weights weights auto missed spectrum reach")
+        words = words " -n " one("12 16 24 33 48 64 90")
+        words = words " --theme " one("light dark print slide colour-blind")
+        words = words " --width " one("3.25 5 6.75 6.75 6.75 8")
+        if (below(3) == 0) words = words " --causal"
+        if (below(4) == 0) words = words " --heads 3"
+        if (below(4) == 0) words = words " --shared-scale"
+        if (below(5) == 0) words = words " --size " one("6pt 7pt 8pt")
+        if (below(5) == 0) words = words " --no-count"
+        if (below(5) == 0) words = words " --labels " one("axes ticks letters axes,ticks none")
+        if (below(5) == 0) words = words " --strips sums"
+        if (below(6) == 0) words = words " --title A_title_that_is_long_enough_to_be_broken_into_two_lines"
+        if (below(6) == 0) words = words " --seed " below(100)
+        print words
+    }
+}
