@@ -139,6 +139,27 @@ TEST(sinkhorn_balances_the_columns)
     fixture_free(&f);
 }
 
+/* Sharp scores that want the blocks 2, 0, 3, 1, but for the last: it wants a block that is taken,
+ * and has the one that is left.  The last block is short. */
+TEST(sinkhorn_shows_each_key_once_where_it_was_sorted)
+{
+    static const int wants[] = { 2, 0, 3, 0 }, gets[] = { 2, 0, 3, 1 };
+    Fixture          f = fixture_new(14);
+    Tensor           logits = tensor_new(f.arena, DT_F32, 2, (int64_t[]){ 4, 4 }), order;
+
+    for (int x = 0; x < 16; x++)
+        tensor_f32(&logits)[x] = x % 4 == wants[x / 4] ? 30 : 0;
+    fixture_give(&f, "sort_logits", logits);
+    fixture_run(&f, "sinkhorn", "block=4,sinkhorn_iters=0", false);
+    order = fixture_view(&f, "order");
+    assert_int_equal(tensor_count(&order), HEADS * 14);
+    for (int64_t head = 0, at = 0; head < HEADS; head++)
+        for (int u = 0; u < 4; u++)
+            for (int t = 0; t < (gets[u] == 3 ? 2 : 4); t++)
+                assert_int_equal(tensor_i32(&order)[at++], 4 * gets[u] + t);
+    fixture_free(&f);
+}
+
 /* Legends of sets and lists of weights use the same word. */
 TEST(sinkhorn_calls_its_parts_the_same_in_all_views)
 {

@@ -163,6 +163,23 @@ TEST(rows_of_rounds_are_sorted_one_by_one)
     result_release(result);
 }
 
+/* Sinkhorn sorts keys beside queries, which stay where they are. */
+TEST(an_order_of_keys_leaves_queries_in_place)
+{
+    Result     *result = run_of("sinkhorn(block=8,temperature=0.1)", 0);
+    const View *view = run_view(result->run, "weights");
+    Panel       panel;
+
+    panel_init(&panel, view, NULL, 1, "");
+    picture_sort_panel(result, 1, 0, &panel);
+    assert_null(panel.row_order);
+    assert_non_null(panel.col_order);
+    assert_ptr_equal(panel.col_order, result_sorted_order(result, 1, 0));
+    assert_false(result_sorts_rows(result, view));
+    assert_true(result_sorts_cols(result, view));
+    result_release(result);
+}
+
 /* The views of a stage are filed under it. */
 TEST(stages_show_what_they_made)
 {

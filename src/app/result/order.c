@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#define KEYS_ONLY "key slot" /* columns of an order of the keys; queries stay where they are */
 #define SORTED_MOST 4 /* views with a row for each round: buckets, chunks */
 
 /* Computed when first asked for. */
@@ -52,7 +53,8 @@ const View *result_order_source(const Result *result)
             const View *view = &run->views[i];
 
             if (view->kind == kinds[k] && is_line_of_tokens(run, view) &&
-                (view->kind != VIEW_ORDER || !strcmp(view->cols, "slot")) &&
+                (view->kind != VIEW_ORDER || !strcmp(view->cols, "slot") ||
+                 !strcmp(view->cols, KEYS_ONLY)) &&
                 run_view(run, view->name) == view) /* the final view of its name */
                 return view;
         }
@@ -138,14 +140,18 @@ const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round)
 
 /* ---- views in that order ---------------------------------------------------- */
 
-bool view_sorts_rows(const View *view, int64_t n)
+bool result_sorts_rows(const Result *result, const View *view)
 {
-    return !strcmp(view->rows, "query") && view_rows(view) == n;
+    const View *source = result_order_source(result);
+
+    return !strcmp(view->rows, "query") && view_rows(view) == result->run->n && source &&
+           strcmp(source->cols, KEYS_ONLY) != 0;
 }
 
-bool view_sorts_cols(const View *view, int64_t n)
+bool result_sorts_cols(const Result *result, const View *view)
 {
-    return (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")) && view_cols(view) == n;
+    return (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")) &&
+           view_cols(view) == result->run->n;
 }
 
 bool result_sorts_by_row(const Result *result, const View *view)
@@ -153,7 +159,7 @@ bool result_sorts_by_row(const Result *result, const View *view)
     int64_t rounds = result_order_rounds(result);
 
     return rounds > 1 && !strcmp(view->rows, "round") && view_rows(view) == rounds &&
-           view_sorts_cols(view, result->run->n) && is_line_of_tokens(result->run, view);
+           result_sorts_cols(result, view) && is_line_of_tokens(result->run, view);
 }
 
 /* A copy of the view with each row sorted; NULL: no memory. */
@@ -227,9 +233,9 @@ void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *pan
         panel->col_order = orders_of(result)->slots;
         return;
     }
-    if (view_sorts_rows(panel->view, result->run->n))
+    if (result_sorts_rows(result, panel->view))
         panel->row_order = order;
-    if (view_sorts_cols(panel->view, result->run->n))
+    if (result_sorts_cols(result, panel->view))
         panel->col_order = order;
 }
 

@@ -158,9 +158,9 @@ const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round);
 /* The bucket of each token in that round; NULL: there are none. */
 const int32_t *result_categories(const Result *result, int64_t head, int64_t round);
 
-/* Rows or columns of the view are `n` tokens that such an order sorts. */
-bool view_sorts_rows(const View *view, int64_t n);
-bool view_sorts_cols(const View *view, int64_t n);
+/* Rows or columns of the view are tokens that the order sorts: sinkhorn sorts keys only. */
+bool result_sorts_rows(const Result *result, const View *view);
+bool result_sorts_cols(const Result *result, const View *view);
 /* Each row of the view is a round with an order of its own. */
 bool result_sorts_by_row(const Result *result, const View *view);
 

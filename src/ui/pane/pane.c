@@ -160,8 +160,7 @@ bool pane_has_order(Pane *pane)
     const View *view = pane_view(pane);
 
     return view &&
-           (view_sorts_rows(view, pane->result->run->n) ||
-            view_sorts_cols(view, pane->result->run->n)) &&
+           (result_sorts_rows(pane->result, view) || result_sorts_cols(pane->result, view)) &&
            sorted_order(pane) != NULL;
 }
 
@@ -228,7 +227,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);
     panel->row_buckets = pane->buckets;
-    if (order && !pane->pinned && view_sorts_rows(view, pane->result->run->n))
+    if (order && !pane->pinned && result_sorts_rows(pane->result, view))
         panel->row_buckets = result_categories(pane->result, pane->spec.head, pane->order_round);
     panel->excludes = pane_excludes(pane);
     panel->excluded = pane->spec.excluded;
@@ -248,9 +247,9 @@ void pane_cursor(const Pane *pane, int64_t *q, int64_t *k)
 
     *q = pane->lens.q;
     *k = pane->lens.k;
-    if (order && view && view_sorts_rows(view, pane->result->run->n))
+    if (order && view && result_sorts_rows(pane->result, view))
         *q = order[*q];
-    if (order && view && view_sorts_cols(view, pane->result->run->n))
+    if (order && view && result_sorts_cols(pane->result, view))
         *k = order_of_row(pane, view, order, pane->lens.q)[*k];
 }
 
@@ -269,10 +268,10 @@ void pane_point(Pane *pane, int64_t q, int64_t k)
 
     if (!view)
         return;
-    pane->lens.q = order && view_sorts_rows(view, pane->result->run->n)
+    pane->lens.q = order && result_sorts_rows(pane->result, view)
                        ? position_of(order, view_rows(view), q)
                        : q;
-    pane->lens.k = order && view_sorts_cols(view, pane->result->run->n)
+    pane->lens.k = order && result_sorts_cols(pane->result, view)
                        ? position_of(order_of_row(pane, view, order, q), view_cols(view), k)
                        : k;
 }

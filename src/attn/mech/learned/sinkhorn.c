@@ -457,6 +457,7 @@ static const ViewPromise views[] = {
     VIEW("connectivity", VIEW_PATTERN, "exact support; a soft permutation touches nearly "
          "everything"),
     VIEW("connectivity_hard", VIEW_PATTERN, "own block and the one block that weighs most"),
+    VIEW("order", VIEW_ORDER, "keys as they were sorted beside the queries, each block once"),
     VIEW("weights", VIEW_WEIGHTS, "weight on each original token, through the sorted blocks"),
     VIEW("sort_w1", VIEW_TENSOR, "first layer, when drawn", .maybe = true),
     VIEW("sort_w2", VIEW_TENSOR, "second layer, when drawn", .maybe = true),

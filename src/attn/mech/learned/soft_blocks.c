@@ -263,6 +263,41 @@ static Pattern *blocks_cells(Run *r, const SoftBlocks *s, bool hard)
     return p;
 }
 
+/* The block that sorted block `row` of Perm takes: of those not taken, the one that weighs most. */
+static int64_t take_block(const double *row, int64_t nb, uint8_t *taken)
+{
+    int64_t best = -1;
+
+    for (int64_t v = 0; v < nb; v++)
+        if (!taken[v] && (best < 0 || row[v] > row[best]))
+            best = v;
+    taken[best] = 1;
+    return best;
+}
+
+/* Keys as the sort places them.  Every token stands there once, although several sorted blocks
+ * may want the same block: the first of them has it. */
+static void show_order(Run *r, const SoftBlocks *s)
+{
+    Tensor   order = run_tensor2(r, DT_I32, s->h, s->n);
+    uint8_t *taken = run_alloc(r, s->nb, sizeof(*taken));
+
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
+        int32_t *slot = tensor_i32(&order) + t * s->n;
+
+        memset(taken, 0, (size_t)s->nb);
+        for (int64_t u = 0; u < s->nb; u++) {
+            const double *row = (double *)s->perm.data + (t * s->nb + u) * s->nb;
+            int64_t       v = take_block(row, s->nb, taken);
+
+            for (int64_t i = 0; i < soft_blocks_length(s, v); i++)
+                *slot++ = (int32_t)(v * s->b + i);
+        }
+    }
+    if (!run_failed(r))
+        view_tensor(r, "order", VIEW_ORDER, order, "head", "key slot");
+}
+
 void soft_blocks_show(Run *r, SoftBlocks *s)
 {
     const Pattern *soft, *hard;
@@ -278,6 +313,7 @@ void soft_blocks_show(Run *r, SoftBlocks *s)
     view_pattern(r, soft, false);
     view_stage(r, "sort blocks", -1); /* what each query is given, before any score */
     view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
+    show_order(r, s);
     view_stage(r, NULL, -1);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, blocks_read_weights, s, soft);
     view_meaning(r, soft, NULL, "sorted block");
