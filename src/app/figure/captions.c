@@ -146,9 +146,7 @@ static void add_argument(const char *name, size_t length, const char *value, siz
         text_addf(out, ", %.*s %.*s", (int)length, name, (int)bytes, value);
 }
 
-/* "synthetic:normal(n=48, d=64, heads=1, seed=0, match=12)" as "random normal input, n = 48, d =
- * 64, seed 0": a reader needs neither one head nor how the generator makes matches. */
-static void describe_generated(const char *name, Text *out)
+void generated_words(const char *name, Text *out)
 {
     const char *kind = strchr(name, ':') + 1, *at = kind + strcspn(kind, "(");
 
@@ -220,7 +218,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     if (run->spec.position && !d->position)
         snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
     if (generated) {
-        describe_generated(input->name, &words);
+        generated_words(input->name, &words);
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", text_str(&words), heads,
                  position, causal ? ", causal" : "");
         text_free(&words);

@@ -157,6 +157,10 @@ bool picture_looks(const PictureOptions *options, Panel *panel, Error *err);
 
 /* Appends the name of a view with its details: "reach, 12 layers". */
 void picture_view_name(const Run *run, const View *view, Text *out);
+/* A generator's name, "synthetic:normal(n=48, d=64, heads=1, seed=0, match=12)", for readers:
+ * "random normal input, n = 48, d = 64, seed 0".  They need neither one head nor how it makes
+ * matches. */
+void generated_words(const char *name, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);

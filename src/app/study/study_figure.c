@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
+#include "app/figure/picture.h"
 #include "app/figure/plots.h"
 #include "app/study/study.h"
 
@@ -285,9 +286,11 @@ static void caption_input(const Study *study, Text *out)
     if (!r)
         return;
     generated = !strncmp(r->input->name, "synthetic:", strlen("synthetic:"));
-    text_addf(out, "; %s", input_short_name(r->input));
-    if (!generated)
-        text_addf(out, ", n = %lld", (long long)r->run->n);
+    text_add(out, "; ");
+    if (generated)
+        generated_words(r->input->name, out);
+    else
+        text_addf(out, "%s, n = %lld", input_short_name(r->input), (long long)r->run->n);
     if (r->run->h > 1)
         text_addf(out, ", all %lld heads", (long long)r->run->h);
     text_add(out, causal_words(study));

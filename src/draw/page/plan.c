@@ -496,6 +496,14 @@ static void apply_theme(Scene *scene, const PageTheme *theme)
     }
 }
 
+/* Names of the program are words on a page: "memory_plain" as "memory plain". */
+static void plain_names(Plot *plot)
+{
+    for (int k = 0; k < plot->count; k++)
+        for (char *at = plot->series[k].name; (at = strchr(at, '_')); at++)
+            *at = ' ';
+}
+
 static bool reduce(Sheet *sheet, Error *err)
 {
     int        count = sheet->figure->count;
@@ -506,6 +514,9 @@ static bool reduce(Sheet *sheet, Error *err)
         cells[k] = (CellCount){ sheet->layout.panels[k].rows, sheet->layout.panels[k].cols };
     ok = cells ? scene_make(&sheet->scene, sheet->figure, cells, err)
                : error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    for (int k = 0; ok && k < sheet->scene.count; k++)
+        if (sheet->scene.plots[k])
+            plain_names(sheet->scene.plots[k]);
     if (ok)
         apply_theme(&sheet->scene, sheet->style.theme);
     free(cells);

@@ -213,11 +213,38 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
 
 /* ---- axes ------------------------------------------------------------------- */
 
+#define BYTES " (bytes)"
+
+/* Ticks with their unit, which the axis' name then leaves out: "512 KiB" below "memory". */
+static int unit_ticks(const PlotAxis *axis, int most, PlotTick *ticks)
+{
+    int count = plot_ticks(axis, most, ticks);
+
+    for (int k = 0; strstr(axis->name, BYTES) && k < count; k++) {
+        char   text[sizeof(ticks->text)];
+        size_t digits = strspn(ticks[k].text, "-.0123456789e+");
+
+        snprintf(text, sizeof(text), "%.*s %.4sB", (int)digits, ticks[k].text,
+                 ticks[k].text + digits);
+        if (strcmp(ticks[k].text, "0") != 0)
+            snprintf(ticks[k].text, sizeof(ticks->text), "%s", text);
+    }
+    return count;
+}
+
+static void axis_words(const PlotAxis *axis, char *text, size_t size)
+{
+    const char *unit = strstr(axis->name, BYTES);
+    int         length = unit ? (int)(unit - axis->name) : (int)strlen(axis->name);
+
+    snprintf(text, size, "%.*s%s", length, axis->name, unit ? unit + strlen(BYTES) : "");
+}
+
 static int y_ticks(const Sheet *sheet, const Plot *plot, int height, PlotTick *ticks)
 {
     double most = height / (2.6 * sheet->style.tick);
 
-    return plot_ticks(&plot->y, most > 8 ? 8 : (int)most, ticks);
+    return unit_ticks(&plot->y, most > 8 ? 8 : (int)most, ticks);
 }
 
 static double sheet_rows_gutter(const Sheet *sheet, const Plot *plot);
@@ -269,12 +296,14 @@ static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text,
  * long. */
 static void draw_x_name(const Pens *p, double y)
 {
-    const char *name = p->plot->x.name;
+    char        name[128];
     Canvas     *canvas = p->sheet->canvas;
-    double      wide = canvas_text_width(canvas, name, FONT_SANS, p->s->axis), room = p->column.w;
-    double      font = p->s->axis * fmax(NAME_SMALLEST, fmin(1, room / fmax(wide, 1))), middle;
+    double      wide, room = p->column.w, font, middle;
     char        text[128];
 
+    axis_words(&p->plot->x, name, sizeof(name));
+    wide = canvas_text_width(canvas, name, FONT_SANS, p->s->axis);
+    font = p->s->axis * fmax(NAME_SMALLEST, fmin(1, room / fmax(wide, 1)));
     sheet_fit(canvas, name, font, room, text, sizeof(text));
     wide = canvas_text_width(canvas, text, FONT_SANS, font);
     middle = fmax(p->box.x + p->box.w / 2.0, p->column.x + wide / 2);
@@ -288,7 +317,7 @@ static void pens_x_axis(const Pens *p)
     PlotTick          ticks[PLOT_TICKS_MOST];
     double            bottom = p->box.y + p->box.h, end = 0;
     double each = 1.9 * canvas_text_width(p->sheet->canvas, "00.0k", FONT_SANS, s->tick);
-    int    count = plot_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
+    int    count = unit_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
 
     for (int k = 0; k < count; k++) {
         double x = p->box.x + ticks[k].place * p->box.w, wide, middle;
@@ -316,7 +345,9 @@ static void draw_y_axis(const Pens *p, int panel)
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
     int               count = y_ticks(p->sheet, p->plot, (int)p->box.h, ticks);
+    char              name[128];
 
+    axis_words(&p->plot->y, name, sizeof(name));
     for (int k = 0; k < count; k++) {
         double y = p->box.y + (1 - ticks[k].place) * p->box.h;
 
@@ -329,7 +360,7 @@ static void draw_y_axis(const Pens *p, int panel)
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
     }
     if (!(s->hides & HIDE_AXES))
-        sheet_upright(p->sheet, panel, p->plot->y.name);
+        sheet_upright(p->sheet, panel, name);
 }
 
 /* ---- legend ----------------------------------------------------------------- */
