@@ -349,8 +349,8 @@ AttendInput run_attend_input(Run *r, double scale);
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
- * the views of VIEWS_OF_PATTERN. */
-void run_pattern_attention(Run *r, double scale, const Pattern *cells);
+ * the views of VIEWS_OF_PATTERN.  What it attended to. */
+AttendInput run_pattern_attention(Run *r, double scale, const Pattern *cells);
 /* Its closed form; cells summed over heads. */
 Flops run_pattern_flops(const Run *r, double cells);
 
@@ -415,6 +415,11 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);
+/* A causal run as steps of a decoder: `held` are the keys in the cache at each query, runs of
+ * neighbours; cells with one of the bits `slots` are held together with others in a slot.  Views
+ * cache, evicted and evicted_mass (VIEWS_OF_CACHE).  Exact attention is that over the scores of
+ * `in`. */
+void run_cache(Run *r, const AttendInput *in, const Pattern *held, uint8_t slots);
 /* The view connectivity of cells that each head chose: [n,m] where all chose alike. */
 void view_choice(Run *r, const Pattern *cells);
 /* The figure relative_error: |r->out - exact| / |exact| of Frobenius norms, exact attention being

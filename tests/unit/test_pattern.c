@@ -459,4 +459,39 @@ TEST(lasting_keys_stay_to_their_last_query)
     arena_free(arena);
 }
 
+/* What a cache does with a key at each step, of runs with gaps, against the rule;
+ * cells of a band are slots, and the queries stand at the end. */
+TEST(a_cache_has_new_keys_and_keys_that_leave)
+{
+    enum { N = 60, M = 75 };
+    Arena       *arena = arena_new();
+    PatternShape s = { .heads = 1, .n = N, .m = M, .q_offset = M - N };
+    uint8_t      mask[N * M];
+    Tensor       table = tensor_of(DT_U8, 2, (int64_t[]){ N, M }, mask);
+    Rng          rng = rng_named(1, "cached");
+    Pattern     *held, *p, *band = pattern_band(arena, s, -20, M, 1, COMPONENT_WINDOW);
+
+    for (int x = 0; x < N * M; x++)
+        mask[x] = rng_below(&rng, 3) > 0;
+    held = pattern_intersect(arena, pattern_mask(arena, s, &table), band);
+    held = pattern_union(arena, held, pattern_difference(arena, pattern_mask(arena, s, &table),
+                         pattern_operand(band)));
+    held = pattern_finish(arena, s, held, true);
+    p = pattern_cached(arena, s, held, COMPONENT_WINDOW);
+    for (int64_t x = 0; x < N * M; x++) {
+        int64_t i = x / M, j = x % M, own = i + M - N;
+        bool    in, now, then = true;
+        uint8_t what = pattern_cell(held, 0, i, j, &now);
+        uint8_t bits = pattern_cell(p, 0, i, j, &in), want;
+
+        if (i + 1 < N)
+            pattern_cell(held, 0, i + 1, j, &then);
+        want = !now ? 0 : j == own ? CACHE_NEW : !then ? CACHE_LEAVES
+               : what & COMPONENT_WINDOW ? CACHE_SLOT : CACHE_HELD;
+        assert_int_equal(in, now);
+        assert_int_equal(bits, want);
+    }
+    arena_free(arena);
+}
+
 SUITE(NULL, NULL)

@@ -313,7 +313,7 @@ TEST(every_preset_is_compared)
                       { "log-linear-levels", 2 }, /* test_recurrent.c */
                       { "sigmoid-rows", 4 },
                       { "natten-corner", 3 }, { "streaming-sinks", 2 },
-                      { "snapkv-votes", 3 }, { "h2o-comb", 2 },
+                      { "snapkv-votes", 3 }, { "h2o-comb", 2 }, { "cache-over-time", 6 },
                       { "differential-maps", 3 }, { "mla-latent", 3 },
                       { "vertical-slash", 3 }, { "moba-blocks", 2 }, /* claims/presets.lua */
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */

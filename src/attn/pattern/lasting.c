@@ -149,3 +149,80 @@ Pattern *pattern_lasting(Arena *a, PatternShape s, const Tensor *last, int64_t n
     fill(p, l, keys);
     return p;
 }
+
+/* ---- a cache over time -------------------------------------------------------------- */
+
+/* Keys [start, end) of a row, which stay or leave together; the query's own is new. */
+static void add_cached(PatternRow *row, Open *open, int64_t start, int64_t end, int64_t own,
+                       uint8_t bits)
+{
+    if (own < start || own >= end) {
+        add_keys(row, open, start, end, bits);
+        return;
+    }
+    if (start < own)
+        add_keys(row, open, start, own, bits);
+    add_keys(row, open, own, own + 1, CACHE_NEW);
+    if (own + 1 < end)
+        add_keys(row, open, own + 1, end, bits);
+}
+
+static int64_t run_end(const PatternRun *run)
+{
+    return run->start + run->count;
+}
+
+/* Both rows are sorted; y walks along the next one. */
+static void merge_cached(const Pattern *p, const PatternRow *now, const PatternRow *next,
+                         int64_t i, PatternRow *row)
+{
+    int64_t own = i + p->shape.q_offset, y = 0;
+    bool    last = i + 1 == p->shape.n;
+    Open    open = { 0 };
+
+    for (const PatternRun *run = now->runs; run < now->runs + now->count; run++) {
+        uint8_t held = run->bits & p->bits ? CACHE_SLOT : CACHE_HELD;
+
+        for (int64_t j = run->start, until; j < run_end(run); j = until) {
+            bool stays = last;
+
+            while (y < next->count && run_end(&next->runs[y]) <= j)
+                y++;
+            until = run_end(run);
+            if (y < next->count) {
+                int64_t end = next->runs[y].start;
+
+                stays = end <= j;
+                end = stays ? run_end(&next->runs[y]) : end;
+                until = until < end ? until : end;
+            }
+            add_cached(row, &open, j, until, own, stays ? held : CACHE_LEAVES);
+        }
+    }
+    if (open.end > open.start)
+        runs_push(row, open.start, open.end - open.start, 1, open.bits);
+}
+
+static void row_cached(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    PatternRow now = { 0 }, next = { 0 };
+
+    pattern_row(p->x, head, i, &now);
+    if (i + 1 < p->shape.n)
+        pattern_row(p->x, head, i + 1, &next);
+    row->failed |= now.failed || next.failed;
+    merge_cached(p, &now, &next, i, row);
+    pattern_row_free(&now);
+    pattern_row_free(&next);
+}
+
+Pattern *pattern_cached(Arena *a, PatternShape s, const Pattern *held, uint8_t slots)
+{
+    Pattern *p = held ? pattern_node(a, s, row_cached, slots) : NULL;
+
+    if (p) {
+        p->x = held;
+        p->per_head = pattern_per_head(held);
+    }
+    return p;
+}

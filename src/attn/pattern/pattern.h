@@ -112,6 +112,11 @@ Pattern *pattern_lines(Arena *a, PatternShape s, const Tensor *columns, const Te
 /* n = m: keys j <= i <= last[j], i32 [h',n], borrowed; those with i - j < near have
  * COMPONENT_WINDOW, the others `bits` */
 Pattern *pattern_lasting(Arena *a, PatternShape s, const Tensor *last, int64_t near, uint8_t bits);
+/* What a decoder's cache does at a step: bits of pattern_cached, one a cell. */
+enum { CACHE_HELD = 1, CACHE_NEW = 2, CACHE_LEAVES = 4, CACHE_SLOT = 8 };
+/* The keys of `held`, rows of neighbours, at each query: its own key is new, a key that the next
+ * row lacks leaves; the others are held, those with one of the bits `slots` in a slot. */
+Pattern *pattern_cached(Arena *a, PatternShape s, const Pattern *held, uint8_t slots);
 /* compressed rows: keys[offset[h*n+i] .. offset[h*n+i+1]) sorted; borrowed */
 Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
                        uint8_t bits);

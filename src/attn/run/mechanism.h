@@ -65,6 +65,15 @@ typedef struct ViewPromise {
     MASS_OF_QUERIES("kept_mass", "share of a row's exact attention that its cells hold"),      \
     MASS_OF_QUERIES("best_mass", "what the best choice of as many keys would hold")
 
+#define VIEWS_OF_CACHE                                                                         \
+    { .name = "cache", .kind = VIEW_COMPONENTS, .maybe = true,                                 \
+      .help = "keys in the cache at each step, a row (causal)" },                              \
+    { .name = "evicted", .kind = VIEW_WEIGHTS, .maybe = true,                                  \
+      .help = "exact attention that evicted keys would have had (causal)" },                   \
+    { .name = "evicted_mass", .kind = VIEW_TENSOR, .maybe = true,                              \
+      .help = "share of a row's exact attention on evicted keys (causal)",                     \
+      .curve = { .x = "query", .y = "share of exact attention", .by_rows = true } }
+
 /* What a stage does, for `attnscope step` and the step screen; the table ends with a NULL stage. */
 typedef struct StageNote {
     const char *stage; /* as given to run_stage */

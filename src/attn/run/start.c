@@ -443,7 +443,7 @@ void run_free(Run *r)
 
 /* What every mechanism that is only a set of cells does. */
 
-void run_pattern_attention(Run *r, double scale, const Pattern *cells)
+AttendInput run_pattern_attention(Run *r, double scale, const Pattern *cells)
 {
     AttendInput  in = run_attend_input(r, scale);
     AttendResult result;
@@ -454,6 +454,7 @@ void run_pattern_attention(Run *r, double scale, const Pattern *cells)
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
     replay_offer_attend(r, &in, cells);
+    return in;
 }
 
 Flops run_pattern_flops(const Run *r, double cells)

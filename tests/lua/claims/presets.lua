@@ -165,6 +165,44 @@ return {
         for q = k - 1, 63 do is(p:cell(q, k - 1), "==", q <= last) end
       end
     end },
+  { "cache-over-time", "a column is the life of a key", function(is)
+    for _, text in ipairs {
+      "h2o(heavy=6,recent=6)", "snapkv(prompt=32,observation=4,keep=8)",
+      "streaming-llm(sinks=4,window=8)", "window(window=23)",
+      "compressive(segment=8,mem_len=8,cmem_len=4,ratio=4)" } do
+      local r = run(text, { input = clusters, n = 64, heads = 1, causal = true })
+      local cache, evicted, gone = rows(r, "cache"), rows(r, "evicted"), 0
+      for k = 1, 64 do
+        is(cache[k][k] & 2, "==", 2)
+        for q = k + 1, 64 do
+          is(cache[q][k] == 0, "==", cache[q - 1][k] == 0 or cache[q - 1][k] == 4)
+          if cache[q][k] > 0 then is(evicted[q][k], "==", 0) end
+          if cache[q][k] == 4 then gone = gone + 1 end
+        end
+      end
+      is(gone, ">", 16)
+    end
+  end },
+  { "cache-over-time", "where it ends, later queries would have had attention for it",
+    function(is)
+      local o = { input = clusters, n = 64, heads = 1, causal = true }
+      local r, full = run("h2o(heavy=6,recent=6)", o), run("full", o)
+      local cache, evicted, exact = rows(r, "cache"), rows(r, "evicted"), rows(full, "weights")
+      local mass, kept, most = rows(r, "evicted_mass")[1], rows(r, "kept_mass")[1], 0
+      for q = 1, 64 do
+        local lost = 0
+        for k = 1, q do
+          if cache[q][k] == 0 then
+            is(evicted[q][k], "~", exact[q][k])
+            lost = lost + exact[q][k]
+          end
+        end
+        is(mass[q], "~", lost)
+        is(mass[q] + kept[q], "~", 1)
+        most = math.max(most, mass[q])
+      end
+      is(most, ">", 0.5)
+    end },
   { "snapkv-votes", "below it the kept columns, the rows that voted and new tokens", function(is)
     local r = run("snapkv", { input = clusters, n = 64, heads = 1 })
     local p, kept = r:pattern(), rows(r, "kept")[1]

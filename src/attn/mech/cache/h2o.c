@@ -92,6 +92,7 @@ static void h2o_run(Run *r, const void *opaque)
     view_attention(r, held, &in, result.lse);
     replay_offer_attend(r, &in, held);
     run_masses(r, &in, held);
+    run_cache(r, &in, held, 0);
     run_last_row(r, held);
 }
 
@@ -348,6 +349,7 @@ static const StageNote notes[] = {
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
     VIEWS_OF_MASSES,
+    VIEWS_OF_CACHE,
     VIEW("accumulated", VIEW_TENSOR, "attention that a key got while it was in the cache",
          .curve = { .x = "key", .y = "sum of weights", .mark = CURVE_BARS, .by_rows = true }),
     VIEW("evicted_at", VIEW_ORDER, "query after which a key left; -1: it is still there"),

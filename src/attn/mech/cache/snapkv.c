@@ -103,6 +103,7 @@ static void snapkv_run(Run *r, const void *opaque)
     view_attention(r, cells, &in, result.lse);
     replay_offer_attend(r, &in, cells);
     run_masses(r, &in, cells);
+    run_cache(r, &in, cells, 0);
     run_last_row(r, cells);
 }
 
@@ -341,6 +342,7 @@ static const StageNote notes[] = {
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
     VIEWS_OF_MASSES,
+    VIEWS_OF_CACHE,
     VIEW("votes", VIEW_TENSOR, "attention of the prompt's last rows to each key before them",
          .curve = { .x = "key", .y = "sum of weights", .by_rows = true }),
     VIEW("pooled", VIEW_TENSOR, "votes after pooling, of each set of kept keys",

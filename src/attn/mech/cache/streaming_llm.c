@@ -84,6 +84,7 @@ static void streaming_run(Run *r, const void *opaque)
     s->cells = cells_of(r, p, s, true);
     show(r, s);
     run_masses(r, &s->in, s->cells);
+    run_cache(r, &s->in, s->cells, 0);
     run_last_row(r, s->cells);
 }
 
@@ -461,6 +462,7 @@ static const StageNote notes[] = {
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
     VIEWS_OF_MASSES,
+    VIEWS_OF_CACHE,
     VIEW("sink_mass", VIEW_TENSOR, "share of each query's attention on the first tokens",
          .curve = { .x = "query", .y = "share on the sinks", .by_rows = true }),
     VIEW("logit_mass", VIEW_TENSOR, "share that the learned sink takes, which goes to no key"),

@@ -571,6 +571,7 @@ static void compressive_show(Run *r, const Model *m)
     view_meanings(r, cells, recurrence_components);
     compressed_memory_show(r, m->views);
     recurrence_show_reach(r, &m->memory->recurrence, cells);
+    run_cache(r, &m->in, cells, COMPONENT_STRIDED);
     view_stage(r, NULL, -1);
 }
 
@@ -656,6 +657,7 @@ static const ViewPromise views[] = {
     VIEW("reach_tokens", VIEW_COUNT, "tokens back that a query is reached from after so many "
          "layers"),
     VIEW("reach_segments", VIEW_COUNT, "the same in segments"),
+    VIEWS_OF_CACHE,
     DRAWN("conv_weight"),
     DRAWN("wq"),
     DRAWN("wk"),

@@ -31,8 +31,10 @@ static void window_run(Run *r, const void *opaque)
     int64_t             reach = p->window / 2;
     Pattern            *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
     Pattern            *seen = pattern_finish(r->arena, s, band, r->causal);
+    AttendInput         in;
 
-    run_pattern_attention(r, p->scale, seen);
+    in = run_pattern_attention(r, p->scale, seen);
+    run_cache(r, &in, seen, 0);
 }
 
 /* k' = min(k, n-1): n (2k' + 1) - k' (k' + 1) cells, causal n (k' + 1) - k' (k' + 1) / 2. */
@@ -46,7 +48,7 @@ static Flops window_flops(Run *r, const void *opaque)
     return run_pattern_flops(r, cells);
 }
 
-static const ViewPromise window_views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+static const ViewPromise window_views[] = { VIEWS_OF_PATTERN, VIEWS_OF_CACHE, VIEW_PROMISE_END };
 
 const Mechanism mech_window = {
     .id = "window",
