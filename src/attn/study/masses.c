@@ -294,6 +294,23 @@ static bool same_runs(const PatternRow *a, const PatternRow *b)
     return a->count == b->count;
 }
 
+/* Neighbours become one run: what allows their keys may differ, and between heads, too. */
+static void join_neighbours(PatternRow *row)
+{
+    int64_t count = 0;
+
+    for (int64_t x = 0; x < row->count; x++) {
+        PatternRun run = row->runs[x], *last = count ? &row->runs[count - 1] : NULL;
+
+        run.step = run.count == 1 ? 1 : run.step;
+        if (last && last->step == 1 && run.step == 1 && last->start + last->count == run.start)
+            last->count += run.count;
+        else
+            row->runs[count++] = run;
+    }
+    row->count = count;
+}
+
 static bool heads_agree(const Run *r, const Pattern *cells)
 {
     PatternRow one = { 0 }, other = { 0 };
@@ -301,8 +318,10 @@ static bool heads_agree(const Run *r, const Pattern *cells)
 
     for (int64_t i = 0; i < pattern_queries(cells) && same; i++) {
         pattern_row(cells, 0, i, &one);
+        join_neighbours(&one);
         for (int64_t head = 1; head < r->h && same; head++) {
             pattern_row(cells, head, i, &other);
+            join_neighbours(&other);
             same = same_runs(&one, &other);
         }
     }

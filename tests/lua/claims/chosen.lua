@@ -71,4 +71,44 @@ return {
     is(few.step_bytes, "<", all.step_bytes / 2)
     is(run("moba", { n = 128, causal = true }).figures.state_bytes, "==", 2 * few.state_bytes)
   end },
+  { "nsa", "A blurred staircase, squares chosen per group, and a band", function(is)
+    local r = run("nsa", { causal = true, heads = 2 })
+    local steps, squares = rows(r, "weights_cmp"), rows(r, "connectivity_slc")
+    local band = rows(r, "connectivity_win")
+    for q = 1, 64 do
+      for c = 1, 15 do is(steps[q][c] > 0, "==", 4 * c + 4 <= q) end
+      for k = 1, 64 do
+        is(band[q][k], "==", k <= q and q - k < 8 and 1 or 0)
+        is(squares[q][k], "==", k <= q and squares[q][(k - 1) // 8 * 8 + 1] or 0)
+      end
+    end
+  end },
+  { "nsa", "No block that is left out has more importance than one that was chosen by it",
+    function(is)
+      local r, chosen = run("nsa", { causal = true, input = "synthetic:clusters" }), 0
+      local importance, selected = rows(r, "importance"), rows(r, "selected")
+      for q = 1, 64 do
+        local least, most = math.huge, 0
+        for b = 1, (q - 1) // 8 + 1 do
+          local of = importance[q][b]
+          if selected[q][b] == 1 then least, chosen = math.min(least, of), chosen + 1 end
+          if selected[q][b] == 0 then most = math.max(most, of) end
+        end
+        is(most, "<=", least)
+      end
+      is(chosen, ">", 0)
+    end },
+  { "nsa", "I_i[b] = sum over the group's heads and c of overlap(c,b) P_i[c]", function(is)
+    local r = run("nsa(cmp_block=8,cmp_stride=8)", { causal = true })
+    local weights = rows(r, "weights_cmp")
+    for q, row in ipairs(rows(r, "importance")) do
+      for b, of in ipairs(row) do is(of, "~", weights[q][b]) end
+    end
+  end },
+  { "nsa", "compressed keys beside the cache, which is held whole", function(is)
+    local f = run("nsa", { n = 256, causal = true }).figures
+    local all = run("moba(block=256)", { n = 256, causal = true }).figures
+    is(f.state_bytes, "==", 2 * 64 * (256 + 63))
+    is(f.step_bytes, "<", all.step_bytes / 2)
+  end },
 }

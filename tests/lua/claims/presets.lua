@@ -245,6 +245,21 @@ return {
         end
       end
     end },
+  { "nsa-parts", "of the blocks between the first and the last two, the one with most importance",
+    function(is)
+      local r = run("nsa", { input = clusters, n = 64, causal = true, heads = 1 })
+      local importance, selected = claims.rows(r, "importance"), claims.rows(r, "selected")
+      for q = 25, 64 do
+        local own, best = (q - 1) // 8 + 1, 2
+        for b = 3, own - 2 do
+          if importance[q][b] > importance[q][best] then best = b end
+        end
+        for b = 1, 8 do
+          local fixed = b == 1 or b == own or b == own - 1
+          is(selected[q][b], "==", fixed and 2 or b == best and 1 or 0)
+        end
+      end
+    end },
   { "mla-latent", "the more is cut, the farther the weights are from exact attention", function(is)
     local options = { input = clusters, n = 64, causal = true }
     local few, more = run("mla(rank=2)", options).figures, run("mla(rank=8)", options).figures
