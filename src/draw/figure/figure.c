@@ -253,11 +253,20 @@ static const char *comma(const Text *out)
     return out->length ? ", " : "";
 }
 
+double panel_whole(const Panel *panel, const Grid *grid, bool *causal)
+{
+    bool sorted = panel->row_order || panel->col_order; /* a part of it is no part of a triangle */
+    bool whole = rows_of(grid) == view_rows(panel->view) && cols_of(grid) == view_cols(panel->view);
+
+    *causal = panel->causal && !strcmp(entries_name(panel->view), "pairs") &&
+              (whole || !sorted) && triangle(grid, 0) >= grid->count;
+    return *causal ? triangle(grid, 0) : (double)rows_of(grid) * (double)cols_of(grid);
+}
+
 static void caption_count(const Panel *panel, const Grid *grid, Text *out)
 {
-    bool   causal = panel->causal && !strcmp(entries_name(panel->view), "pairs") &&
-                  triangle(grid, 0) >= grid->count;
-    double area = causal ? triangle(grid, 0) : (double)rows_of(grid) * (double)cols_of(grid);
+    bool   causal;
+    double area = panel_whole(panel, grid, &causal);
     char   count[32];
 
     if (area < EXACT_MOST)

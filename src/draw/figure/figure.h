@@ -102,6 +102,8 @@ void    panel_init(Panel *panel, const View *view, const Pattern *components, in
                    const char *title);
 /* A panel that is this plot; the figure takes the plot over. */
 void    panel_init_plot(Panel *panel, Plot *plot, const char *title);
+/* Entries that a share of the grid's region is of: all, or, *causal, the pairs j <= i. */
+double  panel_whole(const Panel *panel, const Grid *grid, bool *causal);
 /* One line of what colours do not show: "462 of 2304 pairs (20.1 %)", "2.6 M pairs (15.3 %), max
  * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
  * one. */

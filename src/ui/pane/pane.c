@@ -222,6 +222,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
         panel->map = MAP_DIVERGING;
         panel->pool = POOL_MAX;
     }
+    panel->causal = pane->result->run->causal && pane->result->run->n == pane->result->run->m;
     pane_set_looks(pane, panel);
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)

@@ -194,7 +194,8 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
     bool   majority = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
     bool   named = majority && panel->view->categories && g->count > 0 && tight < 3;
     bool   single = (double)g->rows >= height && (double)g->cols >= width;
-    double lo, hi;
+    bool   causal;
+    double whole = panel_whole(panel, g, &causal), lo, hi;
     char   count[32];
 
     if (schedule)
@@ -206,7 +207,9 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
     else
         text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
                   format_count(g->count, count, sizeof(count)),
-                  height * width > 0 ? 100 * g->count / (height * width) : 0);
+                  whole > 0 ? 100 * g->count / whole : 0);
+    if (causal && !tight)
+        text_add(out, " of j<=i");
     if (tight < 2) /* the line below the panes shows the zoom */
         text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
                   ceil(height / (double)g->rows));
