@@ -15,7 +15,7 @@
 #define LEAST_ROWS 16
 #define LEAST_COLS 60
 #define LONG_RUN   3 /* seconds after which the elapsed time is shown */
-#define TABS_FROM  70  /* columns from which all tabs have their whole names */
+#define TABS_FROM  70  /* columns from which all tabs have names; below, digits and the lit one */
 #define NAME_FROM  100 /* columns from which the first line has the program's name */
 
 static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
@@ -24,24 +24,29 @@ static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
         ui->hits[ui->hit_count++] = (Hit){ .y = y, .x = x, .width = width, .action = action };
 }
 
-#define TAB_LEAST 6 /* columns of a tab where all names do not fit: "2 Comp" */
+/* The screen whose tab is lit: a lesson that has the keys is the lessons' though it shows panes. */
+static ScreenId tab_lit(const Ui *ui)
+{
+    return lessons_focused(ui) ? SCREEN_LESSONS : ui->screen;
+}
 
 static int draw_tabs(Ui *ui)
 {
-    Term *term = ui->term;
-    int   x = 1, gap = term->cols >= NAME_FROM ? 2 : 1, least = term->cols < TABS_FROM;
+    Term    *term = ui->term;
+    int      x = 1, gap = term->cols >= NAME_FROM ? 2 : 1;
+    ScreenId lit = tab_lit(ui);
 
     if (term->cols >= NAME_FROM)
         x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
     for (size_t i = 0; i < SCREEN_COUNT; i++) {
-        int  width, room = least && i != ui->screen ? TAB_LEAST : 20;
+        int  width, room = i == lit || term->cols >= TABS_FROM ? 20 : 1;
         char action[32], name[32];
 
         if (!ui->screens[i]->tab)
             continue;
         snprintf(name, sizeof(name), "%.*s", room, ui->screens[i]->tab);
-        width = term_text(term, 0, x, 20, name,
-                          ui_style(ui, i == ui->screen ? ROLE_TAB : ROLE_BAR));
+        width = term_text(term, 0, x, room, name,
+                          ui_style(ui, i == lit ? ROLE_TAB : ROLE_BAR));
         snprintf(action, sizeof(action), "screen_%s", screen_word((ScreenId)i));
         add_hit(ui, 0, x, width, action_find(action));
         x += width + gap;
