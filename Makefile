@@ -46,8 +46,9 @@ PREFIX  ?= /usr/local
 sources  := $(sort $(filter-out src/attn/cuda/cupti/%,$(shell find src -name '*.c')))
 objects  := $(sources:src/%.c=$(BUILD)/obj/%.o)
 library  := $(filter-out $(BUILD)/obj/main.o,$(objects))
-units    := $(sort $(wildcard tests/unit/test_*.c))
-unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
+units    := $(sort $(wildcard tests/unit/*/test_*.c))
+unit_bin := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(units)))
+vpath test_%.c $(sort $(dir $(units)))
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: all help deeper run deps layouts test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
@@ -122,10 +123,10 @@ module: ## build/module/attnscope.so, for require "attnscope" in lua5.4
 
 # ---- tests ----------------------------------------------------------------------
 
-$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
+$(BUILD)/tests/test_%: test_%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  TEST  $@")
-	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
+	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests -Itests/unit $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -lcmocka -lvterm -lutil -o $@
 
 # Its stock interpreter, where there is one; sanitized builds would have to be loaded first.
@@ -167,13 +168,13 @@ tsan: deeper ## the suite under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
 
 # Of these the device's side is elsewhere: choices of the host, failures, times.
-not_raced = $(addprefix tests/unit/test_gpu_,metrics.c profile.c ceilings.c memory.c device.c trials.c sessions.c \
+not_raced = $(addprefix tests/unit/gpu/test_gpu_,metrics.c profile.c ceilings.c memory.c device.c trials.c sessions.c \
                                              exclusive.c)
 
 races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: accesses that nothing puts in order
 	$(Q)$(MAKE) --no-print-directory BUILD=build/races SANITIZE=thread OPTIMISE=-O1 CUDA=0 \
 	    build/races/tests/attnscope-emulated.so build/races/tests/planted \
-	    $(patsubst tests/unit/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/test_gpu_*.c)))
+	    $(patsubst tests/unit/gpu/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/gpu/test_*.c)))
 	$(Q)tests/emulated/races build/races
 
 test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)

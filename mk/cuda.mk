@@ -125,7 +125,7 @@ $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 $(BUILD)/tests/planted: tests/emulated/planted.cu $(filter $(BUILD)/tests/emulated/%,$(emulated_objects:$(BUILD)/tests/emulated/attn/%=))
 	$(Q)$(CXX) $(EMULATED_FLAGS) $(EMULATED_LOOK) -x c++ $< -x none $(filter %.o,$^) -lboost_context -o $@
 
-$(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)): | $(BUILD)/tests/attnscope-emulated.so
+$(patsubst tests/unit/gpu/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/gpu/test_*.c)): | $(BUILD)/tests/attnscope-emulated.so
 
 .PHONY: bench-gpu
 $(BUILD)/bench-gpu: tests/gpu/bench.c

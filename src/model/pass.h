@@ -8,7 +8,7 @@
 #ifndef MODEL_PASS_H
 #define MODEL_PASS_H
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"
 #include "core/threads.h"
 #include "model/forward.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "attn/cpu/attend.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "core/threads.h"
 
 /* Rows of a block.  Many for long rows: a panel of keys is read often from the first-level

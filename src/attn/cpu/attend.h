@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/ops.h"
 #include "attn/pattern/pattern.h"
 #include "core/arena.h"

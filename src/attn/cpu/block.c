@@ -4,7 +4,7 @@
 
 #include "attn/cpu/attend.h"
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, int64_t d,
                 int64_t e)

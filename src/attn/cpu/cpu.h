@@ -18,7 +18,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"
 
 #define LOG2_E 1.4426950408889634074

@@ -9,7 +9,7 @@
 #include "attn/cpu/cpu.h"
 
 #include "attn/cpu/attend.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/weights.h"
 #include "core/threads.h"
 

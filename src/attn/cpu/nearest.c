@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "attn/cpu/columns.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "core/threads.h"
 
 typedef struct ColumnsJob {

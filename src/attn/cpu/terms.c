@@ -3,7 +3,7 @@
 #include "attn/cpu/attend.h"
 
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/dense.h"
 #include "attn/run.h"
 

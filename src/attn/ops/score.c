@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/dense.h"
 #include "attn/ops/ops.h"
 #include "attn/ops/weights.h"

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/state_parts.h"
 #include "attn/run.h"
 

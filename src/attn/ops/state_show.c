@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/ops/state_parts.h"
 #include "attn/ops/weights.h"
 #include "attn/run.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/pattern/node.h"
 #include "attn/study/row.h"
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 typedef double Real;
 #define REAL_MATRIX WideMatrix
@@ -36,4 +36,4 @@ static void real_mix(const double *restrict w, const double *restrict x, int64_t
     }
 }
 
-#include "attn/cpu/state_delta.h"
+#include "attn/cpu/recurrent/state_delta.h"

@@ -1,5 +1,5 @@
 /* test_softcap.c -- the cap of scores: its kernels, and every mechanism that takes it. */
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "mech_fixture.h"
 
 #define COUNT 4099

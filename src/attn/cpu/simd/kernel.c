@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 const Kernel *kernel_at(int index)
 {

@@ -10,7 +10,7 @@
  */
 #include "attn/cpu/cpu.h"
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "core/threads.h"
 
 #include <math.h>

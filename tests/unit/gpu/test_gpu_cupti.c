@@ -5,7 +5,7 @@
 #include <libgen.h>
 #include <unistd.h>
 
-#include "../cupti/fake.h"
+#include "cupti/fake.h"
 #include "check.h"
 
 static FakeCupti            *fake;

@@ -1,4 +1,4 @@
-/* attn/cpu/kernel_arrays.h -- the part of kernel_body.h that goes along arrays of floats and
+/* attn/cpu/simd/kernel_arrays.h -- the part of kernel_body.h that goes along arrays of floats and
  * codes of bits.
  *
  * sin and cos: y = k pi/2 + r, |r| <= pi/4, with pi/2 in three parts whose products with k are

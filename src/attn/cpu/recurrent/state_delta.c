@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "attn/cpu/cpu.h"
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 typedef float Real;
 #define REAL_MATRIX Matrix
@@ -31,4 +31,4 @@ static void real_mix(const float *w, const float *x, int64_t count, int64_t widt
     kernel_at(0)->mix_row(w, x, width, rows, count, width, 1, y);
 }
 
-#include "attn/cpu/state_delta.h"
+#include "attn/cpu/recurrent/state_delta.h"

@@ -6,7 +6,7 @@
 #include <libgen.h>
 #include <unistd.h>
 
-#include "../cudnn/plans.h"
+#include "cudnn/plans.h"
 #include "check.h"
 
 static char folder[2048];

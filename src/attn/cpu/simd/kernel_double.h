@@ -1,4 +1,4 @@
-/* attn/cpu/kernel_double.h -- the part of kernel_body.h that computes in double, WIDE at once. */
+/* kernel_double.h -- the part of kernel_body.h that computes in double, WIDE at once. */
 
 typedef float Half __attribute__((vector_size(4 * WIDE)));
 

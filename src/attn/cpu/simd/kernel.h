@@ -1,4 +1,4 @@
-/* attn/cpu/kernel.h -- the inner loops of attention, one table per instruction set.
+/* attn/cpu/simd/kernel.h -- the inner loops of attention, one table per instruction set.
  *
  * Scores live in tiles of TILE_ROWS queries by TILE_KEYS keys, in base-2
  * logarithms (queries are scaled by scale * log2 e), so that softmax needs

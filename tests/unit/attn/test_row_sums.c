@@ -1,6 +1,6 @@
 /* test_row_sums.c -- weights of rows whose scores are in the hundreds or far beyond, and shapes
  * that a causal run cannot have. */
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run/view.h"
 #include "unit/mech_fixture.h"
 

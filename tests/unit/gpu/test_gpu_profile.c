@@ -1,4 +1,4 @@
-/* tests/unit/test_gpu_profile.c -- the three tiers of a GPU's profile, on the emulated device. */
+/* test_gpu_profile.c -- the three tiers of a GPU's profile, on the emulated device. */
 #include <libgen.h>
 #include <unistd.h>
 

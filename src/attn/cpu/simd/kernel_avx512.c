@@ -3,7 +3,7 @@
  * 24 of the 32 registers accumulate a tile of 6 x 64; chosen at run time, so
  * this file needs no compiler flag.
  */
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 #if defined(__x86_64__)
 
@@ -102,6 +102,6 @@ INLINE Wide wide_from(const float *p)
     return (Wide)_mm512_cvtps_pd(_mm256_loadu_ps(p));
 }
 
-#include "attn/cpu/kernel_body.h"
+#include "attn/cpu/simd/kernel_body.h"
 
 #endif

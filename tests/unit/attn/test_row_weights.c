@@ -1,7 +1,7 @@
 /* test_row_weights.c -- rows of weights against each other, by their definitions: of every length
  * around the sums' chains, and the rows that have no divergence. */
 
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 #include "attn/study/row.h"
 #include "check.h"
 

@@ -3,7 +3,7 @@
  * 12 of the 16 registers accumulate a tile of 6 x 16; chosen at run time, so
  * this file needs no compiler flag.
  */
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 #if defined(__x86_64__)
 
@@ -118,6 +118,6 @@ INLINE Wide wide_from(const float *p)
     return (Wide)_mm256_cvtps_pd(_mm_loadu_ps(p));
 }
 
-#include "attn/cpu/kernel_body.h"
+#include "attn/cpu/simd/kernel_body.h"
 
 #endif

@@ -1,4 +1,4 @@
-/* attn/cpu/kernel_body.h -- the loops of kernel.h, over a file's own vectors.
+/* attn/cpu/simd/kernel_body.h -- the loops of kernel.h, over a file's own vectors.
  *
  * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
  * register tile: TILE_ROWS * VECS accumulators must fit the registers), TARGET
@@ -411,8 +411,8 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
     return found;
 }
 
-#include "attn/cpu/kernel_arrays.h"
-#include "attn/cpu/kernel_double.h"
+#include "attn/cpu/simd/kernel_arrays.h"
+#include "attn/cpu/simd/kernel_double.h"
 
 const Kernel KERNEL = {
     .name = KERNEL_NAME,

@@ -3,7 +3,7 @@
  * Four-float vectors of the compiler's own: SSE2, NEON or plain scalars,
  * whatever the machine's baseline has.
  */
-#include "attn/cpu/kernel.h"
+#include "attn/cpu/simd/kernel.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -123,4 +123,4 @@ INLINE Wide wide_from(const float *p)
     return (Wide){ (double)p[0], (double)p[1] };
 }
 
-#include "attn/cpu/kernel_body.h"
+#include "attn/cpu/simd/kernel_body.h"

@@ -1,4 +1,4 @@
-/* tests/unit/test_gpu_metrics.c -- the counters' names, against libcupti itself, without a GPU.
+/* tests/unit/gpu/test_gpu_metrics.c -- the counters' names, against libcupti itself, without a GPU.
  *
  * One unknown name makes CUPTI refuse a whole list, and chips differ in them, so what
  * attnscope-cuda.so would ask of each chip is asked of libcupti here.  Skipped with a reason
