@@ -526,7 +526,7 @@ void pane_measure(Ui *ui, Pane *pane)
     request.missed = false;
     request.repeat = 7;
     /* The comparison with full attention costs n x n: not for long inputs. */
-    request.quality = session_input(ui->session)->n <= 8192;
+    request.quality = request.per_head = session_input(ui->session)->n <= 8192;
     request.seeds = session_input(ui->session)->n <= SEEDS_UP_TO ? SEEDS : 0;
     pane->measuring = session_submit(ui->session, &request, &err);
     if (!pane->measuring)

@@ -136,11 +136,29 @@ static void draw_stages(Ui *ui, Area area, const Pane *pane)
         stage_line(ui, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 }, r, i, most);
 }
 
+enum { HEAD_MASS, HEAD_ERROR };
+
+/* " (head 2: 63.2 %)": of the head that is shown alone; "" where there is one head. */
+static const char *head_share(const Pane *pane, int which, char *text, size_t size)
+{
+    const Record  *r = pane_record(pane);
+    int64_t        head = pane->spec.head;
+    const Quality *q = r->head_count > 1 && head < r->head_count ? &r->by_head[head] : NULL;
+
+    text[0] = '\0';
+    if (q && which == HEAD_MASS && q->mass_mean.valid)
+        snprintf(text, size, " (head %lld: %.1f %%)", (long long)head, 100 * q->mass_mean.value);
+    else if (q && which == HEAD_ERROR && q->output_error.valid)
+        snprintf(text, size, " (head %lld: %.3g)", (long long)head, q->output_error.value);
+    return text;
+}
+
 /* One line; the tensors come last, where there is room for them. */
 static void quality_text(const Pane *pane, int room, Text *out)
 {
     const Record *r = pane_record(pane);
     bool          mass;
+    char          head[48];
 
     if (!r) {
         text_addf(out, "%s: %s", pane->request.mechanism,
@@ -154,9 +172,11 @@ static void quality_text(const Pane *pane, int room, Text *out)
     }
     text_addf(out, "%s against full attention: ", pane->request.mechanism);
     if (r->quality.mass_mean.valid)
-        text_addf(out, "softmax mass kept %.1f %%  ", 100 * r->quality.mass_mean.value);
+        text_addf(out, "softmax mass kept %.1f %%%s  ", 100 * r->quality.mass_mean.value,
+                  head_share(pane, HEAD_MASS, head, sizeof(head)));
     if (r->quality.output_error.valid)
-        text_addf(out, "output error %.3g  ", r->quality.output_error.value);
+        text_addf(out, "output error %.3g%s  ", r->quality.output_error.value,
+                  head_share(pane, HEAD_ERROR, head, sizeof(head)));
     if (r->quality.kl.valid)
         text_addf(out, "KL %.3g nats  ", r->quality.kl.value);
     if (!r->quality.mass_mean.valid && !r->quality.output_error.valid)

@@ -14,6 +14,7 @@
 #include "app/command/command.h"
 #include "attn/run/mechanism.h"
 #include "ui/shell/actions.h"
+#include "ui/shell/pane_study.h"
 #include "ui/shell/shell.h"
 #include "ui/state/journal.h"
 #include "ui/state/panes.h"
@@ -138,6 +139,7 @@ struct CommandWork {
     Job        *job;
     Text        out, storage;
     char        line[512];
+    PaneStudy  *study; /* owned; of the open panes, instead of a command; NULL: a command */
     char       *spec; /* of the input; NULL: none */
     InputChoice choice;
     const char *words[CALL_MAX_WORDS]; /* in storage */
@@ -185,7 +187,9 @@ static bool run_command(void *context, const atomic_bool *cancel, Error *err)
         ok = session_load(s, w->spec, &w->choice, err);
     if (ok && atomic_load(cancel))
         ok = error_set(err, ERR_CANCELLED, "cancelled");
-    if (ok) /* the pager shows characters, no colours */
+    if (ok && w->study)
+        ok = pane_study_run(w->study, s, w->columns, err);
+    else if (ok) /* the pager shows characters, no colours */
         ok = command_run(s, w->words, w->count, false, w->columns, &w->out, err);
     session_free(s);
     return ok;
@@ -194,6 +198,7 @@ static bool run_command(void *context, const atomic_bool *cancel, Error *err)
 static void command_work_free(struct CommandWork *w)
 {
     job_free(w->job);
+    pane_study_free(w->study);
     text_free(&w->out);
     text_free(&w->storage);
     pthread_mutex_destroy(&w->lock);
@@ -201,20 +206,22 @@ static void command_work_free(struct CommandWork *w)
     free(w);
 }
 
-static void start_command(Ui *ui, const char *line)
+/* Takes over the study. */
+static void start_work(Ui *ui, const char *line, PaneStudy *study)
 {
     struct CommandWork *w = calloc(1, sizeof(*w));
     Error               err = ERROR_INIT;
     const char         *spec = session_input_spec(ui->session);
 
-    if (!w)
-        return;
-    if (ui->command.work) {
-        ui_say(ui, ROLE_WARN, "a command is running: Ctrl-C cancels it");
+    if (!w || ui->command.work) {
+        ui_say(ui, ROLE_WARN, w ? "a command is running: Ctrl-C cancels it"
+                                : "not enough memory for a command");
+        pane_study_free(study);
         free(w);
         return;
     }
     pthread_mutex_init(&w->lock, NULL);
+    w->study = study;
     snprintf(w->line, sizeof(w->line), "%s", line);
     w->columns = ui->term->cols - 5;
     w->spec = spec ? strdup(spec) : NULL;
@@ -230,6 +237,22 @@ static void start_command(Ui *ui, const char *line)
     ui_say(ui, ROLE_DIM, "running: %s", line);
 }
 
+static void start_command(Ui *ui, const char *line)
+{
+    start_work(ui, line, NULL);
+}
+
+static void study_panes(Ui *ui, const char *line, const Budget *budget)
+{
+    Error      err = ERROR_INIT;
+    PaneStudy *study = pane_study_new(ui, budget, &err);
+
+    if (study)
+        start_work(ui, line, study);
+    else
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
 bool command_poll(Ui *ui)
 {
     struct CommandWork *w = ui->command.work;
@@ -239,9 +262,11 @@ bool command_poll(Ui *ui)
         return w && show_progress(ui, w);
     ui->command.work = NULL;
     ui->message[0] = '\0';
-    if (state == JOB_DONE)
+    if (state == JOB_DONE && !w->study)
         journal_command(ui, w->line);
-    if (state == JOB_DONE && w->out.length)
+    if (state == JOB_DONE && w->study)
+        pane_study_show(ui, w->study);
+    else if (state == JOB_DONE && w->out.length)
         pager_open(ui, w->line, text_str(&w->out), false);
     else if (state == JOB_DONE)
         ui_say(ui, ROLE_GOOD, "done: %s", w->line);
@@ -422,6 +447,35 @@ static void glyphs_typed(Ui *ui, const char *name)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
 }
 
+static void budget_typed(Ui *ui, const char *text)
+{
+    Budget budget;
+    Error  err = ERROR_INIT;
+    char   line[160];
+
+    snprintf(line, sizeof(line), "budget %.140s", text);
+    if (!*text)
+        ui_say(ui, ROLE_DIM, "of exact attention's price, as in :budget pairs=5%% or "
+                             ":budget flops=5%%");
+    else if (budget_parse(text, &budget, &err))
+        study_panes(ui, line, &budget);
+    else
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+static void quality_typed(Ui *ui, const char *rest)
+{
+    (void)rest;
+    study_panes(ui, "quality", NULL);
+}
+
+static void consider_budgets(Ui *ui, Found *f)
+{
+    (void)ui;
+    found_add(f, "pairs=5%");
+    found_add(f, "flops=5%");
+}
+
 /* Words of the explorer that take an argument. */
 typedef struct Typed {
     const char *word;
@@ -453,6 +507,10 @@ static const Typed typed[] = {
     { "d", false, input_typed_d, NULL, "head size of generated q, k, v" },
     { "heads", false, input_typed_heads, NULL, "number of heads of generated q, k, v" },
     { "seed", false, input_typed_seed, NULL, "seed of the input and of all panes" },
+    { "budget", true, budget_typed, consider_budgets,
+      "sizes of all panes that take this share of exact attention's pairs=5% or flops=5%" },
+    { "quality", true, quality_typed, NULL,
+      "each head of each pane against exact attention: mass, output error" },
     { "causal", true, input_typed_causal, consider_causal,
       "on, off, or input: whether a token sees those after it" },
     { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE" },
