@@ -64,7 +64,7 @@ static const char usage_options[] =
     "      --device D       cpu, cuda, or auto: a GPU if one can be used (D\n"
     "                       switches)\n"
     "      --precision P    format of matrix products on a GPU: f32, tf32, bf16, f16\n"
-    "      --color C        auto, truecolor, 256, 16, 8 or mono (NO_COLOR is\n"
+    "      --color C        auto, truecolor, 256, 16, 8 or none (NO_COLOR is\n"
     "                       honoured)\n"
     "      --theme T        default, light, high contrast or mono (W switches)\n"
     "      --glyphs G       half, quadrants, braille, full or ascii (b switches)\n"

@@ -204,13 +204,15 @@ bool capability_parse(const char *name, int *out, Error *err)
         *out = -1;
         return true;
     }
+    if (!strcmp(name, "none")) /* the word of figures as text */
+        name = colour_names[0];
     for (int i = 0; i <= TERM_TRUE; i++)
         if (!strcmp(name, colour_names[i])) {
             *out = i;
             return true;
         }
     return error_set(err, ERR_USAGE,
-                     "there is no colour mode '%.40s'; choose auto, truecolor, 256, 16, 8 or mono",
+                     "there is no colour mode '%.40s'; choose auto, truecolor, 256, 16, 8 or none",
                      name);
 }
 

@@ -132,7 +132,7 @@ typedef struct Capability {
 /* The ladder: an explicit choice, NO_COLOR, COLORTERM and TERM, then what the
  * terminal's entry says (TERM_256 here).  Sets LC_CTYPE and nothing else. */
 Capability capability_find(const TermOptions *options);
-/* "auto", "truecolor", "256", "16", "8", "mono" */
+/* "auto", "truecolor", "256", "16", "8", "mono" or "none" */
 bool        capability_parse(const char *name, int *out, Error *err);
 
 /* Signals that reach the explorer, and the way out of a crash. */
