@@ -49,6 +49,25 @@ return {
     is(shares[2], ">", 1.2 * shares[1])
     is(shares[3], ">", shares[2])
   end },
+  { "recent", "top-k and Quest keep that line, H2O's cache of 8 keys and DeltaNet's gate lose it",
+    function(is)
+      local input = assert(attn.load("sample:induction.safetensors", { layer = 1 }))
+      -- Mean share of a row that lies on the key 47 tokens back, where the words come again.
+      local function line(text)
+        local weights, total = rows(assert(attn.run(text, { input = input })), "weights", 1), 0
+        for q = 50, 96 do
+          local all = 0
+          for k = 1, q do all = all + math.abs(weights[q][k]) end
+          total = total + math.abs(weights[q][q - 47]) / all / 47
+        end
+        return total
+      end
+      is(line("full"), ">", 0.8)
+      is(line("topk"), ">", 0.8)
+      is(line("quest"), ">", 0.8)
+      is(line("h2o"), "<", 0.1)
+      is(line("gated-deltanet"), "<", 0.1)
+    end },
   { "feature-maps", "exp's parabola and an untrained hedgehog have peaks as well",
     function(is)
       local peaks = {}

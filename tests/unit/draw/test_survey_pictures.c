@@ -316,7 +316,7 @@ TEST(every_preset_is_compared)
                       { "snapkv-votes", 3 }, { "h2o-comb", 2 }, { "cache-over-time", 6 },
                       { "differential-maps", 3 }, { "mla-latent", 3 },
                       { "vertical-slash", 3 }, { "moba-blocks", 2 },
-                      { "nsa-parts", 4 }, /* claims/presets.lua */
+                      { "nsa-parts", 4 }, { "recent", 9 }, /* claims/presets.lua */
                       { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
                       { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },
                       { "lab-ponder", 2 } }; /* test_lab_pictures.c */
