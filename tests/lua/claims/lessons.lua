@@ -37,6 +37,12 @@ local function lsh(rounds)
     { input = groups, seed = 1 }).mass_mean
 end
 
+-- Layer 1 of the trained model; head 1 looks for what followed a word.
+local function induction(text)
+  local input = assert(attn.load("sample:induction.safetensors", { layer = 1 }))
+  return assert(attn.run(text, { input = input, quality = true }))
+end
+
 return {
   { "01-n-squared", "4 d for each cell, so 4 n² d in all", function(is)
     is(flops("full") / (4 * 64 * 64 * 32), "<", 1.05)
@@ -302,4 +308,84 @@ return {
       is(of(113), "==", of(199))
       is(of(199), "==", 31)
     end },
+
+  { "19-eviction", "A window evicts by age and loses the first tokens, which rows use as a sink",
+    function(is)
+      local window, sinks = induction("window(window=31)"),
+        induction("streaming-llm(window=12,sinks=4)")
+      is(window:pattern().nnz, "==", sinks:pattern().nnz)
+      is(window.stats.quality.mass_mean, "<", sinks.stats.quality.mass_mean - 0.05)
+    end },
+  { "19-eviction", "It finds the sink by itself, as rows use it", function(is)
+    local r = induction("h2o(heavy=8,recent=7)")
+    is(r:pattern().nnz, "==", induction("window(window=31)"):pattern().nnz)
+    for q = 0, 95 do is(r:pattern():cell(q, 0, 1), "==", true) end
+    is(r.stats.quality.mass_mean, ">",
+       induction("streaming-llm(window=12,sinks=4)").stats.quality.mass_mean)
+  end },
+  { "19-eviction", "Twice the room, and this head still misses most", function(is)
+    local r = induction("h2o(heavy=24,recent=7)")
+    is(#r:pattern():row(95, 1), "==", 2 * 16)
+    is(sum { table.unpack(rows(r, "evicted_mass")[2], 50, 96) } / 47, ">", 0.5)
+  end },
+  { "20-forgetting", "Each head has another number, so some remember longer", function(is)
+    local r = run("retnet", { n = 28, heads = 2, input = "synthetic:normal" })
+    local sum_of = run("retnet(decay=none)", { n = 28, heads = 2, input = "synthetic:normal" })
+    local function left(head)
+      return rows(r, "weights", head)[28][1] / rows(sum_of, "weights", head)[28][1]
+    end
+    is(left(0), "~", (31 / 32) ^ 27, 1e-4)
+    is(left(1), ">", left(0))
+  end },
+  { "20-forgetting", "What is not written again stays. So it forgets by content, not by age",
+    function(is)
+      -- Key 0 is written once, or again by token 8; others are at right angles to it.
+      local function left(again)
+        local q, k, v = attn.tensor { 16, 16 }, attn.tensor { 16, 16 }, attn.tensor { 16, 16 }
+        for i = 0, 15 do
+          local axis = i == 8 and again and 0 or i
+          q:set(i, i == 15 and 0 or axis, 1)
+          k:set(i, axis, 1)
+          v:set(i, i, 1)
+        end
+        local beta = attn.tensor { 16 }
+        for i = 0, 15 do beta:set(i, 1) end
+        local r = assert(attn.run("deltanet", { input = attn.input { q = q, k = k, v = v },
+          causal = true, params = { beta = beta } }))
+        return math.abs(rows(r, "weights")[16][1])
+      end
+      is(left(false), ">", 0.1)
+      is(left(true), "<", 1e-6)
+    end },
+  { "20-forgetting", "16 directions; more keys overlap", function(is)
+    local function recall(n)
+      return run("deltanet", { n = n, d = 16, input = "synthetic:normal", causal = true })
+        .figures.mean_recall
+    end
+    is(recall(256), "<", recall(8) - 0.2)
+  end },
+  { "21-top-k", "In the second half there is one bright key in nearly all rows, and it is always "
+      .. "as far away", function(is)
+    local weights, bright = rows(induction("full"), "weights", 1), 0
+    for q = 50, 96 do bright = bright + (weights[q][q - 47] > 0.5 and 1 or 0) end
+    is(bright, ">", 40)
+  end },
+  { "21-top-k", "Much of the mass of the four heads is near. That of this head is not",
+    function(is)
+      is(induction("window(window=15)").stats.quality.mass_mean, ">", 0.5)
+      local weights, near = rows(induction("full"), "weights", 1), 0
+      for q = 50, 96 do near = near + sum { table.unpack(weights[q], q - 7, q) } end
+      is(near / 47, "<", 0.2)
+    end },
+  { "21-top-k", "It is the best choice there is, so it is the measure for all others", function(is)
+    local r = induction("topk(k=8)")
+    is(r.figures.mass, "~", r.figures.best_mass, 1e-5)
+    is(r:pattern().nnz, "==", induction("window(window=15)"):pattern().nnz)
+  end },
+  { "21-top-k", "As n grows it stays near half", function(is)
+    local o = { n = 1024, causal = true, input = "synthetic:normal" }
+    local share = flops("topk(k=8)", o) / flops("full", o)
+    is(share, ">", 0.48)
+    is(share, "<", 0.52)
+  end },
 }

@@ -373,7 +373,7 @@ const Mechanism mech_h2o = {
             "is full, the older key that got least leaves.",
     .price = "What has left never returns, though a later query may need it.  Sums favour old "
              "keys, which had more queries to collect from.",
-    .lesson = "patterns",
+    .lesson = "eviction",
     .teaches = "Columns that end: a comb with few long teeth, and the newest keys along the "
                "diagonal.  Every key of the cache has a bar; the lowest of the older ones leaves.",
     .classes = CLASS_LP,

@@ -369,7 +369,7 @@ const Mechanism mech_snapkv = {
             "attends to are kept, the others are dropped once.",
     .price = "What a later question needs may be gone.  Reading the prompt costs as much as full "
              "attention, and the cache grows again with each word.",
-    .lesson = "patterns",
+    .lesson = "eviction",
     .teaches = "A full triangle, then below the line a few columns per head and the dense end.  "
                "Pooling keeps clusters of votes and widens lone peaks.",
     .classes = CLASS_LP,

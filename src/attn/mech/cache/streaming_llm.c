@@ -484,7 +484,7 @@ const Mechanism mech_streaming_llm = {
             "learns a sink of its own, which needs no token.",
     .price = "What lies between the sinks and the window is forgotten: the text goes on, the "
              "memory does not grow.",
-    .lesson = "patterns",
+    .lesson = "eviction",
     .teaches = "A band and a strip at the left edge.  The cache stays the same however long the "
                "text is.  A learned sink empties the strip: its share leaves the matrix.",
     .classes = CLASS_FP,

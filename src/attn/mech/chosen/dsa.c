@@ -297,6 +297,7 @@ const Mechanism mech_dsa = {
     .cross = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "top-k",
     .notes = notes,
     .size = "topk",
     .params = params,

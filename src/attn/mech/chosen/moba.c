@@ -242,6 +242,7 @@ const Mechanism mech_moba = {
     .causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "top-k",
     .notes = notes,
     .size = "topk",
     .params = params,

@@ -636,6 +636,7 @@ const Mechanism mech_nsa = {
     .causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "top-k",
     .notes = notes,
     .size = "topk",
     .params = params,

@@ -263,6 +263,7 @@ const Mechanism mech_quest = {
     .cross = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "top-k",
     .notes = notes,
     .size = "budget",
     .params = params,

@@ -214,6 +214,7 @@ const Mechanism mech_topk = {
     .cross = true,
     .positions = POSITIONS_ALL,
     .views = views,
+    .lesson = "top-k",
     .notes = notes,
     .size = "k",
     .params = params,

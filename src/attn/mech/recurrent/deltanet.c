@@ -109,6 +109,7 @@ const Mechanism mech_deltanet = {
     .always_causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "forgetting",
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),

@@ -164,6 +164,7 @@ const Mechanism mech_gated_deltanet = {
     .always_causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "forgetting",
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),

@@ -147,6 +147,7 @@ const Mechanism mech_gla = {
     .always_causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "forgetting",
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),

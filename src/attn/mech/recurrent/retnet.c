@@ -169,6 +169,7 @@ const Mechanism mech_retnet = {
     .always_causal = true,
     .positions = POSITION_INPUT,
     .views = views,
+    .lesson = "forgetting",
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
