@@ -1,6 +1,13 @@
 -- Sinkhorn sorting: a soft permutation of blocks, made by balancing rows and columns.
 local input = "synthetic:blocks(shuffle=1)"
 
+local function sorted(word) return { word, input = input, n = 64, d = 32 } end
+
+local function document(rounds)
+    return { "sinkhorn(block=8,sort_net=means,temperature=2,sinkhorn_iters=" .. rounds
+        .. "):permutation", input = "synthetic:document", n = 64, d = 32 }
+end
+
 -- Sums of the rows and of the columns of the 8 x 8 permutation.
 local function sums(run)
     local rows, columns = {}, { 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -47,7 +54,7 @@ return {
                 A small network scores every pair of blocks: 8 × 8 numbers instead of 64 × 64.
                 Here we use the mean query and the mean key of each block in its place.
             ]],
-            show = { "sinkhorn(block=8):sort_logits", input = input, n = 64, d = 32, fit = true },
+            show = sorted("sinkhorn(block=8,sort_net=means):sort_logits"),
             ask = {
                 "n tokens in blocks of b: how many pairs of blocks are there?",
                 choices = {
@@ -70,7 +77,7 @@ return {
                 This is Sinkhorn's method. Each step can be differentiated, so the network can
                 learn through it.
             ]],
-            show = { "sinkhorn(block=8):permutation", input = input, n = 64, d = 32, fit = true },
+            show = sorted("sinkhorn(block=8,sort_net=means):permutation"),
             ask = {
                 "After dividing the columns, do the rows still add up to 1?",
                 choices = { { "yes", "Dividing columns changes the rows again." },
@@ -90,12 +97,10 @@ return {
                 Another text, and no round yet: each row adds up to 1, the columns do not. Several
                 blocks want the same source. Balance them, one round after the other.
             ]],
-            show = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=0):permutation",
-                input = "synthetic:document", n = 64, d = 32, fit = true },
+            show = document(0),
             task = "press p and raise sinkhorn_iters to 4, a round at a time; watch the sums",
             done = function(s) return s[1].params.sinkhorn_iters >= 4 end,
-            solution = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=4):permutation",
-                input = "synthetic:document", n = 64, d = 32, fit = true },
+            solution = document(4),
             now = function(s)
                 local rows, columns = sums(s[1])
                 return ("sums of rows %.3f to %.3f, of columns %.3f to %.3f")
@@ -113,10 +118,10 @@ return {
                 Each block of queries sees its own block and the one that was sorted to it: 16 keys
                 instead of 64.
 
-                The map is soft: a sorted block is a mix, mostly of one block.
+                The map is soft: a sorted block is a mix, mostly of one block. Tab, then O shows
+                the keys in their new order; O again, as in the text.
             ]],
-            show = { "sinkhorn(block=8):connectivity_hard", input = input, n = 64, d = 32,
-                fit = true },
+            show = sorted("sinkhorn(block=8,sort_net=means):connectivity_hard"),
             now = function(s)
                 return ("the output differs by %s from exact attention"):format(percent(s[1].error))
             end,
