@@ -197,6 +197,8 @@ TEST(causal_runs)
 
 /* Forms that the defaults do not reach. */
 static const struct { const char *id, *params; } others[] = {
+    { "sinkhorn", "block=5,sort_net=means" },
+    { "sinkhorn", "block=8,sort_net=means,top1=true" },
     { "linear", "feature_map=taylor2" },
     { "linear", "feature_map=hedgehog" },
     { "linear", "feature_map=hedgehog,hedgehog_norm=split" },
