@@ -8,6 +8,9 @@
 #define NARROW_TALL 1.5 /* height of columns side by side, in rooms */
 #define NARROW_WIDE 0.6 /* and their width, in rooms */
 #define PLOT_ASPECT 0.62 /* height of a plot without neighbours, in widths */
+#define STRIP_ASPECT 0.45 /* and beside strips */
+#define STRIP 2         /* a matrix with so many columns per row is a strip */
+#define STRIP_ROW 0.25  /* height of its rows at most, in rooms */
 
 static int max_of(int a, int b)
 {
@@ -79,7 +82,7 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
 
 typedef struct Gutters {
     int left, right;         /* of one column of panels */
-    int above, labels, axis; /* of a row of panels: title, labels, axis name */
+    int above, labels;       /* of a row of panels: title; labels with the axis name */
     int matrix, caption;     /* heights in one row of panels */
     int start;               /* x of a column, y of a row */
 } Gutters;
@@ -114,6 +117,38 @@ static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
     }
 }
 
+static bool is_strip(const PanelNeed *panel)
+{
+    return !panel->plot && panel->cols >= STRIP * panel->rows;
+}
+
+/* A plot whose neighbours are strips is as flat as they are. */
+static bool plot_among_strips(const LayoutNeed *need, int k)
+{
+    int  first = k / need->cols * need->cols, strips = 0;
+    bool others = false;
+
+    for (int i = first; i < first + need->cols && i < need->count; i++) {
+        strips += is_strip(&need->panels[i]);
+        others = others || !(is_strip(&need->panels[i]) || need->panels[i].plot);
+    }
+    return need->panels[k].plot && !need->panels[k].plot_h && strips && !others;
+}
+
+/* Beside a higher panel a strip grows to its height, so that nothing below it is void. */
+static void stretch_strips(const LayoutNeed *need, const Gutters *rows, int room,
+                           PanelBoxes *boxes)
+{
+    for (int k = 0; k < need->count; k++) {
+        const PanelNeed *p = &need->panels[k];
+        int              high = rows[k / need->cols].matrix - p->load_h;
+
+        if (is_strip(p) && boxes[k].rows == p->rows)
+            boxes[k].cell_h = max_of(boxes[k].cell_h, (int)fmin((double)(high / boxes[k].rows),
+                                                                STRIP_ROW * room));
+    }
+}
+
 static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelBoxes *boxes)
 {
     for (int k = 0; k < need->count; k++) {
@@ -121,12 +156,14 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
         Gutters         *g = &rows[k / need->cols];
 
         fit_matrix(need, p, room, &boxes[k]);
+        if (plot_among_strips(need, k))
+            boxes[k].rows = max_of((int)(STRIP_ASPECT * room), 1);
         g->above = max_of(g->above, p->title_h);
-        g->axis = max_of(g->axis, p->col_axis_h);
-        g->labels = max_of(g->labels, p->col_labels_h);
+        g->labels = max_of(g->labels, p->col_axis_h + p->col_labels_h);
         g->matrix = max_of(g->matrix, (int)boxes[k].rows * boxes[k].cell_h + p->load_h);
         g->caption = max_of(g->caption, p->caption_h);
     }
+    stretch_strips(need, rows, room, boxes);
 }
 
 static int place_rows(const LayoutNeed *need, Gutters *rows, int y)
@@ -135,7 +172,7 @@ static int place_rows(const LayoutNeed *need, Gutters *rows, int y)
         Gutters *g = &rows[r];
 
         g->start = y;
-        y += g->above + g->axis + g->labels + g->matrix + g->caption;
+        y += g->above + g->labels + g->matrix + g->caption;
         y += r + 1 < need->rows ? need->gap : 0;
     }
     return y;
@@ -145,7 +182,7 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
                         PanelBoxes *out)
 {
     int x = column->start + column->left, w = (int)out->cols * out->cell_w;
-    int y = row->start + row->above + row->axis + row->labels, h = (int)out->rows * out->cell_h;
+    int y = row->start + row->above + row->labels, h = (int)out->rows * out->cell_h;
     int whole = column->left + room + column->right;
 
     if (p->plot) {

@@ -175,7 +175,7 @@ static void panel_captions(Sheet *sheet)
             continue;
         snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
         if (!*text && sheet->scene.plots[k])
-            plot_caption(sheet->scene.plots[k], text, sizeof(text));
+            plot_caption(sheet->scene.plots[k], false, text, sizeof(text));
         else if (!*text)
             panel_caption(&sheet->scene.panels[k], &sheet->scene.grids[k], text, sizeof(text));
         wrap_evenly(text, rule, &sheet->panels[k].caption);

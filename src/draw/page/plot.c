@@ -220,15 +220,8 @@ static int unit_ticks(const PlotAxis *axis, int most, PlotTick *ticks)
 {
     int count = plot_ticks(axis, most, ticks);
 
-    for (int k = 0; strstr(axis->name, BYTES) && k < count; k++) {
-        char   text[sizeof(ticks->text)];
-        size_t digits = strspn(ticks[k].text, "-.0123456789e+");
-
-        snprintf(text, sizeof(text), "%.*s %.4sB", (int)digits, ticks[k].text,
-                 ticks[k].text + digits);
-        if (strcmp(ticks[k].text, "0") != 0)
-            snprintf(ticks[k].text, sizeof(ticks->text), "%s", text);
-    }
+    for (int k = 0; k < count; k++)
+        plot_unit(axis, ticks[k].text, sizeof(ticks->text));
     return count;
 }
 

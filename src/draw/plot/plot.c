@@ -312,7 +312,35 @@ char plot_letter(int series)
     return letters[series % (int)(sizeof(letters) - 1)];
 }
 
-void plot_caption(const Plot *plot, char *text, size_t size)
+/* The least and the largest value of a series, with its name where it has neighbours. */
+static size_t series_range(const Plot *plot, const PlotSeries *s, const char *gap, char *text,
+                           size_t size)
+{
+    double lo = HUGE_VAL, hi = -HUGE_VAL;
+    char   least[24], most[24];
+
+    for (int64_t i = 0; i < s->count; i++)
+        if (isfinite(s->y[i])) {
+            lo = fmin(lo, s->y[i]);
+            hi = fmax(hi, s->y[i]);
+        }
+    if (!(lo <= hi))
+        return 0;
+    plot_number(&plot->y, lo, least, sizeof(least));
+    plot_number(&plot->y, hi, most, sizeof(most));
+    plot_unit(&plot->y, least, sizeof(least));
+    plot_unit(&plot->y, most, sizeof(most));
+    return (size_t)snprintf(text, size, "%s%s%s%s%s%s", gap, plot->count > 1 ? s->name : "",
+                            plot->count > 1 ? " " : "", least, strcmp(least, most) ? " to " : "",
+                            strcmp(least, most) ? most : "");
+}
+
+static const char *before(size_t used)
+{
+    return used ? "; " : "";
+}
+
+void plot_caption(const Plot *plot, bool all, char *text, size_t size)
 {
     size_t used = 0;
 
@@ -321,36 +349,21 @@ void plot_caption(const Plot *plot, char *text, size_t size)
         snprintf(text, size, "%s", plot->note);
         return;
     }
-    for (int k = 0; k < plot->count && k < 3 && used < size; k++) {
-        const PlotSeries *s = &plot->series[k];
-        double            lo = HUGE_VAL, hi = -HUGE_VAL;
-        char              least[16], most[16];
-
-        for (int64_t i = 0; i < s->count; i++)
-            if (isfinite(s->y[i])) {
-                lo = fmin(lo, s->y[i]);
-                hi = fmax(hi, s->y[i]);
-            }
-        if (!(lo <= hi))
-            continue;
-        plot_number(&plot->y, lo, least, sizeof(least));
-        plot_number(&plot->y, hi, most, sizeof(most));
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s%s%s", used ? ", " : "",
-                                 plot->count > 1 ? s->name : "", plot->count > 1 ? " " : "", least,
-                                 strcmp(least, most) ? " to " : "",
-                                 strcmp(least, most) ? most : "");
-    }
-    if (plot->count > 3 && used < size)
+    for (int k = 0; (all || plot->count == 1) && k < plot->count && k < 3 && used < size; k++)
+        used += series_range(plot, &plot->series[k], used ? ", " : "", text + used, size - used);
+    if (all && plot->count > 3 && used < size)
         used += (size_t)snprintf(text + used, size - used, ", \xE2\x80\xA6");
     if (plot->binned && used < size)
         used += (size_t)snprintf(text + used, size - used,
-                                 "; least and largest of every %lld points",
+                                 "%sleast and largest of every %lld points", before(used),
                                  (long long)plot->binned);
     if (plot->y.cut && used < size)
-        used += (size_t)snprintf(text + used, size - used, "; what is below %.0e lies on the edge",
+        used += (size_t)snprintf(text + used, size - used,
+                                 "%swhat is below %.0e lies on the edge", before(used),
                                  plot->y.lo);
     if (plot->left_out && used < size)
-        snprintf(text + used, size - used, "; %lld series more", (long long)plot->left_out);
+        snprintf(text + used, size - used, "%s%lld series more", before(used),
+                 (long long)plot->left_out);
 }
 
 /* ---- rows, words and lines ---------------------------------------------------- */
@@ -519,6 +532,17 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
         snprintf(text, size, "%.4g", value);
 }
 
+void plot_unit(const PlotAxis *axis, char *text, size_t size)
+{
+    size_t digits = strspn(text, "-.0123456789e+");
+    char   prefix[4];
+
+    if (!is_bytes(axis) || !strcmp(text, "0"))
+        return;
+    snprintf(prefix, sizeof(prefix), "%s", text + digits);
+    snprintf(text + digits, size - digits, " %sB", prefix);
+}
+
 double plot_round_step(double range, int most)
 {
     static const double factors[] = { 1, 2, 5 };
@@ -557,24 +581,49 @@ static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
     return count;
 }
 
-/* Whole decades, or 1, 2, 5 of each where they are few; powers of two for bytes. */
-static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
+#define LOG_LEAST 3 /* ticks that show how a logarithmic axis grows */
+
+/* The multiples of powers of the base: `parts` of them within each, of every `every`th power. */
+static int power_ticks(const PlotAxis *axis, int parts, int every, int most, PlotTick *out)
 {
-    double base = is_bytes(axis) ? 4 : 10, span = log(axis->hi / axis->lo) / log(base);
-    int    every = (int)ceil((floor(span + 1e-9) + 1) / most), count = 0;
-    bool   halves = span < most / 3.0;
-    static const double within[] = { 1, 2, 5 };
+    static const double within[][3] = { { 1 }, { 1, 3 }, { 1, 2, 5 } };
+    double              base = is_bytes(axis) ? 4 : 10;
+    int                 count = 0;
 
     for (double k = floor(log(axis->lo) / log(base)); k <= ceil(log(axis->hi) / log(base)); k++)
-        for (int f = 0; f < (halves ? 3 : 1) && count < most; f++) {
-            double value = pow(base, k) * (halves && base < 5 ? f + 1 : within[f]);
+        for (int f = 0; f < parts && count < most; f++) {
+            double value = pow(base, k) * (base < 5 ? f + 1 : within[parts - 1][f]);
 
             if (value < axis->lo * 0.9999 || value > axis->hi * 1.0001 ||
-                (!halves && fmod(fabs(k), every) > 0.5))
+                fmod(fabs(k), every) > 0.5)
                 continue;
             out[count].place = plot_place(axis, value);
             plot_number(axis, value, out[count++].text, sizeof(out->text));
         }
+    return count;
+}
+
+/* As many multiples of powers as there is room for: 1, 2, 5 or 1, 3 of each decade, decades, or
+ * every second, third, ... decade; of powers of four of bytes, both powers of two. Three at least:
+ * more than there is room for, or round numbers where the range is short. */
+static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    int powers = (int)(log(axis->hi / axis->lo) / log(4)) + 2, all = is_bytes(axis) ? 2 : 3;
+    int parts = all, every = 1, count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
+
+    while ((count > most || count == PLOT_TICKS_MOST) && every <= powers) {
+        every += parts == 1;
+        parts -= parts > 1;
+        count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
+    }
+    while (count < LOG_LEAST && (parts < all || every > 1)) {
+        parts += every == 1;
+        every -= every > 1;
+        count = power_ticks(axis, parts, every, PLOT_TICKS_MOST, out);
+    }
+    for (int more = LOG_LEAST; count < LOG_LEAST && more <= 4 * LOG_LEAST && !is_bytes(axis);
+         more++)
+        count = linear_ticks(axis, more, out);
     return count;
 }
 
@@ -597,6 +646,8 @@ int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
         return named_ticks(axis, out);
     most = most > PLOT_TICKS_MOST ? PLOT_TICKS_MOST : most < 2 ? 2 : most;
     count = axis->log ? log_ticks(axis, most, out) : linear_ticks(axis, most, out);
+    if (count < 2 && !axis->log)
+        count = linear_ticks(axis, 2 * most, out);
     if (count >= 2)
         return count;
     for (int k = 0; k < 2; k++) { /* no round numbers inside: the ends */

@@ -119,6 +119,9 @@ int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
 /* A number as in ticks and captions. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 
+/* Appends the unit that the axis' name has in brackets: "512Ki" becomes "512 KiB". */
+void plot_unit(const PlotAxis *axis, char *text, size_t size);
+
 /* Okabe-Ito colours, ordered so that neighbours differ in lightness too. */
 Rgb     plot_colour(int series, bool dark);
 Rgb     plot_colour_printed(int series); /* apart in lightness */
@@ -129,8 +132,9 @@ char    plot_letter(int series);  /* ASCII mark: o x + * ... */
 int     plot_named(const Plot *plot);
 /* Number of series drawn as bars. */
 int     plot_bars(const Plot *plot);
-/* The caption: the note, or the extremes of each series. */
-void plot_caption(const Plot *plot, char *text, size_t size);
+/* The caption: the note, or the extremes of a series that stands alone; all: of each series, where
+ * characters are too coarse to read them. */
+void plot_caption(const Plot *plot, bool all, char *text, size_t size);
 /* Everything in the plot, into an open JSON object: names and units, numbers, and looks other than
  * the default: "x":..,"y":..,"rows":[..],"series":[..],... */
 void plot_json(const Plot *plot, Json *out);

@@ -159,7 +159,7 @@ static void text_plot(const Panel *panel, const Plot *plot, int width, int lines
     }
     draw_plot_cells(&cells, options->colours, out);
     plot_cells_free(&cells);
-    plot_caption(plot, caption, sizeof(caption));
+    plot_caption(plot, true, caption, sizeof(caption));
     if (!(options->hides & HIDE_COUNTS))
         block_wrap(out, *panel->caption ? panel->caption : caption, width, !options->utf8);
 }

@@ -352,7 +352,7 @@ static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
         if (plot->binned) {
             char caption[256];
 
-            plot_caption(plot, caption, sizeof(caption));
+            plot_caption(plot, true, caption, sizeof(caption));
             text_add(&words, caption);
         } else {
             points_text(plot, panel, &pane->lens, &words);

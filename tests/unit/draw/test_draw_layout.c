@@ -128,6 +128,24 @@ TEST(narrow_matrices_use_the_room)
     layout_free(&l);
 }
 
+/* A strip of 4 rows beside a square has its height; alone it is flat. */
+TEST(strips_leave_no_void_beside_squares)
+{
+    PanelNeed  panels[2] = { { .rows = 4, .cols = 48 }, { .rows = 48, .cols = 48 } };
+    LayoutNeed need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 20, .rows = 1,
+                        .cols = 2, .count = 2, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_true(l.panels[0].matrix.h > 0.95 * l.panels[1].matrix.h);
+    assert_int_equal(l.panels[0].matrix.w, l.panels[1].matrix.w);
+    layout_free(&l);
+    panels[1].rows = 4;
+    assert_true(layout_make(&need, &l, NULL));
+    assert_true(l.panels[0].matrix.h < 0.3 * l.room);
+    layout_free(&l);
+}
+
 TEST(a_sheet_too_narrow_is_refused)
 {
     PanelNeed  panels[4] = { { .rows = 8, .cols = 8, .row_labels_w = 100 },

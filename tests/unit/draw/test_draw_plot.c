@@ -103,6 +103,26 @@ TEST(any_range_has_ticks)
             }
 }
 
+/* However narrow the field: three labels show that the axis is logarithmic. */
+TEST(logarithmic_axes_have_three_ticks)
+{
+    static const double ratios[] = { 1.3, 2, 3, 8, 90, 1e4, 1e9 };
+    static const double lows[] = { 3e-7, 0.012, 1, 7.3, 4096 };
+
+    for (int most = 2; most < 10; most++)
+        for (int r = 0; r < 7; r++)
+            for (int l = 0; l < 5; l++) {
+                PlotAxis axis = { .lo = lows[l], .hi = lows[l] * ratios[r], .log = true };
+                PlotTick ticks[PLOT_TICKS_MOST];
+                int      count = plot_ticks(&axis, most, ticks);
+
+                CHECK(count >= 3, "%g x %g, %d: %d ticks", lows[l], ratios[r], most, count);
+                for (int k = 1; k < count; k++)
+                    CHECK(ticks[k].place > ticks[k - 1].place, "%g x %g: order", lows[l],
+                          ratios[r]);
+            }
+}
+
 /* ---- ranges ----------------------------------------------------------------- */
 
 TEST(ranges_follow_the_data)
@@ -266,7 +286,7 @@ TEST(too_many_series_are_counted)
     char      caption[256];
 
     assert_int_equal(plot->count, PLOT_SERIES_MOST);
-    plot_caption(plot, caption, sizeof(caption));
+    plot_caption(plot, true, caption, sizeof(caption));
     CHECK(strstr(caption, "18 series more"), "%s", caption);
     plot_free(plot);
 }
