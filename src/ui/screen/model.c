@@ -355,6 +355,13 @@ static bool line(Ui *ui, int y)
     return true;
 }
 
+/* Without a model one can only open one. */
+static bool hint(Ui *ui, const Action *action)
+{
+    return open_now(ui) || strncmp(action->id, "model_", 6) != 0 ||
+           !strcmp(action->id, "model_open");
+}
+
 static void end(Ui *ui)
 {
     model_free(ui->modelling);
@@ -400,6 +407,7 @@ const Screen screen_model = {
     .mode = "MODEL",
     .scope = IN_MODEL,
     .draw = model_draw,
+    .hint = hint,
     .clear = clear,
     .line = line,
     .poll = model_poll,
