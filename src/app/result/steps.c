@@ -74,12 +74,28 @@ static const View *shown_at(const Run *run, int index)
     return best;
 }
 
-static const char *note_of(const Mechanism *m, const char *stage)
+/* Of stages that many mechanisms have; true of all that say nothing of their own. */
+static const StageNote usual_notes[] = {
+    { "draw", "What is random is drawn from the seed, before any query or key is read. Another seed "
+              "draws something else." },
+    { "attend", "A query is compared with the keys that it may see. The scores become weights. The "
+                "output is the sum of the values, each times its weight." },
+    { 0 }
+};
+
+static const char *note_among(const StageNote *notes, const char *stage)
 {
-    for (const StageNote *n = m->notes; n && n->stage; n++)
+    for (const StageNote *n = notes; n && n->stage; n++)
         if (!strcmp(n->stage, stage))
             return n->note;
     return NULL;
+}
+
+static const char *note_of(const Mechanism *m, const char *stage)
+{
+    const char *own = note_among(m->notes, stage);
+
+    return own ? own : note_among(usual_notes, stage);
 }
 
 bool result_step(Result *result, int index, Step *out)
