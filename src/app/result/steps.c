@@ -76,10 +76,12 @@ static const View *shown_at(const Run *run, int index)
 
 /* Of stages that many mechanisms have; true of all that say nothing of their own. */
 static const StageNote usual_notes[] = {
-    { "draw", "What is random is drawn from the seed, before any query or key is read. Another seed "
-              "draws something else." },
-    { "attend", "A query is compared with the keys that it may see. The scores become weights. The "
-                "output is the sum of the values, each times its weight." },
+    { "draw",
+      "What is random is drawn from the seed, before any query or key is read. Another seed draws "
+      "something else." },
+    { "attend",
+      "A query is compared with the keys that it may see. The scores become weights. The output is "
+      "the sum of the values, each times its weight." },
     { 0 }
 };
 
