@@ -1,6 +1,7 @@
 /* call.c -- parses words to a Call by the table of options; see call.h. */
 #include "app/command/command.h"
 #include "app/figure/plan.h"
+#include "app/glossary.h"
 #include "app/session/model_input.h"
 
 #include <ctype.h>
@@ -178,9 +179,13 @@ static bool unknown_command(const char *word, Error *err)
         meant_offer(&nearest, command_at(i)->name);
         text_addf(&names, "%s%s", i ? " " : "", command_at(i)->name);
     }
-    error_set(err, ERR_USAGE, "'%s' is neither a command nor a file%s%s%s (there are: %s)", word,
-              nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
-              nearest.name ? "'" : "", text_str(&names));
+    if (gloss_find(word))
+        error_set(err, ERR_USAGE, "'%s' is neither a command nor a file; it is a word that "
+                  "'attnscope info %s' explains", word, word);
+    else
+        error_set(err, ERR_USAGE, "'%s' is neither a command nor a file%s%s%s (there are: %s)",
+                  word, nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
+                  nearest.name ? "'" : "", text_str(&names));
     text_free(&names);
     return false;
 }

@@ -225,20 +225,37 @@ static bool point_at_span(Ui *ui, const char *span)
     return parts > 0;
 }
 
+/* The head of --head; panels that name one of their own keep it. */
+static void show_head(Ui *ui, const Call *call, const FigurePlan *plan)
+{
+    int64_t head = -1;
+    Error   ignored = ERROR_INIT;
+
+    if (!call->values[OPT_HEAD] || !call_int(call, OPT_HEAD, 0, 1 << 20, &head, &ignored))
+        return;
+    for (int i = 0; i < ui->compare.count && i < plan->count; i++)
+        if (plan->panels[i].spec.head < 0)
+            ui->compare.panes[i].spec.head = head;
+}
+
 void panes_open_preset(Ui *ui, const char *name)
 {
     const Preset *preset;
     PresetCall    made = { 0 };
     FigurePlan    plan = { 0 };
     Error         err = ERROR_INIT;
+    char          part[40] = "";
 
     if (preset_parse(name, &preset, &err) && preset_call(preset, NULL, &made, &err)) {
         history_note(ui);
         if (call_load_input(ui->session, &made.call, &err) &&
             figure_plan_make(ui->session, &made.call, &plan, &err)) {
             panes_open_plan(ui, &plan);
+            show_head(ui, &made.call, &plan);
+            if (plan.count > PANES_MOST)
+                snprintf(part, sizeof(part), "the first %d of %d; ", PANES_MOST, plan.count);
             ui_say(ui, ROLE_DIM, "%s", preset->help);
-            ui_say(ui, ROLE_DIM, "%s (%s); %su goes back", preset->title, preset->source,
+            ui_say(ui, ROLE_DIM, "%s (%s); %s%su goes back", preset->title, preset->source, part,
                    point_at_span(ui, made.call.values[OPT_SPAN]) ? "I shows it on the image, "
                                                                  : "");
         }
