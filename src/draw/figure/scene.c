@@ -48,13 +48,22 @@ bool panels_share_range(const Panel *a, const Panel *b)
     return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
 }
 
+/* Differences are compared with each other: they have one range even unasked. */
+bool figure_shares(const Figure *figure, int a, int b)
+{
+    const Panel *one = &figure->panels[a], *other = &figure->panels[b];
+
+    return (figure->shared_scale || (one->minus && other->minus)) &&
+           panels_share_range(one, other);
+}
+
 /* The range over all panels of the quantity of panel `first`. */
 static void range_of(const Scene *scene, const Figure *figure, int first, double *lo, double *hi)
 {
     for (int k = first; k < scene->count; k++) {
         Panel own = scene->panels[k];
 
-        if (!panels_share_range(&figure->panels[first], &own))
+        if (k != first && !figure_shares(figure, first, k))
             continue;
         panel_settle(&own, &scene->grids[k]);
         *lo = k == first ? own.lo : fmin(*lo, own.lo);
@@ -70,12 +79,12 @@ static void share_ranges(Scene *scene, const Figure *figure)
         bool   later = false;
 
         for (int k = 0; k < first; k++)
-            later = later || panels_share_range(&figure->panels[k], &figure->panels[first]);
-        if (later || panel_style(&figure->panels[first]) != STYLE_VALUE)
+            later = later || figure_shares(figure, k, first);
+        if (later || !figure_shares(figure, first, first))
             continue;
         range_of(scene, figure, first, &lo, &hi);
         for (int k = first; k < scene->count; k++)
-            if (panels_share_range(&figure->panels[first], &figure->panels[k])) {
+            if (figure_shares(figure, first, k)) {
                 scene->panels[k].lo = lo;
                 scene->panels[k].hi = hi;
             }
@@ -92,8 +101,7 @@ static bool lies_on_one_side(const Scene *scene, const Figure *figure, int panel
     for (int k = 0; k < scene->count; k++) {
         const Panel *own = &figure->panels[k];
 
-        if (k != panel &&
-            !(figure->shared_scale && panels_share_range(&figure->panels[panel], own)))
+        if (k != panel && !figure_shares(figure, panel, k))
             continue;
         lo = fmin(lo, scene->grids[k].pool_lo[own->pool]);
         hi = fmax(hi, scene->grids[k].pool_hi[own->pool]);
@@ -149,17 +157,23 @@ static void choose_scales(Scene *scene, const Figure *figure)
     }
 }
 
-/* Plots of one figure that show the same quantity over the same axis are compared: one y axis. */
+/* Plots of one figure that show the same quantity over the same axis are compared: one y axis, or
+ * one axis of the values of rows. */
 static void share_axes(Scene *scene)
 {
     for (int a = 0; a < scene->count; a++)
         for (int b = 0; b < scene->count; b++) {
             Plot *one = scene->plots[a], *other = scene->plots[b];
 
-            if (!one || !other || one->row_count || other->row_count ||
+            if (!one || !other || !one->row_count != !other->row_count ||
                 one->y.log != other->y.log || strcmp(one->y.name, other->y.name) != 0 ||
-                strcmp(one->x.name, other->x.name) != 0)
+                one->x.log != other->x.log || strcmp(one->x.name, other->x.name) != 0)
                 continue;
+            if (one->row_count) { /* the value of a row lies along x */
+                one->x.lo = other->x.lo = fmin(one->x.lo, other->x.lo);
+                one->x.hi = other->x.hi = fmax(one->x.hi, other->x.hi);
+                continue;
+            }
             one->y.lo = other->y.lo = fmin(one->y.lo, other->y.lo);
             one->y.hi = other->y.hi = fmax(one->y.hi, other->y.hi);
         }
@@ -204,8 +218,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         }
     }
     choose_maps(scene, figure);
-    if (figure->shared_scale)
-        share_ranges(scene, figure);
+    share_ranges(scene, figure);
     for (int k = 0; k < scene->count; k++)
         if (!scene->plots[k])
             panel_settle(&scene->panels[k], &scene->grids[k]);

@@ -40,6 +40,8 @@ Region     panel_region(const Panel *panel);
 #define QUANTITY_ANY "value" /* panel_quantity of an unknown quantity */
 /* Both show values of the same quantity, so a shared scale gives them one range. */
 bool       panels_share_range(const Panel *a, const Panel *b);
+/* The two panels have one colour scale in this figure. */
+bool       figure_shares(const Figure *figure, int a, int b);
 /* Sets lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 #define CATEGORY_LETTERS 26

@@ -171,9 +171,14 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     return count;
 }
 
-const char *sheet_bar_name(const Sheet *sheet, int panel)
+void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size)
 {
-    return panel_quantity(&sheet->figure->panels[panel]);
+    bool shared = false;
+
+    for (int k = 0; !sheet->figure->shared_scale && k < sheet->figure->count; k++)
+        shared = shared || (k != panel && figure_shares(sheet->figure, panel, k));
+    snprintf(text, size, "%s%s", panel_quantity(&sheet->figure->panels[panel]),
+             shared ? ", shared" : "");
 }
 
 /* One row of pixels per colour, drawn as one image. */
@@ -196,11 +201,12 @@ void sheet_bar(Sheet *sheet, int k)
     Box               box = sheet->layout.panels[k].bar;
     int    x = box.x + 2 * s->space, w = (int)sheet_points(s, 5), count;
     double places[SHEET_TICKS], most = box.h / (2.4 * s->tick);
-    char   texts[SHEET_TICKS][16];
+    char   texts[SHEET_TICKS][16], name[80];
 
     draw_gradient(sheet, panel, x, box.y, w, box.h);
+    sheet_bar_name(sheet, k, name, sizeof(name));
     canvas_text(sheet->canvas, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick,
-                sheet_bar_name(sheet, k), (CanvasText){ .size = s->tick, .rgb = s->ink });
+                name, (CanvasText){ .size = s->tick, .rgb = s->ink });
     count = sheet_bar_ticks(panel, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);
     for (int t = 0; t < count; t++) {
         double y = box.y + (1 - places[t]) * (box.h - 1) + 0.5;

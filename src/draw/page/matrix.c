@@ -153,7 +153,7 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
     }
 }
 
-static void draw_frame(Sheet *sheet, Box m, Rgb rgb)
+void sheet_frame(Sheet *sheet, Box m, Rgb rgb)
 {
     double w = sheet->style.frame;
 
@@ -351,7 +351,7 @@ static void draw_bare(Sheet *sheet, int k)
     const SheetStyle *s = &sheet->style;
     const PanelBoxes *b = &sheet->layout.panels[k];
 
-    draw_frame(sheet, b->matrix, s->rule);
+    sheet_frame(sheet, b->matrix, s->rule);
     canvas_text(sheet->canvas, b->row_labels.x + b->row_labels.w - s->space / 2.0,
                 b->matrix.y + b->matrix.h / 2.0 + 0.36 * s->tick, sheet->figure->panels[k].side,
                 (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
@@ -368,7 +368,6 @@ static void draw_panel(Sheet *sheet, int k)
     draw_lines(sheet, &sheet->panels[k].title, sheet->title_font, s->ink, b->title, 0, middle);
     if (sheet->scene.plots[k]) {
         sheet_plot(sheet, k);
-        draw_frame(sheet, b->matrix, s->ink);
         draw_lines(sheet, &sheet->panels[k].caption, s->small, s->muted, b->caption,
                    sheet_plot_below(sheet) + s->space, middle);
         return;
@@ -382,7 +381,7 @@ static void draw_panel(Sheet *sheet, int k)
     draw_rules(sheet, k);
     draw_groups(sheet, k, true);
     draw_groups(sheet, k, false);
-    draw_frame(sheet, b->matrix, s->ink);
+    sheet_frame(sheet, b->matrix, s->ink);
     draw_categories(sheet, k);
     sheet_marks(sheet, k);
     sheet_notes(sheet, k);

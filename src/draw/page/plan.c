@@ -349,8 +349,8 @@ static bool has_bar(const Sheet *sheet, int panel)
         return false;
     if (f->panels[panel].bare && panel >= sheet->cols)
         return false;
-    for (int k = panel + 1; f->shared_scale && k < end && k < f->count; k++)
-        if (panels_share_range(&f->panels[panel], &f->panels[k]))
+    for (int k = panel + 1; k < end && k < f->count; k++)
+        if (figure_shares(f, panel, k))
             return false;
     return panel_style(&f->panels[panel]) == STYLE_VALUE;
 }
@@ -359,10 +359,12 @@ static int bar_extent(const Sheet *sheet, int panel)
 {
     const SheetStyle *s = &sheet->style;
     double            name, numbers;
+    char              text[80];
 
     if (!has_bar(sheet, panel))
         return 0;
-    name = canvas_text_width(sheet->canvas, sheet_bar_name(sheet, panel), FONT_SANS, s->tick);
+    sheet_bar_name(sheet, panel, text, sizeof(text));
+    name = canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick);
     numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
     return 2 * s->space + (int)ceil(fmax(name, numbers));
 }

@@ -489,9 +489,11 @@ void sheet_plot(Sheet *sheet, int panel)
 
     if (plot->rows) {
         sheet_rows(&p);
+        sheet_frame(sheet, b->matrix, sheet->style.ink);
     } else {
         pens_x_axis(&p);
         draw_y_axis(&p, panel);
+        sheet_frame(sheet, b->matrix, sheet->style.ink); /* first: marks on it stay whole */
         draw_curves(&p);
     }
     if (plot_named(plot) > 1)

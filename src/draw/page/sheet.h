@@ -100,6 +100,8 @@ int  sheet_plot_gutter(const Sheet *sheet, int panel);
 int  sheet_plot_below(const Sheet *sheet);
 int  sheet_plot_key(const Sheet *sheet, int panel);
 void sheet_plot(Sheet *sheet, int panel);
+/* A frame around the box, outside it. */
+void sheet_frame(Sheet *sheet, Box box, Rgb rgb);
 /* Writes an axis' name beside a panel, centred and never cut. Where the panel is too low, the name
  * is smaller, then reaches up to the title, then takes two lines. */
 void sheet_upright(Sheet *sheet, int panel, const char *name);
@@ -108,8 +110,8 @@ int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* Labelled places of a value panel's colour bar, 0..1, and their texts. */
 int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
 void sheet_bar(Sheet *sheet, int panel);
-/* Name of the bar's numbers. */
-const char *sheet_bar_name(const Sheet *sheet, int panel);
+/* Name of the bar's numbers, and that other panels share them though nobody asked for it. */
+void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size);
 
 /* ---- strokes, marks and words of a plot ---------------------------------------- */
 

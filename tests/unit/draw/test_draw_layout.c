@@ -254,6 +254,28 @@ static int columns_of(const Figure *figure, double inches)
     return cols;
 }
 
+/* Differences stand beside each other to be compared; values beside them keep their own range. */
+TEST(differences_share_one_range)
+{
+    static const float zeros[64] = { 0 }, halves[64] = { 0, 0, 0, 0, 0, 0, 0, 0.5f };
+    View               view, none, half;
+    Figure            *figure = matrices(&view, 3, "m");
+    Sheet              sheet;
+
+    none = half = view;
+    none.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)zeros);
+    half.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)halves);
+    figure->shared_scale = false;
+    figure->panels[1].minus = &none;
+    figure->panels[2].minus = &half;
+    plan_of(&sheet, figure, 6);
+    CHECK(sheet.scene.panels[1].hi >= 1 && sheet.scene.panels[1].hi <= sheet.scene.panels[2].hi,
+          "%g, %g", sheet.scene.panels[1].hi, sheet.scene.panels[2].hi);
+    assert_true(sheet.needs[0].bar_w && !sheet.needs[1].bar_w && sheet.needs[2].bar_w);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
 TEST(a_loose_grid_has_fewer_columns_where_it_is_narrow)
 {
     View    view;
