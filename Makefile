@@ -245,7 +245,7 @@ install: all module ## install program, data, manual, completions, Lua module an
 	install -Dm755 $(BUILD)/attnscope $(DESTDIR)$(PREFIX)/bin/attnscope
 	install -Dm644 docs/attnscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
 	install -d $(shared)/samples/export $(shared)/lua/library $(shared)/scripts
-	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png $(shared)/samples
+	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png samples/*.gguf $(shared)/samples
 	install -m644 samples/export/* $(shared)/samples/export
 	install -m644 scripts/lua/*.lua $(shared)/lua
 	install -m644 scripts/lua/library/*.lua $(shared)/lua/library

@@ -104,7 +104,7 @@ static Model *new_model(const char *path, Error *err)
     Owned *owned = m ? arena_zalloc(arena, 1, sizeof(*owned)) : NULL;
 
     if (owned)
-        m->path = arena_strdup(arena, path);
+        m->name = m->path = arena_strdup(arena, path);
     if (!owned || !m->path) {
         arena_free(arena);
         error_set(err, ERR_NOMEM, "no memory for a model");
@@ -142,6 +142,16 @@ Model *model_open(const char *path, Error *err)
     report(err, path);
     model_close(m);
     return NULL;
+}
+
+bool model_name(Model *m, const char *name, Error *err)
+{
+    char *copy = arena_strdup(((Owned *)m->owned)->arena, name);
+
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "no memory for a model's name");
+    m->name = copy;
+    return true;
 }
 
 void model_close(Model *m)

@@ -70,7 +70,7 @@ typedef struct Model {
     ModelActivation  head_activation;
     Tokenizer       *tokenizer;       /* NULL: none that can be read, see tokenizer_why */
     char             tokenizer_why[512];
-    char            *path;
+    char            *path, *name;     /* its file or folder; as reports name it */
     const char      *format;          /* "gguf", "folder" */
     int64_t          file_bytes;
     int64_t          type_count[WEIGHT_TYPES]; /* tensors of each type */
@@ -81,6 +81,8 @@ typedef struct Model {
 /* path: a GGUF file, or a folder with config.json.  NULL with *err set: file, field or tensor,
  * found, wanted; ERR_MODEL where the files themselves are wrong.  Reads no matrix. */
 Model *model_open(const char *path, Error *err);
+/* Reports name it so from now on, not by its path; copied. */
+bool   model_name(Model *m, const char *name, Error *err);
 void   model_close(Model *m);
 bool   model_is_model(const char *path); /* begins as GGUF, or is a folder with config.json */
 

@@ -86,7 +86,7 @@ static void heads_count(const HeadsRun *r, Text *out)
 {
     const char *between = "";
 
-    text_addf(out, "%s: %s, ", r->m->path, r->name);
+    text_addf(out, "%s: %s, ", r->m->name, r->name);
     text_add_count(out, r->reading.tokens.count, "token");
     text_add(out, "\n");
     for (int l = 0; head_labels[l]; l++) {
@@ -126,7 +126,7 @@ static void heads_json(const HeadsRun *r, Text *out)
     Json j = jsonw_to(out);
 
     jsonw_open(&j, '{');
-    jsonw_key_string(&j, "model", r->m->path);
+    jsonw_key_string(&j, "model", r->m->name);
     jsonw_key_string(&j, "text", r->name);
     jsonw_key_int(&j, "tokens", r->reading.tokens.count);
     jsonw_key_int(&j, "layers", r->result.layers);
@@ -223,11 +223,11 @@ static void report_heads(const HeadsRun *r, Text *out)
 /* "tiny.gguf, text.txt, 33 tokens" */
 static bool draw_heads(const HeadsRun *r, Error *err)
 {
-    const char *slash = strrchr(r->m->path, '/');
+    const char *slash = strrchr(r->m->name, '/');
     Text        words = { 0 };
     bool        ok;
 
-    text_addf(&words, "%s, %s, ", slash && slash[1] ? slash + 1 : r->m->path, r->name);
+    text_addf(&words, "%s, %s, ", slash && slash[1] ? slash + 1 : r->m->name, r->name);
     text_add_count(&words, r->reading.tokens.count, "token");
     ok = heads_figure(r->call, &r->result, text_str(&words), err);
     text_free(&words);
@@ -243,7 +243,7 @@ bool command_heads(Session *s, const Call *call, Text *out, Error *err)
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "heads needs a model: a .gguf file, or a folder with "
-                         "config.json");
+                         "config.json; sample:tales.gguf comes with the program");
     if (!parse_sort(call, &ignored, err) || !heads_figure_check(call, err))
         return false;
     ok = model_spec_parse(call->words[0], &parts, err);

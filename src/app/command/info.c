@@ -189,14 +189,14 @@ static void info_glossary(int columns, Text *out)
     }
 }
 
-static bool info_model(const char *spec, Text *out, Error *err)
+static bool info_model(Session *s, const char *spec, Text *out, Error *err)
 {
     ModelSpec parts;
     Model    *m;
 
     if (!model_spec_parse(spec, &parts, err))
         return false;
-    m = model_open(parts.path, err);
+    m = model_path_open(s, parts.path, err);
     if (m)
         model_describe(m, out);
     model_close(m);
@@ -215,7 +215,7 @@ static void info_preset(const Preset *preset, Text *out)
     text_add(out, "\n");
 }
 
-static bool info_of(const char *what, int columns, Text *out, Error *err)
+static bool info_of(Session *s, const char *what, int columns, Text *out, Error *err)
 {
     const Mechanism *m;
 
@@ -247,7 +247,7 @@ static bool info_of(const char *what, int columns, Text *out, Error *err)
     if (!strncmp(what, "synthetic:", strlen("synthetic:")))
         return info_generator(what, out, err);
     if (model_spec_is(what))
-        return info_model(what, out, err);
+        return info_model(s, what, out, err);
     if (access(what, F_OK) == 0 || strpbrk(what, "./"))
         return info_file(what, out, err);
     return mechanism_parse(what, &m, err);
@@ -309,7 +309,7 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
                          "name is two words", call->words[0], call->words[1],
                          call->word_count > 2 ? " ..." : "");
     ok = session_input_path(s, call->words[0], &path, err) &&
-         info_of(text_str(&path), call->columns, out, err);
+         info_of(s, text_str(&path), call->columns, out, err);
     text_free(&path);
     return ok;
 }

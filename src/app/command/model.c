@@ -54,7 +54,7 @@ void model_describe(const Model *m, Text *out)
     const ModelConfig *c = &m->config;
     char               bytes[32];
 
-    text_addf(out, "%s: %s, %s, %s\n", m->path, c->arch, m->format,
+    text_addf(out, "%s: %s, %s, %s\n", m->name, c->arch, m->format,
               format_bytes(m->file_bytes, bytes, sizeof(bytes)));
     text_addf(out, "layers     %lld", (long long)c->layers);
     if (c->groups != c->layers)
@@ -417,7 +417,7 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
 {
     const Model *m = d->r->m;
     Text         path = { 0 }, tokens = { 0 };
-    const char  *name = strrchr(m->path, '/');
+    const char  *name = strrchr(m->name, '/');
     char         scale[40], window[24];
     bool         ok;
 
@@ -430,7 +430,7 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
                    text_str(&path), d->items, d->count,
                    (const char *const[]){ "layout", "h,n,d", "causal", m->config.causal ? "1" : "0",
                                           "scale", scale, "window", window,
-                                          "model", name ? name + 1 : m->path, "tokens",
+                                          "model", name ? name + 1 : m->name, "tokens",
                                           text_str(&tokens), NULL },
                    err);
     text_clear(&path);
@@ -572,7 +572,7 @@ bool command_model(Session *s, const Call *call, Text *out, Error *err)
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "model needs a model: a .gguf file, or a folder with "
-                         "config.json");
+                         "config.json; sample:tales.gguf comes with the program");
     ok = check_options(&r, err) && model_run_open(&r, err) && model_run_texts(&r, err) &&
          dump_layers(&r, err);
     if (ok && call->file_count)

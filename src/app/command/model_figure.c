@@ -304,10 +304,10 @@ static Plot *make_plot(const ModelRun *r, int kind, Error *err)
 /* "tiny.gguf, text.txt, 33 tokens; swapped in layers 0-5" */
 static void caption_model(const ModelRun *r, Text *out)
 {
-    const char *slash = strrchr(r->m->path, '/');
+    const char *slash = strrchr(r->m->name, '/');
     int64_t     swapped = 0;
 
-    text_addf(out, "%s, ", slash && slash[1] ? slash + 1 : r->m->path);
+    text_addf(out, "%s, ", slash && slash[1] ? slash + 1 : r->m->name);
     if (r->text_count > 1) {
         text_addf(out, "mean and 95 %% interval of %d texts", r->text_count);
     } else {

@@ -139,7 +139,7 @@ static void report_text(const ModelRun *r, const ModelTextRun *t, Text *out)
     const ForwardMeasure *m = &t->result.measure[0];
     const NextToken      *next = next_tokens(t);
 
-    text_addf(out, "%s: %s, ", r->m->path, t->name);
+    text_addf(out, "%s: %s, ", r->m->name, t->name);
     text_add_count(out, t->reading.tokens.count, "token");
     if (t->reading.whole > t->reading.tokens.count)
         text_addf(out, " of %lld", (long long)t->reading.whole);

@@ -227,7 +227,7 @@ static bool model_fits(const Model *m, Error *err)
 {
     return m->file_bytes <= LESSON_MODEL_MOST ||
            error_set(err, ERR_DATA, "%.200s: the model of a lesson has %d MiB at most, because the "
-                     "reader waits for it; this one has %lld", m->path, LESSON_MODEL_MOST >> 20,
+                     "reader waits for it; this one has %lld", m->name, LESSON_MODEL_MOST >> 20,
                      (long long)(m->file_bytes >> 20));
 }
 

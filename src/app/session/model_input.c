@@ -133,14 +133,21 @@ void model_spec_free(ModelSpec *spec)
     *spec = (ModelSpec){ 0 };
 }
 
-Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err)
+Model *model_path_open(Session *s, const char *given, Error *err)
 {
     Text   path = { 0 };
-    Model *m = session_input_path(s, spec->path, &path, err) ? model_open(text_str(&path), err)
-                                                             : NULL;
+    Model *m = session_input_path(s, given, &path, err) ? model_open(text_str(&path), err) : NULL;
 
     text_free(&path);
-    return m;
+    if (!m || model_name(m, given, err)) /* a sample is called so, wherever it lies */
+        return m;
+    model_close(m);
+    return NULL;
+}
+
+Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err)
+{
+    return model_path_open(s, spec->path, err);
 }
 
 static void add_key(Text *out, const char *key, const char *value, int *count)
@@ -306,7 +313,7 @@ static bool encode(const Model *m, const char *name, const ModelText *text, cons
 {
     if (!m->tokenizer)
         return error_set(err, ERR_MODEL, "%.200s: its tokenizer cannot be read (%.200s); --ids "
-                         "FILE gives tokens by number", m->path, m->tokenizer_why);
+                         "FILE gives tokens by number", m->name, m->tokenizer_why);
     return tokenizer_encode(m->tokenizer, text_str(bytes), (int64_t)bytes->length, !text->bare, out,
                             err) ||
            error_prefix(err, "%.200s", name);
@@ -490,7 +497,7 @@ static void show_progress(void *context, int64_t layer, int64_t layers)
 {
     Taking *t = context;
 
-    session_progress(t->session, "%.80s: layer %lld of %lld", file_name(t->m->path),
+    session_progress(t->session, "%.80s: layer %lld of %lld", file_name(t->m->name),
                      (long long)layer, (long long)layers);
 }
 
@@ -526,7 +533,7 @@ static Input *new_input(const char *spec, const Model *m, const InputChoice *cho
                        .window = m->config.window };
         in->name = arena_strdup(arena, spec);
         in->kind = arena_strdup(arena, "model");
-        in->model = arena_strdup(arena, file_name(m->path));
+        in->model = arena_strdup(arena, file_name(m->name));
         if (in->name && in->kind && in->model)
             return in;
     }

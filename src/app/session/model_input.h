@@ -32,7 +32,8 @@ typedef struct ModelSpec {
 bool model_spec_is(const char *spec);
 bool model_spec_parse(const char *spec, ModelSpec *out, Error *err);
 void model_spec_free(ModelSpec *spec);
-/* The model of the spec, a file or a sample; the caller closes it. */
+/* The model of a file, a folder or a sample ("sample:tales.gguf"); the caller closes it. */
+Model *model_path_open(Session *s, const char *path, Error *err);
 Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err);
 /* The spec with brackets for what the text says; brackets that it has stay where the text says
  * nothing. */

@@ -46,6 +46,7 @@ static int describe(lua_State *L)
 typedef struct Opening {
     LuaModel   *out;  /* on the stack */
     const char *path; /* likewise */
+    Session    *session;
 } Opening;
 
 static void drop_model(void *model)
@@ -56,7 +57,7 @@ static void drop_model(void *model)
 static bool open_model(void *context, const atomic_bool *cancel, Error *err)
 {
     Opening *o = context;
-    Model   *m = model_open(o->path, err);
+    Model   *m = model_path_open(o->session, o->path, err);
 
     (void)cancel; /* no matrix is read */
     if (!m)
@@ -83,8 +84,8 @@ int attn_model(lua_State *L)
     lua_settop(L, 1);
     m = class_push(L, &class_model, sizeof(*m), 0);
     o = lua_newuserdatauv(L, sizeof(*o), 0);
-    *o = (Opening){ .out = m, .path = path };
-    return work_await(L, script_of(L)->session->thing, "a model", open_model, push_opened);
+    *o = (Opening){ .out = m, .path = path, .session = script_of(L)->session->thing };
+    return work_await(L, o->session, "a model", open_model, push_opened);
 }
 
 /* ---- tokens ------------------------------------------------------------------------ */
@@ -117,7 +118,7 @@ static int encode(lua_State *L)
     TokenList   *box = box_push(L, sizeof(*box), 0, "attnscope.tokens", tokens_gc, NULL);
 
     if (!m->tokenizer) {
-        error_set(&err, ERR_MODEL, "%.200s: its tokenizer cannot be read: %.200s", m->path,
+        error_set(&err, ERR_MODEL, "%.200s: its tokenizer cannot be read: %.200s", m->name,
                   m->tokenizer_why);
         return failure(L, &err);
     }
@@ -623,7 +624,7 @@ static bool work_layer(void *context, const atomic_bool *cancel, Error *err)
     made->causal = p->m->config.causal;
     made->scale = p->m->config.scale;
     made->window = p->m->config.window;
-    snprintf(name, sizeof(name), "layer %lld of %.260s", (long long)p->layer, p->m->path);
+    snprintf(name, sizeof(name), "layer %lld of %.260s", (long long)p->layer, p->m->name);
     made->name = arena_strdup(made->arena, name);
     if (!made->name) {
         input_free(made);

@@ -450,8 +450,9 @@ static void draw_empty(Ui *ui, Area area)
         text_addf(&words, "opening %s", m->spec);
     if (!m || !m->job[MODEL_OPENING])
         text_add(&words, "No model is open.  :model PATH TEXT opens one: PATH is a GGUF file or a "
-                         "folder with config.json, TEXT a file, or sample:english.txt.  From the "
-                         "shell: attnscope model PATH --text TEXT.");
+                         "folder with config.json, TEXT a file, or sample:english.txt.  A small "
+                         "one comes with the program: :model sample:tales.gguf "
+                         "sample:english.txt.  From the shell: attnscope model PATH --text TEXT.");
     term_paragraph(ui->term, inside, text_str(&words),
                    ui_style(ui, m && *m->problem ? ROLE_WARN : ROLE_DIM));
     text_free(&words);
