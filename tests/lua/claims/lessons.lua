@@ -32,6 +32,24 @@ local groups = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"
 local fuzzy = "synthetic:clusters(clusters=8,spread=0.3)"
 local features = "synthetic:clusters(match=4)"
 
+-- The small model that comes with the program, on its first 64 tokens of a story or of words that
+-- are said three times, or on all of them.
+local tales, story, again = assert(attn.model("sample:tales.gguf")), "sample:english.txt",
+  "sample:repeated.txt"
+
+local function tales_head(layer, head, text, most)
+  for _, row in ipairs(tales:heads(tales:read(text, most))) do
+    if row.layer == layer and row.head == head then return row end
+  end
+end
+
+-- What a swap costs it, in nats a token.
+local function tales_cost(word, text, options)
+  local o = { swap = word }
+  for name, value in pairs(options or {}) do o[name] = value end
+  return assert(tales:run(tales:read(text, 256), o)).delta
+end
+
 local function lsh(rounds)
   return quality(("reformer(block=8,rounds=%d,exclude_self=false)"):format(rounds),
     { input = groups, seed = 1 }).mass_mean
@@ -308,7 +326,73 @@ return {
       is(of(113), "==", of(199))
       is(of(199), "==", 31)
     end },
-
+  { "16-heads", "In layer 0 most heads look at many tokens at once", function(is)
+    local many = 0
+    for head = 0, 3 do
+      many = many + (math.exp(tales_head(0, head, story, 64).entropy) > 8 and 1 or 0)
+    end
+    is(many, "==", 3)
+  end },
+  { "16-heads", "One of them looks at almost nothing but itself", function(is)
+    is(tales_head(0, 2, story, 64).self, ">", 0.9)
+  end },
+  { "16-heads", "An induction head", function(is)
+    is(tales_head(3, 0, again).induction, ">", 0.5)
+    local random = { 0 } -- <s>, as the model was trained
+    for i = 1, 32 do random[1 + i], random[33 + i] = i * 131 % 1000 + 1, i * 131 % 1000 + 1 end
+    for _, row in ipairs(tales:heads(random)) do
+      if row.layer == 3 and row.head == 0 then is(row.induction, ">", 0.9) end
+    end
+  end },
+  { "16-heads", "A head of a lower layer writes into each token which token came before it",
+    function(is)
+      local best = 0
+      for head = 0, 3 do best = math.max(best, tales_head(2, head, again).previous) end
+      is(best, ">", 0.6)
+    end },
+  { "16-heads", "With the wide window the model copies; with the narrow one it guesses words",
+    function(is)
+      is(tales_cost("window(window=129)", again), "<", 0.3)
+      is(tales_cost("window(window=17)", again), ">", 2)
+    end },
+  { "16-heads", "What it needs is far away", function(is)
+    local o = { layers = { 3 } }
+    o.heads = { 0 }
+    local induction = tales_cost("window(window=17)", again, o)
+    o.heads = { 2 }
+    is(induction, ">", 10 * math.max(0.05, tales_cost("window(window=17)", again, o)))
+  end },
+  { "17-sinks", "This head gives far more to it than an even head would", function(is)
+    local even = 0
+    for q = 1, 63 do even = even + 1 / (q + 1) / 63 end
+    is(even, ">", 0.055)
+    is(even, "<", 0.065)
+    is(tales_head(3, 1, story, 64).first, ">", 3 * even)
+  end },
+  { "17-sinks", "On words said three times this head finds even less to do", function(is)
+    is(tales_head(3, 1, again, 64).first, ">", tales_head(3, 1, story, 64).first + 0.05)
+  end },
+  { "17-sinks", "most of the loss is gone", function(is)
+    local window = tales_cost("window(window=17)", story)
+    local sink = tales_cost("streaming-llm(sinks=1,window=9)", story)
+    is((window - sink) / window, ">", 0.75)
+  end },
+  { "18-depth", "A round is 39 tokens", function(is)
+    local ids = tales:read(again)
+    is(#ids, "==", 119)
+    for i = 3, 79 do is(ids[i], "==", ids[i + 39]) end
+  end },
+  { "18-depth", "Costs of layers are no numbers to add", function(is)
+    local single = 0
+    for layer = 0, 3 do
+      single = single + tales_cost("window(window=9)", story, { layers = { layer } })
+    end
+    is(math.abs(tales_cost("window(window=9)", story) - single), ">", 0.2)
+  end },
+  { "18-depth", "Reach says what could get through, not what does", function(is)
+    is(tales_cost("window(window=25)", again), ">", 1)
+    is(tales_cost("window(window=129)", again), "<", 0.3)
+  end },
   { "19-eviction", "A window evicts by age and loses the first tokens, which rows use as a sink",
     function(is)
       local window, sinks = induction("window(window=31)"),
