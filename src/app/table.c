@@ -93,22 +93,36 @@ static int column_width(const Table *t, int col, bool *right)
     return width;
 }
 
-static void write_cell(const Table *t, int i, bool markdown, bool first, bool last, Text *out)
-{
+/* Measured once: a width for each cell would cost the square of the rows. */
+typedef struct Column {
+    int  width;
     bool right;
-    int  width = column_width(t, i % t->cols, &right);
+} Column;
 
+static Column *columns_of(const Table *t)
+{
+    Column *columns = calloc((size_t)t->cols + 1, sizeof(*columns));
+
+    for (int col = 0; columns && col < t->cols; col++)
+        columns[col].width = column_width(t, col, &columns[col].right);
+    return columns;
+}
+
+static void write_cell(const char *cell, Column column, bool markdown, bool first, bool last,
+                       Text *out)
+{
     text_add(out, markdown ? "| " : first ? "" : "  ");
-    write_padded(t->cells[i], width, right, last && !markdown, out);
+    write_padded(cell, column.width, column.right, last && !markdown, out);
     text_add(out, markdown ? (last ? " |" : " ") : "");
 }
 
 /* Writes the key columns, and those from `from` to before `to`. */
-static void write_columns(const Table *t, int keys, int from, int to, bool markdown, Text *out)
+static void write_columns(const Table *t, const Column *columns, int keys, int from, int to,
+                          bool markdown, Text *out)
 {
     for (int row = 0; row + t->cols <= t->count; row += t->cols) {
         for (int col = 0; col < to; col = col + 1 == keys ? from : col + 1)
-            write_cell(t, row + col, markdown, col == 0, col == to - 1, out);
+            write_cell(t->cells[row + col], columns[col], markdown, col == 0, col == to - 1, out);
         text_add(out, "\n");
         for (int c = 0; markdown && !row && c < t->cols; c++)
             text_add(out, c < t->cols - 1 ? "| --- " : "| --- |\n");
@@ -116,31 +130,32 @@ static void write_columns(const Table *t, int keys, int from, int to, bool markd
 }
 
 /* Number of columns that fit beside the keys, at least one. */
-static int columns_that_fit(const Table *t, int keys, int from)
+static int columns_that_fit(const Table *t, const Column *columns, int keys, int from)
 {
-    bool right;
-    int  used = -2, to = from;
+    int used = -2, to = from;
 
     for (int col = 0; col < keys; col++)
-        used += 2 + column_width(t, col, &right);
-    while (to < t->cols && (to == from || used + 2 + column_width(t, to, &right) <= t->room))
-        used += 2 + column_width(t, to++, &right);
+        used += 2 + columns[col].width;
+    while (to < t->cols && (to == from || used + 2 + columns[to].width <= t->room))
+        used += 2 + columns[to++].width;
     return to;
 }
 
 static void write_text(const Table *t, bool markdown, Text *out)
 {
-    int keys = t->keys ? t->keys : 1;
+    Column *columns = columns_of(t);
+    int     keys = t->keys ? t->keys : 1;
+    bool    whole = markdown || !t->room || t->cols <= keys;
 
-    if (markdown || !t->room || t->cols <= keys) {
-        write_columns(t, t->cols, t->cols, t->cols, markdown, out);
-        return;
-    }
-    for (int from = keys, to; from < t->cols; from = to) {
-        to = columns_that_fit(t, keys, from);
+    out->failed |= !columns;
+    if (columns && whole)
+        write_columns(t, columns, t->cols, t->cols, t->cols, markdown, out);
+    for (int from = keys, to; columns && !whole && from < t->cols; from = to) {
+        to = columns_that_fit(t, columns, keys, from);
         text_add(out, from > keys ? "\n" : "");
-        write_columns(t, keys, from, to, false, out);
+        write_columns(t, columns, keys, from, to, false, out);
     }
+    free(columns);
 }
 
 void text_add_folded(Text *out, const char *line, int room, int indent)
@@ -168,6 +183,7 @@ void text_add_folded(Text *out, const char *line, int room, int indent)
 
 void table_write(const Table *t, TableStyle style, Text *out)
 {
+    out->failed |= t->failed; /* a table cut short is no table */
     if (style != TABLE_CSV) {
         write_text(t, style == TABLE_MARKDOWN, out);
         return;
