@@ -4,10 +4,13 @@
  * hexadecimal digits; the canvas writes it uncompressed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/utf8.h"
 #include "draw/figure/figure.h"
@@ -325,9 +328,25 @@ static const char *kind_of(const char *head, size_t got)
     return memchr(head, '\033', got) ? "ans" : "txt";
 }
 
+/* A named pipe is no figure, and to open one would wait for its writer. */
+static FILE *open_figure(const char *path)
+{
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat there;
+    FILE       *file = NULL;
+
+    if (fd >= 0 && fstat(fd, &there) == 0 && !S_ISREG(there.st_mode))
+        errno = S_ISDIR(there.st_mode) ? EISDIR : ESPIPE;
+    else if (fd >= 0)
+        file = fdopen(fd, "rb");
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
 const char *figure_kind(const char *path)
 {
-    FILE  *file = fopen(path, "rb");
+    FILE  *file = open_figure(path);
     char   head[HEAD];
     size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
 
@@ -340,7 +359,7 @@ static char *find_value(const char *path, const char *kind, const char *key)
 {
     bool    pdf = !strcmp(kind, "pdf"), svg = !strcmp(kind, "svg");
     Finder *finder = pdf ? metadata_in_pdf : svg ? metadata_in_xml : find_in_text;
-    FILE   *file = fopen(path, "rb");
+    FILE   *file = open_figure(path);
     long    size = -1, from = 0;
     Text    bytes = { 0 };
     char   *value = NULL;
@@ -360,7 +379,7 @@ static char *find_value(const char *path, const char *kind, const char *key)
 char *figure_metadata(const char *path, const char *key, Error *err)
 {
     const char *kind = figure_kind(path);
-    FILE       *file = kind ? NULL : fopen(path, "rb");
+    FILE       *file = kind ? NULL : open_figure(path);
 
     if (kind)
         return strcmp(kind, "png") ? find_value(path, kind, key)
@@ -368,6 +387,7 @@ char *figure_metadata(const char *path, const char *key, Error *err)
     if (file)
         fclose(file);
     else
-        error_set(err, ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+        error_set(err, ERR_FILE, "%s: cannot be opened: %s", path,
+                  errno == ESPIPE ? "it is not a regular file" : strerror(errno));
     return NULL;
 }
