@@ -46,9 +46,12 @@ bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat f
 static bool hash_store(Input *in, Mapped bytes, const Store *store, const InputChoice *choice,
                        Error *err)
 {
-    Mapped *parts = calloc((size_t)store->shards_count + 1, sizeof(*parts));
+    Mapped *parts;
     bool    ok;
 
+    if (choice->shapes)
+        return true;
+    parts = calloc((size_t)store->shards_count + 1, sizeof(*parts));
     if (!parts)
         return error_set(err, ERR_NOMEM, "no memory for the fingerprint");
     parts[0] = bytes;

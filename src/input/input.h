@@ -54,6 +54,8 @@ typedef struct InputChoice {
     int64_t  heads;     /* heads for generated q, k, v; default 1 */
     uint64_t seed;      /* for generated q, k, v */
     int64_t  max_bytes; /* limit of all allocations; 0: 8 GiB */
+    bool     shapes;    /* of a file of arrays only sizes, labels and metadata: q, k, v, x and attn
+                         * have no values and may not be read */
     const atomic_bool *cancel; /* cancels the load with ERR_CANCELLED; NULL: never */
 } InputChoice;
 

@@ -334,6 +334,7 @@ bool info_file(const char *path, Text *out, Error *err)
         return true;
     if (!input_list(path, &listing, err))
         return false;
+    choice.shapes = true;
     ok = describe_listing(path, &listing, out, err);
     input_listing_free(&listing);
     if (!ok)

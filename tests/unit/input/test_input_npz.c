@@ -363,6 +363,20 @@ TEST(a_wrong_checksum_is_seen)
     refuse("t.npz", &b, NULL, ERR_FORMAT, "t.npz|x.npy|CRC");
 }
 
+/* Neither room for the values is asked for, nor are they inflated: the checksum is wrong. */
+TEST(shapes_need_no_values)
+{
+    Bytes       npy = npy_of("<f4", "False", "(2, 3)", six, sizeof(six));
+    Bytes       b = zip_of("x.npy", 0, &npy, (uint32_t)npy.size, 1);
+    InputChoice choice = { .layer = -1, .shapes = true };
+    Input      *in = load("t.npz", &b, &choice);
+
+    assert_int_equal(in->n, 2);
+    assert_int_equal(in->x.shape[1], 3);
+    assert_non_null(in->x.data);
+    input_free(in);
+}
+
 TEST(declared_sizes_must_be_possible)
 {
     Bytes npy = npy_of("<f4", "False", "(2, 3)", six, sizeof(six));
