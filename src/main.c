@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     char        info[] = "info", step[] = "step";
     char       *named[] = { argv[0], NULL, NULL, NULL }; /* a mechanism's bare name opens it */
 
-    environment_start_with_best_core(argv);
+    environment_start_for_blas(argv);
     if (argc == 2 && mechanism_find(word) && access(word, F_OK) != 0) {
         named[1] = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? step : info;
         named[2] = argv[1];

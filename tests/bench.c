@@ -322,7 +322,7 @@ int main(int argc, char **argv)
     Bench   bench;
     Samples samples;
 
-    environment_start_with_best_core(argv);
+    environment_start_for_blas(argv);
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     warn_of_slow_blas();
     if (!bench_init(&bench))

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     int                     rounds = argc > 1 ? atoi(argv[1]) : 15;
     Rng                     rng = rng_named(5, "x");
 
-    environment_start_with_best_core(argv);
+    environment_start_for_blas(argv);
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     rng_fill_normal(&rng, x, COLS, 1);
     cpu_single_blas();

@@ -175,7 +175,7 @@ int main(int argc, char **argv)
     double      bare_ns = pair_ns(&bare_take, &bare_give);
     double      hooked_ns = pair_ns(&hooked_take, &hooked_give);
 
-    environment_start_with_best_core(argv);
+    environment_start_for_blas(argv);
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     if (!heap_hooks_active(&why))
         printf("heap hooks: off: %s\n", why);

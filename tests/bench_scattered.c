@@ -208,7 +208,7 @@ int main(int argc, char **argv)
     Threads       *threads = threads_new(2);
     Problem        problems[LENGTHS];
 
-    environment_start_with_best_core(argv);
+    environment_start_for_blas(argv);
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     for (int x = 0; x < LENGTHS; x++)
         if (!problem_new(&problems[x], lengths[x], threads)) {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -113,19 +114,34 @@ static const char *best_core(void)
     return NULL;
 }
 
-/* OpenBLAS reads the variable when it is loaded, before main, so the program starts again. */
-void environment_start_with_best_core(char **argv)
+/* Where address space is limited, OpenBLAS's own threads must not start: each asks for 128 MiB
+ * until it gets them, and exit and fork wait for it.  No product needs these threads. */
+static bool must_start_alone(void)
+{
+    const char   *threads = getenv("OPENBLAS_NUM_THREADS");
+    struct rlimit space;
+
+    return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+           blas_text("openblas_get_corename") && (!threads || strcmp(threads, "1") != 0);
+}
+
+/* OpenBLAS reads its variables when it is loaded, before main, so the program starts again. */
+void environment_start_for_blas(char **argv)
 {
     char        path[4096];
     ssize_t     length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    const char *core = best_core();
+    const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : best_core();
+    bool        alone = must_start_alone();
 
-    if (length < 0 || !core || getenv("OPENBLAS_CORETYPE") || !environment_blas_warning())
+    core = core && environment_blas_warning() ? core : NULL;
+    if (length < 0 || (!core && !alone))
         return;
     path[length] = '\0';
-    if (setenv("OPENBLAS_CORETYPE", core, 1) == 0)
+    if ((!core || setenv("OPENBLAS_CORETYPE", core, 1) == 0) &&
+        (!alone || setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0))
         execv(path, argv);
-    unsetenv("OPENBLAS_CORETYPE");
+    if (core)
+        unsetenv("OPENBLAS_CORETYPE");
 }
 
 const char *environment_blas_warning(void)

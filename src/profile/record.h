@@ -173,10 +173,11 @@ void environment_json(Json *out);
 void environment_cpu(char *text, size_t size);
 /* NULL, or a warning when OpenBLAS runs a kernel too old for this CPU. */
 const char *environment_blas_warning(void);
-/* An OpenBLAS that is older than the CPU runs the kernels of an ancient one.  Where it does, and
- * OPENBLAS_CORETYPE is not set, starts the program again with the newest core that OpenBLAS has
- * for this CPU; returns where that is not needed or not possible.  Call it first in main. */
-void environment_start_with_best_core(char **argv);
+/* Starts the program again where OpenBLAS must be loaded otherwise, and returns where that is not
+ * needed or not possible.  Call it first in main.  An OpenBLAS that is older than the CPU runs the
+ * kernels of an ancient one: unless OPENBLAS_CORETYPE is set, it gets the newest core that it has
+ * for this CPU.  Under a limit of address space it gets no threads of its own. */
+void environment_start_for_blas(char **argv);
 
 /* What every number means. */
 
