@@ -259,10 +259,12 @@ bool scene_shows_cover(const Scene *scene)
 
 typedef struct Present {
     uint8_t bits;
-    int     categories; /* largest + 1, of unnamed categories */
+    int      categories; /* largest + 1, of unnamed categories */
+    uint64_t numbers;    /* those of the first 64 that a cell shows */
+    char     numbered[40]; /* what they are: "buckets, chunks" */
     struct {
         const char *const *names; /* NULL: end of the list */
-        int                count; /* largest + 1 */
+        uint64_t           shown; /* categories that a cell shows */
     } named[NAMED_MOST];          /* of views whose categories have names */
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
@@ -333,22 +335,47 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
     present->overlaps |= overlaps_of(grid);
 }
 
+/* The first 64 categories that cells show as their majority. */
+static uint64_t categories_shown(const Grid *grid)
+{
+    uint64_t shown = 0;
+
+    for (int64_t at = 0; at < grid->rows * grid->cols; at++)
+        if (grid->cells[at].any && grid->cells[at].category >= 0 && grid->cells[at].category < 64)
+            shown |= (uint64_t)1 << grid->cells[at].category;
+    return shown;
+}
+
+static void present_numbers(Present *present, const Panel *panel, const Grid *grid)
+{
+    int    end = (int)fmin(grid->value_max + 1, 1e6);
+    size_t used = strlen(present->numbered);
+    char   word[64];
+
+    categories_word(panel->view, word, sizeof(word));
+    if (!strstr(present->numbered, word) && used + strlen(word) + 4 < sizeof(present->numbered))
+        snprintf(present->numbered + used, sizeof(present->numbered) - used, "%s%s",
+                 used ? ", " : "", word);
+    present->categories = end > present->categories ? end : present->categories;
+    present->numbers |= categories_shown(grid);
+}
+
 /* Named and numbered categories are listed separately: a colour may be both. */
 static void present_categories(Present *present, const Panel *panel, const Grid *grid)
 {
     const char *const *names = panel->view->categories;
-    int                end = (int)fmin(grid->value_max + 1, 1e6), at = 0;
+    int                at = 0;
 
     if (!names) {
-        present->categories = end > present->categories ? end : present->categories;
+        present_numbers(present, panel, grid);
         return;
     }
     while (at < NAMED_MOST - 1 && present->named[at].names && present->named[at].names != names)
         at++;
     if (present->named[at].names != names)
-        present->named[at].count = 0;
+        present->named[at].shown = 0;
     present->named[at].names = names;
-    present->named[at].count = end > present->named[at].count ? end : present->named[at].count;
+    present->named[at].shown |= categories_shown(grid);
 }
 
 static void present_add(Present *present, const Panel *panel, const Grid *grid)
@@ -460,24 +487,35 @@ static int found_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
-/* Names first, then numbers, unless there are too many. */
-static int category_items(const Present *present, LegendItem *items, int most)
+/* "buckets:" before their numbers, where causes stand before them. */
+static void head_numbers(const Present *present, LegendItem *item)
 {
+    *item = (LegendItem){ .words = true, .page = true };
+    snprintf(item->text, sizeof(item->text), "%s:", present->numbered);
+}
+
+/* Names first, then numbers, unless there are too many; only those that a cell shows. */
+static int category_items(const Present *present, bool apart, LegendItem *items, int most)
+{
+    bool numbers = present->categories && present->categories <= MOST_CATEGORIES;
     int  count = 0;
     char text[16];
 
     for (int k = 0; k < NAMED_MOST; k++)
-        for (int c = 0; c < present->named[k].count && count < most; c++) {
-            const char *name = present->named[k].names[c];
-            Rgb         rgb = category_colour_in(present->hues, c);
+        for (int c = 0; present->named[k].shown >> c && c < 64 && count < most; c++) {
+            Rgb rgb = category_colour_in(present->hues, c);
 
-            items[count++] = item_of(name, rgb, colour_nearest_256(rgb),
-                                     (char)toupper((unsigned char)*name));
+            if (present->named[k].shown >> c & 1)
+                items[count++] = item_of(present->named[k].names[c], rgb, colour_nearest_256(rgb),
+                                         (char)toupper((unsigned char)*present->named[k].names[c]));
         }
-    for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
-                    count < most; c++) {
+    if (numbers && (apart || count) && count < most)
+        head_numbers(present, &items[count++]);
+    for (int c = 0; numbers && c < present->categories && count < most; c++) {
         Rgb rgb = category_colour_in(present->hues, c);
 
+        if (!(present->numbers >> c & 1))
+            continue;
         snprintf(text, sizeof(text), "%d", c);
         items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
     }
@@ -523,7 +561,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     if (present->dots && count < most)
         items[count++] = (LegendItem){ .text = DOT_WORDS, .dot = true, .ascii = '.',
                                        .rgb = { 128, 128, 128 }, .index256 = 244 };
-    count += category_items(present, items + count, most - count);
+    count += category_items(present, count > 0, items + count, most - count);
     if (present->hops)
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
                              present->unreached, dark, items + count, most - count);
