@@ -32,7 +32,7 @@ return {
         Heads learn habits. Some look at the token before, some at themselves. An induction head
         finds the token that followed the same word earlier, and a model that has one can copy.
     ]],
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "A model that has read novels",

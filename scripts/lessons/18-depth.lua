@@ -19,7 +19,7 @@ return {
         A window's reach grows with each layer, and its loss too. Layers differ: the cheap model
         keeps exact attention where it is needed and windows elsewhere.
     ]],
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "Reach grows with layers",
