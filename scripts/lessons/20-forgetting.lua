@@ -16,7 +16,7 @@ return {
         delta rule replaces what a key returned before. In each the state stays as small as it
         was.
     ]],
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "A sum",
