@@ -178,6 +178,19 @@ case("roofline", function()
     assert(point.stage and point.flops >= 0)
   end
   assert(mechanisms.full and mechanisms["bigbird(window=3)"])
+  assert(#roof.runs == 2 and not roof.runs[1].stage)
+  for _, run in ipairs(roof.runs) do
+    local flops, time, bytes = 0, 0, 0
+    for _, point in ipairs(roof.points) do
+      if point.mechanism == run.mechanism then
+        flops, time = flops + point.flops, time + point.time_ms
+        bytes = bytes + (point.bytes or 0)
+      end
+    end
+    local bound = 1e3 * math.max(flops / roof.ceilings.peak, bytes / roof.ceilings.stream)
+    assert(run.flops == flops and math.abs(run.bound_ms / bound - 1) < 1e-6)
+    assert(math.abs(run.of_bound / (bound / time) - 1) < 1e-6)
+  end
   raises("no option 'm'", attn.roofline, { "full", m = 3 })
   raises("unknown mechanism", attn.roofline, { "ful", n = 16 })
 end)

@@ -90,7 +90,7 @@ case("jobs, sweeps and figures", function()
   all(attn.fit({ 1, 2, 4, 8 }, { 1, 2, 4, 8 }),
     [[alpha lo hi c r2 count best models slopes model]], "fit")
   all(attn.roofline { "full", n = 16, d = 4 },
-    "ceilings devices points threads environment", "roofline")
+    "ceilings devices points runs threads environment", "roofline")
   local record = attn.profile("full", { input = input }, { ["repeat"] = 3 })
   all(record, "time_ms flops memory bytes nnz density", "record")
   assert(#record.time_ms.samples >= 3)

@@ -1214,7 +1214,8 @@ function Sweep:jsonl(path) end
 ---@class attnscope.Roofline
 ---@field ceilings? table of the first mechanism's device: device, precision, name (of a GPU), peak, tensor, gemm (FLOPs a second), stream (bytes a second)
 ---@field devices? table[] the same of every device and precision that a mechanism ran in
----@field points? table[] of each stage: mechanism, stage, device, computed, source (what tier its numbers are of), time_ms, flops, bytes, intensity, flops_per_second, roof
+---@field points? table[] of each stage: mechanism, stage, device, computed, source (what tier its numbers are of), time_ms, flops, bytes, intensity, flops_per_second, roof, bound_ms (the larger of flops / peak and bytes / stream), of_bound (bound_ms / time_ms)
+---@field runs? table[] of each mechanism: the same of its stages together, without stage
 ---@field threads? integer that ran
 ---@field environment? table the machine
 

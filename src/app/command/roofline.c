@@ -3,7 +3,8 @@
  * The ceilings are measured in the same command (attn/ops/ops.h).  A stage is a
  * point: FLOPs to a byte of traffic, and FLOPs a second.  Traffic is what must
  * move at least, so a stage whose data stays in a cache may stand above the
- * slanted roof; nothing stands above the flat one.
+ * slanted roof; nothing stands above the flat one.  Below the stages stands the run as a
+ * whole, with the share of its least time: a stage without traffic counts there, too.
  */
 #include "app/command/command.h"
 #include "app/figure/plots.h"
@@ -119,19 +120,39 @@ static void share_cell(Table *t, const RoofPoint *p)
         table_cell(t, "n/a");
 }
 
+static void bound_cell(Table *t, const RoofPoint *p)
+{
+    if (p->of_bound.valid)
+        table_cell(t, "%.2f", p->of_bound.value);
+    else
+        table_cell(t, "n/a");
+}
+
+/* The stages of a run are followed by the run as a whole, unless it is its one stage. */
+static int row_count(const Record *r)
+{
+    return r->stage_count > 1 ? r->stage_count + 1 : r->stage_count;
+}
+
+static RoofPoint row_point(const Record *r, int stage, const Ceilings *c)
+{
+    return stage < r->stage_count ? roof_point(r, stage, c) : roof_whole(r, c);
+}
+
 static void stage_row(const Ceilings *c, const Result *result, int stage, bool places, Table *t)
 {
-    const StageRecord *s = &result->record.stages[stage];
-    RoofPoint          p = roof_point(&result->record, stage, c);
-    Text               name = { 0 };
-    char               text[80];
+    const Record *r = &result->record;
+    RoofPoint     p = row_point(r, stage, c);
+    Text          name = { 0 };
+    char          text[80] = "all stages";
 
     request_text(&result->request, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
     if (places)
-        table_cell(t, "%s %s", result->record.device, result->record.computed);
-    stage_name(s, text, sizeof(text));
+        table_cell(t, "%s %s", r->device, r->computed);
+    if (stage < r->stage_count)
+        stage_name(&r->stages[stage], text, sizeof(text));
     table_cell(t, "%s", text);
     table_number(t, p.time_ms, 3);
     table_cell(t, "%s", p.flops.valid ? format_count(p.flops.value, text, sizeof(text)) : "0");
@@ -139,6 +160,7 @@ static void stage_row(const Ceilings *c, const Result *result, int stage, bool p
     rate_cell(t, p.rate);
     rate_cell(t, p.roof);
     share_cell(t, &p);
+    bound_cell(t, &p);
     table_cell(t, "%s", bound_of(c, &p));
 }
 
@@ -186,6 +208,8 @@ static void show_sources(const Roofline *r, Text *out)
     if (counted)
         text_add(out, "Traffic is what must move at least: a stage above its roof found its data "
                       "in a cache.\n");
+    text_add(out, "of its bound: the least time, which is the larger of FLOPs / peak and bytes / "
+                  "bandwidth,\ndivided by the time; 1 is the limit.\n");
     text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");
 }
 
@@ -193,18 +217,19 @@ static void show_roofs(const Roofline *r, TableStyle style, Text *out)
 {
     static const char *const heads[] = { "mechanism", "device",    "stage",
                                          "time ms",   "FLOP",      "F/B",
-                                         "GF/s",      "roof GF/s", "% roof", "bound by" };
+                                         "GF/s",      "roof GF/s", "% roof",
+                                         "of its bound", "bound by" };
     bool  places = has_places(r);
-    Table t = { .cols = places ? 10 : 9 };
+    Table t = { .cols = places ? 11 : 10 };
 
     for (int i = 0; i < r->count && style != TABLE_CSV; i++)
         if (is_first(r, i))
             show_ceilings(&r->ceilings[i], &r->results[i]->record, out);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 11; i++)
         if (places || i != 1)
             table_cell(&t, "%s", heads[i]);
     for (int i = 0; i < r->count; i++)
-        for (int k = 0; k < r->results[i]->record.stage_count; k++)
+        for (int k = 0; k < row_count(&r->results[i]->record); k++)
             stage_row(&r->ceilings[i], r->results[i], k, places, &t);
     table_write(&t, style, out);
     table_free(&t);
@@ -213,29 +238,50 @@ static void show_roofs(const Roofline *r, TableStyle style, Text *out)
     show_sources(r, out);
 }
 
-static void stage_json(const Ceilings *c, const Result *result, int stage, Json *json)
+static void point_json(const Result *result, const RoofPoint *p, const char *stage, Json *json)
 {
-    const StageRecord *s = &result->record.stages[stage];
-    RoofPoint          p = roof_point(&result->record, stage, c);
-    Text               name = { 0 };
-    char               word[80];
+    Text name = { 0 };
 
     request_text(&result->request, &name);
-    stage_name(s, word, sizeof(word));
     jsonw_open(json, '{');
     jsonw_key_string(json, "mechanism", text_str(&name));
-    jsonw_key_string(json, "stage", word);
+    if (stage)
+        jsonw_key_string(json, "stage", stage);
     jsonw_key_string(json, "device", result->record.device);
     jsonw_key_string(json, "computed", result->record.computed);
     jsonw_key_string(json, "source", roof_point_source(&result->record));
-    jsonw_key_number(json, "time_ms", number_or_nan(p.time_ms));
-    jsonw_key_number(json, "flops", p.flops.valid ? p.flops.value : 0);
-    jsonw_key_number(json, "bytes", number_or_nan(p.bytes));
-    jsonw_key_number(json, "intensity", number_or_nan(p.intensity));
-    jsonw_key_number(json, "flops_per_second", number_or_nan(p.rate));
-    jsonw_key_number(json, "roof", number_or_nan(p.roof));
+    jsonw_key_number(json, "time_ms", number_or_nan(p->time_ms));
+    jsonw_key_number(json, "flops", p->flops.valid ? p->flops.value : 0);
+    jsonw_key_number(json, "bytes", number_or_nan(p->bytes));
+    jsonw_key_number(json, "intensity", number_or_nan(p->intensity));
+    jsonw_key_number(json, "flops_per_second", number_or_nan(p->rate));
+    jsonw_key_number(json, "roof", number_or_nan(p->roof));
+    jsonw_key_number(json, "bound_ms", number_or_nan(p->bound_ms));
+    jsonw_key_number(json, "of_bound", number_or_nan(p->of_bound));
     jsonw_close(json, '}');
     text_free(&name);
+}
+
+/* `points` are stages, `runs` their sums. */
+static void points_json(const Roofline *r, Json *json)
+{
+    jsonw_key_open(json, "points", '[');
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < r->results[i]->record.stage_count; k++) {
+            RoofPoint p = roof_point(&r->results[i]->record, k, &r->ceilings[i]);
+            char      name[80];
+
+            stage_name(&r->results[i]->record.stages[k], name, sizeof(name));
+            point_json(r->results[i], &p, name, json);
+        }
+    jsonw_close(json, ']');
+    jsonw_key_open(json, "runs", '[');
+    for (int i = 0; i < r->count; i++) {
+        RoofPoint p = roof_whole(&r->results[i]->record, &r->ceilings[i]);
+
+        point_json(r->results[i], &p, NULL, json);
+    }
+    jsonw_close(json, ']');
 }
 
 static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
@@ -265,11 +311,7 @@ static void roofs_json(const Roofline *r, Text *out)
             ceilings_json(&r->ceilings[i], &r->results[i]->record, &json);
     jsonw_close(&json, ']');
     jsonw_key_int(&json, "threads", r->results[0]->record.threads);
-    jsonw_key_open(&json, "points", '[');
-    for (int i = 0; i < r->count; i++)
-        for (int k = 0; k < r->results[i]->record.stage_count; k++)
-            stage_json(&r->ceilings[i], r->results[i], k, &json);
-    jsonw_close(&json, ']');
+    points_json(r, &json);
     jsonw_key(&json, "environment");
     environment_json(&json);
     jsonw_close(&json, '}');

@@ -91,6 +91,8 @@ typedef struct RoofPoint {
     Number intensity; /* FLOPs to a byte */
     Number rate;      /* FLOPs a second */
     Number roof;      /* the most there can be at that intensity */
+    Number bound_ms;  /* the least time: the larger of FLOPs / peak and bytes / bandwidth */
+    Number of_bound;  /* bound_ms / time_ms: 1 is the limit */
 } RoofPoint;
 
 /* The ceilings were measured on the record's device. */
@@ -99,6 +101,8 @@ bool roof_is_of(const Ceilings *ceilings, const Record *record);
  * the counters give FLOPs and bytes of DRAM, else the counted ones.  No roof where ceilings are
  * NULL or another device's. */
 RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
+/* The same of all stages together; a number that no stage has is absent. */
+RoofPoint roof_whole(const Record *record, const Ceilings *ceilings);
 /* FLOPs and bytes are the hardware counters': they include all work, that of the tensor cores,
  * too. */
 bool roof_by_counters(const Record *record);

@@ -480,20 +480,69 @@ bool roof_is_of(const Ceilings *c, const Record *r)
     return !*c->device || !strcmp(c->device, r->device);
 }
 
-RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
+/* A stage that counts only FLOPs, or only traffic, has a least time but no intensity. */
+static Number least_ms(const RoofPoint *p, const Ceilings *c)
+{
+    double arithmetic = p->flops.valid ? p->flops.value / c->peak : 0;
+    double traffic = p->bytes.valid ? p->bytes.value / c->stream : 0;
+
+    return positive(1e3 * fmax(arithmetic, traffic));
+}
+
+static void place(const Record *r, const Ceilings *c, RoofPoint *p)
+{
+    bool timed = p->time_ms.valid && p->time_ms.value > 0;
+
+    if (p->bytes.valid && p->flops.valid)
+        p->intensity = number_of(p->flops.value / p->bytes.value);
+    if (p->flops.valid && timed)
+        p->rate = number_of(1e3 * p->flops.value / p->time_ms.value);
+    if (!c || isnan(c->peak) || !roof_is_of(c, r))
+        return;
+    if (p->intensity.valid)
+        p->roof = number_of(ceilings_roof(c, p->intensity.value));
+    p->bound_ms = least_ms(p, c);
+    if (p->bound_ms.valid && timed)
+        p->of_bound = number_of(p->bound_ms.value / p->time_ms.value);
+}
+
+static RoofPoint unplaced(const Record *r, int stage)
 {
     const StageRecord *s = &r->stages[stage];
     const DeviceStage *gpu = r->gpu && stage < r->gpu->stage_count ? &r->gpu->stages[stage] : NULL;
     RoofPoint          p = { .time_ms = time_of(s, gpu) };
 
     take_work(r, s, gpu, &p);
-    if (p.bytes.valid && p.flops.valid)
-        p.intensity = number_of(p.flops.value / p.bytes.value);
-    if (p.flops.valid && p.time_ms.valid && p.time_ms.value > 0)
-        p.rate = number_of(1e3 * p.flops.value / p.time_ms.value);
-    if (p.intensity.valid && ceilings && !isnan(ceilings->peak) && roof_is_of(ceilings, r))
-        p.roof = number_of(ceilings_roof(ceilings, p.intensity.value));
     return p;
+}
+
+RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
+{
+    RoofPoint p = unplaced(r, stage);
+
+    place(r, ceilings, &p);
+    return p;
+}
+
+static void add_to(Number *sum, Number part)
+{
+    if (part.valid)
+        *sum = number_of((sum->valid ? sum->value : 0) + part.value);
+}
+
+RoofPoint roof_whole(const Record *r, const Ceilings *ceilings)
+{
+    RoofPoint whole = { 0 };
+
+    for (int stage = 0; stage < r->stage_count; stage++) {
+        RoofPoint p = unplaced(r, stage);
+
+        add_to(&whole.flops, p.flops);
+        add_to(&whole.bytes, p.bytes);
+        add_to(&whole.time_ms, p.time_ms);
+    }
+    place(r, ceilings, &whole);
+    return whole;
 }
 
 const char *roof_point_source(const Record *r)

@@ -351,7 +351,9 @@ static const Member roofline_result_members[] = {
     FIELD("devices", "table[]", "the same of every device and precision that a mechanism ran in"),
     FIELD("points", "table[]",
           "of each stage: mechanism, stage, device, computed, source (what tier its numbers are "
-          "of), time_ms, flops, bytes, intensity, flops_per_second, roof"),
+          "of), time_ms, flops, bytes, intensity, flops_per_second, roof, bound_ms (the larger of "
+          "flops / peak and bytes / stream), of_bound (bound_ms / time_ms)"),
+    FIELD("runs", "table[]", "of each mechanism: the same of its stages together, without stage"),
     FIELD("threads", "integer", "that ran"),
     FIELD("environment", "table", "the machine"),
     MEMBER_END,

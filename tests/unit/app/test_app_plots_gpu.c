@@ -265,6 +265,34 @@ TEST(the_best_tier_places_a_stage_under_the_roof)
     plot_free(plot);
 }
 
+/* The whole adds FLOPs, bytes and times; a stage without FLOPs adds its bytes. */
+TEST(a_bound_is_the_larger_of_arithmetic_and_traffic)
+{
+    Ceilings  c = { .peak = 1e9, .tensor = 1e9, .gemm = 1e9, .stream = 1e9 };
+    Sample    s;
+    RoofPoint p;
+
+    fill_host(&s);
+    p = roof_point(&s.record, 0, &c); /* 4e6 FLOPs, 1e6 bytes, 9 ms */
+    CHECK_NEAR(p.bound_ms.value, 4, 1e-12);
+    CHECK_NEAR(p.of_bound.value, 4.0 / 9, 1e-12);
+    c.stream = 1e8;
+    CHECK_NEAR(roof_point(&s.record, 0, &c).bound_ms.value, 10, 1e-12);
+    s.stages[1].flops = (Flops){ 0 };
+    p = roof_point(&s.record, 1, &c);
+    assert_false(p.roof.valid);
+    CHECK_NEAR(p.bound_ms.value, 10, 1e-12);
+    s.stages[1].bytes = (Bytes){ 0 };
+    assert_false(roof_point(&s.record, 1, &c).bound_ms.valid);
+    s.stages[2].time_ms = NUMBER_NONE;
+    p = roof_whole(&s.record, &c);
+    CHECK_NEAR(p.time_ms.value, 18, 1e-12);
+    CHECK_NEAR(p.bound_ms.value, 20, 1e-12);
+    CHECK_NEAR(p.of_bound.value, 20.0 / 18, 1e-12);
+    snprintf(c.device, sizeof(c.device), "cuda");
+    assert_false(roof_whole(&s.record, &c).of_bound.valid);
+}
+
 /* A run of the CPU is not held against a GPU's ceilings, and machines are named. */
 TEST(a_roofline_is_of_one_device)
 {
