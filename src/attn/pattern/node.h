@@ -36,6 +36,7 @@ struct Pattern {
     PatternShape   shape;
     bool           per_head;
     uint8_t        bits;
+    int64_t        span; /* pattern_span */
     int64_t        a, b, c, d, e, f; /* parameters of the row function */
     const Pattern *x, *y;            /* operands */
     Pattern *const *parts;           /* by_head */

@@ -40,6 +40,11 @@ bool pattern_per_head(const Pattern *p)
     return p->per_head;
 }
 
+int64_t pattern_span(const Pattern *p)
+{
+    return p->span;
+}
+
 Pattern *pattern_operand(const Pattern *p)
 {
     Pattern *plain;
@@ -106,6 +111,17 @@ static Pattern *node_over(Arena *arena, PatternShape s, const Pattern *x, Patter
     return p;
 }
 
+/* Spans of cells in x or y, and of cells in both. */
+static int64_t wider_span(const Pattern *x, const Pattern *y)
+{
+    return x->span && y->span ? max_i64(x->span, y->span) : 0;
+}
+
+static int64_t narrower_span(const Pattern *x, const Pattern *y)
+{
+    return x->span && y->span ? min_i64(x->span, y->span) : max_i64(x->span, y->span);
+}
+
 static Pattern *combine(Arena *a, Pattern *x, Pattern *y, PatternRowFn row)
 {
     Pattern *p = x && y ? node_over(a, x->shape, x, row, 0, 0) : NULL;
@@ -156,19 +172,21 @@ static void row_difference(const Pattern *p, int64_t head, int64_t i, PatternRow
 
 Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y)
 {
-    bool beside = x && y && y->row == row_difference && y->y == x;
+    bool     beside = x && y && y->row == row_difference && y->y == x;
+    Pattern *p = combine(a, x, y, beside ? row_beside : row_union);
 
-    return combine(a, x, y, beside ? row_beside : row_union);
+    if (p)
+        p->span = wider_span(x, y);
+    return p;
 }
 
 Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y)
 {
-    return combine(a, x, y, row_intersect);
-}
+    Pattern *p = combine(a, x, y, row_intersect);
 
-Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y)
-{
-    return combine(a, x, y, row_difference);
+    if (p)
+        p->span = narrower_span(x, y);
+    return p;
 }
 
 static void row_complement(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -185,6 +203,16 @@ Pattern *pattern_complement(Arena *a, Pattern *x)
     return combine(a, x, x, row_complement);
 }
 
+/* What is not outside y lies in y. */
+Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y)
+{
+    Pattern *p = combine(a, x, y, row_difference);
+
+    if (p)
+        p->span = y->row == row_complement ? narrower_span(x, y->x) : x->span;
+    return p;
+}
+
 static void row_marked(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t x = row->count;
@@ -198,8 +226,10 @@ Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits)
 {
     Pattern *p = combine(a, x, x, row_marked);
 
-    if (p)
+    if (p) {
         p->bits = bits;
+        p->span = x->span;
+    }
     return p;
 }
 
@@ -236,7 +266,11 @@ static void row_tile(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x)
 {
-    return node_over(a, s, x, row_tile, b, 0);
+    Pattern *p = node_over(a, s, x, row_tile, b, 0);
+
+    if (p)
+        p->span = x->span * b;
+    return p;
 }
 
 static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -275,6 +309,9 @@ Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t c
         parts[t] = xs[t];
         p->per_head |= xs[t]->per_head;
     }
+    p->span = count ? parts[0]->span : 0;
+    for (int64_t t = 1; t < count; t++)
+        p->span = wider_span(p, parts[t]);
     p->parts = parts;
     p->part_count = count;
     p->per_head |= count > 1 && s.heads > 1;
@@ -299,7 +336,11 @@ static void row_finish(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 
 Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
 {
-    return node_over(a, s, x, row_finish, causal, 0);
+    Pattern *p = node_over(a, s, x, row_finish, causal, 0);
+
+    if (p)
+        p->span = x->span;
+    return p;
 }
 
 /* ---- transpose -------------------------------------------------------------- */

@@ -63,6 +63,10 @@ void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row);
  * inside an expression, never in a finished pattern). */
 uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool *allowed);
 
+/* Keys from the farthest one that the rule lets a row see behind it up to its own, whatever the
+ * length; 0: the rule sets no such bound. */
+int64_t pattern_span(const Pattern *p);
+
 /* Exact number of allowed cells summed over heads; -1: out of memory. */
 int64_t pattern_count(const Pattern *p);
 

@@ -55,7 +55,11 @@ static void row_none(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 
 Pattern *pattern_none(Arena *a, PatternShape s)
 {
-    return pattern_node(a, s, row_none, 0);
+    Pattern *p = pattern_node(a, s, row_none, 0);
+
+    if (p)
+        p->span = 1;
+    return p;
 }
 
 static void shapes_row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -95,8 +99,12 @@ static void row_band(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t step,
                       uint8_t bits)
 {
-    return node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
-                     clamp_reach(step, s));
+    Pattern *p = node_with(a, s, row_band, bits, clamp_reach(lo, s), clamp_reach(hi, s),
+                           clamp_reach(step, s));
+
+    if (p)
+        p->span = 1 + max_i64(-p->a, 0) / p->c * p->c;
+    return p;
 }
 
 static void row_distances(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -142,8 +150,12 @@ static void row_local(const Pattern *p, int64_t head, int64_t i, PatternRow *row
 
 Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_t right)
 {
-    return node_with(a, s, row_local, COMPONENT_BLOCK, clamp_reach(b, s), clamp_reach(left, s),
-                     clamp_reach(right, s));
+    Pattern *p = node_with(a, s, row_local, COMPONENT_BLOCK, clamp_reach(b, s),
+                           clamp_reach(left, s), clamp_reach(right, s));
+
+    if (p)
+        p->span = p->a + p->b;
+    return p;
 }
 
 Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
@@ -437,6 +449,12 @@ static void row_image(const Pattern *p, int64_t head, int64_t i, PatternRow *row
     runs_tidy(row, x);
 }
 
+/* The farthest pixel is so many rows above, and so many columns to the left. */
+static int64_t span_of_lines(int64_t width, int64_t rows, int64_t columns)
+{
+    return rows * width + min_i64(columns, width - 1) + 1;
+}
+
 Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
                        int64_t hm, int64_t wm, int64_t below)
 {
@@ -447,6 +465,7 @@ Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int6
         p->d = clamp_reach(hm, s);
         p->e = clamp_reach(wm, s);
         p->f = clamp_reach(below, s);
+        p->span = span_of_lines(width, p->b - 1 + p->d, p->c - 1 + p->e);
     }
     return p;
 }
@@ -530,8 +549,12 @@ static void row_grid(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int64_t cols,
                       uint8_t bits)
 {
-    return node_with(a, s, row_grid, bits, width, shapes_at_most(rows, s),
-                     shapes_at_most(cols, s));
+    Pattern *p = node_with(a, s, row_grid, bits, width, shapes_at_most(rows, s),
+                           shapes_at_most(cols, s));
+
+    if (p)
+        p->span = span_of_lines(width, p->b, p->c);
+    return p;
 }
 
 /* Each query sees as far as its own span: one or two runs a row. */

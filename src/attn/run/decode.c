@@ -47,23 +47,55 @@ static int64_t distinct_keys(Run *r, const Pattern *cells, int64_t groups, uint8
     return keys;
 }
 
+/* Every head reads the row's keys. */
+static LastRow row_of_all(const Run *r, double keys)
+{
+    return (LastRow){ .cells = (double)r->h * keys, .keys = (double)r->k.shape[0] * keys,
+                      .values = (double)r->v.shape[0] * keys };
+}
+
+static LastRow row_of_each(Run *r, const Pattern *cells, PatternRow *row)
+{
+    uint8_t *met = run_alloc(r, r->m, 1);
+    LastRow  last = { 0 };
+
+    for (int64_t head = 0; met && head < r->h; head++) {
+        pattern_row(cells, head, pattern_queries(cells) - 1, row);
+        last.cells += (double)row_keys(row);
+    }
+    if (met) {
+        last.keys = (double)distinct_keys(r, cells, r->k.shape[0], met);
+        last.values = (double)distinct_keys(r, cells, r->v.shape[0], met);
+    }
+    return last;
+}
+
 void run_last_row(Run *r, const Pattern *cells)
 {
     ArenaMark  mark = arena_mark(r->arena);
-    uint8_t   *met = cells && r->causal ? run_alloc(r, r->m, 1) : NULL;
     PatternRow row = { 0 };
-    int64_t    count = 0;
 
-    for (int64_t head = 0; met && head < r->h; head++) {
-        pattern_row(cells, head, pattern_queries(cells) - 1, &row);
-        count += row_keys(&row);
+    if (!cells || !r->causal || run_failed(r))
+        return;
+    if (pattern_per_head(cells)) {
+        r->last = row_of_each(r, cells, &row);
+    } else {
+        pattern_row(cells, 0, pattern_queries(cells) - 1, &row);
+        r->last = row_of_all(r, (double)row_keys(&row));
     }
-    if (met)
-        r->last = (LastRow){ .known = !row.failed, .cells = (double)count,
-                             .keys = (double)distinct_keys(r, cells, r->k.shape[0], met),
-                             .values = (double)distinct_keys(r, cells, r->v.shape[0], met) };
+    r->last.known = !row.failed && !run_failed(r);
+    r->last.span = (double)pattern_span(cells);
     pattern_row_free(&row);
     arena_release(r->arena, mark);
+}
+
+void run_last_keys(Run *r, int64_t keys, int64_t span)
+{
+    if (!r->causal || run_failed(r))
+        return;
+    r->last = row_of_all(r, (double)keys);
+    r->last.known = true;
+    r->last.span = (double)span;
 }
 
 /* ---- closed forms -------------------------------------------------------------- */
@@ -92,6 +124,13 @@ double decode_row(const Run *r)
     return r->last.known ? cell * r->last.cells : (double)NAN;
 }
 
+DecodeCost decode_unknown(void)
+{
+    double none = (double)NAN;
+
+    return (DecodeCost){ none, none, none, none };
+}
+
 DecodeCost decode_dense(const Run *r)
 {
     double token = (double)r->cache_bytes * decode_token(r), keys = (double)r->m;
@@ -102,6 +141,37 @@ DecodeCost decode_dense(const Run *r)
                                          (double)r->h * keys };
 }
 
+DecodeCost decode_span(const Run *r, double span, double apart)
+{
+    double token = (double)r->cache_bytes * decode_token(r), all = (double)r->m;
+    double held = span > 0 && span + apart < all ? span + apart : all;
+
+    return (DecodeCost){ .state_bytes = token * held,
+                         .kv_bytes_per_token = span > 0 ? 0 : token,
+                         .step_bytes = decode_read(r), .decode_flops = decode_row(r) };
+}
+
+DecodeCost decode_cells(const Run *r, const void *params)
+{
+    (void)params;
+    return decode_span(r, r->last.span, 0);
+}
+
+DecodeCost decode_state(const Run *r, int64_t f, double made)
+{
+    double h = (double)r->h, features = (double)f, e = (double)r->e;
+    double bytes = 4 * h * features * (e + 1);
+
+    return (DecodeCost){ .state_bytes = bytes, .step_bytes = bytes,
+                         .decode_flops = h * (4 * features * e + 3 * features + e) + made };
+}
+
+static void figure_if_known(Run *r, const char *name, double value)
+{
+    if (!isnan(value))
+        run_figure(r, name, value);
+}
+
 void decode_figures(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -110,8 +180,8 @@ void decode_figures(Run *r)
     if (!r->causal || !m->decode || run_failed(r))
         return;
     cost = m->decode(r, r->params);
-    run_figure(r, "state_bytes", cost.state_bytes);
-    run_figure(r, "kv_bytes_per_token", cost.kv_bytes_per_token);
-    run_figure(r, "step_bytes", cost.step_bytes);
-    run_figure(r, "decode_flops", cost.decode_flops);
+    figure_if_known(r, "state_bytes", cost.state_bytes);
+    figure_if_known(r, "kv_bytes_per_token", cost.kv_bytes_per_token);
+    figure_if_known(r, "step_bytes", cost.step_bytes);
+    figure_if_known(r, "decode_flops", cost.decode_flops);
 }

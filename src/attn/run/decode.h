@@ -27,10 +27,14 @@ typedef struct LastRow {
     bool   known;
     double cells;        /* of all query heads */
     double keys, values; /* distinct ones in each head of k, of v: heads of a group share them */
+    double span;         /* pattern_span of the cells; 0: their rule sets no bound */
 } LastRow;
 
-/* Records the last row of these cells: of [n,m], one or one for each query head. */
+/* Records the last row of these cells: of [n,m], or one for each query head.
+ * run_pattern_attention does it. */
 void run_last_row(Run *r, const Pattern *cells);
+/* The same of so many keys that every query head reads, where no row reaches farther than span. */
+void run_last_keys(Run *r, int64_t keys, int64_t span);
 
 /* Numbers that one token adds to the keys and values: g (d + e). */
 double decode_token(const Run *r);
@@ -40,8 +44,19 @@ double decode_cell(const Run *r);
 double decode_read(const Run *r);
 /* FLOPs of the last row: its scores, its softmax and the sum of its values. */
 double decode_row(const Run *r);
+/* Under these parameters no token has a cost of its own. */
+DecodeCost decode_unknown(void);
 /* Of exact attention: all keys and values are held and read. */
 DecodeCost decode_dense(const Run *r);
+/* Of cells that a rule gives: the step reads the last row's, and what no later row can reach is
+ * not held.  A Mechanism.decode; params are not looked at. */
+DecodeCost decode_cells(const Run *r, const void *params);
+/* The same where a row reaches `span` keys back (0: all), and `apart` other tokens stay. */
+DecodeCost decode_span(const Run *r, double span, double apart);
+
+/* Of sums in float32 that every token is added to and that its query reads: f features by e values
+ * and, to divide by, f; `made`: FLOPs of the token's features. */
+DecodeCost decode_state(const Run *r, int64_t f, double made);
 
 /* The figures state_bytes, kv_bytes_per_token, step_bytes and decode_flops of a causal run whose
  * mechanism has them. */

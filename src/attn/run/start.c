@@ -451,6 +451,7 @@ AttendInput run_pattern_attention(Run *r, double scale, const Pattern *cells)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
+    run_last_row(r, cells);
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
     replay_offer_attend(r, &in, cells);

@@ -248,18 +248,33 @@ static void linear_check(Run *r, const void *opaque)
                  (long long)rows_of(r, q), (long long)rows_of(r, k));
 }
 
+static int64_t linear_feature_count(const Run *r, const Params *p)
+{
+    return p->feature_map < MAP_MADE ? r->d
+                                     : map_count(made_kind(p), r->d, weight_rows(r, p), p->nu);
+}
+
+/* Of the features of one query or key. */
+static double linear_feature_flops(const Run *r, const Params *p)
+{
+    return p->feature_map < MAP_MADE ? 3 * (double)r->d
+                                     : map_flops(made_kind(p), r->d, weight_rows(r, p), p->nu);
+}
+
 static Flops linear_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     double        rows = (double)r->h * (double)(r->n + r->m);
-    int64_t       f = r->d, f0 = weight_rows(r, p);
-    Flops         features = { .overhead = 3 * rows * (double)r->d };
+    Flops         features = { .overhead = rows * linear_feature_flops(r, p) };
 
-    if (p->feature_map >= MAP_MADE) {
-        f = map_count(made_kind(p), r->d, f0, p->nu);
-        features.overhead = rows * map_flops(made_kind(p), r->d, f0, p->nu);
-    }
-    return linear_attend_flops(r, f, r->causal, (LinearForm)p->form, p->chunk, features);
+    return linear_attend_flops(r, linear_feature_count(r, p), r->causal, (LinearForm)p->form,
+                               p->chunk, features);
+}
+
+static DecodeCost linear_decode(const Run *r, const void *opaque)
+{
+    return decode_state(r, linear_feature_count(r, opaque),
+                        2 * (double)r->h * linear_feature_flops(r, opaque));
 }
 
 static const StageNote notes[] = {
@@ -315,4 +330,5 @@ const Mechanism mech_linear = {
     .check = linear_check,
     .run = linear_run,
     .flops = linear_flops,
+    .decode = linear_decode,
 };

@@ -380,17 +380,33 @@ static void performer_check(Run *r, const void *opaque)
                  "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
 }
 
+static int64_t performer_feature_count(const Run *r, const Params *p)
+{
+    return !projects(p) ? r->d : (two_waves(p) ? 2 : 1) * performer_direction_count(p);
+}
+
+/* Of the features of one query or key. */
+static double performer_feature_flops(const Run *r, const Params *p)
+{
+    double directions = projects(p) ? (double)performer_direction_count(p) : 0;
+
+    return 2 * directions * (double)r->d + 5 * (double)performer_feature_count(r, p);
+}
+
 static Flops performer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    bool          two = two_waves(p);
-    int64_t       rows = projects(p) ? performer_direction_count(p) : 0;
-    int64_t       f = projects(p) ? (two ? 2 : 1) * rows : r->d;
-    double        tokens = (double)r->h * (double)(r->n + r->m);
-    double        features = tokens * (2 * (double)rows * (double)r->d + 5 * (double)f);
+    double        rows = (double)r->h * (double)(r->n + r->m);
+    Flops         features = { .overhead = rows * performer_feature_flops(r, p) };
 
-    return linear_attend_flops(r, f, r->causal, (LinearForm)p->form, p->chunk,
-                               (Flops){ .overhead = features });
+    return linear_attend_flops(r, performer_feature_count(r, p), r->causal, (LinearForm)p->form,
+                               p->chunk, features);
+}
+
+static DecodeCost performer_decode(const Run *r, const void *opaque)
+{
+    return decode_state(r, performer_feature_count(r, opaque),
+                        2 * (double)r->h * performer_feature_flops(r, opaque));
 }
 
 static const StageNote notes[] = {
@@ -448,4 +464,5 @@ const Mechanism mech_performer = {
     .check = performer_check,
     .run = performer_run,
     .flops = performer_flops,
+    .decode = performer_decode,
 };

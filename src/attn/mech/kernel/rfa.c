@@ -303,6 +303,16 @@ static Flops rfa_flops(Run *r, const void *opaque)
                                p->gate ? LINEAR_RECURRENT : (LinearForm)p->form, p->chunk, more);
 }
 
+static DecodeCost rfa_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    double        f = (double)rfa_feature_count(p);
+    double        features = 2 * (double)direction_count(p) * (double)r->d + 4 * f;
+
+    return decode_state(r, rfa_feature_count(p),
+                        2 * (double)r->h * features + gate_flops(r, p) / (double)r->n);
+}
+
 static int64_t rfa_feature_count(const Params *p)
 {
     return (rfa_waves(p) ? 2 : 1) * direction_count(p);
@@ -376,4 +386,5 @@ const Mechanism mech_rfa = {
     .check = rfa_check,
     .run = rfa_run,
     .flops = rfa_flops,
+    .decode = rfa_decode,
 };

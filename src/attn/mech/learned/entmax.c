@@ -380,6 +380,13 @@ static Flops entmax_flops_bound(Run *r, const void *opaque)
                     .overhead = overhead };
 }
 
+/* Which keys get nothing is known once all were read. */
+static DecodeCost entmax_decode(const Run *r, const void *params_unused)
+{
+    (void)params_unused;
+    return decode_dense(r);
+}
+
 static const StageNote notes[] = {
     { "alpha", "Each head has its alpha: 1 is softmax, 2 is sparsemax, more is sparser." },
     { "attend",
@@ -439,4 +446,5 @@ const Mechanism mech_entmax = {
     .run = entmax_run,
     .flops = entmax_flops_bound,
     .flops_bound = true,
+    .decode = entmax_decode,
 };

@@ -232,6 +232,16 @@ static Flops luna_flops(Run *r, const void *opaque)
     return latents_nested_flops(r, packed_count(p), p->unpack_keys == UNPACK_K);
 }
 
+/* Running sums of l keys and l values; no token is held. */
+static DecodeCost luna_decode(const Run *r, const void *opaque)
+{
+    double l = (double)packed_count(opaque), h = (double)r->h, d = (double)r->d, e = (double)r->e;
+    double bytes = 4 * h * l * (d + e);
+
+    return (DecodeCost){ .state_bytes = bytes, .step_bytes = bytes,
+                         .decode_flops = h * (4 * l * d + 2 * l * e + 4 * l + 2 * l * (d + e)) };
+}
+
 static const StageNote notes[] = {
     { "pack queries", "P: a few extra queries, learned, as many however long the sequence is." },
     { "pack", "Every packed token attends to all tokens: keys and values become l of each. Causal: "
@@ -286,4 +296,5 @@ const Mechanism mech_luna = {
     .check = luna_check,
     .run = luna_run,
     .flops = luna_flops,
+    .decode = luna_decode,
 };

@@ -30,6 +30,7 @@ static const Param params[] = {
 
 static Pattern *xl_all_cells(Run *r, const Params *p, const Recurrence *c);
 static int64_t xl_length_of(const Params *p);
+static int64_t xl_first_key(const Params *p, const Recurrence *c, int64_t t, int64_t i);
 static void xl_show_memory(Run *r, const Recurrence *c);
 static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int64_t t);
 
@@ -64,6 +65,8 @@ static void transformer_xl_run(Run *r, const void *opaque)
         if (recurrence_shows(r, t))
             recurrence_show_segment(r, &part, lse, b, b - a, segment_cells(r, p, &c, t));
     }
+    run_last_keys(r, r->n - xl_first_key(p, &c, c.count - 1, r->n - 1),
+                  p->same_length ? xl_length_of(p) : c.segment + c.mem_len);
     view_attention(r, cells, &in, lse);
     run_figure_int(r, "cache_floats", c.mem_len * (r->d + r->e));
 }
@@ -115,6 +118,14 @@ static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int6
     return pattern_band(r->arena, s, oldest, r->causal ? b - a : s.m, 1, COMPONENT_BLOCK);
 }
 
+/* That query i of segment t sees. */
+static int64_t xl_first_key(const Params *p, const Recurrence *c, int64_t t, int64_t i)
+{
+    int64_t first = recurrence_memory(c, t);
+
+    return p->same_length ? max_i64(first, i - xl_length_of(p) + 1) : first;
+}
+
 static Flops transformer_xl_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -123,15 +134,21 @@ static Flops transformer_xl_flops(Run *r, const void *opaque)
 
     for (int64_t t = 0; t < c.count; t++)
         for (int64_t i = recurrence_start(&c, t); i < recurrence_end(&c, t); i++) {
-            int64_t first = recurrence_memory(&c, t),
-                    end = r->causal ? i + 1 : recurrence_end(&c, t);
+            int64_t end = r->causal ? i + 1 : recurrence_end(&c, t);
 
-            if (p->same_length && first < i - xl_length_of(p) + 1)
-                first = i - xl_length_of(p) + 1;
-            cells += (double)(end - first);
+            cells += (double)(end - xl_first_key(p, &c, t, i));
         }
     return (Flops){ .score = 2 * h * cells * (double)r->d, .mix = 2 * h * cells * (double)r->e,
                     .overhead = FLOPS_ROW_SOFTMAX * h * cells };
+}
+
+/* The last query of a segment reaches farthest: over the segment and its memory. */
+static DecodeCost transformer_xl_decode(const Run *r, const void *opaque)
+{
+    DecodeCost cost = decode_cells(r, opaque);
+
+    cost.decode_flops += (FLOPS_ROW_SOFTMAX - FLOPS_SOFTMAX) * r->last.cells;
+    return cost;
 }
 
 static const StageNote notes[] = {
@@ -189,4 +206,5 @@ const Mechanism mech_transformer_xl = {
     .params_size = sizeof(Params),
     .run = transformer_xl_run,
     .flops = transformer_xl_flops,
+    .decode = transformer_xl_decode,
 };

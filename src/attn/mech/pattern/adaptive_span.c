@@ -53,6 +53,7 @@ typedef struct Spans {
 } Spans;
 
 static Spans *spans_of(Run *r, const Params *p);
+static double longest_span(const Params *p, const Spans *s);
 static void dynamic_spans(Run *r, const Params *p, Spans *s);
 static void fixed_spans(Run *r, const Params *p, Spans *s);
 static double span_clipped(const Spans *s, double z);
@@ -103,11 +104,25 @@ static void adaptive_span_run(Run *r, const void *opaque)
     result = op_attend(r, &in, cells);
     op_charge(r, FLOP_OVERHEAD, 3 * span_all_cells(s) + distance_flops(r, p));
     r->out = result.out;
+    run_last_row(r, cells);
+    r->last.span = longest_span(p, s);
     if (run_wants_views(r)) {
         view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,n] */
         view_reader(r, "mask", VIEW_MASK, DT_F32, read_mask, s, cells);
     }
     view_attention(r, cells, &in, result.lse);
+}
+
+/* Tokens; 0: no bound.  A span that a token decides is bounded by max_span alone. */
+static double longest_span(const Params *p, const Spans *s)
+{
+    int64_t far = 0;
+
+    if (s->dynamic)
+        return p->max_span > 0 ? (double)p->max_span + 1 : 0;
+    for (int64_t t = 0; t < s->h; t++)
+        far = max_i64(far, tensor_i32(&s->reach)[t]);
+    return (double)far + 1;
 }
 
 static Spans *spans_of(Run *r, const Params *p)
@@ -374,6 +389,14 @@ static Flops adaptive_span_flops(Run *r, const void *opaque)
     return sum;
 }
 
+static DecodeCost adaptive_span_decode(const Run *r, const void *opaque)
+{
+    DecodeCost cost = decode_cells(r, opaque);
+
+    cost.decode_flops += 3 * r->last.cells + distance_flops(r, opaque) / (double)r->n;
+    return cost;
+}
+
 static const StageNote notes[] = {
     { "spans", "Each head has a span (dynamic: each token of it), learned with a penalty on its "
                "length; the mask fades to 0 over the ramp behind it." },
@@ -423,4 +446,5 @@ const Mechanism mech_adaptive_span = {
     .check = adaptive_span_check,
     .run = adaptive_span_run,
     .flops = adaptive_span_flops,
+    .decode = adaptive_span_decode,
 };

@@ -372,6 +372,37 @@ static double axis_count(const Run *r, int64_t width, bool column, bool causal)
     return lines * len * len + others * other * other;
 }
 
+/* Both passes one after the other.  What the first makes of the values has a vector for each query
+ * head.  The pass along the image row needs that row only; keys that both passes share are held
+ * once. */
+static DecodeCost product_decode(const Run *r, const Params *p)
+{
+    bool   rows_first = p->order == ORDER_ROW_COL;
+    double bytes = (double)r->cache_bytes, d = (double)r->d, all = (double)r->n;
+    double keys = (double)r->k.shape[0] * d, column_keys = p->k2.data ? (double)r->h * d : keys;
+    double given = (double)(r->v.shape[0] * r->e), made = (double)(r->h * r->e);
+    double row_values = rows_first ? given : made, column_values = rows_first ? made : given;
+    double row = (double)((r->n - 1) % r->width + 1), column = (double)((r->n - 1) / r->width + 1);
+    double own = p->k2.data ? keys + row_values : row_values;
+    double token = bytes * (column_keys + column_values);
+
+    return (DecodeCost){ .state_bytes = token * all + bytes * own * fmin(all, (double)r->width),
+                         .kv_bytes_per_token = token,
+                         .step_bytes = bytes * (keys + row_values) * row + token * column,
+                         .decode_flops = (2 * (double)(r->d + r->e) + decode_cell(r)) *
+                                         (double)r->h * (row + column) };
+}
+
+/* The shifted form makes whole image rows at once: no cost of one token. */
+static DecodeCost axial_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (axial_shifted(r, p))
+        return decode_unknown();
+    return both_passes(p) ? product_decode(r, p) : decode_cells(r, opaque);
+}
+
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
     VIEW("connectivity_row", VIEW_PATTERN, "cells of the row pass (sequential)", .maybe = true),
@@ -412,4 +443,5 @@ const Mechanism mech_axial = {
     .check = axial_check,
     .run = axial_run,
     .flops = axial_flops,
+    .decode = axial_decode,
 };

@@ -87,6 +87,7 @@ const Mechanism mech_block_local = {
     .params_size = sizeof(BlockLocalParams),
     .run = block_local_run,
     .flops = block_local_flops,
+    .decode = decode_cells,
 };
 
 /* Block-wise attention with a permutation of blocks for each head.

@@ -41,6 +41,7 @@ static void full_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, all);
     r->out = result.out;
+    run_last_row(r, all);
     view_pattern(r, all, false);
     name_cells(r);
     view_attention(r, all, &in, result.lse);
@@ -148,4 +149,5 @@ const Mechanism mech_full = {
     .params_size = sizeof(Params),
     .run = full_run,
     .flops = full_flops,
+    .decode = decode_cells,
 };

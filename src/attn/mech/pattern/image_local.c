@@ -79,6 +79,7 @@ const Mechanism mech_image_local_1d = {
     .params_size = sizeof(Strip1d),
     .run = image_local_1d_run,
     .flops = image_local_1d_flops,
+    .decode = decode_cells,
 };
 
 /* Image Transformer, 2-D local attention.
@@ -218,4 +219,5 @@ const Mechanism mech_image_local_2d = {
     .params_size = sizeof(Block2d),
     .run = image_local_2d_run,
     .flops = image_local_2d_flops,
+    .decode = decode_cells,
 };

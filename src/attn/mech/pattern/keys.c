@@ -57,6 +57,18 @@ Pattern *dilated_window(Run *r, int64_t window, IndexList dilation)
     return pattern_by_head(r->arena, s, bands, kinds);
 }
 
+int64_t dilated_window_span(const Run *r, int64_t window, IndexList dilation)
+{
+    int64_t span = 1;
+
+    for (int64_t head = 0; head < r->h; head++) {
+        int64_t delta = dilation_of(dilation, head);
+
+        span = max_i64(span, keys_reach_of(r, window, delta) * delta + 1);
+    }
+    return span;
+}
+
 double dilated_window_cells(const Run *r, int64_t window, IndexList dilation)
 {
     double cells = 0, n = (double)r->n;

@@ -22,6 +22,8 @@ void dilation_check(Run *r, IndexList dilation);
 /* The caller calls pattern_finish.  COMPONENT_WINDOW where the dilation is 1, else
  * COMPONENT_STRIDED. */
 Pattern *dilated_window(Run *r, int64_t window, IndexList dilation);
+/* Keys from the farthest one behind a token up to its own, in the head that reaches farthest. */
+int64_t dilated_window_span(const Run *r, int64_t window, IndexList dilation);
 /* Number of its cells over all heads: per head n + 2 sum_t (n - t delta) over the t that fit; in a
  * causal run the sum counts once. */
 double dilated_window_cells(const Run *r, int64_t window, IndexList dilation);

@@ -129,6 +129,24 @@ static bool is_distance(const Params *p, int64_t x)
     return x < p->local || (power & (power - 1)) == 0;
 }
 
+/* The largest distance inside a block. */
+static int64_t farthest_in_block(const Params *p)
+{
+    int64_t far = min_i64(p->local, p->restart) - 1;
+
+    for (int64_t power = 1; p->local - 1 + power < p->restart; power *= 2)
+        far = p->local - 1 + power;
+    return far;
+}
+
+/* The leading positions stay; only blocks end the other distances. */
+static DecodeCost logsparse_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    return decode_span(r, in_blocks(p) ? (double)farthest_in_block(p) + 1 : 0, (double)p->first);
+}
+
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
 
 const Mechanism mech_logsparse = {
@@ -158,4 +176,5 @@ const Mechanism mech_logsparse = {
     .params_size = sizeof(Params),
     .run = logsparse_run,
     .flops = logsparse_flops,
+    .decode = logsparse_decode,
 };

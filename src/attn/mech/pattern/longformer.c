@@ -62,6 +62,7 @@ static void longformer_run(Run *r, const void *opaque)
         r->out = result.out;
         parts[0].lse = result.lse;
     }
+    run_last_row(r, cells);
     view_pattern(r, cells, true);
     view_attention_parts(r, cells, parts, 2, has_projections(p) ? flags : NULL);
 }
@@ -191,6 +192,18 @@ static Flops longformer_flops(Run *r, const void *opaque)
     return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
 }
 
+/* Tokens of G stay behind the window.  A position counted from the end is another one with every
+ * token, and its row reads all before it. */
+static DecodeCost longformer_decode(const Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    double        span = (double)dilated_window_span(r, p->window, p->dilation);
+
+    for (int64_t t = 0; p->global.is_list && t < p->global.count; t++)
+        span = p->global.items[t] < 0 ? 0 : span;
+    return decode_span(r, span, (double)p->global.count);
+}
+
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
 
 const Mechanism mech_longformer = {
@@ -225,4 +238,5 @@ const Mechanism mech_longformer = {
     .check = longformer_check,
     .run = longformer_run,
     .flops = longformer_flops,
+    .decode = longformer_decode,
 };

@@ -147,4 +147,5 @@ const Mechanism mech_pattern = {
     .params_size = sizeof(Params),
     .run = pattern_text_run,
     .flops = pattern_text_flops,
+    .decode = decode_cells,
 };

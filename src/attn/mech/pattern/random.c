@@ -130,4 +130,5 @@ const Mechanism mech_random = {
     .params_size = sizeof(Params),
     .run = random_run,
     .flops = random_flops,
+    .decode = decode_cells,
 };

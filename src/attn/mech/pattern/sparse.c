@@ -147,6 +147,7 @@ const Mechanism mech_sparse_strided = {
     .params_size = sizeof(SparseStridedParams),
     .run = sparse_strided_run,
     .flops = sparse_strided_flops,
+    .decode = decode_cells,
 };
 
 /* Sparse Transformer, fixed pattern.
@@ -308,4 +309,5 @@ const Mechanism mech_sparse_fixed = {
     .check = sparse_fixed_check,
     .run = sparse_fixed_run,
     .flops = sparse_fixed_flops,
+    .decode = decode_cells,
 };

@@ -78,6 +78,7 @@ const Mechanism mech_window = {
     .params_size = sizeof(WindowParams),
     .run = window_run,
     .flops = window_flops,
+    .decode = decode_cells,
 };
 
 /* Dilated sliding window.
@@ -157,6 +158,7 @@ const Mechanism mech_dilated = {
     .check = dilated_check,
     .run = dilated_run,
     .flops = dilated_flops,
+    .decode = decode_cells,
 };
 
 /* Cascade Transformer: windows that grow with the layer.
@@ -240,4 +242,5 @@ const Mechanism mech_cascade = {
     .params_size = sizeof(CascadeParams),
     .run = cascade_run,
     .flops = cascade_flops,
+    .decode = decode_cells,
 };

@@ -1,0 +1,258 @@
+/* test_decode.c -- what one more token costs: the step against the difference of two runs, what is
+ * held against what later queries read. */
+#include "mech_fixture.h"
+
+#define TOKENS 48
+#define CACHED 2 /* bytes of a cached number, by default */
+
+/* Parameters under which the last row of a run is the step of a decoder, sizes apart from n. */
+typedef struct Additive {
+    const char *id, *params;
+} Additive;
+
+static const Additive additive[] = {
+    { "full", "" },
+    { "full", "softcap=3" },
+    { "window", "window=9" },
+    { "window", "window=9,softcap=3" },
+    { "window", "window=200" },
+    { "dilated", "window=7,dilation=3" },
+    { "dilated", "window=7,dilation=[1,4]" },
+    { "cascade", "base_window=3,cardinal=2,layer=1" },
+    { "block-local", "block=8" },
+    { "block-local", "block=5,back=2" },
+    { "sparse-strided", "stride=6" },
+    { "sparse-strided", "stride=6,heads=local" },
+    { "sparse-fixed", "stride=6,summary=2" },
+    { "sparse-fixed", "stride=6,heads=split" },
+    { "image-local-1d", "query_block=6,memory=5" },
+    { "image-local-2d", "width=8,order=raster" },
+    { "image-local-2d", "width=8,query_width=8,memory_width=9,order=raster" },
+    { "axial", "width=7" },
+    { "axial", "width=7,order=col-row" },
+    { "axial", "width=7,axis=row" },
+    { "axial", "width=7,axis=col" },
+    { "axial", "width=7,combine=union" },
+    { "axial", "width=7,combine=heads" },
+    { "logsparse", "local=3" },
+    { "logsparse", "local=2,restart=8" },
+    { "logsparse", "local=2,restart=8,restart_mode=blocks,first=2" },
+    { "longformer", "window=8,global=2" },
+    { "longformer", "window=8,dilation=[1,2],global=[0,5]" },
+    { "pattern", "expr='window(5)+chunk(6)'" },
+    { "pattern", "expr='window(9)&chunk(6);window(3)'" },
+    { "pattern", "expr='window(5)+stride(4)'" },
+    { "pattern", "expr='tile(4,window(3))'" },
+    { "adaptive-span", "z=4,ramp=3" },
+    { "entmax", "alpha=1" },
+    { "transformer-xl", "segment=8,mem_len=6" },
+    { "transformer-xl", "segment=8,mem_len=6,same_length=true" },
+    { "linear", "" },
+    { "linear", "feature_map=dpfp,nu=2" },
+    { "performer", "features=12" },
+    { "performer", "features=12,kernel=trig" },
+    { "rfa", "features=6" },
+    { "rfa", "features=6,gate=true" },
+    { "luna", "n_p=3" },
+    { "natten", "" },
+    { "streaming-llm", "sinks=2,window=9" },
+    { "differential", "" },
+    { "topk", "k=5" },
+    { "dsa", "topk=5" },
+    { "moba", "block=6,topk=2" },
+    { "quest", "page=6,budget=12" },
+    { "h2o", "heavy=4,recent=5" },
+    { "mla", "" },
+    { "retnet", "" },
+    { "gla", "" },
+    { "mamba2", "" },
+    { "deltanet", "" },
+    { "gated-deltanet", "" },
+    { "rwkv7", "" },
+};
+#define ADDITIVE (int)(sizeof(additive) / sizeof(*additive))
+
+/* The first `n` tokens of every head. */
+static Tensor first_tokens(Fixture *f, const Tensor *t, int64_t n)
+{
+    int64_t heads = t->shape[0], width = t->shape[2];
+    Tensor  cut = tensor_new(f->arena, DT_F32, 3, (int64_t[]){ heads, n, width });
+
+    assert_non_null(cut.data);
+    for (int64_t h = 0; h < heads; h++)
+        memcpy(tensor_f32(&cut) + h * n * width, tensor_f32(t) + h * t->shape[1] * width,
+               (size_t)(n * width) * sizeof(float));
+    return cut;
+}
+
+/* What a run on the first n tokens says. */
+typedef struct Said {
+    double flops, state, token, read, step;
+} Said;
+
+static Said said_of(Fixture *f, const Additive *a, int64_t n)
+{
+    Fixture part = { .n = n, .arena = f->arena };
+    Said    s;
+
+    part.q = first_tokens(f, &f->q, n);
+    part.k = first_tokens(f, &f->k, n);
+    part.v = first_tokens(f, &f->v, n);
+    fixture_run(&part, a->id, a->params, true);
+    s = (Said){ .flops = flops_total(run_flops(part.run)),
+                .state = figure_of(part.run, "state_bytes"),
+                .token = figure_of(part.run, "kv_bytes_per_token"),
+                .read = figure_of(part.run, "step_bytes"),
+                .step = figure_of(part.run, "decode_flops") };
+    run_free(part.run);
+    assignments_free(&part.given);
+    return s;
+}
+
+TEST(the_step_costs_what_one_more_token_costs_a_run)
+{
+    for (int c = 0; c < ADDITIVE; c++) {
+        Fixture     f = fixture_new(TOKENS);
+        const char *id = additive[c].id, *params = additive[c].params;
+
+        for (int64_t n = 7; n <= TOKENS; n += n < 20 ? 1 : 7) {
+            Said now = said_of(&f, &additive[c], n), before = said_of(&f, &additive[c], n - 1);
+
+            CHECK(fabs(now.flops - before.flops - now.step) <= 1e-9 * now.flops,
+                  "%s(%s), token %lld: the step counts %.17g FLOPs, the runs differ by %.17g", id,
+                  params, (long long)n, now.step, now.flops - before.flops);
+        }
+        fixture_free(&f);
+    }
+}
+
+#define SOME 12 /* tokens; whole blocks and pages of them above */
+/* The cache of h2o is read with the new token, before one leaves it. */
+#define BYTES_LEAVING (HEADS * (CACHED * (KEY_SIZE + VALUE_SIZE) + 4))
+
+TEST(a_cache_grows_by_a_token_and_the_step_reads_what_it_holds)
+{
+    for (int c = 0; c < ADDITIVE; c++) {
+        Fixture     f = fixture_new(TOKENS);
+        const char *id = additive[c].id, *params = additive[c].params;
+        Said        now = said_of(&f, &additive[c], TOKENS);
+        Said        before = said_of(&f, &additive[c], TOKENS - SOME);
+        bool        grows_yet = !strcmp(params, "window=200"); /* bounded, but not full */
+        double      leaves = !strcmp(id, "h2o") ? BYTES_LEAVING : 0;
+
+        CHECK(grows_yet || fabs(now.state - before.state - SOME * now.token) < 0.5,
+              "%s(%s): %g bytes more, %g a token", id, params, now.state - before.state, now.token);
+        CHECK(now.read <= now.state + leaves && now.read > 0, "%s(%s): reads %g of %g bytes", id,
+              params, now.read, now.state);
+        fixture_free(&f);
+    }
+}
+
+/* ---- what later queries read --------------------------------------------------- */
+
+static bool sees(const Tensor *cells, int64_t i, int64_t j)
+{
+    int64_t n = cells->shape[cells->rank - 1], planes = tensor_count(cells) / (n * n);
+
+    for (int64_t h = 0; h < planes; h++)
+        if (tensor_u8(cells)[(h * n + i) * n + j])
+            return true;
+    return false;
+}
+
+/* Tokens up to t that query t or a later one reads; the most over all t. */
+static int64_t tokens_needed(const Tensor *cells)
+{
+    int64_t n = cells->shape[cells->rank - 1], most = 0;
+
+    for (int64_t t = 0; t < n; t++) {
+        int64_t needed = 0;
+
+        for (int64_t j = 0; j <= t; j++) {
+            bool read = false;
+
+            for (int64_t i = t; i < n && !read; i++)
+                read = sees(cells, i, j);
+            needed += read;
+        }
+        most = needed > most ? needed : most;
+    }
+    return most;
+}
+
+/* Rules that a decoder can forget by; `spare` tokens are held besides those that are read. */
+static const struct {
+    const char *id, *params;
+    int64_t     spare;
+} forgets[] = {
+    { "window", "window=9", 0 },
+    { "dilated", "window=7,dilation=3", 0 },
+    { "dilated", "window=7,dilation=[1,4]", 0 },
+    { "cascade", "base_window=3,cardinal=2,layer=1", 0 },
+    { "block-local", "block=8", 0 },
+    { "block-local", "block=5,back=2", 0 },
+    { "sparse-strided", "stride=6,heads=local", 0 },
+    { "image-local-1d", "query_block=6,memory=5", 0 },
+    { "image-local-2d", "width=8,order=raster", 1 },
+    { "axial", "width=7,axis=row", 0 },
+    { "logsparse", "local=2,restart=8,restart_mode=blocks,first=2", 0 },
+    { "longformer", "window=8,global=2", 0 },
+    { "longformer", "window=8,dilation=[1,2],global=[0,5]", 0 },
+    { "pattern", "expr='window(5)+chunk(6)'", 0 },
+    { "pattern", "expr='window(9)&chunk(6)'", 0 },
+    { "pattern", "expr='window(21)-window(9)'", 0 },
+    { "pattern", "expr='tile(4,window(3))'", 0 },
+    { "adaptive-span", "z=4,ramp=3", 0 },
+    { "transformer-xl", "segment=8,mem_len=6", 0 },
+    { "transformer-xl", "segment=8,mem_len=6,same_length=true", 0 },
+};
+
+TEST(a_bounded_cache_holds_what_is_read_and_no_more)
+{
+    for (int c = 0; c < (int)(sizeof(forgets) / sizeof(*forgets)); c++) {
+        Fixture f = fixture_new(TOKENS);
+        int64_t token = CACHED * HEADS * (KEY_SIZE + VALUE_SIZE), needed;
+        Run    *r = fixture_run(&f, forgets[c].id, forgets[c].params, true);
+        Tensor  cells = fixture_view(&f, "connectivity");
+
+        needed = tokens_needed(&cells) + forgets[c].spare;
+        assert_true(needed < TOKENS);
+        CHECK(figure_of(r, "state_bytes") == (double)(needed * token) &&
+              figure_of(r, "kv_bytes_per_token") == 0, "%s(%s): %g tokens are held, %lld needed",
+              forgets[c].id, forgets[c].params, figure_of(r, "state_bytes") / (double)token,
+              (long long)needed);
+        fixture_free(&f);
+    }
+}
+
+/* Heads of a group read each key once; a cached number may be of any size. */
+TEST(groups_and_sizes_of_numbers_count)
+{
+    Fixture f = fixture_new(TOKENS);
+    double  all;
+
+    all = figure_of(fixture_run(&f, "full", "", true), "step_bytes");
+    f.k.shape[0] = f.v.shape[0] = 1;
+    assert_true(figure_of(fixture_run(&f, "full", "", true), "step_bytes") == all / HEADS);
+    assert_true(figure_of(fixture_run(&f, "full", "cache_bytes=1", true), "state_bytes") ==
+                all / HEADS / 2);
+    assert_true(figure_of(fixture_run(&f, "pattern", "expr='window(5);window(9)'", true),
+                          "step_bytes") == 5 * CACHED * (KEY_SIZE + VALUE_SIZE));
+    fixture_free(&f);
+}
+
+/* A form that makes whole image rows at once has no cost of one token. */
+TEST(figures_that_have_no_meaning_are_absent)
+{
+    Fixture f = fixture_new(TOKENS);
+    Run    *r = fixture_run(&f, "axial", "width=8,causal_mode=shift", true);
+
+    for (int i = 0; i < r->figure_count; i++)
+        assert_true(strcmp(r->figures[i].name, "decode_flops") != 0);
+    r = fixture_run(&f, "window", "", false);
+    for (int i = 0; i < r->figure_count; i++)
+        assert_true(strcmp(r->figures[i].name, "state_bytes") != 0);
+    fixture_free(&f);
+}
+
+SUITE(NULL, NULL)
