@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attn/cpu/blas.h"
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
 #include "model/dot.h"
@@ -86,7 +87,7 @@ int main(int argc, char **argv)
     environment_start_for_blas(argv);
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     rng_fill_normal(&rng, x, COLS, 1);
-    cpu_single_blas();
+    blas_ready(1, NULL);
     printf("vector times matrix, %s, one thread\ntype   of sgemv  GB/s read\n",
            dot_kernel_at(0)->name);
     for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)

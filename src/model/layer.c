@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "attn/cpu/blas.h"
 #include "attn/cpu/cpu.h"
 #include "model/pass.h"
 
@@ -66,9 +67,10 @@ bool pass_open(Pass *p, const Model *m, int threads, int64_t positions, const at
     *p = (Pass){ .m = m, .c = &m->config, .kernel = kernel_at(0), .cancel = cancel, .err = err };
     p->threads = threads_new(threads > 0 ? threads : threads_hardware());
     p->arena = arena_new();
-    cpu_single_blas();
     if (!p->threads || !p->arena)
         return error_set(err, ERR_NOMEM, "not enough memory for a forward pass");
+    if (!blas_ready(threads_count(p->threads), err))
+        return false;
     p->weights = pass_floats(p, PASS_WEIGHTS, 1);
     return p->weights && make_turns(p, positions);
 }

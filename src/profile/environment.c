@@ -13,11 +13,11 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "attn/cpu/blas.h"
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/record.h"
@@ -114,15 +114,14 @@ static const char *best_core(void)
     return NULL;
 }
 
-/* Where address space is limited, OpenBLAS's own threads must not start: each asks for 128 MiB
- * until it gets them, and exit and fork wait for it.  No product needs these threads. */
+/* Where memory is limited, OpenBLAS's own threads must not start: each asks for 128 MiB until it
+ * gets them, and exit and fork wait for it.  No product needs these threads. */
 static bool must_start_alone(void)
 {
-    const char   *threads = getenv("OPENBLAS_NUM_THREADS");
-    struct rlimit space;
+    const char *threads = getenv("OPENBLAS_NUM_THREADS");
 
-    return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
-           blas_text("openblas_get_corename") && (!threads || strcmp(threads, "1") != 0);
+    return blas_limited() && blas_text("openblas_get_corename") &&
+           (!threads || strcmp(threads, "1") != 0);
 }
 
 /* OpenBLAS reads its variables when it is loaded, before main, so the program starts again. */

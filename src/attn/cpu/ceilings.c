@@ -6,6 +6,7 @@
  * over arrays larger than the caches; its traffic counts as three arrays, though a
  * write may cause a read first.
  */
+#include "attn/cpu/blas.h"
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
@@ -166,8 +167,10 @@ static void ceiling_item(void *context, int64_t item, int worker)
     int         n = GEMM_SIZE;
 
     (void)worker;
+    blas_enter();
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, w->a + at, n, w->b + at, n,
                 0, w->c + at, n);
+    blas_leave();
 }
 
 static void triad_item(void *context, int64_t item, int worker)
@@ -227,7 +230,8 @@ bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
 
     (void)ops;
     *out = (Ceilings){ .tensor = (double)NAN };
-    cpu_single_blas();
+    if (!blas_ready(count, err))
+        return false;
     for (int round = 0; round < PEAK_ROUNDS; round++)
         out->peak = fmax(out->peak, cpu_peak(threads));
     ok = work_alloc(&w, (int64_t)GEMM_SIZE * GEMM_SIZE, count);

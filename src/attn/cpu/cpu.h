@@ -184,8 +184,9 @@ typedef struct Matrix {
     int64_t      ld;
     bool         turned; /* read transposed */
 } Matrix;
-/* OpenBLAS must not start threads of its own; call before threads_run. */
-void cpu_single_blas(void);
+/* Before threads_run with products: OpenBLAS starts no threads of its own, and has room for its
+ * buffers (attn/cpu/blas.h).  False: the run has failed. */
+bool cpu_blas(Run *r);
 /* c = alpha a b + beta c on this thread, row-major; beta 0 does not read c. */
 void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
                float beta, float *c, int64_t ldc);

@@ -230,8 +230,7 @@ void cpu_difference_attend(Run *r, const DifferenceAttend *in, DifferenceResult 
     if (!take_memory(&job, threads_count(r->threads)))
         run_fail(r, ERR_NOMEM, "not enough memory for rows of %lld scores in two heads; use fewer "
                  "threads or a higher limit", (long long)job.m);
-    cpu_single_blas();
-    for (job.pair = 0; job.pair < job.h / 2 && !run_failed(r); job.pair++) {
+    for (job.pair = 0; job.pair < job.h / 2 && cpu_blas(r); job.pair++) {
         threads_run(r->threads, job.m, widen_item, &job);
         threads_run(r->threads, ceil_div(job.n, job.rows), difference_item, &job);
     }

@@ -196,7 +196,8 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
     job.head_top = map->stabilise && map->project && map->kind != FEATURE_RELU && (keys || trig);
     job.projected = job.head_top && !trig;
     job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(double));
-    cpu_single_blas();
+    if (!cpu_blas(r))
+        job.top = NULL;
     if (job.top && job.head_top) {
         threads_run(r->threads, job.h * job.blocks, measure_item, &job);
         for (int64_t x_head = 0; x_head < job.h; x_head++)
@@ -501,8 +502,7 @@ void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMa
     job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(*job.top));
     job.work = cpu_scratch(r, threads_count(r->threads),
                            WIDE_ROWS * job.d * (int64_t)sizeof(double));
-    cpu_single_blas();
-    if (job.top && job.work) {
+    if (job.top && job.work && cpu_blas(r)) {
         threads_run(r->threads, job.h * job.blocks, project_item, &job);
         for (int64_t item = 0; item < job.h * job.blocks; item++) {
             double *top = &job.top[item / job.blocks * job.blocks];

@@ -6,6 +6,7 @@
 #include <cblas.h>
 #include <string.h>
 
+#include "attn/cpu/blas.h"
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
@@ -19,10 +20,12 @@ void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, fl
 {
     if (rows <= 0 || cols <= 0)
         return;
+    blas_enter();
     cblas_sgemm(CblasRowMajor, a.turned ? CblasTrans : CblasNoTrans,
                 b.turned ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)cols,
                 (blasint)inner, alpha, a.data, (blasint)a.ld, b.data, (blasint)b.ld, beta, c,
                 (blasint)ldc);
+    blas_leave();
 }
 
 void cpu_dgemm(WideMatrix a, WideMatrix b, int64_t rows, int64_t cols, int64_t inner,
@@ -30,16 +33,21 @@ void cpu_dgemm(WideMatrix a, WideMatrix b, int64_t rows, int64_t cols, int64_t i
 {
     if (rows <= 0 || cols <= 0)
         return;
+    blas_enter();
     cblas_dgemm(CblasRowMajor, a.turned ? CblasTrans : CblasNoTrans,
                 b.turned ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)cols,
                 (blasint)inner, alpha, a.data, (blasint)a.ld, b.data, (blasint)b.ld, beta, c,
                 (blasint)ldc);
+    blas_leave();
 }
 
-void cpu_single_blas(void)
+bool cpu_blas(Run *r)
 {
-    if (openblas_get_num_threads() != 1)
-        openblas_set_num_threads(1);
+    Error err = ERROR_INIT;
+
+    if (!blas_ready(threads_count(r->threads), &err))
+        run_fail(r, err.code, "%s", err.text);
+    return !run_failed(r);
 }
 
 typedef struct Job {
@@ -139,7 +147,8 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
     job.rows = round_up_to(ceil_div(c->shape[1], job.blocks), GEMM_LEAST);
     job.rows = max_i64(GEMM_LEAST, min_i64(GEMM_ROWS, job.rows));
     job.blocks = ceil_div(c->shape[1], job.rows);
-    cpu_single_blas();
+    if (!cpu_blas(r))
+        return;
     if (c->dtype == DT_F64)
         gemm_wide(&job);
     else

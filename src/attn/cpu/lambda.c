@@ -222,8 +222,7 @@ void cpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)
     ArenaMark mark = arena_mark(r->arena);
     Apply     job = { .l = l, .out = *out, .scratch = scratch_of(r, apply_room(&l->s)) };
 
-    cpu_single_blas();
-    if (!run_failed(r))
+    if (!run_failed(r) && cpu_blas(r))
         threads_run(r->threads, l->s.hk * ceil_div(l->s.n, ROWS), apply_item, &job);
     if (atomic_load(&job.failed))
         run_fail(r, ERR_NOMEM, "lambda: not enough memory for a row of the pattern");

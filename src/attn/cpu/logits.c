@@ -265,8 +265,7 @@ void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out)
     job.work_size = round_up_to(job.rows * job.tile + factors, LANES);
     job.work = cpu_scratch(r, workers, job.work_size * (int64_t)sizeof(*job.work));
     job.weights = cpu_scratch(r, workers * job.rows, job.tile * (int64_t)sizeof(*job.weights));
-    cpu_single_blas();
-    if (job.work && job.weights)
+    if (job.work && job.weights && cpu_blas(r))
         threads_run(r->threads, job.h * job.blocks, logits_item, &job);
     arena_release(r->arena, mark);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/cpu/blas.h"
 #include "attn/cpu/cpu.h"
 #include "attn/ops/dense.h"
 #include "attn/run.h"
@@ -41,11 +42,11 @@ bool svd_values(double *a, int64_t rows, int64_t cols, double *values, Error *er
     int   *whole = malloc((size_t)(8 * (least > 0 ? least : 1)) * sizeof(*whole));
     double asked = 0, unused = 0, *work = NULL;
 
-    if (!all_finite(a, rows * cols, err)) {
+    if (!all_finite(a, rows * cols, err) || !blas_ready(1, err)) {
         free(whole);
         return false;
     }
-    cpu_single_blas();
+    blas_enter();
     dgesdd_("N", &m, &n, a, &m, values, &unused, &one, &unused, &one, &asked, &size, whole, &info,
             1);
     size = (int)asked > 1 ? (int)asked : 1;
@@ -53,6 +54,7 @@ bool svd_values(double *a, int64_t rows, int64_t cols, double *values, Error *er
     if (whole && work && least > 0)
         dgesdd_("N", &m, &n, a, &m, values, &unused, &one, &unused, &one, work, &size, whole,
                 &info, 1);
+    blas_leave();
     free(work);
     free(whole);
     if (!whole || !work)
@@ -68,10 +70,11 @@ bool svd_orthonormal(double *a, int64_t rows, int64_t cols, Error *err)
     double *work = malloc((size_t)size * sizeof(*work));
     bool    made = tau && work;
 
-    if (made && all_finite(a, rows * cols, err)) {
-        cpu_single_blas();
+    if (made && all_finite(a, rows * cols, err) && blas_ready(1, err)) {
+        blas_enter();
         dgeqrf_(&m, &n, a, &m, tau, work, &size, &info);
         dorgqr_(&m, &n, &n, a, &m, tau, work, &size, &info);
+        blas_leave();
     } else {
         info = 1;
     }
@@ -87,17 +90,17 @@ void cpu_svd(Run *r, Tensor *x, DenseSvd *out)
     int    *whole = run_alloc(r, 8 * (int64_t)least, sizeof(*whole));
     double *a = tensor_f64(x), asked = 0, *work = NULL;
 
-    if (run_failed(r) || !all_finite(a, tensor_count(x), &r->err))
+    if (run_failed(r) || !all_finite(a, tensor_count(x), &r->err) || !cpu_blas(r))
         return;
-    cpu_single_blas();
+    blas_enter();
     dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
             tensor_f64(&out->left), &least, &asked, &size, whole, &info, 1);
     size = (int)asked > 1 ? (int)asked : 1;
     work = run_alloc(r, size, sizeof(*work));
-    if (!work)
-        return;
-    dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
-            tensor_f64(&out->left), &least, work, &size, whole, &info, 1);
+    if (work)
+        dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
+                tensor_f64(&out->left), &least, work, &size, whole, &info, 1);
+    blas_leave();
     if (info)
         run_fail(r, ERR_INTERNAL, "singular values of %d x %d: no convergence (%d)", n, m, info);
 }

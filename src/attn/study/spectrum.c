@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/cpu/blas.h"
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
 
@@ -72,7 +73,6 @@ static void apply_chunk(void *context, int64_t item, int worker)
     int64_t ld = f->last ? f->rows : f->block;
 
     (void)worker;
-    cpu_single_blas();
     /* by rows: T^T = V^T A_block^T, W^T += T^T A_block */
     cpu_dgemm((WideMatrix){ f->v + at * f->cols, f->cols, false },
               (WideMatrix){ f->part, f->cols, true }, some, f->count, f->cols, 1, 0, t, ld);
@@ -85,6 +85,8 @@ static bool spectrum_pass(Finder *f, double *energy, Error *err)
 {
     if (energy)
         *energy = 0;
+    if (!blas_ready(threads_count(f->way->threads), err))
+        return false;
     for (int64_t first = 0; first < f->rows; first += f->block) {
         if (!read_rows(f, first, energy, err))
             return false;

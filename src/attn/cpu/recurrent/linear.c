@@ -359,7 +359,8 @@ void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
                       .h = out->out.shape[0], .n = in->fq.shape[1], .m = in->fk.shape[1],
                       .f = in->fq.shape[2], .e = in->v.shape[2] };
 
-    cpu_single_blas();
+    if (!cpu_blas(r))
+        return;
     if (in->fq.dtype == DT_F64)
         cpu_linear_attend_wide(r, in, out);
     else if (in->form == LINEAR_MATRIX)

@@ -302,7 +302,8 @@ void cpu_state_attend(Run *r, const StateAttend *in, Tensor *out)
                       .d = in->q.shape[2], .e = in->v.shape[2],
                       .chunk = min_i64(in->form.chunk, in->q.shape[1]) };
 
-    cpu_single_blas();
+    if (!cpu_blas(r))
+        return;
     if (in->form.levels)
         cpu_state_levels(r, in, out);
     else if (in->form.chunked && in->wide)
