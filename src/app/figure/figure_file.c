@@ -63,7 +63,8 @@ static void add_picture_options(const PictureOptions *o, Text *out)
     if (o->reach.layers)
         text_addf(out, " --layers %d", o->reach.layers);
     text_add(out, o->reach.strict ? " --no-residual" : "");
-    text_add(out, o->shared_scale ? " --shared-scale" : "");
+    if (o->shared_scale != (o->rows > 0)) /* the default of --grid */
+        text_add(out, o->shared_scale ? " --shared-scale" : " --own-scales");
     text_add(out, o->sorted ? " --sorted" : "");
 }
 

@@ -594,9 +594,12 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
         .sorted = call->values[OPT_SORTED] != NULL,
         .span = call->values[OPT_SPAN],
         .reach.strict = call->values[OPT_NORESIDUAL] != NULL,
-        .shared_scale = call->values[OPT_SHARED] != NULL,
+        .shared_scale = call->values[OPT_SHARED] ||
+                        (call->values[OPT_GRID] && !call->values[OPT_OWN]),
         .threads = session_threads(s, 0),
     };
+    if (call->values[OPT_SHARED] && call->values[OPT_OWN])
+        return error_set(err, ERR_USAGE, "choose one of --shared-scale and --own-scales");
     return head_option(call->values[OPT_HEAD], &o->head, err) &&
            parse_layers(call->values[OPT_LAYERS], &o->reach.layers, err) &&
            parse_key(call->values[OPT_EXCLUDE], o, err) &&

@@ -37,12 +37,27 @@ static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cel
     return grid_reduce(&request, grid, err);
 }
 
+/* The kind of view, or the user, chose its ends. */
+static bool has_own_range(const Panel *panel)
+{
+    return panel->hi > panel->lo;
+}
+
+/* As chosen: neither map, scale nor ends differ. */
+static bool have_same_colours(const Panel *a, const Panel *b)
+{
+    bool apart = a->lo < b->lo || a->lo > b->lo || a->hi < b->hi || a->hi > b->hi;
+
+    return a->map == b->map && a->scale == b->scale && has_own_range(a) == has_own_range(b) &&
+           !(has_own_range(a) && apart);
+}
+
 bool panels_share_range(const Panel *a, const Panel *b)
 {
     const char *quantity = panel_quantity(a);
 
     if (panel_style(a) != STYLE_VALUE || panel_style(b) != STYLE_VALUE ||
-        strcmp(quantity, panel_quantity(b)) != 0)
+        strcmp(quantity, panel_quantity(b)) != 0 || !have_same_colours(a, b))
         return false;
     /* unnamed numbers are comparable only between views of one name */
     return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
@@ -140,20 +155,42 @@ static bool is_dark_sheet(const Panel *panel, const Grid *grid)
     return (double)dark > DARK_CELLS * (double)all;
 }
 
+/* The panel's scale is still to be chosen, and its values suit a logarithmic one. */
+static bool may_be_log(const Scene *scene, const Figure *figure, int panel)
+{
+    const Panel *own = &scene->panels[panel];
+
+    return panel_style(own) == STYLE_VALUE && own->view->kind == VIEW_WEIGHTS &&
+           figure->panels[panel].scale == SCALE_LINEAR && !own->scale_given && !own->minus &&
+           own->map != MAP_DIVERGING && own->pool == POOL_MAX &&
+           !has_own_range(&figure->panels[panel]) && scene->grids[panel].value_min >= 0;
+}
+
+/* The panel is one dark sheet: all of it beside a panel that it shares its range with, or most of
+ * its reduced picture. */
+static bool is_dark(const Scene *scene, int panel)
+{
+    const Panel *own = &scene->panels[panel];
+    const Grid  *grid = &scene->grids[panel];
+    double       top = grid->pool_hi[own->pool];
+
+    return (top > 0 && top < DARK_SHARE * own->hi) ||
+           (grid->rows < grid->region.row1 - grid->region.row0 && is_dark_sheet(own, grid));
+}
+
 /* A logarithmic scale where values span decades, unless the user chose one; the caption says so. */
 static void choose_scales(Scene *scene, const Figure *figure)
 {
     for (int k = 0; k < scene->count; k++) {
-        Panel      *panel = &scene->panels[k];
-        const Grid *grid = &scene->grids[k];
+        bool log = may_be_log(scene, figure, k), dark = log && is_dark(scene, k);
 
-        if (panel_style(panel) == STYLE_VALUE && panel->view->kind == VIEW_WEIGHTS &&
-            panel->scale == SCALE_LINEAR && !panel->scale_given && !figure->shared_scale &&
-            !panel->minus && panel->map != MAP_DIVERGING && panel->pool == POOL_MAX &&
-            !(figure->panels[k].hi > figure->panels[k].lo) &&
-            grid->rows < grid->region.row1 - grid->region.row0 && grid->value_min >= 0 &&
-            is_dark_sheet(panel, grid))
-            panel->scale = SCALE_LOG;
+        for (int other = 0; log && other < scene->count; other++)
+            if (other != k && figure_shares(figure, k, other)) {
+                log = may_be_log(scene, figure, other);
+                dark = dark || (log && is_dark(scene, other));
+            }
+        if (log && dark)
+            scene->panels[k].scale = SCALE_LOG;
     }
 }
 

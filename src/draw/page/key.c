@@ -171,14 +171,32 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     return count;
 }
 
-void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size)
+bool sheet_bar_shared(const Sheet *sheet, int panel)
 {
     bool shared = false;
 
-    for (int k = 0; !sheet->figure->shared_scale && k < sheet->figure->count; k++)
+    for (int k = 0; k < sheet->figure->count; k++)
         shared = shared || (k != panel && figure_shares(sheet->figure, panel, k));
+    return shared && !sheet->figure->panels[panel].bare; /* of bare ones there is but one bar */
+}
+
+void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size)
+{
     snprintf(text, size, "%s%s", panel_quantity(&sheet->figure->panels[panel]),
-             shared ? ", shared" : "");
+             sheet_bar_shared(sheet, panel) ? "," : "");
+}
+
+/* The name ends at `bottom`; "shared" is a line of its own: bars have little room beside them. */
+static void draw_bar_name(Sheet *sheet, int panel, double x, double bottom)
+{
+    CanvasText look = { .size = sheet->style.tick, .rgb = sheet->style.ink };
+    bool       shared = sheet_bar_shared(sheet, panel);
+    char       name[80];
+
+    sheet_bar_name(sheet, panel, name, sizeof(name));
+    canvas_text(sheet->canvas, x, bottom - (shared ? 1.2 * look.size : 0), name, look);
+    if (shared)
+        canvas_text(sheet->canvas, x, bottom, "shared", look);
 }
 
 /* One row of pixels per colour, drawn as one image. */
@@ -201,12 +219,10 @@ void sheet_bar(Sheet *sheet, int k)
     Box               box = sheet->layout.panels[k].bar;
     int    x = box.x + 2 * s->space, w = (int)sheet_points(s, 5), count;
     double places[SHEET_TICKS], most = box.h / (2.4 * s->tick);
-    char   texts[SHEET_TICKS][16], name[80];
+    char   texts[SHEET_TICKS][16];
 
     draw_gradient(sheet, panel, x, box.y, w, box.h);
-    sheet_bar_name(sheet, k, name, sizeof(name));
-    canvas_text(sheet->canvas, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick,
-                name, (CanvasText){ .size = s->tick, .rgb = s->ink });
+    draw_bar_name(sheet, k, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick);
     count = sheet_bar_ticks(panel, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);
     for (int t = 0; t < count; t++) {
         double y = box.y + (1 - places[t]) * (box.h - 1) + 0.5;

@@ -365,6 +365,8 @@ static int bar_extent(const Sheet *sheet, int panel)
         return 0;
     sheet_bar_name(sheet, panel, text, sizeof(text));
     name = canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick);
+    if (sheet_bar_shared(sheet, panel))
+        name = fmax(name, canvas_text_width(sheet->canvas, "shared", FONT_SANS, s->tick));
     numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
     return 2 * s->space + (int)ceil(fmax(name, numbers));
 }
@@ -386,6 +388,15 @@ static void measure_plot(Sheet *sheet, int k)
     need->bar_w = s->space; /* half of the last tick's number */
     need->caption_h = sheet_plot_below(sheet) +
                       sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
+}
+
+/* What the name of a bar needs above the matrix. */
+static int bar_name_height(const Sheet *sheet, int panel)
+{
+    const SheetStyle *s = &sheet->style;
+    bool              two = sheet_bar_shared(sheet, panel) && !names_axis(sheet, panel, false);
+
+    return (int)ceil((two ? 2.5 : 1.3) * s->tick) + s->tick_length;
 }
 
 static void measure_panel(Sheet *sheet, int k)
@@ -410,8 +421,10 @@ static void measure_panel(Sheet *sheet, int k)
     need->bar_w = bar_extent(sheet, k);
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
-    if (need->bar_w && !need->col_labels_h && !panel->bare) /* its name stands above */
-        need->col_labels_h = (int)ceil(1.3 * s->tick) + s->tick_length;
+    if (need->bar_w && !panel->bare) /* its name stands above */
+        need->col_labels_h = need->col_labels_h > bar_name_height(sheet, k)
+                                 ? need->col_labels_h
+                                 : bar_name_height(sheet, k);
     need->caption_h = sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
 }
 

@@ -110,7 +110,9 @@ int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* Labelled places of a value panel's colour bar, 0..1, and their texts. */
 int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
 void sheet_bar(Sheet *sheet, int panel);
-/* Name of the bar's numbers, and that other panels share them though nobody asked for it. */
+/* The bar is of other panels, too: its name's second line says so. */
+bool sheet_bar_shared(const Sheet *sheet, int panel);
+/* First line of the name of the bar's numbers. */
 void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size);
 
 /* ---- strokes, marks and words of a plot ---------------------------------------- */

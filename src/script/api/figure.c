@@ -113,9 +113,10 @@ static void figure_set_words(lua_State *L, Figure *figure)
         snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
     else if (!*figure->caption)
         picture_add_measured(figure);
-    figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
     figure->legend = option_bool(L, 1, "legend", true);
     set_grid(L, figure);
+    figure->shared_scale = option_bool(L, 1, "shared_scale",
+                                       figure->shared_scale || option_string(L, 1, "grid", NULL));
 }
 
 /* [-0, +1, v] */
@@ -328,7 +329,8 @@ static const Member figure_options[] = {
     FIELD("width", "number|string",
           "of files: inches, \"6.75in\", \"8.5cm\" or \"900px\"; also of save"),
     FIELD("dpi", "integer", "of files: dots an inch (default 300); also of save"),
-    FIELD("shared_scale", "boolean", "one range of values for the panels of one quantity"),
+    FIELD("shared_scale", "boolean", "one range of values for the panels of one quantity "
+                                      "(default: true with grid)"),
     MEMBER_END,
 };
 const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",
@@ -428,6 +430,7 @@ static const char *push_command(lua_State *L, int t)
     const char *title = option_string(L, t, "title", NULL);
     const char *caption = option_string(L, t, "caption", NULL);
     bool        shared = option_bool(L, t, "shared_scale", false);
+    bool        own = !option_bool(L, t, "shared_scale", true);
     Text       *line = text_box(L);
 
     if (preset && command)
@@ -437,7 +440,7 @@ static const char *push_command(lua_State *L, int t)
     command_add_option(line, "title", title);
     command_add_option(line, "caption", caption);
     command_add_option(line, "grid", option_string(L, t, "grid", NULL));
-    text_add(line, shared ? " --shared-scale" : "");
+    text_add(line, shared ? " --shared-scale" : own ? " --own-scales" : "");
     return preset || command ? text_str(line) : NULL;
 }
 

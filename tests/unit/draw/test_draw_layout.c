@@ -276,6 +276,41 @@ TEST(differences_share_one_range)
     figure_free(figure);
 }
 
+/* One scale: one bar, which says so.  Where all of a panel would be dark it is logarithmic. */
+TEST(a_shared_scale_is_said_and_leaves_no_panel_dark)
+{
+    static float faint[64];
+    View         view, low;
+    Figure      *figure = matrices(&view, 2, "m");
+    Sheet        sheet;
+    char         name[80];
+
+    low = view;
+    low.tensor = tensor_of(DT_F32, 2, view.shape, faint);
+    for (int factor = 0; factor < 2; factor++) {
+        for (int k = 0; k < 64; k++)
+            faint[k] = ramp[k] * (factor ? 0.5f : 0.005f);
+        figure->panels[1].view = &low;
+        plan_of(&sheet, figure, 6);
+        CHECK(sheet.scene.panels[1].hi >= sheet.scene.panels[0].hi, "%g, %g",
+              sheet.scene.panels[0].hi, sheet.scene.panels[1].hi);
+        assert_int_equal(sheet.scene.panels[0].scale, factor ? SCALE_LINEAR : SCALE_LOG);
+        assert_int_equal(sheet.scene.panels[1].scale, factor ? SCALE_LINEAR : SCALE_LOG);
+        assert_true(!sheet.needs[0].bar_w && sheet.needs[1].bar_w);
+        sheet_bar_name(&sheet, 1, name, sizeof(name));
+        assert_string_equal(name, "weight,");
+        assert_true(sheet_bar_shared(&sheet, 1));
+        sheet_free(&sheet);
+    }
+    figure->panels[1].lo = 0;
+    figure->panels[1].hi = 0.25; /* ends that somebody chose are kept */
+    plan_of(&sheet, figure, 6);
+    CHECK(sheet.scene.panels[1].hi < 0.3, "%g", sheet.scene.panels[1].hi);
+    assert_true(sheet.needs[0].bar_w && sheet.needs[1].bar_w);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
 TEST(a_loose_grid_has_fewer_columns_where_it_is_narrow)
 {
     View    view;
