@@ -56,6 +56,8 @@ bool call_text_options(const Call *call, TextOptions *out, Error *err);
 /* Writes the figure to each file of the call, or as text. */
 bool call_write_figure(const Call *call, const Figure *figure, Result *const *results, int count,
                        Text *out, Error *err);
+/* Adds what the runs behind the figure warned of, unless the figure itself is the output. */
+void call_add_warnings(const Call *call, Result *const *results, int count, Text *out);
 
 /* A plain text table: cells are added row by row, then laid out at the end. */
 typedef struct Table {

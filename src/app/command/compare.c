@@ -357,15 +357,6 @@ static void result_row(const Comparison *c, int index, Table *t)
     }
 }
 
-/* Some warnings begin with the mechanism; a warning about the input belongs to all rows. */
-static bool names_its_row(const Result *result, const char *line)
-{
-    const char *warning = result->loaded->warning, *mechanism = result->request.mechanism;
-
-    return !strncmp(line, mechanism, strlen(mechanism)) ||
-           (warning && !strncmp(line, warning, strlen(warning)));
-}
-
 static bool said_before(Text *all, const char *line)
 {
     bool before = all->length && strstr(text_str(all), line);
@@ -377,25 +368,20 @@ static bool said_before(Text *all, const char *line)
 /* Prints "linformer: no causal form: ...", one line each; a repeated warning is printed once. */
 static void show_warnings(const Comparison *c, int room, Text *out)
 {
-    Text note = { 0 }, all = { 0 };
+    Text note = { 0 }, line = { 0 }, all = { 0 };
 
     for (int i = 0; i < c->count; i++) {
         const char *lines = c->results[i]->record.warnings;
 
-        while (lines && *lines) {
-            size_t length = strcspn(lines, "\n");
-
+        while (result_warning(c->results[i], &lines, &line)) {
             text_clear(&note);
-            text_add(&note, "note  ");
-            if (!names_its_row(c->results[i], lines))
-                text_addf(&note, "%s: ", c->results[i]->request.mechanism);
-            text_addf(&note, "%.*s", (int)length, lines);
+            text_addf(&note, "note  %s", text_str(&line));
             if (!said_before(&all, text_str(&note)))
                 text_add_folded(out, text_str(&note), room, 6);
-            lines += length + (lines[length] == '\n');
         }
     }
     text_free(&note);
+    text_free(&line);
     text_free(&all);
 }
 

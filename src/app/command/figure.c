@@ -143,6 +143,15 @@ bool call_write_figure(const Call *call, const Figure *figure, Result *const *re
     return call_png_options(call, &png, err) && call_save(call, figure, results, count, &png, err);
 }
 
+void call_add_warnings(const Call *call, Result *const *results, int count, Text *out)
+{
+    for (int i = 0; i < call->file_count; i++)
+        if (!strcmp(call->files[i], "-")) /* the figure itself goes there */
+            return;
+    results_warnings(results, count, call_room(call), out);
+}
+
+/* A figure as text has the warnings in its caption. */
 static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
 {
     PngOptions png; /* checked before the runs */
@@ -156,6 +165,8 @@ static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
     if (ok)
         figure = figure_run_draw(s, call, d, err);
     ok = figure && call_write_figure(call, figure, d->results, d->count, out, err);
+    if (ok && call->file_count)
+        call_add_warnings(call, d->results, d->count, out);
     figure_free(figure);
     figure_run_free(d);
     free(d);

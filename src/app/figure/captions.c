@@ -407,6 +407,8 @@ void picture_caption(Figure *figure, const PanelChoice *panels, int count,
     caption_pictures(figure, panels, count, options, &d,
                      only_plots(figure) ? -1 : head < 0 ? 0 : head);
     picture_add_measured(figure);
+    if (!options->caption || *options->caption) /* no sign without its reason */
+        picture_warn(figure, panels, count);
 }
 
 /* ---- where the tensors of a picture come from ---------------------------- */

@@ -350,6 +350,8 @@ bool overview_figure(Session *s, const Call *call, Text *out, Error *err)
     if (o)
         wall = overview_wall(o, err);
     ok = wall && call_write_figure(call, wall, o->run.results, 1, out, err);
+    if (ok)
+        call_add_warnings(call, o->run.results, 1, out);
     figure_free(wall);
     overview_free(o);
     return ok;

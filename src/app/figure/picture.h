@@ -164,6 +164,13 @@ void generated_words(const char *name, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);
+/* The next of these lines, which a result's run warned of, with the mechanism in front of it;
+ * false: there is none. */
+bool result_warning(const Result *result, const char **lines, Text *out);
+/* Puts a sign before the title of each panel whose runs warned, and the reason into the caption. */
+void picture_warn(Figure *figure, const PanelChoice *panels, int count);
+/* Appends "warning  performer: ..." of all results, each once, folded at `room` columns. */
+void results_warnings(Result *const *results, int count, int room, Text *out);
 /* Number of panels that join the plot which begins with `at`. */
 int picture_joining(const PanelChoice *panels, int at, int count);
 /* The name of panels[at]'s result with what differs between the panels; its own title where it

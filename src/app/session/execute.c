@@ -167,17 +167,17 @@ static void take_warnings(Record *record, const char *lines)
 }
 
 /* Warns of NaN and infinity in tensor parameters; the run uses them as they are. */
-static void warn_of_tensors(Record *record, const Assignments *given)
+static void warn_of_tensors(Run *run, const Assignments *given)
 {
     for (int i = 0; i < given->count; i++) {
         const Assignment *a = &given->items[i];
         int64_t           at = tensor_not_finite(&a->tensor);
 
         if (at >= 0)
-            record_warn(record,
-                        "parameter %s holds NaN or infinity (first at element %lld of "
-                        "%s); what it touches may be NaN too",
-                        a->name, (long long)at, a->text + (*a->text == '@'));
+            run_warn(run,
+                     "parameter %s holds NaN or infinity (first at element %lld of "
+                     "%s); what it touches may be NaN too",
+                     a->name, (long long)at, a->text + (*a->text == '@'));
     }
 }
 
@@ -185,16 +185,16 @@ static void finish_record(Result *result, bool softened)
 {
     Record *record = &result->record;
 
+    warn_of_tensors(result->run, &result->request.given);
+    if (softened)
+        run_warn(result->run, "%s has no causal form: the input's causal mask was left out",
+                 result->request.mechanism);
     take_warnings(record, text_str(&result->run->warnings));
     record_take_figures(record, result->run);
     record->threads = result->run->threads ? threads_count(result->run->threads) : 1;
     snprintf(record->input, sizeof(record->input), "%s", result->input->name);
     if (result->loaded->warning)
         record_warn(record, "%s", result->loaded->warning);
-    warn_of_tensors(record, &result->request.given);
-    if (softened)
-        record_warn(record, "%s has no causal form: the input's causal mask was left out",
-                    result->request.mechanism);
 }
 
 /* Runs again with another seed, for the quality alone. */

@@ -52,6 +52,14 @@ static const char *ascii_of(uint32_t c, int width)
         return "-";
     if (c == 0x2026)
         return ".";
+    if (c == 0x2020) /* signs of footnotes stay apart */
+        return "!";
+    if (c == 0x2021)
+        return "*";
+    if (c == 0xA7)
+        return "+";
+    if (c == 0xB6)
+        return "#";
     return width > 1 ? "??" : "?";
 }
 

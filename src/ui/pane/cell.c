@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/figure/picture.h"
 #include "app/result/views.h"
 #include "core/utf8.h"
 #include "draw/text/unicode.h"
@@ -452,8 +453,20 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     }
 }
 
+/* What the pane's frame has no room for. */
+static void add_warnings(const Pane *pane, Text *out)
+{
+    const char *lines = text_str(&pane->result->run->warnings);
+    Text        line = { 0 };
+
+    while (result_warning(pane->result, &lines, &line))
+        text_addf(out, "\n! %s", text_str(&line));
+    text_free(&line);
+}
+
 void inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     add_facts(ui, pane, q, k, out);
     add_place(ui, pane, out);
+    add_warnings(pane, out);
 }

@@ -550,7 +550,7 @@ static void pane_fail(Ui *ui, Pane *pane, const char *text)
 }
 
 /* Shows a warning once: a live re-run must not repeat it or hide the answer to a key.  A lesson
- * says itself what matters, and the pane's frame has the warning. */
+ * says itself what matters, and the pane's frame and inspector have the warning. */
 static void say_warning(Ui *ui, const char *lines)
 {
     char first[256];

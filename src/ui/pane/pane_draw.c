@@ -400,6 +400,26 @@ static void draw_waiting(Ui *ui, const Pane *pane)
     text_free(&out);
 }
 
+#define WARNING_LEAST 24 /* columns in which the beginning of a warning says something */
+
+/* A sign in the frame's corner where the run warned, and the warning in the lower edge, as far as
+ * there is room after `used` columns; the inspector has all of it. */
+static void draw_warning(Ui *ui, const Pane *pane, int used)
+{
+    const char *lines = text_str(&pane->result->run->warnings);
+    Area        a = pane->area;
+    int         room = a.w - 4 - used;
+    Text        line = { 0 };
+
+    if (result_warning(pane->result, &lines, &line)) {
+        term_char(ui->term, a.y, a.x + a.w - 2, '!', ui_style(ui, ROLE_WARN));
+        if (room >= WARNING_LEAST)
+            term_textf(ui->term, a.y + a.h - 1, a.x + 2 + used, room, ui_style(ui, ROLE_WARN),
+                       " ! %s ", text_str(&line));
+    }
+    text_free(&line);
+}
+
 /* Names of an origin that are tried for the room there is: all, some, one. */
 static const int names_tried[] = { RUN_MAX_TENSORS, 4, 2, 1 };
 
@@ -411,7 +431,7 @@ static void draw_origins(Ui *ui, const Pane *pane)
     Pane      *first = &ui->compare.panes[0];
     Area       a = pane->area;
     Text       words = { 0 };
-    int        count = 1;
+    int        count = 1, used = 0;
 
     if (!runs[0] || a.w < 12)
         return;
@@ -424,9 +444,10 @@ static void draw_origins(Ui *ui, const Pane *pane)
             break;
     }
     if (words.length)
-        term_textf(ui->term, a.y + a.h - 1, a.x + 2, a.w - 4, ui_style(ui, ROLE_DIM), " %s ",
-                   text_str(&words));
+        used = term_textf(ui->term, a.y + a.h - 1, a.x + 2, a.w - 4, ui_style(ui, ROLE_DIM),
+                          " %s ", text_str(&words));
     text_free(&words);
+    draw_warning(ui, pane, used);
 }
 
 void pane_want_drawing(Ui *ui, Pane *pane)

@@ -38,7 +38,7 @@ static void pattern_text_run(Run *r, const void *opaque)
 
     run_stage(r, "pattern");
     run_pattern_attention(r, p->scale, pattern_parse_of(r, p));
-    if (!run_failed(r) && run_flops(r).score <= 0)
+    if (!run_failed(r) && !r->spec.pairs_only && run_flops(r).score <= 0)
         run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
 }
 

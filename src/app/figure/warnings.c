@@ -1,0 +1,150 @@
+/* warnings.c -- what the runs behind a figure warned of: signs before titles of panels, reasons in
+ * the caption, and lines for the command's output. */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command/command.h"
+#include "app/figure/picture.h"
+#include "app/session/internal.h"
+
+#define REASONS 32 /* of one figure; the signs tell so many apart */
+
+/* Each reason once, in the order of the panels. */
+typedef struct Reasons {
+    Text lines[REASONS];
+    int  count;
+} Reasons;
+
+/* Some warnings begin with the mechanism; a warning about the input belongs to all runs. */
+static bool names_its_run(const Result *result, const char *line)
+{
+    const char *warning = result->loaded->warning, *mechanism = result->request.mechanism;
+
+    return !strncmp(line, mechanism, strlen(mechanism)) ||
+           (warning && !strncmp(line, warning, strlen(warning)));
+}
+
+bool result_warning(const Result *result, const char **lines, Text *out)
+{
+    size_t length = *lines ? strcspn(*lines, "\n") : 0;
+
+    text_clear(out);
+    if (!length)
+        return false;
+    if (!names_its_run(result, *lines))
+        text_addf(out, "%s: ", result->request.mechanism);
+    text_addf(out, "%.*s", (int)length, *lines);
+    *lines += length + ((*lines)[length] == '\n');
+    return text_ok(out);
+}
+
+/* Number of a reason; -1: there are too many. */
+static int reason_at(Reasons *all, const char *line)
+{
+    for (int i = 0; i < all->count; i++)
+        if (!strcmp(text_str(&all->lines[i]), line))
+            return i;
+    if (all->count == REASONS)
+        return -1;
+    text_add(&all->lines[all->count], line);
+    return all->count++;
+}
+
+static void free_reasons(Reasons *all)
+{
+    for (int i = 0; i < all->count; i++)
+        text_free(&all->lines[i]);
+}
+
+/* The signs of footnotes in their usual order; past the last they are doubled. */
+static void add_sign(int reason, Text *out)
+{
+    static const char *const signs[] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7", "\xc2\xb6" };
+    int                      kinds = sizeof(signs) / sizeof(*signs);
+
+    for (int i = 0; i <= reason / kinds; i++)
+        text_add(out, signs[reason % kinds]);
+}
+
+/* Adds the signs of what the result's run warned of. */
+static void add_signs(Reasons *all, const Result *result, Text *signs)
+{
+    const char *lines = result ? text_str(&result->run->warnings) : NULL;
+    Text        line = { 0 };
+
+    while (result_warning(result, &lines, &line)) {
+        int reason = reason_at(all, text_str(&line));
+
+        if (reason >= 0)
+            add_sign(reason, signs);
+    }
+    text_free(&line);
+}
+
+static void sign_title(const char *signs, char *title, size_t size)
+{
+    Text all = { 0 };
+
+    text_addf(&all, "%s%s%s", signs, *title ? " " : "", title);
+    if (all.length < size)
+        snprintf(title, size, "%s", text_str(&all));
+    text_free(&all);
+}
+
+/* "; + linformer has no causal form: ..." for each reason, as far as there is room. */
+static void add_reasons(const Reasons *all, Figure *figure)
+{
+    Text caption = { 0 };
+
+    text_add(&caption, figure->caption);
+    for (int i = 0; i < all->count; i++) {
+        text_add(&caption, caption.length ? "; " : "");
+        add_sign(i, &caption);
+        text_addf(&caption, " %s", text_str(&all->lines[i]));
+    }
+    if (caption.length < sizeof(figure->caption))
+        snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&caption));
+    text_free(&caption);
+}
+
+void picture_warn(Figure *figure, const PanelChoice *panels, int count)
+{
+    Panel  *panel = figure->panels - 1;
+    Reasons all = { .count = 0 };
+
+    for (int i = 0; i < count; i++) {
+        Text signs = { 0 };
+
+        panel += !panels[i].joins;
+        add_signs(&all, panels[i].result, &signs);
+        add_signs(&all, panels[i].minus, &signs);
+        if (signs.length && !strstr(panel->title, text_str(&signs)))
+            sign_title(text_str(&signs), panel->title, sizeof(panel->title));
+        text_free(&signs);
+    }
+    add_reasons(&all, figure);
+    free_reasons(&all);
+}
+
+void results_warnings(Result *const *results, int count, int room, Text *out)
+{
+    Reasons said = { .count = 0 };
+    Text    line = { 0 }, words = { 0 };
+
+    for (int i = 0; i < count; i++) {
+        const char *lines = text_str(&results[i]->run->warnings);
+
+        while (result_warning(results[i], &lines, &line)) {
+            int before = said.count;
+
+            if (reason_at(&said, text_str(&line)) < before)
+                continue;
+            text_clear(&words);
+            text_addf(&words, "warning  %s", text_str(&line));
+            text_add_folded(out, text_str(&words), room, 9);
+        }
+    }
+    free_reasons(&said);
+    text_free(&line);
+    text_free(&words);
+}
