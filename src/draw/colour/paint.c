@@ -242,7 +242,7 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
 
 /* ---- pictures ---------------------------------------------------------------- */
 
-#define TINT_SHARE    0.62 /* of the cell's colour; the rest is the picture behind it */
+#define TINT_SHARE    0.62 /* of a cause's colour; the rest is the picture behind it */
 #define UNKNOWN       0.5  /* brightness of an unknown pixel; drawn as empty paper */
 #define UNKNOWN_LIGHT 0.93
 #define UNKNOWN_DARK  0.22
@@ -268,8 +268,16 @@ static Rgb grey_of(double light)
     return (Rgb){ g, g, g };
 }
 
+bool panel_lets_through(const Panel *panel, double t)
+{
+    double faint = panel_map(panel) == MAP_DIVERGING ? 2 * fabs(t - 0.5) : t;
+
+    return panel->picture && panel->pixels && panel_style(panel) == STYLE_VALUE &&
+           faint < PICTURE_SHARE;
+}
+
 static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
-                          int64_t col, bool seen, bool dark)
+                          int64_t col, bool through, bool dark)
 {
     static const char shades[] = " .,:-";
     Region            r = grid_cell_region(grid, row, col);
@@ -286,11 +294,14 @@ static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, in
         };
         return;
     }
-    if (seen) {
+    if (through) { /* characters cannot show both: they are the value's */
+        paint->rgb = grey_of(light);
+    } else if (grid->cells[row * grid->cols + col].any) {
         if (panel_style(panel) == STYLE_CAUSE &&
             grid->cells[row * grid->cols + col].cause == COMPONENT_OTHER)
             paint->rgb = PICTURE_OTHER;
-        if (panel->pixels)
+        /* colours of a bar are whole: a tinted one would be another value's */
+        if (panel->pixels && panel_style(panel) != STYLE_VALUE)
             paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);
     } else {
         paint->rgb = grey_of(panel->pixels ? light : dark ? UNKNOWN_DARK : UNKNOWN_LIGHT);
@@ -343,6 +354,7 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
                   bool dark_background)
 {
     Paint paint = paint_cell(panel, grid, row, col, levels, dark_background);
+    int   level;
 
     if (grid->cells[row * grid->cols + col].marked && !panel->minus) {
         paint.marked = true;
@@ -354,7 +366,8 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
         }
     }
     if (panel->picture)
-        paint_picture(&paint, panel, grid, row, col, grid->cells[row * grid->cols + col].any,
+        paint_picture(&paint, panel, grid, row, col,
+                      panel_lets_through(panel, map_place(panel, grid, row, col, levels, &level)),
                       dark_background);
     return paint;
 }

@@ -117,6 +117,13 @@ int     range_digits(double lo, double hi);
 /* The quantity that colours show: "weight", "bias", "difference". */
 const char *panel_quantity(const Panel *panel);
 
+/* The picture behind the cells is seen where a value's place t on its bar is below this share; the
+ * bar is grey there. */
+#define PICTURE_SHARE    0.05
+#define PICTURE_GREY     ((Rgb){ 150, 150, 150 })
+#define PICTURE_GREY_256 246
+bool panel_lets_through(const Panel *panel, double t);
+
 /* Colour and character of one drawn cell. */
 typedef struct Paint {
     Rgb     rgb;

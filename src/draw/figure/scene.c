@@ -307,6 +307,7 @@ typedef struct Present {
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, mark, schedule, dots;
+    bool    behind; /* a picture shows through where values are small */
     uint8_t overlaps; /* bits of entries with several */
     bool    masked[2]; /* masked cells are grey: on white, on black */
     Hues    hues; /* all panels of a page have the same */
@@ -425,6 +426,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
         return;
     present->hues = panel->hues;
     present->mark |= panel->picture;
+    present->behind |= panel_lets_through(panel, panel->minus ? 0.5 : 0);
     for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
         if (grid->cells[c].marked)
             present->marks = panel->view->marks;
@@ -611,6 +613,11 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                               : item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)
         items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
+    if (present->behind && count < most) {
+        items[count] = item_of("the image, where values are below 5 %", PICTURE_GREY,
+                               PICTURE_GREY_256, ' ');
+        items[count++].page = true;
+    }
     if (present->odd && count < most)
         items[count++] = item_of("NaN or infinite", colour_odd(), 200, '!');
     return count;

@@ -205,8 +205,11 @@ static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int wi
     ColourMap map = panel->minus ? MAP_DIVERGING : panel->map;
     Rgb      *rows = malloc((size_t)(height > 0 ? height : 1) * sizeof(*rows));
 
-    for (int k = 0; rows && k < height; k++)
-        rows[k] = colour_of_value(map, height > 1 ? 1 - (double)k / (height - 1) : 1);
+    for (int k = 0; rows && k < height; k++) {
+        double t = height > 1 ? 1 - (double)k / (height - 1) : 1;
+
+        rows[k] = panel_lets_through(panel, t) ? PICTURE_GREY : colour_of_value(map, t);
+    }
     if (rows && height > 0)
         canvas_image(sheet->canvas, x, y, rows, NULL, 1, height, width, 1);
     free(rows);

@@ -405,7 +405,9 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.*g ", digits, lo);
     for (int i = 0; i < 12; i++) {
         double t = i / 11.0;
-        Ink    ink = ink_of(colour_of_value(map, t), ramp[lround(t * (length - 1))]);
+        Ink    ink = panel_lets_through(&panel, t)
+                         ? ink_of(PICTURE_GREY, PICTURE_GREY_256)
+                         : ink_of(colour_of_value(map, t), ramp[lround(t * (length - 1))]);
 
         if (ui->term->utf8 && ui->term->colours >= TERM_256)
             term_char(ui->term, y, x++, ' ', (Style){ .bg = ink });

@@ -49,6 +49,35 @@ static int ticks(double lo, double hi, int most, double *places, char (*texts)[1
     return sheet_bar_ticks(&panel, most, places, texts);
 }
 
+/* A colour between a value's and the image's would be another value's. */
+TEST(a_value_on_an_image_has_the_colour_of_its_bar)
+{
+    static const float values[] = { 1, 0.5f, 0.2f, 0.01f }, pixels[] = { 0.8f, 0.8f, 0.8f, 0.8f };
+    View        view = { .name = "row", .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 2,
+                         .shape = { 1, 4 } };
+    Panel       panel;
+    GridRequest request = { .view = &view, .region = { 0, 1, 0, 4 }, .rows = 1, .cols = 4 };
+    Grid        grid;
+
+    view.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)values);
+    panel_init(&panel, &view, NULL, 0, NULL);
+    panel.picture = true;
+    panel.pixels = pixels;
+    panel.pixel_count = 4;
+    panel.mark_row = 9;
+    assert_true(grid_reduce(&request, &grid, NULL));
+    for (int k = 0; k < 4; k++) {
+        Rgb is = panel_paint(&panel, &grid, 0, k, PAGE_LEVELS, false).rgb;
+        Rgb bar = colour_of_value(panel.map, round(254 * (double)values[k]) / 254);
+        Rgb want = values[k] > 0.05f ? bar : (Rgb){ 204, 204, 204 };
+
+        CHECK(is.r == want.r && is.g == want.g && is.b == want.b, "%g: %d %d %d, not %d %d %d",
+              (double)values[k], is.r, is.g, is.b, want.r, want.g, want.b);
+        assert_int_equal(panel_lets_through(&panel, (double)values[k]), values[k] < 0.05f);
+    }
+    grid_free(&grid);
+}
+
 TEST(a_bar_has_two_numbers_at_least)
 {
     double places[SHEET_TICKS];
