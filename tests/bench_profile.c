@@ -168,7 +168,8 @@ int main(int argc, char **argv)
         const char *mechanism;
         int64_t     n;
     } runs[] = { { "window", 1024 }, { "reformer", 256 }, { "full", 512 }, { "full", 1536 } };
-    static const char *const compared[] = { "longformer", "full", "nystrom", "performer" };
+    static const char *const compared[] = { "window", "longformer", "reformer", "full",
+                                            "nystrom", "performer" };
     int         rounds = argc > 1 ? atoi(argv[1]) : 101;
     const char *why;
     Threads    *threads = threads_new(2);

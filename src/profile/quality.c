@@ -8,6 +8,11 @@
  * w* and o* are those of the catalogue's baseline, run here on the same q, k,
  * v, position and scale; its weights are read some rows at a time, so a worker
  * holds some rows and nothing n x n exists.  Rows without a key do not count.
+ *
+ * Where the run weighs few cells, w* is read at these only: its rows sum to 1, so
+ *     sum_j |w - w*| = sum over these of |w - w*| + 1 - sum over these of w*,
+ * and keys without weight add nothing to KL.  The comparison then costs little
+ * more than exact attention itself.
  * Per-row results are kept and summed in order: threads change no bit.
  */
 #include <math.h>
@@ -23,6 +28,7 @@
 #define LINES_BYTES (4 << 20) /* of a worker, if more than a row's */
 #define LINES(rows) (2 * (rows) + 1) /* of exact weights and of the run's, and one of kept flags */
 #define KEYS_AT_ONCE 256 /* read for all rows of an item while they are near */
+#define FEW 4 /* at most one cell in so many: read one by one */
 #define CHOOSES_CELLS (CLASS_BASELINE | CLASS_FP | CLASS_LP)
 
 typedef struct Row {
@@ -37,11 +43,12 @@ typedef struct Comparison {
     const Run  *run, *exact;
     const View *kept, *weights; /* NULL: not comparable */
     const View *exact_weights;
+    const Pattern *cells;       /* that the run weighs; NULL: nearly all, or not known */
     bool        output;
     Row        *rows;       /* [h][n] */
     int64_t     each;       /* rows of an item, of one head */
     Quality    *by_head;    /* [h]; NULL: not wanted */
-    float      *lines;      /* LINES(each) of m cells for each worker */
+    float      *lines;      /* LINES(rows_read) of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
 
@@ -118,6 +125,97 @@ static void compare_weights(Comparison *c, int64_t head, int64_t i, int64_t x, c
     }
 }
 
+/* ---- the cells that a run weighs ---------------------------------------------------- */
+
+/* Cells of one row, side by side in the lines. */
+typedef struct Weighed {
+    PatternRow own, exact; /* the run's, and those exact attention may weigh */
+    int64_t    count;
+    bool       left_out;   /* exact attention may weigh others, too */
+} Weighed;
+
+static int64_t plane_of(const View *view, int64_t head)
+{
+    return view_planes(view) > 1 ? head : 0;
+}
+
+/* `inside`: all cells of the run are in the view's support. */
+static void read_run(const View *view, int64_t head, int64_t i, PatternRun run, bool inside,
+                     float *out)
+{
+    if (inside && view->read && !view->tensor.data)
+        view->read(view, plane_of(view, head), i, run.start, run.count, run.step, out);
+    else
+        view_read(view, plane_of(view, head), i, run.start, run.count, run.step, out);
+}
+
+static int64_t cells_of(const PatternRow *row)
+{
+    int64_t count = 0;
+
+    for (int64_t x = 0; x < row->count; x++)
+        count += row->runs[x].count;
+    return count;
+}
+
+/* Whether the row is one range of keys that holds the run. */
+static bool holds_run(const PatternRow *row, PatternRun run)
+{
+    const PatternRun *all = row->runs;
+
+    return row->count == 1 && all->step == 1 && run.start >= all->start &&
+           run.start + (run.count - 1) * run.step < all->start + all->count;
+}
+
+/* False: no memory. */
+static bool read_cells(const Comparison *c, int64_t head, int64_t i, const Lines *lines,
+                       Weighed *w)
+{
+    const View *exact = c->exact_weights;
+    bool        all = !exact->support;
+
+    pattern_row(c->cells, pattern_per_head(c->cells) ? head : 0, i, &w->own);
+    if (!all)
+        pattern_row(exact->support, pattern_per_head(exact->support) ? head : 0, i, &w->exact);
+    w->count = 0;
+    if (w->own.failed || w->exact.failed)
+        return false;
+    for (int64_t x = 0; x < w->own.count; x++) {
+        PatternRun run = w->own.runs[x];
+
+        read_run(exact, head, i, run, all || holds_run(&w->exact, run), lines->exact + w->count);
+        if (c->weights)
+            read_run(c->weights, head, i, run, true, lines->own + w->count);
+        w->count += run.count;
+    }
+    w->left_out = w->count < (all ? c->run->m : cells_of(&w->exact));
+    return true;
+}
+
+/* False: nothing in these cells says that the row has a key. */
+static bool compare_cells(Comparison *c, int64_t head, int64_t i, const Lines *lines, Weighed *w,
+                          Row *row)
+{
+    bool   read = read_cells(c, head, i, lines, w);
+    double mass = read ? row_sum(lines->exact, w->count) : 0;
+
+    if (!(mass > 0))
+        return false;
+    if (c->kept)
+        row->mass = fmin(mass, 1);
+    if (c->kept && w->left_out)
+        atomic_store(&c->left_out, true);
+    if (c->weights) {
+        row->variation = (row_distance(lines->own, lines->exact, 1, w->count) +
+                          fmax(1 - mass, 0)) / 2;
+        row->kl = row_divergence(lines->own, row_sum(lines->own, w->count), lines->exact, 1,
+                                 w->count, &row->kl_lacks);
+    }
+    return true;
+}
+
+/* ---- rows of an item ---------------------------------------------------------------- */
+
 /* Reads KEYS_AT_ONCE keys of all rows at a time, while these keys are in the cache. */
 static void read_by_keys(const View *view, int64_t head, int64_t from, int64_t rows, float *lines)
 {
@@ -145,10 +243,16 @@ static bool comparison_cancelled(const Comparison *c)
     return c->run->spec.cancel && atomic_load(c->run->spec.cancel);
 }
 
+/* Together, by one worker. */
+static int64_t rows_read(const Comparison *c)
+{
+    return c->cells ? 1 : c->each;
+}
+
 static Lines lines_of(const Comparison *c, int worker)
 {
-    int64_t m = c->run->m, rows = c->each * m;
-    float  *at = c->lines + LINES(c->each) * m * worker;
+    int64_t m = c->run->m, rows = rows_read(c) * m;
+    float  *at = c->lines + LINES(rows_read(c)) * m * worker;
 
     return (Lines){ .exact = at, .own = at + rows, .kept = at + 2 * rows };
 }
@@ -158,6 +262,16 @@ static int64_t items_of_head(const Comparison *c)
     return (c->run->n + c->each - 1) / c->each;
 }
 
+/* One row of few cells; of those that say nothing, all cells are read. */
+static void compare_few(Comparison *c, int64_t head, int64_t i, const Lines *lines, Weighed *w,
+                        Row *row)
+{
+    if (compare_cells(c, head, i, lines, w, row))
+        return;
+    read_weight_lines(c, head, i, 1, lines);
+    compare_weights(c, head, i, 0, lines, row);
+}
+
 static void compare_rows(void *context, int64_t item, int worker)
 {
     Comparison *c = context;
@@ -165,8 +279,9 @@ static void compare_rows(void *context, int64_t item, int worker)
     int64_t     from = item % items_of_head(c) * c->each;
     int64_t     rows = n - from < c->each ? n - from : c->each;
     Lines       lines = c->lines ? lines_of(c, worker) : (Lines){ 0 };
+    Weighed     weighed = { .count = 0 };
 
-    if (c->lines && !comparison_cancelled(c))
+    if (c->lines && !c->cells && !comparison_cancelled(c))
         read_weight_lines(c, head, from, rows, &lines);
     for (int64_t x = 0; x < rows && !comparison_cancelled(c); x++) {
         Row *row = &c->rows[head * n + from + x];
@@ -174,9 +289,13 @@ static void compare_rows(void *context, int64_t item, int worker)
         *row = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
         if (c->output)
             compare_output(c, head, from + x, row);
-        if (c->lines)
+        if (c->lines && c->cells)
+            compare_few(c, head, from + x, &lines, &weighed, row);
+        else if (c->lines)
             compare_weights(c, head, from + x, x, &lines, row);
     }
+    pattern_row_free(&weighed.own);
+    pattern_row_free(&weighed.exact);
 }
 
 /* ---- all rows --------------------------------------------------------------- */
@@ -347,6 +466,20 @@ static int64_t rows_of_item(int64_t m)
     return rows;
 }
 
+/* NULL: the run weighs many cells, or does not say which. */
+static const Pattern *few_cells(const Comparison *c)
+{
+    const View    *view = c->weights ? c->weights : c->kept;
+    const Pattern *cells = view ? view->support : NULL;
+    int64_t        count;
+
+    if (!cells || (c->kept && (c->kept->support != cells || c->kept->read ||
+                               c->kept->tensor.data)))
+        return NULL;
+    count = pattern_count(cells);
+    return count >= 0 && count <= c->run->h * c->run->n * c->run->m / FEW ? cells : NULL;
+}
+
 static bool compare_with(Comparison *c, Quality *out, Error *err)
 {
     const Run *run = c->run;
@@ -358,9 +491,10 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
                          c->exact->mechanism->id);
     c->output = c->output && comparable_output(c->exact);
     c->rows = calloc((size_t)(run->h * run->n), sizeof(*c->rows));
-    c->each = rows_of_item(run->m);
+    c->cells = few_cells(c);
+    c->each = c->cells ? ROWS_MOST : rows_of_item(run->m);
     c->lines = wanted ? calloc((size_t)threads_count(run->threads),
-                               (size_t)(LINES(c->each) * run->m) * sizeof(*c->lines)) : NULL;
+                               (size_t)(LINES(rows_read(c)) * run->m) * sizeof(*c->lines)) : NULL;
     ok = c->rows && (c->lines || !wanted) ? compare_all(c, out, err) : no_memory(run, err);
     free(c->rows);
     free(c->lines);

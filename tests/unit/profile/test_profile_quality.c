@@ -225,6 +225,77 @@ TEST(another_matrix_leaves_only_the_output)
     fixture_free(&f);
 }
 
+/* Row i of a head, all cells. */
+static const float *whole_row(const View *view, int64_t head, int64_t i, float *out)
+{
+    view_read(view, view_planes(view) > 1 ? head : 0, i, 0, view_cols(view), 1, out);
+    return out;
+}
+
+static void sums_by_definition(const Run *run, const Run *exact, double *mass, double *variation,
+                               double *kl)
+{
+    const View *kept = run_view(run, "connectivity"), *own = run_view(run, "weights");
+    float       k[64], w[64], all[64];
+    int64_t     rows = run->h * run->n;
+
+    *mass = *variation = *kl = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        whole_row(kept, r / run->n, r % run->n, k);
+        whole_row(own, r / run->n, r % run->n, w);
+        whole_row(run_view(exact, "weights"), r / run->n, r % run->n, all);
+        for (int64_t j = 0; j < run->m; j++) {
+            *mass += k[j] > 0 ? (double)all[j] / (double)rows : 0;
+            *variation += fabs((double)w[j] - (double)all[j]) / 2 / (double)rows;
+            *kl += w[j] > 0 ? (double)w[j] * log((double)w[j] / (double)all[j]) / (double)rows : 0;
+        }
+    }
+}
+
+static Run *viewed_run(Fixture *f, const char *id, const char *params)
+{
+    Run *run;
+
+    fixture_choose(f, id, params);
+    f->spec.views = true;
+    run = run_new(&f->spec);
+    run_execute(run);
+    assert_int_equal(run->err.code, ERR_NONE);
+    return run;
+}
+
+/* Of few cells, only these are read; of many, whole rows. */
+TEST(few_cells_and_whole_rows_are_compared_alike)
+{
+    static const char *const cases[][2] = {
+        { "window", "window=5" },       { "random", "r=3" },
+        { "reformer", "n_buckets=8,block=4" },{ "bigbird", "block=4,window=1,random=1,global=1" },
+        { "topk", "k=3" },              { "sinkhorn", "block=8,sort_net=means" },
+        { "window", "window=61" },      { "topk", "k=40" },
+    };
+
+    for (size_t c = 0; c < 2 * sizeof(cases) / sizeof(*cases); c++) {
+        const char *const *of = cases[c / 2];
+        Fixture f = fixture_new(2, 64, 16, 1);
+        double  mass, variation, kl;
+        Quality q;
+        Error   err = ERROR_INIT;
+        Run    *run, *exact;
+
+        f.spec.causal = c % 2;
+        exact = viewed_run(&f, "full", "");
+        run = viewed_run(&f, of[0], of[1]);
+        sums_by_definition(run, exact, &mass, &variation, &kl);
+        assert_true(quality_measure(run, &q, &err));
+        CHECK_WITHIN(q.mass_mean.value, mass, 1e-6);
+        CHECK_WITHIN(q.total_variation.value, variation, 1e-6);
+        CHECK_WITHIN(q.kl.value, kl, 1e-5);
+        run_free(run);
+        run_free(exact);
+        fixture_free(&f);
+    }
+}
+
 /* A mechanism of no pattern class over all cells, or over a band. */
 typedef struct {
     int64_t reach;
