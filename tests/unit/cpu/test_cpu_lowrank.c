@@ -100,6 +100,27 @@ TEST(softmax_of_causal_rows)
     }
 }
 
+/* Rows without an entry are all zeros, and nothing before them is written. */
+TEST(softmax_of_rows_without_entries)
+{
+    Fixture f = fixture_new(2, 3);
+    Tensor  whole = some(&f, true, 2, 5, 5), x = whole;
+
+    x.shape[1] = 4; /* the first row of each head is not of x */
+    x.data = tensor_f64(&whole) + 5;
+    for (int64_t head = 0; head < 2; head++)
+        for (int64_t j = 0; j < 5; j++)
+            tensor_f64(&whole)[head * 25 + j] = 7;
+    cpu_softmax(f.run, &(SoftmaxRows){ .x = x, .causal = true, .offset = -3 });
+    for (int64_t head = 0; head < 2; head++)
+        for (int64_t j = 0; j < 5; j++) {
+            assert_true(tensor_f64(&whole)[head * 25 + j] == 7);
+            for (int64_t i = 0; i < 3; i++)
+                assert_true(tensor_f64(&x)[head * 25 + i * 5 + j] == 0);
+        }
+    fixture_free(&f);
+}
+
 /* ---- pseudo-inverse --------------------------------------------------------- */
 
 static void multiply(const double *a, const double *b, int64_t n, double *c)
