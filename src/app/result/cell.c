@@ -210,7 +210,14 @@ static void read_share(const CellReader *r, int64_t k, CellWhy *out)
 
 bool cell_read(CellReader *r, int64_t head, int64_t q, int64_t k, CellWhy *out, Error *err)
 {
+    const Run *run = r->result->run;
+
     *out = (CellWhy){ 0 };
+    if (head < 0 || head >= run->h || q < 0 || q >= run->n || k < 0 || k >= run->m)
+        return error_set(err, ERR_DATA, "there is no head %lld with query %lld and key %lld: the "
+                         "run has %lld heads, %lld queries and %lld keys", (long long)head,
+                         (long long)q, (long long)k, (long long)run->h, (long long)run->n,
+                         (long long)run->m);
     if (!read_cell_row(r, head, q, err))
         return false;
     out->weighs = r->weights != NULL;

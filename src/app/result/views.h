@@ -253,7 +253,8 @@ typedef struct CellWhy {
 /* NULL: no memory. */
 CellReader *cell_reader_new(Result *result, Error *err);
 void        cell_reader_free(CellReader *reader);
-/* False: no memory.  Another cell of the same row is free. */
+/* False: no memory, or the run has no such head, query or key.  Another cell of the same row is
+ * free. */
 bool        cell_read(CellReader *reader, int64_t head, int64_t q, int64_t k, CellWhy *out,
                       Error *err);
 /* Prints one fact a line: "score      2.318, 0.39 below the row's top". */

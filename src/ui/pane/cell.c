@@ -389,12 +389,21 @@ static void add_place(Ui *ui, const Pane *pane, Text *out)
     text_add(out, "\n");
 }
 
+/* Its cells are the run's queries and keys.  Those of ETC's weights are not: tokens stand behind
+ * the globals. */
+static bool shows_pairs(const Pane *pane, const View *view)
+{
+    const Run *run = pane->result->run;
+
+    return !strcmp(view->cols, "key") && view_rows(view) == run->n && view_cols(view) == run->m;
+}
+
 static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     CellFacts   f = cell_facts(ui, pane, q, k);
     const View *view = pane_view(pane);
     const char *row = row_token(pane, view, q), *col = col_token(pane, view, k);
-    bool        differs = pane_differs(ui, pane), pairs = !strcmp(view->cols, "key");
+    bool        differs = pane_differs(ui, pane), pairs = shows_pairs(pane, view);
     char        bits[64], row_text[TOKEN_BYTES] = "", col_text[TOKEN_BYTES] = "";
     double      above = 0;
 

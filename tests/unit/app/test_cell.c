@@ -144,4 +144,26 @@ TEST(what_cannot_be_told_is_left_out)
     session_free(s);
 }
 
+/* Views may have more rows and columns than the run has queries and keys: those of ETC. */
+TEST(a_cell_outside_the_run_is_refused)
+{
+    static const int64_t outside[][3] = { { 0, 0, N }, { 0, N, 0 }, { 2, 0, 0 }, { 0, 0, -1 } };
+    Session    *s = session_on("synthetic:normal(n=29,d=8,heads=2)");
+    Result     *r = result_of(s, "etc");
+    CellReader *reader = reader_of(r);
+    CellWhy     why;
+
+    assert_true(view_cols(run_view(r->run, "weights")) > N);
+    for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
+        Error err = ERROR_INIT;
+
+        assert_false(cell_read(reader, outside[i][0], outside[i][1], outside[i][2], &why, &err));
+        assert_int_equal(err.code, ERR_DATA);
+        assert_non_null(strstr(err.text, "2 heads, 29 queries and 29 keys"));
+    }
+    cell_reader_free(reader);
+    result_release(r);
+    session_free(s);
+}
+
 SUITE(NULL, NULL)
