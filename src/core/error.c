@@ -13,12 +13,21 @@ static const struct {
 #undef ERROR_CODE
 };
 
+/* A message is one line, also where it repeats what a file or a person wrote. */
+static void keep_one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = strchr("\t\n\v\f\r", *text) ? ' ' : '?';
+}
+
 bool error_vset(Error *err, ErrorCode code, const char *fmt, va_list args)
 {
     if (!err)
         return false;
     err->code = code;
     vsnprintf(err->text, sizeof(err->text), fmt, args);
+    keep_one_line(err->text);
     return false;
 }
 
@@ -51,6 +60,7 @@ bool error_prefix(Error *err, const char *fmt, ...)
         err->text[at++] = *c ? *c++ : *rest++;
     if (at < sizeof(err->text))
         err->text[at] = '\0';
+    keep_one_line(err->text);
     return false;
 }
 

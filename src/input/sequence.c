@@ -295,9 +295,30 @@ static bool png_failed(const png_image *png, Error *err)
     return error_set(err, ERR_FORMAT, "is not a whole PNG picture: %.64s", png->message);
 }
 
+/* libpng takes memory for a part before it reads it, so a length beyond the file costs gigabytes.
+ * Before the part's bytes stand its length and its name, behind them a checksum. */
+static bool png_parts_fit(Mapped bytes, Error *err)
+{
+    for (int64_t at = 8; bytes.size - at >= 8;) {
+        const uint8_t *head = bytes.data + at;
+        int64_t length = (int64_t)head[0] << 24 | head[1] << 16 | head[2] << 8 | head[3];
+
+        if (length > bytes.size - at - 12)
+            return error_set(err, ERR_FORMAT, "is not a whole PNG picture: the part at byte %lld "
+                             "has %lld bytes, more than the file", (long long)at,
+                             (long long)length);
+        if (!memcmp(head + 4, "IEND", 4))
+            break;
+        at += length + 12;
+    }
+    return true;
+}
+
 static bool png_header(Mapped bytes, png_image *png, Error *err)
 {
     *png = (png_image){ .version = PNG_IMAGE_VERSION };
+    if (!png_parts_fit(bytes, err))
+        return false;
     if (!png_image_begin_read_from_memory(png, bytes.data, (size_t)bytes.size))
         return png_failed(png, err);
     /* The smallest picture has one bit per pixel. */

@@ -262,6 +262,9 @@ bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char 
 
 /* ---- reading back ----------------------------------------------------------- */
 
+/* A stranger's compressed texts may be a thousand times their chunks. */
+#define LARGEST_TEXT 8000000 /* bytes */
+
 static char *text_of(Png *p, const char *key)
 {
     png_textp texts;
@@ -277,7 +280,8 @@ static char *read_text(Png *p, const char *key)
 {
     if (setjmp(png_jmpbuf(p->png)))
         return NULL;
-    png_set_chunk_malloc_max(p->png, 8000000);
+    png_set_chunk_malloc_max(p->png, LARGEST_TEXT);
+    png_set_chunk_cache_max(p->png, MOST_TEXTS);
     png_init_io(p->png, p->file);
     png_read_info(p->png, p->info);
     return text_of(p, key);

@@ -9,6 +9,17 @@
 #include "core/text.h"
 #include "core/threads.h"
 
+/* Also where it repeats what a file holds. */
+TEST(a_message_is_one_line)
+{
+    Error err = ERROR_INIT;
+
+    error_set(&err, ERR_FORMAT, "'%s' is no number", "a\nb\tc\033[2J\x7f");
+    assert_string_equal(err.text, "'a b c?[2J?' is no number");
+    error_prefix(&err, "%s", "x\r\n.csv");
+    assert_string_equal(err.text, "x  .csv: 'a b c?[2J?' is no number");
+}
+
 TEST(error_prefix_goes_before_the_text)
 {
     Error err = ERROR_INIT;

@@ -249,6 +249,11 @@ TEST(colour_pictures_are_read)
     b.size -= 16; /* into the pixels: IEND's 12 bytes and a checksum */
     refuse("t.png", &b, NULL, ERR_FORMAT, "t.png|not a whole PNG");
     b = png_of(3, 2, rgb);
+    b.data[33] = 0x10; /* the length of the part behind the header */
+    refuse("t.png", &b, NULL, ERR_FORMAT, "t.png|part at byte 33 has 268435|more than the file");
+    b.size = 33 + 8; /* nothing behind its name */
+    refuse("t.png", &b, NULL, ERR_FORMAT, "t.png|part at byte 33 has 268435|more than the file");
+    b = png_of(3, 2, rgb);
     memcpy(b.data + 16, "\0\x0f\0\0\0\x0f\0\0", 8); /* 983040 x 983040 */
     refuse("t.png", &b, NULL, ERR_FORMAT, "t.png");
 }
