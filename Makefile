@@ -49,7 +49,6 @@ library  := $(filter-out $(BUILD)/obj/main.o,$(objects))
 units    := $(sort $(wildcard tests/unit/*/test_*.c))
 unit_bin := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(units)))
 vpath test_%.c $(sort $(dir $(units)))
-fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: all help deeper run deps layouts test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
         clean install uninstall deb dist
@@ -137,7 +136,7 @@ test: ## install what is missing, build, run every test (no GPU, no network)
 	$(Q)$(MAKE) --no-print-directory $(jobs) suite
 
 .PHONY: suite
-suite: $(BUILD)/attnscope $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(stock)
+suite: $(BUILD)/attnscope $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(BUILD)/tests/replay $(stock)
 	$(Q)BUILD=$(BUILD) tests/run-all $(unit_bin)
 
 unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only
@@ -182,9 +181,6 @@ test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes 
 
 layouts: all ## measure the layout of 500 random figures: words that overlap or leave the page
 	$(Q)tests/layout/run $(BUILD)/attnscope 500
-
-fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
-	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)
 
 $(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile $(BUILD)/bench_model: $(BUILD)/%: tests/%.c $(BUILD)/libattnscope.a
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
