@@ -253,7 +253,7 @@ case("plots of measured numbers", function()
   assert(attn.figure { panels = { { result = timed, view = "plot(roofline)" } } }
     :text():find("sgemm", 1, true))
   assert(attn.figure { command = "'full:plot(flops) + linear:plot(flops)' -n 16" }
-    :text():find("linear", 1, true))
+    :text():find("Linear", 1, true))
   for _, ending in ipairs { "png", "svg", "txt" } do -- the file holds what was measured
     local path = check.scratch("attnscope-plots." .. ending)
     assert(figure:save(path, { theme = "print", dpi = 80 }))

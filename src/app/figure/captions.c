@@ -117,23 +117,27 @@ static void add_settings(const char *at, Text *out)
     }
 }
 
-/* "BigBird, window 5" where name_result says "bigbird(window=5)"; stacks of mechanisms and what has
- * brackets or texts inside keep that. */
+void mechanism_words(const Mechanism *m, const char *name, Text *out)
+{
+    size_t      id = m ? strlen(m->id) : 0;
+    const char *open = name + id;
+
+    if (!m || strncmp(name, m->id, id) != 0 || (*open && *open != '(') ||
+        strpbrk(open, "[{\"'@|:")) {
+        text_add(out, name);
+        return;
+    }
+    add_name(m->title, out);
+    add_settings(*open ? open + 1 : open, out);
+}
+
+/* "BigBird, window 5" where name_result says "bigbird(window=5)". */
 static void title_result(const Result *result, const Differing *d, Text *out)
 {
-    Text        words = { 0 };
-    size_t      id = strlen(result->request.mechanism);
-    const char *open;
+    Text words = { 0 };
 
     name_result(result, d, &words);
-    open = text_str(&words) + id;
-    if (result->request.above || strncmp(text_str(&words), result->request.mechanism, id) != 0 ||
-        (*open && *open != '(') || strpbrk(open, "[{\"'@|")) {
-        text_add(out, text_str(&words));
-    } else {
-        add_name(result->run->mechanism->title, out);
-        add_settings(*open ? open + 1 : open, out);
-    }
+    mechanism_words(result->request.above ? NULL : result->run->mechanism, text_str(&words), out);
     text_free(&words);
 }
 
@@ -297,7 +301,7 @@ static bool is_shared(const Shared *s, const Assignment *a)
     return true;
 }
 
-/* "temperature=2" where parameters of one mechanism differ; "linformer" where mechanisms do.  The
+/* "temperature 2" where parameters of one mechanism differ; "Linformer" where mechanisms do.  The
  * first panel's title is the plot's. */
 static void name_joined(const Shared *s, const PanelChoice *choice, const Differing *d, char *text,
                         size_t size)
@@ -309,13 +313,15 @@ static void name_joined(const Shared *s, const PanelChoice *choice, const Differ
     for (int k = 0; k < s->count; k++)
         one &= !strcmp(s->first[k].result->request.mechanism, own->mechanism);
     for (int i = 0; one && i < own->given.count; i++)
-        if (!is_shared(s, &own->given.items[i]))
-            text_addf(&name, "%s%s=%s", name.length ? ", " : "", own->given.items[i].name,
-                      own->given.items[i].text);
+        if (!is_shared(s, &own->given.items[i])) {
+            text_add(&name, name.length ? ", " : "");
+            add_words(own->given.items[i].name, &name);
+            text_addf(&name, " %s", own->given.items[i].text);
+        }
     if (own->above)
         text_clear(&name);
     if (!name.length)
-        name_result(choice->result, d, &name);
+        title_result(choice->result, d, &name);
     snprintf(text, size, "%s",
              choice->joins && choice->title ? choice->title : text_str(&name));
     text_free(&name);
@@ -336,7 +342,7 @@ void picture_result_name(const PanelChoice *panels, int count, int at,
     Differing d = what_differs(panels, count, options);
     Text      name = { 0 };
 
-    name_result(panels[at].result, &d, &name);
+    title_result(panels[at].result, &d, &name);
     snprintf(text, size, "%s",
              panels[at].joins && panels[at].title ? panels[at].title : text_str(&name));
     text_free(&name);

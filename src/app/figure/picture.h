@@ -161,6 +161,9 @@ void picture_view_name(const Run *run, const View *view, Text *out);
  * "random normal input, n = 48, d = 64, seed 0".  They need neither one head nor how it makes
  * matches. */
 void generated_words(const char *name, Text *out);
+/* "BigBird, window 5" of "bigbird(window=5)"; a stack, and settings with brackets or texts in them,
+ * stay as they are. */
+void mechanism_words(const Mechanism *m, const char *name, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);

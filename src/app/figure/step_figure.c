@@ -276,7 +276,7 @@ bool steps_save(Result *result, int from, int to, const PictureOptions *o,
     int        which[STEPS_MOST], count;
     StepCurves curves = steps_curves(result, from, to);
     Figure    *figure;
-    Text       request = { 0 };
+    Text       request = { 0 }, words = { 0 };
     bool       moves, ok;
 
     if (!are_frames(path, frame, options, &moves, err))
@@ -289,9 +289,12 @@ bool steps_save(Result *result, int from, int to, const PictureOptions *o,
     if (!figure)
         return false;
     request_text(&result->request, &request);
+    mechanism_words(result->request.above ? NULL : result->run->mechanism, text_str(&request),
+                    &words);
     snprintf(figure->title, sizeof(figure->title), "%s",
-             o->title ? o->title : text_str(&request));
+             o->title ? o->title : text_str(&words));
     text_free(&request);
+    text_free(&words);
     ok = moves ? save_frames(figure, result, which, frame, line, options, path, err)
                : picture_save(figure, &result, 1, line, options, path, err);
     figure_free(figure);

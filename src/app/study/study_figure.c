@@ -137,6 +137,13 @@ static void fill_column(const Study *study, StudyNumbers *n, StudyQuantity q, in
     }
 }
 
+/* For readers: "BigBird, window 5" of "bigbird(window=5)". */
+static void line_words(const StudyLine *line, Text *out)
+{
+    text_clear(out);
+    mechanism_words(mechanism_find(line->request.mechanism), line->name, out);
+}
+
 /* Names are separated by bars. */
 static void add_series_name(Text *names, const char *name, const char *more)
 {
@@ -215,10 +222,13 @@ static bool make_study_view(const Study *study, const StudyLook *look, StudyNumb
     if (!n->values[q])
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
     for (int i = 0; i < study->count; i++) {
+        Text name = { 0 };
+
         if (!is_column(study, i, q))
             continue;
-        add_series_name(&n->series[q], study->lines[i].name,
-                        study->lines[i].fixed ? " (fixed)" : "");
+        line_words(&study->lines[i], &name);
+        add_series_name(&n->series[q], text_str(&name), study->lines[i].fixed ? " (fixed)" : "");
+        text_free(&name);
         fill_column(study, n, q, i, at++, columns);
     }
     for (int k = 0; k < 3; k++)
@@ -278,10 +288,14 @@ static void caption_input(const Study *study, Text *out)
 {
     const Result *r = any_sample(study);
     bool          generated;
+    Text          name = { 0 };
 
     for (int i = 0, shown = 0; i < study->count; i++)
-        if (!study->lines[i].baseline)
-            text_addf(out, "%s%s", shown++ ? ", " : "", study->lines[i].name);
+        if (!study->lines[i].baseline) {
+            line_words(&study->lines[i], &name);
+            text_addf(out, "%s%s", shown++ ? ", " : "", text_str(&name));
+        }
+    text_free(&name);
     text_addf(out, " against full attention, over %s", study->axis.name);
     if (!r)
         return;
@@ -500,6 +514,7 @@ void study_command(const Study *study, const Session *s, const StudyLook *look, 
 
 /* n, cost, low and high of a line. */
 typedef struct LineNumbers {
+    char   name[128];
     double n[AXIS_MOST], cost[AXIS_MOST], low[AXIS_MOST], high[AXIS_MOST];
 } LineNumbers;
 
@@ -509,6 +524,7 @@ static ScalingCurve curve_of(const Study *study, int line, LineNumbers *to)
     const Mechanism *m = mechanism_find(l->request.mechanism);
     bool             claims = m && m->claim_exponent > 0;
     int              count = 0;
+    Text             name = { 0 };
 
     for (; count < study->axis.count && l->points[count].done; count++) {
         const StudyPoint *p = &l->points[count];
@@ -518,7 +534,10 @@ static ScalingCurve curve_of(const Study *study, int line, LineNumbers *to)
         to->low[count] = number_or_nan(p->low[STUDY_TIME]);
         to->high[count] = number_or_nan(p->high[STUDY_TIME]);
     }
-    return (ScalingCurve){ .name = l->name, .n = to->n, .cost = to->cost, .low = to->low,
+    line_words(l, &name);
+    snprintf(to->name, sizeof(to->name), "%s", text_str(&name));
+    text_free(&name);
+    return (ScalingCurve){ .name = to->name, .n = to->n, .cost = to->cost, .low = to->low,
                            .high = to->high, .count = count,
                            .claim = claims ? m->claim_exponent : (double)NAN,
                            .claimed = claims ? m->claim_time : NULL };

@@ -235,8 +235,9 @@ static void label_point(Pens *p, const char *text, double x, double y, Rgb rgb)
     double   r = sheet_points(p->s, 3), w = pens_width(p, text), h = 1.25 * p->s->tick;
     LabelBox box;
 
-    if (!label_place(&p->places, x, y, r, r, w, h, &box) && !place_far(p, x, y, w, h, &box))
-        return;
+    if (!label_place_clear(&p->places, x, y, r, r, w, h, &box) &&
+        !place_far(p, x, y, w, h, &box) && !label_place(&p->places, x, y, r, r, w, h, &box))
+        return; /* across a curve only where all of the plot is full */
     lead(p, box, x, y, rgb);
     write_in(p, box, text, rgb);
 }

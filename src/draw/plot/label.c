@@ -231,10 +231,16 @@ static bool place(LabelPlaces *p, int first, int rings, double x, double y, doub
     return false;
 }
 
+bool label_place_clear(LabelPlaces *p, double x, double y, double gap_x, double gap_y, double w,
+                       double h, LabelBox *out)
+{
+    return place(p, 0, RINGS, x, y, gap_x, gap_y, w, h, out) ||
+           (p->lines && place(p, p->guides, RINGS_MOST, x, y, gap_x, gap_y, w, h, out));
+}
+
 bool label_place(LabelPlaces *p, double x, double y, double gap_x, double gap_y, double w,
                  double h, LabelBox *out)
 {
-    return place(p, 0, RINGS, x, y, gap_x, gap_y, w, h, out) ||
-           (p->lines && (place(p, p->guides, RINGS_MOST, x, y, gap_x, gap_y, w, h, out) ||
-                         place(p, p->lines, RINGS, x, y, gap_x, gap_y, w, h, out)));
+    return label_place_clear(p, x, y, gap_x, gap_y, w, h, out) ||
+           (p->lines && place(p, p->lines, RINGS, x, y, gap_x, gap_y, w, h, out));
 }

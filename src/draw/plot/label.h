@@ -59,6 +59,9 @@ bool label_fits(LabelPlaces *places, LabelBox box, bool clear);
  * or up to `steps` steps further along it; places clear of lines first. */
 bool label_beside(LabelPlaces *places, LabelBox right, LabelBox left, double step, int steps,
                   LabelBox *out);
+/* As label_place, but never across a line of a curve. */
+bool label_place_clear(LabelPlaces *places, double x, double y, double gap_x, double gap_y,
+                       double w, double h, LabelBox *out);
 /* Takes a place for words of w x h near a point: right, left, above, below, then further out;
  * gap_x and gap_y are between. Places clear of all lines first, then across guides, then across
  * lines. False: no room. */

@@ -428,7 +428,7 @@ TEST(figures_carry_their_numbers)
     CHECK(command_run(s, words, 12, false, 80, &out, &err), "%s", err.text);
     numbers = numbers_of(path, NUMBERS_KEY);
     assert_non_null(numbers);
-    assert_non_null(strstr(numbers, "\"rows\":[\"full\",\"window\"]"));
+    assert_non_null(strstr(numbers, "\"rows\":[\"Full attention\",\"Sliding window\"]"));
     assert_non_null(strstr(numbers, "\"environment\":{\"cpu\":"));
     assert_non_null(strstr(numbers, " UTC\""));
     assert_non_null(strstr(numbers, "one draw"));
