@@ -124,7 +124,15 @@ static double rounds_within(const Panel *panel, double step)
     return floor(panel->hi / step + 1e-9) - ceil(panel->lo / step - 1e-9) + 1;
 }
 
-int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+void sheet_minus(char *text, size_t size)
+{
+    for (char *at = strchr(text, '-'); at && strlen(text) + 3 <= size; at = strchr(at, '-')) {
+        memmove(at + 3, at + 1, strlen(at + 1) + 1);
+        memcpy(at, "\xE2\x88\x92", 3);
+    }
+}
+
+static int bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
     double range = panel->hi - panel->lo, step, first;
     int    count = 0;
@@ -168,6 +176,15 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
         places[count] = fmin((k * step - panel->lo) / range, 1);
         snprintf(texts[count], sizeof(*texts), close ? "%.9g" : "%.5g", k * step + 0.0);
     }
+    return count;
+}
+
+int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+{
+    int count = bar_ticks(panel, most, places, texts);
+
+    for (int k = 0; k < count; k++)
+        sheet_minus(texts[k], sizeof(*texts));
     return count;
 }
 

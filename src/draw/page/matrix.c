@@ -106,7 +106,8 @@ static void draw_rules(Sheet *sheet, int k)
     const SheetStyle *s = &sheet->style;
     const PanelBoxes *b = &sheet->layout.panels[k];
     Box               m = b->matrix;
-    double            least = 5 * s->hair, edge = s->hair / 2;
+    bool              values = panel_style(&sheet->scene.panels[k]) == STYLE_VALUE;
+    double            least = (values ? 10 : 5) * s->hair, edge = s->hair / 2; /* tints values */
     double            alpha = b->cell_w < 10 * s->hair ? 0.5 : 1; /* weaker than the cells */
 
     if (!one_to_one(&sheet->scene.grids[k]) || b->cols > SHEET_GRID_MOST ||

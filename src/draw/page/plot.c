@@ -220,8 +220,11 @@ static int unit_ticks(const PlotAxis *axis, int most, PlotTick *ticks)
 {
     int count = plot_ticks(axis, most, ticks);
 
-    for (int k = 0; k < count; k++)
+    for (int k = 0; k < count; k++) {
         plot_unit(axis, ticks[k].text, sizeof(ticks->text));
+        if (!axis->words)
+            sheet_minus(ticks[k].text, sizeof(ticks->text));
+    }
     return count;
 }
 

@@ -110,6 +110,8 @@ int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* Labelled places of a value panel's colour bar, 0..1, and their texts. */
 int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
 void sheet_bar(Sheet *sheet, int panel);
+/* A hyphen before a number or its exponent becomes a minus sign. */
+void sheet_minus(char *text, size_t size);
 /* The bar is of other panels, too: its name's second line says so. */
 bool sheet_bar_shared(const Sheet *sheet, int panel);
 /* First line of the name of the bar's numbers. */

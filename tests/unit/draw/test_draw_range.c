@@ -92,7 +92,7 @@ TEST(a_bar_has_two_numbers_at_least)
                 assert_true(places[k] >= 0 && places[k] <= 1 && (!k || places[k] > places[k - 1]));
         }
     assert_int_equal(ticks(-0.47, 0.47, 3, places, texts), 5);
-    assert_string_equal(texts[0], "-0.4");
+    assert_string_equal(texts[0], "\xE2\x88\x92" "0.4");
     assert_int_equal(ticks(0.9998, 1.0002, 5, places, texts), 5);
     assert_string_equal(texts[1], "0.9999");
     assert_string_equal(texts[2], "1");
