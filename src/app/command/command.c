@@ -5,7 +5,6 @@
 #include "app/command/command.h"
 #include "app/figure/plots.h"
 #include "app/glossary.h"
-#include "app/lesson/lesson.h"
 #include "attn/run/position.h"
 #include "profile/record.h"
 
@@ -96,6 +95,24 @@ static void option_line(const Option *option, Text *out)
     add_wrapped(out, option->help, OPTION_COLUMN);
 }
 
+static const struct {
+    const char *command, *line, *help;
+} examples[] = {
+#define EXAMPLE(command, line, help) { #command, line, help },
+#include "app/command/examples.def"
+#undef EXAMPLE
+};
+#define EXAMPLES (int)(sizeof(examples) / sizeof(*examples))
+
+/* The k-th example of a command; -1: it has no more. */
+static int example_of(const Command *command, int k)
+{
+    for (int i = 0; i < EXAMPLES; i++)
+        if (!strcmp(examples[i].command, command->name) && k-- == 0)
+            return i;
+    return -1;
+}
+
 void command_help(const Command *command, Text *out)
 {
     text_addf(out, "usage: attnscope %s %s [options]\n\n", command->name, command->arguments);
@@ -104,6 +121,9 @@ void command_help(const Command *command, Text *out)
     for (int i = 0; i < OPT_COUNT; i++)
         if (command_takes(command, option_at(i)))
             option_line(option_at(i), out);
+    for (int k = 0, at; (at = example_of(command, k)) >= 0; k++)
+        text_addf(out, "%s  %s\n      %s\n", k ? "" : "\nexamples\n", examples[at].line,
+                  examples[at].help);
 }
 
 void command_overview(Text *out, void (*explorer)(Text *out))
@@ -135,112 +155,6 @@ void command_overview(Text *out, void (*explorer)(Text *out))
                   "  attnscope run reformer --input samples/induction.safetensors --layer 1\n"
                   "\nattnscope COMMAND --help shows the options of a command; the manual is "
                   "attnscope(1).\n");
-}
-
-/* ---- completion scripts of the shells ------------------------------------ */
-
-typedef struct Lists {
-    Text commands, mechanisms, flags, presets, lessons;
-} Lists;
-
-static void complete_word(Text *list, const char *before, const char *word)
-{
-    text_addf(list, "%s%s%s", list->length ? " " : "", before, word);
-}
-
-/* The user's lessons, too; left out where they cannot be read. */
-static void add_lessons(Text *list)
-{
-    LessonList lessons;
-
-    complete_word(list, "", "list");
-    if (!lessons_find(&lessons, NULL))
-        return;
-    for (int i = 0; i < lessons.count; i++)
-        complete_word(list, "", lessons.files[i].id);
-    lessons_free(&lessons);
-}
-
-static void make_lists(Lists *l)
-{
-    for (size_t i = 0; command_at(i); i++)
-        complete_word(&l->commands, "", command_at(i)->name);
-    for (size_t i = 0; mechanism_at(i); i++)
-        complete_word(&l->mechanisms, "", mechanism_at(i)->id);
-    for (size_t i = 0; preset_at(i); i++)
-        complete_word(&l->presets, "", preset_at(i)->id);
-    for (int id = 0; id < OPT_COUNT; id++)
-        complete_word(&l->flags, "--", option_at(id)->flag);
-    add_lessons(&l->lessons);
-}
-
-static void free_lists(Lists *l)
-{
-    text_free(&l->commands);
-    text_free(&l->mechanisms);
-    text_free(&l->presets);
-    text_free(&l->flags);
-    text_free(&l->lessons);
-}
-
-static void write_bash(const Lists *l, Text *out)
-{
-    text_addf(out,
-              "_attnscope() {\n    local word=${COMP_WORDS[COMP_CWORD]} list='%s'\n"
-              "    [ \"$COMP_CWORD\" -eq 1 ] && list='%s'\n"
-              "    case $word in -*) list='%s' ;; esac\n"
-              "    case ${COMP_WORDS[COMP_CWORD-1]} in preset|--preset) list='%s' ;; "
-              "lesson) list='%s' ;; esac\n"
-              "    COMPREPLY=($(compgen -W \"$list\" -- \"$word\") "
-              "$(compgen -f -- \"$word\"))\n}\ncomplete -F _attnscope attnscope\n",
-              text_str(&l->mechanisms), text_str(&l->commands), text_str(&l->flags),
-              text_str(&l->presets), text_str(&l->lessons));
-}
-
-static void write_zsh(const Lists *l, Text *out)
-{
-    text_addf(out,
-              "#compdef attnscope\nif (( CURRENT == 2 )); then compadd -- %s; _files\n"
-              "elif [[ ${words[CURRENT-1]} == (preset|--preset) ]]; then compadd -- %s\n"
-              "elif [[ ${words[CURRENT-1]} == lesson ]]; then compadd -- %s; _files -g '*.lua'\n"
-              "elif [[ $PREFIX == -* ]]; then compadd -- %s\nelse compadd -- %s; _files\nfi\n",
-              text_str(&l->commands), text_str(&l->presets), text_str(&l->lessons),
-              text_str(&l->flags), text_str(&l->mechanisms));
-}
-
-static void write_fish(const Lists *l, Text *out)
-{
-    text_addf(out,
-              "complete -c attnscope -n __fish_use_subcommand -a '%s'\n"
-              "complete -c attnscope -n '__fish_seen_subcommand_from preset' -xa '%s'\n"
-              "complete -c attnscope -n '__fish_seen_subcommand_from figure' -l preset -xa '%s'\n"
-              "complete -c attnscope -n '__fish_seen_subcommand_from lesson' -a '%s'\n"
-              "complete -c attnscope -n 'not __fish_use_subcommand' -a '%s'\n",
-              text_str(&l->commands), text_str(&l->presets), text_str(&l->presets),
-              text_str(&l->lessons), text_str(&l->mechanisms));
-}
-
-static const struct {
-    const char *name;
-    void (*write)(const Lists *l, Text *out);
-} shells[] = { { "bash", write_bash }, { "zsh", write_zsh }, { "fish", write_fish } };
-
-bool command_completions(Session *s, const Call *call, Text *out, Error *err)
-{
-    const char *shell = call->word_count ? call->words[0] : "";
-
-    (void)s;
-    for (size_t i = 0; i < sizeof(shells) / sizeof(*shells); i++) {
-        Lists lists = { .flags = { 0 } };
-
-        if (strcmp(shells[i].name, shell) != 0)
-            continue;
-        make_lists(&lists);
-        shells[i].write(&lists, out);
-        free_lists(&lists);
-        return true;
-    }
-    return error_set(err, ERR_USAGE, "completions: expected bash, zsh or fish, got '%s'", shell);
 }
 
 /* Documents made from the tables: Markdown, man page.
@@ -362,6 +276,8 @@ static bool docs_commands(Text *out)
             text_add(out, " |\n");
         }
         text_add(out, "\n");
+        for (int k = 0, at; (at = example_of(c, k)) >= 0; k++)
+            text_addf(out, "Example: %s.\n\n    %s\n\n", examples[at].help, examples[at].line);
     }
     presets_markdown(out);
     plots_markdown(out);
@@ -403,6 +319,18 @@ static void man_option(const Option *o, Text *out)
     text_add(out, "\n");
 }
 
+static void man_examples(Text *out)
+{
+    text_add(out, ".SH EXAMPLES\n");
+    for (int i = 0; i < EXAMPLES; i++) {
+        text_add(out, ".TP\n.B ");
+        roff(out, examples[i].line);
+        text_add(out, "\n");
+        roff(out, examples[i].help);
+        text_add(out, "\n");
+    }
+}
+
 static bool docs_man(Text *out)
 {
     text_addf(out,
@@ -424,6 +352,7 @@ static bool docs_man(Text *out)
                   "\\fBattnscope COMMAND \\-\\-help\\fR lists them.\n");
     for (int id = 0; id < OPT_COUNT; id++)
         man_option(option_at(id), out);
+    man_examples(out);
     text_add(out, ".SH PRESETS\nPublished pictures, for \\fBfigure \\-\\-preset\\fR.\n");
     for (size_t i = 0; preset_at(i); i++) {
         text_add(out, ".TP\n.B ");

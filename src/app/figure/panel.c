@@ -434,6 +434,11 @@ static const char *const everywhere[] = { "auto",       "output",    REACH_VIEW,
 
 #define POSITION_VIEWS "position_" /* first part of the names of a position's terms */
 
+const char *view_of_any(int index)
+{
+    return everywhere[index];
+}
+
 static bool offer(Meant *nearest, const char *name)
 {
     meant_offer(nearest, name);

@@ -113,5 +113,6 @@ bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view,
  * Traces, terms of a position and views of an inner mechanism are known after the run only, so a
  * name that is near none passes. */
 bool view_name_check(const Mechanism *m, const char *name, Error *err);
+const char *view_of_any(int index); /* a view that runs of any mechanism may have; NULL past it */
 
 #endif

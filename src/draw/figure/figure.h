@@ -226,6 +226,7 @@ bool figure_format(const char *path, const PngOptions *options, FigureFormat *ou
 double figure_width(const char *text);
 /* False: no such theme; err lists all. NULL is the default theme. */
 bool figure_theme_check(const char *name, Error *err);
+const char *figure_theme_name(int index); /* NULL past the last */
 /* The complete file. Byte-identical for the same figure, options and build. */
 bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *options, Text *bytes,
                  Error *err);

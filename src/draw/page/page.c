@@ -49,6 +49,11 @@ static const PageTheme *find_theme(const char *name)
     return NULL;
 }
 
+const char *figure_theme_name(int index)
+{
+    return index < (int)(sizeof(themes) / sizeof(*themes)) ? themes[index].name : NULL;
+}
+
 const PageTheme *page_theme(const char *name)
 {
     const PageTheme *theme = name ? find_theme(name) : NULL;

@@ -12,6 +12,7 @@
 
 #include "app/call.h"
 #include "app/command/command.h"
+#include "app/complete.h"
 #include "attn/run/mechanism.h"
 #include "ui/shell/actions.h"
 #include "ui/shell/pane_study.h"
@@ -98,39 +99,29 @@ static bool found_in_layer(Found *f)
     return true;
 }
 
-/* Parameters of every mechanism that the line names. */
-static void add_parameters_of_line(Found *f, const char *line)
+static void take_word(void *found, const char *word, const char *help)
 {
-    while (*line) {
-        size_t           length = strcspn(line, " (");
-        const Mechanism *m = mechanism_of(line + strspn(line, "'"),
-                                          length - strspn(line, "'"));
-
-        if (m)
-            add_parameters(f, m);
-        line += strcspn(line, " ");
-        line += strspn(line, " ");
-    }
+    (void)help;
+    found_add(found, word);
 }
 
-/* Long options of a command, and what follows its -p: parameters of the line's mechanisms;
- * false: the stem is neither. */
-static bool found_in_call(Found *f, const Command *command, const char *line)
+/* What the shells complete too; false: nothing fits. */
+static bool found_in_call(Found *f, const char *line)
 {
-    bool follows = f->stem - line >= 3 && !strncmp(f->stem - 3, "-p ", 3);
+    const char *words[CALL_MAX_WORDS];
+    char        before[512], last[256];
+    Text        storage = { 0 };
+    Error       ignored = ERROR_INIT;
+    int         count;
 
-    if (follows)
-        add_parameters_of_line(f, line);
-    if (follows || *f->stem != '-' || f->stem_length == 0)
-        return follows;
-    for (int i = 0; i < OPT_COUNT; i++) {
-        char flag[64];
-
-        snprintf(flag, sizeof(flag), "--%s", option_at(i)->flag);
-        if (call_option(command, flag) == i)
-            found_add(f, flag);
+    snprintf(before, sizeof(before), "%.*s", (int)(f->stem - line), line);
+    snprintf(last, sizeof(last), "%.*s", (int)f->stem_length, f->stem);
+    if (call_split(before, words, CALL_MAX_WORDS - 1, &count, &storage, &ignored)) {
+        words[count] = last;
+        complete_words(NULL, words, count + 1, take_word, f);
     }
-    return true;
+    text_free(&storage);
+    return f->count > 0;
 }
 
 /* ---- a command that runs ------------------------------------------------------ */
@@ -610,7 +601,7 @@ static void complete_usual(Found *f, const char *line)
 
     snprintf(word, sizeof(word), "%.*s", (int)(strcspn(line, " ") % sizeof(word)), line);
     command = f->stem > line ? command_find(word) : NULL;
-    if (!found_in_layer(f) && !(command && found_in_call(f, command, line)))
+    if (!found_in_layer(f) && !(command && found_in_call(f, line)))
         consider_all(f, f->stem == line);
 }
 
