@@ -141,12 +141,30 @@ void place_absolute(const char *path, Text *out)
 
 /* ---- what it prints ------------------------------------------------------------ */
 
+/* Without memory: byte by byte. */
+static void print_each(const char *words)
+{
+    size_t left = strlen(words), most;
+
+    fputs("attnscope: ", stderr);
+    for (; left > 0; words += most, left -= most) {
+        size_t some = *words == '\n' ? 0 : text_harmless(words, left);
+
+        most = some ? some : 1;
+        fwrite(some ? words : "?", 1, most, stderr);
+    }
+    fputc('\n', stderr);
+}
+
 void program_message(const char *words)
 {
     Text shown = { 0 };
 
     text_add_shown(&shown, words, strlen(words), false);
-    fprintf(stderr, "attnscope: %s\n", text_str(&shown));
+    if (text_ok(&shown))
+        fprintf(stderr, "attnscope: %s\n", text_str(&shown));
+    else
+        print_each(words);
     text_free(&shown);
 }
 
@@ -169,10 +187,12 @@ int program_print(const Text *text)
     text_add_shown(&shown, text_str(text), text->length, true);
     written = shown.length ? fwrite(shown.data, 1, shown.length, stdout) : 0;
     /* fflush alone forgets what fwrite could not write. */
-    whole = fflush(stdout) == 0 && written == shown.length && text_ok(text) && text_ok(&shown);
-    text_free(&shown);
+    whole = fflush(stdout) == 0 && written == shown.length;
+    whole = whole && text_ok(text) && text_ok(&shown);
     if (!whole)
-        program_message(text_ok(text) ? "standard output cannot be written" : "not enough memory");
+        program_message(text_ok(text) && text_ok(&shown) ? "standard output cannot be written"
+                                                         : "not enough memory for the output");
+    text_free(&shown);
     return !whole;
 }
 

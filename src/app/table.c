@@ -28,6 +28,8 @@ void table_cell(Table *t, const char *fmt, ...)
     va_end(args);
     if (!t->failed)
         t->cells[t->count++] = cell;
+    else
+        free(cell);
 }
 
 void table_number(Table *t, Number number, int digits)

@@ -13,6 +13,7 @@
 #include "app/call.h"
 #include "app/program.h"
 #include "app/session/session.h"
+#include "core/shortage.h"
 
 static int terminal_columns(void)
 {
@@ -28,6 +29,19 @@ static int complain(const Error *err)
 {
     program_message(err->text);
     return error_exit_status(err->code);
+}
+
+/* What failed for want of memory says so, whatever it made of that. */
+static int complain_of(Error *err)
+{
+    size_t length = strlen(err->text);
+
+    if (err->code == ERR_CANCELLED || !shortage_noted())
+        return complain(err);
+    if (!strstr(err->text, "memory"))
+        snprintf(err->text + length, sizeof(err->text) - length, " (memory was short)");
+    err->code = ERR_NOMEM;
+    return complain(err);
 }
 
 static int overview(void (*explorer)(Text *out))
@@ -80,7 +94,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     int      status;
 
     if (!session)
-        return complain(&err);
+        return complain_of(&err);
     session_on_lessons(session, lessons);
     session_on_stop(session, &stop, &heeded);
     trials_allow();
@@ -92,9 +106,10 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
                      terminal_columns(), &out, &err);
     if (shows)
         print_progress(NULL, "");
-    status = program_print(&out);
+    ok = ok && shortage_allows_output(&err);
+    status = ok || !shortage_noted() ? program_print(&out) : 1;
     if (!ok)
-        status = complain(&err);
+        status = complain_of(&err);
     else if (session_warning(session) && isatty(STDERR_FILENO))
         program_message(session_warning(session));
     text_free(&out);
@@ -116,6 +131,7 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
     signal(SIGTERM, interrupted);
+    shortage_forbid_output();
     signal(SIGXFSZ, SIG_IGN); /* a write beyond "ulimit -f" fails and is reported */
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
         return version();

@@ -1,5 +1,6 @@
 /* text.c -- see text.h. */
 #include "core/text.h"
+#include "core/shortage.h"
 #include "core/utf8.h"
 
 #include <errno.h>
@@ -42,6 +43,7 @@ static bool text_room(Text *text, size_t more)
     data = realloc(text->data, capacity);
     if (!data) {
         text->failed = true;
+        shortage_note(capacity);
         return false;
     }
     text->data = data;
@@ -478,6 +480,8 @@ bool file_write(const char *path, const void *bytes, size_t length, Error *err)
     FILE *file;
     bool  ok;
 
+    if (!shortage_allows_output(err))
+        return error_prefix(err, "%s", path);
     if (strcmp(path, "-") == 0)
         return write_stream(stdout, bytes, length) ||
                error_set(err, ERR_FILE, "standard output: %s", strerror(errno));

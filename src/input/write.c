@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include "core/shortage.h"
 #include "core/text.h"
 #include "input/input.h"
 
@@ -72,6 +73,10 @@ static bool output_close(Output *out, bool ok, Error *err)
     ok = fflush(out->file) == 0 && ok;
     why = errno;
     ok = fclose(out->file) == 0 && ok;
+    if (ok && !shortage_allows_output(err)) {
+        unlink(out->temporary);
+        return error_prefix(err, "%.300s", out->path);
+    }
     if (ok && rename(out->temporary, out->path) == 0)
         return true;
     why = ok ? errno : why;

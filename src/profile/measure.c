@@ -221,8 +221,10 @@ static bool first_call(Measurement *m, Error *err)
     Run   *run;
     bool   ok = true;
 
+    if (!arena)
+        return measure_out_of_memory(m, err);
     m->watch.memory = true;
-    run = arena ? watched_run(m, arena) : NULL;
+    run = watched_run(m, arena);
     if (run)
         ok = record_of_run(run, m->out, err);
     else

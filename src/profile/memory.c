@@ -5,8 +5,8 @@
  * passed on to glibc and accounted by malloc_usable_size: what the block really
  * occupies, the same number at allocation and at release.
  *
- * The three counters and the one listener are the program's only mutable state outside of
- * a session: malloc has no context argument.  They are relaxed atomics, because no other
+ * The three counters and the one listener are mutable state outside of a session, as are the note
+ * of a shortage (core/shortage.h) and OpenBLAS's list: malloc has no context argument.  They are relaxed atomics, because no other
  * memory is published through them.
  *
  * Not compiled under sanitizers, which have a malloc of their own, where the C
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "attn/cuda/host/library.h"
+#include "core/shortage.h"
 #include "core/tensor.h"
 #include "profile/measure.h"
 #include "profile/memory.h"
@@ -139,10 +140,12 @@ static void count_bytes(long long bytes)
     notify_listener(bytes, now);
 }
 
-static void *taken(void *block)
+static void *taken(void *block, size_t asked)
 {
-    if (!block)
+    if (!block) {
+        shortage_note(asked);
         return NULL;
+    }
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
     count_bytes((long long)malloc_usable_size(block));
     return block;
@@ -160,12 +163,16 @@ static void given_back(size_t bytes)
 
 void *malloc(size_t size)
 {
-    return taken(__libc_malloc(size));
+    return taken(__libc_malloc(size), size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return taken(__libc_calloc(count, size));
+    size_t bytes;
+
+    if (__builtin_mul_overflow(count, size, &bytes))
+        bytes = SIZE_MAX;
+    return taken(__libc_calloc(count, size), bytes);
 }
 
 void free(void *block)
@@ -185,6 +192,8 @@ void *realloc(void *block, size_t size)
     if (!moved) {
         if (block && size == 0)
             given_back(before);
+        else
+            shortage_note(size);
         return NULL;
     }
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
@@ -199,7 +208,7 @@ static bool power_of_two(size_t x)
 
 void *memalign(size_t alignment, size_t size)
 {
-    return taken(__libc_memalign(alignment, size));
+    return taken(__libc_memalign(alignment, size), size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
@@ -208,7 +217,7 @@ void *aligned_alloc(size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return taken(__libc_memalign(alignment, size));
+    return taken(__libc_memalign(alignment, size), size);
 }
 
 int posix_memalign(void **out, size_t alignment, size_t size)
@@ -218,7 +227,7 @@ int posix_memalign(void **out, size_t alignment, size_t size)
 
     if (!power_of_two(alignment) || alignment % sizeof(void *))
         return EINVAL;
-    block = taken(__libc_memalign(alignment, size));
+    block = taken(__libc_memalign(alignment, size), size);
     errno = saved;
     if (!block)
         return ENOMEM;
@@ -228,7 +237,7 @@ int posix_memalign(void **out, size_t alignment, size_t size)
 
 void *valloc(size_t size)
 {
-    return taken(__libc_memalign((size_t)sysconf(_SC_PAGESIZE), size));
+    return taken(__libc_memalign((size_t)sysconf(_SC_PAGESIZE), size), size);
 }
 
 void *pvalloc(size_t size)
@@ -239,7 +248,7 @@ void *pvalloc(size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return taken(__libc_memalign(page, (size + page - 1) / page * page));
+    return taken(__libc_memalign(page, (size + page - 1) / page * page), size);
 }
 
 /* ---- reading ---------------------------------------------------------------- */

@@ -131,6 +131,10 @@ bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
         text_add(out, "\n");
         return true;
     }
+    if (!text_ok(&environment)) {
+        text_free(&environment);
+        return error_set(err, ERR_NOMEM, "not enough memory");
+    }
     text_add(out, "machine\n");
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
         add_environment(out, text_str(&environment), keys[i]);

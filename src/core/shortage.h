@@ -1,0 +1,26 @@
+/* core/shortage.h -- whether memory was refused, so that nothing cut short passes for whole.
+ *
+ * A Text, a table or a pattern row that could not grow says so to whoever asks; a library's
+ * allocation has nobody who could ask.  Where the program does one thing and ends, it is enough to
+ * know that a small allocation was refused at all: then no file is written and nothing is printed
+ * as if it were whole.  Large allocations are not noted: their callers report them, or do without.
+ */
+#ifndef CORE_SHORTAGE_H
+#define CORE_SHORTAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+/* An allocation of so many bytes was refused. */
+void shortage_note(size_t bytes);
+bool shortage_noted(void);
+
+/* From now on what is made after a shortage is not written: file_write and its like fail.  Not
+ * for the explorer and scripts, which go on after an error. */
+void shortage_forbid_output(void);
+/* Called before output; false: it may be cut short, and the error says so. */
+bool shortage_allows_output(Error *err);
+
+#endif
