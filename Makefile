@@ -50,7 +50,7 @@ units    := $(sort $(wildcard tests/unit/*/test_*.c))
 unit_bin := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(units)))
 vpath test_%.c $(sort $(dir $(units)))
 
-.PHONY: all help deeper run deps layouts test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
+.PHONY: all help deeper run deps layouts test-deps test test-alloc test-kill test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
         clean install uninstall deb dist
 .DEFAULT_GOAL := all
 
@@ -178,6 +178,12 @@ races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: access
 
 test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)
 	$(Q)CASES='$(CASES)' PARTS='$(PARTS)' tests/gpu/run $(BUILD)/attnscope
+
+test-alloc: all ## allocations that fail, COUNT (300) of each command and mechanism; hours with COUNT=0
+	$(Q)tests/alloc/run $(BUILD)/attnscope $(or $(COUNT),300) $(SEED)
+
+test-kill: all ## a sweep whose four workers are killed at COUNT (100) random moments
+	$(Q)tests/sweep/kill $(BUILD)/attnscope $(or $(COUNT),100) $(SEED)
 
 layouts: all ## measure the layout of 500 random figures: words that overlap or leave the page
 	$(Q)tests/layout/run $(BUILD)/attnscope 500

@@ -6,8 +6,8 @@
  * occupies, the same number at allocation and at release.
  *
  * The three counters and the one listener are mutable state outside of a session, as are the note
- * of a shortage (core/shortage.h) and OpenBLAS's list: malloc has no context argument.  They are relaxed atomics, because no other
- * memory is published through them.
+ * of a shortage (core/shortage.h) and OpenBLAS's list: malloc has no context argument.  They are
+ * relaxed atomics, because no other memory is published through them.
  *
  * Not compiled under sanitizers, which have a malloc of their own, where the C
  * library is not glibc, and in a module of another program; heap_hooks_active() then says why.
