@@ -193,6 +193,7 @@ struct Run {
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
     int64_t          width;       /* columns of the image it reads the sequence as; 0: none */
     int64_t          q_offset;    /* position of query 0 among the keys */
+    int64_t          at_end;      /* queries of a run that is AT_END_CELLS; 0: it is not */
     int64_t          cache_bytes; /* of one number in a decoder's cache */
     LastRow          last;        /* its cells, once run_last_row was called */
     uint64_t         seed;
@@ -350,7 +351,13 @@ AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double sca
 
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
  * the views of VIEWS_OF_PATTERN.  What it attended to. */
-AttendInput run_pattern_attention(Run *r, double scale, const Pattern *cells);
+AttendInput run_pattern_attention(Run *r, double scale, Pattern *cells);
+/* The rows of the queries of a pattern over all positions: those themselves, unless the queries
+ * are fewer and stand at the end (AT_END_CELLS), whose number r->n is from here on.  NULL: none. */
+Pattern *run_last_rows(Run *r, Pattern *cells);
+/* For a closed form: how many of these cells, made for r->m positions, are in the first r->n rows;
+ * summed over heads. */
+double run_count_cells(const Run *r, const Pattern *cells);
 /* Its closed form; cells summed over heads. */
 Flops run_pattern_flops(const Run *r, double cells);
 

@@ -1082,6 +1082,7 @@ function Sweep:jsonl(path) end
 ---@field causal? boolean has a causal form
 ---@field no_causal? string why it has none
 ---@field cross? boolean takes other keys than queries
+---@field at_end? boolean a causal run takes fewer queries than keys: the last positions
 ---@field needs_x? boolean reads the layer's input x
 ---@field needs_attn? boolean shows finished weights of the input
 ---@field needs_none? boolean reads no input
@@ -1234,7 +1235,7 @@ local attn = {}
 ---@return string[]
 function attn.mechanisms(filter) end
 
----Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, sketch, params, views, notes.
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, at_end, needs_x, needs_attn, needs_none, own_rows, fit, example, sketch, params, views, notes.
 ---@param id string
 ---@return attnscope.Card
 function attn.info(id) end

@@ -197,13 +197,14 @@ static void mechanism_markdown(const Mechanism *m, Text *out)
     text_addf(out, "## %s\n\n**%s**. %s %d", m->id, m->title, m->authors, m->year);
     if (m->arxiv)
         text_addf(out, ", arXiv %s", m->arxiv);
-    text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s.\n\n    ",
+    text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s%s.\n\n    ",
               mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
               m->claim_decode,
               m->always_causal ? "always"
               : m->causal      ? "yes"
               : m->no_causal   ? m->no_causal
-                               : "no");
+                               : "no",
+              m->at_end ? ", also with fewer queries than keys" : "");
     for (const char *c = m->formula; *c; c++)
         text_addf(out, *c == '\n' ? "%c    " : "%c", *c);
     text_addf(out, "\n\n%s\n\nSource: %s.\n\n", m->teaches, m->source);

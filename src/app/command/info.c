@@ -103,12 +103,14 @@ static void info_mechanism(const Mechanism *m, Text *out)
     text_addf(
         out,
         "time      %s\nmemory    %s\n"
-        "decoding  %s\ncausal    %s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
+        "decoding  %s\ncausal    %s%s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\n"
+        "parameters\n",
         m->claim_time, m->claim_memory,
         m->claim_decode, m->always_causal ? "always" : m->causal ? "yes" : "no: ",
         m->causal      ? ""
         : m->no_causal ? m->no_causal
                        : "its paper gives no causal form",
+        m->at_end ? ", also with fewer queries than keys: the last positions" : "",
         m->fit ? m->fit : "nothing", m->formula, m->teaches);
     params_table(m->params, out);
     if (m->sketch)

@@ -99,6 +99,7 @@ static void mechanisms_json(Text *out)
         jsonw_key_string(&json, "claim_memory", m->claim_memory);
         jsonw_key_string(&json, "claim_decode", m->claim_decode);
         jsonw_key_bool(&json, "causal", m->causal);
+        jsonw_key_bool(&json, "at_end", m->at_end != AT_END_NO);
         jsonw_key_string(&json, "fit", m->fit);
         jsonw_close(&json, '}');
     }

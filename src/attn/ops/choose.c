@@ -29,7 +29,7 @@ int64_t choose_candidates(const ChooseKeys *in, int64_t i)
 int64_t choose_fixed(const ChooseKeys *in, int64_t i)
 {
     if (in->kind == CHOOSE_MEANS)
-        return i / in->page;
+        return (in->causal ? last_seen(in, i) : i) / in->page;
     return in->newest ? choose_candidates(in, i) - 1 : -1;
 }
 

@@ -3,7 +3,7 @@
  *     CHOOSE_SCORES   its score S[i,j]
  *     CHOOSE_INDEX    sum over t of w[i,t] max(0, q[i,t] . k[j]) / sqrt(H d), for all heads
  *     CHOOSE_PAGES    scale * sum over c of max(q[i,c] lo[u,c], q[i,c] hi[u,c]) of page u
- *     CHOOSE_MEANS    q[i] . mean[u] of page u; the page that holds key i is always chosen
+ *     CHOOSE_MEANS    q[i] . mean[u] of page u; the page of the query itself is always chosen
  *
  * lo and hi are the least and the largest number of each channel over the page's keys that query i
  * may see, so no score of the page exceeds the number by more than rounding.  The choice is decided

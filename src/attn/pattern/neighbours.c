@@ -84,16 +84,35 @@ Pattern *pattern_neighbours(Arena *a, PatternShape s, const GridAxis *axes, int 
     return p;
 }
 
+static int64_t axis_cells_before(const GridAxis *axis, int64_t end)
+{
+    int64_t cells = 0;
+
+    for (int64_t x = 0; x < end; x++)
+        cells += grid_axis_keys(axis, x).count;
+    return cells;
+}
+
 int64_t grid_axes_cells(const GridAxis *axes, int count)
 {
     int64_t cells = 1;
 
-    for (int t = 0; t < count; t++) {
-        int64_t pairs = 0;
-
-        for (int64_t x = 0; x < axes[t].length; x++)
-            pairs += grid_axis_keys(&axes[t], x).count;
-        cells *= pairs;
-    }
+    for (int t = 0; t < count; t++)
+        cells *= axis_cells_before(&axes[t], axes[t].length);
     return cells;
+}
+
+/* Whole planes before the row `end`, then the rest of its plane. */
+int64_t grid_axes_cells_before(const GridAxis *axes, int count, int64_t end)
+{
+    int64_t rows = 1, plane;
+
+    for (int t = 1; t < count; t++)
+        rows *= axes[t].length;
+    plane = end / rows;
+    if (count == 1 || end % rows == 0)
+        return axis_cells_before(axes, plane) * grid_axes_cells(axes + 1, count - 1);
+    return axis_cells_before(axes, plane) * grid_axes_cells(axes + 1, count - 1) +
+           grid_axis_keys(axes, plane).count *
+               grid_axes_cells_before(axes + 1, count - 1, end % rows);
 }

@@ -77,13 +77,13 @@ uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool 
     return bits;
 }
 
-int64_t pattern_count(const Pattern *p)
+int64_t pattern_count_before(const Pattern *p, int64_t end)
 {
     PatternRow row = { 0 };
     int64_t    heads = p->per_head ? p->shape.heads : 1, total = 0;
 
     for (int64_t h = 0; h < heads && !row.failed; h++)
-        for (int64_t i = 0; i < p->shape.n && !row.failed; i++) {
+        for (int64_t i = 0; i < end && !row.failed; i++) {
             pattern_row(p, h, i, &row);
             for (int64_t r = 0; r < row.count; r++)
                 total += row.runs[r].count;
@@ -92,6 +92,11 @@ int64_t pattern_count(const Pattern *p)
         total = -1;
     pattern_row_free(&row);
     return total < 0 || p->per_head ? total : total * p->shape.heads;
+}
+
+int64_t pattern_count(const Pattern *p)
+{
+    return pattern_count_before(p, p->shape.n);
 }
 
 /* ---- combination ----------------------------------------------------------- */
@@ -287,6 +292,15 @@ static void row_offset(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
 Pattern *pattern_offset(Arena *a, PatternShape s, int64_t rows, int64_t cols, Pattern *x)
 {
     return node_over(a, s, x, row_offset, rows, cols);
+}
+
+Pattern *pattern_last_rows(Arena *a, PatternShape s, Pattern *x)
+{
+    Pattern *p = x ? pattern_offset(a, s, s.n - x->shape.n, 0, x) : NULL;
+
+    if (p)
+        p->span = x->span;
+    return p;
 }
 
 static void row_by_head(const Pattern *p, int64_t head, int64_t i, PatternRow *row)

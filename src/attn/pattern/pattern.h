@@ -69,6 +69,8 @@ int64_t pattern_span(const Pattern *p);
 
 /* Exact number of allowed cells summed over heads; -1: out of memory. */
 int64_t pattern_count(const Pattern *p);
+/* The same of rows i < end. */
+int64_t pattern_count_before(const Pattern *p, int64_t end);
 
 /* ---- builders; NULL when the arena is out of memory or an operand is NULL --- */
 
@@ -160,6 +162,8 @@ Pattern *pattern_neighbours(Arena *a, PatternShape s, const GridAxis *axes, int 
 PatternRun grid_axis_keys(const GridAxis *axis, int64_t x);
 /* Cells of pattern_neighbours in one head. */
 int64_t grid_axes_cells(const GridAxis *axes, int count);
+/* Of these, those of queries i < end. */
+int64_t grid_axes_cells_before(const GridAxis *axes, int count, int64_t end);
 /* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
 Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);
 /* {i,j} = {first, n-1}, n-1 > first */
@@ -184,6 +188,8 @@ Pattern *pattern_transpose(Arena *a, Pattern *x);                /* materialised
 Pattern *pattern_tile(Arena *a, PatternShape s, int64_t b, Pattern *x);
 /* x moved down and right: cell (i, j) of x becomes (i + rows, j + cols) of s */
 Pattern *pattern_offset(Arena *a, PatternShape s, int64_t rows, int64_t cols, Pattern *x);
+/* The last s.n rows of x. */
+Pattern *pattern_last_rows(Arena *a, PatternShape s, Pattern *x);
 /* head t uses xs[t mod count] */
 Pattern *pattern_by_head(Arena *a, PatternShape s, Pattern *const *xs, int64_t count);
 /* The root of a finished pattern: intersects with causal if asked, and gives

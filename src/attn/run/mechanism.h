@@ -89,6 +89,16 @@ typedef enum PositionClass {
     POSITION_TURN = 4,   /* of a mechanism: of the input kinds only those that turn (rope) */
 } PositionClass;
 
+/* A causal run of fewer queries than keys: the queries stand at the end, query i is position
+ * m - n + i. */
+typedef enum QueriesAtEnd {
+    AT_END_NO,
+    AT_END_CELLS, /* cells, checks and sizes are those of m positions (Run.n is m) until
+                     run_last_rows takes those of the queries; flops is that of the first Run.n of
+                     Run.m positions */
+    AT_END_OWN,   /* the mechanism itself looks at Run.q_offset */
+} QueriesAtEnd;
+
 typedef struct Mechanism {
     const char *id;        /* "window"; stable: files, command line, Lua use it */
     const char *title;
@@ -116,6 +126,8 @@ typedef struct Mechanism {
     bool        always_causal; /* defined by a causal pass: every run is causal */
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
+    QueriesAtEnd at_end;    /* how it takes few queries of a causal run */
+    const char *no_at_end;  /* the reason when it does not, "a state is ..."; NULL: none is known */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */
     bool        or_x;       /* reads x where q, k or v are missing, or its parameters ask for x */
     bool        needs_v;    /* of q, k, v only v must be there (and what check asks for) */

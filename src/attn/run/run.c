@@ -148,13 +148,29 @@ Bytes run_bytes(const Run *r)
     return sum;
 }
 
+/* Of the last positions: of all of them, less those before. */
+static Flops flops_at_end(Run *r)
+{
+    const Mechanism *m = r->mechanism;
+    int64_t          n = r->n;
+    Flops            all, before;
+
+    r->n = r->m;
+    all = m->flops(r, r->params);
+    r->n = r->m - r->at_end;
+    before = m->flops(r, r->params);
+    r->n = n;
+    return (Flops){ .score = all.score - before.score, .mix = all.mix - before.mix,
+                    .overhead = all.overhead - before.overhead };
+}
+
 bool run_closed_form(Run *r, Flops *flops, bool *bound)
 {
     const Mechanism *m = r->mechanism;
 
     if (!m->flops || run_failed(r))
         return false;
-    *flops = m->flops(r, r->params);
+    *flops = r->at_end ? flops_at_end(r) : m->flops(r, r->params);
     /* score is 2 d per cell wherever a bias kind is accepted */
     flops->position = r->position_flops;
     if (r->position_cell_flops > 0)
@@ -300,7 +316,7 @@ double run_scale(const Run *r, double scale)
 
 int64_t run_image_width(Run *r, int64_t width)
 {
-    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
+    int64_t root = (int64_t)floor(sqrt((double)(r->at_end ? r->m : r->n)) + 0.5);
 
     r->width = width > 0 ? width : r->spec.width > 0 ? r->spec.width : root > 1 ? root : 1;
     return r->width;

@@ -152,6 +152,29 @@ static void check_mechanism_fits(Run *r)
         refuse_lack(r);
 }
 
+/* Whether fewer queries than keys are the last ones of a causal run, which the mechanism takes. */
+static bool at_end(const Run *r)
+{
+    return r->causal && r->mechanism->at_end && r->m > r->n && !r->mechanism->cross;
+}
+
+static void refuse_lengths(Run *r)
+{
+    const Mechanism *m = r->mechanism;
+    long long        n = r->n, keys = r->m;
+
+    if (r->m > r->n && m->at_end)
+        run_fail(r, ERR_DATA, "%s needs as many keys as queries: the input has n=%lld queries and "
+                 "m=%lld keys; with --causal the queries are the last %lld of %lld positions",
+                 m->id, n, keys, n, keys);
+    else if (r->m > r->n && m->no_at_end)
+        run_fail(r, ERR_DATA, "%s needs as many keys as queries: the input has n=%lld queries and "
+                 "m=%lld keys, and %s", m->id, n, keys, m->no_at_end);
+    else
+        run_fail(r, ERR_DATA, "%s needs as many keys as queries: the input has n=%lld queries and "
+                 "m=%lld keys", m->id, n, keys);
+}
+
 static void check_shapes(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -178,9 +201,10 @@ static void check_shapes(Run *r)
     if (r->h % r->k.shape[0] || r->h % r->v.shape[0])
         run_fail(r, ERR_DATA, "%lld query heads cannot be shared by %lld key and %lld value heads",
                  (long long)r->h, (long long)r->k.shape[0], (long long)r->v.shape[0]);
-    if (r->m != r->n && !m->cross)
-        run_fail(r, ERR_DATA, "%s needs as many keys as queries: the input has n=%lld queries and "
-                 "m=%lld keys", m->id, (long long)r->n, (long long)r->m);
+    if (r->m != r->n && !m->cross && !at_end(r))
+        refuse_lengths(r);
+    else if (at_end(r) && m->at_end == AT_END_CELLS)
+        r->at_end = r->n;
 }
 
 static void take_shapes(Run *r)
@@ -260,8 +284,13 @@ static Run *constructed(Run *r)
     r->softcap = bound_softcap(r);
     if (position)
         r->position_params = bind(r, position->params, position->params_size);
-    if (!run_failed(r) && m->check)
+    if (!run_failed(r) && m->check) {
+        if (r->at_end)
+            r->n = r->m;
         m->check(r, r->params);
+        if (r->at_end)
+            r->n = r->at_end;
+    }
     return r;
 }
 
@@ -380,8 +409,12 @@ static void run_mechanism(Run *r)
 
     if (r->ops->memory && !run_failed(r))
         bring_inputs(r);
+    if (r->at_end)
+        r->n = r->m;
     if (!run_failed(r))
         m->run(r, r->params);
+    if (r->at_end)
+        r->n = r->at_end;
     op_wait(r, NULL);
     decode_figures(r);
     if (r->out.data && r->out.shape[2] > 0)
@@ -443,10 +476,26 @@ void run_free(Run *r)
 
 /* What every mechanism that is only a set of cells does. */
 
-AttendInput run_pattern_attention(Run *r, double scale, const Pattern *cells)
+Pattern *run_last_rows(Run *r, Pattern *cells)
 {
-    AttendInput  in = run_attend_input(r, scale);
-    AttendResult result;
+    PatternShape s = { .heads = r->h, .n = r->at_end, .m = r->m, .q_offset = r->q_offset };
+
+    if (!r->at_end || r->n == r->at_end)
+        return cells;
+    r->n = r->at_end;
+    return pattern_last_rows(r->arena, s, cells);
+}
+
+double run_count_cells(const Run *r, const Pattern *cells)
+{
+    return cells ? (double)pattern_count_before(cells, r->n) : 0;
+}
+
+AttendInput run_pattern_attention(Run *r, double scale, Pattern *all)
+{
+    const Pattern *cells = run_last_rows(r, all);
+    AttendInput    in = run_attend_input(r, scale);
+    AttendResult   result;
 
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);

@@ -165,6 +165,7 @@ int attn_info(lua_State *L)
     field_string(L, "fit", m->fit);
     field_bool(L, "causal", m->causal);
     field_bool(L, "cross", m->cross);
+    field_bool(L, "at_end", m->at_end != AT_END_NO);
     field_bool(L, "needs_x", m->needs_x);
     field_bool(L, "needs_attn", m->needs_attn);
     field_bool(L, "needs_none", m->needs_none);

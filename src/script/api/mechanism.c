@@ -445,7 +445,7 @@ static int build_rows(lua_State *L)
     return row_close((lua_remove(L, 1), L));
 }
 
-static const Pattern *make_pattern(Run *r, const void *params)
+static Pattern *make_pattern(Run *r, const void *params)
 {
     Defined     *d = (Defined *)(uintptr_t)r->mechanism;
     PatternShape s = {
@@ -476,9 +476,14 @@ static void pattern_run(Run *r, const void *params)
 
 static Flops pattern_flops(Run *r, const void *params)
 {
-    const Pattern *cells = make_pattern(r, params);
+    int64_t  n = r->n;
+    Pattern *cells;
 
-    return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
+    if (r->at_end)
+        r->n = r->m;
+    cells = make_pattern(r, params);
+    r->n = n;
+    return run_pattern_flops(r, run_count_cells(r, cells));
 }
 
 /* ---- attn.pattern ----------------------------------------------------------- */
@@ -492,6 +497,7 @@ int attn_pattern(lua_State *L)
     d->per_head = option_bool(L, 1, "per_head", false);
     d->m.views = views;
     d->m.positions = POSITIONS_ALL;
+    d->m.at_end = AT_END_CELLS;
     d->m.run = pattern_run;
     d->m.flops = pattern_flops;
     d->m.flops_works = true;

@@ -45,8 +45,8 @@ static const Member attn_members[] = {
       "Ids of the mechanisms, in the order of the catalogue." },
     { "info", attn_info, "id: string", "attnscope.Card",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
-      "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
-      "sketch, params, views, notes." },
+      "classes, claim, causal, cross, at_end, needs_x, needs_attn, needs_none, own_rows, fit, "
+      "example, sketch, params, views, notes." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help, the command each one is, and model: it runs a "

@@ -151,6 +151,7 @@ static const Member card_members[] = {
     FIELD("causal", "boolean", "has a causal form"),
     FIELD("no_causal", "string", "why it has none"),
     FIELD("cross", "boolean", "takes other keys than queries"),
+    FIELD("at_end", "boolean", "a causal run takes fewer queries than keys: the last positions"),
     FIELD("needs_x", "boolean", "reads the layer's input x"),
     FIELD("needs_attn", "boolean", "shows finished weights of the input"),
     FIELD("needs_none", "boolean", "reads no input"),

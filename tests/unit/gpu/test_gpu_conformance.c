@@ -14,6 +14,7 @@ typedef struct Case {
     int64_t h, n, d, e;
     bool    causal;
     const char *params; /* NULL: the mechanism's example */
+    int64_t few;        /* queries at the end of n keys; 0: as many */
 } Case;
 
 typedef struct Pair {
@@ -32,7 +33,7 @@ static RunSpec spec_of(Pair *p, const Mechanism *m, Case c)
     if (c.params || m->example)
         assert_true(assignments_parse(&p->given, c.params ? c.params : m->example, &err));
     spec.given = &p->given;
-    spec.q = draw(p->arena, "q", c.h, c.n, c.d);
+    spec.q = draw(p->arena, "q", c.h, c.few ? c.few : c.n, c.d);
     spec.k = draw(p->arena, "k", c.h, c.n, c.d);
     spec.v = draw(p->arena, "v", c.h, c.n, c.e);
     spec.x = tensor_with_rank(draw(p->arena, "x", 1, c.n, c.h * c.d), 2);
@@ -193,6 +194,27 @@ TEST(all_tokens)
 TEST(causal_runs)
 {
     check_all(true);
+}
+
+/* What is refused is so on both. */
+TEST(few_queries_at_the_end)
+{
+    Device    *device = gpu_fixture_device();
+    const Ops *ops = device_ops(device, ARITHMETIC_F32);
+
+    differences = 0;
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (size_t s = 0; s < ALL_SHAPES - !gpu_fixture_is_real() && mechanism_at(i)->at_end; s++)
+            for (int64_t few = 1; few < shapes[s].n; few += shapes[s].n / 3) {
+                Case c = shapes[s];
+
+                c.causal = true;
+                c.few = few;
+                assert_int_equal(check(mechanism_at(i), c, ops), 0);
+            }
+    assert_int_equal(differences, 0);
+    assert_int_equal(device_in_use(device), 0);
+    device_release(device);
 }
 
 /* Forms that the defaults do not reach. */

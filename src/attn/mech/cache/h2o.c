@@ -382,6 +382,7 @@ const Mechanism mech_h2o = {
     .claim_decode = "heavy + recent",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "what its cache evicts depends on the attention of every earlier query",
     .always_causal = true,
     .positions = POSITIONS_ALL,
     .views = views,

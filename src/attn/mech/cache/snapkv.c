@@ -48,9 +48,9 @@ typedef struct Sizes {
 
 static Sizes sizes_of(const Run *r, const Params *p)
 {
-    Sizes s = { .prompt = p->prompt ? p->prompt : max_i64(1, r->n - r->n / 4) };
+    Sizes s = { .prompt = p->prompt ? p->prompt : max_i64(1, r->m - r->m / 4) };
 
-    s.prompt = min_i64(s.prompt, r->n);
+    s.prompt = min_i64(s.prompt, r->m);
     s.voters = min_i64(p->observation, s.prompt);
     s.pre = s.prompt - s.voters;
     s.keep = min_i64(p->keep, s.pre);
@@ -94,6 +94,7 @@ static void snapkv_run(Run *r, const void *opaque)
     kept = keep_most(r, &s, pooled);
     cells = cells_of(r, &s, &kept);
     show(r, &s, votes, pooled, &kept);
+    cells = run_last_rows(r, cells);
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
@@ -107,6 +108,17 @@ static void snapkv_run(Run *r, const void *opaque)
     run_last_row(r, cells);
 }
 
+static void check_voters(Run *r, const Params *p)
+{
+    Sizes s = sizes_of(r, p);
+
+    if (s.pre < r->q_offset)
+        run_fail(r, ERR_DATA, "snapkv: rows %lld to %lld of the prompt vote, but the input has "
+                 "queries from position %lld on: give at least %lld queries, or a longer prompt or "
+                 "a smaller observation", (long long)s.pre, (long long)s.prompt - 1,
+                 (long long)r->q_offset, (long long)(r->m - s.pre));
+}
+
 static void snapkv_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -114,6 +126,8 @@ static void snapkv_check(Run *r, const void *opaque)
     if (p->kernel % 2 == 0)
         run_fail(r, ERR_PARAM, "snapkv: kernel=%lld is even; pooling around a key needs an odd "
                  "number of votes", (long long)p->kernel);
+    if (r->at_end)
+        check_voters(r, p);
 }
 
 /* ---- votes ------------------------------------------------------------------------------- */
@@ -125,6 +139,7 @@ typedef struct Batch {
     const AttendInput *in;
     const Sizes       *s;
     int64_t            heads, n;
+    int64_t            offset;     /* position of query 0 */
     int64_t            from, rows; /* voters of all heads, one head after another */
     bool               plain;      /* scores are products of q and k alone */
     int64_t            pitch;      /* prompt + d */
@@ -134,13 +149,13 @@ typedef struct Batch {
 
 static void score_row(const Batch *b, int64_t head, int64_t i, double *score)
 {
-    const float *from = tensor_row_f32(&b->in->q, head, b->heads, i);
+    const float *from = tensor_row_f32(&b->in->q, head, b->heads, i - b->offset);
     double      *q = score + b->s->prompt;
     int64_t      d = b->in->q.shape[2];
 
     if (!b->plain) {
         for (int64_t j = 0; j <= i; j++)
-            score[j] = attend_score(b->in, b->heads, head, i, j);
+            score[j] = attend_score(b->in, b->heads, head, i - b->offset, j);
         return;
     }
     for (int64_t t = 0; t < d; t++)
@@ -186,6 +201,7 @@ static void count_votes(Run *r, const AttendInput *in, const Sizes *s, double *v
     ArenaMark mark = arena_mark(r->arena);
     int64_t   all = r->h * s->voters, most = min_i64(all, 2 * threads_count(r->threads));
     Batch     b = { .in = in, .s = s, .heads = r->h, .n = r->n, .votes = votes,
+                      .offset = r->q_offset,
                       .plain = !attend_has_terms(in), .pitch = s->prompt + r->d };
 
     b.weights = run_alloc(r, most * b.pitch, sizeof(*b.weights));
@@ -302,12 +318,14 @@ static Flops snapkv_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     Sizes         s = sizes_of(r, p);
-    double        prompt = (double)s.prompt, later = (double)(r->n - s.prompt);
+    double        prompt = (double)min_i64(s.prompt, r->n);
+    double        later = (double)max_i64(0, r->n - s.prompt);
     double        first = (double)(s.keep + s.voters + 1); /* keys of row P */
     double        cells = prompt * (prompt + 1) / 2 + later * first + later * (later - 1) / 2;
     Flops         f = run_pattern_flops(r, (double)r->h * cells);
 
-    f.overhead += pooling_flops(r, p);
+    if (r->n == r->m) /* once, not for the rows before the queries */
+        f.overhead += pooling_flops(r, p);
     return f;
 }
 
@@ -318,9 +336,9 @@ static DecodeCost snapkv_decode(const Run *r, const void *opaque)
     DecodeCost cost = decode_dense(r);
 
     cost.kv_bytes_per_token = (double)r->cache_bytes * (double)s.sets * (double)(r->d + r->e);
-    if (r->n > s.prompt)
+    if (r->m > s.prompt)
         cost.state_bytes = cost.step_bytes =
-            cost.kv_bytes_per_token * (double)(s.keep + s.voters + r->n - s.prompt);
+            cost.kv_bytes_per_token * (double)(s.keep + s.voters + r->m - s.prompt);
     cost.decode_flops = decode_row(r);
     return cost;
 }
@@ -378,6 +396,7 @@ const Mechanism mech_snapkv = {
     .claim_decode = "kept, observed and new tokens",
     .claim_exponent = 2,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .always_causal = true,
     .positions = POSITIONS_ALL,
     .views = views,

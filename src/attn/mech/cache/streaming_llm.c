@@ -494,6 +494,7 @@ const Mechanism mech_streaming_llm = {
     .claim_exponent = 1,
     .causal = true,
     .cross = true,
+    .at_end = AT_END_OWN,
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,

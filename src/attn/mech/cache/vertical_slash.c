@@ -42,6 +42,21 @@ typedef struct Lines {
     const char *scores, *chosen; /* names of views */
 } Lines;
 
+/* Queries that the choice is made by: of those there are. */
+static int64_t rows_of(const Run *r, const Params *p)
+{
+    return min_i64(p->last_q, r->at_end ? r->at_end : r->n);
+}
+
+static void warn_of_rows(Run *r, const Params *p)
+{
+    if (r->at_end && rows_of(r, p) < p->last_q)
+        run_warn(r, "vertical-slash: last_q=%lld, but the input has the last %lld queries only: "
+                 "the lines are chosen by these", (long long)p->last_q, (long long)r->at_end);
+}
+
+static int64_t rows_of(const Run *r, const Params *p);
+static void warn_of_rows(Run *r, const Params *p);
 static Lines lines_of(const Run *r, int64_t wanted, int64_t fixed);
 static void estimate(Run *r, const AttendInput *in, int64_t rows, double *col, double *diag);
 static void choose(Run *r, Lines *l);
@@ -60,6 +75,7 @@ static void vertical_slash_run(Run *r, const void *opaque)
     Pattern      *cells;
     AttendResult  result;
 
+    warn_of_rows(r, p);
     run_stage(r, "estimate");
     columns.score = run_alloc(r, r->h * r->n, sizeof(double));
     diagonals.score = run_alloc(r, r->h * r->n, sizeof(double));
@@ -68,9 +84,9 @@ static void vertical_slash_run(Run *r, const void *opaque)
     columns.chosen = "columns";
     diagonals.chosen = "diagonals";
     op_wait(r, "the host adds up the last rows");
-    estimate(r, &in, min_i64(p->last_q, r->n), columns.score, diagonals.score);
+    estimate(r, &in, rows_of(r, p), columns.score, diagonals.score);
     op_charge(r, FLOP_OVERHEAD, estimated_pairs(r, p));
-    op_traffic(r, 4 * (double)(r->h * min_i64(p->last_q, r->n) * r->d) +
+    op_traffic(r, 4 * (double)(r->h * rows_of(r, p) * r->d) +
                       (double)tensor_bytes(&in.k), 16 * (double)(r->h * r->n));
     run_stage(r, "choose");
     choose(r, &columns);
@@ -78,6 +94,7 @@ static void vertical_slash_run(Run *r, const void *opaque)
     op_wait(r, "rows are made of the chosen lines");
     cells = pattern_finish(r->arena, s, pattern_lines(r->arena, s, &columns.index,
                                                       &diagonals.index), false);
+    cells = run_last_rows(r, cells);
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
@@ -91,8 +108,8 @@ static void vertical_slash_run(Run *r, const void *opaque)
 
 static Lines lines_of(const Run *r, int64_t wanted, int64_t fixed)
 {
-    return (Lines){ .count = min_i64(max_i64(wanted, fixed), r->n),
-                    .fixed = min_i64(fixed, r->n) };
+    return (Lines){ .count = min_i64(max_i64(wanted, fixed), r->m),
+                    .fixed = min_i64(fixed, r->m) };
 }
 
 /* ---- the last rows --------------------------------------------------------------------- */
@@ -103,6 +120,7 @@ static Lines lines_of(const Run *r, int64_t wanted, int64_t fixed)
 typedef struct Estimate {
     const AttendInput *in;
     int64_t            h, n, rows, part_rows, parts;
+    int64_t            offset; /* position of query 0 */
     bool               plain;
     double            *sums; /* [h,parts,2,n] of columns, of diagonals */
     double            *work; /* [workers, n + d] */
@@ -110,11 +128,11 @@ typedef struct Estimate {
 
 static void score_row(const Estimate *e, int64_t head, int64_t i, double *q, double *score)
 {
-    const float *from = tensor_row_f32(&e->in->q, head, e->h, i);
+    const float *from = tensor_row_f32(&e->in->q, head, e->h, i - e->offset);
 
     if (!e->plain) {
         for (int64_t j = 0; j <= i; j++)
-            score[j] = attend_score(e->in, e->h, head, i, j);
+            score[j] = attend_score(e->in, e->h, head, i - e->offset, j);
         return;
     }
     for (int64_t t = 0; t < e->in->q.shape[2]; t++)
@@ -168,6 +186,7 @@ static void estimate(Run *r, const AttendInput *in, int64_t rows, double *col, d
 {
     int64_t  parts = min_i64(PARTS_MOST, (rows + PART_ROWS - 1) / PART_ROWS);
     Estimate e = { .in = in, .h = r->h, .n = r->n, .rows = rows, .parts = parts,
+                   .offset = r->q_offset,
                    .part_rows = (rows + parts - 1) / parts, .plain = !attend_has_terms(in) };
 
     e.sums = run_alloc(r, r->h * parts * 2 * r->n, sizeof(*e.sums));
@@ -223,7 +242,7 @@ static void show_lines(Run *r, const Lines *l)
 /* FLOPs of the estimate: scores, a softmax and two sums of each pair of the last rows. */
 static double estimated_pairs(const Run *r, const Params *p)
 {
-    double rows = (double)min_i64(p->last_q, r->n), n = (double)r->n;
+    double rows = (double)rows_of(r, p), n = (double)r->m;
     double pairs = (double)r->h * rows * (n - (rows - 1) / 2);
 
     return pairs * (2 * (double)r->d + run_pattern_flops(r, 1).overhead + 2);
@@ -238,7 +257,8 @@ static Flops vertical_slash_flops(Run *r, const void *opaque)
     double        n = (double)r->n, most = fmin(lines, n);
     Flops         f = run_pattern_flops(r, (double)r->h * (most * n - most * (most - 1) / 2));
 
-    f.overhead += estimated_pairs(r, p);
+    if (r->n == r->m) /* once, not for the rows before the queries */
+        f.overhead += estimated_pairs(r, p);
     return f;
 }
 
@@ -300,6 +320,7 @@ const Mechanism mech_vertical_slash = {
     .claim_decode = "dense",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .always_causal = true,
     .positions = POSITIONS_ALL,
     .views = views,

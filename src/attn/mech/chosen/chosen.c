@@ -90,8 +90,8 @@ Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page, bool 
         int64_t i = at % chosen->n;
 
         offset[at] = used;
-        used += page_runs(chosen, at, page, chosen_allowed(r, i), with_own ? i / page : -1,
-                          runs + used);
+        used += page_runs(chosen, at, page, chosen_allowed(r, i),
+                          with_own ? (i + r->q_offset) / page : -1, runs + used);
     }
     if (!runs)
         return NULL;

@@ -295,6 +295,7 @@ const Mechanism mech_dsa = {
     .claim_exponent = 2,
     .causal = true,
     .cross = true,
+    .at_end = AT_END_OWN,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "top-k",

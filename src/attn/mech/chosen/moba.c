@@ -26,7 +26,7 @@ static const Param params[] = {
 
 static int64_t blocks_of(const Run *r, const Params *p)
 {
-    return r->n / p->block + (r->n % p->block != 0);
+    return r->m / p->block + (r->m % p->block != 0);
 }
 
 /* f64 [h',blocks,d] */
@@ -39,7 +39,7 @@ static Tensor block_means(Run *r, const Params *p, Tensor k)
 
     for (int64_t u = 0; u < blocks && !run_failed(r); u++) {
         first[u] = (int32_t)(u * p->block);
-        end[u] = (int32_t)min_i64((u + 1) * p->block, r->n);
+        end[u] = (int32_t)min_i64((u + 1) * p->block, r->m);
     }
     op_pool_windows(r, &(PoolWindows){ .x = k, .first = first, .end = end, .kind = WINDOW_MEAN },
                     mean);
@@ -151,7 +151,7 @@ static void moba_run(Run *r, const void *opaque)
     replay_offer_attend(r, &in, cells);
 }
 
-/* Keys of row i; *bound: at most, as the data decide whether a short last block is read. */
+/* Keys of position i; *bound: at most, as the data decide whether a short last block is read. */
 static double keys_read(const Run *r, const Params *p, int64_t i, bool *bound)
 {
     int64_t own = i / p->block, last = blocks_of(r, p) - 1;
@@ -172,8 +172,8 @@ static Flops moba_flops(Run *r, const void *opaque)
     Flops         f;
 
     for (int64_t i = 0; i < r->n; i++) {
-        keys += keys_read(r, p, i, &bound);
-        gates += r->causal ? (double)(i / p->block) : all;
+        keys += keys_read(r, p, i + r->q_offset, &bound);
+        gates += r->causal ? (double)((i + r->q_offset) / p->block) : all;
     }
     r->inner_bound |= bound;
     f = run_pattern_flops(r, (double)r->h * keys);
@@ -240,6 +240,7 @@ const Mechanism mech_moba = {
     .claim_decode = "yes: reads k B tokens and n/B means",
     .claim_exponent = 2,
     .causal = true,
+    .at_end = AT_END_OWN,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "top-k",

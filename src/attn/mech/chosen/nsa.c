@@ -69,10 +69,11 @@ static Nsa nsa_of(const Run *r, const Params *p)
 {
     int64_t l = p->cmp_block, s = p->cmp_stride;
 
-    return (Nsa){ .h = r->h, .g = r->k.shape[0], .n = r->n, .page = p->sel_block,
-                  .nb = r->n / p->sel_block + (r->n % p->sel_block != 0), .topk = p->topk,
+    return (Nsa){ .h = r->h, .g = r->k.shape[0], .n = r->n, .m = r->m,
+                  .at = r->q_offset, .page = p->sel_block,
+                  .nb = r->m / p->sel_block + (r->m % p->sel_block != 0), .topk = p->topk,
                   .first = p->first, .last = p->last, .causal = r->causal,
-                  .slots = { .n = r->n, .ranges = r->n < l ? 0 : (r->n - l) / s + 1, .per = 1,
+                  .slots = { .n = r->m, .ranges = r->m < l ? 0 : (r->m - l) / s + 1, .per = 1,
                              .stride = s, .size = l } };
 }
 
@@ -214,7 +215,7 @@ static Pattern *tokens_of(Run *r, const Nsa *a, int64_t group)
     PatternRun *runs = run_alloc(r, max_i64(1, end - first), sizeof(*runs));
 
     for (int64_t i = 0; i < a->n && !run_failed(r); i++) {
-        int64_t keys = a->causal ? i + 1 : a->n, at = group * a->n + i;
+        int64_t keys = a->causal ? a->at + i + 1 : a->m, at = group * a->n + i;
 
         offset[i] = used;
         for (int64_t x = a->start[at]; x < a->start[at + 1]; x++) {
@@ -228,7 +229,7 @@ static Pattern *tokens_of(Run *r, const Nsa *a, int64_t group)
         }
         offset[i + 1] = used;
     }
-    return run_failed(r) ? NULL : pattern_stored(r->arena, shape_of(a, a->n), offset, runs, false);
+    return run_failed(r) ? NULL : pattern_stored(r->arena, shape_of(a, a->m), offset, runs, false);
 }
 
 static Pattern *selected_cells(Run *r, const Nsa *a)
@@ -238,15 +239,24 @@ static Pattern *selected_cells(Run *r, const Nsa *a)
 
     for (int64_t head = 0; head < a->h && !run_failed(r); head++)
         of[head] = head % each ? of[head - 1] : tokens_of(r, a, head / each);
-    return run_failed(r) ? NULL : pattern_by_head(r->arena, shape_of(a, a->n), of, a->h);
+    return run_failed(r) ? NULL : pattern_by_head(r->arena, shape_of(a, a->m), of, a->h);
 }
 
 static Pattern *sliding_cells(Run *r, const Nsa *a, const Params *p)
 {
-    int64_t reach = min_i64(p->window, a->n) - 1;
+    int64_t reach = min_i64(p->window, a->m) - 1;
 
-    return pattern_band(r->arena, shape_of(a, a->n), -reach, a->causal ? 0 : reach, 1,
-                        COMPONENT_WINDOW);
+    return pattern_band(r->arena, shape_of(a, a->m), a->at - reach, a->at + (a->causal ? 0 : reach),
+                        1, COMPONENT_WINDOW);
+}
+
+/* Compressed blocks that ended, of each query. */
+static Pattern *ended_blocks(Run *r, const Nsa *a)
+{
+    PatternShape all = { .heads = a->h, .n = a->m, .m = a->slots.ranges };
+
+    return pattern_last_rows(r->arena, shape_of(a, a->slots.ranges),
+                             slots_near(r->arena, all, &a->slots, a->m, a->causal));
 }
 
 static Pattern *finished(Run *r, const Nsa *a, Pattern *cells)
@@ -267,9 +277,10 @@ static Tensor gates_of(Run *r, const Params *p)
     Rng    rng = run_rng(r, "gates");
     int    rank = p->gates.rank == 3 ? 3 : 2;
 
-    if (!p->gates.data) {
-        run_draw(r, &rng, (Init){ INIT_NORMAL, 1 }, all);
-        op_entries(r, all, ENTRY_SIGMOID, 0, all);
+    if (!p->gates.data) { /* each position has its own, whether it has a query or not */
+        t = r->m > r->n ? run_tensor3(r, DT_F32, r->h, r->m, 3) : all;
+        run_draw(r, &rng, (Init){ INIT_NORMAL, 1 }, t);
+        op_entries(r, tensor_rows(t, r->m - r->n, r->n), ENTRY_SIGMOID, 0, all);
         view_drawn(r, "gates", all);
         return all;
     }
@@ -422,7 +433,7 @@ static void show(Run *r, const Params *p, const Nsa *a, Pattern *read, Pattern *
     if (seen)
         all = finished(r, a, pattern_union(
             r->arena, pattern_operand(read),
-            slots_behind(r->arena, shape_of(a, a->n), &a->slots, seen, COMPONENT_OTHER)));
+            slots_behind(r->arena, shape_of(a, a->m), &a->slots, seen, COMPONENT_OTHER)));
     show_blocks(r, a);
     if (run_failed(r))
         return;
@@ -492,8 +503,7 @@ static void nsa_run(Run *r, const void *opaque)
     few = compress(r, p, a);
     run_stage(r, "compressed");
     if (a->slots.ranges) {
-        seen = finished(r, a, slots_near(r->arena, shape_of(a, a->slots.ranges), &a->slots, a->n,
-                                         r->causal));
+        seen = finished(r, a, ended_blocks(r, a));
         add_part(r, a, 0, &few, seen);
     }
     run_stage(r, "select");
@@ -523,7 +533,7 @@ static void nsa_run(Run *r, const void *opaque)
 static double tokens_selected(const Nsa *a, int64_t i, bool *bound)
 {
     int64_t all = nsa_candidates(a, i), more = nsa_more(a, i), fixed = nsa_fixed_count(a, i);
-    int64_t keys = a->causal ? i + 1 : a->n, lacks = all * a->page - keys;
+    int64_t keys = a->causal ? a->at + i + 1 : a->m, lacks = all * a->page - keys;
 
     if (nsa_fixed(a, i, all - 1) || (more && fixed + more == all))
         return (double)((fixed + more) * a->page - lacks);
@@ -533,7 +543,8 @@ static double tokens_selected(const Nsa *a, int64_t i, bool *bound)
 
 static double sliding_tokens(const Nsa *a, const Params *p, int64_t i)
 {
-    int64_t before = min_i64(i, p->window - 1), after = min_i64(a->n - 1 - i, p->window - 1);
+    int64_t before = min_i64(a->at + i, p->window - 1);
+    int64_t after = min_i64(a->n - 1 - i, p->window - 1);
 
     return (double)(1 + before + (a->causal ? 0 : after));
 }
@@ -564,7 +575,7 @@ static DecodeCost nsa_decode(const Run *r, const void *opaque)
     Nsa           a = nsa_of(r, p);
     DecodeCost    cost = decode_dense(r);
     double        token = (double)r->cache_bytes * decode_token(r);
-    bool          completes = r->n >= p->cmp_block && (r->n - p->cmp_block) % p->cmp_stride == 0;
+    bool          completes = r->m >= p->cmp_block && (r->m - p->cmp_block) % p->cmp_stride == 0;
 
     cost.state_bytes += token * (double)a.slots.ranges;
     cost.kv_bytes_per_token += token / (double)p->cmp_stride;
@@ -634,6 +645,7 @@ const Mechanism mech_nsa = {
     .claim_decode = "yes: reads n/s compressed, k B + w tokens",
     .claim_exponent = 2,
     .causal = true,
+    .at_end = AT_END_OWN,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "top-k",

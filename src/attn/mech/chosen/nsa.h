@@ -13,7 +13,8 @@ typedef struct Run Run;
 typedef struct Nsa {
     AttendInput   in;
     const double *keys; /* [g,d,count] compressed */
-    int64_t       h, g, n, nb;
+    int64_t       h, g, n, m, nb;
+    int64_t       at;      /* position of query 0 among the keys */
     int64_t       page, topk, first, last;
     bool          causal;
     Slots         slots;   /* the compressed blocks */

@@ -13,6 +13,7 @@ int64_t nsa_seen(const Nsa *a, int64_t i)
 
     if (!a->causal)
         return s->ranges;
+    i += a->at;
     return i + 1 < s->size ? 0 : min_i64((i + 1 - s->size) / s->stride + 1, s->ranges);
 }
 
@@ -71,19 +72,19 @@ void nsa_importance(const Nsa *a, int64_t group, int64_t i, double *w, double *s
 
 int64_t nsa_candidates(const Nsa *a, int64_t i)
 {
-    return a->causal ? i / a->page + 1 : a->nb;
+    return a->causal ? (a->at + i) / a->page + 1 : a->nb;
 }
 
 bool nsa_fixed(const Nsa *a, int64_t i, int64_t b)
 {
-    int64_t own = i / a->page;
+    int64_t own = (a->at + i) / a->page;
 
     return b < a->first || (own - a->last < b && b <= own);
 }
 
 int64_t nsa_fixed_count(const Nsa *a, int64_t i)
 {
-    int64_t own = i / a->page, front = min_i64(a->first, nsa_candidates(a, i));
+    int64_t own = (a->at + i) / a->page, front = min_i64(a->first, nsa_candidates(a, i));
 
     return front + max_i64(0, own + 1 - max_i64(front, own - a->last + 1));
 }

@@ -212,6 +212,7 @@ const Mechanism mech_topk = {
     .claim_exponent = 2,
     .causal = true,
     .cross = true,
+    .at_end = AT_END_OWN,
     .positions = POSITIONS_ALL,
     .views = views,
     .lesson = "top-k",

@@ -190,6 +190,7 @@ const Mechanism mech_sigmoid = {
     .claim_exponent = 2,
     .causal = true,
     .cross = true,
+    .at_end = AT_END_OWN,
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,

@@ -439,6 +439,7 @@ const Mechanism mech_entmax = {
     .claim_exponent = 2,
     .causal = true,
     .cross = true,
+    .at_end = AT_END_OWN,
     .views = views,
     .notes = notes,
     .params = params,

@@ -608,6 +608,7 @@ const Mechanism mech_reformer = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "its queries are its keys, one vector for both",
     .views = views,
     .notes = notes,
     .size = "block",

@@ -689,6 +689,7 @@ const Mechanism mech_routing = {
     .claim_decode = "yes (membership looks ahead)",
     .claim_exponent = 1.5,
     .causal = true,
+    .no_at_end = "its clusters are made of the queries and keys of every position",
     .fit = "centroids: spherical k-means on the routing vectors of this input, from tokens drawn "
            "by the seed, until none changes its centroid",
     .views = views,

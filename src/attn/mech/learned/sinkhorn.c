@@ -492,6 +492,7 @@ const Mechanism mech_sinkhorn = {
     .claim_decode = "yes (not SortCut)",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "each of its blocks of queries is matched with a block of keys",
     .fit =
         "sort_logits: products of the blocks' mean queries and mean keys, over sqrt(d), in place "
         "of the sort network's",

@@ -397,6 +397,7 @@ const Mechanism mech_sparsebert_dam = {
     .claim_decode = "yes",
     .claim_exponent = 2,
     .causal = true,
+    .no_at_end = "its mask has a number for every pair of positions",
     .views = views,
     .notes = notes,
     .params = params,

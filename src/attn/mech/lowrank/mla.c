@@ -64,7 +64,7 @@ static int64_t token_width(const Run *r)
 
 static int64_t rank_of(const Run *r, const Params *p)
 {
-    int64_t most = min_i64(r->n, token_width(r)), quarter = max_i64(1, token_width(r) / 4);
+    int64_t most = min_i64(r->m, token_width(r)), quarter = max_i64(1, token_width(r) / 4);
 
     if (p->latent.data)
         return p->latent.shape[p->latent.rank - 1];
@@ -111,13 +111,13 @@ static void take(Run *r, const Params *p, Latent *l)
 {
     int64_t width = r->d - l->rope;
 
-    l->c = layer_given(r, "latent", p->latent, 2, (int64_t[]){ r->n, l->rank });
+    l->c = layer_given(r, "latent", p->latent, 2, (int64_t[]){ r->m, l->rank });
     l->c = tensor_with_rank(l->c, 3);
     l->w_uk = run_param_given(r, "w_uk", p->w_uk, DT_F32, 3, (int64_t[]){ r->h, l->rank, width });
     l->w_uv = run_param_given(r, "w_uv", p->w_uv, DT_F32, 3, (int64_t[]){ r->h, l->rank, r->e });
     if (!l->rope)
         return;
-    l->r = layer_given(r, "k_rope", p->k_rope, 2, (int64_t[]){ r->n, l->rope });
+    l->r = layer_given(r, "k_rope", p->k_rope, 2, (int64_t[]){ r->m, l->rope });
     l->r = tensor_with_rank(l->r, 3);
     l->q_rope = columns_of(r, r->q, width, l->rope);
     l->q = columns_of(r, r->q, 0, width);
@@ -128,11 +128,11 @@ static void take(Run *r, const Params *p, Latent *l)
 static void make(Run *r, Latent *l)
 {
     int64_t  keys = r->k.shape[0], values = r->v.shape[0], at = keys * r->d;
-    Tensor   all = run_tensor3(r, DT_F64, 1, r->n, token_width(r));
+    Tensor   all = run_tensor3(r, DT_F64, 1, r->m, token_width(r));
     DenseSvd svd;
     Tensor   sizes, right;
 
-    l->c = run_tensor3(r, DT_F32, 1, r->n, l->rank);
+    l->c = run_tensor3(r, DT_F32, 1, r->m, l->rank);
     l->w_uk = run_tensor3(r, DT_F32, keys, l->rank, r->d);
     l->w_uv = run_tensor3(r, DT_F32, values, l->rank, r->e);
     run_stage(r, "compress");
@@ -207,7 +207,7 @@ static AttendInput absorbed(Run *r, const Params *p, const Latent *l)
 
 static Pattern *cells_of(Run *r)
 {
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
 
     return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
 }
@@ -356,12 +356,13 @@ static double projecting(const Run *r, const Params *p, double tokens)
 static Flops mla_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    double        n = (double)r->n, cells = (double)r->h * (r->causal ? n * (n + 1) / 2 : n * n);
-    double        score, mix;
+    double        n = (double)r->n, m = (double)r->m, score, mix;
+    double        cells = (double)r->h * (r->causal ? n * m - n * (n - 1) / 2 : n * m);
 
     widths_of(r, p, &score, &mix);
     return (Flops){ .score = 2 * score * cells, .mix = 2 * mix * cells,
-                    .overhead = decode_cell(r) * cells + projecting(r, p, n) };
+                    .overhead = decode_cell(r) * cells +
+                                projecting(r, p, p->form == FORM_PLAIN ? m : n) };
 }
 
 /* The plain form makes the keys and values of every token again. */
@@ -369,7 +370,7 @@ static DecodeCost mla_decode(const Run *r, const void *opaque)
 {
     const Params *p = opaque;
     double        token = (double)(r->cache_bytes * (rank_of(r, p) + rope_of(p)));
-    double        n = (double)r->n, score, mix;
+    double        n = (double)r->m, score, mix;
 
     widths_of(r, p, &score, &mix);
     return (DecodeCost){ .state_bytes = token * n, .kv_bytes_per_token = token,
@@ -432,6 +433,7 @@ const Mechanism mech_mla = {
     .claim_decode = "yes: keeps dc + dr numbers for each token",
     .claim_exponent = 2,
     .causal = true,
+    .at_end = AT_END_OWN,
     .positions = POSITION_TURN,
     .views = views,
     .values = "v_up",

@@ -690,6 +690,7 @@ const Mechanism mech_compressive = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "it reads the sequence segment by segment, each with its queries",
     .or_x = true,
     .positions = POSITION_INPUT,
     .views = views,

@@ -198,6 +198,7 @@ const Mechanism mech_transformer_xl = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "it reads the sequence segment by segment, each with its queries",
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,

@@ -439,6 +439,7 @@ const Mechanism mech_adaptive_span = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "its masks are made for the distances of equal lengths",
     .views = views,
     .notes = notes,
     .params = params,

@@ -101,12 +101,12 @@ static void axial_run(Run *r, const void *opaque)
         return;
     }
     if (p->axis == AXIS_COL) {
-        int64_t shape[3] = { r->h, r->n, r->d };
+        int64_t rows[3] = { r->h, r->q.shape[1], r->d }, keys[3] = { r->h, r->m, r->d };
 
         if (p->q2.data)
-            r->q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
+            r->q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, rows));
         if (p->k2.data)
-            r->k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
+            r->k = run_param_given(r, "k2", p->k2, DT_F32, 3, keys);
     }
     run_pattern_attention(r, p->scale,
                           pattern_finish(r->arena, axial_shape_of(r), single_cells(r, p, width),
@@ -332,6 +332,11 @@ static void axial_check(Run *r, const void *opaque)
     const Params *p = opaque;
     bool          sequential = both_passes(p);
 
+    if (r->at_end && sequential)
+        run_fail(r, ERR_USAGE, "axial: combine=sequential needs the query of every position, and "
+                 "the input has the last %lld of %lld: the second pass reads what the first makes "
+                 "of earlier ones; take combine=union, combine=heads or one axis",
+                 (long long)r->at_end, (long long)r->m);
     if (p->causal_mode == MODE_SHIFT && !sequential)
         run_fail(r, ERR_PARAM, "axial: causal_mode=shift is a product of both passes; it needs "
                                "axis=both and combine=sequential");
@@ -436,6 +441,7 @@ const Mechanism mech_axial = {
     .claim_decode = "yes",
     .claim_exponent = 1.5,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .params = params,

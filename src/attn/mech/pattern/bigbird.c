@@ -57,6 +57,7 @@ static const Param params[] = {
 typedef struct Layout {
     int64_t  nb, reach; /* blocks; window reach in blocks */
     int64_t  block;
+    int64_t  first;     /* position of query 0 */
     uint8_t *global;    /* [nb] flags */
     Tensor   table;     /* i32 [h',nb,r] */
     int64_t  heads;
@@ -83,7 +84,9 @@ static void bigbird_run(Run *r, const void *opaque)
 
     run_stage(r, "draw");
     layout = bigbird_make_layout(r, p);
-    cells = bigbird_all_cells(r, p, layout);
+    cells = run_last_rows(r, bigbird_all_cells(r, p, layout));
+    if (layout)
+        layout->first = r->m - r->n;
     if (p->variant == VARIANT_ETC)
         add_globals(r, p, &in);
     if (p->repeats == REPEATS_COUNT) {
@@ -216,7 +219,7 @@ static void add_globals(Run *r, const Params *p, AttendInput *in)
 static double log_repeats(const void *context, int64_t head, int64_t i, int64_t j)
 {
     const Layout  *l = context;
-    int64_t        bi = i / l->block, bj = j / l->block, r = l->table.shape[2];
+    int64_t        bi = (l->first + i) / l->block, bj = j / l->block, r = l->table.shape[2];
     int64_t        apart = bi > bj ? bi - bj : bj - bi;
     int            count = l->global[bi] || l->global[bj] || apart <= l->reach;
     const int32_t *row = (const int32_t *)tensor_head(&l->table, head, l->heads) + bi * r;
@@ -251,12 +254,13 @@ static Flops bigbird_flops(Run *r, const void *opaque)
     Run           quiet = *r;
     const Params *p = opaque;
     Pattern      *cells;
-    double        count;
 
     quiet.spec.views = false;
+    quiet.n = r->m;
     cells = bigbird_all_cells(&quiet, p, bigbird_make_layout(&quiet, p));
-    count = cells ? (double)pattern_count(cells) : 0;
-    return run_pattern_flops(r, count);
+    return run_pattern_flops(r, p->variant == VARIANT_ETC
+                                    ? (cells ? (double)pattern_count(cells) : 0)
+                                    : run_count_cells(r, cells));
 }
 
 static const ViewPromise views[] = {
@@ -289,6 +293,7 @@ const Mechanism mech_bigbird = {
     .claim_decode = "no (encoder)",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .size = "block",

@@ -80,6 +80,7 @@ const Mechanism mech_block_local = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = block_local_views,
     .size = "block",
@@ -145,7 +146,7 @@ static void blockbert_run(Run *r, const void *opaque)
 
 static Blocks blocks_of(Run *r, const BlockbertParams *p)
 {
-    Blocks  b = { .h = r->h, .n = r->n, .nb = p->blocks };
+    Blocks  b = { .h = r->h, .n = r->m, .nb = p->blocks };
     int64_t shape[2] = { r->h, p->blocks };
 
     if (!p->permutation.data)
@@ -227,7 +228,7 @@ static Flops blockbert_flops(Run *r, const void *opaque)
     double cells = 0;
 
     for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        int64_t i = x % r->n, c = (int64_t)((__int128)i * b.nb / r->n);
+        int64_t i = x % r->n, c = (int64_t)((__int128)i * b.nb / b.n);
         int64_t target = target_of(&b, x / r->n, c);
         int64_t first = begin_of(&b, target), end = begin_of(&b, target + 1);
 
@@ -272,6 +273,7 @@ const Mechanism mech_blockbert = {
     .claim_decode = "encoder model",
     .claim_exponent = 2,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = blockbert_views,
     .size = "blocks",

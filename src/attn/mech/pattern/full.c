@@ -143,6 +143,7 @@ const Mechanism mech_full = {
     .claim_exponent = 2,
     .causal = true,
     .cross = true,
+    .at_end = AT_END_OWN,
     .positions = POSITIONS_ALL,
     .views = views,
     .params = params,

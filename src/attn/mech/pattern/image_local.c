@@ -72,6 +72,7 @@ const Mechanism mech_image_local_1d = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = image_local_1d_views,
     .size = "memory",
@@ -160,14 +161,11 @@ static Flops image_local_2d_flops(Run *r, const void *opaque)
     int64_t        width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
     int64_t        hq = min_i64(p->query_height, r->n), wq = min_i64(p->query_width, r->n);
     int64_t        hm = min_i64(p->memory_height, r->n), wm = min_i64(p->memory_width, r->n);
-    PatternShape   s = { .heads = r->h, .n = r->n, .m = r->n };
+    PatternShape   s = { .heads = r->h, .n = r->m, .m = r->m };
     double         cells = 0;
 
-    if (r->causal) {
-        Pattern *seen = image_cells_of(r, s, p);
-
-        return run_pattern_flops(r, seen ? (double)pattern_count(seen) : 0);
-    }
+    if (r->causal)
+        return run_pattern_flops(r, run_count_cells(r, image_cells_of(r, s, p)));
     for (int64_t y = 0; y < rows; y += hq)
         for (int64_t x = 0; x < width; x += wq)
             cells += area(r, width, y, y + hq, x, x + wq) *
@@ -213,6 +211,7 @@ const Mechanism mech_image_local_2d = {
     .claim_decode = "yes, block by block",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = image_local_2d_views,
     .params = image_local_2d_params,

@@ -169,6 +169,7 @@ const Mechanism mech_logsparse = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .size = "local",

@@ -499,6 +499,7 @@ const Mechanism mech_long_short = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "its segments are of queries and keys together",
     .positions = POSITION_INPUT,
     .views = views,
     .size = "segment",

@@ -51,9 +51,11 @@ static void longformer_run(Run *r, const void *opaque)
     const Params *p = opaque;
     AttentionPart parts[2] = { { .in = run_attend_input(r, p->scale) } };
     uint8_t      *flags = global_flags(r, p->global);
-    Pattern      *cells = longformer_cells_of(r, p, flags);
+    Pattern      *cells = run_last_rows(r, longformer_cells_of(r, p, flags));
     AttendResult  result;
 
+    if (flags)
+        flags += r->m - r->n; /* of the queries */
     if (has_projections(p)) {
         attend_in_two(r, p, parts, cells, flags);
     } else {
@@ -111,8 +113,8 @@ static bool has_projections(const Params *p)
 static void attend_in_two(Run *r, const Params *p, AttentionPart *parts, Pattern *cells,
                           const uint8_t *flags)
 {
-    Pattern     *rows = run_failed(r) ? NULL : pattern_rows(r->arena, longformer_shape_of(r),
-                                                            flags);
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m };
+    Pattern     *rows = run_failed(r) ? NULL : pattern_rows(r->arena, s, flags);
     AttendResult result;
 
     run_stage(r, "attend");
@@ -136,7 +138,7 @@ static AttendInput global_input(Run *r, const Params *p)
 
 static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
 {
-    int64_t shape[3] = { r->h, r->n, ordinary.shape[2] };
+    int64_t shape[3] = { r->h, ordinary.shape[1], ordinary.shape[2] };
 
     return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
 }
@@ -187,9 +189,13 @@ static void longformer_check(Run *r, const void *opaque)
 static Flops longformer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Pattern      *cells = longformer_cells_of(r, p, global_flags(r, p->global));
+    int64_t       n = r->n;
+    Pattern      *cells;
 
-    return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
+    r->n = r->m;
+    cells = longformer_cells_of(r, p, global_flags(r, p->global));
+    r->n = n;
+    return run_pattern_flops(r, run_count_cells(r, cells));
 }
 
 /* Tokens of G stay behind the window.  A position counted from the end is another one with every
@@ -230,6 +236,7 @@ const Mechanism mech_longformer = {
     .claim_decode = "yes (causal windows)",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .size = "window",

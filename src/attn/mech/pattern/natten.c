@@ -61,7 +61,8 @@ static void natten_run(Run *r, const void *opaque)
 
     if (g.count > 1)
         run_image_width(r, g.axes[g.count - 1].length);
-    attend_cells(r, p, pattern_finish(r->arena, s, cells, false));
+    cells = run_last_rows(r, pattern_finish(r->arena, s, cells, false));
+    attend_cells(r, p, cells);
     show_neighbours(r, &g, cells);
     if (r->causal)
         run_figure_int(r, "reach", reach_of(&g));
@@ -108,7 +109,7 @@ static Grid grid_of(const Run *r, const Params *p)
     for (int t = 0; t < g.count; t++) {
         GridAxis *a = &g.axes[t];
 
-        a->length = item_of(p->grid, t) ? item_of(p->grid, t) : r->n;
+        a->length = item_of(p->grid, t) ? item_of(p->grid, t) : r->m;
         a->kernel = kernel_of(r, p, t, a->length);
         a->dilation = item_of(p->dilation, t);
         a->stride = item_of(p->stride, t);
@@ -276,7 +277,8 @@ static Flops natten_flops(Run *r, const void *opaque)
 {
     Grid g = grid_of(r, opaque);
 
-    return run_pattern_flops(r, (double)r->h * (double)grid_axes_cells(g.axes, g.count));
+    return run_pattern_flops(r, (double)r->h *
+                                    (double)grid_axes_cells_before(g.axes, g.count, r->n));
 }
 
 /* A key may be needed as long as it is in reach. */
@@ -329,6 +331,7 @@ const Mechanism mech_natten = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .notes = notes,

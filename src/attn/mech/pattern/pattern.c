@@ -109,12 +109,11 @@ static Flops pattern_text_flops(Run *r, const void *opaque)
 {
     Run      quiet = *r;
     Pattern *cells;
-    double   count;
 
     quiet.spec.views = false; /* the same tables are drawn; their views exist already */
+    quiet.n = r->m;
     cells = pattern_parse_of(&quiet, opaque);
-    count = cells ? (double)pattern_count(cells) : 0;
-    return run_pattern_flops(r, count);
+    return run_pattern_flops(r, run_count_cells(r, cells));
 }
 
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
@@ -140,6 +139,7 @@ const Mechanism mech_pattern = {
     .claim_memory = "O(n)",
     .claim_decode = "as written",
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .free_tensors = true,
     .views = views,

@@ -350,6 +350,7 @@ const Mechanism mech_poolingformer = {
     .claim_decode = "no",
     .claim_exponent = 1,
     .causal = true,
+    .no_at_end = "its second level reads what the first made of every position",
     .positions = POSITION_INPUT,
     .views = views,
     .size = "window",

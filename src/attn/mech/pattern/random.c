@@ -94,8 +94,9 @@ static Flops random_flops(Run *r, const void *opaque)
     Pattern *cells;
 
     quiet.spec.views = false; /* the same table is drawn; its view exists already */
+    quiet.n = r->m;
     cells = random_cells_of(&quiet, opaque);
-    return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
+    return run_pattern_flops(r, run_count_cells(r, cells));
 }
 
 static const ViewPromise views[] = {
@@ -123,6 +124,7 @@ const Mechanism mech_random = {
     .claim_decode = "possible",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .size = "r",

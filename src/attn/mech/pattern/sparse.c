@@ -82,7 +82,7 @@ static Pattern *local_set(Run *r, PatternShape s, const SparseStridedParams *p)
 
 static int64_t strided_stride(const Run *r, const SparseStridedParams *p)
 {
-    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
+    int64_t root = (int64_t)floor(sqrt((double)r->m) + 0.5);
 
     return p->stride ? p->stride : root > 1 ? root : 1;
 }
@@ -141,6 +141,7 @@ const Mechanism mech_sparse_strided = {
     .claim_decode = "yes",
     .claim_exponent = 1.5,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = sparse_strided_views,
     .params = sparse_strided_params,
@@ -221,7 +222,7 @@ static Pattern *head_cells(Run *r, PatternShape s, const SparseFixedParams *p, i
 
 static int64_t fixed_stride(const Run *r, const SparseFixedParams *p)
 {
-    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
+    int64_t root = (int64_t)floor(sqrt((double)r->m) + 0.5);
 
     return p->stride ? p->stride : root > 1 ? root : 1;
 }
@@ -302,6 +303,7 @@ const Mechanism mech_sparse_fixed = {
     .claim_decode = "yes",
     .claim_exponent = 1.5,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = sparse_fixed_views,
     .params = sparse_fixed_params,

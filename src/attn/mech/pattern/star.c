@@ -42,7 +42,7 @@ static void star_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     AttendInput   in = run_attend_input(r, p->scale);
-    Pattern      *cells = star_cells_of(r, star_shape_of(r, p), p);
+    Pattern      *cells = run_last_rows(r, star_cells_of(r, star_shape_of(r, p), p));
     AttendResult  result;
 
     if (p->relay == RELAY_MEAN) {
@@ -152,14 +152,14 @@ static Flops star_flops(Run *r, const void *opaque)
     return run_pattern_flops(r, h * cells);
 }
 
-/* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours. */
+/* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours, a among the first. */
 static double satellite_cells(const Run *r, PatternShape s, const Params *p)
 {
-    int64_t n = s.n - 1, k = star_reach_of(s, p);
+    int64_t n = s.n - 1, all = n + r->m - r->n, k = min_i64(p->window / 2, all + 1);
     double  cells = (double)n;
 
     for (int64_t apart = 1; apart < n; apart++)
-        if (apart <= k || (p->ring && n - apart <= k))
+        if (apart <= k || (p->ring && all - apart <= k))
             cells += (r->causal ? 1 : 2) * (double)(n - apart);
     return cells;
 }
@@ -190,6 +190,7 @@ const Mechanism mech_star = {
     .claim_decode = "no",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = views,
     .size = "window",

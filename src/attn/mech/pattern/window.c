@@ -33,6 +33,7 @@ static void window_run(Run *r, const void *opaque)
     Pattern            *seen = pattern_finish(r->arena, s, band, r->causal);
     AttendInput         in;
 
+    seen = run_last_rows(r, seen);
     in = run_pattern_attention(r, p->scale, seen);
     run_cache(r, &in, seen, 0);
 }
@@ -71,6 +72,7 @@ const Mechanism mech_window = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = window_views,
     .size = "window",
@@ -150,6 +152,7 @@ const Mechanism mech_dilated = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = dilated_views,
     .size = "window",
@@ -235,6 +238,7 @@ const Mechanism mech_cascade = {
     .claim_exponent = 1,
     .example = "layer=3",
     .causal = true,
+    .at_end = AT_END_CELLS,
     .positions = POSITIONS_ALL,
     .views = cascade_views,
     .size = "base_window",

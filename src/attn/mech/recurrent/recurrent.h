@@ -28,6 +28,8 @@ typedef struct RecurrentParams {
     double  norm_eps, span_mass;
 } RecurrentParams;
 
+#define RECURRENT_NO_AT_END "its state takes in and is read token by token, with a query for each"
+
 #define RECURRENT_PARAM(S, member, name_, type_, ...)                                          \
     { .name = #name_, .type = type_, .offset = offsetof(S, member.name_), __VA_ARGS__ }
 /* The rows of a table of S, whose member `member` is a RecurrentParams. */

@@ -167,6 +167,7 @@ const Mechanism mech_retnet = {
     .claim_exponent = 1,
     .causal = true,
     .always_causal = true,
+    .no_at_end = RECURRENT_NO_AT_END,
     .positions = POSITION_INPUT,
     .views = views,
     .lesson = "forgetting",
