@@ -112,6 +112,9 @@ void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t s
 Plot *panel_plot(const Panel *panel, Error *err);
 /* Widens the values lo..hi to the range that the panel's colours span. */
 void    panel_spread(const Panel *panel, double *lo, double *hi);
+/* Values lo..hi lie on one side of the centre: a map with two ends would leave one half of its
+ * colours unused. */
+bool    panel_has_one_side(const Panel *panel, double lo, double hi);
 /* Significant digits that distinguish the ends of a range; at least 3. */
 int     range_digits(double lo, double hi);
 /* The quantity that colours show: "weight", "bias", "difference". */

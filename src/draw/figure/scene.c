@@ -108,10 +108,18 @@ static void share_ranges(Scene *scene, const Figure *figure)
 
 /* ---- maps and scales that follow the data ----------------------------------- */
 
+bool panel_has_one_side(const Panel *panel, double lo, double hi)
+{
+    double centre = panel->view->centre;
+
+    return panel_style(panel) == STYLE_VALUE && panel->map == MAP_DIVERGING && !panel->minus &&
+           !panel->map_given && !has_own_range(panel) && hi > lo && (lo >= centre || hi <= centre);
+}
+
 /* Values of the panel, and of those it shares a range with, lie on one side of its centre. */
 static bool lies_on_one_side(const Scene *scene, const Figure *figure, int panel)
 {
-    double lo = HUGE_VAL, hi = -HUGE_VAL, centre = figure->panels[panel].view->centre;
+    double lo = HUGE_VAL, hi = -HUGE_VAL;
 
     for (int k = 0; k < scene->count; k++) {
         const Panel *own = &figure->panels[k];
@@ -121,19 +129,14 @@ static bool lies_on_one_side(const Scene *scene, const Figure *figure, int panel
         lo = fmin(lo, scene->grids[k].pool_lo[own->pool]);
         hi = fmax(hi, scene->grids[k].pool_hi[own->pool]);
     }
-    return hi > lo && (lo >= centre || hi <= centre);
+    return panel_has_one_side(&figure->panels[panel], lo, hi);
 }
 
-/* A map with two ends would leave one half of its colours unused. */
 static void choose_maps(Scene *scene, const Figure *figure)
 {
-    for (int k = 0; k < scene->count; k++) {
-        const Panel *panel = &figure->panels[k];
-
-        if (panel_style(panel) == STYLE_VALUE && panel->map == MAP_DIVERGING && !panel->minus &&
-            !panel->map_given && !(panel->hi > panel->lo) && lies_on_one_side(scene, figure, k))
+    for (int k = 0; k < scene->count; k++)
+        if (lies_on_one_side(scene, figure, k))
             scene->panels[k].map = MAP_VIRIDIS;
-    }
 }
 
 #define DARK_SHARE 0.02 /* of the largest value: the darkest colours of a linear scale */

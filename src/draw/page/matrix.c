@@ -106,8 +106,9 @@ static void draw_rules(Sheet *sheet, int k)
     const SheetStyle *s = &sheet->style;
     const PanelBoxes *b = &sheet->layout.panels[k];
     Box               m = b->matrix;
-    bool              values = panel_style(&sheet->scene.panels[k]) == STYLE_VALUE;
-    double            least = (values ? 10 : 5) * s->hair, edge = s->hair / 2; /* tints values */
+    const Panel      *panel = &sheet->scene.panels[k];
+    bool              tints = panel_style(panel) == STYLE_VALUE || panel->picture;
+    double            least = (tints ? 10 : 5) * s->hair, edge = s->hair / 2;
     double            alpha = b->cell_w < 10 * s->hair ? 0.5 : 1; /* weaker than the cells */
 
     if (!one_to_one(&sheet->scene.grids[k]) || b->cols > SHEET_GRID_MOST ||
@@ -175,7 +176,7 @@ static void draw_categories(Sheet *sheet, int k)
     char              text[16];
 
     snprintf(text, sizeof(text), "%.0f", g->value_max);
-    font *= fmin(1, 0.84 * b->cell_w / canvas_text_width(sheet->canvas, text, FONT_SANS, font));
+    font *= fmin(1, 0.7 * b->cell_w / canvas_text_width(sheet->canvas, text, FONT_SANS, font));
     if ((panel->view->kind != VIEW_BUCKETS && !schedule) || panel->minus || !one_to_one(g) ||
         font < sheet_points(&sheet->style, 3.5))
         return;

@@ -206,6 +206,21 @@ void pane_set_looks(const Pane *pane, Panel *panel)
         panel->map = (ColourMap)pane->spec.map;
 }
 
+/* A map with one end for values on one side.  The whole view decides, so that colours stay while it
+ * is moved. */
+static void choose_map(Pane *pane, Panel *panel)
+{
+    const Grid *g = &pane->drawing.grid;
+
+    if (g->cells && pane->drawing.shown == panel->view && !g->region.row0 && !g->region.col0 &&
+        g->region.row1 == view_rows(panel->view) && g->region.col1 == view_cols(panel->view))
+        pane->one_side = panel_has_one_side(panel, g->pool_lo[panel->pool], g->pool_hi[panel->pool])
+                             ? panel->view
+                             : NULL;
+    if (pane->one_side == panel->view && panel->map == MAP_DIVERGING && !panel->minus)
+        panel->map = pane->spec.map >= 0 ? (ColourMap)pane->spec.map : MAP_VIRIDIS;
+}
+
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 {
     bool           differs = pane_differs(ui, pane);
@@ -224,6 +239,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     }
     panel->causal = pane->result->run->causal && pane->result->run->n == pane->result->run->m;
     pane_set_looks(pane, panel);
+    choose_map(pane, panel);
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);

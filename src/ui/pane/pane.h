@@ -37,6 +37,7 @@ typedef struct Pane {
     Place       places[PLACES_MOST];
     Drawing     drawing;
     bool        dotted;  /* matrix_draw's answer */
+    const void *one_side; /* the view whose values, seen whole, lie on one side; as Drawing.shown */
     Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
     Row         marked; /* of the marked queries */

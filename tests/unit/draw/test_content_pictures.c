@@ -190,7 +190,7 @@ static void residuals_fall(const Preview *p, int panel)
     }
     assert_true(plot->series[0].y[63] < plot->series[1].y[63]);
     assert_true(plot->series[1].y[63] < plot->series[2].y[63]);
-    assert_string_equal(plot->series[1].name, "temperature=0.5");
+    assert_string_equal(plot->series[1].name, "temperature 0.5");
     plot_free(plot);
 }
 

@@ -33,6 +33,24 @@ TEST(two_colours_part_at_the_centre)
     assert_spread(&panel, -2e-5, 0, -2e-5, 2e-5);
 }
 
+TEST(values_on_one_side_need_one_end)
+{
+    View  view = { .name = "bias", .kind = VIEW_SIGNED, .dtype = DT_F32, .rank = 2,
+                   .shape = { 2, 2 } };
+    Panel panel;
+
+    panel_init(&panel, &view, NULL, 0, NULL);
+    assert_true(panel_has_one_side(&panel, -3, 0) && panel_has_one_side(&panel, 0.5, 2));
+    assert_false(panel_has_one_side(&panel, -3, 0.1) || panel_has_one_side(&panel, 0, 0));
+    view.centre = 1;
+    assert_true(!panel_has_one_side(&panel, 0.5, 2) && panel_has_one_side(&panel, -3, 1));
+    panel.map_given = true; /* somebody wants both ends */
+    assert_false(panel_has_one_side(&panel, -3, 1));
+    panel.map_given = false;
+    panel.minus = &view; /* a difference has two sides whatever its values */
+    assert_false(panel_has_one_side(&panel, -3, -1));
+}
+
 TEST(numbers_tell_the_ends_apart)
 {
     assert_int_equal(range_digits(0, 1), 3);
