@@ -1,4 +1,4 @@
-/* test_input_round_trip.c -- random tensors written and read back: the same bytes, type and shape. */
+/* test_input_round_trip.c -- random tensors written and read back: the same bytes and shape. */
 
 #include "core/rng.h"
 #include "input_fixture.h"
