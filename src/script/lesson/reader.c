@@ -18,6 +18,7 @@
 #define MEMORY_LIMIT (64ll << 20)
 #define INSTRUCTIONS 20000000 /* of one call; a fifth of a second */
 #define SECONDS      1        /* of one call with all the functions of Lua that it calls */
+#define LOOK_EVERY   256      /* instructions: one of them may compare or join texts of megabytes */
 
 typedef struct Fenced {
     Script     script; /* its memory is counted by */
@@ -34,21 +35,24 @@ static void close_state(void *state)
 }
 
 /* Of the call under way on this thread. */
-static _Thread_local double until;
+static _Thread_local double  until;
+static _Thread_local int64_t left; /* instructions */
 
-/* Called at every function and after INSTRUCTIONS, so no loop outlasts the time; a function in C
- * that could is bounded below. */
+/* Called at every function and often between, so no loop outlasts the time; a function in C that
+ * could is bounded below. */
 static void stop_lesson(lua_State *L, lua_Debug *event)
 {
-    if (event->event == LUA_HOOKCOUNT || clock_wall() > until)
+    left -= event->event == LUA_HOOKCOUNT ? LOOK_EVERY : 0;
+    if (left < 0 || clock_wall() > until)
         luaL_error(L, "it takes too long: is there an endless loop?");
 }
 
 static void fence_time(lua_State *L, bool on)
 {
     until = clock_wall() + SECONDS;
+    left = INSTRUCTIONS;
     lua_sethook(L, on ? stop_lesson : NULL, on ? LUA_MASKCOUNT | LUA_MASKCALL : 0,
-                on ? INSTRUCTIONS : 0);
+                on ? LOOK_EVERY : 0);
 }
 
 /* ---- functions of Lua that a short call can keep busy for ever ------------------- */
@@ -56,6 +60,7 @@ static void fence_time(lua_State *L, bool on)
 #define COPIES_MOST  (1 << 26)
 #define ENTRIES_MOST 1000000
 #define SEARCH_MOST  1e8 /* steps of a search; about a second */
+#define AT_A_TIME    16  /* characters that are compared in one step */
 
 /* The function in the upvalue with the arguments there are.  [-n, +r, v] */
 static int call_bounded(lua_State *L)
@@ -84,15 +89,30 @@ static int fence_move(lua_State *L)
     return call_bounded(L);
 }
 
+/* Steps of a search for words: for each start, at worst, all of them are compared. */
+static double find_steps(size_t length, size_t subject)
+{
+    return ((double)subject + 1) * (1 + (double)length / AT_A_TIME);
+}
+
+/* What '%' and the letter after it may take: "%b()" looks through the text for the end, "%1"
+ * compares what was captured. */
+static double class_steps(char letter, size_t subject)
+{
+    if (letter == 'b')
+        return (double)subject + 1;
+    return letter >= '0' && letter <= '9' ? 1 + (double)subject / AT_A_TIME : 1;
+}
+
 /* Steps that a search takes at worst: each repetition may end anywhere, for each start. */
 static double search_steps(const char *pattern, size_t length, size_t subject)
 {
-    double steps = (double)subject + 1;
+    double steps = find_steps(length, subject);
     bool   set = false;
 
     for (size_t i = 0; i < length; i++) {
         if (pattern[i] == '%')
-            i++;
+            steps *= ++i < length && !set ? class_steps(pattern[i], subject) : 1;
         else if (set || pattern[i] == '[')
             set = pattern[i] != ']';
         else if (strchr("*+-", pattern[i]) && pattern[i])
@@ -120,7 +140,32 @@ static int fence_search(lua_State *L)
 /* string.find(text, pattern [, start [, plain]]) */
 static int fence_find(lua_State *L)
 {
-    return lua_toboolean(L, 4) ? call_bounded(L) : fence_search(L);
+    size_t subject, length;
+
+    if (!lua_toboolean(L, 4))
+        return fence_search(L);
+    luaL_checklstring(L, 1, &subject);
+    luaL_checklstring(L, 2, &length);
+    if (find_steps(length, subject) > SEARCH_MOST)
+        return luaL_argerror(L, 2, "a search for so long a text in so long a text may not end");
+    return call_bounded(L);
+}
+
+static int is_less(lua_State *L)
+{
+    lua_pushboolean(L, lua_compare(L, 1, 2, LUA_OPLT));
+    return 1;
+}
+
+/* table.sort(table [, less]): each comparison is a call, so that the time is looked at. */
+static int fence_sort(lua_State *L)
+{
+    lua_settop(L, 2);
+    if (lua_isnil(L, 2)) {
+        lua_pushcfunction(L, is_less);
+        lua_replace(L, 2);
+    }
+    return call_bounded(L);
 }
 
 /* Replaces functions of the library on top.  [-0, +0, m] */
@@ -200,7 +245,9 @@ static void open_lesson_libraries(lua_State *L)
     static const luaL_Reg text[] = { { "rep", fence_rep }, { "find", fence_find },
                                      { "match", fence_search }, { "gmatch", fence_search },
                                      { "gsub", fence_search }, { NULL, NULL } };
-    static const luaL_Reg table[] = { { "move", fence_move }, { NULL, NULL } };
+    static const luaL_Reg table[] = { { "move", fence_move },
+                                      { "sort", fence_sort },
+                                      { NULL, NULL } };
 
     for (const luaL_Reg *library = libraries; library->func; library++) {
         luaL_requiref(L, library->name, library->func, 1);
