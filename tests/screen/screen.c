@@ -54,7 +54,8 @@ static int signal_of(const char *name)
     } list[] = { { "TERM", SIGTERM }, { "HUP", SIGHUP },   { "INT", SIGINT },  { "QUIT", SIGQUIT },
                  { "SEGV", SIGSEGV }, { "ABRT", SIGABRT }, { "TSTP", SIGTSTP },
                  { "BUS", SIGBUS },   { "FPE", SIGFPE },   { "ILL", SIGILL },
-                 { "PIPE", SIGPIPE } };
+                 { "PIPE", SIGPIPE },  { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 },
+                 { "ALRM", SIGALRM },  { "XCPU", SIGXCPU } };
 
     for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
         if (!strcmp(list[i].name, name))
