@@ -243,6 +243,18 @@ static const char *over_unit(const char *at, const char *unit, int *open)
     return at;
 }
 
+/* "e-3", or its beginning. */
+static const char *over_exponent(const char *at)
+{
+    if (*at != 'e' || (at[1] && !strchr("+-0123456789", at[1])))
+        return at;
+    at++;
+    at += *at == '+' || *at == '-';
+    while (is_digit(*at))
+        at++;
+    return at;
+}
+
 bool lesson_number_begins(const char *typed, const char *unit)
 {
     char        text[TYPED_MOST];
@@ -262,6 +274,7 @@ bool lesson_number_begins(const char *typed, const char *unit)
             return false;
         for (; is_digit(*at) || *at == '.' || *at == ','; at++)
             points += *at == '.';
+        at = over_exponent(at);
         at = points > 1 ? NULL : over_unit(at, unit, &open);
         if (!at || !*at)
             return at != NULL;

@@ -210,6 +210,8 @@ TEST(a_number_is_known_as_it_is_typed)
         CHECK(lesson_number_begins(good[i], NULL), "'%s' was refused", good[i]);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         CHECK(!lesson_number_begins(bad[i], NULL), "'%s' was taken", bad[i]);
+    assert_true(lesson_number_begins("1e", NULL) && lesson_number_begins("2.5e-", NULL) &&
+                lesson_number_begins("1e-3*2", NULL) && !lesson_number_begins("1ex", NULL));
     assert_true(lesson_number_begins("12m", "ms") && lesson_number_begins("12 ms", "ms"));
     assert_true(lesson_number_begins("256 Ki", "KiB") && !lesson_number_begins("256i", "KiB"));
 }
