@@ -116,7 +116,9 @@ static double read_figure(Reading *r)
     size_t length = strspn(r->at, "0123456789.,"), letters;
     double value, scale;
 
-    if (length && r->at[length] == 'e' && strchr("+-0123456789", r->at[length + 1]) &&
+    if (!is_digit(*r->at)) /* a point is a key of lessons */
+        return failed(r);
+    if (r->at[length] == 'e' && strchr("+-0123456789", r->at[length + 1]) &&
         r->at[length + 1])
         length += 2 + strspn(r->at + length + 2, "0123456789");
     memcpy(figure, r->at, length);

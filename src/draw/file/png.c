@@ -276,6 +276,36 @@ static char *text_of(Png *p, const char *key)
     return NULL;
 }
 
+static uint32_t get_u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+#define SIGNATURE 8
+#define BESIDE 12 /* bytes of a chunk beside its data */
+
+/* libpng takes memory for a chunk before it reads it, so none may be longer than the file. */
+static bool chunks_fit(Png *p)
+{
+    uint8_t head[8];
+    long    size;
+
+    if (fseek(p->file, 0, SEEK_END) != 0 || (size = ftell(p->file)) < 0)
+        return error_set(p->err, ERR_FORMAT, "cannot be read: %s", strerror(errno));
+    for (long at = SIGNATURE; size - at >= (long)sizeof(head);) {
+        if (fseek(p->file, at, SEEK_SET) != 0 || fread(head, sizeof(head), 1, p->file) != 1)
+            return error_set(p->err, ERR_FORMAT, "cannot be read at byte %ld", at);
+        if (!memcmp(head + 4, "IDAT", 4) || !memcmp(head + 4, "IEND", 4))
+            break; /* no text is looked for behind it */
+        if ((long)get_u32(head) > size - at - BESIDE)
+            return error_set(p->err, ERR_FORMAT, "is not a whole PNG picture: the part at byte %ld "
+                             "has %u bytes, more than the file", at, get_u32(head));
+        at += (long)get_u32(head) + BESIDE;
+    }
+    rewind(p->file);
+    return true;
+}
+
 static char *read_text(Png *p, const char *key)
 {
     if (setjmp(png_jmpbuf(p->png)))
@@ -298,10 +328,10 @@ char *figure_png_metadata(const char *path, const char *key, Error *err)
     }
     p.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, on_error, on_warning);
     p.info = p.png ? png_create_info_struct(p.png) : NULL;
-    if (p.info)
-        value = read_text(&p, key);
-    else
+    if (!p.info)
         error_set(err, ERR_NOMEM, "%s: out of memory", path);
+    else if (chunks_fit(&p))
+        value = read_text(&p, key);
     if (!value && err && err->code == ERR_FORMAT)
         error_prefix(err, "%s", path);
     if (p.png)
@@ -311,9 +341,6 @@ char *figure_png_metadata(const char *path, const char *key, Error *err)
 }
 
 /* ---- animations ------------------------------------------------------------- */
-
-#define SIGNATURE 8
-#define BESIDE 12 /* bytes of a chunk beside its data */
 
 typedef struct Area {
     int x, y, w, h;
@@ -331,11 +358,6 @@ static void put_u32(uint8_t *at, uint32_t value)
 {
     for (int k = 0; k < 4; k++)
         at[k] = (uint8_t)(value >> (24 - 8 * k));
-}
-
-static uint32_t get_u32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
 /* head: the first bytes of the data. */

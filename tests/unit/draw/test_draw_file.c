@@ -191,6 +191,27 @@ TEST(damaged_files_give_nothing)
     figure_free(s.figure);
 }
 
+/* The reader of PNG would take memory for all of it. */
+TEST(a_part_that_is_longer_than_its_file_is_refused)
+{
+    char    path[64];
+    Scenery s;
+    Text    bytes;
+    Error   err = ERROR_INIT;
+
+    snprintf(path, sizeof(path), "/tmp/attnscope-long-%d", (int)getpid());
+    scenery_make(&s, 1);
+    bytes = file_of(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .metadata = nasty });
+    bytes.data[33] = 0x40; /* the length of the part behind the header */
+    write_file(path, &bytes);
+    assert_null(figure_metadata(path, "nothing", &err));
+    assert_int_equal(err.code, ERR_FORMAT);
+    assert_non_null(strstr(err.text, "the part at byte 33 has 1073741"));
+    unlink(path);
+    text_free(&bytes);
+    figure_free(s.figure);
+}
+
 /* ---- SVG and PDF ------------------------------------------------------------ */
 
 TEST(a_matrix_is_one_image_and_letters_are_outlines)
