@@ -543,7 +543,7 @@ bool call_share(const Call *call, int id, double *out, Error *err)
 
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err)
 {
-    int64_t seed = 0, threads = 0, repeat = 0, seeds = 0, keys = 0;
+    int64_t seed = 0, threads = 0, repeat = 0, seeds = 0, keys = 0, rows = 0;
 
     *out = REQUEST_INIT;
     if (call->values[OPT_POSITION])
@@ -554,6 +554,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
         !call_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
         !call_int(call, OPT_KEYS, 1, MISSED_MOST, &keys, err) ||
         !call_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
+        !call_int(call, OPT_QROWS, 2, INT32_MAX, &rows, err) ||
         !call_share(call, OPT_WITHIN, &out->width, err) ||
         !call_size(call, OPT_MEM, &out->memory_limit, err))
         return false;
@@ -563,6 +564,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     out->threads = (int)threads;
     out->repeat = (int)repeat;
     out->seeds = (int)seeds;
+    out->quality_rows = rows;
     if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
         out->causal = call->values[OPT_CAUSAL] != NULL;
     /* Parameters in the mechanism's own parentheses override the options. */

@@ -51,8 +51,13 @@ bool record_of_run(Run *run, Record *out, Error *err);
  * A mechanism that reads the layer input instead of q, k, v is not compared.
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);
-/* The same, and of each head alone into by_head[h] (NULL: not wanted). */
-bool quality_measure_heads(const Run *run, Quality *out, Quality *by_head, Error *err);
+/* The same, and of each head alone into by_head[h] (NULL: not wanted).  rows: so many of each head
+ * stand for all, one drawn with the run's seed in each of so many equal ranges; the means then have
+ * a margin, and exact attention is computed for these rows alone.  0, or n and more: all rows. */
+bool quality_measure_rows(const Run *run, int64_t rows, Quality *out, Quality *by_head,
+                          Error *err);
+/* The run's view of this name if it is one of n queries by m keys, else NULL. */
+const View *run_matrix(const Run *run, const char *name);
 /* Why there is nothing to compare the run with, static; NULL: there is. */
 const char *quality_lacks(const Run *run);
 /* True when the run drew a tensor, so that another seed gives another result. */

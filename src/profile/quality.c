@@ -13,6 +13,8 @@
  *     sum_j |w - w*| = sum over these of |w - w*| + 1 - sum over these of w*,
  * and keys without weight add nothing to KL.  The comparison then costs little
  * more than exact attention itself.
+ *
+ * A sample of rows costs its share of that: exact attention is computed for its rows only.
  * Per-row results are kept and summed in order: threads change no bit.
  */
 #include <math.h>
@@ -20,15 +22,18 @@
 #include <string.h>
 
 #include "attn/study/row.h"
+#include "core/rng.h"
 #include "core/threads.h"
 #include "profile/measure.h"
 #include "profile/reference.h"
+#include "profile/statistics.h"
 
 #define ROWS_MOST 32 /* of an item of work; fewer where they are long */
 #define LINES_BYTES (4 << 20) /* of a worker, if more than a row's */
 #define LINES(rows) (2 * (rows) + 1) /* of exact weights and of the run's, and one of kept flags */
 #define KEYS_AT_ONCE 256 /* read for all rows of an item while they are near */
 #define FEW 4 /* at most one cell in so many: read one by one */
+#define SAMPLE_STREAM 0x71726f7773 /* of draws */
 #define CHOOSES_CELLS (CLASS_BASELINE | CLASS_FP | CLASS_LP)
 
 typedef struct Row {
@@ -40,7 +45,9 @@ typedef struct Row {
 } Row;
 
 typedef struct Comparison {
-    const Run  *run, *exact;
+    const Run  *run, *exact;    /* exact NULL: a sample of rows is compared */
+    int64_t     sample;         /* rows of each head; 0: all */
+    const ReferenceRows *rows_of; /* exact attention of a sample */
     const View *kept, *weights; /* NULL: not comparable */
     const View *exact_weights;
     const Pattern *cells;       /* that the run weighs; NULL: nearly all, or not known */
@@ -54,8 +61,7 @@ typedef struct Comparison {
 
 /* ---- what can be compared --------------------------------------------------- */
 
-/* A view of queries by keys; NULL: the run has none of that size. */
-static const View *matrix_view(const Run *run, const char *name)
+const View *run_matrix(const Run *run, const char *name)
 {
     const View *view = run_view(run, name);
 
@@ -79,12 +85,16 @@ static void read_row(const View *view, int64_t head, int64_t i, float *out)
     view_read(view, view_planes(view) > 1 ? head : 0, i, 0, view_cols(view), 1, out);
 }
 
+static const float *output_row(const Run *run, int64_t head, int64_t i)
+{
+    return tensor_f32(&run->out) + (head * run->n + i) * run->e;
+}
+
 static void compare_output(const Comparison *c, int64_t head, int64_t i, Row *row)
 {
-    int64_t      e = c->run->e, at = (head * c->run->n + i) * e;
-    const float *o = tensor_f32(&c->run->out) + at, *exact = tensor_f32(&c->exact->out) + at;
+    const float *o = output_row(c->run, head, i), *exact = output_row(c->exact, head, i);
 
-    for (int64_t p = 0; p < e; p++)
+    for (int64_t p = 0; p < c->run->e; p++)
         output_error_add(&row->output, (double)o[p], (double)exact[p]);
 }
 
@@ -246,7 +256,7 @@ static bool comparison_cancelled(const Comparison *c)
 /* Together, by one worker. */
 static int64_t rows_read(const Comparison *c)
 {
-    return c->cells ? 1 : c->each;
+    return c->cells || c->sample ? 1 : c->each;
 }
 
 static Lines lines_of(const Comparison *c, int worker)
@@ -256,6 +266,65 @@ static Lines lines_of(const Comparison *c, int worker)
 
     return (Lines){ .exact = at, .own = at + rows, .kept = at + 2 * rows };
 }
+
+/* ---- a sample of rows ---------------------------------------------------------------- */
+
+#define CHANNELS 64 /* of a value, summed at once */
+
+/* The output of exact attention is summed from its weights. */
+static void compare_mixed(const Comparison *c, int64_t head, int64_t i, const float *weights,
+                          Row *row)
+{
+    const Tensor *v = &c->rows_of->in.v;
+    const float  *o = output_row(c->run, head, i);
+    int64_t       heads = c->run->h, e = c->run->e;
+
+    for (int64_t from = 0; from < e; from += CHANNELS) {
+        int64_t count = e - from < CHANNELS ? e - from : CHANNELS;
+        double  exact[CHANNELS] = { 0 };
+
+        for (int64_t j = 0; j < c->run->m; j++) {
+            const float *value = tensor_row_f32(v, head, heads, j) + from;
+
+            for (int64_t p = 0; p < count && weights[j] > 0; p++)
+                exact[p] += (double)weights[j] * (double)value[p];
+        }
+        for (int64_t p = 0; p < count; p++)
+            output_error_add(&row->output, (double)o[from + p], exact[p]);
+    }
+}
+
+/* One row in each of `sample` ranges of nearly equal length. */
+static int64_t drawn_row(const Comparison *c, int64_t item)
+{
+    int64_t n = c->run->n, range = item % c->sample;
+    int64_t first = range * n / c->sample, end = (range + 1) * n / c->sample;
+    uint64_t draw = rng_at(c->run->spec.seed, SAMPLE_STREAM, (uint64_t)item);
+
+    return first + (int64_t)(draw % (uint64_t)(end - first));
+}
+
+static void compare_drawn(void *context, int64_t item, int worker)
+{
+    Comparison *c = context;
+    int64_t     head = item / c->sample, i = drawn_row(c, item);
+    Lines       lines = lines_of(c, worker);
+    Row        *row = &c->rows[head * c->run->n + i];
+    PatternRow  cells = { 0 };
+
+    if (!comparison_cancelled(c) && reference_row(c->rows_of, head, i, &cells, lines.exact)) {
+        if (c->output)
+            compare_mixed(c, head, i, lines.exact, row);
+        if (c->weights)
+            view_read_rows(c->weights, plane_of(c->weights, head), i, 1, 0, c->run->m, lines.own,
+                           c->run->m);
+        if (c->kept || c->weights)
+            compare_weights(c, head, i, 0, &lines, row);
+    }
+    pattern_row_free(&cells);
+}
+
+/* ---- rows of an item ---------------------------------------------------------------- */
 
 static int64_t items_of_head(const Comparison *c)
 {
@@ -286,7 +355,6 @@ static void compare_rows(void *context, int64_t item, int worker)
     for (int64_t x = 0; x < rows && !comparison_cancelled(c); x++) {
         Row *row = &c->rows[head * n + from + x];
 
-        *row = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
         if (c->output)
             compare_output(c, head, from + x, row);
         if (c->lines && c->cells)
@@ -364,6 +432,93 @@ static void error_summary(const Comparison *c, RowRange of, Quality *out)
         out->output_error = number_of(sqrt(error2 / norm2));
 }
 
+/* Half of the 95 % interval of a mean. */
+static Number margin_of(double sum, double squares, int64_t count)
+{
+    double variance = count > 1 ? (squares - sum * sum / (double)count) / (double)(count - 1) : 0;
+
+    if (count < 2)
+        return NUMBER_NONE;
+    return number_of(stats_student_95((int)(count - 1)) * sqrt(fmax(variance, 0) / (double)count));
+}
+
+/* The number of a row, of which a sample has the mean; NaN: none. */
+typedef double (*RowNumber)(const Row *row, double ratio);
+
+static double row_mass(const Row *row, double ratio)
+{
+    (void)ratio;
+    return row->mass;
+}
+
+static double row_variation(const Row *row, double ratio)
+{
+    (void)ratio;
+    return row->variation;
+}
+
+static double row_kl(const Row *row, double ratio)
+{
+    (void)ratio;
+    return row->kl;
+}
+
+/* What the row adds to a ratio of two sums: its interval is that of the mean of these. */
+static double row_excess(const Row *row, double ratio)
+{
+    return row->output.norm2 > 0 ? row->output.error2 - ratio * row->output.norm2 : (double)NAN;
+}
+
+static Number sample_margin(const Comparison *c, RowRange of, RowNumber number, double ratio)
+{
+    double  sum = 0, squares = 0;
+    int64_t count = 0;
+
+    for (int64_t r = of.first; r < of.last; r++) {
+        double x = number(&c->rows[r], ratio);
+
+        if (isnan(x))
+            continue;
+        sum += x;
+        squares += x * x;
+        count++;
+    }
+    return margin_of(sum, squares, count);
+}
+
+/* The error is the root of a ratio of means, so its margin is that of the ratio by the slope of
+ * the root. */
+static Number error_margin(const Comparison *c, RowRange of, double error)
+{
+    double norm2 = 0;
+    int64_t count = 0;
+    Number  excess = sample_margin(c, of, row_excess, error * error);
+
+    for (int64_t r = of.first; r < of.last; r++)
+        if (c->rows[r].output.norm2 > 0) {
+            norm2 += c->rows[r].output.norm2;
+            count++;
+        }
+    if (!excess.valid || !(error > 0))
+        return excess;
+    return number_of(excess.value / (norm2 / (double)count) / (2 * error));
+}
+
+/* A sample has no least mass and no worst rows. */
+static void sample_summary(const Comparison *c, RowRange of, Quality *out)
+{
+    out->rows = c->sample;
+    out->mass_min = NUMBER_NONE;
+    if (out->mass_mean.valid)
+        out->mass_margin = sample_margin(c, of, row_mass, 0);
+    if (out->total_variation.valid)
+        out->variation_margin = sample_margin(c, of, row_variation, 0);
+    if (out->kl.valid)
+        out->kl_margin = sample_margin(c, of, row_kl, 0);
+    if (out->output_error.valid)
+        out->output_error_margin = error_margin(c, of, out->output_error.value);
+}
+
 /* How bad a row is: mass lost, else the row's output error, else variation. */
 static double badness(const Row *row, const Quality *q)
 {
@@ -434,7 +589,10 @@ static void summarise(Comparison *c, RowRange of, double *values, Quality *out)
     }
     if (c->output)
         error_summary(c, of, out);
-    find_worst(c, of, out);
+    if (c->sample)
+        sample_summary(c, of, out);
+    else
+        find_worst(c, of, out);
 }
 
 static bool compare_all(Comparison *c, Quality *out, Error *err)
@@ -443,7 +601,12 @@ static bool compare_all(Comparison *c, Quality *out, Error *err)
     int64_t    n = run->n, rows = run->h * n;
     double    *values;
 
-    threads_run(run->threads, run->h * items_of_head(c), compare_rows, c);
+    for (int64_t r = 0; r < rows; r++)
+        c->rows[r] = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
+    if (c->sample)
+        threads_run(run->threads, run->h * c->sample, compare_drawn, c);
+    else
+        threads_run(run->threads, run->h * items_of_head(c), compare_rows, c);
     if (comparison_cancelled(c))
         return error_set(err, ERR_CANCELLED, "interrupted");
     values = calloc((size_t)rows, sizeof(*values));
@@ -480,24 +643,56 @@ static const Pattern *few_cells(const Comparison *c)
     return count >= 0 && count <= c->run->h * c->run->n * c->run->m / FEW ? cells : NULL;
 }
 
-static bool compare_with(Comparison *c, Quality *out, Error *err)
+/* Memory for the rows, and for lines of weights if any are read. */
+static bool compare_in_memory(Comparison *c, bool lines, Quality *out, Error *err)
 {
     const Run *run = c->run;
-    bool       wanted = c->kept || c->weights, ok;
+    bool       ok;
 
-    c->exact_weights = matrix_view(c->exact, "weights");
+    c->each = c->cells ? ROWS_MOST : rows_of_item(run->m);
+    c->rows = calloc((size_t)(run->h * run->n), sizeof(*c->rows));
+    c->lines = lines ? calloc((size_t)threads_count(run->threads),
+                              (size_t)(LINES(rows_read(c)) * run->m) * sizeof(*c->lines)) : NULL;
+    ok = c->rows && (c->lines || !lines) ? compare_all(c, out, err) : no_memory(run, err);
+    free(c->rows);
+    free(c->lines);
+    return ok;
+}
+
+static bool compare_with(Comparison *c, Quality *out, Error *err)
+{
+    bool wanted = c->kept || c->weights;
+
+    c->exact_weights = run_matrix(c->exact, "weights");
     if (wanted && !c->exact_weights)
         return error_set(err, ERR_INTERNAL, "the baseline %s shows no weights",
                          c->exact->mechanism->id);
     c->output = c->output && comparable_output(c->exact);
-    c->rows = calloc((size_t)(run->h * run->n), sizeof(*c->rows));
     c->cells = few_cells(c);
-    c->each = c->cells ? ROWS_MOST : rows_of_item(run->m);
-    c->lines = wanted ? calloc((size_t)threads_count(run->threads),
-                               (size_t)(LINES(rows_read(c)) * run->m) * sizeof(*c->lines)) : NULL;
-    ok = c->rows && (c->lines || !wanted) ? compare_all(c, out, err) : no_memory(run, err);
-    free(c->rows);
-    free(c->lines);
+    return compare_in_memory(c, wanted, out, err);
+}
+
+static bool compare_sample(Comparison *c, Quality *out, Error *err)
+{
+    ReferenceRows rows;
+    bool          ok;
+
+    ok = reference_rows_new(c->run, c->run->threads, c->run->spec.cancel, &rows, err);
+    c->rows_of = &rows;
+    ok = ok && compare_in_memory(c, true, out, err);
+    reference_rows_free(&rows);
+    return ok;
+}
+
+static bool compare_exactly(Comparison *c, Quality *out, Error *err)
+{
+    Reference exact = { 0 };
+    bool      ok;
+
+    ok = reference_new(c->run, c->run->threads, c->run->spec.cancel, &exact, err);
+    c->exact = exact.run;
+    ok = ok && compare_with(c, out, err);
+    reference_free(&exact);
     return ok;
 }
 
@@ -505,7 +700,7 @@ const char *quality_lacks(const Run *run)
 {
     if (!reference_is_possible(run))
         return "it reads x, not q, k, v";
-    if (matrix_view(run, "connectivity") || matrix_view(run, "weights") || comparable_output(run))
+    if (run_matrix(run, "connectivity") || run_matrix(run, "weights") || comparable_output(run))
         return NULL;
     return run->mechanism->own_rows ? "its output has rows of its own"
                                     : "its output has another shape";
@@ -513,25 +708,20 @@ const char *quality_lacks(const Run *run)
 
 bool quality_measure(const Run *run, Quality *out, Error *err)
 {
-    return quality_measure_heads(run, out, NULL, err);
+    return quality_measure_rows(run, 0, out, NULL, err);
 }
 
-bool quality_measure_heads(const Run *run, Quality *out, Quality *by_head, Error *err)
+bool quality_measure_rows(const Run *run, int64_t rows, Quality *out, Quality *by_head, Error *err)
 {
-    Comparison  c = { .run = run, .by_head = by_head, .kept = matrix_view(run, "connectivity"),
-                      .weights = matrix_view(run, "weights"), .output = comparable_output(run) };
-    Reference   exact = { 0 };
-    bool        ok = false;
+    Comparison c = { .run = run, .by_head = by_head, .kept = run_matrix(run, "connectivity"),
+                     .weights = run_matrix(run, "weights"), .output = comparable_output(run),
+                     .sample = rows < run->n ? rows : 0 };
 
     *out = (Quality){ .worst_query = -1, .worst_head = -1 };
     if (quality_lacks(run))
         return true;
-    if (reference_new(run, run->threads, run->spec.cancel, &exact, err)) {
-        c.exact = exact.run;
-        ok = compare_with(&c, out, err);
-    }
-    reference_free(&exact);
-    return ok || error_prefix(err, "quality of %s", run->mechanism->id);
+    return (c.sample ? compare_sample(&c, out, err) : compare_exactly(&c, out, err)) ||
+           error_prefix(err, "quality of %s", run->mechanism->id);
 }
 
 /* ---- the spread of quality over seeds ----------------------------------------------------- */
@@ -574,92 +764,4 @@ void seeds_add(SeedSpread *spread, const Quality *quality)
         spread->output_error_draws[spread->kept++] = row_value(quality->output_error);
     }
     spread->count++;
-}
-
-/* ---- two runs against each other (measure.h) --------------------------------------------- */
-
-static void compare_outputs(const Tensor *a, const Tensor *b, Difference *out)
-{
-    int64_t count = tensor_count(a);
-    double  squares = 0, norm = 0;
-
-    for (int64_t i = 0; i < count; i++) {
-        double x = (double)tensor_f32(a)[i], y = (double)tensor_f32(b)[i], diff = fabs(x - y);
-
-        out->mean_abs += diff;
-        squares += diff * diff;
-        norm += y * y;
-        if (!(diff <= out->max_abs))
-            out->max_abs = diff;
-    }
-    out->mean_abs /= count ? (double)count : 1;
-    out->rel_l2 = norm > 0 ? sqrt(squares / norm) : squares > 0 ? (double)INFINITY : 0;
-}
-
-typedef struct Rows {
-    const View *a, *b;
-    int64_t     heads, n, m;
-    float      *x, *y;
-} Rows;
-
-/* Half the sum of |a - b| over all rows, and KL where every row has one. */
-static bool differ_rows(const Rows *rows, const atomic_bool *cancel, Difference *out)
-{
-    double  distance = 0, kl = 0;
-    int64_t count = 0;
-
-    for (int64_t r = 0; r < rows->heads * rows->n; r++) {
-        double row;
-
-        if (cancel && atomic_load(cancel))
-            return false;
-        read_row(rows->a, r / rows->n, r % rows->n, rows->x);
-        read_row(rows->b, r / rows->n, r % rows->n, rows->y);
-        distance += row_distance(rows->x, rows->y, 1, rows->m);
-        row = out->kl_lacks ? (double)NAN
-                            : row_divergence(rows->x, row_sum(rows->x, rows->m), rows->y,
-                                             row_sum(rows->y, rows->m), rows->m, &out->kl_lacks);
-        kl += isnan(row) ? 0 : row;
-        count += !isnan(row);
-    }
-    out->total_variation = number_of(distance / 2 / (double)(rows->heads * rows->n));
-    if (count && !out->kl_lacks)
-        out->kl = number_of(kl / (double)count);
-    return true;
-}
-
-static bool differ_weights(const Run *a, const Run *b, const atomic_bool *cancel, Difference *out,
-                            Error *err)
-{
-    Rows rows = { .a = matrix_view(a, "weights"), .b = matrix_view(b, "weights"), .heads = a->h,
-                  .n = a->n, .m = a->m };
-    bool ok;
-
-    if (!rows.a || !rows.b || a->m != b->m) {
-        out->kl_lacks = rows.a && rows.b ? "the runs have different numbers of keys"
-                                         : "one of the runs shows no weights of queries on keys";
-        return true;
-    }
-    rows.x = malloc(2 * (size_t)rows.m * sizeof(*rows.x));
-    if (!rows.x)
-        return error_set(err, ERR_NOMEM, "not enough memory for two rows of %lld keys",
-                         (long long)rows.m);
-    rows.y = rows.x + rows.m;
-    ok = differ_rows(&rows, cancel, out) || error_set(err, ERR_CANCELLED, "interrupted");
-    free(rows.x);
-    return ok;
-}
-
-bool runs_differ(const Run *a, const Run *b, const atomic_bool *cancel, Difference *out,
-                 Error *err)
-{
-    char text[2][80];
-
-    *out = (Difference){ .max_abs = 0 };
-    if (!tensor_same_shape(&a->out, &b->out))
-        return error_set(err, ERR_USAGE, "the outputs have shapes %s and %s",
-                         tensor_shape_text(&a->out, text[0], sizeof(text[0])),
-                         tensor_shape_text(&b->out, text[1], sizeof(text[1])));
-    compare_outputs(&a->out, &b->out, out);
-    return differ_weights(a, b, cancel, out, err);
 }

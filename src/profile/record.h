@@ -83,6 +83,9 @@ typedef struct Quality {
     int64_t worst_head;
     WorstQuery worst[WORST_QUERIES]; /* the worst one first */
     int     worst_count;
+    int64_t rows;           /* of each head that stand for all, drawn; 0: all were compared */
+    /* Half of the 95 % intervals of the means of a sample; else not valid. */
+    Number mass_margin, output_error_margin, variation_margin, kl_margin;
 } Quality;
 
 /* Quality over several seeds of a mechanism that draws: mean and band. */

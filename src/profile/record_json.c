@@ -225,6 +225,13 @@ static void quality_members(Json *j, const Quality *q)
     record_key_number(j, "total_variation", q->total_variation);
     record_key_number(j, "kl", q->kl);
     jsonw_key_string(j, "kl_lacks", q->kl_lacks);
+    if (q->rows) {
+        jsonw_key_int(j, "rows", q->rows);
+        record_key_number(j, "mass_margin", q->mass_margin);
+        record_key_number(j, "output_error_margin", q->output_error_margin);
+        record_key_number(j, "total_variation_margin", q->variation_margin);
+        record_key_number(j, "kl_margin", q->kl_margin);
+    }
     key_index(j, "worst_query", measured ? q->worst_query : -1);
     key_index(j, "worst_head", measured ? q->worst_head : -1);
     jsonw_key_open(j, "worst", '[');

@@ -189,11 +189,42 @@ static void worst_text(const WorstQuery *worst, int64_t heads, const char *befor
     text_addf(out, " (%.3g)", worst->value);
 }
 
+/* `before`: what parts it from the mean before, if any. */
+static void mean_text(const char *name, Number mean, Number margin, const char **before,
+                      Text *out)
+{
+    char a[32], b[32];
+
+    if (!mean.valid)
+        return;
+    text_addf(out, "%s%s %s +- %s", *before, name, share_text(mean, a, sizeof(a)),
+              share_text(margin, b, sizeof(b)));
+    *before = ", ";
+}
+
+/* Means of a sample of rows. */
+static void sampled_lines(const Record *r, Text *out)
+{
+    const Quality *q = &r->quality;
+    const char    *before = "  quality  ";
+
+    mean_text("mass kept", q->mass_mean, q->mass_margin, &before, out);
+    mean_text("output error", q->output_error, q->output_error_margin, &before, out);
+    mean_text("total variation", q->total_variation, q->variation_margin, &before, out);
+    mean_text("KL", q->kl, q->kl_margin, &before, out);
+    text_addf(out, "\n           of %lld of %lld rows of each head, drawn; +-: 95 %% interval\n",
+              (long long)q->rows, (long long)r->n);
+}
+
 static void quality_lines(const Record *r, Text *out)
 {
     const Quality *q = &r->quality;
     char a[32], b[32], c[32];
 
+    if (q->rows) {
+        sampled_lines(r, out);
+        return;
+    }
     if (q->mass_mean.valid)
         text_addf(out, "  quality  mass kept %s mean, %s p5, %s min\n",
                   share_text(q->mass_mean, a, sizeof(a)), share_text(q->mass_p5, b, sizeof(b)),

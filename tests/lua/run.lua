@@ -372,3 +372,16 @@ case("sizes for a budget", function()
   assert(said:find("window=" .. records[2].params.window .. " takes", 1, true), said)
   equal(#records[2].quality.heads, 1)
 end)
+
+case("quality of a sample of rows", function()
+  local input = attn.random { n = 200, d = 8, heads = 2 }
+  local all = assert(attn.run("window", { input = input, quality = true })).record.quality
+  local some = assert(attn.run("window", { input = input, quality_rows = 100 })).record.quality
+  equal(all.rows, nil)
+  equal(some.rows, 100)
+  equal(some.mass_min, nil)
+  assert(some.mass_margin > 0 and some.mass_margin < some.mass_mean / 4)
+  check.near(some.mass_mean, all.mass_mean, 2 * some.mass_margin)
+  check.near(some.output_error, all.output_error, 2 * some.output_error_margin)
+  raises("quality_rows", attn.run, "window", { input = input, quality_rows = 1 })
+end)

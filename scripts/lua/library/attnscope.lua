@@ -831,6 +831,7 @@ function Context:warn(text) end
 ---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
+---@field quality_rows? integer compare so many rows of each head, drawn, instead of all: means with 95 % intervals
 ---@field per_head? boolean quality of each head alone, too: the record's quality.heads
 ---@field seeds? integer quality over so many seeds, from `seed` on
 ---@field views? string[] to be made with the run, also those that it makes only when asked for; one that it does not have raises
@@ -897,6 +898,7 @@ function Context:warn(text) end
 ---@field ["repeat"]? integer timed runs at least
 ---@field within? number|string repeat until the median is known to +- this share
 ---@field quality? boolean compare with full attention
+---@field quality_rows? integer compare so many rows of each head, drawn, instead of all
 ---@field fit? boolean fit the mechanisms' own tensors on the input
 ---@field memory? integer|string limit of a run: bytes or "8G"
 ---@field budget? number|string seconds, or "10m"; what is left is a record
@@ -1138,7 +1140,7 @@ function Sweep:jsonl(path) end
 ---@field density? number their share of all cells, of attn.profile's
 ---@field bytes? number that must move at least
 ---@field gpu? table of a run on a GPU: name, source, graph (replayed, why, plain_ms; absent: not asked for), and a table for each tier, whose lacks says why it is not there: events (span_ms), activity (busy_ms, copy_ms, idle_ms, launches, allocated, dropped, kernels (name, stage, launches, total_ms, least_ms, most_ms, grid, block, registers, shared, local), spans (kernel and stage from 0, start_ms, end_ms), copies (kind, count, bytes, ms), copy_spans (as spans, of copies)), counters (flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy, passes); what a tier does not know is absent
----@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst
+---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst; of a sample rows (of each head), and mass_margin, output_error_margin, total_variation_margin, kl_margin: half of the 95 % intervals
 ---@field stages? table[] name, iteration, flops, bytes, intensity, time_ms, allocations, arena_peak, heap_peak of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches [activity], idle_ms, and what gpu.counters has, of the stage
 ---@field tensors? table<string, string> where tensor parameters are from
 ---@field warnings? string[] of the run

@@ -253,6 +253,33 @@ static const char *const device_heads[] = { "device",  "gpu ms", "kernels ms", "
                                             "hw FLOP", "DRAM",   "GPU mem" };
 #define DEVICE_COLUMNS ((int)(sizeof(device_heads) / sizeof(*device_heads)))
 
+/* A mean, and of a sample of rows its 95 % interval. */
+static void mean_cell(Table *t, Number mean, Number margin)
+{
+    char text[48], width[32];
+
+    format_share(mean, text, sizeof(text));
+    if (margin.valid)
+        table_cell(t, "%s +- %s", text, format_share(margin, width, sizeof(width)));
+    else
+        table_cell(t, "%s", text);
+}
+
+static void quality_cells(Table *t, const Quality *q)
+{
+    char text[32];
+
+    mean_cell(t, q->mass_mean, q->mass_margin);
+    table_cell(t, "%s", format_share(q->mass_p5, text, sizeof(text)));
+    table_cell(t, "%s", format_share(q->mass_min, text, sizeof(text)));
+    mean_cell(t, q->output_error, q->output_error_margin);
+    mean_cell(t, q->total_variation, q->variation_margin);
+    if (q->kl_margin.valid)
+        mean_cell(t, q->kl, q->kl_margin);
+    else
+        table_number(t, q->kl, 4);
+}
+
 /* Shown with --seeds only. */
 static const char *const seed_heads[] = { "mass [seeds]", "error [seeds]" };
 #define SEED_COLUMNS ((int)(sizeof(seed_heads) / sizeof(*seed_heads)))
@@ -341,12 +368,7 @@ static void result_row(const Comparison *c, int index, Table *t)
                                       : "n/a");
     table_cell(t, "%s", format_size(r->arena_peak, text, sizeof(text)));
     table_cell(t, "%s", format_size(r->heap_peak, text, sizeof(text)));
-    table_cell(t, "%s", format_share(r->quality.mass_mean, text, sizeof(text)));
-    table_cell(t, "%s", format_share(r->quality.mass_p5, text, sizeof(text)));
-    table_cell(t, "%s", format_share(r->quality.mass_min, text, sizeof(text)));
-    table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
-    table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
-    table_number(t, r->quality.kl, 4);
+    quality_cells(t, &r->quality);
     if (c->crossover)
         table_cell(t, "%s", c->crossover_note[index]);
     if (on_device(c))
@@ -425,6 +447,11 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
                       "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
                       "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM:\n"
                       "[counters]. GPU mem: most that was taken from the device at once.\n");
+    if (c->results[0]->request.quality_rows)
+        text_addf(out,
+                  "quality: of %lld rows of each head, drawn from seed %llu; +-: 95 %% interval.\n",
+                  (long long)c->results[0]->request.quality_rows,
+                  (unsigned long long)c->results[0]->request.seed);
     if (over_seeds(c))
         text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
                   c->results[c->count - 1]->request.seeds,

@@ -294,7 +294,7 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
         return false;
     /* A dump needs values only, so there is no timed run. */
     request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
-    request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
+    request.quality = call->values[OPT_QUALITY] || request.seeds > 1 || request.quality_rows;
     if (!request.memory_limit)
         request.memory_limit = default_limit();
     /* Fails before the run, which may take long. */

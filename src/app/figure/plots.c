@@ -167,6 +167,7 @@ bool request_covers(const Request *have, const Request *want)
     return request_same(have, want) && have->pairs_only <= want->pairs_only &&
            have->measure >= want->measure &&
            have->quality >= want->quality && have->repeat >= want->repeat &&
+           (!want->quality || have->quality_rows == want->quality_rows) &&
            (!want->quality || have->seeds == want->seeds ||
             (have->seeds < 2 && want->seeds < 2));
 }

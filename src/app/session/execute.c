@@ -198,7 +198,8 @@ static void finish_record(Result *result, bool softened)
 }
 
 /* Runs again with another seed, for the quality alone. */
-static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Error *err)
+static bool add_seed(const RunSpec *spec, uint64_t seed, int64_t rows, SeedSpread *spread,
+                     Error *err)
 {
     RunSpec other = *spec;
     Quality quality;
@@ -212,7 +213,7 @@ static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Err
     run_execute(run);
     if (!run)
         return error_set(err, ERR_NOMEM, "not enough memory for a run");
-    ok = run->err.code == ERR_NONE && quality_measure(run, &quality, err);
+    ok = run->err.code == ERR_NONE && quality_measure_rows(run, rows, &quality, NULL, err);
     if (run->err.code != ERR_NONE)
         *err = run->err;
     run_free(run);
@@ -235,7 +236,8 @@ static bool measure_seeds(Result *result, const RunSpec *spec, RunProgress *prog
     record->seeds.lacks = quality_lacks(result->run);
     next_phase(progress, "seeds", result->request.seeds - 1);
     for (int i = 1; i < result->request.seeds; i++) {
-        if (!add_seed(spec, spec->seed + (uint64_t)i, &record->seeds, err))
+        if (!add_seed(spec, spec->seed + (uint64_t)i, result->request.quality_rows,
+                      &record->seeds, err))
             return false;
         if (progress)
             progress_charge(progress, 1);
@@ -262,8 +264,8 @@ static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *pr
         return true;
     next_phase(progress, "quality", 0);
     return (!result->request.per_head || heads_room(result, err)) &&
-           quality_measure_heads(result->run, &result->record.quality, result->record.by_head,
-                                 err) &&
+           quality_measure_rows(result->run, result->request.quality_rows,
+                                &result->record.quality, result->record.by_head, err) &&
            measure_seeds(result, spec, progress, err);
 }
 

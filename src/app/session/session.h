@@ -46,6 +46,7 @@ typedef struct Request {
     bool        measure;     /* time and memory, in runs of their own */
     bool        quality;     /* compare with full attention */
     bool        per_head;    /* the same for each head alone: Record.by_head */
+    int64_t     quality_rows; /* of each head, drawn, to compare; 0: all */
     int         keys;        /* strongest keys of the view `missed`; 0: MISSED_USUAL */
     bool        pairs_only;  /* only allowed pairs are shown: RunSpec.pairs_only */
     bool        missed;      /* computes the view `missed` with the run */

@@ -99,10 +99,13 @@ static bool canonical_request(Planner *p, const Request *r, Error *err)
         return false;
     text_addf(&p->canonical,
               "%s %s causal=%d fit=%d input=%s layer=%lld d=%lld heads=%lld "
-              "repeat=%d within=%.17g quality=%d\n",
+              "repeat=%d within=%.17g quality=%d",
               r->mechanism, r->position, r->causal, r->fit, spec->input_sha256,
               (long long)spec->layer, (long long)spec->d, (long long)spec->heads, spec->repeat,
               spec->within, spec->quality);
+    if (spec->quality_rows)
+        text_addf(&p->canonical, " rows=%lld", (long long)spec->quality_rows);
+    text_add(&p->canonical, "\n");
     if (!add_table(m->params, m->params_size, &r->given, &p->canonical, err) ||
         (position &&
          !add_table(position->params, position->params_size, &r->given, &p->canonical, err)))

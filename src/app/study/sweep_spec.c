@@ -356,6 +356,7 @@ static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
         !call_int(call, OPT_HEADS, 1, 65536, &out->heads, err) ||
         !call_int(call, OPT_SEED, 0, INT64_MAX / 2, &seed, err) ||
         !call_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
+        !call_int(call, OPT_QROWS, 2, INT32_MAX, &out->quality_rows, err) ||
         !call_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
         !call_share(call, OPT_WITHIN, &out->within, err) ||
         !call_size(call, OPT_MEM, &out->memory, err))
@@ -365,7 +366,7 @@ static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
     out->repeat = (int)repeat;
     out->causal = call->values[OPT_CAUSAL] ? 1 : call->values[OPT_NOCAUSAL] ? 0 : -1;
     out->fit = call->values[OPT_FITTED] != NULL;
-    out->quality = call->values[OPT_QUALITY] != NULL;
+    out->quality = call->values[OPT_QUALITY] || out->quality_rows;
     out->resume = call->values[OPT_RESUME] != NULL;
     if (!out->memory)
         out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;

@@ -232,7 +232,9 @@ static const Member record_members[] = {
           "counters (flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy, "
           "passes); what a tier does not know is absent"),
     FIELD("quality", "table",
-          "mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst"),
+          "mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst; of a sample "
+          "rows (of each head), and mass_margin, output_error_margin, total_variation_margin, "
+          "kl_margin: half of the 95 % intervals"),
     FIELD("stages", "table[]",
           "name, iteration, flops, bytes, intensity, time_ms, allocations, arena_peak, heap_peak "
           "of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches "

@@ -541,8 +541,9 @@ void pane_measure(Ui *ui, Pane *pane)
     request.measure = true;
     request.missed = false;
     request.repeat = 7;
-    /* The comparison with full attention costs n x n: not for long inputs. */
-    request.quality = request.per_head = session_input(ui->session)->n <= 8192;
+    request.quality = request.per_head = true;
+    /* The comparison with full attention costs n x n: of long inputs some rows are compared. */
+    request.quality_rows = session_input(ui->session)->n > 8192 ? 256 : 0;
     request.seeds = session_input(ui->session)->n <= SEEDS_UP_TO ? SEEDS : 0;
     pane->measuring = session_submit(ui->session, &request, &err);
     if (!pane->measuring)

@@ -170,7 +170,10 @@ static void quality_text(const Pane *pane, int room, Text *out)
                   r->message);
         return;
     }
-    text_addf(out, "%s against full attention: ", pane->request.mechanism);
+    text_addf(out, "%s against full attention", pane->request.mechanism);
+    if (r->quality.rows)
+        text_addf(out, " (%lld drawn rows a head)", (long long)r->quality.rows);
+    text_add(out, ": ");
     if (r->quality.mass_mean.valid)
         text_addf(out, "softmax mass kept %.1f %%%s  ", 100 * r->quality.mass_mean.value,
                   head_share(pane, HEAD_MASS, head, sizeof(head)));

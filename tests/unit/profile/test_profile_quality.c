@@ -296,6 +296,62 @@ TEST(few_cells_and_whole_rows_are_compared_alike)
     }
 }
 
+static bool covers(Number mean, Number margin, Number truth)
+{
+    assert_true(mean.valid && margin.valid && truth.valid);
+    return fabs(mean.value - truth.value) <= margin.value;
+}
+
+/* Of 200 samples, 95 % are expected to cover the mean of all rows; fewer than 180 or 200 do with a
+ * probability below 1e-3.  The rows of a head are drawn apart, so the interval is a little wide. */
+TEST(intervals_of_samples_cover_the_means_of_all_rows)
+{
+    Fixture f = fixture_new(2, 300, 8, 1);
+    int     mass = 0, error = 0, variation = 0, kl = 0;
+
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        Quality all, some;
+        Error   err = ERROR_INIT;
+        Run    *run;
+
+        f.spec.seed = seed;
+        run = viewed_run(&f, "window", "window=25");
+        assert_true(quality_measure(run, &all, &err));
+        assert_true(quality_measure_rows(run, 60, &some, NULL, &err));
+        assert_int_equal(some.rows, 60);
+        assert_false(some.mass_min.valid || some.worst_count);
+        mass += covers(some.mass_mean, some.mass_margin, all.mass_mean);
+        error += covers(some.output_error, some.output_error_margin, all.output_error);
+        variation += covers(some.total_variation, some.variation_margin, all.total_variation);
+        kl += covers(some.kl, some.kl_margin, all.kl);
+        run_free(run);
+    }
+    assert_in_range(mass, 180, 200);
+    assert_in_range(error, 180, 200);
+    assert_in_range(variation, 180, 200);
+    assert_in_range(kl, 180, 200);
+    fixture_free(&f);
+}
+
+/* With rows drawn once, a sample of nearly all rows is nearly the whole. */
+TEST(a_sample_takes_each_row_at_most_once)
+{
+    Fixture f = fixture_new(1, 40, 8, 1);
+    Quality all, some, same;
+    Error   err = ERROR_INIT;
+    Run    *run = viewed_run(&f, "window", "window=5");
+
+    assert_true(quality_measure(run, &all, &err));
+    assert_true(quality_measure_rows(run, 39, &some, NULL, &err));
+    CHECK_WITHIN(some.mass_mean.value, all.mass_mean.value, 1.0 / 39);
+    CHECK_WITHIN(some.output_error.value, all.output_error.value, 0.1 * all.output_error.value);
+    assert_true(quality_measure_rows(run, 40, &same, NULL, &err));
+    assert_int_equal(same.rows, 0);
+    CHECK_WITHIN(same.mass_mean.value, all.mass_mean.value, 0);
+    run_free(run);
+    fixture_free(&f);
+}
+
 /* A mechanism of no pattern class over all cells, or over a band. */
 typedef struct {
     int64_t reach;
