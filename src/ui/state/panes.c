@@ -391,6 +391,7 @@ static bool poll_effect(Ui *ui)
     Pane      *pane = &c->panes[PANE_BIAS];
     const Run *run =
         c->now.effect && c->count > PANE_BIAS && pane->result ? pane->result->run : NULL;
+    const Mechanism *m = run ? run->mechanism : NULL; /* it outlives the pane */
 
     if (!run || !run->spec.position || run_view(run, "bias"))
         return false;
@@ -398,7 +399,7 @@ static bool poll_effect(Ui *ui)
     c->count--;
     c->now.focus = c->now.focus < c->count ? c->now.focus : 0;
     ui_say(ui, ROLE_DIM, "%s has no one bias to show: each of its steps uses the position",
-           run->mechanism->id);
+           m->id);
     return true;
 }
 
