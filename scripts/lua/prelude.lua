@@ -46,6 +46,52 @@ local function sorted_keys(t)
   return keys
 end
 
+-- events ------------------------------------------------------------------------
+
+local handlers = { run = {}, compare = {}, point = {}, figure = {} }
+local telling = setmetatable({}, { __mode = "k" }) -- coroutines inside a handler
+
+-- A handler that fails is reported and hurts nothing else.  What it does itself tells nobody, so
+-- none calls itself for ever.
+local function tell(event, about)
+  local list, here = handlers[event], coroutine.running()
+  if #list == 0 or telling[here] then
+    return
+  end
+  telling[here] = true
+  for _, f in ipairs({ table.unpack(list) }) do
+    local ok, why = pcall(f, about)
+    if not ok then
+      local text = type(why) == "string" and why or "an error that is no text"
+      pcall(attn.log, "error", "on %s: %s", event, text)
+      if attn.has_ui then
+        pcall(attn.ui.message, clean("on " .. event .. ": " .. text))
+      end
+    end
+  end
+  telling[here] = nil
+end
+
+function attn.on(event, f)
+  expect("string", event, "event")
+  local list = handlers[event]
+  if not list then
+    raise("on: there is no event '%s'; there are %s", event,
+      table.concat(sorted_keys(handlers), ", "))
+  end
+  expect("function", f, "f")
+  list[#list + 1] = f
+  return function()
+    for i = #list, 1, -1 do
+      if list[i] == f then
+        table.remove(list, i)
+        return true
+      end
+    end
+    return false
+  end
+end
+
 -- inputs ------------------------------------------------------------------------
 
 local choice_keys = { layer = true, n = true, d = true, heads = true, seed = true }
@@ -165,9 +211,17 @@ local function with_views(views, result, ...)
   return result, ...
 end
 
+-- Tells of the run and passes its results on.
+local function told_run(result, ...)
+  if result then
+    tell("run", { mechanism = result.mechanism, result = result })
+  end
+  return result, ...
+end
+
 function attn.run(mechanism, options)
   local views = views_of(options)
-  return with_views(views, run(mechanism, options))
+  return told_run(with_views(views, run(mechanism, options)))
 end
 
 function attn.start(mechanism, options)
@@ -183,6 +237,7 @@ end
 
 local poll, wait = Job.poll, Job.wait
 local watchers = setmetatable({}, { __mode = "k" }) -- of each job: its function
+local told = setmetatable({}, { __mode = "k" }) -- jobs whose run was told of
 local glance = 0.1 -- seconds between calls of it
 
 -- In the explorer, where a script may wait, the screen goes on meanwhile.
@@ -217,7 +272,11 @@ function Job.wait(job)
     seconds = glance
   end
   watchers[job] = nil
-  return with_views(wanted[job], wait(job))
+  if told[job] then
+    return with_views(wanted[job], wait(job))
+  end
+  told[job] = true
+  return told_run(with_views(wanted[job], wait(job)))
 end
 
 -- results -----------------------------------------------------------------------
@@ -459,5 +518,6 @@ function attn.compare(options)
       break
     end
   end
+  tell("compare", { records = records })
   return records
 end

@@ -204,6 +204,16 @@ function named_records(records, x)
   return out
 end
 
+-- The function that a sweep calls after each point, with the handlers before it.
+local function told_points(progress)
+  return function(done, total, record, left)
+    tell("point", { done = done, total = total, record = record, left = left })
+    if progress then
+      return progress(done, total, record, left)
+    end
+  end
+end
+
 -- Mechanisms are the list part, the axes and options the named part.
 function attn.sweep(options)
   expect("table", options, "options")
@@ -222,6 +232,9 @@ function attn.sweep(options)
     end
   end
   words[#words + 1] = "--json"
+  if #handlers.point > 0 then
+    functions.progress = told_points(functions.progress)
+  end
   local text, message, code
   if next(functions) then
     text, message, code = watched_sweep(words, functions)

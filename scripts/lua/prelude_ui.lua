@@ -152,3 +152,17 @@ function attn.log(level, format, ...)
   local prefix = level == "info" and "" or level .. ": "
   io.stderr:write("attnscope: ", prefix, clean(string.format(format, ...)), "\n")
 end
+
+-- figures -----------------------------------------------------------------------
+
+local save_figure = classes.Figure.save
+
+function classes.Figure.save(figure, path, options)
+  local ok, message, code = save_figure(figure, path, options)
+  if ok then
+    tell("figure", { path = path, figure = figure })
+  end
+  return ok, message, code
+end
+
+return tell, handlers -- for the explorer's own events

@@ -35,6 +35,8 @@ typedef struct Control {
     /* Binds a key to an action or, with action NULL, to a function of the script. */
     bool (*map)(void *ui, const char *where, const char *key, const char *action, int function,
                 Error *err);
+    /* A typed word that calls a function of the script with the rest of the line. */
+    bool (*command)(void *ui, const char *name, const char *help, int function, Error *err);
     void (*redefined)(void *ui, const char *mechanism); /* the mechanism of this id was replaced */
     bool (*ask)(void *ui, const char *question, Error *err);
     bool (*write)(void *ui, const char *path, Error *err); /* the screen's figure */
@@ -56,7 +58,10 @@ typedef struct Interpreter {
     double (*deadline)(void *host); /* seconds until something is due; < 0: nothing */
     bool (*stop)(void *host);       /* false: nothing runs */
     const char *(*doing)(void *host); /* what a script waits for; NULL: nothing, or not long */
-    void (*call)(void *host, int function); /* of a key */
+    void (*call)(void *host, int function, const char *text); /* of a key (NULL) or a command */
+    /* Something happened: its name, and lines of name and value. */
+    void (*event)(void *host, const char *event, const char *lines);
+    bool (*listens)(void *host); /* scripts that ran already wait for some event */
     void (*answer)(void *host, const char *text); /* NULL: none was given */
     void (*complete)(void *host, const char *word, void (*add)(void *context, const char *name),
                      void *context);

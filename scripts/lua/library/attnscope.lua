@@ -116,7 +116,7 @@ function ui.wait() end
 ---@return integer
 function ui.animate(rate, frame) end
 
----A key in all, browse, compare, step or profile: an action's name or a function.
+---A key in all, browse, compare, step or profile: an action's name or a function; ui.map("F5", f) is in all.
 ---@param where string
 ---@param key string
 ---@param action string|function
@@ -124,6 +124,15 @@ function ui.animate(rate, frame) end
 ---@return string?
 ---@return string?
 function ui.map(where, key, action) end
+
+---A command of your own, typed as :name WORDS; f gets the words as one text.  Tab completes its name, and messages show the help.  Names of the explorer's own are refused.
+---@param name string
+---@param f fun(rest: string)
+---@param help? string
+---@return true?
+---@return string?
+---@return string?
+function ui.command(name, f, help) end
 
 ---Leaves the explorer.
 function ui.leave() end
@@ -1000,6 +1009,7 @@ function Sweep:jsonl(path) end
 ---@field log_x? boolean decades along
 ---@field log_y? boolean decades up
 ---@field first? number x of the first point; they are 1 apart
+---@field along? number[] or the x of each point: { 16, 32, 64 }
 
 ---A cost over n.
 ---@class attnscope.Scaling
@@ -1481,6 +1491,12 @@ function attn.from_json(text) end
 ---@return string?
 ---@return string?
 function attn.command(...) end
+
+---Calls f after each event of this name; what it gives takes f away again.  run: { mechanism, result } of attn.run and Job:wait, { mechanism, pane } of a run in the explorer.  compare: { records } of attn.compare.  point: { done, total, record, left } of attn.sweep.  figure: { path, figure } of Figure:save, { path } of the explorer.  An error in f is reported, and the script goes on; what f does itself tells nobody.
+---@param event string
+---@param f fun(event: table)
+---@return fun(): boolean
+function attn.on(event, f) end
 
 ---A line on standard error: debug (if ATTNSCOPE_DEBUG is set), info, warning or error.
 ---@param level string

@@ -299,6 +299,7 @@ static const Member curve_members[] = {
     FIELD("log_x", "boolean", "decades along"),
     FIELD("log_y", "boolean", "decades up"),
     FIELD("first", "number", "x of the first point; they are 1 apart"),
+    FIELD("along", "number[]", "or the x of each point: { 16, 32, 64 }"),
     MEMBER_END,
 };
 const Class class_curve = { .name = "Curve", .help = "How a tensor is drawn as a plot.",

@@ -154,6 +154,12 @@ static const Member attn_members[] = {
       "An object's nulls are absent; a list's are attn.null." },
     { "command", attn_command, "...: string", "string" OR_FAILURE,
       "Any command as in the shell: attn.command(\"run\", \"full\", \"-n\", \"64\")." },
+    { "on", NULL, "event: string, f: fun(event: table)", "fun(): boolean",
+      "Calls f after each event of this name; what it gives takes f away again.  run: { mechanism, "
+      "result } of attn.run and Job:wait, { mechanism, pane } of a run in the explorer.  compare: "
+      "{ records } of attn.compare.  point: { done, total, record, left } of attn.sweep.  figure: "
+      "{ path, figure } of Figure:save, { path } of the explorer.  An error in f is reported, and "
+      "the script goes on; what f does itself tells nobody." },
     { "log", NULL, "level: string, format: string, ...: any", "",
       "A line on standard error: debug (if ATTNSCOPE_DEBUG is set), info, warning or error." },
     { "interrupted", attn_interrupted, "", "boolean", "Ctrl-C was pressed." },
@@ -217,7 +223,9 @@ static void run_prelude(lua_State *L, int module, int methods)
     lua_pushvalue(L, methods);
     lua_pushcfunction(L, safe_clean);
     sweep_push_functions(L);
-    lua_call(L, 4, 0);
+    lua_call(L, 4, 2);
+    lua_setfield(L, LUA_REGISTRYINDEX, EVENT_HANDLERS);
+    lua_setfield(L, LUA_REGISTRYINDEX, EVENT_TELL);
     for (int i = 0; script_classes[i]; i++) {
         const Class *class = script_classes[i];
 

@@ -81,6 +81,36 @@ static CurveMark check_mark(lua_State *L, const char *name)
     return CURVE_LINE;
 }
 
+/* along = { 16, 32, 64 }: the x of each point, as a view of numbers.  [-0, +0, v] */
+static void set_along(lua_State *L, int curve, LuaFigure *figure, View *view)
+{
+    int64_t points = view->rank < 2 ? view_cols(view) : view_rows(view), shape[] = { points };
+    View   *along;
+    double *x;
+
+    if (lua_getfield(L, curve, "along") == LUA_TNIL) {
+        lua_pop(L, 1);
+        return;
+    }
+    luaL_checktype(L, -1, LUA_TTABLE);
+    if (luaL_len(L, -1) != points)
+        luaL_error(L, "along: %I numbers for %I points", luaL_len(L, -1), (lua_Integer)points);
+    along = arena_zalloc(figure->arena, 1, sizeof(*along));
+    if (!along || !(along->tensor = tensor_new(figure->arena, DT_F64, 1, shape)).data)
+        luaL_error(L, "not enough memory for a figure");
+    *along = (View){ .name = "along", .iteration = -1, .dtype = DT_F64, .rank = 1,
+                     .shape = { points }, .tensor = along->tensor };
+    x = along->tensor.data;
+    for (int64_t i = 0; i < points; i++) {
+        if (lua_geti(L, -1, i + 1) != LUA_TNUMBER || !isfinite(lua_tonumber(L, -1)))
+            luaL_error(L, "along: value %I is no finite number", (lua_Integer)(i + 1));
+        x[i] = (double)lua_tonumber(L, -1);
+        lua_pop(L, 1);
+    }
+    view->along = along;
+    lua_pop(L, 1);
+}
+
 /* curve = true, or how: the view at the table's tensor becomes a plot.  [-0, +0, v] */
 static void set_curve(lua_State *L, int t, LuaFigure *figure, View *view)
 {
@@ -99,6 +129,7 @@ static void set_curve(lua_State *L, int t, LuaFigure *figure, View *view)
         curve->log_x = option_bool(L, c, "log_x", false);
         curve->log_y = option_bool(L, c, "log_y", false);
         curve->first = option_number(L, c, "first", 0);
+        set_along(L, c, figure, view);
     }
     if (kind == LUA_TTABLE || lua_toboolean(L, c))
         view->curve = curve;

@@ -151,7 +151,7 @@ static Task *new_task(Console *c)
 }
 
 /* The function at the top as a task.  [-1, +0, v] */
-static void begin_task(lua_State *L, Console *c)
+static Task *begin_task(lua_State *L, Console *c)
 {
     Task *task = new_task(c);
 
@@ -162,6 +162,7 @@ static void begin_task(lua_State *L, Console *c)
     task->wait = TASK_READY;
     task->given = 0;
     lua_xmove(L, task->thread, 1);
+    return task;
 }
 
 static void end_task(lua_State *L, Task *task)
@@ -238,8 +239,9 @@ static void give_turn(lua_State *L, Console *c, Task *task)
 
 typedef struct Ask {
     Console    *console;
-    const char *text;     /* code, path, answer */
-    int         function; /* of a key */
+    const char *text;     /* code, path, answer, an event's lines, the rest of a command */
+    const char *event;
+    int         function; /* of a key or command */
     TypedState  state;
     bool        done;
 } Ask;
@@ -293,10 +295,53 @@ static int protected_file(lua_State *L)
 
 static int protected_call(lua_State *L)
 {
-    Ask *ask = lua_touserdata(L, 1);
+    Ask  *ask = lua_touserdata(L, 1);
+    Task *task;
 
     lua_rawgeti(L, LUA_REGISTRYINDEX, ask->function);
-    begin_task(L, ask->console);
+    task = begin_task(L, ask->console);
+    if (ask->text) {
+        lua_pushstring(L, ask->text);
+        lua_xmove(L, task->thread, 1);
+        task->given = 1;
+    }
+    return 0;
+}
+
+/* Number of an event's handlers.  [-0, +0, e] */
+static int handlers_of(lua_State *L, const char *event)
+{
+    int count;
+
+    lua_getfield(L, LUA_REGISTRYINDEX, EVENT_HANDLERS);
+    lua_getfield(L, -1, event);
+    count = (int)lua_rawlen(L, -1);
+    lua_pop(L, 2);
+    return count;
+}
+
+/* The handlers run as a task of their own, so they may wait. */
+static int protected_event(lua_State *L)
+{
+    Ask  *ask = lua_touserdata(L, 1);
+    Task *task;
+
+    if (!handlers_of(L, ask->event))
+        return 0;
+    lua_getfield(L, LUA_REGISTRYINDEX, EVENT_TELL);
+    task = begin_task(L, ask->console);
+    lua_pushstring(L, ask->event);
+    push_lines(L, ask->text);
+    lua_xmove(L, task->thread, 2);
+    task->given = 2;
+    return 0;
+}
+
+static int protected_listens(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    ask->done = handlers_of(L, "run") || handlers_of(L, "figure");
     return 0;
 }
 
@@ -436,11 +481,26 @@ static const char *console_doing(void *host)
     return NULL;
 }
 
-static void console_call(void *host, int function)
+static void console_call(void *host, int function, const char *text)
 {
-    Ask ask = { .function = function };
+    Ask ask = { .function = function, .text = text };
 
     protect(host, protected_call, &ask, NULL);
+}
+
+static void console_event(void *host, const char *event, const char *lines)
+{
+    Ask ask = { .event = event, .text = lines };
+
+    protect(host, protected_event, &ask, NULL);
+}
+
+static bool console_listens(void *host)
+{
+    Console *c = host;
+    Ask      ask = { 0 };
+
+    return c->start->opened && protect(host, protected_listens, &ask, NULL) && ask.done;
 }
 
 static void console_answer(void *host, const char *text)
@@ -479,6 +539,8 @@ static void console_fill(Console *c, Start *start, Interpreter *interpreter)
         .stop = console_stop,
         .doing = console_doing,
         .call = console_call,
+        .event = console_event,
+        .listens = console_listens,
         .answer = console_answer,
         .complete = console_complete,
         .output = console_output,

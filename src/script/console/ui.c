@@ -56,11 +56,10 @@ static void push_parsed(lua_State *L, const char *text, size_t length)
         lua_pushboolean(L, length == 3), lua_remove(L, -2);
 }
 
-/* Lines of name and value as a table.  [-0, +1, m] */
-static void push_lines(lua_State *L, const Text *lines)
+void push_lines(lua_State *L, const char *lines)
 {
     lua_newtable(L);
-    for (const char *at = text_str(lines); *at;) {
+    for (const char *at = lines; *at;) {
         size_t length = strcspn(at, "\n"), name = strcspn(at, " \n");
 
         lua_pushlstring(L, at, name);
@@ -132,7 +131,7 @@ static int pane_state(lua_State *L)
 
     if (!control->pane_get(control->ui, pane_of(L), text, &err))
         return failure(L, &err);
-    push_lines(L, text);
+    push_lines(L, text_str(text));
     return 1;
 }
 
@@ -262,22 +261,46 @@ static int ui_ask(lua_State *L)
     return turn_wait(L, TASK_ASKS, 0, 0, NULL);
 }
 
+/* A function as a reference that stays. */
+static int keep_function(lua_State *L, int at)
+{
+    luaL_checktype(L, at, LUA_TFUNCTION);
+    lua_pushvalue(L, at);
+    return luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
 /* [-0, +1 or 3, v] */
 static int ui_map(lua_State *L)
 {
     const Control *control = control_of(L);
-    const char  *where = check_text(L, 1), *key = check_text(L, 2), *action = NULL;
+    const char  *where, *key, *action = NULL;
     Error        err = ERROR_INIT;
     int          function = 0;
+
+    if (lua_gettop(L) == 2) { /* as neovim has it: a key and a function */
+        lua_pushliteral(L, "all");
+        lua_insert(L, 1);
+    }
+    where = check_text(L, 1);
+    key = check_text(L, 2);
 
     if (lua_type(L, 3) == LUA_TSTRING) {
         action = lua_tostring(L, 3);
     } else {
-        luaL_checktype(L, 3, LUA_TFUNCTION);
-        lua_pushvalue(L, 3);
-        function = luaL_ref(L, LUA_REGISTRYINDEX);
+        function = keep_function(L, 3);
     }
     return outcome(L, control->map(control->ui, where, key, action, function, &err), &err);
+}
+
+/* [-0, +1 or 3, v] */
+static int ui_command(lua_State *L)
+{
+    const Control *control = control_of(L);
+    const char    *name = check_text(L, 1), *help = luaL_optstring(L, 3, "");
+    Error          err = ERROR_INIT;
+    bool           ok = control->command(control->ui, name, help, keep_function(L, 2), &err);
+
+    return outcome(L, ok, &err);
 }
 
 /* [-0, +1 or 3, v] */
@@ -308,7 +331,7 @@ static int ui_state(lua_State *L)
 
     if (!control->get(control->ui, text, &err))
         return failure(L, &err);
-    push_lines(L, text);
+    push_lines(L, text_str(text));
     return 1;
 }
 
@@ -411,7 +434,11 @@ static const Member ui_members[] = {
       "Calls frame(0), frame(1), ... so many times a second, each when the one before is drawn, "
       "until it gives false; the number of frames." },
     { "map", ui_map, "where: string, key: string, action: string|function", TRUE_OR_FAILURE,
-      "A key in all, browse, compare, step or profile: an action's name or a function." },
+      "A key in all, browse, compare, step or profile: an action's name or a function; "
+      "ui.map(\"F5\", f) is in all." },
+    { "command", ui_command, "name: string, f: fun(rest: string), help?: string", TRUE_OR_FAILURE,
+      "A command of your own, typed as :name WORDS; f gets the words as one text.  Tab completes "
+      "its name, and messages show the help.  Names of the explorer's own are refused." },
     { "leave", ui_leave, "", "", "Leaves the explorer." },
     MEMBER_END,
 };

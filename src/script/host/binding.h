@@ -122,6 +122,10 @@ bool        class_has(const Class *class, const char *name);
 
 /* ---- our own Lua (class.c) ----------------------------------------------- */
 
+/* In the registry: the prelude's function that calls the handlers of attn.on, and their lists. */
+#define EVENT_TELL     "attnscope.tell"
+#define EVENT_HANDLERS "attnscope.handlers"
+
 #define OWN_CHUNK "[attnscope]" /* what its chunks are called */
 
 /* Errors of the functions of `class` that are written in Lua name the line of their caller.

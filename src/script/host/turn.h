@@ -16,6 +16,9 @@
 
 #define TASKS_MOST 16
 
+/* Lines of name and value as a table.  [-0, +1, m] */
+void push_lines(lua_State *L, const char *lines);
+
 /* Why a task does not go on. */
 typedef enum TaskWait { TASK_READY, TASK_SLEEPS, TASK_SETTLES, TASK_ASKS } TaskWait;
 

@@ -4,6 +4,7 @@
 
 #include "app/result/views.h"
 #include "ui/pane/pane.h"
+#include "ui/shell/shell.h"
 #include "ui/state/explorer.h"
 
 /* ---- what is looked at ------------------------------------------------------ */
@@ -592,6 +593,15 @@ static void settle_view(Ui *ui, Pane *pane)
     pane->spec.view[0] = '\0';
 }
 
+static void tell_scripts(Ui *ui, const Pane *pane)
+{
+    char lines[160];
+
+    snprintf(lines, sizeof(lines), "mechanism %s\npane %d\n", pane->request.mechanism,
+             (int)(pane - ui->compare.panes) + 1);
+    console_event(ui, "run", lines);
+}
+
 static void accept_result(Ui *ui, Pane *pane, Result *result)
 {
     const char *warnings = text_str(&result->run->warnings);
@@ -613,6 +623,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     if (first)
         settle_view(ui, pane);
     say_warning(ui, warnings);
+    tell_scripts(ui, pane);
 }
 
 static bool poll_run(Ui *ui, Pane *pane)

@@ -179,6 +179,15 @@ fail:
     return false;
 }
 
+static void tell_scripts(Ui *ui, const char *path)
+{
+    Text lines = { 0 };
+
+    text_addf(&lines, "path %s\n", path);
+    console_event(ui, "figure", text_str(&lines));
+    text_free(&lines);
+}
+
 static bool export_poll(Ui *ui)
 {
     struct ExportWork *w = ui->export.work;
@@ -193,6 +202,8 @@ static bool export_poll(Ui *ui)
     else
         ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "not written");
     ui->export.problem[0] = '\0';
+    if (state == JOB_DONE)
+        tell_scripts(ui, w->path);
     if (state == JOB_FAILED) { /* the next dialogue starts with this name */
         snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", job_error(w->job)->text);
         field_set(&ui->export.field, w->path);

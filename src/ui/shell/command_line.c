@@ -525,6 +525,12 @@ static const Typed *typed_find(const char *word, size_t length)
     return NULL;
 }
 
+bool command_line_knows(const char *word)
+{
+    return typed_find(word, strlen(word)) || command_find(word) || action_find(word) ||
+           mechanism_find(word);
+}
+
 /* False: the line is for something else. */
 static bool run_typed(Ui *ui, const char *line)
 {
@@ -550,7 +556,7 @@ void command_enter(Ui *ui, const char *line)
     const Command *command;
     const Action  *action;
 
-    if (run_typed(ui, line))
+    if (run_typed(ui, line) || console_own_command(ui, line))
         return;
     snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
     command = command_find(word);
@@ -594,7 +600,7 @@ static const Typed *typed_of(const char *text, const char *stem)
     return typed_find(text, strcspn(text, " "));
 }
 
-static void complete_usual(Found *f, const char *line)
+static void complete_usual(const Ui *ui, Found *f, const char *line)
 {
     char           word[64];
     const Command *command;
@@ -603,6 +609,8 @@ static void complete_usual(Found *f, const char *line)
     command = f->stem > line ? command_find(word) : NULL;
     if (!found_in_layer(f) && !(command && found_in_call(f, line)))
         consider_all(f, f->stem == line);
+    for (int i = 0; f->stem == line && console_command_name(ui, i); i++)
+        found_add(f, console_command_name(ui, i));
 }
 
 void command_complete(Ui *ui, Field *field, char *choices, size_t size)
@@ -620,7 +628,7 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
     if (own && own->complete)
         own->complete(ui, &f);
     else if (!own)
-        complete_usual(&f, field->text);
+        complete_usual(ui, &f, field->text);
     inside = f.stem != stem;
     choices[0] = '\0';
     if (f.count > 0) {

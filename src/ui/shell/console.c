@@ -6,7 +6,8 @@
 #include "ui/shell/actions.h"
 #include "ui/shell/shell.h"
 
-#define KEYS_MOST 64
+#define KEYS_MOST     64
+#define COMMANDS_MOST 64
 #define LONG_SCRIPT 0.5 /* seconds after which a running script is reported */
 
 typedef struct MappedKey {
@@ -15,6 +16,11 @@ typedef struct MappedKey {
     const Action *action; /* NULL: a function of the script */
     int           function;
 } MappedKey;
+
+typedef struct OwnCommand {
+    char name[40], help[120];
+    int  function;
+} OwnCommand;
 
 struct Console {
     Interpreter *interpreter;
@@ -27,6 +33,8 @@ struct Console {
     char         choices[512];
     MappedKey    keys[KEYS_MOST];
     int          key_count;
+    OwnCommand   commands[COMMANDS_MOST];
+    int          command_count;
     double       since; /* scripts have run from then on; 0: none does */
 };
 
@@ -184,6 +192,67 @@ bool console_map(Ui *ui, const char *where, const char *key, const char *action,
     return true;
 }
 
+static OwnCommand *own_command(const Ui *ui, const char *line)
+{
+    Console *c = ui->console;
+    size_t   length = strcspn(line, " ");
+
+    for (int i = 0; c && i < c->command_count; i++)
+        if (strlen(c->commands[i].name) == length && !strncmp(c->commands[i].name, line, length))
+            return &c->commands[i];
+    return NULL;
+}
+
+bool console_command(Ui *ui, const char *name, const char *help, int function, Error *err)
+{
+    Console    *c = ui->console;
+    OwnCommand *own = own_command(ui, name);
+
+    if (!*name || strlen(name) >= sizeof(own->name) ||
+        name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")])
+        return error_set(err, ERR_USAGE, "command: '%.40s' is no name: letters, digits, _ and -, "
+                         "at most %d", name, (int)sizeof(own->name) - 1);
+    if (command_line_knows(name))
+        return error_set(err, ERR_USAGE, "command: '%s' is a word of the explorer's own", name);
+    if (!own && c->command_count == COMMANDS_MOST)
+        return error_set(err, ERR_UNSUPPORTED, "command: at most %d commands", COMMANDS_MOST);
+    if (!own)
+        own = &c->commands[c->command_count++];
+    snprintf(own->name, sizeof(own->name), "%s", name);
+    snprintf(own->help, sizeof(own->help), "%s", help);
+    own->function = function;
+    return true;
+}
+
+bool console_own_command(Ui *ui, const char *line)
+{
+    OwnCommand *own = own_command(ui, line);
+    const char *rest = line + strcspn(line, " ");
+
+    if (own)
+        ui->console->interpreter->call(ui->console->interpreter->host, own->function,
+                                       rest + strspn(rest, " "));
+    if (own && *own->help)
+        ui_hint(ui, "%s: %s", own->name, own->help);
+    return own != NULL;
+}
+
+const char *console_command_name(const Ui *ui, int index)
+{
+    return ui->console && index < ui->console->command_count ? ui->console->commands[index].name
+                                                             : NULL;
+}
+
+void console_event(Ui *ui, const char *event, const char *lines)
+{
+    Console *c = ui->console;
+
+    if (c && !c->opened && c->interpreter->listens(c->interpreter->host))
+        open_interpreter(ui);
+    if (c && c->opened)
+        c->interpreter->event(c->interpreter->host, event, lines);
+}
+
 bool console_key(Ui *ui, uint32_t key)
 {
     Console *c = ui->console;
@@ -196,7 +265,7 @@ bool console_key(Ui *ui, uint32_t key)
         if (mapped->action)
             action_run(ui, mapped->action);
         else
-            c->interpreter->call(c->interpreter->host, mapped->function);
+            c->interpreter->call(c->interpreter->host, mapped->function, NULL);
         return true;
     }
     return false;

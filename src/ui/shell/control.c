@@ -179,6 +179,12 @@ static bool control_map(void *context, const char *where, const char *key, const
     return console_map(context, where, key, action, function, err);
 }
 
+static bool control_command(void *context, const char *name, const char *help, int function,
+                            Error *err)
+{
+    return console_command(context, name, help, function, err);
+}
+
 /* ---- settings --------------------------------------------------------------- */
 
 static bool set_step(Ui *ui, const char *value, Error *err)
@@ -469,6 +475,7 @@ void control_fill(Ui *ui, Control *control)
         .pane_zoom = control_pane_zoom,
         .mark = control_mark,
         .map = control_map,
+        .command = control_command,
         .redefined = control_redefined,
         .ask = control_ask,
         .write = control_write,

@@ -41,6 +41,8 @@ typedef struct TypedHelp {
     const char *word, *help;
 } TypedHelp;
 TypedHelp command_typed(size_t index);
+/* A command, an action, a mechanism, or a word of the command line's own. */
+bool command_line_knows(const char *word);
 
 /* ---- input_line.c: typed lines that change the input and run the panes again --- */
 
@@ -71,6 +73,13 @@ bool   console_stop(Ui *ui);           /* false: no script runs */
 void console_answer(Ui *ui, const char *text);
 bool console_map(Ui *ui, const char *where, const char *key, const char *action, int function,
                  Error *err);
+/* A word of a script's own on the command line. */
+bool console_command(Ui *ui, const char *name, const char *help, int function, Error *err);
+/* False: the line begins with none of them. */
+bool console_own_command(Ui *ui, const char *line);
+const char *console_command_name(const Ui *ui, int index); /* NULL past the last */
+/* Something happened that scripts wait for (attn.on): its name, and lines of name and value. */
+void console_event(Ui *ui, const char *event, const char *lines);
 /* True: the key is one of a script. */
 bool console_key(Ui *ui, uint32_t key);
 
