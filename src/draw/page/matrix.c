@@ -616,7 +616,9 @@ static void draw_ring(Sheet *sheet, double x, double y, double w, double h, doub
     draw_box(sheet, x, y, w, h, width, lost_colour_in(sheet->style.hues));
 }
 
-/* Crosses and rings in the marked cells. */
+#define LEAST_CROSS 5 /* pixels of a cell; without a cross its colour still says that it is lost */
+
+/* Crosses and rings in the marked cells.  Nothing else shows a ring: it is drawn however small. */
 static void sheet_marks(Sheet *sheet, int k)
 {
     const Grid       *g = &sheet->scene.grids[k];
@@ -624,7 +626,8 @@ static void sheet_marks(Sheet *sheet, int k)
     const ViewMarks  *marks = sheet->scene.panels[k].view->marks;
     double            width = fmax(1, fmin(b->cell_w, b->cell_h) / 8.0);
 
-    if (!marks || sheet->scene.panels[k].minus || b->cell_w < 5 || b->cell_h < 5)
+    if (!marks || sheet->scene.panels[k].minus ||
+        (!marks->chosen && fmin(b->cell_w, b->cell_h) < LEAST_CROSS))
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
         double x = b->matrix.x + (double)(at % g->cols) * b->cell_w;

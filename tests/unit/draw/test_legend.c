@@ -1,7 +1,7 @@
 /* test_legend.c -- the legend and the picture agree: what it names is there to be seen.
  *
- * Figures of all presets are drawn in pixels; the colour of each swatch is looked for in the cells
- * and the bars of a panel.
+ * Figures of all presets and random ones are drawn in pixels; the colour of each swatch is looked
+ * for in the cells and the bars of a panel.  LEGEND_FIGURES sets the number of random ones.
  */
 #include "app/command/command.h"
 #include "app/figure/picture.h"
@@ -106,6 +106,84 @@ TEST(every_legend_entry_is_in_the_picture)
         session_free(session);
     }
     CHECK(swatches > 60, "%d swatches", swatches);
+}
+
+/* ---- random figures ----------------------------------------------------------- */
+
+static const char *one_of(uint32_t *state, const char *const *list, int count)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return list[(*state >> 16) % (uint32_t)count];
+}
+
+#define ONE(list) one_of(state, list, (int)(sizeof(list) / sizeof(*(list))))
+
+/* Up to four panels; the number of words. */
+static int random_words(uint32_t *state, const char **words, char (*panels)[64])
+{
+    static const char *const mechanisms[] = {
+        "full", "window", "bigbird", "longformer", "sparse-strided", "reformer", "routing",
+        "sinkhorn", "linear", "performer", "linformer", "nystrom", "entmax", "topk",
+        "streaming-llm", "natten", "clustered", "cascade",
+    };
+    static const char *const views[] = { "", ":missed", ":weights", ":reach", ":*" };
+    static const char *const lengths[] = { "12", "16", "24", "33", "48", "64", "90" };
+    static const char *const flags[] = { "--seed=1", "--causal", "--heads=3", "--sorted" };
+    static const char *const counts[] = { "a", "bb", "ccc", "dddd" };
+    size_t panel_count = strlen(ONE(counts));
+    int    count = 0;
+
+    words[count++] = "figure";
+    for (size_t k = 0; k < panel_count; k++) {
+        snprintf(panels[k], sizeof(*panels), "%s%s", ONE(mechanisms), ONE(views));
+        words[count++] = panels[k];
+    }
+    words[count++] = "-n";
+    words[count++] = ONE(lengths);
+    words[count++] = ONE(flags);
+    return count;
+}
+
+/* Number of swatches; -1: a mechanism does not have what the words ask for. */
+static int check_random(uint32_t *state)
+{
+    char           panels[4][64], line[320] = "";
+    const char    *words[12];
+    int            count = random_words(state, words, panels), swatches = -1;
+    Session       *session = session_new(NULL);
+    Call           call;
+    FigureRun      drawing = { 0 };
+    PictureOptions options = { .head = 0 };
+    Error          err = ERROR_INIT;
+    Figure        *figure = NULL;
+
+    for (int k = 0; k < count; k++)
+        snprintf(line + strlen(line), sizeof(line) - strlen(line), " %s", words[k]);
+    CHECK(call_parse(&call, words, count, &err), "%s: %s", line, err.text);
+    if (figure_run_make(session, &call, false, &drawing, &err))
+        figure = picture_of_panels(drawing.panels, drawing.count, &options, &err);
+    if (figure)
+        swatches = check_legend(figure, line);
+    figure_free(figure);
+    figure_run_free(&drawing);
+    session_free(session);
+    return swatches;
+}
+
+TEST(every_legend_entry_of_random_figures_is_in_the_picture)
+{
+    const char *asked = getenv("LEGEND_FIGURES");
+    int         count = asked ? atoi(asked) : 40, drawn = 0, swatches = 0;
+    uint32_t    random = 28;
+
+    for (int k = 0; k < count; k++) {
+        int own = check_random(&random);
+
+        drawn += own >= 0;
+        swatches += own > 0 ? own : 0;
+    }
+    CHECK(2 * drawn > count && swatches > count, "%d of %d drawn, %d swatches", drawn, count,
+          swatches);
 }
 
 SUITE(NULL, NULL)
