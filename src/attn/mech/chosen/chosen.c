@@ -98,3 +98,24 @@ Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page, bool 
     offset[rows] = used;
     return or_no_memory(r, pattern_stored(r->arena, s, offset, runs, true));
 }
+
+Pattern *chosen_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen)
+{
+    int64_t      rows = r->h * r->n, pages;
+    PatternRun  *runs;
+    PatternShape s;
+
+    if (run_failed(r))
+        return NULL;
+    pages = choice->kind == CHOOSE_MEANS ? choice->mean.shape[1] : choice->hi.shape[1];
+    s = (PatternShape){ .heads = r->h, .n = r->n, .m = pages };
+    runs = run_alloc(r, max_i64(1, chosen->start[rows]), sizeof(*runs));
+    for (int64_t at = 0; runs && at < rows; at++)
+        for (int64_t x = chosen->start[at]; x < chosen->start[at + 1]; x++) {
+            bool fixed = chosen->key[x] == choose_fixed(choice, at % r->n);
+
+            runs[x] = (PatternRun){ chosen->key[x], 1, 1,
+                                    fixed ? COMPONENT_GLOBAL : COMPONENT_WINDOW };
+        }
+    return runs ? or_no_memory(r, pattern_stored(r->arena, s, chosen->start, runs, true)) : NULL;
+}

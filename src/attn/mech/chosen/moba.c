@@ -81,26 +81,10 @@ static void read_selected(const View *view, int64_t head, int64_t i, int64_t sta
 static const char *const whys[8] = { "chosen block", "own block" };
 static const char *const kinds[8] = { [4] = "keys of own block", [5] = "keys of chosen blocks" };
 
-/* Blocks as cells: 1 by its gate, 2 the own one. */
-static Pattern *blocks_read(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen)
-{
-    PatternShape s = { .heads = r->h, .n = r->n, .m = choice->mean.shape[1] };
-    PatternRun  *runs = run_alloc(r, chosen->start[r->h * r->n], sizeof(*runs));
-
-    for (int64_t at = 0; runs && at < r->h * r->n; at++)
-        for (int64_t x = chosen->start[at]; x < chosen->start[at + 1]; x++) {
-            bool own = chosen->key[x] == choose_fixed(choice, at % r->n);
-
-            runs[x] = (PatternRun){ chosen->key[x], 1, 1,
-                                    own ? COMPONENT_GLOBAL : COMPONENT_WINDOW };
-        }
-    return runs ? pattern_stored(r->arena, s, chosen->start, runs, true) : NULL;
-}
-
 static void show_blocks(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen)
 {
     int64_t      shape[3] = { r->h, r->n, choice->mean.shape[1] };
-    Pattern     *read = blocks_read(r, choice, chosen);
+    Pattern     *read = chosen_pages(r, choice, chosen);
     Gates       *kept = run_alloc(r, 1, sizeof(*kept));
     View        *gates, *selected;
 

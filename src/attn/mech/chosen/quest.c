@@ -108,12 +108,10 @@ static const char *const whys[8] = { "by its bound", "newest page" };
 
 static void show_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen)
 {
-    int64_t      pages = choice->hi.shape[1];
-    PatternShape s = { .heads = r->h, .n = r->n, .m = pages };
-    Pattern     *read = pattern_lists(r->arena, s, chosen->start, chosen->key, COMPONENT_WINDOW);
-    Pages       *kept = run_alloc(r, 1, sizeof(*kept));
-    int64_t      shape[3] = { r->h, r->n, pages };
-    View        *bounds, *selected;
+    int64_t  shape[3] = { r->h, r->n, choice->hi.shape[1] };
+    Pattern *read = chosen_pages(r, choice, chosen);
+    Pages   *kept = run_alloc(r, 1, sizeof(*kept));
+    View    *bounds, *selected;
 
     if (!kept || !read)
         return;
