@@ -451,6 +451,22 @@ static bool none_reads_input(const Call *call)
     return mechanisms_named(call) > 0;
 }
 
+int64_t call_heads(const Call *call, const char *spec)
+{
+    char ids[IDS_MOST][48];
+
+    if (strncmp(spec, "synthetic:", strlen("synthetic:")) != 0 || strstr(spec, "heads="))
+        return 0;
+    for (int w = 0; w < call->word_count; w++)
+        for (int i = mechanisms_of(call->words[w], ids); i > 0; i--) {
+            const Mechanism *m = mechanism_find(ids[i - 1]);
+
+            if (m && m->pairs_heads)
+                return 2;
+        }
+    return 0;
+}
+
 bool call_load_input(Session *s, const Call *call, Error *err)
 {
     InputChoice choice = INPUT_CHOICE_DEFAULT;
@@ -477,6 +493,8 @@ bool call_load_input(Session *s, const Call *call, Error *err)
         spec = session_default_sample(s, err);
     if (!spec && none_reads_input(call))
         spec = "synthetic:normal";
+    if (spec && !choice.heads)
+        choice.heads = call_heads(call, spec);
     return spec && session_load(s, spec, &choice, err) &&
            (!call->input_name || session_input_as(s, call->input_name, call->input_sha256, err));
 }

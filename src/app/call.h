@@ -80,6 +80,9 @@ struct ModelText;
 bool call_model_text(const Call *call, struct ModelText *out, Error *err);
 /* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
  * session unless it already holds just that. */
+/* Heads of a generated input `spec` where none are given: 2 for mechanisms of pairs of heads; 0: as
+ * the generator has them. */
+int64_t call_heads(const Call *call, const char *spec);
 bool call_load_input(Session *s, const Call *call, Error *err);
 /* Every -p must belong to one of the call's mechanisms. */
 bool call_check_params(const Call *call, Error *err);

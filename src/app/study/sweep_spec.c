@@ -343,6 +343,8 @@ static bool take_spec_input(Session *s, const Call *call, SweepSpec *out, Error 
         drop_argument(out->input, "d");
     if (call->values[OPT_HEADS])
         drop_argument(out->input, "heads");
+    else if (!out->heads)
+        out->heads = call_heads(call, out->input);
     return fingerprint_input(s, out, err);
 }
 

@@ -135,6 +135,7 @@ typedef struct Mechanism {
                                causal: the last positions */
     bool        needs_none; /* computes from its parameters alone, whatever the input holds */
     bool        own_sizes;  /* check sees to the sizes of q, k and v */
+    bool        pairs_heads; /* takes an even number of heads only */
     bool        needs_attn; /* shows finished weights instead of computing */
     bool        free_tensors; /* accepts tensor parameters of any name ($name) */
     unsigned    positions;  /* PositionClass bits accepted */

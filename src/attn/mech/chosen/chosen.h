@@ -15,7 +15,7 @@ Pattern *chosen_cells(Run *r, const ChosenKeys *chosen);
 /* The keys of the chosen pages, up to the query's own position.  with_own: the page that holds the
  * query is COMPONENT_BLOCK and others COMPONENT_OTHER, else all are COMPONENT_BLOCK. */
 Pattern *chosen_page_cells(Run *r, const ChosenKeys *chosen, int64_t page, bool with_own);
-/* The chosen pages themselves as cells of h x n x pages: COMPONENT_GLOBAL, one that is taken whatever
+/* The chosen pages themselves as cells, h x n x pages: COMPONENT_GLOBAL, one that is taken whatever
  * its number (choose_fixed), or COMPONENT_WINDOW.  For views. */
 Pattern *chosen_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chosen);
 

@@ -380,6 +380,7 @@ const Mechanism mech_differential = {
     .claim_decode = "yes",
     .claim_exponent = 2,
     .causal = true,
+    .pairs_heads = true,
     .cross = true,
     .at_end = AT_END_OWN,
     .positions = POSITIONS_ALL,
