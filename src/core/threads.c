@@ -66,12 +66,21 @@ static void *worker_main(void *opaque)
     return NULL;
 }
 
+void threads_blocked_signals(sigset_t *set)
+{
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        sigdelset(set, faults[i]);
+}
+
 static bool start_workers(Threads *pool)
 {
     sigset_t all, old;
     bool     ok = true;
 
-    sigfillset(&all);
+    threads_blocked_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (pool->started = 1; pool->started < pool->count && ok; pool->started += ok) {
         Worker *w = &pool->workers[pool->started];

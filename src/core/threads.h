@@ -2,11 +2,12 @@
  *
  * threads_run() hands out items 0..count-1 one at a time; the caller works
  * too, as worker 0.  Results must not depend on which worker takes an item.
- * Workers block all signals, so that they reach the main thread.
+ * Workers block signals, so that they reach the main thread.
  */
 #ifndef CORE_THREADS_H
 #define CORE_THREADS_H
 
+#include <signal.h>
 #include <stdint.h>
 
 typedef struct Threads Threads;
@@ -24,5 +25,9 @@ int      threads_hardware(void);                /* CPUs this process may use */
 /* Returns when all items are done.  threads may be NULL: the caller does all.
  * Not reentrant: only one thread may call it on one pool at a time. */
 void threads_run(Threads *threads, int64_t count, ThreadsFn fn, void *context);
+
+/* What threads beside the main one block: all but the signals of a fault of their own.  A fault
+ * whose signal is blocked ends the process before any handler. */
+void threads_blocked_signals(sigset_t *set);
 
 #endif

@@ -267,6 +267,11 @@ Input *input_load(const char *spec, const InputChoice *choice, Error *err)
         load_prefix_path(err, path);
     } else {
         in = load_named(spec, path, bytes, choice, err);
+        if (in && !mapped_whole(err)) {
+            load_prefix_path(err, path);
+            input_free(in);
+            in = NULL;
+        }
         mapped_close(&bytes);
     }
     free(path);
@@ -339,7 +344,7 @@ bool input_list(const char *path, InputListing *out, Error *err)
     bool   ok;
 
     *out = (InputListing){ .count = 0 };
-    ok = mapped_open(path, &bytes, err) && list_bytes(path, bytes, out, err);
+    ok = mapped_open(path, &bytes, err) && list_bytes(path, bytes, out, err) && mapped_whole(err);
     mapped_close(&bytes);
     if (ok)
         return true;

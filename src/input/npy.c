@@ -569,7 +569,7 @@ bool input_read_npy(const char *path, Arena *arena, Tensor *out, Error *err)
 
     *out = (Tensor){ .data = NULL };
     ok = mapped_open(path, &bytes, err) && store_open_npy(&store, bytes, "array", err) &&
-         read_entry(&store.entries[0], arena, out, err);
+         read_entry(&store.entries[0], arena, out, err) && mapped_whole(err);
     store_close(&store);
     mapped_close(&bytes);
     if (ok)
@@ -626,7 +626,7 @@ bool input_read_array(const char *path, const char *name, Arena *arena, Tensor *
         ok = error_set(err, ERR_FORMAT, "holds no arrays; expected .npy, .npz, .safetensors or "
                        ".csv");
     ok = ok && load_open_store(&store, path, bytes, format, err) &&
-         read_named(&store, name, arena, out, err);
+         read_named(&store, name, arena, out, err) && mapped_whole(err);
     store_close(&store);
     mapped_close(&bytes);
     if (ok)

@@ -62,8 +62,8 @@ int64_t element_to_i64(ElementType type, const uint8_t *src); /* integers and bo
 
 /* A file's bytes in memory, and their fingerprint.
  *
- * Bytes are mapped, not read: an untouched part of a large file costs only address space. A
- * mapping cannot protect against another program that shortens the file.
+ * Bytes are mapped, not read: an untouched part of a large file costs only address space. Where
+ * another program shortens the file, zeros are read, and mapped_whole is false.
  */
 
 typedef struct Mapped {
@@ -75,6 +75,8 @@ typedef struct Mapped {
 /* Regular files only. The message has no path: the caller adds it. */
 bool mapped_open(const char *path, Mapped *out, Error *err);
 void mapped_close(Mapped *mapped);
+/* After reading, before mapped_close: no file that is open now has lost bytes that were read. */
+bool mapped_whole(Error *err);
 
 /* The text after a UTF-8 byte order mark; not to be closed. */
 Mapped mapped_text(Mapped bytes);

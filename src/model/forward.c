@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
+#include "input/store.h"
 #include "model/pass.h"
 
 typedef struct Forward {
@@ -558,6 +559,7 @@ bool forward_run(const Model *m, const int32_t *ids, int64_t n, const ForwardOpt
     out->seconds = pass_seconds() - start;
     if (ok && options->last_layer < 0)
         ok = finish(&f);
+    ok = ok && mapped_whole(err);
     forward_close(&f);
     if (!ok)
         forward_result_free(out);

@@ -13,6 +13,7 @@
 
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
+#include "input/store.h"
 #include "model/dot.h"
 #include "model/pass.h"
 
@@ -642,6 +643,7 @@ bool generate_run(const Model *m, const int32_t *ids, int64_t n, const GenerateO
     start = pass_seconds();
     ok = ok && write_tokens(&w, ids[n - 1]);
     out->seconds = pass_seconds() - start;
+    ok = ok && mapped_whole(err);
     writer_close(&w);
     if (!ok)
         generate_result_free(out);

@@ -111,7 +111,7 @@ bool worker_start(Session *s, Error *err)
     s->wake[0] = s->wake[1] = -1;
     if (pipe2(s->wake, O_NONBLOCK | O_CLOEXEC) < 0)
         return error_set(err, ERR_FILE, "no pipe for the worker could be made");
-    sigfillset(&all);
+    threads_blocked_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     s->started = pthread_create(&s->worker, NULL, worker_main, s) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
