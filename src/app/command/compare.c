@@ -256,13 +256,13 @@ static const char *const device_heads[] = { "device",  "gpu ms", "kernels ms", "
 /* A mean, and of a sample of rows its 95 % interval. */
 static void mean_cell(Table *t, Number mean, Number margin)
 {
-    char text[48], width[32];
+    char        text[48], width[32];
+    const char *shown = format_share(mean, text, sizeof(text));
 
-    format_share(mean, text, sizeof(text));
     if (margin.valid)
-        table_cell(t, "%s +- %s", text, format_share(margin, width, sizeof(width)));
+        table_cell(t, "%s +- %s", shown, format_share(margin, width, sizeof(width)));
     else
-        table_cell(t, "%s", text);
+        table_cell(t, "%s", shown);
 }
 
 static void quality_cells(Table *t, const Quality *q)
