@@ -9,6 +9,7 @@ CC      ?= cc
 CUDA    ?= auto
 V       ?= 0
 Q        = $(if $(filter 1,$(V)),,@)
+SHARED  ?=
 
 PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson libpcre2-8 glib-2.0 zlib openblas lua5.4
 APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
@@ -102,9 +103,22 @@ $(BUILD)/obj/%.o: src/%.c
 
 include $(wildcard mk/*.mk)
 
+ifeq ($(SHARED),)
 $(BUILD)/attnscope: $(objects) $(extra_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(ALL_LDLIBS) -o $@
+else
+# Programs and tests that load the program's objects as one library (mk/mutants.mk).
+tested_library := $(BUILD)/libattnscope.so
+
+$(tested_library): $(library) $(extra_objects)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) $(as_library) $(ALL_LDFLAGS) $^ $(ALL_LDLIBS) -o $@
+
+$(BUILD)/attnscope: $(BUILD)/obj/main.o $(tested_library)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(ALL_LDLIBS) -o $@
+endif
 
 $(BUILD)/libattnscope.a: $(library) $(extra_objects)
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -122,11 +136,14 @@ module: ## build/module/attnscope.so, for require "attnscope" in lua5.4
 
 # ---- tests ----------------------------------------------------------------------
 
-$(BUILD)/tests/test_%: test_%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
+tested_library ?= $(BUILD)/libattnscope.a
+tested = $(if $(SHARED),$(tested_library),-Wl,--whole-archive $(tested_library) -Wl,--no-whole-archive)
+
+$(BUILD)/tests/test_%: test_%.c $(tested_library) $(wildcard tests/*.h)
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  TEST  $@")
-	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests -Itests/unit $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
-	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -lcmocka -lvterm -lutil -o $@
+	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests -Itests/unit $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(tested) $(ALL_LDLIBS) \
+	    -lcmocka -lvterm -lutil -o $@
 
 # Its stock interpreter, where there is one; sanitized builds would have to be loaded first.
 stock := $(if $(SANITIZE),,$(shell command -v lua5.4 >/dev/null 2>&1 && echo module))

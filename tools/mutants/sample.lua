@@ -1,0 +1,405 @@
+-- sample.lua -- single plausible mutants of our C, sampled by a seed.
+--
+--     attnscope lua sample.lua SEED COUNT ROOM FOLDER KNOWN FILE...
+--
+-- Each mutant becomes a folder FOLDER/NAME with the changed file and `what`: the path, the line,
+-- the kind, and the line before and after, one a line.  The names are printed in the order in which they
+-- are to be tried.  ROOM is a room, several with commas, `all`, or `known`: the changes listed in the
+-- file KNOWN, which once survived.
+--
+-- Rooms have equal shares, and in a room kinds have: else comparisons and constants would be all.
+-- The same seed on the same sources gives the same mutants.
+
+local seed, count, room, folder, known = table.unpack(arg, 1, 5)
+seed, count = tonumber(seed), tonumber(count)
+local files = table.move(arg, 6, #arg, 1, {})
+
+-- ---- chance: xorshift, the same for ever -----------------------------------------------------
+
+local state = seed * 0x9E3779B97F4A7C15 + 1
+local function below(bound)
+    state = state ~ (state << 13)
+    state = state ~ (state >> 7)
+    state = state ~ (state << 17)
+    return (state >> 1) % bound
+end
+
+local function shuffle(list)
+    for i = #list, 2, -1 do
+        local j = below(i) + 1
+        list[i], list[j] = list[j], list[i]
+    end
+    return list
+end
+
+-- ---- reading C -------------------------------------------------------------------------------
+
+local function read(path)
+    local file = assert(io.open(path, "rb"))
+    local text = file:read("a")
+    file:close()
+    return text
+end
+
+local function blank(text)
+    return (text:gsub("[^\n]", " "))
+end
+
+-- What stands at `at` and is no code: a comment, a string, a character, a line of the preprocessor.
+local function no_code(text, at)
+    local c = text:sub(at, at)
+    if c == "/" then
+        return text:match("^/%*.-%*/", at) or text:match("^//[^\n]*", at)
+    elseif c == "'" then
+        return text:match("^'\\?[^\n]'", at)
+    end
+    local stop = at
+    if c == '"' then
+        repeat
+            stop = stop + (text:sub(stop, stop) == "\\" and 2 or 1)
+        until text:sub(stop, stop) == '"'
+        return text:sub(at, stop)
+    elseif at == 1 or text:sub(at - 1, at - 1) == "\n" then
+        repeat
+            stop = text:find("\n", stop + 1, true)
+        until text:sub(stop - 1, stop - 1) ~= "\\"
+        return text:sub(at, stop - 1)
+    end
+end
+
+-- The text with all that is no code as blanks, of equal length.
+local function code_of(text)
+    local out, at = {}, 1
+    while at do
+        local from = text:find("[\"'/#]", at)
+        out[#out + 1] = text:sub(at, from and from - 1 or nil)
+        if from then
+            local piece = no_code(text, from)
+            out[#out + 1] = piece and blank(piece) or text:sub(from, from)
+            at = from + (piece and #piece or 1)
+        else
+            at = nil
+        end
+    end
+    return table.concat(out)
+end
+
+local function lines_of(text)
+    local lines = {}
+    for line in text:gmatch("([^\n]*)\n") do
+        lines[#lines + 1] = line
+    end
+    return lines
+end
+
+-- Where the bracket that opens at `at` closes; nil: on another line.
+local function closing(code, at)
+    local depth = 0
+    for i = at, #code do
+        local c = code:sub(i, i)
+        if c == "(" or c == "[" or c == "{" then
+            depth = depth + 1
+        elseif c == ")" or c == "]" or c == "}" then
+            depth = depth - 1
+            if depth == 0 then
+                return i
+            end
+        end
+    end
+end
+
+-- The arguments of the call whose bracket opens at `at`, as pairs of first and last.
+local function arguments(code, at)
+    local stop, list, depth, first = closing(code, at), {}, 0, at + 1
+    for i = at, stop or 0 do
+        local c = code:sub(i, i)
+        if c:find("[%(%[{]") then
+            depth = depth + 1
+        elseif c:find("[%)%]}]") then
+            depth = depth - 1
+        end
+        if (c == "," and depth == 1) or i == stop then
+            list[#list + 1] = { first, i - 1 }
+            first = i + 1
+        end
+    end
+    return list, stop
+end
+
+-- ---- the kinds -------------------------------------------------------------------------------
+
+-- Each finds its sites in a line of code: yields first, last, the new text.
+local kinds = {}
+
+local function every(code, pattern, found)
+    local at = 1
+    while true do
+        local hit = { code:find(pattern, at) }
+        if not hit[1] then
+            return
+        end
+        found(table.unpack(hit))
+        at = hit[1] + 1
+    end
+end
+
+local edges = { ["<"] = "<=", ["<="] = "<", [">"] = ">=", [">="] = ">" }
+function kinds.boundary(code, _, yield)
+    every(code, " ([<>]=?) ", function(first, last, op)
+        yield(first + 1, last - 1, edges[op])
+    end)
+end
+
+local others = { ["=="] = "!=", ["!="] = "==", ["&&"] = "||", ["||"] = "&&" }
+function kinds.comparison(code, _, yield)
+    every(code, " ([=!&|][=&|]) ", function(first, last, op)
+        if others[op] then
+            yield(first + 1, last - 1, others[op])
+        end
+    end)
+end
+
+local signs = { ["+"] = "-", ["-"] = "+", ["+="] = "-=", ["-="] = "+=" }
+function kinds.sign(code, _, yield)
+    every(code, "[%w_%)%]] ([+-]=?) ", function(first, last, op)
+        yield(first + 2, last - 1, signs[op])
+    end)
+end
+
+-- Numbers alone: not the sizes of arrays, not the zeros of initialisers.
+function kinds.constant(code, _, yield)
+    every(code, "%f[%w_.](%d+)%f[^%w_.]", function(first, last, digits)
+        local before, after = code:sub(1, first - 1), code:sub(last + 1)
+        if #digits > 9 or before:find("[%w_]%[$") and after:find("^%][;,]") or
+           before:find("{ $") and after:find("^ }") then
+            return
+        end
+        yield(first, last, tostring(tonumber(digits) + 1))
+        if tonumber(digits) > 0 then
+            yield(first, last, tostring(tonumber(digits) - 1))
+        end
+    end)
+end
+
+function kinds.extremum(code, original, yield)
+    for _, name in ipairs { "min_i64", "max_i64", "fmin", "fmax", "fminf", "fmaxf", "fabs", "fabsf", "llabs" } do
+        every(code, "%f[%w_]" .. name .. "(%()", function(first, last)
+            local list, stop = arguments(code, last)
+            for _, range in ipairs(stop and list or {}) do
+                yield(first, stop, "(" .. original:sub(range[1], range[2]):match("^%s*(.*)$") .. ")")
+            end
+        end)
+    end
+end
+
+function kinds.branch(code, original, yield)
+    every(code, "%f[%w_]if (%()", function(_, last)
+        local stop = closing(code, last)
+        if stop then
+            yield(last, stop, "(!" .. original:sub(last, stop) .. ")")
+        end
+    end)
+    every(code, " %? ([^?:;]-) : ([^?:;]*)", function(first, last, yes, no)
+        local stop = 0
+        local depth = 0
+        for i = 1, #no do -- to the end of this expression
+            local c = no:sub(i, i)
+            depth = depth + (c:find("[%(%[{]") and 1 or c:find("[%)%]}]") and -1 or 0)
+            if depth < 0 or (c == "," and depth == 0) then
+                break
+            end
+            stop = i
+        end
+        local _, level = yes:gsub("[%(%)]", { ["("] = "" })
+        if stop > 0 and level % 2 == 0 then
+            local from = first + 3
+            local middle = from + #yes + 3
+            yield(from, middle + stop - 1, original:sub(middle, middle + stop - 1) .. " : " ..
+                  original:sub(from, from + #yes - 1))
+        end
+    end)
+end
+
+local releases = { "free", "fclose", "close", "munmap", "arena_release", "json_decref" }
+function kinds.release(code, _, yield)
+    local first, name, stop = code:match("^%s+()([%w_]+)%b()();$")
+    if not first then
+        return
+    end
+    for _, release in ipairs(releases) do
+        if name == release or name:find("_" .. release .. "$") or name:find("_unlock$") then
+            return yield(first, stop - 1, "(void)0")
+        end
+    end
+end
+
+-- The function ends here; only where nothing is returned.
+function kinds.leave(code, _, yield, place)
+    local first = code:match("^    ()[%w_]+[%w_%.%->%[%]]* ?[%(%+%-]?=? ?.*;$") or
+                  code:match("^    ()if %(") or code:match("^    ()for %(")
+    if first and place.void and place.statement then
+        yield(first, first - 1, "return; ")
+    end
+end
+
+local names = {}
+for name in pairs(kinds) do
+    names[#names + 1] = name
+end
+table.sort(names)
+
+-- ---- the sites of a file ---------------------------------------------------------------------
+
+local function room_of(path)
+    local below = path:match("^src/attn/(%w+)/") or path:match("^src/attn/(%w+)")
+    local top = path:match("^src/(%w+)/") or "cli"
+    return top == "attn" and "attn/" .. below or top
+end
+
+-- Whether lines of the same depth begin statements after this line.
+local function declares(code)
+    return code:find("^    [%a_][%w_]*[ %*]+[%a_][%w_]*.*[;,=]$") and not code:find("^    return") or
+           code:find("^    const ") or code:find("^    static ") or code:find("^    struct ")
+end
+
+local function sites_of(path, sites)
+    local text = read(path)
+    local original, code = lines_of(text), lines_of(code_of(text))
+    local inside, place = false, {}
+    for number, line in ipairs(code) do
+        if line:find("^{") then
+            local head = number - 1
+            while head > 1 and not original[head]:find("^[%a]") do
+                head = head - 1
+            end
+            inside = true
+            place = { void = original[head]:find("^static void [%a_]") or original[head]:find("^void [%a_]") }
+        elseif line:find("^}") then
+            inside = false
+        elseif inside and not original[number]:find("error_set%(") then
+            if line:find("^    %S") and not declares(line) then
+                local before = code[number - 1]
+                place.statement = before:find("[;}{]%s*$") or before:find("^%s*$")
+            else
+                place.statement = false
+            end
+            for _, kind in ipairs(names) do
+                kinds[kind](line, original[number], function(first, last, new)
+                    local list = sites[kind]
+                    list[#list + 1] = { path = path, line = number, kind = kind,
+                                        before = original[number],
+                                        after = original[number]:sub(1, first - 1) .. new ..
+                                                original[number]:sub(last + 1) }
+                end, place)
+            end
+        end
+    end
+end
+
+-- ---- choosing and writing ----------------------------------------------------------------------
+
+local function write(path, text)
+    local file = assert(io.open(path, "wb"))
+    file:write(text)
+    file:close()
+end
+
+-- A change is known by its text: the same line changed in the same way is the same mutant.
+local function name_of(site)
+    local hash = 1469598103934665603
+    for _, byte in ipairs { (site.before .. "\n" .. site.after):byte(1, -1) } do
+        hash = (hash ~ byte) * 1099511628211
+    end
+    return ("%s-%s-%06x"):format((site.path:gsub("^src/", ""):gsub("/", ".")), site.kind, hash >> 40)
+end
+
+local taken = {}
+local function emit(site)
+    local name = name_of(site)
+    if taken[name] then
+        return
+    end
+    taken[name] = true
+    local lines = lines_of(read(site.path))
+    lines[site.line] = site.after
+    os.execute(("mkdir -p '%s/%s'"):format(folder, name))
+    write(("%s/%s/%s"):format(folder, name, site.path:match("[^/]+$")), table.concat(lines, "\n") .. "\n")
+    write(("%s/%s/what"):format(folder, name),
+          table.concat({ site.path, site.line, site.kind, site.before:match("^%s*(.*)$"),
+                         site.after:match("^%s*(.*)$"), room_of(site.path) }, "\n") .. "\n")
+    print(name)
+end
+
+local function emit_known()
+    for line in io.lines(known) do
+        local path, before, after = line:match("^(%S+)\t(.-)\t(.*)$")
+        if path and not line:find("^#") then
+            local found
+            for number, text in ipairs(lines_of(read(path))) do
+                if not found and text:find(before, 1, true) then
+                    local at = text:find(before, 1, true)
+                    found = true
+                    emit { path = path, line = number, kind = "known", before = text,
+                           after = text:sub(1, at - 1) .. after .. text:sub(at + #before) }
+                end
+            end
+            if not found then
+                io.stderr:write(("%s: no line has: %s\n"):format(path, before))
+            end
+        end
+    end
+end
+
+local function rooms_of()
+    local rooms, order = {}, {}
+    for _, path in ipairs(files) do
+        local name = room_of(path)
+        if room == "all" or ("," .. room .. ","):find("," .. name .. ",", 1, true) then
+            if not rooms[name] then
+                rooms[name] = {}
+                order[#order + 1] = name
+                for _, kind in ipairs(names) do
+                    rooms[name][kind] = {}
+                end
+            end
+            sites_of(path, rooms[name])
+        end
+    end
+    table.sort(order)
+    return rooms, order
+end
+
+local function sample()
+    local rooms, order = rooms_of()
+    local turn, kinds_of, left = 0, {}, count
+    for _, name in ipairs(order) do
+        for _, kind in ipairs(names) do
+            shuffle(rooms[name][kind])
+        end
+        kinds_of[name] = shuffle({ table.unpack(names) })
+    end
+    while left > 0 do
+        local before = left
+        for _, name in ipairs(order) do
+            for step = 1, #names do -- the next kind that has a site left
+                local kind = kinds_of[name][(turn + step) % #names + 1]
+                local site = table.remove(rooms[name][kind])
+                if site and left > 0 then
+                    emit(site)
+                    left = left - 1
+                    break
+                end
+            end
+        end
+        turn = turn + 1
+        if left == before then
+            break
+        end
+    end
+end
+
+if room == "known" then
+    emit_known()
+else
+    sample()
+end
