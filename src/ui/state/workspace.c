@@ -520,11 +520,14 @@ static bool restore_input(Ui *ui, const Workspace *w)
     return false;
 }
 
-static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
+/* Where tiles change, the next frame lays out: the old tile would move the lens. */
+static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input, bool same_tiles)
 {
     bool same = same_input && request_same(&pane->request, &state->request);
 
     pane_look(pane, state);
+    if (!same_tiles)
+        pane->area = (Area){ 0 };
     pane_lay_out(ui, pane, pane->area); /* a key may arrive before the next frame */
     if (!same)
         pane_rerun(ui, pane, state);
@@ -535,6 +538,7 @@ static void restore(Ui *ui, Workspace *w)
 {
     Compare *c = &ui->compare;
     bool     same_input = !restore_input(ui, w);
+    bool     same_tiles = c->count == w->count && c->now.solo == w->arrangement.solo;
     int      version = c->marks.version;
 
     while (c->count > w->count)
@@ -542,7 +546,7 @@ static void restore(Ui *ui, Workspace *w)
     while (c->count < w->count)
         c->panes[c->count++] = pane_new();
     for (int i = 0; i < w->count; i++)
-        restore_pane(ui, &c->panes[i], &w->panes[i], same_input);
+        restore_pane(ui, &c->panes[i], &w->panes[i], same_input, same_tiles);
     c->now = w->arrangement;
     c->marks = w->marks;
     c->marks.version = version + 1; /* cached rows belong to other marks */
