@@ -532,6 +532,18 @@ static void read_slot_weights(const View *view, int64_t head, int64_t i, int64_t
     }
 }
 
+/* The token after the last that the slot reads.  Dilated taps that do not meet the end of the batch
+ * reach beyond their group. */
+static int64_t slot_end(const CompressedMemory *c, int64_t slot)
+{
+    int64_t first, end;
+
+    if (c->cover != COVER_SPREAD)
+        return c->end[slot];
+    compressed_memory_batch(c, c->batch[slot], &first, &end);
+    return c->first[slot] + 2 * min_i64(c->ratio - 1, (end - 1 - c->first[slot]) / 2) + 1;
+}
+
 /* [segments, slots, 2]: the plane is a segment. */
 static void read_memory(const View *view, int64_t t, int64_t slot, int64_t start, int64_t count,
                         int64_t step, float *out)
@@ -545,7 +557,7 @@ static void read_memory(const View *view, int64_t t, int64_t slot, int64_t start
         bool is_end = start + x * step == 1;
 
         if (kind == PLACE_SLOT)
-            out[x] = (float)(is_end ? c->end[at] : c->first[at]);
+            out[x] = (float)(is_end ? slot_end(c, at) : c->first[at]);
         else
             out[x] = kind == PLACE_EMPTY ? -1.0f : (float)(at + is_end);
     }
