@@ -185,6 +185,23 @@ TEST(reversible_layers_are_undone)
     fixture_free(&f);
 }
 
+/* The upper half of a float's bits is a bf16 number. */
+TEST(streams_have_their_format_from_the_input_on)
+{
+    Fixture f = stack_new(WIDTH);
+    Tensor  streams;
+
+    fixture_run(&f, "reversible", "layers=2,precision=bf16", false);
+    streams = fixture_view(&f, "streams");
+    for (int64_t i = 0; i < tensor_count(&streams); i++) {
+        uint32_t bits;
+
+        memcpy(&bits, tensor_f32(&streams) + i, sizeof(bits));
+        CHECK(!(bits & 0xffff), "number %lld is no bf16 number", (long long)i);
+    }
+    fixture_free(&f);
+}
+
 TEST(reversible_memory_does_not_grow_with_depth)
 {
     Fixture f = stack_new(WIDTH);

@@ -3,8 +3,8 @@
  *     forward:  y1 = R(x1 + att(x2)),  y2 = R(x2 + ffn(y1))
  *     inverse:  x2 = R(y2 - ffn(y1)),  x1 = R(y1 - att(x2)),  from the last layer up
  *
- * Both streams are rounded (R) after every addition and subtraction, and what was rounded
- * away forward does not come back: the error of the inverse grows with depth, and with
+ * Both streams are rounded (R) at the start and after every addition and subtraction, and what
+ * was rounded away forward does not come back: the error of the inverse grows with depth, and with
  * coarser formats.  In exchange the activations of one branch are all that is ever held.
  *
  * (Gomez et al. section 3; Kitaev et al. section 3; attn/mech/lab/stack.h is the stack.)
@@ -28,7 +28,7 @@ static const Param params[] = {
     PARAM_ENUM(Params, split, SPLIT_DUPLICATE, splits,
                "both streams start as x, or as halves of its channels"),
     PARAM_ENUM(Params, precision, PRECISION_FLOAT32, precision_names,
-               "format of both streams, rounded to after every addition"),
+               "format of both streams: the input is rounded to it, and every sum"),
     PARAM_END
 };
 
@@ -118,6 +118,7 @@ static Tensor stream_input(Run *r, const Work *w, int64_t first)
 
     op_entries(r, tensor_columns(tensor_with_rank(r->x, 3), first, w->stack.shape.dm), ENTRY_CAST,
                0, x);
+    op_entries(r, x, ENTRY_ROUND, (double)w->p->precision, x);
     return x;
 }
 
