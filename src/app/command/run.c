@@ -89,8 +89,8 @@ static bool dump_flops(const Run *run, const char *folder, Error *err)
     Text  text = { 0 };
     bool  ok;
 
-    text_addf(&text, "{\"score\": %.17g, \"mixing\": %.17g, \"overhead\": %.17g}", flops.score,
-              flops.mix, flops.overhead);
+    text_addf(&text, "{\"score\": %.17g, \"mixing\": %.17g, \"overhead\": %.17g, "
+              "\"position\": %.17g}", flops.score, flops.mix, flops.overhead, flops.position);
     ok = dump_json(folder, "flops", &text, err);
     text_free(&text);
     return ok;
