@@ -227,8 +227,9 @@ static bool docs_mechanisms(Text *out)
     for (size_t i = 0; position_at(i); i++) {
         const Position *p = position_at(i);
 
-        text_addf(out, "## %s\n\n**%s**. %s Source: %s. Views: position_bias (or bias)%s%s.\n\n",
-                  p->id, p->title, p->help, p->source, p->views ? "; " : "",
+        text_addf(out, "## %s\n\n**%s**: %s. %s%sSource: %s. ", p->id, p->title, p->help,
+                  p->note ? p->note : "", p->note ? " " : "", p->source);
+        text_addf(out, "Views: position_bias (or bias)%s%s.\n\n", p->views ? "; " : "",
                   p->views ? p->views : "");
         params_markdown(p->params, out);
     }

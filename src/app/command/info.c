@@ -132,8 +132,11 @@ static void info_positions(Text *out)
     for (size_t i = 0; position_at(i); i++) {
         const Position *p = position_at(i);
 
-        text_addf(out, "%s%s -- %s\n  %s\n  source: %s\n  views: position_bias (or bias)%s%s\n",
-                  i ? "\n" : "", p->id, p->title, p->help, p->source, p->views ? "; " : "",
+        text_addf(out, "%s%s -- %s\n  %s\n  source: %s\n", i ? "\n" : "", p->id, p->title, p->help,
+                  p->source);
+        if (p->note)
+            text_addf(out, "  note: %s\n", p->note);
+        text_addf(out, "  views: position_bias (or bias)%s%s\n", p->views ? "; " : "",
                   p->views ? p->views : "");
         params_table(p->params, out);
     }

@@ -317,6 +317,8 @@ const Position position_disentangled = {
     .title = "Disentangled attention",
     .source = "He et al. 2020 (DeBERTa), arXiv:2006.03654, section 3.1",
     .help = "scores gain products of contents with relative positions",
+    .note = "Distances beyond the table count as its ends, as in the authors' current code. "
+            "Releases that do not clamp differ there.",
     .views = "position_c2c, position_c2p, position_p2c, position_p2p: the terms of the scores",
     .class_ = POSITION_BIAS,
     .params = disentangled_params,

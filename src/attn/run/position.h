@@ -17,6 +17,7 @@ typedef struct Position {
     const char   *title;
     const char   *source; /* paper, section */
     const char   *help;   /* one line: what it changes */
+    const char   *note;   /* a sentence: where releases of it differ; NULL: none */
     const char   *views;  /* besides position_bias: names and what they are; NULL: none */
     PositionClass class_;
     bool          added;  /* to q and k: it cannot be taken off again, as an angle can */

@@ -264,6 +264,7 @@ int attn_positions(lua_State *L)
         field_string(L, "title", p->title);
         field_string(L, "source", p->source);
         field_string(L, "help", p->help);
+        field_string(L, "note", p->note);
         field_string(L, "views", p->views);
         field_string(L, "class", p->class_ == POSITION_INPUT ? "input" : "bias");
         set_params(L, p->params);
