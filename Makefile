@@ -51,7 +51,7 @@ units    := $(sort $(wildcard tests/unit/*/test_*.c))
 unit_bin := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(units)))
 vpath test_%.c $(sort $(dir $(units)))
 
-.PHONY: all help deeper run deps layouts test-deps test test-alloc test-kill test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
+.PHONY: all help deeper run deps layouts test-deps test test-alloc test-kill test-gate test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
         clean install uninstall deb dist
 .DEFAULT_GOAL := all
 
@@ -192,6 +192,16 @@ races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: access
 	    build/races/tests/attnscope-emulated.so build/races/tests/planted \
 	    $(patsubst tests/unit/gpu/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/gpu/test_*.c)))
 	$(Q)tests/emulated/races build/races
+
+# The same objects; only run_execute takes longer.
+$(BUILD)/tests/attnscope-slower: tests/gate/slow.c $(BUILD)/attnscope
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(objects) $(extra_objects) $(ALL_LDFLAGS) \
+	    -Wl,--wrap=run_execute $(ALL_LDLIBS) -o $@
+
+test-gate: $(BUILD)/attnscope $(BUILD)/tests/attnscope-slower ## diff's verdicts on time beside two busy loops: false alarms of 200, 5 % slower of 10 (about half an hour; COMPARISONS='40 10')
+	$(Q)tests/gate/run $^ $(COMPARISONS)
 
 test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)
 	$(Q)CASES='$(CASES)' PARTS='$(PARTS)' tests/gpu/run $(BUILD)/attnscope

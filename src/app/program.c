@@ -316,7 +316,10 @@ bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *
     bool ok;
 
     *child = (Child){ .out = -1, .err = -1 };
-    ok = place_program(&program, err) && start(text_str(&program), words, child, err);
+    if (watch->program)
+        text_add(&program, watch->program);
+    ok = (watch->program || place_program(&program, err)) &&
+         start(text_str(&program), words, child, err);
     text_free(&program);
     if (ok)
         follow(child, watch, output);

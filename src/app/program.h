@@ -50,6 +50,7 @@ typedef struct ChildWatch {
     double deadline;                /* clock_wall; 0: none */
     bool (*stopped)(void *context); /* polled; NULL: never stopped */
     void  *context;
+    const char *program;            /* another program's file; NULL: this program */
 } ChildWatch;
 
 /* Runs the program with these words (the first is its name, NULL ends them) until it ends; its

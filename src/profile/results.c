@@ -57,6 +57,8 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .version = string_of(environment, "version", ""),
         .cpu = string_of(environment, "cpu", ""),
         .gpu = string_of(json_object_get(json, "gpu"), "name", ""),
+        .against = string_of(json_object_get(json, "process"), "against", ""),
+        .process = integer_of(json_object_get(json, "process"), "number"),
         .n = integer_of(json, "n"),
         .seed = integer_of(json, "seed"),
         .threads = integer_of(json, "threads"),
@@ -64,6 +66,7 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .heads = integer_of(json, "heads"),
         .causal = json_is_true(json_object_get(json, "causal")),
     };
+    row->process = row->process > 0 ? row->process : 1;
     row->ok = !strcmp(row->status, record_status_name(RECORD_OK));
     return true;
 }
@@ -230,9 +233,11 @@ static int by_series(const void *a, const void *b)
     order = order ? order : strcmp(x->device, y->device);
     order = order ? order : strcmp(x->precision, y->precision);
     order = order ? order : compare_ints(x->threads, y->threads);
+    order = order ? order : strcmp(x->against, y->against);
     order = order ? order : strcmp(x->version, y->version);
     order = order ? order : compare_ints(x->n, y->n);
     order = order ? order : compare_ints(x->seed, y->seed);
+    order = order ? order : compare_ints(x->process, y->process);
     order = order ? order : strcmp(x->key, y->key);
     return order ? order : compare_ints(x->file, y->file);
 }
@@ -253,7 +258,7 @@ static bool same_place(const ResultRow *a, const ResultRow *b)
 
 bool row_same_setting(const ResultRow *a, const ResultRow *b)
 {
-    return same_place(a, b) && !strcmp(a->version, b->version);
+    return same_place(a, b) && !strcmp(a->version, b->version) && !strcmp(a->against, b->against);
 }
 
 static bool same_mechanism(const ResultRow *a, const ResultRow *b)
@@ -266,6 +271,11 @@ bool row_same_series(const ResultRow *a, const ResultRow *b)
     return same_mechanism(a, b) && row_same_setting(a, b);
 }
 
+bool row_same_comparison(const ResultRow *a, const ResultRow *b)
+{
+    return row_same_series(a, b) && a->n == b->n;
+}
+
 bool row_same_point(const ResultRow *a, const ResultRow *b)
 {
     return same_mechanism(a, b) && same_place(a, b) && a->n == b->n && a->seed == b->seed;
@@ -273,7 +283,7 @@ bool row_same_point(const ResultRow *a, const ResultRow *b)
 
 int key_point_length(const char *key)
 {
-    return (int)strcspn(key, "@");
+    return (int)strcspn(key, ".@");
 }
 
 /* ---- values ----------------------------------------------------------------- */
@@ -299,16 +309,9 @@ Number row_number(const ResultRow *row, const char *path)
     return json_is_number(value) ? number_of(json_number_value(value)) : NUMBER_NONE;
 }
 
-double *row_samples(const ResultRow *row, int *count)
+int row_sample_count(const ResultRow *row)
 {
-    const json_t *list = look_up(row->json, "time_ms.samples");
-    size_t        size = json_array_size(list);
-    double       *values = size ? malloc(size * sizeof(*values)) : NULL;
-
-    *count = values ? (int)size : 0;
-    for (size_t i = 0; values && i < size; i++)
-        values[i] = json_number_value(json_array_get(list, i));
-    return values;
+    return (int)json_array_size(look_up(row->json, "time_ms.samples"));
 }
 
 /* ---- names ------------------------------------------------------------------ */

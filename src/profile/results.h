@@ -19,7 +19,9 @@ typedef struct ResultRow {
     const char *asked;   /* "sinkhorn(sortcut=2)": the word it was asked by; "": unknown */
     const char *mechanism, *position, *device, *precision, *source, *status, *message, *version;
     const char *cpu, *gpu; /* "": no name; gpu: it ran on none */
+    const char *against; /* the other program of sweep --against, which measured it; "": this one */
     int64_t     n, seed, threads, d, heads;
+    int64_t     process; /* of those that measured this point: 1, 2 .. */
     bool        causal, ok;
     int         file;    /* which of several files; the reader's number */
 } ResultRow;
@@ -47,14 +49,15 @@ void results_sort(Results *results);
 
 /* "time_ms.median"; not valid when absent or null. */
 Number row_number(const ResultRow *row, const char *path);
-/* time_ms.samples, owned by the caller; NULL when there are none. */
-double *row_samples(const ResultRow *row, int *count);
-/* The part of a key that does not name the version, as its length. */
+int    row_sample_count(const ResultRow *row); /* of time_ms.samples */
+/* The part of a key that names neither process nor version, as its length. */
 int key_point_length(const char *key);
 /* Same curve over n: all but n and seed are equal, the version too. */
 bool row_same_series(const ResultRow *a, const ResultRow *b);
 /* Same but for the mechanism and its parameters: what may be compared. */
 bool row_same_setting(const ResultRow *a, const ResultRow *b);
+/* The same point but for seed and process: their repetitions. */
+bool row_same_comparison(const ResultRow *a, const ResultRow *b);
 /* The same point, perhaps of another version, by what the records say. */
 bool row_same_point(const ResultRow *a, const ResultRow *b);
 /* "bigbird(window=5)": parameters only where they differ within the results. */

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rng.h"
 #include "profile/measure.h"
 #include "profile/statistics.h"
 
@@ -353,61 +352,104 @@ bool fit_power(const double *x, const double *y, int count, const FitPlan *plan,
 
 /* ---- ratios ----------------------------------------------------------------- */
 
-#define RATIO_BOOT 1000
-
-/* Gamma of a shape of 1 or more (Marsaglia and Tsang 2000). */
-static double gamma_draw(Rng *rng, double shape)
+/* Pairs trimmed at either end: a quarter, but none of few, whose error needs all. */
+static int trimmed(int count)
 {
-    double d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
-
-    for (;;) {
-        double x = rng_normal(rng), t = 1 + c * x, v = t * t * t;
-
-        if (v > 0 && log(1 - rng_uniform(rng)) < 0.5 * x * x + d - d * v + d * log(v))
-            return d * v;
-    }
+    return count < 10 ? 0 : count / 4;
 }
 
-static double value_at_share(const double *sorted, int count, double share)
+/* P(T > t) of Student's distribution. */
+static double student_above(double t, int freedom)
 {
-    int at = (int)(share * count);
+    double beyond = (1 - student_inside(fabs(t), freedom)) / 2;
 
-    return sorted[at < count ? at : count - 1];
+    return t > 0 ? beyond : 1 - beyond;
 }
 
-/* Median of `count` draws with replacement from `sorted`.  The k-th smallest of uniform numbers is
- * a quotient of gamma numbers (Devroye 1986, V.3), so the time does not depend on the count: a
- * short run has more than 10,000 samples. */
-static double resampled_median(const double *sorted, int count, Rng *rng)
+/* The sum of squares of sorted x about its mean, with `cut` values at either end moved inwards. */
+static double winsorised_squares(const double *x, int count, int cut)
 {
-    bool   even = count % 2 == 0;
-    int    k = (count + 1) / 2;
-    double below = gamma_draw(rng, k), gap = even ? -log(1 - rng_uniform(rng)) : 0;
-    double all = below + gap + gamma_draw(rng, count + 1 - k - even);
+    double mean = 0, squares = 0;
 
-    return (value_at_share(sorted, count, below / all) +
-            value_at_share(sorted, count, (below + gap) / all)) / 2;
-}
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < count; i++) {
+            double v = x[i < cut ? cut : i >= count - cut ? count - 1 - cut : i];
 
-Ratio ratio_of_medians(const double *a, int a_count, const double *b, int b_count)
-{
-    Ratio   r = { .value = NUMBER_NONE };
-    double *from = sorted_copy(a, a_count), *to = sorted_copy(b, b_count), ratios[RATIO_BOOT];
-    double  base = from ? quantile_of_sorted(from, a_count, 0.5) : 0;
-    Rng     rng = rng_named(0, "ratio");
-
-    if (base > 0 && to)
-        r.value = number_of(quantile_of_sorted(to, b_count, 0.5) / base);
-    if (r.value.valid && a_count > 2 && b_count > 2) {
-        for (int i = 0; i < RATIO_BOOT; i++) {
-            double below = resampled_median(from, a_count, &rng);
-
-            ratios[i] = resampled_median(to, b_count, &rng) / below;
+            if (pass)
+                squares += (v - mean) * (v - mean);
+            else
+                mean += v / count;
         }
-        r.lo = number_of(stats_quantile(ratios, RATIO_BOOT, 0.025));
-        r.hi = number_of(stats_quantile(ratios, RATIO_BOOT, 0.975));
+    return squares;
+}
+
+/* Yuen's interval and test of the trimmed mean of sorted logarithms. */
+static void judge_logs(const double *x, int count, double over, Ratio *out)
+{
+    int    cut = trimmed(count), kept = count - 2 * cut;
+    double mean = 0, error, by, above;
+
+    for (int i = cut; i < count - cut; i++)
+        mean += x[i] / kept;
+    out->value = number_of(exp(mean));
+    if (count < RATIO_PAIRS_LEAST)
+        return;
+    error = sqrt(winsorised_squares(x, count, cut) / kept / (kept - 1));
+    by = stats_student_95(kept - 1) * error;
+    above = mean - log1p(over);
+    out->lo = number_of(exp(mean - by));
+    out->hi = number_of(exp(mean + by));
+    out->p = number_of(error > 0 ? student_above(above / error, kept - 1) : above > 0 ? 0 : 1);
+}
+
+bool ratio_of_pairs(const double *a, const double *b, int pairs, double over, Ratio *out,
+                    Error *err)
+{
+    double *logs = malloc(((size_t)pairs + 1) * sizeof(*logs));
+    int     count = 0;
+
+    *out = (Ratio){ .value = NUMBER_NONE };
+    if (!logs)
+        return error_set(err, ERR_NOMEM, "not enough memory for a ratio of %d pairs", pairs);
+    for (int i = 0; i < pairs; i++)
+        if (a[i] > 0 && b[i] > 0 && isfinite(a[i]) && isfinite(b[i]))
+            logs[count++] = log(b[i] / a[i]);
+    if (count) {
+        qsort(logs, (size_t)count, sizeof(*logs), by_value);
+        judge_logs(logs, count, over, out);
     }
-    free(from);
-    free(to);
-    return r;
+    free(logs);
+    return true;
+}
+
+typedef struct Hypothesis {
+    double p;
+    int    at;
+} Hypothesis;
+
+static int by_probability(const void *a, const void *b)
+{
+    const Hypothesis *x = a, *y = b;
+
+    return (x->p > y->p) - (x->p < y->p);
+}
+
+bool stats_holm(double *p, int count, Error *err)
+{
+    Hypothesis *order = malloc(((size_t)count + 1) * sizeof(*order));
+    double      least = 0;
+    int         all = 0;
+
+    if (!order)
+        return error_set(err, ERR_NOMEM, "not enough memory for %d comparisons", count);
+    for (int i = 0; i < count; i++)
+        if (!isnan(p[i]))
+            order[all++] = (Hypothesis){ p[i], i };
+    qsort(order, (size_t)all, sizeof(*order), by_probability);
+    for (int i = 0; i < all; i++) {
+        least = fmin(1, fmax(least, order[i].p * (all - i)));
+        p[order[i].at] = least;
+    }
+    free(order);
+    return true;
 }

@@ -1,4 +1,5 @@
-/* profile/statistics.h -- how a cost grows: the slope of log y on log x, with its interval.
+/* profile/statistics.h -- how a cost grows: the slope of log y on log x, with its interval; and
+ * whether one program is dearer than another.
  *
  * The free exponent comes from least squares of the logarithms,
  *
@@ -58,11 +59,27 @@ bool fit_power(const double *x, const double *y, int count, const FitPlan *plan,
 
 const char *fit_model_name(FitModel model); /* "n log n" */
 
-/* Ratio of the medians b / a with its 95 % interval by resampling both; the
- * interval is not valid with fewer than three samples on a side. */
+/* ---- is B dearer than A? ----------------------------------------------------
+ *
+ * Repeats within one process agree with each other more than with those of another process:
+ * addresses, the clock of the processor and the neighbours differ.  So one number a process is
+ * taken, its median; a pair is a process of A and one of B that ran one after the other; and the
+ * spread of the logarithms of b / a over the pairs is the error.  From ten pairs on a quarter at
+ * either end is trimmed (Yuen 1974), because a neighbour's burst spoils a whole process. */
+
+#define RATIO_PAIRS_LEAST 5 /* that an interval needs */
+
 typedef struct Ratio {
-    Number value, lo, hi;
+    Number value, lo, hi; /* b / a, the trimmed mean of the logarithms; its 95 % interval */
+    Number p;             /* of the hypothesis that b / a is at most 1 + over */
 } Ratio;
-Ratio ratio_of_medians(const double *a, int a_count, const double *b, int b_count);
+
+/* Pairs without two numbers above 0 are left out.  False: no memory. */
+bool ratio_of_pairs(const double *a, const double *b, int pairs, double over, Ratio *out,
+                    Error *err);
+/* Holm's step-down correction, in place: p[i] <= level rejects hypothesis i, and any false
+ * rejection among all of them has at most the probability `level`.  NaN is no hypothesis.
+ * False: no memory. */
+bool stats_holm(double *p, int count, Error *err);
 
 #endif

@@ -1,151 +1,23 @@
-/* diff.c -- compares two result files point by point: what costs more.
- *
- * Points are paired by the part of their key that does not name the version.  Time is judged by the
- * interval of the ratio of the medians, so noise alone does not fail; FLOPs and memory have no
- * noise and are judged by the ratio itself.
+/* diff.c -- compares two sweeps, or the two programs of one, point by point: what costs more.  What
+ * a point is, and when it is dearer, is match.c's.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/study/match.h"
 #include "app/study/sweep.h"
 
 typedef struct Diff {
-    const Results *a, *b;
-    double         over;    /* a ratio above 1 + over fails; < 0: nothing fails */
-    Table          table;
-    int            pairs, dearer, missing, added, unmeasured, unjudged;
-    Text           names;   /* of points in one file only */
+    Results     a, b;
+    const char *a_name, *b_name;
+    MatchPlan   plan;
+    bool        gate; /* what is dearer fails */
+    Matches     all;
 } Diff;
 
-/* ---- pairs ------------------------------------------------------------------ */
-
-static bool same_point(const ResultRow *a, const ResultRow *b)
-{
-    int length = key_point_length(a->key);
-
-    if (!*a->key || !*b->key) /* lines of `run --json` have no key */
-        return row_same_point(a, b);
-    return length == key_point_length(b->key) && !strncmp(a->key, b->key, (size_t)length);
-}
-
-static const ResultRow *partner(const Results *rows, const ResultRow *row)
-{
-    for (int i = rows->count - 1; i >= 0; i--)
-        if (same_point(&rows->rows[i], row))
-            return &rows->rows[i];
-    return NULL;
-}
-
-static void add_point_name(Diff *d, const Results *rows, const ResultRow *row, const char *why)
-{
-    text_add(&d->names, "  ");
-    row_name(rows, row, &d->names);
-    text_addf(&d->names, " n=%lld seed=%lld: %s\n", (long long)row->n, (long long)row->seed, why);
-}
-
-/* ---- one pair --------------------------------------------------------------- */
-
-static Ratio time_ratio(const ResultRow *a, const ResultRow *b)
-{
-    int     a_count, b_count;
-    double *a_ms = row_samples(a, &a_count), *b_ms = row_samples(b, &b_count);
-    Ratio   r = ratio_of_medians(a_ms, a_count, b_ms, b_count);
-
-    free(a_ms);
-    free(b_ms);
-    return r;
-}
-
-/* Not valid where either was not measured; 1 where both are 0. */
-static Ratio plain_ratio(const ResultRow *a, const ResultRow *b, const char *path)
-{
-    Number x = row_number(a, path), y = row_number(b, path);
-    Ratio  r = { .value = NUMBER_NONE };
-
-    if (x.valid && y.valid && (x.value > 0 || y.value == x.value))
-        r.value = number_of(x.value > 0 ? y.value / x.value : 1);
-    return r;
-}
-
-/* Time without an interval is not judged: the difference may be noise. */
-static bool is_dearer(const Diff *d, Ratio r, bool needs_interval)
-{
-    double least = r.lo.valid ? r.lo.value : r.value.value;
-
-    return d->over >= 0 && r.value.valid && (r.lo.valid || !needs_interval) &&
-           !(least <= 1 + d->over);
-}
-
-static void ratio_cell(Table *t, Ratio r)
-{
-    if (r.lo.valid)
-        table_cell(t, "%.3f [%.3f, %.3f]", r.value.value, r.lo.value, r.hi.value);
-    else if (r.value.valid)
-        table_cell(t, "%.3f", r.value.value);
-    else
-        table_cell(t, "n/a");
-}
-
-static void compare_pair(Diff *d, const ResultRow *a, const ResultRow *b)
-{
-    const Ratio ratios[] = { time_ratio(a, b), plain_ratio(a, b, "flops.counted"),
-                             plain_ratio(a, b, "memory.arena_peak") };
-    static const char *const what[] = { "time", "FLOPs", "memory" };
-    Text  name = { 0 }, verdict = { 0 };
-
-    d->pairs++;
-    for (int i = 0; i < 3; i++)
-        if (is_dearer(d, ratios[i], i == 0))
-            text_addf(&verdict, "%s%s", verdict.length ? ", " : "dearer: ", what[i]);
-    d->dearer += verdict.length > 0;
-    d->unjudged += !ratios[0].lo.valid;
-    row_name(d->a, a, &name);
-    table_cell(&d->table, "%s", text_str(&name));
-    table_cell(&d->table, "%lld", (long long)a->n);
-    table_cell(&d->table, "%lld", (long long)a->seed);
-    for (int i = 0; i < 3; i++)
-        ratio_cell(&d->table, ratios[i]);
-    table_cell(&d->table, "%s", verdict.length ? text_str(&verdict) : "-");
-    text_free(&name);
-    text_free(&verdict);
-}
-
-static void take_point(Diff *d, const ResultRow *a)
-{
-    const ResultRow *b = partner(d->b, a);
-    char             why[600];
-
-    if (!b) {
-        d->missing++;
-        add_point_name(d, d->a, a, "missing in the second file");
-    } else if (a->ok && b->ok) {
-        compare_pair(d, a, b);
-    } else if (a->ok) {
-        d->unmeasured++;
-        snprintf(why, sizeof(why), "%s in the second file: %.500s", b->status, b->message);
-        add_point_name(d, d->a, a, why);
-    }
-}
-
-static void take_all(Diff *d)
-{
-    static const char *const heads[] = { "mechanism", "n", "seed", "time b/a", "FLOPs b/a",
-                                         "memory b/a", "verdict" };
-
-    for (int i = 0; i < 7; i++)
-        table_cell(&d->table, "%s", heads[i]);
-    for (int i = 0; i < d->a->count; i++)
-        take_point(d, &d->a->rows[i]);
-    for (int i = 0; i < d->b->count; i++)
-        if (!partner(d->a, &d->b->rows[i])) {
-            d->added++;
-            add_point_name(d, d->b, &d->b->rows[i], "new in the second file");
-        }
-}
-
-/* ---- the command ------------------------------------------------------------ */
+/* ---- what is compared --------------------------------------------------------- */
 
 static bool parse_share(const char *text, double *out, Error *err)
 {
@@ -165,61 +37,312 @@ static bool parse_share(const char *text, double *out, Error *err)
     return true;
 }
 
-static void summarise_diff(const Diff *d, Text *out)
+static bool take_plan(const Call *call, Diff *d, Error *err)
 {
-    text_add(out, "\n");
-    text_add_count(out, d->pairs, "point");
-    text_add(out, " in both");
-    if (d->over >= 0)
-        text_addf(out, ", %d dearer by more than %g%%", d->dearer, 100 * d->over);
-    text_addf(out, "; missing %d, no longer measured %d, new %d\n%s", d->missing, d->unmeasured,
-              d->added, text_str(&d->names));
-    if (d->unjudged) {
-        text_add(out, "time of ");
-        text_add_count(out, d->unjudged, "point");
-        text_add(out, " was not judged: fewer than three samples (sweep --repeat 5)\n");
-    }
-    text_add(out, "b/a: above 1 is dearer.  time: ratio of the medians [95 % interval]; it is "
-                  "dearer when the whole interval is.\n");
+    double over;
+
+    if (!parse_share(call->values[OPT_FAILOVER], &over, err))
+        return false;
+    d->plan.counted = call->values[OPT_COUNTED] != NULL;
+    d->gate = over >= 0 || d->plan.counted;
+    d->plan.over = over >= 0 ? over : d->plan.counted ? 0 : MATCH_OVER;
+    return true;
 }
 
-static bool judge_diff(const Diff *d, const char *a, const char *b, Error *err)
+/* Of one file what the other program of `sweep --against` measured is A, of two all of a file. */
+static bool split_programs(Diff *d, const Results *from, const char *path, Error *err)
 {
-    if (!d->pairs)
+    bool ok = true;
+
+    for (int i = 0; ok && i < from->count; i++) {
+        const ResultRow *row = &from->rows[i];
+        bool             other = *row->against != '\0';
+
+        ok = results_add(other ? &d->a : &d->b, row->line, strlen(row->line), 0, err);
+    }
+    if (ok && (!d->a.count || !d->b.count))
+        return error_set(err, ERR_USAGE, "%s holds runs of one program: diff takes two files, or "
+                         "one of sweep --against OTHER", path);
+    d->a_name = ok ? d->a.rows[0].against : "";
+    d->b_name = "this program";
+    return ok;
+}
+
+static bool refuse_two_programs(const Results *rows, const char *path, Error *err)
+{
+    for (int i = 0; i < rows->count; i++)
+        if (*rows->rows[i].against)
+            return error_set(err, ERR_USAGE, "%s holds runs of two programs: give it alone", path);
+    return true;
+}
+
+static bool read_one_file(Diff *d, const char *path, Error *err)
+{
+    Results rows = { 0 };
+    bool    ok = results_read(path, 0, &rows, err);
+
+    results_latest(&rows);
+    ok = ok && split_programs(d, &rows, path, err);
+    results_free(&rows);
+    return ok;
+}
+
+static bool read_file(const char *path, Results *out, Error *err)
+{
+    bool ok = results_read(path, 0, out, err) && refuse_two_programs(out, path, err);
+
+    results_latest(out);
+    return ok;
+}
+
+static bool read_files(Diff *d, const Call *call, Error *err)
+{
+    bool ok;
+
+    if (call->word_count == 1) {
+        ok = read_one_file(d, call->words[0], err);
+    } else {
+        d->a_name = call->words[0];
+        d->b_name = call->words[1];
+        ok = read_file(d->a_name, &d->a, err) && read_file(d->b_name, &d->b, err);
+    }
+    results_sort(&d->a);
+    results_sort(&d->b);
+    return ok;
+}
+
+/* ---- the table ---------------------------------------------------------------- */
+
+static void ratio_cell(Table *t, const Ratio *r)
+{
+    if (r->lo.valid)
+        table_cell(t, "%.3f [%.3f, %.3f]", r->value.value, r->lo.value, r->hi.value);
+    else if (r->value.valid)
+        table_cell(t, "%.3f", r->value.value);
+    else
+        table_cell(t, "n/a");
+}
+
+static void verdict_cell(Table *t, const Match *match)
+{
+    Text verdict = { 0 };
+
+    for (int cost = 0; cost < MATCH_COSTS; cost++)
+        if (match->dearer[cost])
+            text_addf(&verdict, "%s%s", verdict.length ? ", " : "dearer: ",
+                      match_cost_name((MatchCost)cost));
+    table_cell(t, "%s", verdict.length ? text_str(&verdict) : "-");
+    text_free(&verdict);
+}
+
+static void head_row(const Diff *d, Table *t)
+{
+    table_cell(t, "mechanism");
+    table_cell(t, "n");
+    table_cell(t, "seeds");
+    if (!d->plan.counted) {
+        table_cell(t, "pairs");
+        table_cell(t, "time b/a");
+        table_cell(t, "p");
+    }
+    for (int cost = MATCH_FLOPS; cost < MATCH_COSTS; cost++)
+        table_cell(t, "%s b/a", match_cost_name((MatchCost)cost));
+    table_cell(t, "verdict");
+    t->cols = t->count;
+    t->keys = 2;
+}
+
+static void match_row(const Diff *d, const Match *match, Table *t)
+{
+    Text name = { 0 };
+
+    row_name(&d->a, match->row, &name);
+    table_cell(t, "%s", text_str(&name));
+    table_cell(t, "%lld", (long long)match->row->n);
+    table_cell(t, "%d", match->seeds);
+    if (!d->plan.counted) {
+        table_cell(t, "%d", match->pairs - match->busy);
+        ratio_cell(t, &match->ratio[MATCH_TIME]);
+        table_number(t, match->p, 2);
+    }
+    for (int cost = MATCH_FLOPS; cost < MATCH_COSTS; cost++)
+        ratio_cell(t, &match->ratio[cost]);
+    verdict_cell(t, match);
+    text_free(&name);
+}
+
+static void show_table(const Diff *d, const Call *call, Text *out)
+{
+    Table table = { .room = call_room(call) };
+
+    head_row(d, &table);
+    for (int i = 0; i < d->all.count; i++)
+        match_row(d, &d->all.items[i], &table);
+    table_write(&table, call_style(call), out);
+    table_free(&table);
+}
+
+/* ---- the summary -------------------------------------------------------------- */
+
+static int count_dearer(const Diff *d)
+{
+    int count = 0;
+
+    for (int i = 0; i < d->all.count; i++)
+        count += match_is_dearer(&d->all.items[i]);
+    return count;
+}
+
+static int count_unjudged(const Diff *d, const char **why, int *busy)
+{
+    int count = 0;
+
+    *busy = 0;
+    for (int i = 0; i < d->all.count; i++) {
+        const Match *match = &d->all.items[i];
+
+        *why = !count && match->unjudged ? match->unjudged : *why;
+        count += match->unjudged != NULL;
+        *busy += match->busy;
+    }
+    return count;
+}
+
+static void summarise_time(const Diff *d, Text *out)
+{
+    const char *why = "";
+    int         busy, unjudged = count_unjudged(d, &why, &busy);
+
+    if (unjudged) {
+        text_add(out, "time of ");
+        text_add_count(out, unjudged, "point");
+        text_addf(out, " was not judged: %s%s\n", why,
+                  strcmp(why, MATCH_NO_TURNS) ? "" : " (sweep --against OTHER runs two so)");
+    }
+    if (busy) {
+        text_add_count(out, busy, "pair");
+        text_add(out, " left out: the machine did other work while they were timed\n");
+    }
+    text_addf(out, "time: trimmed mean of the pairs' ratios [95 %% interval].  p: of at most %g %% "
+              "dearer, corrected by Holm over all points; dearer at %g or less.\n",
+              100 * d->plan.over, MATCH_LEVEL);
+}
+
+static void summarise(const Diff *d, Text *out)
+{
+    text_add(out, "\n");
+    text_add_count(out, d->all.count, "point");
+    text_addf(out, " in both, %d dearer by more than %g %%; missing %d, no longer measured %d, new "
+              "%d\n%s", count_dearer(d), 100 * d->plan.over, d->all.missing, d->all.unmeasured,
+              d->all.added, text_str(&d->all.names));
+    text_addf(out, "b/a: above 1 is dearer.  a: %s.  b: %s.\n", d->a_name, d->b_name);
+    if (!d->plan.counted)
+        summarise_time(d, out);
+}
+
+/* ---- JSON --------------------------------------------------------------------- */
+
+static void json_time(Json *j, const Match *match)
+{
+    const Ratio *time = &match->ratio[MATCH_TIME];
+
+    jsonw_key_open(j, "time", '{');
+    jsonw_key_number(j, "ratio", number_or_nan(time->value));
+    jsonw_key_number(j, "low", number_or_nan(time->lo));
+    jsonw_key_number(j, "high", number_or_nan(time->hi));
+    jsonw_key_number(j, "p", number_or_nan(time->p));
+    jsonw_key_number(j, "p_holm", number_or_nan(match->p));
+    jsonw_key_int(j, "pairs", match->pairs - match->busy);
+    jsonw_key_int(j, "busy_pairs", match->busy);
+    jsonw_key_string(j, "unjudged", match->unjudged);
+    jsonw_close(j, '}');
+}
+
+static void json_match(const Diff *d, Json *j, const Match *match)
+{
+    const ResultRow *row = match->row;
+
+    jsonw_open(j, '{');
+    jsonw_key_string(j, "mechanism", row->mechanism);
+    jsonw_key_raw(j, "params", row->params);
+    jsonw_key_string(j, "position", row->position);
+    jsonw_key_string(j, "device", row->device);
+    jsonw_key_string(j, "precision", row->precision);
+    jsonw_key_int(j, "threads", row->threads);
+    jsonw_key_int(j, "n", row->n);
+    jsonw_key_int(j, "seeds", match->seeds);
+    if (!d->plan.counted)
+        json_time(j, match);
+    jsonw_key_number(j, "flops", number_or_nan(match->ratio[MATCH_FLOPS].value));
+    jsonw_key_number(j, "bytes", number_or_nan(match->ratio[MATCH_BYTES].value));
+    jsonw_key_number(j, "memory", number_or_nan(match->ratio[MATCH_MEMORY].value));
+    jsonw_key_open(j, "dearer", '[');
+    for (int cost = 0; cost < MATCH_COSTS; cost++)
+        if (match->dearer[cost])
+            jsonw_string(j, match_cost_name((MatchCost)cost));
+    jsonw_close(j, ']');
+    jsonw_close(j, '}');
+}
+
+static void show_json(const Diff *d, Text *out)
+{
+    Json j = jsonw_to(out);
+
+    jsonw_open(&j, '{');
+    jsonw_key_string(&j, "a", d->a_name);
+    jsonw_key_string(&j, "b", d->b_name);
+    jsonw_key_bool(&j, "counted", d->plan.counted);
+    jsonw_key_number(&j, "over", d->plan.over);
+    jsonw_key_number(&j, "level", d->plan.counted ? (double)NAN : MATCH_LEVEL);
+    jsonw_key_int(&j, "dearer", count_dearer(d));
+    jsonw_key_int(&j, "missing", d->all.missing);
+    jsonw_key_int(&j, "no_longer_measured", d->all.unmeasured);
+    jsonw_key_int(&j, "new", d->all.added);
+    jsonw_key_open(&j, "points", '[');
+    for (int i = 0; i < d->all.count; i++)
+        json_match(d, &j, &d->all.items[i]);
+    jsonw_close(&j, ']');
+    jsonw_close(&j, '}');
+    text_add(out, "\n");
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+static bool judge_diff(const Diff *d, Error *err)
+{
+    int dearer = count_dearer(d);
+
+    if (!d->all.count)
         return error_set(err, ERR_DATA, "%s and %s have no measured point in common (other input, "
-                         "parameters or lengths?)", a, b);
-    if (d->over < 0 || !(d->dearer + d->missing + d->unmeasured))
+                         "parameters or lengths?)", d->a_name, d->b_name);
+    if (!d->gate || !(dearer + d->all.missing + d->all.unmeasured))
         return true;
     return error_set(err, ERR_DIFFERENCE, "%s against %s: %d dearer, %d missing, %d no longer "
-                     "measured", b, a, d->dearer, d->missing, d->unmeasured);
+                     "measured", d->b_name, d->a_name, dearer, d->all.missing, d->all.unmeasured);
 }
 
 bool command_diff(Session *s, const Call *call, Text *out, Error *err)
 {
-    Results a = { 0 }, b = { 0 };
-    Diff    d = { .a = &a, .b = &b, .table.cols = 7 };
-    bool    ok;
+    Diff d = { .plan.over = 0 };
+    bool ok;
 
     (void)s;
-    if (call->word_count != 2)
-        return error_set(err, ERR_USAGE, "diff needs two result files: attnscope diff old.jsonl "
-                         "new.jsonl --fail-over 5%%");
-    ok = parse_share(call->values[OPT_FAILOVER], &d.over, err) &&
-         results_read(call->words[0], 0, &a, err) && results_read(call->words[1], 0, &b, err);
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "diff needs two result files, or one of sweep --against: "
+                         "attnscope diff old.jsonl new.jsonl --counted");
+    ok = take_plan(call, &d, err) && read_files(&d, call, err) &&
+         matches_find(&d.a, &d.b, &d.plan, &d.all, err);
     if (ok) {
-        results_latest(&a);
-        results_latest(&b);
-        results_sort(&a);
-        results_sort(&b);
-        take_all(&d);
-        table_write(&d.table, call_style(call), out);
-        if (!call->values[OPT_CSV])
-            summarise_diff(&d, out);
-        ok = judge_diff(&d, call->words[0], call->words[1], err);
+        if (call->values[OPT_JSON])
+            show_json(&d, out);
+        else
+            show_table(&d, call, out);
+        if (!call->values[OPT_JSON] && !call->values[OPT_CSV])
+            summarise(&d, out);
+        ok = judge_diff(&d, err);
     }
-    table_free(&d.table);
-    text_free(&d.names);
-    results_free(&a);
-    results_free(&b);
+    matches_free(&d.all);
+    results_free(&d.a);
+    results_free(&d.b);
     return ok;
 }

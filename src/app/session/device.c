@@ -256,7 +256,9 @@ static bool judge(const Child *child, const char *output, TrialVerdict *out, Err
 bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, TrialVerdict *out,
                 Error *err)
 {
-    const ChildWatch watch = { clock_wall() + PATIENCE, stopped, context };
+    const ChildWatch watch = { .deadline = clock_wall() + PATIENCE,
+                               .stopped = stopped,
+                               .context = context };
     char  program[] = "attnscope", command[] = "trial", here[] = "--here", name[16];
     char *words[] = { program, command, here, name, NULL };
     Child child;

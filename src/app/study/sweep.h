@@ -9,8 +9,9 @@
  *
  * A point's key is "POINT@VERSION": POINT is a fingerprint of the mechanism, its
  * bound parameters, position, causal, fit, seed, threads, device, precision, repeats, and of the
- * input's content and size.  So what another sweep, or another version, left in the
- * file is never taken for a point of this one.
+ * input's content and size.  Of several processes ".2" follows, of those beside another program
+ * ".2+ID", and of those of that program ".2-ID": ID is a fingerprint of it.  So what another
+ * sweep, or another version, left in the file is never taken for a point of this one.
  */
 #ifndef APP_STUDY_SWEEP_H
 #define APP_STUDY_SWEEP_H
@@ -64,6 +65,9 @@ typedef struct SweepSpec {
     double       budget;        /* seconds; 0: none */
     int          shard, shards; /* 1..shards */
     bool         resume;
+    int          processes;     /* of each point; 1 or more */
+    char        *against;       /* owned; path of another program that runs each point too; NULL */
+    char         against_id[9]; /* of its content */
     char        *path; /* owned; of the JSON Lines; NULL: none is written */
 } SweepSpec;
 
@@ -82,7 +86,9 @@ typedef struct SweepPoint {
     int64_t     n;       /* 0: the input's own */
     int         threads; /* 0: not given */
     uint64_t    seed;
-    int64_t     index;   /* over all shards */
+    int         process; /* 1, 2 .. */
+    bool        against; /* the other program runs it */
+    int64_t     index;   /* over all shards; then the order of running */
     int         series;  /* shared by points that differ in n only */
     int         shorter; /* point of its series with the next smaller n; -1: none */
     char        key[96];

@@ -5,7 +5,12 @@
  * parameter has one point, not one for each value.
  *
  * A shard is every N-th point of the plan, so any scheduler can run the shards.
+ *
+ * Several processes of a point run in rounds over the plan, so that they see the machine at
+ * several times.  Beside another program, its process is the first of the two in odd rounds and
+ * the second in even ones (A B, B A): a machine that slowly changes favours neither.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,6 +392,78 @@ static bool link_series(SweepPlan *plan, Error *err)
     return true;
 }
 
+/* ---- processes ------------------------------------------------------------------ */
+
+static int sides(const SweepSpec *spec)
+{
+    return spec->against ? 2 : 1;
+}
+
+/* Place of a point of the first plan in the order of running; round: from 0. */
+static int running_place(const SweepSpec *spec, int points, int at, int round, bool against)
+{
+    int second = spec->against && against == (round % 2 == 1);
+
+    return (round * points + at) * sides(spec) + second;
+}
+
+static void name_process(const SweepSpec *spec, const SweepPoint *from, SweepPoint *point)
+{
+    int fingerprint = key_point_length(from->key);
+
+    if (spec->against)
+        snprintf(point->key, sizeof(point->key), "%.*s.%d%c%s%s", fingerprint, from->key,
+                 point->process, point->against ? '-' : '+', spec->against_id,
+                 from->key + fingerprint);
+    else if (point->process > 1)
+        snprintf(point->key, sizeof(point->key), "%.*s.%d%s", fingerprint, from->key,
+                 point->process, from->key + fingerprint);
+}
+
+/* False: no memory. */
+static bool copy_point(const SweepSpec *spec, const SweepPlan *from, int at, SweepPoint *point)
+{
+    const SweepPoint *old = &from->points[at];
+    int               process = point->process;
+    bool              against = point->against;
+
+    *point = *old;
+    point->process = process;
+    point->against = against;
+    point->mechanism = strdup(old->mechanism);
+    point->params = old->params ? strdup(old->params) : NULL;
+    if (old->shorter >= 0)
+        point->shorter = running_place(spec, from->count, old->shorter, process - 1, against);
+    name_process(spec, old, point);
+    return point->mechanism && (point->params || !old->params);
+}
+
+/* Every point as its processes, in the order of running. */
+static bool plan_processes(const SweepSpec *spec, SweepPlan *plan, Error *err)
+{
+    int64_t     count = (int64_t)plan->count * spec->processes * sides(spec);
+    SweepPlan   all = { .series = plan->series };
+    bool        ok = count <= INT_MAX;
+
+    all.points = ok ? calloc((size_t)count + 1, sizeof(*all.points)) : NULL;
+    if (!all.points)
+        return error_set(err, ERR_NOMEM, "not enough memory for %lld processes",
+                         (long long)count);
+    all.count = all.capacity = (int)count;
+    for (int at = 0; at < (int)count; at++) {
+        int round = at / sides(spec) / (plan->count ? plan->count : 1);
+        int place = at / sides(spec) - round * plan->count;
+
+        all.points[at].process = round + 1;
+        all.points[at].against = spec->against && at % 2 == round % 2;
+        ok = copy_point(spec, plan, place, &all.points[at]) && ok;
+        all.points[at].index = at;
+    }
+    sweep_plan_free(plan);
+    *plan = all;
+    return ok || error_set(err, ERR_NOMEM, "not enough memory for the points of the sweep");
+}
+
 bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
 {
     Planner p = { .session = s, .spec = spec, .plan = out, .err = err };
@@ -405,7 +482,7 @@ bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err)
     if (ok) {
         drop_doubles(out);
         keep_shard(spec, out);
-        ok = link_series(out, err);
+        ok = link_series(out, err) && plan_processes(spec, out, err);
     }
     if (!ok)
         sweep_plan_free(out);

@@ -63,7 +63,8 @@ static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
 /* The words of the point's command. */
 static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out, Error *err)
 {
-    bool ok = add_argument(out, err, "attnscope") && add_argument(out, err, "run") &&
+    bool ok = add_argument(out, err, "%s", p->against ? spec->against : "attnscope") &&
+              add_argument(out, err, "run") &&
               add_argument(out, err, "%s", p->mechanism) &&
               add_argument(out, err, "--input=%s", spec->input);
 
@@ -120,6 +121,8 @@ static void compose(const SweepSpec *spec, const SweepPoint *point, const Child 
     jsonw_key_string(&j, "source", spec->input);
     jsonw_key_string(&j, "input_sha256", spec->input_sha256);
     jsonw_key_open(&j, "process", '{');
+    jsonw_key_int(&j, "number", point->process);
+    jsonw_key_string(&j, "against", point->against ? spec->against : NULL);
     jsonw_key_number(&j, "seconds", child ? child->seconds : (double)NAN);
     jsonw_key_number(&j, "cpu_seconds", child ? child->cpu : (double)NAN);
     jsonw_close(&j, '}');
@@ -196,7 +199,7 @@ static bool is_record(const Text *text)
 static bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline,
                         const SweepWatch *watch, Text *line, Error *err)
 {
-    ChildWatch looks = { .deadline = deadline };
+    ChildWatch looks = { .deadline = deadline, .program = point->against ? spec->against : NULL };
     WordList   words = { 0 };
     Child      child = { .err = -1 };
     Text       output = { 0 };

@@ -8,12 +8,17 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
+#include "app/program.h"
 #include "app/session/model_input.h"
 #include "app/session/session.h"
 #include "app/study/sweep.h"
 #include "attn/run/position.h"
 #include "input/input.h"
 #include "input/store.h"
+
+/* Samples of a process that is one of several: its median is one number of their spread. */
+#define PROCESS_REPEATS 7
+#define AGAINST_PROCESSES 30
 
 void sweep_spec_free(SweepSpec *spec)
 {
@@ -26,6 +31,7 @@ void sweep_spec_free(SweepSpec *spec)
     for (int i = 0; i < spec->axis_count; i++)
         words_free(&spec->axes[i].values);
     free(spec->input);
+    free(spec->against);
     free(spec->path);
     *spec = (SweepSpec){ 0 };
 }
@@ -351,6 +357,7 @@ static bool take_spec_input(Session *s, const Call *call, SweepSpec *out, Error 
 static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
 {
     int64_t seed = 0, repeat = 0, seeds = 1;
+    int64_t processes = call->values[OPT_AGAINST] ? AGAINST_PROCESSES : 1;
 
     out->layer = -1; /* the first of the file */
     if (!call_int(call, OPT_LAYER, 0, 100000, &out->layer, err) ||
@@ -363,6 +370,11 @@ static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
         !call_share(call, OPT_WITHIN, &out->within, err) ||
         !call_size(call, OPT_MEM, &out->memory, err))
         return false;
+    if (!call_int(call, OPT_PROCESSES, 1, 10000, &processes, err))
+        return false;
+    out->processes = (int)processes;
+    if (!repeat && processes * (call->values[OPT_AGAINST] ? 2 : 1) > 1)
+        repeat = PROCESS_REPEATS;
     out->seed = (uint64_t)seed;
     out->seeds = (int)seeds;
     out->repeat = (int)repeat;
@@ -373,6 +385,29 @@ static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
     if (!out->memory)
         out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
     return !call->values[OPT_BUDGET] || parse_time(call->values[OPT_BUDGET], &out->budget, err);
+}
+
+/* Its content is in the keys: another build at the same path is another program. */
+static bool take_against(const Call *call, SweepSpec *out, Error *err)
+{
+    const char *path = call->values[OPT_AGAINST];
+    char        hex[65];
+    Mapped      bytes;
+    Text        whole = { 0 };
+
+    if (!path)
+        return true;
+    if (access(path, X_OK) != 0)
+        return error_set(err, ERR_FILE, "--against %s: cannot be run: %s; give the path of a "
+                         "program attnscope", path, strerror(errno));
+    if (!mapped_open(path, &bytes, err))
+        return false;
+    mapped_sha256(&bytes, 1, hex);
+    mapped_close(&bytes);
+    snprintf(out->against_id, sizeof(out->against_id), "%.8s", hex);
+    place_absolute(path, &whole);
+    out->against = whole.data;
+    return text_ok(&whole) || error_set(err, ERR_NOMEM, "not enough memory");
 }
 
 static bool on_cpu_only(const SweepSpec *spec)
@@ -416,7 +451,8 @@ bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err)
          check_counts("--threads", &out->threads, 4096, err) &&
          expand_option(call, OPT_DEVICE, &out->devices, err) &&
          expand_option(call, OPT_PRECISION, &out->precisions, err) && check_places(out, err) &&
-         take_numbers(call, out, err) && take_spec_input(s, call, out, err) &&
+         take_numbers(call, out, err) && take_against(call, out, err) &&
+         take_spec_input(s, call, out, err) &&
          take_shard(call, out, err) && take_path(call, out, err);
     for (int i = 0; ok && i < out->positions.count; i++) {
         const Position *position;

@@ -1,4 +1,4 @@
-/* test_power_fit.c -- exponents, their intervals, shapes, ratios of medians. */
+/* test_power_fit.c -- exponents, their intervals, shapes. */
 
 #include "check.h"
 #include "core/rng.h"
@@ -195,75 +195,6 @@ TEST(too_many_points_are_refused)
         x[i] = i + 1;
     assert_false(fit_power(x, x, FIT_MOST + 1, &plan, &fit, &err));
     assert_int_equal(err.code, ERR_DATA);
-}
-
-TEST(ratios_have_intervals)
-{
-    static const double a[] = { 10, 10.2, 9.9, 10.1, 10, 9.8 };
-    static const double b[] = { 12, 12.3, 11.8, 12.1, 12, 11.9 };
-    Ratio               r = ratio_of_medians(a, 6, b, 6), same = ratio_of_medians(a, 6, a, 6);
-
-    CHECK_NEAR(r.value.value, 1.2, 1e-9);
-    assert_true(r.lo.value > 1.1 && r.lo.value <= 1.2 && r.hi.value >= 1.2 && r.hi.value < 1.3);
-    assert_true(same.lo.value <= 1 && same.hi.value >= 1);
-    assert_false(ratio_of_medians(a, 2, b, 6).lo.valid);
-    assert_true(ratio_of_medians(a, 1, b, 1).value.valid);
-    assert_false(ratio_of_medians(a, 0, b, 6).value.valid);
-    assert_false(ratio_of_medians(a, 6, b, 0).value.valid);
-}
-
-/* The interval by drawing every sample, as the quotient of gamma numbers stands for. */
-static void drawn_interval(const double *a, int a_count, const double *b, int b_count, double *lo,
-                           double *hi)
-{
-    enum { DRAWS = 4000 };
-    static double ratios[DRAWS], x[64], y[64];
-    Rng           rng = rng_named(1, "drawn");
-
-    for (int i = 0; i < DRAWS; i++) {
-        for (int j = 0; j < a_count; j++)
-            x[j] = a[rng_below(&rng, (uint64_t)a_count)];
-        for (int j = 0; j < b_count; j++)
-            y[j] = b[rng_below(&rng, (uint64_t)b_count)];
-        ratios[i] = stats_quantile(y, b_count, 0.5) / stats_quantile(x, a_count, 0.5);
-    }
-    *lo = stats_quantile(ratios, DRAWS, 0.025);
-    *hi = stats_quantile(ratios, DRAWS, 0.975);
-}
-
-TEST(ratio_interval_is_that_of_drawn_samples)
-{
-    static const int counts[][2] = { { 5, 9 }, { 8, 8 }, { 31, 40 }, { 64, 63 } };
-    double           a[64], b[64], lo, hi;
-    Rng              rng = rng_named(0, "samples");
-
-    for (int i = 0; i < 64; i++) {
-        a[i] = 10 + rng_normal(&rng);
-        b[i] = 12 + rng_normal(&rng);
-    }
-    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-        Ratio r = ratio_of_medians(a, counts[i][0], b, counts[i][1]);
-
-        drawn_interval(a, counts[i][0], b, counts[i][1], &lo, &hi);
-        CHECK_NEAR(r.lo.value, lo, 0.02); /* both are estimates, from 1,000 and 4,000 draws */
-        CHECK_NEAR(r.hi.value, hi, 0.02);
-    }
-}
-
-TEST(ratio_of_many_samples_takes_no_longer)
-{
-    enum { MANY = 1000000 };
-    double *a = malloc(MANY * sizeof(*a));
-    Rng     rng = rng_named(0, "many");
-    Ratio   r;
-
-    assert_non_null(a);
-    for (int i = 0; i < MANY; i++)
-        a[i] = 10 + rng_normal(&rng);
-    r = ratio_of_medians(a, MANY, a, MANY);
-    /* A median of N normal numbers varies by 1.2533 / sqrt(N); the ratio of two by sqrt(2) more. */
-    CHECK_NEAR((r.hi.value - r.lo.value) / (2 * 1.96 * 1.2533e-4 * sqrt(2)), 1, 0.1);
-    free(a);
 }
 
 SUITE(NULL, NULL)
