@@ -20,14 +20,12 @@ static void read_rows(Results *results)
     for (int i = 0; i < results->count; i++) {
         const ResultRow *row = &results->rows[i];
         Text             name = { 0 };
-        int              count;
-        double          *samples = row_samples(row, &count);
         Number           median = row_number(row, "time_ms.median");
 
         target_assert(!median.valid || isfinite(median.value), "a time that is no number");
+        target_assert(row_sample_count(row) >= 0, "fewer samples than none");
         row_name(results, row, &name);
         target_assert(results_find(results, row->key), "a row that its key does not find");
-        free(samples);
         text_free(&name);
     }
 }
