@@ -71,8 +71,26 @@ static inline void suite_add(struct CMUnitTest test, int line)
     }                                                                                        \
     static void what(void **state __attribute__((unused)))
 
+/* TEST_ORDER=SEED: another order, the same for a seed, to find tests that need one another. */
+static inline void suite_shuffle(void)
+{
+    const char *seed = getenv("TEST_ORDER");
+    uint64_t    x = seed ? strtoull(seed, NULL, 10) * 2 + 1 : 0;
+
+    for (size_t i = suite_count; seed && i > 1; i--) {
+        struct CMUnitTest last = suite_tests[i - 1];
+        size_t            at;
+
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        at = (size_t)(x >> 33) % i;
+        suite_tests[i - 1] = suite_tests[at];
+        suite_tests[at] = last;
+    }
+}
+
 static inline int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 {
+    suite_shuffle();
     return _cmocka_run_group_tests("tests", suite_tests, suite_count, setup, teardown);
 }
 
