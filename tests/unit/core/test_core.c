@@ -419,6 +419,30 @@ TEST(files_appear_whole_or_not_at_all)
     unlink(path);
 }
 
+TEST(a_place_is_a_name_in_a_folder_that_is_there)
+{
+    static const char *const refused[][2] = {
+        { "/tmp", "is a folder" },
+        { "/nonexistent/x.png", "the folder /nonexistent cannot be written to" },
+        { "~/nowhere/x.png", "~ is a shell's" },
+    };
+    char path[5000];
+
+    for (size_t i = 0; i < 3; i++) {
+        Error err = ERROR_INIT;
+
+        assert_false(file_place(refused[i][0], &err));
+        assert_int_equal(err.code, ERR_FILE);
+        assert_non_null(strstr(err.text, refused[i][1]));
+    }
+    assert_true(file_place("/tmp/attnscope-no-such-file", NULL));
+    assert_true(file_place("-", NULL));
+    assert_true(file_place("/dev/null", NULL));
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    assert_false(file_place(path, NULL));
+}
+
 TEST(flags_say_what_is_not_zero)
 {
     Arena  *a = arena_new();
