@@ -10,6 +10,7 @@
 #include "app/study/sweep.h"
 #include "attn/pattern/pattern.h"
 #include "target.h"
+#include "ui/state/workspace.h"
 
 #define TOKENS  19  /* prime, so no block divides it */
 #define LONGEST 400 /* bytes; longer texts only repeat what short ones do, slowly */
@@ -136,7 +137,10 @@ void feed_parameters(const uint8_t *data, size_t size)
     err = ERROR_INIT;
     if (request_parse(target_session(), &request, text, &err)) {
         bind_all(&request);
-        read_again(&request);
+        if (workspace_check_request(&request, &err)) /* else it has names that nothing takes */
+            read_again(&request);
+        else
+            target_message(&err);
     } else {
         target_message(&err);
     }
