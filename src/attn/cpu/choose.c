@@ -1,11 +1,12 @@
 /* choose.c -- op_choose: the numbers of a row in double, and the largest of them.
  *
- * Keys of a head are widened once, in strips [LANES]; pages have their bounds beside each other, so
- * that a row's loop over channels runs along the pages.  An item is a few rows; what they choose
- * grows in the item's own list, and the lists are joined when all lengths are known.
+ * What the rows of a head multiply, be it keys, bounds or means of pages, is widened once, in strips
+ * [LANES].  An item is a few rows, multiplied together; what they choose grows in the item's own
+ * list, and the lists are joined when all lengths are known.
  */
 #include "attn/ops/choose.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define MOST_ROWS 16
 #define MASS_SLACK 1e-12 /* a share that is reached up to rounding is reached */
 #define MASS_FIRST 32    /* keys that a share is first sought among */
+#define MORE 64          /* a row holds twice what it takes, and so many more, before it drops some */
 
 /* What an item chose. */
 typedef struct Piece {
@@ -27,9 +29,11 @@ typedef struct Piece {
 } Piece;
 
 typedef struct Worker {
-    double  *z;    /* [rows][keys], or CHOOSE_INDEX [H][keys] */
-    double  *sum;  /* [keys] numbers of a row that are made of several */
-    double  *e;    /* [keys] exponentials */
+    double  *z;     /* [rows][keys] */
+    double  *part;  /* CHOOSE_INDEX: [rows H][PANEL] */
+    double  *q;     /* [rows][depth] queries; CHOOSE_PAGES: max(q, 0), min(q, 0) of each channel */
+    double  *sum;   /* [keys] numbers in order of size */
+    double  *e;     /* [keys] exponentials */
     int64_t *order, *work; /* [keys] */
     int32_t *place; /* [keys] */
     struct Ranked *ranked; /* [keys] */
@@ -41,10 +45,10 @@ typedef struct Job {
     const ChooseKeys *in;
     ChosenKeys       *out;
     int64_t           head, n, d, count, keys, rows, items; /* count: keys or pages; keys: padded */
-    bool              terms; /* scores are more than products */
-    double           *k;     /* [keys / LANES][d][LANES] of the head */
-    double           *q;     /* [n,H d] CHOOSE_INDEX */
-    double           *lo, *hi; /* [d][keys] of the head's pages; CHOOSE_MEANS: lo, their means */
+    int64_t           depth;   /* of strips: 2d with CHOOSE_PAGES, else d */
+    bool              terms;   /* scores are more than products */
+    double           *strips;  /* [keys / LANES][depth][LANES] of the head: what rows multiply */
+    double           *q;       /* [n,H d] CHOOSE_INDEX */
     Piece            *pieces;  /* [sets][items] */
     Worker           *workers;
     atomic_bool       lacks; /* memory */
@@ -52,101 +56,107 @@ typedef struct Job {
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
-static void widen_keys(const Job *job, const Tensor *k, int64_t heads)
+/* Infinite bounds become the largest number: times 0 they are 0. */
+static double finite_bound(double x)
 {
-    for (int64_t j = 0; j < job->keys; j++)
-        for (int64_t t = 0; t < job->d; t++)
-            job->k[(j / LANES * job->d + t) * LANES + j % LANES] =
-                j < job->count ? tensor_float(k, job->head, heads, j, t) : 0;
+    return x > DBL_MAX ? DBL_MAX : x < -DBL_MAX ? -DBL_MAX : x;
 }
 
-/* Bounds of pages, turned: a row's loop over channels runs along the pages. */
-static void turn_pages(const Job *job)
+/* Channel t of the strips at candidate j.  Bounds alternate: with q split by its sign as in
+
+ the two products one is 0 and the other is the larger. */
+static double strip_entry(const Job *job, int64_t j, int64_t t)
 {
     const ChooseKeys *in = job->in;
+    int64_t           heads = job->run->h;
 
-    for (int64_t u = 0; u < job->count; u++)
-        for (int64_t t = 0; t < job->d; t++) {
-            job->lo[t * job->keys + u] = tensor_float(&in->lo, job->head, job->run->h, u, t);
-            job->hi[t * job->keys + u] = tensor_float(&in->hi, job->head, job->run->h, u, t);
-        }
+    if (in->kind == CHOOSE_PAGES)
+        return finite_bound(tensor_float(t % 2 ? &in->lo : &in->hi, job->head, heads, j, t / 2));
+    if (in->kind == CHOOSE_MEANS)
+        return tensor_float(&in->mean, job->head, heads, j, t);
+    return in->kind == CHOOSE_INDEX ? tensor_float(&in->k, job->head, 1, j, t)
+                                    : tensor_float(&in->in.k, job->head, heads, j, t);
 }
 
-static void turn_means(const Job *job)
+static void fill_strip(void *context, int64_t strip, int worker)
 {
-    for (int64_t u = 0; u < job->count; u++)
-        for (int64_t t = 0; t < job->d; t++)
-            job->lo[t * job->keys + u] = tensor_float(&job->in->mean, job->head, job->run->h, u, t);
+    const Job *job = context;
+    double    *to = job->strips + strip * job->depth * LANES;
+
+    (void)worker;
+    for (int64_t t = 0; t < job->depth; t++)
+        for (int64_t j = strip * LANES; j < (strip + 1) * LANES; j++)
+            *to++ = j < job->count ? strip_entry(job, j, t) : 0;
 }
 
-static void product_rows(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
+/* Rows of the queries as the strips want them, widened: w->q. */
+static void widen_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
 {
     const Tensor *q = &job->in->in.q;
 
-    for (int64_t at = 0; at < most; at += PANEL)
-        job->kernel->dots64(tensor_row_f32(q, job->head, job->run->h, first), q->stride[1], rows,
-                            job->d, job->k + at * job->d, PANEL, w->z + at, job->keys);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < most; j++)
-            w->z[r * job->keys + j] *= job->in->in.scale;
+    for (int64_t x = 0; x < rows; x++) {
+        const float *row = tensor_row_f32(q, job->head, job->run->h, first + x);
+        double      *to = w->q + x * job->depth;
+
+        for (int64_t c = 0; c < job->d; c++)
+            if (job->in->kind == CHOOSE_PAGES) {
+                to[2 * c] = row[c] > 0 ? (double)row[c] : 0;
+                to[2 * c + 1] = row[c] > 0 ? 0 : (double)row[c];
+            } else {
+                to[c] = (double)row[c];
+            }
+    }
 }
 
-static double *index_row(const Job *job, Worker *w, int64_t i, int64_t count)
+/* Queries `first` and on, `rows` of them, against the first `most` candidates. */
+static void multiply(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
+{
+    widen_rows(job, w, first, rows);
+    for (int64_t at = 0; at < most; at += PANEL)
+        job->kernel->product64(w->q, job->depth, rows, job->depth, NULL,
+                               job->strips + at * job->depth, PANEL, w->z + at, job->keys);
+    for (int64_t x = 0; x < rows && job->in->kind != CHOOSE_MEANS; x++)
+        job->kernel->scale64(w->z + x * job->keys, most, job->in->in.scale);
+}
+
+/* As multiply, for all heads of the index at once. */
+static void multiply_index(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
 {
     const ChooseKeys *in = job->in;
+    int64_t           heads = in->heads;
 
-    for (int64_t at = 0; at < count; at += PANEL)
-        job->kernel->product64(job->q + i * in->heads * job->d, job->d, in->heads, job->d, NULL,
-                               job->k + at * job->d, PANEL, w->z + at, job->keys);
-    memset(w->sum, 0, (size_t)count * sizeof(*w->sum));
-    for (int64_t t = 0; t < in->heads; t++) {
-        double        weight = tensor_float(&in->w, 0, 1, i, t);
-        const double *z = w->z + t * job->keys;
+    for (int64_t at = 0; at < most; at += PANEL) {
+        job->kernel->product64(job->q + first * heads * job->d, job->d, rows * heads, job->d, NULL,
+                               job->strips + at * job->d, PANEL, w->part, PANEL);
+        for (int64_t x = 0; x < rows; x++) {
+            double *z = w->z + x * job->keys + at;
 
-        for (int64_t j = 0; j < count; j++)
-            w->sum[j] += weight * (z[j] > 0 ? z[j] : 0);
-    }
-    for (int64_t j = 0; j < count; j++)
-        w->sum[j] /= sqrt((double)(in->heads * job->d));
-    return w->sum;
-}
-
-/* The last page may be seen in part; then its bounds are those of what is seen. */
-static double *page_row(const Job *job, Worker *w, int64_t i, int64_t count)
-{
-    const float *q = tensor_row_f32(&job->in->in.q, job->head, job->run->h, i);
-
-    memset(w->sum, 0, (size_t)count * sizeof(*w->sum));
-    for (int64_t t = 0; t < job->d; t++) {
-        const double *lo = job->lo + t * job->keys, *hi = job->hi + t * job->keys;
-        double        x = (double)q[t];
-
-        for (int64_t u = 0; u < count; u++) {
-            double low = x * lo[u], high = x * hi[u];
-
-            w->sum[u] += low > high ? low : high;
+            memset(z, 0, PANEL * sizeof(*z));
+            for (int64_t t = 0; t < heads; t++)
+                job->kernel->fold_positive64(w->part + (x * heads + t) * PANEL, PANEL,
+                                             tensor_float(&in->w, 0, 1, first + x, t), z);
+            job->kernel->over64(z, PANEL, sqrt((double)(heads * job->d)));
         }
     }
-    for (int64_t u = 0; u < count; u++)
-        w->sum[u] *= job->in->in.scale;
-    if (count)
-        w->sum[count - 1] = choose_number(job->in, job->run->h, job->head, i, count - 1);
-    return w->sum;
 }
 
-static double *mean_row(const Job *job, Worker *w, int64_t i, int64_t count)
+/* Numbers of some rows: w->z. */
+static void number_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
 {
-    const float *q = tensor_row_f32(&job->in->in.q, job->head, job->run->h, i);
+    const ChooseKeys *in = job->in;
+    int64_t           most = choose_candidates(in, first + rows - 1), heads = job->run->h;
 
-    memset(w->sum, 0, (size_t)count * sizeof(*w->sum));
-    for (int64_t t = 0; t < job->d; t++) {
-        const double *mean = job->lo + t * job->keys;
-        double        x = (double)q[t];
+    if (in->kind == CHOOSE_INDEX)
+        multiply_index(job, w, first, rows, most);
+    else if (!job->terms)
+        multiply(job, w, first, rows, most);
+    for (int64_t x = 0; x < rows; x++) {
+        int64_t count = choose_candidates(in, first + x);
+        int64_t j = job->terms ? 0 : count - choose_bounds_differ(in, first + x);
 
-        for (int64_t u = 0; u < count; u++)
-            w->sum[u] += x * mean[u];
+        for (; j < count; j++)
+            w->z[x * job->keys + j] = choose_number(in, heads, job->head, first + x, j);
     }
-    return w->sum;
 }
 
 /* ---- the choice of a row ------------------------------------------------------------- */
@@ -188,7 +198,7 @@ static int64_t keys_of_mass(const Job *job, Worker *w, const double *z, int64_t 
     double top = -HUGE_VAL, total = 0, share = job->in->mass;
 
     for (int64_t j = 0; j < count; j++)
-        top = fmax(top, z[j]);
+        top = z[j] > top ? z[j] : top;
     for (int64_t j = 0; j < count; j++)
         w->e[j] = z[j] - top;
     job->kernel->exp64(w->e, count);
@@ -213,18 +223,68 @@ static int64_t row_takes(const Job *job, Worker *w, const double *z, int64_t at,
     return min_i64(most, by_mass);
 }
 
-/* Puts the row's choice into w->place, increasing; fixed: -1, or one that is among them. */
-static void choose_places(Worker *w, const double *z, int64_t count, int64_t takes, int64_t fixed)
+/* Keeps the `takes` best of w->order[0..have) and their places, in order of places; returns the
+ * number of the last of them. */
+static double keep_best(Worker *w, int64_t have, int64_t takes)
 {
-    for (int64_t j = 0; j < count; j++)
-        w->order[j] = cpu_order_key(z[j]);
-    if (fixed >= 0)
-        w->order[fixed] = INT64_MAX;
-    if (takes == count)
+    int64_t bound, equal = takes, kept = 0;
+
+    memcpy(w->work, w->order, (size_t)have * sizeof(*w->order));
+    bound = cpu_kth_largest(w->work, have, takes - 1);
+    for (int64_t x = 0; x < have; x++)
+        equal -= w->order[x] > bound;
+    for (int64_t x = 0; x < have; x++)
+        if (w->order[x] > bound || (w->order[x] == bound && equal-- > 0)) {
+            w->order[kept] = w->order[x];
+            w->place[kept++] = w->place[x];
+        }
+    return cpu_order_number(bound);
+}
+
+/* Puts the places of the `takes` largest of z[count] but `without` into w->place, increasing.
+ * Numbers at most the last of those kept so far are passed over, many at once. */
+static void pick_places(const Job *job, Worker *w, const double *z, int64_t count, int64_t takes,
+                        int64_t without)
+{
+    int64_t have = 0, most = 2 * takes + MORE;
+    double  limit = NAN; /* nothing is at most this */
+
+    for (int64_t j = 0; j < count; j++) {
+        if (!isnan(limit))
+            j = job->kernel->next_above64(z, j, count, limit);
+        if (j == count)
+            break;
+        if (j == without)
+            continue;
+        w->order[have] = cpu_order_key(z[j]);
+        w->place[have++] = (int32_t)j;
+        if (have == most) {
+            limit = keep_best(w, have, takes);
+            have = takes;
+        }
+    }
+    if (have > takes)
+        keep_best(w, have, takes);
+}
+
+/* Puts the row's choice into w->place, increasing; fixed: -1, or one that is among them. */
+static void choose_places(const Job *job, Worker *w, const double *z, int64_t count,
+                          int64_t takes, int64_t fixed)
+{
+    int64_t others = takes - (fixed >= 0), x;
+
+    if (takes == count) {
         for (int64_t j = 0; j < count; j++)
             w->place[j] = (int32_t)j;
-    else if (takes)
-        cpu_largest_places(w->order, w->work, count, takes, w->place);
+        return;
+    }
+    if (others > 0)
+        pick_places(job, w, z, count, others, fixed);
+    if (fixed < 0 || !takes)
+        return;
+    for (x = others; x > 0 && w->place[x - 1] > fixed; x--)
+        w->place[x] = w->place[x - 1];
+    w->place[x] = (int32_t)fixed;
 }
 
 /* Room for `count` more. */
@@ -298,7 +358,7 @@ static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const do
     int64_t takes = row_takes(job, w, z, at, count);
     double  least = takes ? HUGE_VAL : 0;
 
-    choose_places(w, z, count, takes, choose_fixed(job->in, i));
+    choose_places(job, w, z, count, takes, choose_fixed(job->in, i));
     for (int64_t x = 0; x < takes; x++)
         least = fmin(least, z[w->place[x]]);
     tensor_f32(&job->out->least)[at] = (float)least;
@@ -308,39 +368,18 @@ static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const do
     piece_add(job, w, piece, z, takes);
 }
 
-static double *numbers_of_row(const Job *job, Worker *w, int64_t i, int64_t count)
-{
-    const ChooseKeys *in = job->in;
-
-    if (in->kind == CHOOSE_INDEX)
-        return index_row(job, w, i, count);
-    if (in->kind == CHOOSE_PAGES)
-        return page_row(job, w, i, count);
-    if (in->kind == CHOOSE_MEANS)
-        return mean_row(job, w, i, count);
-    for (int64_t j = 0; j < count; j++)
-        w->z[j] = choose_number(in, job->run->h, job->head, i, j);
-    return w->z;
-}
-
 static void choose_item(void *context, int64_t item, int worker)
 {
     Job     *job = context;
     Worker  *w = &job->workers[worker];
     Piece   *piece = &job->pieces[job->head * job->items + item];
     int64_t  first = item * job->rows, rows = min_i64(job->rows, job->n - first);
-    bool     tiled = job->in->kind == CHOOSE_SCORES && !job->terms;
 
     if (cpu_cancelled(job->run))
         return;
-    if (tiled)
-        product_rows(job, w, first, rows, choose_candidates(job->in, first + rows - 1));
-    for (int64_t i = first; i < first + rows; i++) {
-        int64_t count = choose_candidates(job->in, i);
-
-        choose_of_row(job, w, piece, i, tiled ? w->z + (i - first) * job->keys
-                                              : numbers_of_row(job, w, i, count));
-    }
+    number_rows(job, w, first, rows);
+    for (int64_t x = 0; x < rows; x++)
+        choose_of_row(job, w, piece, first + x, w->z + x * job->keys);
 }
 
 /* ---- the op --------------------------------------------------------------------------- */
@@ -348,23 +387,24 @@ static void choose_item(void *context, int64_t item, int worker)
 static bool choose_scratch(Job *job)
 {
     Run    *r = job->run;
-    int64_t lines = job->in->kind == CHOOSE_INDEX ? job->in->heads : job->rows, keys = job->keys;
+    int64_t keys = job->keys, rows = job->rows;
     int     count = threads_count(r->threads);
-    bool    pages = choose_pages(job->in);
 
-    job->k = pages ? NULL : cpu_scratch(r, keys * job->d, sizeof(*job->k));
-    job->lo = pages ? cpu_scratch(r, keys * job->d, sizeof(*job->lo)) : NULL;
-    if (job->in->kind == CHOOSE_PAGES)
-        job->hi = cpu_scratch(r, keys * job->d, sizeof(*job->hi));
+    job->strips = job->terms ? NULL : cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
-    for (int x = 0; job->workers && x < count; x++)
-        job->workers[x] = (Worker){ .z = cpu_scratch(r, lines * keys, sizeof(double)),
+    for (int x = 0; job->workers && x < count; x++) {
+        job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
                                     .sum = cpu_scratch(r, keys, sizeof(double)),
                                     .e = cpu_scratch(r, keys, sizeof(double)),
                                     .order = cpu_scratch(r, keys, sizeof(int64_t)),
                                     .work = cpu_scratch(r, keys, sizeof(int64_t)),
                                     .place = cpu_scratch(r, keys, sizeof(int32_t)),
                                     .ranked = cpu_scratch(r, keys, sizeof(Ranked)) };
+        if (job->in->kind == CHOOSE_INDEX)
+            job->workers[x].part = cpu_scratch(r, rows * job->in->heads, PANEL * sizeof(double));
+        else
+            job->workers[x].q = cpu_scratch(r, rows * job->depth, sizeof(double));
+    }
     return !run_failed(r);
 }
 
@@ -386,14 +426,8 @@ static void choose_all(Job *job)
     if (in->kind == CHOOSE_INDEX)
         widen_queries(job);
     for (job->head = 0; job->head < job->out->sets && !run_failed(job->run); job->head++) {
-        if (in->kind == CHOOSE_INDEX)
-            widen_keys(job, &in->k, 1);
-        else if (in->kind == CHOOSE_PAGES)
-            turn_pages(job);
-        else if (in->kind == CHOOSE_MEANS)
-            turn_means(job);
-        else if (!job->terms)
-            widen_keys(job, &in->in.k, job->run->h);
+        if (!job->terms)
+            threads_run(job->run->threads, job->keys / LANES, fill_strip, job);
         threads_run(job->run->threads, job->items, choose_item, job);
     }
 }
@@ -430,6 +464,7 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
     int64_t       count = choose_pages(in) ? ceil_div(k->shape[1], in->page) : k->shape[1];
     Job           job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out, .n = out->n,
                           .d = k->shape[2], .count = count, .keys = round_up_to(count, PANEL),
+                          .depth = (in->kind == CHOOSE_PAGES ? 2 : 1) * k->shape[2],
                           .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };
 
     job.rows = max_i64(1, min_i64(MOST_ROWS, LINES / job.keys));

@@ -127,6 +127,8 @@ void cpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *on
 int32_t cpu_argmax_row(const double *x, int64_t count, bool negative);
 /* An integer that orders as x does: -0 equals 0, NaN lies beyond infinity. */
 int64_t cpu_order_key(double x);
+/* The number that has this key. */
+double cpu_order_number(int64_t key);
 /* The key at place k (0-based) in decreasing order; reorders keys. */
 int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k);
 /* The places of the k largest of keys[n], increasing, ties to the lower place; work [n]. */

@@ -148,6 +148,15 @@ int64_t cpu_order_key(double x)
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
+double cpu_order_number(int64_t key)
+{
+    double x;
+
+    key = key < 0 ? key ^ INT64_MAX : key;
+    memcpy(&x, &key, sizeof(x));
+    return x;
+}
+
 int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k)
 {
     int64_t low = 0, high = count - 1;

@@ -63,6 +63,9 @@ bool choose_pages(const ChooseKeys *in);
 int64_t choose_candidates(const ChooseKeys *in, int64_t i);
 /* The candidate that row i takes whatever its number; -1: none. */
 int64_t choose_fixed(const ChooseKeys *in, int64_t i);
+/* 1 if the bounds of the last page that row i sees are not those of the whole page, because it sees
+ * a part of its keys; else 0. */
+int64_t choose_bounds_differ(const ChooseKeys *in, int64_t i);
 /* The number that row i has for candidate j: for readers of views. */
 double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j);
 

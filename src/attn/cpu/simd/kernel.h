@@ -72,6 +72,12 @@ typedef struct Kernel {
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);
+    /* x <- factor x, x <- x / divisor, and sum += factor max(x, 0), in double */
+    void (*scale64)(double *x, int64_t count, double factor);
+    void (*over64)(double *x, int64_t count, double divisor);
+    void (*fold_positive64)(const double *x, int64_t count, double factor, double *sum);
+    /* The first place in [at, count) whose x is not at most `limit` (NaN is not); count: none. */
+    int64_t (*next_above64)(const double *x, int64_t at, int64_t count, double limit);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
     double (*dot_double)(const double *x, const double *z, int64_t count);
     /* y = factor (more + the sum of `rows` rows) - own, in double; more and own may be NULL.

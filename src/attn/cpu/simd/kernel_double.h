@@ -1,6 +1,7 @@
 /* kernel_double.h -- the part of kernel_body.h that computes in double, WIDE at once. */
 
-typedef float Half __attribute__((vector_size(4 * WIDE)));
+typedef float     Half __attribute__((vector_size(4 * WIDE)));
+typedef long long Whole __attribute__((vector_size(sizeof(Wide))));
 
 INLINE Wide wide_load(const double *p)
 {
@@ -41,6 +42,58 @@ static TARGET void array_fold_scaled(const float *x, int64_t count, double facto
         wide_store(sum + i, wide_load(sum + i) + wide_from(x + i) * factor);
     for (; i < count; i++)
         sum[i] += (double)x[i] * factor;
+}
+
+static TARGET void array_scale64(double *x, int64_t count, double factor)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_store(x + i, wide_load(x + i) * factor);
+    for (; i < count; i++)
+        x[i] *= factor;
+}
+
+static TARGET void array_over64(double *x, int64_t count, double divisor)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE)
+        wide_store(x + i, wide_load(x + i) / divisor);
+    for (; i < count; i++)
+        x[i] /= divisor;
+}
+
+static TARGET void array_fold_positive64(const double *x, int64_t count, double factor, double *sum)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(x + i);
+
+        now = (Wide)((Whole)now & (now > 0));
+        wide_store(sum + i, wide_load(sum + i) + now * factor);
+    }
+    for (; i < count; i++)
+        sum[i] += factor * (x[i] > 0 ? x[i] : 0);
+}
+
+static TARGET int64_t array_next_above64(const double *x, int64_t at, int64_t count, double limit)
+{
+    for (; at + 4 * WIDE <= count; at += 4 * WIDE) {
+        Whole   above = { 0 };
+        int64_t any = 0;
+
+        UNROLL for (int p = 0; p < 4; p++)
+            above |= ~(wide_load(x + at + p * WIDE) <= limit);
+        UNROLL for (int c = 0; c < WIDE; c++)
+            any |= above[c];
+        if (any)
+            break;
+    }
+    while (at < count && x[at] <= limit)
+        at++;
+    return at;
 }
 
 /* Columns [c, c + parts WIDE). */
@@ -288,8 +341,6 @@ static TARGET void token_recur64(const double *fq, const double *fk, const doubl
 }
 
 /* ---- exp, sin and cos in double --------------------------------------------------- */
-
-typedef long long Whole __attribute__((vector_size(sizeof(Wide))));
 
 #define ROUNDER 6755399441055744.0 /* 1.5 * 2^52: the low bits of x + ROUNDER hold x rounded */
 #define EXP_RANGE 700.0            /* beyond, and for NaN, the C library computes */

@@ -170,17 +170,6 @@ static double block_flops(const Run *r, const Params *p)
     return p->compress == COMPRESS_MEAN ? l * (k + v) : 2 * l * (k * d + v * e);
 }
 
-/* [g,d,count] of [g,count,d], so that sums over d are made for many blocks at once. */
-static const double *turned(Run *r, Tensor x)
-{
-    int64_t g = x.shape[0], count = x.shape[1], d = x.shape[2];
-    double *y = run_alloc(r, max_i64(1, g * count * d), sizeof(*y));
-
-    for (int64_t at = 0; at < g * count * d && !run_failed(r); at++)
-        y[(at / (count * d) * d + at % d) * count + at / d % count] = ((double *)x.data)[at];
-    return y;
-}
-
 /* The input of the compressed part. */
 static AttendInput compress(Run *r, const Params *p, Nsa *a)
 {
@@ -196,7 +185,7 @@ static AttendInput compress(Run *r, const Params *p, Nsa *a)
     in.v = in_float(r, compressed(r, p, &a->slots, &v));
     op_charge(r, FLOP_OVERHEAD, (double)a->slots.ranges * block_flops(r, p));
     op_wait(r, "the host selects blocks by the compressed keys");
-    a->keys = turned(r, keys);
+    a->keys = soft_rows_of(r, &keys, a->in.scale, a->in.softcap);
     return in;
 }
 
@@ -370,13 +359,13 @@ static void read_importance(const View *view, int64_t group, int64_t i, int64_t 
                             int64_t count, int64_t step, float *out)
 {
     const Nsa *a = view->context;
-    double    *w = malloc((size_t)(a->slots.ranges + a->nb) * sizeof(*w));
+    double    *sum = malloc((size_t)(a->nb + nsa_room(a, 1)) * sizeof(*sum));
 
-    if (w)
-        nsa_importance(a, group, i, w, w + a->slots.ranges);
+    if (sum)
+        nsa_importance(a, group, i, 1, sum + a->nb, sum);
     for (int64_t x = 0; x < count; x++)
-        out[x] = w ? (float)w[a->slots.ranges + start + x * step] : (float)NAN;
-    free(w);
+        out[x] = sum ? (float)sum[start + x * step] : (float)NAN;
+    free(sum);
 }
 
 static void read_selected(const View *view, int64_t group, int64_t i, int64_t start, int64_t count,

@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 #include "attn/mech/pattern/keys.h"
+#include "attn/ops/soft_rows.h"
 
 typedef struct Run Run;
 
 /* A run, for the readers of views, too. */
 typedef struct Nsa {
     AttendInput   in;
-    const double *keys; /* [g,d,count] compressed */
+    SoftRows      keys; /* compressed */
     int64_t       h, g, n, m, nb;
     int64_t       at;      /* position of query 0 among the keys */
     int64_t       page, topk, first, last;
@@ -33,8 +34,11 @@ int64_t nsa_fixed_count(const Nsa *a, int64_t i);
 int64_t nsa_more(const Nsa *a, int64_t i);
 /* Whether block b, which is a candidate, is one that row i always has. */
 bool nsa_fixed(const Nsa *a, int64_t i, int64_t b);
-/* In double, sums in index order.  w: room for all compressed blocks; sum [nb]. */
-void nsa_importance(const Nsa *a, int64_t group, int64_t i, double *w, double *sum);
+/* Numbers that nsa_importance needs room for, with so many rows. */
+int64_t nsa_room(const Nsa *a, int64_t rows);
+/* sum[x][b]: the importance of block b in row i + x of a group, in double; sum [rows][nb]. */
+void nsa_importance(const Nsa *a, int64_t group, int64_t i, int64_t rows, double *room,
+                    double *sum);
 /* Fills a->start and a->block; on the host. */
 void nsa_select(Run *r, Nsa *a);
 

@@ -7,6 +7,8 @@
 #include "attn/run.h"
 #include "core/threads.h"
 
+#define ROWS 16 /* of an item */
+
 int64_t nsa_seen(const Nsa *a, int64_t i)
 {
     const Slots *s = &a->slots;
@@ -19,35 +21,12 @@ int64_t nsa_seen(const Nsa *a, int64_t i)
 
 /* ---- importance -------------------------------------------------------------------- */
 
-static void softmax_row(const Nsa *a, int64_t head, int64_t i, int64_t seen, double *w)
-{
-    const float  *q = tensor_row_f32(&a->in.q, head, a->h, i);
-    int64_t       d = a->in.q.shape[2], count = a->slots.ranges;
-    const double *keys = a->keys + head / (a->h / a->g) * d * count;
-    double        most = -HUGE_VAL, sum = 0, cap = a->in.softcap;
-
-    memset(w, 0, (size_t)seen * sizeof(*w));
-    for (int64_t t = 0; t < d; t++)
-        for (int64_t c = 0; c < seen; c++)
-            w[c] += (double)q[t] * keys[t * count + c];
-    for (int64_t c = 0; c < seen; c++) {
-        w[c] *= a->in.scale;
-        if (cap > 0)
-            w[c] = cap * tanh(w[c] / cap);
-        most = fmax(most, w[c]);
-    }
-    for (int64_t c = 0; c < seen; c++)
-        sum += w[c] = exp(w[c] - most);
-    for (int64_t c = 0; c < seen; c++)
-        w[c] /= sum;
-}
-
 /* Adds what one head's weights on the blocks seen give to each selection block. */
 static void add_importance(const Nsa *a, const double *w, int64_t seen, double *sum)
 {
     int64_t each = a->page / a->slots.stride, size = a->slots.size / a->slots.stride;
 
-    for (int64_t b = 0; b < a->nb; b++) {
+    for (int64_t b = 0; b < a->nb && b * each < seen + size - 1; b++) {
         int64_t lo = b * each, hi = lo + each;
         double  of = 0;
 
@@ -57,14 +36,25 @@ static void add_importance(const Nsa *a, const double *w, int64_t seen, double *
     }
 }
 
-void nsa_importance(const Nsa *a, int64_t group, int64_t i, double *w, double *sum)
+int64_t nsa_room(const Nsa *a, int64_t rows)
 {
-    int64_t seen = nsa_seen(a, i), each = a->h / a->g;
+    return rows * (a->keys.d + a->keys.padded);
+}
 
-    memset(sum, 0, (size_t)a->nb * sizeof(*sum));
-    for (int64_t head = group * each; head < (group + 1) * each && seen; head++) {
-        softmax_row(a, head, i, seen, w);
-        add_importance(a, w, seen, sum);
+void nsa_importance(const Nsa *a, int64_t group, int64_t i, int64_t rows, double *room,
+                    double *sum)
+{
+    int64_t each = a->h / a->g, seen[ROWS];
+    double *w = room + rows * a->keys.d;
+
+    memset(sum, 0, (size_t)(rows * a->nb) * sizeof(*sum));
+    for (int64_t x = 0; x < rows; x++)
+        seen[x] = nsa_seen(a, i + x);
+    for (int64_t head = group * each; head < (group + 1) * each && seen[rows - 1]; head++) {
+        soft_rows_weigh(&a->keys, group, tensor_row_f32(&a->in.q, head, a->h, i),
+                        a->in.q.stride[1], rows, seen, room, w);
+        for (int64_t x = 0; x < rows; x++)
+            add_importance(a, w + x * a->keys.padded, seen[x], sum + x * a->nb);
     }
 }
 
@@ -96,67 +86,65 @@ int64_t nsa_more(const Nsa *a, int64_t i)
     return min_i64(max_i64(0, a->topk - fixed), nsa_candidates(a, i) - fixed);
 }
 
-typedef struct Ranked {
-    double  value;
-    int64_t block;
-} Ranked;
-
-static int by_value(const void *x, const void *y)
-{
-    const Ranked *a = x, *b = y;
-
-    if (a->value != b->value)
-        return a->value > b->value ? -1 : 1;
-    return a->block < b->block ? -1 : a->block > b->block;
-}
-
-/* Room for one row. */
+/* Room of a worker. */
 typedef struct Scratch {
-    double  *weight, *sum;
-    Ranked  *rank;
+    double  *room, *sum; /* sum [ROWS][nb] */
+    int64_t *best;
     uint8_t *taken; /* [nb] component bits; 0: not */
 } Scratch;
 
-static void select_row(const Nsa *a, int64_t group, int64_t i, const Scratch *s)
+/* Puts block b among the `count` best so far, at most `most`, the most important first and of equal
+ * ones the lowest; returns how many there are.  Blocks come in increasing order. */
+static int64_t insert_block(const double *sum, int64_t b, int64_t *best, int64_t count,
+                            int64_t most)
 {
-    int64_t all = nsa_candidates(a, i), more = nsa_more(a, i), rest = 0;
+    int64_t at = count < most ? count : most - 1;
+
+    if (count == most && !(sum[b] > sum[best[at]]))
+        return count;
+    for (; at > 0 && sum[b] > sum[best[at - 1]]; at--)
+        best[at] = best[at - 1];
+    best[at] = b;
+    return min_i64(count + 1, most);
+}
+
+static void select_row(const Nsa *a, int64_t i, const double *sum, const Scratch *s)
+{
+    int64_t all = nsa_candidates(a, i), more = nsa_more(a, i), count = 0;
 
     memset(s->taken, 0, (size_t)a->nb);
     for (int64_t b = 0; b < all; b++) {
         if (nsa_fixed(a, i, b))
             s->taken[b] = COMPONENT_GLOBAL;
-        else
-            s->rank[rest++] = (Ranked){ .block = b };
+        else if (more)
+            count = insert_block(sum, b, s->best, count, more);
     }
-    if (more && more < rest) {
-        nsa_importance(a, group, i, s->weight, s->sum);
-        for (int64_t x = 0; x < rest; x++)
-            s->rank[x].value = s->sum[s->rank[x].block];
-        qsort(s->rank, (size_t)rest, sizeof(*s->rank), by_value);
-    }
-    for (int64_t x = 0; x < more; x++)
-        s->taken[s->rank[x].block] = COMPONENT_WINDOW;
+    for (int64_t x = 0; x < count; x++)
+        s->taken[s->best[x]] = COMPONENT_WINDOW;
 }
-
-#define ROWS 16 /* of an item */
 
 typedef struct Select {
     const Nsa *a;
+    int64_t    items; /* of a group */
     Scratch   *scratch; /* of each worker */
 } Select;
 
 static void select_item(void *context, int64_t item, int worker)
 {
-    const Select *job = context;
-    const Nsa    *a = job->a;
+    const Select  *job = context;
+    const Nsa     *a = job->a;
+    const Scratch *s = &job->scratch[worker];
+    int64_t        group = item / job->items, first = item % job->items * ROWS;
+    int64_t        rows = min_i64(ROWS, a->n - first);
 
-    for (int64_t at = item * ROWS; at < min_i64((item + 1) * ROWS, a->g * a->n); at++) {
-        PatternRun *to = a->block + a->start[at];
+    nsa_importance(a, group, first, rows, s->room, s->sum);
+    for (int64_t x = 0; x < rows; x++) {
+        PatternRun *to = a->block + a->start[group * a->n + first + x];
 
-        select_row(a, at / a->n, at % a->n, &job->scratch[worker]);
+        select_row(a, first + x, s->sum + x * a->nb, s);
         for (int64_t b = 0; b < a->nb; b++)
-            if (job->scratch[worker].taken[b])
-                *to++ = (PatternRun){ b, 1, 1, job->scratch[worker].taken[b] };
+            if (s->taken[b])
+                *to++ = (PatternRun){ b, 1, 1, s->taken[b] };
     }
 }
 
@@ -164,7 +152,8 @@ void nsa_select(Run *r, Nsa *a)
 {
     int     workers = threads_count(r->threads);
     int64_t rows = a->g * a->n, used = 0;
-    Select  job = { .a = a, .scratch = run_alloc(r, workers, sizeof(*job.scratch)) };
+    Select  job = { .a = a, .items = (a->n + ROWS - 1) / ROWS,
+                    .scratch = run_alloc(r, workers, sizeof(*job.scratch)) };
 
     a->start = run_alloc(r, rows + 1, sizeof(*a->start));
     for (int64_t at = 0; at < rows && !run_failed(r); at++) {
@@ -173,14 +162,15 @@ void nsa_select(Run *r, Nsa *a)
     }
     a->block = run_alloc(r, max_i64(1, used), sizeof(*a->block));
     for (int x = 0; x < workers && !run_failed(r); x++)
-        job.scratch[x] = (Scratch){ .weight = run_alloc(r, a->slots.ranges + 1, sizeof(double)),
-                                    .sum = run_alloc(r, a->nb, sizeof(double)),
-                                    .rank = run_alloc(r, a->nb, sizeof(Ranked)),
+        job.scratch[x] = (Scratch){ .room = run_alloc(r, max_i64(1, nsa_room(a, ROWS)),
+                                                      sizeof(double)),
+                                    .sum = run_alloc(r, ROWS * a->nb, sizeof(double)),
+                                    .best = run_alloc(r, a->nb, sizeof(int64_t)),
                                     .taken = run_alloc(r, a->nb, 1) };
     if (run_failed(r))
         return;
     a->start[rows] = used;
-    threads_run(r->threads, (rows + ROWS - 1) / ROWS, select_item, &job);
+    threads_run(r->threads, a->g * job.items, select_item, &job);
     op_traffic(r, (double)tensor_bytes(&a->in.q) + 8 * (double)(a->g * a->slots.ranges * r->d),
                (double)used * (double)sizeof(*a->block));
 }

@@ -1,0 +1,308 @@
+/* test_cpu_choose.c -- what rows choose (op_choose) against plain sorting, and its kernels. */
+#include "attn/ops/choose.h"
+#include "attn/ops/soft_rows.h"
+#include "cpu_fixture.h"
+
+/* ---- kernels -------------------------------------------------------------------------- */
+
+#define MOST 75
+
+static const double odd_numbers[] = { NAN, -0.0, 0, HUGE_VAL, -HUGE_VAL, 1, 1, -1 };
+
+static void fill_numbers(Rng *rng, double *x, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++) {
+        int64_t drawn = rng_below(rng, 12);
+
+        x[c] = drawn < 8 ? odd_numbers[drawn] : rng_normal(rng);
+    }
+}
+
+static void check_passing(const Kernel *kernel, const double *x, int64_t count)
+{
+    static const double limits[] = { NAN, 0, 1, -1, HUGE_VAL, -HUGE_VAL, .3 };
+
+    for (size_t l = 0; l < sizeof(limits) / sizeof(*limits); l++)
+        for (int64_t at = 0; at <= count; at++) {
+            int64_t want = at;
+
+            while (want < count && x[want] <= limits[l])
+                want++;
+            assert_int_equal(kernel->next_above64(x, at, count, limits[l]), want);
+        }
+}
+
+static void check_loops(const Kernel *kernel, const double *x, int64_t count)
+{
+    double scaled[MOST], over[MOST], sum[MOST];
+
+    memcpy(scaled, x, sizeof(scaled));
+    memcpy(over, x, sizeof(over));
+    for (int64_t c = 0; c < MOST; c++)
+        sum[c] = (double)c;
+    kernel->scale64(scaled, count, .7);
+    kernel->over64(over, count, 3);
+    kernel->fold_positive64(x, count, -.7, sum);
+    for (int64_t c = 0; c < MOST; c++) {
+        bool   in = c < count;
+        double want = in ? (double)c + -.7 * (x[c] > 0 ? x[c] : 0) : (double)c;
+
+        assert_true(scaled[c] == (in ? x[c] * .7 : x[c]) || isnan(x[c]));
+        assert_true(over[c] == (in ? x[c] / 3 : x[c]) || isnan(x[c]));
+        assert_true(sum[c] == want);
+    }
+}
+
+TEST(kernels_agree_with_plain_loops)
+{
+    Rng    rng = { .seed = 5 };
+    double x[MOST];
+
+    for (int64_t count = 0; count <= MOST; count++) {
+        fill_numbers(&rng, x, MOST);
+        for (int k = 0; kernel_at(k); k++) {
+            check_passing(kernel_at(k), x, count);
+            check_loops(kernel_at(k), x, count);
+        }
+    }
+}
+
+TEST(a_key_of_an_order_gives_its_number_back)
+{
+    for (size_t c = 1; c < sizeof(odd_numbers) / sizeof(*odd_numbers); c++)
+        assert_true(cpu_order_number(cpu_order_key(odd_numbers[c])) == odd_numbers[c]);
+    assert_true(isnan(cpu_order_number(cpu_order_key(NAN))));
+}
+
+/* ---- choices --------------------------------------------------------------------------- */
+
+typedef struct Candidate {
+    double  z;
+    int64_t at;
+    bool    fixed;
+} Candidate;
+
+static int by_rank(const void *a, const void *b)
+{
+    const Candidate *x = a, *y = b;
+
+    if (x->fixed != y->fixed)
+        return x->fixed ? -1 : 1;
+    return x->z != y->z ? (x->z < y->z) - (x->z > y->z) : (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    int64_t x = ((const Candidate *)a)->at, y = ((const Candidate *)b)->at;
+
+    return (x > y) - (x < y);
+}
+
+static void check_row(const ChooseKeys *in, const ChosenKeys *got, int64_t heads, int64_t set,
+                      int64_t i)
+{
+    int64_t    count = choose_candidates(in, i), at = set * got->n + i;
+    int64_t    takes = in->most ? min_i64(in->most, count) : count;
+    Candidate *all = calloc((size_t)max_i64(1, count), sizeof(*all));
+
+    for (int64_t j = 0; j < count; j++)
+        all[j] = (Candidate){ choose_number(in, heads, set, i, j), j, j == choose_fixed(in, i) };
+    qsort(all, (size_t)count, sizeof(*all), by_rank);
+    qsort(all, (size_t)takes, sizeof(*all), by_place);
+    assert_int_equal(got->start[at + 1] - got->start[at], takes);
+    for (int64_t x = 0; x < takes; x++)
+        assert_int_equal(got->key[got->start[at] + x], all[x].at);
+    free(all);
+}
+
+static void check_choice(Fixture *f, const ChooseKeys *in)
+{
+    const Tensor *q = in->kind == CHOOSE_INDEX ? &in->q : &in->in.q;
+    ChosenKeys    got = { .sets = q->shape[0], .n = q->shape[1] };
+
+    got.start = run_alloc(f->run, got.sets * got.n + 1, sizeof(*got.start));
+    got.least = fixture_tensor(f, DT_F32, 1, got.sets, got.n);
+    cpu_choose(f->run, in, &got);
+    assert_int_equal(f->run->err.code, ERR_NONE);
+    for (int64_t set = 0; set < got.sets; set++)
+        for (int64_t i = 0; i < got.n; i++)
+            check_row(in, &got, f->run->h, set, i);
+}
+
+/* Whole numbers, so that many scores are equal. */
+static Tensor few_numbers(Fixture *f, int64_t a, int64_t b, int64_t c)
+{
+    Tensor t = fixture_tensor(f, DT_F32, a, b, c);
+
+    for (int64_t x = 0; x < tensor_count(&t); x++)
+        tensor_f32(&t)[x] = (float)rng_below(&f->rng, 3) - 1;
+    return t;
+}
+
+static Tensor in_double(Fixture *f, Tensor x)
+{
+    Tensor y = fixture_tensor(f, DT_F64, x.shape[0], x.shape[1], x.shape[2]);
+
+    for (int64_t at = 0; at < tensor_count(&x); at++)
+        tensor_f64(&y)[at] = (double)tensor_f32(&x)[at];
+    return y;
+}
+
+/* Least or largest key of each channel of each whole page. */
+static Tensor bounds_of(Fixture *f, Tensor k, int64_t page, float sign)
+{
+    int64_t pages = ceil_div(k.shape[1], page);
+    Tensor  y = fixture_tensor(f, DT_F32, k.shape[0], pages, k.shape[2]);
+
+    for (int64_t at = 0; at < tensor_count(&y); at++)
+        tensor_f32(&y)[at] = -sign * HUGE_VALF;
+    for (int64_t head = 0; head < k.shape[0]; head++)
+        for (int64_t j = 0; j < k.shape[1]; j++)
+            for (int64_t c = 0; c < k.shape[2]; c++) {
+                float *to = &tensor_row_f32(&y, head, k.shape[0], j / page)[c];
+                float  x = tensor_row_f32(&k, head, k.shape[0], j)[c];
+
+                *to = sign * x > sign * *to ? x : *to;
+            }
+    return y;
+}
+
+static ChooseKeys choice_of(Fixture *f, ChooseKind kind, int64_t n, int64_t m, bool even)
+{
+    Tensor (*drawn)(Fixture *, int64_t, int64_t, int64_t) = few_numbers;
+    ChooseKeys in = { .kind = kind, .heads = 3, .page = 8 };
+    int64_t    d = even ? 16 : 70; /* more channels than bounds are held of at once */
+
+    in.in = (AttendInput){ .q = drawn(f, 2, n, d), .k = drawn(f, 1, m, d), .scale = .3 };
+    in.q = drawn(f, 1, n, in.heads * d);
+    in.k = drawn(f, 1, m, d);
+    in.w = drawn(f, 1, n, in.heads);
+    in.lo = bounds_of(f, in.in.k, in.page, -1);
+    in.hi = bounds_of(f, in.in.k, in.page, 1);
+    in.mean = in_double(f, few_numbers(f, 1, ceil_div(m, in.page), d));
+    return in;
+}
+
+static void check_kind(ChooseKind kind, int64_t n, int64_t m, bool even)
+{
+    static const int64_t most[] = { 0, 1, 2, 9, 50, 1000 };
+
+    for (int x = 0; x < 24; x++) {
+        Fixture    f = fixture_new(x % 2 + 1, (uint64_t)x);
+        ChooseKeys in;
+
+        f.run->h = 2;
+        f.run->d = even ? 16 : 70;
+        in = choice_of(&f, kind, n, m, even);
+        in.most = most[x % 6];
+        in.causal = x / 6 % 2;
+        in.newest = x / 12 && in.causal && kind == CHOOSE_PAGES;
+        check_choice(&f, &in);
+        fixture_free(&f);
+    }
+}
+
+TEST(rows_choose_as_sorting_does)
+{
+    for (ChooseKind kind = CHOOSE_SCORES; kind <= CHOOSE_MEANS; kind++) {
+        check_kind(kind, 37, 37, true);
+        check_kind(kind, 20, 150, false);
+    }
+}
+
+/* Numbers that grow along a row are all kept for a while. */
+TEST(growing_numbers)
+{
+    Fixture    f = fixture_new(1, 1);
+    ChooseKeys in;
+
+    f.run->h = 2;
+    f.run->d = 16;
+    in = choice_of(&f, CHOOSE_SCORES, 4, 2000, true);
+    for (int64_t at = 0; at < tensor_count(&in.in.k); at++)
+        tensor_f32(&in.in.k)[at] = (float)(at / 16);
+    in.most = 7;
+    check_choice(&f, &in);
+    fixture_free(&f);
+}
+
+TEST(an_infinite_key_leaves_its_page_a_number)
+{
+    Fixture    f = fixture_new(1, 1);
+    ChooseKeys in;
+
+    f.run->h = 2;
+    f.run->d = 16;
+    in = choice_of(&f, CHOOSE_PAGES, 5, 64, true);
+    tensor_f32(&in.lo)[3] = -HUGE_VALF;
+    in.most = 3;
+    check_choice(&f, &in);
+    fixture_free(&f);
+}
+
+/* ---- softmax of rows ---------------------------------------------------------------------- */
+
+static void check_weights(const SoftRows *s, const Tensor *keys, const float *q, int64_t g,
+                          int64_t seen, const double *w)
+{
+    double top = -HUGE_VAL, sum = 0, score[MOST];
+
+    for (int64_t c = 0; c < seen; c++) {
+        score[c] = 0;
+        for (int64_t t = 0; t < s->d; t++)
+            score[c] += (double)q[t] * tensor_float(keys, g, 2, c, t);
+        score[c] *= s->scale;
+        if (s->cap > 0)
+            score[c] = s->cap * tanh(score[c] / s->cap);
+        top = fmax(top, score[c]);
+    }
+    for (int64_t c = 0; c < seen; c++)
+        sum += exp(score[c] - top);
+    for (int64_t c = 0; c < seen; c++)
+        CHECK_BELOW(fabs(w[c] - exp(score[c] - top) / sum), 1e-14, "weight %d", (int)c);
+}
+
+TEST(softmax_of_rows_in_double)
+{
+    int64_t seen[5] = { 0, 1, 16, 33, MOST };
+
+    for (int x = 0; x < 4; x++) {
+        Fixture  f = fixture_new(1, (uint64_t)x);
+        Tensor   q = fixture_normal(&f, 1, 5, 24, 1), k = fixture_normal(&f, 2, MOST, 24, 1);
+        Tensor   keys = in_double(&f, k);
+        SoftRows s = soft_rows_of(f.run, &keys, .8, x % 2 ? 2 : 0);
+        double   wide[5 * 24], *w = calloc((size_t)(5 * s.padded), sizeof(*w));
+
+        soft_rows_weigh(&s, x / 2, tensor_f32(&q), 24, 5, seen, wide, w);
+        for (int64_t row = 0; row < 5; row++)
+            check_weights(&s, &keys, tensor_f32(&q) + row * 24, x / 2, seen[row],
+                          w + row * s.padded);
+        free(w);
+        fixture_free(&f);
+    }
+}
+
+/* The same key has the same weight wherever it stands, beside whatever keys that the row does not
+ * see: what is chosen follows from it. */
+TEST(equal_keys_have_equal_weights)
+{
+    Fixture  f = fixture_new(1, 1);
+    Tensor   q = fixture_normal(&f, 1, 1, 24, 1), k = fixture_normal(&f, 1, MOST, 24, 1);
+    int64_t  seen = MOST - 6; /* within a strip */
+    double   wide[24], w[MOST + LANES];
+    Tensor   keys;
+    SoftRows s;
+
+    for (int64_t c = 3; c < MOST; c++)
+        memcpy(tensor_f32(&k) + c * 24, tensor_f32(&k) + c % 3 * 24, 24 * sizeof(float));
+    for (int64_t at = seen * 24; at < MOST * 24; at++)
+        tensor_f32(&k)[at] *= 1000;
+    keys = in_double(&f, k);
+    s = soft_rows_of(f.run, &keys, .8, 0);
+    soft_rows_weigh(&s, 0, tensor_f32(&q), 24, 1, &seen, wide, w);
+    for (int64_t c = 3; c < seen; c++)
+        assert_true(w[c] == w[c % 3]);
+    fixture_free(&f);
+}
+
+SUITE(NULL, NULL)
