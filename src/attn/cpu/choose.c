@@ -1,7 +1,7 @@
 /* choose.c -- op_choose: the numbers of a row in double, and the largest of them.
  *
- * What the rows of a head multiply, be it keys, bounds or means of pages, is widened once, in strips
- * [LANES].  An item is a few rows, multiplied together; what they choose grows in the item's own
+ * What the rows of a head multiply (keys, or bounds or means of pages) is widened once, in strips
+ * of LANES.  An item is a few rows, multiplied together; what they choose grows in the item's own
  * list, and the lists are joined when all lengths are known.
  */
 #include "attn/ops/choose.h"
@@ -19,7 +19,7 @@
 #define MOST_ROWS 16
 #define MASS_SLACK 1e-12 /* a share that is reached up to rounding is reached */
 #define MASS_FIRST 32    /* keys that a share is first sought among */
-#define MORE 64          /* a row holds twice what it takes, and so many more, before it drops some */
+#define MORE 64          /* numbers held beyond twice those taken, before some are dropped */
 
 /* What an item chose. */
 typedef struct Piece {

@@ -284,9 +284,9 @@ TEST(softmax_of_rows_in_double)
 
 /* The same key has the same weight wherever it stands, beside whatever keys that the row does not
  * see: what is chosen follows from it. */
-TEST(equal_keys_have_equal_weights)
+static void check_equal_keys(uint64_t seed)
 {
-    Fixture  f = fixture_new(1, 1);
+    Fixture  f = fixture_new(1, seed);
     Tensor   q = fixture_normal(&f, 1, 1, 24, 1), k = fixture_normal(&f, 1, MOST, 24, 1);
     int64_t  seen = MOST - 6; /* within a strip */
     double   wide[24], w[MOST + LANES];
@@ -303,6 +303,12 @@ TEST(equal_keys_have_equal_weights)
     for (int64_t c = 3; c < seen; c++)
         assert_true(w[c] == w[c % 3]);
     fixture_free(&f);
+}
+
+TEST(equal_keys_have_equal_weights)
+{
+    for (uint64_t seed = 0; seed < 40; seed++)
+        check_equal_keys(seed);
 }
 
 SUITE(NULL, NULL)
