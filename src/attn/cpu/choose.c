@@ -15,8 +15,9 @@
 #include "core/threads.h"
 
 #define PANEL 64
-#define LINES (1 << 17) /* numbers a worker holds, unless one row has more */
+#define LINES (1 << 17) /* numbers a worker holds, unless a group has more */
 #define MOST_ROWS 16
+#define GROUP 8          /* rows that the kernels multiply together */
 #define MASS_SLACK 1e-12 /* a share that is reached up to rounding is reached */
 #define MASS_FIRST 32    /* keys that a share is first sought among */
 #define MORE 64          /* numbers held beyond twice those taken, before some are dropped */
@@ -112,11 +113,33 @@ static void widen_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
 static void multiply(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
 {
     widen_rows(job, w, first, rows);
-    for (int64_t at = 0; at < most; at += PANEL)
-        job->kernel->product64(w->q, job->depth, rows, job->depth, NULL,
-                               job->strips + at * job->depth, PANEL, w->z + at, job->keys);
+    for (int64_t at = 0; at < most; at += LANES) {
+        const double *strip = job->strips + at * job->depth;
+
+        if (job->in->kind == CHOOSE_MEANS) /* which are no floats */
+            job->kernel->product64(w->q, job->depth, rows, job->depth, NULL, strip, LANES,
+                                   w->z + at, job->keys);
+        else
+            job->kernel->fused64(w->q, job->depth, rows, job->depth, strip, w->z + at, job->keys);
+    }
     for (int64_t x = 0; x < rows && job->in->kind != CHOOSE_MEANS; x++)
         job->kernel->scale64(w->z + x * job->keys, most, job->in->in.scale);
+}
+
+/* Heads of the index against PANEL keys: w->part. */
+static void multiply_heads(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t at)
+{
+    const ChooseKeys *in = job->in;
+    const double     *q = job->q + first * in->heads * job->d;
+
+    if (in->q.dtype != DT_F32 || in->k.dtype != DT_F32) {
+        job->kernel->product64(q, job->d, rows * in->heads, job->d, NULL,
+                               job->strips + at * job->d, PANEL, w->part, PANEL);
+        return;
+    }
+    for (int64_t c = 0; c < PANEL; c += LANES)
+        job->kernel->fused64(q, job->d, rows * in->heads, job->d, job->strips + (at + c) * job->d,
+                             w->part + c, PANEL);
 }
 
 /* As multiply, for all heads of the index at once. */
@@ -126,8 +149,7 @@ static void multiply_index(const Job *job, Worker *w, int64_t first, int64_t row
     int64_t           heads = in->heads;
 
     for (int64_t at = 0; at < most; at += PANEL) {
-        job->kernel->product64(job->q + first * heads * job->d, job->d, rows * heads, job->d, NULL,
-                               job->strips + at * job->d, PANEL, w->part, PANEL);
+        multiply_heads(job, w, first, rows, at);
         for (int64_t x = 0; x < rows; x++) {
             double *z = w->z + x * job->keys + at;
 
@@ -463,11 +485,12 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
     const Tensor *k = in->kind == CHOOSE_INDEX ? &in->k : &in->in.k;
     int64_t       count = choose_pages(in) ? ceil_div(k->shape[1], in->page) : k->shape[1];
     Job           job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out, .n = out->n,
-                          .d = k->shape[2], .count = count, .keys = round_up_to(count, PANEL),
+                          .d = k->shape[2], .count = count,
+                          .keys = round_up_to(count, PANEL) + LANES, /* no power of two apart */
                           .depth = (in->kind == CHOOSE_PAGES ? 2 : 1) * k->shape[2],
                           .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };
 
-    job.rows = max_i64(1, min_i64(MOST_ROWS, LINES / job.keys));
+    job.rows = max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
     job.items = ceil_div(job.n, job.rows);
     return job;
 }

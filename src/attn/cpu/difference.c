@@ -1,8 +1,8 @@
 /* difference.c -- pairs of heads, the difference of their softmaxes; see attn/ops/difference.h.
  *
- * Keys and values of a pair are widened once.  An item of work is a few queries: a worker holds
- * their scores against all keys in both heads, turns them into W, and multiplies W with the values
- * of both heads at once.
+ * Keys and values of a pair are widened once, in strips of LANES.  An item of work is a few
+ * queries: a worker holds their scores against all keys in both heads, turns them into W, and
+ * multiplies W with the values of both heads, some keys at a time.
  */
 #include "attn/ops/difference.h"
 
@@ -12,13 +12,16 @@
 #include "attn/cpu/cpu.h"
 #include "core/threads.h"
 
-#define SCORES (1 << 16) /* of one head that a worker holds, unless one row has more */
+#define SCORES (1 << 17) /* of one head that a worker holds, unless a group has more */
 #define MOST_ROWS 64
+#define GROUP 8          /* rows that the kernels multiply together */
+#define DEPTH 1024       /* keys whose values are mixed at a time */
 
 typedef struct Worker {
-    double *z[2]; /* [rows][m] scores of the first and the second head; the first becomes W */
+    double *z[2]; /* [rows][wide] scores of the first and the second head; the first becomes W */
     double *q;    /* [rows][d] */
-    double *raw;  /* [rows][2e] */
+    double *raw;  /* [rows][cols] */
+    double *part; /* [rows][cols] what DEPTH keys add to raw */
 } Worker;
 
 typedef struct Job {
@@ -27,29 +30,47 @@ typedef struct Job {
     const DifferenceAttend *in;
     DifferenceResult       *out;
     int64_t                 h, n, m, d, e, pair, rows;
+    int64_t                 wide, cols; /* m and 2e, padded */
     bool                    plain;   /* scores are products, but for a cap and a distance */
-    double                 *keys[2]; /* [m][d] */
-    double                 *values;  /* [m][2e] */
+    double                 *keys[2]; /* [wide / LANES][d][LANES] */
+    double                 *values;  /* [cols / LANES][m][LANES] */
     Worker                 *workers;
 } Job;
 
-static void widen_item(void *context, int64_t j, int worker)
+/* Keys of one strip. */
+static void widen_keys(const Job *job, int64_t strip, int t)
 {
-    const Job    *job = context;
+    const Tensor *k = &job->in->in.k;
+    int64_t       head = difference_head(job->in, job->h, job->pair, t);
+    double       *to = job->keys[t] + strip * job->d * LANES;
+
+    for (int64_t c = 0; c < job->d; c++)
+        for (int64_t j = strip * LANES; j < (strip + 1) * LANES; j++)
+            *to++ = j < job->m ? (double)tensor_row_f32(k, head, job->h, j)[c] : 0;
+}
+
+/* Both values of key j. */
+static void widen_values(const Job *job, int64_t j)
+{
     const Tensor *v = &job->in->in.v;
 
-    (void)worker;
-    for (int t = 0; t < 2; t++) {
-        int64_t      head = difference_head(job->in, job->h, job->pair, t);
-        int64_t      shared = difference_value(job->in, job->h, job->pair, t);
-        const float *key = tensor_row_f32(&job->in->in.k, head, job->h, j);
-        const float *value = tensor_row_f32(v, shared, v->shape[0], j);
+    for (int64_t c = 0; c < job->cols; c++) {
+        double *to = job->values + (c / LANES * job->m + j) * LANES + c % LANES;
+        int64_t head = difference_value(job->in, job->h, job->pair, c >= job->e);
 
-        for (int64_t c = 0; c < job->d; c++)
-            job->keys[t][j * job->d + c] = (double)key[c];
-        for (int64_t c = 0; c < job->e; c++)
-            job->values[(2 * j + t) * job->e + c] = (double)value[c];
+        *to = c < 2 * job->e ? (double)tensor_row_f32(v, head, v->shape[0], j)[c % job->e] : 0;
     }
+}
+
+static void widen_item(void *context, int64_t strip, int worker)
+{
+    const Job *job = context;
+
+    (void)worker;
+    for (int t = 0; t < 2; t++)
+        widen_keys(job, strip, t);
+    for (int64_t j = strip * LANES; j < min_i64(job->m, (strip + 1) * LANES); j++)
+        widen_values(job, j);
 }
 
 /* Products of queries and keys, without their scale. */
@@ -63,8 +84,25 @@ static void multiply(const Job *job, Worker *w, int t, int64_t first, int64_t ro
         for (int64_t c = 0; c < job->d; c++)
             w->q[x * job->d + c] = (double)q[c];
     }
-    cpu_dgemm((WideMatrix){ w->q, job->d, false }, (WideMatrix){ job->keys[t], job->d, true },
-              rows, keys, job->d, 1, 0, w->z[t], job->m);
+    for (int64_t at = 0; at < keys; at += LANES)
+        job->kernel->fused64(w->q, job->d, rows, job->d, job->keys[t] + at * job->d, w->z[t] + at,
+                             job->wide);
+}
+
+/* raw = W times the values. */
+static void mix(const Job *job, Worker *w, int64_t rows, int64_t keys)
+{
+    memset(w->raw, 0, (size_t)(rows * job->cols) * sizeof(double));
+    for (int64_t at = 0; at < keys; at += DEPTH) {
+        int64_t depth = min_i64(DEPTH, keys - at);
+
+        for (int64_t c = 0; c < job->cols; c += LANES)
+            job->kernel->fused64(w->z[0] + at, job->wide, rows, depth,
+                                 job->values + (c / LANES * job->m + at) * LANES, w->part + c,
+                                 job->cols);
+        for (int64_t x = 0; x < rows * job->cols; x++)
+            w->raw[x] += w->part[x];
+    }
 }
 
 /* The finished scores of row i, from products where these are enough. */
@@ -74,6 +112,10 @@ static void finish_scores(const Job *job, int64_t head, int64_t i, int64_t count
     const float *distance = tensor_given(&in->distance) ? tensor_head(&in->distance, head, job->h)
                                                         : NULL;
 
+    if (job->plain && !distance && !(in->softcap > 0)) {
+        job->kernel->scale64(z, count, in->scale);
+        return;
+    }
     for (int64_t j = 0; j < count && !job->plain; j++)
         z[j] = attend_score(in, job->h, head, i, j);
     for (int64_t j = 0; j < count && job->plain; j++) {
@@ -90,15 +132,9 @@ static void finish_scores(const Job *job, int64_t head, int64_t i, int64_t count
 static double soften(const Job *job, int64_t head, int64_t i, int64_t count, double *z)
 {
     int64_t at = head * job->n + i;
-    double  top = count > 0 ? z[0] : 0, sum = 0;
+    double  top = count > 0 ? job->kernel->largest64(z, count) : 0;
+    double  sum = job->kernel->soften64(z, count, top);
 
-    for (int64_t j = 1; j < count; j++)
-        top = fmax(top, z[j]);
-    for (int64_t j = 0; j < count; j++)
-        z[j] -= top;
-    job->kernel->exp64(z, count);
-    for (int64_t j = 0; j < count; j++)
-        sum += z[j];
     tensor_f64(&job->out->top)[at] = top;
     tensor_f64(&job->out->sum)[at] = count > 0 ? sum : 1;
     return count > 0 ? sum : 1;
@@ -107,9 +143,8 @@ static double soften(const Job *job, int64_t head, int64_t i, int64_t count, dou
 /* Row i of W in the place of the first head's scores, with zeros up to `keys`. */
 static void subtract(const Job *job, Worker *w, int64_t row, int64_t i, int64_t keys)
 {
-    int64_t count = difference_keys(job->in, i), negative = 0;
-    double *first = w->z[0] + row * job->m, *second = w->z[1] + row * job->m, sum[2];
-    double  lambda = job->in->lambda[job->pair];
+    int64_t count = difference_keys(job->in, i), negative;
+    double *first = w->z[0] + row * job->wide, *second = w->z[1] + row * job->wide, sum[2];
 
     for (int t = 0; t < 2; t++) {
         int64_t head = difference_head(job->in, job->h, job->pair, t);
@@ -118,10 +153,8 @@ static void subtract(const Job *job, Worker *w, int64_t row, int64_t i, int64_t 
         finish_scores(job, head, i, count, z);
         sum[t] = soften(job, head, i, count, z);
     }
-    for (int64_t j = 0; j < count; j++) {
-        first[j] = first[j] / sum[0] - lambda * (second[j] / sum[1]);
-        negative += first[j] < 0;
-    }
+    negative = job->kernel->subtract64(first, count, 1 / sum[0], second,
+                                       job->in->lambda[job->pair] / sum[1]);
     for (int64_t j = count; j < keys; j++)
         first[j] = 0;
     ((int64_t *)job->out->negative.data)[job->pair * job->n + i] = negative;
@@ -175,7 +208,7 @@ static void difference_item(void *context, int64_t item, int worker)
     const Job *job = context;
     Worker    *w = &job->workers[worker];
     int64_t    first = item * job->rows, rows = min_i64(job->rows, job->n - first);
-    int64_t    keys = difference_keys(job->in, first + rows - 1), wide = 2 * job->e;
+    int64_t    keys = difference_keys(job->in, first + rows - 1);
 
     if (cpu_cancelled(job->run))
         return;
@@ -183,13 +216,10 @@ static void difference_item(void *context, int64_t item, int worker)
         multiply(job, w, t, first, rows, keys);
     for (int64_t x = 0; x < rows; x++)
         subtract(job, w, x, first + x, keys);
-    memset(w->raw, 0, (size_t)(rows * wide) * sizeof(double));
-    if (keys > 0)
-        cpu_dgemm((WideMatrix){ w->z[0], job->m, false }, (WideMatrix){ job->values, wide, false },
-                  rows, wide, keys, 1, 0, w->raw, wide);
+    mix(job, w, rows, keys);
     for (int64_t x = 0; x < rows; x++) {
-        add_distances(job, w->z[0] + x * job->m, first + x, w->raw + x * wide);
-        write_row(job, first + x, w->raw + x * wide);
+        add_distances(job, w->z[0] + x * job->wide, first + x, w->raw + x * job->cols);
+        write_row(job, first + x, w->raw + x * job->cols);
         run_ahead(job->run, 4.0 * (double)difference_keys(job->in, first + x) *
                                 (double)(job->d + job->e));
     }
@@ -198,21 +228,22 @@ static void difference_item(void *context, int64_t item, int worker)
 static bool take_memory(Job *job, int count)
 {
     Arena  *arena = job->run->arena;
-    int64_t wide = (int64_t)sizeof(double);
+    int64_t each = (int64_t)sizeof(double), cells = job->rows * job->wide;
     bool    taken = true;
 
-    job->values = arena_alloc(arena, job->m * 2 * job->e, wide);
+    job->values = arena_alloc(arena, job->m * job->cols, each);
     job->workers = arena_zalloc(arena, count, sizeof(Worker));
     for (int t = 0; t < 2; t++)
-        job->keys[t] = arena_alloc(arena, job->m * job->d, wide);
+        job->keys[t] = arena_alloc(arena, job->wide * job->d, each);
     for (int x = 0; job->workers && x < count; x++) {
         Worker *w = &job->workers[x];
 
-        w->z[0] = arena_alloc(arena, job->rows * job->m, wide);
-        w->z[1] = arena_alloc(arena, job->rows * job->m, wide);
-        w->q = arena_alloc(arena, job->rows * job->d, wide);
-        w->raw = arena_alloc(arena, job->rows * 2 * job->e, wide);
-        taken &= w->z[0] && w->z[1] && w->q && w->raw;
+        w->z[0] = arena_alloc(arena, cells, each);
+        w->z[1] = arena_alloc(arena, cells, each);
+        w->q = arena_alloc(arena, job->rows * job->d, each);
+        w->raw = arena_alloc(arena, job->rows * job->cols, each);
+        w->part = arena_alloc(arena, job->rows * job->cols, each);
+        taken &= w->z[0] && w->z[1] && w->q && w->raw && w->part;
     }
     return taken && job->workers && job->values && job->keys[0] && job->keys[1];
 }
@@ -226,12 +257,14 @@ void cpu_difference_attend(Run *r, const DifferenceAttend *in, DifferenceResult 
 
     job.plain = !tensor_given(&in->in.row.table) && !tensor_given(&in->in.col.table) &&
                 !in->in.cell_term;
-    job.rows = max_i64(1, min_i64(MOST_ROWS, SCORES / job.m));
+    job.wide = round_up_to(job.m, LANES) + LANES; /* rows a power of two apart conflict */
+    job.cols = round_up_to(2 * job.e, LANES);
+    job.rows = max_i64(GROUP, min_i64(MOST_ROWS, SCORES / job.wide / GROUP * GROUP));
     if (!take_memory(&job, threads_count(r->threads)))
         run_fail(r, ERR_NOMEM, "not enough memory for rows of %lld scores in two heads; use fewer "
                  "threads or a higher limit", (long long)job.m);
-    for (job.pair = 0; job.pair < job.h / 2 && cpu_blas(r); job.pair++) {
-        threads_run(r->threads, job.m, widen_item, &job);
+    for (job.pair = 0; job.pair < job.h / 2 && !run_failed(r); job.pair++) {
+        threads_run(r->threads, job.wide / LANES, widen_item, &job);
         threads_run(r->threads, ceil_div(job.n, job.rows), difference_item, &job);
     }
     arena_release(r->arena, mark);

@@ -53,6 +53,50 @@ static void check_loops(const Kernel *kernel, const double *x, int64_t count)
     }
 }
 
+/* Products of floats are exact: whether they are added rounded or not is the same. */
+static void check_fused(const Kernel *kernel, Rng *rng, int64_t rows, int64_t d)
+{
+    double x[20 * 9], w[9 * LANES], y[20 * LANES], want;
+
+    for (int64_t at = 0; at < 20 * 9; at++)
+        x[at] = (double)(float)rng_normal(rng);
+    for (int64_t at = 0; at < 9 * LANES; at++)
+        w[at] = (double)(float)rng_normal(rng);
+    kernel->fused64(x, 9, rows, d, w, y, LANES);
+    for (int64_t at = 0; at < rows * LANES; at++) {
+        want = 0;
+        for (int64_t t = 0; t < d; t++)
+            want += x[at / LANES * 9 + t] * w[t * LANES + at % LANES];
+        assert_true(y[at] == want);
+    }
+}
+
+static void check_softening(const Kernel *kernel, Rng *rng, int64_t count)
+{
+    double  x[MOST], y[MOST], e[MOST], top = -HUGE_VAL, want = 0;
+    int64_t below = 0;
+
+    for (int64_t c = 0; c < count; c++) {
+        x[c] = e[c] = rng_below(rng, 30) ? 3 * rng_normal(rng) : -HUGE_VAL;
+        y[c] = rng_uniform(rng);
+        top = fmax(top, x[c]);
+    }
+    assert_true(kernel->largest64(x, count) == top);
+    if (!(top > -HUGE_VAL))
+        return;
+    for (int64_t c = 0; c < count; c++)
+        want += exp(x[c] - top);
+    CHECK_BELOW(fabs(kernel->soften64(e, count, top) - want), 1e-12, "sum of %d", (int)count);
+    for (int64_t c = 0; c < count; c++)
+        CHECK_BELOW(fabs(e[c] - exp(x[c] - top)), 1e-15, "entry %d of %d", (int)c, (int)count);
+    for (int64_t c = 0; c < count; c++)
+        below += .9 * e[c] - .4 * y[c] < 0;
+    memcpy(x, e, sizeof(x));
+    assert_int_equal(kernel->subtract64(e, count, .9, y, .4), below);
+    for (int64_t c = 0; c < count; c++)
+        assert_true(e[c] == .9 * x[c] - .4 * y[c]);
+}
+
 TEST(kernels_agree_with_plain_loops)
 {
     Rng    rng = { .seed = 5 };
@@ -63,6 +107,8 @@ TEST(kernels_agree_with_plain_loops)
         for (int k = 0; kernel_at(k); k++) {
             check_passing(kernel_at(k), x, count);
             check_loops(kernel_at(k), x, count);
+            check_fused(kernel_at(k), &rng, count % 20, count % 9);
+            check_softening(kernel_at(k), &rng, count);
         }
     }
 }

@@ -76,6 +76,11 @@ typedef struct Kernel {
     void (*scale64)(double *x, int64_t count, double factor);
     void (*over64)(double *x, int64_t count, double divisor);
     void (*fold_positive64)(const double *x, int64_t count, double factor, double *sum);
+    /* The largest of x (NaN ignored; -inf for none); x <- e^(x - shift), which returns the sum; and
+     * x <- a x - b y, which returns how many are below 0. */
+    double (*largest64)(const double *x, int64_t count);
+    double (*soften64)(double *x, int64_t count, double shift);
+    int64_t (*subtract64)(double *x, int64_t count, double a, const double *y, double b);
     /* The first place in [at, count) whose x is not at most `limit` (NaN is not); count: none. */
     int64_t (*next_above64)(const double *x, int64_t at, int64_t count, double limit);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
@@ -109,6 +114,10 @@ typedef struct Kernel {
     /* As dots64, with x in double, each sum beginning with start[column] (NULL: 0). */
     void (*product64)(const double *x, int64_t ldx, int64_t rows, int64_t d, const double *start,
                       const double *w, int64_t cols, double *y, int64_t ldy);
+    /* As product64 of one strip of w, but a product may be added unrounded: the same bits where the
+     * products are exact, as those of floats are. */
+    void (*fused64)(const double *x, int64_t ldx, int64_t rows, int64_t d, const double *w,
+                    double *y, int64_t ldy);
     /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
     void (*gelu)(float *x, const float *bias, int64_t count);
     /* y = (x - mean) / sqrt(variance + eps) * gain + bias; gain and bias may be NULL. */

@@ -118,6 +118,12 @@ INLINE Wide wide_from(const float *p)
     return (Wide)_mm256_cvtps_pd(_mm_loadu_ps(p));
 }
 
+/* a b + sum, rounded once where an instruction does so. */
+INLINE Wide wide_fused(double a, Wide b, Wide sum)
+{
+    return (Wide)_mm256_fmadd_pd(_mm256_set1_pd(a), (__m256d)b, (__m256d)sum);
+}
+
 #include "attn/cpu/simd/kernel_body.h"
 
 #endif

@@ -102,6 +102,12 @@ INLINE Wide wide_from(const float *p)
     return (Wide)_mm512_cvtps_pd(_mm256_loadu_ps(p));
 }
 
+/* a b + sum, rounded once where an instruction does so. */
+INLINE Wide wide_fused(double a, Wide b, Wide sum)
+{
+    return (Wide)_mm512_fmadd_pd(_mm512_set1_pd(a), (__m512d)b, (__m512d)sum);
+}
+
 #include "attn/cpu/simd/kernel_body.h"
 
 #endif

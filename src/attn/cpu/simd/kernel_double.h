@@ -247,8 +247,9 @@ INLINE double wide_entry(const void *x, const bool wide, int64_t at)
     return wide ? ((const double *)x)[at] : (double)((const float *)x)[at];
 }
 
-INLINE void strip_dots64(const void *x, const bool wide, int64_t ldx, const int rows, int64_t d,
-                         const double *start, const double *w, double *y, int64_t ldy)
+INLINE void strip_dots64(const void *x, const bool wide, const bool fused, int64_t ldx,
+                         const int rows, int64_t d, const double *start, const double *w, double *y,
+                         int64_t ldy)
 {
     Wide sum[DOUBLE_ROWS][DOUBLES];
 
@@ -259,8 +260,11 @@ INLINE void strip_dots64(const void *x, const bool wide, int64_t ldx, const int 
         UNROLL for (int c = 0; c < DOUBLES; c++) {
             Wide b = wide_load(w + c * WIDE);
 
-            UNROLL for (int r = 0; r < rows; r++)
-                sum[r][c] += wide_entry(x, wide, r * ldx + t) * b;
+            UNROLL for (int r = 0; r < rows; r++) {
+                double a = wide_entry(x, wide, r * ldx + t);
+
+                sum[r][c] = fused ? wide_fused(a, b, sum[r][c]) : sum[r][c] + a * b;
+            }
         }
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int c = 0; c < DOUBLES; c++)
@@ -274,9 +278,10 @@ static TARGET void rows_dots64(const float *x, int64_t ldx, int64_t rows, int64_
         int64_t r = 0;
 
         for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
-            strip_dots64(x + r * ldx, false, ldx, DOUBLE_ROWS, d, NULL, w, y + r * ldy + at, ldy);
+            strip_dots64(x + r * ldx, false, false, ldx, DOUBLE_ROWS, d, NULL, w,
+                         y + r * ldy + at, ldy);
         for (; r < rows; r++)
-            strip_dots64(x + r * ldx, false, ldx, 1, d, NULL, w, y + r * ldy + at, ldy);
+            strip_dots64(x + r * ldx, false, false, ldx, 1, d, NULL, w, y + r * ldy + at, ldy);
     }
 }
 
@@ -289,10 +294,22 @@ static TARGET void rows_product64(const double *x, int64_t ldx, int64_t rows, in
         int64_t       r = 0;
 
         for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
-            strip_dots64(x + r * ldx, true, ldx, DOUBLE_ROWS, d, from, w, y + r * ldy + at, ldy);
+            strip_dots64(x + r * ldx, true, false, ldx, DOUBLE_ROWS, d, from, w,
+                         y + r * ldy + at, ldy);
         for (; r < rows; r++)
-            strip_dots64(x + r * ldx, true, ldx, 1, d, from, w, y + r * ldy + at, ldy);
+            strip_dots64(x + r * ldx, true, false, ldx, 1, d, from, w, y + r * ldy + at, ldy);
     }
+}
+
+static TARGET void rows_fused64(const double *x, int64_t ldx, int64_t rows, int64_t d,
+                                const double *w, double *y, int64_t ldy)
+{
+    int64_t r = 0;
+
+    for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
+        strip_dots64(x + r * ldx, true, true, ldx, DOUBLE_ROWS, d, NULL, w, y + r * ldy, ldy);
+    for (; r < rows; r++)
+        strip_dots64(x + r * ldx, true, true, ldx, 1, d, NULL, w, y + r * ldy, ldy);
 }
 
 #define RECUR_STRIP (4 * WIDE)
@@ -444,10 +461,10 @@ static TARGET double array_divergence(const float *p, const float *q, int64_t co
     return sum;
 }
 
-static TARGET double array_log_sum_exp64(const double *x, int64_t count)
+static TARGET double array_largest64(const double *x, int64_t count)
 {
-    double  top = -(double)INFINITY, sum = 0;
-    Wide    high = (Wide){ 0 } + top, total = { 0 };
+    double  top = -(double)INFINITY;
+    Wide    high = (Wide){ 0 } + top;
     int64_t i = 0;
 
     for (; i + WIDE <= count; i += WIDE) {
@@ -460,9 +477,63 @@ static TARGET double array_log_sum_exp64(const double *x, int64_t count)
         top = x[i] > top ? x[i] : top;
     for (int c = 0; c < WIDE; c++)
         top = high[c] > top ? high[c] : top;
+    return top;
+}
+
+static TARGET double array_soften64(double *x, int64_t count, double shift)
+{
+    Wide    total = { 0 };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(x + i) - shift;
+
+        if (wide_within(now, EXP_RANGE))
+            now = wide_exp(now);
+        else
+            for (int c = 0; c < WIDE; c++)
+                now[c] = exp(now[c]);
+        total += now;
+        wide_store(x + i, now);
+    }
+    for (; i < count; i++)
+        sum += x[i] = exp(x[i] - shift);
+    for (int c = 0; c < WIDE; c++)
+        sum += total[c];
+    return sum;
+}
+
+static TARGET int64_t array_subtract64(double *x, int64_t count, double a, const double *y,
+                                       double b)
+{
+    Whole   below = { 0 };
+    int64_t i = 0, negative = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = a * wide_load(x + i) - b * wide_load(y + i);
+
+        below -= now < 0;
+        wide_store(x + i, now);
+    }
+    for (; i < count; i++) {
+        x[i] = a * x[i] - b * y[i];
+        negative += x[i] < 0;
+    }
+    for (int c = 0; c < WIDE; c++)
+        negative += below[c];
+    return negative;
+}
+
+static TARGET double array_log_sum_exp64(const double *x, int64_t count)
+{
+    double  top = array_largest64(x, count), sum = 0;
+    Wide    total = { 0 };
+    int64_t i = 0;
+
     if (!(top > -(double)INFINITY))
         return top;
-    for (i = 0; i + WIDE <= count; i += WIDE) {
+    for (; i + WIDE <= count; i += WIDE) {
         Wide  now = wide_load(x + i) - top;
         Whole far = now < -EXP_RANGE; /* NaN stays */
 

@@ -123,4 +123,10 @@ INLINE Wide wide_from(const float *p)
     return (Wide){ (double)p[0], (double)p[1] };
 }
 
+/* a b + sum, rounded once where an instruction does so. */
+INLINE Wide wide_fused(double a, Wide b, Wide sum)
+{
+    return sum + a * b;
+}
+
 #include "attn/cpu/simd/kernel_body.h"
