@@ -269,7 +269,7 @@ static void pick_places(const Job *job, Worker *w, const double *z, int64_t coun
                         int64_t without)
 {
     int64_t have = 0, most = 2 * takes + MORE;
-    double  limit = NAN; /* nothing is at most this */
+    double  limit = (double)NAN; /* nothing is at most this */
 
     for (int64_t j = 0; j < count; j++) {
         if (!isnan(limit))

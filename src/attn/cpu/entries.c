@@ -91,31 +91,18 @@ static void store(DType dtype, void *to, int64_t step, int64_t count, const doub
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static double sigmoid(double x)
-{
-    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
-}
-
-static double softplus(double x, double beta)
-{
-    return fmax(x, 0) + log1p(exp(-fabs(beta * x))) / beta;
-}
-
 static double of_one(const Job *job, double x)
 {
     double by = job->in->by;
 
     switch (job->in->kind) {
-    case ENTRY_EXP: return exp(x);
     case ENTRY_LEAST: return x > by ? by : x;
     case ENTRY_MOST: return x < by ? by : x;
     case ENTRY_RINT: return rint(x);
     case ENTRY_RELU: return x < 0 ? 0 : x; /* NaN stays */
     case ENTRY_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
     case ENTRY_GELU_ERF: return x * gelu_gate(x, GELU_ERF);
-    case ENTRY_SIGMOID: return sigmoid(x);
     case ENTRY_ELU: return x > 0 ? x + 1 : exp(x);
-    case ENTRY_SOFTPLUS: return softplus(x, by);
     case ENTRY_ROUND: return precision_round(job->format, x);
     default: return x;
     }
@@ -129,9 +116,10 @@ static double of_one(const Job *job, double x)
     return
 
 /* Entries up to the next multiple of SIDE are computed too, and not used. */
-static void compute(const Job *job, int64_t count, double *restrict x, const double *restrict z)
+static void compute(const Job *job, int64_t count, double *restrict x, double *restrict z)
 {
-    double by = job->in->by;
+    const Kernel *kernel = kernel_at(0);
+    double        by = job->in->by;
 
     switch (job->in->kind) {
     case ENTRY_CAST: return;
@@ -142,14 +130,17 @@ static void compute(const Job *job, int64_t count, double *restrict x, const dou
     case ENTRY_SUM: EACH(x[c] + by * z[c]);
     case ENTRY_PRODUCT: EACH(by * x[c] * z[c]);
     case ENTRY_QUOTIENT: EACH(x[c] / z[c]);
-    case ENTRY_GATE: break;
+    case ENTRY_EXP: kernel->exp64(x, count); return;
+    case ENTRY_SIGMOID: kernel->sigmoid64(x, count); return;
+    case ENTRY_SOFTPLUS: kernel->softplus64(x, count, by); return;
+    case ENTRY_GATE:
+        kernel->sigmoid64(z, count);
+        EACH(x[c] * z[c]);
     default:
         for (int64_t c = 0; c < count; c++)
             x[c] = of_one(job, x[c]);
         return;
     }
-    for (int64_t c = 0; c < count; c++)
-        x[c] /= 1 + exp(-z[c]);
 }
 
 static bool has_two(EntryKind kind)

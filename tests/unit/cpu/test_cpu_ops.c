@@ -194,6 +194,36 @@ TEST(exponentials_and_waves_in_double)
     }
 }
 
+/* Relative errors of a few units in the last place, also where a sigmoid or a softplus is tiny. */
+TEST(sigmoids_and_softplus_in_double)
+{
+    static const double special[] = { 0, -0.0, 36, -36, -40, 710, -710, -746, 1e4, -1e9, 1e-300,
+                                      1e-17, INFINITY, -INFINITY, NAN };
+    enum { SPECIAL = sizeof(special) / sizeof(special[0]), COUNT = 4000 + SPECIAL };
+    static double x[COUNT], sigmoid[COUNT], softplus[COUNT];
+    const Kernel *kernel;
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i < 4000 ? (i - 2000) * (i % 2 ? 0.00731 : 0.31) : special[i - 4000];
+    for (int k = 0; (kernel = kernel_at(k)); k++) {
+        memcpy(sigmoid, x, sizeof(x));
+        memcpy(softplus, x, sizeof(x));
+        kernel->sigmoid64(sigmoid, COUNT);
+        kernel->softplus64(softplus, COUNT, 1.7);
+        for (int i = 0; i < COUNT; i++) {
+            long double e = expl(-(long double)x[i]);
+            double      soft = fmax(x[i], 0) + log1p(exp(-fabs(1.7 * x[i]))) / 1.7;
+            double      want = isnan(x[i]) ? x[i] : (double)(1 / (1 + e));
+
+            if (!nearly(sigmoid[i], want, 2 * want))
+                fail_msg("%s: sigmoid(%g) = %.17g, not %.17g", kernel->name, x[i], sigmoid[i], want);
+            if (!nearly(softplus[i], soft, 3 * soft))
+                fail_msg("%s: softplus(%g) = %.17g, not %.17g", kernel->name, x[i], softplus[i],
+                         soft);
+        }
+    }
+}
+
 TEST(argmax_takes_the_lowest)
 {
     Fixture f = fixture_new(2, 1);

@@ -125,6 +125,10 @@ typedef struct Kernel {
                         const float *bias, float *y);
     /* x <- e^x, in double, to two units in the last place. */
     void (*exp64)(double *x, int64_t count);
+    /* x <- 1 / (1 + e^-x); x <- max(x, 0) + ln(1 + e^-|beta x|) / beta: in double, to some units in
+     * the last place. */
+    void (*sigmoid64)(double *x, int64_t count);
+    void (*softplus64)(double *x, int64_t count, double beta);
     /* x <- e^x / divisor, computed in double and rounded once. */
     void (*exp_over)(float *x, int64_t count, double divisor);
     /* ln of the sum of e^x, without entries 700 below the largest; none: -inf. */

@@ -439,6 +439,62 @@ INLINE Wide wide_log(Wide x)
     return 2 * z * sum + ((Wide)k - ROUNDER) * 0.6931471805599453;
 }
 
+INLINE Wide wide_size(Wide x)
+{
+    return (Wide)((Whole)x & INT64_MAX);
+}
+
+INLINE Wide wide_where(Whole which, Wide a, Wide b)
+{
+    return (Wide)(((Whole)a & which) | ((Whole)b & ~which));
+}
+
+static TARGET void array_sigmoid64(double *x, int64_t count)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(x + i), power;
+
+        if (wide_within(now, EXP_RANGE)) {
+            power = wide_exp(-wide_size(now));
+            now = wide_where(now >= 0, (Wide){ 0 } + 1, power) / (1 + power);
+        } else {
+            for (int c = 0; c < WIDE; c++)
+                now[c] = now[c] >= 0 ? 1 / (1 + exp(-now[c])) : exp(now[c]) / (1 + exp(now[c]));
+        }
+        wide_store(x + i, now);
+    }
+    for (; i < count; i++)
+        x[i] = x[i] >= 0 ? 1 / (1 + exp(-x[i])) : exp(x[i]) / (1 + exp(x[i]));
+}
+
+/* ln(1 + y) of y from 0 to 1: what 1 + y rounds away is made good by the quotient. */
+INLINE Wide wide_log1p(Wide y)
+{
+    Wide sum = 1 + y, kept = sum - 1;
+
+    return wide_where(kept > 0, wide_log(sum) * (y / kept), y);
+}
+
+static TARGET void array_softplus64(double *x, int64_t count, double beta)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(x + i), size = wide_size(now * beta);
+
+        if (wide_within(size, EXP_RANGE))
+            now = wide_where(now > 0, now, (Wide){ 0 }) + wide_log1p(wide_exp(-size)) / beta;
+        else
+            for (int c = 0; c < WIDE; c++)
+                now[c] = fmax(now[c], 0) + log1p(exp(-size[c])) / beta;
+        wide_store(x + i, now);
+    }
+    for (; i < count; i++)
+        x[i] = fmax(x[i], 0) + log1p(exp(-fabs(beta * x[i]))) / beta;
+}
+
 static TARGET double array_divergence(const float *p, const float *q, int64_t count)
 {
     Wide    total = { 0 }, lost = { 0 };
