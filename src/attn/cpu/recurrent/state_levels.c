@@ -59,14 +59,15 @@ static void load_rows(const Tensor *t, const Job *job, const Chunk *k, double fa
     for (int64_t r = 0; r < k->rows; r++) {
         floats_widen(DT_F32, tensor_row_f32(t, k->head, job->h, k->first + r), 0, width,
                      to + r * width);
-        for (int64_t c = 0; c < width; c++)
-            to[r * width + c] *= factor;
     }
+    if (factor < 1 || factor > 1)
+        kernel_at(0)->scale64(to, k->rows * width, factor);
 }
 
-static double level_of(const Job *job, const Chunk *k, int64_t r, int64_t level)
+/* Weights of the levels of a token. */
+static const double *levels_of(const Job *job, const Chunk *k, int64_t r)
 {
-    return tensor_row_f64(&job->in->levels, k->head, job->h, k->first + r)[level];
+    return tensor_row_f64(&job->in->levels, k->head, job->h, k->first + r);
 }
 
 static double level_gate(const Job *job, const Chunk *k, int64_t r)
@@ -86,16 +87,16 @@ static void weigh_chunk(const Job *job, const Chunk *k)
     cpu_dgemm((WideMatrix){ k->query, d, false }, (WideMatrix){ k->key, d, true }, c, c, d, 1, 0,
               k->inner, c);
     for (int64_t r = 0; r < c; r++) {
-        double gate = level_gate(job, k, r), *row = k->inner + r * c;
+        double        gate = level_gate(job, k, r), *row = k->inner + r * c;
+        const double *levels = levels_of(job, k, r);
 
         product *= gate;
         k->fade[r] = 1;
-        for (int64_t s = 0; s < r; s++)
-            k->fade[s] *= gate;
-        for (int64_t s = 0; s < c; s++)
-            row[s] = s > r ? 0 : row[s] * k->fade[s] * level_of(job, k, r, state_bits(r ^ s));
-        for (int64_t t = 0; t < d; t++)
-            k->query[r * d + t] *= product;
+        kernel_at(0)->scale64(k->fade, r, gate);
+        for (int64_t s = 0; s <= r; s++)
+            row[s] *= k->fade[s] * levels[state_bits(r ^ s)];
+        memset(row + r + 1, 0, (size_t)(c - r - 1) * sizeof(*row));
+        kernel_at(0)->scale64(k->query + r * d, d, product);
     }
 }
 
@@ -103,9 +104,12 @@ static void read_level(const Job *job, const Chunk *k, int64_t bit, int64_t leve
 {
     int64_t d = job->d;
 
-    for (int64_t r = 0; r < k->rows; r++)
+    for (int64_t r = 0; r < k->rows; r++) {
+        double weight = levels_of(job, k, r)[level];
+
         for (int64_t t = 0; t < d; t++)
-            k->read[r * d + t] = level_of(job, k, r, level) * k->query[r * d + t];
+            k->read[r * d + t] = weight * k->query[r * d + t];
+    }
     cpu_dgemm((WideMatrix){ k->read, d, false },
               (WideMatrix){ k->state + bit * d * job->e, job->e, false }, k->rows, job->e, d, 1, 1,
               k->sums, job->e);
@@ -130,8 +134,7 @@ static void carry_chunk(const Job *job, const Chunk *k)
         memset(one, 0, (size_t)size * sizeof(*one));
     }
     for (int64_t r = 0; r < k->rows; r++)
-        for (int64_t t = 0; t < d; t++)
-            k->key[r * d + t] *= k->fade[r];
+        kernel_at(0)->scale64(k->key + r * d, d, k->fade[r]);
     joined += level * size;
     cpu_dgemm((WideMatrix){ k->key, d, true }, (WideMatrix){ k->value, e, false }, d, e, k->rows,
               1, 1, joined, e);
@@ -165,8 +168,8 @@ static void take_chunk(const Job *job, const Chunk *k, int bits)
     for (int64_t r = 0; r < k->rows; r++)
         all *= level_gate(job, k, r);
     for (int64_t bit = 0; k->index >> bit; bit++)
-        for (int64_t x = 0; x < job->d * e && (k->index >> bit & 1); x++)
-            k->state[bit * job->d * e + x] *= all;
+        if (k->index >> bit & 1)
+            kernel_at(0)->scale64(k->state + bit * job->d * e, job->d * e, all);
     carry_chunk(job, k);
 }
 
