@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"
 #include "core/threads.h"
 
@@ -28,6 +29,7 @@ typedef struct Masses {
 /* Room for one row. */
 typedef struct Scratch {
     double    *score; /* [m] */
+    double    *held;  /* [m] */
     float     *near;  /* [m] */
     PatternRow row;
 } Scratch;
@@ -35,13 +37,15 @@ typedef struct Scratch {
 static bool scratch_new(Scratch *s, int64_t m)
 {
     *s = (Scratch){ .score = malloc((size_t)m * sizeof(double)),
+                    .held = malloc((size_t)m * sizeof(double)),
                     .near = malloc((size_t)m * sizeof(float)) };
-    return s->score && s->near;
+    return s->score && s->held && s->near;
 }
 
 static void scratch_free(Scratch *s)
 {
     free(s->score);
+    free(s->held);
     free(s->near);
     pattern_row_free(&s->row);
 }
@@ -106,6 +110,33 @@ static double sum_of(const double *x, int64_t count)
     return sum;
 }
 
+#define MORE 64 /* numbers held beyond twice those wanted, before the smaller ones are dropped */
+
+/* The sum of the `wanted` largest of x[count], of which the others are passed over many at once;
+ * held: room for count. */
+static double sum_of_largest(const double *x, int64_t count, int64_t wanted, double *held)
+{
+    const Kernel *kernel = kernel_at(0);
+    int64_t       have = 0, most = 2 * wanted + MORE;
+    double        limit = (double)NAN;
+
+    for (int64_t j = 0; j < count; j++) {
+        if (!isnan(limit))
+            j = kernel->next_above64(x, j, count, limit);
+        if (j < count)
+            held[have++] = x[j];
+        if (have == most) {
+            largest_first(held, have, wanted);
+            have = wanted;
+            limit = held[0];
+            for (int64_t c = 1; c < have; c++)
+                limit = held[c] < limit ? held[c] : limit;
+        }
+    }
+    largest_first(held, have, wanted);
+    return sum_of(held, wanted);
+}
+
 /* The sum of the chosen keys; *count: how many there are. */
 static double sum_chosen(const PatternRow *row, const double *x, int64_t keys, int64_t *count)
 {
@@ -127,23 +158,18 @@ static double sum_chosen(const PatternRow *row, const double *x, int64_t keys, i
 static void mass_row(const Masses *s, int64_t head, int64_t i, Scratch *w, float *kept,
                      float *best)
 {
-    int64_t keys = allowed_keys(s, i), count;
-    double  top = -HUGE_VAL, all, chosen;
+    const Kernel *kernel = kernel_at(0);
+    int64_t       keys = allowed_keys(s, i), count;
+    double        all, chosen;
 
     *kept = *best = 0;
     score_row(s, head, i, keys, w);
-    for (int64_t j = 0; j < keys; j++)
-        top = fmax(top, w->score[j]);
-    for (int64_t j = 0; j < keys; j++)
-        w->score[j] = exp(w->score[j] - top);
+    all = kernel->soften64(w->score, keys, kernel->largest64(w->score, keys));
     pattern_row(s->cells, head, i, &w->row);
-    all = sum_of(w->score, keys);
     chosen = sum_chosen(&w->row, w->score, keys, &count);
     if (!count || w->row.failed)
         return;
-    if (count < keys)
-        largest_first(w->score, keys, count);
-    *best = (float)(sum_of(w->score, count) / all);
+    *best = (float)((count < keys ? sum_of_largest(w->score, keys, count, w->held) : all) / all);
     *kept = fminf((float)(chosen / all), *best);
 }
 

@@ -29,6 +29,18 @@ return {
       is(f.mass, "<", f.best_mass)
       is(run("dsa(topk=64)", { causal = true }).figures.relative_error, "<=", 1e-6)
     end },
+  { "quest", "what the best choice of as many keys would hold", function(is)
+    local options = { n = 300, d = 8, causal = true } -- of so many keys most are passed over
+    local best = run("quest(page=4,budget=8)", options)
+    local exact = rows(run("full", options), "weights")
+    for i = 2, 300, 13 do
+      local read, held = rows(best, "connectivity")[i], 0
+      local count = claims.sum(read)
+      table.sort(exact[i], function(a, b) return a > b end)
+      for x = 1, count do held = held + exact[i][x] end
+      is(rows(best, "best_mass")[1][i], "~", held)
+    end
+  end },
   { "quest", "No score in the page can be larger", function(is)
     local r = run("quest(page=4,budget=64,scale=1)")
     local bounds, q, k = rows(r, "bounds"), r.input.q:totable()[1], r.input.k:totable()[1]

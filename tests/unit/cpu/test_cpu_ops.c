@@ -216,7 +216,8 @@ TEST(sigmoids_and_softplus_in_double)
             double      want = isnan(x[i]) ? x[i] : (double)(1 / (1 + e));
 
             if (!nearly(sigmoid[i], want, 2 * want))
-                fail_msg("%s: sigmoid(%g) = %.17g, not %.17g", kernel->name, x[i], sigmoid[i], want);
+                fail_msg("%s: sigmoid(%g) = %.17g, not %.17g", kernel->name, x[i], sigmoid[i],
+                         want);
             if (!nearly(softplus[i], soft, 3 * soft))
                 fail_msg("%s: softplus(%g) = %.17g, not %.17g", kernel->name, x[i], softplus[i],
                          soft);
