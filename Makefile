@@ -101,6 +101,16 @@ $(BUILD)/obj/%.o: src/%.c
 	@$(if $(filter 1,$(V)),,echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
+# The commit of a clone, for records; empty in an unpacked archive.  Written where it changed.
+.PHONY: commit
+$(BUILD)/gen/commit.h: commit
+	@mkdir -p $(@D)
+	$(Q)if [ "$$(git rev-parse --show-toplevel 2>/dev/null)" = "$$(pwd -P)" ]; then \
+	    commit=$$(git describe --always --dirty --tags 2>/dev/null); fi; \
+	echo "#define ATTNSCOPE_COMMIT \"$$commit\"" >$@.tmp; \
+	if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
+$(BUILD)/obj/profile/environment.o: $(BUILD)/gen/commit.h
+
 include $(wildcard mk/*.mk)
 
 ifeq ($(SHARED),)

@@ -26,11 +26,22 @@
 #define ATTNSCOPE_VERSION "unknown"
 #endif
 
+#if __has_include("commit.h") /* written by the Makefile */
+#include "commit.h"
+#else
+#define ATTNSCOPE_COMMIT ""
+#endif
+
 #ifdef __clang__
 #define COMPILER "clang " __clang_version__
 #else
 #define COMPILER "gcc " __VERSION__
 #endif
+
+const char *environment_commit(void)
+{
+    return ATTNSCOPE_COMMIT;
+}
 
 /* ---- the CPU ---------------------------------------------------------------- */
 

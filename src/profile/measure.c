@@ -385,7 +385,7 @@ bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *e
          (out->status != RECORD_OK || repeat(m, err));
     if (ok) {
         summarise(m);
-        out->when = (int64_t)time(NULL);
+        out->when = out->ended = (int64_t)time(NULL);
     } else {
         record_free(out);
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
@@ -356,7 +357,7 @@ static bool take_stages(const Run *run, Record *out)
 
 bool record_of_run(Run *run, Record *out, Error *err)
 {
-    *out = (Record){ 0 };
+    *out = (Record){ .ended = (int64_t)time(NULL) };
     take_settings(run, out);
     if (out->status == RECORD_OK)
         out->arena_peak = number_of((double)arena_peak(run->arena));

@@ -140,6 +140,7 @@ typedef struct Record {
     int         head_count;
     SeedSpread  seeds;
     int64_t     when;         /* the end of its measurement, seconds since 1970; 0: none was made */
+    int64_t     ended;        /* the end of the run, or its refusal; 0: not known */
     char       *tensors;      /* JSON object: tensor parameter -> where it is from; owned */
     char       *figures;      /* JSON object: the mechanism's own scalars, of figures.json; owned */
     StageRecord *stages;      /* owned */
@@ -172,6 +173,8 @@ void record_gpu_text(const Record *record, Text *out);
 void record_kernels_text(const Record *record, int width, int most, Text *out);
 /* The machine: cpu, cores, OpenBLAS core, compiler, kernel, version. */
 void environment_json(Json *out);
+/* `git describe` of the tree that the program was built from; "": it was no clone. */
+const char *environment_commit(void);
 /* "model name" of the first CPU, or the architecture where there is none. */
 void environment_cpu(char *text, size_t size);
 /* NULL, or a warning when OpenBLAS runs a kernel too old for this CPU. */

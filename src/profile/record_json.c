@@ -12,13 +12,17 @@
  *       length over the warm-up run; largest: single allocations
  *   gpu            of a run on a GPU, one object for each tier (below); else null
  *   stages[]       in order; iteration null when not iterated
+ *   host, time, commit  the machine's name, the end of the run (UTC), the program's commit
  *   record_version grows when a key changes its meaning or goes; new keys leave it as it is
  *
  * Whatever was not measured is null, so a reader never mistakes it for 0.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "profile/record.h"
 
@@ -347,6 +351,22 @@ static void warnings(Json *j, const char *lines)
     text_free(&line);
 }
 
+/* Where, when and by which build.  Figures do not hold these: their bytes do not depend on them. */
+static void origin(Json *j, const Record *r)
+{
+    char      host[HOST_NAME_MAX + 1] = "", text[40] = "";
+    time_t    seconds = (time_t)r->ended;
+    struct tm utc;
+
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        *host = '\0';
+    if (r->ended && gmtime_r(&seconds, &utc))
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    record_key_string(j, "host", host);
+    record_key_string(j, "time", text);
+    record_key_string(j, "commit", environment_commit());
+}
+
 static void device_profile_json(const DeviceProfile *p, Json *j);
 
 void record_json(const Record *record, Json *out)
@@ -366,6 +386,7 @@ void record_json(const Record *record, Json *out)
     warnings(out, record->warnings);
     jsonw_key(out, "environment");
     environment_json(out);
+    origin(out, record);
     jsonw_key_int(out, "record_version", RECORD_VERSION);
     jsonw_close(out, '}');
 }

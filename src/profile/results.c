@@ -57,6 +57,10 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .version = string_of(environment, "version", ""),
         .cpu = string_of(environment, "cpu", ""),
         .gpu = string_of(json_object_get(json, "gpu"), "name", ""),
+        .host = string_of(json, "host", ""),
+        .time = string_of(json, "time", ""),
+        .commit = string_of(json, "commit", ""),
+        .record_version = integer_of(json, "record_version"),
         .against = string_of(json_object_get(json, "process"), "against", ""),
         .process = integer_of(json_object_get(json, "process"), "number"),
         .n = integer_of(json, "n"),
@@ -154,6 +158,36 @@ const ResultRow *results_find(const Results *results, const char *key)
         if (!strcmp(results->rows[i].key, key))
             return &results->rows[i];
     return NULL;
+}
+
+/* ---- versions ----------------------------------------------------------------- */
+
+static void find_versions(const Results *results, int64_t *least, int64_t *most)
+{
+    for (int i = 0; i < results->count; i++) {
+        int64_t version = results->rows[i].record_version;
+
+        *least = version < *least ? version : *least;
+        *most = version > *most ? version : *most;
+    }
+}
+
+void results_note_versions(const Results *a, const Results *b, Text *out)
+{
+    int64_t least = INT64_MAX, most = 0;
+
+    find_versions(a, &least, &most);
+    if (b)
+        find_versions(b, &least, &most);
+    if (least < most && !least)
+        text_addf(out, "records of several versions (record_version none to %lld): a number that "
+                  "a version lacks is n/a\n", (long long)most);
+    else if (least < most)
+        text_addf(out, "records of several versions (record_version %lld to %lld): a number that "
+                  "a version lacks is n/a\n", (long long)least, (long long)most);
+    if (most > RECORD_VERSION)
+        text_addf(out, "records of version %lld: this program knows versions up to %d, and reads "
+                  "their keys as those of %d\n", (long long)most, RECORD_VERSION, RECORD_VERSION);
 }
 
 /* Two orders on one array: by key and file to find doubles, then as they stood. */

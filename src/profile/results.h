@@ -19,8 +19,10 @@ typedef struct ResultRow {
     const char *asked;   /* "sinkhorn(sortcut=2)": the word it was asked by; "": unknown */
     const char *mechanism, *position, *device, *precision, *source, *status, *message, *version;
     const char *cpu, *gpu; /* "": no name; gpu: it ran on none */
+    const char *host, *time, *commit; /* "": not known */
     const char *against; /* the other program of sweep --against, which measured it; "": this one */
     int64_t     n, seed, threads, d, heads;
+    int64_t     record_version; /* 0: from before records had one */
     int64_t     process; /* of those that measured this point: 1, 2 .. */
     bool        causal, ok;
     int         file;    /* which of several files; the reader's number */
@@ -46,6 +48,10 @@ void results_latest(Results *results);
 const ResultRow *results_find(const Results *results, const char *key); /* the last one */
 /* By mechanism as first met, parameters, position, threads, seed, n. */
 void results_sort(Results *results);
+
+/* Appends a line where the records are of several versions, or of one that this program does not
+ * know; of the rows of b (NULL: none) too. */
+void results_note_versions(const Results *a, const Results *b, Text *out);
 
 /* "time_ms.median"; not valid when absent or null. */
 Number row_number(const ResultRow *row, const char *path);

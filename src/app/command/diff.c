@@ -236,6 +236,7 @@ static void summarise(const Diff *d, Text *out)
               "%d\n%s", count_dearer(d), 100 * d->plan.over, d->all.missing, d->all.unmeasured,
               d->all.added, text_str(&d->all.names));
     text_addf(out, "b/a: above 1 is dearer.  a: %s.  b: %s.\n", d->a_name, d->b_name);
+    results_note_versions(&d->a, &d->b, out);
     if (!d->plan.counted)
         summarise_time(d, out);
 }

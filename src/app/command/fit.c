@@ -109,6 +109,16 @@ static bool check_measured(const Results *rows, const Call *call, Error *err)
                      rows->rows[0].message);
 }
 
+/* Tables for people have the notes that a reader needs. */
+static bool show_fits(const Results *rows, const Call *call, Text *out, Error *err)
+{
+    if (!fits_show(rows, call, call->values[OPT_TABLE], call_style(call), out, err))
+        return false;
+    if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV)
+        results_note_versions(rows, NULL, out);
+    return true;
+}
+
 bool command_fit(Session *s, const Call *call, Text *out, Error *err)
 {
     Results rows = { 0 };
@@ -126,7 +136,7 @@ bool command_fit(Session *s, const Call *call, Text *out, Error *err)
         for (int i = 0; ok && i < call->file_count; i++)
             ok = write_file(&rows, call, call->files[i], out, err);
         if (ok && !call->file_count)
-            ok = fits_show(&rows, call, call->values[OPT_TABLE], call_style(call), out, err);
+            ok = show_fits(&rows, call, out, err);
     }
     results_free(&rows);
     return ok;

@@ -124,7 +124,7 @@ static void find_doubles(Merge *m)
 static void note_differences(Merge *m)
 {
     const ResultRow *first = NULL;
-    bool             version = false, cpu = false;
+    bool             version = false, commit = false, cpu = false;
 
     for (int i = 0; i < m->rows.count; i++) {
         const ResultRow *row = &m->rows.rows[i];
@@ -137,6 +137,13 @@ static void note_differences(Merge *m)
                       "side\n", first->version, m->call->words[first->file], row->version,
                       m->call->words[row->file]);
             version = true;
+        }
+        if (!version && !commit && *row->commit && *first->commit &&
+            strcmp(row->commit, first->commit) != 0) {
+            text_addf(&m->notes, "other commits of the program: %s in %s, %s in %s\n",
+                      first->commit, m->call->words[first->file], row->commit,
+                      m->call->words[row->file]);
+            commit = true;
         }
         if (strcmp(row->cpu, first->cpu) != 0 && !cpu) {
             text_addf(&m->notes, "other machines: '%s' and '%s'; compare times only within one\n",
@@ -265,6 +272,7 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
     if (ok) {
         find_doubles(&m);
         note_differences(&m);
+        results_note_versions(&m.rows, NULL, &m.notes);
         ok = write_kept(&m, path, &kept, &failed, err);
     }
     if (ok)

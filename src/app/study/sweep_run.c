@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/command/command.h"
@@ -144,7 +145,8 @@ static void refuse_point(const SweepSpec *spec, const SweepPoint *point, const C
                       .causal = point->causal > 0,
                       .seed = point->seed,
                       .threads = point->threads,
-                      .status = status };
+                      .status = status,
+                      .ended = (int64_t)time(NULL) };
     Text   json = { 0 };
     Json   j = jsonw_to(&json);
 

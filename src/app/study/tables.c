@@ -24,7 +24,8 @@ static const char *const numbers[] = {
 
 static const char *const texts[] = { "mechanism", "params", "source", "n", "d", "heads", "causal",
                                      "position", "seed", "device", "precision", "threads", "status",
-                                     "message", "key", "version" };
+                                     "message", "key", "host", "time", "commit", "record_version",
+                                     "environment.version" };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
 /* A refused point knows only the size it was asked for. */
@@ -53,6 +54,10 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->status);
     table_cell(t, "%s", row->message);
     table_cell(t, "%s", row->key);
+    table_cell(t, "%s", row->host);
+    table_cell(t, "%s", row->time);
+    table_cell(t, "%s", row->commit);
+    size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
     for (int i = 0; i < NUMBERS; i++)
         table_number(t, row_number(row, numbers[i]), 15);

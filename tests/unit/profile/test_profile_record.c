@@ -1,5 +1,8 @@
 /* test_profile_record.c -- the record's JSON and text, its copy, its environment. */
 #include "profile_fixture.h"
+#include "profile/results.h"
+
+#include <unistd.h>
 
 static Record filled(void)
 {
@@ -35,6 +38,7 @@ TEST(json_holds_the_contract)
         "time_ms.first", "memory.arena_peak", "memory.heap_peak", "memory.device_peak",
         "memory.rss_peak", "quality.mass_mean", "quality.mass_p5", "quality.mass_min",
         "quality.output_error", "quality.total_variation", "quality.kl", "stages", "environment",
+        "host", "time", "commit", "record_version",
     };
     static const char *const stage_keys[] = { "name", "iteration", "time_ms", "flops", "bytes",
                                               "heap_peak" };
@@ -179,6 +183,60 @@ TEST(the_environment_names_the_machine)
                             environment_blas_warning());
     json_decref(root);
     text_free(&text);
+}
+
+TEST(a_record_says_where_when_and_by_which_build)
+{
+    Record  r = filled();
+    json_t *root = record_parsed(&r);
+    char    host[256] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    assert_string_equal(json_string_value(json_at(root, "host")), host);
+    assert_true(json_is_null(json_at(root, "time"))); /* not known */
+    if (*environment_commit())
+        assert_string_equal(json_string_value(json_at(root, "commit")), environment_commit());
+    else
+        assert_true(json_is_null(json_at(root, "commit")));
+    assert_int_equal(json_integer_value(json_at(root, "record_version")), RECORD_VERSION);
+    json_decref(root);
+    r.ended = 951782400; /* a leap day */
+    root = record_parsed(&r);
+    assert_string_equal(json_string_value(json_at(root, "time")), "2000-02-29T00:00:00Z");
+    json_decref(root);
+    record_free(&r);
+}
+
+static void check_versions(const char *first, const char *second, const char *expected)
+{
+    Results a = { 0 }, b = { 0 };
+    Text    note = { 0 }, lines[2] = { { 0 }, { 0 } };
+
+    for (int i = 0; i < 2; i++) {
+        const char *version = i ? second : first;
+
+        text_addf(&lines[i], "{\"mechanism\":\"full\",\"status\":\"OK\"%s%s}",
+                  *version ? ",\"record_version\":" : "", version);
+        assert_true(results_add(i ? &b : &a, text_str(&lines[i]), lines[i].length, 0, NULL));
+        text_free(&lines[i]);
+    }
+    results_note_versions(&a, &b, &note);
+    if (*expected)
+        assert_non_null(strstr(text_str(&note), expected));
+    else
+        assert_int_equal(note.length, 0);
+    text_free(&note);
+    results_free(&a);
+    results_free(&b);
+}
+
+TEST(records_of_several_versions_are_named)
+{
+    check_versions("1", "1", "");
+    check_versions("", "", "");
+    check_versions("", "1", "record_version none to 1");
+    check_versions("1", "7", "record_version 1 to 7");
+    check_versions("7", "7", "records of version 7: this program knows versions up to 1");
 }
 
 SUITE(NULL, NULL)
