@@ -24,6 +24,11 @@
 
 #define STEP_PANELS 4 /* panels scored before their weights are used */
 
+/* Columns [from, to) of a tile. */
+typedef struct Span {
+    int32_t from, to;
+} Span;
+
 typedef struct Block {
     const Kernel *kernel;
     int64_t       capacity, d, e;   /* capacity: rows, a multiple of TILE_ROWS */
@@ -36,6 +41,7 @@ typedef struct Block {
     float        *top;              /* [capacity][LANES] */
     int32_t      *slots;            /* [groups] tiles of this step */
     int32_t      *panel;            /* [groups][STEP_PANELS] their panels */
+    Span         *span;             /* [groups][STEP_PANELS] columns that any row needs */
 } Block;
 
 /* False when the arena is out of memory. */

@@ -24,8 +24,9 @@ bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, 
     b->factor = arena_alloc(arena, capacity, size);
     b->slots = arena_alloc(arena, groups, (int64_t)sizeof(*b->slots));
     b->panel = arena_alloc(arena, groups, STEP_PANELS * (int64_t)sizeof(*b->panel));
+    b->span = arena_alloc(arena, groups, STEP_PANELS * (int64_t)sizeof(*b->span));
     return b->q && b->s && b->acc && b->top && b->max && b->sum && b->factor && b->slots &&
-           b->panel;
+           b->panel && b->span;
 }
 
 void block_begin(Block *b, int64_t rows)
@@ -50,44 +51,64 @@ void block_query(Block *b, int64_t row, const float *q, double scale)
     b->kernel->scale(q, b->d, (float)(scale * LOG2_E), b->q + row * b->d);
 }
 
+/* The columns, out of the first `keys`, that any row keeps. */
+static Span span_of(const uint64_t *keep, int64_t keys)
+{
+    int32_t  to = (int32_t)min_i64(keys, TILE_KEYS);
+    uint64_t any = 0;
+
+    for (int r = 0; keep && r < TILE_ROWS; r++)
+        any |= keep[r];
+    return any ? (Span){ __builtin_ctzll(any), (int32_t)min_i64(to, 64 - __builtin_clzll(any)) }
+               : (Span){ 0, to };
+}
+
 float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel, int64_t keys,
                    const uint64_t *keep)
 {
     int    slot = b->slots[g]++;
     float *tile = block_tile(b, g, slot);
+    Span   span = span_of(keep, keys);
 
     b->panel[g * STEP_PANELS + slot] = (int32_t)panel_index;
+    b->span[g * STEP_PANELS + slot] = span;
     b->kernel->score(b->q + g * TILE_ROWS * b->d, b->d, panel, b->d, keep,
-                     (int)min_i64(keys, TILE_KEYS), tile, b->lds, b->top + g * TILE_ROWS * LANES);
+                     span.from / LANES * LANES, span.to, tile, b->lds,
+                     b->top + g * TILE_ROWS * LANES);
     return tile;
 }
 
 void block_soften(Block *b, int64_t g, bool changed)
 {
-    int64_t row = g * TILE_ROWS;
-    float  *top = b->top + row * LANES;
+    int64_t     row = g * TILE_ROWS;
+    const Span *span = b->span + g * STEP_PANELS;
+    int32_t     last = b->slots[g] - 1, from = span[0].from / LANES * LANES;
+    int64_t     to = last * TILE_KEYS + round_up_to(span[last].to, LANES);
+    float      *top = b->top + row * LANES;
 
-    b->kernel->softmax(block_tile(b, g, 0), b->lds, TILE_ROWS, b->slots[g] * TILE_KEYS,
+    b->kernel->softmax(block_tile(b, g, 0) + from, b->lds, TILE_ROWS, to - from,
                        changed ? NULL : top, b->max + row, b->sum + row, b->factor + row);
     for (int x = 0; x < TILE_ROWS * LANES; x++)
         top[x] = -INFINITY;
 }
 
+/* Neighbouring panels are mixed together, from the first column that a row needs to the last. */
 void block_mix(Block *b, int64_t g, const float *v, int64_t ldv, int64_t m)
 {
     static const float ones[TILE_ROWS] = { 1, 1, 1, 1, 1, 1 };
     const int32_t     *panel = b->panel + g * STEP_PANELS;
+    const Span        *span = b->span + g * STEP_PANELS;
     const float       *factor = b->factor + g * TILE_ROWS;
 
     for (int from = 0, to; from < b->slots[g]; from = to) {
-        int64_t key = (int64_t)panel[from] * TILE_KEYS;
+        int64_t key = (int64_t)panel[from] * TILE_KEYS + span[from].from, end;
 
         to = from + 1;
         while (to < b->slots[g] && panel[to] == panel[to - 1] + 1)
             to++;
-        b->kernel->mix(block_tile(b, g, from), b->lds, v + key * ldv, ldv,
-                       min_i64((to - from) * TILE_KEYS, m - key), b->e, factor,
-                       b->acc + g * TILE_ROWS * b->lda, b->lda);
+        end = min_i64(m, (int64_t)panel[to - 1] * TILE_KEYS + span[to - 1].to);
+        b->kernel->mix(block_tile(b, g, from) + span[from].from, b->lds, v + key * ldv, ldv,
+                       end - key, b->e, factor, b->acc + g * TILE_ROWS * b->lda, b->lda);
         factor = ones;
     }
     b->slots[g] = 0;

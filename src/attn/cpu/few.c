@@ -89,7 +89,7 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
         for (int64_t r = 0; r < keys - x && !whole; r++)
             memcpy(w->last + r * job->d, k + r * ldk, (size_t)job->d * sizeof(float));
         job->kernel->score(whole ? k : w->last, whole ? ldk : job->d, packed, job->d, NULL,
-                           (int)columns_of(job, panel), w->s + x * TILE_KEYS, TILE_KEYS, w->top);
+                           0, (int)columns_of(job, panel), w->s + x * TILE_KEYS, TILE_KEYS, w->top);
     }
 }
 

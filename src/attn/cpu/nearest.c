@@ -23,7 +23,7 @@ void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const fl
         x = padding;
         ld = d;
     }
-    kernel_at(0)->score(x, ld, panel, d, keep, TILE_KEYS, s, lds, top);
+    kernel_at(0)->score(x, ld, panel, d, keep, 0, TILE_KEYS, s, lds, top);
 }
 
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)

@@ -107,7 +107,7 @@ static void take_tile(const SigmoidJob *job, SigmoidWorker *w, int64_t head, int
     int64_t       keys = min_i64(TILE_KEYS, job->m - key);
 
     job->kernel->score(w->q + row * job->d, job->d, job->packed + key * job->d, job->d,
-                       kept_cells(job, w, i, panel), (int)keys, w->tile, TILE_KEYS, w->top);
+                       kept_cells(job, w, i, panel), 0, (int)keys, w->tile, TILE_KEYS, w->top);
     if (job->has_terms)
         terms_add_tile(&w->terms, i, panel, w->tile, TILE_KEYS);
     for (int64_t x = 0; x < TILE_ROWS; x++) {

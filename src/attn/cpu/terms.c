@@ -112,7 +112,7 @@ static void side_dots(const Terms *t, const float *side, int64_t rows, const flo
     for (int64_t r = 0; r < rows; r += TILE_ROWS)
         for (int64_t p = first; p <= last; p++)
             t->kernel->score(side + r * t->d, t->d, panels + p * TILE_KEYS * t->d, t->d, NULL,
-                             TILE_KEYS, dots + r * t->span + p * TILE_KEYS, t->span, t->top);
+                             0, TILE_KEYS, dots + r * t->span + p * TILE_KEYS, t->span, t->top);
 }
 
 /* As side_dots, for any number of rows. */

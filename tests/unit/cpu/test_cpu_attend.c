@@ -124,7 +124,7 @@ static void run_kernels(Case *c, double tolerance, const char *what)
     }
 }
 
-#define PATTERNS 14
+#define PATTERNS 15
 
 /* Each row has keys all over the sequence, some twice, some missing. */
 static Pattern *scattered(Arena *a, PatternShape s)
@@ -182,6 +182,11 @@ static Pattern *some_pattern(const Case *c, int which, const char **name)
     case 13: /* cells of their own beside a short run */
         *name = "logarithmic";
         p = pattern_union(a, scattered(a, s), pattern_band(a, s, -9, 0, 1, 1));
+        break;
+    case 14: /* panels between those of a row are not needed, nor all columns of these */
+        *name = "bands apart";
+        p = pattern_union(a, pattern_band(a, s, -250, -190, 1, 1),
+                          pattern_band(a, s, -40, 5, 1, 1));
         break;
     default: break;
     }

@@ -23,11 +23,11 @@
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
-     * NULL: all stay); top[r][LANES] is raised to the lanewise maximum.  Only the first
-     * `keys` columns are needed; the others are scores or -inf. */
+     * NULL: all stay); top[r][LANES] is raised to the lanewise maximum.  Only the columns
+     * from `from` (a multiple of LANES) to `to` are needed; the others are scores or -inf. */
     void (*score)(const float *q, int64_t ldq, const float *panel, int64_t d,
-                  const uint64_t *keep, int keys, float *s, int64_t lds, float *top);
-    /* One step of the online softmax over `count` (a multiple of TILE_KEYS) scores of
+                  const uint64_t *keep, int from, int to, float *s, int64_t lds, float *top);
+    /* One step of the online softmax over `count` (a multiple of LANES) scores of
      * each row: s becomes 2^(s - max), max and sum advance, factor scales the earlier
      * results of the row.  top NULL: found from s. */
     void (*softmax)(float *s, int64_t lds, int rows, int64_t count, const float *top, float *max,

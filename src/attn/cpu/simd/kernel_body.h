@@ -119,18 +119,32 @@ INLINE void strip_score(const float *q, int64_t ldq, const float *panel, int64_t
     }
 }
 
-static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, int64_t d,
-                              const uint64_t *keep, int keys, float *s, int64_t lds, float *top)
+INLINE void skip_columns(int from, int to, float *s, int64_t lds)
 {
-    int at = 0;
-
-    for (; at + STRIP <= keys; at += STRIP)
-        strip_score(q, ldq, panel, d, keep, at, VECS, s, lds, top);
-    for (; at < keys; at += WIDTH)
-        strip_score(q, ldq, panel, d, keep, at, 1, s, lds, top);
-    for (; at < TILE_KEYS; at += WIDTH)
+    for (int at = from; at < to; at += WIDTH)
         UNROLL for (int r = 0; r < TILE_ROWS; r++)
             vec_store(s + r * lds + at, vec_splat(-INFINITY));
+}
+
+static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, int64_t d,
+                              const uint64_t *keep, int from, int to, float *s, int64_t lds,
+                              float *top)
+{
+    int at = from;
+
+    skip_columns(0, from, s, lds);
+    for (; at + STRIP <= to; at += STRIP)
+        strip_score(q, ldq, panel, d, keep, at, VECS, s, lds, top);
+    if (VECS > 3 && at + 2 * WIDTH < to) {
+        strip_score(q, ldq, panel, d, keep, at, VECS > 3 ? 3 : 1, s, lds, top);
+        at += 3 * WIDTH;
+    } else if (VECS > 2 && at + WIDTH < to) {
+        strip_score(q, ldq, panel, d, keep, at, VECS > 2 ? 2 : 1, s, lds, top);
+        at += 2 * WIDTH;
+    }
+    for (; at < to; at += WIDTH)
+        strip_score(q, ldq, panel, d, keep, at, 1, s, lds, top);
+    skip_columns(at, TILE_KEYS, s, lds);
 }
 
 INLINE Vec row_top(const float *s, int64_t count)
@@ -147,15 +161,23 @@ INLINE float row_exp2(float *s, int64_t count, float base)
 {
     Vec sum[4], low = vec_splat(base);
 
+    int64_t j = 0;
+
     UNROLL for (int x = 0; x < 4; x++)
         sum[x] = vec_splat(0.0f);
-    for (int64_t j = 0; j < count; j += 4 * WIDTH)
+    for (; j + 4 * WIDTH <= count; j += 4 * WIDTH)
         UNROLL for (int x = 0; x < 4; x++) {
             Vec w = vec_exp2(vec_sub(vec_load(s + j + x * WIDTH), low));
 
             vec_store(s + j + x * WIDTH, w);
             sum[x] = vec_add(sum[x], w);
         }
+    for (; j < count; j += WIDTH) {
+        Vec w = vec_exp2(vec_sub(vec_load(s + j), low));
+
+        vec_store(s + j, w);
+        sum[0] = vec_add(sum[0], w);
+    }
     return vec_total(vec_add(vec_add(sum[0], sum[1]), vec_add(sum[2], sum[3])));
 }
 
