@@ -292,8 +292,21 @@ static char *params_json(const Run *run)
 
 /* ---- the rest --------------------------------------------------------------- */
 
+void record_take_script(Record *record, const Mechanism *m, const Assignments *given)
+{
+    const Assignments none = { 0 };
+
+    for (int depth = 0; m && !m->script && depth < 4; depth++)
+        m = mechanism_inner(m, given ? given : &none);
+    if (!m || !m->script)
+        return;
+    snprintf(record->script, sizeof(record->script), "%.63s", m->script->name);
+    snprintf(record->script_sha256, sizeof(record->script_sha256), "%s", m->script->sha256);
+}
+
 static void take_settings(const Run *run, Record *out)
 {
+    record_take_script(out, run->mechanism, run->spec.given);
     snprintf(out->mechanism, sizeof(out->mechanism), "%s", run->mechanism->id);
     snprintf(out->position, sizeof(out->position), "%s",
              run->spec.position ? run->spec.position->id : "none");

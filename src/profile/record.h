@@ -106,6 +106,7 @@ typedef struct SeedSpread {
 
 typedef struct Record {
     char        mechanism[48];
+    char        script[64], script_sha256[65]; /* of the user that defines it; "": built in */
     char       *params;    /* JSON object of every bound parameter; owned */
     int64_t     n, m, d, e, heads;
     bool        causal;
@@ -152,6 +153,9 @@ void record_free(Record *record); /* also fine on a zeroed one */
 bool record_copy(Record *to, const Record *from, Error *err);
 const char *record_status_name(RecordStatus status); /* "OK", "OOM", ... */
 RecordStatus record_status_of(ErrorCode code);
+/* The user's script that defines m, or what m runs inside itself with these assignments (NULL:
+ * none); nothing for a mechanism of the program, or NULL. */
+void record_take_script(Record *record, const Mechanism *m, const Assignments *given);
 /* Adds a line to the warnings; silent when there is no memory for it. */
 void record_warn(Record *record, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -84,6 +84,8 @@ static void settings(Json *j, const Record *r)
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)r->seed);
     record_key_string(j, "mechanism", r->mechanism);
     jsonw_key_raw(j, "params", r->params ? r->params : "{}");
+    record_key_string(j, "script", r->script);
+    record_key_string(j, "script_sha256", r->script_sha256);
     record_key_string(j, "input", r->input);
     jsonw_key_int(j, "n", r->n);
     jsonw_key_int(j, "m", r->m);

@@ -55,7 +55,17 @@ check.case("it is in the catalogue, figures, reach, vary and compare", function(
   check.equal(records[2].params.window, 5)
   assert(attn.run("own-window", { n = 32 }):reach())
   assert(attn.vary("own-window", "window=1:9:+4", { n = 32 }))
-  check.equal(#attn.sweep { "own-window", n = "16:32:x2", ["repeat"] = 1 }, 2)
+  local sweep = assert(attn.sweep { "own-window", n = "16:32:x2", d = 8, ["repeat"] = 1 })
+  check.equal(#sweep, 2)
+  for _, record in ipairs(sweep) do
+    local here = assert(attn.run("own-window", { n = record.n, d = 8,
+      input = "synthetic:normal" })).record
+    check.equal(record.status, "OK", record.message)
+    check.equal(record.flops.counted, here.flops.counted)
+    assert(record.flops.counted > 0 and record.time_ms.median > 0)
+    check.equal(record.script, "define.lua")
+    check.equal(record.script_sha256, here.script_sha256)
+  end
 end)
 
 check.case("patterns of heads, steps, overlaps and edges", function()

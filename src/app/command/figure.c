@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/command/command.h"
+#include "app/scripts.h"
 #include "app/session/model_input.h"
 #include "app/figure/overview.h"
 #include "app/figure/picture.h"
@@ -257,6 +258,56 @@ static bool check_input(Session *s, const char *path, Text *out)
     return same;
 }
 
+/* ---- scripts of the user that the figure needs ------------------------------------------ */
+
+/* The script of that name that ran last; NULL: none did. */
+static const MechanismScript *loaded_script(const char *name, size_t length)
+{
+    const MechanismScript *script, *found = NULL;
+
+    for (int i = 0; (script = scripts_at(i)); i++)
+        if (strlen(script->name) == length && !memcmp(script->name, name, length))
+            found = script;
+    return found;
+}
+
+/* One of "a.lua, b.lua" and its hash. */
+static bool check_script(const Call *call, const char *name, size_t length, const char *hash,
+                         Text *out, Error *err)
+{
+    const MechanismScript *script = loaded_script(name, length);
+    const char            *path = call->words[0];
+
+    if (!script)
+        return error_set(err, ERR_USAGE, "%s: shows a mechanism of the script %.*s, which only "
+                         "runs when it is named: attnscope --lua %.*s rerender %s", path,
+                         (int)length, name, (int)length, name, path);
+    if (*script->sha256 && strncmp(script->sha256, hash, strlen(script->sha256)) != 0)
+        text_addf(out, "%s: %s has changed since this figure was made\n", path, script->name);
+    return true;
+}
+
+/* A figure never runs a script by itself: it may come from a stranger. */
+static bool check_scripts(const Call *call, Text *out, Error *err)
+{
+    Error ignored;
+    char *names = figure_metadata(call->words[0], SCRIPT_KEY, &ignored);
+    char *hashes = figure_metadata(call->words[0], SCRIPT_HASH_KEY, &ignored);
+    bool  ok = true;
+
+    for (const char *name = names, *hash = hashes; ok && name && hash;) {
+        size_t length = strcspn(name, ",");
+
+        ok = check_script(call, name, length, hash, out, err);
+        name = name[length] ? name + length + strspn(name + length, ", ") : NULL;
+        hash += strcspn(hash, ",");
+        hash += strspn(hash, ", ");
+    }
+    free(names);
+    free(hashes);
+    return ok;
+}
+
 /* The format asked for; else that of the new name; else, for the same name and for a stream, that
  * of the file.  A PNG may be an animation: the stored command says so. */
 static const char *format_again(const Call *call, const char *before)
@@ -482,7 +533,8 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         ok = error_set(err, ERR_FORMAT, "%s: '%s' is no command that only draws; if you know who "
                        "made the figure, run it yourself: %s", call->words[0],
                        figure.command->name, line);
-    ok = ok && may_read(s, call, &figure, err) && take_moved_input(call, &figure, held, err);
+    ok = ok && check_scripts(call, out, err) && may_read(s, call, &figure, err) &&
+         take_moved_input(call, &figure, held, err);
     if (ok) {
         figure.line = line;
         figure.stored = stored;

@@ -10,6 +10,7 @@
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"
+#include "app/scripts.h"
 #include "profile/record.h"
 
 static void add_side(const Request *first, const Request *request, const char *view, Text *out)
@@ -246,6 +247,31 @@ static void add_result_pairs(Metadata *m, Result *const *results, int count)
     text_free(&tensors);
 }
 
+/* The user's scripts that define mechanisms of the results: names and hashes, in one order. */
+static void add_scripts(Metadata *m, Result *const *results, int count)
+{
+    Text                   names = { 0 }, hashes = { 0 };
+    const MechanismScript *script;
+
+    for (int i = 0; (script = scripts_at(i)); i++) {
+        bool shown = false;
+
+        for (int k = 0; k < count; k++)
+            shown |= script_is_of_request(script, &results[k]->request);
+        if (!shown)
+            continue;
+        text_addf(&names, "%s%s", names.length ? ", " : "", script->name);
+        text_addf(&hashes, "%s%s", hashes.length ? ", " : "",
+                  *script->sha256 ? script->sha256 : "-");
+    }
+    if (names.length) {
+        metadata_add(m, SCRIPT_KEY, text_str(&names));
+        metadata_add(m, SCRIPT_HASH_KEY, text_str(&hashes));
+    }
+    text_free(&names);
+    text_free(&hashes);
+}
+
 static void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
 
 void picture_metadata(const Figure *figure, Result *const *results, int count,
@@ -258,6 +284,7 @@ void picture_metadata(const Figure *figure, Result *const *results, int count,
     metadata_add(out, "attnscope:version", ATTNSCOPE_VERSION);
     metadata_add(out, "attnscope:command", command ? command : "");
     add_result_pairs(out, results, count);
+    add_scripts(out, results, count);
     stored_figure_text(figure, options, &numbers);
     if (numbers.length)
         metadata_add(out, NUMBERS_KEY, text_str(&numbers));
@@ -587,7 +614,7 @@ char *stored_figure_copy(const StoredFigure *stored)
 /* Keys copied to the new file, in this order, after name and version of the program. */
 static const char *const keys[] = {
     "attnscope:command", "attnscope:params", "attnscope:tensors", "attnscope:seed",
-    "attnscope:input", "attnscope:input-sha256", NUMBERS_KEY,
+    "attnscope:input", "attnscope:input-sha256", SCRIPT_KEY, SCRIPT_HASH_KEY, NUMBERS_KEY,
 };
 
 static void copy_metadata(const char *from, Metadata *out)

@@ -21,6 +21,9 @@
  */
 
 #define NUMBERS_KEY "attnscope:numbers"
+/* The user's scripts that define mechanisms of the figure, "a.lua, b.lua", and their SHA-256. */
+#define SCRIPT_KEY      "attnscope:script"
+#define SCRIPT_HASH_KEY "attnscope:script-sha256"
 
 typedef struct StoredFigure StoredFigure;
 
@@ -127,7 +130,7 @@ const char *picture_no_command(const Session *s, const PanelChoice *panels, int 
 
 /* Metadata of a file: keys and values, copied. */
 #define METADATA_OWN_MOST 16 /* pairs that PngOptions.metadata may add to those of a picture */
-#define METADATA_MOST     (2 * (10 + METADATA_OWN_MOST))
+#define METADATA_MOST     (2 * (12 + METADATA_OWN_MOST))
 typedef struct Metadata {
     Text        storage;
     size_t      starts[METADATA_MOST];

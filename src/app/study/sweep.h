@@ -77,6 +77,7 @@ bool sweep_spec_parse(Session *s, const Call *call, SweepSpec *out, Error *err);
 
 typedef struct SweepPoint {
     char       *mechanism;    /* owned: with all parameters, as `run` takes it */
+    WordList    scripts;      /* files that its process runs first, which define the mechanism */
     char       *params;       /* owned: JSON of those given, for records of points not run */
     const char *asked;        /* its word, without axes; borrowed from the spec */
     const char *device, *precision; /* borrowed from the spec; "": not given */

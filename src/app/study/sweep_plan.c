@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "app/command/command.h"
+#include "app/scripts.h"
 #include "app/study/sweep.h"
 #include "attn/run/position.h"
 #include "input/store.h"
@@ -93,6 +94,16 @@ static void add_free(const Request *r, const Mechanism *m, const Position *posit
     }
 }
 
+/* Another content of a script is another mechanism. */
+static void add_script_hashes(const Request *r, Text *out)
+{
+    const MechanismScript *script;
+
+    for (int i = 0; (script = scripts_at(i)); i++)
+        if (script_is_of_request(script, r))
+            text_addf(out, "script=%s\n", script->sha256);
+}
+
 static bool canonical_request(Planner *p, const Request *r, Error *err)
 {
     const SweepSpec *spec = p->spec;
@@ -116,6 +127,7 @@ static bool canonical_request(Planner *p, const Request *r, Error *err)
          !add_table(position->params, position->params_size, &r->given, &p->canonical, err)))
         return false;
     add_free(r, m, position, &p->canonical);
+    add_script_hashes(r, &p->canonical);
     return true;
 }
 
@@ -177,6 +189,13 @@ static char *given_json(const Request *r)
     return text.data;
 }
 
+static bool add_script(void *context, const MechanismScript *script, Error *err)
+{
+    SweepPoint *point = context;
+
+    return words_add(&point->scripts, script->path, strlen(script->path), err);
+}
+
 /* Adds the mechanism with its parameters at one place of the other axes. */
 static bool add_point(Planner *p, const Request *r, const char *refused, int threads,
                       const char *device, const char *precision)
@@ -186,7 +205,7 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
     Text             text = { 0 };
     Error            err = ERROR_INIT;
 
-    if (!point)
+    if (!point || !scripts_of_request(r, add_script, point, p->err))
         return false;
     request_text(r, &text);
     point->mechanism = text.data;
@@ -330,6 +349,7 @@ static void point_free(SweepPoint *point)
 {
     free(point->mechanism);
     free(point->params);
+    words_free(&point->scripts);
 }
 
 static int by_point_key(const void *a, const void *b)
@@ -432,6 +452,10 @@ static bool copy_point(const SweepSpec *spec, const SweepPlan *from, int at, Swe
     point->against = against;
     point->mechanism = strdup(old->mechanism);
     point->params = old->params ? strdup(old->params) : NULL;
+    point->scripts = (WordList){ 0 };
+    for (int i = 0; i < old->scripts.count; i++)
+        if (!words_add(&point->scripts, old->scripts.items[i], strlen(old->scripts.items[i]), NULL))
+            return false;
     if (old->shorter >= 0)
         point->shorter = running_place(spec, from->count, old->shorter, process - 1, against);
     name_process(spec, old, point);

@@ -21,6 +21,7 @@
 
 #include "app/command/command.h"
 #include "app/program.h"
+#include "app/scripts.h"
 #include "app/study/sweep.h"
 #include "attn/cuda/host/library.h"
 
@@ -64,10 +65,12 @@ static bool add_argument(WordList *out, Error *err, const char *fmt, ...)
 /* The words of the point's command. */
 static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *out, Error *err)
 {
-    bool ok = add_argument(out, err, "%s", p->against ? spec->against : "attnscope") &&
-              add_argument(out, err, "run") &&
-              add_argument(out, err, "%s", p->mechanism) &&
-              add_argument(out, err, "--input=%s", spec->input);
+    bool ok = add_argument(out, err, "%s", p->against ? spec->against : "attnscope");
+
+    for (int i = 0; ok && i < p->scripts.count; i++)
+        ok = add_argument(out, err, "--lua=%s", p->scripts.items[i]);
+    ok = ok && add_argument(out, err, "run") && add_argument(out, err, "%s", p->mechanism) &&
+         add_argument(out, err, "--input=%s", spec->input);
 
     if (spec->layer)
         ok = ok && add_argument(out, err, "--layer=%lld", (long long)spec->layer);
@@ -158,6 +161,7 @@ static void refuse_point(const SweepSpec *spec, const SweepPoint *point, const C
              *point->precision ? point->precision : "f32");
     snprintf(record.input, sizeof(record.input), "%.120s", spec->input);
     snprintf(record.message, sizeof(record.message), "%s", why);
+    record_take_script(&record, mechanism_find(record.mechanism), NULL);
     record.quality.worst_query = record.quality.worst_head = -1;
     record_json(&record, &j);
     compose(spec, point, child, text_str(&json), json.length, line);
@@ -208,6 +212,8 @@ static bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double d
     char       why[500];
     bool       ok = sweep_words(spec, point, &words, err) && words_end(&words, err);
 
+    for (int i = 0; ok && i < point->scripts.count; i++)
+        ok = script_file_unchanged(point->scripts.items[i], err);
     if (watch) {
         looks.stopped = watch->stopped;
         looks.context = watch->context;

@@ -99,6 +99,14 @@ typedef enum QueriesAtEnd {
     AT_END_OWN,   /* the mechanism itself looks at Run.q_offset */
 } QueriesAtEnd;
 
+/* The script of the user that defines a mechanism. */
+typedef struct MechanismScript {
+    const char *name;    /* of its file, without folders; "-e", "-": code that no file holds */
+    const char *path;    /* absolute; NULL: no file */
+    char        sha256[65]; /* of the file's content; "": no file */
+    bool        everywhere; /* each process of the program runs it by itself */
+} MechanismScript;
+
 typedef struct Mechanism {
     const char *id;        /* "window"; stable: files, command line, Lua use it */
     const char *title;
@@ -107,6 +115,7 @@ typedef struct Mechanism {
     const char *arxiv;     /* "2004.05150"; NULL: none */
     const char *source;    /* paper section or official file followed */
     const char *formula;   /* plain-text, one to four lines */
+    const MechanismScript *script; /* NULL: a mechanism of the program */
     const char *problem, *idea, *price; /* a plain sentence each, first on its card */
     const char *lesson;    /* id of the lesson that is about it; NULL: none */
     const char *teaches;   /* what its picture must make visible */

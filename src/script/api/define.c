@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app/scripting.h"
+#include "app/scripts.h"
 #include "script/api/define.h"
 
 #define SLOT       128  /* bytes of a bound parameter: the largest is a Tensor */
@@ -296,6 +297,7 @@ Defined *define_read(lua_State *L, const Class *class)
     d = define_memory(L, arena_zalloc(arena, 1, sizeof(*d)));
     d->arena = arena;
     d->script = script_of(L);
+    d->m.script = d->script->source;
     d->function = d->flops = d->weights = LUA_NOREF;
     read_texts(L, d);
     read_params(L, d);
@@ -352,6 +354,7 @@ void script_forget(Script *script)
         keep_release(d->keep);
     }
     script->defined = NULL;
+    scripts_forget();
     arena_free(script->names);
     script->names = NULL;
 }
@@ -432,6 +435,7 @@ int attn_reload(lua_State *L)
                   "shipped ones", name);
         return failure(L, &err);
     }
+    script_take_file(L, lua_tostring(L, -1));
     if (luaL_loadfilex(L, lua_tostring(L, -1), "t") != LUA_OK) {
         error_set(&err, ERR_SCRIPT, "%.400s", lua_tostring(L, -1));
         return failure(L, &err);

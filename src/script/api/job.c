@@ -270,6 +270,8 @@ int attn_command(lua_State *L)
     check_word(L, 1);
     if (script->run)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
+    if (script->before_command && !strcmp(lua_tostring(L, 1), "sweep"))
+        return turn_end_script(L);
     words = push_words(L, count);
     text = text_box(L);
     if (!load_given(script, s, &err) ||

@@ -406,6 +406,8 @@ static int sweep_begin(lua_State *L)
     check_word(L, 1);
     if (script->run)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
+    if (script->before_command)
+        return turn_end_script(L);
     s = push_sweeping(L, count);
     if (script->control)
         spec = script->control->input(script->control->ui, &s->choice);

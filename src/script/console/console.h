@@ -8,6 +8,13 @@
 #include "script/host/state.h"
 #include "script/host/turn.h"
 
+/* The explorer's side of scripts, of a zeroed console; console_drop frees what it holds outside the
+ * Lua state. */
+void console_interpreter(Console *c, Start *start, Interpreter *interpreter);
+void console_drop(Console *c);
+/* The state with the module, for a host of scripts, where it is not open yet. */
+bool start_open(Start *start, Error *err);
+
 /* What the two prompts share: names that may follow, typed statements. */
 
 typedef void (*CompleteName)(void *context, const char *name);

@@ -126,6 +126,11 @@ bool        class_has(const Class *class, const char *name);
 #define EVENT_TELL     "attnscope.tell"
 #define EVENT_HANDLERS "attnscope.handlers"
 
+/* The file, or code called so that no file holds, is what defines mechanisms from here on.
+ * [-0, +0, v] */
+void script_take_file(lua_State *L, const char *path);
+void script_take_code(lua_State *L, const char *name);
+
 #define OWN_CHUNK "[attnscope]" /* what its chunks are called */
 
 /* Errors of the functions of `class` that are written in Lua name the line of their caller.
@@ -192,6 +197,9 @@ typedef struct Script {
     int64_t     limit_most; /* that the script may set */
     lua_State  *state, *caller; /* the latter: of callbacks, NULL before the first */
     pthread_mutex_t lock;  /* whoever runs Lua holds it; see state.c */
+    const MechanismScript *source; /* what runs now, or ran last; NULL: nothing yet */
+    bool        everywhere;     /* that is init.lua, which every process runs */
+    bool        before_command; /* loaded for its definitions: it ends where it would sweep */
     struct Defined *defined; /* mechanisms of the script; define.c */
     Arena      *names;     /* of stages, which outlive their runs */
     const struct Control *control; /* the explorer; NULL: there is none */

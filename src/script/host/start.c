@@ -340,8 +340,10 @@ static void load_script(lua_State *L, const Start *start)
     int status;
 
     if (start->code) {
+        script_take_code(L, "-e");
         status = luaL_loadbufferx(L, start->code, strlen(start->code), "=-e", "t");
     } else if (!strcmp(start->file, "-")) {
+        script_take_code(L, "standard input");
         status = luaL_loadfilex(L, NULL, "t");
     } else {
         script_push_file(L, start->file);
@@ -349,6 +351,7 @@ static void load_script(lua_State *L, const Start *start)
             luaL_error(L, "%s: no such script, neither here nor among the user's and the shipped "
                        "ones", start->file);
         script_set_path(L, lua_tostring(L, -1));
+        script_take_file(L, lua_tostring(L, -1));
         status = luaL_loadfilex(L, lua_tostring(L, -1), "t");
     }
     if (status != LUA_OK)
@@ -380,6 +383,14 @@ static void prepare_safe(lua_State *L)
     script->limit = script->limit_most = SAFE_LUA_BYTES;
 }
 
+static int ran(lua_State *L, int status, lua_KContext context)
+{
+    (void)L;
+    (void)status;
+    (void)context;
+    return 0;
+}
+
 /* All that may raise, under the one protected call.  Argument 1: the Start. */
 int script_run_all(lua_State *L)
 {
@@ -391,8 +402,10 @@ int script_run_all(lua_State *L)
         script_set_path(L, NULL);
         open_module(L, start);
     }
-    if (start->prompt)
+    if (start->prompt) {
+        script_take_code(L, "a prompt");
         return 0;
+    }
     load_script(L, start);
     if (start->safe) {
         Error err = ERROR_INIT;
@@ -407,7 +420,7 @@ int script_run_all(lua_State *L)
         luaL_checkstack(L, 1, "too many arguments");
         lua_pushstring(L, start->args[i]);
     }
-    lua_call(L, start->arg_count, 0);
+    lua_callk(L, start->arg_count, 0, 0, ran);
     return 0;
 }
 
@@ -488,6 +501,21 @@ static Start *push_start(lua_State *L)
     return *box;
 }
 
+/* The interpreter's script is arg[0]; the table, or nil, is at the top.  [-0, +0, v] */
+static void take_stock_file(lua_State *L)
+{
+    bool listed = lua_istable(L, -1);
+
+    if (listed)
+        lua_rawgeti(L, -1, 0);
+    if (listed && lua_type(L, -1) == LUA_TSTRING && access(lua_tostring(L, -1), R_OK) == 0)
+        script_take_file(L, lua_tostring(L, -1));
+    else
+        script_take_code(L, "a prompt");
+    if (listed)
+        lua_pop(L, 1);
+}
+
 /* [-0, +1, v] */
 int luaopen_attnscope(lua_State *L)
 {
@@ -501,6 +529,7 @@ int luaopen_attnscope(lua_State *L)
     script_set_state(L, &start->script);
     module_open(L);
     lua_getglobal(L, "arg");
+    take_stock_file(L);
     lua_setfield(L, -2, "args");
     return 1;
 }

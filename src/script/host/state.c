@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/scripts.h"
 #include "attn/run.h"
 #include "script/host/binding.h"
 #include "script/host/state.h"
@@ -175,6 +176,22 @@ void script_push_file(lua_State *L, const char *name)
     }
     lua_copy(L, -1, base + 1);
     lua_settop(L, base + 1);
+}
+
+void script_take_file(lua_State *L, const char *path)
+{
+    Error err = ERROR_INIT;
+
+    script_of(L)->source = scripts_add_file(path, script_of(L)->everywhere, &err);
+    check_ok(L, script_of(L)->source != NULL, &err);
+}
+
+void script_take_code(lua_State *L, const char *name)
+{
+    Error err = ERROR_INIT;
+
+    script_of(L)->source = scripts_add_code(name, &err);
+    check_ok(L, script_of(L)->source != NULL, &err);
 }
 
 /* One thread at a time in the Lua state.

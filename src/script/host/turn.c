@@ -59,6 +59,14 @@ int turn_wait(lua_State *L, TaskWait wait, double due, lua_KContext context, lua
     return coroutine_give_way(L, context, then);
 }
 
+int turn_end_script(lua_State *L)
+{
+    if (!coroutine_gives_way(L))
+        return luaL_error(L, "a script that --lua loads ends at its first sweep, which it cannot "
+                          "from within a module or a comparison: sweep in the script itself");
+    return coroutine_give_way(L, 0, NULL);
+}
+
 bool turn_can_wait(lua_State *L)
 {
     const Console *c = script_of(L)->console;

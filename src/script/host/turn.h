@@ -51,6 +51,10 @@ bool turn_can_wait(lua_State *L);
  * [-0, +0, -] */
 void turn_report(lua_State *L, double began, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Before a sweep, which runs the script in each of its points: where the script is loaded for the
+ * command that follows (Script.before_command), it ends here, and its definitions stay.  To be
+ * returned.  [-0, +0, v] */
+int  turn_end_script(lua_State *L);
 /* In a loop of C that takes long: raises where the script is stopped; true: the explorer's turn is
  * over, and the caller gives way (coroutine_give_way).  [-0, +0, v] */
 bool turn_is_over(lua_State *L);
