@@ -8,8 +8,11 @@ local sweep_flags = {
   position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
   device = "--device", precision = "--precision", ["repeat"] = "--repeat", within = "--within",
   memory = "--mem", budget = "--budget", shard = "--shard", output = "-o",
+  quality_rows = "--quality-rows",
 }
-local sweep_switches = { quality = "--quality", fit = "--fit-tensors", resume = "--resume" }
+local sweep_switches = {
+  quality = "--quality", fit = "--fit-tensors", resume = "--resume", decode = "--decode",
+}
 
 -- A list of values is written with commas.
 local function written(value, name)

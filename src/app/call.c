@@ -585,6 +585,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     out->quality_rows = rows;
     if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
         out->causal = call->values[OPT_CAUSAL] != NULL;
+    out->decode = call->values[OPT_DECODE] != NULL;
     /* Parameters in the mechanism's own parentheses override the options. */
     if (!request_parse(s, out, mechanism, err))
         goto failed;

@@ -28,6 +28,7 @@
 #include "core/text.h"
 #include "profile/device_profile.h"
 #include "profile/memory.h"
+#include "profile/step.h"
 
 typedef enum RecordStatus {
     RECORD_OK,
@@ -140,6 +141,7 @@ typedef struct Record {
     Quality    *by_head;      /* [head_count], of each head alone; owned; NULL: not asked for */
     int         head_count;
     SeedSpread  seeds;
+    StepRecord  step;         /* of one token more; asked false: not asked for */
     int64_t     when;         /* the end of its measurement, seconds since 1970; 0: none was made */
     int64_t     ended;        /* the end of the run, or its refusal; 0: not known */
     char       *tensors;      /* JSON object: tensor parameter -> where it is from; owned */

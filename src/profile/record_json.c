@@ -11,6 +11,7 @@
  *   memory         bytes, defined in record.h; timeline: largest level in steps of equal
  *       length over the warm-up run; largest: single allocations
  *   gpu            of a run on a GPU, one object for each tier (below); else null
+ *   decode         what one token more costs (step.c); null: not asked for
  *   stages[]       in order; iteration null when not iterated
  *   host, time, commit  the machine's name, the end of the run (UTC), the program's commit
  *   record_version grows when a key changes its meaning or goes; new keys leave it as it is
@@ -382,6 +383,7 @@ void record_json(const Record *record, Json *out)
     device_profile_json(record->gpu, out);
     quality(out, record);
     seeds(out, &record->seeds);
+    step_json(&record->step, out);
     jsonw_key_raw(out, "tensors", record->tensors ? record->tensors : "{}");
     jsonw_key_raw(out, "figures", record->figures ? record->figures : "{}");
     stages(out, record);

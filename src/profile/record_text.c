@@ -216,6 +216,50 @@ static void sampled_lines(const Record *r, Text *out)
               (long long)q->rows, (long long)r->n);
 }
 
+static void decode_cost_line(const StepRecord *step, Text *out)
+{
+    char text[32];
+
+    if (!step->decode_flops.valid) {
+        text_addf(out, "  decode   cost not known: %s\n", step->lacks);
+        return;
+    }
+    text_addf(out, "  decode   cache %s, ",
+              record_bytes_text(step->state_bytes, text, sizeof(text)));
+    if (step->kv_bytes_per_token.valid && step->kv_bytes_per_token.value <= 0)
+        text_add(out, "which grows no more");
+    else
+        text_addf(out, "%s for each further token",
+                  record_bytes_text(step->kv_bytes_per_token, text, sizeof(text)));
+    text_addf(out, "; a step reads %s",
+              record_bytes_text(step->step_bytes, text, sizeof(text)));
+    text_addf(out, " and takes %s FLOPs\n",
+              record_count_text(step->decode_flops, text, sizeof(text)));
+}
+
+/* What one token more costs; see step.h. */
+static void decode_lines(const StepRecord *step, Text *out)
+{
+    char text[32];
+
+    if (!step->asked)
+        return;
+    decode_cost_line(step, out);
+    if (step->way == STEP_NONE) {
+        if (strcmp(step->lacks, step->time_lacks) != 0)
+            text_addf(out, "           step time not measured: %s\n", step->time_lacks);
+        return;
+    }
+    text_addf(out, "           step %s", record_ms_text(step->median, text, sizeof(text)));
+    if (step->low.valid && step->median.value > 0)
+        text_addf(out, " +- %.1f %%",
+                  50 * (step->high.value - step->low.value) / step->median.value);
+    text_addf(out, ", %s FLOPs counted: ", record_count_text(step->counted, text, sizeof(text)));
+    text_add(out, step->way == STEP_RECURRENT ? "one of all tokens, by form=recurrent"
+                                              : "the last query alone");
+    text_addf(out, "%s\n", step_makes_again(step) ? ", with what a decoder keeps made again" : "");
+}
+
 static void quality_lines(const Record *r, Text *out)
 {
     const Quality *q = &r->quality;
@@ -401,6 +445,7 @@ void record_text(const Record *record, Text *out)
     memory_line(record, out);
     largest_line(record, out);
     record_gpu_text(record, out);
+    decode_lines(&record->step, out);
     quality_lines(record, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);

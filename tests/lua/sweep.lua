@@ -22,6 +22,24 @@ case("progress is reported after each point", function()
   equal(seen[4]:sub(1, 4), "4/4 ")
 end)
 
+case("a sweep measures what one token more costs", function()
+  local sweep = assert(attn.sweep { "full", "linear", n = "16,32", d = 8, decode = true })
+  local adds = { full = 32, linear = 0 } -- two numbers of 8 channels in 2 bytes
+  equal(#sweep, 4)
+  for _, r in ipairs(sweep) do
+    equal(r.causal, true)
+    equal(r.decode.kv_bytes_per_token, adds[r.mechanism])
+    equal(r.decode.state_bytes, r.mechanism == "full" and adds.full * r.n or 4 * 8 * 9)
+    equal(r.decode.counted_flops, r.decode.decode_flops)
+    assert(r.decode.step_ms.median > 0)
+  end
+end)
+
+case("a sweep compares a sample of rows", function()
+  local sweep = assert(attn.sweep { "window", n = 64, d = 8, quality_rows = 16 })
+  equal(sweep[1].quality.rows, 16)
+end)
+
 case("row may change what is written, and the sweep goes on from it", function()
   local path = check.scratch("row.jsonl")
   os.remove(path)

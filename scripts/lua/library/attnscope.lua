@@ -840,6 +840,7 @@ function Context:warn(text) end
 ---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
+---@field decode? boolean cost and time of one token more: the record's decode; implies causal
 ---@field quality_rows? integer compare so many rows of each head, drawn, instead of all: means with 95 % intervals
 ---@field per_head? boolean quality of each head alone, too: the record's quality.heads
 ---@field seeds? integer quality over so many seeds, from `seed` on
@@ -908,6 +909,7 @@ function Context:warn(text) end
 ---@field within? number|string repeat until the median is known to +- this share
 ---@field quality? boolean compare with full attention
 ---@field quality_rows? integer compare so many rows of each head, drawn, instead of all
+---@field decode? boolean cost and time of one token more; implies causal
 ---@field fit? boolean fit the mechanisms' own tensors on the input
 ---@field memory? integer|string limit of a run: bytes or "8G"
 ---@field budget? number|string seconds, or "10m"; what is left is a record

@@ -119,6 +119,9 @@ bool scaling_show(Session *s, const Call *call, Result *const *results, int coun
 void compare_values(Result *const *results, int count, int room, Text *out);
 /* Quality of each head alone, of the results that have it. */
 void compare_heads(Result *const *results, int count, TableStyle style, int room, Text *out);
+/* What one token more costs each of them (Record.step); below a table for people, why a number is
+ * missing. */
+void compare_decode(Result *const *results, int count, TableStyle style, int room, Text *out);
 
 /* ---- compare --vary ------------------------------------------------------ */
 

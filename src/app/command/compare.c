@@ -23,6 +23,7 @@ typedef struct Comparison {
     bool       scaling; /* time over n instead of it */
     bool       crossover; /* the column "faster from n" */
     bool       per_head;  /* a table of heads */
+    bool       decode;    /* a table of steps */
     Budget     budget;    /* share 0: sizes follow n */
     Text       sizes;     /* lines of what was chosen */
 } Comparison;
@@ -483,11 +484,13 @@ static void compare_table(Session *s, const Call *call, const Comparison *c, Tex
         table_cell(&t, "%s", seed_heads[i]);
     for (int i = 0; i < c->count; i++)
         result_row(c, i, &t);
-    if (style == TABLE_TEXT || !c->per_head)
+    if (style == TABLE_TEXT || !(c->per_head || c->decode))
         table_write(&t, style, out);
     table_free(&t);
-    if (style == TABLE_TEXT && c->per_head)
+    if (style == TABLE_TEXT && (c->per_head || c->decode))
         text_add(out, "\n");
+    if (c->decode)
+        compare_decode(c->results, c->count, style, call_room(call), out);
     if (c->per_head)
         compare_heads(c->results, c->count, style, call_room(call), out);
     if (style != TABLE_CSV)
@@ -511,6 +514,10 @@ static bool check_options(const Call *call, Comparison *c, Error *err)
     const char *plot = call->values[OPT_PLOT];
 
     c->per_head = call->values[OPT_PERHEAD] != NULL;
+    c->decode = call->values[OPT_DECODE] != NULL;
+    if (c->decode && (plot || c->per_head))
+        return error_set(err, ERR_USAGE, "--decode is a table; leave --%s out",
+                         plot ? "plot" : "per-head");
     if (c->per_head && plot)
         return error_set(err, ERR_USAGE, "--per-head is a table; leave --plot out");
     if (call->values[OPT_MATCH] && !budget_parse(call->values[OPT_MATCH], &c->budget, err))

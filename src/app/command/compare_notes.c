@@ -1,5 +1,5 @@
 /* compare_notes.c -- below the table of compare: the values that defaults took, the tensors that
- * were drawn, the quality of each head. */
+ * were drawn, the quality of each head, the cost of one token more. */
 #include "app/command/command.h"
 
 #include <string.h>
@@ -119,4 +119,95 @@ void compare_heads(Result *const *results, int count, TableStyle style, int room
             head_row(results[i], head, grouped, &t);
     table_write(&t, style, out);
     table_free(&t);
+}
+
+/* ---- one token more ---------------------------------------------------------------- */
+
+static void bytes_cell(Table *t, Number bytes, TableStyle style)
+{
+    char text[32];
+
+    if (style == TABLE_CSV)
+        table_number(t, bytes, 15);
+    else
+        table_cell(t, "%s", format_size(bytes, text, sizeof(text)));
+}
+
+static void step_flops_cell(Table *t, Number flops, TableStyle style)
+{
+    char text[32];
+
+    if (style == TABLE_CSV || !flops.valid)
+        table_number(t, flops, 15);
+    else
+        table_cell(t, "%s", format_count(flops.value, text, sizeof(text)));
+}
+
+static void step_time_cell(Table *t, const StepRecord *step, TableStyle style)
+{
+    char text[32];
+
+    if (style == TABLE_CSV)
+        table_number(t, step->median, 15);
+    else
+        table_cell(t, "%s%s", format_ms(step->median, text, sizeof(text)),
+                   step_makes_again(step) ? "*" : "");
+}
+
+static void step_row(const Result *result, const StepRecord *base, TableStyle style, Table *t)
+{
+    const StepRecord *step = &result->record.step;
+    Text              name = { 0 };
+
+    request_text(&result->request, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    bytes_cell(t, step->state_bytes, style);
+    bytes_cell(t, step->kv_bytes_per_token, style);
+    bytes_cell(t, step->step_bytes, style);
+    step_flops_cell(t, step->decode_flops, style);
+    step_time_cell(t, step, style);
+    if (step->median.valid && base->median.valid && step->median.value > 0)
+        table_cell(t, "%.2fx", base->median.value / step->median.value);
+    else
+        table_cell(t, "n/a");
+    table_cell(t, "%s", step->way ? step_way_name(step->way) : "n/a");
+}
+
+static void missing_line(const Result *result, const char *what, const char *why, int room,
+                         Text *out)
+{
+    Text line = { 0 };
+
+    text_addf(&line, "n/a      %s: %s: %s", result->request.mechanism, what, why);
+    text_add_folded(out, text_str(&line), room, 9);
+    text_free(&line);
+}
+
+void compare_decode(Result *const *results, int count, TableStyle style, int room, Text *out)
+{
+    static const char *const heads[] = { "mechanism", "cache", "a token adds", "step reads",
+                                         "step FLOP", "step ms", "vs first", "step is" };
+    Table t = { .cols = 8, .room = room };
+
+    for (int i = 0; i < t.cols; i++)
+        table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < count; i++)
+        step_row(results[i], &results[0]->record.step, style, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+    if (style == TABLE_TEXT)
+        text_add(out, "cache: bytes after the run's tokens; then what each further token adds,\n"
+                      "and what a step reads of it. step ms: the last query alone (*: it makes\n"
+                      "again what a decoder keeps), or one of all tokens by form=recurrent.\n");
+    for (int i = 0; i < count && style == TABLE_TEXT; i++) {
+        const StepRecord *step = &results[i]->record.step;
+
+        if (results[i]->record.status != RECORD_OK)
+            continue;
+        if (*step->lacks)
+            missing_line(results[i], "cost", step->lacks, room, out);
+        if (*step->time_lacks && strcmp(step->lacks, step->time_lacks) != 0)
+            missing_line(results[i], "step ms", step->time_lacks, room, out);
+    }
 }

@@ -53,8 +53,11 @@ static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
         .memory_limit = request->memory_limit,
         .cancel = cancel,
     };
-    return mechanism_parse(request->mechanism, &spec->mechanism, err) &&
-           position_parse(request->position, &spec->position, err);
+    if (!mechanism_parse(request->mechanism, &spec->mechanism, err))
+        return false;
+    if (request->decode && request->causal < 0)
+        spec->causal = spec->mechanism->causal;
+    return position_parse(request->position, &spec->position, err);
 }
 
 /* An input's causal mask is left out for mechanisms without a causal form; a warning says so. */
@@ -258,6 +261,14 @@ static bool heads_room(Result *result, Error *err)
            error_set(err, ERR_NOMEM, "not enough memory for the quality of each head");
 }
 
+static bool measure_step(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
+{
+    if (!result->request.decode || result->run->err.code != ERR_NONE)
+        return true;
+    next_phase(progress, "step", 0);
+    return step_measure(result->run, spec, &result->record.step, err);
+}
+
 static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
 {
     if (!result->request.quality || result->run->err.code != ERR_NONE)
@@ -349,6 +360,7 @@ static bool measure_rest(Result *result, const RunSpec *spec, RunProgress *progr
         return false;
     result->reach = reach_new(result);
     return fill_record(result, spec, request, progress, err) &&
+           measure_step(result, spec, progress, err) &&
            measure_quality(result, spec, progress, err) &&
            (!request->missed || result->run->err.code != ERR_NONE ||
             !missed_is_offered(result->run) ||

@@ -46,6 +46,8 @@ typedef struct Request {
     bool        measure;     /* time and memory, in runs of their own */
     bool        quality;     /* compare with full attention */
     bool        per_head;    /* the same for each head alone: Record.by_head */
+    bool        decode;      /* cost and time of one token more: Record.step.  With causal -1 the
+                                run is causal where the mechanism has a causal form */
     int64_t     quality_rows; /* of each head, drawn, to compare; 0: all */
     int         keys;        /* strongest keys of the view `missed`; 0: MISSED_USUAL */
     bool        pairs_only;  /* only allowed pairs are shown: RunSpec.pairs_only */

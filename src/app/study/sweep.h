@@ -60,6 +60,7 @@ typedef struct SweepSpec {
     double       within; /* repeat until the median is known to +- this share; 0: as usual */
     bool         quality;
     int64_t      quality_rows; /* of each head, drawn, to compare; 0: all */
+    bool         decode;        /* the cost of one token more */
     bool         table;         /* the surveys' table was asked for */
     int64_t      memory;        /* bytes of a point's working memory */
     double       budget;        /* seconds; 0: none */

@@ -119,6 +119,8 @@ static bool canonical_request(Planner *p, const Request *r, Error *err)
               r->mechanism, r->position, r->causal, r->fit, spec->input_sha256,
               (long long)spec->layer, (long long)spec->d, (long long)spec->heads, spec->repeat,
               spec->within, spec->quality);
+    if (spec->decode)
+        text_add(&p->canonical, " decode=1");
     if (spec->quality_rows)
         text_addf(&p->canonical, " rows=%lld", (long long)spec->quality_rows);
     text_add(&p->canonical, "\n");

@@ -98,6 +98,8 @@ static bool sweep_words(const SweepSpec *spec, const SweepPoint *p, WordList *ou
         ok = ok && add_argument(out, err, "--within=%.17g", spec->within);
     if (spec->quality)
         ok = ok && add_argument(out, err, "--quality");
+    if (spec->decode)
+        ok = ok && add_argument(out, err, "--decode");
     if (spec->quality_rows)
         ok = ok && add_argument(out, err, "--quality-rows=%lld", (long long)spec->quality_rows);
     return ok && add_argument(out, err, "--seed=%llu", (unsigned long long)p->seed) &&

@@ -381,6 +381,7 @@ static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
     out->causal = call->values[OPT_CAUSAL] ? 1 : call->values[OPT_NOCAUSAL] ? 0 : -1;
     out->fit = call->values[OPT_FITTED] != NULL;
     out->quality = call->values[OPT_QUALITY] || out->quality_rows;
+    out->decode = call->values[OPT_DECODE] != NULL;
     out->resume = call->values[OPT_RESUME] != NULL;
     if (!out->memory)
         out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;

@@ -172,8 +172,9 @@ void result_set_cells(lua_State *L, const Run *run)
 /* Fields of the record, with the counts of this run.  [-0, +1, v] */
 static int result_stats(lua_State *L)
 {
-    static const char *const shared[] = { "time_ms", "memory", "bytes", "quality", "seeds",
-                                          "tensors", "status", "threads", "device", NULL };
+    static const char *const shared[] = { "time_ms", "memory",  "bytes",  "quality", "seeds",
+                                          "decode",  "tensors", "status", "threads", "device",
+                                          NULL };
     const Result *result = result_check(L, 1)->result;
 
     result_record(L);

@@ -198,6 +198,7 @@ void request_set_options(lua_State *L, int t, Request *request)
     request->measure = option_bool(L, t, "measure", request->repeat > 0 || request->width > 0);
     request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
     request->per_head = option_bool(L, t, "per_head", false);
+    request->decode = option_bool(L, t, "decode", false);
     request->quality_rows = option_integer(L, t, "quality_rows", 0, 2, INT32_MAX);
     request->quality = option_bool(L, t, "quality", request->seeds > 1 || request->per_head ||
                                                     request->quality_rows);
@@ -460,6 +461,8 @@ static const Member run_members[] = {
     FIELD("within", "number", "repeat until the median is known to +- this share"),
     FIELD("measure", "boolean", "take time and memory in runs of their own"),
     FIELD("quality", "boolean", "compare with full attention"),
+    FIELD("decode", "boolean",
+          "cost and time of one token more: the record's decode; implies causal"),
     FIELD("quality_rows", "integer",
           "compare so many rows of each head, drawn, instead of all: means with 95 % intervals"),
     FIELD("per_head", "boolean", "quality of each head alone, too: the record's quality.heads"),

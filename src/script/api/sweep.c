@@ -169,6 +169,7 @@ static const Member sweep_members[] = {
     FIELD("within", "number|string", "repeat until the median is known to +- this share"),
     FIELD("quality", "boolean", "compare with full attention"),
     FIELD("quality_rows", "integer", "compare so many rows of each head, drawn, instead of all"),
+    FIELD("decode", "boolean", "cost and time of one token more; implies causal"),
     FIELD("fit", "boolean", "fit the mechanisms' own tensors on the input"),
     FIELD("memory", "integer|string", "limit of a run: bytes or \"8G\""),
     FIELD("budget", "number|string", "seconds, or \"10m\"; what is left is a record"),

@@ -233,10 +233,10 @@ static void start_command(Ui *ui, const char *line)
     start_work(ui, line, NULL);
 }
 
-static void study_panes(Ui *ui, const char *line, const Budget *budget)
+static void study_panes(Ui *ui, const char *line, StudyKind kind, const Budget *budget)
 {
     Error      err = ERROR_INIT;
-    PaneStudy *study = pane_study_new(ui, budget, &err);
+    PaneStudy *study = pane_study_new(ui, kind, budget, &err);
 
     if (study)
         start_work(ui, line, study);
@@ -449,7 +449,7 @@ static void budget_typed(Ui *ui, const char *text)
         ui_say(ui, ROLE_DIM, "of exact attention's price, as in :budget pairs=5%% or "
                              ":budget flops=5%%");
     else if (budget_parse(text, &budget, &err))
-        study_panes(ui, line, &budget);
+        study_panes(ui, line, STUDY_BUDGET, &budget);
     else
         ui_say(ui, ROLE_ERROR, "%s", err.text);
 }
@@ -457,7 +457,13 @@ static void budget_typed(Ui *ui, const char *text)
 static void quality_typed(Ui *ui, const char *rest)
 {
     (void)rest;
-    study_panes(ui, "quality", NULL);
+    study_panes(ui, "quality", STUDY_QUALITY, NULL);
+}
+
+static void decode_typed(Ui *ui, const char *rest)
+{
+    (void)rest;
+    study_panes(ui, "decode", STUDY_DECODE, NULL);
 }
 
 static void consider_budgets(Ui *ui, Found *f)
@@ -502,6 +508,8 @@ static const Typed typed[] = {
       "sizes of all panes that take this share of exact attention's pairs=5% or flops=5%" },
     { "quality", true, quality_typed, NULL,
       "each head of each pane against exact attention: mass, output error" },
+    { "decode", true, decode_typed, NULL,
+      "what one token more costs each pane: cache, bytes and FLOPs of a step, its time" },
     { "causal", true, input_typed_causal, consider_causal,
       "on, off, or input: whether a token sees those after it" },
     { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE" },

@@ -1,4 +1,5 @@
-/* pane_study.c -- sizes for a budget and quality per head, of the open panes; see pane_study.h. */
+/* pane_study.c -- sizes for a budget, quality per head and cost of a token, of the open panes; see
+ * pane_study.h. */
 #include "ui/shell/pane_study.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ struct PaneStudy {
     Request requests[PANES_MOST]; /* owned copies; the size is set in them */
     Request before[PANES_MOST];   /* owned copies, to know the panes again */
     int     count;
-    bool    chooses;
+    StudyKind kind;
     Budget  budget;
     Text    out; /* a line for each pane, or the table */
 };
@@ -50,7 +51,7 @@ static void forget_sizes(PaneStudy *study)
     }
 }
 
-PaneStudy *pane_study_new(const Ui *ui, const Budget *budget, Error *err)
+PaneStudy *pane_study_new(const Ui *ui, StudyKind kind, const Budget *budget, Error *err)
 {
     PaneStudy *study = calloc(1, sizeof(*study));
     bool       ok = study != NULL;
@@ -61,8 +62,9 @@ PaneStudy *pane_study_new(const Ui *ui, const Budget *budget, Error *err)
         ok = error_set(err, ERR_USAGE, "no pane is open: Enter in the list opens a mechanism");
     for (int i = 0; ok && i < ui->compare.count; i++)
         ok = add_request(study, &ui->compare.panes[i].request, err);
-    if (ok && budget) {
-        study->chooses = true;
+    if (ok)
+        study->kind = kind;
+    if (ok && kind == STUDY_BUDGET) {
         study->budget = *budget;
         forget_sizes(study);
     }
@@ -115,8 +117,19 @@ static bool choose_sizes(PaneStudy *study, Session *s, Error *err)
     return ok;
 }
 
-static bool compare_quality(PaneStudy *study, Session *s, int columns, Error *err)
+/* Below the table, why a row is missing. */
+static void show_missing(PaneStudy *study, const Result *result, int i)
 {
+    bool failed = result->run->err.code != ERR_NONE;
+
+    if (failed || (study->kind == STUDY_QUALITY && !result->record.head_count))
+        text_addf(&study->out, "\n%s: %s\n", study->requests[i].mechanism,
+                  failed ? result->run->err.text : "is not compared with exact attention");
+}
+
+static bool compare_panes(PaneStudy *study, Session *s, int columns, Error *err)
+{
+    bool    decode = study->kind == STUDY_DECODE;
     Result *results[PANES_MOST];
     int     count = 0;
     bool    ok = true;
@@ -124,19 +137,20 @@ static bool compare_quality(PaneStudy *study, Session *s, int columns, Error *er
     for (int i = 0; ok && i < study->count; i++) {
         Request *request = &study->requests[i];
 
-        request->quality = request->per_head = true;
-        session_progress(s, "quality of each head: %s", request->mechanism);
+        request->quality = request->per_head = !decode;
+        request->decode = decode;
+        session_progress(s, decode ? "one token more: %s" : "quality of each head: %s",
+                         request->mechanism);
         results[count] = session_run(s, request, err);
         ok = results[count] != NULL;
         count += ok;
     }
     if (ok)
-        compare_heads(results, count, TABLE_TEXT, columns, &study->out);
+        (decode ? compare_decode : compare_heads)(results, count, TABLE_TEXT, columns,
+                                                  &study->out);
     for (int i = 0; i < count; i++) {
-        if (ok && !results[i]->record.head_count)
-            text_addf(&study->out, "\n%s: %s\n", study->requests[i].mechanism,
-                      results[i]->run->err.code ? results[i]->run->err.text
-                                                : "is not compared with exact attention");
+        if (ok)
+            show_missing(study, results[i], i);
         result_release(results[i]);
     }
     return ok;
@@ -144,7 +158,8 @@ static bool compare_quality(PaneStudy *study, Session *s, int columns, Error *er
 
 bool pane_study_run(PaneStudy *study, Session *s, int columns, Error *err)
 {
-    return study->chooses ? choose_sizes(study, s, err) : compare_quality(study, s, columns, err);
+    return study->kind == STUDY_BUDGET ? choose_sizes(study, s, err)
+                                       : compare_panes(study, s, columns, err);
 }
 
 /* ---- what came out ------------------------------------------------------------------ */
@@ -194,9 +209,11 @@ void pane_study_show(Ui *ui, PaneStudy *study)
 {
     Error err = ERROR_INIT;
 
-    if (!study->chooses) {
-        pager_open(ui, "quality of each head against exact attention", text_str(&study->out),
-                   false);
+    if (study->kind != STUDY_BUDGET) {
+        pager_open(ui, study->kind == STUDY_DECODE
+                           ? "what one token more costs"
+                           : "quality of each head against exact attention",
+                   text_str(&study->out), false);
         return;
     }
     history_note(ui);

@@ -1,8 +1,8 @@
 /* ui/shell/pane_study.h -- a study of the open panes in the background, typed as a line.
  *
  * :budget pairs=5% chooses the size of each pane's mechanism for a share of exact attention's
- * price; :quality compares every head of every pane with exact attention.  Both run exact
- * attention, so they work on copies, on the command line's thread (command_line.c).
+ * price; :quality compares every head of every pane with exact attention; :decode measures what one
+ * token more costs each pane.  They work on copies, on the command line's thread (command_line.c).
  */
 #ifndef UI_SHELL_PANE_STUDY_H
 #define UI_SHELL_PANE_STUDY_H
@@ -12,8 +12,10 @@
 
 typedef struct PaneStudy PaneStudy;
 
-/* Of the panes as they are now.  budget: NULL: quality.  NULL with an error: no pane is open. */
-PaneStudy *pane_study_new(const Ui *ui, const Budget *budget, Error *err);
+typedef enum StudyKind { STUDY_BUDGET, STUDY_QUALITY, STUDY_DECODE } StudyKind;
+
+/* Of the panes as they are now; budget: of STUDY_BUDGET.  NULL with an error: no pane is open. */
+PaneStudy *pane_study_new(const Ui *ui, StudyKind kind, const Budget *budget, Error *err);
 void       pane_study_free(PaneStudy *study);
 /* On the worker's thread; the session has the panes' input. */
 bool pane_study_run(PaneStudy *study, Session *s, int columns, Error *err);
