@@ -67,7 +67,8 @@ static int choose(int argc, char **argv, ScriptHost **scripts)
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
         return ui_main(argc, argv, script_interpreter(scripts), &lessons);
     if (is_command(word) || !is_input(word))
-        return cli_main(argc, argv, &lessons, ui_options);
+        return cli_main(argc, argv, &lessons, ui_options,
+                        *scripts ? script_interpreter(scripts) : NULL);
     /* Answers --help, else reports that there is no terminal. */
     return ui_main(argc, argv, script_interpreter(scripts), &lessons);
 }

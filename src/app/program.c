@@ -198,7 +198,25 @@ int program_print(const Text *text)
 
 /* ---- the program as a child process -------------------------------------- */
 
-static void become(const char *program, char *const *words, int out, int errors, pid_t parent)
+/* The environment with POINT_VARIABLE; NULL: no memory.  The caller frees the list alone. */
+static char **child_environment(void)
+{
+    static char variable[] = POINT_VARIABLE "=1";
+    size_t      count = 0;
+    char      **list;
+
+    while (environ[count])
+        count++;
+    list = calloc(count + 2, sizeof(*list));
+    if (list)
+        memcpy(list, environ, count * sizeof(*list));
+    if (list)
+        list[count] = variable;
+    return list;
+}
+
+static void become(const char *program, char *const *words, char *const *environment, int out,
+                   int errors, pid_t parent)
 {
     sigset_t none;
     int      null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -209,7 +227,7 @@ static void become(const char *program, char *const *words, int out, int errors,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
-    execv(program, words);
+    execve(program, words, environment);
     _exit(127);
 }
 
@@ -217,12 +235,16 @@ static bool start(const char *program, char *const *words, Child *child, Error *
 {
     pid_t parent = getpid();
     int   ends[2] = { -1, -1 };
+    char **environment = child_environment();
 
+    if (!environment)
+        return error_set(err, ERR_NOMEM, "not enough memory to start a process");
     child->err = memfd_create("attnscope-messages", MFD_CLOEXEC);
     if (child->err < 0 || pipe2(ends, O_CLOEXEC) != 0 || (child->pid = fork()) < 0) {
         int why = errno;
 
         child_end(child);
+        free(environment);
         if (ends[0] >= 0) {
             close(ends[0]);
             close(ends[1]);
@@ -231,7 +253,8 @@ static bool start(const char *program, char *const *words, Child *child, Error *
                          strerror(why));
     }
     if (child->pid == 0)
-        become(program, words, ends[1], child->err, parent);
+        become(program, words, environment, ends[1], child->err, parent);
+    free(environment);
     close(ends[1]);
     child->out = ends[0];
     return true;

@@ -38,6 +38,8 @@ int program_print(const Text *text);
  * a process group of its own, so Ctrl-C reaches the parent alone; it dies with its parent.  Between
  * fork and exec only async-signal-safe calls are made: the explorer and Lua have threads. */
 
+#define POINT_VARIABLE "ATTNSCOPE_POINT" /* set in the environment of such a child */
+
 typedef struct Child {
     pid_t  pid;
     int    out, err; /* read ends: a pipe, a memory file */

@@ -61,6 +61,9 @@ typedef struct Interpreter {
     void (*call)(void *host, int function, const char *text); /* of a key (NULL) or a command */
     /* Something happened: its name, and lines of name and value. */
     void (*event)(void *host, const char *event, const char *lines);
+    /* The same of a command, without the explorer: a JSON object; handlers run at once, and what
+     * they print goes to standard error. */
+    void (*tell)(void *host, const char *event, const char *content);
     bool (*listens)(void *host); /* scripts that ran already wait for some event */
     void (*answer)(void *host, const char *text); /* NULL: none was given */
     void (*complete)(void *host, const char *word, void (*add)(void *context, const char *name),

@@ -85,7 +85,14 @@ static void print_progress(void *context, const char *text)
     program_progress(text);
 }
 
-static int run_words(int argc, char **argv, const LessonReader *lessons)
+/* A point of a sweep is told of by the sweep, not by its own process. */
+static bool has_handlers(const Interpreter *scripts)
+{
+    return scripts && !getenv(POINT_VARIABLE) && scripts->listens(scripts->host);
+}
+
+static int run_words(int argc, char **argv, const LessonReader *lessons,
+                     const Interpreter *scripts)
 {
     Error    err = ERROR_INIT;
     Session *session = session_new(&err);
@@ -98,6 +105,8 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     session_on_lessons(session, lessons);
     session_on_stop(session, &stop, &heeded);
     trials_allow();
+    if (has_handlers(scripts))
+        session_on_event(session, scripts->tell, scripts->host);
     if (shows) {
         session_on_progress(session, print_progress, NULL);
         session_report_runs(session);
@@ -123,10 +132,11 @@ static int help_of(char *command, const LessonReader *lessons)
     char  option[] = "--help";
     char *words[] = { command, option, NULL };
 
-    return run_words(2, words, lessons);
+    return run_words(2, words, lessons, NULL);
 }
 
-int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer)(Text *out))
+int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer)(Text *out),
+             const Interpreter *scripts)
 {
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
@@ -140,5 +150,5 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
         return help_of(argv[2], lessons);
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
         return overview(explorer);
-    return run_words(argc - 1, argv + 1, lessons);
+    return run_words(argc - 1, argv + 1, lessons, scripts);
 }

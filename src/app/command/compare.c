@@ -538,6 +538,19 @@ static bool check_options(const Call *call, Comparison *c, Error *err)
                      (c->scaling || plot_choice_parse(plot, &c->plots, err)));
 }
 
+static void tell_comparison(Session *s, const Comparison *c)
+{
+    Text text = { 0 };
+
+    if (!session_listens(s))
+        return;
+    text_add(&text, "{\"records\":");
+    compare_json(c, &text);
+    text_add(&text, "}");
+    session_tell(s, "compare", &text);
+    text_free(&text);
+}
+
 bool command_compare(Session *s, const Call *call, Text *out, Error *err)
 {
     Comparison c = { .count = 0 };
@@ -564,6 +577,8 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
         !call->values[OPT_MD])
         ok = vary_show(s, call, c.results, c.count, out, err);
     ok = ok && first_failure(&c, err);
+    if (ok)
+        tell_comparison(s, &c);
     for (int i = 0; i < c.count; i++)
         result_release(c.results[i]);
     axis_free(&c.axis);

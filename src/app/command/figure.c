@@ -152,6 +152,21 @@ void call_add_warnings(const Call *call, Result *const *results, int count, Text
     results_warnings(results, count, call_room(call), out);
 }
 
+static void tell_files(Session *s, const Call *call)
+{
+    for (int i = 0; session_listens(s) && i < call->file_count; i++) {
+        Text text = { 0 };
+        Json json = jsonw_to(&text);
+
+        jsonw_open(&json, '{');
+        jsonw_key_string(&json, "path", call->files[i]);
+        jsonw_close(&json, '}');
+        if (strcmp(call->files[i], "-") != 0)
+            session_tell(s, "figure", &text);
+        text_free(&text);
+    }
+}
+
 /* A figure as text has the warnings in its caption. */
 static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
 {
@@ -168,6 +183,8 @@ static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
     ok = figure && call_write_figure(call, figure, d->results, d->count, out, err);
     if (ok && call->file_count)
         call_add_warnings(call, d->results, d->count, out);
+    if (ok)
+        tell_files(s, call);
     figure_free(figure);
     figure_run_free(d);
     free(d);

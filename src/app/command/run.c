@@ -267,6 +267,22 @@ static void write_result(const Result *result, const Call *call, Text *out)
     text_add(out, "\n");
 }
 
+static void tell_run(Session *s, const Result *result)
+{
+    Text text = { 0 };
+    Json json = jsonw_to(&text);
+
+    if (!session_listens(s))
+        return;
+    jsonw_open(&json, '{');
+    jsonw_key_string(&json, "mechanism", result->record.mechanism);
+    jsonw_key(&json, "record");
+    record_json(&result->record, &json);
+    jsonw_close(&json, '}');
+    session_tell(s, "run", &text);
+    text_free(&text);
+}
+
 static bool dump(const Result *result, const char *folder, int64_t limit, Error *err)
 {
     Text refused = { 0 };
@@ -308,6 +324,8 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
     ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
     if (ok && call->values[OPT_DUMP])
         ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
+    if (ok)
+        tell_run(s, result);
     result_release(result);
     request_free(&request);
     return ok;

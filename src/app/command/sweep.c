@@ -1,4 +1,5 @@
 /* sweep.c -- sweep: runs points, writes their records, prints tables of them. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,29 @@ static void format_time(double seconds, char *text, size_t size)
         snprintf(text, size, "%.1f h", seconds / 3600);
 }
 
+static void tell_point(Session *s, int done, int total, const char *line, double left)
+{
+    Text text = { 0 };
+    Json json = jsonw_to(&text);
+
+    if (!session_listens(s))
+        return;
+    jsonw_open(&json, '{');
+    jsonw_key_int(&json, "done", done);
+    jsonw_key_int(&json, "total", total);
+    jsonw_key_number(&json, "left", left >= 0 ? left : (double)NAN);
+    jsonw_key_raw(&json, "record", line);
+    jsonw_close(&json, '}');
+    session_tell(s, "point", &text);
+    text_free(&text);
+}
+
 static void report(void *context, int done, int total, const char *line, double left)
 {
     SweepContext *l = context;
     char          time[32] = "";
 
-    (void)line;
+    tell_point(l->session, done, total, line, left);
     if (left >= 0)
         format_time(left, time, sizeof(time));
     session_progress(l->session, "sweep: %d of %d points%s%s%s", done, total,

@@ -49,6 +49,8 @@ struct Session {
     char       *warning;
     SessionProgress progress;
     void       *progress_context;
+    SessionEvent listener; /* NULL: none */
+    void       *listener_context;
     bool        reports_runs; /* runs report progress */
     const SessionSweep *sweep; /* borrowed; NULL: none */
     const atomic_bool *stop; /* borrowed; NULL: no stop flag */

@@ -203,6 +203,23 @@ void session_on_progress(Session *s, SessionProgress progress, void *context)
     s->progress_context = context;
 }
 
+void session_on_event(Session *s, SessionEvent listener, void *context)
+{
+    s->listener = listener;
+    s->listener_context = context;
+}
+
+bool session_listens(const Session *s)
+{
+    return s->listener != NULL;
+}
+
+void session_tell(Session *s, const char *event, const Text *content)
+{
+    if (s->listener && text_ok(content))
+        s->listener(s->listener_context, event, text_str(content));
+}
+
 void session_report_runs(Session *s)
 {
     s->reports_runs = true;

@@ -212,6 +212,12 @@ void session_progress(Session *s, const char *fmt, ...) __attribute__((format(pr
  * and no rewritten lines. */
 bool terminal_obeys(void);
 
+/* ---- events of commands (attn.on), on the owner's thread; content: a JSON object ----- */
+typedef void (*SessionEvent)(void *context, const char *event, const char *content);
+void session_on_event(Session *s, SessionEvent listener, void *context);
+bool session_listens(const Session *s);
+void session_tell(Session *s, const char *event, const Text *content);
+
 /* ---- sweeps: who sees each record before it is written ---------------------- */
 typedef struct SessionSweep {
     void *context;

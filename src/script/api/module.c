@@ -158,8 +158,10 @@ static const Member attn_members[] = {
       "Calls f after each event of this name; what it gives takes f away again.  run: { mechanism, "
       "result } of attn.run and Job:wait, { mechanism, pane } of a run in the explorer.  compare: "
       "{ records } of attn.compare.  point: { done, total, record, left } of attn.sweep.  figure: "
-      "{ path, figure } of Figure:save, { path } of the explorer.  An error in f is reported, and "
-      "the script goes on; what f does itself tells nobody." },
+      "{ path, figure } of Figure:save, { path } of the explorer.  In init.lua and files of --lua "
+      "also of plain commands: { mechanism, record } of run, { records } of compare, { done, "
+      "total, record, left } of sweep, { path } of figure.  An error in f is reported, and the "
+      "script goes on; what f does itself tells nobody." },
     { "log", NULL, "level: string, format: string, ...: any", "",
       "A line on standard error: debug (if ATTNSCOPE_DEBUG is set), info, warning or error." },
     { "interrupted", attn_interrupted, "", "boolean", "Ctrl-C was pressed." },

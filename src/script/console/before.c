@@ -117,11 +117,11 @@ static bool host_run(ScriptHost *host, const char *file, Error *err)
 
 /* A command's output is its own: what scripts print goes to standard error.  The result is for
  * output_back. */
-static int output_aside(const ScriptHost *host)
+static int output_aside(const Script *script)
 {
     int kept = -1;
 
-    if (host->start.script.before_command) {
+    if (script->before_command) {
         fflush(stdout);
         kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     }
@@ -169,7 +169,7 @@ static int take_files(int *argc, char **argv, const char **files)
 static bool run_files(ScriptHost *host, const char *init, const char *const *files, int count,
                       Error *err)
 {
-    int  kept = output_aside(host);
+    int  kept = output_aside(&host->start.script);
     bool ok = true;
 
     host->start.script.everywhere = true;
@@ -180,6 +180,39 @@ static bool run_files(ScriptHost *host, const char *init, const char *const *fil
         ok = host_run(host, files[i], err);
     output_back(kept);
     return ok;
+}
+
+typedef struct Told {
+    const char *event, *content;
+} Told;
+
+static int protected_tell(lua_State *L)
+{
+    const Told *told = lua_touserdata(L, 1);
+
+    lua_getfield(L, LUA_REGISTRYINDEX, EVENT_TELL);
+    lua_pushstring(L, told->event);
+    if (json_push_text(L, told->content, strlen(told->content)) == 1)
+        lua_call(L, 2, 0);
+    return 0;
+}
+
+/* A handler's own error is reported by the prelude. */
+void commands_tell(void *console, const char *event, const char *content)
+{
+    Script *script = &((Console *)console)->start->script;
+    Told    told = { event, content };
+    int     kept = output_aside(script);
+
+    script_enter(script);
+    script->before_command = false; /* a handler may sweep */
+    lua_pushcfunction(script->state, protected_tell);
+    lua_pushlightuserdata(script->state, &told);
+    lua_pcall(script->state, 1, 0, 0);
+    lua_settop(script->state, 0);
+    script->before_command = true;
+    script_leave(script);
+    output_back(kept);
 }
 
 static ScriptHost *host_new(void)

@@ -342,7 +342,8 @@ static int protected_listens(lua_State *L)
 {
     Ask *ask = lua_touserdata(L, 1);
 
-    ask->done = handlers_of(L, "run") || handlers_of(L, "figure");
+    ask->done = handlers_of(L, "run") || handlers_of(L, "figure") || handlers_of(L, "compare") ||
+                handlers_of(L, "point");
     return 0;
 }
 
@@ -539,6 +540,7 @@ void console_interpreter(Console *c, Start *start, Interpreter *interpreter)
         .doing = console_doing,
         .call = console_call,
         .event = console_event,
+        .tell = commands_tell,
         .listens = console_listens,
         .answer = console_answer,
         .complete = console_complete,

@@ -12,6 +12,8 @@
  * Lua state. */
 void console_interpreter(Console *c, Start *start, Interpreter *interpreter);
 void console_drop(Console *c);
+/* Interpreter.tell of the Console. */
+void commands_tell(void *console, const char *event, const char *content);
 /* The state with the module, for a host of scripts, where it is not open yet. */
 bool start_open(Start *start, Error *err);
 

@@ -572,6 +572,6 @@ static int drop_folder(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "run"))
-        return cli_main(argc, argv, NULL, NULL);
+        return cli_main(argc, argv, NULL, NULL, NULL);
     return suite_run(make_folder, drop_folder);
 }
