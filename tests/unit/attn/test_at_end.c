@@ -153,7 +153,7 @@ static void check(const char *id, const char *params, Sizes s, const Position *p
 {
     static const char *const names[] = { "connectivity", "components", "weights", "position_bias",
                                          "selected", "cache", "neighbours", "gates",
-                                         "connectivity_cmp", "weights_cmp", "weights_slc" };
+                                         "connectivity_cmp", "weights_cmp", "weights_slc", "mask" };
     Fixture f;
 
     start(&f, mechanism_find(id), params, s);
@@ -200,6 +200,8 @@ static const struct {
     { "nsa", "cmp_block=4,cmp_stride=2,sel_block=4,topk=3,window=5" },
     { "nsa", "compress=linear" }, { "nsa", "first=0,last=1" },
     { "mla", "rank=2" }, { "mla", "form=plain" },
+    { "adaptive-span", "z=3,ramp=2" }, { "adaptive-span", "offset=1,ramp=7.5" },
+    { "adaptive-span", "z=5,ramp=4,max_span=6,include_self=false" },
     { "quest", "page=4,budget=12" }, { "topk", "k=3" }, { "dsa", "topk=4" },
 };
 #define MORE (sizeof(more) / sizeof(*more))

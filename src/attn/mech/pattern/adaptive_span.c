@@ -12,6 +12,7 @@
 #include "attn/run.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { MODE_FIXED, MODE_DYNAMIC };
 static const char *const modes[] = { "fixed", "dynamic", NULL };
@@ -44,7 +45,8 @@ static const Param params[] = {
 };
 
 typedef struct Spans {
-    int64_t h, n, rows, most; /* rows: 1, dynamic n; most: S */
+    int64_t h, n, m, rows, most; /* rows: 1, dynamic n; most: S */
+    int64_t at;               /* position of query 0 among the keys */
     int64_t least, offset;    /* smallest distance: 0 or 1 */
     double  ramp;
     double *z;                /* [h,rows] */
@@ -53,6 +55,7 @@ typedef struct Spans {
 } Spans;
 
 static Spans *spans_of(Run *r, const Params *p);
+static Pattern *cells_of(Run *r, const Spans *s);
 static double longest_span(const Params *p, const Spans *s);
 static void dynamic_spans(Run *r, const Params *p, Spans *s);
 static void fixed_spans(Run *r, const Params *p, Spans *s);
@@ -77,7 +80,7 @@ static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, 
 static void adaptive_span_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    PatternShape  shape = { .heads = r->h, .n = r->n, .m = r->m };
+    PatternShape  shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
     AttendInput   in = run_attend_input(r, p->scale);
     AttendResult  result;
     Pattern      *cells;
@@ -90,9 +93,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
     show_spans(r, s);
     show_profile(r, s);
     report(r, p, s);
-    cells = pattern_finish(r->arena, shape,
-                           pattern_spans(r->arena, shape, &s->reach, s->least, COMPONENT_WINDOW),
-                           r->causal);
+    cells = pattern_finish(r->arena, shape, cells_of(r, s), r->causal);
     add_distances(r, p, &in);
     if (s->dynamic) {
         in.cell_term = log_mask;
@@ -113,6 +114,23 @@ static void adaptive_span_run(Run *r, const void *opaque)
     view_attention(r, cells, &in, result.lse);
 }
 
+/* Those of the queries: the last rows of all positions. */
+static Pattern *cells_of(Run *r, const Spans *s)
+{
+    PatternShape all = { .heads = s->h, .n = s->m, .m = s->m };
+    PatternShape own = { .heads = s->h, .n = s->n, .m = s->m, .q_offset = s->at };
+    Tensor       reach = s->reach;
+
+    if (s->dynamic && s->at) { /* rows before the queries are not read */
+        reach = run_tensor2(r, DT_I32, s->h, s->m);
+        for (int64_t t = 0; t < s->h * s->m && !run_failed(r); t++)
+            tensor_i32(&reach)[t] = t % s->m < s->at ? -1 : tensor_i32(&s->reach)
+                [t / s->m * s->n + t % s->m - s->at];
+    }
+    return pattern_last_rows(r->arena, own,
+                             pattern_spans(r->arena, all, &reach, s->least, COMPONENT_WINDOW));
+}
+
 /* Tokens; 0: no bound.  A span that a token decides is bounded by max_span alone. */
 static double longest_span(const Params *p, const Spans *s)
 {
@@ -131,8 +149,9 @@ static Spans *spans_of(Run *r, const Params *p)
 
     if (!s)
         return NULL;
-    *s = (Spans){ .h = r->h, .n = r->n, .rows = p->mode == MODE_DYNAMIC ? r->n : 1,
-                  .most = p->max_span > 0 ? p->max_span : r->n, .least = p->include_self ? 0 : 1,
+    *s = (Spans){ .h = r->h, .n = r->n, .m = r->m, .at = r->q_offset,
+                  .rows = p->mode == MODE_DYNAMIC ? r->n : 1,
+                  .most = p->max_span > 0 ? p->max_span : r->m, .least = p->include_self ? 0 : 1,
                   .offset = p->offset, .ramp = p->ramp, .causal = r->causal,
                   .dynamic = p->mode == MODE_DYNAMIC };
     s->z = run_alloc(r, s->h * s->rows, sizeof(*s->z));
@@ -179,7 +198,7 @@ static double span_clipped(const Spans *s, double z)
 
 static int32_t span_reach_of(const Spans *s, double z)
 {
-    int64_t far = s->most < s->n - 1 ? s->most : s->n - 1;
+    int64_t far = min_i64(s->most, s->m - 1);
     double  edge = ceil(s->ramp + z) + (double)s->offset;
 
     if (edge < (double)far)
@@ -210,10 +229,10 @@ static void show_spans(Run *r, const Spans *s)
     for (int64_t t = 0; t < s->h * s->rows && !run_failed(r); t++)
         tensor_f32(&span)[t] = (float)s->z[t];
     for (int64_t t = 0; t < s->h && !run_failed(r); t++)
-        tensor_f32(&cells)[t] = (float)(span_head_cells(s, t) / ((double)s->n * (double)s->n));
+        tensor_f32(&cells)[t] = (float)(span_head_cells(s, t) / ((double)s->n * (double)s->m));
     view_tensor(r, "span", VIEW_TENSOR, span, span.rank > 1 ? "head" : "span",
                 span.rank > 1 ? "query" : "head");
-    view_tensor(r, "cells_kept", VIEW_TENSOR, cells, "share of n x n", "head");
+    view_tensor(r, "cells_kept", VIEW_TENSOR, cells, "share of all cells", "head");
 }
 
 static double span_head_cells(const Spans *s, int64_t head)
@@ -229,7 +248,8 @@ static double span_head_cells(const Spans *s, int64_t head)
 static int64_t row_cells(const Spans *s, int64_t head, int64_t i)
 {
     int64_t far = tensor_i32(&s->reach)[head * s->rows + (s->rows > 1 ? i : 0)];
-    int64_t back = min_i64(far, i), ahead = s->causal ? 0 : min_i64(far, s->n - 1 - i);
+    int64_t back = min_i64(far, s->at + i);
+    int64_t ahead = s->causal ? 0 : min_i64(far, s->m - 1 - i);
 
     return far < s->least ? 0 : back + ahead + (s->least ? 0 : 1);
 }
@@ -241,14 +261,14 @@ static void show_profile(Run *r, const Spans *s)
 
     if (!run_wants_views(r))
         return;
-    profile = run_tensor2(r, DT_F32, s->h, s->n);
+    profile = run_tensor2(r, DT_F32, s->h, s->m);
     for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
         double z = 0;
 
         for (int64_t i = 0; i < s->rows; i++)
             z = s->z[t * s->rows + i] > z ? s->z[t * s->rows + i] : z;
-        for (int64_t x = 0; x < s->n; x++)
-            tensor_f32(&profile)[t * s->n + x] =
+        for (int64_t x = 0; x < s->m; x++)
+            tensor_f32(&profile)[t * s->m + x] =
                 x < s->least || x > s->most ? 0 : (float)mask_at(s, z, x);
     }
     view_tensor(r, "profile", VIEW_MASK, profile, "head", "distance");
@@ -286,12 +306,18 @@ static double span_all_cells(const Spans *s)
 
 /* ---- scores ----------------------------------------------------------------- */
 
+/* |p_i - j| of entry x of a list of distances (attn/ops/ops.h). */
+static int64_t distance_of(int64_t m, int64_t at, int64_t x)
+{
+    return llabs(x - (m - 1) + at);
+}
+
 /* Distances without a vector get one of zeros. */
 static void add_distances(Run *r, const Params *p, AttendInput *in)
 {
-    int64_t  n = r->n, d = r->d, given = p->pos.data ? p->pos.shape[0] : 0;
-    int64_t  rows = min_i64(given, n);
-    int32_t *index = given ? run_alloc(r, 2 * n - 1, sizeof(*index)) : NULL;
+    int64_t  entries = r->n + r->m - 1, d = r->d, given = p->pos.data ? p->pos.shape[0] : 0;
+    int64_t  rows = min_i64(given, r->m);
+    int32_t *index = given ? run_alloc(r, entries, sizeof(*index)) : NULL;
     Tensor   pos = layer_given(r, "pos", p->pos, 2, (int64_t[]){ given, d }), table;
 
     if (!index)
@@ -299,8 +325,8 @@ static void add_distances(Run *r, const Params *p, AttendInput *in)
     table = run_tensor3(r, DT_F32, 1, rows + 1, d);
     for (int64_t x = 0; x < (rows + 1) * d && !run_failed(r); x++)
         tensor_f32(&table)[x] = x / d < rows ? tensor_f32(&pos)[x] : 0;
-    for (int64_t x = 0; x < 2 * n - 1; x++)
-        index[x] = (int32_t)min_i64(x < n ? n - 1 - x : x - n + 1, rows);
+    for (int64_t x = 0; x < entries; x++)
+        index[x] = (int32_t)min_i64(distance_of(r->m, r->q_offset, x), rows);
     in->row = (DistanceTerm){ .side = in->q, .table = table, .index = index };
 }
 
@@ -308,7 +334,7 @@ static double log_mask(const void *context, int64_t head, int64_t i, int64_t j)
 {
     const Spans *s = context;
 
-    return log(mask_at(s, span_at(s, head, i), i > j ? i - j : j - i));
+    return log(mask_at(s, span_at(s, head, i), llabs(s->at + i - j)));
 }
 
 static double span_at(const Spans *s, int64_t head, int64_t i)
@@ -319,12 +345,11 @@ static double span_at(const Spans *s, int64_t head, int64_t i)
 /* Fixed spans: log m is a function of the distance. */
 static Tensor log_masks(Run *r, const Spans *s)
 {
-    int64_t entries = 2 * s->n - 1;
+    int64_t entries = s->n + s->m - 1;
     Tensor  t = run_tensor2(r, DT_F32, s->h, entries);
 
     for (int64_t x = 0; x < s->h * entries && !run_failed(r); x++) {
-        int64_t distance = x % entries < s->n ? s->n - 1 - x % entries : x % entries - s->n + 1;
-        double  m = mask_at(s, s->z[x / entries], distance);
+        double m = mask_at(s, s->z[x / entries], distance_of(s->m, s->at, x % entries));
 
         tensor_f32(&t)[x] = m > 0 ? (float)log(m) : 0; /* never read: not in the pattern */
     }
@@ -334,7 +359,7 @@ static Tensor log_masks(Run *r, const Spans *s)
 /* The products q . pos are made once for each distance. */
 static double distance_flops(const Run *r, const Params *p)
 {
-    double rows = p->pos.data ? (double)min_i64(p->pos.shape[0], r->n) : 0;
+    double rows = p->pos.data ? (double)min_i64(p->pos.shape[0], r->m) : 0;
 
     return 2 * (double)r->d * (double)r->h * (double)r->n * rows;
 }
@@ -348,7 +373,7 @@ static void read_mask(const View *view, int64_t head, int64_t i, int64_t start, 
     for (int64_t x = 0; x < count; x++) {
         int64_t j = start + x * step;
 
-        out[x] = (float)mask_at(s, z, i > j ? i - j : j - i);
+        out[x] = (float)mask_at(s, z, llabs(s->at + i - j));
     }
 }
 
@@ -408,7 +433,7 @@ static const StageNote notes[] = {
 static const ViewPromise views[] = {
     VIEW("span", VIEW_TENSOR, "z of each head, in tokens; dynamic: of each token too"),
     VIEW("profile", VIEW_MASK, "mask against the distance; dynamic: of the head's longest span"),
-    VIEW("cells_kept", VIEW_TENSOR, "share of n x n that a head computes"),
+    VIEW("cells_kept", VIEW_TENSOR, "share of all cells that a head computes"),
     VIEW("connectivity", VIEW_PATTERN, "cells whose mask is above 0"),
     VIEW("mask", VIEW_MASK, "what the exponential of a score is multiplied by"),
     VIEW("weights", VIEW_WEIGHTS, "attention weights"),
@@ -439,7 +464,7 @@ const Mechanism mech_adaptive_span = {
     .claim_decode = "yes",
     .claim_exponent = 1,
     .causal = true,
-    .no_at_end = "its masks are made for the distances of equal lengths",
+    .at_end = AT_END_OWN,
     .views = views,
     .notes = notes,
     .params = params,
