@@ -322,6 +322,15 @@ static void add_tokens(const Nsa *a, int part, int64_t head, int64_t i, PatternR
     pattern_row_free(&row);
 }
 
+/* `share` of a block's weight for each of its tokens that is asked for. */
+static void add_block(const Slots *s, int64_t c, double share, PatternRun asked, float *out)
+{
+    PatternRun keys = runs_common((PatternRun){ c * s->stride, s->size, 1, 0 }, asked);
+
+    for (int64_t x = 0; x < keys.count; x++)
+        out[(keys.start + x * keys.step - asked.start) / asked.step] += (float)share;
+}
+
 /* Each compressed block gives its tokens equal shares of its weight. */
 static void add_compressed(const Nsa *a, int64_t head, int64_t i, PatternRun asked, float *out)
 {
@@ -329,17 +338,14 @@ static void add_compressed(const Nsa *a, int64_t head, int64_t i, PatternRun ask
     int64_t last = asked.start + (asked.count - 1) * asked.step;
     int64_t end = min_i64(nsa_seen(a, i), last / stride + 1);
     double  gate = (double)tensor_f32(&a->gates)[(head * a->n + i) * 3] / (double)size;
-    float   weight;
+    float   weight[SCORES];
 
-    for (int64_t c = max_i64(0, (asked.start - size) / stride); c < end; c++) {
-        PatternRun keys = runs_common((PatternRun){ c * stride, size, 1, 0 }, asked);
+    for (int64_t c = max_i64(0, (asked.start - size) / stride); c < end; c += SCORES) {
+        int64_t count = min_i64(SCORES, end - c);
 
-        if (!keys.count)
-            continue;
-        weights_of(a, 0, head, i, (PatternRun){ c, 1, 1, 0 }, &weight);
-        for (int64_t x = 0; x < keys.count; x++)
-            out[(keys.start + x * keys.step - asked.start) / asked.step] +=
-                (float)(gate * (double)weight);
+        weights_of(a, 0, head, i, (PatternRun){ c, count, 1, 0 }, weight);
+        for (int64_t x = 0; x < count; x++)
+            add_block(&a->slots, c + x, gate * (double)weight[x], asked, out);
     }
 }
 
