@@ -45,12 +45,15 @@ static void take_costs(const Run *run, StepRecord *out)
     out->kv_bytes_per_token = known(cost.kv_bytes_per_token);
     out->step_bytes = known(cost.step_bytes);
     out->decode_flops = known(cost.decode_flops);
+    for (int x = 0; x < STEP_LENGTHS; x++)
+        out->held[x] = known(decode_held(run, (int64_t)STEP_FIRST << x));
     if (!m->causal)
         lack(out->lacks, "it has no causal form, so it cannot generate token by token");
     else if (!run->causal)
         lack(out->lacks, "the run is not causal; give --causal");
     else if (m->claim_decode && !strncmp(m->claim_decode, "no", 2))
-        lack(out->lacks, m->claim_decode);
+        snprintf(out->lacks, sizeof(out->lacks), "it does not generate token by token%.100s",
+                 m->claim_decode + 2);
     else if (!m->decode || isnan(cost.decode_flops))
         lack(out->lacks, "no closed form of its step is known here");
 }
@@ -122,7 +125,7 @@ static bool time_last_query(const RunSpec *spec, StepRecord *out, Error *err)
     return take_time(&timed, 1, STEP_LAST_QUERY, out, err);
 }
 
-bool step_measure(const Run *run, const RunSpec *spec, StepRecord *out, Error *err)
+bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *out, Error *err)
 {
     const Mechanism *m = run->mechanism;
     RunSpec          plain = *spec;
@@ -132,6 +135,10 @@ bool step_measure(const Run *run, const RunSpec *spec, StepRecord *out, Error *e
     plain.views = false;
     plain.observer = NULL;
     plain.progress = NULL;
+    if (!timed) {
+        lack(out->time_lacks, "the run was not measured");
+        return true;
+    }
     if (!m->causal || !run->causal || !spec->q.data || spec->segments.data) {
         lack(out->time_lacks, *out->lacks ? out->lacks
                                           : "its input is not q, k and v of one sequence");
@@ -165,6 +172,16 @@ void step_json(const StepRecord *step, Json *out)
     key_number(out, "kv_bytes_per_token", step->kv_bytes_per_token);
     key_number(out, "step_bytes", step->step_bytes);
     key_number(out, "decode_flops", step->decode_flops);
+    jsonw_key_open(out, "held", '[');
+    for (int x = 0; x < STEP_LENGTHS; x++) {
+        if (!step->held[x].valid)
+            continue;
+        jsonw_open(out, '{');
+        jsonw_key_int(out, "n", (int64_t)STEP_FIRST << x);
+        key_number(out, "bytes", step->held[x]);
+        jsonw_close(out, '}');
+    }
+    jsonw_close(out, ']');
     jsonw_key_string(out, "lacks", *step->lacks ? step->lacks : NULL);
     jsonw_key_string(out, "way", step_way_name(step->way));
     jsonw_key_open(out, "step_ms", '{');

@@ -20,9 +20,13 @@
 
 typedef enum StepWay { STEP_NONE, STEP_LAST_QUERY, STEP_RECURRENT } StepWay;
 
+#define STEP_FIRST 64 /* tokens, and twice as many each time, of `held` */
+#define STEP_LENGTHS 15
+
 typedef struct StepRecord {
     bool    asked;
     Number  state_bytes, kv_bytes_per_token, step_bytes, decode_flops; /* as in DecodeCost */
+    Number  held[STEP_LENGTHS]; /* bytes after STEP_FIRST, 2 STEP_FIRST, ... tokens */
     StepWay way;
     Number  median, low, high; /* ms of a step, and the 95 % interval of the median */
     Number  counted;           /* FLOPs of the measured step */
@@ -30,9 +34,9 @@ typedef struct StepRecord {
     char    time_lacks[512];   /* why the time is not measured, or "" */
 } StepRecord;
 
-/* Costs of the run, and the time of a step, measured in runs of their own; *out is filled whatever
- * lacks.  False: no memory, or cancelled. */
-bool step_measure(const Run *run, const RunSpec *spec, StepRecord *out, Error *err);
+/* Costs of the run and, where `timed`, the time of a step, measured in runs of their own; *out is
+ * filled whatever lacks.  False: no memory, or cancelled. */
+bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *out, Error *err);
 
 void step_json(const StepRecord *step, Json *out); /* null: not asked for */
 /* Whether the measured step computes what a decoder would keep from the steps before. */

@@ -35,6 +35,26 @@ case("a sweep measures what one token more costs", function()
   end
 end)
 
+case("what a decoder holds at other lengths is what runs of these lengths say", function()
+  local function decode(id, n)
+    local input = assert(attn.load("synthetic:normal", { n = n, d = 8, heads = 2 }))
+    local fine, r = pcall(attn.run, id, { input = input, decode = true, measure = false })
+    return fine and r and r.stats.decode or nil -- some need a parameter, or another input
+  end
+  local compared = 0
+  for _, id in ipairs(attn.mechanisms()) do
+    local short = decode(id, 64)
+    for _, at in ipairs(short and short.held or {}) do
+      if at.n == 128 or at.n == 512 then
+        local long = decode(id, at.n)
+        equal(at.bytes, long.state_bytes, id .. " at " .. at.n)
+        compared = compared + 1
+      end
+    end
+  end
+  assert(compared > 60, compared)
+end)
+
 case("a sweep compares a sample of rows", function()
   local sweep = assert(attn.sweep { "window", n = 64, d = 8, quality_rows = 16 })
   equal(sweep[1].quality.rows, 16)

@@ -111,6 +111,7 @@ static bool fill(Plot *plot, PlotKind kind, const PlotSubject *subjects, int cou
                  const Ceilings *ceilings, Error *err)
 {
     switch (kind) {
+    case PLOT_CACHE: return plot_fill_cache(plot, subjects, count, err);
     case PLOT_TIMELINE: return plot_fill_timeline(plot, subjects, count, err);
     case PLOT_DEVICE: return plot_fill_device(plot, subjects, count, err);
     case PLOT_KERNELS: return plot_fill_kernels(plot, subjects, count, err);
@@ -155,6 +156,7 @@ bool request_for_plot(Request *request, const char *view, Error *err)
     needs = plot_needs(kind);
     request->measure = request->measure || needs & NEEDS_TIME;
     request->quality = request->quality || needs & NEEDS_QUALITY;
+    request->decode = request->decode || needs & NEEDS_DECODE;
     if (request->measure && !request->repeat)
         request->repeat = USUAL_REPEATS;
     if (needs & NEEDS_SEEDS && request->seeds < 2)
@@ -165,7 +167,7 @@ bool request_for_plot(Request *request, const char *view, Error *err)
 bool request_covers(const Request *have, const Request *want)
 {
     return request_same(have, want) && have->pairs_only <= want->pairs_only &&
-           have->measure >= want->measure &&
+           have->measure >= want->measure && have->decode >= want->decode &&
            have->quality >= want->quality && have->repeat >= want->repeat &&
            (!want->quality || have->quality_rows == want->quality_rows) &&
            (!want->quality || have->seeds == want->seeds ||
@@ -178,7 +180,8 @@ static const Record *record_for(PlotKind kind, const Result *result)
     const Request *r = &result->request;
     unsigned       needs = plot_needs(kind);
 
-    if ((needs & NEEDS_TIME && !r->measure) || (needs & NEEDS_QUALITY && !r->quality))
+    if ((needs & NEEDS_DECODE && !r->decode) || (needs & NEEDS_TIME && !r->measure) ||
+        (needs & NEEDS_QUALITY && !r->quality))
         return result->record.status == RECORD_OK ? NULL : &result->record;
     return &result->record;
 }

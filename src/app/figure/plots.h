@@ -22,7 +22,7 @@ typedef enum PlotKind {
 } PlotKind;
 
 /* What has to be measured for a plot: bits. */
-enum { NEEDS_TIME = 1, NEEDS_QUALITY = 2, NEEDS_SEEDS = 4, NEEDS_CEILINGS = 8 };
+enum { NEEDS_TIME = 1, NEEDS_QUALITY = 2, NEEDS_SEEDS = 4, NEEDS_CEILINGS = 8, NEEDS_DECODE = 16 };
 
 /* One mechanism of a plot. */
 typedef struct PlotSubject {
@@ -72,6 +72,7 @@ Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
 /* ---- shared by the files that make plots --------------------------------- */
 
 /* Fills an empty plot, not yet settled; false: no memory, or nothing to show. */
+bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_device(Plot *plot, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_kernels(Plot *plot, const PlotSubject *subjects, int count, Error *err);

@@ -159,6 +159,65 @@ bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Erro
                       : fill_several(plot, subjects, count, err);
 }
 
+/* ---- the cache of a decoder over the number of tokens ----------------------------- */
+
+static int cache_points(const StepRecord *step)
+{
+    int count = 0;
+
+    for (int x = 0; x < STEP_LENGTHS; x++)
+        count += step->held[x].valid;
+    return count;
+}
+
+static bool add_cache(Plot *plot, const PlotSubject *subject, Text *missing)
+{
+    const StepRecord *step = &subject->record->step;
+    int               count = cache_points(step), at = 0;
+    PlotSeries       *s = plot_add(plot, subject->name, count > 1 ? CURVE_LINE : CURVE_POINTS,
+                                   count, false);
+
+    for (int x = 0; s && x < STEP_LENGTHS; x++)
+        if (step->held[x].valid) {
+            s->x[at] = (double)((int64_t)STEP_FIRST << x);
+            s->y[at++] = step->held[x].value;
+        }
+    if (count < STEP_LENGTHS)
+        text_addf(missing, "%s%s: %s", missing->length ? "; " : "", subject->name,
+                  step->held[0].valid ? "it reaches as far as the run; run it on more tokens"
+                                      : "on a grid, so known of the run's length alone");
+    return s != NULL;
+}
+
+bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *err)
+{
+    Text missing = { 0 };
+    bool ok = true;
+
+    for (int i = 0; ok && i < count; i++) {
+        bool there = subject_ok(&subjects[i]);
+
+        if (there && cache_points(&subjects[i].record->step))
+            ok = add_cache(plot, &subjects[i], &missing);
+        else
+            text_addf(&missing, "%s%s: %s", missing.length ? "; " : "", subjects[i].name,
+                      !there ? subject_lacks(&subjects[i])
+                      : *subjects[i].record->step.lacks ? subjects[i].record->step.lacks
+                                                        : "known of the run's length alone");
+    }
+    if (!ok)
+        plot_no_memory(err);
+    else if (!plot->count)
+        ok = error_set(err, ERR_DATA, "cache of a decoder: %.400s",
+                       missing.length ? text_str(&missing) : "nothing to show");
+    plot->x.log = plot->y.log = true;
+    snprintf(plot->x.name, sizeof(plot->x.name), "tokens");
+    snprintf(plot->y.name, sizeof(plot->y.name), "cache (bytes)");
+    snprintf(plot->note, sizeof(plot->note), "%.200s", text_str(&missing));
+    text_free(&missing);
+    return ok;
+}
+
 /* ---- roofline --------------------------------------------------------------- */
 
 static bool point_of(const Record *r, int stage, double *intensity, double *rate)

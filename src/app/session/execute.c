@@ -266,7 +266,7 @@ static bool measure_step(Result *result, const RunSpec *spec, RunProgress *progr
     if (!result->request.decode || result->run->err.code != ERR_NONE)
         return true;
     next_phase(progress, "step", 0);
-    return step_measure(result->run, spec, &result->record.step, err);
+    return step_measure(result->run, spec, result->request.measure, &result->record.step, err);
 }
 
 static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)

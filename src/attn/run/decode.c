@@ -166,6 +166,20 @@ DecodeCost decode_state(const Run *r, int64_t f, double made)
                          .decode_flops = h * (4 * features * e + 3 * features + e) + made };
 }
 
+double decode_held(const Run *r, int64_t n)
+{
+    Run  other = *r; /* forms read its sizes and parameters */
+    bool cut = r->last.span >= (double)r->m;
+    bool grid = r->mechanism->on_grid ||
+                (r->spec.given && assignments_find(r->spec.given, "grid"));
+
+    if (!r->causal || !r->mechanism->decode || (n > r->m && cut) || (n != r->m && grid))
+        return (double)NAN;
+    other.n = other.m = n;
+    other.q_offset = other.at_end = 0;
+    return r->mechanism->decode(&other, r->params).state_bytes;
+}
+
 static void figure_if_known(Run *r, const char *name, double value)
 {
     if (!isnan(value))

@@ -58,6 +58,10 @@ DecodeCost decode_span(const Run *r, double span, double apart);
  * and, to divide by, f; `made`: FLOPs of the token's features. */
 DecodeCost decode_state(const Run *r, int64_t f, double made);
 
+/* Bytes that are held after n tokens, by the closed form; NaN: not known.  A rule that reaches past
+ * the run's first key was cut there, so nothing is known of more tokens than the run has. */
+double decode_held(const Run *r, int64_t n);
+
 /* The figures state_bytes, kv_bytes_per_token, step_bytes and decode_flops of a causal run whose
  * mechanism has them. */
 void decode_figures(Run *r);

@@ -142,6 +142,7 @@ typedef struct Mechanism {
     bool        needs_v;    /* of q, k, v only v must be there (and what check asks for) */
     bool        own_rows;   /* the output's rows are latents or pooled tokens, not the queries;
                                causal: the last positions */
+    bool        on_grid;    /* its cells follow a grid of n places: more tokens are another grid */
     bool        needs_none; /* computes from its parameters alone, whatever the input holds */
     bool        own_sizes;  /* check sees to the sizes of q, k and v */
     bool        pairs_heads; /* takes an even number of heads only */

@@ -195,10 +195,11 @@ void request_set_options(lua_State *L, int t, Request *request)
     if (request->width < 0 || request->width >= 1)
         luaL_error(L, "within: expected a share of the median from 0 to 1, got %f",
                    request->width);
-    request->measure = option_bool(L, t, "measure", request->repeat > 0 || request->width > 0);
+    request->decode = option_bool(L, t, "decode", false);
+    request->measure = option_bool(L, t, "measure", request->repeat > 0 || request->width > 0 ||
+                                                    request->decode);
     request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
     request->per_head = option_bool(L, t, "per_head", false);
-    request->decode = option_bool(L, t, "decode", false);
     request->quality_rows = option_integer(L, t, "quality_rows", 0, 2, INT32_MAX);
     request->quality = option_bool(L, t, "quality", request->seeds > 1 || request->per_head ||
                                                     request->quality_rows);

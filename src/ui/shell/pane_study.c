@@ -138,7 +138,7 @@ static bool compare_panes(PaneStudy *study, Session *s, int columns, Error *err)
         Request *request = &study->requests[i];
 
         request->quality = request->per_head = !decode;
-        request->decode = decode;
+        request->decode = request->measure = decode;
         session_progress(s, decode ? "one token more: %s" : "quality of each head: %s",
                          request->mechanism);
         results[count] = session_run(s, request, err);

@@ -449,5 +449,6 @@ const Mechanism mech_axial = {
     .check = axial_check,
     .run = axial_run,
     .flops = axial_flops,
+    .on_grid = true,
     .decode = axial_decode,
 };

@@ -218,5 +218,6 @@ const Mechanism mech_image_local_2d = {
     .params_size = sizeof(Block2d),
     .run = image_local_2d_run,
     .flops = image_local_2d_flops,
+    .on_grid = true,
     .decode = decode_cells,
 };
