@@ -19,6 +19,9 @@ extern void dgesdd_(const char *job, const int *m, const int *n, double *a, cons
                     const int *lwork, int *iwork, int *info, size_t job_length);
 extern void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau,
                     double *work, const int *lwork, int *info);
+extern void dsyevd_(const char *job, const char *half, const int *n, double *a, const int *lda,
+                    double *w, double *work, const int *lwork, int *iwork, const int *liwork,
+                    int *info, size_t job_length, size_t half_length);
 extern void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda,
                     const double *tau, double *work, const int *lwork, int *info);
 
@@ -94,15 +97,41 @@ void cpu_svd(Run *r, Tensor *x, DenseSvd *out)
         return;
     blas_enter();
     dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
-            tensor_f64(&out->left), &least, &asked, &size, whole, &info, 1);
+            tensor_f64(&out->turned), &least, &asked, &size, whole, &info, 1);
     size = (int)asked > 1 ? (int)asked : 1;
     work = run_alloc(r, size, sizeof(*work));
     if (work)
         dgesdd_("S", &m, &n, a, &m, tensor_f64(&out->values), tensor_f64(&out->right), &m,
-                tensor_f64(&out->left), &least, work, &size, whole, &info, 1);
+                tensor_f64(&out->turned), &least, work, &size, whole, &info, 1);
     blas_leave();
     if (info)
         run_fail(r, ERR_INTERNAL, "singular values of %d x %d: no convergence (%d)", n, m, info);
+    for (int64_t c = 0; c < (int64_t)n * least && !run_failed(r); c++)
+        tensor_f64(&out->turned)[c] *= tensor_f64(&out->values)[c % least];
+}
+
+#define LEAST_SHARE 1e-10 /* of the largest square; below it a value has few digits left */
+
+bool cpu_svd_gram(Run *r, Tensor *gram, DenseSvd *out)
+{
+    int     n = (int)gram->shape[2], size = 1 + 6 * n + 2 * n * n, whole = 3 + 5 * n, info = 0;
+    double *a = tensor_f64(gram), *squares = run_alloc(r, n, sizeof(*squares));
+    double *work = run_alloc(r, size, sizeof(*work));
+    int    *order = run_alloc(r, whole, sizeof(*order));
+    Error   unused = ERROR_INIT;
+
+    if (run_failed(r) || !all_finite(a, tensor_count(gram), &unused) || !cpu_blas(r))
+        return false;
+    blas_enter();
+    dsyevd_("V", "U", &n, a, &n, squares, work, &size, order, &whole, &info, 1, 1);
+    blas_leave();
+    if (info || !(squares[0] > LEAST_SHARE * squares[n - 1]))
+        return false;
+    for (int64_t t = 0; t < n; t++) {
+        tensor_f64(&out->values)[t] = sqrt(squares[n - 1 - t]);
+        memcpy(tensor_f64(&out->right) + t * n, a + (n - 1 - t) * n, (size_t)n * sizeof(*a));
+    }
+    return true;
 }
 
 /* The Moore-Penrose inverse through singular values (one-sided Jacobi).

@@ -113,14 +113,36 @@ double log_sum_of(const LogSum *s)
     return s->top + log(s->sum);
 }
 
-DenseSvd dense_svd(Run *r, Tensor x)
+#define TALL 4      /* rows of a column, from which squares are the faster way */
+#define WIDEST 16384 /* columns: the room of more is no int, as LAPACK takes it */
+
+static bool tall_svd(Run *r, Tensor x, int64_t count, DenseSvd *out)
+{
+    int64_t rows = x.shape[1], cols = x.shape[2];
+    Tensor  gram;
+
+    if (cols > WIDEST || rows < TALL * cols)
+        return false;
+    gram = run_tensor3(r, DT_F64, 1, cols, cols);
+    op_gemm(r, x, true, x, false, 1, 0, gram, FLOP_NONE);
+    op_wait(r, "the host finds singular values");
+    if (run_failed(r) || !cpu_svd_gram(r, &gram, out))
+        return false;
+    out->turned = run_tensor3(r, DT_F64, 1, rows, count);
+    op_gemm(r, x, false, tensor_rows(out->right, 0, count), true, 1, 0, out->turned, FLOP_NONE);
+    return true;
+}
+
+DenseSvd dense_svd(Run *r, Tensor x, int64_t count)
 {
     int64_t  rows = x.shape[1], cols = x.shape[2], least = min_i64(rows, cols);
-    DenseSvd out = { .left = run_tensor3(r, DT_F64, 1, rows, least),
-                     .values = run_tensor1(r, DT_F64, least),
+    DenseSvd out = { .values = run_tensor1(r, DT_F64, least),
                      .right = run_tensor3(r, DT_F64, 1, least, cols) };
 
+    if (run_failed(r) || tall_svd(r, x, count, &out))
+        return out;
     op_wait(r, "the host finds singular values");
+    out.turned = run_tensor3(r, DT_F64, 1, rows, least);
     if (!run_failed(r))
         cpu_svd(r, &x, &out);
     return out;

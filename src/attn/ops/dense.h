@@ -51,16 +51,20 @@ LogSum log_sum_new(void);
 void   log_sum_add(LogSum *s, double x);
 double log_sum_of(const LogSum *s);
 
-/* Singular values of a matrix, x = left diag(values) right, the largest first. */
+/* Singular values of a matrix, x = left diag(values) right, the largest first; k = min(rows, cols).
+ * turned is left diag(values) = x right^T, of the first `count` values or of all. */
 typedef struct DenseSvd {
-    Tensor left, values, right; /* f64 [1,rows,k], [k], [1,k,cols], k = min(rows, cols) */
+    Tensor turned, values, right; /* f64 [1,rows,>= count], [k], [1,k,cols] */
 } DenseSvd;
 
 /* Of x f64 [1,rows,cols], contiguous, which is overwritten.  On the host, whatever the device.
  * Charges nothing. */
-DenseSvd dense_svd(Run *r, Tensor x);
+DenseSvd dense_svd(Run *r, Tensor x, int64_t count);
 /* What it calls; `out` has room. */
 void cpu_svd(Run *r, Tensor *x, DenseSvd *out);
+/* values and right by gram = x^T x f64 [1,cols,cols], which is overwritten.  False, without an
+ * error: squares have lost a small value, or gram is not finite. */
+bool cpu_svd_gram(Run *r, Tensor *gram, DenseSvd *out);
 
 /* ---- activations ------------------------------------------------------------------ */
 

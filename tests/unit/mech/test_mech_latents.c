@@ -669,6 +669,52 @@ TEST(shared_heads_are_repeated_heads)
     }
 }
 
+#define LATENT_COPY 20 /* tokens; as many as a token has numbers, or more */
+
+/* Entry x of t [h,n,w] repeated `times` along its tokens. */
+static float repeated_entry(const Tensor *t, int64_t x, int64_t times)
+{
+    int64_t n = t->shape[1], w = t->shape[2], row = x / w;
+
+    return tensor_f32(t)[(row / (times * n) * n + row % n) * w + x % w];
+}
+
+static Tensor repeated(Fixture *f, Tensor t, int64_t times)
+{
+    int64_t shape[3] = { t.shape[0], times * t.shape[1], t.shape[2] };
+    Tensor  y = tensor_new(f->arena, DT_F32, 3, shape);
+
+    assert_non_null(y.data);
+    for (int64_t x = 0; x < tensor_count(&y); x++)
+        tensor_f32(&y)[x] = repeated_entry(&t, x, times);
+    return y;
+}
+
+/* Eight times the same tokens: singular values grow by sqrt(8), and a row attends as before.  Long
+ * matrices have theirs from squares, short ones from the matrix itself. */
+TEST(mla_of_repeated_tokens_is_that_of_one_copy)
+{
+    Fixture f = fixture_new(LATENT_COPY), many = fixture_new(8 * LATENT_COPY);
+    Tensor  few, all;
+
+    many.q = repeated(&many, f.q, 8);
+    many.k = repeated(&many, f.k, 8);
+    many.v = repeated(&many, f.v, 8);
+    fixture_run(&f, "mla", "rank=5", false);
+    fixture_run(&many, "mla", "rank=5", false);
+    few = fixture_view(&f, "singular_values");
+    all = fixture_view(&many, "singular_values");
+    assert_int_equal(tensor_count(&few), tensor_count(&all));
+    for (int64_t t = 0; t < tensor_count(&few); t++)
+        assert_true(fabs((double)tensor_f32(&all)[t] / sqrt(8) -
+                         (double)tensor_f32(&few)[t]) <= 1e-5);
+    for (int64_t x = 0; x < tensor_count(&many.run->out); x++)
+        assert_true(fabs((double)tensor_f32(&many.run->out)[x] -
+                         (double)repeated_entry(&f.run->out, x, 8)) <= 1e-5);
+    fixture_free(&many);
+    fixture_free(&f);
+}
+
 TEST(no_memory_is_an_ordinary_error)
 {
     Fixture f = fixture_of_x(12);

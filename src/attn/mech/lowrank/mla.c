@@ -130,7 +130,7 @@ static void make(Run *r, Latent *l)
     int64_t  keys = r->k.shape[0], values = r->v.shape[0], at = keys * r->d;
     Tensor   all = run_tensor3(r, DT_F64, 1, r->m, token_width(r));
     DenseSvd svd;
-    Tensor   sizes, right;
+    Tensor   right;
 
     l->c = run_tensor3(r, DT_F32, 1, r->m, l->rank);
     l->w_uk = run_tensor3(r, DT_F32, keys, l->rank, r->d);
@@ -139,11 +139,10 @@ static void make(Run *r, Latent *l)
     run_prepare(r, true);
     op_entries(r, r->k, ENTRY_CAST, 0, heads_of(all, 0, keys, r->d));
     op_entries(r, r->v, ENTRY_CAST, 0, heads_of(all, at, values, r->e));
-    svd = dense_svd(r, all);
+    svd = dense_svd(r, all, l->rank);
     l->values = svd.values;
-    sizes = tensor_columns(tensor_with_rank(svd.values, 3), 0, l->rank);
     right = tensor_rows(svd.right, 0, l->rank);
-    op_entries_of(r, tensor_columns(svd.left, 0, l->rank), sizes, ENTRY_PRODUCT, 1, l->c);
+    op_entries(r, tensor_columns(svd.turned, 0, l->rank), ENTRY_CAST, 0, l->c);
     op_entries(r, heads_of(right, 0, keys, r->d), ENTRY_CAST, 0, l->w_uk);
     op_entries(r, heads_of(right, at, values, r->e), ENTRY_CAST, 0, l->w_uv);
     run_prepare(r, false);
