@@ -257,7 +257,8 @@ static void decode_lines(const StepRecord *step, Text *out)
     text_addf(out, ", %s FLOPs counted: ", record_count_text(step->counted, text, sizeof(text)));
     text_add(out, step->way == STEP_RECURRENT ? "one of all tokens, by form=recurrent"
                                               : "the last query alone");
-    text_addf(out, "%s\n", step_makes_again(step) ? ", with what a decoder keeps made again" : "");
+    text_addf(out, "%s\n", step_makes_again(step) ? ", with what a decoder keeps made again"
+                           : step_does_less(step) ? ", fewer than the closed form" : "");
 }
 
 static void quality_lines(const Record *r, Text *out)

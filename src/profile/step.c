@@ -17,12 +17,18 @@ const char *step_way_name(StepWay way)
     return names[way];
 }
 
-#define AGAIN 1.01 /* more FLOPs than a step has, up to rounding of what is not counted */
+#define AGAIN 1.01 /* beyond it two counts of FLOPs differ by more than what is not counted */
 
 bool step_makes_again(const StepRecord *step)
 {
     return step->way == STEP_LAST_QUERY && step->counted.valid && step->decode_flops.valid &&
            step->counted.value > AGAIN * step->decode_flops.value;
+}
+
+bool step_does_less(const StepRecord *step)
+{
+    return step->way == STEP_LAST_QUERY && step->counted.valid && step->decode_flops.valid &&
+           AGAIN * step->counted.value < step->decode_flops.value;
 }
 
 static Number known(double value)
@@ -88,6 +94,8 @@ static bool take_time(const RunSpec *spec, double tokens, StepWay way, StepRecor
         ok = error_set(err, ERR_CANCELLED, "%s", record.message);
     if (ok && record.status != RECORD_OK) {
         lack_time(spec, record.message, out);
+    } else if (ok && flops_total(record.counted) == 0) {
+        lack(out->time_lacks, "a run of one query counts no operation, so it is no step");
     } else if (ok) {
         const Timing *t = &record.time;
 

@@ -41,6 +41,9 @@ bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *o
 void step_json(const StepRecord *step, Json *out); /* null: not asked for */
 /* Whether the measured step computes what a decoder would keep from the steps before. */
 bool step_makes_again(const StepRecord *step);
+/* Whether it has fewer FLOPs than the closed form: a decoder would read more keys than the last row
+ * of the run has, or weights of 0 are left out. */
+bool step_does_less(const StepRecord *step);
 /* "last query", "recurrent form"; NULL: not measured. */
 const char *step_way_name(StepWay way);
 
