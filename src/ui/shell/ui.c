@@ -411,6 +411,19 @@ static bool open_lesson(Ui *ui, const Call *call, Error *err)
     return error_set(err, ERR_USAGE, "%s", ui->message);
 }
 
+/* A bare id opens as it does from the list. */
+static bool step_request(Ui *ui, const Call *call, Request *request, Error *err)
+{
+    const Mechanism *m = mechanism_find(call->words[0]);
+
+    if (!call_request(ui->session, call, call->words[0], request, err))
+        return false;
+    if (!m || request->given.count || request_first_look(ui->session, request, m, err))
+        return true;
+    request_free(request);
+    return false;
+}
+
 /* The mechanism whose stages were asked for, and the screen that shows them. */
 static bool open_step(Ui *ui, const Start *start, Error *err)
 {
@@ -420,7 +433,7 @@ static bool open_step(Ui *ui, const Start *start, Error *err)
         return true;
     if (is_lesson(start->step.command->name))
         return open_lesson(ui, &start->step, err);
-    if (!call_request(ui->session, &start->step, start->step.words[0], &request, err))
+    if (!step_request(ui, &start->step, &request, err))
         return false;
     panes_open_request(ui, &request);
     ui->screen = SCREEN_STEP;

@@ -83,12 +83,12 @@ static bool lacks_text(const Request *request)
     return false;
 }
 
-/* A bare id opens with the mechanism's example parameters, if it has some. */
+/* A bare id opens as it does from the list. */
 static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
 {
     const Mechanism *m = mechanism_find(text);
 
-    return m ? request_example(ui->session, request, m, err)
+    return m ? request_first_look(ui->session, request, m, err)
              : request_parse(ui->session, request, text, err);
 }
 
