@@ -115,7 +115,7 @@ static double beta_at(const StateAttend *in, int64_t heads, int64_t head, int64_
 
 static void widen_row(const Tensor *t, int64_t head, int64_t heads, int64_t i, double *to)
 {
-    floats_widen(DT_F32, tensor_row_f32(t, head, heads, i), 0, t->shape[2], to);
+    floats_widen(t->dtype, tensor_head(t, head, heads), i * t->stride[1], t->shape[2], to);
 }
 
 /* Scales the rows of the state by the gates of its channels. */
@@ -182,16 +182,16 @@ void state_fade(const double *gate, int64_t width, int64_t d, double *y)
 static double dot_row(const Tensor *t, const StateMatrix *m, int64_t head, int64_t j,
                       const double *y)
 {
+    if (t->dtype == DT_F64)
+        return kernel_at(0)->dot_double(tensor_row_f64(t, head, m->heads, j), y, t->shape[2]);
     return kernel_at(0)->dot_wide(tensor_row_f32(t, head, m->heads, j), y, t->shape[2]);
 }
 
 static void add_row(const Tensor *t, const StateMatrix *m, int64_t head, int64_t j, double factor,
                     double *y)
 {
-    const float *row = tensor_row_f32(t, head, m->heads, j);
-
     for (int64_t c = 0; c < t->shape[2]; c++)
-        y[c] += factor * (double)row[c];
+        y[c] += factor * tensor_float(t, head, m->heads, j, c);
 }
 
 void state_back(const StateMatrix *m, int64_t head, int64_t j, double *y)

@@ -74,7 +74,7 @@ static inline int64_t state_levels(int64_t n)
 
 /* The hidden matrix: A, or A with more on its diagonal and its rows divided. */
 typedef struct StateMatrix {
-    StateAttend in;
+    StateAttend in;     /* STATE_REPLACE: k, removal and erase may be f64 */
     Tensor write;       /* f64 [h',n,1]: column j is multiplied, where in.v holds v_j write_j */
     Tensor before;      /* f64 [h',n,1], the stride of a token may be 0: added to the diagonal */
     Tensor divisor;     /* f64 [h,n,1] of the rows */

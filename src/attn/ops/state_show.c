@@ -114,7 +114,8 @@ static void recall_item(void *context, int64_t item, int worker)
     double       *returned = value + job->e;
 
     for (int64_t j = first; j < min_i64(job->n, first + ROWS); j++) {
-        floats_widen(DT_F32, tensor_row_f32(&job->m->in.k, head, job->h, j), 0, job->d, key);
+        for (int64_t t = 0; t < job->d; t++)
+            key[t] = tensor_float(&job->m->in.k, head, job->h, j, t);
         floats_widen(DT_F32, tensor_row_f32(values, head, job->h, j), 0, job->e, value);
         memset(returned, 0, (size_t)job->e * sizeof(*returned));
         for (int64_t t = 0; t < job->d; t++)

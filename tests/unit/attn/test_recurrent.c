@@ -325,4 +325,45 @@ TEST(squares_double_away_from_the_diagonal)
     preview_close(p);
 }
 
+static double cosine(const float *a, const float *b, int64_t count)
+{
+    double aa = 0, bb = 0, ab = 0;
+
+    for (int64_t c = 0; c < count; c++) {
+        aa += (double)a[c] * (double)a[c];
+        bb += (double)b[c] * (double)b[c];
+        ab += (double)a[c] * (double)b[c];
+    }
+    return ab / sqrt(aa * bb);
+}
+
+/* One key written again and again: the last value, a small one, is all that is left.  Keys rounded
+ * to float would leave 1e-7 of the values before, a thousandth of it. */
+TEST(rwkv7_recalls_a_small_value_behind_large_ones)
+{
+    Fixture f = fixture_new(TOKENS);
+    int64_t shape[3] = { HEADS, TOKENS, KEY_SIZE };
+    Tensor  recall;
+
+    fixture_fill(&f, "decay", 3, shape, 1);
+    fixture_fill(&f, "rate", 3, shape, 1);
+    for (int64_t x = 0; x < tensor_count(&f.k); x++)
+        tensor_f32(&f.k)[x] = tensor_f32(&f.k)[x % KEY_SIZE];
+    for (int64_t x = 0; x < HEADS * VALUE_SIZE; x++)
+        tensor_f32(&f.v)[(x / VALUE_SIZE * TOKENS + TOKENS - 1) * VALUE_SIZE +
+                         x % VALUE_SIZE] *= 1e-4f;
+    fixture_run(&f, "rwkv7", "", true);
+    recall = fixture_view(&f, "recall");
+    for (int64_t head = 0; head < HEADS; head++) {
+        const float *v = tensor_f32(&f.v) + head * TOKENS * VALUE_SIZE;
+        const float *last = v + (TOKENS - 1) * VALUE_SIZE;
+
+        for (int64_t j = 0; j < TOKENS; j++)
+            CHECK(fabs((double)tensor_f32(&recall)[head * TOKENS + j] -
+                       cosine(v + j * VALUE_SIZE, last, VALUE_SIZE)) <= NEAR,
+                  "head %d token %d", (int)head, (int)j);
+    }
+    fixture_free(&f);
+}
+
 SUITE(NULL, NULL)

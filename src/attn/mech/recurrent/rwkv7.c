@@ -123,12 +123,12 @@ static Tensor rwkv7_rate(Run *r, const Params *p, const RecurrentInput *in)
     return a;
 }
 
-/* k~ f32 [h,n,d] */
-static Tensor replacement_keys(Run *r, const Params *p, Tensor k, Tensor rate)
+/* k~ [h,n,d] */
+static Tensor replacement_keys(Run *r, const Params *p, Tensor k, Tensor rate, DType dtype)
 {
     Tensor scale = recurrent_bias(r, "ka_scale", p->ka_scale, r->d);
     Tensor part = run_tensor3(r, DT_F64, r->h, r->n, r->d);
-    Tensor keys = run_tensor3(r, DT_F32, r->h, r->n, r->d);
+    Tensor keys = run_tensor3(r, dtype, r->h, r->n, r->d);
 
     op_entries(r, rate, ENTRY_SHIFT, -1, part);
     if (scale.data)
@@ -138,14 +138,15 @@ static Tensor replacement_keys(Run *r, const Params *p, Tensor k, Tensor rate)
     return keys;
 }
 
-/* kk and a kk, f32 [h,n,d] */
-static void removal_keys(Run *r, const Params *p, Tensor k, Tensor rate, StateAttend *s)
+/* kk and a kk, [h,n,d] */
+static void removal_keys(Run *r, const Params *p, Tensor k, Tensor rate, DType dtype,
+                         StateAttend *s)
 {
     Tensor scale = recurrent_bias(r, "kk_scale", p->kk_scale, r->d);
     Tensor wide = run_tensor3(r, DT_F64, r->h, r->n, r->d);
 
-    s->removal = run_tensor3(r, DT_F32, r->h, r->n, r->d);
-    s->erase = run_tensor3(r, DT_F32, r->h, r->n, r->d);
+    s->removal = run_tensor3(r, dtype, r->h, r->n, r->d);
+    s->erase = run_tensor3(r, dtype, r->h, r->n, r->d);
     if (scale.data)
         op_entries_of(r, k, scale, ENTRY_PRODUCT, 1, wide);
     else
@@ -221,14 +222,20 @@ static void rwkv7_run(Run *r, const void *opaque)
     run_stage(r, RECURRENT_STAGE_GATES);
     s.gates = rwkv7_decay(r, p, &in);
     rate = rwkv7_rate(r, p, &in);
-    s.k = replacement_keys(r, p, in.k, rate);
-    removal_keys(r, p, in.k, rate, &s);
+    s.k = replacement_keys(r, p, in.k, rate, DT_F32);
+    removal_keys(r, p, in.k, rate, DT_F32, &s);
     bonus = bonus_of(r, p, &s);
     op_charge(r, FLOP_OVERHEAD, (double)(r->h * r->n) * (9 * (double)r->d + 3));
     rwkv7_show(r, rate, &s);
     run_stage(r, RECURRENT_STAGE_STATE);
     out = op_state_attend(r, &s);
     show.matrix.in = s;
+    if (run_wants_views(r)) { /* the cosine of a small vector magnifies the rounding of keys */
+        r->again = true;
+        show.matrix.in.k = replacement_keys(r, p, in.k, rate, DT_F64);
+        removal_keys(r, p, in.k, rate, DT_F64, &show.matrix.in);
+        r->again = false;
+    }
     if (p->common.norm != RECURRENT_NORM_GROUP) /* then the matrix is that before the norm */
         show.matrix.after = bonus;
     recurrent_finish(r, &p->common, out, &show);
