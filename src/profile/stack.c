@@ -1,0 +1,226 @@
+/* stack.c -- what a stack of layers holds and reads while it generates. */
+#include "profile/stack.h"
+
+#include "attn/ops/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- from text ------------------------------------------------------------------ */
+
+#define DEEPEST 16
+#define LARGEST ((int64_t)1 << 40)
+
+typedef struct Reader {
+    const char *text, *at;
+    Stack      *out;
+    Error      *err;
+    int         depth;
+} Reader;
+
+static bool refuse(const Reader *r, const char *what)
+{
+    return error_set(r->err, ERR_PARAM,
+                     "layers '%.200s', character %d: %s; e.g. (window(4096)x5,full)x8", r->text,
+                     (int)(r->at - r->text) + 1, what);
+}
+
+static void skip_blanks(Reader *r)
+{
+    r->at += strspn(r->at, " \t");
+}
+
+static bool take(Reader *r, const char *word)
+{
+    size_t length = strlen(word);
+
+    skip_blanks(r);
+    if (strncmp(r->at, word, length))
+        return false;
+    r->at += length;
+    return true;
+}
+
+static bool read_number(Reader *r, int64_t *out)
+{
+    const char *start;
+
+    skip_blanks(r);
+    start = r->at;
+    for (*out = 0; *r->at >= '0' && *r->at <= '9'; r->at++) {
+        *out = 10 * *out + (*r->at - '0');
+        if (*out > LARGEST)
+            return refuse(r, "a number is too large");
+    }
+    if (r->at == start)
+        return refuse(r, "expected a whole number");
+    if (!*out) {
+        r->at = start;
+        return refuse(r, "a number must be at least 1");
+    }
+    return true;
+}
+
+/* "(1,2)" into as many numbers. */
+static bool read_numbers(Reader *r, int64_t **out, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (!take(r, i ? "," : "("))
+            return refuse(r, i ? "expected ','" : "expected '('");
+        if (!read_number(r, out[i]))
+            return false;
+    }
+    return take(r, ")") || refuse(r, "expected ')'");
+}
+
+static bool add_layer(Reader *r, const StackLayer *layer)
+{
+    if (r->out->count == STACK_LAYERS)
+        return refuse(r, "more than 1024 layers");
+    r->out->layers[r->out->count++] = *layer;
+    return true;
+}
+
+static bool read_layer(Reader *r)
+{
+    StackLayer layer = { 0 };
+    int64_t   *window[] = { &layer.window };
+    int64_t   *state[] = { &layer.heads, &layer.keys, &layer.values };
+
+    if (take(r, "full")) {
+        layer.kind = LAYER_FULL;
+    } else if (take(r, "window")) {
+        layer.kind = LAYER_WINDOW;
+        if (!read_numbers(r, window, 1))
+            return false;
+    } else if (take(r, "state")) {
+        layer.kind = LAYER_STATE;
+        if (!read_numbers(r, state, 3))
+            return false;
+    } else {
+        return refuse(r, "expected full, window(KEYS), state(HEADS,KEYS,VALUES) or '('");
+    }
+    return add_layer(r, &layer);
+}
+
+static bool read_list(Reader *r);
+
+static bool read_brackets(Reader *r)
+{
+    bool ok;
+
+    if (r->depth == DEEPEST)
+        return refuse(r, "more than 16 brackets in each other");
+    r->depth++;
+    ok = read_list(r) && (take(r, ")") || refuse(r, "expected ',', 'x' or ')'"));
+    r->depth--;
+    return ok;
+}
+
+/* A layer or brackets, and how many times. */
+static bool read_item(Reader *r)
+{
+    int     first = r->out->count, count;
+    int64_t times = 1;
+
+    if (!(take(r, "(") ? read_brackets(r) : read_layer(r)))
+        return false;
+    if (take(r, "x") && !read_number(r, &times))
+        return false;
+    count = r->out->count - first;
+    for (int64_t t = 1; t < times; t++)
+        for (int i = 0; i < count; i++)
+            if (!add_layer(r, &r->out->layers[first + i]))
+                return false;
+    return true;
+}
+
+static bool read_list(Reader *r)
+{
+    do {
+        if (!read_item(r))
+            return false;
+    } while (take(r, ","));
+    return true;
+}
+
+bool stack_parse(const char *text, Stack *out, Error *err)
+{
+    Reader r = { .text = text, .at = text, .out = out, .err = err };
+
+    out->count = 0;
+    if (!read_list(&r))
+        return false;
+    skip_blanks(&r);
+    return !*r.at || refuse(&r, "expected ',', 'x' or the end");
+}
+
+/* ---- its cost --------------------------------------------------------------------- */
+
+bool stack_shape_check(const StackShape *s, Error *err)
+{
+    if (s->heads < 1 || s->kv_heads < 1 || s->dim < 1 || s->rank < 0 || s->rope < 0 ||
+        s->group < 0)
+        return error_set(err, ERR_PARAM,
+                         "shape: heads, kv heads and head dim must be at least 1, rank, rope and "
+                         "group at least 0");
+    if (s->heads % s->kv_heads)
+        return error_set(err, ERR_PARAM, "shape: %lld heads do not divide among %lld kv heads",
+                         (long long)s->heads, (long long)s->kv_heads);
+    if (!(s->bits > 0 && s->bits <= 64))
+        return error_set(err, ERR_PARAM, "shape: %g bits a number; give 1 to 64", s->bits);
+    if (s->group && !(s->scale_bits > 0 && s->scale_bits <= 64))
+        return error_set(err, ERR_PARAM, "shape: %g bits a scale; give 1 to 64", s->scale_bits);
+    return true;
+}
+
+/* Numbers that a token adds to a layer that keeps tokens. */
+static double token_numbers(const StackShape *s)
+{
+    if (s->rank)
+        return (double)(s->rank + s->rope);
+    return 2.0 * (double)s->kv_heads * (double)s->dim;
+}
+
+static double token_bytes(const StackShape *s)
+{
+    double bits = s->bits + (s->group ? s->scale_bits / (double)s->group : 0);
+
+    return token_numbers(s) * bits / 8;
+}
+
+/* FLOPs of the cells of one key.  Latent keys are compared as they are stored: the projections to
+ * and from the latent belong to the query and the output, not to a key. */
+static double key_flops(const StackShape *s)
+{
+    double score = (double)(s->rank ? s->rank + s->rope : s->dim);
+    double value = (double)(s->rank ? s->rank : s->dim);
+
+    return (double)s->heads * (2 * score + 2 * value + FLOPS_SOFTMAX);
+}
+
+static void add_cost(const StackLayer *layer, const StackShape *s, int64_t n, StackCost *cost)
+{
+    bool   whole = layer->kind == LAYER_FULL || n < layer->window;
+    double keys = (double)(whole ? n : layer->window);
+    double held = keys * token_bytes(s);
+
+    if (layer->kind == LAYER_STATE) {
+        held = 4.0 * (double)layer->heads * (double)layer->keys * (double)layer->values;
+        cost->step_flops = NAN;
+    } else {
+        cost->token_bytes += whole ? token_bytes(s) : 0;
+        cost->step_flops += keys * key_flops(s);
+    }
+    cost->cache_bytes += held;
+    cost->read_bytes += held;
+}
+
+StackCost stack_cost(const Stack *stack, const StackShape *shape, int64_t n)
+{
+    StackCost cost = { 0 };
+
+    for (int i = 0; i < stack->count; i++)
+        add_cost(&stack->layers[i], shape, n, &cost);
+    return cost;
+}

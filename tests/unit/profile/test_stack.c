@@ -1,0 +1,122 @@
+/* test_stack.c -- what stacks of layers hold and read while they generate. */
+#include "profile/stack.h"
+#include "profile_fixture.h"
+
+#include <string.h>
+
+static StackCost cost_of(const char *layers, StackShape shape, int64_t n)
+{
+    Stack *stack = calloc(1, sizeof(*stack));
+    Error  err = ERROR_INIT;
+
+    assert_non_null(stack);
+    if (!stack_parse(layers, stack, &err) || !stack_shape_check(&shape, &err))
+        fail_msg("%s", err.text);
+    StackCost cost = stack_cost(stack, &shape, n);
+    free(stack);
+    return cost;
+}
+
+/* Layers, heads, kv heads and head dim are those of each model's config.json (num_hidden_layers,
+ * num_attention_heads, num_key_value_heads, head_dim or hidden_size / heads; kv_lora_rank and
+ * qk_rope_head_dim; sliding_window and layer_types); the bytes are worked out by hand, in bf16. */
+static const struct {
+    const char *model, *layers;
+    StackShape  shape;
+    int64_t     n;
+    double      token, cache;
+} models[] = {
+    { "DeepSeek-V3", "fullx61", { 128, 128, 128, 512, 64, 16, 0, 0 }, 131072, 70272, 9210691584 },
+    { "Qwen2.5-72B", "fullx80", { 64, 8, 128, 0, 0, 16, 0, 0 }, 32768, 327680, 10737418240 },
+    { "Llama 3.1 405B", "fullx126", { 128, 8, 128, 0, 0, 16, 0, 0 }, 131072, 516096, 67645734912 },
+    { "Llama 3 8B", "fullx32", { 32, 8, 128, 0, 0, 16, 0, 0 }, 8192, 131072, 1073741824 },
+    { "Mistral 7B", "window(4096)x32", { 32, 8, 128, 0, 0, 16, 0, 0 }, 32768, 0, 536870912 },
+    { "Gemma 2 9B", "(window(4096),full)x21", { 16, 8, 256, 0, 0, 16, 0, 0 }, 8192, 172032,
+      2113929216 },
+    { "Gemma 3 27B", "(window(1024)x5,full)x10,window(1024)x2", { 32, 16, 128, 0, 0, 16, 0, 0 },
+      131072, 81920, 11173625856 },
+    { "gpt-oss-120b", "(window(128),full)x18", { 64, 8, 64, 0, 0, 16, 0, 0 }, 131072, 36864,
+      4836556800 },
+    { "Qwen3-Next-80B-A3B", "(state(32,128,128)x3,full)x12", { 16, 2, 256, 0, 0, 16, 0, 0 },
+      262144, 24576, 6517948416 },
+};
+
+TEST(caches_of_real_models)
+{
+    for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++) {
+        StackCost cost = cost_of(models[i].layers, models[i].shape, models[i].n);
+
+        if (cost.token_bytes != models[i].token || cost.cache_bytes != models[i].cache)
+            fail_msg("%s: %.0f bytes a token, %.0f held", models[i].model, cost.token_bytes,
+                     cost.cache_bytes);
+    }
+}
+
+static const StackShape small = { 4, 2, 8, 0, 0, 16, 0, 0 };
+
+TEST(a_window_holds_its_keys_and_no_more)
+{
+    CHECK_WITHIN(cost_of("window(10)", small, 9).cache_bytes, 9 * 64, 0);
+    CHECK_WITHIN(cost_of("window(10)", small, 9).token_bytes, 64, 0);
+    CHECK_WITHIN(cost_of("window(10)", small, 10).token_bytes, 0, 0);
+    CHECK_WITHIN(cost_of("window(10)", small, 99).read_bytes, 10 * 64, 0);
+}
+
+TEST(quantised_numbers_carry_their_scales)
+{
+    StackShape s = small;
+
+    s.bits = 4, s.group = 32, s.scale_bits = 16;
+    CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 32 * 4.5 / 8, 0);
+    s.bits = 8, s.group = 0;
+    CHECK_WITHIN(cost_of("full", s, 1).token_bytes, 32, 0);
+}
+
+TEST(latent_keys_are_read_once_and_compared_by_every_head)
+{
+    StackShape s = small;
+
+    CHECK_WITHIN(cost_of("full", s, 5).step_flops, 5 * 4 * (16 + 16 + 5), 0);
+    s.rank = 12, s.rope = 3;
+    CHECK_WITHIN(cost_of("full", s, 5).step_flops, 5 * 4 * (30 + 24 + 5), 0);
+    CHECK_WITHIN(cost_of("full", s, 5).read_bytes, 5 * 30, 0);
+    assert_true(isnan(cost_of("full,state(1,2,3)", s, 5).step_flops));
+}
+
+TEST(layers_repeat)
+{
+    Stack *stack = calloc(1, sizeof(*stack));
+    Error  err = ERROR_INIT;
+
+    assert_non_null(stack);
+    assert_true(stack_parse(" ( window(7) x 2 , full )x3, full", stack, &err));
+    assert_int_equal(stack->count, 10);
+    assert_int_equal(stack->layers[7].kind, LAYER_WINDOW);
+    assert_int_equal(stack->layers[8].kind, LAYER_FULL);
+    free(stack);
+}
+
+TEST(wrong_layers_name_their_place)
+{
+    static const char *const wrong[][2] = {
+        { "", "character 1" },          { "full,", "character 6" },
+        { "full x0", "character 7" },   { "window(0)", "character 8" },
+        { "window", "character 7" },    { "(full", "character 6" },
+        { "full)", "character 5" },     { "fullx1025", "1024 layers" },
+        { "state(1,2)", "character 10" }, { "((((((((((((((((((", "16 brackets" },
+        { "fullx99999999999999999999", "too large" },
+    };
+    Stack *stack = calloc(1, sizeof(*stack));
+
+    assert_non_null(stack);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        Error err = ERROR_INIT;
+
+        assert_false(stack_parse(wrong[i][0], stack, &err));
+        if (!strstr(err.text, wrong[i][1]))
+            fail_msg("'%s': %s", wrong[i][0], err.text);
+    }
+    free(stack);
+}
+
+SUITE(NULL, NULL)
