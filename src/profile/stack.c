@@ -164,6 +164,9 @@ bool stack_shape_check(const StackShape *s, Error *err)
         return error_set(err, ERR_PARAM,
                          "shape: heads, kv heads and head dim must be at least 1, rank, rope and "
                          "group at least 0");
+    if (s->rope && !s->rank)
+        return error_set(err, ERR_PARAM, "shape: rope %lld without a rank; give both, or neither",
+                         (long long)s->rope);
     if (s->heads % s->kv_heads)
         return error_set(err, ERR_PARAM, "shape: %lld heads do not divide among %lld kv heads",
                          (long long)s->heads, (long long)s->kv_heads);

@@ -1234,6 +1234,27 @@ function Sweep:jsonl(path) end
 ---@field threads? integer that ran
 ---@field environment? table the machine
 
+---A stack of layers, and the shape that they share.
+---@class attnscope.CacheOptions
+---@field layers? string full, window(KEYS), state(HEADS,KEYS,VALUES); xN repeats a layer or brackets: "(window(4096)x5,full)x8"; KEYS counts the query's own, as sliding_window in a config.json; default: full
+---@field n? integer tokens, the step's included; default: 1
+---@field heads? integer heads of queries; default: 1
+---@field kv_heads? integer heads of keys and values; default: as many
+---@field dim? integer numbers of a head; default: 128
+---@field rank? integer latent attention: numbers of the latent, which all heads share
+---@field rope? integer latent attention: numbers with positions, which all heads share
+---@field bits? number of a cached number; default: 16
+---@field group? integer cached numbers that share a scale; default: no scales
+---@field scale_bits? number of a scale; default: 16
+
+---What a stack holds and reads while it generates one sequence.
+---@class attnscope.Cache
+---@field layers? integer how many
+---@field token_bytes? number that one token more adds
+---@field cache_bytes? number held after n tokens
+---@field read_bytes? number of them that a step reads
+---@field step_flops? number of a step's scores, softmax and sums of values; absent where a layer is a state
+
 ---The module: `local attn = require "attnscope"`; also the global attn.
 ---@class attnscope.attn
 ---@field version string of attnscope
@@ -1434,6 +1455,11 @@ function attn.figure(options) end
 ---@param options? attnscope.FitOptions
 ---@return attnscope.Growth
 function attn.fit(xs, ys, options) end
+
+---What a stack of layers holds and reads while it generates: attn.cache{layers="(window(4096),full)x21", heads=16, kv_heads=8, dim=256, n=8192}.
+---@param options attnscope.CacheOptions
+---@return attnscope.Cache
+function attn.cache(options) end
 
 ---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", output="cost.jsonl", resume=true}, or with lists attn.sweep{"window", n={256, 512}, params={window={3, 5}}, seeds={0, 1}}; a point that failed is a record too.  If the function `row` or `progress` raises an error, the sweep first ends in order, then the error is raised.  The file holds whole records, and resume goes on.
 ---@param options attnscope.SweepOptions

@@ -129,6 +129,9 @@ static const Member attn_members[] = {
       "(Student's; four different x at least), stderr, c, r2, count; best: the nearest of "
       "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
       "between neighbours." },
+    { "cache", attn_cache, "options: attnscope.CacheOptions", "attnscope.Cache",
+      "What a stack of layers holds and reads while it generates: attn.cache{layers="
+      "\"(window(4096),full)x21\", heads=16, kv_heads=8, dim=256, n=8192}." },
     { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
       "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", output=\"cost.jsonl\", resume=true}, "
@@ -193,7 +196,8 @@ static const Class *const script_classes[] = {
     &class_panel, &class_curve, &class_scaling, &class_figure_options,
     &class_save_options, &class_text_options, &class_check_options,
     &class_card, &class_param_card, &class_view_card, &class_record, &class_cell, &class_entry,
-    &class_stage, &class_comparison, &class_report, &class_growth, &class_roofline, NULL,
+    &class_stage, &class_comparison, &class_report, &class_growth, &class_roofline,
+    &class_cache_options, &class_cache, NULL,
 };
 
 /* ---- opening ---------------------------------------------------------------- */

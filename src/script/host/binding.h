@@ -341,7 +341,7 @@ extern const Class class_job, class_row, class_context, class_param_options, cla
 extern const Class class_ui, class_pane, class_model, class_model_options;
 extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
     class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
-    class_roofline;
+    class_roofline, class_cache, class_cache_options;
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure, class_pattern;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
@@ -371,6 +371,7 @@ int attn_vary(lua_State *L);
 int attn_budget(lua_State *L);
 int attn_figure(lua_State *L);
 int attn_fit(lua_State *L);
+int attn_cache(lua_State *L);
 int attn_from_json(lua_State *L);
 int attn_command(lua_State *L);
 int attn_reload(lua_State *L);

@@ -1,0 +1,84 @@
+/* stack.c -- attn.cache: what a stack of layers holds and reads while it generates. */
+#include "profile/stack.h"
+
+#include <math.h>
+
+#include "script/host/binding.h"
+
+/* Default: bf16, no groups, no latent.  [-0, +0, v] */
+static StackShape take_shape(lua_State *L, int t)
+{
+    StackShape shape = { .heads = option_integer(L, t, "heads", 1, 1, 1 << 20) };
+    Error      err = ERROR_INIT;
+
+    shape.kv_heads = option_integer(L, t, "kv_heads", shape.heads, 1, 1 << 20);
+    shape.dim = option_integer(L, t, "dim", 128, 1, 1 << 20);
+    shape.rank = option_integer(L, t, "rank", 0, 0, 1 << 20);
+    shape.rope = option_integer(L, t, "rope", 0, 0, 1 << 20);
+    shape.bits = option_number(L, t, "bits", 16);
+    shape.group = option_integer(L, t, "group", 0, 0, 1 << 20);
+    shape.scale_bits = option_number(L, t, "scale_bits", 16);
+    if (!stack_shape_check(&shape, &err))
+        luaL_error(L, "%s", err.text);
+    return shape;
+}
+
+/* [-0, +1, v] */
+int attn_cache(lua_State *L)
+{
+    StackShape shape;
+    StackCost  cost;
+    Stack     *stack;
+    int64_t    n;
+    Error      err = ERROR_INIT;
+
+    lua_settop(L, 1);
+    options_check(L, 1, &class_cache_options);
+    shape = take_shape(L, 1);
+    n = option_integer(L, 1, "n", 1, 1, (int64_t)1 << 40);
+    stack = lua_newuserdatauv(L, sizeof(*stack), 0);
+    if (!stack_parse(option_string(L, 1, "layers", "full"), stack, &err))
+        return luaL_error(L, "%s", err.text);
+    cost = stack_cost(stack, &shape, n);
+    lua_newtable(L);
+    field_integer(L, "layers", stack->count);
+    field_number(L, "token_bytes", cost.token_bytes);
+    field_number(L, "cache_bytes", cost.cache_bytes);
+    field_number(L, "read_bytes", cost.read_bytes);
+    if (!isnan(cost.step_flops))
+        field_number(L, "step_flops", cost.step_flops);
+    return 1;
+}
+
+static const Member cache_option_members[] = {
+    FIELD("layers", "string",
+          "full, window(KEYS), state(HEADS,KEYS,VALUES); xN repeats a layer or brackets: "
+          "\"(window(4096)x5,full)x8\"; KEYS counts the query's own, as sliding_window in a "
+          "config.json; default: full"),
+    FIELD("n", "integer", "tokens, the step's included; default: 1"),
+    FIELD("heads", "integer", "heads of queries; default: 1"),
+    FIELD("kv_heads", "integer", "heads of keys and values; default: as many"),
+    FIELD("dim", "integer", "numbers of a head; default: 128"),
+    FIELD("rank", "integer", "latent attention: numbers of the latent, which all heads share"),
+    FIELD("rope", "integer", "latent attention: numbers with positions, which all heads share"),
+    FIELD("bits", "number", "of a cached number; default: 16"),
+    FIELD("group", "integer", "cached numbers that share a scale; default: no scales"),
+    FIELD("scale_bits", "number", "of a scale; default: 16"),
+    MEMBER_END,
+};
+const Class class_cache_options = { .name = "CacheOptions",
+                                    .help = "A stack of layers, and the shape that they share.",
+                                    .members = cache_option_members };
+
+static const Member cache_members[] = {
+    FIELD("layers", "integer", "how many"),
+    FIELD("token_bytes", "number", "that one token more adds"),
+    FIELD("cache_bytes", "number", "held after n tokens"),
+    FIELD("read_bytes", "number", "of them that a step reads"),
+    FIELD("step_flops", "number",
+          "of a step's scores, softmax and sums of values; absent where a layer is a state"),
+    MEMBER_END,
+};
+const Class class_cache = { .name = "Cache",
+                            .help = "What a stack holds and reads while it generates one sequence.",
+                            .members = cache_members };
