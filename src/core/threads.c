@@ -1,6 +1,7 @@
 /* threads.c -- see threads.h. */
 #include "core/threads.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -73,6 +74,18 @@ void threads_blocked_signals(sigset_t *set)
     sigfillset(set);
     for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
         sigdelset(set, faults[i]);
+}
+
+bool threads_pass_signal(int number)
+{
+    int   kept = errno;
+    pid_t self = (pid_t)syscall(SYS_gettid), first = getpid();
+
+    if (self == first)
+        return false;
+    syscall(SYS_tgkill, first, first, number);
+    errno = kept;
+    return true;
 }
 
 static bool start_workers(Threads *pool)

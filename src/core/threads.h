@@ -8,6 +8,7 @@
 #define CORE_THREADS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct Threads Threads;
@@ -29,5 +30,9 @@ void threads_run(Threads *threads, int64_t count, ThreadsFn fn, void *context);
 /* What threads beside the main one block: all but the signals of a fault of their own.  A fault
  * whose signal is blocked ends the process before any handler. */
 void threads_blocked_signals(sigset_t *set);
+
+/* For a handler whose data only the main thread reads: a library's threads take signals, too.  On
+ * another thread it sends the signal to the main one and is true: the handler returns. */
+bool threads_pass_signal(int number);
 
 #endif

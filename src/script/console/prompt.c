@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "app/program.h"
+#include "core/threads.h"
 #include "script/console/console.h"
 #include "script/host/binding.h"
 
@@ -129,13 +130,13 @@ static char *read_line(const char *prompt)
 }
 #endif
 
-/* A signal handler gets no context. */
+/* A signal handler gets no context.  It runs on the main thread, which waits for the line. */
 static volatile sig_atomic_t given_up;
 
 static void give_up(int number)
 {
-    (void)number;
-    given_up = 1;
+    if (!threads_pass_signal(number))
+        given_up = 1;
 }
 
 /* NULL: the input ended, or Ctrl-C cancelled the line.  *stopped with a line: Ctrl-C came before

@@ -13,6 +13,7 @@
 
 #include "app/scripts.h"
 #include "attn/run.h"
+#include "core/threads.h"
 #include "script/host/binding.h"
 #include "script/host/state.h"
 
@@ -379,6 +380,8 @@ void coroutine_stop_here(lua_State *L)
 /* lua_sethook may be called from a signal handler. */
 static void on_interrupt(int number)
 {
+    if (threads_pass_signal(number))
+        return;
     signal(number, SIG_DFL);
     atomic_store(&interrupts, true);
     if (running)

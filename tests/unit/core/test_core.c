@@ -1,4 +1,7 @@
 /* test_core.c -- error, arena, tensor, rng, threads, text. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -299,6 +302,39 @@ static void count_item(void *context, int64_t item, int worker)
 {
     (void)worker;
     ((int *)context)[item]++;
+}
+
+static pthread_t    taken_by;
+static atomic_int   taken_count;
+
+static void take_signal(int number)
+{
+    if (threads_pass_signal(number))
+        return;
+    taken_by = pthread_self();
+    atomic_fetch_add(&taken_count, 1);
+}
+
+static void *signal_itself(void *number)
+{
+    pthread_kill(pthread_self(), *(int *)number);
+    return NULL;
+}
+
+TEST(a_signal_of_another_thread_reaches_the_main_one)
+{
+    struct sigaction ours = { .sa_handler = take_signal }, before;
+    int              number = SIGUSR1;
+    pthread_t        thread;
+
+    sigaction(number, &ours, &before);
+    assert_int_equal(pthread_create(&thread, NULL, signal_itself, &number), 0);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 1000 && atomic_load(&taken_count) == 0; i++)
+        usleep(1000);
+    sigaction(number, &before, NULL);
+    assert_int_equal(atomic_load(&taken_count), 1);
+    assert_true(pthread_equal(taken_by, pthread_self()));
 }
 
 TEST(threads_do_each_item_once)
