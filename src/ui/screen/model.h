@@ -1,7 +1,8 @@
 /* ui/screen/model.h -- a model with a text: what the screen Model shows, and the work for it.
  *
- * The work has a session of its own, so runs of the panes do not wait for it.  The worker writes
- * into what is here only while a job runs; `rows` says how much of `scores` is there.
+ * The work has a session of its own, so runs of the panes do not wait for it.  A job writes into
+ * fields that the screen does not read before the job has ended (`opened`, `pass`, `fresh`,
+ * `input`), or counts what is there in an atomic: `rows` says how much of `scores` is there.
  */
 #ifndef UI_SCREEN_MODEL_H
 #define UI_SCREEN_MODEL_H
@@ -31,18 +32,28 @@ typedef struct Written {
     double      rate; /* tokens a second, when done */
 } Written;
 
+/* A model and its text. */
+typedef struct ModelOpened {
+    Model       *model;   /* NULL: not open; owned */
+    ModelReading reading; /* owned */
+    Arena       *arena;   /* of the labels; owned */
+    char       **label;   /* [n] text of each token */
+    HeadScores  *scores;  /* [layers, heads]; owned */
+} ModelOpened;
+
 typedef struct Modelling {
     Session      *side;             /* its worker does the tasks; owned */
     Job          *job[MODEL_TASKS]; /* NULL: not under way */
     atomic_int    at[MODEL_TASKS];  /* layers that are done */
     char         *spec;             /* "model:PATH[text=FILE]"; owned */
+    ModelOpened   opened;           /* being opened; then moved to what follows */
     Model        *model;            /* NULL: not open yet; owned */
     ModelReading  reading;
     Arena        *arena;            /* of the labels */
     char        **label;            /* [n] text of each token */
     HeadScores   *scores;           /* [layers, heads], of layers below `rows`; owned */
     atomic_int    rows;
-    ForwardResult plain;            /* measure NULL: not there yet */
+    ForwardResult pass, plain;      /* being computed; shown: measure NULL: not there yet */
     ForwardResult fresh, swapped;   /* being computed; shown: variant 1 against 0 */
     char          mechanism[256], shown[256]; /* of fresh, of swapped */
     ModelLayers   layers, shown_layers;

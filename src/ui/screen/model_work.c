@@ -9,16 +9,16 @@
 
 /* ---- opening ---------------------------------------------------------------- */
 
-static bool label_tokens(Modelling *m, Error *err)
+static bool label_tokens(ModelOpened *o, Error *err)
 {
-    const Tokenizer *t = m->model->tokenizer;
-    int64_t          n = m->reading.tokens.count;
+    const Tokenizer *t = o->model->tokenizer;
+    int64_t          n = o->reading.tokens.count;
     char             bytes[1024];
 
-    m->arena = arena_new();
-    m->label = m->arena ? arena_alloc(m->arena, n, sizeof(*m->label)) : NULL;
-    for (int64_t i = 0; m->label && i < n; i++) {
-        int32_t id = m->reading.tokens.ids[i];
+    o->arena = arena_new();
+    o->label = o->arena ? arena_alloc(o->arena, n, sizeof(*o->label)) : NULL;
+    for (int64_t i = 0; o->label && i < n; i++) {
+        int32_t id = o->reading.tokens.ids[i];
         int64_t size = t ? tokenizer_bytes(t, id, bytes, sizeof(bytes)) : 0;
 
         if (size <= 0)
@@ -26,34 +26,60 @@ static bool label_tokens(Modelling *m, Error *err)
         if (size <= 0)
             size = snprintf(bytes, sizeof(bytes), " %d", id);
         size = size < (int64_t)sizeof(bytes) ? size : (int64_t)sizeof(bytes) - 1;
-        m->label[i] = labels_copy(m->arena, (const uint8_t *)bytes, size);
-        if (!m->label[i])
-            m->label = NULL;
+        o->label[i] = labels_copy(o->arena, (const uint8_t *)bytes, size);
+        if (!o->label[i])
+            o->label = NULL;
     }
-    return m->label || error_set(err, ERR_NOMEM, "not enough memory for %lld tokens",
+    return o->label || error_set(err, ERR_NOMEM, "not enough memory for %lld tokens",
                                  (long long)n);
 }
 
 static bool open_model(void *context, const atomic_bool *cancel, Error *err)
 {
-    Modelling *m = context;
-    ModelSpec  parts;
-    Session   *s;
-    bool       ok;
+    Modelling   *m = context;
+    ModelOpened *o = &m->opened;
+    ModelSpec    parts;
+    Session     *s;
+    bool         ok;
 
     if (!model_spec_parse(m->spec, &parts, err))
         return false;
     s = session_new(err); /* the side session belongs to the screen's thread */
-    m->model = s ? model_spec_open(s, &parts, err) : NULL;
-    ok = m->model && !atomic_load(cancel) &&
-         model_read_text(s, m->model, &parts.text, &m->reading, err) && label_tokens(m, err);
+    o->model = s ? model_spec_open(s, &parts, err) : NULL;
+    ok = o->model && !atomic_load(cancel) &&
+         model_read_text(s, o->model, &parts.text, &o->reading, err) && label_tokens(o, err);
     session_free(s);
     model_spec_free(&parts);
     if (!ok)
         return false;
-    m->scores = calloc((size_t)(m->model->config.layers * m->model->config.heads),
-                       sizeof(*m->scores));
-    return m->scores || error_set(err, ERR_NOMEM, "not enough memory for the scores of heads");
+    o->scores = calloc((size_t)(o->model->config.layers * o->model->config.heads),
+                       sizeof(*o->scores));
+    return o->scores || error_set(err, ERR_NOMEM, "not enough memory for the scores of heads");
+}
+
+static void take_opened(Modelling *m)
+{
+    m->model = m->opened.model;
+    m->reading = m->opened.reading;
+    m->arena = m->opened.arena;
+    m->label = m->opened.label;
+    m->scores = m->opened.scores;
+    m->opened = (ModelOpened){ 0 };
+}
+
+static void free_opened(ModelOpened *o)
+{
+    model_reading_free(&o->reading);
+    model_close(o->model);
+    arena_free(o->arena);
+    free(o->scores);
+}
+
+static void take_plain(Modelling *m)
+{
+    forward_result_free(&m->plain);
+    m->plain = m->pass;
+    m->pass = (ForwardResult){ 0 };
 }
 
 /* ---- passes ------------------------------------------------------------------ */
@@ -100,7 +126,7 @@ static bool run_plain(void *context, const atomic_bool *cancel, Error *err)
                                .context = m };
 
     return forward_run(m->model, m->reading.tokens.ids, m->reading.tokens.count, &options,
-                       &m->plain, err);
+                       &m->pass, err);
 }
 
 static bool run_swap(void *context, const atomic_bool *cancel, Error *err)
@@ -165,6 +191,10 @@ bool model_task_ended(Ui *ui, ModelTask task, JobState *state)
             snprintf(m->problem, sizeof(m->problem), "%s", job_error(m->job[task])->text);
         ui_say(ui, ROLE_ERROR, "%s", job_error(m->job[task])->text);
     }
+    if (*state == JOB_DONE && task == MODEL_OPENING)
+        take_opened(m);
+    if (*state == JOB_DONE && task == MODEL_PLAIN)
+        take_plain(m);
     stop(m, task);
     return true;
 }
@@ -201,6 +231,8 @@ void model_free(Modelling *m)
     for (int i = 0; i < MODEL_TASKS; i++)
         stop(m, (ModelTask)i);
     model_drop_swap(m);
+    free_opened(&m->opened);
+    forward_result_free(&m->pass);
     forward_result_free(&m->plain);
     forward_result_free(&m->fresh);
     free(m->layers.on);
@@ -248,7 +280,10 @@ bool model_begin_open(Ui *ui, const char *spec, Error *err)
 
     if (!m || !m->side)
         return error_set(err, ERR_NOMEM, "not enough memory for a model");
-    return open_model(m, &never, err);
+    if (!open_model(m, &never, err))
+        return false;
+    take_opened(m);
+    return true;
 }
 
 void model_measure(Ui *ui)
@@ -260,8 +295,9 @@ void model_measure(Ui *ui)
             job_cancel(m->job[i]);
     stop(m, MODEL_HEADS);
     stop(m, MODEL_PLAIN);
+    forward_result_free(&m->pass);
     forward_result_free(&m->plain);
-    m->plain = (ForwardResult){ 0 };
+    m->pass = m->plain = (ForwardResult){ 0 };
     atomic_store(&m->rows, 0);
     submit(ui, MODEL_HEADS);
     submit(ui, MODEL_PLAIN);
