@@ -556,8 +556,10 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
         return fail(&err);
     }
     ui = calloc(1, sizeof(*ui));
-    if (!ui)
-        return 1;
+    if (!ui) {
+        error_set(&err, ERR_NOMEM, "not enough memory for the explorer");
+        return fail(&err);
+    }
     ui->screens = screens;
     console_begin(ui, interpreter);
     opened = open_all(ui, &start, &err);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/shortage.h"
 #include "terminfo_direct.h"
 #include "ui/term/term.h"
 
@@ -127,6 +128,17 @@ static void pairs_forget(struct TermDevice *d)
     d->send_all = true;
 }
 
+/* libtinfo lists what it frees, and does not look whether there was memory for the list: then its
+ * blocks stay. */
+static void screen_free(SCREEN *screen)
+{
+    void *list = malloc(4096);
+
+    if (list)
+        delscreen(screen);
+    free(list);
+}
+
 Term *term_open(const TermOptions *options, Error *err)
 {
     Term       *term = calloc(1, sizeof(*term));
@@ -149,14 +161,16 @@ Term *term_open(const TermOptions *options, Error *err)
         term->device->screen = newterm(NULL, stdout, stdin);
     if (!term->device->screen) {
         signals_restore();
-        error_set(err, ERR_UNSUPPORTED,
-                  "the terminal '%.60s' is not known here; set TERM, for example to xterm-256color",
-                  name ? name : "");
+        if (shortage_noted())
+            error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
+        else
+            error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
+                      "example to xterm-256color", name ? name : "");
         goto fail;
     }
     if (!tigetstr("cup")) {
         endwin();
-        delscreen(term->device->screen);
+        screen_free(term->device->screen);
         signals_restore();
         error_set(err, ERR_UNSUPPORTED,
                   "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
@@ -211,7 +225,7 @@ void term_close(Term *term)
     term_mouse(term, false);
     leave_screen();
     signals_restore();
-    delscreen(term->device->screen);
+    screen_free(term->device->screen);
     free(term->device->pairs);
     free(term->device->sent);
     free(term->device->line);

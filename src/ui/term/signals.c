@@ -5,6 +5,7 @@
  * nothing but write, tcsetattr and raise; it runs on a stack of its own so that
  * it also works after a stack overflow.
  */
+#include "core/shortage.h"
 #include "ui/term/term.h"
 
 #include <errno.h>
@@ -62,6 +63,22 @@ static void on_crash(int number)
     raise(number);
 }
 
+/* A library may leave the program from within: ncurses does where memory is short. */
+static void on_exit_inside(void)
+{
+    static const char note[] = "attnscope: not enough memory: a library ended the program\n";
+    ssize_t           ignored;
+
+    if (wake_pipe[0] < 0)
+        return;
+    ignored = write(STDOUT_FILENO, reset, reset_length);
+    if (modes_known)
+        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+    if (shortage_noted())
+        ignored = write(STDERR_FILENO, note, sizeof(note) - 1);
+    (void)ignored;
+}
+
 static void catch_all(const int *list, size_t count, void (*handler)(int), int flags,
                       struct sigaction *before)
 {
@@ -74,8 +91,11 @@ static void catch_all(const int *list, size_t count, void (*handler)(int), int f
 
 bool signals_install(const char *reset_bytes)
 {
-    stack_t stack = { .ss_size = CRASH_STACK };
+    static bool registered;
+    stack_t     stack = { .ss_size = CRASH_STACK };
 
+    if (!registered)
+        registered = atexit(on_exit_inside) == 0;
     reset = reset_bytes;
     reset_length = strlen(reset_bytes);
     modes_known = tcgetattr(STDIN_FILENO, &modes) == 0;

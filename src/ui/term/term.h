@@ -138,8 +138,9 @@ bool        capability_parse(const char *name, int *out, Error *err);
 /* Signals that reach the explorer, and the way out of a crash. */
 
 /* Catches INT, TERM, HUP, QUIT, TSTP and WINCH as notes to be read, and SEGV, BUS, FPE, ILL and
- * ABRT to give the terminal back before they do what they do.  The terminal's present modes
- * are remembered; reset_bytes (static) undo what the screen switched on. */
+ * ABRT to give the terminal back before they do what they do; exit() gives it back, too.  The
+ * terminal's present modes are remembered; reset_bytes (static) undo what the screen switched
+ * on. */
 bool signals_install(const char *reset_bytes);
 void signals_restore(void); /* as before */
 int  signals_wake_fd(void); /* readable when a signal was noted */
