@@ -78,6 +78,17 @@ float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
     return tile;
 }
 
+/* Columns that the softmax left out have no weight for those who read whole tiles. */
+static void clear_columns(Block *b, int64_t g, int64_t from, int64_t to)
+{
+    float *row = block_tile(b, g, 0);
+
+    for (int r = 0; r < TILE_ROWS; r++, row += b->lds) {
+        memset(row, 0, (size_t)from * sizeof(*row));
+        memset(row + to, 0, (size_t)(b->slots[g] * TILE_KEYS - to) * sizeof(*row));
+    }
+}
+
 void block_soften(Block *b, int64_t g, bool changed)
 {
     int64_t     row = g * TILE_ROWS;
@@ -88,6 +99,8 @@ void block_soften(Block *b, int64_t g, bool changed)
 
     b->kernel->softmax(block_tile(b, g, 0) + from, b->lds, TILE_ROWS, to - from,
                        changed ? NULL : top, b->max + row, b->sum + row, b->factor + row);
+    if (changed)
+        clear_columns(b, g, from, to);
     for (int x = 0; x < TILE_ROWS * LANES; x++)
         top[x] = -INFINITY;
 }

@@ -199,49 +199,21 @@ Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopCl
     return y;
 }
 
-#define SIDE 8 /* sums side by side, which the compiler turns into vectors */
-
-static double sum_of(const double *y, int64_t d)
-{
-    double  part[SIDE] = { 0 }, sum = 0;
-    int64_t t = 0;
-
-    for (; t + SIDE <= d; t += SIDE)
-        for (int64_t s = 0; s < SIDE; s++)
-            part[s] += y[t + s];
-    for (; t < d; t++)
-        sum += y[t];
-    for (int64_t s = 0; s < SIDE; s++)
-        sum += part[s];
-    return sum;
-}
-
-static double squares_about(const double *y, int64_t d, double mean)
-{
-    double  part[SIDE] = { 0 }, sum = 0;
-    int64_t t = 0;
-
-    for (; t + SIDE <= d; t += SIDE)
-        for (int64_t s = 0; s < SIDE; s++)
-            part[s] += (y[t + s] - mean) * (y[t + s] - mean);
-    for (; t < d; t++)
-        sum += (y[t] - mean) * (y[t] - mean);
-    for (int64_t s = 0; s < SIDE; s++)
-        sum += part[s];
-    return sum;
-}
-
 void dense_normalise_row(double *y, int64_t d, NormaliseKind kind, double eps)
 {
-    double mean = kind == NORMALISE_LAYER ? sum_of(y, d) / (double)d : 0;
-    double squares = squares_about(y, d, mean), size = 1;
+    double mean = 0, squares = 0, size = 1;
 
+    for (int64_t t = 0; t < d && kind == NORMALISE_LAYER; t++)
+        mean += y[t];
+    mean /= (double)d;
+    for (int64_t t = 0; t < d; t++)
+        squares += (y[t] - mean) * (y[t] - mean);
     if (kind == NORMALISE_LAYER || kind == NORMALISE_RMS)
         size = sqrt(squares / (double)d + eps);
     if (kind == NORMALISE_L2)
         size = fmax(sqrt(squares), eps);
     for (int64_t t = 0; t < d; t++)
-        y[t] = (y[t] - mean) * (1 / size);
+        y[t] = (y[t] - mean) / size;
 }
 
 /* ---- parameters ------------------------------------------------------------- */
