@@ -55,6 +55,9 @@ float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
                    const uint64_t *keep);
 /* Weights of the group's tiles; `changed`: scores were altered after block_score. */
 void block_soften(Block *b, int64_t g, bool changed);
+/* Columns of the group's tiles that the softmax left out become 0, for those who read whole tiles;
+ * between block_soften and block_mix. */
+void block_clear_rest(Block *b, int64_t g);
 /* Adds the weighted rows of v [m,e] and ends the group's step. */
 void block_mix(Block *b, int64_t g, const float *v, int64_t ldv, int64_t m);
 /* out [e] and the natural log-sum-exp; no key: zeros and -inf. */

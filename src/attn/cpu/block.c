@@ -78,31 +78,37 @@ float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
     return tile;
 }
 
-/* Columns that the softmax left out have no weight for those who read whole tiles. */
-static void clear_columns(Block *b, int64_t g, int64_t from, int64_t to)
+/* Columns of the group's tiles, beside each other, that its softmax takes: whole vectors. */
+static Span softmax_span(const Block *b, int64_t g)
 {
-    float *row = block_tile(b, g, 0);
+    const Span *span = b->span + g * STEP_PANELS;
+    int32_t     last = b->slots[g] - 1;
 
-    for (int r = 0; r < TILE_ROWS; r++, row += b->lds) {
-        memset(row, 0, (size_t)from * sizeof(*row));
-        memset(row + to, 0, (size_t)(b->slots[g] * TILE_KEYS - to) * sizeof(*row));
-    }
+    return (Span){ span[0].from / LANES * LANES,
+                   last * TILE_KEYS + (int32_t)round_up_to(span[last].to, LANES) };
 }
 
 void block_soften(Block *b, int64_t g, bool changed)
 {
-    int64_t     row = g * TILE_ROWS;
-    const Span *span = b->span + g * STEP_PANELS;
-    int32_t     last = b->slots[g] - 1, from = span[0].from / LANES * LANES;
-    int64_t     to = last * TILE_KEYS + round_up_to(span[last].to, LANES);
-    float      *top = b->top + row * LANES;
+    int64_t row = g * TILE_ROWS;
+    float  *top = b->top + row * LANES;
+    Span    span = softmax_span(b, g);
 
-    b->kernel->softmax(block_tile(b, g, 0) + from, b->lds, TILE_ROWS, to - from,
+    b->kernel->softmax(block_tile(b, g, 0) + span.from, b->lds, TILE_ROWS, span.to - span.from,
                        changed ? NULL : top, b->max + row, b->sum + row, b->factor + row);
-    if (changed)
-        clear_columns(b, g, from, to);
     for (int x = 0; x < TILE_ROWS * LANES; x++)
         top[x] = -INFINITY;
+}
+
+void block_clear_rest(Block *b, int64_t g)
+{
+    Span   span = softmax_span(b, g);
+    float *row = block_tile(b, g, 0);
+
+    for (int r = 0; r < TILE_ROWS; r++, row += b->lds) {
+        memset(row, 0, (size_t)span.from * sizeof(*row));
+        memset(row + span.to, 0, (size_t)(b->slots[g] * TILE_KEYS - span.to) * sizeof(*row));
+    }
 }
 
 /* Neighbouring panels are mixed together, from the first column that a row needs to the last. */
@@ -218,6 +224,8 @@ static void mix_group(const Job *job, Worker *w, int64_t head, int64_t g)
     if (slots == 0)
         return;
     block_soften(block, g, job->has_terms);
+    if (w->terms.value)
+        block_clear_rest(block, g);
     block_mix(block, g, v, stride, job->m);
     if (w->terms.value)
         for (int x = 0; x < slots; x++)
