@@ -305,6 +305,7 @@ TEST(any_size_can_be_drawn)
     DeviceProfile   gpu = { .name = "a GPU", .kernels = &kernel, .kernel_count = 1, .spans = spans,
                             .span_count = 2, .launches = 3, .busy_ms = number_of(2) };
     Record a = { .stages = stages, .stage_count = 1, .timeline = &line, .gpu = &gpu,
+                 .step = { .asked = true, .held = { number_of(1024), number_of(2048) } },
                  .time = { .median = number_of(2), .low = number_of(1), .high = number_of(3) } };
     const PlotSubject subjects[] = { { "a mechanism(of=a,very=long,name=indeed)", &a },
                                      { "b", &a }, { "c", NULL } };
