@@ -306,9 +306,11 @@ static void ask_progress(void *context, int done, int total, const char *line, d
     Sweeping *s = context;
     Error     ignored = ERROR_INIT;
 
+    pthread_mutex_lock(&s->lock);
     s->done = done;
     s->total = total;
     s->left = left;
+    pthread_mutex_unlock(&s->lock);
     ask(s, ASKS_PROGRESS, line, strlen(line), &ignored); /* the sweep looks at the flag itself */
 }
 
