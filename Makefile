@@ -190,8 +190,17 @@ read-bytes: $(reads_bytes)
 
 ubsan: asan ## same as asan: both run together
 
-tsan: deeper ## the suite under the thread sanitizer
-	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
+# What has more than one thread: the pool, the worker, signals, passes of a model, runs for figures.
+raced = $(addprefix $(BUILD)/tests/test_,core progress missed app_reach input_mapped model_forward model_write \
+                                         profile_measure ui_actions)
+
+tsan: deeper ## the thread pool, the worker and the explorer under the thread sanitizer (KEYS=1500 of a monkey)
+	$(Q)$(MAKE) --no-print-directory $(jobs) BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 CUDA=0 SHARED=1 \
+	    CFLAGS='$(CFLAGS) -fPIC' raced
+
+.PHONY: raced
+raced: $(BUILD)/attnscope $(raced)
+	$(Q)tests/raced $(BUILD)/attnscope $(raced)
 
 # Of these the device's side is elsewhere: choices of the host, failures, times.
 not_raced = $(addprefix tests/unit/gpu/test_gpu_,metrics.c profile.c ceilings.c memory.c device.c trials.c sessions.c \
