@@ -210,7 +210,7 @@ static void add_cost(const StackLayer *layer, const StackShape *s, int64_t n, St
 
     if (layer->kind == LAYER_STATE) {
         held = 4.0 * (double)layer->heads * (double)layer->keys * (double)layer->values;
-        cost->step_flops = NAN;
+        cost->step_flops = (double)NAN;
     } else {
         cost->token_bytes += whole ? token_bytes(s) : 0;
         cost->step_flops += keys * key_flops(s);
