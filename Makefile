@@ -234,20 +234,21 @@ test-kill: all ## a sweep whose four workers are killed at COUNT (100) random mo
 layouts: all ## measure the layout of 500 random figures: words that overlap or leave the page
 	$(Q)tests/layout/run $(BUILD)/attnscope 500
 
-$(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile $(BUILD)/bench_model: $(BUILD)/%: tests/%.c $(BUILD)/libattnscope.a
+bench_bin = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
+$(bench_bin): $(BUILD)/%: %.c $(BUILD)/libattnscope.a
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@
 
-bench: $(BUILD)/bench $(BUILD)/bench_scattered $(BUILD)/bench_profile $(BUILD)/bench_model all ## measure the kernels against this machine's ceilings, as ratios
-	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench
-	@echo
-	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_scattered
-	@echo
-	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_profile
-	@echo
-	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_model
-	@echo
+# With CHECK nothing but the comparison: 6 pairs of each point, then 30 of those that look dearer.
+bench: $(if $(CHECK),,$(bench_bin)) all ## speeds as ratios of this machine's ceilings; the catalogue's times kept in bench-history (CHECK=1 [BASE=COMMIT]: fail if a point became dearer)
+ifndef CHECK
+	$(Q)for part in $(bench_bin); do \
+	    env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $$part && echo || exit 1; done
 	$(Q)tests/screen/bench $(BUILD)/attnscope
+	@echo
+endif
+	$(Q)CHECK='$(CHECK)' BASE='$(BASE)' tests/bench/history $(BUILD)/attnscope
 
 check: ## layers, tables against files, documents fresh, warnings of gcc and clang as errors
 	$(Q)tools/check-layers

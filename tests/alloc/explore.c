@@ -11,8 +11,9 @@
  *   - the program ends: by Q with status 0, or by itself with a message that memory is short;
  *   - the terminal is as it was;
  *   - where one allocation failed and Q ended the program: no more blocks are held at the end than
- *     by the undisturbed program.  Otherwise BLOCKS more may be: ncurses keeps what it had of a
- *     screen that it could not begin, and cannot free one without memory.
+ *     by the undisturbed program.  Otherwise, and where ncurses itself lacked the block, BLOCKS
+ *     more may be: it keeps what it had of a screen or a key that it could not begin, and cannot
+ *     free one without memory.
  */
 #include "../screen/terminal.h"
 
@@ -161,10 +162,25 @@ static Ended run(const Trial *t, long long k, bool after)
     return e;
 }
 
+/* Did ncurses ask for the allocation that failed?  The trace's first lines are malloc's own. */
+static bool lacked_by_ncurses(void)
+{
+    char    text[1024];
+    ssize_t got = pread(TRACE, text, sizeof(text) - 1, 0);
+    char   *end = text;
+
+    text[got > 0 ? got : 0] = '\0';
+    for (int line = 0; line < 5 && end; line++)
+        end = strchr(end + (line > 0), '\n');
+    if (end)
+        *end = '\0';
+    return strstr(text, "libtinfo") || strstr(text, "libncurses");
+}
+
 /* NULL, or what does not hold. */
 static const char *fault(const Trial *t, const Ended *e, bool after)
 {
-    long long slack = after || !e->by_key ? t->slack : 0;
+    long long slack = after || !e->by_key || lacked_by_ncurses() ? t->slack : 0;
     bool memory = strstr(e->screen, "memory") || strstr(e->screen, "Cannot allocate");
 
     if (e->late)

@@ -152,11 +152,23 @@ static void head_row(const Diff *d, Table *t)
     t->keys = 2;
 }
 
+/* With and without causal masking a mechanism has two points of the same name. */
+static void add_causal(const Diff *d, const ResultRow *row, Text *name)
+{
+    for (int i = 0; i < d->a.count; i++)
+        if (d->a.rows[i].causal != row->causal &&
+            !strcmp(d->a.rows[i].mechanism, row->mechanism)) {
+            text_add(name, row->causal ? " causal" : " not causal");
+            return;
+        }
+}
+
 static void match_row(const Diff *d, const Match *match, Table *t)
 {
     Text name = { 0 };
 
     row_name(&d->a, match->row, &name);
+    add_causal(d, match->row, &name);
     table_cell(t, "%s", text_str(&name));
     table_cell(t, "%lld", (long long)match->row->n);
     table_cell(t, "%d", match->seeds);

@@ -1,4 +1,4 @@
-/* bench.c -- the kernels against this machine's ceilings, as ratios.
+/* kernels.c -- the kernels against this machine's ceilings, as ratios.
  *
  * Absolute rates drift by several percent within an hour, so everything is
  * measured in turn, round after round, and goals are ratios of one round:
@@ -6,7 +6,7 @@
  * sgemm, a window and linear attention to themselves at another length.
  * Rates count the allowed cells only, 2 (d + e) flops each.
  *
- *     build/bench [rounds]
+ *     build/tests/bench/kernels [rounds]
  */
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"

@@ -1,11 +1,11 @@
-/* bench_profile.c -- what measuring costs.
+/* profile.c -- what measuring costs.
  *
  * The same run bare and under the profiler's observer, in turn, round after
  * round, for runs of about 0.3, 1 and 10 ms; the hooks of the malloc family
  * against the C library alone, and what their share of such a run is; comparisons
  * with exact attention against exact attention itself.
  *
- *     build/bench_profile [rounds]
+ *     build/tests/bench/profile [rounds]
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* bench_model.c -- a vector times a matrix as it lies in a model's file.
+/* model.c -- a vector times a matrix as it lies in a model's file.
  *
  * Writing token by token is such products and little else.  The rival is OpenBLAS's sgemv on the
  * same matrix in float32.  Both read 32 MiB and more from memory, one after the other on one
  * thread, round after round; the figure is the median of the ratios of the rounds.
  *
- *     build/bench_model [rounds]
+ *     build/tests/bench/model [rounds]
  */
 #include <cblas.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* bench_scattered.c -- attention over keys that lie anywhere, beside the bare reading of them.
+/* scattered.c -- attention over keys that lie anywhere, beside the bare reading of them.
  *
  * Keys drawn at random touch a cache line that nothing else has fetched, so what a row costs
  * grows with n as the tensors leave one cache after another, however few FLOPs there are.  How
@@ -6,7 +6,7 @@
  * same lists and threads, one float of every cache line, no arithmetic but a sum; over all keys
  * at once or a stretch of them at a time, whichever is faster.  Both in turn, round after round.
  *
- *     build/bench_scattered [rounds]
+ *     build/tests/bench/scattered [rounds]
  */
 #include "attn/cpu/cpu.h"
 #include "core/rng.h"
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     for (int x = 0; x < LENGTHS; x++)
         if (!problem_new(&problems[x], lengths[x], threads)) {
-            fprintf(stderr, "bench_scattered: not enough memory for n = %lld\n",
+            fprintf(stderr, "scattered: not enough memory for n = %lld\n",
                     (long long)lengths[x]);
             return 1;
         }
