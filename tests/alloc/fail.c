@@ -29,6 +29,7 @@ static long long    fails; /* 0: none */
 static bool         after, counting;
 static int          report_fd = -1, trace_fd = -1;
 static atomic_bool  traced;
+static __thread bool tracing;
 
 static void *(*real_malloc)(size_t);
 static void *(*real_calloc)(size_t, size_t);
@@ -79,9 +80,9 @@ static void trace(void)
     void *calls[40];
 
     if (trace_fd >= 0 && !atomic_exchange(&traced, true)) {
-        counting = false; /* backtrace allocates the first time */
+        tracing = true; /* of this thread: the others go on and are counted */
         backtrace_symbols_fd(calls, backtrace(calls, 40), trace_fd);
-        counting = true;
+        tracing = false;
     }
 }
 
@@ -89,7 +90,7 @@ static bool fails_now(void)
 {
     long long number;
 
-    if (!counting)
+    if (!counting || tracing)
         return false;
     number = atomic_fetch_add(&taken, 1) + 1;
     if (!fails || (after ? number < fails : number != fails))
@@ -101,7 +102,7 @@ static bool fails_now(void)
 
 static void *kept(void *block)
 {
-    if (block && counting)
+    if (block && counting && !tracing)
         atomic_fetch_add(&held, 1);
     return block;
 }
@@ -142,7 +143,7 @@ void *__libc_realloc(void *block, size_t size)
     moved = real_realloc(block, size);
     if (!block && moved)
         kept(moved);
-    else if (block && !size && counting)
+    else if (block && !size && counting && !tracing)
         atomic_fetch_sub(&held, 1);
     return moved;
 }
@@ -151,7 +152,7 @@ void __libc_free(void *block)
 {
     if (!block || is_early(block))
         return;
-    if (counting)
+    if (counting && !tracing)
         atomic_fetch_sub(&held, 1);
     real_free(block);
 }
