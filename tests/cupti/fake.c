@@ -125,7 +125,7 @@ static void launch(const char *name, uint64_t ns)
     k.gridX = 7, k.gridY = 2, k.gridZ = 1, k.blockX = 128, k.blockY = k.blockZ = 1;
     k.registersPerThread = 40, k.staticSharedMemory = 16, k.dynamicSharedMemory = 1024;
     if (!fake.untimed)
-        k.start = now.clock, k.end = now.clock + ns;
+        k.start = fake.early ? 1 : now.clock, k.end = now.clock + ns;
     now.clock += ns;
     now.launched = true;
     if (now.on[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL])

@@ -24,6 +24,7 @@ typedef struct FakeCupti {
     int  devices;              /* how many there are */
     int  activity, pages, enable, config, wait;
     bool untimed;              /* kernels leave no times */
+    bool early;                /* kernels begin before everything else */
     bool busy;                 /* whatever is asked, a buffer is being handed back meanwhile */
     /* What was broken first of the rules; NULL: none. */
     const char *broken;

@@ -152,6 +152,25 @@ TEST(a_record_without_times_is_dropped)
     is_well();
 }
 
+/* It is not of this trace, and nothing is lost. */
+TEST(work_that_began_before_is_left_out)
+{
+    DeviceTrace t;
+
+    if (!begin())
+        return;
+    assert_int_equal(profiler->trace_begin(), 0);
+    fake->launch("within", 5);
+    fake->early = true;
+    fake->launch("before", 5);
+    assert_int_equal(profiler->trace_end(&t), 0);
+    assert_int_equal(t.kernel_count, 1);
+    assert_string_equal(t.kernels[0].name, "within");
+    assert_int_equal(t.dropped, 0);
+    profiler->trace_free(&t);
+    is_well();
+}
+
 TEST(a_trace_without_pages_is_one)
 {
     DeviceTrace t;

@@ -93,14 +93,15 @@ static int64_t since(uint64_t time)
     return (int64_t)(time - trace.began);
 }
 
-/* A record without times (CUPTI_TIMESTAMP_UNKNOWN: CUPTI had no memory for them), or with times
- * before the trace, counts as dropped. */
+/* A record without times (CUPTI_TIMESTAMP_UNKNOWN: CUPTI had no memory for them) counts as dropped.
+ * One that began before the trace is of earlier work: pages still move, and blocks are still
+ * released, when that has ended. */
 static bool is_timed(uint64_t start, uint64_t end)
 {
-    bool is = start && end && start >= trace.began;
+    bool known = start && end;
 
-    trace.dropped += !is;
-    return is;
+    trace.dropped += !known;
+    return known && start >= trace.began;
 }
 
 static void take_kernel(const CuptiKernel *a)
