@@ -58,6 +58,21 @@ static double threads_of(const DeviceProfile *p)
     return threads;
 }
 
+/* The budget is that of the runs.  The timed ones have enough of it too. */
+TEST(opening_the_counters_takes_nothing_from_the_budget)
+{
+    MeasurePlan plan = PLAN;
+    Record      r;
+
+    plan.max_seconds = 0.4;
+    setenv("ATTNSCOPE_EMULATED_COUNTERS", "slow", 1);
+    r = measured(&plan);
+    unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
+    assert_string_equal(r.gpu->lacks[TIER_COUNTERS], "");
+    assert_true(device_reached(r.gpu, TIER_COUNTERS));
+    record_free(&r);
+}
+
 TEST(events_and_activity_without_counters)
 {
     MeasurePlan          plan = PLAN;
