@@ -253,7 +253,8 @@ endif
 check: ## layers, tables against files, documents fresh, warnings of gcc and clang as errors
 	$(Q)tools/check-layers
 	$(Q)tools/check-width
-	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 CUDA=0 all
+	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 CUDA=0 all \
+	    build/check/bench-gpu build/check/bench-gpu-small
 	$(Q)tools/check-docs build/check/attnscope
 	$(Q)tools/check-warnings-clang "$(PACKAGES)"
 	$(Q)$(if $(NVCC),$(MAKE) --no-print-directory cuda)

@@ -147,18 +147,19 @@ static double median_of(Problem *p, int rounds)
 static double bare(Problem *p, int rounds)
 {
     Run             *r = p->run;
-    const Prepared  *made = r->prepared;
     const DeviceApi *api = gpu_api(r);
     ArenaMark        mark = arena_mark(r->arena);
     FusedCall        call = {
         .heads = HEADS, .n = p->n, .m = p->n, .d = SIZE, .e = SIZE,
         .arithmetic = (int32_t)gpu_kind(r)->arithmetic, .scale = p->in.scale,
-        .q = made->to[0], .k = made->to[1], .v = made->to[2], .narrow = made->to[0],
+        .q = gpu_packed(r, &p->in.q, SIZE), .k = gpu_packed(r, &p->in.k, SIZE),
+        .v = gpu_packed(r, &p->in.v, SIZE),
         .out = gpu_result(r, &p->out.out), .lse = gpu_lines(gpu_result(r, &p->out.lse)),
     };
     double start;
     int    code;
 
+    call.narrow = call.q;
     call.narrow.data = gpu_scratch(r, HEADS * call.q.rows * SIZE, sizeof(uint16_t));
     code = api->fused_plan(&call);
     for (int x = 0; x < 3 && !code; x++)

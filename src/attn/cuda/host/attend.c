@@ -100,8 +100,7 @@ static Packed pack(Run *r, const Tensor *t, int64_t size)
     return call.to;
 }
 
-/* t in the run's arithmetic; takes prepared tensors where there are some. */
-static Packed packed(Run *r, const Tensor *t, int64_t size)
+Packed gpu_packed(Run *r, const Tensor *t, int64_t size)
 {
     const Prepared *made = r->prepared;
 
@@ -424,9 +423,9 @@ static void attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
         .lse = gpu_lines(gpu_result(r, &out->lse)),
     };
 
-    call.q = packed(r, &in->q, size);
-    call.k = packed(r, &in->k, size);
-    call.v = packed(r, &in->v, size);
+    call.q = gpu_packed(r, &in->q, size);
+    call.k = gpu_packed(r, &in->k, size);
+    call.v = gpu_packed(r, &in->v, size);
     if (gpu_ready(r) && !attend_fused(r, in, &call))
         attend_base(r, &call);
     gpu_finish(r, "attend");

@@ -76,6 +76,9 @@ static inline const DeviceApi *gpu_api(const Run *r)
 void *gpu_scratch(Run *r, int64_t count, int64_t size);
 /* Likewise, for lists that the host fills; shares no page with the device's results. */
 void *gpu_list(Run *r, int64_t count, int64_t size);
+/* t (rank 3) in the run's arithmetic, rows of `size` numbers: as prepared (Ops.prepare), else
+ * packed now. */
+Packed gpu_packed(Run *r, const Tensor *t, int64_t size);
 /* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
  * Copied into the arena if t lies outside or its last axis has a stride. */
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
