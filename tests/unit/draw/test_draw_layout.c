@@ -577,6 +577,81 @@ TEST(names_of_ceilings_stand_by_their_own)
     }
 }
 
+/* The box across the page of a name, level or turned; false: it is left out. */
+static bool across_of(const char *svg, const char *name, double wide, double font, double box[2])
+{
+    char        label[128];
+    const char *at, *end;
+    double      x, y;
+
+    snprintf(label, sizeof(label), "aria-label=\"%s\" transform=\"translate(", name);
+    at = strstr(svg, label);
+    if (!at)
+        return false;
+    assert_int_equal(sscanf(at + strlen(label), "%lf %lf", &x, &y), 2);
+    end = strchr(at, '>');
+    assert_non_null(end);
+    box[0] = memmem(at, (size_t)(end - at), "rotate", 6) ? x - 0.75 * font : x;
+    box[1] = memmem(at, (size_t)(end - at), "rotate", 6) ? x + 0.2 * font : x + wide;
+    return true;
+}
+
+static Plot *stages_plot(double step)
+{
+    static const char *const names[] = { "hash", "sort the tokens", "attend within chunks" };
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *memory = plot_add(plot, "memory", CURVE_STEPS, 9, false);
+
+    assert_non_null(memory);
+    for (int i = 0; i < 9; i++) {
+        memory->x[i] = i;
+        memory->y[i] = i < 4 ? 0 : 10;
+    }
+    for (int k = 0; k < 3; k++)
+        plot_guide(plot, names[k], true, 4 + k * step);
+    plot_settle(plot);
+    return plot;
+}
+
+/* However near the stages are, no name lies across a guide: turned along it, or left out. */
+TEST(names_of_upright_guides_lie_across_none)
+{
+    int named = 0;
+
+    for (double step = 0.02; step < 2; step *= 1.3) {
+        View    view;
+        Figure *figure = matrices(&view, 1, "m");
+        Plot   *plot = stages_plot(step);
+        Text    out = { 0 };
+        Sheet   sheet;
+        Box     field;
+        double  font, box[2];
+
+        panel_init_plot(&figure->panels[0], plot, "p");
+        words_of(figure, 3.25, &out);
+        plan_of(&sheet, figure, 3.25);
+        field = sheet.layout.panels[0].matrix;
+        font = sheet.style.tick;
+        for (int k = 0; k < 3; k++) {
+            const char *name = plot->guides[k].name;
+            double      wide = canvas_text_width(sheet.canvas, name, FONT_SANS, font);
+
+            if (!across_of(text_str(&out), name, wide, font, box))
+                continue;
+            named++;
+            for (int i = 0; i < 3; i++) {
+                double at = field.x + plot_place(&plot->x, plot->guides[i].at) * field.w;
+
+                CHECK(box[1] < at || box[0] > at, "step %g: '%s' across guide %d", step, name, i);
+            }
+        }
+        sheet_free(&sheet);
+        text_free(&out);
+        figure_free(figure);
+    }
+    assert_true(named >= 36); /* of 54: left out only where there is no room */
+}
+
 TEST(an_axis_that_is_reordered_is_named_apart)
 {
     static const int32_t order[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
