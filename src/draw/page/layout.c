@@ -61,6 +61,15 @@ int layout_cell(int64_t at, int64_t cells, int extent)
     return (int)(at * extent / cells);
 }
 
+Box layout_box(const PanelBoxes *b, int64_t at)
+{
+    int64_t r = at / b->cols, c = at % b->cols;
+    int     x = layout_cell(c, b->cols, b->matrix.w), y = layout_cell(r, b->rows, b->matrix.h);
+
+    return (Box){ b->matrix.x + x, b->matrix.y + y, layout_cell(c + 1, b->cols, b->matrix.w) - x,
+                  layout_cell(r + 1, b->rows, b->matrix.h) - y };
+}
+
 /* Square entries where possible. Far from square, the short side grows until it is readable: a
  * strip gets rows of the default height, a column a third of the width. matrix.w and matrix.h
  * receive what there is room for. */

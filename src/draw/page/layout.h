@@ -60,6 +60,8 @@ typedef struct Layout {
 
 /* Pixels from the start of `extent` to cell `at` of `cells`. */
 int layout_cell(int64_t at, int64_t cells, int extent);
+/* The box of a cell of the matrix, counted row by row. */
+Box layout_box(const PanelBoxes *boxes, int64_t at);
 
 /* False: out of memory, or the sheet is too narrow for its panels. */
 bool layout_make(const LayoutNeed *need, Layout *out, Error *err);

@@ -64,16 +64,6 @@ static void draw_matrix_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
                  b->matrix.w, b->matrix.h);
 }
 
-/* The box of cell `at`, counted row by row. */
-static Box cell_box(const PanelBoxes *b, int64_t at)
-{
-    int64_t r = at / b->cols, c = at % b->cols;
-    int     x = layout_cell(c, b->cols, b->matrix.w), y = layout_cell(r, b->rows, b->matrix.h);
-
-    return (Box){ b->matrix.x + x, b->matrix.y + y, layout_cell(c + 1, b->cols, b->matrix.w) - x,
-                  layout_cell(r + 1, b->rows, b->matrix.h) - y };
-}
-
 /* Dots in the cells that also hold a rarer cause. */
 static void draw_dots(Sheet *sheet, int k)
 {
@@ -82,7 +72,7 @@ static void draw_dots(Sheet *sheet, int k)
     int               w = (b->cell_w + 1) / 3, h = (b->cell_h + 1) / 3;
 
     for (int64_t at = 0; w > 0 && h > 0 && at < g->rows * g->cols; at++) {
-        Box   cell = cell_box(b, at);
+        Box   cell = layout_box(b, at);
         Paint paint;
 
         if (!g->cells[at].rare)
@@ -196,7 +186,7 @@ static void draw_categories(Sheet *sheet, int k)
         font < sheet_points(&sheet->style, 4.4)) /* unreadable */
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
-        Box cell = cell_box(b, at);
+        Box cell = layout_box(b, at);
         Rgb rgb = panel_category_colour(panel, g->cells[at].category);
 
         if (!g->cells[at].any)
@@ -394,6 +384,7 @@ static void draw_panel(Sheet *sheet, int k)
         draw_bare(sheet, k);
         return;
     }
+    sheet_hatch(sheet, k);
     draw_rules(sheet, k);
     draw_groups(sheet, k, true);
     draw_groups(sheet, k, false);
@@ -644,7 +635,7 @@ static void sheet_marks(Sheet *sheet, int k)
         (!marks->chosen && fmin(b->cell_w, b->cell_h) < LEAST_CROSS))
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
-        Box cell = cell_box(b, at);
+        Box cell = layout_box(b, at);
 
         if (g->cells[at].marked)
             (marks->chosen ? draw_ring : draw_cross)(sheet, cell.x, cell.y, cell.w, cell.h, width);

@@ -170,8 +170,8 @@ TEST(frames_of_equal_columns_are_equal_to_the_pixel)
                 PanelNeed  panels[4] = { { .rows = sizes[a], .cols = sizes[a] },
                                          { .rows = sizes[b], .cols = sizes[b] },
                                          { .rows = 4, .cols = sizes[a] }, { .plot = true } };
-                LayoutNeed need = { .width = width, .margin = 10, .gap = 10, .fine = 1 + width / 800,
-                                    .strip = 20, .rows = 2, .cols = 2, .count = 4,
+                LayoutNeed need = { .width = width, .margin = 10, .gap = 10, .strip = 20,
+                                    .fine = 1 + width / 800, .rows = 2, .cols = 2, .count = 4,
                                     .panels = panels };
                 Layout     l;
 
@@ -650,6 +650,40 @@ TEST(names_of_upright_guides_lie_across_none)
         figure_free(figure);
     }
     assert_true(named >= 36); /* of 54: left out only where there is no room */
+}
+
+/* Half-transparent strokes: nothing else is half-transparent in a figure of matrices. */
+static int strokes_of(const Figure *figure, const char *theme)
+{
+    PngOptions options = { .theme = theme };
+    Text       svg = { 0 };
+    int        count = 0;
+
+    assert_true(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, NULL));
+    for (const char *at = text_str(&svg); (at = strstr(at, "stroke-opacity=\"0.5\"")); at++)
+        count++;
+    text_free(&svg);
+    return count;
+}
+
+/* A printer without colours shows -x and x as one grey: what is below zero has strokes. */
+TEST(negative_differences_are_hatched_in_print)
+{
+    static const float zeros[64] = { 0 }, ones[64] = { [0 ... 63] = 1 };
+    View               view, none, one;
+    Figure            *figure = matrices(&view, 1, "m");
+
+    none = one = view;
+    none.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)zeros);
+    one.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)ones);
+    assert_int_equal(strokes_of(figure, "print"), 0); /* weights */
+    figure->panels[0].minus = &one;
+    assert_true(strokes_of(figure, "print") > 64); /* all but the cells of 1 are below zero */
+    assert_int_equal(strokes_of(figure, "light"), 0);
+    view.tensor = one.tensor;
+    figure->panels[0].minus = &none;
+    assert_true(strokes_of(figure, "print") < 64); /* only the lower half of the bar */
+    figure_free(figure);
 }
 
 TEST(an_axis_that_is_reordered_is_named_apart)
