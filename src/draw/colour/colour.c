@@ -45,7 +45,7 @@ static const struct Component {
     { COMPONENT_STRIDED, 175, '/', "strided", { 0xCC, 0x79, 0xA7 } },
     { COMPONENT_BLOCK, 214, '%', "block", { 0xE6, 0x9F, 0x00 } },
     { COMPONENT_BUCKET, 74, '@', "bucket", { 0x56, 0xB4, 0xE9 } },
-    { COMPONENT_CLUSTER, 125, '&', "cluster", { 0x5B, 0x10, 0x48 } },
+    { COMPONENT_CLUSTER, 125, '&', "cluster", { 0x33, 0x22, 0x88 } },
     { COMPONENT_OTHER, 247, '+', "other", { 0x99, 0x99, 0x99 } },
 };
 
@@ -553,6 +553,11 @@ Rgb lost_colour_in(Hues hues)
     if (hues == HUES_DARK)
         return missed_on_dark;
     return hues == HUES_PRINT ? colour_at_lightness(missed_rgb, MISSED_LIGHTNESS) : missed_rgb;
+}
+
+Rgb chosen_colour_in(Hues hues)
+{
+    return hues == HUES_PRINT ? lost_colour_in(hues) : missed_on_dark;
 }
 
 /* Lines are thin, so none is light; marks tell series apart too. */

@@ -618,7 +618,7 @@ static void draw_box(Sheet *sheet, double x, double y, double w, double h, doubl
 
 static void draw_ring(Sheet *sheet, double x, double y, double w, double h, double width)
 {
-    draw_box(sheet, x, y, w, h, width, lost_colour_in(sheet->style.hues));
+    draw_box(sheet, x, y, w, h, width, chosen_colour_in(sheet->style.hues));
 }
 
 #define LEAST_CROSS 5 /* pixels of a cell; without a cross its colour still says that it is lost */

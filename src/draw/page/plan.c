@@ -454,7 +454,7 @@ static bool make_layout(Sheet *sheet, Error *err)
             measure_panel(sheet, k);
     need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
     if (need.caption_h && !need.footer_h) /* keeps the caption off the panels */
-        need.footer_h = s->space;
+        need.footer_h = 2 * s->space;
     layout_free(&sheet->layout);
     return layout_make(&need, &sheet->layout, err);
 }

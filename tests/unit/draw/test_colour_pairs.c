@@ -144,6 +144,26 @@ TEST(cluster_missed_and_window_differ_in_lightness_in_every_theme)
     }
 }
 
+/* Rings lie on values of every map of a theme. */
+TEST(rings_show_on_every_value)
+{
+    static const struct {
+        Hues      hues;
+        ColourMap map;
+    } themes[] = { { HUES_USUAL, MAP_VIRIDIS }, { HUES_DARK, MAP_VIRIDIS },
+                   { HUES_SAFE, MAP_CIVIDIS } };
+
+    for (int k = 0; k < 3; k++)
+        for (int t = 0; t <= 50; t++) {
+            double ring[3], value[3];
+
+            lab_of(chosen_colour_in(themes[k].hues), ring);
+            lab_of(colour_of_value(themes[k].map, t / 50.0), value);
+            CHECK(hypot(hypot(ring[0] - value[0], ring[1] - value[1]), ring[2] - value[2]) >= 60,
+                  "hues %d at %d of 50", (int)themes[k].hues, t);
+        }
+}
+
 /* The base stays. */
 TEST(causes_have_the_colours_of_okabe_and_ito)
 {
