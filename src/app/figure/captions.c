@@ -1,5 +1,6 @@
 /* captions.c -- titles, captions and names of series: what differs between panels stands above
  * each, what they share below the figure. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,52 @@ static void add_words(const char *name, Text *out)
 {
     for (; *name; name++)
         text_add_bytes(out, *name == '_' ? " " : name, 1);
+}
+
+/* A path or a file's name stays as it is. */
+static bool is_file_name(const char *word, size_t length)
+{
+    for (size_t k = 0; k + 1 < length; k++)
+        if (word[k] == '/' || (word[k] == '.' && isalpha((unsigned char)word[k + 1])))
+            return true;
+    return false;
+}
+
+/* One word of a message: "causal" of "--causal", "random blocks" of "random_blocks", "m = 64" of
+ * "m=64", "window 5" of "window=5". */
+static void add_reader_word(const char *word, size_t length, Text *out)
+{
+    size_t name = 0; /* letters before this one */
+
+    if (length > 2 && !strncmp(word, "--", 2) && isalpha((unsigned char)word[2])) {
+        word += 2;
+        length -= 2;
+    }
+    for (size_t k = 0; k < length; k++) {
+        bool inner = name > 0 && k + 1 < length && isalnum((unsigned char)word[k + 1]);
+
+        if (word[k] == '=' && inner)
+            text_add(out, name == 1 ? " = " : " ");
+        else
+            text_add_bytes(out, word[k] == '_' && inner ? " " : word + k, 1);
+        name = isalnum((unsigned char)word[k]) || word[k] == '_' ? name + 1 : 0;
+    }
+}
+
+void add_reader_words(const char *text, Text *out)
+{
+    while (*text) {
+        size_t length = strcspn(text, " ");
+
+        if (is_file_name(text, length))
+            text_add_bytes(out, text, length);
+        else
+            add_reader_word(text, length, out);
+        text += length;
+        length = strspn(text, " ");
+        text_add_bytes(out, text, length);
+        text += length;
+    }
 }
 
 /* Name of a mechanism without its explanation: "Performer" of "Performer (FAVOR+)". */
@@ -255,6 +302,70 @@ static bool add_tensor_origins(const PanelChoice *panels, int count, Text *out)
     return out->length > before;
 }
 
+static bool is_pattern(const Panel *panel)
+{
+    const View *view = panel->view;
+
+    return !panel->plot && !panel->minus && !view->found &&
+           (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS);
+}
+
+/* ", window 3" or ", 2 global tokens"; nothing of a size that changes nothing, or that the title
+ * names. */
+static void add_size(const Param *param, const void *values, const Assignments *given, bool blocks,
+                     const char *before, Text *out)
+{
+    bool        global = !strcmp(param->name, "global");
+    const char *value;
+    Text        text = { 0 };
+
+    params_print(param, values, &text);
+    value = text_str(&text);
+    if (isdigit((unsigned char)*value) && strcmp(value, "0") != 0 &&
+        (global || strcmp(value, "1") != 0) && !assignments_find(given, param->name)) {
+        text_add(out, before);
+        if (global) {
+            text_addf(out, "%s global %s%s", value, blocks ? "block" : "token",
+                      strcmp(value, "1") ? "s" : "");
+        } else {
+            add_words(param->name, out);
+            text_addf(out, " %s", value);
+        }
+    }
+    text_free(&text);
+}
+
+/* "; window 3, 2 global tokens, random 3": the sizes of the one pattern that a figure shows. */
+static void add_sizes(const Figure *figure, const PanelChoice *panels, int count, Text *out)
+{
+    const Request   *request = &panels[0].result->request;
+    const Mechanism *m = panels[0].result->run->mechanism;
+    const Param     *block;
+    void            *values;
+    size_t           before = out->length;
+
+    for (int i = 0; i < count; i++)
+        if (panels[i].result != panels[0].result)
+            return;
+    for (int k = 0; k < figure->count; k++)
+        if (!is_pattern(&figure->panels[k]))
+            return;
+    values = m && m->params && !request->above ? calloc(1, m->params_size) : NULL;
+    if (values && params_bind(m->params, values, &request->given, NULL)) {
+        Text size = { 0 };
+
+        block = params_find(m->params, "block");
+        if (block)
+            params_print(block, values, &size);
+        for (const Param *p = m->params; p->name; p++)
+            if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_LIST)
+                add_size(p, values, &request->given, block && strcmp(text_str(&size), "1"),
+                         out->length > before ? ", " : "; ", out);
+        text_free(&size);
+    }
+    free(values);
+}
+
 /* A given caption does not replace the origin of random tensors in a picture of noise; an empty
  * caption is empty. */
 static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
@@ -271,8 +382,12 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
         caption_figure(figure, panels[0].result, d, head);
         text_add(&out, figure->caption);
     }
+    if (!options->caption)
+        add_sizes(figure, panels, count, &out);
     if (any)
-        text_addf(&out, "; %s", text_str(&tensors));
+        text_add(&out, "; ");
+    if (any)
+        add_reader_words(text_str(&tensors), &out);
     snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&out));
     text_free(&tensors);
     text_free(&out);

@@ -100,7 +100,8 @@ static void add_reasons(const Reasons *all, Figure *figure)
     for (int i = 0; i < all->count; i++) {
         text_add(&caption, caption.length ? "; " : "");
         add_sign(i, &caption);
-        text_addf(&caption, " %s", text_str(&all->lines[i]));
+        text_add(&caption, " ");
+        add_reader_words(text_str(&all->lines[i]), &caption);
     }
     if (caption.length < sizeof(figure->caption))
         snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&caption));

@@ -21,7 +21,7 @@ typedef struct StudyNumbers {
     double   *values[STUDY_QUANTITIES];          /* owned: [3][points][columns] */
     View      along, view[STUDY_QUANTITIES][3];  /* value, low, high */
     ViewCurve curve[STUDY_QUANTITIES];
-    char      goal[48];
+    char      goal[48], exact[64]; /* names of guides */
 } StudyNumbers;
 
 static const char *const axes[STUDY_QUANTITIES] = {
@@ -193,7 +193,7 @@ static void add_guides(const Study *study, const StudyLook *look, StudyNumbers *
     const StudyLine *exact = &study->lines[0];
 
     if (study->count && exact->baseline && exact->points[0].value[q].valid)
-        add_guide(view, exact->name, exact->points[0].value[q].value, false);
+        add_guide(view, n->exact, exact->points[0].value[q].value, false);
     if (look->goal && look->goal->quantity == q)
         add_guide(view, n->goal, look->goal->bound, false);
     add_guide(view, "now", look->now, true);
@@ -407,9 +407,19 @@ static void caption_study(const Study *study, const StudyLook *look, Figure *fig
 /* ---- the figure ------------------------------------------------------------- */
 
 /* Makes a panel for each quantity with numbers; an error where there are none at all. */
+/* An axis without its unit, which the axis itself names. */
+static void title_of(const char *axis, char *title, size_t size)
+{
+    const char *unit = strstr(axis, " (");
+
+    snprintf(title, size, "%.*s", unit ? (int)(unit - axis) : (int)strlen(axis), axis);
+}
+
 static bool make_study_panels(const Study *study, const StudyLook *look, StudyNumbers *n,
                               Figure *figure, Error *err)
 {
+    char title[64];
+
     figure->count = 0;
     for (int k = 0; k < look->count; k++) {
         StudyQuantity q = look->quantities[k];
@@ -418,7 +428,8 @@ static bool make_study_panels(const Study *study, const StudyLook *look, StudyNu
             continue;
         if (!make_study_view(study, look, n, q, err))
             return false;
-        panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, axes[q]);
+        title_of(axes[q], title, sizeof(title));
+        panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, title);
     }
     return figure->count || no_numbers(study, look->quantities[0], err);
 }
@@ -443,6 +454,18 @@ static bool keep_measured(const Study *study, const StudyLook *look, Figure *fig
     return true;
 }
 
+/* Exact attention, in words. */
+static void name_exact(const Study *study, StudyNumbers *n)
+{
+    Text words = { 0 };
+
+    if (study->count)
+        mechanism_words(mechanism_find(study->lines[0].request.mechanism), study->lines[0].name,
+                        &words);
+    snprintf(n->exact, sizeof(n->exact), "%s", text_str(&words));
+    text_free(&words);
+}
+
 bool study_picture(const Study *study, const StudyLook *look, StudyPicture *out, Error *err)
 {
     StudyNumbers *n = calloc(1, sizeof(*n));
@@ -454,6 +477,7 @@ bool study_picture(const Study *study, const StudyLook *look, StudyPicture *out,
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
     }
     place_points(study, n);
+    name_exact(study, n);
     if (look->goal)
         snprintf(n->goal, sizeof(n->goal), "%.4g%s", look->goal->bound *
                  (look->goal->quantity == STUDY_MASS ? 100 : 1),

@@ -45,7 +45,7 @@ static const struct Component {
     { COMPONENT_STRIDED, 175, '/', "strided", { 0xCC, 0x79, 0xA7 } },
     { COMPONENT_BLOCK, 214, '%', "block", { 0xE6, 0x9F, 0x00 } },
     { COMPONENT_BUCKET, 74, '@', "bucket", { 0x56, 0xB4, 0xE9 } },
-    { COMPONENT_CLUSTER, 125, '&', "cluster", { 0x88, 0x22, 0x55 } },
+    { COMPONENT_CLUSTER, 125, '&', "cluster", { 0x33, 0x22, 0x88 } },
     { COMPONENT_OTHER, 247, '+', "other", { 0x99, 0x99, 0x99 } },
 };
 
@@ -89,7 +89,8 @@ Rgb colour_shade(Rgb full, double strength, bool dark_background)
 
 /* ---- what found a cell ------------------------------------------------------ */
 
-static const Rgb missed_rgb = { 0xD0, 0x1C, 0x2E };
+/* Between cluster and window in lightness, so that a grey print keeps the three apart. */
+static const Rgb missed_rgb = { 0x9E, 0x0F, 0x28 }, missed_on_dark = { 0xFF, 0x68, 0x70 };
 
 #define MISSED_256 160
 #define JUST_FOUND 7 /* category whose colour stands for "found", by any round */
@@ -156,8 +157,6 @@ Rgb cause_colour(const View *view, uint8_t bit)
 
     if (round >= 0)
         return round_colour(view, round);
-    if (view->found && bit == COMPONENT_CLUSTER) /* its own is too near "missed" */
-        return colour_of_category(0);
     return view->found && bit == COMPONENT_OTHER ? missed_rgb : colour_of_component(bit);
 }
 
@@ -167,8 +166,6 @@ uint8_t cause_256(const View *view, uint8_t bit)
 
     if (round >= 0)
         return colour_nearest_256(round_colour(view, round));
-    if (view->found && bit == COMPONENT_CLUSTER)
-        return colour_nearest_256(cause_colour(view, bit));
     return view->found && bit == COMPONENT_OTHER ? MISSED_256 : colour_component_256(bit);
 }
 
@@ -190,9 +187,9 @@ Rgb colour_odd(void)
 Rgb colour_of_category(int64_t category)
 {
     static const Rgb hues[CATEGORY_HUES] = {
-        { 0x33, 0x60, 0xA9 }, { 0xE0, 0x7B, 0x39 }, { 0x2A, 0x92, 0x5C }, { 0xC0, 0x4E, 0x6E },
-        { 0x8C, 0xE0, 0xD8 }, { 0x7A, 0x4B, 0x94 }, { 0xD8, 0xC2, 0x4C }, { 0x1F, 0x2A, 0x63 },
-        { 0x9A, 0xCB, 0x7A }, { 0x8C, 0x3A, 0x2B }, { 0xD9, 0xA3, 0xD0 }, { 0x6B, 0x74, 0x7D },
+        { 0x33, 0x60, 0xA9 }, { 0xE0, 0x7B, 0x39 }, { 0x2A, 0x92, 0x5C }, { 0xC8, 0x5A, 0x82 },
+        { 0x8C, 0xE0, 0xD8 }, { 0x74, 0x30, 0x8E }, { 0xD8, 0xC2, 0x4C }, { 0x14, 0x1A, 0x4A },
+        { 0x9A, 0xCB, 0x7A }, { 0x6B, 0x4A, 0x12 }, { 0xD9, 0xA3, 0xD0 }, { 0x6B, 0x74, 0x7D },
     };
 
     return category < 0 ? (Rgb){ 0xC8, 0xC8, 0xC8 } : hues[category % CATEGORY_HUES];
@@ -203,7 +200,7 @@ Rgb colour_of_category(int64_t category)
 Rgb colour_of_category_safe(int64_t category)
 {
     static const Rgb hues[CATEGORY_HUES] = {
-        { 0x00, 0x72, 0xB2 }, { 0xE6, 0x9F, 0x00 }, { 0x88, 0x22, 0x55 }, { 0x4B, 0x78, 0xFF },
+        { 0x00, 0x72, 0xB2 }, { 0xE6, 0x9F, 0x00 }, { 0x3C, 0xE1, 0xFF }, { 0x4B, 0x78, 0xFF },
         { 0xD5, 0x5E, 0x00 }, { 0xF0, 0xE4, 0x42 }, { 0x1F, 0x2A, 0x63 }, { 0x00, 0x9E, 0x73 },
         { 0xCC, 0x79, 0xA7 }, { 0x5A, 0x1E, 0x00 }, { 0xE1, 0xE1, 0xA0 }, { 0x1E, 0x1E, 0xE1 },
     };
@@ -396,7 +393,7 @@ Rgb colour_of_value(ColourMap map, double t)
  * (window, global, random) by about twenty.
  */
 
-#define MISSED_LIGHTNESS 13
+#define MISSED_LIGHTNESS 4
 #define FOUND_LIGHTNESS  50 /* of a cell found by any round */
 
 static double to_linear(uint8_t channel)
@@ -459,14 +456,14 @@ Rgb colour_at_lightness(Rgb hue, double lightness)
 static double component_lightness(uint8_t bit)
 {
     switch (bit) {
-    case COMPONENT_CLUSTER: return 13;
     case COMPONENT_WINDOW: return 24;
+    case COMPONENT_CLUSTER: return 35;
     case COMPONENT_GLOBAL: return 45;
     case COMPONENT_STRIDED: return 55;
     case COMPONENT_RANDOM: return 65;
     case COMPONENT_BUCKET: return 75;
     case COMPONENT_BLOCK: return 86;
-    default: return 35;
+    default: return 14;
     }
 }
 
@@ -479,7 +476,7 @@ Rgb colour_on_dark(Rgb rgb)
 
 Rgb component_colour_in(Hues hues, uint8_t bit)
 {
-    static const Rgb bright_cluster = { 0xB8, 0x3A, 0x78 }; /* lighter without turning grey */
+    static const Rgb bright_cluster = { 0xE8, 0xC8, 0xF8 }; /* lighter than all others */
     Rgb              rgb = colour_of_component(bit);
 
     if (hues == HUES_DARK)
@@ -494,21 +491,28 @@ static double found_lightness(const View *view, uint8_t bit)
 
     if (round >= 0)
         return view->found->rounds == 1 ? FOUND_LIGHTNESS : 29 + 9.2 * round;
-    if (bit == COMPONENT_CLUSTER)
-        return component_lightness(0); /* the lightness of "other", which means missed here */
     return bit == COMPONENT_OTHER ? MISSED_LIGHTNESS : component_lightness(bit);
+}
+
+/* The colour of a round: of the category that has its number, or of "found" by any. */
+static Rgb round_colour_in(Hues hues, const View *view, int round)
+{
+    return hues == HUES_PRINT ? round_colour(view, round)
+                              : category_colour_in(hues, view->found->rounds == 1 ? JUST_FOUND
+                                                                                  : round);
 }
 
 Rgb cause_colour_in(Hues hues, const View *view, uint8_t bit)
 {
-    Rgb rgb = cause_colour(view, bit);
+    int  round = cause_round(view, bit);
+    bool missed = view->found && bit == COMPONENT_OTHER;
+    Rgb  rgb = round >= 0 ? round_colour_in(hues, view, round) : cause_colour(view, bit);
 
-    if (hues == HUES_DARK && view->found)
-        return colour_on_dark(rgb);
-    if (hues != HUES_PRINT && hues != HUES_DARK)
+    if (hues == HUES_PRINT && view->found)
+        return colour_at_lightness(rgb, found_lightness(view, bit));
+    if (round >= 0)
         return rgb;
-    return view->found ? colour_at_lightness(rgb, found_lightness(view, bit))
-                       : component_colour_in(hues, bit);
+    return missed ? lost_colour_in(hues) : component_colour_in(hues, bit);
 }
 
 /* Categories with neighbouring numbers are often neighbours in the picture, so they differ most. */
@@ -516,28 +520,44 @@ static double category_lightness(int64_t category)
 {
     int at = (int)(category % CATEGORY_HUES);
 
-    return 14 + 6.4 * (at / 2 + at % 2 * 6);
+    return 21 + 6.3 * (at / 2 + at % 2 * 6); /* missed ones are darker */
+}
+
+/* On dark paper: a hue that must be lighter may not come near another. */
+static Rgb category_on_dark(int64_t category)
+{
+    static const Rgb violet = { 0xA8, 0x68, 0xC8 }, indigo = { 0x4F, 0x5B, 0xD5 };
+    static const Rgb brown = { 0x8A, 0x6A, 0x40 };
+
+    switch (category % CATEGORY_HUES) {
+    case 5: return violet;
+    case 7: return indigo;
+    case 9: return brown;
+    default: return colour_on_dark(colour_of_category(category));
+    }
 }
 
 Rgb category_colour_in(Hues hues, int64_t category)
 {
-    static const Rgb indigo = { 0x4F, 0x5B, 0xD5 }; /* for the one nearest to black */
-
     if (hues == HUES_SAFE)
         return colour_of_category_safe(category);
-    if (hues == HUES_DARK && category >= 0)
-        return category % CATEGORY_HUES == 7 ? indigo
-                                             : colour_on_dark(colour_of_category(category));
-    if (hues == HUES_DARK || hues == HUES_USUAL || category < 0)
+    if (hues == HUES_USUAL || category < 0)
         return colour_of_category(category);
+    if (hues == HUES_DARK)
+        return category_on_dark(category);
     return colour_at_lightness(colour_of_category(category), category_lightness(category));
 }
 
 Rgb lost_colour_in(Hues hues)
 {
-    Rgb rgb = hues == HUES_DARK ? colour_on_dark(colour_lost()) : colour_lost();
+    if (hues == HUES_DARK)
+        return missed_on_dark;
+    return hues == HUES_PRINT ? colour_at_lightness(missed_rgb, MISSED_LIGHTNESS) : missed_rgb;
+}
 
-    return hues == HUES_PRINT ? colour_at_lightness(rgb, MISSED_LIGHTNESS) : rgb;
+Rgb chosen_colour_in(Hues hues)
+{
+    return hues == HUES_PRINT ? lost_colour_in(hues) : missed_on_dark;
 }
 
 /* Lines are thin, so none is light; marks tell series apart too. */

@@ -62,6 +62,8 @@ Rgb         component_colour_in(Hues hues, uint8_t bit);
 Rgb         cause_colour_in(Hues hues, const View *view, uint8_t bit);
 Rgb         category_colour_in(Hues hues, int64_t category);
 Rgb         lost_colour_in(Hues hues);
+/* Rings around cells of any value: none of a map's colours hides them. */
+Rgb         chosen_colour_in(Hues hues);
 /* L* of CIELAB, 0 black to 100 white: the lightness that a grey print keeps. */
 double      colour_lightness(Rgb rgb);
 /* Contrast of WCAG 2, 1 to 21. */

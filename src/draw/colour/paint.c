@@ -196,14 +196,15 @@ static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, 
 {
     const View *view = panel->view;
     uint8_t     bit = cell->cause ? cell->cause : COMPONENT_OTHER;
+    Hues        hues = !page && dark ? HUES_DARK : panel->hues; /* a terminal has no theme */
 
-    paint->rgb = colour_shade(cause_colour_in(panel->hues, view, bit), strength, dark);
+    paint->rgb = colour_shade(cause_colour_in(hues, view, bit), strength, dark);
     if (!page)
         paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
     paint->ascii = cause_letter(view, bit);
     paint->dotted = cell->rare != 0;
     if (paint->dotted)
-        paint->dot = cause_colour_in(panel->hues, view, cell->rare);
+        paint->dot = cause_colour_in(hues, view, cell->rare);
     if (paint->dotted && !page)
         paint->dot256 = cause_256(view, cell->rare);
 }

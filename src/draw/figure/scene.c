@@ -472,8 +472,11 @@ static int load_items(const Present *present, LegendItem *items, int most)
 
     if (lost && count < most)
         items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'x');
-    if (present->marks && !lost && count < most)
-        items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'o');
+    if (present->marks && !lost && count < most) {
+        Rgb ring = chosen_colour_in(present->hues);
+
+        items[count++] = item_of(present->marks->name, ring, colour_nearest_256(ring), 'o');
+    }
     if (cols && cols->over.data && !lost && count < most)
         items[count++] = item_of(cols->over_name, red, colour_nearest_256(red), 'x');
     if (present->loads && count < most) {

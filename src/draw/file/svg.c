@@ -291,12 +291,19 @@ static uint8_t *enlarge(const uint8_t *rgba, int cols, int rows, int across, int
     return out;
 }
 
-bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int cell_w,
-               int cell_h, Error *err)
+/* Of one cell in the image. */
+static int cell_pixels(int extent, int cells)
+{
+    int each = extent / cells;
+
+    return each < 1 ? 1 : each < CELL_PIXELS ? each : CELL_PIXELS;
+}
+
+bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int width,
+               int height, Error *err)
 {
     Text     png = { 0 };
-    int      across = cell_w < CELL_PIXELS ? cell_w : CELL_PIXELS;
-    int      down = cell_h < CELL_PIXELS ? cell_h : CELL_PIXELS;
+    int      across = cell_pixels(width, cols), down = cell_pixels(height, rows);
     uint8_t *pixels = enlarge(rgba, cols, rows, across, down);
     bool     ok = pixels && png_encode(pixels, cols * across, rows * down, IMAGE_DPI, NULL, &png,
                                        err);
@@ -306,8 +313,8 @@ bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int 
         text_add(&svg->body, "<image");
         add_attribute(&svg->body, "x", x);
         add_attribute(&svg->body, "y", y);
-        add_attribute(&svg->body, "width", (double)cols * cell_w);
-        add_attribute(&svg->body, "height", (double)rows * cell_h);
+        add_attribute(&svg->body, "width", width);
+        add_attribute(&svg->body, "height", height);
         text_add(&svg->body, " preserveAspectRatio=\"none\" style=\"image-rendering:optimizeSpeed;"
                              "image-rendering:crisp-edges;image-rendering:pixelated\"\n"
                              "xlink:href=\"data:image/png;base64,");

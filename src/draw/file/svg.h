@@ -35,10 +35,10 @@ void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double
 /* Text of this width in the font, starting at x, y; shown: its signs from left to right. */
 void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, double width,
               SvgFont font, CanvasText style);
-/* rgba: cols x rows cells of 4 bytes, each cell_w x cell_h large. A cell is several pixels,
+/* rgba: cols x rows cells of 4 bytes, in width x height. A cell is several pixels,
  * because many readers smooth enlarged images even when asked not to. */
-bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int cell_w,
-               int cell_h, Error *err);
+bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int width,
+               int height, Error *err);
 
 /* The complete file. title may be empty; metadata: key, value, ..., NULL, or NULL. */
 bool svg_finish(Svg *svg, const char *title, const char *const *metadata, Text *out, Error *err);

@@ -415,26 +415,26 @@ static void fill_pixels(uint8_t *row, Rgb rgb, int count)
 
 /* Writes whole pixels into the surface: exact colours, sharp edges. */
 static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip,
-                            int64_t cols, int64_t rows, int cell_w, int cell_h)
+                            int64_t cols, int64_t rows, int w, int h)
 {
     int      stride = cairo_image_surface_get_stride(c->surface);
     int      width = cairo_image_surface_get_width(c->surface);
     int      height = cairo_image_surface_get_height(c->surface);
     uint8_t *data;
 
-    if (x < 0 || y < 0 || x + cols * cell_w > width || y + rows * cell_h > height)
+    if (x < 0 || y < 0 || x + w > width || y + h > height)
         return;
     cairo_surface_flush(c->surface);
     data = cairo_image_surface_get_data(c->surface);
-    for (int64_t r = 0; data && r < rows * cell_h; r++) {
-        const Rgb     *line = cells + r / cell_h * cols;
-        const uint8_t *left = skip ? skip + r / cell_h * cols : NULL;
-        uint8_t       *row = data + (y + r) * stride + 4 * (int64_t)x;
+    for (int64_t r = 0; data && r < rows; r++)
+        for (int64_t at = r * h / rows; at < (r + 1) * h / rows; at++) {
+            uint8_t *row = data + (y + at) * stride + 4 * (int64_t)x;
 
-        for (int64_t k = 0; k < cols; k++)
-            if (!left || !left[k])
-                fill_pixels(row + 4 * k * cell_w, line[k], cell_w);
-    }
+            for (int64_t k = 0; k < cols; k++)
+                if (!skip || !skip[r * cols + k])
+                    fill_pixels(row + 4 * (k * w / cols), cells[r * cols + k],
+                                (int)((k + 1) * w / cols - k * w / cols));
+        }
     cairo_surface_mark_dirty(c->surface);
 }
 
@@ -459,15 +459,15 @@ static uint8_t *image_bytes(const Canvas *c, const Rgb *cells, const uint8_t *sk
     return bytes;
 }
 
-static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int rows, int cell_w,
-                         int cell_h)
+static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int rows, int width,
+                         int height)
 {
     cairo_surface_t *image = cairo_image_surface_create_for_data(bytes, CAIRO_FORMAT_ARGB32, cols,
                                                                  rows, 4 * cols);
 
     cairo_save(c->cairo);
     cairo_translate(c->cairo, x, y);
-    cairo_scale(c->cairo, cell_w, cell_h);
+    cairo_scale(c->cairo, (double)width / cols, (double)height / rows);
     cairo_set_source_surface(c->cairo, image, 0, 0);
     cairo_pattern_set_filter(cairo_get_source(c->cairo), CAIRO_FILTER_NEAREST);
     cairo_rectangle(c->cairo, 0, 0, cols, rows);
@@ -478,12 +478,12 @@ static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int 
 }
 
 void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip, int64_t cols,
-                  int64_t rows, int cell_w, int cell_h)
+                  int64_t rows, int width, int height)
 {
     uint8_t *bytes;
 
     if (c->kind == CANVAS_PIXELS) {
-        image_as_pixels(c, x + c->right, y + c->down, cells, skip, cols, rows, cell_w, cell_h);
+        image_as_pixels(c, x + c->right, y + c->down, cells, skip, cols, rows, width, height);
         return;
     }
     bytes = image_bytes(c, cells, skip, cols * rows);
@@ -491,9 +491,9 @@ void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip
         c->failed = true;
     else if (c->svg)
         c->failed |= !svg_image(c->svg, x + c->right, y + c->down, bytes, (int)cols, (int)rows,
-                                cell_w, cell_h, NULL);
+                                width, height, NULL);
     else
-        image_in_pdf(c, x, y, bytes, (int)cols, (int)rows, cell_w, cell_h);
+        image_in_pdf(c, x, y, bytes, (int)cols, (int)rows, width, height);
     free(bytes);
 }
 

@@ -65,10 +65,10 @@ void canvas_polygon(Canvas *canvas, const double (*points)[2], int count, Rgb rg
 void canvas_text(Canvas *canvas, double x, double y, const char *text, CanvasText style);
 /* Advance width in pixels. */
 double canvas_text_width(Canvas *canvas, const char *text, CanvasFont font, double size);
-/* cols x rows colours, row-major, each cell_w x cell_h whole pixels, not smoothed; pixels with
- * `skip` set stay as they are. */
+/* cols x rows colours, row-major, in width x height pixels, not smoothed; pixels with `skip` set
+ * stay as they are. Cell c begins at pixel c width / cols. */
 void canvas_image(Canvas *canvas, int x, int y, const Rgb *cells, const uint8_t *skip, int64_t cols,
-                  int64_t rows, int cell_w, int cell_h);
+                  int64_t rows, int width, int height);
 
 /* The finished SVG or PDF, with its title and metadata: key, value, ..., NULL, or NULL. */
 bool canvas_finish(Canvas *canvas, const char *title, const char *const *metadata, Text *out,

@@ -20,18 +20,47 @@ static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
     pens_text(p, box.x, box.y + p->s->tick, text, rgb);
 }
 
-/* Names an upright guide, on the side and at the height where there is room. */
+/* The guide at `at` is the nearest upright one to the middle of the box: its name is no other's. */
+static bool is_nearest(const Pens *p, LabelBox box, double at)
+{
+    double middle = box.x + box.w / 2, own = fabs(middle - at);
+
+    for (int k = 0; k < p->plot->guide_count; k++)
+        if (p->plot->guides[k].vertical &&
+            fabs(middle - pens_x(p, p->plot->guides[k].at)) < own)
+            return false;
+    return true;
+}
+
+/* A place of w x h right or left of the guide, from the bottom up, across nothing. */
+static bool beside_upright(Pens *p, double at, double w, double h, LabelBox *box)
+{
+    double space = p->s->space, step = p->s->tick / 2, bottom = p->box.y + p->box.h - space / 2;
+
+    for (double up = 0; up + h <= p->box.h; up += step)
+        for (int side = 0; side < 2; side++) {
+            *box = (LabelBox){ side ? at - space / 2 - w : at + space / 2, bottom - up - h, w, h };
+            if (is_nearest(p, *box, at) && label_fits_alone(&p->places, *box))
+                return true;
+        }
+    return false;
+}
+
+/* Names an upright guide on a side where there is room: level, else along the guide. A name that
+ * would lie across a curve or another guide is left out. */
 static void name_upright(Pens *p, const PlotGuide *g, double at)
 {
-    double   space = p->s->space, gap = space / 2; /* to other words on both sides */
-    double   wide = pens_width(p, g->name), line = 1.3 * p->s->tick;
-    LabelBox right = words_box(p, at + space - gap, p->box.y + p->box.h - space, wide + 2 * gap);
-    LabelBox left = right, box;
+    double   gap = p->s->space / 2.0, wide = pens_width(p, g->name) + 2 * gap;
+    double   high = 1.25 * p->s->tick;
+    LabelBox box;
 
-    left.x = at - wide - space - gap;
-    if (*g->name && label_beside(&p->places, right, left, -line, (int)fmax(1, p->box.h / line),
-                                 &box))
+    if (!*g->name)
+        return;
+    if (beside_upright(p, at, wide, high, &box))
         pens_text(p, box.x + gap, box.y + p->s->tick, g->name, p->s->muted);
+    else if (beside_upright(p, at, high, wide, &box))
+        canvas_text(p->sheet->canvas, box.x + p->s->tick, box.y + box.h - gap, g->name,
+                    (CanvasText){ .size = p->s->tick, .upward = true, .rgb = p->s->muted });
 }
 
 /* ---- the page as a device of names ------------------------------------------ */
@@ -64,7 +93,7 @@ static void name_line(void *context, const PlotSeries *line);
 static LabelDevice page_device(Pens *p)
 {
     return (LabelDevice){ .plot = p->plot, .places = &p->places, .context = p,
-                          .mark = sheet_points(p->s, 2.2), .point = point_at,
+                          .mark = sheet_points(p->s, 5), .point = point_at,
                           .guide = guide_on_page, .level = level_on_page, .name = name_line };
 }
 
@@ -139,7 +168,7 @@ static void name_level(Pens *p, const char *name, double x0, double x1, double y
     for (int k = 0; k < LEVEL_PLACES; k++)
         if (name_beside(p, &level_places[k], x0, x1, y, pens_width(p, name), &box)) {
             write_in(p, box, name, rgb);
-            lead(p, box, box.x + box.w / 2, y, rgb);
+            lead(p, box, fmin(fmax(box.x + box.w / 2, x0), x1), y, rgb);
             return;
         }
 }
@@ -232,7 +261,7 @@ static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox 
 
 static void label_point(Pens *p, const char *text, double x, double y, Rgb rgb)
 {
-    double   r = sheet_points(p->s, 3), w = pens_width(p, text), h = 1.25 * p->s->tick;
+    double   r = sheet_points(p->s, 4), w = pens_width(p, text), h = 1.25 * p->s->tick;
     LabelBox box;
 
     if (!label_place_clear(&p->places, x, y, r, r, w, h, &box) &&

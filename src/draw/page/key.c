@@ -228,8 +228,71 @@ static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int wi
         rows[k] = panel_lets_through(panel, t) ? PICTURE_GREY : colour_of_value(map, t);
     }
     if (rows && height > 0)
-        canvas_image(sheet->canvas, x, y, rows, NULL, 1, height, width, 1);
+        canvas_image(sheet->canvas, x, y, rows, NULL, 1, height, width, height);
     free(rows);
+}
+
+/* ---- hatches: negative differences, which a grey print shows as positive ones ---- */
+
+#define HATCH_MOST  128 /* cells per side; smaller ones are no areas */
+#define HATCH_ALPHA 0.5 /* the shade stays visible */
+#define HATCH_LEAST 0.04 /* of the largest difference; nearer to zero the sign says nothing */
+
+/* Strokes from the lower left to the upper right inside the box, on lines that all boxes share. */
+static void hatch_box(Sheet *sheet, Box box, Rgb rgb)
+{
+    double each = sheet_points(&sheet->style, 4), width = sheet->style.hair;
+    double low = box.x + box.y, high = low + box.w + box.h; /* x + y is the same on a line */
+
+    for (double sum = ceil(low / each) * each; sum < high; sum += each) {
+        double left = fmax(box.x, sum - box.y - box.h), right = fmin(box.x + box.w, sum - box.y);
+
+        if (right > left)
+            canvas_line(sheet->canvas, left, sum - left, right, sum - right, width, rgb,
+                        HATCH_ALPHA);
+    }
+}
+
+static bool is_hatched(const Sheet *sheet, int panel)
+{
+    const Panel *p = &sheet->scene.panels[panel];
+
+    return sheet->style.hues == HUES_PRINT && panel_style(p) == STYLE_VALUE &&
+           (p->minus || p->map == MAP_DIVERGING);
+}
+
+void sheet_hatch(Sheet *sheet, int panel)
+{
+    const Panel      *p = &sheet->scene.panels[panel];
+    const Grid       *g = &sheet->scene.grids[panel];
+    const PanelBoxes *b = &sheet->layout.panels[panel];
+    double            middle = p->minus ? 0 : p->view->centre;
+
+    if (!is_hatched(sheet, panel) || g->rows > HATCH_MOST || g->cols > HATCH_MOST)
+        return;
+    for (int64_t at = 0; at < g->rows * g->cols; at++) {
+        Paint paint = panel_paint(p, g, at / g->cols, at % g->cols, PAGE_LEVELS, false);
+        double value = grid_value(g, at / g->cols, at % g->cols, p->pool);
+
+        if (!paint.background && middle - value > HATCH_LEAST * (p->hi - p->lo) / 2)
+            hatch_box(sheet, layout_box(b, at), colour_ink_on(paint.rgb));
+    }
+}
+
+#define PARTS 6 /* of a bar's lower half: strokes are black or white, as is read on the part */
+
+void sheet_hatch_bar(Sheet *sheet, int panel, Box bar)
+{
+    const Panel *p = &sheet->scene.panels[panel];
+    double       zero = ((p->minus ? 0 : p->view->centre) - p->lo) / (p->hi - p->lo);
+
+    for (int k = 0; is_hatched(sheet, panel) && zero > 0 && k < PARTS; k++) {
+        int top = bar.y + (int)lround((1 - zero + zero * k / PARTS) * bar.h);
+        int end = bar.y + (int)lround((1 - zero + zero * (k + 1) / PARTS) * bar.h);
+        Rgb rgb = colour_of_value(MAP_DIVERGING, zero * (1 - (k + 0.5) / PARTS));
+
+        hatch_box(sheet, (Box){ bar.x, top, bar.w, end - top }, colour_ink_on(rgb));
+    }
 }
 
 void sheet_bar(Sheet *sheet, int k)
@@ -242,6 +305,7 @@ void sheet_bar(Sheet *sheet, int k)
     char   texts[SHEET_TICKS][16];
 
     draw_gradient(sheet, panel, x, box.y, w, box.h);
+    sheet_hatch_bar(sheet, k, (Box){ x, box.y, w, box.h });
     draw_bar_name(sheet, k, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick);
     count = sheet_bar_ticks(panel, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);
     for (int t = 0; t < count; t++) {

@@ -10,7 +10,7 @@
 #define PLOT_ASPECT 0.62 /* height of a plot without neighbours, in widths */
 #define STRIP_ASPECT 0.45 /* and beside strips */
 #define STRIP 2         /* a matrix with so many columns per row is a strip */
-#define STRIP_ROW 0.25  /* height of its rows at most, in rooms */
+#define FRAME_LEAST 0.85 /* of the room, for frames with different numbers of cells */
 
 static int max_of(int a, int b)
 {
@@ -56,8 +56,23 @@ static bool all_narrow(const LayoutNeed *need)
     return all;
 }
 
+int layout_cell(int64_t at, int64_t cells, int extent)
+{
+    return (int)(at * extent / cells);
+}
+
+Box layout_box(const PanelBoxes *b, int64_t at)
+{
+    int64_t r = at / b->cols, c = at % b->cols;
+    int     x = layout_cell(c, b->cols, b->matrix.w), y = layout_cell(r, b->rows, b->matrix.h);
+
+    return (Box){ b->matrix.x + x, b->matrix.y + y, layout_cell(c + 1, b->cols, b->matrix.w) - x,
+                  layout_cell(r + 1, b->rows, b->matrix.h) - y };
+}
+
 /* Square entries where possible. Far from square, the short side grows until it is readable: a
- * strip gets rows of the default height, a column a third of the width. */
+ * strip gets rows of the default height, a column a third of the width. matrix.w and matrix.h
+ * receive what there is room for. */
 static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room, PanelBoxes *out)
 {
     bool   narrow = all_narrow(need);
@@ -70,14 +85,83 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
         out->cols = room;
         out->rows = max_of(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
         out->cell_w = out->cell_h = 1;
+        out->matrix = (Box){ .w = room, .h = (int)out->rows };
         return;
     }
     width = fmax(width, (narrow ? NARROW_WIDE : 0.35) * room);
     height = fmax(height, strip);
-    out->cols = fit_axis(panel->cols, panel->col_cells, (int)floor(width + 1e-6), need->fine,
-                         &out->cell_w);
-    out->rows = fit_axis(panel->rows, panel->row_cells, (int)floor(height + 1e-6), need->fine,
-                         &out->cell_h);
+    out->matrix.w = max_of((int)floor(width + 1e-6), 1);
+    out->matrix.h = max_of((int)floor(height + 1e-6), 1);
+    out->cols = fit_axis(panel->cols, panel->col_cells, out->matrix.w, need->fine, &out->cell_w);
+    out->rows = fit_axis(panel->rows, panel->row_cells, out->matrix.h, need->fine, &out->cell_h);
+}
+
+/* Cells of all sides that have the same room, which are to have one extent. */
+typedef struct Sides {
+    int64_t least, most; /* number of cells */
+    int     taken;       /* by whole pixels per cell, at most */
+} Sides;
+
+static void sides_add(Sides *sides, int room, int own, int64_t cells, int pixels)
+{
+    if (abs(own - room) > 1)
+        return;
+    sides->least = sides->least && sides->least < cells ? sides->least : cells;
+    sides->most = sides->most > cells ? sides->most : cells;
+    sides->taken = max_of(sides->taken, (int)cells * pixels);
+}
+
+static double uneven(int64_t cells, int extent)
+{
+    return extent % cells ? (double)cells / extent : 0;
+}
+
+/* The extent of all sides with this room: whole pixels per cell, or, with different numbers of
+ * cells, where cells differ least and the room is used most. */
+static int common_extent(const LayoutNeed *need, const PanelBoxes *boxes, int room)
+{
+    Sides  sides = { 0 };
+    int    best = room;
+    double least = HUGE_VAL;
+
+    for (int k = 0; k < need->count; k++)
+        if (!need->panels[k].plot) {
+            const PanelBoxes *b = &boxes[k];
+
+            sides_add(&sides, room, b->matrix.w, b->cols, b->cell_w);
+            sides_add(&sides, room, b->matrix.h, b->rows, b->cell_h);
+        }
+    if (sides.least == sides.most)
+        return sides.taken ? sides.taken : room;
+    for (int extent = room; extent >= FRAME_LEAST * room && extent >= sides.most; extent--) {
+        double cost = uneven(sides.least, extent) + uneven(sides.most, extent) +
+                      (double)(room - extent) / room;
+
+        if (cost < least) {
+            least = cost;
+            best = extent;
+        }
+    }
+    return best;
+}
+
+/* The sizes of all frames: sides with the same room have the same extent. */
+static void fit_frames(const LayoutNeed *need, PanelBoxes *boxes, Box *frames)
+{
+    for (int k = 0; k < need->count; k++) {
+        frames[k].w = common_extent(need, boxes, boxes[k].matrix.w);
+        frames[k].h = need->panels[k].plot ? boxes[k].matrix.h
+                                           : common_extent(need, boxes, boxes[k].matrix.h);
+    }
+    for (int k = 0; k < need->count; k++) {
+        boxes[k].matrix = frames[k];
+        if (need->panels[k].plot) {
+            boxes[k].cols = frames[k].w;
+            continue;
+        }
+        boxes[k].cell_w = max_of((int)(frames[k].w / boxes[k].cols), 1);
+        boxes[k].cell_h = max_of((int)(frames[k].h / boxes[k].rows), 1);
+    }
 }
 
 typedef struct Gutters {
@@ -136,34 +220,37 @@ static bool plot_among_strips(const LayoutNeed *need, int k)
 }
 
 /* Beside a higher panel a strip grows to its height, so that nothing below it is void. */
-static void stretch_strips(const LayoutNeed *need, const Gutters *rows, int room,
-                           PanelBoxes *boxes)
+static void stretch_strips(const LayoutNeed *need, const Gutters *rows, PanelBoxes *boxes)
 {
     for (int k = 0; k < need->count; k++) {
         const PanelNeed *p = &need->panels[k];
         int              high = rows[k / need->cols].matrix - p->load_h;
 
-        if (is_strip(p) && boxes[k].rows == p->rows)
-            boxes[k].cell_h = max_of(boxes[k].cell_h, (int)fmin((double)(high / boxes[k].rows),
-                                                                STRIP_ROW * room));
+        if (!is_strip(p) || boxes[k].matrix.h >= high)
+            continue;
+        boxes[k].matrix.h = high;
+        boxes[k].cell_h = max_of((int)(high / boxes[k].rows), 1);
     }
 }
 
-static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelBoxes *boxes)
+static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelBoxes *boxes,
+                         Box *frames)
 {
+    for (int k = 0; k < need->count; k++)
+        fit_matrix(need, &need->panels[k], room, &boxes[k]);
+    fit_frames(need, boxes, frames);
     for (int k = 0; k < need->count; k++) {
         const PanelNeed *p = &need->panels[k];
         Gutters         *g = &rows[k / need->cols];
 
-        fit_matrix(need, p, room, &boxes[k]);
         if (plot_among_strips(need, k))
-            boxes[k].rows = max_of((int)(STRIP_ASPECT * room), 1);
+            boxes[k].matrix.h = max_of((int)(STRIP_ASPECT * room), 1);
         g->above = max_of(g->above, p->title_h);
         g->labels = max_of(g->labels, p->col_axis_h + p->col_labels_h);
-        g->matrix = max_of(g->matrix, (int)boxes[k].rows * boxes[k].cell_h + p->load_h);
+        g->matrix = max_of(g->matrix, boxes[k].matrix.h + p->load_h);
         g->caption = max_of(g->caption, p->caption_h);
     }
-    stretch_strips(need, rows, room, boxes);
+    stretch_strips(need, rows, boxes);
 }
 
 static int place_rows(const LayoutNeed *need, Gutters *rows, int y)
@@ -181,8 +268,8 @@ static int place_rows(const LayoutNeed *need, Gutters *rows, int y)
 static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters *row, int room,
                         PanelBoxes *out)
 {
-    int x = column->start + column->left, w = (int)out->cols * out->cell_w;
-    int y = row->start + row->above + row->labels, h = (int)out->rows * out->cell_h;
+    int x = column->start + column->left, w = out->matrix.w;
+    int y = row->start + row->above + row->labels, h = out->matrix.h;
     int whole = column->left + room + column->right;
 
     if (p->plot) {
@@ -204,8 +291,8 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->caption = (Box){ column->start, y + h + p->load_h, whole, p->caption_h };
 }
 
-static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, Layout *out,
-                      Error *err)
+static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, Box *frames,
+                      Layout *out, Error *err)
 {
     int room, y = need->margin, inner = need->width - 2 * need->margin;
 
@@ -216,7 +303,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, L
                          "use fewer columns, a larger width or a higher resolution",
                          need->cols, need->width);
     place_columns(need, columns, room);
-    measure_rows(need, rows, room, out->panels);
+    measure_rows(need, rows, room, out->panels, frames);
     out->title = (Box){ need->margin, y, inner, need->title_h };
     y = place_rows(need, rows, y + need->title_h);
     for (int k = 0; k < need->count; k++)
@@ -236,16 +323,18 @@ bool layout_make(const LayoutNeed *need, Layout *out, Error *err)
 {
     Gutters *columns = calloc((size_t)need->cols, sizeof(*columns));
     Gutters *rows = calloc((size_t)need->rows, sizeof(*rows));
+    Box     *frames = calloc((size_t)max_of(need->count, 1), sizeof(*frames));
     bool     ok;
 
     *out = (Layout){ .panels = calloc((size_t)max_of(need->count, 1), sizeof(*out->panels)),
                      .count = need->count };
-    if (columns && rows && out->panels)
-        ok = place_all(need, columns, rows, out, err);
+    if (columns && rows && frames && out->panels)
+        ok = place_all(need, columns, rows, frames, out, err);
     else
         ok = error_set(err, ERR_NOMEM, "laying out %d panels: out of memory", need->count);
     free(columns);
     free(rows);
+    free(frames);
     if (!ok)
         layout_free(out);
     return ok;

@@ -1,7 +1,9 @@
 /* draw/page/layout.h -- the places of all parts of a figure; pure geometry.
  *
- * Input are sizes of texts, output are boxes in whole pixels. A matrix gets whole pixels per cell;
- * one with more entries than pixels gets cells of equally many entries. Boxes lie inside the
+ * Input are sizes of texts, output are boxes in whole pixels. Frames that should be of one size
+ * are, to the pixel. A matrix gets whole pixels per cell, unless its frame must be as large as one
+ * with another number of cells: then its cells differ by a pixel. One with more entries than
+ * pixels gets cells of equally many entries. Boxes lie inside the
  * sheet, do not overlap, and have an area whenever one was requested.
  */
 #ifndef DRAW_PAGE_LAYOUT_H
@@ -43,7 +45,7 @@ typedef struct LayoutNeed {
 typedef struct PanelBoxes {
     Box     title, col_axis, col_labels, row_axis, row_labels, matrix, load, row_load, bar, caption;
     int64_t rows, cols;      /* cells of the matrix */
-    int     cell_w, cell_h;  /* pixels */
+    int     cell_w, cell_h;  /* pixels; of the smallest cells */
     int     column_w;        /* total width of the panel */
 } PanelBoxes;
 
@@ -55,6 +57,11 @@ typedef struct Layout {
     PanelBoxes *panels; /* owned */
     int         count;
 } Layout;
+
+/* Pixels from the start of `extent` to cell `at` of `cells`. */
+int layout_cell(int64_t at, int64_t cells, int extent);
+/* The box of a cell of the matrix, counted row by row. */
+Box layout_box(const PanelBoxes *boxes, int64_t at);
 
 /* False: out of memory, or the sheet is too narrow for its panels. */
 bool layout_make(const LayoutNeed *need, Layout *out, Error *err);

@@ -60,8 +60,8 @@ static void draw_matrix_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
             skip[r * g->cols + c] = paint.background &&
                                     (paint.rgb.r == 255 || paint.rgb.r == 0);
         }
-    canvas_image(sheet->canvas, b->matrix.x, b->matrix.y, cells, skip, g->cols, g->rows, b->cell_w,
-                 b->cell_h);
+    canvas_image(sheet->canvas, b->matrix.x, b->matrix.y, cells, skip, g->cols, g->rows,
+                 b->matrix.w, b->matrix.h);
 }
 
 /* Dots in the cells that also hold a rarer cause. */
@@ -72,15 +72,16 @@ static void draw_dots(Sheet *sheet, int k)
     int               w = (b->cell_w + 1) / 3, h = (b->cell_h + 1) / 3;
 
     for (int64_t at = 0; w > 0 && h > 0 && at < g->rows * g->cols; at++) {
-        int64_t r = at / g->cols, c = at % g->cols;
-        Paint   paint;
+        Box   cell = layout_box(b, at);
+        Paint paint;
 
         if (!g->cells[at].rare)
             continue;
-        paint = panel_paint(&sheet->scene.panels[k], g, r, c, PAGE_LEVELS, sheet->style.dark);
+        paint = panel_paint(&sheet->scene.panels[k], g, at / g->cols, at % g->cols, PAGE_LEVELS,
+                            sheet->style.dark);
         if (paint.dotted)
-            canvas_rect(sheet->canvas, b->matrix.x + (int)c * b->cell_w + (b->cell_w - w) / 2,
-                        b->matrix.y + (int)r * b->cell_h + (b->cell_h - h) / 2, w, h, paint.dot);
+            canvas_rect(sheet->canvas, cell.x + (cell.w - w) / 2, cell.y + (cell.h - h) / 2, w, h,
+                        paint.dot);
     }
 }
 
@@ -114,12 +115,16 @@ static void draw_rules(Sheet *sheet, int k)
     if (!one_to_one(&sheet->scene.grids[k]) || b->cols > SHEET_GRID_MOST ||
         b->rows > SHEET_GRID_MOST)
         return;
-    for (int64_t c = 1; c < b->cols && b->cell_w >= least; c++)
-        canvas_line(sheet->canvas, m.x + (double)c * b->cell_w - edge, m.y,
-                    m.x + (double)c * b->cell_w - edge, m.y + m.h, s->hair, s->rule, alpha);
-    for (int64_t r = 1; r < b->rows && b->cell_h >= least; r++)
-        canvas_line(sheet->canvas, m.x, m.y + (double)r * b->cell_h - edge, m.x + m.w,
-                    m.y + (double)r * b->cell_h - edge, s->hair, s->rule, alpha);
+    for (int64_t c = 1; c < b->cols && b->cell_w >= least; c++) {
+        double x = m.x + layout_cell(c, b->cols, m.w) - edge;
+
+        canvas_line(sheet->canvas, x, m.y, x, m.y + m.h, s->hair, s->rule, alpha);
+    }
+    for (int64_t r = 1; r < b->rows && b->cell_h >= least; r++) {
+        double y = m.y + layout_cell(r, b->rows, m.h) - edge;
+
+        canvas_line(sheet->canvas, m.x, y, m.x + m.w, y, s->hair, s->rule, alpha);
+    }
 }
 
 /* Lines where a group of rows or columns begins, unless they would hide the cells. */
@@ -145,7 +150,7 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
     if (!first || group < 8 * hair)
         return;
     for (int64_t c = 0; c < count; c++) {
-        double at = (double)(first[c] - from) / (double)size * extent - hair;
+        double at = floor((double)(first[c] - from) / (double)size * extent) - hair;
 
         if (first[c] <= from || first[c] >= from + size)
             continue;
@@ -178,19 +183,18 @@ static void draw_categories(Sheet *sheet, int k)
     snprintf(text, sizeof(text), "%.0f", g->value_max);
     font *= fmin(1, 0.7 * b->cell_w / canvas_text_width(sheet->canvas, text, FONT_SANS, font));
     if ((panel->view->kind != VIEW_BUCKETS && !schedule) || panel->minus || !one_to_one(g) ||
-        font < sheet_points(&sheet->style, 3.5))
+        font < sheet_points(&sheet->style, 4.4)) /* unreadable */
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
-        int64_t r = at / g->cols, c = at % g->cols;
-        Rgb     rgb = panel_category_colour(panel, g->cells[at].category);
+        Box cell = layout_box(b, at);
+        Rgb rgb = panel_category_colour(panel, g->cells[at].category);
 
         if (!g->cells[at].any)
             continue;
         snprintf(text, sizeof(text), "%d", g->cells[at].category / (schedule ? 2 : 1));
         if (panel->view->categories)
             snprintf(text, sizeof(text), "%c", category_letter(panel->view, g->cells[at].category));
-        canvas_text(sheet->canvas, b->matrix.x + ((double)c + 0.5) * b->cell_w,
-                    b->matrix.y + ((double)r + 0.5) * b->cell_h + 0.36 * font, text,
+        canvas_text(sheet->canvas, cell.x + 0.5 * cell.w, cell.y + 0.5 * cell.h + 0.36 * font, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = font,
                                   .rgb = colour_ink_on(rgb) });
     }
@@ -380,6 +384,7 @@ static void draw_panel(Sheet *sheet, int k)
         draw_bare(sheet, k);
         return;
     }
+    sheet_hatch(sheet, k);
     draw_rules(sheet, k);
     draw_groups(sheet, k, true);
     draw_groups(sheet, k, false);
@@ -613,7 +618,7 @@ static void draw_box(Sheet *sheet, double x, double y, double w, double h, doubl
 
 static void draw_ring(Sheet *sheet, double x, double y, double w, double h, double width)
 {
-    draw_box(sheet, x, y, w, h, width, lost_colour_in(sheet->style.hues));
+    draw_box(sheet, x, y, w, h, width, chosen_colour_in(sheet->style.hues));
 }
 
 #define LEAST_CROSS 5 /* pixels of a cell; without a cross its colour still says that it is lost */
@@ -630,11 +635,10 @@ static void sheet_marks(Sheet *sheet, int k)
         (!marks->chosen && fmin(b->cell_w, b->cell_h) < LEAST_CROSS))
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
-        double x = b->matrix.x + (double)(at % g->cols) * b->cell_w;
-        double y = b->matrix.y + (double)(at / g->cols) * b->cell_h;
+        Box cell = layout_box(b, at);
 
         if (g->cells[at].marked)
-            (marks->chosen ? draw_ring : draw_cross)(sheet, x, y, b->cell_w, b->cell_h, width);
+            (marks->chosen ? draw_ring : draw_cross)(sheet, cell.x, cell.y, cell.w, cell.h, width);
     }
 }
 

@@ -8,6 +8,7 @@
  * Titles of panels get two lines each and one size for all: the largest that holds every title,
  * down to four fifths of the default.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -453,7 +454,7 @@ static bool make_layout(Sheet *sheet, Error *err)
             measure_panel(sheet, k);
     need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
     if (need.caption_h && !need.footer_h) /* keeps the caption off the panels */
-        need.footer_h = s->space;
+        need.footer_h = 2 * s->space;
     layout_free(&sheet->layout);
     return layout_make(&need, &sheet->layout, err);
 }
@@ -511,12 +512,24 @@ static void apply_theme(Scene *scene, const PageTheme *theme)
     }
 }
 
+/* "O(n^2)" as "O(n²)"; a broken exponent stays. */
+static void raise_exponents(char *name)
+{
+    static const char *const raised[] = { "\xC2\xB2", "\xC2\xB3" };
+
+    for (char *at = name; (at = strchr(at, '^')); at++)
+        if ((at[1] == '2' || at[1] == '3') && at[2] != '.' && !isdigit((unsigned char)at[2]))
+            memcpy(at, raised[at[1] - '2'], 2); /* as long as what it replaces */
+}
+
 /* Names of the program are words on a page: "memory_plain" as "memory plain". */
 static void plain_names(Plot *plot)
 {
-    for (int k = 0; k < plot->count; k++)
+    for (int k = 0; k < plot->count; k++) {
         for (char *at = plot->series[k].name; (at = strchr(at, '_')); at++)
             *at = ' ';
+        raise_exponents(plot->series[k].name);
+    }
 }
 
 static bool reduce(Sheet *sheet, Error *err)

@@ -110,6 +110,10 @@ int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* Labelled places of a value panel's colour bar, 0..1, and their texts. */
 int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
 void sheet_bar(Sheet *sheet, int panel);
+/* Strokes over negative differences in theme print, and in the part of the bar [x, y, w, h] that
+ * stands for them. */
+void sheet_hatch(Sheet *sheet, int panel);
+void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 /* A hyphen before a number or its exponent becomes a minus sign. */
 void sheet_minus(char *text, size_t size);
 /* The bar is of other panels, too: its name's second line says so. */

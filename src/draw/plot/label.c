@@ -70,6 +70,11 @@ bool label_fits(LabelPlaces *p, LabelBox box, bool clear)
     return take_free(p, clear ? p->guides : p->lines, box);
 }
 
+bool label_fits_alone(LabelPlaces *p, LabelBox box)
+{
+    return take_free(p, 0, box);
+}
+
 bool label_beside(LabelPlaces *p, LabelBox right, LabelBox left, double step, int steps,
                   LabelBox *out)
 {

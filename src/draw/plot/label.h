@@ -55,6 +55,8 @@ void label_take(LabelPlaces *places, LabelBox box);
 /* Takes exactly this box for words; false: no room. clear: it may cross guides, but no other
  * line. */
 bool label_fits(LabelPlaces *places, LabelBox box, bool clear);
+/* As label_fits, but across nothing at all. */
+bool label_fits_alone(LabelPlaces *places, LabelBox box);
 /* Takes a place for words beside an upright guide: on its right at `right`, on its left at `left`,
  * or up to `steps` steps further along it; places clear of lines first. */
 bool label_beside(LabelPlaces *places, LabelBox right, LabelBox left, double step, int steps,

@@ -40,7 +40,8 @@ static bool is_shaded(Ui *ui, Pane *pane)
 static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit, bool shaded)
 {
     Term *term = ui->term;
-    Ink   ink = ink_of(cause_colour(view, bit), cause_256(view, bit));
+    Hues  hues = theme_dark(ui->theme) ? HUES_DARK : HUES_USUAL;
+    Ink   ink = ink_of(cause_colour_in(hues, view, bit), cause_256(view, bit));
     bool  letters = !term->utf8 || term->colours == TERM_MONO;
 
     if (shaded && term->colours == TERM_MONO) /* only its name */

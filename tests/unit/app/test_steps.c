@@ -327,6 +327,43 @@ static void assert_caption(const PanelChoice *panels, int count, const char *wor
     figure_free(figure);
 }
 
+/* The sizes of a pattern that stands alone, but not those that its title names. */
+TEST(captions_say_the_sizes_of_a_pattern)
+{
+    Result           *bird = run_of("bigbird", 0), *other = run_of("longformer", 0);
+    Result           *wide = run_of("bigbird(window=5,block=2)", 0);
+    const PanelChoice panels[] = { { .result = bird, .spec = PANEL_SPEC_INIT },
+                                   { .result = other, .spec = PANEL_SPEC_INIT } };
+    const PanelChoice one = { .result = wide, .spec = PANEL_SPEC_INIT };
+
+    assert_caption(panels, 1, NULL, true, "; window 3, 2 global tokens, random 3; random blocks:");
+    assert_caption(panels + 1, 1, NULL, true, "; window 7, 1 global token");
+    assert_caption(&one, 1, NULL, true, "; 2 global blocks, random 3; random blocks:");
+    assert_caption(panels, 2, NULL, false, "window");
+    assert_caption(panels + 1, 1, "mine", false, "window");
+    result_release(bird);
+    result_release(other);
+    result_release(wide);
+}
+
+static void assert_read(const char *text, const char *expected)
+{
+    Text out = { 0 };
+
+    add_reader_words(text, &out);
+    assert_string_equal(text_str(&out), expected);
+    text_free(&out);
+}
+
+TEST(readers_see_words_instead_of_parameters)
+{
+    assert_read("k=256 is more than the m=64 keys", "k = 256 is more than the m = 64 keys");
+    assert_read("within denominator_eps=1e-06 of 0", "within denominator eps 1e-06 of 0");
+    assert_read("--causal intersects (try stabilize=false, -1)",
+                "causal intersects (try stabilize false, -1)");
+    assert_read("w_1 of heads_2.npz, a <= b, x == y", "w 1 of heads_2.npz, a <= b, x == y");
+}
+
 /* One panel or several, with titles given by the user or without. */
 TEST(captions_say_where_tensors_are_from)
 {
@@ -336,10 +373,10 @@ TEST(captions_say_where_tensors_are_from)
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice plain = { .result = fixed, .spec = PANEL_SPEC_INIT };
 
-    assert_caption(panels, 1, NULL, true, "; e_proj, f_proj: random seed 7");
+    assert_caption(panels, 1, NULL, true, "; e proj, f proj: random seed 7");
     assert_caption(panels, 1, "after a paper", true, "after a paper; ");
-    assert_caption(panels, 1, "after a paper", true, "; e_proj, f_proj: random seed 7");
-    assert_caption(panels, 2, NULL, true, "; linformer (e_proj, f_proj): random seed 7; performer "
+    assert_caption(panels, 1, "after a paper", true, "; e proj, f proj: random seed 7");
+    assert_caption(panels, 2, NULL, true, "; linformer (e proj, f proj): random seed 7; performer "
                                           "(projection): random seed 0");
     assert_caption(&plain, 1, NULL, false, "random seed");
     assert_caption(&plain, 1, "after a paper", false, ";");

@@ -163,7 +163,7 @@ TEST(a_picture_has_what_was_found)
     plot_free(plot);
     plot = panel_plot(&picture.figure->panels[1], &err);
     assert_int_equal(plot->guide_count, 3); /* exact attention, the present value, the cursor */
-    assert_string_equal(plot->guides[0].name, "full");
+    assert_string_equal(plot->guides[0].name, "Full attention");
     plot_free(plot);
     CHECK(strstr(picture.figure->caption, "of 3 seeds"), "%s", picture.figure->caption);
     study_command(&study, s, &look, &command);

@@ -56,8 +56,8 @@ static void check_panel(const PanelNeed *need, const PanelBoxes *p)
     assert_true(p->rows >= 1 && p->rows <= need->rows);
     assert_true(p->cols >= 1 && p->cols <= need->cols);
     assert_true(p->cell_w >= 1 && p->cell_h >= 1);
-    assert_int_equal(p->matrix.w, p->cols * p->cell_w);
-    assert_int_equal(p->matrix.h, p->rows * p->cell_h);
+    assert_int_equal(p->matrix.w / p->cols, p->cell_w); /* cells differ by a pixel at most */
+    assert_int_equal(p->matrix.h / p->rows, p->cell_h);
     assert_true(p->title.w > 0 && p->title.h == need->title_h);
     assert_true(p->bar.w == need->bar_w && p->bar.h > 0);
     assert_true(p->caption.h == need->caption_h);
@@ -144,6 +144,47 @@ TEST(strips_leave_no_void_beside_squares)
     assert_true(layout_make(&need, &l, NULL));
     assert_true(l.panels[0].matrix.h < 0.3 * l.room);
     layout_free(&l);
+}
+
+/* One row is as high as 48. */
+TEST(a_single_row_beside_a_square_leaves_no_void)
+{
+    PanelNeed  panels[2] = { { .rows = 1, .cols = 48 }, { .rows = 48, .cols = 48 } };
+    LayoutNeed need = { .width = 400, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
+                        .cols = 2, .count = 2, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
+    layout_free(&l);
+}
+
+/* Of whatever numbers of cells, and of curves: what has the same room has the same frame. */
+TEST(frames_of_equal_columns_are_equal_to_the_pixel)
+{
+    static const int64_t sizes[] = { 12, 33, 48, 64, 90, 500, 4096 };
+
+    for (int width = 200; width < 2400; width = width * 5 / 4 + 1)
+        for (int a = 0; a < 7; a++)
+            for (int b = 0; b < 7; b++) {
+                PanelNeed  panels[4] = { { .rows = sizes[a], .cols = sizes[a] },
+                                         { .rows = sizes[b], .cols = sizes[b] },
+                                         { .rows = 4, .cols = sizes[a] }, { .plot = true } };
+                LayoutNeed need = { .width = width, .margin = 10, .gap = 10, .strip = 20,
+                                    .fine = 1 + width / 800, .rows = 2, .cols = 2, .count = 4,
+                                    .panels = panels };
+                Layout     l;
+
+                assert_true(layout_make(&need, &l, NULL));
+                for (int k = 1; k < 4; k++)
+                    CHECK(l.panels[k].matrix.w == l.panels[0].matrix.w,
+                          "%lld and %lld entries in %d: %d and %d pixels", (long long)sizes[a],
+                          (long long)sizes[b], width, l.panels[0].matrix.w, l.panels[k].matrix.w);
+                assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
+                assert_int_equal(l.panels[2].matrix.h, l.panels[3].matrix.h);
+                assert_true(l.panels[0].matrix.w >= (sizes[a] == sizes[b] ? 0.5 : 0.8) * l.room);
+                layout_free(&l);
+            }
 }
 
 TEST(a_sheet_too_narrow_is_refused)
@@ -534,6 +575,115 @@ TEST(names_of_ceilings_stand_by_their_own)
         text_free(&out);
         figure_free(figure);
     }
+}
+
+/* The box across the page of a name, level or turned; false: it is left out. */
+static bool across_of(const char *svg, const char *name, double wide, double font, double box[2])
+{
+    char        label[128];
+    const char *at, *end;
+    double      x, y;
+
+    snprintf(label, sizeof(label), "aria-label=\"%s\" transform=\"translate(", name);
+    at = strstr(svg, label);
+    if (!at)
+        return false;
+    assert_int_equal(sscanf(at + strlen(label), "%lf %lf", &x, &y), 2);
+    end = strchr(at, '>');
+    assert_non_null(end);
+    box[0] = memmem(at, (size_t)(end - at), "rotate", 6) ? x - 0.75 * font : x;
+    box[1] = memmem(at, (size_t)(end - at), "rotate", 6) ? x + 0.2 * font : x + wide;
+    return true;
+}
+
+static Plot *stages_plot(double step)
+{
+    static const char *const names[] = { "hash", "sort the tokens", "attend within chunks" };
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *memory = plot_add(plot, "memory", CURVE_STEPS, 9, false);
+
+    assert_non_null(memory);
+    for (int i = 0; i < 9; i++) {
+        memory->x[i] = i;
+        memory->y[i] = i < 4 ? 0 : 10;
+    }
+    for (int k = 0; k < 3; k++)
+        plot_guide(plot, names[k], true, 4 + k * step);
+    plot_settle(plot);
+    return plot;
+}
+
+/* However near the stages are, no name lies across a guide: turned along it, or left out. */
+TEST(names_of_upright_guides_lie_across_none)
+{
+    int named = 0;
+
+    for (double step = 0.02; step < 2; step *= 1.3) {
+        View    view;
+        Figure *figure = matrices(&view, 1, "m");
+        Plot   *plot = stages_plot(step);
+        Text    out = { 0 };
+        Sheet   sheet;
+        Box     field;
+        double  font, box[2];
+
+        panel_init_plot(&figure->panels[0], plot, "p");
+        words_of(figure, 3.25, &out);
+        plan_of(&sheet, figure, 3.25);
+        field = sheet.layout.panels[0].matrix;
+        font = sheet.style.tick;
+        for (int k = 0; k < 3; k++) {
+            const char *name = plot->guides[k].name;
+            double      wide = canvas_text_width(sheet.canvas, name, FONT_SANS, font);
+
+            if (!across_of(text_str(&out), name, wide, font, box))
+                continue;
+            named++;
+            for (int i = 0; i < 3; i++) {
+                double at = field.x + plot_place(&plot->x, plot->guides[i].at) * field.w;
+
+                CHECK(box[1] < at || box[0] > at, "step %g: '%s' across guide %d", step, name, i);
+            }
+        }
+        sheet_free(&sheet);
+        text_free(&out);
+        figure_free(figure);
+    }
+    assert_true(named >= 36); /* of 54: left out only where there is no room */
+}
+
+/* Half-transparent strokes: nothing else is half-transparent in a figure of matrices. */
+static int strokes_of(const Figure *figure, const char *theme)
+{
+    PngOptions options = { .theme = theme };
+    Text       svg = { 0 };
+    int        count = 0;
+
+    assert_true(figure_file(figure, FORMAT_SVG_FILE, &options, &svg, NULL));
+    for (const char *at = text_str(&svg); (at = strstr(at, "stroke-opacity=\"0.5\"")); at++)
+        count++;
+    text_free(&svg);
+    return count;
+}
+
+/* A printer without colours shows -x and x as one grey: what is below zero has strokes. */
+TEST(negative_differences_are_hatched_in_print)
+{
+    static const float zeros[64] = { 0 }, ones[64] = { [0 ... 63] = 1 };
+    View               view, none, one;
+    Figure            *figure = matrices(&view, 1, "m");
+
+    none = one = view;
+    none.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)zeros);
+    one.tensor = tensor_of(DT_F32, 2, view.shape, (void *)(uintptr_t)ones);
+    assert_int_equal(strokes_of(figure, "print"), 0); /* weights */
+    figure->panels[0].minus = &one;
+    assert_true(strokes_of(figure, "print") > 64); /* all but the cells of 1 are below zero */
+    assert_int_equal(strokes_of(figure, "light"), 0);
+    view.tensor = one.tensor;
+    figure->panels[0].minus = &none;
+    assert_true(strokes_of(figure, "print") < 64); /* only the lower half of the bar */
+    figure_free(figure);
 }
 
 TEST(an_axis_that_is_reordered_is_named_apart)
