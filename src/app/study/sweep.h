@@ -63,6 +63,7 @@ typedef struct SweepSpec {
     bool         decode;        /* the cost of one token more */
     bool         table;         /* the surveys' table was asked for */
     int64_t      memory;        /* bytes of a point's working memory */
+    bool         memory_given;  /* else it is half of what this process may have */
     double       budget;        /* seconds; 0: none */
     int          shard, shards; /* 1..shards */
     bool         resume;

@@ -403,11 +403,13 @@ static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
     const ResultRow  *before = ran_out_before(s, at);
     Forecast          f = forecast(s, at, "memory.arena_peak");
     char              need[32], limit[32];
+    const char       *whose = s->spec->memory_given
+                                  ? "--mem is" : "half of what this process may have is";
 
     format_bytes(s->spec->memory, limit, sizeof(limit));
     if (before) {
-        snprintf(why, size, "not run: n=%lld was already more than --mem %s allows",
-                 (long long)before->n, limit);
+        snprintf(why, size, "not run: n=%lld needed more memory than it may have: %s %s",
+                 (long long)before->n, whose, limit);
         return true;
     }
     if (!f.value.valid || !(f.value.value > (double)s->spec->memory))
@@ -415,8 +417,9 @@ static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
     format_bytes((int64_t)f.value.value, need, sizeof(need));
     snprintf(why, size,
              "not run: it would need about %s of working memory (grown from n=%lld as "
-             "n^%.2f to n=%lld), --mem is %s",
-             need, (long long)f.from, f.slope, (long long)point->n, limit);
+             "n^%.2f to n=%lld), %s %s%s",
+             need, (long long)f.from, f.slope, (long long)point->n, whose, limit,
+             s->spec->memory_given ? "" : " (--mem SIZE is another limit)");
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "app/study/sweep.h"
 #include "check.h"
 #include "cli/cli.h"
+#include "profile/machine.h"
 
 /* ---- lists ------------------------------------------------------------------ */
 
@@ -123,6 +124,18 @@ TEST(points_are_all_combinations)
         assert_string_equal(p.plan.points[point->shorter].mechanism, point->mechanism);
     }
     planned_free(&p);
+}
+
+TEST(memory_is_what_the_machine_or_its_group_gives)
+{
+    Planned half = plan_of("sweep -m full -n 32 -d 8"), given = plan_of("sweep -m full -n 32 --mem 3M");
+
+    assert_int_equal(half.spec.memory, machine_memory() / 2);
+    assert_false(half.spec.memory_given);
+    assert_int_equal(given.spec.memory, 3 << 20);
+    assert_true(given.spec.memory_given);
+    planned_free(&half);
+    planned_free(&given);
 }
 
 TEST(shards_part_the_points)
