@@ -128,7 +128,8 @@ TEST(points_are_all_combinations)
 
 TEST(memory_is_what_the_machine_or_its_group_gives)
 {
-    Planned half = plan_of("sweep -m full -n 32 -d 8"), given = plan_of("sweep -m full -n 32 --mem 3M");
+    Planned half = plan_of("sweep -m full -n 32 -d 8");
+    Planned given = plan_of("sweep -m full -n 32 --mem 3M");
 
     assert_int_equal(half.spec.memory, machine_memory() / 2);
     assert_false(half.spec.memory_given);

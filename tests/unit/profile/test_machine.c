@@ -83,7 +83,8 @@ TEST(version_2_is_read_with_its_parents)
 
 TEST(version_1_is_read_with_its_parents)
 {
-    Tree t = tree_new("9:name=systemd:/\n4:hugetlb,memory:/slurm/uid_7/job_3\n2:cpu:/slurm\n0::/\n");
+    Tree t = tree_new("9:name=systemd:/\n4:hugetlb,memory:/slurm/uid_7/job_3\n"
+                      "2:cpu:/slurm\n0::/\n");
 
     tree_file(&t, "memory/memory.limit_in_bytes", "9223372036854771712\n");
     tree_file(&t, "memory/slurm/uid_7/job_3/memory.limit_in_bytes", "3000000000\n");
