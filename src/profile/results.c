@@ -212,9 +212,9 @@ void results_note_oversubscribed(const Results *a, const Results *b, Text *out)
     if (!count)
         return;
     text_add_count(out, count, "record");
-    text_addf(out, " oversubscribed (%s%s n=%lld, %lld thread%s): more threads than processors were "
-              "free, so the times are too long. Measure again with fewer --threads, fewer jobs at "
-              "once or an idle machine\n", count > 1 ? "first " : "", first->mechanism,
+    text_addf(out, " oversubscribed (%s%s n=%lld, %lld thread%s): more threads than processors "
+              "were free, so the times are too long. Measure again with fewer --threads, fewer "
+              "jobs at once or an idle machine\n", count > 1 ? "first " : "", first->mechanism,
               (long long)first->n, (long long)first->threads, first->threads == 1 ? "" : "s");
 }
 
