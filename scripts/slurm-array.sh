@@ -11,10 +11,17 @@
 #
 # A node of its own (--exclusive) keeps other jobs from spoiling the times.
 #
+# Each task asks for 8 GiB of memory, 8 hours and one processor.  Options of sbatch before the
+# script override this: sbatch --mem=64G --time=2-0 --cpus-per-task=16 --array=1-8 scripts/...
+# A point may use half of the memory that Slurm's control group allows (sweep --mem overrides
+# this).  At the end of the time the sweep ends in order; the same line goes on.
+#
 #SBATCH --job-name=attnscope-sweep
 #SBATCH --array=1-8
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=1
+#SBATCH --mem=8G
+#SBATCH --time=08:00:00
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=B:TERM@60

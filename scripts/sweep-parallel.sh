@@ -8,11 +8,32 @@
 # machine, '--sshlogin a,b --workdir .' runs the shards on others over one file system.  A
 # worker that dies is started again, three times at most, and goes on where it stopped; so does
 # the same line after a kill of all.  ATTNSCOPE names the program when it is not on the PATH.
+#
+# Each job gets its threads: the processors of its machine divided by the jobs there, which are
+# --jobs N, else as many as shards and processors allow.  --threads in the words overrides this.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 SHARDS WORDS-OF-attnscope-sweep..." >&2; exit 2; }
 shards=$1
 shift
 
+# The number in '--jobs 3', '--jobs=3', '-j3' or '-j 3'; other forms ('50%', '+1') leave it open.
+jobs=$(printf '%s\n' "${PARALLEL_OPTIONS:-}" |
+    sed -nE 's/^(.* )?(--jobs[ =]|-j ?|-P ?)([1-9][0-9]*)( .*)?$/\3/p')
+given=
+for word; do
+    case $word in --threads | --threads=*) given=yes ;; esac
+done
+
+# Counted where the job runs: machines may differ.
+# shellcheck disable=SC2016 # the variables are those of the job's shell
+job='jobs=$1 given=$2 threads=1; shift 2
+cores=$(nproc 2>/dev/null || echo 1)
+[ "$jobs" -le "$cores" ] || jobs=$cores
+threads=$((cores / jobs))
+[ -n "$given" ] || set -- "$@" --threads "$threads"
+exec "$@"'
+
 # shellcheck disable=SC2086 # the options are words
 seq "$shards" | parallel ${PARALLEL_OPTIONS:-} --quote --retries 3 --line-buffer \
+    sh -c "$job" job "${jobs:-$shards}" "$given" \
     "${ATTNSCOPE:-attnscope}" sweep --resume "$@" --shard "{}/$shards"

@@ -205,6 +205,8 @@ struct Run {
     const void      *params;      /* the mechanism's bound struct */
     double           softcap;     /* its parameter of that name, 0: no cap or no such parameter */
     const void      *position_params;
+    const Pattern   *position_cells;      /* whose scores count, while a position is applied; NULL:
+                                             all */
     double           position_flops;      /* charged by the position itself, by its formula */
     double           position_cell_flops; /* and per allowed cell */
     Flops            inner_flops; /* closed forms of the runs inside this one, summed */
@@ -345,6 +347,9 @@ int64_t run_image_width(Run *r, int64_t width);
 
 /* Applies the run's position to q and k: what op_attend takes. */
 AttendInput run_attend_input(Run *r, double scale);
+/* The same where only the scores of these cells count: a position computes the distances that they
+ * need, and no more. */
+AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells);
 /* The same for tensors beside the run's own (projections of some tokens).  What the
  * position draws comes from the same streams, so it is the same, and is shown once. */
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale);

@@ -78,11 +78,28 @@ static void interrupted(int number)
     atomic_store(&stop, true);
 }
 
-/* One line on a terminal, overwritten as work goes on. */
+/* One line on a terminal, overwritten as work goes on: no wider than the terminal, where it would
+ * begin another. */
 static void print_progress(void *context, const char *text)
 {
+    struct winsize size = { 0 };
+    char           line[256];
+    size_t         length = strlen(text);
+
     (void)context;
-    program_progress(text);
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && length >= size.ws_col)
+        length = size.ws_col - 1u;
+    while (length && length < strlen(text) && (text[length] & 0xc0) == 0x80)
+        length--;
+    snprintf(line, sizeof(line), "%.*s", (int)length, text);
+    program_progress(line);
+}
+
+/* A line in a log, or in a pipe. */
+static void print_line(void *context, const char *text)
+{
+    (void)context;
+    program_message(text);
 }
 
 /* A point of a sweep is told of by the sweep, not by its own process. */
@@ -110,6 +127,8 @@ static int run_words(int argc, char **argv, const LessonReader *lessons,
     if (shows) {
         session_on_progress(session, print_progress, NULL);
         session_report_runs(session);
+    } else {
+        session_on_line(session, print_line, NULL);
     }
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
                      terminal_columns(), &out, &err);

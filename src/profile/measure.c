@@ -16,6 +16,7 @@
 #include "attn/cuda/host/graph.h"
 #include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
+#include "profile/machine.h"
 #include "profile/measure.h"
 #include "profile/watch.h"
 
@@ -29,6 +30,7 @@ typedef struct Measurement {
     double      timed;    /* seconds in timed runs so far */
     double     *cpu_ms;   /* one per sample; owned */
     int64_t     switches; /* of all samples */
+    Load        before;   /* the first run */
     double     *stage_ms; /* [sample][stage]; owned */
     DeviceWatch *gpu;     /* NULL: on the CPU */
     MemoryTrace trace;    /* of the last run that looked at memory */
@@ -136,6 +138,23 @@ static void warn_of_spoilers(Record *out)
                     t->switches.value, t->count, 100 * spread);
 }
 
+/* What other processes used meanwhile is not free for threads of this one. */
+static void take_free_processors(Measurement *m)
+{
+    Record *out = m->out;
+    Load    now = load_now();
+    double  free = machine_processors() - load_of_others(&m->before, &now);
+
+    if (m->gpu)
+        return;
+    out->free_processors = number_of(free > 0 ? free : 0);
+    out->oversubscribed = load_is_over(out->threads, free);
+    if (out->oversubscribed)
+        record_warn(out, "oversubscribed: %d thread%s, but %.1f processors were free, so it took "
+                    "longer than it need: use fewer threads or an idle machine", out->threads,
+                    out->threads == 1 ? "" : "s", out->free_processors.value);
+}
+
 static void summarise(Measurement *m)
 {
     Record *out = m->out;
@@ -147,6 +166,7 @@ static void summarise(Measurement *m)
     for (int i = 0; i < out->stage_count; i++)
         out->stages[i].time_ms = stage_median(m, i);
     out->time.switches = number_of((double)m->switches);
+    take_free_processors(m);
     warn_of_spoilers(out);
 }
 
@@ -370,6 +390,7 @@ static bool prepare_measurement(Measurement *m, const RunSpec *spec, const Measu
         m->plan.most = m->plan.repeats;
     m->out = out;
     m->began = clock_wall();
+    m->before = load_now();
     return true;
 }
 

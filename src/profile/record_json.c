@@ -100,6 +100,9 @@ static void settings(Json *j, const Record *r)
     record_key_string(j, "precision", r->precision);
     record_key_string(j, "computed", r->computed);
     jsonw_key_int(j, "threads", r->threads);
+    record_key_number(j, "free_processors", r->free_processors);
+    jsonw_key_raw(j, "oversubscribed",
+                  !r->free_processors.valid ? "null" : r->oversubscribed ? "true" : "false");
     record_key_string(j, "status", record_status_name(r->status));
     record_key_string(j, "message", r->message);
 }

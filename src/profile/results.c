@@ -69,6 +69,7 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .d = integer_of(json, "d"),
         .heads = integer_of(json, "heads"),
         .causal = json_is_true(json_object_get(json, "causal")),
+        .oversubscribed = json_is_true(json_object_get(json, "oversubscribed")),
     };
     row->process = row->process > 0 ? row->process : 1;
     row->ok = !strcmp(row->status, record_status_name(RECORD_OK));
@@ -188,6 +189,33 @@ void results_note_versions(const Results *a, const Results *b, Text *out)
     if (most > RECORD_VERSION)
         text_addf(out, "records of version %lld: this program knows versions up to %d, and reads "
                   "their keys as those of %d\n", (long long)most, RECORD_VERSION, RECORD_VERSION);
+}
+
+static int count_oversubscribed(const Results *rows, const ResultRow **first)
+{
+    int count = 0;
+
+    for (int i = 0; rows && i < rows->count; i++)
+        if (rows->rows[i].ok && rows->rows[i].oversubscribed) {
+            *first = *first ? *first : &rows->rows[i];
+            count++;
+        }
+    return count;
+}
+
+void results_note_oversubscribed(const Results *a, const Results *b, Text *out)
+{
+    const ResultRow *first = NULL;
+    int              count = count_oversubscribed(a, &first);
+
+    count += count_oversubscribed(b, &first);
+    if (!count)
+        return;
+    text_add_count(out, count, "record");
+    text_addf(out, " oversubscribed (%s%s n=%lld, %lld thread%s): more threads than processors "
+              "were free, so the times are too long. Measure again with fewer --threads, fewer "
+              "jobs at once or an idle machine\n", count > 1 ? "first " : "", first->mechanism,
+              (long long)first->n, (long long)first->threads, first->threads == 1 ? "" : "s");
 }
 
 /* Two orders on one array: by key and file to find doubles, then as they stood. */

@@ -25,6 +25,7 @@ typedef struct ResultRow {
     int64_t     record_version; /* 0: from before records had one */
     int64_t     process; /* of those that measured this point: 1, 2 .. */
     bool        causal, ok;
+    bool        oversubscribed; /* more threads than processors were free */
     int         file;    /* which of several files; the reader's number */
 } ResultRow;
 
@@ -52,6 +53,10 @@ void results_sort(Results *results);
 /* Appends a line where the records are of several versions, or of one that this program does not
  * know; of the rows of b (NULL: none) too. */
 void results_note_versions(const Results *a, const Results *b, Text *out);
+
+/* Appends a line where more threads than processors were free, of the rows of b (NULL: none) too:
+ * how many records, the first of them, and what to do. */
+void results_note_oversubscribed(const Results *a, const Results *b, Text *out);
 
 /* "time_ms.median"; not valid when absent or null. */
 Number row_number(const ResultRow *row, const char *path);

@@ -1144,6 +1144,8 @@ function Sweep:jsonl(path) end
 ---@field precision? string asked for: f32, tf32, bf16, f16
 ---@field computed? string what products were computed in
 ---@field threads? integer that ran
+---@field free_processors? number while it was timed, less what other processes used
+---@field oversubscribed? boolean more threads than these
 ---@field input? string its name
 ---@field time_ms? table median, q1, q3, min, median_low, median_high, first, samples; absent: not measured
 ---@field flops? table counted, closed_form; counted_parts and closed_form_parts: score, mixing, overhead, position

@@ -249,8 +249,10 @@ static void summarise(const Diff *d, Text *out)
               d->all.added, text_str(&d->all.names));
     text_addf(out, "b/a: above 1 is dearer.  a: %s.  b: %s.\n", d->a_name, d->b_name);
     results_note_versions(&d->a, &d->b, out);
-    if (!d->plan.counted)
-        summarise_time(d, out);
+    if (d->plan.counted)
+        return;
+    results_note_oversubscribed(&d->a, &d->b, out);
+    summarise_time(d, out);
 }
 
 /* ---- JSON --------------------------------------------------------------------- */

@@ -114,8 +114,10 @@ static bool show_fits(const Results *rows, const Call *call, Text *out, Error *e
 {
     if (!fits_show(rows, call, call->values[OPT_TABLE], call_style(call), out, err))
         return false;
-    if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV)
+    if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV) {
         results_note_versions(rows, NULL, out);
+        results_note_oversubscribed(rows, NULL, out);
+    }
     return true;
 }
 

@@ -273,6 +273,7 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
         find_doubles(&m);
         note_differences(&m);
         results_note_versions(&m.rows, NULL, &m.notes);
+        results_note_oversubscribed(&m.rows, NULL, &m.notes);
         ok = write_kept(&m, path, &kept, &failed, err);
     }
     if (ok)

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "app/command/command.h"
 #include "app/result/views.h"
 #include "draw/colour/colour.h"
+#include "profile/machine.h"
 
 /* ---- run --dump DIR ------------------------------------------------------ */
 
@@ -241,10 +241,10 @@ static bool cell_write(Result *result, const char *place, bool as_json, Text *ou
 
 /* ---- the command ------------------------------------------------------------ */
 
-/* Limit of a dumped view without --mem: half of the machine's memory. */
+/* Limit of a dumped view without --mem: half of what this process may have. */
 static int64_t default_limit(void)
 {
-    return (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
+    return machine_memory() / 2;
 }
 
 static bool check_run(const Result *result, Error *err)

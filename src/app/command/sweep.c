@@ -22,7 +22,7 @@ static void format_time(double seconds, char *text, size_t size)
         snprintf(text, size, "%.1f h", seconds / 3600);
 }
 
-static void tell_point(Session *s, int done, int total, const char *line, double left)
+static void tell_point(Session *s, const SweepStand *at)
 {
     Text text = { 0 };
     Json json = jsonw_to(&text);
@@ -30,33 +30,79 @@ static void tell_point(Session *s, int done, int total, const char *line, double
     if (!session_listens(s))
         return;
     jsonw_open(&json, '{');
-    jsonw_key_int(&json, "done", done);
-    jsonw_key_int(&json, "total", total);
-    jsonw_key_number(&json, "left", left >= 0 ? left : (double)NAN);
-    jsonw_key_raw(&json, "record", line);
+    jsonw_key_int(&json, "done", at->done);
+    jsonw_key_int(&json, "total", at->total);
+    jsonw_key_number(&json, "left", at->left >= 0 ? at->left : (double)NAN);
+    jsonw_key_raw(&json, "record", at->record);
     jsonw_close(&json, '}');
     session_tell(s, "point", &text);
     text_free(&text);
 }
 
-static void report(void *context, int done, int total, const char *line, double left)
-{
-    SweepContext *l = context;
-    char          time[32] = "";
+#define BAR 16 /* cells */
 
-    tell_point(l->session, done, total, line, left);
-    if (left >= 0)
-        format_time(left, time, sizeof(time));
-    session_progress(l->session, "sweep: %d of %d points%s%s%s", done, total,
-                     left >= 0 ? ", about " : "", time, left >= 0 ? " left" : "");
+/* Full by time, because points of a sweep differ much. */
+static void format_bar(const SweepStand *at, char text[2 * BAR + 3])
+{
+    double whole = at->elapsed + at->left;
+    int    full = at->left >= 0 && whole > 0 ? (int)(BAR * at->elapsed / whole) : 0;
+
+    snprintf(text, 2 * BAR + 3, "[%.*s%.*s]", full, "################", BAR - full,
+             "----------------");
 }
 
-static void report_to_script(void *context, int done, int total, const char *line, double left)
+/* "12 s, about 3 min left" */
+static void format_times(const SweepStand *at, char *text, size_t size)
+{
+    char elapsed[32], left[32] = "";
+
+    format_time(at->elapsed, elapsed, sizeof(elapsed));
+    if (at->left >= 0)
+        format_time(at->left, left, sizeof(left));
+    snprintf(text, size, "%s%s%s%s", elapsed, *left ? ", about " : "", left, *left ? " left" : "");
+}
+
+/* A point that ended is a line of its own, where no line is written again and again. */
+static void write_line(Session *s, const SweepStand *at, const char *times)
+{
+    Results rows = { 0 };
+    Error   ignored = ERROR_INIT;
+
+    if (results_add(&rows, at->record, strlen(at->record), 0, &ignored) && rows.count) {
+        char time[32] = "";
+
+        if (rows.rows[0].ok)
+            format_ms(row_number(&rows.rows[0], "time_ms.median"), time, sizeof(time));
+        session_line(s, "sweep: %d of %d: %.60s n=%lld: %s%s; %s", at->done, at->total,
+                     at->now->mechanism, (long long)rows.rows[0].n,
+                     rows.rows[0].ok ? time : rows.rows[0].status, rows.rows[0].ok ? " ms" : "",
+                     times);
+    }
+    results_free(&rows);
+}
+
+static void report(void *context, const SweepStand *at)
+{
+    Session *s = ((SweepContext *)context)->session;
+    char     bar[2 * BAR + 3], times[80];
+
+    format_bar(at, bar);
+    format_times(at, times, sizeof(times));
+    session_progress(s, "sweep %s %d of %d points, %s: %.60s n=%lld", bar, at->done, at->total,
+                     times, at->now->mechanism, (long long)at->now->n);
+    if (!at->record)
+        return;
+    tell_point(s, at);
+    write_line(s, at, times);
+}
+
+static void report_to_script(void *context, const SweepStand *at)
 {
     const SessionSweep *sweep = session_sweep(((SweepContext *)context)->session);
 
-    report(context, done, total, line, left);
-    sweep->progress(sweep->context, done, total, line, left);
+    report(context, at);
+    if (at->record)
+        sweep->progress(sweep->context, at->done, at->total, at->record, at->left);
 }
 
 static bool show_script(void *context, Text *line, Error *err)
@@ -209,6 +255,7 @@ static bool show_sweep(const SweepSpec *spec, const Call *call, const Results *r
     if (ok && !data) {
         text_add(out, fits ? "\n" : "");
         summarise_sweep(spec, outcome, out);
+        results_note_oversubscribed(rows, NULL, out);
         if (spec->path || fits) {
             failures(rows, out);
             text_addf(out, "%s%s%s", spec->path ? spec->path : "", spec->path ? "\n" : "",

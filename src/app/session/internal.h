@@ -49,6 +49,8 @@ struct Session {
     char       *warning;
     SessionProgress progress;
     void       *progress_context;
+    SessionProgress line;
+    void       *line_context;
     SessionEvent listener; /* NULL: none */
     void       *listener_context;
     bool        reports_runs; /* runs report progress */

@@ -203,6 +203,25 @@ void session_on_progress(Session *s, SessionProgress progress, void *context)
     s->progress_context = context;
 }
 
+void session_on_line(Session *s, SessionProgress line, void *context)
+{
+    s->line = line;
+    s->line_context = context;
+}
+
+void session_line(Session *s, const char *fmt, ...)
+{
+    char    text[320];
+    va_list args;
+
+    if (!s->line)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    s->line(s->line_context, text);
+}
+
 void session_on_event(Session *s, SessionEvent listener, void *context)
 {
     s->listener = listener;

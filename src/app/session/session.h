@@ -208,6 +208,9 @@ void session_on_progress(Session *s, SessionProgress progress, void *context);
 /* From here on session_run reports progress of long runs: it runs them on the worker. */
 void session_report_runs(Session *s);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same as lines that stay, for a log or a pipe; one for each part of the work. */
+void session_on_line(Session *s, SessionProgress line, void *context);
+void session_line(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The terminal obeys escape sequences; "dumb" ones (in editors) print them, so they get no colours
  * and no rewritten lines. */
 bool terminal_obeys(void);

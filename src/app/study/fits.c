@@ -185,6 +185,24 @@ const char *crossover_text(const SeriesFit *f, char *text, size_t size)
     return text;
 }
 
+/* What is not known is empty for programs; for people "-", which the notes explain. */
+static void verdict_cell(Verdict verdict, TableStyle style, Table *t)
+{
+    bool empty = verdict == VERDICT_NONE && style == TABLE_CSV;
+
+    table_cell(t, "%s", empty ? "n/a" : verdict_word(verdict));
+}
+
+static void crossover_cell(const SeriesFit *f, TableStyle style, Table *t)
+{
+    char text[48];
+
+    if (style == TABLE_CSV)
+        table_number(t, f->crossover, 6);
+    else
+        table_cell(t, "%s", crossover_text(f, text, sizeof(text)));
+}
+
 static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table *t)
 {
     const Fit *fit = &f->plain[of];
@@ -200,7 +218,7 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
         table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
     }
     table_cell(t, "%s", fit->alpha.valid ? fit_model_name(fit->best) : "n/a");
-    table_cell(t, "%s", verdict_word(fit_verdict(f, of, f->claim[of])));
+    verdict_cell(fit_verdict(f, of, f->claim[of]), style, t);
 }
 
 static const char *const of_names[FIT_OF] = { "time", "FLOPs", "memory" };
@@ -287,7 +305,7 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
 {
     const Mechanism *m = mechanism_find(f->row->mechanism);
     Text             name = { 0 };
-    char             text[48];
+    const char      *none = style == TABLE_CSV ? "n/a" : "-";
 
     series_name(rows, f->row, &name);
     table_cell(t, "%s", text_str(&name));
@@ -301,14 +319,14 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
     if (style == TABLE_TEXT)
         claim_cell(m ? m->claim_time : "-", t);
     else
-        table_cell(t, "%s", m ? m->claim_time : "-");
+        table_cell(t, "%s", m ? m->claim_time : none);
     if (style == TABLE_CSV) {
         table_number(t, m && m->claim_exponent > 0 ? number_of(m->claim_exponent) : NUMBER_NONE, 6);
-        table_cell(t, "%s", m ? m->claim_memory : "-");
+        table_cell(t, "%s", m ? m->claim_memory : none);
     }
     for (int of = 0; of < FIT_OF; of++)
         exponent_cells(f, (FitOf)of, style, t);
-    table_cell(t, "%s", crossover_text(f, text, sizeof(text)));
+    crossover_cell(f, style, t);
 }
 
 static void fits_notes(int drop, Text *out)

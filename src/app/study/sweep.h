@@ -63,6 +63,7 @@ typedef struct SweepSpec {
     bool         decode;        /* the cost of one token more */
     bool         table;         /* the surveys' table was asked for */
     int64_t      memory;        /* bytes of a point's working memory */
+    bool         memory_given;  /* else it is half of what this process may have */
     double       budget;        /* seconds; 0: none */
     int          shard, shards; /* 1..shards */
     bool         resume;
@@ -106,11 +107,20 @@ typedef struct SweepPlan {
 bool sweep_plan(Session *s, const SweepSpec *spec, SweepPlan *out, Error *err);
 void sweep_plan_free(SweepPlan *plan);
 
+/* Where a sweep stands. */
+typedef struct SweepStand {
+    int               done, total; /* points, those of the file included */
+    const SweepPoint *now;         /* the one that runs, or just ended */
+    double            elapsed;     /* seconds of this sweep */
+    double            left;        /* seconds; < 0: not known yet */
+    const char       *record;      /* of the point that just ended, a line; NULL: one runs */
+} SweepStand;
+
 /* Callbacks; all may be NULL. */
 typedef struct SweepWatch {
     void *context;
-    /* After each point; line: its record.  left: seconds, or < 0 where unknown. */
-    void (*progress)(void *context, int done, int total, const char *line, double left);
+    /* When a point begins, about twice a second while it runs, and when it has ended. */
+    void (*progress)(void *context, const SweepStand *stand);
     bool (*stopped)(void *context);
     /* Before a record is written; may change the line, but not its key.  False ends the sweep. */
     bool (*record)(void *context, Text *line, Error *err);
@@ -127,6 +137,12 @@ typedef struct SweepOutcome {
  * ERR_CANCELLED). */
 bool sweep_run(Session *s, const SweepSpec *spec, const SweepWatch *watch, Results *rows,
                   SweepOutcome *out, Error *err);
+
+/* Work of a point, in units of their own. */
+double sweep_work(const SweepSpec *spec, const SweepPoint *point);
+/* Seconds for the points from `next` on that have no row; -1: nothing was measured yet. */
+double sweep_left(const SweepSpec *spec, const SweepPlan *plan, const Results *rows,
+                  const int *row_of, int next);
 
 /* Estimate for a point, from shorter ones of its series. */
 typedef struct Forecast {

@@ -26,6 +26,7 @@
 #include "attn/cuda/host/library.h"
 
 #define SYNC_SECONDS 1.0
+#define TELL_SECONDS 0.5
 
 typedef struct Journal {
     const char *path;
@@ -42,7 +43,13 @@ typedef struct SweepRun {
     Journal           journal;
     int              *row_of; /* row of each point; -1: none yet */
     double            began;
+    int               at;    /* the point that runs */
+    double            started, told; /* clock_wall: of this point, of the last progress */
+    double            left;  /* seconds, as the point began; < 0: not known */
 } SweepRun;
+
+static bool stopped(const SweepRun *s);
+static void tell(SweepRun *s, const char *record);
 
 /* ---- one point: its command, `attnscope run ... --json` ---------------------- */
 
@@ -202,24 +209,32 @@ static bool is_record(const Text *text)
     return end && end == text->data + text->length - 1 && text->data[0] == '{' && end[-1] == '}';
 }
 
+/* Polled while a process runs. */
+static bool look(void *context)
+{
+    SweepRun *s = context;
+
+    if (clock_wall() - s->told >= TELL_SECONDS)
+        tell(s, NULL);
+    return stopped(s);
+}
+
 /* Runs one point in a process; its record is a line without newline, also where the point fails.
  * False: no process could start, or it was stopped.  deadline: clock_wall. */
-static bool sweep_point(const SweepSpec *spec, const SweepPoint *point, double deadline,
-                        const SweepWatch *watch, Text *line, Error *err)
+static bool sweep_point(SweepRun *s, const SweepPoint *point, double deadline, Text *line,
+                        Error *err)
 {
-    ChildWatch looks = { .deadline = deadline, .program = point->against ? spec->against : NULL };
-    WordList   words = { 0 };
-    Child      child = { .err = -1 };
-    Text       output = { 0 };
-    char       why[500];
-    bool       ok = sweep_words(spec, point, &words, err) && words_end(&words, err);
+    const SweepSpec *spec = s->spec;
+    ChildWatch       looks = { .deadline = deadline, .stopped = look, .context = s,
+                               .program = point->against ? spec->against : NULL };
+    WordList         words = { 0 };
+    Child            child = { .err = -1 };
+    Text             output = { 0 };
+    char             why[500];
+    bool             ok = sweep_words(spec, point, &words, err) && words_end(&words, err);
 
     for (int i = 0; ok && i < point->scripts.count; i++)
         ok = script_file_unchanged(point->scripts.items[i], err);
-    if (watch) {
-        looks.stopped = watch->stopped;
-        looks.context = watch->context;
-    }
     ok = ok && child_run(&child, words.items, &looks, &output, err);
     words_free(&words);
     if (ok && child.stopped)
@@ -375,26 +390,6 @@ static const ResultRow *ran_out_before(const SweepRun *s, int at)
     return NULL;
 }
 
-/* Seconds for the remaining points: by the forecast of their series, or like the average point. */
-static double time_left(const SweepRun *s, int next)
-{
-    double spent = clock_wall() - s->began, known = 0;
-    int    unknown = 0;
-
-    if (!s->outcome->now)
-        return -1;
-    for (int i = next; i < s->plan->count; i++) {
-        Forecast f;
-
-        if (s->row_of[i] >= 0)
-            continue;
-        f = forecast(s, i, "process.seconds");
-        known += f.value.valid ? f.value.value : 0;
-        unknown += !f.value.valid;
-    }
-    return known + unknown * spent / s->outcome->now;
-}
-
 /* ---- refusals --------------------------------------------------------------- */
 
 static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
@@ -403,11 +398,13 @@ static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
     const ResultRow  *before = ran_out_before(s, at);
     Forecast          f = forecast(s, at, "memory.arena_peak");
     char              need[32], limit[32];
+    const char       *whose = s->spec->memory_given
+                                  ? "--mem is" : "half of what this process may have is";
 
     format_bytes(s->spec->memory, limit, sizeof(limit));
     if (before) {
-        snprintf(why, size, "not run: n=%lld was already more than --mem %s allows",
-                 (long long)before->n, limit);
+        snprintf(why, size, "not run: n=%lld needed more memory than it may have: %s %s",
+                 (long long)before->n, whose, limit);
         return true;
     }
     if (!f.value.valid || !(f.value.value > (double)s->spec->memory))
@@ -415,8 +412,9 @@ static bool refuse_memory(const SweepRun *s, int at, char *why, size_t size)
     format_bytes((int64_t)f.value.value, need, sizeof(need));
     snprintf(why, size,
              "not run: it would need about %s of working memory (grown from n=%lld as "
-             "n^%.2f to n=%lld), --mem is %s",
-             need, (long long)f.from, f.slope, (long long)point->n, limit);
+             "n^%.2f to n=%lld), %s %s%s",
+             need, (long long)f.from, f.slope, (long long)point->n, whose, limit,
+             s->spec->memory_given ? "" : " (--mem SIZE is another limit)");
     return true;
 }
 
@@ -441,7 +439,7 @@ static bool point_line(SweepRun *s, int at, Text *line, Error *err)
     } else if (refuse_memory(s, at, why, sizeof(why))) {
         refuse_point(s->spec, point, NULL, RECORD_OOM, why, line);
     } else {
-        return sweep_point(s->spec, point, deadline(s), s->watch, line, err);
+        return sweep_point(s, point, deadline(s), line, err);
     }
     return true;
 }
@@ -470,10 +468,45 @@ static bool stopped(const SweepRun *s)
     return s->watch && s->watch->stopped && s->watch->stopped(s->watch->context);
 }
 
+/* The time left counts down while a point runs, but not below what the later ones need. */
+static double left_now(const SweepRun *s, bool ended)
+{
+    double later = sweep_left(s->spec, s->plan, s->rows, s->row_of, s->at + 1);
+    double rest = s->left - (clock_wall() - s->started);
+
+    return ended || later < 0 || rest < later ? later : rest;
+}
+
+static void tell(SweepRun *s, const char *record)
+{
+    SweepStand stand = { .done = s->outcome->before + s->outcome->now,
+                         .total = s->plan->count,
+                         .now = &s->plan->points[s->at],
+                         .elapsed = clock_wall() - s->began,
+                         .record = record };
+
+    s->told = clock_wall();
+    if (!s->watch || !s->watch->progress)
+        return;
+    stand.left = left_now(s, record != NULL);
+    s->watch->progress(s->watch->context, &stand);
+}
+
+static void begin_point(SweepRun *s, int at)
+{
+    s->at = at;
+    s->started = clock_wall();
+    s->left = sweep_left(s->spec, s->plan, s->rows, s->row_of, at);
+    tell(s, NULL);
+}
+
 static bool run_point(SweepRun *s, int at, Error *err)
 {
     Text line = { 0 };
-    bool ok = point_line(s, at, &line, err);
+    bool ok;
+
+    begin_point(s, at);
+    ok = point_line(s, at, &line, err);
 
     if (ok && s->watch && s->watch->record)
         ok = s->watch->record(s->watch->context, &line, err);
@@ -483,11 +516,8 @@ static bool run_point(SweepRun *s, int at, Error *err)
     if (ok) {
         s->row_of[at] = s->rows->count - 1;
         s->outcome->now++;
-        if (s->watch && s->watch->progress) {
-            line.data[--line.length] = '\0';
-            s->watch->progress(s->watch->context, s->outcome->before + s->outcome->now,
-                               s->plan->count, line.data, time_left(s, at + 1));
-        }
+        line.data[--line.length] = '\0';
+        tell(s, line.data);
     }
     text_free(&line);
     return ok;

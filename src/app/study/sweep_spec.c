@@ -15,6 +15,7 @@
 #include "attn/run/position.h"
 #include "input/input.h"
 #include "input/store.h"
+#include "profile/machine.h"
 
 /* Samples of a process that is one of several: its median is one number of their spread. */
 #define PROCESS_REPEATS 7
@@ -383,8 +384,9 @@ static bool take_numbers(const Call *call, SweepSpec *out, Error *err)
     out->quality = call->values[OPT_QUALITY] || out->quality_rows;
     out->decode = call->values[OPT_DECODE] != NULL;
     out->resume = call->values[OPT_RESUME] != NULL;
+    out->memory_given = out->memory > 0;
     if (!out->memory)
-        out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
+        out->memory = machine_memory() / 2;
     return !call->values[OPT_BUDGET] || parse_time(call->values[OPT_BUDGET], &out->budget, err);
 }
 

@@ -11,7 +11,9 @@
  * which is the paper's four terms: (a) q.k, (b) q.r, (c) u.k, (d) v.r.  R_t is
  * the sinusoid of the signed distance (all sines first, as the authors' code
  * has it); for keys ahead the distance is negative and the sines change sign.
- * r has one row per distance, which an index finds: there is no n x n x d tensor.
+ * r has one row per distance that a cell needs, which an index finds: there is no n x n x d tensor.
+ * A window of w keys has w distances, where all cells have n + m - 1.  Views show masked cells too,
+ * so a run with views makes the rows of all distances; it charges those that are needed.
  */
 
 #define DEVIATION 0.02
@@ -38,6 +40,12 @@ static const Param xl_params[] = {
     PARAM_END,
 };
 
+/* Row of a distance in a table that has one row per distance. */
+static int64_t content_row_of(const void *first, int64_t distance)
+{
+    return distance - *(const int64_t *)first;
+}
+
 /* q [h,n,d] plus one vector [h,d] per head. */
 static Tensor shifted(Run *r, Tensor q, const char *name, Tensor given)
 {
@@ -49,21 +57,36 @@ static Tensor shifted(Run *r, Tensor q, const char *name, Tensor given)
                                           by.data));
 }
 
-/* r [h,n+m-1,d]: sinusoids of all distances times the projection. */
-static Tensor projected(Run *r, const XlParams *p, const AttendInput *in)
+/* 2 h D d FLOPs for each distance that is needed, whatever else a view shows. */
+static void charge_projection(Run *r, Tensor proj, int64_t distances)
 {
-    int64_t h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
-    Tensor  given = p->pos_proj, proj, sines, table;
-    int64_t width = tensor_given(&given) && given.rank >= 2 ? given.shape[given.rank - 2] : h * d;
+    double width = (double)proj.shape[1], d = (double)proj.shape[2], count = (double)distances;
+    double heads = (double)proj.shape[0];
+
+    op_charge(r, FLOP_POSITION, 2 * heads * width * d * count);
+    op_traffic(r, 4 * (count * width + (double)tensor_count(&proj)), 4 * heads * count * d);
+}
+
+/* r [h,distances,d]: sinusoids of the distances times the projection; *index: row of each entry. */
+static Tensor projected(Run *r, const XlParams *p, const AttendInput *in, int32_t **index)
+{
+    int64_t   h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
+    bool      all = run_wants_views(r);
+    Distances needed = position_distances(r, in);
+    int64_t   rows = all ? entries : needed.count, first = position_distance(r, in, 0);
+    Tensor    given = p->pos_proj, proj, sines, table;
+    int64_t   width = tensor_given(&given) && given.rank >= 2 ? given.shape[given.rank - 2] : h * d;
 
     proj = run_param(r, "pos_proj", given, DT_F32, 3, (int64_t[]){ h, width, d },
                      (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
-    sines = position_sinusoids(r, &(Sinusoids){ .rows = entries, .width = width,
-                                                .first = position_distance(r, in, 0),
+    sines = position_sinusoids(r, &(Sinusoids){ .rows = rows, .width = width, .first = first,
+                                                .at = all ? NULL : needed.entry,
                                                 .base = p->pos_base, .amplitude = 1,
                                                 .concat = p->pos_layout == LAYOUT_CONCAT });
-    table = run_tensor3(r, DT_F32, proj.shape[0], entries, d);
-    op_gemm(r, sines, false, proj, false, 1, 0, table, FLOP_POSITION);
+    table = run_tensor3(r, DT_F32, proj.shape[0], rows, d);
+    op_gemm(r, sines, false, proj, false, 1, 0, table, FLOP_NONE);
+    charge_projection(r, proj, needed.count);
+    *index = all ? position_index(r, in, content_row_of, &first) : needed.row;
     return table;
 }
 
@@ -85,27 +108,24 @@ static void xl_show_terms(Run *r, const AttendInput *in, Tensor q)
     position_show_term(r, "position_vr", &other, &rel);
 }
 
-/* Row of a distance in the table, which has one row per distance. */
-static int64_t content_row_of(const void *first, int64_t distance)
-{
-    return distance - *(const int64_t *)first;
-}
-
 static void xl_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const XlParams *p = opaque;
     int64_t         h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
     int64_t         first = position_distance(r, in, 0);
-    int32_t        *index = position_index(r, in, content_row_of, &first);
+    int32_t        *index;
     Tensor          q = in->q;
 
     in->q = shifted(r, q, "pos_u", p->pos_u);
     in->row.side = shifted(r, q, "pos_v", p->pos_v);
+    if (tensor_given(&p->pos_rel)) {
+        index = position_index(r, in, content_row_of, &first);
+        in->row.table = run_param_given(r, "pos_rel", p->pos_rel, DT_F32, 3,
+                                        (int64_t[]){ h, entries, d });
+    } else {
+        in->row.table = projected(r, p, in, &index);
+    }
     in->row.index = index;
-    in->row.table = tensor_given(&p->pos_rel)
-                        ? run_param_given(r, "pos_rel", p->pos_rel, DT_F32, 3,
-                                          (int64_t[]){ h, entries, d })
-                        : projected(r, p, in);
     in->cell_flops = 2 * (double)d;
     xl_show_terms(r, in, q);
 }

@@ -58,7 +58,7 @@ static void sinusoid_row(const void *context, int64_t i)
     float              *row = s->y + i * width;
 
     for (int64_t t = 0; t < half; t++) {
-        double  angle = (double)(s->in->first + i) / s->period[t];
+        double  angle = (double)(s->in->first + (s->in->at ? s->in->at[i] : i)) / s->period[t];
         int64_t at = s->in->concat ? t : 2 * t, next = s->in->concat ? half + t : 2 * t + 1;
 
         row[at] = (float)(s->in->amplitude * sin(angle));
@@ -100,6 +100,79 @@ int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const
     op_toward(r, index, entries * (int64_t)sizeof(*index));
     run_prepare(r, false);
     return index;
+}
+
+/* ---- distances that are needed ---------------------------------------------- */
+
+/* mark[x]: how many more rows need entry x than entry x - 1; steps leave gaps, so they are marked
+ * one by one. */
+static void mark_run(int32_t *mark, int64_t i, int64_t m, PatternRun run)
+{
+    int64_t most = i - run.start + m - 1;
+
+    if (run.step == 1) {
+        mark[most - run.count + 1]++;
+        mark[most + 1]--;
+        return;
+    }
+    for (int64_t t = 0; t < run.count; t++) {
+        mark[most - t * run.step]++;
+        mark[most - t * run.step + 1]--;
+    }
+}
+
+static void mark_cells(Run *r, const Pattern *cells, int32_t *mark)
+{
+    int64_t    heads = pattern_per_head(cells) ? pattern_heads(cells) : 1;
+    PatternRow row = { 0 };
+
+    for (int64_t t = 0; t < heads; t++)
+        for (int64_t i = 0; i < pattern_queries(cells) && !row.failed; i++) {
+            pattern_row(cells, t, i, &row);
+            for (int64_t k = 0; k < row.count && !row.failed; k++)
+                mark_run(mark, i, pattern_keys(cells), row.runs[k]);
+        }
+    if (row.failed)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the distances", r->mechanism->id);
+    pattern_row_free(&row);
+}
+
+static void list_distances(Distances *d, const int32_t *mark, int64_t entries)
+{
+    int64_t rows = 0;
+
+    for (int64_t x = 0; x < entries; x++) {
+        rows += mark[x];
+        d->row[x] = rows > 0 ? (int32_t)d->count : 0;
+        if (rows > 0)
+            d->entry[d->count++] = (int32_t)x;
+    }
+    if (!d->count)
+        d->entry[d->count++] = 0;
+}
+
+Distances position_distances(Run *r, const AttendInput *in)
+{
+    int64_t        entries = position_entries(in);
+    const Pattern *cells = r->position_cells;
+    int32_t       *mark = run_alloc(r, entries + 1, sizeof(*mark));
+    Distances      d = { .row = run_alloc(r, entries, sizeof(*d.row)),
+                         .entry = run_alloc(r, entries, sizeof(*d.entry)) };
+
+    run_prepare(r, true);
+    if (mark)
+        memset(mark, 0, (size_t)(entries + 1) * sizeof(*mark));
+    if (mark && cells && pattern_queries(cells) == in->q.shape[1] &&
+        pattern_keys(cells) == in->k.shape[1])
+        mark_cells(r, cells, mark);
+    else if (mark)
+        mark[0] = 1;
+    if (!run_failed(r)) {
+        list_distances(&d, mark, entries);
+        op_toward(r, d.row, entries * (int64_t)sizeof(*d.row));
+    }
+    run_prepare(r, false);
+    return d;
 }
 
 /* ---- views ------------------------------------------------------------------ */

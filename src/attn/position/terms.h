@@ -34,6 +34,7 @@ void position_rows(Run *r, int64_t rows, PositionRowFn fn, const void *context);
  * PE: Vaswani et al. 2017, section 3.5; concat: all sines before the cosines. */
 typedef struct Sinusoids {
     int64_t rows, width, first;
+    const int32_t *at; /* row i is of position first + at[i]; NULL: first + i */
     double  base, amplitude;
     bool    concat;
 } Sinusoids;
@@ -45,6 +46,14 @@ Tensor position_added(Run *r, Tensor x, Tensor by);
 /* [entries]: fn(distance) of each entry. */
 typedef int64_t (*PositionIndexFn)(const void *context, int64_t distance);
 int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const void *context);
+
+/* The distances that the run's position_cells need, or all. */
+typedef struct Distances {
+    int32_t *row;   /* [entries]: place of each entry in the list; 0 where it is not needed */
+    int32_t *entry; /* [count]: the list, rising */
+    int64_t  count; /* 1 at least */
+} Distances;
+Distances position_distances(Run *r, const AttendInput *in);
 
 /* A view [h,n,m] of one term of the scores: the scores of `with` minus those of `without` (NULL:
  * 0). Does nothing when a view of this name exists: a mechanism may apply its position twice. */

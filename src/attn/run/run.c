@@ -344,6 +344,16 @@ AttendInput run_attend_input(Run *r, double scale)
     return positioned(r, r->q, r->k, r->v, scale);
 }
 
+AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells)
+{
+    AttendInput in;
+
+    r->position_cells = cells;
+    in = run_attend_input(r, scale);
+    r->position_cells = NULL;
+    return in;
+}
+
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
     bool        views = r->spec.views;

@@ -494,7 +494,7 @@ double run_count_cells(const Run *r, const Pattern *cells)
 AttendInput run_pattern_attention(Run *r, double scale, Pattern *all)
 {
     const Pattern *cells = run_last_rows(r, all);
-    AttendInput    in = run_attend_input(r, scale);
+    AttendInput    in = run_attend_input_within(r, scale, cells);
     AttendResult   result;
 
     run_stage(r, "attend");

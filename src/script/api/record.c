@@ -209,6 +209,8 @@ static const Member record_members[] = {
     FIELD("precision", "string", "asked for: f32, tf32, bf16, f16"),
     FIELD("computed", "string", "what products were computed in"),
     FIELD("threads", "integer", "that ran"),
+    FIELD("free_processors", "number", "while it was timed, less what other processes used"),
+    FIELD("oversubscribed", "boolean", "more threads than these"),
     FIELD("input", "string", "its name"),
     FIELD("time_ms", "table",
           "median, q1, q3, min, median_low, median_high, first, samples; absent: not "

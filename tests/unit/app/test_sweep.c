@@ -7,6 +7,7 @@
 #include "app/study/sweep.h"
 #include "check.h"
 #include "cli/cli.h"
+#include "profile/machine.h"
 
 /* ---- lists ------------------------------------------------------------------ */
 
@@ -123,6 +124,19 @@ TEST(points_are_all_combinations)
         assert_string_equal(p.plan.points[point->shorter].mechanism, point->mechanism);
     }
     planned_free(&p);
+}
+
+TEST(memory_is_what_the_machine_or_its_group_gives)
+{
+    Planned half = plan_of("sweep -m full -n 32 -d 8");
+    Planned given = plan_of("sweep -m full -n 32 --mem 3M");
+
+    assert_int_equal(half.spec.memory, machine_memory() / 2);
+    assert_false(half.spec.memory_given);
+    assert_int_equal(given.spec.memory, 3 << 20);
+    assert_true(given.spec.memory_given);
+    planned_free(&half);
+    planned_free(&given);
 }
 
 TEST(shards_part_the_points)
@@ -547,6 +561,77 @@ TEST(growth_is_forecast)
     CHECK_NEAR(forecast_growth(n, falling, 2, 512).value.value, 5, 1e-9); /* never less */
     assert_false(forecast_growth(n, y, 0, 512).value.valid);
     assert_false(forecast_growth(n, y, 2, 128).value.valid);
+}
+
+/* Rows of the first `count` points: `ms` a run, a process of `seconds`. */
+static double left_after(const Planned *p, int count, const double *ms, const double *seconds)
+{
+    Results rows = { 0 };
+    Error   err = ERROR_INIT;
+    int     row_of[16];
+    double  left;
+
+    for (int i = 0; i < p->plan.count; i++) {
+        char line[200];
+
+        row_of[i] = i < count ? i : -1;
+        if (i >= count)
+            continue;
+        snprintf(line, sizeof(line), "{\"mechanism\":\"full\",\"status\":\"OK\",\"process\":"
+                 "{\"seconds\":%g},\"time_ms\":{\"median\":%g}}", seconds[i], ms[i]);
+        assert_true(results_add(&rows, line, strlen(line), 0, &err));
+    }
+    assert_int_equal(rows.count, count);
+    left = sweep_left(&p->spec, &p->plan, &rows, row_of, count);
+    results_free(&rows);
+    return left;
+}
+
+/* One run of 1, 4, 16, 64 ms: with 100 of them, and two more, 0.1, 0.4, 1.6, 6.4 s. */
+TEST(time_left_follows_work)
+{
+    static const double ms[] = { 1, 4, 16, 64 }, seconds[] = { 0.202, 0.508, 1.732, 6.628 };
+    Planned p = plan_of("sweep -m full -n 256:2048:x2 -d 8 --repeat 100");
+    Planned two = plan_of("sweep -m full,linear -n 512,1024 -d 8 --repeat 100");
+
+    assert_int_equal(p.plan.count, 4);
+    CHECK_NEAR(sweep_work(&p.spec, &p.plan.points[1]) / sweep_work(&p.spec, &p.plan.points[0]), 4,
+               1e-12);
+    CHECK_NEAR(sweep_work(&two.spec, &two.plan.points[3]) /
+                   sweep_work(&two.spec, &two.plan.points[1]), 2, 1e-12); /* linear in n */
+    CHECK_NEAR(left_after(&p, 0, ms, seconds), -1, 0);
+    for (int count = 1; count <= 3; count++) {
+        double left = left_after(&p, count, ms, seconds), rest = 0;
+
+        for (int i = count; i < 4; i++)
+            rest += seconds[i];
+        CHECK(left > 0.6 * rest && left < 1.6 * rest, "after %d: %g of %g", count, left, rest);
+    }
+    CHECK_NEAR(left_after(&p, 4, ms, seconds), 0, 0);
+    planned_free(&p);
+    planned_free(&two);
+}
+
+/* A process is not repeated beyond the limit of its time. */
+TEST(time_left_of_long_runs_is_a_few_runs)
+{
+    static const double ms[] = { 5000, 20000 }, seconds[] = { 20, 50 };
+    Planned             p = plan_of("sweep -m full -n 512,1024,2048 -d 8");
+    double              left = left_after(&p, 2, ms, seconds);
+
+    CHECK(left > 120 && left < 180, "%g", left);
+    planned_free(&p);
+}
+
+/* Of a mechanism that has not run yet, by the work of the others: 64 times that of the first. */
+TEST(time_left_of_another_mechanism)
+{
+    static const double ms[] = { 1 }, seconds[] = { 0.2 };
+    Planned             p = plan_of("sweep -m linear,full -n 512,1024 -d 8 --repeat 100");
+    double              left = left_after(&p, 1, ms, seconds);
+
+    CHECK(left > 8 && left < 20, "%g", left);
+    planned_free(&p);
 }
 
 static int make_folder(void **state)

@@ -123,7 +123,7 @@ TEST(test_flops)
         { "rope", 3 * 4 * 20 * 3 },
         { "alibi", 2 * 165 },
         { "t5", 165 },
-        { "xl", 2 * 5 * 165 + 2 * 3 * 10 * 5 + 2 * 3 * 15 * 5 * 19 },
+        { "xl", 2 * 5 * 165 + 2 * 3 * 10 * 5 + 2 * 3 * 15 * 5 * 10 }, /* no later keys */
         { "disentangled", 2 * 5 * 3 * 2 * 10 * 20 + 3 * 165 },
         { "shaw", 2 * 5 * 3 * 10 * 9 + 165 + 3 * 165 },
     };
@@ -137,6 +137,96 @@ TEST(test_flops)
         near(run_flops(run).position, want[x].flops, 0);
         run_free(run);
         setup_close(&s);
+    }
+}
+
+/* ---- xl computes the distances that the cells need ------------------------------ */
+
+static Run *run_without_views(Setup *s, const Mechanism *mechanism, const char *position)
+{
+    RunSpec spec = { .mechanism = mechanism, .q = s->q, .k = s->k, .v = s->v,
+                     .causal = s->causal, .position = position_find(position),
+                     .given = &s->given, .seed = 7, .threads = s->threads };
+    Run    *run = run_new(&spec);
+
+    run_execute(run);
+    assert_non_null(run);
+    return run;
+}
+
+/* 2 d a cell, 2 h n d for u and v, 2 h D d a distance, D = h d; in the closed form too. */
+static void check_distances(const char *id, const char *params, int64_t n, int64_t m, bool causal,
+                            int distances)
+{
+    Setup s;
+
+    setup_open(&s, 3, n, m, 4, causal);
+    if (*params)
+        set(&s, params);
+    for (int views = 0; views < 2; views++) {
+        Run   *run = views ? run_any(&s, mechanism_find(id), "xl")
+                           : run_without_views(&s, mechanism_find(id), "xl");
+        Flops  counted = run_flops(run), closed;
+        bool   bound;
+        double expected;
+
+        CHECK(run->err.code == ERR_NONE, "%s(%s): %s", id, params, run->err.text);
+        expected = counted.score + 2 * 3 * (double)run->n * 4 + 2 * 3 * 12 * 4 * distances;
+        CHECK(counted.position == expected, "%s(%s) n=%lld%s: %g position FLOPs, not %g", id,
+              params, (long long)n, views ? " with views" : "", counted.position, expected);
+        assert_true(run_closed_form(run, &closed, &bound));
+        CHECK(closed.position == counted.position, "%s(%s): closed form %g, counted %g", id,
+              params, closed.position, counted.position);
+        run_free(run);
+    }
+    setup_close(&s);
+}
+
+TEST(xl_charges_the_distances_that_cells_need)
+{
+    check_distances("full", "", 20, 20, false, 39);
+    check_distances("full", "", 20, 20, true, 20);
+    check_distances("full", "", 5, 20, true, 20); /* decoding: all distances back */
+    check_distances("full", "", 7, 20, false, 26);
+    check_distances("window", "window=5", 40, 40, false, 5);
+    check_distances("window", "window=5", 40, 40, true, 3);
+    check_distances("window", "window=500", 40, 40, false, 79);
+    check_distances("dilated", "window=5,dilation=[3]", 40, 40, false, 5);
+    check_distances("dilated", "window=5,dilation=[1,2,3]", 40, 40, false, 11); /* of all heads */
+    check_distances("block-local", "block=8", 40, 40, false, 15);
+    check_distances("natten", "kernel=[7]", 40, 40, false, 13); /* moved at borders */
+    check_distances("transformer-xl", "segment=8,mem_len=4", 40, 40, true, 12);
+    check_distances("pattern", "expr=none", 12, 12, false, 1); /* a table has a row at least */
+}
+
+/* What no cell needs is not there: outputs and figures are those of a run that has it all. */
+TEST(xl_is_the_same_with_few_distances)
+{
+    for (size_t x = 0; mechanism_at(x); x++) {
+        const Mechanism *m = mechanism_at(x);
+
+        for (int causal = 0; causal <= m->causal; causal++) {
+            Setup s;
+            Run  *all, *few;
+
+            if (!(m->positions & POSITION_BIAS))
+                continue;
+            setup_open(&s, 2, 45, 45, 4, causal);
+            if (m->example)
+                set(&s, m->example);
+            all = run_any(&s, m, "xl");
+            few = run_without_views(&s, m, "xl");
+            CHECK(all->err.code == few->err.code, "%s: '%s' and '%s'", m->id, all->err.text,
+                  few->err.text);
+            for (int64_t c = 0; all->err.code == ERR_NONE && c < tensor_count(&all->out); c++)
+                CHECK(fabsf(tensor_f32(&all->out)[c] - tensor_f32(&few->out)[c]) <= 2e-6F,
+                      "%s%s: entry %lld is %g, with all distances %g", m->id,
+                      causal ? " causal" : "", (long long)c, (double)tensor_f32(&few->out)[c],
+                      (double)tensor_f32(&all->out)[c]);
+            run_free(all);
+            run_free(few);
+            setup_close(&s);
+        }
     }
 }
 

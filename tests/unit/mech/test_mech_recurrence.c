@@ -192,6 +192,27 @@ TEST(what_no_tap_meets_is_not_reached)
     fixture_free(&f);
 }
 
+/* The view `memory` gives a slot the tokens from its first to its last one, those between its taps
+ * included; a later group of the batch may begin inside. */
+TEST(dilated_slots_span_their_tokens)
+{
+    static const int32_t expected[][2] = { { 0, 7 }, { 4, 7 }, { 8, 15 }, { 12, 15 } };
+    Fixture f = fixture_new(32);
+    Tensor  memory;
+
+    fixture_run(&f, "compressive",
+                "segment=8,mem_len=8,cmem_len=4,ratio=4,compress=dilated-conv", true);
+    memory = fixture_view(&f, "memory"); /* of the last segment: four slots, then the memory */
+    for (int64_t s = 0; s < 4; s++) {
+        const int32_t *slot = tensor_i32(&memory) + (3 * 12 + s) * 2;
+
+        CHECK(slot[0] == expected[s][0] && slot[1] == expected[s][1], "slot %lld: [%d, %d)",
+              (long long)s, slot[0], slot[1]);
+    }
+    assert_int_equal(tensor_i32(&memory)[(3 * 12 + 4) * 2], 16);
+    fixture_free(&f);
+}
+
 /* Projected from x, attention is that of the projected q, k, v, as long as nothing is
  * squeezed by other than its mean: projections are linear. */
 TEST(means_of_x_are_means_of_its_keys)

@@ -84,6 +84,9 @@ TEST(a_slowing_machine_drifts)
     CHECK_WITHIN(t.drift.value, 0.2, 1e-12);
     CHECK_WITHIN(t.low.value, 10, 0);
     CHECK_WITHIN(t.high.value, 12, 0);
+    t.count = 8; /* thirds of two samples say nothing */
+    timing_summarise(&t);
+    assert_false(t.drift.valid);
     t.count = 5;
     timing_summarise(&t);
     assert_false(t.drift.valid);

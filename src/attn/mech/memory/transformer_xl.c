@@ -37,10 +37,10 @@ static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int6
 static void transformer_xl_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttendInput   in = run_attend_input(r, p->scale);
     Recurrence    c = recurrence_of(r, p->segment, p->mem_len);
+    Pattern      *cells = xl_all_cells(r, p, &c);
+    AttendInput   in = run_attend_input_within(r, p->scale, cells);
     Tensor        lse = run_tensor2(r, DT_F32, r->h, r->n);
-    Pattern      *cells = run_wants_views(r) ? xl_all_cells(r, p, &c) : NULL;
 
     in.softmax_flops = FLOPS_ROW_SOFTMAX;
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);

@@ -81,7 +81,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     PatternShape  shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    AttendInput   in = run_attend_input(r, p->scale);
+    AttendInput   in;
     AttendResult  result;
     Pattern      *cells;
     Spans        *s;
@@ -94,6 +94,7 @@ static void adaptive_span_run(Run *r, const void *opaque)
     show_profile(r, s);
     report(r, p, s);
     cells = pattern_finish(r->arena, shape, cells_of(r, s), r->causal);
+    in = run_attend_input_within(r, p->scale, cells);
     add_distances(r, p, &in);
     if (s->dynamic) {
         in.cell_term = log_mask;

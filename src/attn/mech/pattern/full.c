@@ -36,8 +36,8 @@ static void full_run(Run *r, const void *opaque)
 
     if ((double)p->q_offset > PARAM_AUTO)
         r->q_offset = p->q_offset;
-    in = run_attend_input(r, p->scale);
     all = full_pattern(r);
+    in = run_attend_input_within(r, p->scale, all);
     run_stage(r, "attend");
     result = op_attend(r, &in, all);
     r->out = result.out;

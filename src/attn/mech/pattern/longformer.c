@@ -49,9 +49,9 @@ static Tensor longformer_listed(Run *r, const uint8_t *flags);
 static void longformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttentionPart parts[2] = { { .in = run_attend_input(r, p->scale) } };
     uint8_t      *flags = global_flags(r, p->global);
     Pattern      *cells = run_last_rows(r, longformer_cells_of(r, p, flags));
+    AttentionPart parts[2] = { { .in = run_attend_input_within(r, p->scale, cells) } };
     AttendResult  result;
 
     if (flags)

@@ -70,7 +70,7 @@ static void natten_run(Run *r, const void *opaque)
 
 static void attend_cells(Run *r, const Params *p, const Pattern *cells)
 {
-    AttendInput  in = run_attend_input(r, p->scale);
+    AttendInput  in = run_attend_input_within(r, p->scale, cells);
     AttendResult result;
 
     run_stage(r, "attend");

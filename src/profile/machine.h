@@ -1,0 +1,38 @@
+/* profile/machine.h -- what the machine leaves to this process: memory and processors.
+ *
+ * A control group (a container, a job of Slurm or systemd) may allow less than the machine has.
+ * Its limits, and those of its parents, are files: memory.max and cpu.max of version 2,
+ * memory.limit_in_bytes and cpu.cfs_quota_us of version 1.
+ */
+#ifndef PROFILE_MACHINE_H
+#define PROFILE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytes that this process may have: of the machine, or of its control group where that is less. */
+int64_t machine_memory(void);
+/* Processors that this process may use: by its affinity, or its control group's quota. */
+double  machine_processors(void);
+
+/* Smallest limit along the groups that the file `groups` names (as /proc/self/cgroup), of a tree
+ * mounted at `root` (as /sys/fs/cgroup).  INFINITY: none. */
+double groups_memory(const char *groups, const char *root);
+double groups_processors(const char *groups, const char *root);
+
+/* The work of this process's processors so far. */
+typedef struct Load {
+    double at;   /* clock_wall */
+    double busy; /* seconds, of all processes; < 0: not known */
+    double own;  /* seconds, of this process */
+} Load;
+
+Load   load_now(void);
+/* Processors that other processes kept busy between the two; 0 where it is not known, or where the
+ * time is too short for the clock of /proc/stat. */
+double load_of_others(const Load *from, const Load *to);
+/* More threads than processors were free.  Less than half a processor is no difference: other work
+ * comes and goes, and its time is rounded to ticks. */
+bool   load_is_over(int threads, double free_processors);
+
+#endif

@@ -1,0 +1,165 @@
+/* test_machine.c -- limits of control groups, in trees of files made for it; other work. */
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/threads.h"
+#include "profile/machine.h"
+#include "profile/measure.h"
+
+/* ---- a tree of groups ------------------------------------------------------------- */
+
+typedef struct Tree {
+    char root[64], groups[96];
+} Tree;
+
+static Tree tree_new(const char *groups)
+{
+    Tree  t = { .root = "/tmp/attnscope-groups-XXXXXX" };
+    FILE *file;
+
+    assert_non_null(mkdtemp(t.root));
+    snprintf(t.groups, sizeof(t.groups), "%s/groups", t.root);
+    file = fopen(t.groups, "w");
+    assert_non_null(file);
+    fputs(groups, file);
+    fclose(file);
+    return t;
+}
+
+/* Writes a file below the root, with the folders above it. */
+static void tree_file(const Tree *t, const char *name, const char *text)
+{
+    char  path[300];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", t->root, name);
+    for (char *slash = path + strlen(t->root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void tree_free(const Tree *t)
+{
+    char command[200];
+
+    snprintf(command, sizeof(command), "rm -rf %s", t->root);
+    assert_int_equal(system(command), 0);
+}
+
+static void check_memory(const Tree *t, double expected)
+{
+    double found = groups_memory(t->groups, t->root);
+
+    CHECK(found == expected, "memory of the groups: %g, not %g", found, expected);
+}
+
+/* ---- memory ----------------------------------------------------------------------- */
+
+TEST(version_2_is_read_with_its_parents)
+{
+    Tree t = tree_new("0::/system.slice/job.scope\n");
+
+    check_memory(&t, (double)INFINITY);
+    tree_file(&t, "system.slice/job.scope/memory.max", "max\n");
+    check_memory(&t, (double)INFINITY);
+    tree_file(&t, "system.slice/job.scope/memory.max", "2000000000\n");
+    check_memory(&t, 2e9);
+    tree_file(&t, "system.slice/memory.max", "1000000000\n");
+    check_memory(&t, 1e9);
+    tree_file(&t, "system.slice/other/memory.max", "5\n"); /* of a neighbour */
+    check_memory(&t, 1e9);
+    tree_file(&t, "memory.max", "700000000\n"); /* a container's own group is the root */
+    check_memory(&t, 7e8);
+    tree_free(&t);
+}
+
+TEST(version_1_is_read_with_its_parents)
+{
+    Tree t = tree_new("9:name=systemd:/\n4:hugetlb,memory:/slurm/uid_7/job_3\n"
+                      "2:cpu:/slurm\n0::/\n");
+
+    tree_file(&t, "memory/memory.limit_in_bytes", "9223372036854771712\n");
+    tree_file(&t, "memory/slurm/uid_7/job_3/memory.limit_in_bytes", "3000000000\n");
+    check_memory(&t, 3e9);
+    tree_file(&t, "memory/slurm/uid_7/memory.limit_in_bytes", "2500000000\n");
+    check_memory(&t, 2.5e9);
+    tree_file(&t, "cpu/slurm/memory.limit_in_bytes", "5\n"); /* of another controller */
+    check_memory(&t, 2.5e9);
+    tree_free(&t);
+}
+
+/* A path of the host is not there in the container. */
+TEST(groups_that_are_not_there_are_passed_over)
+{
+    Tree t = tree_new("4:memory:/docker/0123\n");
+
+    tree_file(&t, "memory/memory.limit_in_bytes", "400000000\n");
+    check_memory(&t, 4e8);
+    tree_free(&t);
+    assert_true(isinf(groups_memory("/nowhere", "/nowhere")));
+}
+
+TEST(the_machine_has_memory_and_processors)
+{
+    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double group = groups_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+
+    assert_true(machine_memory() > 0);
+    CHECK((double)machine_memory() <= machine && (double)machine_memory() <= group,
+          "%lld of %g and %g bytes", (long long)machine_memory(), machine, group);
+    assert_true(machine_processors() > 0 && machine_processors() <= threads_hardware());
+}
+
+/* ---- processors ------------------------------------------------------------------- */
+
+TEST(quotas_of_both_versions)
+{
+    Tree two = tree_new("0::/a\n"), one = tree_new("2:cpu,cpuacct:/a\n");
+
+    tree_file(&two, "a/cpu.max", "max 100000\n");
+    assert_true(isinf(groups_processors(two.groups, two.root)));
+    tree_file(&two, "a/cpu.max", "150000 100000\n");
+    CHECK_NEAR(groups_processors(two.groups, two.root), 1.5, 0);
+    tree_file(&one, "cpu/a/cpu.cfs_quota_us", "-1\n");
+    tree_file(&one, "cpu/a/cpu.cfs_period_us", "100000\n");
+    assert_true(isinf(groups_processors(one.groups, one.root)));
+    tree_file(&one, "cpu/a/cpu.cfs_quota_us", "200000\n");
+    CHECK_NEAR(groups_processors(one.groups, one.root), 2, 0);
+    tree_free(&one);
+    tree_free(&two);
+}
+
+TEST(what_this_process_does_is_not_of_others)
+{
+    Load from = { .at = 10, .busy = 100, .own = 5 }, to = { .at = 12, .busy = 103, .own = 6 };
+
+    CHECK_NEAR(load_of_others(&from, &to), 1, 1e-12);
+    to.own = 9; /* ticks are coarse: never below 0 */
+    CHECK_NEAR(load_of_others(&from, &to), 0, 0);
+    to.own = 6;
+    to.at = 10.05; /* shorter than a few ticks */
+    CHECK_NEAR(load_of_others(&from, &to), 0, 0);
+    to.at = 12;
+    to.busy = -1; /* not known */
+    CHECK_NEAR(load_of_others(&from, &to), 0, 0);
+    assert_true(load_now().at > 0);
+}
+
+TEST(half_a_processor_too_few_is_over)
+{
+    assert_false(load_is_over(2, 2));
+    assert_false(load_is_over(2, 1.7));
+    assert_true(load_is_over(2, 1.5));
+    assert_true(load_is_over(1, 0.5)); /* two loops on one processor */
+    assert_true(load_is_over(1, (double)NAN));
+}
+
+SUITE(NULL, NULL)
