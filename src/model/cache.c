@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/arena.h"
@@ -336,13 +337,17 @@ static bool report(Error *err, const char *path)
 
 bool model_cache_read(const char *path, ModelCache *out, Error *err)
 {
-    char config[PATH_MAX];
-    bool ok;
+    char        config[PATH_MAX];
+    struct stat status;
+    bool        ok;
 
     *out = (ModelCache){ 0 };
     snprintf(config, sizeof(config), "%.4000s/config.json", path);
-    if (access(config, R_OK) == 0)
+    if (access(config, F_OK) == 0)
         ok = read_json(config, out, err);
+    else if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        ok = error_set(err, ERR_DATA, "the folder holds no config.json; name a folder that does, "
+                       "or a GGUF file");
     else
         ok = text_ends_in(path, ".json") ? read_json(path, out, err) : read_gguf(path, out, err);
     return ok || report(err, path);

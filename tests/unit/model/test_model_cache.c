@@ -13,7 +13,7 @@
  *   Mistral 7B v0.1             model_preset.py of mlc-ai/mlc-llm, which has its config.json
  *   Gemma 2 9B                  gemma/config.py of google/gemma_pytorch
  *   Gemma 3 27B                 the Gemma3Config of google/gemma-3-27b in the transformers'
- *                               converter of it; the default of sliding_window_pattern, Gemma3TextConfig
+ *                               converter of it; the pattern of layers: Gemma3TextConfig
  *   gpt-oss-120b                gpt_oss/torch/model.py of openai/gpt-oss
  *   DeepSeek-V3                 DeepseekV3Config of transformers: its defaults are this model's
  *   Qwen3-Next-80B-A3B          Qwen3NextConfig of transformers, likewise
