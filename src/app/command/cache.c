@@ -303,8 +303,9 @@ static void stack_rows(const CacheRun *r, const CacheStack *s, int at, bool kind
 
 static void cache_table(const CacheRun *r, TableStyle style, Text *out)
 {
-    static const char *const costs[] = { "a token adds", "held", "states", "step reads",
-                                         "step FLOP" };
+    static const char *const costs[][2] = { { "adds", "token_bytes" }, { "held", "cache_bytes" },
+                                            { "states", "state_bytes" }, { "reads", "read_bytes" },
+                                            { "FLOP", "step_flops" } };
     bool  exact = style == TABLE_CSV, kinds = r->count == 1 || style != TABLE_TEXT;
     bool  named = r->count > 1 || exact;
     Table t = { .cols = 6 + named + kinds, .keys = 1 + named + kinds, .room = call_room(r->call) };
@@ -315,7 +316,7 @@ static void cache_table(const CacheRun *r, TableStyle style, Text *out)
     if (kinds)
         table_cell(&t, "layers");
     for (int c = 0; c < 5; c++)
-        table_cell(&t, "%s", costs[c]);
+        table_cell(&t, "%s", costs[c][exact]);
     for (int at = 0; at < r->lengths.count; at++)
         for (int i = 0; i < r->count; i++)
             stack_rows(r, r->stacks[i], at, kinds, exact, &t);
@@ -334,8 +335,9 @@ static bool has_state(const CacheRun *r)
 
 static void table_notes(const CacheRun *r, Text *out)
 {
-    text_add(out, "\nheld: bytes after n tokens of one sequence, of which states do not grow; then "
-                  "what a\nstep reads, and the FLOPs of its scores, softmax and sums of values.\n");
+    text_add(out, "\nadds: bytes that one token more adds to a sequence of n; held: bytes after n\n"
+                  "tokens, of which states do not grow; reads: bytes that a step reads; FLOP: of\n"
+                  "its scores, softmax and sums of values.\n");
     if (has_state(r))
         text_add(out, "n/a: what a step of a state computes depends on its mechanism; attnscope\n"
                       "compare MECH --decode measures that.\n");
