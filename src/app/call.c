@@ -113,6 +113,17 @@ static bool add_output(Call *call, const char *path, Error *err)
     return true;
 }
 
+/* An option that may be repeated; values[] has the first. */
+static bool add_to_list(Call *call, int id, const char *value, const char **list, int *count,
+                        Error *err)
+{
+    if (*count == CALL_MAX_WORDS)
+        return error_set(err, ERR_USAGE, "more than %d --%s", CALL_MAX_WORDS, options[id].flag);
+    list[(*count)++] = value;
+    call->values[id] = list[0];
+    return true;
+}
+
 static bool set_option(Call *call, int id, const char *value, Error *err)
 {
     if (id == OPT_OUTPUT)
@@ -123,16 +134,12 @@ static bool set_option(Call *call, int id, const char *value, Error *err)
         call->words[call->word_count++] = value;
         return true;
     }
-    if (id == OPT_TEXT || id == OPT_SWAP) {
-        const char **list = id == OPT_TEXT ? call->texts : call->swaps;
-        int         *count = id == OPT_TEXT ? &call->text_count : &call->swap_count;
-
-        if (*count == CALL_MAX_WORDS)
-            return error_set(err, ERR_USAGE, "more than %d --%s", CALL_MAX_WORDS, options[id].flag);
-        list[(*count)++] = value;
-        call->values[id] = list[0];
-        return true;
-    }
+    if (id == OPT_TEXT)
+        return add_to_list(call, id, value, call->texts, &call->text_count, err);
+    if (id == OPT_SWAP)
+        return add_to_list(call, id, value, call->swaps, &call->swap_count, err);
+    if (id == OPT_STACK)
+        return add_to_list(call, id, value, call->stacks, &call->stack_count, err);
     if (id != OPT_PARAM) {
         call->values[id] = value;
         return true;

@@ -40,6 +40,8 @@ typedef struct Call {
     int         text_count;
     const char *swaps[CALL_MAX_WORDS];   /* each --swap */
     int         swap_count;
+    const char *stacks[CALL_MAX_WORDS];  /* each --layers of cache */
+    int         stack_count;
     const char *words[CALL_MAX_WORDS];   /* positional */
     int         word_count;
     bool        tty;                     /* result goes to a terminal */

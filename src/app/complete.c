@@ -17,6 +17,7 @@
 #include "app/study/study.h"
 #include "attn/run/position.h"
 #include "attn/study/heads.h"
+#include "profile/stack.h"
 
 typedef struct Ask {
     Session           *session;
@@ -360,6 +361,25 @@ static void head_pictures(Ask *a)
     head_scores(a);
 }
 
+static void stack_dtypes(Ask *a)
+{
+    for (int i = 0; stack_dtype_name(i); i++)
+        offer(a, stack_dtype_name(i), "");
+}
+
+/* The layer behind the last comma or bracket. */
+static void stack_layers(Ask *a)
+{
+    const char *last = a->part;
+
+    for (const char *c = a->part; *c; c++)
+        last = *c == ',' || *c == '(' ? c + 1 : last;
+    keep(a, (size_t)(last - a->part));
+    offer(a, "full", "all keys");
+    offer(a, "window(", "the last keys: window(4096)");
+    offer(a, "state(", "no keys but sums: state(HEADS,KEYS,VALUES)");
+}
+
 static void model_curves(Ask *a)
 {
     for (int i = 0; i < MODEL_MEASURES; i++)
@@ -424,6 +444,8 @@ static const struct {
     { OPT_TEXT, { .offer = samples, .files = true } },
     { OPT_IDS, { .files = true } },
     { OPT_SWAP, { .offer = mechanism_text } },
+    { OPT_STACK, { .offer = stack_layers } },
+    { OPT_DTYPE, { .offer = stack_dtypes, .list = true } },
     { OPT_SWAPVARY, { .offer = params_of_line } },
     { OPT_SWAPPLOT, { .offer = model_curves, .list = true } },
     { OPT_SORT, { .offer = head_orders } },
@@ -472,6 +494,7 @@ static const struct {
     { "merge", { .files = true } },
     { "model", { .offer = samples, .files = true } },
     { "heads", { .offer = samples, .files = true } },
+    { "cache", { .offer = samples, .files = true } },
     { "lesson", { .offer = lesson_ids, .files = true } },
     { "preset", { .offer = presets } },
     { "rerender", { .files = true } },

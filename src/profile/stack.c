@@ -155,6 +155,127 @@ bool stack_parse(const char *text, Stack *out, Error *err)
     return !*r.at || refuse(&r, "expected ',', 'x' or the end");
 }
 
+/* ---- as text ---------------------------------------------------------------------- */
+
+void stack_layer_text(const StackLayer *layer, Text *out)
+{
+    if (layer->kind == LAYER_FULL)
+        text_add(out, "full");
+    else if (layer->kind == LAYER_WINDOW)
+        text_addf(out, "window(%lld)", (long long)layer->window);
+    else
+        text_addf(out, "state(%lld,%lld,%lld)", (long long)layer->heads, (long long)layer->keys,
+                  (long long)layer->values);
+}
+
+static bool same_layer(const StackLayer *a, const StackLayer *b)
+{
+    return a->kind == b->kind && a->window == b->window && a->heads == b->heads &&
+           a->keys == b->keys && a->values == b->values;
+}
+
+/* The fewest layers of which the stack is repetitions, the last one perhaps cut short. */
+static int period(const Stack *stack)
+{
+    for (int p = 1; p < stack->count; p++) {
+        int at = p;
+
+        while (at < stack->count && same_layer(&stack->layers[at], &stack->layers[at - p]))
+            at++;
+        if (at == stack->count)
+            return p;
+    }
+    return stack->count;
+}
+
+static void list_text(const StackLayer *layers, int count, Text *out)
+{
+    for (int at = 0, times; at < count; at += times) {
+        for (times = 1; at + times < count; times++)
+            if (!same_layer(&layers[at], &layers[at + times]))
+                break;
+        text_add(out, at ? "," : "");
+        stack_layer_text(&layers[at], out);
+        if (times > 1)
+            text_addf(out, "x%d", times);
+    }
+}
+
+void stack_text(const Stack *stack, Text *out)
+{
+    int each = period(stack), times = each > 1 ? stack->count / each : 1;
+    int rest = times > 1 ? times * each : 0;
+
+    if (times > 1) {
+        text_add(out, "(");
+        list_text(stack->layers, each, out);
+        text_addf(out, ")x%d%s", times, rest < stack->count ? "," : "");
+    }
+    list_text(stack->layers + rest, stack->count - rest, out);
+}
+
+bool stack_repeat(Stack *stack, int64_t depth, Error *err)
+{
+    int each = stack->count;
+
+    if (depth < each)
+        return error_set(err, ERR_PARAM, "%d layers are given, but the depth is %lld; give at most "
+                         "as many layers", each, (long long)depth);
+    if (depth > STACK_LAYERS)
+        return error_set(err, ERR_PARAM, "a depth of %lld; give at most %d", (long long)depth,
+                         STACK_LAYERS);
+    for (; stack->count < depth; stack->count++)
+        stack->layers[stack->count] = stack->layers[stack->count - each];
+    return true;
+}
+
+int stack_kinds(const Stack *stack, StackKind *out)
+{
+    int count = 0;
+
+    for (int i = 0; i < stack->count; i++) {
+        int at = 0;
+
+        while (at < count && !same_layer(&out[at].layer, &stack->layers[i]))
+            at++;
+        if (at == count)
+            out[count++] = (StackKind){ .layer = stack->layers[i] };
+        out[at].count++;
+    }
+    return count;
+}
+
+/* ---- cached numbers ----------------------------------------------------------------- */
+
+/* q8, q5 and q4 are llama.cpp's Q8_0, Q5_0 and Q4_0: a scale in f16 for 32 numbers. */
+static const struct {
+    const char *name;
+    double      bits;
+    int64_t     group;
+} dtypes[] = {
+    { "bf16", 16, 0 }, { "f16", 16, 0 }, { "f32", 32, 0 }, { "f8", 8, 0 },
+    { "q8", 8, 32 },   { "q5", 5, 32 },  { "q4", 4, 32 },
+};
+
+const char *stack_dtype_name(int index)
+{
+    return index < (int)(sizeof(dtypes) / sizeof(*dtypes)) ? dtypes[index].name : NULL;
+}
+
+bool stack_dtype_parse(const char *name, StackShape *shape, Error *err)
+{
+    for (int i = 0; stack_dtype_name(i); i++) {
+        if (strcmp(dtypes[i].name, name) != 0)
+            continue;
+        shape->bits = dtypes[i].bits;
+        shape->group = dtypes[i].group;
+        shape->scale_bits = 16;
+        return true;
+    }
+    return error_set(err, ERR_PARAM, "'%.40s' is no type of cached numbers; there are bf16, f16, "
+                     "f32, f8, q8, q5 and q4", name);
+}
+
 /* ---- its cost --------------------------------------------------------------------- */
 
 bool stack_shape_check(const StackShape *s, Error *err)
@@ -202,28 +323,50 @@ static double key_flops(const StackShape *s)
     return (double)s->heads * (2 * score + 2 * value + FLOPS_SOFTMAX);
 }
 
-static void add_cost(const StackLayer *layer, const StackShape *s, int64_t n, StackCost *cost)
+static StackCost layer_cost(const StackLayer *layer, const StackShape *s, int64_t n)
 {
-    bool   whole = layer->kind == LAYER_FULL || n < layer->window;
-    double keys = (double)(whole ? n : layer->window);
-    double held = keys * token_bytes(s);
+    bool      whole = layer->kind == LAYER_FULL || n < layer->window;
+    double    keys = (double)(whole ? n : layer->window);
+    StackCost cost = { .cache_bytes = keys * token_bytes(s) };
 
     if (layer->kind == LAYER_STATE) {
-        held = 4.0 * (double)layer->heads * (double)layer->keys * (double)layer->values;
-        cost->step_flops = (double)NAN;
+        cost.cache_bytes =
+            4.0 * (double)layer->heads * (double)layer->keys * (double)layer->values;
+        cost.state_bytes = cost.cache_bytes;
+        cost.step_flops = (double)NAN;
     } else {
-        cost->token_bytes += whole ? token_bytes(s) : 0;
-        cost->step_flops += keys * key_flops(s);
+        cost.token_bytes = whole ? token_bytes(s) : 0;
+        cost.step_flops = keys * key_flops(s);
     }
-    cost->cache_bytes += held;
-    cost->read_bytes += held;
+    cost.read_bytes = cost.cache_bytes;
+    return cost;
+}
+
+static void add_cost(StackCost *sum, const StackCost *cost, double times)
+{
+    sum->token_bytes += times * cost->token_bytes;
+    sum->cache_bytes += times * cost->cache_bytes;
+    sum->state_bytes += times * cost->state_bytes;
+    sum->read_bytes += times * cost->read_bytes;
+    sum->step_flops += times * cost->step_flops;
+}
+
+StackCost stack_kind_cost(const StackKind *kind, const StackShape *shape, int64_t n)
+{
+    StackCost one = layer_cost(&kind->layer, shape, n), sum = { 0 };
+
+    add_cost(&sum, &one, kind->count);
+    return sum;
 }
 
 StackCost stack_cost(const Stack *stack, const StackShape *shape, int64_t n)
 {
-    StackCost cost = { 0 };
+    StackCost sum = { 0 };
 
-    for (int i = 0; i < stack->count; i++)
-        add_cost(&stack->layers[i], shape, n, &cost);
-    return cost;
+    for (int i = 0; i < stack->count; i++) {
+        StackCost one = layer_cost(&stack->layers[i], shape, n);
+
+        add_cost(&sum, &one, 1);
+    }
+    return sum;
 }

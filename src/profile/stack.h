@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "core/text.h"
 
 #define STACK_LAYERS 1024
 
@@ -38,19 +39,39 @@ typedef struct Stack {
     int        count;
 } Stack;
 
-/* Of all layers and one sequence, the token of the step included.  Bytes may be fractions. */
+/* Layers that are the same. */
+typedef struct StackKind {
+    StackLayer layer;
+    int        count;
+} StackKind;
+
+/* Of layers and one sequence, the token of the step included.  Bytes may be fractions. */
 typedef struct StackCost {
     double token_bytes; /* that one token more adds: none in a window that is full */
     double cache_bytes; /* that are held after n tokens, the states included */
+    double state_bytes; /* of them in states, whatever n is */
     double read_bytes;  /* of them that the step reads */
     double step_flops;  /* scores, softmax and sums of values; NaN where a layer is a state */
 } StackCost;
 
 /* ERR_PARAM names the place in the text, from 1. */
 bool stack_parse(const char *text, Stack *out, Error *err);
+/* Begins again from the first layer until there are `depth`; ERR_PARAM: there are more already. */
+bool stack_repeat(Stack *stack, int64_t depth, Error *err);
+/* Text that stack_parse reads: "(window(1024)x5,full)x10,window(1024)x2". */
+void stack_text(const Stack *stack, Text *out);
+void stack_layer_text(const StackLayer *layer, Text *out); /* "window(1024)" */
+/* The kinds of layers in the order in which they come, into out[STACK_LAYERS]; returns how many. */
+int stack_kinds(const Stack *stack, StackKind *out);
+
 /* ERR_PARAM: a shape that no model can have. */
 bool stack_shape_check(const StackShape *shape, Error *err);
+/* Bits, group and scale of cached numbers by name: "bf16", "q8". */
+bool        stack_dtype_parse(const char *name, StackShape *shape, Error *err);
+const char *stack_dtype_name(int index); /* NULL past the end */
+
 /* The shape is checked; n is at least 1. */
 StackCost stack_cost(const Stack *stack, const StackShape *shape, int64_t n);
+StackCost stack_kind_cost(const StackKind *kind, const StackShape *shape, int64_t n);
 
 #endif

@@ -64,6 +64,12 @@ static void take_costs(const Run *run, StepRecord *out)
         lack(out->lacks, "no closed form of its step is known here");
 }
 
+void step_costs(const Run *run, StepRecord *out)
+{
+    *out = (StepRecord){ .asked = true };
+    take_costs(run, out);
+}
+
 /* The parameter `form` where it has the choice `recurrent`. */
 static const Param *form_of(const Mechanism *m)
 {
@@ -138,8 +144,7 @@ bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *o
     const Mechanism *m = run->mechanism;
     RunSpec          plain = *spec;
 
-    *out = (StepRecord){ .asked = true };
-    take_costs(run, out);
+    step_costs(run, out);
     plain.views = false;
     plain.observer = NULL;
     plain.progress = NULL;

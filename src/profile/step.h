@@ -38,6 +38,9 @@ typedef struct StepRecord {
  * filled whatever lacks.  False: no memory, or cancelled. */
 bool step_measure(const Run *run, const RunSpec *spec, bool timed, StepRecord *out, Error *err);
 
+/* The costs alone, by closed form: nothing runs. */
+void step_costs(const Run *run, StepRecord *out);
+
 void step_json(const StepRecord *step, Json *out); /* null: not asked for */
 /* Whether the measured step computes what a decoder would keep from the steps before. */
 bool step_makes_again(const StepRecord *step);

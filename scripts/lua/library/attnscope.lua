@@ -1239,14 +1239,16 @@ function Sweep:jsonl(path) end
 ---A stack of layers, and the shape that they share.
 ---@class attnscope.CacheOptions
 ---@field layers? string full, window(KEYS), state(HEADS,KEYS,VALUES); xN repeats a layer or brackets: "(window(4096)x5,full)x8"; KEYS counts the query's own, as sliding_window in a config.json; default: full
+---@field depth? integer how many layers; the list begins again; default: as many as given
 ---@field n? integer tokens, the step's included; default: 1
 ---@field heads? integer heads of queries; default: 1
 ---@field kv_heads? integer heads of keys and values; default: as many
 ---@field dim? integer numbers of a head; default: 128
 ---@field rank? integer latent attention: numbers of the latent, which all heads share
 ---@field rope? integer latent attention: numbers with positions, which all heads share
----@field bits? number of a cached number; default: 16
----@field group? integer cached numbers that share a scale; default: no scales
+---@field dtype? string of cached numbers: bf16, f16, f32, f8, q8, q5 or q4 (the last three with a scale of 16 bits for 32 numbers); default: bf16
+---@field bits? number of a cached number; default: as the dtype says
+---@field group? integer cached numbers that share a scale; default: as the dtype says
 ---@field scale_bits? number of a scale; default: 16
 
 ---What a stack holds and reads while it generates one sequence.
@@ -1254,7 +1256,8 @@ function Sweep:jsonl(path) end
 ---@field layers? integer how many
 ---@field token_bytes? number that one token more adds
 ---@field cache_bytes? number held after n tokens
----@field read_bytes? number of them that a step reads
+---@field state_bytes? number of them in states, which do not grow with n
+---@field read_bytes? number of those held, that a step reads
 ---@field step_flops? number of a step's scores, softmax and sums of values; absent where a layer is a state
 
 ---The module: `local attn = require "attnscope"`; also the global attn.

@@ -30,6 +30,7 @@ COMMAND_FUNCTION(diff);
 COMMAND_FUNCTION(merge);
 COMMAND_FUNCTION(model);
 COMMAND_FUNCTION(heads);
+COMMAND_FUNCTION(cache);
 #undef COMMAND_FUNCTION
 
 /* What a model is, from its configuration; reads no weight. */

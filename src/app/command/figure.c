@@ -404,7 +404,7 @@ static void report_moved(const Call *call, const Call *figure, Error *err)
 static bool only_draws(const Call *figure)
 {
     static const char *const names[] = { "figure", "step", "compare", "roofline", "fit",
-                                         "heads", "model" };
+                                         "heads", "model", "cache" };
 
     if (figure->values[OPT_DUMP])
         return false;
@@ -481,16 +481,18 @@ static void add_far_input(Session *s, const char *path, const Call *figure, Text
     model_spec_free(&parts);
 }
 
-/* The model and the texts of heads and model. */
+/* The models of heads, model and cache, and their texts. */
 static void add_far_model(const Call *figure, Text *far, Error *err)
 {
     const char *ids = figure->values[OPT_IDS];
     ModelSpec   parts;
 
-    if (!figure->word_count || !model_spec_parse(figure->words[0], &parts, err))
-        return;
-    add_far(far, parts.path, strlen(parts.path));
-    model_spec_free(&parts);
+    for (int i = 0; i < figure->word_count; i++) {
+        if (!model_spec_parse(figure->words[i], &parts, err))
+            return;
+        add_far(far, parts.path, strlen(parts.path));
+        model_spec_free(&parts);
+    }
     for (int k = 0; k < figure->text_count; k++)
         if (strncmp(figure->texts[k], "sample:", 7) != 0)
             add_far(far, figure->texts[k], strlen(figure->texts[k]));
@@ -511,7 +513,8 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
         add_far(&far, figure->values[OPT_FONT], strlen(figure->values[OPT_FONT]));
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
-    if (!strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model"))
+    if (!strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model") ||
+        !strcmp(figure->command->name, "cache"))
         add_far_model(figure, &far, err);
     for (int i = 0; i < figure->word_count; i++) {
         add_far_tensors(&far, figure->words[i]);

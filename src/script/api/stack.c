@@ -15,9 +15,11 @@ static StackShape take_shape(lua_State *L, int t)
     shape.dim = option_integer(L, t, "dim", 128, 1, 1 << 20);
     shape.rank = option_integer(L, t, "rank", 0, 0, 1 << 20);
     shape.rope = option_integer(L, t, "rope", 0, 0, 1 << 20);
-    shape.bits = option_number(L, t, "bits", 16);
-    shape.group = option_integer(L, t, "group", 0, 0, 1 << 20);
-    shape.scale_bits = option_number(L, t, "scale_bits", 16);
+    if (!stack_dtype_parse(option_string(L, t, "dtype", "bf16"), &shape, &err))
+        luaL_error(L, "%s", err.text);
+    shape.bits = option_number(L, t, "bits", shape.bits);
+    shape.group = option_integer(L, t, "group", shape.group, 0, 1 << 20);
+    shape.scale_bits = option_number(L, t, "scale_bits", shape.scale_bits);
     if (!stack_shape_check(&shape, &err))
         luaL_error(L, "%s", err.text);
     return shape;
@@ -29,7 +31,7 @@ int attn_cache(lua_State *L)
     StackShape shape;
     StackCost  cost;
     Stack     *stack;
-    int64_t    n;
+    int64_t    n, depth;
     Error      err = ERROR_INIT;
 
     lua_settop(L, 1);
@@ -39,11 +41,15 @@ int attn_cache(lua_State *L)
     stack = lua_newuserdatauv(L, sizeof(*stack), 0);
     if (!stack_parse(option_string(L, 1, "layers", "full"), stack, &err))
         return luaL_error(L, "%s", err.text);
+    depth = option_integer(L, 1, "depth", stack->count, 1, STACK_LAYERS);
+    if (!stack_repeat(stack, depth, &err))
+        return luaL_error(L, "%s", err.text);
     cost = stack_cost(stack, &shape, n);
     lua_newtable(L);
     field_integer(L, "layers", stack->count);
     field_number(L, "token_bytes", cost.token_bytes);
     field_number(L, "cache_bytes", cost.cache_bytes);
+    field_number(L, "state_bytes", cost.state_bytes);
     field_number(L, "read_bytes", cost.read_bytes);
     if (!isnan(cost.step_flops))
         field_number(L, "step_flops", cost.step_flops);
@@ -55,14 +61,18 @@ static const Member cache_option_members[] = {
           "full, window(KEYS), state(HEADS,KEYS,VALUES); xN repeats a layer or brackets: "
           "\"(window(4096)x5,full)x8\"; KEYS counts the query's own, as sliding_window in a "
           "config.json; default: full"),
+    FIELD("depth", "integer", "how many layers; the list begins again; default: as many as given"),
     FIELD("n", "integer", "tokens, the step's included; default: 1"),
     FIELD("heads", "integer", "heads of queries; default: 1"),
     FIELD("kv_heads", "integer", "heads of keys and values; default: as many"),
     FIELD("dim", "integer", "numbers of a head; default: 128"),
     FIELD("rank", "integer", "latent attention: numbers of the latent, which all heads share"),
     FIELD("rope", "integer", "latent attention: numbers with positions, which all heads share"),
-    FIELD("bits", "number", "of a cached number; default: 16"),
-    FIELD("group", "integer", "cached numbers that share a scale; default: no scales"),
+    FIELD("dtype", "string",
+          "of cached numbers: bf16, f16, f32, f8, q8, q5 or q4 (the last three with a scale of 16 "
+          "bits for 32 numbers); default: bf16"),
+    FIELD("bits", "number", "of a cached number; default: as the dtype says"),
+    FIELD("group", "integer", "cached numbers that share a scale; default: as the dtype says"),
     FIELD("scale_bits", "number", "of a scale; default: 16"),
     MEMBER_END,
 };
@@ -74,7 +84,8 @@ static const Member cache_members[] = {
     FIELD("layers", "integer", "how many"),
     FIELD("token_bytes", "number", "that one token more adds"),
     FIELD("cache_bytes", "number", "held after n tokens"),
-    FIELD("read_bytes", "number", "of them that a step reads"),
+    FIELD("state_bytes", "number", "of them in states, which do not grow with n"),
+    FIELD("read_bytes", "number", "of those held, that a step reads"),
     FIELD("step_flops", "number",
           "of a step's scores, softmax and sums of values; absent where a layer is a state"),
     MEMBER_END,

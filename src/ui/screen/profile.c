@@ -7,6 +7,7 @@
 #include "app/figure/picture.h"
 #include "app/study/study.h"
 #include "app/figure/plots.h"
+#include "profile/step.h"
 #include "ui/screen/profile.h"
 #include "ui/shell/actions.h"
 
@@ -200,6 +201,58 @@ static void quality_text(const Pane *pane, int room, Text *out)
         text_addf(out, "(heap: %s)", r->heap_note);
 }
 
+static const char *bytes_of(Number bytes, char *text, size_t size)
+{
+    return bytes.valid ? format_bytes((int64_t)bytes.value, text, size) : "n/a";
+}
+
+/* What a decoder pays for the next token, by the closed form of the run. */
+static void token_text(const Pane *pane, Text *out)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+    const Run       *run = pane->result ? pane->result->run : NULL;
+    StepRecord       step;
+    char             adds[32], held[32], reads[32], flops[32];
+
+    text_add(out, "a token more: ");
+    if (m && !m->causal) { /* a causal run of it fails */
+        text_add(out, "n/a: it has no causal form, so it cannot generate token by token");
+        return;
+    }
+    if (!run || run_failed(run)) {
+        text_add(out, "n/a: there is no run yet");
+        return;
+    }
+    step_costs(run, &step);
+    if (run->mechanism->causal && !run->causal)
+        text_add(out, "n/a: the run is not causal; :causal on makes it so");
+    else if (*step.lacks)
+        text_addf(out, "n/a: %s", step.lacks);
+    else
+        text_addf(out, "adds %s to the %s held, reads %s, %s",
+                  bytes_of(step.kv_bytes_per_token, adds, sizeof(adds)),
+                  bytes_of(step.state_bytes, held, sizeof(held)),
+                  bytes_of(step.step_bytes, reads, sizeof(reads)),
+                  flops_text(step.decode_flops.value, flops, sizeof(flops)));
+}
+
+/* The line of the quality, and under it, where there is room, that of a token more; *y: the line
+ * below. */
+static void draw_lines(Ui *ui, Area area, const Pane *pane, int *y)
+{
+    for (int i = 0; i < 2 && (!i || *y < area.y + area.h); i++) {
+        Text line = { 0 };
+
+        if (i)
+            token_text(pane, &line);
+        else
+            quality_text(pane, area.w - 2, &line);
+        term_text(ui->term, (*y)++, area.x + 1, area.w - 2, text_str(&line),
+                  ui_style(ui, ROLE_TEXT));
+        text_free(&line);
+    }
+}
+
 /* Stages, and under them plots where there is room. */
 static void draw_rest(Ui *ui, Area area, const Pane *pane)
 {
@@ -213,7 +266,7 @@ static void draw_rest(Ui *ui, Area area, const Pane *pane)
     else if (more)
         profile_more_draw(ui, below);
     area.h = more ? lines : area.h;
-    if (area.h >= 4)
+    if (area.h >= 3)
         draw_stages(ui, area, pane);
 }
 
@@ -234,10 +287,9 @@ static void draw_metrics(Ui *ui, Area area, bool wide, int *y)
 
 static void profile_draw(Ui *ui, Area area)
 {
-    Pane    *pane = panes_focus(ui);
-    bool     wide = area.w >= 110;
-    int      y = area.y;
-    Text     quality = { 0 };
+    Pane *pane = panes_focus(ui);
+    bool  wide = area.w >= 110;
+    int   y = area.y;
 
     if (!pane) {
         term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 4, area.w - 8 },
@@ -251,10 +303,8 @@ static void profile_draw(Ui *ui, Area area)
         return;
     }
     draw_metrics(ui, area, wide, &y);
-    quality_text(pane, area.w - 2, &quality);
-    term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
-    text_free(&quality);
-    draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
+    draw_lines(ui, area, pane, &y);
+    draw_rest(ui, (Area){ y, area.x, area.y + area.h - y, area.w }, pane);
 }
 
 static void scaling_start(Ui *ui);

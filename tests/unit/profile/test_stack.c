@@ -83,6 +83,106 @@ TEST(latent_keys_are_read_once_and_compared_by_every_head)
     assert_true(isnan(cost_of("full,state(1,2,3)", s, 5).step_flops));
 }
 
+/* The stack that the text gives, repeated to the depth, as text again. */
+static void check_text(const char *layers, int64_t depth, const char *expected)
+{
+    Stack *stack = calloc(1, sizeof(*stack));
+    Text   text = { 0 };
+    Error  err = ERROR_INIT;
+
+    assert_non_null(stack);
+    assert_true(stack_parse(layers, stack, &err));
+    assert_true(stack_repeat(stack, depth ? depth : stack->count, &err));
+    stack_text(stack, &text);
+    assert_string_equal(text_str(&text), expected);
+    text_free(&text);
+    free(stack);
+}
+
+TEST(a_stack_is_written_as_it_is_read)
+{
+    check_text("full", 0, "full");
+    check_text("full,full,full", 0, "fullx3");
+    check_text("window(1024)x5,full", 62, "(window(1024)x5,full)x10,window(1024)x2");
+    check_text("window(8),full", 7, "(window(8),full)x3,window(8)");
+    check_text("full,window(8)x2", 0, "full,window(8)x2");
+    check_text("state(2,3,4),full", 4, "(state(2,3,4),full)x2");
+}
+
+TEST(a_stack_has_no_more_layers_than_its_depth)
+{
+    Stack *stack = calloc(1, sizeof(*stack));
+    Error  err = ERROR_INIT;
+
+    assert_non_null(stack);
+    assert_true(stack_parse("full,window(8),full", stack, &err));
+    assert_false(stack_repeat(stack, 2, &err));
+    assert_non_null(strstr(err.text, "3 layers are given, but the depth is 2"));
+    assert_false(stack_repeat(stack, 1025, &err));
+    assert_non_null(strstr(err.text, "at most 1024"));
+    assert_int_equal(stack->count, 3);
+    free(stack);
+}
+
+/* Kinds stand in the order in which they come, and their costs add up to the stack's. */
+TEST(kinds_of_layers_add_up)
+{
+    Stack    *stack = calloc(1, sizeof(*stack));
+    StackKind kinds[STACK_LAYERS];
+    StackCost all, sum = { 0 };
+    Error     err = ERROR_INIT;
+
+    assert_non_null(stack);
+    assert_true(stack_parse("(window(7)x2,full,window(9))x3", stack, &err));
+    assert_int_equal(stack_kinds(stack, kinds), 3);
+    assert_int_equal(kinds[0].count, 6);
+    assert_int_equal(kinds[1].layer.kind, LAYER_FULL);
+    assert_int_equal(kinds[2].layer.window, 9);
+    all = stack_cost(stack, &small, 8);
+    for (int i = 0; i < 3; i++) {
+        StackCost one = stack_kind_cost(&kinds[i], &small, 8);
+
+        sum.token_bytes += one.token_bytes;
+        sum.cache_bytes += one.cache_bytes;
+        sum.step_flops += one.step_flops;
+    }
+    CHECK_WITHIN(all.token_bytes, 6 * 64, 0);
+    CHECK_WITHIN(sum.token_bytes, all.token_bytes, 0);
+    CHECK_WITHIN(sum.cache_bytes, all.cache_bytes, 0);
+    CHECK_WITHIN(sum.step_flops, all.step_flops, 0);
+    free(stack);
+}
+
+TEST(states_are_counted_apart)
+{
+    StackCost cost = cost_of("state(2,3,4)x2,full", small, 10);
+
+    CHECK_WITHIN(cost.state_bytes, 2 * 4 * 24, 0);
+    CHECK_WITHIN(cost.cache_bytes, 2 * 4 * 24 + 10 * 64, 0);
+    CHECK_WITHIN(cost.token_bytes, 64, 0);
+    assert_true(isnan(cost.step_flops));
+}
+
+/* The bytes of 32 numbers are those of a block of the GGUF type. */
+TEST(types_of_cached_numbers)
+{
+    static const struct {
+        const char *name;
+        double      bytes;
+    } blocks[] = { { "bf16", 64 }, { "f16", 64 }, { "f32", 128 }, { "f8", 32 },
+                   { "q8", 34 },   { "q5", 22 },  { "q4", 18 } };
+    StackShape s = small; /* 2 x 2 x 8 numbers a token */
+    Error      err = ERROR_INIT;
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+        assert_true(stack_dtype_parse(blocks[i].name, &s, &err));
+        CHECK_WITHIN(cost_of("full", s, 1).token_bytes, blocks[i].bytes, 0);
+    }
+    assert_null(stack_dtype_name(sizeof(blocks) / sizeof(*blocks)));
+    assert_false(stack_dtype_parse("q3", &s, &err));
+    assert_non_null(strstr(err.text, "'q3' is no type of cached numbers; there are bf16"));
+}
+
 TEST(layers_repeat)
 {
     Stack *stack = calloc(1, sizeof(*stack));
