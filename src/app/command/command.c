@@ -371,6 +371,9 @@ static bool docs_man(Text *out)
              ".TP\n.B TERM, LC_ALL\nno sequences on a dumb terminal; plain ASCII on one whose "
              "locale is not UTF-8 (files and pipes have UTF-8 everywhere).\n"
              ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME\nas usual.\n"
+             ".TP\n.B ATTNSCOPE_TIMED_SECONDS\na measurement repeats a run for at least so many "
+             "seconds, if these are fewer than usual (0.2, or 0.05 without \\-\\-repeat and "
+             "\\-\\-within). For tests that read no times.\n"
              ".TP\n.B ATTNSCOPE_CUDNN, ATTNSCOPE_WGMMA, ATTNSCOPE_GRAPHS\nways of runs on a GPU: "
              "0 leaves one out, 1 takes it without a trial; see docs/gpu.md.\n");
     return true;

@@ -56,6 +56,31 @@ TEST(a_measured_run_has_all_its_numbers)
     fixture_free(&f);
 }
 
+TEST(timed_seconds_shorten_a_measurement)
+{
+    Fixture     f = fixture_new(1, 8, 4, 1);
+    MeasurePlan plan = QUICK;
+    Record      r;
+
+    plan.most = 1000000;
+    plan.min_seconds = 0.02; /* thousands of runs */
+    fixture_choose(&f, "full", "");
+    for (int i = 0; i < 4; i++) {
+        /* More than planned, and what is no number, change nothing. */
+        const char *text = ((const char *[]){ "0", "9", "short", "-1" })[i];
+
+        setenv("ATTNSCOPE_TIMED_SECONDS", text, 1);
+        r = measured(&f.spec, plan);
+        if (i == 0)
+            assert_int_equal(r.time.count, plan.repeats);
+        else
+            assert_true(r.time.count > plan.repeats);
+        record_free(&r);
+    }
+    unsetenv("ATTNSCOPE_TIMED_SECONDS");
+    fixture_free(&f);
+}
+
 TEST(once_is_one_run)
 {
     Fixture f = fixture_new(1, 64, 8, 1);
