@@ -91,6 +91,9 @@ static bool read_layer(Reader *r)
         layer.kind = LAYER_FULL;
     } else if (take(r, "window")) {
         layer.kind = LAYER_WINDOW;
+        if (!strncmp(r->at, "(window=", 8))
+            return refuse(r, "expected window(KEYS), the keys that a token sees with its own; "
+                             "the causal mechanism window(window=W) sees (W + 1) / 2 of them");
         if (!read_numbers(r, window, 1))
             return false;
     } else if (take(r, "state")) {

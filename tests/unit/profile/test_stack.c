@@ -203,6 +203,7 @@ TEST(wrong_layers_name_their_place)
         { "full x0", "character 7" },   { "window(0)", "character 8" },
         { "window", "character 7" },    { "(full", "character 6" },
         { "full)", "character 5" },     { "fullx1025", "1024 layers" },
+        { "window(window=9)", "sees (W + 1) / 2" },
         { "state(1,2)", "character 10" }, { "((((((((((((((((((", "16 brackets" },
         { "fullx99999999999999999999", "too large" },
     };
