@@ -81,11 +81,27 @@ static void add_signs(Reasons *all, const Result *result, Text *signs)
     text_free(&line);
 }
 
+/* The text after the signs that it begins with. */
+static const char *after_signs(const char *title)
+{
+    static const char *const signs[] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7", "\xc2\xb6" };
+
+    for (size_t k = 0; k < sizeof(signs) / sizeof(*signs); k++)
+        if (!strncmp(title, signs[k], strlen(signs[k]))) {
+            title += strlen(signs[k]);
+            k = (size_t)-1; /* any sign may follow */
+        }
+    return title;
+}
+
+/* Signs stand in their order before the title: those of a later curve behind the first ones. */
 static void sign_title(const char *signs, char *title, size_t size)
 {
-    Text all = { 0 };
+    Text        all = { 0 };
+    const char *words = after_signs(title);
 
-    text_addf(&all, "%s%s%s", signs, *title ? " " : "", title);
+    text_addf(&all, "%.*s%s%s%s", (int)(words - title), title, signs,
+              *words && *words != ' ' ? " " : "", words);
     if (all.length < size)
         snprintf(title, size, "%s", text_str(&all));
     text_free(&all);

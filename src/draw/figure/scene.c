@@ -600,9 +600,9 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                                      grey ? PICTURE_OTHER_256 : colour_component_256(bit),
                                      component_letter(bit));
     }
-    if (present->overlaps && count < most)
-        note_overlaps(present, &items[count++]);
     count += found_items(present, items + count, most - count);
+    if (present->overlaps && count < most) /* words after all signs of causes */
+        note_overlaps(present, &items[count++]);
     if (present->dots && count < most)
         items[count++] = (LegendItem){ .text = DOT_WORDS, .dot = true, .ascii = '.',
                                        .rgb = { 128, 128, 128 }, .index256 = 244 };

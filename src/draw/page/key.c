@@ -203,6 +203,26 @@ void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size)
              sheet_bar_shared(sheet, panel) ? "," : "");
 }
 
+void sheet_powers(char *text, size_t size)
+{
+    static const char *const raised[] = { "\u2070", "\u00B9", "\u00B2", "\u00B3", "\u2074",
+                                          "\u2075", "\u2076", "\u2077", "\u2078", "\u2079" };
+    double value = strtod(text, NULL);
+    int    power = value > 0 ? (int)floor(log10(value) + 1e-9) : 0, count;
+    double front = value / pow(10, power);
+    char   digits[16];
+
+    if (!(value > 0))
+        return;
+    count = fabs(front - 1) < 1e-6 ? snprintf(text, size, "10")
+                                   : snprintf(text, size, "%.3g\u00B7" "10", front);
+    snprintf(digits, sizeof(digits), "%d", abs(power));
+    if (power < 0)
+        count += snprintf(text + count, size - (size_t)count, "\u207B");
+    for (int k = 0; digits[k]; k++)
+        count += snprintf(text + count, size - (size_t)count, "%s", raised[digits[k] - '0']);
+}
+
 /* The name ends at `bottom`; "shared" is a line of its own: bars have little room beside them. */
 static void draw_bar_name(Sheet *sheet, int panel, double x, double bottom)
 {

@@ -218,9 +218,14 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
 /* Ticks with their unit, which the axis' name then leaves out: "512 KiB" below "memory". */
 static int unit_ticks(const PlotAxis *axis, int most, PlotTick *ticks)
 {
-    int count = plot_ticks(axis, most, ticks);
+    int  count = plot_ticks(axis, most, ticks);
+    bool powers = false; /* all, if one would be */
 
+    for (int k = 0; k < count && axis->log && !axis->names; k++)
+        powers = powers || strchr(ticks[k].text, 'e');
     for (int k = 0; k < count; k++) {
+        if (powers)
+            sheet_powers(ticks[k].text, sizeof(ticks->text));
         plot_unit(axis, ticks[k].text, sizeof(ticks->text));
         if (!axis->words)
             sheet_minus(ticks[k].text, sizeof(ticks->text));

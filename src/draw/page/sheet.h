@@ -116,6 +116,8 @@ void sheet_hatch(Sheet *sheet, int panel);
 void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 /* A hyphen before a number or its exponent becomes a minus sign. */
 void sheet_minus(char *text, size_t size);
+/* A number becomes a power of ten: 1e-06 as 10⁻⁶, 2e-07 as 2·10⁻⁷; size at least 24. */
+void sheet_powers(char *text, size_t size);
 /* The bar is of other panels, too: its name's second line says so. */
 bool sheet_bar_shared(const Sheet *sheet, int panel);
 /* First line of the name of the bar's numbers. */

@@ -686,6 +686,31 @@ TEST(negative_differences_are_hatched_in_print)
     figure_free(figure);
 }
 
+/* 1e-06 beside 0.0001 would be two ways to write one kind of number. */
+TEST(small_numbers_of_a_logarithmic_axis_are_powers)
+{
+    View        view;
+    Figure     *figure = matrices(&view, 1, "m");
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *line = plot_add(plot, "line", CURVE_LINE, 2, false);
+    char        text[24];
+
+    assert_non_null(line);
+    plot->y.log = true;
+    for (int i = 0; i < 2; i++) {
+        line->x[i] = i;
+        line->y[i] = i ? 1 : 1e-8;
+    }
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "p");
+    expect_words(figure, 3.25, "10\u207B\u2076");
+    expect_words(figure, 3.25, "10\u2070");
+    snprintf(text, sizeof(text), "2e-07");
+    sheet_powers(text, sizeof(text));
+    assert_string_equal(text, "2\u00B7" "10\u207B\u2077");
+    figure_free(figure);
+}
+
 TEST(an_axis_that_is_reordered_is_named_apart)
 {
     static const int32_t order[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
