@@ -1,0 +1,47 @@
+/* test_draw_frames.c -- frames beside and below each other have one size. */
+
+#include "check.h"
+#include "draw/page/layout.h"
+
+/* One row is as high as 48. */
+TEST(a_single_row_beside_a_square_leaves_no_void)
+{
+    PanelNeed  panels[2] = { { .rows = 1, .cols = 48 }, { .rows = 48, .cols = 48 } };
+    LayoutNeed need = { .width = 400, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
+                        .cols = 2, .count = 2, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
+    layout_free(&l);
+}
+
+/* Of whatever numbers of cells, and of curves: what has the same room has the same frame. */
+TEST(frames_of_equal_columns_are_equal_to_the_pixel)
+{
+    static const int64_t sizes[] = { 12, 33, 48, 64, 90, 500, 4096 };
+
+    for (int width = 200; width < 2400; width = width * 5 / 4 + 1)
+        for (int a = 0; a < 7; a++)
+            for (int b = 0; b < 7; b++) {
+                PanelNeed  panels[4] = { { .rows = sizes[a], .cols = sizes[a] },
+                                         { .rows = sizes[b], .cols = sizes[b] },
+                                         { .rows = 4, .cols = sizes[a] }, { .plot = true } };
+                LayoutNeed need = { .width = width, .margin = 10, .gap = 10, .strip = 20,
+                                    .fine = 1 + width / 800, .rows = 2, .cols = 2, .count = 4,
+                                    .panels = panels };
+                Layout     l;
+
+                assert_true(layout_make(&need, &l, NULL));
+                for (int k = 1; k < 4; k++)
+                    CHECK(l.panels[k].matrix.w == l.panels[0].matrix.w,
+                          "%lld and %lld entries in %d: %d and %d pixels", (long long)sizes[a],
+                          (long long)sizes[b], width, l.panels[0].matrix.w, l.panels[k].matrix.w);
+                assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
+                assert_int_equal(l.panels[2].matrix.h, l.panels[3].matrix.h);
+                assert_true(l.panels[0].matrix.w >= (sizes[a] == sizes[b] ? 0.5 : 0.8) * l.room);
+                layout_free(&l);
+            }
+}
+
+SUITE(NULL, NULL)
