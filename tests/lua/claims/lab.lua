@@ -97,7 +97,8 @@ return {
       is(parts.figures.peak_bytes - parts.figures.hidden_bytes, "==",
         whole.figures.peak_bytes - whole.figures.hidden_bytes)
       is(flops(parts), "==", flops(whole))
-      is(select(2, parts.output:allclose(whole.output)), "==", 0)
+      -- A product of fewer rows may round otherwise: the order of the sum is the BLAS kernel's.
+      is(select(2, parts.output:allclose(whole.output)), "<", 1e-5)
     end },
   { "given", "The weights are taken from a file and applied to the values", function(is)
     local input = assert(attn.load("synthetic:normal", { n = 16, d = 8 }))
