@@ -245,7 +245,7 @@ static void swap_row(const ModelRun *r, const ModelTextRun *run, int64_t variant
     if (exact || isnan(m->delta))
         real_cell(t, digits, m->delta);
     else
-        table_cell(t, "%+.4f", m->delta);
+        table_cell(t, "%+.4f", fabs(m->delta) < 5e-5 ? 0.0 : m->delta); /* no -0.0000 */
     real_cell(t, digits, m->kl);
     real_cell(t, digits, m->kl_max);
     real_cell(t, exact ? -9 : 3, m->agreement);

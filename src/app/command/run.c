@@ -224,7 +224,7 @@ static bool cell_write(Result *result, const char *place, bool as_json, Text *ou
         if (!allowed)
             text_add(out, "masked     this pair is not computed\n");
         else if (why.weighs)
-            text_addf(out, "weight     %.6g\n", why.weight);
+            text_addf(out, "weight     %.5g\n", why.weight);
         if (components.length)
             text_addf(out, "component  %s\n", text_str(&components));
         cell_describe(&why, out);

@@ -444,7 +444,8 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     if (differs)
         text_addf(out, "difference %+.6g   %s minus pane 1\n", f.value, pane_numbers(pane)->name);
     else if (f.number && pane_numbers(pane)->kind == VIEW_WEIGHTS)
-        text_addf(out, "weight     %.6g   log %.4g\n", f.value, log(f.value));
+        /* float32, several sums of exponentials: a sixth digit would differ by CPU */
+        text_addf(out, "weight     %.5g   log %.4g\n", f.value, log(f.value));
     else if (f.number && pane_numbers(pane)->categories)
         text_addf(out, "%-10s %s\n", pane_numbers(pane)->name, f.text);
     else if (f.number)
