@@ -259,14 +259,18 @@ static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox 
     return false;
 }
 
-static void label_point(Pens *p, const char *text, double x, double y, Rgb rgb)
+/* Words lie across a curve only where all of the plot is full, and where nothing else names the
+ * point: those of a series that the key names are left out instead. */
+static void label_point(Pens *p, const PlotSeries *s, const char *text, double x, double y)
 {
+    Rgb      rgb = pens_colour(p, s->hue);
     double   r = sheet_points(p->s, 4), w = pens_width(p, text), h = 1.25 * p->s->tick;
     LabelBox box;
 
     if (!label_place_clear(&p->places, x, y, r, r, w, h, &box) &&
-        !place_far(p, x, y, w, h, &box) && !label_place(&p->places, x, y, r, r, w, h, &box))
-        return; /* across a curve only where all of the plot is full */
+        !place_far(p, x, y, w, h, &box) &&
+        (*s->name || !label_place(&p->places, x, y, r, r, w, h, &box)))
+        return;
     lead(p, box, x, y, rgb);
     write_in(p, box, text, rgb);
 }
@@ -280,7 +284,7 @@ void pens_labels(Pens *p)
             double x = pens_x(p, s->x[i]), y = pens_y(p, s->y[i]);
 
             if (s->labels[i][0] && isfinite(x) && isfinite(y))
-                label_point(p, s->labels[i], x, y, pens_colour(p, s->hue));
+                label_point(p, s, s->labels[i], x, y);
         }
     }
 }

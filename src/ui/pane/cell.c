@@ -398,6 +398,7 @@ static bool shows_pairs(const Pane *pane, const View *view)
     return !strcmp(view->cols, "key") && view_rows(view) == run->n && view_cols(view) == run->m;
 }
 
+/* Weights have five digits: they are float32, and a sixth one would differ by CPU. */
 static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     CellFacts   f = cell_facts(ui, pane, q, k);
@@ -444,7 +445,6 @@ static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     if (differs)
         text_addf(out, "difference %+.6g   %s minus pane 1\n", f.value, pane_numbers(pane)->name);
     else if (f.number && pane_numbers(pane)->kind == VIEW_WEIGHTS)
-        /* float32, several sums of exponentials: a sixth digit would differ by CPU */
         text_addf(out, "weight     %.5g   log %.4g\n", f.value, log(f.value));
     else if (f.number && pane_numbers(pane)->categories)
         text_addf(out, "%-10s %s\n", pane_numbers(pane)->name, f.text);
