@@ -321,6 +321,8 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
     if (ok && !cell && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
         write_result(result, call, out);
     ok = ok && check_run(result, err);
+    if (ok && request.measure && result->record.status == RECORD_OOM) /* a timed run, later */
+        ok = error_set(err, ERR_NOMEM, "%s", result->record.message);
     ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
     if (ok && call->values[OPT_DUMP])
         ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
