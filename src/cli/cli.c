@@ -14,15 +14,21 @@
 #include "app/program.h"
 #include "app/session/session.h"
 #include "core/shortage.h"
+#include "core/utf8.h"
+
+/* 0: not known. */
+static int columns_of(int file)
+{
+    struct winsize size;
+
+    return ioctl(file, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 static int terminal_columns(void)
 {
-    struct winsize size;
-    const char    *columns = getenv("COLUMNS");
+    const char *columns = getenv("COLUMNS");
 
-    if (columns && atoi(columns) > 0)
-        return atoi(columns);
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    return columns && atoi(columns) > 0 ? atoi(columns) : columns_of(STDOUT_FILENO);
 }
 
 static int complain(const Error *err)
@@ -82,16 +88,15 @@ static void interrupted(int number)
  * begin another. */
 static void print_progress(void *context, const char *text)
 {
-    struct winsize size = { 0 };
-    char           line[256];
-    size_t         length = strlen(text);
+    char line[256];
+    int  columns = columns_of(STDERR_FILENO), length = (int)strlen(text);
 
     (void)context;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && length >= size.ws_col)
-        length = size.ws_col - 1u;
-    while (length && length < strlen(text) && (text[length] & 0xc0) == 0x80)
+    if (columns > 1 && length >= columns)
+        length = columns - 1;
+    while (length && utf8_continues(text[length]))
         length--;
-    snprintf(line, sizeof(line), "%.*s", (int)length, text);
+    snprintf(line, sizeof(line), "%.*s", length, text);
     program_progress(line);
 }
 

@@ -14,8 +14,8 @@
 
 #include "core/arena.h"
 #include "model/config.h"
+#include "model/file/folder.h"
 
-#define CONFIG_BYTES ((size_t)16 << 20)
 #define LAYERS_MOST 1024
 #define NEEDED (-1) /* has no default */
 
@@ -272,23 +272,10 @@ bool model_cache_from_json(json_t *root, ModelCache *out, Error *err)
 
 static bool read_json(const char *path, ModelCache *out, Error *err)
 {
-    json_error_t why;
-    Text         text = { 0 };
-    json_t      *root = NULL;
-    bool         ok = file_read(path, CONFIG_BYTES, &text, err);
+    json_t *root = folder_json(path, err);
+    bool    ok = root ? model_cache_from_json(root, out, err) : error_prefix(err, "config.json");
 
-    if (ok && text.length > CONFIG_BYTES)
-        ok = error_set(err, ERR_FORMAT, "config.json has more than %zu bytes", CONFIG_BYTES);
-    if (ok)
-        root = json_loadb(text_str(&text), text.length, JSON_REJECT_DUPLICATES, &why);
-    if (ok && !root)
-        ok = error_set(err, ERR_FORMAT, "bad JSON in line %d, column %d: %.150s", why.line,
-                       why.column, why.text);
-    else if (ok && !json_is_object(root))
-        ok = error_set(err, ERR_FORMAT, "is JSON, but no object");
-    ok = ok && model_cache_from_json(root, out, err);
     json_decref(root);
-    text_free(&text);
     return ok;
 }
 
@@ -321,20 +308,6 @@ static bool read_gguf(const char *path, ModelCache *out, Error *err)
     return ok;
 }
 
-/* A message is one line, whatever bytes the file has in its names. */
-static bool report(Error *err, const char *path)
-{
-    if (!err)
-        return false;
-    if (err->code == ERR_FORMAT || err->code == ERR_DATA || err->code == ERR_UNSUPPORTED)
-        err->code = ERR_MODEL;
-    error_prefix(err, "%.200s", path);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    return false;
-}
-
 bool model_cache_read(const char *path, ModelCache *out, Error *err)
 {
     char        config[PATH_MAX];
@@ -350,7 +323,7 @@ bool model_cache_read(const char *path, ModelCache *out, Error *err)
                        "or a GGUF file");
     else
         ok = text_ends_in(path, ".json") ? read_json(path, out, err) : read_gguf(path, out, err);
-    return ok || report(err, path);
+    return ok || model_failed(path, err);
 }
 
 void model_cache_free(ModelCache *cache)

@@ -76,3 +76,10 @@ bool config_rope(const Rope *rope, const char *where, Arena *arena, ModelConfig 
                          (long long)config->head_dim);
     return rope_check(rope, where, err) && rope_fill(rope, arena, config, err);
 }
+
+bool model_failed(const char *path, Error *err)
+{
+    if (err && (err->code == ERR_FORMAT || err->code == ERR_DATA || err->code == ERR_UNSUPPORTED))
+        err->code = ERR_MODEL;
+    return error_prefix(err, "%.200s", path);
+}

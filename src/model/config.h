@@ -24,6 +24,9 @@ bool config_from_gguf(const Gguf *g, Arena *arena, ModelConfig *out, Text *notes
 bool config_from_json(json_t *root, json_t *pooling, Arena *arena, ModelConfig *out, Text *notes,
                       Error *err);
 
+/* What is wrong with a file becomes ERR_MODEL, with its path in front; returns false. */
+bool model_failed(const char *path, Error *err);
+
 /* ---- for the two of them --------------------------------------------------- */
 
 /* Begins *out with what follows from the family; refuses one that is not covered. */

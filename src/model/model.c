@@ -115,19 +115,6 @@ static Model *new_model(const char *path, Error *err)
     return m;
 }
 
-/* A message is one line, whatever bytes the file has in its names. */
-static void report(Error *err, const char *path)
-{
-    if (!err)
-        return;
-    if (err->code == ERR_FORMAT || err->code == ERR_DATA || err->code == ERR_UNSUPPORTED)
-        err->code = ERR_MODEL;
-    error_prefix(err, "%.200s", path);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-}
-
 Model *model_open(const char *path, Error *err)
 {
     Model *m = new_model(path, err);
@@ -139,7 +126,7 @@ Model *model_open(const char *path, Error *err)
     if (open_file(m, &owned->file, err) && read_config(m, &owned->file, owned->arena, err) &&
         model_load(m, &owned->file, owned->arena, err) && read_tokenizer(m, &owned->file, err))
         return m;
-    report(err, path);
+    model_failed(path, err);
     model_close(m);
     return NULL;
 }

@@ -142,14 +142,14 @@ static void warn_of_spoilers(Record *out)
 static void take_free_processors(Measurement *m)
 {
     Record *out = m->out;
-    Load    now = load_now();
-    double  free = machine_processors() - load_of_others(&m->before, &now);
+    Load    now;
 
     if (m->gpu)
         return;
-    out->free_processors = number_of(free > 0 ? free : 0);
-    out->oversubscribed = load_is_over(out->threads, free);
-    if (out->oversubscribed)
+    now = load_now();
+    out->free_processors =
+        number_of(fmax(machine_processors() - load_of_others(&m->before, &now), 0));
+    if (load_is_over(out->threads, out->free_processors.value))
         record_warn(out, "oversubscribed: %d thread%s, but %.1f processors were free, so it took "
                     "longer than it need: use fewer threads or an idle machine", out->threads,
                     out->threads == 1 ? "" : "s", out->free_processors.value);

@@ -118,7 +118,6 @@ typedef struct Record {
     char        computed[32]; /* and as they were computed: "f32", "bf16, cuDNN" */
     int         threads;
     Number      free_processors; /* while it was timed on the CPU, less what other processes used */
-    bool        oversubscribed;  /* more threads than these */
     char        input[128]; /* the input's name, shortened */
     RecordStatus status;
     ErrorCode   code;         /* of the run's error; ERR_NONE when OK */

@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "profile/machine.h"
 #include "profile/record.h"
 
 #define EXACT 9007199254740992.0 /* up to here a double holds every integer */
@@ -101,8 +102,8 @@ static void settings(Json *j, const Record *r)
     record_key_string(j, "computed", r->computed);
     jsonw_key_int(j, "threads", r->threads);
     record_key_number(j, "free_processors", r->free_processors);
-    jsonw_key_raw(j, "oversubscribed",
-                  !r->free_processors.valid ? "null" : r->oversubscribed ? "true" : "false");
+    jsonw_key_raw(j, "oversubscribed", !r->free_processors.valid ? "null"
+                  : load_is_over(r->threads, r->free_processors.value) ? "true" : "false");
     record_key_string(j, "status", record_status_name(r->status));
     record_key_string(j, "message", r->message);
 }

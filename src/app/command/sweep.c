@@ -65,20 +65,14 @@ static void format_times(const SweepStand *at, char *text, size_t size)
 /* A point that ended is a line of its own, where no line is written again and again. */
 static void write_line(Session *s, const SweepStand *at, const char *times)
 {
-    Results rows = { 0 };
-    Error   ignored = ERROR_INIT;
+    const ResultRow *row = at->row;
+    char             time[32] = "";
 
-    if (results_add(&rows, at->record, strlen(at->record), 0, &ignored) && rows.count) {
-        char time[32] = "";
-
-        if (rows.rows[0].ok)
-            format_ms(row_number(&rows.rows[0], "time_ms.median"), time, sizeof(time));
-        session_line(s, "sweep: %d of %d: %.60s n=%lld: %s%s; %s", at->done, at->total,
-                     at->now->mechanism, (long long)rows.rows[0].n,
-                     rows.rows[0].ok ? time : rows.rows[0].status, rows.rows[0].ok ? " ms" : "",
-                     times);
-    }
-    results_free(&rows);
+    if (row->ok)
+        format_ms(row_number(row, "time_ms.median"), time, sizeof(time));
+    session_line(s, "sweep: %d of %d: %.60s n=%lld: %s%s; %s", at->done, at->total,
+                 at->now->mechanism, (long long)row->n, row->ok ? time : row->status,
+                 row->ok ? " ms" : "", times);
 }
 
 static void report(void *context, const SweepStand *at)

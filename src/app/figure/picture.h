@@ -208,10 +208,10 @@ bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel
 /* Appends "w1, w2: random seed 7; b1: file", at most `most` names of each origin ("w1 and 3 more:
  * random seed 7"); nothing for runs without such tensors.  Several mechanisms: "performer
  * (projection), rfa (projection): random seed 0". */
-/* The program's words as a reader's: "random blocks" for "random_blocks", "window 5" for
+void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
+/* Appends the program's words as a reader's: "random blocks" for "random_blocks", "window 5" for
  * "window=5", "causal" for "--causal". */
 void add_reader_words(const char *text, Text *out);
-void origins_of_runs(const Run *const *runs, int count, int most, Text *out);
 
 /* ---- the figure that words describe: planned, run, put together ---------------- */
 

@@ -56,14 +56,15 @@ static void free_reasons(Reasons *all)
         text_free(&all->lines[i]);
 }
 
-/* The signs of footnotes in their usual order; past the last they are doubled. */
+/* The signs of footnotes in their usual order. */
+static const char *const footnotes[] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7", "\xc2\xb6" };
+#define FOOTNOTES ((int)(sizeof(footnotes) / sizeof(*footnotes)))
+
+/* Past the last one they are doubled. */
 static void add_sign(int reason, Text *out)
 {
-    static const char *const signs[] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7", "\xc2\xb6" };
-    int                      kinds = sizeof(signs) / sizeof(*signs);
-
-    for (int i = 0; i <= reason / kinds; i++)
-        text_add(out, signs[reason % kinds]);
+    for (int i = 0; i <= reason / FOOTNOTES; i++)
+        text_add(out, footnotes[reason % FOOTNOTES]);
 }
 
 /* Adds the signs of what the result's run warned of. */
@@ -81,16 +82,21 @@ static void add_signs(Reasons *all, const Result *result, Text *signs)
     text_free(&line);
 }
 
+static const char *after_sign(const char *title)
+{
+    for (int k = 0; k < FOOTNOTES; k++)
+        if (!strncmp(title, footnotes[k], strlen(footnotes[k])))
+            return title + strlen(footnotes[k]);
+    return title;
+}
+
 /* The text after the signs that it begins with. */
 static const char *after_signs(const char *title)
 {
-    static const char *const signs[] = { "\xe2\x80\xa0", "\xe2\x80\xa1", "\xc2\xa7", "\xc2\xb6" };
+    const char *next = after_sign(title);
 
-    for (size_t k = 0; k < sizeof(signs) / sizeof(*signs); k++)
-        if (!strncmp(title, signs[k], strlen(signs[k]))) {
-            title += strlen(signs[k]);
-            k = (size_t)-1; /* any sign may follow */
-        }
+    for (; next > title; next = after_sign(title))
+        title = next;
     return title;
 }
 

@@ -209,17 +209,23 @@ void session_on_line(Session *s, SessionProgress line, void *context)
     s->line_context = context;
 }
 
+static void send(SessionProgress to, void *context, const char *fmt, va_list args)
+{
+    char text[320];
+
+    if (!to)
+        return;
+    vsnprintf(text, sizeof(text), fmt, args);
+    to(context, text);
+}
+
 void session_line(Session *s, const char *fmt, ...)
 {
-    char    text[320];
     va_list args;
 
-    if (!s->line)
-        return;
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    send(s->line, s->line_context, fmt, args);
     va_end(args);
-    s->line(s->line_context, text);
 }
 
 void session_on_event(Session *s, SessionEvent listener, void *context)
@@ -246,15 +252,11 @@ void session_report_runs(Session *s)
 
 void session_progress(Session *s, const char *fmt, ...)
 {
-    char    text[160];
     va_list args;
 
-    if (!s->progress)
-        return;
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    send(s->progress, s->progress_context, fmt, args);
     va_end(args);
-    s->progress(s->progress_context, text);
 }
 
 void session_on_sweep(Session *s, const SessionSweep *sweep)

@@ -406,7 +406,6 @@ static void caption_study(const Study *study, const StudyLook *look, Figure *fig
 
 /* ---- the figure ------------------------------------------------------------- */
 
-/* Makes a panel for each quantity with numbers; an error where there are none at all. */
 /* An axis without its unit, which the axis itself names. */
 static void title_of(const char *axis, char *title, size_t size)
 {
@@ -415,6 +414,7 @@ static void title_of(const char *axis, char *title, size_t size)
     snprintf(title, size, "%.*s", unit ? (int)(unit - axis) : (int)strlen(axis), axis);
 }
 
+/* Makes a panel for each quantity with numbers; an error where there are none at all. */
 static bool make_study_panels(const Study *study, const StudyLook *look, StudyNumbers *n,
                               Figure *figure, Error *err)
 {

@@ -114,6 +114,7 @@ typedef struct SweepStand {
     double            elapsed;     /* seconds of this sweep */
     double            left;        /* seconds; < 0: not known yet */
     const char       *record;      /* of the point that just ended, a line; NULL: one runs */
+    const ResultRow  *row;         /* the same, read */
 } SweepStand;
 
 /* Callbacks; all may be NULL. */

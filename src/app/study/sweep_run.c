@@ -483,7 +483,8 @@ static void tell(SweepRun *s, const char *record)
                          .total = s->plan->count,
                          .now = &s->plan->points[s->at],
                          .elapsed = clock_wall() - s->began,
-                         .record = record };
+                         .record = record,
+                         .row = record ? &s->rows->rows[s->rows->count - 1] : NULL };
 
     s->told = clock_wall();
     if (!s->watch || !s->watch->progress)

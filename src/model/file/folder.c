@@ -48,21 +48,30 @@ static json_t *parse_object(const Text *text, Error *err)
     return NULL;
 }
 
-static json_t *read_json(const char *folder, const char *name, Error *err)
+json_t *folder_json(const char *path, Error *err)
 {
-    char    path[PATH_MAX];
     Text    text = { 0 };
     json_t *root = NULL;
 
-    if (!join(path, folder, name))
-        error_set(err, ERR_FILE, "the path is too long");
-    else if (!file_read(path, CONFIG_MAX, &text, err))
+    if (!file_read(path, CONFIG_MAX, &text, err))
         ;
     else if (text.length > CONFIG_MAX)
         error_set(err, ERR_FORMAT, "has more than %zu bytes", CONFIG_MAX);
     else
         root = parse_object(&text, err);
     text_free(&text);
+    return root;
+}
+
+static json_t *read_json(const char *folder, const char *name, Error *err)
+{
+    char    path[PATH_MAX];
+    json_t *root = NULL;
+
+    if (!join(path, folder, name))
+        error_set(err, ERR_FILE, "the path is too long");
+    else
+        root = folder_json(path, err);
     if (!root)
         error_prefix(err, "%s", name);
     return root;

@@ -19,6 +19,10 @@ typedef struct ModelFolder ModelFolder;
 ModelFolder *folder_open(const char *path, Error *err);
 void         folder_close(ModelFolder *f);
 
+/* The object of a JSON file of such a folder; owned by the caller.  NULL with *err set; its text
+ * names no file. */
+json_t           *folder_json(const char *path, Error *err);
+
 json_t           *folder_config(const ModelFolder *f); /* config.json: an object; borrowed */
 json_t           *folder_pooling(const ModelFolder *f); /* 1_Pooling/config.json; NULL: none */
 int64_t           folder_bytes(const ModelFolder *f);   /* of the files with tensors */

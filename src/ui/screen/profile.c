@@ -236,21 +236,25 @@ static void token_text(const Pane *pane, Text *out)
                   flops_text(step.decode_flops.value, flops, sizeof(flops)));
 }
 
+static void draw_line(Ui *ui, Area area, const Text *line, int *y)
+{
+    term_text(ui->term, (*y)++, area.x + 1, area.w - 2, text_str(line), ui_style(ui, ROLE_TEXT));
+}
+
 /* The line of the quality, and under it, where there is room, that of a token more; *y: the line
  * below. */
 static void draw_lines(Ui *ui, Area area, const Pane *pane, int *y)
 {
-    for (int i = 0; i < 2 && (!i || *y < area.y + area.h); i++) {
-        Text line = { 0 };
+    Text quality = { 0 }, token = { 0 };
 
-        if (i)
-            token_text(pane, &line);
-        else
-            quality_text(pane, area.w - 2, &line);
-        term_text(ui->term, (*y)++, area.x + 1, area.w - 2, text_str(&line),
-                  ui_style(ui, ROLE_TEXT));
-        text_free(&line);
+    quality_text(pane, area.w - 2, &quality);
+    draw_line(ui, area, &quality, y);
+    if (*y < area.y + area.h) {
+        token_text(pane, &token);
+        draw_line(ui, area, &token, y);
     }
+    text_free(&quality);
+    text_free(&token);
 }
 
 /* Stages, and under them plots where there is room. */
