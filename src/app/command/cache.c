@@ -335,9 +335,10 @@ static bool has_state(const CacheRun *r)
 
 static void table_notes(const CacheRun *r, Text *out)
 {
-    text_add(out, "\nadds: bytes that one token more adds to a sequence of n. held: bytes\n"
-                  "after n tokens; states do not grow with n. reads: bytes that a step\n"
-                  "reads. FLOP: of its scores, softmax and sums of values.\n");
+    text_add(out, "\nadds: bytes that one token more adds to a sequence of n.\n"
+                  "held: bytes after n tokens; states do not grow with n.\n"
+                  "reads: bytes that a step reads.\n"
+                  "FLOP: of its scores, softmax and sums of values.\n");
     if (has_state(r))
         text_add(out, "n/a: what a step of a state computes depends on its mechanism; attnscope\n"
                       "compare MECH --decode measures that.\n");

@@ -501,6 +501,16 @@ static void begin_point(SweepRun *s, int at)
     tell(s, NULL);
 }
 
+/* A line that cannot be read is skipped by results_add; one of our own lacked memory. */
+static bool add_row(SweepRun *s, const Text *line, Error *err)
+{
+    int before = s->rows->count;
+
+    return results_add(s->rows, line->data, line->length - 1, 0, err) &&
+           (s->rows->count > before ||
+            error_set(err, ERR_NOMEM, "not enough memory to read the record of a point"));
+}
+
 static bool run_point(SweepRun *s, int at, Error *err)
 {
     Text line = { 0 };
@@ -511,9 +521,7 @@ static bool run_point(SweepRun *s, int at, Error *err)
 
     if (ok && s->watch && s->watch->record)
         ok = s->watch->record(s->watch->context, &line, err);
-    if (ok)
-        ok = journal_add(&s->journal, &line, err) &&
-             results_add(s->rows, line.data, line.length - 1, 0, err);
+    ok = ok && journal_add(&s->journal, &line, err) && add_row(s, &line, err);
     if (ok) {
         s->row_of[at] = s->rows->count - 1;
         s->outcome->now++;
