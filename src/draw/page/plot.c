@@ -119,8 +119,7 @@ void pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb)
 
 /* ---- curves ----------------------------------------------------------------- */
 
-#define MARKED_POINTS 40 /* more points get a mark now and then */
-#define KEY_LINES     6
+#define KEY_LINES 6
 
 /* The band between points i and i + 1, as an area. */
 static void fill_band(const Pens *p, const PlotSeries *s, int64_t i)
@@ -190,8 +189,7 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
 {
     double  width = 2 * p->s->frame, radius = sheet_points(p->s, 1.5);
     Rgb     rgb = pens_colour(p, s->hue);
-    int64_t every = s->count <= MARKED_POINTS ? 1 : s->count / 8;
-    bool    marks = s->mark == CURVE_POINTS || plot_named(p->plot) > 1 || s->count <= MARKED_POINTS;
+    int64_t first, every = plot_marks(p->plot, series, &first);
 
     for (int64_t i = 0; i + 1 < s->count && s->mark != CURVE_POINTS; i++) {
         double x0 = pens_x(p, s->x[i]), y0 = pens_y(p, s->y[i]);
@@ -204,10 +202,7 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
             pens_line(p, x0, y0, x1, y1, width, rgb, 1);
         }
     }
-    if (s->mark == CURVE_POINTS)
-        every = 1;
-    for (int64_t i = every > 1 ? series * every / p->plot->count : 0; marks && i < s->count;
-         i += every)
+    for (int64_t i = first; every && i < s->count; i += every)
         pens_mark(p, s->hue, pens_x(p, s->x[i]), pens_y(p, s->y[i]), radius, rgb);
 }
 

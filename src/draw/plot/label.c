@@ -115,6 +115,19 @@ static void take_stretches(const LabelDevice *d, const PlotSeries *s)
     d->places->lines = d->places->count;
 }
 
+/* Takes the marks on a curve as its lines are taken; a character has none. */
+static void take_marks(const LabelDevice *d, int series)
+{
+    const PlotSeries *s = &d->plot->series[series];
+    int64_t           first, every = plot_marks(d->plot, series, &first);
+    double            x, y, half = d->mark / 2;
+
+    for (int64_t i = first; d->mark > 0 && every && i < s->count; i += every)
+        if (device_point(d, s, i, &x, &y))
+            label_take(d->places, (LabelBox){ x - half, y - half, d->mark, d->mark });
+    d->places->lines = d->places->count;
+}
+
 /* Takes the lines of a series; steps of one height are one line. */
 static void take_series(const LabelDevice *d, const PlotSeries *s)
 {
@@ -171,6 +184,8 @@ void label_take_plot(const LabelDevice *d)
         take_guide(d, &d->plot->guides[k]);
     for (int k = 0; k < d->plot->count; k++)
         take_series(d, &d->plot->series[k]);
+    for (int k = 0; k < d->plot->count; k++)
+        take_marks(d, k);
     for (int k = 0; k < d->plot->count; k++)
         take_points(d, &d->plot->series[k]);
 }

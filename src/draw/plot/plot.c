@@ -408,6 +408,18 @@ int plot_named(const Plot *plot)
     return count;
 }
 
+#define MARKED_POINTS 40 /* more points get a mark now and then */
+
+int64_t plot_marks(const Plot *plot, int series, int64_t *first)
+{
+    const PlotSeries *s = &plot->series[series];
+    bool              all = s->mark == CURVE_POINTS || s->count <= MARKED_POINTS;
+    int64_t           every = all ? 1 : s->count / 8;
+
+    *first = every > 1 ? series * every / plot->count : 0;
+    return s->guide || s->mark == CURVE_BARS || !(all || plot_named(plot) > 1) ? 0 : every;
+}
+
 int plot_bars(const Plot *plot)
 {
     int count = 0;

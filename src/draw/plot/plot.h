@@ -130,6 +130,9 @@ int     plot_mark(int series); /* shape; where colours repeat, shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
 /* Number of series in the legend: all but guides. */
 int     plot_named(const Plot *plot);
+/* The points of a series that carry its mark: *first, and each so many further on as is returned;
+ * 0: none does.  Of many points each eighth, at other points than the other series'. */
+int64_t plot_marks(const Plot *plot, int series, int64_t *first);
 /* Number of series drawn as bars. */
 int     plot_bars(const Plot *plot);
 /* The caption: the note, or the extremes of a series that stands alone; all: of each series, where

@@ -406,6 +406,25 @@ TEST(words_avoid_long_curves)
     plot_free(plot);
 }
 
+/* The marks on a curve are wider than its line: words keep off them as well. */
+TEST(words_avoid_marks)
+{
+    LabelPlaces places = { .frame = { 0, 0, 40, 20 } };
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *s = plot_add(plot, "level", CURVE_LINE, 3, false);
+
+    for (int i = 0; i < 3; i++) {
+        s->x[i] = 20.0 * i;
+        s->y[i] = 10;
+    }
+    label_take_plot(&(LabelDevice){ .plot = plot, .places = &places, .mark = 4,
+                                    .point = in_place });
+    assert_false(label_fits(&places, (LabelBox){ 17, 7, 6, 2 }, true)); /* on the second mark */
+    assert_true(label_fits(&places, (LabelBox){ 17, 7, 6, 2 }, false)); /* if need be */
+    assert_true(label_fits(&places, (LabelBox){ 7, 7, 6, 2 }, true)); /* between two */
+    plot_free(plot);
+}
+
 /* ---- figures ---------------------------------------------------------------- */
 
 static char *numbers_of(const char *path, const char *key)
