@@ -21,7 +21,7 @@ bool reference_is_possible(const Run *run);
 /* Rows of exact attention one at a time: nothing but what a row needs is computed, so a few
  * rows of a long input cost little. */
 typedef struct ReferenceRows { /* stays where it was made */
-    Reference      reference; /* of a baseline that was set up, not run */
+    Reference      reference; /* of a baseline that was set up; run only by reference_rows_run */
     Ops            ops;
     AttendInput    in;
     const Pattern *cells;
@@ -29,6 +29,9 @@ typedef struct ReferenceRows { /* stays where it was made */
 
 /* As reference_new; free with reference_rows_free also on failure. */
 bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *cancel,
+                        ReferenceRows *out, Error *err);
+/* As reference_rows_new, but exact attention is run: its views are there too. */
+bool reference_rows_run(const Run *run, Threads *threads, const atomic_bool *cancel,
                         ReferenceRows *out, Error *err);
 /* Weights of query i over the run's m keys, 0 where none is allowed; false: it has no key, or
  * there is no memory.  Any thread; `cells` is its own. */
@@ -39,26 +42,5 @@ bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRo
 bool reference_scores(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
                       float *line);
 void reference_rows_free(ReferenceRows *rows);
-
-/* The keys that exact attention weighs most, for every query.
- *
- * Rows of exact attention are computed one at a time by each thread, so memory is that of
- * the result: O(h n k).
- */
-
-typedef struct Strongest {
-    int64_t  h, n, m, k;
-    int32_t *key;    /* [h][n][k] strongest first, ties by the lower key; -1: no further key */
-    float   *weight; /* [h][n][k] of exact attention; 0 where there is none */
-} Strongest;
-
-/* The k (at most m) strongest keys of each query of `weights` [h or shared, n, m]; keys that
- * weigh nothing are none.  threads and cancel may be NULL. */
-bool strongest_of(const View *weights, int64_t h, int64_t k, Threads *threads,
-                  const atomic_bool *cancel, Strongest *out, Error *err);
-/* The strongest keys of exact attention on the run's own input. */
-bool strongest_keys(const Run *run, int64_t k, Threads *threads, const atomic_bool *cancel,
-                    Strongest *out, Error *err);
-void strongest_free(Strongest *s);
 
 #endif

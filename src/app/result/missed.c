@@ -11,6 +11,7 @@
 
 #include "core/threads.h"
 #include "profile/reference.h"
+#include "profile/strongest.h"
 
 #define SOON 4e6       /* exact weights that are computed at once when a caller waits */
 #define ROUNDS_MOST 64

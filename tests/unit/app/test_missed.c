@@ -5,6 +5,7 @@
 #include "app/result/views.h"
 #include "core/threads.h"
 #include "profile/reference.h"
+#include "profile/strongest.h"
 #include "session_fixture.h"
 
 #define N 29
@@ -154,6 +155,47 @@ TEST(rounds_add_up)
     assert_ptr_equal(result_missed_known(r, 8), o); /* views of the first are still good */
     result_release(r);
     session_free(s);
+}
+
+/* The keys that one product of matrices chooses are those of all weights, one after the other. */
+static void check_search(const char *input, const char *mechanism, int64_t keys)
+{
+    Session  *s = session_on(input);
+    Result   *r = result_of(s, mechanism);
+    Strongest a, b;
+    int64_t   all = r->run->h * r->run->n * keys;
+
+    assert_true(strongest_keys(r->run, keys, NULL, NULL, &a, NULL));
+    assert_true(strongest_of(run_view(r->run, "weights"), r->run->h, keys, NULL, NULL, &b, NULL));
+    for (int64_t x = 0; x < all; x++)
+        CHECK(a.key[x] == b.key[x] && !(a.weight[x] < b.weight[x] || a.weight[x] > b.weight[x]),
+              "%s, %s: row %lld, place %lld: key %d of %g, not %d of %g", input, mechanism,
+              (long long)(x / keys), (long long)(x % keys), a.key[x], (double)a.weight[x],
+              b.key[x], (double)b.weight[x]);
+    strongest_free(&a);
+    strongest_free(&b);
+    result_release(r);
+    session_free(s);
+}
+
+TEST(products_choose_the_same_keys)
+{
+    static const char *const inputs[] = {
+        "synthetic:normal(n=1100,d=32,heads=2)",
+        "synthetic:normal(n=150,d=5)",
+        "synthetic:copy(n=400,d=16,period=3)",  /* over a hundred keys are equal */
+        "synthetic:uniform(n=300,d=16)",        /* all are */
+        "synthetic:sink(n=300,d=16,match=300)", /* the other weights are 0 */
+        "synthetic:sink(n=300,d=16,match=102)", /* they are too small for all bits of a float */
+        "synthetic:local(n=300,d=16,width=2)",
+        "synthetic:clusters(n=400,d=16,clusters=2,spread=0.0000001)", /* many are nearly equal */
+    };
+
+    for (size_t x = 0; x < sizeof(inputs) / sizeof(*inputs); x++) {
+        check_search(inputs[x], "full", 7);
+        check_search(inputs[x], "full(causal=true)", 7);
+        check_search(inputs[x], "full", 40);
+    }
 }
 
 TEST(threads_change_nothing)
