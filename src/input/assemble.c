@@ -633,7 +633,8 @@ static bool shapes_set_sizes(Assembly *a, Error *err)
     in->layers = a->layers ? a->layers : 1;
     in->held = a->held && a->held[a->layers - 1] >= a->layers ? a->held : NULL;
     if (cut > in->n)
-        return error_set(err, ERR_DATA, "holds %lld position%s, so the first %lld cannot be taken",
+        return error_set(err, ERR_DATA, "holds %lld position%s, so the first %lld cannot be taken; "
+                         "a made input has any length: synthetic:NAME",
                          (long long)in->n, in->n == 1 ? "" : "s", (long long)cut);
     return true;
 }

@@ -29,6 +29,17 @@ static int64_t stepping_head(const Pane *pane)
     return pane->spec.head < heads ? pane->spec.head : heads - 1;
 }
 
+/* The first stage with a matrix to see; the first of all where none has one. */
+static int first_shown(Pane *pane, int count)
+{
+    Step step;
+
+    for (int at = 0; at < count; at++)
+        if (result_step(pane->result, at, &step) && step.shown)
+            return at;
+    return 0;
+}
+
 bool stepping_now(Ui *ui, Step *step)
 {
     Pane *pane = panes_focus(ui);
@@ -38,7 +49,7 @@ bool stepping_now(Ui *ui, Step *step)
         return false;
     if (ui->stepping.of != pane->result->run->mechanism) {
         ui->stepping.of = pane->result->run->mechanism;
-        ui->stepping.at = 0;
+        ui->stepping.at = first_shown(pane, count);
         ui->stepping.token = 0;
         ui->stepping.row = -1;
         ui->stepping.playing = false;
