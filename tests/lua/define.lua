@@ -112,7 +112,8 @@ check.case("the last queries of a causal pattern", function()
       row:range(i - p.reach, i + p.reach)
       row:add(0)
     end }
-  attn.pattern { id = "own-band-cells", cell = function(i, j) return math.abs(i - j) <= 5 or j == 0 end }
+  attn.pattern { id = "own-band-cells",
+    cell = function(i, j) return math.abs(i - j) <= 5 or j == 0 end }
   attn.pattern { id = "own-band-heads", per_head = true,
     row = function(i, row) row:range(i - 5, i + 5) row:add(0) end }
   local all = attn.random { n = 40, d = 8, heads = 2 }

@@ -85,12 +85,12 @@ static char *next_key(char *at)
 {
     static const char *const keys[] = { "text=", "ids=", "max-tokens=", "special=" };
 
-    while ((at = strchr(at, ',')))
+    while ((at = strchr(at, ','))) {
+        at++;
         for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
-            if (!strncmp(++at, keys[k], strlen(keys[k])))
+            if (!strncmp(at, keys[k], strlen(keys[k])))
                 return at;
-            else
-                at--;
+    }
     return NULL;
 }
 
