@@ -369,6 +369,23 @@ static bool note_lack(Assembly *a, Error *err)
     return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
 }
 
+/* An array that looks like a mask and is none of the input's: nobody may think that it holds. */
+static bool note_mask(Assembly *a, Error *err)
+{
+    static const char *const masks[] = { "mask", "attn_mask", "attention_mask", "causal_mask",
+                                         "bias", "attn_bias" };
+
+    for (int64_t i = 0; i < a->store->count; i++)
+        for (size_t x = 0; x < sizeof(masks) / sizeof(*masks); x++)
+            if (!strcmp(a->store->entries[i].info.name, masks[x])) {
+                a->in->warning = arena_printf(a->in->arena, "the array %s of the input is not used; "
+                                              "pattern(mask($t)) with -p t=@FILE.npy has the "
+                                              "cells of a mask", masks[x]);
+                return a->in->warning || error_set(err, ERR_NOMEM, "no memory for a note");
+            }
+    return true;
+}
+
 /* Whether the last column of this row of head 0 holds weight. */
 static bool last_column_weighs(const Part *part, int64_t row)
 {
@@ -411,7 +428,8 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
         return error_set(err, ERR_NOMEM, "no memory for an input");
     if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
         !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) ||
-        !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err))
+        !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err) ||
+        !note_mask(&a, err))
         return false;
     if (!check_relative(&a, err))
         return false;

@@ -119,6 +119,8 @@ static bool take_input(Session *s, Input *input, const char *spec, Error *err)
     }
     loaded->input = input;
     loaded->warning = value_warning(input);
+    if (!loaded->warning && input->warning)
+        loaded->warning = strdup(input->warning);
     if (!loaded->warning)
         loaded->warning = usual_text_warning(spec);
     atomic_init(&loaded->references, 1);

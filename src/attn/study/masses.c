@@ -16,7 +16,7 @@
 #include "core/threads.h"
 
 #define DOUBLE_MOST (INT64_C(1) << 28)  /* multiply-adds for scores in double; more: in float */
-#define FIGURES_MOST (INT64_C(1) << 30) /* scores for the figures */
+#define FIGURES_MOST (INT64_C(1) << 26) /* scores for the figures: a plain run stays linear */
 
 typedef struct Masses {
     AttendInput    in;

@@ -29,15 +29,13 @@ static int64_t stepping_head(const Pane *pane)
     return pane->spec.head < heads ? pane->spec.head : heads - 1;
 }
 
-/* The first stage with a matrix to see; the first of all where none has one. */
+/* The first stage, after that of the draws where it shows nothing. */
 static int first_shown(Pane *pane, int count)
 {
     Step step;
 
-    for (int at = 0; at < count; at++)
-        if (result_step(pane->result, at, &step) && step.shown)
-            return at;
-    return 0;
+    return count > 1 && result_step(pane->result, 0, &step) && !step.shown &&
+           !strcmp(step.stage->name, "draw");
 }
 
 bool stepping_now(Ui *ui, Step *step)
