@@ -558,6 +558,9 @@ static int64_t extent_of(const Assembly *a, Role role, int axis)
     return a->parts[role].entry ? a->parts[role].box.extent[axis] : 0;
 }
 
+#define SWAPPED_AXES                                                                               \
+    "; axes are [heads, n, d], and numpy.swapaxes(x, 0, 1) makes them of [n, heads, d]"
+
 /* The extents of axis `i` of one and axis `j` of the other agree, if both arrays are given. */
 static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, const char *what,
                         Error *err)
@@ -572,7 +575,7 @@ static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, c
                      first->info.name, store_shape_text(first, text[0], sizeof(text[0])),
                      second->info.name, store_shape_text(second, text[1], sizeof(text[1])), what,
                      (long long)extent_of(a, one, i), (long long)extent_of(a, other, j),
-                     *a->layout ? "" : " (metadata layout names another order of axes)");
+                     *a->layout ? "" : SWAPPED_AXES);
 }
 
 static bool check_groups(const Assembly *a, Role role, Error *err)
@@ -583,11 +586,11 @@ static bool check_groups(const Assembly *a, Role role, Error *err)
     if (!heads || !shared || heads % shared == 0)
         return true;
     return error_set(err, ERR_DATA, "%.80s has shape %s but %.80s has %s: %lld query heads cannot "
-                     "share %lld key heads evenly", a->parts[ROLE_Q].entry->info.name,
+                     "share %lld key heads evenly%s", a->parts[ROLE_Q].entry->info.name,
                      store_shape_text(a->parts[ROLE_Q].entry, text[0], sizeof(text[0])),
                      a->parts[role].entry->info.name,
                      store_shape_text(a->parts[role].entry, text[1], sizeof(text[1])),
-                     (long long)heads, (long long)shared);
+                     (long long)heads, (long long)shared, *a->layout ? "" : SWAPPED_AXES);
 }
 
 static bool check_layers(const Assembly *a, Error *err)
