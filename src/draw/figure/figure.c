@@ -367,7 +367,8 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
         text_addf(&out, "%sbars of %.2g %% of the rows", comma(&out), 100 * panel->margin->share);
     if (grid->odd_count > 0)
         text_addf(&out, "%s%lld NaN or infinite", comma(&out), (long long)grid->odd_count);
-    snprintf(text, size, "%s", text_str(&out));
+    snprintf(text, size, "%s%s%s", panel->sizes, *panel->sizes && out.length ? "; " : "",
+             text_str(&out));
     text_free(&out);
 }
 

@@ -163,6 +163,21 @@ static void wrap_evenly(const char *text, WrapRule rule, Lines *out)
     }
 }
 
+/* A caption of two lines or more begins a new one after the sizes. */
+static void wrap_caption(const Panel *panel, const char *text, WrapRule rule, Lines *out)
+{
+    size_t sizes = strlen(panel->sizes);
+    Lines  rest;
+
+    wrap_evenly(text, rule, out);
+    if (out->count < 2 || !sizes || strncmp(text, panel->sizes, sizes) != 0 || !text[sizes])
+        return;
+    wrap_evenly(panel->sizes, rule, out);
+    wrap_evenly(text + sizes + strlen("; "), rule, &rest);
+    for (int k = 0; k < rest.count && out->count < WRAP_LINES; k++)
+        memcpy(out->text[out->count++], rest.text[k], sizeof(rest.text[k]));
+}
+
 static void panel_captions(Sheet *sheet)
 {
     Ruler ruler = { sheet->canvas, sheet->style.small };
@@ -179,7 +194,7 @@ static void panel_captions(Sheet *sheet)
             plot_caption(sheet->scene.plots[k], false, text, sizeof(text));
         else if (!*text)
             panel_caption(&sheet->scene.panels[k], &sheet->scene.grids[k], text, sizeof(text));
-        wrap_evenly(text, rule, &sheet->panels[k].caption);
+        wrap_caption(&sheet->figure->panels[k], text, rule, &sheet->panels[k].caption);
     }
 }
 
