@@ -54,7 +54,7 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
     double   high = 1.25 * p->s->tick;
     LabelBox box;
 
-    if (!*g->name)
+    if (!*g->name || plot_has_flags(p->plot))
         return;
     if (beside_upright(p, at, wide, high, &box))
         pens_text(p, box.x + gap, box.y + p->s->tick, g->name, p->s->muted);
@@ -264,13 +264,17 @@ static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox 
 static void label_point(Pens *p, const PlotSeries *s, const char *text, double x, double y)
 {
     Rgb      rgb = pens_colour(p, s->hue);
-    double   r = sheet_points(p->s, 4), w = pens_width(p, text), h = 1.25 * p->s->tick;
+    double   air = p->s->space / 2.0; /* beside the words: two names are not one */
+    double   r = sheet_points(p->s, 4) - air, h = 1.25 * p->s->tick;
+    double   w = pens_width(p, text) + 2 * air;
     LabelBox box;
 
-    if (!label_place_clear(&p->places, x, y, r, r, w, h, &box) &&
+    if (!label_place_clear(&p->places, x, y, r, r + air, w, h, &box) &&
         !place_far(p, x, y, w, h, &box) &&
-        (*s->name || !label_place(&p->places, x, y, r, r, w, h, &box)))
+        (*s->name || !label_place(&p->places, x, y, r, r + air, w, h, &box)))
         return;
+    box.x += air;
+    box.w -= 2 * air;
     lead(p, box, x, y, rgb);
     write_in(p, box, text, rgb);
 }

@@ -148,8 +148,14 @@ double pens_width(const Pens *p, const char *text);
 void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);
 /* Takes the places of lines and points, which words avoid. */
 void   pens_take_points(Pens *p);
+/* Draws the mark of a hue with radius r. */
+void   pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb);
 /* Draws guides and reference lines with their names. */
 void   pens_guides(Pens *p);
+/* Two or more upright guides have names: they stand above the frame, not beside the lines. */
+bool   plot_has_flags(const Plot *plot);
+/* Draws the key and the row of names above the frame; see sheet_plot_key. */
+void   plot_key(const Pens *p, int panel);
 /* Writes words beside the points; words without room there stand further off, with a thin line. */
 void   pens_labels(Pens *p);
 
