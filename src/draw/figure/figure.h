@@ -40,7 +40,7 @@ typedef struct Panel {
     Region         region;      /* all zero: the whole view */
     Pool           pool;
     Scale          scale;
-    bool           scale_given; /* chosen by the user: a page keeps it linear */
+    bool           scale_given; /* chosen by the user: it stays */
     ColourMap      map;
     bool           map_given;   /* chosen by the user: no theme changes it */
     Hues           hues;        /* of causes and categories */
@@ -117,6 +117,12 @@ void    panel_spread(const Panel *panel, double *lo, double *hi);
 /* Values lo..hi lie on one side of the centre: a map with two ends would leave one half of its
  * colours unused. */
 bool    panel_has_one_side(const Panel *panel, double lo, double hi);
+/* A few large weights would leave the rest of the picture in the darkest colours of a linear scale,
+ * and nobody chose a scale: it is logarithmic. */
+bool    panel_spans_decades(const Panel *panel, const Grid *grid);
+/* The value at the lower end of the colours of lo..hi: a logarithmic scale of values on one side
+ * begins at 1e-4 of its top. */
+double  panel_bottom(const Panel *panel, double lo, double hi);
 /* Significant digits that distinguish the ends of a range; at least 3. */
 int     range_digits(double lo, double hi);
 /* The quantity that colours show: "weight", "bias", "difference". */

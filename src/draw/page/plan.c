@@ -381,8 +381,8 @@ static int bar_extent(const Sheet *sheet, int panel)
         return 0;
     sheet_bar_name(sheet, panel, text, sizeof(text));
     name = canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick);
-    if (sheet_bar_shared(sheet, panel))
-        name = fmax(name, canvas_text_width(sheet->canvas, "shared", FONT_SANS, s->tick));
+    name = fmax(name, canvas_text_width(sheet->canvas, sheet_bar_note(sheet, panel), FONT_SANS,
+                                        s->tick));
     numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
     return 2 * s->space + (int)ceil(fmax(name, numbers));
 }
@@ -410,7 +410,7 @@ static void measure_plot(Sheet *sheet, int k)
 static int bar_name_height(const Sheet *sheet, int panel)
 {
     const SheetStyle *s = &sheet->style;
-    bool              two = sheet_bar_shared(sheet, panel) && !names_axis(sheet, panel, false);
+    bool              two = *sheet_bar_note(sheet, panel) && !names_axis(sheet, panel, false);
 
     return (int)ceil((two ? 2.5 : 1.3) * s->tick) + s->tick_length;
 }

@@ -118,8 +118,10 @@ void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 void sheet_minus(char *text, size_t size);
 /* A number becomes a power of ten: 1e-06 as 10⁻⁶, 2e-07 as 2·10⁻⁷; size at least 24. */
 void sheet_powers(char *text, size_t size);
-/* The bar is of other panels, too: its name's second line says so. */
+/* The bar is of other panels, too. */
 bool sheet_bar_shared(const Sheet *sheet, int panel);
+/* Second line of a bar's name: "log", "shared", "log, shared"; "": there is none. */
+const char *sheet_bar_note(const Sheet *sheet, int panel);
 /* First line of the name of the bar's numbers. */
 void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size);
 
