@@ -387,6 +387,16 @@ static int bar_extent(const Sheet *sheet, int panel)
     return 2 * s->space + (int)ceil(fmax(name, numbers));
 }
 
+static int plot_gutter(Sheet *sheet, int k)
+{
+    int own = sheet_plot_gutter(sheet, k), *most = &sheet->panels[k].gutter;
+
+    if (!sheet->scene.count)
+        return own;
+    *most = own > *most ? own : *most;
+    return *most;
+}
+
 static void measure_plot(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
@@ -399,7 +409,7 @@ static void measure_plot(Sheet *sheet, int k)
     need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
     if (!(made && made->rows) && !(s->hides & HIDE_AXES))
         need->row_axis_w = (int)ceil(s->axis * AXIS_NAME);
-    need->row_labels_w = sheet_plot_gutter(sheet, k);
+    need->row_labels_w = plot_gutter(sheet, k);
     need->col_labels_h = sheet_plot_key(sheet, k);
     need->bar_w = s->space; /* half of the last tick's number */
     need->caption_h = sheet_plot_below(sheet) +
@@ -659,7 +669,8 @@ bool sheet_plan(Sheet *sheet, Error *err)
     if (!make_layout(sheet, err))
         return false;
     sheet_words(sheet);
-    return make_layout(sheet, err);
+    /* Twice: the lines of a plot's key depend on the width that its numbers leave. */
+    return make_layout(sheet, err) && make_layout(sheet, err);
 }
 
 void sheet_free(Sheet *sheet)

@@ -51,6 +51,8 @@ typedef struct SheetStyle {
 typedef struct SheetPanel {
     bool  row_tokens, col_tokens; /* labels are the tokens */
     Lines title, caption;
+    int   gutter; /* of a plot: the most that its numbers took in a layout; they depend on the
+                     height, and the height on them */
 } SheetPanel;
 
 typedef struct Sheet {
