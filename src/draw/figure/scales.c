@@ -43,13 +43,15 @@ void scene_choose_maps(Scene *scene, const Figure *figure)
 
 #define DARK_SHARE 0.02 /* of the largest value: the darkest colours of a linear scale */
 #define DARK_CELLS 0.75 /* share of cells below it that makes a linear picture one dark sheet */
+#define BRIGHT_CELLS 0.05 /* share of cells that makes areas: a diagonal of blocks has more */
 #define FAINT_SHARE 0.1 /* of the largest value: a single entry is not seen among dark ones */
 #define FAINT_ROWS 0.5  /* share of rows without a larger entry that makes it a dark sheet */
 
-/* Most cells of a reduced picture would have the darkest colours, though their values differ. */
+/* Most cells of a reduced picture would have the darkest colours, though their values differ, and
+ * hardly any is bright: there are no bright areas to see. */
 static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
 {
-    int64_t all = 0, dark = 0;
+    int64_t all = 0, dark = 0, bright = 0;
 
     for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
         double value = grid_value(grid, at / grid->cols, at % grid->cols, panel->pool);
@@ -58,12 +60,14 @@ static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
             continue;
         all++;
         dark += value > 0 && value < DARK_SHARE * hi;
+        bright += value >= FAINT_SHARE * hi;
     }
-    return (double)dark > DARK_CELLS * (double)all;
+    return (double)dark > DARK_CELLS * (double)all &&
+           (double)bright < BRIGHT_CELLS * (double)all;
 }
 
-/* Entries one by one are read by rows: a row of one bright weight among dark ones shows where its
- * query looks, a row of dark ones alone shows nothing. */
+/* Weights are read by rows: a row of one bright weight among dark ones shows where its query looks, a
+ * row of dark ones alone shows nothing. */
 static bool has_faint_rows(const Panel *panel, const Grid *grid, double hi)
 {
     int64_t all = 0, faint = 0;
