@@ -319,6 +319,9 @@ static void add_size(const Param *param, const void *values, const Assignments *
     const char *value;
     Text        text = { 0 };
 
+    if (strstr(param->name, "iter")) /* how exactly it is computed is no size */
+        return;
+
     params_print(param, values, &text);
     value = text_str(&text);
     if (isdigit((unsigned char)*value) && strcmp(value, "0") != 0 &&

@@ -66,8 +66,8 @@ static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
            (double)bright < BRIGHT_CELLS * (double)all;
 }
 
-/* Weights are read by rows: a row of one bright weight among dark ones shows where its query looks, a
- * row of dark ones alone shows nothing. */
+/* Weights are read by rows: a row of one bright weight among dark ones shows where its query looks,
+ * a row of dark ones alone shows nothing. */
 static bool has_faint_rows(const Panel *panel, const Grid *grid, double hi)
 {
     int64_t all = 0, faint = 0;
@@ -95,7 +95,7 @@ static bool may_be_log(const Panel *panel, const Grid *grid)
 {
     return panel_style(panel) == STYLE_VALUE && panel->view->kind == VIEW_WEIGHTS &&
            panel->scale == SCALE_LINEAR && !panel->scale_given && !panel->minus &&
-           panel->map != MAP_DIVERGING && panel->pool == POOL_MAX &&
+           panel->map != MAP_DIVERGING && panel->pool == POOL_MAX && !panel->picture &&
            !panel_has_own_range(panel) && grid->value_min >= 0;
 }
 

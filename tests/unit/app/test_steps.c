@@ -348,6 +348,9 @@ TEST(captions_say_the_sizes_of_a_pattern)
     const PanelChoice panels[] = { { .result = bird, .spec = PANEL_SPEC_INIT },
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice one = { .result = wide, .spec = PANEL_SPEC_INIT };
+    Result           *entmax = run_of("entmax", 0);
+    const PanelChoice drawn[] = { { .result = entmax, .spec = panel_spec("support") },
+                                  { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice same[] = { { .result = bird, .spec = PANEL_SPEC_INIT },
                                  { .result = bird, .spec = panel_spec("weights") } };
 
@@ -357,12 +360,14 @@ TEST(captions_say_the_sizes_of_a_pattern)
     assert_caption(panels, 2, NULL, false, "window");
     assert_sizes(panels, 2, (const char *[]){ "window 3, 2 global tokens, random 3",
                                               "window 7, 1 global token" });
+    assert_sizes(drawn, 2, (const char *[]){ "", "window 7, 1 global token" });
     assert_sizes(same, 2, (const char *[]){ "", "" });
     assert_caption(same, 2, NULL, true, "; window 3, 2 global tokens, random 3; random blocks:");
     assert_caption(panels + 1, 1, "mine", false, "window");
     result_release(bird);
     result_release(other);
     result_release(wide);
+    result_release(entmax);
 }
 
 static void assert_read(const char *text, const char *expected)
