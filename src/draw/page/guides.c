@@ -310,6 +310,19 @@ static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox 
     return false;
 }
 
+/* A place beside the point; one whose thin line would cross other words is given back. */
+static bool place_near(Pens *p, double x, double y, double r, double air, LabelBox size,
+                       LabelBox *box)
+{
+    if (!label_place_clear(&p->places, x, y, r, r + air, size.w, size.h, box))
+        return false;
+    p->places.count--;
+    if (!lead_is_clear(p, *box, x, y))
+        return false;
+    p->places.count++;
+    return true;
+}
+
 /* Words lie across a curve only where all of the plot is full, and where nothing else names the
  * point: those of a series that the key names are left out instead. */
 static void label_point(Pens *p, const PlotSeries *s, const char *text, double x, double y)
@@ -320,7 +333,7 @@ static void label_point(Pens *p, const PlotSeries *s, const char *text, double x
     double   w = pens_width(p, text) + 2 * air;
     LabelBox box;
 
-    if (!label_place_clear(&p->places, x, y, r, r + air, w, h, &box) &&
+    if (!place_near(p, x, y, r, air, (LabelBox){ .w = w, .h = h }, &box) &&
         !place_far(p, x, y, w, h, &box) &&
         (*s->name || !label_place(&p->places, x, y, r, r + air, w, h, &box)))
         return;
