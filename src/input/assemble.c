@@ -378,9 +378,9 @@ static bool note_mask(Assembly *a, Error *err)
     for (int64_t i = 0; i < a->store->count; i++)
         for (size_t x = 0; x < sizeof(masks) / sizeof(*masks); x++)
             if (!strcmp(a->store->entries[i].info.name, masks[x])) {
-                a->in->warning = arena_printf(a->in->arena, "the array %s of the input is not used; "
-                                              "pattern(mask($t)) with -p t=@FILE.npy has the "
-                                              "cells of a mask", masks[x]);
+                a->in->warning = arena_printf(a->in->arena, "the array %s of the input is not "
+                                              "used; pattern(mask($t)) with -p t=@FILE.npy has "
+                                              "the cells of a mask", masks[x]);
                 return a->in->warning || error_set(err, ERR_NOMEM, "no memory for a note");
             }
     return true;
