@@ -172,6 +172,8 @@ typedef struct RunSpec {
     /* Only which pairs are allowed is looked at: attention over a pattern is left out (zeros), so
      * neither output nor weights mean anything. */
     bool               pairs_only;
+    /* Only views are looked at: figures that take work of their own, as masses do, are left out. */
+    bool               views_only;
     int64_t            memory_limit; /* bytes of the run's arena; 0: none */
     const atomic_bool *cancel;   /* NULL: cannot be cancelled */
     RunObserver        observer; /* NULL: none */
