@@ -518,6 +518,8 @@ static void nsa_run(Run *r, const void *opaque)
     read = finished(r, a, pattern_union(r->arena, pattern_operand(selected),
                                         pattern_operand(sliding)));
     show(r, p, a, read, seen);
+    replay_offer_attend(r, &a->in, read);
+    replay_offer_part(r, selected, "The selected blocks");
     run_masses(r, &a->in, read);
     count_last_row(r, a, read);
 }
