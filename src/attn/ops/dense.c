@@ -153,16 +153,13 @@ DenseSvd dense_svd(Run *r, Tensor x, int64_t count)
     int64_t  rows = x.shape[1], cols = x.shape[2], least = min_i64(rows, cols);
     DenseSvd out = { .values = run_tensor1(r, DT_F64, least),
                      .right = run_tensor3(r, DT_F64, 1, least, cols) };
-    Tensor   wide;
 
     if (run_failed(r) || tall_svd(r, x, count, &out))
         return out;
-    out.turned = run_tensor3(r, DT_F64, 1, rows, least);
-    wide = run_tensor3(r, DT_F64, 1, rows, cols);
-    op_entries(r, x, ENTRY_CAST, 0, wide);
     op_wait(r, "the host finds singular values");
+    out.turned = run_tensor3(r, DT_F64, 1, rows, least);
     if (!run_failed(r))
-        cpu_svd(r, &wide, &out);
+        cpu_svd(r, &x, &out);
     return out;
 }
 

@@ -57,7 +57,8 @@ typedef struct DenseSvd {
     Tensor turned, values, right; /* f64 [1,rows,>= count], [k], [1,k,cols] */
 } DenseSvd;
 
-/* Of x f32 [1,rows,cols], contiguous.  On the host, whatever the device.  Charges nothing. */
+/* Of x f64 [1,rows,cols], contiguous, which is overwritten.  On the host, whatever the device.
+ * Charges nothing. */
 DenseSvd dense_svd(Run *r, Tensor x, int64_t count);
 /* What it calls; `out` has room. */
 void cpu_svd(Run *r, Tensor *x, DenseSvd *out);

@@ -128,7 +128,7 @@ static void take(Run *r, const Params *p, Latent *l)
 static void make(Run *r, Latent *l)
 {
     int64_t  keys = r->k.shape[0], values = r->v.shape[0], at = keys * r->d;
-    Tensor   all = run_tensor3(r, DT_F32, 1, r->m, token_width(r));
+    Tensor   all = run_tensor3(r, DT_F64, 1, r->m, token_width(r));
     DenseSvd svd;
     Tensor   right;
 
