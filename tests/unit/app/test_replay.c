@@ -60,11 +60,11 @@ static double score(const Run *run, int64_t head, int64_t i, int64_t j)
 }
 
 /* Weights after a tile are the softmax over the keys so far; the running numbers are its own. */
-static void check_tiles(const char *text, bool causal)
+static void check_tiles_of(const char *text, bool causal, const char *shown, const char *weighed)
 {
     Result     *result = run_of(text, causal);
     const Run  *run = result->run, *replay = result_replay(result);
-    const View *cells = run_view(run, "connectivity"), *max, *sum, *off, *rescaled;
+    const View *cells = run_view(run, shown), *max, *sum, *off, *rescaled;
 
     assert_non_null(replay);
     max = run_view(replay, "running_max");
@@ -104,8 +104,13 @@ static void check_tiles(const char *text, bool causal)
     for (int64_t x = 0; x < HEADS * N; x++)
         for (int64_t j = 0; j < N; j++)
             CHECK_NEAR((double)cell(view_of(replay, "tile", 4, "weights_so_far"), x / N, x % N, j),
-                       (double)cell(run_view(run, "weights"), x / N, x % N, j), 1e-5);
+                       (double)cell(run_view(run, weighed), x / N, x % N, j), 1e-5);
     result_release(result);
+}
+
+static void check_tiles(const char *text, bool causal)
+{
+    check_tiles_of(text, causal, "connectivity", "weights");
 }
 
 TEST(tiles_are_an_online_softmax)
@@ -115,6 +120,13 @@ TEST(tiles_are_an_online_softmax)
     check_tiles("window(window=9)", false);
     check_tiles("sparse-strided(stride=6)", true);
     check_tiles("pattern(expr='block(8) & !self')", true); /* row 0 sees nothing */
+}
+
+/* Of several softmaxes that are added, one is shown. */
+TEST(tiles_are_of_one_of_several_softmaxes)
+{
+    check_tiles_of("nsa", true, "connectivity_slc", "weights_slc");
+    check_tiles_of("nsa(topk=5,window=3)", false, "connectivity_slc", "weights_slc");
 }
 
 /* A key is held from its token to the last query that reads it, and no longer. */

@@ -63,6 +63,11 @@ TEST(rows_together_are_rows_alone)
         for (int causal = 0; causal < 2; causal++)
             found += compare_views(mechanism_at(x), "", causal);
     assert_true(found >= 14);
+    for (int causal = 0; causal < 2; causal++) {
+        assert_true(compare_views(mechanism_find("dsa"), "index_dim=70", causal) > 0);
+        assert_true(compare_views(mechanism_find("moba"), "block=5", causal) > 0);
+        assert_true(compare_views(mechanism_find("quest"), "page=3", causal) > 0);
+    }
     assert_true(compare_views(mechanism_find("rfa"), "gate=true", true) > 0);
     assert_true(compare_views(mechanism_find("performer"), "features=200", false) > 0);
     assert_true(compare_views(mechanism_find("performer"), "features=200", true) > 0);
