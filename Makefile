@@ -174,7 +174,7 @@ deeper:
 	$(Q)mkdir -p build && for folder in samples scripts; do ln -sfn ../$$folder build/$$folder; done
 
 # One library that all programs load: 130 links of a whole program take longer than they run.
-under_sanitizers = $(MAKE) --no-print-directory $(jobs) BUILD=build/asan SANITIZE=address,undefined OPTIMISE=-O1 \
+under_sanitizers = $(MAKE) --no-print-directory $(jobs) BUILD=build/sanitized SANITIZE=address,undefined OPTIMISE=-O1 \
                    SHARED=1 CFLAGS='$(CFLAGS) -fPIC'
 
 asan: deeper ## the whole suite under the address and undefined-behaviour sanitizers
