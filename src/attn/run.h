@@ -354,6 +354,8 @@ AttendInput run_attend_input(Run *r, double scale);
 /* The same where only the scores of these cells count: a position computes the distances that they
  * need, and no more. */
 AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells);
+/* The same where the content chooses the cells: the scores of all keys that the mask allows. */
+AttendInput run_attend_input_allowed(Run *r, double scale);
 /* The same for tensors beside the run's own (projections of some tokens).  What the
  * position draws comes from the same streams, so it is the same, and is shown once. */
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale);
