@@ -449,21 +449,25 @@ TEST(files_appear_whole_or_not_at_all)
 
     close(fd);
     assert_true(file_write(path, "abc", 3, &err));
-    assert_false(file_write("/nonexistent/folder/x", "abc", 3, &err));
+    assert_false(file_write("/dev/null/folder/x", "abc", 3, &err));
     assert_int_equal(err.code, ERR_FILE);
-    assert_non_null(strstr(err.text, "/nonexistent/folder/x"));
+    assert_non_null(strstr(err.text, "/dev/null/folder/x"));
     unlink(path);
 }
 
 TEST(a_place_is_a_name_in_a_folder_that_is_there)
 {
-    static const char *const refused[][2] = {
+    char path[5000], folder[] = "/tmp/attnscope-core-XXXXXX", gone[64], text[128];
+    const char *const refused[][2] = {
         { "/tmp", "is a folder" },
-        { "/nonexistent/x.png", "the folder /nonexistent cannot be written to" },
+        { gone, text },
         { "~/nowhere/x.png", "~ is a shell's" },
     };
-    char path[5000];
 
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(rmdir(folder), 0);
+    snprintf(gone, sizeof(gone), "%s/x.png", folder);
+    snprintf(text, sizeof(text), "the folder %s cannot be written to", folder);
     for (size_t i = 0; i < 3; i++) {
         Error err = ERROR_INIT;
 
