@@ -373,6 +373,21 @@ TEST(json_is_written_with_its_commas)
     jsonw_bool(&j, true);
     jsonw_close(&j, '}');
     assert_string_equal(text_str(&text), "{\"a\\\"\\u000a\":[1,0.1,null,null],\"b\":true}");
+    text_clear(&text);
+    j = jsonw_to(&text);
+    jsonw_key_open(&j, "keys", '{');
+    jsonw_key_bool(&j, "no", false);
+    jsonw_key_int(&j, "int", -7);
+    jsonw_key_number(&j, "number", 0.5);
+    jsonw_key_string(&j, "text", "x");
+    jsonw_key_raw(&j, "raw", "[2]");
+    jsonw_some_int(&j, "none", 0);
+    jsonw_some_int(&j, "some", 3);
+    jsonw_some_string(&j, "empty", "");
+    jsonw_some_string(&j, "more", "y");
+    jsonw_close(&j, '}');
+    assert_string_equal(text_str(&text), "\"keys\":{\"no\":false,\"int\":-7,\"number\":0.5,\"text\":\"x\","
+                                         "\"raw\":[2],\"some\":3,\"more\":\"y\"}");
     text_free(&text);
 }
 
@@ -439,6 +454,8 @@ TEST(sizes_read_well)
     assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
+    assert_string_equal(format_count(-2.5e9, text, sizeof(text)), "-2.5 G"); /* a difference */
+    assert_string_equal(format_bytes(-3 * 1024 * 1024, text, sizeof(text)), "-3.0 MiB");
 }
 
 TEST(files_appear_whole_or_not_at_all)
