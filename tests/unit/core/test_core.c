@@ -386,8 +386,9 @@ TEST(json_is_written_with_its_commas)
     jsonw_some_string(&j, "empty", "");
     jsonw_some_string(&j, "more", "y");
     jsonw_close(&j, '}');
-    assert_string_equal(text_str(&text), "\"keys\":{\"no\":false,\"int\":-7,\"number\":0.5,\"text\":\"x\","
-                                         "\"raw\":[2],\"some\":3,\"more\":\"y\"}");
+    assert_string_equal(text_str(&text),
+                        "\"keys\":{\"no\":false,\"int\":-7,\"number\":0.5,\"text\":\"x\","
+                        "\"raw\":[2],\"some\":3,\"more\":\"y\"}");
     text_free(&text);
 }
 
