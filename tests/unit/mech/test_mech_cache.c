@@ -1,5 +1,5 @@
-/* test_mech_cache.c -- prompts so short that a choice of keys chooses nothing, and what the keys that a
- * cache lost would have had. */
+/* test_mech_cache.c -- prompts so short that a choice of keys chooses nothing, and what the keys that
+ * a cache lost would have had. */
 #include "mech_fixture.h"
 
 static double apart_of(const Run *a, const Run *b)
@@ -43,7 +43,8 @@ static void row_of(const Run *r, const char *name, int64_t head, int64_t i, floa
 static void check_evicted(const char *id, const char *params)
 {
     Fixture some = fixture_new(N), all = fixture_new(N);
-    Run    *kept = fixture_run(&some, id, params, true), *full = fixture_run(&all, "full", "", true);
+    Run    *kept = fixture_run(&some, id, params, true);
+    Run    *full = fixture_run(&all, "full", "", true);
     float   held[N], weight[N], lost[N], mass[N];
     double  most = 0;
 
@@ -57,8 +58,8 @@ static void check_evicted(const char *id, const char *params)
         for (int64_t j = 0; j < N; j++) {
             double expected = held[j] > 0 ? 0 : (double)weight[j];
 
-            CHECK(fabs((double)lost[j] - expected) <= 1e-6, "%s [%d,%d,%d]: %g, expected %g", id,
-                  (int)(x / N), (int)(x % N), (int)j, (double)lost[j], expected);
+            CHECK(fabs((double)lost[j] - expected) <= 1e-6, "%s [%d,%d,%d]: %g, expected %g",
+                  id, (int)(x / N), (int)(x % N), (int)j, (double)lost[j], expected);
             sum += expected;
         }
         CHECK_NEAR((double)mass[x % N], sum, 1e-5);
