@@ -1,5 +1,5 @@
-/* test_mech_cache.c -- prompts so short that a choice of keys chooses nothing, and what the keys that
- * a cache lost would have had. */
+/* test_mech_cache.c -- prompts so short that a choice of keys chooses nothing, and what the keys
+ * that a cache lost would have had. */
 #include "mech_fixture.h"
 
 static double apart_of(const Run *a, const Run *b)
@@ -39,7 +39,7 @@ static void row_of(const Run *r, const char *name, int64_t head, int64_t i, floa
     view_read(view, view_shared(view) ? 0 : head, i, 0, view_cols(view), 1, out);
 }
 
-/* Of keys outside the cache the weight of full attention, of the others 0; their sum is the mass. */
+/* Of keys outside the cache the weight of full attention, of others 0; their sum is the mass. */
 static void check_evicted(const char *id, const char *params)
 {
     Fixture some = fixture_new(N), all = fixture_new(N);
