@@ -13,21 +13,20 @@ typedef struct Said {
     char out[1 << 19], err[1 << 12];
 } Said;
 
-static char program[2200];
+static char program[4200];
 
 /* $BUILD/attnscope, or what lies above the folder of this program. */
 static int find_program(void **state)
 {
-    char    own[2048];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    char        own[4096], named[4096];
+    const char *build = getenv("BUILD");
+    ssize_t     length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
     (void)state;
     assert_true(length > 0);
     own[length] = '\0';
-    if (getenv("BUILD"))
-        snprintf(program, sizeof(program), "%s/attnscope", getenv("BUILD"));
-    else
-        snprintf(program, sizeof(program), "%s/attnscope", dirname(dirname(own)));
+    snprintf(program, sizeof(program), "%s/attnscope",
+             build && realpath(build, named) ? named : dirname(dirname(own)));
     unsetenv("COLUMNS");
     setenv("XDG_STATE_HOME", "/dev/null/none", 1); /* nothing is read or left there */
     setenv("XDG_DATA_HOME", "/dev/null/none", 1);
@@ -151,6 +150,27 @@ TEST(a_first_word_chooses_the_front_end)
     }
 }
 
+/* A word without a point or a slash is an input where such a file is there. */
+TEST(a_file_is_an_input_whatever_its_name)
+{
+    char folder[] = "/tmp/attnscope-cli-XXXXXX", back[4096];
+    Said *said;
+
+    assert_non_null(getcwd(back, sizeof(back)));
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    fclose(fopen("plain", "w"));
+    fclose(fopen("full", "w"));
+    said = SAY("plain");
+    CHECK(said->status != 0 && strstr(said->err, "terminal"), "%s", said->err);
+    said = SAY("full"); /* here no mechanism */
+    CHECK(said->status != 0 && strstr(said->err, "terminal"), "%s", said->err);
+    unlink("plain");
+    unlink("full");
+    assert_int_equal(chdir(back), 0);
+    rmdir(folder);
+}
+
 TEST(documents_are_made_from_the_tables)
 {
     char *keys = said_well(SAY("docs", "keys")), *stubs = said_well(SAY("docs", "luals"));
@@ -162,6 +182,15 @@ TEST(documents_are_made_from_the_tables)
     assert_null(strstr(lua, "---@meta"));
     assert_non_null(strstr(man, ".TH"));
     assert_non_null(strstr(man, "KEYS"));
+    for (int i = 0; i < 5; i++) {
+        static const char *const kinds[] = { "commands", "views", "systems", "conventions",
+                                             "glossary" };
+        char *text = said_well(SAY("docs", kinds[i])), made[64];
+
+        snprintf(made, sizeof(made), "Made by `attnscope docs %s`; do not edit.", kinds[i]);
+        CHECK(!strncmp(text, "# ", 2) && strstr(text, made), "%s: %.200s", kinds[i], text);
+        free(text);
+    }
     assert_true(SAY("docs", "keys", "lua")->status != 0);
     assert_int_equal(SAY("docs", "no-such-document")->status, 2);
     free(keys);
