@@ -1,5 +1,6 @@
 /* test_cli.c -- the program as a process: which front end answers, what goes to which stream, how
  * it ends, and its line of progress on a terminal. */
+#include <jansson.h>
 #include <libgen.h>
 #include <pty.h>
 #include <signal.h>
@@ -129,6 +130,53 @@ TEST(a_command_answers_on_stdout_and_complains_on_stderr)
     said = SAY("run", "full", "-i", "/dev/null/x.npz");
     assert_true(said->status != 0 && said->status != 2);
     assert_non_null(strstr(said->err, "/dev/null/x.npz"));
+}
+
+/* A file of the tests, above the program; a build may lie deeper than build/. */
+static const char *tests_file(const char *name, char path[4400])
+{
+    char above[4200];
+
+    snprintf(above, sizeof(above), "%s", program);
+    for (int up = 0; up < 6; up++) {
+        snprintf(path, 4400, "%s/tests/%s", dirname(above), name);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    fail_msg("tests/%s is not above %s", name, program);
+    return NULL;
+}
+
+/* All that is said with --json is one value. */
+TEST(json_is_json)
+{
+    char              paths[2][4400];
+    const char       *model = tests_file("model/tiny.gguf", paths[0]);
+    const char       *text = tests_file("model/tiny.txt", paths[1]);
+    const char *const all[][10] = {
+        { "run", "bigbird", "-n", "16", "-d", "4", "--quality", "--json" },
+        { "run", "reformer", "-n", "16", "-d", "4", "--causal", "--decode", "--json" },
+        { "list", "--json" },
+        { "compare", "full", "window", "-n", "8", "-d", "4", "--json" },
+        { "reach", "window", "-n", "16", "-d", "4", "--json" },
+        { "step", "full", "-n", "8", "-d", "4", "--json" },
+        { "preset", "--json" },
+        { "doctor", "--json" },
+        { "cache", "--layers", "window(8)x3,full", "--json" },
+        { "model", model, "--json" },
+        { "model", model, "--text", text, "--swap", "window", "--json" },
+        { "heads", model, "--text", text, "--json" },
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        const Said  *said = say(all[i]);
+        json_error_t at;
+        json_t      *value = json_loads(said->out, JSON_REJECT_DUPLICATES, &at);
+
+        CHECK(said->status == 0, "%s %s: %s", all[i][0], all[i][1], said->err);
+        CHECK(value, "%s %s: %s", all[i][0], all[i][1], at.text);
+        json_decref(value);
+    }
 }
 
 /* A slip is told, a name of a mechanism opens it, and a file goes to the explorer, which says that
