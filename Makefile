@@ -155,6 +155,8 @@ $(BUILD)/tests/test_%: test_%.c $(tested_library) $(wildcard tests/*.h)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests -Itests/unit $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(tested) $(ALL_LDLIBS) \
 	    -lcmocka -lvterm -lutil -o $@
 
+$(BUILD)/tests/test_cli: | $(BUILD)/attnscope # which it runs
+
 # Its stock interpreter, where there is one; sanitized builds would have to be loaded first.
 stock := $(if $(SANITIZE),,$(shell command -v lua5.4 >/dev/null 2>&1 && echo module))
 

@@ -423,7 +423,7 @@ check.case("a list of definitions", function()
         ctx:stage("draw", "mixing")
         ctx:view("features", first)
         ctx:view("other", second)
-        ctx:charge(1000)
+        check.equal(select("#", ctx:charge(1000)), 0)
         ctx:stage "attend"
         return weights_of(ctx):matmul(ctx.v)
       end,

@@ -4,6 +4,7 @@
 #include "app/result/views.h"
 #include "attn/study/replay.h"
 #include "session_fixture.h"
+#include "unit/view_fixture.h"
 
 #define N 40
 #define HEADS 2
@@ -286,6 +287,31 @@ TEST(a_replay_is_beside_the_run)
     assert_non_null(result_derived(result, "held_bytes", &err));
     assert_null(result_derived(result, "no_such_view", &err));
     result_release(result);
+}
+
+/* Of the running numbers the columns are the tiles; every view reads any piece of its rows. */
+TEST(views_of_a_replay_are_read_in_pieces)
+{
+    static const char *const words[] = { "full", "linear", "performer(features=16)" };
+    int                      tiles = 0;
+
+    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
+        Result    *result = run_of(words[w], true);
+        const Run *replay = result_replay(result);
+
+        assert_non_null(replay);
+        for (int v = 0; v < replay->view_count; v++) {
+            const View *view = &replay->views[v];
+
+            view_fixture_check(view);
+            if (!strcmp(view->name, "running_max") || !strcmp(view->name, "running_sum")) {
+                assert_string_equal(view->cols, "tile");
+                tiles++;
+            }
+        }
+        result_release(result);
+    }
+    assert_true(tiles >= 2);
 }
 
 SUITE(open_session, session_close)

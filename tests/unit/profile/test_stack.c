@@ -268,4 +268,53 @@ TEST(wrong_layers_name_their_place)
     free(stack);
 }
 
+static bool allowed(StackShape s)
+{
+    Error err = ERROR_INIT;
+    bool  ok = stack_shape_check(&s, &err);
+
+    assert_int_equal(err.code, ok ? ERR_NONE : ERR_PARAM);
+    return ok;
+}
+
+/* Each number at its least, and one below it. */
+TEST(shapes_have_edges)
+{
+    StackShape least = { .heads = 1, .kv_heads = 1, .dim = 1, .bits = 1 }, s;
+
+    assert_true(allowed(least));
+    s = least, s.heads = 0;
+    assert_false(allowed(s));
+    s = least, s.kv_heads = 0;
+    assert_false(allowed(s));
+    s = least, s.dim = 0;
+    assert_false(allowed(s));
+    s = least, s.rank = -1;
+    assert_false(allowed(s));
+    s = least, s.rope = 1;
+    assert_false(allowed(s));
+    s = least, s.rank = 1, s.rope = 1;
+    assert_true(allowed(s));
+    s = least, s.rank = 1, s.rope = -1;
+    assert_false(allowed(s));
+    s = least, s.heads = 2, s.kv_heads = 2;
+    assert_true(allowed(s));
+    s = least, s.heads = 3, s.kv_heads = 2;
+    assert_false(allowed(s));
+    s = least, s.bits = 64;
+    assert_true(allowed(s));
+    s = least, s.bits = 65;
+    assert_false(allowed(s));
+    s = least, s.bits = 0;
+    assert_false(allowed(s));
+    s = least, s.group = -1;
+    assert_false(allowed(s));
+    s = least, s.group = 1;
+    assert_false(allowed(s));
+    s = least, s.group = 1, s.scale_bits = 64;
+    assert_true(allowed(s));
+    s = least, s.group = 1, s.scale_bits = 65;
+    assert_false(allowed(s));
+}
+
 SUITE(NULL, NULL)
