@@ -115,18 +115,19 @@ return {
         {
             title = "What is computed then",
             text = [[
-                Each block of queries sees its own block and the one that was sorted to it: 16 keys
-                instead of 64.
+                Each block of queries sees its own block and the one that was sorted to it: at most
+                16 keys instead of 64. A block that was sorted to itself sees only its own 8.
 
                 The map is soft: a sorted block is a mix, mostly of one block. Tab, then O shows
                 the keys in their new order; O again, as in the text.
             ]],
             show = sorted("sinkhorn(block=8,sort_net=means):connectivity_hard"),
             now = function(s)
-                return ("the output differs by %s from exact attention"):format(percent(s[1].error))
+                return ("%d pairs, %.3g keys a query; the output is %s off"):format(s[1].pairs,
+                    s[1].pairs / s[1].n, percent(s[1].error))
             end,
             ask = {
-                "And in a text of 4096 tokens, with blocks of 64? How many keys does a query see?",
+                "With 4096 tokens in blocks of 64: how many keys does a query see at most?",
                 answer = function(s) return 2 * 64 end,
                 within = 0,
             },
