@@ -50,8 +50,8 @@ return {
         {
             title = "The first four",
             text = [[
-                As many keys, but the first four of the text never leave. StreamingLLM keeps them
-                whatever they say.
+                As many keys, but the first four of the text never leave: StreamingLLM keeps them
+                whatever they say. Its window=12 counts the 11 before and the token's own.
             ]],
             show = cache("streaming-llm(window=12,sinks=4)"),
             runs = { window = { "window(window=31)", input = "sample:induction.safetensors",

@@ -455,6 +455,10 @@ return {
   { "19-eviction", "in causal order the 15 before and the token's own", function(is)
     is(back("window(window=31)", 60), "==", 45)
   end },
+  { "19-eviction", "Its window=12 counts the 11 before and the token's own", function(is)
+    local last = back("streaming-llm(window=12,sinks=0)", 60)
+    is(last, "==", 49)
+  end },
   { "19-eviction", "A window evicts by age and loses the first tokens, which rows use as a sink",
     function(is)
       local window, sinks = induction("window(window=31)"),
