@@ -315,7 +315,7 @@ static bool is_lesson(const char *command)
 bool ui_takes(int argc, char **argv)
 {
     static const OptionId as_text[] = { OPT_HELP,  OPT_OUTPUT, OPT_JSON, OPT_AT,
-                                        OPT_COLOR, OPT_PRINT,  OPT_JUDGE };
+                                        OPT_COLOR, OPT_PRINT,  OPT_JUDGE, OPT_NO_ANSWERS };
     Start start = { 0 };
     Error err = ERROR_INIT;
 
