@@ -323,6 +323,18 @@ static void show_json(const Diff *d, Text *out)
 
 /* ---- the command ------------------------------------------------------------ */
 
+/* A gate of time that saw no time passes nothing. */
+static bool judge_time(const Diff *d, Error *err)
+{
+    const char *why = "";
+    int         busy;
+
+    if (d->plan.counted || count_unjudged(d, &why, &busy) < d->all.count)
+        return true;
+    return error_set(err, ERR_UNJUDGED, "no verdict: the time of no point was judged: %s; "
+                     "--counted judges FLOPs, bytes and memory alone", why);
+}
+
 static bool judge_diff(const Diff *d, Error *err)
 {
     int dearer = count_dearer(d);
@@ -330,8 +342,10 @@ static bool judge_diff(const Diff *d, Error *err)
     if (!d->all.count)
         return error_set(err, ERR_DATA, "%s and %s have no measured point in common (other input, "
                          "parameters or lengths?)", d->a_name, d->b_name);
-    if (!d->gate || !(dearer + d->all.missing + d->all.unmeasured))
+    if (!d->gate)
         return true;
+    if (!(dearer + d->all.missing + d->all.unmeasured))
+        return judge_time(d, err);
     return error_set(err, ERR_DIFFERENCE, "%s against %s: %d dearer, %d missing, %d no longer "
                      "measured", d->b_name, d->a_name, dearer, d->all.missing, d->all.unmeasured);
 }
