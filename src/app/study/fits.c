@@ -644,6 +644,7 @@ static bool draw_chart(const ExponentChart *chart, FigureFormat format, const Pn
 
     for (const char *const *pair = own.metadata; pair && *pair; pair += 2)
         metadata_add(&metadata, pair[0], pair[1]);
+    metadata_add_font(&metadata, options);
     stored_chart_text(chart, options, &numbers);
     metadata_add(&metadata, NUMBERS_KEY, text_str(&numbers));
     own.metadata = metadata_list(&metadata);
