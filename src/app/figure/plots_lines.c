@@ -589,6 +589,12 @@ static void add_to(Number *sum, Number part)
         *sum = number_of((sum->valid ? sum->value : 0) + part.value);
 }
 
+bool roof_is_exceeded(const RoofPoint *point)
+{
+    return point->roof.valid && point->rate.valid &&
+           point->rate.value > (1 + ROOF_SLACK) * point->roof.value;
+}
+
 RoofPoint roof_whole(const Record *r, const Ceilings *ceilings)
 {
     RoofPoint whole = { 0 };

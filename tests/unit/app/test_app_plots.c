@@ -480,4 +480,16 @@ TEST(what_makes_no_plot_is_refused)
     refused("full > window:plot(time)", "single mechanisms");
 }
 
+/* A point above what the machine can do says that its ceilings were measured badly. */
+TEST(a_point_above_its_roof_is_noticed)
+{
+    RoofPoint p = { .rate = number_of(120), .roof = number_of(100) };
+
+    assert_true(roof_is_exceeded(&p));
+    p.rate = number_of(105);
+    assert_false(roof_is_exceeded(&p));
+    p.roof = NUMBER_NONE;
+    assert_false(roof_is_exceeded(&p));
+}
+
 SUITE(NULL, NULL)
