@@ -276,9 +276,10 @@ static bool check_measured(Session *s, const SweepSpec *spec, const SweepOutcome
 {
     if (o->ok || !o->failed || o->budget_ended || spec->shards > 1 || session_sweep(s))
         return true;
-    return error_set(err, ERR_UNSUPPORTED, "sweep: none of %d points was measured; the first, %s "
-                     "at n = %lld: %s: %s", o->points, rows->rows[0].mechanism,
-                     (long long)rows->rows[0].n, rows->rows[0].status, rows->rows[0].message);
+    return error_set(err, ERR_UNSUPPORTED, "sweep: none of %d point%s was measured; the first, %s "
+                     "at n = %lld: %s: %s", o->points, o->points == 1 ? "" : "s",
+                     rows->rows[0].mechanism, (long long)rows->rows[0].n, rows->rows[0].status,
+                     rows->rows[0].message);
 }
 
 static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Results *rows,
