@@ -76,6 +76,9 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
     const char *flag = word + strspn(word, "-"), *others = others_with(flag);
     Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no typo */
 
+    if (!strcmp(command->name, "reach") && (!strcmp(flag, "o") || !strncmp(flag, "output", 6)))
+        return error_set(err, ERR_USAGE, "reach prints its numbers and writes no figure: attnscope "
+                         "figure MECH:reach -o FILE draws them");
     for (int i = 0; !others && i < OPT_COUNT; i++)
         if (command_takes(command, &options[i]))
             meant_offer(&nearest, options[i].flag);

@@ -191,6 +191,22 @@ void results_note_versions(const Results *a, const Results *b, Text *out)
                   "their keys as those of %d\n", (long long)most, RECORD_VERSION, RECORD_VERSION);
 }
 
+void results_note_broken(const Results *results, const char *path, int damaged_before, Text *out)
+{
+    int damaged = results->damaged - damaged_before;
+
+    if (!damaged && !results->torn)
+        return;
+    text_addf(out, "%s: ", path);
+    if (damaged) {
+        text_add_count(out, damaged, "damaged line");
+        text_add(out, " left out");
+    }
+    if (results->torn)
+        text_addf(out, "%sa torn last line left out: its sweep did not end", damaged ? "; " : "");
+    text_add(out, "\n");
+}
+
 static int count_oversubscribed(const Results *rows, const ResultRow **first)
 {
     int count = 0;
@@ -376,6 +392,13 @@ const char *row_flag(const ResultRow *row, const char *path)
     const json_t *value = look_up(row->json, path);
 
     return json_is_true(value) ? "true" : json_is_false(value) ? "false" : NULL;
+}
+
+char *row_list(const ResultRow *row, const char *path)
+{
+    const json_t *value = look_up(row->json, path);
+
+    return json_is_array(value) ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 }
 
 int row_sample_count(const ResultRow *row)

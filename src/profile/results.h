@@ -54,6 +54,10 @@ void results_sort(Results *results);
  * know; of the rows of b (NULL: none) too. */
 void results_note_versions(const Results *a, const Results *b, Text *out);
 
+/* Appends a line where lines of the file that was read last are no records, or its last is torn.
+ * damaged_before: as Results.damaged was before. */
+void results_note_broken(const Results *results, const char *path, int damaged_before, Text *out);
+
 /* Appends a line where more threads than processors were free, of the rows of b (NULL: none) too:
  * how many records, the first of them, and what to do. */
 void results_note_oversubscribed(const Results *a, const Results *b, Text *out);
@@ -62,6 +66,7 @@ void results_note_oversubscribed(const Results *a, const Results *b, Text *out);
 Number row_number(const ResultRow *row, const char *path);
 /* "true" or "false"; NULL when absent or null. */
 const char *row_flag(const ResultRow *row, const char *path);
+char  *row_list(const ResultRow *row, const char *path); /* JSON, the caller's; NULL: no list */
 int    row_sample_count(const ResultRow *row); /* of time_ms.samples */
 /* The part of a key that names neither process nor version, as its length. */
 int key_point_length(const char *key);

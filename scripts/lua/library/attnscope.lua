@@ -836,7 +836,7 @@ function Context:warn(text) end
 ---@field precision? string of matrix products on a GPU: "f32" (default), "tf32", "bf16" or "f16"
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of the run in bytes (default 8 GiB)
----@field ["repeat"]? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least, and as many as 0.2 s hold; 1: as none
 ---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
@@ -877,7 +877,7 @@ function Context:warn(text) end
 ---@field precision? string of matrix products on a GPU
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of a run in bytes (default 8 GiB)
----@field ["repeat"]? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least, and as many as 0.2 s hold; 1: as none
 ---@field measure? boolean take time and memory even if no plot shows them
 ---@field plot? string plots beside each other: "error,flops"; also mass, tv, time, memory
 ---@field keep? string "95%" of the mass, or "error=5%": the smallest value that does
@@ -905,7 +905,7 @@ function Context:warn(text) end
 ---@field layer? integer layer of a file
 ---@field d? integer head size of a generated input
 ---@field heads? integer heads of a generated input
----@field ["repeat"]? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least, and as many as 0.2 s hold; 1: as none
 ---@field within? number|string repeat until the median is known to +- this share
 ---@field quality? boolean compare with full attention
 ---@field quality_rows? integer compare so many rows of each head, drawn, instead of all
@@ -963,7 +963,7 @@ function Sweep:jsonl(path) end
 ---@field seed? integer seed of every random draw
 ---@field params? table<string, any> parameters
 ---@field threads? integer default: all CPUs
----@field ["repeat"]? integer timed runs at least
+---@field ["repeat"]? integer timed runs at least, and as many as 0.2 s hold; 1: as none
 ---@field within? number|string repeat until the median is known to +- this share
 ---@field memory? integer|string limit of a run: bytes or "8G"
 

@@ -27,6 +27,18 @@ const Command *command_find(const char *name)
     return NULL;
 }
 
+/* Letters are outlines everywhere but in an SVG. */
+static bool check_letters(const Call *call, Error *err)
+{
+    const char *format = call->values[OPT_FORMAT];
+    bool        svg = format && !strcmp(format, "svg");
+
+    for (int i = 0; i < call->file_count; i++)
+        svg = svg || (!format && text_ends_in(call->files[i], ".svg"));
+    return svg || !call->values[OPT_LETTERS] || !call->file_count ||
+           error_set(err, ERR_USAGE, "--letters is of an SVG: -o FILE.svg, not %s", call->files[0]);
+}
+
 bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
                  Error *err)
 {
@@ -48,6 +60,8 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
     for (int i = 0; command_draws(call.command) && i < call.file_count; i++)
         if (!file_place(call.files[i], err))
             return false;
+    if (!check_letters(&call, err))
+        return false;
     words_join(words, count, &line);
     call.line = text_str(&line);
     ok = call.command->run(s, &call, out, err);
@@ -367,7 +381,8 @@ static bool docs_man(Text *out)
     }
     text_add(out,
              ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
-             "130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours when not empty.\n"
+             "4 diff could judge the time of no point, 130 interrupted.\n.SH ENVIRONMENT\n.TP\n"
+             ".B NO_COLOR\nno colours when not empty.\n"
              ".TP\n.B TERM, LC_ALL\nno sequences on a dumb terminal; plain ASCII on one whose "
              "locale is not UTF-8 (files and pipes have UTF-8 everywhere).\n"
              ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME\nas usual.\n"

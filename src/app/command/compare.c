@@ -7,8 +7,10 @@
 #include "app/command/command.h"
 #include "app/session/internal.h"
 #include "app/study/budget.h"
+#include "app/study/sweep.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST            64
@@ -117,7 +119,7 @@ static bool choose_size(Session *s, Comparison *c, Request *request, Text *note,
     return ok;
 }
 
-/* Records alone, as in JSON, have no lines below them. */
+/* Records alone, as in JSON and CSV, have no lines below them. */
 static Result *run_noted(Session *s, const Request *request, const Text *note, bool alone,
                          Error *err)
 {
@@ -147,7 +149,8 @@ static bool add_request(Session *s, const Call *call, const char *mechanism, con
     }
     if (choose_size(s, c, &request, &note, err) && ask(c, &request, err)) {
         session_progress(s, "measuring %s%s%s", mechanism, value ? ", " : "", value ? value : "");
-        result = run_noted(s, &request, &note, call->values[OPT_JSON] != NULL, err);
+        result = run_noted(s, &request, &note, call->values[OPT_JSON] || call->values[OPT_CSV],
+                           err);
     }
     request_free(&request);
     text_free(&note);
@@ -467,6 +470,35 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
     show_warnings(c, room, out);
 }
 
+/* The length that a note begins with: "64, to 2048". */
+static Number crossover_number(const char *note)
+{
+    return *note >= '0' && *note <= '9' ? number_of(strtod(note, NULL)) : NUMBER_NONE;
+}
+
+/* Every number as in the records: the columns of a sweep's CSV. */
+static bool compare_csv(const Comparison *c, Text *out, Error *err)
+{
+    Results rows = { 0 };
+    Number  from[MOST];
+    bool    ok = true;
+
+    for (int i = 0; ok && i < c->count; i++) {
+        Text line = { 0 };
+        Json json = jsonw_to(&line);
+
+        record_json(&c->results[i]->record, &json);
+        from[i] = crossover_number(c->crossover_note[i]);
+        ok = text_ok(&line) ? results_add(&rows, line.data, line.length, 0, err)
+                            : error_set(err, ERR_NOMEM, "not enough memory for the table");
+        text_free(&line);
+    }
+    if (ok)
+        points_csv(&rows, c->crossover ? "faster_from_n" : NULL, from, out);
+    results_free(&rows);
+    return ok;
+}
+
 static void compare_table(Session *s, const Call *call, const Comparison *c, Text *out)
 {
     TableStyle style = call_style(call);
@@ -554,7 +586,8 @@ static void tell_comparison(Session *s, const Comparison *c)
 bool command_compare(Session *s, const Call *call, Text *out, Error *err)
 {
     Comparison c = { .count = 0 };
-    bool       ok;
+    bool       ok, curves = call->values[OPT_JSON] && call->values[OPT_VARY] &&
+                      call->values[OPT_PLOT]; /* numbers of curves alone */
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE,
@@ -569,11 +602,13 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
         ok = scaling_show(s, call, c.results, c.count, out, err);
     else if (ok && c.plots.count)
         ok = plot_choice_show(s, call, &c.plots, c.results, c.count, out, err);
-    else if (ok && call->values[OPT_JSON])
+    else if (ok && call->values[OPT_JSON] && !curves)
         compare_json(&c, out);
-    else if (ok)
+    else if (ok && call->values[OPT_CSV] && !c.per_head && !c.decode)
+        ok = compare_csv(&c, out, err);
+    else if (ok && !curves)
         compare_table(s, call, &c, out);
-    if (ok && c.axis.count && !call->values[OPT_JSON] && !call->values[OPT_CSV] &&
+    if (ok && c.axis.count && (curves || !call->values[OPT_JSON]) && !call->values[OPT_CSV] &&
         !call->values[OPT_MD])
         ok = vary_show(s, call, c.results, c.count, out, err);
     ok = ok && first_failure(&c, err);

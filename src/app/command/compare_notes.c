@@ -72,14 +72,17 @@ void compare_values(Result *const *results, int count, int room, Text *out)
 
 /* ---- heads ---------------------------------------------------------------------- */
 
-static void share_cell(Table *t, Number share)
+static void share_cell(Table *t, Number share, TableStyle style)
 {
     char text[48];
 
-    table_cell(t, "%s", format_share(share, text, sizeof(text)));
+    if (style == TABLE_CSV)
+        table_number(t, share, 15);
+    else
+        table_cell(t, "%s", format_share(share, text, sizeof(text)));
 }
 
-static void head_row(const Result *result, int head, bool grouped, Table *t)
+static void head_row(const Result *result, int head, bool grouped, TableStyle style, Table *t)
 {
     const Quality *q = &result->record.by_head[head];
     const Input   *input = result->input;
@@ -91,12 +94,12 @@ static void head_row(const Result *result, int head, bool grouped, Table *t)
     table_cell(t, "%d", head);
     if (grouped)
         table_cell(t, "%lld", (long long)(head * input->k.shape[0] / input->heads));
-    share_cell(t, q->mass_mean);
-    share_cell(t, q->mass_p5);
-    share_cell(t, q->mass_min);
-    share_cell(t, q->output_error);
-    share_cell(t, q->total_variation);
-    table_number(t, q->kl, 4);
+    share_cell(t, q->mass_mean, style);
+    share_cell(t, q->mass_p5, style);
+    share_cell(t, q->mass_min, style);
+    share_cell(t, q->output_error, style);
+    share_cell(t, q->total_variation, style);
+    table_number(t, q->kl, style == TABLE_CSV ? 15 : 4);
 }
 
 static bool is_grouped(const Input *input)
@@ -108,15 +111,17 @@ void compare_heads(Result *const *results, int count, TableStyle style, int room
 {
     static const char *const heads[] = { "mechanism", "head", "kv head", "mass mean", "mass p5",
                                          "mass min", "output err", "TV", "KL" };
+    static const char *const keys[] = { "mechanism", "head", "kv_head", "mass_mean", "mass_p5",
+                                        "mass_min", "output_error", "total_variation", "kl" };
     bool  grouped = count && is_grouped(results[0]->input);
     Table t = { .cols = 8 + grouped, .keys = 2, .room = room };
 
     for (int i = 0; i < 9; i++)
         if (i != 2 || grouped)
-            table_cell(&t, "%s", heads[i]);
+            table_cell(&t, "%s", style == TABLE_CSV ? keys[i] : heads[i]);
     for (int i = 0; i < count; i++)
         for (int head = 0; head < results[i]->record.head_count; head++)
-            head_row(results[i], head, grouped, &t);
+            head_row(results[i], head, grouped, style, &t);
     table_write(&t, style, out);
     table_free(&t);
 }
@@ -168,7 +173,8 @@ static void step_row(const Result *result, const StepRecord *base, TableStyle st
     step_flops_cell(t, step->decode_flops, style);
     step_time_cell(t, step, style);
     if (step->median.valid && base->median.valid && step->median.value > 0)
-        table_cell(t, "%.2fx", base->median.value / step->median.value);
+        table_cell(t, style == TABLE_CSV ? "%.6g" : "%.2fx",
+                   base->median.value / step->median.value);
     else
         table_cell(t, "n/a");
     table_cell(t, "%s", step->way ? step_way_name(step->way) : "n/a");
@@ -188,10 +194,14 @@ void compare_decode(Result *const *results, int count, TableStyle style, int roo
 {
     static const char *const heads[] = { "mechanism", "cache", "a token adds", "step reads",
                                          "step FLOP", "step ms", "vs first", "step is" };
+    static const char *const keys[] = { "mechanism", "decode.state_bytes",
+                                        "decode.kv_bytes_per_token", "decode.step_bytes",
+                                        "decode.decode_flops", "decode.step_ms.median", "vs_first",
+                                        "decode.way" };
     Table t = { .cols = 8, .room = room };
 
     for (int i = 0; i < t.cols; i++)
-        table_cell(&t, "%s", heads[i]);
+        table_cell(&t, "%s", style == TABLE_CSV ? keys[i] : heads[i]);
     for (int i = 0; i < count; i++)
         step_row(results[i], &results[0]->record.step, style, &t);
     table_write(&t, style, out);

@@ -7,6 +7,7 @@
 
 #include "app/command/command.h"
 #include "app/figure/plots.h"
+#include "app/study/budget.h"
 
 bool plot_choice_parse(const char *text, PlotChoice *out, Error *err)
 {
@@ -50,11 +51,22 @@ bool plot_choice_ask(const PlotChoice *choice, Request *request, Error *err)
 
 bool plot_refuse_formats(const Call *call, Error *err)
 {
-    if (call->values[OPT_JSON] || call->values[OPT_CSV] || call->values[OPT_MD])
+    if (call->values[OPT_CSV] || call->values[OPT_MD])
         return error_set(err, ERR_USAGE,
-                         "a plot has no --json, --csv or --md: without --plot and "
-                         "-o its numbers come as these");
+                         "a plot has no --csv or --md: --json prints its numbers, and without "
+                         "--plot and -o they come as these");
     return true;
+}
+
+/* Draws the figure; with --json its numbers are printed, and it is drawn into files only. */
+static bool write_plots(const Call *call, Figure *figure, Result *const *results, int count,
+                        Text *out, Error *err)
+{
+    if (!call->values[OPT_JSON])
+        return call_write_figure(call, figure, results, count, out, err);
+    if (call->file_count && !call_write_figure(call, figure, results, count, out, err))
+        return false;
+    return figure_numbers_json(figure, out, err);
 }
 
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
@@ -82,7 +94,7 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     }
     if (ok)
         figure = picture_of_panels(panels, choice->count * count, &options, err);
-    ok = figure && call_write_figure(call, figure, results, count, out, err);
+    ok = figure && write_plots(call, figure, results, count, out, err);
     figure_free(figure);
     free(panels);
     return ok;
@@ -136,6 +148,20 @@ static bool add_scaling_lines(Study *study, Result *const *results, int count, E
     return ok;
 }
 
+/* The table of compare sets these sizes by n; here one size stands at every length. */
+static void caption_sizes(Result *const *results, int count, char *caption, size_t size)
+{
+    for (int i = 0; i < count; i++) {
+        const Request *request = &results[i]->request;
+        const Param   *param = size_left_out(request);
+        size_t         length = strlen(caption);
+
+        if (param)
+            snprintf(caption + length, size - length, "%s%s: %s=%g at every n", length ? "; " : "",
+                     request->mechanism, param->name, param->fallback);
+    }
+}
+
 bool scaling_show(Session *s, const Call *call, Result *const *results, int count, Text *out,
                   Error *err)
 {
@@ -146,11 +172,13 @@ bool scaling_show(Session *s, const Call *call, Result *const *results, int coun
 
     if (ok)
         figure = study_scaling_figure(&study, err);
+    if (figure)
+        caption_sizes(results, count, figure->caption, sizeof(figure->caption));
     if (figure && call->values[OPT_TITLE])
         snprintf(figure->title, sizeof(figure->title), "%s", call->values[OPT_TITLE]);
     if (figure && call->values[OPT_CAPTION])
         snprintf(figure->caption, sizeof(figure->caption), "%s", call->values[OPT_CAPTION]);
-    ok = figure && call_write_figure(call, figure, results, count, out, err);
+    ok = figure && write_plots(call, figure, results, count, out, err);
     figure_free(figure);
     study_free(&study);
     return ok;
@@ -245,7 +273,7 @@ static bool draw_study(Session *s, const Call *call, const Study *study, const S
     ok = call_picture_options(s, call, picture.figure->count, &options, err);
     picture.figure->rows = options.rows;
     picture.figure->cols = options.cols;
-    ok = ok && call_write_figure(call, picture.figure, samples, count, out, err);
+    ok = ok && write_plots(call, picture.figure, samples, count, out, err);
     study_picture_free(&picture);
     return ok;
 }
@@ -380,7 +408,7 @@ bool vary_show(Session *s, const Call *call, Result *const *results, int count, 
     for (int i = 0; ok && i < count && study_next(&study); i++)
         study_take(&study, results[i]);
     if (ok) {
-        text_add(out, "\n");
+        text_add(out, call->values[OPT_JSON] ? "" : "\n");
         ok = draw_study(s, call, &study, &look, out, err);
     }
     study_free(&study);

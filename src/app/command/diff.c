@@ -15,6 +15,7 @@ typedef struct Diff {
     MatchPlan   plan;
     bool        gate; /* what is dearer fails */
     Matches     all;
+    Text        broken; /* lines of the files that are no records, in words */
 } Diff;
 
 /* ---- what is compared --------------------------------------------------------- */
@@ -81,16 +82,18 @@ static bool read_one_file(Diff *d, const char *path, Error *err)
     Results rows = { 0 };
     bool    ok = results_read(path, 0, &rows, err);
 
+    results_note_broken(&rows, path, 0, &d->broken);
     results_latest(&rows);
     ok = ok && split_programs(d, &rows, path, err);
     results_free(&rows);
     return ok;
 }
 
-static bool read_file(const char *path, Results *out, Error *err)
+static bool read_file(Diff *d, const char *path, Results *out, Error *err)
 {
     bool ok = results_read(path, 0, out, err) && refuse_two_programs(out, path, err);
 
+    results_note_broken(out, path, 0, &d->broken);
     results_latest(out);
     return ok;
 }
@@ -104,7 +107,7 @@ static bool read_files(Diff *d, const Call *call, Error *err)
     } else {
         d->a_name = call->words[0];
         d->b_name = call->words[1];
-        ok = read_file(d->a_name, &d->a, err) && read_file(d->b_name, &d->b, err);
+        ok = read_file(d, d->a_name, &d->a, err) && read_file(d, d->b_name, &d->b, err);
     }
     results_sort(&d->a);
     results_sort(&d->b);
@@ -248,6 +251,7 @@ static void summarise(const Diff *d, Text *out)
               "%d\n%s", count_dearer(d), 100 * d->plan.over, d->all.missing, d->all.unmeasured,
               d->all.added, text_str(&d->all.names));
     text_addf(out, "b/a: above 1 is dearer.  a: %s.  b: %s.\n", d->a_name, d->b_name);
+    text_add(out, text_str(&d->broken));
     results_note_versions(&d->a, &d->b, out);
     if (d->plan.counted)
         return;
@@ -323,6 +327,18 @@ static void show_json(const Diff *d, Text *out)
 
 /* ---- the command ------------------------------------------------------------ */
 
+/* A gate of time that saw no time passes nothing. */
+static bool judge_time(const Diff *d, Error *err)
+{
+    const char *why = "";
+    int         busy;
+
+    if (d->plan.counted || count_unjudged(d, &why, &busy) < d->all.count)
+        return true;
+    return error_set(err, ERR_UNJUDGED, "no verdict: the time of no point was judged: %s; "
+                     "--counted judges FLOPs, bytes and memory alone", why);
+}
+
 static bool judge_diff(const Diff *d, Error *err)
 {
     int dearer = count_dearer(d);
@@ -330,8 +346,10 @@ static bool judge_diff(const Diff *d, Error *err)
     if (!d->all.count)
         return error_set(err, ERR_DATA, "%s and %s have no measured point in common (other input, "
                          "parameters or lengths?)", d->a_name, d->b_name);
-    if (!d->gate || !(dearer + d->all.missing + d->all.unmeasured))
+    if (!d->gate)
         return true;
+    if (!(dearer + d->all.missing + d->all.unmeasured))
+        return judge_time(d, err);
     return error_set(err, ERR_DIFFERENCE, "%s against %s: %d dearer, %d missing, %d no longer "
                      "measured", d->b_name, d->a_name, dearer, d->all.missing, d->all.unmeasured);
 }
@@ -356,6 +374,7 @@ bool command_diff(Session *s, const Call *call, Text *out, Error *err)
             summarise(&d, out);
         ok = judge_diff(&d, err);
     }
+    text_free(&d.broken);
     matches_free(&d.all);
     results_free(&d.a);
     results_free(&d.b);

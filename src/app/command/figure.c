@@ -366,12 +366,45 @@ static bool take_moved_model(Call *figure, const char *from, const char *input, 
     return ok;
 }
 
+static bool names_models(const Call *figure)
+{
+    return !strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model") ||
+           !strcmp(figure->command->name, "cache");
+}
+
+/* The model of heads, model or cache lies elsewhere now, and --text its text. */
+static bool take_moved_words(const Call *call, Call *figure, Error *err)
+{
+    const char *input = call->values[OPT_INPUT];
+    ModelSpec   now;
+    bool        ok = true;
+
+    if (input && figure->word_count != 1)
+        return error_set(err, ERR_USAGE, "--input: the figure is of %d models; --trust reads them "
+                         "where they were", figure->word_count);
+    if (input) {
+        ok = model_spec_parse(input, &now, err) &&
+             ((figure->words[0] = call_keep_word(now.path)) != NULL ||
+              error_set(err, ERR_NOMEM, "not enough memory for a model's name"));
+        model_spec_free(&now);
+    }
+    if (call->text_count) {
+        figure->values[OPT_TEXT] = figure->texts[0] = call->texts[0];
+        figure->text_count = 1;
+    }
+    if (call->values[OPT_IDS])
+        figure->values[OPT_IDS] = call->values[OPT_IDS];
+    return ok;
+}
+
 /* --input says where the figure's input is now.  Content and name stay those of the figure, so the
  * same content gives the same bytes from any folder. */
 static bool take_moved_input(const Call *call, Call *figure, char *held[2], Error *err)
 {
     const char *path = call->words[0];
 
+    if (names_models(figure))
+        return take_moved_words(call, figure, err);
     if (!call->values[OPT_INPUT])
         return true;
     held[0] = figure_metadata(path, "attnscope:input", err);
@@ -390,12 +423,46 @@ static bool take_moved_input(const Call *call, Call *figure, char *held[2], Erro
 /* A path in a command is relative to the folder it was given in. */
 static void report_moved(const Call *call, const Call *figure, Error *err)
 {
-    const char *input = figure->values[OPT_INPUT];
+    const char *input = names_models(figure) ? figure->words[0] : figure->values[OPT_INPUT];
 
     if (err->code == ERR_FILE && input && !call->values[OPT_INPUT] && access(input, F_OK) != 0 &&
         !strncmp(err->text, input, strlen(input)))
         error_set(err, ERR_FILE, "%s: cannot be opened from here; --input FILE says where it lies "
                   "now", input);
+}
+
+/* ---- fonts ------------------------------------------------------------------------------ */
+
+/* --font says where the font file of the figure's letters is now. */
+static bool take_moved_font(const Call *call, Call *figure, Error *err)
+{
+    if (!call->values[OPT_FONT])
+        return true;
+    if (!font_is_file(figure->values[OPT_FONT]))
+        return error_set(err, ERR_USAGE, "--font: the letters of %s are of no font file",
+                         call->words[0]);
+    figure->values[OPT_FONT] = call->values[OPT_FONT];
+    return true;
+}
+
+static void report_font(const Call *call, const char *font, Error *err)
+{
+    if (err->code == ERR_FILE && font && !call->values[OPT_FONT] && font_is_file(font) &&
+        access(font, F_OK) != 0)
+        error_set(err, ERR_FILE, "font %s: cannot be opened from here; --font FILE says where it "
+                  "lies now", font);
+}
+
+/* The file carries the hash of its font; reports another font of that name. */
+static void check_font(const char *path, const char *font, Text *out)
+{
+    Error ignored;
+    char *hash = figure_metadata(path, FONT_HASH_KEY, &ignored), now[65];
+
+    if (hash && font && font_sha256(font, now) && strcmp(hash, now) != 0)
+        text_addf(out, "%s: the font %s is not the one that this figure was made with\n", path,
+                  font);
+    free(hash);
 }
 
 /* ---- what a stranger's figure may make the program do ------------------------------- */
@@ -414,12 +481,22 @@ static bool only_draws(const Call *figure)
     return false;
 }
 
-/* In the folder of work or below: no absolute path, no way up. */
+/* An absolute path without the folder of work, as a relative one; NULL: it lies elsewhere. */
+static const char *path_from_here(const char *path)
+{
+    char   here[PATH_MAX];
+    size_t length = getcwd(here, sizeof(here)) ? strlen(here) : 0;
+
+    return length > 1 && !strncmp(path, here, length) && path[length] == '/' ? path + length + 1
+                                                                             : NULL;
+}
+
+/* In the folder of work or below: no way up. */
 static bool is_below(const char *path)
 {
-    const char *at = path;
+    const char *at = *path == '/' ? path_from_here(path) : path;
 
-    if (*path == '/')
+    if (!at)
         return false;
     for (; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
         if (at[0] == '.' && at[1] == '.' && (!at[2] || at[2] == '/'))
@@ -481,22 +558,22 @@ static void add_far_input(Session *s, const char *path, const Call *figure, Text
     model_spec_free(&parts);
 }
 
-/* The models of heads, model and cache, and their texts. */
-static void add_far_model(const Call *figure, Text *far, Error *err)
+/* The models of heads, model and cache, and their texts, where rerender's options name no other. */
+static void add_far_model(const Call *call, const Call *figure, Text *far, Error *err)
 {
     const char *ids = figure->values[OPT_IDS];
     ModelSpec   parts;
 
-    for (int i = 0; i < figure->word_count; i++) {
+    for (int i = call->values[OPT_INPUT] ? 1 : 0; i < figure->word_count; i++) {
         if (!model_spec_parse(figure->words[i], &parts, err))
             return;
         add_far(far, parts.path, strlen(parts.path));
         model_spec_free(&parts);
     }
-    for (int k = 0; k < figure->text_count; k++)
+    for (int k = 0; k < figure->text_count && !call->text_count; k++)
         if (strncmp(figure->texts[k], "sample:", 7) != 0)
             add_far(far, figure->texts[k], strlen(figure->texts[k]));
-    if (ids)
+    if (ids && !call->values[OPT_IDS])
         add_far(far, ids, strlen(ids));
 }
 
@@ -509,13 +586,13 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
 
     if (call->values[OPT_TRUST])
         return true;
-    if (figure->values[OPT_FONT] && strchr(figure->values[OPT_FONT], '/'))
+    if (!call->values[OPT_FONT] && figure->values[OPT_FONT] &&
+        strchr(figure->values[OPT_FONT], '/'))
         add_far(&far, figure->values[OPT_FONT], strlen(figure->values[OPT_FONT]));
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
-    if (!strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model") ||
-        !strcmp(figure->command->name, "cache"))
-        add_far_model(figure, &far, err);
+    if (names_models(figure))
+        add_far_model(call, figure, &far, err);
     for (int i = 0; i < figure->word_count; i++) {
         add_far_tensors(&far, figure->words[i]);
         if (records)
@@ -525,7 +602,7 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
         add_far_tensors(&far, figure->params[i]);
     if (far.length)
         ok = error_set(err, ERR_USAGE, "%s: its command reads %s; --trust reads what it names, "
-                       "--input FILE another input", call->words[0], text_str(&far));
+                       "--input FILE another input or model", call->words[0], text_str(&far));
     ok = ok && (text_ok(&far) || error_set(err, ERR_NOMEM, "not enough memory"));
     text_free(&far);
     return ok && err->code == ERR_NONE;
@@ -554,8 +631,9 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
                        "made the figure, run it yourself: %s", call->words[0],
                        figure.command->name, line);
     ok = ok && check_scripts(call, out, err) && may_read(s, call, &figure, err) &&
-         take_moved_input(call, &figure, held, err);
+         take_moved_input(call, &figure, held, err) && take_moved_font(call, &figure, err);
     if (ok) {
+        check_font(call->words[0], figure.values[OPT_FONT], out);
         figure.line = line;
         figure.stored = stored;
         figure.values[OPT_OUTPUT] = figure.files[0] = to;
@@ -566,11 +644,33 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
             check_input(s, call->words[0], out);
         else
             report_moved(call, &figure, err);
+        if (!ok)
+            report_font(call, figure.values[OPT_FONT], err);
     }
     free(held[0]);
     free(held[1]);
     text_free(&storage);
     return ok;
+}
+
+/* A figure of plots alone. */
+static bool draw_numbers_again(const Call *call, const StoredFigure *stored, const char *to,
+                               Text *out, Error *err)
+{
+    const char *path = call->words[0], *font = stored_figure_font(stored);
+    bool        given = call->values[OPT_FONT] != NULL;
+
+    if (given && !font)
+        return error_set(err, ERR_USAGE, "--font: the letters of %s are of no font file", path);
+    if (font && !given && !call->values[OPT_TRUST] && !is_below(font))
+        return error_set(err, ERR_USAGE, "%s: its letters are of the font %s; --trust reads it, "
+                         "--font FILE another file", path, font);
+    font = given ? call->values[OPT_FONT] : font;
+    check_font(path, font, out);
+    if (stored_figure_write(stored, path, font, format_again(call, NULL), to, err))
+        return true;
+    report_font(call, font, err);
+    return false;
 }
 
 /* Plots are drawn from the file's numbers; the rest is made by its command. */
@@ -581,12 +681,8 @@ static bool draw_again(Session *s, const Call *call, const StoredFigure *stored,
     char       *line;
     bool        ok;
 
-    if (stored && stored_figure_whole(stored) && stored_figure_font(stored) &&
-        !call->values[OPT_TRUST] && !is_below(stored_figure_font(stored)))
-        return error_set(err, ERR_USAGE, "%s: its letters are of the font %s; --trust reads it",
-                         path, stored_figure_font(stored));
     if (stored && stored_figure_whole(stored))
-        return stored_figure_write(stored, path, format_again(call, NULL), to, err);
+        return draw_numbers_again(call, stored, to, out, err);
     line = figure_metadata(path, "attnscope:command", err);
     if (!line)
         return err->code != ERR_NONE ? false

@@ -110,11 +110,13 @@ static bool check_measured(const Results *rows, const Call *call, Error *err)
 }
 
 /* Tables for people have the notes that a reader needs. */
-static bool show_fits(const Results *rows, const Call *call, Text *out, Error *err)
+static bool show_fits(const Results *rows, const Call *call, const Text *broken, Text *out,
+                      Error *err)
 {
     if (!fits_show(rows, call, call->values[OPT_TABLE], call_style(call), out, err))
         return false;
     if (!call->values[OPT_JSON] && call_style(call) != TABLE_CSV) {
+        text_add(out, text_str(broken));
         results_note_versions(rows, NULL, out);
         results_note_oversubscribed(rows, NULL, out);
     }
@@ -124,22 +126,30 @@ static bool show_fits(const Results *rows, const Call *call, Text *out, Error *e
 bool command_fit(Session *s, const Call *call, Text *out, Error *err)
 {
     Results rows = { 0 };
+    Text    broken = { 0 };
     bool    ok = true;
 
     (void)s;
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "fit needs the .jsonl file of a sweep");
-    for (int i = 0; ok && i < call->word_count; i++)
+    for (int i = 0; ok && i < call->word_count; i++) {
+        int before = rows.damaged;
+
         ok = results_read(call->words[i], i, &rows, err);
+        results_note_broken(&rows, call->words[i], before, &broken);
+    }
     if (ok) {
         results_latest(&rows);
         results_sort(&rows);
         ok = check_measured(&rows, call, err);
         for (int i = 0; ok && i < call->file_count; i++)
             ok = write_file(&rows, call, call->files[i], out, err);
-        if (ok && !call->file_count)
-            ok = show_fits(&rows, call, out, err);
+        if (ok && call->file_count)
+            text_add(out, text_str(&broken));
+        else if (ok)
+            ok = show_fits(&rows, call, &broken, out, err);
     }
+    text_free(&broken);
     results_free(&rows);
     return ok;
 }

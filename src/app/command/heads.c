@@ -67,7 +67,7 @@ static void heads_table(const HeadsRun *r, TableStyle style, Text *out)
     table_cell(&t, "label");
     for (int s = 0; s < HEAD_SCORE_COUNT; s++)
         table_cell(&t, "%s", head_score_name((HeadScore)s));
-    table_cell(&t, "rows");
+    table_cell(&t, style == TABLE_CSV ? "induction_rows" : "rows");
     for (int64_t i = 0; i < r->count; i++) {
         const HeadScores *score = &r->result.score[r->order[i]];
 

@@ -293,7 +293,8 @@ static bool figure_card(const char *path, Text *out)
     static const char *const keys[] = { "attnscope:version", "attnscope:command",
                                         "attnscope:params",  "attnscope:seed",
                                         "attnscope:input",   "attnscope:input-sha256",
-                                        SCRIPT_KEY,          SCRIPT_HASH_KEY };
+                                        SCRIPT_KEY,          SCRIPT_HASH_KEY,
+                                        FONT_HASH_KEY };
     bool                     found = false;
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {

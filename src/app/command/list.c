@@ -62,13 +62,15 @@ static void list_catalogue(TableStyle style, int room, Text *out)
 {
     static const char *const heads[] = { "id",     "title",    "class", "time",
                                          "memory", "decoding", "year",  "arXiv", "fit" };
+    static const char *const keys[] = { "id", "title", "class", "claim_time", "claim_memory",
+                                        "claim_decode", "year", "arxiv", "fit" };
     Table t = { .cols = style == TABLE_TEXT ? 4 : 9 };
 
     if (style == TABLE_TEXT && room && room < ROOM_ALL) {
         list_narrow(room, out);
         return;
     }
-    table_head(&t, heads);
+    table_head(&t, style == TABLE_CSV ? keys : heads);
     for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
         for (size_t i = 0; mechanism_at(i); i++) {
             unsigned classes = mechanism_at(i)->classes;

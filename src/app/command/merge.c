@@ -160,10 +160,7 @@ static bool read_all(Merge *m, Error *err)
 
         if (!results_read(m->call->words[i], i, &m->rows, err))
             return false;
-        if (m->rows.torn || m->rows.damaged > before)
-            text_addf(&m->notes, "%s: %s%s\n", m->call->words[i],
-                      m->rows.damaged > before ? "damaged lines were left out" : "",
-                      m->rows.torn ? " a torn last line was left out: its sweep did not end" : "");
+        results_note_broken(&m->rows, m->call->words[i], before, &m->notes);
     }
     results_latest(&m->rows);
     if (!m->rows.count)

@@ -47,13 +47,14 @@ static bool add_kind(Choice *c, const char *name, size_t length, Error *err)
                      "residual or cost, got '%.*s'", (int)length, name);
 }
 
-static bool parse_choice(const Call *call, Choice *out, Error *err)
+/* An encoder predicts no next token, so it has no loss: the default is the change of its states. */
+static bool parse_choice(const Call *call, bool causal, Choice *out, Error *err)
 {
     bool        over = call->values[OPT_SWAPVARY] || call->values[OPT_EACH], ok = true;
     const char *list = call->values[OPT_SWAPPLOT];
 
     *out = (Choice){ .count = 0 };
-    list = list ? list : over ? "loss" : "cost";
+    list = list ? list : !over ? "cost" : causal ? "loss" : "cosine";
     for (bool more = true; ok && more; list++) {
         size_t length = strcspn(list, ",");
 
@@ -89,7 +90,7 @@ bool model_figure_check(const Call *call, Error *err)
                               call->values[OPT_MD] || call->values[OPT_GENERATE]))
         return error_set(err, ERR_USAGE, "a figure or a table: leave out --json, --csv, --md and "
                          "--generate, or -o and --plot");
-    return (!model_draws(call) || parse_choice(call, &choice, err)) &&
+    return (!model_draws(call) || parse_choice(call, true, &choice, err)) &&
            call_png_options(call, &png, err);
 }
 
@@ -301,7 +302,17 @@ static Plot *make_plot(const ModelRun *r, int kind, Error *err)
 
 /* ---- the figure ---------------------------------------------------------------------------- */
 
-/* "tiny.gguf, text.txt, 33 tokens; swapped in layers 0-5" */
+/* One curve alone has no key: the caption names its mechanism. */
+static void caption_swap(const ModelRun *r, Text *out)
+{
+    text_add(out, "; ");
+    if (r->call->swap_count == 1) {
+        curve_name(r, 0, out);
+        text_add(out, r->call->values[OPT_EACH] ? ", " : " ");
+    }
+}
+
+/* "tiny.gguf, text.txt, 33 tokens; window swapped in layers 0-5" */
 static void caption_model(const ModelRun *r, Text *out)
 {
     const char *slash = strrchr(r->m->name, '/');
@@ -314,12 +325,13 @@ static void caption_model(const ModelRun *r, Text *out)
         text_addf(out, "%s, ", r->texts[0].name);
         text_add_count(out, r->texts[0].reading.tokens.count, "token");
     }
+    caption_swap(r, out);
     if (r->call->values[OPT_EACH]) {
-        text_add(out, "; one layer at a time");
+        text_add(out, "one layer at a time");
     } else {
         for (int64_t l = 0; l < r->m->config.layers; l++)
             swapped += r->layer_sets[0][l];
-        text_add(out, "; swapped in ");
+        text_add(out, "swapped in ");
         if (swapped < r->m->config.layers)
             text_add(out, swapped == 1 ? "layer " : "layers ");
         else
@@ -372,7 +384,7 @@ bool model_figure(const ModelRun *r, Text *out, Error *err)
     Figure        *figure;
     bool           ok;
 
-    if (!parse_choice(r->call, &choice, err) ||
+    if (!parse_choice(r->call, r->m->config.causal, &choice, err) ||
         !call_picture_options(r->session, r->call, choice.count, &options, err))
         return false;
     figure = make_figure(r, &choice, err);

@@ -262,11 +262,13 @@ static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle st
 {
     static const char *const heads[] = { "swap", "layers", "heads", "loss", "delta", "KL", "KL max",
                                          "agree", "residual", "cosine", "FLOPs", "note" };
+    static const char *const keys[] = { "swap", "layers", "heads", "loss", "delta", "kl", "kl_max",
+                                        "agreement", "residual", "cosine", "flops_share", "note" };
     bool                     varied = r->axis.count > 0;
     Table                    t = { .cols = 12 + varied, .keys = 2, .room = call_room(r->call) };
 
     for (int c = 0; c < 12; c++) {
-        table_cell(&t, "%s", heads[c]);
+        table_cell(&t, "%s", style == TABLE_CSV ? keys[c] : heads[c]);
         if (varied && !c)
             table_cell(&t, "%s", r->axis.name);
     }
@@ -278,28 +280,45 @@ static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle st
 
 /* ---- several texts --------------------------------------------------------------------- */
 
+static void mean_heads(TableStyle style, Table *t)
+{
+    static const char *const parts[] = { "mean", "low", "high" };
+
+    for (int m = 0; m < MODEL_MEASURES; m++)
+        for (int k = 0; k < (style == TABLE_CSV ? 3 : 1); k++)
+            table_cell(t, style == TABLE_CSV ? "%s.%s" : "%s", measured_names[m], parts[k]);
+}
+
+static void mean_cell(ModelSpread s, TableStyle style, Table *t)
+{
+    if (style == TABLE_CSV) {
+        real_cell(t, -9, s.mean);
+        real_cell(t, -9, s.mean - s.half);
+        real_cell(t, -9, s.mean + s.half);
+    } else if (isnan(s.mean) || isnan(s.half)) {
+        real_cell(t, 4, s.mean);
+    } else {
+        table_cell(t, "%.4f +- %.4f", s.mean, s.half);
+    }
+}
+
 static void mean_table(const ModelRun *r, TableStyle style, Text *out)
 {
     bool  varied = r->axis.count > 0;
-    Table t = { .cols = 3 + varied + MODEL_MEASURES, .keys = 2, .room = call_room(r->call) };
+    Table t = { .cols = 3 + varied + MODEL_MEASURES * (style == TABLE_CSV ? 3 : 1),
+                .keys = 2,
+                .room = call_room(r->call) };
 
-    table_cell(&t, "mean of");
+    table_cell(&t, style == TABLE_CSV ? "swap" : "mean of");
     if (varied)
         table_cell(&t, "%s", r->axis.name);
     table_cell(&t, "layers");
     table_cell(&t, "heads");
-    for (int m = 0; m < MODEL_MEASURES; m++)
-        table_cell(&t, "%s", measured_names[m]);
+    mean_heads(style, &t);
     for (int64_t v = 0; v <= r->swap_count; v++) {
         swap_words(r, v, &t);
-        for (int m = 0; m < MODEL_MEASURES; m++) {
-            ModelSpread s = model_spread(r, v, (ModelMeasure)m);
-
-            if (isnan(s.mean) || isnan(s.half))
-                real_cell(&t, 4, s.mean);
-            else
-                table_cell(&t, "%.4f +- %.4f", s.mean, s.half);
-        }
+        for (int m = 0; m < MODEL_MEASURES; m++)
+            mean_cell(model_spread(r, v, (ModelMeasure)m), style, &t);
     }
     table_write(&t, style, out);
     table_free(&t);

@@ -164,6 +164,51 @@ static void stage_row(const Ceilings *c, const Result *result, int stage, bool p
     table_cell(t, "%s", bound_of(c, &p));
 }
 
+/* ---- for programs ---------------------------------------------------------------- */
+
+static const char *const keys[] = { "mechanism", "device", "computed", "source", "stage", "time_ms",
+                                    "flops", "bytes", "intensity", "flops_per_second", "roof",
+                                    "bound_ms", "of_bound", "bound_by" };
+
+/* The run as a whole has no stage. */
+static void csv_row(const Ceilings *c, const Result *result, int stage, Table *t)
+{
+    const Record *r = &result->record;
+    RoofPoint     p = row_point(r, stage, c);
+    const Number  all[] = { p.time_ms,   p.flops.valid ? p.flops : number_of(0),
+                            p.bytes,     p.intensity,
+                            p.rate,      p.roof,
+                            p.bound_ms,  p.of_bound };
+    Text          name = { 0 };
+    char          text[80] = "";
+
+    request_text(&result->request, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    if (stage < r->stage_count)
+        stage_name(&r->stages[stage], text, sizeof(text));
+    table_cell(t, "%s", r->device);
+    table_cell(t, "%s", r->computed);
+    table_cell(t, "%s", roof_point_source(r));
+    table_cell(t, "%s", text);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        table_number(t, all[i], 15);
+    table_cell(t, "%s", bound_of(c, &p));
+}
+
+static void roofs_csv(const Roofline *r, Text *out)
+{
+    Table t = { .cols = (int)(sizeof(keys) / sizeof(*keys)) };
+
+    for (int i = 0; i < t.cols; i++)
+        table_cell(&t, "%s", keys[i]);
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < row_count(&r->results[i]->record); k++)
+            csv_row(&r->ceilings[i], r->results[i], k, &t);
+    table_write(&t, TABLE_CSV, out);
+    table_free(&t);
+}
+
 /* ---- the whole ------------------------------------------------------------------ */
 
 static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
@@ -185,10 +230,34 @@ static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
                   c->peak / c->stream);
 }
 
+/* A point above what the machine can do says that the machine could do more than was measured. */
+static void ceilings_warning(const Roofline *r, Text *out)
+{
+    int    count = 0;
+    double most = 0;
+
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < row_count(&r->results[i]->record); k++) {
+            RoofPoint p = row_point(&r->results[i]->record, k, &r->ceilings[i]);
+
+            if (!roof_is_exceeded(&p))
+                continue;
+            count++;
+            most = fmax(most, p.rate.value / p.roof.value);
+        }
+    if (!count)
+        return;
+    text_add_count(out, count, "row");
+    text_addf(out, " above the roof, by a factor of up to %.1f: the machine was busy while its "
+              "ceilings were measured, or data stayed in a cache; measure again on an idle machine",
+              most);
+}
+
 /* Where the points' numbers come from, and what they mean. */
 static void show_sources(const Roofline *r, Text *out)
 {
-    bool places = has_places(r), counted = false, hardware = false, above = false;
+    bool places = has_places(r), counted = false, hardware = false;
+    Text warning = { 0 };
 
     text_add(out, "\n");
     for (int i = 0; i < r->count; i++) {
@@ -196,7 +265,6 @@ static void show_sources(const Roofline *r, Text *out)
 
         hardware |= roof_by_counters(record);
         counted |= !roof_by_counters(record);
-        above |= roof_is_exceeded(record, &r->ceilings[i]);
         if (!is_first(r, i) || (!record->gpu && !places))
             continue;
         text_addf(out, "Points%s%s%s%s: %s.\n", places ? " of " : "",
@@ -209,9 +277,10 @@ static void show_sources(const Roofline *r, Text *out)
     if (counted)
         text_add(out, "Traffic is what must move at least: a stage above its roof found its data "
                       "in a cache.\n");
-    if (above)
-        text_add(out, "A stage is faster than the peak: the ceilings were measured on a busy "
-                      "machine, and are too low.\n");
+    ceilings_warning(r, &warning);
+    if (warning.length)
+        text_add_folded(out, text_str(&warning), 80, 0);
+    text_free(&warning);
     text_add(out, "of its bound: the least time, which is the larger of FLOPs / peak and bytes / "
                   "bandwidth,\ndivided by the time; 1 is the limit.\n");
     text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");
@@ -226,7 +295,7 @@ static void show_roofs(const Roofline *r, TableStyle style, Text *out)
     bool  places = has_places(r);
     Table t = { .cols = places ? 11 : 10 };
 
-    for (int i = 0; i < r->count && style != TABLE_CSV; i++)
+    for (int i = 0; i < r->count; i++)
         if (is_first(r, i))
             show_ceilings(&r->ceilings[i], &r->results[i]->record, out);
     for (int i = 0; i < 11; i++)
@@ -237,8 +306,6 @@ static void show_roofs(const Roofline *r, TableStyle style, Text *out)
             stage_row(&r->ceilings[i], r->results[i], k, places, &t);
     table_write(&t, style, out);
     table_free(&t);
-    if (style == TABLE_CSV)
-        return;
     show_sources(r, out);
 }
 
@@ -305,6 +372,7 @@ static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
 static void roofs_json(const Roofline *r, Text *out)
 {
     Json json = jsonw_to(out);
+    Text warning = { 0 };
 
     jsonw_open(&json, '{');
     jsonw_key(&json, "ceilings");
@@ -316,6 +384,9 @@ static void roofs_json(const Roofline *r, Text *out)
     jsonw_close(&json, ']');
     jsonw_key_int(&json, "threads", r->results[0]->record.threads);
     points_json(r, &json);
+    ceilings_warning(r, &warning);
+    jsonw_key_string(&json, "warning", warning.length ? text_str(&warning) : NULL);
+    text_free(&warning);
     jsonw_key(&json, "environment");
     environment_json(&json);
     jsonw_close(&json, '}');
@@ -338,6 +409,8 @@ bool command_roofline(Session *s, const Call *call, Text *out, Error *err)
         ok = plot_choice_show(s, call, &roof, r.results, r.count, out, err);
     else if (ok && call->values[OPT_JSON])
         roofs_json(&r, out);
+    else if (ok && call->values[OPT_CSV])
+        roofs_csv(&r, out);
     else if (ok)
         show_roofs(&r, call_style(call), out);
     for (int i = 0; i < r.count; i++)

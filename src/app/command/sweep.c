@@ -126,10 +126,19 @@ static void summarise_sweep(const SweepSpec *spec, const SweepOutcome *o, Text *
     if (spec->shards > 1)
         text_addf(out, "; shard %d of %d", spec->shard, spec->shards);
     text_add(out, "\n");
+    if (spec->acausal.count) {
+        text_add_count(out, spec->acausal.count, "mechanism");
+        text_add(out, " without a causal form left out:");
+        for (int i = 0; i < spec->acausal.count; i++)
+            text_addf(out, "%s %s", i ? "," : "", spec->acausal.items[i]);
+        text_add(out, "\n");
+    }
     if (o->torn)
         text_add(out, "a torn last line was cut off and its point run again\n");
-    if (o->damaged)
-        text_addf(out, "%d damaged lines were passed over\n", o->damaged);
+    if (o->damaged) {
+        text_add_count(out, o->damaged, "damaged line");
+        text_add(out, " passed over\n");
+    }
     if (o->budget_ended)
         text_add(out, "the budget ended: --resume goes on\n");
 }
@@ -260,6 +269,19 @@ static bool show_sweep(const SweepSpec *spec, const Call *call, const Results *r
     return ok;
 }
 
+/* A script reads the records itself, a shard may hold nothing that can be measured, and a budget
+ * may end early. */
+static bool check_measured(Session *s, const SweepSpec *spec, const SweepOutcome *o,
+                           const Results *rows, Error *err)
+{
+    if (o->ok || !o->failed || o->budget_ended || spec->shards > 1 || session_sweep(s))
+        return true;
+    return error_set(err, ERR_UNSUPPORTED, "sweep: none of %d point%s was measured; the first, %s "
+                     "at n = %lld: %s: %s", o->points, o->points == 1 ? "" : "s",
+                     rows->rows[0].mechanism, (long long)rows->rows[0].n, rows->rows[0].status,
+                     rows->rows[0].message);
+}
+
 static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Results *rows,
                      SweepOutcome *outcome, Text *out, Error *err)
 {
@@ -272,7 +294,8 @@ static bool run_call(Session *s, const Call *call, const SweepWatch *watch, Resu
     ok = sweep_run(s, &spec, watch, rows, outcome, err);
     results_sort(rows);
     if (ok)
-        ok = show_sweep(&spec, call, rows, outcome, out, err);
+        ok = show_sweep(&spec, call, rows, outcome, out, err) &&
+             check_measured(s, &spec, outcome, rows, err);
     else if (err->code == ERR_CANCELLED) {
         write_files(&spec, call, rows, NULL, &ignored);
         error_set(err, ERR_CANCELLED, "stopped after %d of %d points%s%s%s",

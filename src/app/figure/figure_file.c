@@ -11,6 +11,7 @@
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/scripts.h"
+#include "input/store.h"
 #include "profile/record.h"
 
 static void add_side(const Request *first, const Request *request, const char *view, Text *out)
@@ -272,6 +273,31 @@ static void add_scripts(Metadata *m, Result *const *results, int count)
     text_free(&hashes);
 }
 
+bool font_is_file(const char *font)
+{
+    return font && strcmp(font, "sans") != 0 && strcmp(font, "mono") != 0;
+}
+
+bool font_sha256(const char *font, char hex[65])
+{
+    Mapped bytes;
+    Error  ignored = ERROR_INIT;
+
+    if (!font_is_file(font) || !mapped_open(font, &bytes, &ignored))
+        return false;
+    mapped_sha256(&bytes, 1, hex);
+    mapped_close(&bytes);
+    return true;
+}
+
+void metadata_add_font(Metadata *m, const PngOptions *options)
+{
+    char hash[65];
+
+    if (options && font_sha256(options->font, hash))
+        metadata_add(m, FONT_HASH_KEY, hash);
+}
+
 static void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
 
 void picture_metadata(const Figure *figure, Result *const *results, int count,
@@ -285,6 +311,7 @@ void picture_metadata(const Figure *figure, Result *const *results, int count,
     metadata_add(out, "attnscope:command", command ? command : "");
     add_result_pairs(out, results, count);
     add_scripts(out, results, count);
+    metadata_add_font(out, options);
     stored_figure_text(figure, options, &numbers);
     if (numbers.length)
         metadata_add(out, NUMBERS_KEY, text_str(&numbers));
@@ -383,14 +410,43 @@ static void add_look(const Figure *figure, const PngOptions *o, Json *json)
     jsonw_close(json, '}');
 }
 
-static void add_stored_panel(const Panel *panel, int number, Json *json)
+static void add_stored_panel(const Panel *panel, const Plot *plot, int number, Json *json)
 {
     jsonw_open(json, '{');
     jsonw_key_int(json, "panel", number);
     jsonw_some_string(json, "title", panel->title);
     jsonw_some_string(json, "caption", panel->caption);
-    plot_json(panel->made, json);
+    plot_json(plot, json);
     jsonw_close(json, '}');
+}
+
+static void panels_json(const Figure *figure, Json *json)
+{
+    jsonw_key_open(json, "panels", '[');
+    for (int k = 0; k < figure->count; k++)
+        if (figure->panels[k].made)
+            add_stored_panel(&figure->panels[k], figure->panels[k].made, k, json);
+    jsonw_close(json, ']');
+}
+
+bool figure_numbers_json(const Figure *figure, Text *out, Error *err)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    jsonw_key_open(&json, "panels", '[');
+    for (int k = 0; k < figure->count; k++) {
+        Plot *plot = panel_plot(&figure->panels[k], err);
+
+        if (!plot)
+            return false;
+        add_stored_panel(&figure->panels[k], plot, k, &json);
+        plot_free(plot);
+    }
+    jsonw_close(&json, ']');
+    jsonw_close(&json, '}');
+    text_add(out, "\n");
+    return true;
 }
 
 /* {"environment":..,"figure":..,"panels":[..]}: all plots of the figure and the options it is drawn
@@ -413,11 +469,7 @@ static void stored_figure_text(const Figure *figure, const PngOptions *options, 
     environment_json(&json);
     jsonw_key(&json, "figure");
     add_look(figure, options, &json);
-    jsonw_key_open(&json, "panels", '[');
-    for (int k = 0; k < figure->count; k++)
-        if (figure->panels[k].made)
-            add_stored_panel(&figure->panels[k], k, &json);
-    jsonw_close(&json, ']');
+    panels_json(figure, &json);
     jsonw_close(&json, '}');
 }
 
@@ -596,7 +648,7 @@ const Panel *stored_figure_panel(const StoredFigure *stored, int panel)
 
 const char *stored_figure_font(const StoredFigure *stored)
 {
-    return stored->font && strchr(stored->font, '/') ? stored->font : NULL;
+    return font_is_file(stored->font) ? stored->font : NULL;
 }
 
 bool stored_figure_whole(const StoredFigure *stored)
@@ -614,7 +666,8 @@ char *stored_figure_copy(const StoredFigure *stored)
 /* Keys copied to the new file, in this order, after name and version of the program. */
 static const char *const keys[] = {
     "attnscope:command", "attnscope:params", "attnscope:tensors", "attnscope:seed",
-    "attnscope:input", "attnscope:input-sha256", SCRIPT_KEY, SCRIPT_HASH_KEY, NUMBERS_KEY,
+    "attnscope:input", "attnscope:input-sha256", SCRIPT_KEY, SCRIPT_HASH_KEY, FONT_HASH_KEY,
+    NUMBERS_KEY,
 };
 
 static void copy_metadata(const char *from, Metadata *out)
@@ -641,8 +694,8 @@ static bool draw_stored(const StoredFigure *stored, FigureFormat kind, const Png
            error_prefix(err, "%s", to);
 }
 
-bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,
-                         const char *to, Error *err)
+bool stored_figure_write(const StoredFigure *stored, const char *from, const char *font,
+                         const char *format, const char *to, Error *err)
 {
     PngOptions   options = stored->options;
     Metadata     metadata;
@@ -651,6 +704,7 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
     bool         ok;
 
     options.format = format;
+    options.font = font ? font : options.font;
     if (!figure_format(to, &options, &kind, err) || !steps_name_once(to, err))
         return false;
     copy_metadata(from, &metadata);

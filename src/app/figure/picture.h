@@ -24,9 +24,12 @@
 /* The user's scripts that define mechanisms of the figure, "a.lua, b.lua", and their SHA-256. */
 #define SCRIPT_KEY      "attnscope:script"
 #define SCRIPT_HASH_KEY "attnscope:script-sha256"
+#define FONT_HASH_KEY   "attnscope:font-sha256"
 
 typedef struct StoredFigure StoredFigure;
 
+/* {"panels":[{"panel":0,"title":..,"series":[..]}]}: the numbers of a figure of plots. */
+bool figure_numbers_json(const Figure *figure, Text *out, Error *err);
 /* {"figure":..,"exponents":..}: the same for a chart of exponents. */
 void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out);
 
@@ -37,16 +40,16 @@ void          stored_figure_free(StoredFigure *stored);
 const char   *stored_figure_measured(const StoredFigure *stored);
 /* The plot of this panel of the whole figure; NULL: the panel is no plot. */
 const Panel  *stored_figure_panel(const StoredFigure *stored, int panel);
-/* The font file that its letters are of; NULL: a font of the program, or of this folder. */
+/* The font file that its letters are of; NULL: a font of the program. */
 const char   *stored_figure_font(const StoredFigure *stored);
 /* Every panel of the figure is a plot. */
 bool          stored_figure_whole(const StoredFigure *stored);
 /* The text it was read from, freed by the caller; NULL: no memory. */
 char         *stored_figure_copy(const StoredFigure *stored);
 /* Draws a figure of plots again as `to`, with the metadata of the file `from`; format: as in
- * PngOptions. */
-bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,
-                         const char *to, Error *err);
+ * PngOptions; font: a file in place of its font, or NULL. */
+bool stored_figure_write(const StoredFigure *stored, const char *from, const char *font,
+                         const char *format, const char *to, Error *err);
 
 /* The view of this name, or the mechanism's most informative one (NULL or "auto"): connectivity
  * coloured by components, else weights, else the first matrix.  Every run with pairs has "reach";
@@ -142,6 +145,12 @@ void metadata_add(Metadata *m, const char *key, const char *value);
 /* key, value, ..., NULL; valid until the next is added. */
 const char *const *metadata_list(Metadata *m);
 void metadata_free(Metadata *m);
+/* A file, none of the program's fonts; NULL: no. */
+bool font_is_file(const char *font);
+/* SHA-256 of a font file, in hex; false: no file, or it cannot be read. */
+bool font_sha256(const char *font, char hex[65]);
+/* The hash of the font file that the options name. */
+void metadata_add_font(Metadata *m, const PngOptions *options);
 /* Fills the metadata of a picture: command, params, seed, input hash, version, the numbers of
  * plots, and the options' own pairs. */
 void picture_metadata(const Figure *figure, Result *const *results, int count,

@@ -361,7 +361,7 @@ static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, con
             continue;
         }
         left_out = add_points(plot, &subjects[i]);
-        above |= subject_ok(&subjects[i]) && roof_is_exceeded(r, c);
+        above |= subject_ok(&subjects[i]) && roof_any_exceeded(r, c);
         without += left_out;
         shown = subject_ok(&subjects[i]) ? r : shown;
     }
@@ -590,7 +590,7 @@ RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
 
 #define ROOF_ROOM 1.05 /* so far above the peak, a point is no accident of its own timing */
 
-bool roof_is_exceeded(const Record *r, const Ceilings *c)
+bool roof_any_exceeded(const Record *r, const Ceilings *c)
 {
     for (int stage = 0; !r->gpu && stage < r->stage_count; stage++) {
         RoofPoint p = unplaced(r, stage);
@@ -606,6 +606,12 @@ static void add_to(Number *sum, Number part)
 {
     if (part.valid)
         *sum = number_of((sum->valid ? sum->value : 0) + part.value);
+}
+
+bool roof_is_exceeded(const RoofPoint *point)
+{
+    return point->roof.valid && point->rate.valid &&
+           point->rate.value > (1 + ROOF_SLACK) * point->roof.value;
 }
 
 RoofPoint roof_whole(const Record *r, const Ceilings *ceilings)

@@ -8,6 +8,7 @@
 #include "attn/cuda/host/library.h"
 #include "attn/run/position.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,10 +111,24 @@ static double planned_flops(const RunSpec *spec)
     ((MeasurePlan){                                                                                \
         .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .width = 0.03 })
 
+MeasurePlan request_plan(const Request *request, double run_ms)
+{
+    MeasurePlan plan = MEASURE_DEFAULT;
+
+    if (request->repeat <= 1 && !(request->width > 0))
+        return run_ms < QUICK_MS ? QUICK_PLAN : MEASURE_ONCE; /* slow: the record says it is one */
+    if (request->repeat > 0)
+        plan.repeats = request->repeat;
+    plan.width = request->width > 0 ? request->width : (double)INFINITY;
+    if (request->width > 0)
+        plan.most = 1000000; /* a given width may use the whole time budget */
+    return plan;
+}
+
 static bool fill_record(Result *result, const RunSpec *spec, const Request *request,
                         RunProgress *progress, Error *err)
 {
-    MeasurePlan plan = MEASURE_DEFAULT;
+    MeasurePlan plan;
     RunSpec     timed = *spec;
 
     if (!request->measure || result->run->err.code != ERR_NONE)
@@ -121,18 +136,7 @@ static bool fill_record(Result *result, const RunSpec *spec, const Request *requ
     next_phase(progress, "measuring", 0);
     timed.views = false;
     timed.observer = NULL;
-    if (request->repeat > 0)
-        plan.repeats = request->repeat;
-    else if (result->run_ms < QUICK_MS)
-        plan = QUICK_PLAN;
-    else
-        plan = MEASURE_ONCE;  /* slow: one timed run, and the record says so */
-    if (request->width > 0) { /* a given width may use the whole time budget */
-        plan = MEASURE_DEFAULT;
-        plan.repeats = request->repeat > 0 ? request->repeat : plan.repeats;
-        plan.width = request->width;
-        plan.most = 1000000;
-    }
+    plan = request_plan(request, result->run_ms);
     return measure(&timed, &plan, &result->record, err);
 }
 

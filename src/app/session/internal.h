@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "app/session/session.h"
+#include "profile/measure.h"
 
 /* A loaded input, kept alive by the session and by every result on it. */
 typedef struct Loaded {
@@ -79,5 +80,9 @@ Threads *session_threads(Session *s, int count);
 
 bool worker_start(Session *s, Error *err);
 void worker_stop(Session *s);
+
+/* How often a request's run is timed, where one run with views took run_ms.  A repeat of 1 is the
+ * same as none. */
+MeasurePlan request_plan(const Request *request, double run_ms);
 
 #endif

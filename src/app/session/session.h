@@ -41,7 +41,7 @@ typedef struct Request {
     char        precision[8]; /* "f32", "tf32", "bf16", "f16": of GPU products */
     const Ops  *ops;         /* of the session's device, by request_device; NULL: the CPU's */
     int64_t     memory_limit; /* bytes; 0: none */
-    int         repeat;      /* timed runs at least; 0: time one run only */
+    int         repeat;      /* timed runs at least; 0, 1: as many as are usual */
     double      width;       /* repeat until the median is within this share; 0: no */
     bool        measure;     /* time and memory, in runs of their own */
     bool        quality;     /* compare with full attention */

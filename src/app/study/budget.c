@@ -289,16 +289,26 @@ bool budget_choose(Session *s, const Budget *budget, const Result *exact, Reques
 
 /* ---- sizes that follow n ------------------------------------------------------------ */
 
-bool size_follow(Session *s, Request *request, Text *note, Error *err)
+const Param *size_left_out(const Request *request)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
     const Param     *param = m && m->size ? params_find(m->params, m->size) : NULL;
+
+    return param && (m->classes & CLASS_FP) && !m->size_falls && param->fallback >= 1 &&
+                   param->fallback <= SMALL_MOST && !assignments_find(&request->given, m->size)
+               ? param
+               : NULL;
+}
+
+bool size_follow(Session *s, Request *request, Text *note, Error *err)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+    const Param     *param = size_left_out(request);
     const Input     *input = session_input(s);
     int64_t          keys = input->m > 0 ? input->m : input->n, times = keys / USUAL_TOKENS;
     int64_t          value;
 
-    if (!param || !(m->classes & CLASS_FP) || m->size_falls || param->fallback < 1 ||
-        param->fallback > SMALL_MOST || times < 2 || assignments_find(&request->given, m->size))
+    if (!param || times < 2)
         return true;
     value = (int64_t)param->fallback * times;
     text_addf(note, "%s: %s=%lld, %g for every %d keys; '%s(%s=%g)' is the default", m->id,

@@ -65,7 +65,7 @@ Verdict fit_verdict(const SeriesFit *f, FitOf of, Growth claim)
         return VERDICT_ABOVE;
     if (fit->hi.value < claim.power - VERDICT_TOLERANCE)
         return VERDICT_BELOW;
-    return VERDICT_WITHIN;
+    return fit->hi.value - fit->lo.value > VERDICT_WIDEST ? VERDICT_UNDECIDED : VERDICT_WITHIN;
 }
 
 /* ---- crossover -------------------------------------------------------------- */
@@ -160,6 +160,7 @@ const char *verdict_word(Verdict v)
     case VERDICT_WITHIN: return "within";
     case VERDICT_ABOVE: return "above";
     case VERDICT_BELOW: return "below";
+    case VERDICT_UNDECIDED: return "undecided";
     case VERDICT_NONE: break;
     }
     return "-";
@@ -213,6 +214,8 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
 
         for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
             table_number(t, all[i], 6);
+        table_number(t, f->claim[of].power >= 0 ? number_of(f->claim[of].power) : NUMBER_NONE, 6);
+        table_cell(t, "%s", f->claim[of].log ? "true" : "false");
         table_number(t, fit->locals ? number_of(fit->local[fit->locals - 1]) : NUMBER_NONE, 6);
     } else {
         table_cell(t, "%s", exponent_text(fit, text, sizeof(text)));
@@ -222,34 +225,39 @@ static void exponent_cells(const SeriesFit *f, FitOf of, TableStyle style, Table
 }
 
 static const char *const of_names[FIT_OF] = { "time", "FLOPs", "memory" };
+static const char *const of_keys[FIT_OF] = { "time", "flops", "memory" };
 
-static void fits_head(TableStyle style, Table *t)
+/* The names are the keys of --json; last_local is the last number of the list local. */
+static void fits_head_csv(Table *t)
 {
-    static const char *const csv[] = { "alpha", "lo", "hi", "r2", "last_local", "best", "verdict" };
+    static const char *const of_series[] = { "mechanism", "asked",     "params", "position",
+                                             "causal",    "device",    "precision", "threads",
+                                             "version",   "points",    "drop", "claimed_time",
+                                             "claimed_memory" };
+    static const char *const of_fit[] = { "alpha",       "lo",         "hi",   "r2",     "claimed",
+                                          "claimed_log", "last_local", "best", "verdict" };
 
+    for (size_t i = 0; i < sizeof(of_series) / sizeof(*of_series); i++)
+        table_cell(t, "%s", of_series[i]);
+    for (int of = 0; of < FIT_OF; of++)
+        for (size_t i = 0; i < sizeof(of_fit) / sizeof(*of_fit); i++)
+            table_cell(t, "%s.%s", of_keys[of], of_fit[i]);
+    table_cell(t, "faster_from_n");
+    t->cols = t->count;
+}
+
+static void fits_head(Table *t)
+{
     table_cell(t, "mechanism");
-    if (style == TABLE_CSV) {
-        table_cell(t, "params");
-        table_cell(t, "device");
-        table_cell(t, "precision");
-    }
     table_cell(t, "points");
     table_cell(t, "claimed time");
-    if (style == TABLE_CSV) {
-        table_cell(t, "claimed_exponent");
-        table_cell(t, "claimed_memory");
-    }
+    table_cell(t, "claimed n^");
     for (int of = 0; of < FIT_OF; of++) {
-        if (style == TABLE_CSV) {
-            for (size_t i = 0; i < sizeof(csv) / sizeof(*csv); i++)
-                table_cell(t, "%s.%s", of_names[of], csv[i]);
-            continue;
-        }
         table_cell(t, "%s n^", of_names[of]);
         table_cell(t, "best");
         table_cell(t, "claim");
     }
-    table_cell(t, style == TABLE_CSV ? "faster_from_n" : "faster from n");
+    table_cell(t, "faster from n");
     t->cols = t->count;
 }
 
@@ -301,29 +309,56 @@ static void claim_cell(const char *claim, Table *t)
     table_cell(t, "%.*s%s", (int)length, claim, claim[length] ? ", ..." : "");
 }
 
-static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
+/* "2", "1, log n": the growth that the slopes are compared with. */
+static void claimed_cell(Growth claim, Table *t)
+{
+    if (claim.power >= 0)
+        table_cell(t, "%g%s", claim.power, claim.log ? ", log n" : "");
+    else
+        table_cell(t, "-");
+}
+
+static void series_cells_csv(const SeriesFit *f, Table *t)
+{
+    const Mechanism *m = mechanism_find(f->row->mechanism);
+
+    table_cell(t, "%s", f->row->mechanism);
+    table_cell(t, "%s", f->row->asked);
+    table_cell(t, "%s", f->row->params);
+    table_cell(t, "%s", f->row->position);
+    table_cell(t, "%s", f->row->causal ? "true" : "false");
+    table_cell(t, "%s", f->row->device);
+    table_cell(t, "%s", f->row->precision);
+    table_cell(t, "%lld", (long long)f->row->threads);
+    table_cell(t, "%s", f->row->version);
+    table_cell(t, "%d", f->points);
+    table_cell(t, "%d", f->drop);
+    table_cell(t, "%s", m ? m->claim_time : "n/a");
+    table_cell(t, "%s", m ? m->claim_memory : "n/a");
+}
+
+static void series_cells(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
 {
     const Mechanism *m = mechanism_find(f->row->mechanism);
     Text             name = { 0 };
-    const char      *none = style == TABLE_CSV ? "n/a" : "-";
 
     series_name(rows, f->row, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
-    if (style == TABLE_CSV) {
-        table_cell(t, "%s", f->row->params);
-        table_cell(t, "%s", f->row->device);
-        table_cell(t, "%s", f->row->precision);
-    }
     table_cell(t, "%d", f->points);
     if (style == TABLE_TEXT)
         claim_cell(m ? m->claim_time : "-", t);
     else
-        table_cell(t, "%s", m ? m->claim_time : none);
-    if (style == TABLE_CSV) {
-        table_number(t, m && m->claim_exponent > 0 ? number_of(m->claim_exponent) : NUMBER_NONE, 6);
-        table_cell(t, "%s", m ? m->claim_memory : none);
-    }
+        table_cell(t, "%s", m ? m->claim_time : "-");
+    claimed_cell(f->claim[FIT_TIME], t);
+}
+
+static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
+{
+    if (style == TABLE_CSV)
+        series_cells_csv(f, t);
+    else
+        series_cells(rows, f, style, t);
     for (int of = 0; of < FIT_OF; of++)
         exponent_cells(f, (FitOf)of, style, t);
     crossover_cell(f, style, t);
@@ -334,12 +369,14 @@ static void fits_notes(int drop, Text *out)
     text_addf(out,
               "\ntime, FLOPs, memory n^: slope of log cost on log n, [Student's 95 %% interval;\n"
               "it needs 4 lengths].  best: nearest of 1, log n, n, n log n, n^1.5, n^2.\n"
-              "claim: the interval holds the claimed exponent, or lies above or\n"
-              "below it by more than %.1f; a claimed log n is divided out first; -: nothing is\n"
-              "claimed (of memory: nothing like the time), or too few points.  faster from n:\n"
-              "than full attention, among the lengths of this file.  memory is the mechanism's\n"
-              "own (arena peak).  Slopes bend at small n: --drop K leaves out the K smallest.\n",
-              VERDICT_TOLERANCE);
+              "claim: the interval holds the claimed exponent (claimed n^), or lies above or\n"
+              "below it by more than %.1f; a claimed log n is divided out first; undecided: the\n"
+              "interval is wider than %g; -: nothing is claimed (of memory: nothing like the\n"
+              "time), or too few points.  faster from n: than full attention, among the lengths\n"
+              "of this file.  memory is the mechanism's own (arena peak).  A part that does not\n"
+              "grow, such as parameters and tables, makes slopes small: \"below\" at small n says\n"
+              "little of memory.  Slopes bend at small n: --drop K leaves out the K smallest.\n",
+              VERDICT_TOLERANCE, VERDICT_WIDEST);
     if (drop == 1)
         text_add(out, "--drop: the smallest length of each row is left out.\n");
     else if (drop)
@@ -351,7 +388,7 @@ void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyl
 {
     Table t = { .cols = 1, .room = room };
 
-    fits_head(style, &t);
+    style == TABLE_CSV ? fits_head_csv(&t) : fits_head(&t);
     for (int i = 0; i < count; i++)
         fits_row(rows, &fits[i], style, &t);
     table_write(&t, style, out);
@@ -389,8 +426,7 @@ static void json_fit(Json *j, const SeriesFit *f, FitOf of)
 
 void fits_json(const SeriesFit *fits, int count, Text *out)
 {
-    static const char *const keys[FIT_OF] = { "time", "flops", "memory" };
-    Json                     j = jsonw_to(out);
+    Json j = jsonw_to(out);
 
     jsonw_open(&j, '[');
     for (int i = 0; i < count; i++) {
@@ -402,14 +438,17 @@ void fits_json(const SeriesFit *fits, int count, Text *out)
         jsonw_key_string(&j, "asked", f->row->asked);
         jsonw_key_raw(&j, "params", f->row->params);
         jsonw_key_string(&j, "position", f->row->position);
+        jsonw_key_bool(&j, "causal", f->row->causal);
         jsonw_key_string(&j, "device", f->row->device);
         jsonw_key_string(&j, "precision", f->row->precision);
+        jsonw_key_int(&j, "threads", f->row->threads);
+        jsonw_key_string(&j, "version", f->row->version);
         jsonw_key_int(&j, "points", f->points);
         jsonw_key_int(&j, "drop", f->drop);
         jsonw_key_string(&j, "claimed_time", m ? m->claim_time : NULL);
         jsonw_key_string(&j, "claimed_memory", m ? m->claim_memory : NULL);
         for (int of = 0; of < FIT_OF; of++) {
-            jsonw_key(&j, keys[of]);
+            jsonw_key(&j, of_keys[of]);
             json_fit(&j, f, (FitOf)of);
         }
         jsonw_key_number(&j, "faster_from_n", number_or_nan(f->crossover));
@@ -644,6 +683,7 @@ static bool draw_chart(const ExponentChart *chart, FigureFormat format, const Pn
 
     for (const char *const *pair = own.metadata; pair && *pair; pair += 2)
         metadata_add(&metadata, pair[0], pair[1]);
+    metadata_add_font(&metadata, options);
     stored_chart_text(chart, options, &numbers);
     metadata_add(&metadata, NUMBERS_KEY, text_str(&numbers));
     own.metadata = metadata_list(&metadata);

@@ -62,6 +62,7 @@ typedef struct SweepSpec {
     int64_t      quality_rows; /* of each head, drawn, to compare; 0: all */
     bool         decode;        /* the cost of one token more */
     bool         table;         /* the surveys' table was asked for */
+    WordList     acausal;       /* left out of a group, for want of a causal form */
     int64_t      memory;        /* bytes of a point's working memory */
     bool         memory_given;  /* else it is half of what this process may have */
     double       budget;        /* seconds; 0: none */
@@ -177,6 +178,9 @@ bool system_next_word(const char **at, char *word, size_t size);
 /* The mechanism of the first such word; NULL: none. */
 const Mechanism *system_mechanism(const System *system);
 
+/* As CSV for programs, every number as in its record; head: a column more with the numbers of
+ * `beside`, or NULL. */
+void points_csv(const Results *rows, const char *head, const Number *beside, Text *out);
 /* One row a point; CSV has all numbers, text and Markdown the usual ones. */
 void points_table(const Results *rows, TableStyle style, int room, Text *out);
 
@@ -198,7 +202,11 @@ typedef struct SeriesFit {
 /* Fits every measured series; rows sorted by results_sort.  The caller frees *out.  False: no
  * memory. */
 bool fit_series(const Results *rows, int drop, SeriesFit **out, int *count, Error *err);
-typedef enum Verdict { VERDICT_NONE, VERDICT_WITHIN, VERDICT_ABOVE, VERDICT_BELOW } Verdict;
+typedef enum Verdict {
+    VERDICT_NONE, VERDICT_WITHIN, VERDICT_ABOVE, VERDICT_BELOW, VERDICT_UNDECIDED
+} Verdict;
+/* A wider interval holds O(n) and O(n^2) alike: it decides nothing that it holds. */
+#define VERDICT_WIDEST 1.0
 /* An interval so far from the claim is still within it. */
 #define VERDICT_TOLERANCE 0.1
 Verdict     fit_verdict(const SeriesFit *f, FitOf of, Growth claim);

@@ -29,6 +29,7 @@ void sweep_spec_free(SweepSpec *spec)
     words_free(&spec->threads);
     words_free(&spec->devices);
     words_free(&spec->precisions);
+    words_free(&spec->acausal);
     for (int i = 0; i < spec->axis_count; i++)
         words_free(&spec->axes[i].values);
     free(spec->input);
@@ -53,15 +54,20 @@ static bool add_systems(WordList *out, Error *err)
     return true;
 }
 
-static bool add_group(WordList *out, unsigned classes, Error *err)
+/* Of a causal sweep those that can be causal; the spec remembers the others. */
+static bool add_group(SweepSpec *out, unsigned classes, Error *err)
 {
     for (size_t i = 0; mechanism_at(i); i++) {
         const Mechanism *m = mechanism_at(i);
+        bool             can = out->causal <= 0 || m->causal || m->always_causal;
 
-        if ((m->classes & classes) && !m->needs_attn && !words_add(out, m->id, strlen(m->id), err))
+        if ((m->classes & classes) && !m->needs_attn &&
+            !words_add(can ? &out->mechanisms : &out->acausal, m->id, strlen(m->id), err))
             return false;
     }
-    return true;
+    return out->mechanisms.count || !out->acausal.count ||
+           error_set(err, ERR_USAGE, "-m: no mechanism of this class has a causal form: leave out "
+                     "--causal");
 }
 
 static bool class_bits(const char *name, unsigned *bits, Error *err)
@@ -88,13 +94,13 @@ static bool add_mechanism(SweepSpec *out, const char *word, Error *err)
     unsigned         bits;
 
     if (!strcmp(word, "all"))
-        return add_group(&out->mechanisms, ~0u, err);
+        return add_group(out, ~0u, err);
     if (!strcmp(word, "table1")) {
         out->table = true;
         return add_systems(&out->mechanisms, err);
     }
     if (!strncmp(word, "class:", 6))
-        return class_bits(word + 6, &bits, err) && add_group(&out->mechanisms, bits, err);
+        return class_bits(word + 6, &bits, err) && add_group(out, bits, err);
     snprintf(id, sizeof(id), "%.*s", (int)strcspn(word, "("), word);
     return mechanism_parse(id, &m, err) && words_add(&out->mechanisms, word, strlen(word), err);
 }
@@ -109,6 +115,7 @@ static bool take_mechanisms(const Call *call, SweepSpec *out, Error *err)
                          "sweep needs mechanisms, for example attnscope sweep -m "
                          "full,bigbird --n 256:4096:x2 -o cost.jsonl (-m all, -m table1 and "
                          "-m class:FP name several)");
+    out->causal = call->values[OPT_CAUSAL] ? 1 : 0;
     for (int i = 0; ok && i < call->word_count; i++)
         ok = words_expand("-m", call->words[i], &words, err);
     for (int i = 0; ok && i < words.count; i++)

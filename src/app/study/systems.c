@@ -96,7 +96,7 @@ static void put_heads(SystemsTable *t)
 /* Appends "within [b], above [a]": the verdict on each survey's claim. */
 static void add_verdicts(const System *system, const SeriesFit *f, FitOf of, Text *out)
 {
-    for (Verdict v = VERDICT_WITHIN; v <= VERDICT_BELOW; v++) {
+    for (Verdict v = VERDICT_WITHIN; v <= VERDICT_UNDECIDED; v++) {
         int found = 0;
 
         for (int s = 0; s < SURVEYS; s++) {
@@ -244,11 +244,13 @@ static void notes(TableStyle style, Text *out)
               "\nn^: slope of log cost on log n, [Student's 95 %% interval].  best: "
               "nearest of 1, log n,\nn, n log n, n^1.5, n^2.\n%sclaim: of each survey, whether the "
               "interval holds its exponent or lies above or below it by\nmore than %.1f; a claimed "
-              "log n is divided out first; -: it gives no exponent of n, or there are\ntoo few "
-              "points.  Sizes that a claim keeps fixed (window, block, rank) are fixed here.  A "
-              "sparse\nmodel's claim is of the whole model; the layer that it changes runs here.  "
+              "log n is divided out first; undecided: the interval is wider than %g; -: it gives\n"
+              "no exponent of n, or there are too few points.  Sizes that a claim keeps fixed "
+              "(window,\nblock, rank) are fixed here.  A sparse model's claim is of the whole "
+              "model;\n"
+              "the layer that it changes runs here.  "
               "memory: the\nmechanism's own (arena peak).\n",
-              paragraph, VERDICT_TOLERANCE);
+              paragraph, VERDICT_TOLERANCE, VERDICT_WIDEST);
     for (int s = 0; s < SURVEYS; s++)
         text_addf(out, "%s[%c] %s\n", paragraph, 'a' + s, survey_title(s));
 }

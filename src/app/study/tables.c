@@ -10,11 +10,15 @@
 
 static const char *const numbers[] = {
     "free_processors",
-    "time_ms.median", "time_ms.q1", "time_ms.q3", "time_ms.min", "time_ms.first", "cpu_ms",
+    "time_ms.median", "time_ms.median_low", "time_ms.median_high", "time_ms.q1", "time_ms.q3",
+    "time_ms.min", "time_ms.first", "time_ms.outliers", "time_ms.drift",
+    "time_ms.involuntary_switches", "cpu_ms",
     "flops.counted", "flops.closed_form", "flops.hardware", "bytes", "memory.arena_peak",
     "memory.heap_peak", "memory.device_peak", "memory.rss_peak", "quality.mass_mean",
     "quality.mass_p5", "quality.mass_min", "quality.output_error", "quality.total_variation",
-    "quality.kl", "decode.state_bytes", "decode.kv_bytes_per_token", "decode.step_bytes",
+    "quality.kl", "seeds.count", "seeds.mass.mean", "seeds.mass.min", "seeds.mass.max",
+    "seeds.output_error.mean", "seeds.output_error.min", "seeds.output_error.max",
+    "decode.state_bytes", "decode.kv_bytes_per_token", "decode.step_bytes",
     "decode.decode_flops", "decode.counted_flops", "decode.step_ms.median",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
     "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32",
@@ -24,10 +28,12 @@ static const char *const numbers[] = {
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(*numbers)))
 
-static const char *const texts[] = { "mechanism", "params", "source", "n", "d", "heads", "causal",
-                                     "position", "seed", "device", "precision", "threads", "status",
-                                     "message", "key", "host", "time", "commit", "record_version",
-                                     "environment.version", "oversubscribed" };
+static const char *const texts[] = {
+    "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
+    "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
+    "record_version", "environment.version", "oversubscribed", "warnings",
+    "time_ms.samples",
+};
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
 static void flag_cell(Table *t, const char *flag)
@@ -44,9 +50,19 @@ static void size_cell(Table *t, int64_t size)
         table_cell(t, "n/a");
 }
 
+/* A list of the record as its JSON: [0.12,0.11]. */
+static void list_cell(const ResultRow *row, const char *path, Table *t)
+{
+    char *list = row_list(row, path);
+
+    table_cell(t, "%s", list ? list : "n/a");
+    free(list);
+}
+
 static void csv_row(const ResultRow *row, Table *t)
 {
     table_cell(t, "%s", row->mechanism);
+    table_cell(t, "%s", row->asked);
     table_cell(t, "%s", row->params);
     table_cell(t, "%s", row->source);
     size_cell(t, row->n);
@@ -67,20 +83,27 @@ static void csv_row(const ResultRow *row, Table *t)
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
     flag_cell(t, row_flag(row, "oversubscribed"));
+    list_cell(row, "warnings", t);
+    list_cell(row, "time_ms.samples", t);
     for (int i = 0; i < NUMBERS; i++)
         table_number(t, row_number(row, numbers[i]), 15);
 }
 
-static void points_csv(const Results *rows, Text *out)
+void points_csv(const Results *rows, const char *head, const Number *beside, Text *out)
 {
-    Table t = { .cols = TEXTS + NUMBERS };
+    Table t = { .cols = TEXTS + NUMBERS + (head != NULL) };
 
     for (int i = 0; i < TEXTS; i++)
         table_cell(&t, "%s", texts[i]);
     for (int i = 0; i < NUMBERS; i++)
         table_cell(&t, "%s", numbers[i]);
-    for (int i = 0; i < rows->count; i++)
+    if (head)
+        table_cell(&t, "%s", head);
+    for (int i = 0; i < rows->count; i++) {
         csv_row(&rows->rows[i], &t);
+        if (head)
+            table_number(&t, beside[i], 15);
+    }
     table_write(&t, TABLE_CSV, out);
     table_free(&t);
 }
@@ -202,7 +225,7 @@ void points_table(const Results *rows, TableStyle style, int room, Text *out)
     Table t = { .cols = 1, .room = room };
 
     if (style == TABLE_CSV) {
-        points_csv(rows, out);
+        points_csv(rows, NULL, NULL, out);
         return;
     }
     points_head(&shown, &t);

@@ -458,7 +458,7 @@ static const Member run_members[] = {
           "of matrix products on a GPU: \"f32\" (default), \"tf32\", \"bf16\" or \"f16\""),
     FIELD("threads", "integer", "default: all CPUs"),
     FIELD("memory", "integer", "limit of the run in bytes (default 8 GiB)"),
-    FIELD("repeat", "integer", "timed runs at least"),
+    FIELD("repeat", "integer", "timed runs at least, and as many as 0.2 s hold; 1: as none"),
     FIELD("within", "number", "repeat until the median is known to +- this share"),
     FIELD("measure", "boolean", "take time and memory in runs of their own"),
     FIELD("quality", "boolean", "compare with full attention"),

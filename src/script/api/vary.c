@@ -344,7 +344,7 @@ static const Member vary_members[] = {
     FIELD("precision", "string", "of matrix products on a GPU"),
     FIELD("threads", "integer", "default: all CPUs"),
     FIELD("memory", "integer", "limit of a run in bytes (default 8 GiB)"),
-    FIELD("repeat", "integer", "timed runs at least"),
+    FIELD("repeat", "integer", "timed runs at least, and as many as 0.2 s hold; 1: as none"),
     FIELD("measure", "boolean", "take time and memory even if no plot shows them"),
     FIELD("plot", "string",
           "plots beside each other: \"error,flops\"; also mass, tv, time, memory"),

@@ -5,6 +5,7 @@
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "app/figure/plan.h"
+#include "app/session/internal.h"
 #include "attn/run/position.h"
 #include "session_fixture.h"
 
@@ -148,6 +149,42 @@ TEST(a_bare_expression_is_the_text_parameter)
     assert_string_equal(assignments_find(&r.given, "expr")->text, "window(w=5)+global(2)");
     request_free(&r);
     session_free(s);
+}
+
+/* R timed runs: the width of the interval asks for more only where --within does. */
+TEST(repeat_is_the_number_of_timed_runs)
+{
+    Session *s = session_on("synthetic:normal(n=16)");
+    Request  request = REQUEST_INIT;
+    Result  *result;
+
+    request.measure = true;
+    request.repeat = 3;
+    setenv("ATTNSCOPE_TIMED_SECONDS", "0", 1);
+    result = result_as(s, request, "full");
+    unsetenv("ATTNSCOPE_TIMED_SECONDS");
+    assert_int_equal(result->record.time.count, 3);
+    result_release(result);
+    session_free(s);
+}
+
+TEST(a_repeat_of_one_is_as_none)
+{
+    static const double ms[] = { 1, 1000 };
+
+    for (int i = 0; i < 2; i++) {
+        Request     one = REQUEST_INIT, none = REQUEST_INIT;
+        MeasurePlan a, b;
+
+        one.repeat = 1;
+        a = request_plan(&one, ms[i]);
+        b = request_plan(&none, ms[i]);
+        assert_int_equal(a.repeats, b.repeats);
+        assert_int_equal(a.most, b.most);
+        CHECK_NEAR(a.min_seconds, b.min_seconds, 0);
+    }
+    assert_int_equal(request_plan(&(Request){ .repeat = 1 }, 1000).repeats, 0);
+    CHECK_NEAR(request_plan(&(Request){ .repeat = 9, .width = 0.5 }, 1).width, 0.5, 0);
 }
 
 TEST(the_command_repeats_the_request)

@@ -240,16 +240,16 @@ TEST(a_roof_that_is_too_low_is_told)
     const PlotSubject subject = { "a", &a };
     Plot             *plot = plot_made(PLOT_ROOFLINE, &subject, 1, &c);
 
-    assert_false(roof_is_exceeded(&a, &c));
+    assert_false(roof_any_exceeded(&a, &c));
     assert_null(strstr(plot->note, "busy"));
     plot_free(plot);
     c.peak = 8e10;
-    assert_true(roof_is_exceeded(&a, &c));
+    assert_true(roof_any_exceeded(&a, &c));
     plot = plot_made(PLOT_ROOFLINE, &subject, 1, &c);
     assert_non_null(strstr(plot->note, "measured on a busy machine"));
     plot_free(plot);
     c.peak = NAN;
-    assert_false(roof_is_exceeded(&a, &c));
+    assert_false(roof_any_exceeded(&a, &c));
 }
 
 /* ---- scaling ---------------------------------------------------------------- */
@@ -500,6 +500,18 @@ TEST(what_makes_no_plot_is_refused)
     refused("full:plot(time) + full:weights", "do not share a plot");
     refused("full:spectrum + full:plot(flops)", "no curve");
     refused("full > window:plot(time)", "single mechanisms");
+}
+
+/* A point above what the machine can do says that its ceilings were measured badly. */
+TEST(a_point_above_its_roof_is_noticed)
+{
+    RoofPoint p = { .rate = number_of(120), .roof = number_of(100) };
+
+    assert_true(roof_is_exceeded(&p));
+    p.rate = number_of(105);
+    assert_false(roof_is_exceeded(&p));
+    p.roof = NUMBER_NONE;
+    assert_false(roof_is_exceeded(&p));
 }
 
 SUITE(NULL, NULL)

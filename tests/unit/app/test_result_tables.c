@@ -156,6 +156,17 @@ TEST(own_claims_are_judged)
     free(table);
 }
 
+/* An interval that holds O(1) to O(n^2) confirms no claim; what lies outside is still refused. */
+TEST(a_wide_interval_decides_nothing)
+{
+    SeriesFit f = { .plain[FIT_TIME] = { .lo = number_of(0.77), .hi = number_of(2.91) } };
+
+    assert_string_equal(verdict_word(fit_verdict(&f, FIT_TIME, (Growth){ 1, false })), "undecided");
+    assert_string_equal(verdict_word(fit_verdict(&f, FIT_TIME, (Growth){ 4, false })), "below");
+    f.plain[FIT_TIME].hi = number_of(1.4);
+    assert_string_equal(verdict_word(fit_verdict(&f, FIT_TIME, (Growth){ 1, false })), "within");
+}
+
 TEST(speed_and_memory_stand_beside_full)
 {
     static const char *const linear[] = { "(0.50x)", "(1.00x)", "(1.50x)", "(2.00x)", NULL };
