@@ -155,6 +155,8 @@ $(BUILD)/tests/test_%: test_%.c $(tested_library) $(wildcard tests/*.h)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests -Itests/unit $(ALL_CFLAGS) $< $(ALL_LDFLAGS) $(tested) $(ALL_LDLIBS) \
 	    -lcmocka -lvterm -lutil -o $@
 
+$(BUILD)/tests/test_cli: | $(BUILD)/attnscope # which it runs
+
 # Its stock interpreter, where there is one; sanitized builds would have to be loaded first.
 stock := $(if $(SANITIZE),,$(shell command -v lua5.4 >/dev/null 2>&1 && echo module))
 
@@ -173,20 +175,22 @@ unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only
 deeper:
 	$(Q)mkdir -p build && for folder in samples scripts; do ln -sfn ../$$folder build/$$folder; done
 
+# One library that all programs load, so that none of them is linked whole.
+under_sanitizers = $(MAKE) --no-print-directory $(jobs) BUILD=build/sanitized SANITIZE=address,undefined OPTIMISE=-O1 \
+                   SHARED=1 CFLAGS='$(CFLAGS) -fPIC'
+
 asan: deeper ## the whole suite under the address and undefined-behaviour sanitizers
-	$(Q)$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined \
-	    OPTIMISE=-O1 test
+	$(Q)$(under_sanitizers) test
 
-# Of the suite what reads bytes that others wrote: CI has time for no more (asan is all of it).
-reads_bytes = $(filter $(addprefix $(BUILD)/tests/test_,core% input_% model_% param pattern% sweep stored_figure \
-                                                        table),$(unit_bin))
+# Not in CI's time: the emulated device, dearer than all other programs together (asan has it).
+sanitized_bin = $(filter-out $(BUILD)/tests/test_gpu_%,$(unit_bin))
 
-sanitize: deeper ## readers of files under the address and undefined-behaviour sanitizers
-	$(Q)$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined OPTIMISE=-O1 CUDA=0 read-bytes
+sanitize: deeper ## unit programs, command line and parsers' corpus under these sanitizers, without the emulated device
+	$(Q)$(under_sanitizers) CUDA=0 sanitized
 
-.PHONY: sanitize read-bytes
-read-bytes: $(reads_bytes)
-	$(Q)ATTNSCOPE_ORACLE=tests/oracle BUILD=$(BUILD) tests/sanitized $(reads_bytes)
+.PHONY: sanitize sanitized
+sanitized: $(BUILD)/attnscope $(BUILD)/tests/replay $(sanitized_bin)
+	$(Q)BUILD=$(BUILD) SUITES='cli fuzz' tests/run-all $(sanitized_bin)
 
 ubsan: asan ## same as asan: both run together
 

@@ -103,7 +103,7 @@ emulated_objects := $(kernels:src/%.cu=$(BUILD)/tests/emulated/%.o) \
 # A product and a sum become one operation, as nvcc makes them, where this machine has that.
 contracted := $(if $(shell grep -m1 -ow fma /proc/cpuinfo 2>/dev/null),-mfma)
 EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -Isrc -Itests/emulated \
-                 -Wall -Wno-unknown-pragmas $(contracted) $(if $(SANITIZE),-fno-omit-frame-pointer)
+                 -Wall -Wno-unknown-pragmas $(contracted) $(if $(SANITIZE),-fno-omit-frame-pointer) $(COVERED_KERNELS)
 # The kernels are what a sanitizer is to look at, not what runs them; that tells it what it cannot see.
 EMULATED_LOOK = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 EMULATED_RACES = $(if $(SANITIZE),-DEMULATED_SANITIZED) $(if $(filter thread,$(SANITIZE)),-DEMULATED_RACES)
@@ -119,7 +119,7 @@ $(BUILD)/tests/emulated/%.o: tests/emulated/%.cc $(kernel_headers) $(wildcard te
 
 $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
-	$(Q)$(CXX) -shared $(EMULATED_LOOK) -o $@ $^ -lboost_context $(if $(SANITIZE),-Wl$(comma)-z$(comma)nodelete,-Wl$(comma)-z$(comma)defs)
+	$(Q)$(CXX) -shared $(EMULATED_LOOK) $(COVERED_KERNELS) -o $@ $^ -lboost_context $(if $(SANITIZE),-Wl$(comma)-z$(comma)nodelete,-Wl$(comma)-z$(comma)defs)
 
 # Races that are known, for the detector to find.
 $(BUILD)/tests/planted: tests/emulated/planted.cu $(filter $(BUILD)/tests/emulated/%,$(emulated_objects:$(BUILD)/tests/emulated/attn/%=))

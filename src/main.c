@@ -82,6 +82,8 @@ static int print_rest(int argc, char **argv)
     return status == 0 && argc == 3 && is(argv[2], "man") ? print_document("man") : status;
 }
 
+#define NAMED_MOST 64 /* words */
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -89,13 +91,13 @@ int main(int argc, char **argv)
     Error       err = ERROR_INIT;
     int         status;
     char        info[] = "info", step[] = "step";
-    char       *named[] = { argv[0], NULL, NULL, NULL }; /* a mechanism's bare name opens it */
+    char       *named[NAMED_MOST + 3] = { argv[0] }; /* a mechanism's bare name opens it */
 
     environment_start_for_blas(argv);
-    if (argc == 2 && mechanism_find(word) && access(word, F_OK) != 0) {
-        named[1] = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? step : info;
-        named[2] = argv[1];
-        argc = 3;
+    if (argc > 1 && argc < NAMED_MOST && mechanism_find(word) && access(word, F_OK) != 0) {
+        named[1] = argc > 2 || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) ? step : info;
+        memcpy(named + 2, argv + 1, (size_t)(argc - 1) * sizeof(*argv));
+        argc++;
         argv = named;
         word = argv[1];
     }

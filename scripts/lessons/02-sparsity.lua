@@ -41,7 +41,7 @@ return {
                 "What do all weights of one row add up to?",
                 choices = {
                     { "1", "Softmax divides by the sum of the row." },
-                    { "64, the number of keys", "Softmax divides by the sum of the row." },
+                    { "64, the number of keys", "More keys share it; the sum stays." },
                     { "it depends on the head", "How they share it depends on the head." },
                 },
                 answer = 1,

@@ -1,5 +1,13 @@
 -- LSH attention (Reformer): hash, sort, cut into chunks, look one chunk back.
 local input = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"
+
+-- In causal order, as language models have it: all pictures and numbers of the lesson.
+local function causal(word, options)
+    local shown = { word, input = input, n = 64, d = 32, seed = 1, causal = true }
+    for name, value in pairs(options or {}) do shown[name] = value end
+    return shown
+end
+
 local one = "reformer(block=8,rounds=1,exclude_self=false)"
 
 -- Reformer whose chunks also look so many chunks back and ahead.
@@ -28,11 +36,11 @@ return {
         {
             title = "What we want to find",
             text = [[
-                Full attention on 64 tokens of 8 groups. The members of a group are scattered
-                over the text, and look at each other. Most cells are nearly 0: only the
+                Full attention on 64 tokens of 8 groups, in causal order. The members of a group are
+                scattered over the text, and look at each other. Most cells are nearly 0: only the
                 bright ones are worth computing.
             ]],
-            show = { "full:weights", input = input, n = 64, d = 32 },
+            show = causal("full:weights"),
             ask = {
                 "A window of near keys would find few of them. Why?",
                 choices = {
@@ -50,28 +58,25 @@ return {
             title = "Hash: close vectors meet",
             text = [[
                 Reformer uses one vector for query and key, so that a token has one bucket. It
-                turns the vector at random; the axis, up or down, that it is then nearest to is
-                its bucket, here a letter.
+                turns the vector at random. Then it looks for the nearest axis. That axis, with
+                its direction, is the bucket, here a letter.
 
-                Close vectors likely get the same bucket, and no token was compared with another.
+                Close vectors are likely to get the same bucket, and no token was compared with
+                another.
             ]],
-            show = { one, at = "hash", input = input, n = 64, d = 32, seed = 1 },
+            show = causal(one, { at = "hash" }),
         },
         {
             title = "Sort, and cut into chunks",
             text = [[
                 Sorted by bucket, then by position, tokens that should meet stand side by side.
-
-                Chunks are cut every 8 tokens, even in the middle of a bucket: look at the A's.
+                Chunks are cut every 8 tokens, even inside a bucket: look at the A's.
             ]],
-            show = { one, at = "chunk", input = input, n = 64, d = 32, seed = 1 },
-            runs = {
-                alone = { around(0, 0), input = input, n = 64, d = 32, seed = 1, causal = true },
-                before = { around(1, 0), input = input, n = 64, d = 32, seed = 1, causal = true },
-                after = { around(1, 1), input = input, n = 64, d = 32, seed = 1, causal = true },
-            },
+            show = causal(one, { at = "chunk" }),
+            runs = { alone = causal(around(0, 0)), before = causal(around(1, 0)),
+                after = causal(around(1, 1)) },
             now = function(s)
-                return ("mass kept where queries look back:\nown chunk %s\n"
+                return ("mass kept:\nown chunk %s\n"
                     .. "+ the one before %s\n+ the one after %s"):format(percent(s.alone.mass),
                     percent(s.before.mass), percent(s.after.mass))
             end,
@@ -88,41 +93,41 @@ return {
             hint = "Within a bucket tokens stand by position.",
             explain = [[
                 The tail of a cut bucket finds its head in the chunk before; the head must not see
-                the tail. So a query sees its own chunk and the previous one. Of a bucket as long
-                as the A's even that is not all.
+                the tail. So a query sees its own chunk and the previous one. The A's fill almost
+                three chunks, so even this misses some.
             ]],
         },
         {
             title = "In the mechanism's own order",
             text = [[
-                These are the pairs that Reformer computes, by position. It looks like dust.
+                The pairs that Reformer computes, by position: they look like dust.
             ]],
-            show = { one .. ":connectivity", input = input, n = 64, d = 32, seed = 1 },
+            show = causal(one .. ":connectivity"),
             task = "press O to see the tokens in sorted order",
             done = function(s) return s[1].sorted end,
-            solution = { one .. ":connectivity", input = input, n = 64, d = 32, seed = 1,
-                sorted = true },
+            solution = causal(one .. ":connectivity", { sorted = true }),
             now = function(s)
-                return ("%d of %d pairs are computed, %s"):format(s[1].pairs, s[1].n * s[1].m,
-                    percent(s[1].density))
+                local all = s[1].n * (s[1].n + 1) // 2
+                return ("%d of %d causal pairs are computed, %s"):format(s[1].pairs, all,
+                    percent(s[1].pairs / all))
             end,
             hint = "O is a capital letter: hold Shift.",
             explain = [[
-                Blocks along the diagonal, each with a part to its left: own chunk and the chunk
-                before, and of these only keys of the same bucket.
+                Triangles along the diagonal, some with a part to their left: earlier keys of the
+                same bucket, in the own chunk and the one before.
             ]],
         },
         {
             title = "One hash is a gamble",
             text = [[
                 Close vectors can still get different buckets. So Reformer hashes several times,
-                and a pair that one round misses may meet in another. Each round costs as much.
+                and a pair that one round misses may meet in another. Each round costs as
+                much as the first.
             ]],
-            task = "press p and raise rounds until more than 80 % of the mass is kept",
-            done = function(s) return s[1].mass and s[1].mass > 0.8 end,
-            solution = { "reformer(block=8,rounds=8,exclude_self=false)", input = input, n = 64,
-                d = 32, seed = 1 },
-            show = { one, input = input, n = 64, d = 32, seed = 1 },
+            task = "press p and raise rounds until more than 95 % of the mass is kept",
+            done = function(s) return s[1].mass and s[1].mass > 0.95 end,
+            solution = causal("reformer(block=8,rounds=8,exclude_self=false)"),
+            show = causal(one),
             now = function(s)
                 return ("rounds %d: %s kept, %s FLOP"):format(s[1].params.rounds,
                     percent(s[1].mass), count(s[1].flops))
@@ -139,11 +144,10 @@ return {
                 A round compares each token with two chunks, however long the text is. But the
                 hash costs, too: n tokens, and n / block axes for each.
             ]],
-            show = { "reformer(block=8,rounds=4,exclude_self=false):connectivity", input = input,
-                n = 64, d = 32, seed = 1 },
+            show = causal("reformer(block=8,rounds=4,exclude_self=false):connectivity"),
             runs = {
-                short = { "reformer(block=16,rounds=4)", n = 256, d = 32 },
-                long = { "reformer(block=16,rounds=4)", n = 512, d = 32 },
+                short = { "reformer(block=16,rounds=4)", n = 256, d = 32, causal = true },
+                long = { "reformer(block=16,rounds=4)", n = 512, d = 32, causal = true },
             },
             now = function(s)
                 return ("256 tokens: hash %s, attend %s FLOP\n512 tokens: hash %s, attend %s FLOP")

@@ -32,7 +32,9 @@ return {
             hint = "Speed = FLOPs for a byte × bytes in a second.",
             explain = [[
                 Left of the corner a stage waits for data, right of it for arithmetic. The lower
-                flat line is what one large matrix product reaches here.
+                flat line is what one large matrix product reaches here. No stage is faster than
+                the processor: points above the flat roof say that the machine was busy while the
+                roof was measured.
             ]],
         },
         {
@@ -69,7 +71,7 @@ return {
                 "Further left means",
                 choices = {
                     { "a lower roof above it", "The slope falls to the left." },
-                    { "a higher roof above it", "The slope falls to the left." },
+                    { "a higher roof above it", "To the right the slope rises." },
                     { "it must be slower in all", "It has less to do, too." },
                 },
                 answer = 1,

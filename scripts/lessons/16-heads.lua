@@ -18,6 +18,12 @@ local function weight_on(pane, key)
     return sum / count
 end
 
+-- "+6.42", and "0.00" for what rounds to it.
+local function nats(number)
+    local text = ("%+.2f"):format(number)
+    return tonumber(text) == 0 and "0.00" or text
+end
+
 local function itself(q) return q end
 local function before(q) return q - 1 end
 
@@ -74,8 +80,8 @@ return {
             end,
             hint = "] is the next head, [ the one before. The diagonal must be bright.",
             explain = [[
-                In layer 0 it can say only what its token says. A shows all layers and heads at
-                once.
+                Layer 0 has seen no other token yet: this head passes on which token stands here,
+                and nothing of the text around it. Press Tab, then A to see all layers and heads.
             ]],
         },
         {
@@ -97,22 +103,23 @@ return {
             },
             hint = "Put the cursor on a bright cell in the lower half and read query and key.",
             explain = [[
-                An induction head (Olsson et al. 2022). A head of a lower layer writes into each
-                token which token came before it. This head looks where that is its own token.
+                An induction head (Olsson et al. 2022): attnscope heads --repeat tests it on random
+                words. A head of a lower layer writes into each token which token came before it.
+                This head looks at a token that came after the same token as its own.
             ]],
         },
         {
             title = "What copying is worth",
             text = [[
-                A window of 17 sees 8 tokens back. A round is longer than that. So under every
-                head it hides the round before.
+                window=17 is 8 tokens on each side: in causal order the 8 before and the token
+                itself. A round is longer than that. So under every head it hides the round before.
             ]],
             runs = {
                 narrow = loss(),
                 wide = { "window(window=129)", model = model, text = again },
             },
             now = function(s)
-                return ("loss, in nats a token: exact %.2f, window of 129 %.2f, window of 17 %.2f")
+                return ("loss, in nats a token: exact %.2f, window=129 %.2f, window=17 %.2f")
                     :format(s.narrow.own, s.wide.loss, s.narrow.loss)
             end,
             ask = {
@@ -120,7 +127,7 @@ return {
                 answer = function(s) return s.narrow.loss - s.narrow.own end,
                 within = 0.1,
             },
-            hint = "Subtract the exact loss from the loss with the window of 17.",
+            hint = "Subtract the exact loss from the loss with window=17.",
             explain = [[
                 With the wide window the model copies; with the narrow one it guesses words
                 without sense.
@@ -128,11 +135,11 @@ return {
         },
         {
             title = "One head alone",
-            text = "Now only one head of layer 3 gets the narrow window. All others stay exact.",
+            text = "Now only one head of layer 3 gets window=17. All others stay exact.",
             runs = { induction = loss("3", "0"), other = loss("3", "2") },
             now = function(s)
-                return ("narrow in head 0: %+.2f nats\nnarrow in head 2: %+.2f nats"):format(
-                    s.induction.loss - s.induction.own, s.other.loss - s.other.own)
+                return ("narrow in head 0: %s nats\nnarrow in head 2: %s nats"):format(
+                    nats(s.induction.loss - s.induction.own), nats(s.other.loss - s.other.own))
             end,
             ask = {
                 "Which head should keep a long reach?",

@@ -5,11 +5,18 @@ local function head(word)
     return { word .. ":weights@1", input = model, text = story, layer = 3, max_tokens = 64 }
 end
 
--- Mean weight of the pane's head on token 0.
+-- Mean weight of the pane's head on token 0, without row 0, which has no other key.
 local function first(pane)
     local sum = 0
     for q = 1, pane.n - 1 do sum = sum + pane.value("weights", q, 0, pane.head) end
     return sum / (pane.n - 1)
+end
+
+-- 1/2 + 1/3 + ... + 1/n: what rows 1 and later of an even head give to token 0, together.
+local function even(n)
+    local sum = 0
+    for q = 1, n - 1 do sum = sum + 1 / (q + 1) end
+    return sum
 end
 
 local function swap(word)
@@ -31,22 +38,25 @@ return {
             title = "A bright column",
             text = [[
                 Layer 3, head 1 of a small language model that reads a story. The first token is
-                <s>: it only marks the beginning and means nothing.
+                <s>: it only marks the beginning and means nothing. Row 0 has no other key, so the
+                means leave it out.
             ]],
             show = head("full"),
             now = function(s)
-                return ("mean weight on the first token: %s"):format(percent(first(s[1])))
+                return ("rows 1 to %d: mean weight on the first token %s"):format(s[1].n - 1,
+                    percent(first(s[1])))
             end,
             ask = {
-                "With 64 tokens, how much would an even head give to it on average? (In percent.)",
-                answer = function(s)
-                    local sum = 0
-                    for q = 1, s[1].n - 1 do sum = sum + 100 / (q + 1) end
-                    return sum / (s[1].n - 1)
-                end,
-                within = 0.25,
+                "How much would an even head give to it in these rows, on average?",
+                answer = function(s) return 100 * even(s[1].n) / (s[1].n - 1) end,
+                within = 0.1,
+                unit = "%",
             },
-            hint = "Row q has q + 1 keys, so 1/(q + 1) in each row; the mean is about 6 %.",
+            hint = function(s)
+                return ("Row q has q + 1 keys: 1/(q + 1) of an even head's weight is on each.\n"
+                    .. "1/2 + 1/3 + ... + 1/%d is %.2f. Divide it by the number of rows."):format(
+                    s[1].n, even(s[1].n))
+            end,
             explain = "This head gives far more to it than an even head would.",
         },
         {
@@ -78,8 +88,8 @@ return {
         {
             title = "A window hides it",
             text = [[
-                Queries 9 and later do not see the sink under this window. Their weight must go
-                elsewhere.
+                window=17 is 8 tokens on each side: in causal order the 8 before and the token
+                itself. So queries 9 and later do not see the sink. Their weight must go elsewhere.
             ]],
             show = head(window),
             now = function(s) return ("mass kept by the window: %s"):format(percent(s[1].mass)) end,
@@ -103,8 +113,9 @@ return {
         {
             title = "Keep one column",
             text = [[
-                StreamingLLM keeps the first tokens beside the window. Here it keeps none yet;
-                the parameter is called sinks.
+                StreamingLLM keeps the first tokens beside the window. Its window=9 counts the token
+                and the 8 before: the same keys. It keeps no first token yet; the parameter is
+                called sinks.
             ]],
             show = head("streaming-llm(sinks=0,window=9)"),
             task = "press p and set sinks to 1",
@@ -120,7 +131,7 @@ return {
         {
             title = "What the model loses",
             text = [[
-                Both under all heads of all layers: a window with 8 tokens back, and the same
+                Both under all heads of all layers: the token and the 8 before it, and the same
                 with one sink.
             ]],
             runs = { window = swap(window), sink = swap(sink) },
@@ -129,11 +140,12 @@ return {
                     s.window.own, s.window.loss, s.sink.loss)
             end,
             ask = {
-                "What share of the window's loss does one sink save? (In percent.)",
+                "What share of the window's extra loss does one sink save?",
                 answer = function(s)
                     return 100 * (s.window.loss - s.sink.loss) / (s.window.loss - s.window.own)
                 end,
                 within = 0.25,
+                unit = "%",
             },
             hint = "(window - with a sink) / (window - exact), times 100.",
             explain = [[

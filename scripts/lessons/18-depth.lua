@@ -7,6 +7,13 @@ end
 
 local function cost(run) return run.loss - run.own end
 
+-- A layer of the model under the mechanism: what the pane shows beside the losses.
+local function pane(word, layer, text, options)
+    local shown = { word, input = model, text = text or story, layer = layer, max_tokens = 64 }
+    for name, value in pairs(options or {}) do shown[name] = value end
+    return shown
+end
+
 local function reach(layers)
     return { "window(window=9):reach", input = "synthetic:uniform", n = 64, d = 32, causal = true,
         layers = layers }
@@ -24,8 +31,9 @@ return {
         {
             title = "Reach grows with layers",
             text = [[
-                A causal window of 9 sees 4 tokens back. The next layer reads tokens that have
-                read others. The pane shows after how many layers a query has heard of a key.
+                window=9 is 4 tokens on each side: in causal order the 4 before and the token
+                itself. The next layer reads tokens that have read others. The pane shows after how
+                many layers a query has heard of a key.
             ]],
             show = reach(4),
             ask = {
@@ -45,9 +53,10 @@ return {
         {
             title = "One layer at a time",
             text = [[
-                A trained model of 4 layers reads a story. The window stands under one layer at a
-                time, and the others stay exact.
+                A trained model of 4 layers reads a story. The same window, 4 tokens back, stands
+                under one layer at a time; the others stay exact. The pane shows layer 0 under it.
             ]],
+            show = pane("window(window=9):weights", 0),
             runs = { l0 = swap("window(window=9)", "0"), l1 = swap("window(window=9)", "1"),
                 l2 = swap("window(window=9)", "2"), l3 = swap("window(window=9)", "3") },
             now = function(s)
@@ -67,9 +76,10 @@ return {
         {
             title = "All layers at once",
             text = [[
-                The same window under all layers. Each layer works on what the one below could
-                pass on.
+                Now window=9 stands under all layers. Each layer works on what the one below could
+                pass on. The pane shows layer 3.
             ]],
+            show = pane("window(window=9):weights", 3),
             runs = { all = swap("window(window=9)"), l0 = swap("window(window=9)", "0"),
                 l1 = swap("window(window=9)", "1"), l2 = swap("window(window=9)", "2"),
                 l3 = swap("window(window=9)", "3") },
@@ -98,12 +108,14 @@ return {
             title = "Reach is not enough",
             text = [[
                 16 words said three times: to copy, a token must find what stands a round before.
-                A round is 39 tokens, and 4 layers of windows of 25 reach 48.
+                A round is 39 tokens. window=25 is 12 tokens back, so 4 layers reach 48, as the
+                pane shows.
             ]],
+            show = { "window(window=25):reach", input = model, text = again, layers = 4 },
             runs = { deep = swap("window(window=25)", nil, again),
                 wide = swap("window(window=129)", nil, again) },
             now = function(s)
-                return ("nats a token: exact %.2f, window of 25 %.2f, of 129 %.2f"):format(
+                return ("nats a token: exact %.2f, window=25 %.2f, window=129 %.2f"):format(
                     s.deep.own, s.deep.loss, s.wide.loss)
             end,
             ask = {
@@ -115,7 +127,7 @@ return {
                 },
                 answer = function(s) return cost(s.deep) < 0.5 and 1 or 2 end,
             },
-            hint = "Is the loss with the window of 25 near the exact one?",
+            hint = "Is the loss with window=25 near the exact one?",
             explain = [[
                 Reach says what could get through, not what does. This model was trained with
                 exact attention; one trained with windows learns to pass on more.
@@ -125,8 +137,10 @@ return {
             title = "A mixture",
             text = [[
                 Many large models mix: windows in most layers, exact attention in some. Here two
-                of four layers keep it.
+                of four layers keep it, and two have window=17, 8 tokens back. The pane shows one
+                of the two.
             ]],
+            show = pane("window(window=17):weights", 1),
             runs = { all = swap("window(window=17)"), upper = swap("window(window=17)", "2-3"),
                 middle = swap("window(window=17)", "1-2"),
                 lower = swap("window(window=17)", "0-1") },
@@ -137,9 +151,7 @@ return {
             end,
             ask = {
                 "Which layers should have the windows?",
-                choices = { { "0 and 1", "Look for the smallest cost." },
-                    { "1 and 2", "Look for the smallest cost." },
-                    { "2 and 3", "Look for the smallest cost." } },
+                choices = { "0 and 1", "1 and 2", "2 and 3" },
                 answer = function(s)
                     local best = 1
                     local costs = { cost(s.lower), cost(s.middle), cost(s.upper) }
@@ -148,10 +160,13 @@ return {
                 end,
             },
             hint = "The smallest of the last three numbers.",
-            explain = [[
-                attnscope model --each shows it for every layer of your model, and the script
-                advise_model.lua finds such a mixture within a budget.
-            ]],
+            explain = function(s)
+                local least = math.min(cost(s.lower), cost(s.middle), cost(s.upper))
+                return ("Two layers with windows may cost %+.3f or %+.3f: it matters which. "
+                    .. "attnscope model --each shows what each layer of your model loses, and the "
+                    .. "script advise_model.lua finds such a mixture within a budget."):format(
+                    least, math.max(cost(s.lower), cost(s.middle), cost(s.upper)))
+            end,
         },
     },
 }

@@ -34,7 +34,8 @@ return {
                 A word is written at each step, and its key joins the cache. A row of the picture
                 is a step, a column is the life of a key.
 
-                Here the cache is a window of 16 keys: who comes first leaves first.
+                Here the cache is a window: who comes first leaves first. window=31 is 15 keys on
+                each side; in causal order the 15 before and the token's own.
             ]],
             show = cache("window(window=31)"),
             ask = {
@@ -49,8 +50,8 @@ return {
         {
             title = "The first four",
             text = [[
-                As many keys, but the first four of the text never leave. StreamingLLM keeps them
-                whatever they say.
+                As many keys, but the first four of the text never leave: StreamingLLM keeps them
+                whatever they say. Its window=12 counts the 11 before and the token's own.
             ]],
             show = cache("streaming-llm(window=12,sinks=4)"),
             runs = { window = { "window(window=31)", input = "sample:induction.safetensors",

@@ -38,8 +38,8 @@ return {
         {
             title = "Eight keys, the nearest",
             text = [[
-                A window of 15 reads 8 keys: the token itself and 7 before it. Much of the mass of
-                the four heads is near. That of this head is not.
+                window=15 is 7 keys on each side: in causal order a row reads the 7 before and the
+                token itself. Much of the mass of the four heads is near. That of this head is not.
             ]],
             show = head("window(window=15):weights"),
             task = "press p and widen the window until it keeps 95 % of the mass",
@@ -51,8 +51,8 @@ return {
             end,
             hint = "It must reach 47 tokens back, so 2 x 47 + 1.",
             explain = function(s)
-                return ("It keeps %s, for %s of the pairs. Nearly all of them are read for one "
-                    .. "key."):format(percent(s[1].mass), percent(s[1].pairs / 4656))
+                return ("It keeps %s, for %s of the pairs. Most of these pairs are there only to "
+                    .. "reach one far key."):format(percent(s[1].mass), percent(s[1].pairs / 4656))
             end,
         },
         {

@@ -61,6 +61,18 @@ local function look_ahead(run, input, out)
   return same, string.format("rows before %d change by %.3g", from, worst)
 end
 
+-- The last half of the queries, with all keys: the last rows of all queries' output.
+local function last_queries(run, input, out)
+  local from = input.n // 2
+  local last, message = run(attn.input { q = input.q:slice { nil, { from } }:copy(), k = input.k,
+    v = input.v }, true)
+  if not last then
+    return false, message
+  end
+  local same, worst = last.output:allclose(out:slice { nil, { from } }, 1e-5, 1e-6)
+  return same, string.format("differs by %.3g", worst)
+end
+
 local function check_flops(result)
   local record = result.record
   local counted, closed = record.flops.counted, record.flops.closed_form
@@ -106,6 +118,9 @@ local function check_size(report, id, n, causal, options)
   case("FLOPs", check_flops(result))
   if causal and n > 1 then
     case("no look ahead", look_ahead(run, input, result.output))
+    if attn.info(id:match("^[^(]*")).at_end then
+      case("the last queries alone", last_queries(run, input, result.output))
+    end
   end
   local exact, why = attn.run(options.reference or "full",
     { input = input, causal = causal, seed = 1 })

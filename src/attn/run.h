@@ -108,6 +108,8 @@ static inline double progress_share(const RunProgress *p)
 typedef struct ReplaySource {
     AttendInput    attend;
     const Pattern *cells;     /* of attend; NULL: there is none */
+    const Pattern *part;      /* cells of the one softmax of several whose tiles are shown, */
+    const char    *part_name; /* and its name, static; NULL: there is only one */
     Tensor         fq, fk, v; /* features f32 or f64 of queries and keys; data NULL: none */
     DenominatorForm denominator;
     double         eps;
@@ -172,6 +174,8 @@ typedef struct RunSpec {
     /* Only which pairs are allowed is looked at: attention over a pattern is left out (zeros), so
      * neither output nor weights mean anything. */
     bool               pairs_only;
+    /* Only views are looked at: figures that take work of their own, as masses do, are left out. */
+    bool               views_only;
     int64_t            memory_limit; /* bytes of the run's arena; 0: none */
     const atomic_bool *cancel;   /* NULL: cannot be cancelled */
     RunObserver        observer; /* NULL: none */
@@ -350,6 +354,8 @@ AttendInput run_attend_input(Run *r, double scale);
 /* The same where only the scores of these cells count: a position computes the distances that they
  * need, and no more. */
 AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells);
+/* The same where the content chooses the cells: the scores of all keys that the mask allows. */
+AttendInput run_attend_input_allowed(Run *r, double scale);
 /* The same for tensors beside the run's own (projections of some tokens).  What the
  * position draws comes from the same streams, so it is the same, and is shown once. */
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale);
@@ -422,6 +428,8 @@ void run_rank(Run *r, int64_t rank, const char *name);
 /* The mechanism's steps let themselves be replayed; nothing is computed.  NULL fields of the
  * source stay what they were. */
 void replay_offer_attend(Run *r, const AttendInput *in, const Pattern *cells);
+/* Of attention over `cells` that is a sum of several softmaxes: tiles are of this one alone. */
+void replay_offer_part(Run *r, const Pattern *part, const char *name);
 void replay_offer_state(Run *r, const LinearAttend *in);
 void replay_offer_features(Run *r, int64_t directions, int waves, bool negative, double scale);
 /* A scalar for figures.json; name static. */

@@ -369,6 +369,23 @@ static bool note_lack(Assembly *a, Error *err)
     return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
 }
 
+/* An array that looks like a mask and is none of the input's: nobody may think that it holds. */
+static bool note_mask(Assembly *a, Error *err)
+{
+    static const char *const masks[] = { "mask", "attn_mask", "attention_mask", "causal_mask",
+                                         "bias", "attn_bias" };
+
+    for (int64_t i = 0; i < a->store->count; i++)
+        for (size_t x = 0; x < sizeof(masks) / sizeof(*masks); x++)
+            if (!strcmp(a->store->entries[i].info.name, masks[x])) {
+                a->in->warning = arena_printf(a->in->arena, "the array %s of the input is not "
+                                              "used; pattern(mask($t)) with -p t=@FILE.npy has "
+                                              "the cells of a mask", masks[x]);
+                return a->in->warning || error_set(err, ERR_NOMEM, "no memory for a note");
+            }
+    return true;
+}
+
 /* Whether the last column of this row of head 0 holds weight. */
 static bool last_column_weighs(const Part *part, int64_t row)
 {
@@ -411,7 +428,8 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
         return error_set(err, ERR_NOMEM, "no memory for an input");
     if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
         !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) ||
-        !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err))
+        !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err) ||
+        !note_mask(&a, err))
         return false;
     if (!check_relative(&a, err))
         return false;
@@ -540,6 +558,9 @@ static int64_t extent_of(const Assembly *a, Role role, int axis)
     return a->parts[role].entry ? a->parts[role].box.extent[axis] : 0;
 }
 
+#define SWAPPED_AXES                                                                               \
+    "; axes are [heads, n, d], and numpy.swapaxes(x, 0, 1) makes them of [n, heads, d]"
+
 /* The extents of axis `i` of one and axis `j` of the other agree, if both arrays are given. */
 static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, const char *what,
                         Error *err)
@@ -554,7 +575,7 @@ static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, c
                      first->info.name, store_shape_text(first, text[0], sizeof(text[0])),
                      second->info.name, store_shape_text(second, text[1], sizeof(text[1])), what,
                      (long long)extent_of(a, one, i), (long long)extent_of(a, other, j),
-                     *a->layout ? "" : " (metadata layout names another order of axes)");
+                     *a->layout ? "" : SWAPPED_AXES);
 }
 
 static bool check_groups(const Assembly *a, Role role, Error *err)
@@ -565,11 +586,11 @@ static bool check_groups(const Assembly *a, Role role, Error *err)
     if (!heads || !shared || heads % shared == 0)
         return true;
     return error_set(err, ERR_DATA, "%.80s has shape %s but %.80s has %s: %lld query heads cannot "
-                     "share %lld key heads evenly", a->parts[ROLE_Q].entry->info.name,
+                     "share %lld key heads evenly%s", a->parts[ROLE_Q].entry->info.name,
                      store_shape_text(a->parts[ROLE_Q].entry, text[0], sizeof(text[0])),
                      a->parts[role].entry->info.name,
                      store_shape_text(a->parts[role].entry, text[1], sizeof(text[1])),
-                     (long long)heads, (long long)shared);
+                     (long long)heads, (long long)shared, *a->layout ? "" : SWAPPED_AXES);
 }
 
 static bool check_layers(const Assembly *a, Error *err)
@@ -633,7 +654,8 @@ static bool shapes_set_sizes(Assembly *a, Error *err)
     in->layers = a->layers ? a->layers : 1;
     in->held = a->held && a->held[a->layers - 1] >= a->layers ? a->held : NULL;
     if (cut > in->n)
-        return error_set(err, ERR_DATA, "holds %lld position%s, so the first %lld cannot be taken",
+        return error_set(err, ERR_DATA, "holds %lld position%s, so the first %lld cannot be taken; "
+                         "a made input has any length: synthetic:NAME",
                          (long long)in->n, in->n == 1 ? "" : "s", (long long)cut);
     return true;
 }

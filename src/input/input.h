@@ -41,6 +41,7 @@ typedef struct Input {
     char  *kind;        /* "npz", "safetensors", "text", "image", "synthetic" */
     char  *model;       /* metadata, or NULL */
     char  *note;        /* how q, k, v were made if the file has none, or NULL */
+    char  *warning;     /* what is in the file and does not hold; NULL: nothing */
     char   sha256[65];  /* of the file's bytes, or of the generator's name; hex */
 } Input;
 

@@ -34,22 +34,24 @@ static const struct Family {
     int64_t     every;                       /* of EVERY_ */
     const char *every_name;                  /* its key; NULL: none */
     int64_t     heads, kv_heads, dim, window; /* defaults; 0: none */
+    const char *state;                       /* the mechanism of its states; NULL: unknown */
 } families[] = {
-    { "llama", ALL_FULL, 0, NULL, 0, 0, 0, 0 },
-    { "mistral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0 },
-    { "mixtral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0 },
-    { "qwen2", LATER_WINDOW, 0, NULL, 0, 0, 0, 0 },
-    { "qwen2_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0 },
-    { "qwen3", LATER_WINDOW, 0, NULL, 0, 0, 0, 0 },
-    { "qwen3_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0 },
-    { "qwen3_next", EVERY_STATE, 4, "full_attention_interval", 16, 2, 256, 0 },
-    { "gemma", ALL_FULL, 0, NULL, 0, 0, 256, 0 },
-    { "gemma2", EVERY_FULL, 2, NULL, 8, 4, 256, 4096 },
-    { "gemma3_text", EVERY_FULL, 6, "sliding_window_pattern", 8, 4, 256, 4096 },
-    { "gpt2", ALL_FULL, 0, NULL, 0, 0, 0, 0 },
-    { "gpt_oss", EVERY_FULL, 2, NULL, 64, 8, 64, 128 },
-    { "deepseek_v2", ALL_FULL, 0, NULL, 0, 0, 0, 0 },
-    { "deepseek_v3", ALL_FULL, 0, NULL, 0, 0, 0, 0 },
+    { "llama", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
+    { "mistral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "mixtral", ALL_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "qwen2", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "qwen2_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "qwen3", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "qwen3_moe", LATER_WINDOW, 0, NULL, 0, 0, 0, 0, NULL },
+    { "qwen3_next", EVERY_STATE, 4, "full_attention_interval", 16, 2, 256, 0,
+      "gated-deltanet" },
+    { "gemma", ALL_FULL, 0, NULL, 0, 0, 256, 0, NULL },
+    { "gemma2", EVERY_FULL, 2, NULL, 8, 4, 256, 4096, NULL },
+    { "gemma3_text", EVERY_FULL, 6, "sliding_window_pattern", 8, 4, 256, 4096, NULL },
+    { "gpt2", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
+    { "gpt_oss", EVERY_FULL, 2, NULL, 64, 8, 64, 128, NULL },
+    { "deepseek_v2", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
+    { "deepseek_v3", ALL_FULL, 0, NULL, 0, 0, 0, 0, NULL },
 };
 
 /* An object of config.json; an error stays, and the rest of the reading goes on to nothing. */
@@ -111,14 +113,20 @@ static bool flag(Keys *k, const char *name)
 
 /* ---- layers ---------------------------------------------------------------- */
 
+/* The short convolution runs over queries and keys, which share heads, and over values. */
 static void add_state(Keys *k, Text *layers)
 {
     int64_t heads = whole(k, "linear_num_value_heads", 1, CONFIG_SIZE_MAX, 32);
+    int64_t shared = whole(k, "linear_num_key_heads", 1, CONFIG_SIZE_MAX, 16);
     int64_t keys = whole(k, "linear_key_head_dim", 1, CONFIG_SIZE_MAX, 128);
     int64_t values = whole(k, "linear_value_head_dim", 1, CONFIG_SIZE_MAX, 128);
+    int64_t width = whole(k, "linear_conv_kernel_dim", 1, CONFIG_SIZE_MAX, 4);
 
-    text_addf(layers, "state(%lld,%lld,%lld)", (long long)heads, (long long)keys,
-              (long long)values);
+    text_addf(layers, "%s(%lld,%lld,%lld)", k->family->state ? k->family->state : "state",
+              (long long)heads, (long long)keys, (long long)values);
+    if (k->family->state)
+        text_addf(layers, "+conv(%lld,%lld)", (long long)(2 * shared * keys + heads * values),
+                  (long long)width);
 }
 
 static void add_layer(Keys *k, const char *type, Text *layers)
@@ -246,7 +254,7 @@ static void read_latent(Keys *k, ModelCache *out)
     out->kv_heads = out->heads; /* all share the latent */
 }
 
-bool model_cache_from_json(json_t *root, ModelCache *out, Error *err)
+static bool take_json(json_t *root, ModelCache *out, Error *err)
 {
     Keys        k = { .object = root, .err = err };
     const char *type = json_string_value(json_object_get(root, "model_type"));
@@ -254,7 +262,7 @@ bool model_cache_from_json(json_t *root, ModelCache *out, Error *err)
 
     *out = (ModelCache){ 0 };
     if (!find_family(&k, enter_text(&k, type)))
-        return error_prefix(err, "config.json");
+        return false;
     read_sizes(&k, out);
     read_latent(&k, out);
     k.window = whole(&k, "sliding_window", 1, CONFIG_CONTEXT_MAX, k.family->window);
@@ -265,7 +273,90 @@ bool model_cache_from_json(json_t *root, ModelCache *out, Error *err)
         layers_by_family(&k, out);
     if (!k.failed && !text_ok(&out->layers))
         refuse(&k, ERR_NOMEM, "not enough memory for its layers");
-    return !k.failed || error_prefix(err, "config.json");
+    return !k.failed;
+}
+
+bool model_cache_from_json(json_t *root, ModelCache *out, Error *err)
+{
+    return take_json(root, out, err) || error_prefix(err, "config.json");
+}
+
+/* ---- GGUF ------------------------------------------------------------------- */
+
+/* Architectures of GGUF files that model_open does not run, and their names in config.json. */
+static const struct {
+    const char *arch, *family;
+} archs[] = {
+    { "gemma2", "gemma2" },       { "gemma3", "gemma3_text" },  { "gpt-oss", "gpt_oss" },
+    { "qwen2moe", "qwen2_moe" },  { "qwen3moe", "qwen3_moe" },  { "deepseek2", "deepseek_v3" },
+};
+
+static const char *gguf_family(const Gguf *g, char *arch, size_t size)
+{
+    const GgufKey *key = gguf_key(g, "general.architecture");
+    GgufString     value;
+
+    if (!key || !gguf_string(key, &value))
+        return NULL;
+    snprintf(arch, size, "%.*s", (int)(value.length < 60 ? value.length : 60), value.text);
+    for (size_t i = 0; i < sizeof(archs) / sizeof(*archs); i++)
+        if (!strcmp(archs[i].arch, arch))
+            return archs[i].family;
+    return NULL;
+}
+
+/* Key ARCH.rest as `name` of root; where it is absent, nothing unless it is needed.  0 is none. */
+static bool put_key(const Gguf *g, const char *arch, const char *rest, const char *name,
+                    bool needed, json_t *root, Error *err)
+{
+    char           full[160];
+    const GgufKey *key;
+    int64_t        value = 0, other;
+
+    snprintf(full, sizeof(full), "%s.%s", arch, rest);
+    key = gguf_key(g, full);
+    if (!key)
+        return !needed || error_set(err, ERR_DATA, "key %s is missing", full);
+    for (int64_t i = 0; i < key->count; i++) {
+        if (!gguf_integer(key, i, &other))
+            return error_set(err, ERR_DATA, "key %s is no whole number", full);
+        if (i && other != value)
+            return error_set(err, ERR_UNSUPPORTED,
+                             "key %s differs between layers, which is not covered", full);
+        value = other;
+    }
+    return !value || !json_object_set_new(root, name, json_integer(value)) ||
+           error_set(err, ERR_NOMEM, "no memory for a configuration");
+}
+
+/* The keys that a cache depends on, as config.json names them. */
+static bool gguf_as_json(const Gguf *g, const char *arch, const char *family, json_t *root,
+                         Error *err)
+{
+    bool latent = !strncmp(family, "deepseek", 8);
+
+    return (!json_object_set_new(root, "model_type", json_string(family)) ||
+            error_set(err, ERR_NOMEM, "no memory for a configuration")) &&
+           put_key(g, arch, "block_count", "num_hidden_layers", true, root, err) &&
+           put_key(g, arch, "attention.head_count", "num_attention_heads", true, root, err) &&
+           put_key(g, arch, "attention.head_count_kv", "num_key_value_heads", !latent, root, err) &&
+           put_key(g, arch, "embedding_length", "hidden_size", true, root, err) &&
+           put_key(g, arch, "attention.key_length", "head_dim", false, root, err) &&
+           put_key(g, arch, "attention.sliding_window", "sliding_window", false, root, err) &&
+           (!latent ||
+            (put_key(g, arch, "attention.kv_lora_rank", "kv_lora_rank", true, root, err) &&
+             put_key(g, arch, "rope.dimension_count", "qk_rope_head_dim", true, root, err)));
+}
+
+static bool take_gguf(const Gguf *g, const char *arch, const char *family, ModelCache *out,
+                      Error *err)
+{
+    json_t *root = json_object();
+    bool    ok = root ? gguf_as_json(g, arch, family, root, err) && take_json(root, out, err)
+                      : error_set(err, ERR_NOMEM, "no memory for a configuration");
+
+    json_decref(root);
+    return ok;
 }
 
 /* ---- files ------------------------------------------------------------------ */
@@ -296,13 +387,18 @@ static bool read_gguf(const char *path, ModelCache *out, Error *err)
 {
     Arena      *arena = arena_new();
     Gguf       *g = arena ? gguf_open(path, err) : NULL;
+    char        arch[64];
+    const char *family = g ? gguf_family(g, arch, sizeof(arch)) : NULL;
     ModelConfig config;
     bool        ok;
 
     if (!arena)
         error_set(err, ERR_NOMEM, "no memory for a model");
-    ok = g && config_from_gguf(g, arena, &config, &out->notes, err) &&
-         take_config(&config, out, err);
+    if (family)
+        ok = take_gguf(g, arch, family, out, err);
+    else
+        ok = g && config_from_gguf(g, arena, &config, &out->notes, err) &&
+             take_config(&config, out, err);
     gguf_close(g);
     arena_free(arena);
     return ok;

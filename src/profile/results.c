@@ -371,6 +371,13 @@ Number row_number(const ResultRow *row, const char *path)
     return json_is_number(value) ? number_of(json_number_value(value)) : NUMBER_NONE;
 }
 
+const char *row_flag(const ResultRow *row, const char *path)
+{
+    const json_t *value = look_up(row->json, path);
+
+    return json_is_true(value) ? "true" : json_is_false(value) ? "false" : NULL;
+}
+
 int row_sample_count(const ResultRow *row)
 {
     return (int)json_array_size(look_up(row->json, "time_ms.samples"));

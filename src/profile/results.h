@@ -60,6 +60,8 @@ void results_note_oversubscribed(const Results *a, const Results *b, Text *out);
 
 /* "time_ms.median"; not valid when absent or null. */
 Number row_number(const ResultRow *row, const char *path);
+/* "true" or "false"; NULL when absent or null. */
+const char *row_flag(const ResultRow *row, const char *path);
 int    row_sample_count(const ResultRow *row); /* of time_ms.samples */
 /* The part of a key that names neither process nor version, as its length. */
 int key_point_length(const char *key);

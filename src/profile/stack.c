@@ -1,10 +1,11 @@
 /* stack.c -- what a stack of layers holds and reads while it generates. */
 #include "profile/stack.h"
 
-#include "attn/ops/ops.h"
-
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "attn/run.h"
 
 /* ---- from text ------------------------------------------------------------------ */
 
@@ -81,11 +82,90 @@ static bool add_layer(Reader *r, const StackLayer *layer)
     return true;
 }
 
+/* ---- states --------------------------------------------------------------------- */
+
+/* What the run costs after n tokens in the layer's sizes; forms read sizes and parameters alone. */
+static DecodeCost state_cost(const Run *run, const StackLayer *layer, int64_t n)
+{
+    Run sized = *run;
+
+    sized.h = sized.q.shape[0] = sized.k.shape[0] = sized.v.shape[0] = layer->heads;
+    sized.n = sized.m = sized.q.shape[1] = sized.k.shape[1] = sized.v.shape[1] = n;
+    sized.d = sized.q.shape[2] = sized.k.shape[2] = layer->keys;
+    sized.e = sized.v.shape[2] = layer->values;
+    return sized.mechanism->decode(&sized, sized.params);
+}
+
+/* False: what its step costs depends on the tokens before it, or it is not known. */
+static bool take_state_cost(const Run *run, StackLayer *layer)
+{
+    DecodeCost one = state_cost(run, layer, 1), many = state_cost(run, layer, 1000);
+
+    layer->state_bytes = one.state_bytes;
+    layer->step_bytes = one.step_bytes;
+    layer->step_flops = one.decode_flops;
+    return one.kv_bytes_per_token <= 0 && one.state_bytes >= many.state_bytes &&
+           one.step_bytes >= many.step_bytes && one.decode_flops >= many.decode_flops;
+}
+
+/* The mechanism's costs, from a run that is made but not executed. */
+static bool find_state_cost(const Mechanism *m, StackLayer *layer)
+{
+    float   numbers[2] = { 0 };
+    Tensor  one = tensor_of(DT_F32, 3, (int64_t[]){ 1, 1, 1 }, numbers);
+    RunSpec spec = { .mechanism = m, .q = one, .k = one, .v = one, .causal = true };
+    Run    *run = m->decode && m->causal ? run_new(&spec) : NULL;
+    bool    ok = run && !run_failed(run) && run->params && take_state_cost(run, layer);
+
+    run_free(run);
+    return ok;
+}
+
+/* "gated-deltanet" at the reader; NULL, without an error: no mechanism. */
+static const Mechanism *take_mechanism(Reader *r)
+{
+    size_t           length = strspn(r->at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    char             name[64];
+    const Mechanism *m;
+
+    if (!length || length >= sizeof(name))
+        return NULL;
+    snprintf(name, sizeof(name), "%.*s", (int)length, r->at);
+    m = mechanism_find(name);
+    r->at += m ? length : 0;
+    return m;
+}
+
+static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
+{
+    int64_t    *sizes[] = { &layer->heads, &layer->keys, &layer->values };
+    int64_t    *conv[] = { &layer->channels, &layer->width };
+    const char *start = r->at;
+
+    layer->kind = LAYER_STATE;
+    if (!read_numbers(r, sizes, 3))
+        return false;
+    layer->state_bytes = layer->step_bytes =
+        4.0 * (double)layer->heads * (double)layer->keys * (double)layer->values;
+    layer->step_flops = (double)NAN;
+    if (m) {
+        layer->mechanism = m->id;
+        if (!find_state_cost(m, layer)) {
+            r->at = start;
+            return refuse(r, "the mechanism holds no state of one size");
+        }
+    }
+    return !take(r, "+") || (take(r, "conv") ? read_numbers(r, conv, 2)
+                                             : refuse(r, "expected conv(CHANNELS,WIDTH)"));
+}
+
+/* ---- layers ------------------------------------------------------------------------ */
+
 static bool read_layer(Reader *r)
 {
-    StackLayer layer = { 0 };
-    int64_t   *window[] = { &layer.window };
-    int64_t   *state[] = { &layer.heads, &layer.keys, &layer.values };
+    StackLayer       layer = { 0 };
+    int64_t         *window[] = { &layer.window };
+    const Mechanism *m;
 
     if (take(r, "full")) {
         layer.kind = LAYER_FULL;
@@ -97,11 +177,14 @@ static bool read_layer(Reader *r)
         if (!read_numbers(r, window, 1))
             return false;
     } else if (take(r, "state")) {
-        layer.kind = LAYER_STATE;
-        if (!read_numbers(r, state, 3))
+        if (!read_state(r, NULL, &layer))
+            return false;
+    } else if ((m = take_mechanism(r)) != NULL) {
+        if (!read_state(r, m, &layer))
             return false;
     } else {
-        return refuse(r, "expected full, window(KEYS), state(HEADS,KEYS,VALUES) or '('");
+        return refuse(r, "expected full, window(KEYS), state(HEADS,KEYS,VALUES), a mechanism with "
+                         "a state such as retnet(HEADS,KEYS,VALUES), or '('");
     }
     return add_layer(r, &layer);
 }
@@ -167,14 +250,17 @@ void stack_layer_text(const StackLayer *layer, Text *out)
     else if (layer->kind == LAYER_WINDOW)
         text_addf(out, "window(%lld)", (long long)layer->window);
     else
-        text_addf(out, "state(%lld,%lld,%lld)", (long long)layer->heads, (long long)layer->keys,
-                  (long long)layer->values);
+        text_addf(out, "%s(%lld,%lld,%lld)", layer->mechanism ? layer->mechanism : "state",
+                  (long long)layer->heads, (long long)layer->keys, (long long)layer->values);
+    if (layer->width)
+        text_addf(out, "+conv(%lld,%lld)", (long long)layer->channels, (long long)layer->width);
 }
 
 static bool same_layer(const StackLayer *a, const StackLayer *b)
 {
     return a->kind == b->kind && a->window == b->window && a->heads == b->heads &&
-           a->keys == b->keys && a->values == b->values;
+           a->keys == b->keys && a->values == b->values && a->mechanism == b->mechanism &&
+           a->channels == b->channels && a->width == b->width;
 }
 
 /* The fewest layers of which the stack is repetitions, the last one perhaps cut short. */
@@ -326,21 +412,35 @@ static double key_flops(const StackShape *s)
     return (double)s->heads * (2 * score + 2 * value + FLOPS_SOFTMAX);
 }
 
+/* Bytes of the inputs that a short convolution sees again. */
+static double conv_bytes(const StackLayer *layer, const StackShape *s)
+{
+    double bits = s->group || s->bits < 16 ? 16 : s->bits;
+
+    return layer->width ? (double)layer->channels * (double)(layer->width - 1) * bits / 8 : 0;
+}
+
+static StackCost of_state(const StackLayer *layer, const StackShape *s)
+{
+    double conv = conv_bytes(layer, s);
+
+    return (StackCost){ .cache_bytes = layer->state_bytes + conv,
+                        .state_bytes = layer->state_bytes + conv,
+                        .read_bytes = layer->step_bytes + conv,
+                        .step_flops = layer->step_flops +
+                                      2 * (double)layer->channels * (double)layer->width };
+}
+
 static StackCost layer_cost(const StackLayer *layer, const StackShape *s, int64_t n)
 {
     bool      whole = layer->kind == LAYER_FULL || n < layer->window;
     double    keys = (double)(whole ? n : layer->window);
     StackCost cost = { .cache_bytes = keys * token_bytes(s) };
 
-    if (layer->kind == LAYER_STATE) {
-        cost.cache_bytes =
-            4.0 * (double)layer->heads * (double)layer->keys * (double)layer->values;
-        cost.state_bytes = cost.cache_bytes;
-        cost.step_flops = (double)NAN;
-    } else {
-        cost.token_bytes = whole ? token_bytes(s) : 0;
-        cost.step_flops = keys * key_flops(s);
-    }
+    if (layer->kind == LAYER_STATE)
+        return of_state(layer, s);
+    cost.token_bytes = whole ? token_bytes(s) : 0;
+    cost.step_flops = keys * key_flops(s);
     cost.read_bytes = cost.cache_bytes;
     return cost;
 }

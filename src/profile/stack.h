@@ -1,9 +1,16 @@
 /* profile/stack.h -- what a stack of layers holds and reads while it generates.
  *
- * Layers are text: `(window(4096)x5,full)x8`.  A layer is full, window(W) or state(H,K,V); xN
- * repeats the layer or the brackets before it.  W counts keys, the query's own included, as the
- * sliding window of a model's configuration does; the causal mechanism `window(window=W)` sees
- * W/2 + 1 of them.
+ * Layers are text: `(window(4096)x5,full)x8`.  A layer is full, window(W) or a state; xN repeats
+ * the layer or the brackets before it.  W counts keys, the query's own included, as the sliding
+ * window of a model's configuration does; the causal mechanism `window(window=W)` sees W/2 + 1 of
+ * them.
+ *
+ * A state is MECH(H,K,V), of a mechanism of the catalogue whose step costs the same after any
+ * number of tokens (retnet, gated-deltanet, ...): H heads, keys of K and values of V numbers.  What
+ * it costs is Mechanism.decode with all parameters at their defaults, and gates computed from a
+ * head's own query.  state(H,K,V) is one of an unknown mechanism: H matrices of K x V.
+ * `+conv(C,W)` behind a state is a short convolution of C channels that sees W tokens: W - 1 inputs
+ * of each channel are held.
  */
 #ifndef PROFILE_STACK_H
 #define PROFILE_STACK_H
@@ -21,10 +28,14 @@ typedef enum LayerKind { LAYER_FULL, LAYER_WINDOW, LAYER_STATE } LayerKind;
 typedef struct StackLayer {
     LayerKind kind;
     int64_t   window;            /* keys; of LAYER_WINDOW */
-    int64_t   heads, keys, values; /* of LAYER_STATE: matrices of keys x values */
+    int64_t   heads, keys, values; /* of LAYER_STATE */
+    const char *mechanism;       /* of LAYER_STATE: its id, static; NULL: unknown */
+    double    state_bytes, step_bytes, step_flops; /* of LAYER_STATE, without the convolution */
+    int64_t   channels, width;   /* of its short convolution; 0: none */
 } StackLayer;
 
-/* What its layers share.  Numbers of a state are float32 and never quantised. */
+/* What its layers share.  Numbers of a state are float32 and never quantised; those of a
+ * convolution are cached numbers, of 16 bits where these are quantised. */
 typedef struct StackShape {
     int64_t heads, kv_heads, dim; /* of queries; of keys and values; numbers of a head */
     int64_t rank, rope; /* latent attention: one vector of rank + rope numbers for all heads, in
@@ -51,7 +62,8 @@ typedef struct StackCost {
     double cache_bytes; /* that are held after n tokens, the states included */
     double state_bytes; /* of them in states, whatever n is */
     double read_bytes;  /* of them that the step reads */
-    double step_flops;  /* scores, softmax and sums of values; NaN where a layer is a state */
+    double step_flops;  /* scores, softmax and sums of values; NaN where a layer is a
+                           state of an unknown mechanism */
 } StackCost;
 
 /* ERR_PARAM names the place in the text, from 1. */

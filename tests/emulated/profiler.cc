@@ -5,7 +5,7 @@
 //
 //   ATTNSCOPE_EMULATED_TRACE=refused    no activity records
 //   ATTNSCOPE_EMULATED_COUNTERS=count   counters in two passes; without it they are refused
-//   ATTNSCOPE_EMULATED_COUNTERS=slow    as count; opening them takes half a second
+//   ATTNSCOPE_EMULATED_COUNTERS=slow    as count; opening them takes three seconds
 //   ATTNSCOPE_EMULATED_COUNTERS=lost    refused while the first pass runs
 #include "emulated.h"
 
@@ -217,7 +217,7 @@ static int count_begin(int ranges)
     if (can_count())
         return -1;
     if (asked("ATTNSCOPE_EMULATED_COUNTERS", "slow"))
-        usleep(500000);
+        usleep(3000000);
     for (int c = DEVICE_COUNT_TENSOR_BF16; c <= DEVICE_COUNT_TENSOR_F64; c++)
         none.value[c] = NAN;
     none.value[DEVICE_COUNT_WARPS_MOST] = 64;

@@ -1,6 +1,6 @@
 # Measures the words inside plots of one SVG drawn with --letters text against its curves.
 #
-# No word lies on a curve, and each word stands near what has its colour: a curve, a point, a guide
+# No word lies on a curve or on a line that leads to another, and each word stands near what has its colour: a curve, a point, a guide
 # or the thin line that leads to it, which is at most LEAD lines of words long.  Prints one line
 # for each fault.
 
@@ -131,6 +131,14 @@ function check(i,    k, near, lead) {
                 printf "'%s' is led to over %d lines of words\n", name[i], lead / font[i]
             near = least(near, line_away(i, k))
         }
+    for (k = 1; k <= lines; k++) {
+        first = 1
+        if (width[k] < thin && !is_grey(stroke[k]) &&
+            crosses(k, tx0[i] + 1, ty0[i] + 1, tx1[i] - 1, ty1[i] - 1)) {
+            printf "a thin line crosses '%s'\n", name[i]
+            break
+        }
+    }
     for (k = 1; k <= rects; k++)
         if (rfill[k] == ink[i] || (is_grey(ink[i]) && !is_grey(rfill[k]))) # beside a bar
             near = least(near, away(i, rx0[k], ry0[k], rx1[k], ry1[k]))

@@ -105,6 +105,30 @@ check.case("a pattern said pair by pair", function()
   check.raises("unknown mechanism", attn.check, "own-cells", { reference = "nonsense" })
 end)
 
+-- Query i is position i among the keys, also where only the last queries are there.
+check.case("the last queries of a causal pattern", function()
+  attn.pattern { id = "own-band", params = { { name = "reach", default = 5, min = 0 } },
+    row = function(i, row, p)
+      row:range(i - p.reach, i + p.reach)
+      row:add(0)
+    end }
+  attn.pattern { id = "own-band-cells",
+    cell = function(i, j) return math.abs(i - j) <= 5 or j == 0 end }
+  attn.pattern { id = "own-band-heads", per_head = true,
+    row = function(i, row) row:range(i - 5, i + 5) row:add(0) end }
+  local all = attn.random { n = 40, d = 8, heads = 2 }
+  for _, n in ipairs { 1, 13, 39 } do
+    local input = attn.input { q = all.q:slice { nil, { 40 - n } }:copy(), k = all.k, v = all.v }
+    local same = attn.run("pattern(window(11)+cols([0]))", { input = input, causal = true })
+    for _, id in ipairs { "own-band", "own-band-cells", "own-band-heads" } do
+      local own = attn.run(id, { input = input, causal = true })
+      assert(own.output:allclose(same.output, 0, 1e-6), id)
+      check.equal(own.stats.nnz, same.stats.nnz)
+    end
+  end
+  assert(attn.check("own-band").ok)
+end)
+
 check.case("a pattern without cells", function()
   attn.pattern { id = "empty", row = function() end }
   check.equal(attn.run("empty", { n = 4, d = 4 }).output:nnz(), 0)
@@ -399,7 +423,7 @@ check.case("a list of definitions", function()
         ctx:stage("draw", "mixing")
         ctx:view("features", first)
         ctx:view("other", second)
-        ctx:charge(1000)
+        check.equal(select("#", ctx:charge(1000)), 0)
         ctx:stage "attend"
         return weights_of(ctx):matmul(ctx.v)
       end,

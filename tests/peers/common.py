@@ -30,6 +30,7 @@ class Case:
     sizes: tuple = (4096, 16384)
     long: int = 65536          # where the exponent ends, for attnscope alone
     check_n: int = 1024
+    check_wide: bool = False   # outputs are compared in double: float32 would choose otherwise
     # What the exponent's runs are given where the claim speaks of other parameters than the
     # timed ones: n -> (params, tensors), in words, and the exponent it claims for them.
     held: Callable = None

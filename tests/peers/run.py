@@ -27,6 +27,7 @@ import torch
 import content
 import kernels
 import patterns
+import recent
 from common import HEADS, SIZE, Inputs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -67,14 +68,16 @@ class Bench:
         torch.manual_seed(1)
         return case.tensors(n, h) if case.tensors else {}
 
-    def forms(self, case, n, h=HEADS):
-        tensors = self.tensors(case, n, h)
-        return case.forms(self.inputs(n, h)[0], case.params, tensors), tensors
+    def forms(self, case, n, h=HEADS, wide=False):
+        tensors, inputs = self.tensors(case, n, h), self.inputs(n, h)[0]
+        if wide:
+            inputs = Inputs(*(x.double() for x in (inputs.q, inputs.k, inputs.v, inputs.x)))
+        return case.forms(inputs, case.params, tensors), tensors
 
     def agreement(self, case):
         """Largest difference of the two outputs, relative to max(1, |value|), at check_n."""
         heads = 2
-        forms, tensors = self.forms(case, case.check_n, heads)
+        forms, tensors = self.forms(case, case.check_n, heads, case.check_wide)
         with tempfile.TemporaryDirectory(dir=self.folder) as dump:
             subprocess.run(self.words(case, case.check_n, tensors, heads) + ["--dump", dump],
                            env=OURS, check=True, stdout=subprocess.DEVNULL)
@@ -110,7 +113,7 @@ class Bench:
         best = {}
         for name, form in forms.items():
             form()
-            best[name] = min(self.theirs(form, 2))
+            best[name] = min(self.theirs(form, 2)) if len(forms) > 1 else 0
         return min(best, key=best.get)
 
     def pair(self, case, n):
@@ -119,8 +122,8 @@ class Bench:
         name = self.fastest(forms)
         words, ours, theirs = self.words(case, n, tensors), [], []
         for _ in range(self.options.rounds):
-            ours += self.ours(words, 5)
-            theirs += self.theirs(forms[name], 5)
+            ours += self.ours(words, self.options.repeats)
+            theirs += self.theirs(forms[name], self.options.repeats)
         return dict(n=n, form=name, ours=statistics.median(ours),
                     theirs=statistics.median(theirs), samples=[ours, theirs])
 
@@ -148,7 +151,7 @@ class Bench:
                    floor=case.floor, aim=case.aim,
                    difference=self.agreement(case), timed=[self.pair(case, n) for n in sizes])
         first, end = row["timed"][0], row["timed"][-1]
-        if end["ours"] * (last / sizes[-1]) ** case.claim < 5000:
+        if not self.options.no_exponent and end["ours"] * (last / sizes[-1]) ** case.claim < 5000:
             row["exponent"] = self.exponent(case, sizes[0], last)
         if len(sizes) > 1:
             row["their_exponent"] = (math.log(end["theirs"] / first["theirs"])
@@ -199,12 +202,14 @@ def main():
     parser.add_argument("--cpu", action="store_true",
                         help="processor time instead of wall time, for a busy machine")
     parser.add_argument("--rounds", type=int, default=3, help="turns of both sides (3)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of a turn (5)")
+    parser.add_argument("--no-exponent", action="store_true", help="only the sizes of the table")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", metavar="FILE", help="everything measured")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
-    cases = patterns.table() + kernels.table() + content.table()
+    cases = patterns.table() + kernels.table() + content.table() + recent.table()
     if options.only:
         cases = [c for c in cases if c.mechanism in options.only]
     rows = []

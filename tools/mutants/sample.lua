@@ -1,6 +1,6 @@
 -- sample.lua -- single plausible mutants of our C, sampled by a seed.
 --
---     attnscope lua sample.lua SEED COUNT ROOM FOLDER KNOWN FILE...
+--     attnscope lua sample.lua SEED COUNT KERNELS ROOM FOLDER KNOWN FILE...
 --
 -- Each mutant becomes a folder FOLDER/NAME with the changed file and `what`: the path, the line,
 -- the kind, and the line before and after, one a line.  The names are printed in the order in which they
@@ -8,11 +8,13 @@
 -- file KNOWN, which once survived.
 --
 -- Rooms have equal shares, and in a room kinds have: else comparisons and constants would be all.
+-- The kernels of the GPU are a room with a share of its own: KERNELS besides the COUNT of the others.
+-- The first mutants are a fair sample too, for a run that ends early: rooms and kinds take turns.
 -- The same seed on the same sources gives the same mutants.
 
-local seed, count, room, folder, known = table.unpack(arg, 1, 5)
-seed, count = tonumber(seed), tonumber(count)
-local files = table.move(arg, 6, #arg, 1, {})
+local seed, count, kernels, room, folder, known = table.unpack(arg, 1, 6)
+seed, count, kernels = tonumber(seed), tonumber(count), tonumber(kernels)
+local files = table.move(arg, 7, #arg, 1, {})
 
 -- ---- chance: xorshift, the same for ever -----------------------------------------------------
 
@@ -144,9 +146,22 @@ local function every(code, pattern, found)
 end
 
 local edges = { ["<"] = "<=", ["<="] = "<", [">"] = ">=", [">="] = ">" }
+-- Whether this is the smaller or the larger of two, `a < b ? a : b`: its edge changes nothing.
+local function is_choice(code, first, last)
+    local left = code:sub(1, first - 1)
+    local right, yes, no = code:match("^([^?:;]-) %? ([^?:;]-) : ([^?:;,]*)", last + 1)
+    if not right then
+        return false
+    end
+    no = no:gsub("%)+$", "")
+    return left:sub(-#yes) == yes and no == right or yes == right and #no > 0 and left:sub(-#no) == no
+end
+
 function kinds.boundary(code, _, yield)
     every(code, " ([<>]=?) ", function(first, last, op)
-        yield(first + 1, last - 1, edges[op])
+        if not is_choice(code, first, last) then
+            yield(first + 1, last - 1, edges[op])
+        end
     end)
 end
 
@@ -251,6 +266,9 @@ table.sort(names)
 -- ---- the sites of a file ---------------------------------------------------------------------
 
 local function room_of(path)
+    if path:find("%.cu$") then
+        return "kernels"
+    end
     local below = path:match("^src/attn/(%w+)/") or path:match("^src/attn/(%w+)")
     local top = path:match("^src/(%w+)/") or "cli"
     return top == "attn" and "attn/" .. below or top
@@ -273,7 +291,7 @@ local function sites_of(path, sites)
                 head = head - 1
             end
             inside = true
-            place = { void = original[head]:find("^static void [%a_]") or original[head]:find("^void [%a_]") }
+            place = { void = original[head]:find("^void [%a_]") or original[head]:find("^static [%a_ ]*void [%a_]") }
         elseif line:find("^}") then
             inside = false
         elseif inside and not original[number]:find("error_set%(") then
@@ -369,31 +387,42 @@ local function rooms_of()
     return rooms, order
 end
 
+-- Takes a site of the room: the next kind, from the turn's, that has one left.
+local function take(sites, kinds_of, turn)
+    for step = 1, #names do
+        local site = table.remove(sites[kinds_of[(turn + step) % #names + 1]])
+        if site then
+            emit(site)
+            return true
+        end
+    end
+    return false
+end
+
 local function sample()
     local rooms, order = rooms_of()
-    local turn, kinds_of, left = 0, {}, count
+    local kinds_of, turns, wanted, got = {}, {}, {}, {}
+    local others = #order - (rooms.kernels and 1 or 0)
+    local most, left = 0, others > 0 and count % others or 0 -- of the left each room has one, in turn
     for _, name in ipairs(order) do
         for _, kind in ipairs(names) do
             shuffle(rooms[name][kind])
         end
-        kinds_of[name] = shuffle({ table.unpack(names) })
-    end
-    while left > 0 do
-        local before = left
-        for _, name in ipairs(order) do
-            for step = 1, #names do -- the next kind that has a site left
-                local kind = kinds_of[name][(turn + step) % #names + 1]
-                local site = table.remove(rooms[name][kind])
-                if site and left > 0 then
-                    emit(site)
-                    left = left - 1
-                    break
-                end
-            end
+        kinds_of[name], turns[name], got[name] = shuffle({ table.unpack(names) }), 0, 0
+        local share = count // math.max(others, 1)
+        if name == "kernels" then
+            share = kernels
+        elseif left > 0 then
+            share, left = share + 1, left - 1
         end
-        turn = turn + 1
-        if left == before then
-            break
+        wanted[name], most = share, math.max(most, share)
+    end
+    for turn = 1, most do
+        for _, name in ipairs(order) do
+            while got[name] < math.ceil(turn * wanted[name] / most) and
+                  take(rooms[name], kinds_of[name], turns[name]) do
+                got[name], turns[name] = got[name] + 1, turns[name] + 1
+            end
         end
     end
 end

@@ -10,11 +10,6 @@ local function field(line, name)
     return (text:gsub('\\(["\\])', "%1"))
 end
 
-local wanted = {}
-for name in io.lines(sampled) do
-    wanted[name] = true
-end
-
 -- ["path<tab>before<tab>after"] = reason
 local reasons = {}
 for line in io.lines(equivalent) do
@@ -35,10 +30,17 @@ local function count(room, result)
     rooms[room][result] = (rooms[room][result] or 0) + 1
 end
 
-local kinds = {}
+-- Of a mutant that was tried again the last line counts.
+local last = {}
 for line in io.lines(results) do
-    local name, result = field(line, "mutant"), field(line, "result")
-    if wanted[name] and not seen[name] then
+    last[field(line, "mutant")] = line
+end
+
+local kinds = {}
+for name in io.lines(sampled) do
+    local line = last[name]
+    local result = line and field(line, "result")
+    if line and not seen[name] then
         local path, before, after = field(line, "path"), field(line, "before"), field(line, "after")
         seen[name] = true
         if (result == "lived" or result == "unreached") and reasons[path .. "\t" .. before .. "\t" .. after] then

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/command/cache.h"
 #include "app/command/command.h"
 #include "app/figure/plots.h"
 #include "app/session/model_input.h"
 #include "app/study/sweep.h"
-#include "model/cache.h"
 #include "profile/stack.h"
 
 #define STACKS_MOST (PLOT_SERIES_MOST - 1) /* with their total, if they are kinds of one */
@@ -155,7 +155,7 @@ static bool add_stack(CacheRun *r, const char *name, const Stack *layers, StackS
     return ok;
 }
 
-static bool read_model(CacheRun *r, const char *word, ModelCache *out, Error *err)
+bool cache_of_model(Session *s, const char *word, ModelCache *out, Error *err)
 {
     ModelSpec parts = { 0 };
     Text      path = { 0 };
@@ -163,12 +163,10 @@ static bool read_model(CacheRun *r, const char *word, ModelCache *out, Error *er
 
     *out = (ModelCache){ 0 };
     ok = model_spec_parse(word, &parts, err) &&
-         session_input_path(r->session, parts.path, &path, err) &&
+         session_input_path(s, parts.path, &path, err) &&
          model_cache_read(text_str(&path), out, err);
     text_free(&path);
     model_spec_free(&parts);
-    if (ok && out->notes.length)
-        text_addf(&r->notes, "%s: %s", word, text_str(&out->notes));
     return ok;
 }
 
@@ -192,8 +190,10 @@ static bool add_model(CacheRun *r, const char *word, Stack *layers, Error *err)
 {
     ModelCache model;
     StackShape shape;
-    bool       ok = read_model(r, word, &model, err);
+    bool       ok = cache_of_model(r->session, word, &model, err);
 
+    if (ok && model.notes.length)
+        text_addf(&r->notes, "%s: %s", word, text_str(&model.notes));
     shape = (StackShape){ .heads = model.heads, .kv_heads = model.kv_heads, .dim = model.dim,
                           .rank = model.rank, .rope = model.rope };
     ok = ok && stack_parse(text_str(&model.layers), layers, err) &&
@@ -324,11 +324,11 @@ static void cache_table(const CacheRun *r, TableStyle style, Text *out)
     table_free(&t);
 }
 
-static bool has_state(const CacheRun *r)
+static bool has_unknown_state(const CacheRun *r)
 {
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->stacks[i]->kind_count; k++)
-            if (r->stacks[i]->kinds[k].layer.kind == LAYER_STATE)
+            if (isnan(r->stacks[i]->kinds[k].layer.step_flops))
                 return true;
     return false;
 }
@@ -338,10 +338,10 @@ static void table_notes(const CacheRun *r, Text *out)
     text_add(out, "\nadds: bytes that one token more adds to a sequence of n.\n"
                   "held: bytes after n tokens; states do not grow with n.\n"
                   "reads: bytes that a step reads.\n"
-                  "FLOP: of its scores, softmax and sums of values.\n");
-    if (has_state(r))
-        text_add(out, "n/a: what a step of a state computes depends on its mechanism; attnscope\n"
-                      "compare MECH --decode measures that.\n");
+                  "FLOP: of its scores, softmax and sums of values, or of its state.\n");
+    if (has_unknown_state(r))
+        text_add(out, "n/a: what a step of a state computes depends on its mechanism; name it,\n"
+                      "as in retnet(HEADS,KEYS,VALUES).\n");
     if (r->count > 1)
         text_add(out, "--csv and --json have each kind of layer, too.\n");
     text_add(out, text_str(&r->notes));

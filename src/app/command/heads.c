@@ -205,6 +205,14 @@ static bool run_scores(HeadsRun *r, Error *err)
     return ok;
 }
 
+/* A high score on a text and another label beside it need a word. */
+static void note_induction(const HeadsRun *r, Text *out)
+{
+    if (!r->repeated)
+        text_add(out, "\non a text no head is labelled induction, whatever its score: --repeat N "
+                      "tests it on random tokens\n");
+}
+
 static void report_heads(const HeadsRun *r, Text *out)
 {
     TableStyle style = call_style(r->call);
@@ -218,6 +226,8 @@ static void report_heads(const HeadsRun *r, Text *out)
         heads_grid(r, out);
     }
     heads_table(r, style, out);
+    if (style == TABLE_TEXT)
+        note_induction(r, out);
 }
 
 /* "tiny.gguf, text.txt, 33 tokens" */

@@ -74,8 +74,14 @@ static void class_line(const Mechanism *m, Text *out)
     text_add(out, m->classes ? ")\n" : "\n");
 }
 
+/* The column at which text breaks; 0 columns: no terminal. */
+static int text_width(int columns)
+{
+    return columns > 40 && columns < 100 ? columns - 1 : 99;
+}
+
 /* Three plain sentences, and where to learn more. */
-static void info_opening(const Mechanism *m, Text *out)
+static void info_opening(const Mechanism *m, int columns, Text *out)
 {
     const char *const sentences[][2] = { { "problem", m->problem },
                                          { "idea", m->idea },
@@ -86,7 +92,7 @@ static void info_opening(const Mechanism *m, Text *out)
         Text line = { 0 };
 
         text_addf(&line, "%-10s%s", sentences[i][0], sentences[i][1]);
-        text_add_folded(out, text_str(&line), 99, 10);
+        text_add_folded(out, text_str(&line), text_width(columns), 10);
         text_free(&line);
     }
     text_add(out, m->problem ? "\n" : "");
@@ -94,9 +100,9 @@ static void info_opening(const Mechanism *m, Text *out)
     text_addf(out, "steps     attnscope step %s\n\n", m->id);
 }
 
-static void info_mechanism(const Mechanism *m, Text *out)
+static void info_mechanism(const Mechanism *m, int columns, Text *out)
 {
-    info_opening(m, out);
+    info_opening(m, columns, out);
     text_addf(out, "%s %d%s%s\nsource    %s\n", m->authors, m->year,
               m->arxiv ? ", arXiv " : "", m->arxiv ? m->arxiv : "", m->source);
     class_line(m, out);
@@ -164,12 +170,6 @@ static void wrap_sentences(const char *text, int width, Text *out)
         text += length + (text[length] == ' ');
     }
     text_add(out, "\n");
-}
-
-/* The column at which text breaks; 0 columns: no terminal. */
-static int text_width(int columns)
-{
-    return columns > 40 && columns < 100 ? columns - 1 : 99;
 }
 
 static void info_conventions(int columns, Text *out)
@@ -242,7 +242,7 @@ static bool info_of(Session *s, const char *what, int columns, Text *out, Error 
     }
     m = mechanism_find(what);
     if (m) {
-        info_mechanism(m, out);
+        info_mechanism(m, columns, out);
         return true;
     }
     if (preset_find(what)) {
@@ -305,7 +305,7 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
             info_gloss(gloss, call->columns, out);
         text_add(out, gloss && topic ? "\n" : "");
         if (topic)
-            info_mechanism(topic, out);
+            info_mechanism(topic, call->columns, out);
         return true;
     }
     if (call->word_count > 1)

@@ -18,10 +18,11 @@ typedef struct Listed {
     LessonProgress progress;
 } Listed;
 
-static void lesson_row(const Listed *item, Table *t)
+static void lesson_row(const Listed *item, int number, Table *t)
 {
     const Lesson *l = item->lesson;
 
+    table_cell(t, "%d", number);
     table_cell(t, "%s", item->file->id);
     table_cell(t, "%s", l ? l->title : item->problem);
     if (!l) {
@@ -68,7 +69,7 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
 {
     LessonList lessons;
     Progress   progress;
-    Table      t = { .cols = 4 };
+    Table      t = { .cols = 5 };
     Json       json = jsonw_to(out);
 
     if (!lessons_find(&lessons, err))
@@ -77,8 +78,8 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
     if (as_json)
         jsonw_open(&json, '[');
     else
-        table_cell(&t, "lesson"), table_cell(&t, "title"), table_cell(&t, "minutes"),
-            table_cell(&t, "steps done");
+        table_cell(&t, "number"), table_cell(&t, "lesson"), table_cell(&t, "title"),
+            table_cell(&t, "minutes"), table_cell(&t, "steps done");
     for (int i = 0; i < lessons.count; i++) {
         Listed item;
 
@@ -86,7 +87,7 @@ static bool list(Session *s, bool as_json, Text *out, Error *err)
         if (as_json)
             lessons_json(&item, &json);
         else
-            lesson_row(&item, &t);
+            lesson_row(&item, i + 1, &t);
         lesson_free(item.lesson);
     }
     if (as_json) {
@@ -169,27 +170,84 @@ static bool add_step_picture(Session *s, const Call *call, const Lesson *lesson,
     return ok;
 }
 
-static bool print_step(Session *s, const Call *call, const Lesson *lesson, int at, Text *out,
-                       Error *err)
+/* The state after the solution: the line that follows the panes. */
+static bool add_now(const Lesson *lesson, int at, const LessonFacts *facts, Text *out, Error *err)
+{
+    LessonPage brief;
+    bool       ok = lesson_brief(lesson, at, facts, &(LessonSight){ .chosen = -1, .done = true },
+                                 PRINT_WIDTH, &brief, err);
+
+    for (int i = 0, now = 0; ok && i < brief.count; i++) {
+        now |= brief.lines[i].kind == LESSON_LINE_NOW;
+        if (now)
+            text_addf(out, "%s\n", lesson_line(&brief, i));
+    }
+    lesson_page_free(&brief);
+    return ok;
+}
+
+/* Answer and explanation of facts as they are after the task: the lines that a finished page has
+ * more than an open one. */
+static bool add_end(const Lesson *lesson, int at, const LessonFacts *facts, Text *out, Error *err)
 {
     LessonSight sight = { .chosen = -1, .done = true, .answered = true };
-    LessonPlay  play = { .facts = { .count = 0 } };
     LessonPage  open = { .count = 0 }, over = { .count = 0 };
     bool        ok;
 
-    text_addf(out, "\n%d of %d  %s\n\n", at + 1, lesson->count, lesson->steps[at].title);
-    ok = lesson_play(s, lesson, at, NULL, &play, err) &&
-         lesson_page(lesson, at, &play.facts, &(LessonSight){ .chosen = -1 }, PRINT_WIDTH, &open,
-                     err) &&
-         lesson_page(lesson, at, &play.facts, &sight, PRINT_WIDTH, &over, err);
-    if (ok)
-        add_lines(&open, out);
-    ok = ok && add_step_picture(s, call, lesson, at, out, err) &&
-         add_solution(s, lesson, at, out, err) && print_answer(lesson, at, &play.facts, out, err);
+    ok = print_answer(lesson, at, facts, out, err) &&
+         lesson_page(lesson, at, facts, &(LessonSight){ .chosen = -1 }, PRINT_WIDTH, &open, err) &&
+         lesson_page(lesson, at, facts, &sight, PRINT_WIDTH, &over, err);
     for (int i = open.count; ok && i < over.count; i++)
         text_addf(out, "%s\n", lesson_line(&over, i));
     lesson_page_free(&open);
     lesson_page_free(&over);
+    return ok;
+}
+
+/* The task is done first, as a learner does it: the rest is true of the panes after it. */
+static bool add_answers(Session *s, const Lesson *lesson, int at, const LessonFacts *shown,
+                        Text *out, Error *err)
+{
+    const LessonWords *solution = &lesson->steps[at].solution;
+    LessonPlay         after = { .facts = { .count = 0 } };
+    bool               ok;
+
+    if (!solution->count)
+        return add_end(lesson, at, shown, out, err);
+    ok = add_solution(s, lesson, at, out, err) &&
+         lesson_play(s, lesson, at, solution, &after, err) &&
+         add_now(lesson, at, &after.facts, out, err) &&
+         add_end(lesson, at, &after.facts, out, err);
+    lesson_play_free(&after);
+    return ok;
+}
+
+/* What a learner may read before the answer; a handout has the hint, too. */
+static bool add_open(const Lesson *lesson, int at, const LessonFacts *facts, bool hint, Text *out,
+                     Error *err)
+{
+    LessonSight sight = { .chosen = -1, .hint = hint };
+    LessonPage  page;
+    bool        ok = lesson_page(lesson, at, facts, &sight, PRINT_WIDTH, &page, err);
+
+    if (ok)
+        add_lines(&page, out);
+    lesson_page_free(&page);
+    return ok;
+}
+
+static bool print_step(Session *s, const Call *call, const Lesson *lesson, int at, Text *out,
+                       Error *err)
+{
+    bool       answers = !call->values[OPT_NO_ANSWERS];
+    LessonPlay play = { .facts = { .count = 0 } };
+    bool       ok;
+
+    text_addf(out, "\n%d of %d  %s\n\n", at + 1, lesson->count, lesson->steps[at].title);
+    ok = lesson_play(s, lesson, at, NULL, &play, err) &&
+         add_open(lesson, at, &play.facts, true, out, err) &&
+         add_step_picture(s, call, lesson, at, out, err) &&
+         (!answers || add_answers(s, lesson, at, &play.facts, out, err));
     lesson_play_free(&play);
     return ok;
 }
@@ -253,6 +311,9 @@ bool command_lesson(Session *s, const Call *call, Text *out, Error *err)
 
     listed &= !call->values[OPT_JUDGE] && !call->values[OPT_PRINT] &&
               !call->values[OPT_LESSON_STEP];
+    if (call->values[OPT_NO_ANSWERS] && !call->values[OPT_PRINT])
+        return error_set(err, ERR_USAGE, "--no-answers is for --print: attnscope lesson lsh "
+                         "--print --no-answers");
     if (listed && (call->values[OPT_DEVICE] || call->values[OPT_PRECISION]))
         return error_set(err, ERR_USAGE, "the list runs nothing, so it has no --device and no "
                          "--precision: attnscope lesson lsh --print --device cuda");

@@ -188,7 +188,7 @@ static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
 /* Where the points' numbers come from, and what they mean. */
 static void show_sources(const Roofline *r, Text *out)
 {
-    bool places = has_places(r), counted = false, hardware = false;
+    bool places = has_places(r), counted = false, hardware = false, above = false;
 
     text_add(out, "\n");
     for (int i = 0; i < r->count; i++) {
@@ -196,6 +196,7 @@ static void show_sources(const Roofline *r, Text *out)
 
         hardware |= roof_by_counters(record);
         counted |= !roof_by_counters(record);
+        above |= roof_is_exceeded(record, &r->ceilings[i]);
         if (!is_first(r, i) || (!record->gpu && !places))
             continue;
         text_addf(out, "Points%s%s%s%s: %s.\n", places ? " of " : "",
@@ -208,6 +209,9 @@ static void show_sources(const Roofline *r, Text *out)
     if (counted)
         text_add(out, "Traffic is what must move at least: a stage above its roof found its data "
                       "in a cache.\n");
+    if (above)
+        text_add(out, "A stage is faster than the peak: the ceilings were measured on a busy "
+                      "machine, and are too low.\n");
     text_add(out, "of its bound: the least time, which is the larger of FLOPs / peak and bytes / "
                   "bandwidth,\ndivided by the time; 1 is the limit.\n");
     text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");

@@ -90,15 +90,16 @@ static void add_strip_lines(const Strip *strip, Text *out)
                   (long long)strip->n);
 }
 
-/* Prints the tokens by position and sorted, where the step made or sorted categories, or uses
+/* Prints the tokens by position and sorted, where the step made, sorted or cut categories, or uses
  * another round's order. */
 static void add_strip(const Step *step, int64_t head, Text *out)
 {
     const View *categories = step_categories(step);
-    const View *order = result_order_source(step->result);
+    const View *order = result_order_source(step->result), *chunks = step_chunks(step);
     Strip       strip;
 
     if (!categories || (categories->step != step->index && order->step != step->index &&
+                        !(chunks && chunks->step == step->index) &&
                         !(step_round(step) && step->fresh)) ||
         !strip_read(step, head, &strip))
         return;

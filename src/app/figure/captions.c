@@ -319,6 +319,9 @@ static void add_size(const Param *param, const void *values, const Assignments *
     const char *value;
     Text        text = { 0 };
 
+    if (strstr(param->name, "iter")) /* how exactly it is computed is no size */
+        return;
+
     params_print(param, values, &text);
     value = text_str(&text);
     if (isdigit((unsigned char)*value) && strcmp(value, "0") != 0 &&
@@ -335,21 +338,14 @@ static void add_size(const Param *param, const void *values, const Assignments *
     text_free(&text);
 }
 
-/* "; window 3, 2 global tokens, random 3": the sizes of the one pattern that a figure shows. */
-static void add_sizes(const Figure *figure, const PanelChoice *panels, int count, Text *out)
+/* "window 3, 2 global tokens, random 3": the sizes of a mechanism's pattern. */
+static void add_sizes(const Result *result, Text *out)
 {
-    const Request   *request = &panels[0].result->request;
-    const Mechanism *m = panels[0].result->run->mechanism;
+    const Request   *request = &result->request;
+    const Mechanism *m = result->run->mechanism;
     const Param     *block;
     void            *values;
-    size_t           before = out->length;
 
-    for (int i = 0; i < count; i++)
-        if (panels[i].result != panels[0].result)
-            return;
-    for (int k = 0; k < figure->count; k++)
-        if (!is_pattern(&figure->panels[k]))
-            return;
     values = m && m->params && !request->above ? calloc(1, m->params_size) : NULL;
     if (values && params_bind(m->params, values, &request->given, NULL)) {
         Text size = { 0 };
@@ -360,10 +356,41 @@ static void add_sizes(const Figure *figure, const PanelChoice *panels, int count
         for (const Param *p = m->params; p->name; p++)
             if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_LIST)
                 add_size(p, values, &request->given, block && strcmp(text_str(&size), "1"),
-                         out->length > before ? ", " : "; ", out);
+                         out->length ? ", " : "", out);
         text_free(&size);
     }
     free(values);
+}
+
+static bool has_one_result(const PanelChoice *panels, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (panels[i].result != panels[0].result || panels[i].minus)
+            return false;
+    return true;
+}
+
+/* Sizes of a pattern: the figure's caption has those of all panels, otherwise each pattern its
+ * own below it. */
+static void size_panels(Figure *figure, const PanelChoice *panels, int count, Text *caption)
+{
+    bool   one = has_one_result(panels, count), said = false;
+    Panel *panel = figure->panels - 1;
+
+    for (int i = 0; i < count; i++) {
+        Text sizes = { 0 };
+
+        panel += !panels[i].joins;
+        if (panels[i].joins || !is_pattern(panel))
+            continue;
+        add_sizes(panels[i].result, &sizes);
+        if (!one && sizes.length < sizeof(panel->sizes))
+            snprintf(panel->sizes, sizeof(panel->sizes), "%s", text_str(&sizes));
+        else if (one && caption && !said && sizes.length)
+            text_addf(caption, "; %s", text_str(&sizes));
+        said = true;
+        text_free(&sizes);
+    }
 }
 
 /* A given caption does not replace the origin of random tensors in a picture of noise; an empty
@@ -382,8 +409,7 @@ static void caption_pictures(Figure *figure, const PanelChoice *panels, int coun
         caption_figure(figure, panels[0].result, d, head);
         text_add(&out, figure->caption);
     }
-    if (!options->caption)
-        add_sizes(figure, panels, count, &out);
+    size_panels(figure, panels, count, options->caption ? NULL : &out);
     if (any)
         text_add(&out, "; ");
     if (any)

@@ -227,7 +227,8 @@ typedef struct FigureRun {
 
 /* Loads the call's input, plans its words and runs the plan.  Free with figure_run_free also on
  * failure.  pictures_only: only the figure uses the results, so a run of which it shows allowed
- * pairs leaves out attention (RunSpec.pairs_only). */
+ * pairs leaves out attention (RunSpec.pairs_only), and one of which it shows views leaves out
+ * figures (RunSpec.views_only). */
 bool figure_run_make(Session *s, const Call *call, bool pictures_only, FigureRun *out, Error *err);
 /* Plans and runs panels for the effect of the result's position. */
 bool figure_run_effect(Session *s, Result *with, int64_t head, FigureRun *out, Error *err);

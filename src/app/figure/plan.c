@@ -503,10 +503,13 @@ bool figure_run_make(Session *s, const Call *call, bool pictures_only, FigureRun
 
     *out = (FigureRun){ .count = 0 };
     ok = call_load_input(s, call, err) && figure_plan_make(s, call, &out->plan, err);
-    for (int i = 0; ok && i < out->plan.count; i++)
-        ok = draw_planned(s, out, &out->plan.panels[i],
-                          pictures_only && pairs_will_do(call, &out->plan, &out->plan.panels[i]),
-                          err);
+    for (int i = 0; ok && i < out->plan.count; i++) {
+        PlannedPanel *planned = &out->plan.panels[i];
+
+        planned->request.views_only = planned->minus.views_only = pictures_only && !planned->plot;
+        ok = draw_planned(s, out, planned,
+                          pictures_only && pairs_will_do(call, &out->plan, planned), err);
+    }
     return ok && (!call->values[OPT_TITLES] || set_titles(out, call->values[OPT_TITLES], err));
 }
 

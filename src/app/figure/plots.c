@@ -167,6 +167,7 @@ bool request_for_plot(Request *request, const char *view, Error *err)
 bool request_covers(const Request *have, const Request *want)
 {
     return request_same(have, want) && have->pairs_only <= want->pairs_only &&
+           have->views_only <= want->views_only &&
            have->measure >= want->measure && have->decode >= want->decode &&
            have->quality >= want->quality && have->repeat >= want->repeat &&
            (!want->quality || have->quality_rows == want->quality_rows) &&

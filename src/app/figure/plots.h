@@ -109,6 +109,8 @@ RoofPoint roof_whole(const Record *record, const Ceilings *ceilings);
 bool roof_by_counters(const Record *record);
 /* Source of the numbers of a record's points, static. */
 const char *roof_point_source(const Record *record);
+/* A stage on the CPU is faster than the processor: its speed was measured beside other work. */
+bool roof_is_exceeded(const Record *record, const Ceilings *ceilings);
 
 /* Machines and time of measurements, for captions. */
 

@@ -220,6 +220,7 @@ bool plot_fill_cache(Plot *plot, const PlotSubject *subjects, int count, Error *
 
 /* ---- roofline --------------------------------------------------------------- */
 
+
 static bool point_of(const Record *r, int stage, double *intensity, double *rate)
 {
     RoofPoint p = roof_point(r, stage, NULL);
@@ -324,14 +325,16 @@ static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 }
 
 /* Writes whose roofs these are, what the points are, and what is not shown. */
-static void note_roofline(Plot *plot, const Record *shown, int without, const Text *others)
+static void note_roofline(Plot *plot, const Record *shown, bool above, int without,
+                          const Text *others)
 {
     if (shown && shown->gpu)
         snprintf(plot->note, sizeof(plot->note), "ceilings of %.60s, measured; %s",
                  shown->gpu->name, roof_point_source(shown));
     else
         snprintf(plot->note, sizeof(plot->note), "ceilings of this machine, measured; above the "
-                 "slanted one the data was in a cache");
+                 "slanted one the data was in a cache%s", above ? "; above the "
+                 "level one: the ceilings were measured on a busy machine" : "");
     if (without)
         snprintf(plot->note + strlen(plot->note), sizeof(plot->note) - strlen(plot->note),
                  "; %d stage%s without FLOPs or traffic not shown", without,
@@ -347,6 +350,7 @@ static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, con
     const Record *shown = NULL;
     Text          others = { 0 };
     int           without = 0, left_out = 0;
+    bool          above = false;
 
     for (int i = 0; i < count && left_out >= 0; i++) {
         const Record *r = subjects[i].record;
@@ -357,6 +361,7 @@ static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, con
             continue;
         }
         left_out = add_points(plot, &subjects[i]);
+        above |= subject_ok(&subjects[i]) && roof_is_exceeded(r, c);
         without += left_out;
         shown = subject_ok(&subjects[i]) ? r : shown;
     }
@@ -366,7 +371,7 @@ static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, con
     else if (left_out < 0 || !add_roofs(plot, c, shown && shown->gpu))
         plot_no_memory(err);
     else
-        note_roofline(plot, shown, without, &others);
+        note_roofline(plot, shown, above, without, &others);
     text_free(&others);
     return *plot->note != '\0';
 }
@@ -581,6 +586,20 @@ RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
 
     place(r, ceilings, &p);
     return p;
+}
+
+#define ROOF_ROOM 1.05 /* so far above the peak, a point is no accident of its own timing */
+
+bool roof_is_exceeded(const Record *r, const Ceilings *c)
+{
+    for (int stage = 0; !r->gpu && stage < r->stage_count; stage++) {
+        RoofPoint p = unplaced(r, stage);
+
+        place(r, NULL, &p);
+        if (p.rate.valid && p.rate.value > ROOF_ROOM * c->peak)
+            return true;
+    }
+    return false;
 }
 
 static void add_to(Number *sum, Number part)

@@ -1,4 +1,5 @@
 /* lesson.c -- finds, opens and closes lessons, makes their calls, keeps progress; see lesson.h. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -398,25 +399,38 @@ void lessons_free(LessonList *list)
 
 /* ---- by name ------------------------------------------------------------------------ */
 
+/* "5": the fifth of the list; NULL: no such number. */
+static LessonFile *find_number(LessonList *list, const char *name)
+{
+    char *end;
+    long  number = strtol(name, &end, 10);
+
+    return !*end && isdigit((unsigned char)*name) && number >= 1 && number <= list->count
+               ? &list->files[number - 1]
+               : NULL;
+}
+
 static bool unknown(const LessonList *list, const char *name, Error *err)
 {
     Text names = { 0 };
 
     for (int i = 0; i < list->count; i++)
         text_addf(&names, "%s%s", i ? ", " : "", list->files[i].id);
-    error_set(err, ERR_USAGE, "there is no lesson '%.40s'; there are: %s; a file's name ends in %s",
-              name, text_str(&names), ENDING);
+    error_set(err, ERR_USAGE, "there is no lesson '%.40s'; there are: %s; or a number from 1 to "
+              "%d; a file's name ends in %s", name, text_str(&names), list->count, ENDING);
     text_free(&names);
     return false;
 }
 
-/* The file of this name or path; a path is added to the list. */
+/* The file of this name, number or path; a path is added to the list. */
 static const LessonFile *find_lesson(LessonList *list, const char *name, Error *err)
 {
     LessonFile file = { .path = NULL };
 
     if (find_id(list, name))
         return find_id(list, name);
+    if (find_number(list, name))
+        return find_number(list, name);
     if (!id_of(name, file.id, sizeof(file.id))) {
         unknown(list, name, err);
         return NULL;

@@ -124,6 +124,12 @@ typedef struct LessonValue {
     Text       text; /* owned */
 } LessonValue;
 
+/* Where the keys are that the words name: behind the words, in the panes after Tab, in the form
+ * after p. */
+typedef enum LessonPlace {
+    LESSON_IN_WORDS = 1, LESSON_IN_PANES = 2, LESSON_IN_FORM = 4
+} LessonPlace;
+
 typedef struct LessonReader {
     /* Fills a zeroed lesson whose id and arena are set; the error names step and field.
      * name: of the file, for messages. */
@@ -131,8 +137,9 @@ typedef struct LessonReader {
     bool (*call)(const Lesson *lesson, int function, const LessonFacts *facts, LessonValue *out,
                  Error *err);
     void (*close)(void *state);
-    /* The explorer has a key of this name; NULL: keys are not checked. */
-    bool (*knows_key)(const char *name, size_t length);
+    /* The explorer has a key of this name in one of these places (bits of LessonPlace), or
+     * anywhere (0); NULL: keys are not checked. */
+    bool (*knows_key)(const char *name, size_t length, unsigned places);
 } LessonReader;
 
 /* Who reads lessons for this session; borrowed. */
@@ -162,7 +169,7 @@ void lessons_free(LessonList *list);
 
 /* The caller frees it with lesson_free; NULL with an error. */
 Lesson *lesson_open(Session *s, const LessonFile *file, Error *err);
-/* A name of the list or a path that ends in .lua. */
+/* A name of the list, its number there, or a path that ends in .lua. */
 Lesson *lesson_open_named(Session *s, const char *name, Error *err);
 void    lesson_free(Lesson *lesson);
 
@@ -305,6 +312,7 @@ typedef struct LessonSight {
     bool        answered; /* rightly */
     const char *reply;    /* reply to the last answer; NULL: none */
     bool        right;
+    const char *instead; /* mechanism in a pane in place of the step's; NULL: it is the step's */
     bool        lenient;  /* a text that cannot be made is a short notice, no error */
 } LessonSight;
 

@@ -200,6 +200,20 @@ static void add_question(LessonPage *page, const LessonStep *step, const LessonS
                        sight->reply, width);
 }
 
+/* A pane that is not the step's: its numbers say nothing about the words. */
+static void add_instead(LessonPage *page, const LessonSight *sight, int width)
+{
+    Text text = { 0 };
+
+    if (!sight->instead)
+        return;
+    text_addf(&text, "The pane shows %s, and the words are about another one. Press r: it brings "
+              "back the step's.", sight->instead);
+    add_text_lines(page, LESSON_LINE_WRONG, "", 0, text_str(&text), width);
+    page->failed |= !text_ok(&text);
+    text_free(&text);
+}
+
 bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const LessonSight *sight,
                  int width, LessonPage *out, Error *err)
 {
@@ -210,10 +224,11 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts, const
     Making            m = { out, lesson, facts, sight->lenient, width, err };
 
     *out = (LessonPage){ .count = 0 };
+    add_instead(out, sight, width);
     if (!add_text(&m, &s->text, LESSON_LINE_TEXT, "", 0) ||
         !add_text(&m, &task, open ? LESSON_LINE_TASK : LESSON_LINE_DONE, open ? "  DO" : "  done",
                   INDENT + 1) ||
-        !add_text(&m, &s->now, LESSON_LINE_NOW, "  now", INDENT + 1))
+        (!sight->instead && !add_text(&m, &s->now, LESSON_LINE_NOW, "  now", INDENT + 1)))
         return false;
     add_question(out, s, sight, width);
     if (sight->hint && !over && !add_text(&m, &s->hint, LESSON_LINE_HINT, "hint", INDENT))

@@ -1,4 +1,5 @@
 /* play.c -- a step's runs, answers, and the check of a lesson; see lesson.h. */
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -329,6 +330,16 @@ static void check_number(Check *c, const LessonStep *step, double right)
         complain(c, "answer: %g is accepted for %g: within is too wide", right + off, right);
 }
 
+/* A reply that stands behind a right and a wrong choice says nothing about either. */
+static void check_replies(Check *c, const LessonStep *step, int right)
+{
+    const char *why = step->choices[right].why;
+
+    for (int i = 0; i < step->choice_count; i++)
+        if (i != right && why && step->choices[i].why && !strcmp(why, step->choices[i].why))
+            complain(c, "choices: the right one has the same reply as '%s'", step->choices[i].text);
+}
+
 static void check_answer(Check *c, const LessonFacts *facts)
 {
     const LessonStep *step = &c->lesson->steps[c->step];
@@ -348,22 +359,58 @@ static void check_answer(Check *c, const LessonFacts *facts)
     }
     for (int i = 1; i <= step->choice_count; i++)
         accepted += lesson_accepts(step, right, i);
+    check_replies(c, step, (int)right - 1);
     if (accepted != 1)
         complain(c, "answer: %d choices are accepted", accepted);
 }
 
-static void check_keys(Check *c, const char *field, const char *words)
+static bool key_is(const LessonKey *key, const char *name)
 {
-    LessonKey keys[LESSON_KEYS_MOST];
-    int       count = words && c->lesson->reader->knows_key ? lesson_keys(words, keys) : 0;
-
-    for (int i = 0; i < count; i++)
-        if (!c->lesson->reader->knows_key(keys[i].name, keys[i].length))
-            complain(c, "%s: there is no key '%.*s'; attnscope docs keys lists them", field,
-                     (int)keys[i].length, keys[i].name);
+    return key->length == strlen(name) && !memcmp(key->name, name, key->length);
 }
 
-/* All keys named exist, also those in made texts. */
+/* Where the keys behind this one are pressed. */
+static unsigned places_after(unsigned places, const LessonKey *key)
+{
+    if (key_is(key, "Tab"))
+        return places & LESSON_IN_WORDS ? LESSON_IN_PANES : LESSON_IN_WORDS;
+    return key_is(key, "p") ? places | LESSON_IN_FORM : places;
+}
+
+static void check_keys(Check *c, const char *field, const char *words)
+{
+    const LessonReader *reader = c->lesson->reader;
+    LessonKey           keys[LESSON_KEYS_MOST];
+    int                 count = words && reader->knows_key ? lesson_keys(words, keys) : 0;
+    unsigned            places = LESSON_IN_WORDS;
+
+    for (int i = 0; i < count; i++) {
+        int length = (int)keys[i].length;
+
+        if (!reader->knows_key(keys[i].name, keys[i].length, 0))
+            complain(c, "%s: there is no key '%.*s'; attnscope docs keys lists them", field,
+                     length, keys[i].name);
+        else if (!reader->knows_key(keys[i].name, keys[i].length, places))
+            complain(c, "%s: the key '%.*s' does not work there%s", field, length, keys[i].name,
+                     places & LESSON_IN_WORDS ? ": say to press Tab, then it" : "");
+        places = places_after(places, &keys[i]);
+    }
+}
+
+/* "-0.00": a number that was rounded to nothing. */
+static bool has_minus_zero(const char *words)
+{
+    for (const char *at = strstr(words, "-0"); at; at = strstr(at + 1, "-0")) {
+        const char *end = at + 2;
+
+        end += *end == '.' ? 1 + strspn(end + 1, "0") : 0;
+        if ((at == words || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)*end))
+            return true;
+    }
+    return false;
+}
+
+/* All keys named exist and work there, also those in made texts. */
 static void check_words(Check *c, const LessonFacts *facts)
 {
     const LessonStep *step = &c->lesson->steps[c->step];
@@ -379,6 +426,8 @@ static void check_words(Check *c, const LessonFacts *facts)
 
         if (lesson_text(c->lesson, made[i].text, facts, &words, &err))
             check_keys(c, made[i].field, text_str(&words));
+        if (has_minus_zero(text_str(&words)))
+            complain(c, "%s: a number reads -0; write 0", made[i].field);
         text_free(&words);
     }
     check_keys(c, "ask", step->question);

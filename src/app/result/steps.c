@@ -436,7 +436,7 @@ static int32_t *gathered(const int32_t *values, const int32_t *order, int64_t n)
     return out;
 }
 
-static const View *chunks_of_step(const Step *step)
+const View *step_chunks(const Step *step)
 {
     const View *chunks = run_view(step->result->run, "chunks");
 
@@ -457,7 +457,7 @@ const int32_t *step_line(const Step *step, int64_t head)
 bool strip_read(const Step *step, int64_t head, Strip *out)
 {
     const Run     *run = step->result->run;
-    const View    *categories = step_categories(step), *chunks = chunks_of_step(step);
+    const View    *categories = step_categories(step), *chunks = step_chunks(step);
     const int32_t *order = step_order(step, head);
     int64_t        round = step_round(step);
 

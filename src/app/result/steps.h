@@ -45,6 +45,8 @@ const int32_t *step_order(const Step *step, int64_t head);
 /* Round of the step, for mechanisms that sort anew in each; 0: the first, or no round. */
 int64_t        step_round(const Step *step);
 const View    *step_categories(const Step *step);
+/* The chunks that the sorted order was cut into by then; NULL: none. */
+const View    *step_chunks(const Step *step);
 /* Categories of the tokens in the step's round, [n] by position; NULL: none are known yet. */
 const int32_t *step_line(const Step *step, int64_t head);
 /* Watched view number x of the step's stage, and the value of its row now; NULL: no more. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "app/program.h"
 #include "app/session/internal.h"
 #include "input/labels.h"
 #include "input/store.h"
@@ -84,12 +85,12 @@ static char *next_key(char *at)
 {
     static const char *const keys[] = { "text=", "ids=", "max-tokens=", "special=" };
 
-    while ((at = strchr(at, ',')))
+    while ((at = strchr(at, ','))) {
+        at++;
         for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
-            if (!strncmp(++at, keys[k], strlen(keys[k])))
+            if (!strncmp(at, keys[k], strlen(keys[k])))
                 return at;
-            else
-                at--;
+    }
     return NULL;
 }
 
@@ -155,12 +156,29 @@ static void add_key(Text *out, const char *key, const char *value, int *count)
     text_addf(out, "%c%s=%s", (*count)++ ? ',' : '[', key, value);
 }
 
+static void write_spec(const char *path, const ModelText *text, Text *out)
+{
+    char number[32];
+    int  count = 0;
+
+    text_addf(out, MODEL_PREFIX "%s", path);
+    if (text->text)
+        add_key(out, "text", text->text, &count);
+    if (text->ids)
+        add_key(out, "ids", text->ids, &count);
+    snprintf(number, sizeof(number), "%lld", (long long)text->most);
+    if (text->most)
+        add_key(out, "max-tokens", number, &count);
+    if (text->bare)
+        add_key(out, "special", "no", &count);
+    if (count)
+        text_add(out, "]");
+}
+
 bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error *err)
 {
     ModelSpec parts;
     ModelText now;
-    char      number[32];
-    int       count = 0;
 
     if (!model_spec_parse(spec, &parts, err))
         return false;
@@ -171,20 +189,42 @@ bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error 
     }
     now.most = text->most ? text->most : now.most;
     now.bare = text->bare || now.bare;
-    text_addf(out, MODEL_PREFIX "%s", parts.path);
-    if (now.text)
-        add_key(out, "text", now.text, &count);
-    if (now.ids)
-        add_key(out, "ids", now.ids, &count);
-    snprintf(number, sizeof(number), "%lld", (long long)now.most);
-    if (now.most)
-        add_key(out, "max-tokens", number, &count);
-    if (now.bare)
-        add_key(out, "special", "no", &count);
-    if (count)
-        text_add(out, "]");
+    write_spec(parts.path, &now, out);
     model_spec_free(&parts);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for an input's name");
+}
+
+/* A file by its absolute path; a sample and standard input are called the same everywhere. */
+static void add_everywhere(const char *file, Text *out)
+{
+    if (!strncmp(file, "sample:", 7) || !strcmp(file, "-"))
+        text_add(out, file);
+    else
+        place_absolute(file, out);
+}
+
+bool model_spec_absolute(const char *spec, Text *out, Error *err)
+{
+    ModelSpec parts;
+    Text      path = { 0 }, text = { 0 };
+    bool      ok;
+
+    if (!model_spec_parse(spec, &parts, err))
+        return false;
+    add_everywhere(parts.path, &path);
+    if (parts.text.text || parts.text.ids)
+        add_everywhere(parts.text.text ? parts.text.text : parts.text.ids, &text);
+    ok = text_ok(&path) && text_ok(&text);
+    if (ok) {
+        parts.text.text = parts.text.text ? text_str(&text) : NULL;
+        parts.text.ids = parts.text.ids ? text_str(&text) : NULL;
+        write_spec(text_str(&path), &parts.text, out);
+    }
+    text_free(&path);
+    text_free(&text);
+    model_spec_free(&parts);
+    return (ok && text_ok(out)) ||
+           error_set(err, ERR_NOMEM, "not enough memory for an input's name");
 }
 
 /* ---- layers and heads ---------------------------------------------------------- */

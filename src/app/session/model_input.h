@@ -38,6 +38,9 @@ Model *model_spec_open(Session *s, const ModelSpec *spec, Error *err);
 /* The spec with brackets for what the text says; brackets that it has stay where the text says
  * nothing. */
 bool model_spec_write(const char *spec, const ModelText *text, Text *out, Error *err);
+/* The spec with absolute paths of its files, so that it holds in any folder; samples keep their
+ * names. */
+bool model_spec_absolute(const char *spec, Text *out, Error *err);
 
 /* "0-3,5" as flags [count]; option: what it was given for, "--layers"; what: "layer". */
 bool model_parse_set(const char *option, const char *list, const char *what, int64_t count,

@@ -119,6 +119,8 @@ static bool take_input(Session *s, Input *input, const char *spec, Error *err)
     }
     loaded->input = input;
     loaded->warning = value_warning(input);
+    if (!loaded->warning && input->warning)
+        loaded->warning = strdup(input->warning);
     if (!loaded->warning)
         loaded->warning = usual_text_warning(spec);
     atomic_init(&loaded->references, 1);
@@ -428,6 +430,18 @@ bool session_input_path(Session *s, const char *spec, Text *out, Error *err)
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 
+/* A message about a sample names it, not where it was found. */
+static void name_sample(const char *spec, const char *path, Error *err)
+{
+    char   rest[sizeof(err->text)];
+    size_t length = strlen(path);
+
+    if (!err || !is_sample(spec) || strncmp(err->text, path, length) != 0)
+        return;
+    snprintf(rest, sizeof(rest), "%s", err->text + length);
+    snprintf(err->text, sizeof(err->text), "%.100s%.400s", spec, rest);
+}
+
 Input *session_read_input(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
     Text   path = { 0 };
@@ -435,8 +449,11 @@ Input *session_read_input(Session *s, const char *spec, const InputChoice *choic
 
     if (model_spec_is(spec))
         return model_input_read(s, spec, choice, err);
-    if (session_input_path(s, spec, &path, err))
+    if (session_input_path(s, spec, &path, err)) {
         input = input_load(text_str(&path), choice, err);
+        if (!input)
+            name_sample(spec, text_str(&path), err);
+    }
     text_free(&path);
     if (!input || !is_sample(spec))
         return input;

@@ -51,6 +51,7 @@ typedef struct Request {
     int64_t     quality_rows; /* of each head, drawn, to compare; 0: all */
     int         keys;        /* strongest keys of the view `missed`; 0: MISSED_USUAL */
     bool        pairs_only;  /* only allowed pairs are shown: RunSpec.pairs_only */
+    bool        views_only;  /* only views are shown: RunSpec.views_only */
     bool        missed;      /* computes the view `missed` with the run */
     int         seeds;       /* quality over seeds from `seed` on; 0, 1: one */
     NormalInput normal;      /* this input instead of the session's */

@@ -9,6 +9,7 @@
 /* ---- for programs: every number, as it is in the record --------------------- */
 
 static const char *const numbers[] = {
+    "free_processors",
     "time_ms.median", "time_ms.q1", "time_ms.q3", "time_ms.min", "time_ms.first", "cpu_ms",
     "flops.counted", "flops.closed_form", "flops.hardware", "bytes", "memory.arena_peak",
     "memory.heap_peak", "memory.device_peak", "memory.rss_peak", "quality.mass_mean",
@@ -26,8 +27,13 @@ static const char *const numbers[] = {
 static const char *const texts[] = { "mechanism", "params", "source", "n", "d", "heads", "causal",
                                      "position", "seed", "device", "precision", "threads", "status",
                                      "message", "key", "host", "time", "commit", "record_version",
-                                     "environment.version" };
+                                     "environment.version", "oversubscribed" };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
+
+static void flag_cell(Table *t, const char *flag)
+{
+    table_cell(t, "%s", flag ? flag : "n/a");
+}
 
 /* A refused point knows only the size it was asked for. */
 static void size_cell(Table *t, int64_t size)
@@ -60,6 +66,7 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
+    flag_cell(t, row_flag(row, "oversubscribed"));
     for (int i = 0; i < NUMBERS; i++)
         table_number(t, row_number(row, numbers[i]), 15);
 }

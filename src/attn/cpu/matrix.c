@@ -120,6 +120,8 @@ bool cpu_svd_gram(Run *r, Tensor *gram, DenseSvd *out)
     int    *order = run_alloc(r, whole, sizeof(*order));
     Error   unused = ERROR_INIT;
 
+    for (int i = 0; i < n && !run_failed(r); i++)
+        memset(a + i * n + i + 1, 0, (size_t)(n - i - 1) * sizeof(*a));
     if (run_failed(r) || !all_finite(a, tensor_count(gram), &unused) || !cpu_blas(r))
         return false;
     blas_enter();

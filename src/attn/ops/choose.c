@@ -1,8 +1,11 @@
 /* choose.c -- see choose.h. */
 #include "attn/ops/choose.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
+#include "attn/cpu/simd/kernel.h"
 #include "attn/run.h"
 
 static int64_t last_seen(const ChooseKeys *in, int64_t i)
@@ -120,4 +123,160 @@ double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t 
            : in->kind == CHOOSE_INDEX ? index_number(in, i, j)
            : in->kind == CHOOSE_MEANS ? mean_number(in, heads, head, i, j)
                                       : page_number(in, heads, head, i, j);
+}
+
+/* ---- many numbers at once ------------------------------------------------------- */
+
+#define DEPTH 64 /* factors at once; even, as bounds of a channel stand side by side */
+
+/* Some rows and candidates, in the order of Kernel.fused64. */
+typedef struct NumberTile {
+    double left[VIEW_ROWS_MOST * DEPTH];
+    double right[VIEW_KEYS_MOST * DEPTH];        /* strips [candidates / LANES][depth][LANES] */
+    double part[VIEW_ROWS_MOST * VIEW_KEYS_MOST];
+    double dot[VIEW_ROWS_MOST * VIEW_KEYS_MOST]; /* CHOOSE_INDEX: of one of its heads */
+    double sum[VIEW_ROWS_MOST * VIEW_KEYS_MOST];
+} NumberTile;
+
+typedef struct Numbers {
+    const ChooseKeys *in;
+    int64_t           heads, head;
+    int64_t           width; /* factors of a number, or of a head of the index */
+    const int64_t    *rows;
+    int64_t           row_count, start, count;
+} Numbers;
+
+static void put_row(const Tensor *x, int64_t head, int64_t heads, int64_t row, int64_t from,
+                    int64_t count, int64_t step, double *to)
+{
+    const void *at = tensor_head(x, head, heads);
+    int64_t     first = row * x->stride[1] + from;
+
+    if (x->dtype == DT_F64)
+        for (int64_t c = 0; c < count; c++)
+            to[c * step] = ((const double *)at)[first + c];
+    else
+        for (int64_t c = 0; c < count; c++)
+            to[c * step] = (double)((const float *)at)[first + c];
+}
+
+/* The larger product of a channel is max(q, 0) hi + min(q, 0) lo: two factors. */
+static void put_split(const float *q, int64_t count, double *to)
+{
+    for (int64_t c = 0; c < count; c++) {
+        to[2 * c] = q[c] > 0 ? (double)q[c] : 0;
+        to[2 * c + 1] = q[c] > 0 ? 0 : (double)q[c];
+    }
+}
+
+static void put_bounds(const float *x, int64_t count, double *to)
+{
+    for (int64_t c = 0; c < count; c++)
+        to[2 * c * LANES] = x[c] > FLT_MAX ? DBL_MAX : x[c] < -FLT_MAX ? -DBL_MAX : (double)x[c];
+}
+
+/* Factors [from, from + depth) of the rows; t: head of the index. */
+static void put_left(const Numbers *n, int64_t t, int64_t from, int64_t depth, double *to)
+{
+    const ChooseKeys *in = n->in;
+
+    for (int64_t x = 0; x < n->row_count; x++, to += depth)
+        if (in->kind == CHOOSE_PAGES)
+            put_split(tensor_row_f32(&in->in.q, n->head, n->heads, n->rows[x]) + from / 2,
+                      depth / 2, to);
+        else if (in->kind == CHOOSE_INDEX)
+            put_row(&in->q, 0, 1, n->rows[x], t * n->width + from, depth, 1, to);
+        else
+            put_row(&in->in.q, n->head, n->heads, n->rows[x], from, depth, 1, to);
+}
+
+static void put_right(const Numbers *n, int64_t from, int64_t depth, double *right)
+{
+    const ChooseKeys *in = n->in;
+
+    for (int64_t x = 0; x < n->count; x++) {
+        double *to = right + x / LANES * LANES * depth + x % LANES;
+        int64_t j = n->start + x;
+
+        if (in->kind == CHOOSE_PAGES) {
+            put_bounds(tensor_row_f32(&in->hi, n->head, n->heads, j) + from / 2, depth / 2, to);
+            put_bounds(tensor_row_f32(&in->lo, n->head, n->heads, j) + from / 2, depth / 2,
+                       to + LANES);
+        } else if (in->kind == CHOOSE_INDEX) {
+            put_row(&in->k, 0, 1, j, from, depth, LANES, to);
+        } else {
+            put_row(&in->mean, n->head, n->heads, j, from, depth, LANES, to);
+        }
+    }
+}
+
+/* The products of the rows with the candidates into `dot`; turned: `right` holds the candidates. */
+static void multiply_tile(const Numbers *n, int64_t t, bool turned, NumberTile *tile, double *dot)
+{
+    size_t numbers = (size_t)(n->row_count * VIEW_KEYS_MOST);
+
+    memset(dot, 0, numbers * sizeof(*dot));
+    for (int64_t from = 0; from < n->width; from += DEPTH) {
+        int64_t depth = min_i64(DEPTH, n->width - from);
+
+        put_left(n, t, from, depth, tile->left);
+        if (!turned || n->width > DEPTH)
+            put_right(n, from, depth, tile->right);
+        for (int64_t c = 0; c < n->count; c += LANES)
+            kernel_at(0)->fused64(tile->left, depth, n->row_count, depth, tile->right + c * depth,
+                                  tile->part + c, VIEW_KEYS_MOST);
+        for (size_t x = 0; x < numbers; x++)
+            dot[x] += tile->part[x];
+    }
+}
+
+static void sum_index(const Numbers *n, NumberTile *tile)
+{
+    const ChooseKeys *in = n->in;
+    int64_t           line = VIEW_KEYS_MOST;
+
+    memset(tile->sum, 0, sizeof(tile->sum));
+    for (int64_t t = 0; t < in->heads; t++) {
+        multiply_tile(n, t, t > 0, tile, tile->dot);
+        for (int64_t x = 0; x < n->row_count; x++)
+            kernel_at(0)->fold_positive64(tile->dot + x * line, n->count,
+                                          tensor_float(&in->w, 0, 1, n->rows[x], t),
+                                          tile->sum + x * line);
+    }
+    for (int64_t x = 0; x < n->row_count; x++)
+        kernel_at(0)->over64(tile->sum + x * line, n->count,
+                             sqrt((double)(in->heads * n->width)));
+}
+
+/* The page of which a row sees a part has other bounds than the whole one. */
+static void put_last_page(const Numbers *n, int64_t x, float *out)
+{
+    int64_t last = choose_candidates(n->in, n->rows[x]) - 1 - n->start;
+
+    if (last >= 0 && last < n->count && choose_bounds_differ(n->in, n->rows[x]))
+        out[last] = (float)page_number(n->in, n->heads, n->head, n->rows[x], n->start + last);
+}
+
+void choose_numbers(const ChooseKeys *in, int64_t heads, int64_t head, const int64_t *rows,
+                    int64_t row_count, int64_t start, int64_t count, float *out)
+{
+    int64_t    d = in->kind == CHOOSE_INDEX ? in->k.shape[2] : in->in.q.shape[2];
+    Numbers    n = { .in = in, .heads = heads, .head = head, .rows = rows, .row_count = row_count,
+                     .start = start, .count = count,
+                     .width = in->kind == CHOOSE_PAGES ? 2 * d : d };
+    double     scale = in->kind == CHOOSE_PAGES ? in->in.scale : 1;
+    NumberTile tile;
+
+    memset(tile.right, 0, sizeof(tile.right)); /* the rest of the last strip */
+    memset(tile.part, 0, sizeof(tile.part));
+    if (in->kind == CHOOSE_INDEX)
+        sum_index(&n, &tile);
+    else
+        multiply_tile(&n, 0, false, &tile, tile.sum);
+    for (int64_t x = 0; x < row_count; x++) {
+        for (int64_t c = 0; c < count; c++)
+            out[x * count + c] = (float)(scale * tile.sum[x * VIEW_KEYS_MOST + c]);
+        if (in->kind == CHOOSE_PAGES)
+            put_last_page(&n, x, out + x * count);
+    }
 }

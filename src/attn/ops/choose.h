@@ -68,5 +68,10 @@ int64_t choose_fixed(const ChooseKeys *in, int64_t i);
 int64_t choose_bounds_differ(const ChooseKeys *in, int64_t i);
 /* The number that row i has for candidate j: for readers of views. */
 double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j);
+/* As choose_number, of `row_count` rows at candidates [start, start + count), into out
+ * [row_count,count]: for readers of several rows (ViewReadRows), with their limits.  Sums may be in
+ * another order.  Not of CHOOSE_SCORES. */
+void choose_numbers(const ChooseKeys *in, int64_t heads, int64_t head, const int64_t *rows,
+                    int64_t row_count, int64_t start, int64_t count, float *out);
 
 #endif

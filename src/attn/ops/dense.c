@@ -115,6 +115,21 @@ double log_sum_of(const LogSum *s)
 
 #define TALL 4      /* rows of a column, from which squares are the faster way */
 #define WIDEST 16384 /* columns: the room of more is no int, as LAPACK takes it */
+#define PANEL 128    /* columns whose products are computed at once */
+
+/* x^T x below its diagonal, in the panels of the diagonal above it, too: what LAPACK reads, for
+ * little more than half of the products. */
+static void lower_gram(Run *r, Tensor x, Tensor gram)
+{
+    int64_t cols = x.shape[2];
+
+    for (int64_t first = 0; first < cols; first += PANEL) {
+        int64_t count = min_i64(PANEL, cols - first), end = first + count;
+
+        op_gemm(r, tensor_columns(x, first, count), true, tensor_columns(x, 0, end), false, 1, 0,
+                tensor_columns(tensor_rows(gram, first, count), 0, end), FLOP_NONE);
+    }
+}
 
 static bool tall_svd(Run *r, Tensor x, int64_t count, DenseSvd *out)
 {
@@ -124,7 +139,7 @@ static bool tall_svd(Run *r, Tensor x, int64_t count, DenseSvd *out)
     if (cols > WIDEST || rows < TALL * cols)
         return false;
     gram = run_tensor3(r, DT_F64, 1, cols, cols);
-    op_gemm(r, x, true, x, false, 1, 0, gram, FLOP_NONE);
+    lower_gram(r, x, gram);
     op_wait(r, "the host finds singular values");
     if (run_failed(r) || !cpu_svd_gram(r, &gram, out))
         return false;

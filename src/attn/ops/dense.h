@@ -62,8 +62,9 @@ typedef struct DenseSvd {
 DenseSvd dense_svd(Run *r, Tensor x, int64_t count);
 /* What it calls; `out` has room. */
 void cpu_svd(Run *r, Tensor *x, DenseSvd *out);
-/* values and right by gram = x^T x f64 [1,cols,cols], which is overwritten.  False, without an
- * error: squares have lost a small value, or gram is not finite. */
+/* values and right by gram = x^T x f64 [1,cols,cols], of which what is above the diagonal is not
+ * read, and which is overwritten.  False, without an error: squares have lost a small value, or
+ * gram is not finite. */
 bool cpu_svd_gram(Run *r, Tensor *gram, DenseSvd *out);
 
 /* ---- activations ------------------------------------------------------------------ */

@@ -265,9 +265,10 @@ static void row_log_plain(const Pattern *p, int64_t i, PatternRow *row)
 static void push_repeated(PatternRow *row, const Pattern *p, int64_t i, int64_t x)
 {
     int64_t step = p->b, m = p->shape.m, right = x > 0 ? i + x : i + step;
+    int64_t first = (i - x) % step, last = min_i64(i - x, m - 1);
 
-    if (i - x >= 0)
-        runs_push(row, (i - x) % step, (i - x) / step + 1, step, p->bits);
+    if (i - x >= 0 && first <= last)
+        runs_push(row, first, (last - first) / step + 1, step, p->bits);
     if (right < m)
         runs_push(row, right, (m - 1 - right) / step + 1, step, p->bits);
 }

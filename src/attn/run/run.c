@@ -354,6 +354,15 @@ AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells)
     return in;
 }
 
+AttendInput run_attend_input_allowed(Run *r, double scale)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+    Pattern     *all = r->spec.position ? pattern_full(r->arena, s, COMPONENT_OTHER) : NULL;
+
+    return run_attend_input_within(r, scale,
+                                   all ? pattern_finish(r->arena, s, all, r->causal) : NULL);
+}
+
 AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
     bool        views = r->spec.views;

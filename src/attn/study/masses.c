@@ -16,7 +16,7 @@
 #include "core/threads.h"
 
 #define DOUBLE_MOST (INT64_C(1) << 28)  /* multiply-adds for scores in double; more: in float */
-#define FIGURES_MOST (INT64_C(1) << 30) /* scores for the figures */
+#define FIGURES_MOST (INT64_C(1) << 26) /* scores for the figures: a plain run stays linear */
 
 typedef struct Masses {
     AttendInput    in;
@@ -215,6 +215,11 @@ static void masses_take(Run *r, Masses *s)
     run_figure(r, "best_mass", mean_of(s->best, rows));
 }
 
+static bool wants_figures(const Run *r)
+{
+    return run_wants_views(r) && !r->spec.pairs_only && !r->spec.views_only;
+}
+
 void run_relative_error(Run *r, const AttendInput *in)
 {
     PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
@@ -222,7 +227,7 @@ void run_relative_error(Run *r, const AttendInput *in)
     AttendResult full;
     double       moved = 0, size = 0;
 
-    if (!run_wants_views(r) || r->spec.pairs_only ||
+    if (!wants_figures(r) ||
         (double)r->h * (double)r->n * (double)r->m > (double)FIGURES_MOST)
         return;
     r->again = true; /* a comparison is no part of the mechanism: it charges nothing */
@@ -301,7 +306,7 @@ void run_masses(Run *r, const AttendInput *in, const Pattern *cells)
                    .wide = scores * (double)r->d <= (double)DOUBLE_MOST };
     op_wait(r, "the host weighs the chosen cells");
     run_figure(r, "mean_keys", (double)pattern_count(cells) / (double)(r->h * r->n));
-    if (scores <= (double)FIGURES_MOST && !r->spec.pairs_only) {
+    if (scores <= (double)FIGURES_MOST && wants_figures(r)) {
         masses_take(r, s);
         run_relative_error(r, &s->in);
     }

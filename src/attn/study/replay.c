@@ -17,6 +17,14 @@ void replay_offer_attend(Run *r, const AttendInput *in, const Pattern *cells)
     r->replay.cells = cells;
 }
 
+void replay_offer_part(Run *r, const Pattern *part, const char *name)
+{
+    if (!run_wants_views(r) || !r->replay.cells)
+        return;
+    r->replay.part = part;
+    r->replay.part_name = name;
+}
+
 void replay_offer_state(Run *r, const LinearAttend *in)
 {
     if (!run_wants_views(r) || in->gates.data)
@@ -138,6 +146,7 @@ typedef struct Online {
     AttendInput    in;
     const Pattern *cells;
     int64_t        heads, n, m, width, tiles;
+    const char    *part;      /* what the cells are of; NULL: all attention */
     double        *max, *sum; /* [h,n,tiles] */
     atomic_char   *state;     /* [h,n] of their rows */
 } Online;
@@ -335,9 +344,9 @@ static void show_tile(Run *r, const Online *o, int64_t tile)
 
     run_iteration(r, "tile", tile);
     run_mark(r, "keys read", (double)end);
-    run_say(r, "Keys %lld to %lld: %lld x %lld scores in memory, never %lld x %lld.",
-            (long long)from, (long long)end - 1, (long long)o->n, (long long)(end - from),
-            (long long)o->n, (long long)o->m);
+    run_say(r, "%s%sKeys %lld to %lld: %lld x %lld scores in memory, never %lld x %lld.",
+            o->part ? o->part : "", o->part ? ".  " : "", (long long)from, (long long)end - 1,
+            (long long)o->n, (long long)(end - from), (long long)o->n, (long long)o->m);
     cells = cells_until(r, o, end);
     if (!at || run_failed(r))
         return;
@@ -355,8 +364,8 @@ static Online *online_new(Run *r, const ReplaySource *s)
 
     if (!o)
         return NULL;
-    *o = (Online){ .in = s->attend, .cells = s->cells, .heads = r->h, .n = r->n, .m = r->m,
-                   .width = 1 };
+    *o = (Online){ .in = s->attend, .cells = s->part ? s->part : s->cells, .part = s->part_name,
+                   .heads = r->h, .n = r->n, .m = r->m, .width = 1 };
     while (o->width * REPLAY_TILES < o->m)
         o->width *= 2;
     o->tiles = (o->m + o->width - 1) / o->width;

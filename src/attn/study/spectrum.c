@@ -13,6 +13,8 @@
 #define BLOCK_NUMBERS (1 << 21) /* entries of a block of rows */
 #define BLOCK_ROWS    256
 #define CHUNK         32        /* directions a thread takes */
+#define SPARSE        32        /* cells of the plane for each that a support allows, at least */
+#define SPARSE_CELLS  (1 << 24) /* that are held */
 
 bool spectrum_is_exact(const View *view, const SpectrumWay *way)
 {
@@ -40,6 +42,10 @@ typedef struct Finder {
     double            *y;      /* [directions][rows]: A V */
     int64_t            first, count; /* rows in `part` */
     bool               last;   /* the pass that keeps A V */
+    /* The plane of a support with few cells, held; offset NULL: it is read in blocks of rows. */
+    int64_t           *offset; /* [rows + 1] */
+    int32_t           *key;    /* [offset[rows]] */
+    float             *value;
 } Finder;
 
 static void spectrum_read_row(void *context, int64_t item, int worker)
@@ -64,6 +70,101 @@ static bool read_rows(Finder *f, int64_t first, double *energy, Error *err)
     return true;
 }
 
+/* ---- few cells ---------------------------------------------------------------- */
+
+/* Cells of each row into f->offset[1..]; false: a row could not be had. */
+static bool count_rows(Finder *f)
+{
+    PatternRow row = { 0 };
+
+    f->offset[0] = 0;
+    for (int64_t i = 0; i < f->rows && !row.failed; i++) {
+        pattern_row(f->view->support, f->plane, i, &row);
+        f->offset[i + 1] = f->offset[i];
+        for (int64_t x = 0; x < row.count; x++)
+            f->offset[i + 1] += row.runs[x].count;
+    }
+    pattern_row_free(&row);
+    return !row.failed;
+}
+
+static void spectrum_take_row(void *context, int64_t i, int worker)
+{
+    Finder    *f = context;
+    float     *line = f->line + worker * f->cols;
+    PatternRow row = { 0 };
+    int64_t    at = f->offset[i];
+
+    view_read(f->view, f->plane, i, 0, f->cols, 1, line);
+    pattern_row(f->view->support, f->plane, i, &row);
+    for (int64_t x = 0; x < row.count; x++)
+        for (int64_t c = 0; c < row.runs[x].count && at < f->offset[i + 1]; c++, at++) {
+            f->key[at] = (int32_t)(row.runs[x].start + c * row.runs[x].step);
+            f->value[at] = line[f->key[at]];
+        }
+    pattern_row_free(&row);
+}
+
+static void sparse_close(Finder *f)
+{
+    free(f->offset);
+    free(f->key);
+    free(f->value);
+    f->offset = NULL;
+    f->key = NULL;
+    f->value = NULL;
+}
+
+/* Holds the plane if few of its cells are allowed; else it is read in blocks. */
+static void sparse_open(Finder *f)
+{
+    int64_t cells;
+
+    if (!f->view->support || f->view->tensor.data)
+        return;
+    f->offset = malloc(((size_t)f->rows + 1) * sizeof(*f->offset));
+    cells = f->offset && count_rows(f) ? f->offset[f->rows] : INT64_MAX;
+    if (cells <= SPARSE_CELLS && cells <= f->rows * f->cols / SPARSE) {
+        f->key = malloc((size_t)(cells + 1) * sizeof(*f->key));
+        f->value = malloc((size_t)(cells + 1) * sizeof(*f->value));
+    }
+    if (f->key && f->value)
+        threads_run(f->way->threads, f->rows, spectrum_take_row, f);
+    else
+        sparse_close(f);
+}
+
+/* One direction: T = A V; W += A^T T, or T into Y. */
+static void apply_sparse(void *context, int64_t item, int worker)
+{
+    const Finder *f = context;
+    const double *v = f->v + item * f->cols;
+    double       *w = f->w + item * f->cols, *y = f->y + item * f->rows;
+
+    (void)worker;
+    for (int64_t i = 0; i < f->rows; i++) {
+        double t = 0;
+
+        for (int64_t x = f->offset[i]; x < f->offset[i + 1]; x++)
+            t += (double)f->value[x] * v[f->key[x]];
+        y[i] = t;
+        for (int64_t x = f->offset[i]; x < f->offset[i + 1] && !f->last; x++)
+            w[f->key[x]] += (double)f->value[x] * t;
+    }
+}
+
+static bool sparse_pass(Finder *f, double *energy, Error *err)
+{
+    if (f->way->cancel && atomic_load(f->way->cancel))
+        return error_set(err, ERR_CANCELLED, "singular values: interrupted");
+    threads_run(f->way->threads, f->directions, apply_sparse, f);
+    for (int64_t x = 0; energy && x < f->offset[f->rows]; x++)
+        *energy += (double)f->value[x] * (double)f->value[x];
+    return true;
+}
+
+/* ---- blocks of rows -------------------------------------------------------------- */
+
 /* Some directions: T = A_block V; W += A_block^T T, or T into Y. */
 static void apply_chunk(void *context, int64_t item, int worker)
 {
@@ -85,6 +186,8 @@ static bool spectrum_pass(Finder *f, double *energy, Error *err)
 {
     if (energy)
         *energy = 0;
+    if (f->offset)
+        return sparse_pass(f, energy, err);
     if (!blas_ready(threads_count(f->way->threads), err))
         return false;
     for (int64_t first = 0; first < f->rows; first += f->block) {
@@ -155,6 +258,7 @@ static void finder_close(Finder *f)
     free(f->w);
     free(f->t);
     free(f->y);
+    sparse_close(f);
 }
 
 bool spectrum_make(const View *view, int64_t plane, const SpectrumWay *way, double *values,
@@ -170,6 +274,8 @@ bool spectrum_make(const View *view, int64_t plane, const SpectrumWay *way, doub
         return true;
     f.directions = min_i64(count + OVERSAMPLE, min_i64(f.rows, f.cols));
     ok = finder_open(&f, whole, err);
+    if (ok && !whole)
+        sparse_open(&f);
     if (ok && whole) /* by rows is the transpose by columns: of the same values */
         ok = read_rows(&f, 0, energy, err) && svd_values(f.part, f.cols, f.rows, values, err);
     else if (ok)

@@ -40,7 +40,7 @@ typedef struct Panel {
     Region         region;      /* all zero: the whole view */
     Pool           pool;
     Scale          scale;
-    bool           scale_given; /* chosen by the user: a page keeps it linear */
+    bool           scale_given; /* chosen by the user: it stays */
     ColourMap      map;
     bool           map_given;   /* chosen by the user: no theme changes it */
     Hues           hues;        /* of causes and categories */
@@ -69,6 +69,8 @@ typedef struct Panel {
     bool           bare;       /* one of many: cells and title, no axes, letter or caption */
     char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];
+    char           sizes[128];   /* of its pattern, "window 3, 2 global tokens": begins the caption
+                                    that panel_caption writes */
     char           caption[256]; /* empty: panel_caption writes it */
 } Panel;
 
@@ -115,6 +117,12 @@ void    panel_spread(const Panel *panel, double *lo, double *hi);
 /* Values lo..hi lie on one side of the centre: a map with two ends would leave one half of its
  * colours unused. */
 bool    panel_has_one_side(const Panel *panel, double lo, double hi);
+/* A few large weights would leave the rest of the picture in the darkest colours of a linear scale,
+ * and nobody chose a scale: it is logarithmic. */
+bool    panel_spans_decades(const Panel *panel, const Grid *grid);
+/* The value at the lower end of the colours of lo..hi: a logarithmic scale of values on one side
+ * begins at 1e-4 of its top. */
+double  panel_bottom(const Panel *panel, double lo, double hi);
 /* Significant digits that distinguish the ends of a range; at least 3. */
 int     range_digits(double lo, double hi);
 /* The quantity that colours show: "weight", "bias", "difference". */

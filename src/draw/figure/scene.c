@@ -37,8 +37,7 @@ static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cel
     return grid_reduce(&request, grid, err);
 }
 
-/* The kind of view, or the user, chose its ends. */
-static bool has_own_range(const Panel *panel)
+bool panel_has_own_range(const Panel *panel)
 {
     return panel->hi > panel->lo;
 }
@@ -48,8 +47,8 @@ static bool have_same_colours(const Panel *a, const Panel *b)
 {
     bool apart = a->lo < b->lo || a->lo > b->lo || a->hi < b->hi || a->hi > b->hi;
 
-    return a->map == b->map && a->scale == b->scale && has_own_range(a) == has_own_range(b) &&
-           !(has_own_range(a) && apart);
+    return a->map == b->map && a->scale == b->scale &&
+           panel_has_own_range(a) == panel_has_own_range(b) && !(panel_has_own_range(a) && apart);
 }
 
 bool panels_share_range(const Panel *a, const Panel *b)
@@ -103,97 +102,6 @@ static void share_ranges(Scene *scene, const Figure *figure)
                 scene->panels[k].lo = lo;
                 scene->panels[k].hi = hi;
             }
-    }
-}
-
-/* ---- maps and scales that follow the data ----------------------------------- */
-
-bool panel_has_one_side(const Panel *panel, double lo, double hi)
-{
-    double centre = panel->view->centre;
-
-    return panel_style(panel) == STYLE_VALUE && panel->map == MAP_DIVERGING && !panel->minus &&
-           !panel->map_given && !has_own_range(panel) && hi > lo && (lo >= centre || hi <= centre);
-}
-
-/* Values of the panel, and of those it shares a range with, lie on one side of its centre. */
-static bool lies_on_one_side(const Scene *scene, const Figure *figure, int panel)
-{
-    double lo = HUGE_VAL, hi = -HUGE_VAL;
-
-    for (int k = 0; k < scene->count; k++) {
-        const Panel *own = &figure->panels[k];
-
-        if (k != panel && !figure_shares(figure, panel, k))
-            continue;
-        lo = fmin(lo, scene->grids[k].pool_lo[own->pool]);
-        hi = fmax(hi, scene->grids[k].pool_hi[own->pool]);
-    }
-    return panel_has_one_side(&figure->panels[panel], lo, hi);
-}
-
-static void choose_maps(Scene *scene, const Figure *figure)
-{
-    for (int k = 0; k < scene->count; k++)
-        if (lies_on_one_side(scene, figure, k))
-            scene->panels[k].map = MAP_VIRIDIS;
-}
-
-#define DARK_SHARE 0.02 /* of the largest value: the darkest colours of a linear scale */
-#define DARK_CELLS 0.75 /* share of cells below it that makes a linear picture one dark sheet */
-
-/* Most cells of a reduced picture would have the darkest colours, though their values differ. */
-static bool is_dark_sheet(const Panel *panel, const Grid *grid)
-{
-    int64_t all = 0, dark = 0;
-
-    for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
-        double value = grid_value(grid, at / grid->cols, at % grid->cols, panel->pool);
-
-        if (!grid->cells[at].any || grid->cells[at].odd)
-            continue;
-        all++;
-        dark += value > 0 && value < DARK_SHARE * panel->hi;
-    }
-    return (double)dark > DARK_CELLS * (double)all;
-}
-
-/* The panel's scale is still to be chosen, and its values suit a logarithmic one. */
-static bool may_be_log(const Scene *scene, const Figure *figure, int panel)
-{
-    const Panel *own = &scene->panels[panel];
-
-    return panel_style(own) == STYLE_VALUE && own->view->kind == VIEW_WEIGHTS &&
-           figure->panels[panel].scale == SCALE_LINEAR && !own->scale_given && !own->minus &&
-           own->map != MAP_DIVERGING && own->pool == POOL_MAX &&
-           !has_own_range(&figure->panels[panel]) && scene->grids[panel].value_min >= 0;
-}
-
-/* The panel is one dark sheet: all of it beside a panel that it shares its range with, or most of
- * its reduced picture. */
-static bool is_dark(const Scene *scene, int panel)
-{
-    const Panel *own = &scene->panels[panel];
-    const Grid  *grid = &scene->grids[panel];
-    double       top = grid->pool_hi[own->pool];
-
-    return (top > 0 && top < DARK_SHARE * own->hi) ||
-           (grid->rows < grid->region.row1 - grid->region.row0 && is_dark_sheet(own, grid));
-}
-
-/* A logarithmic scale where values span decades, unless the user chose one; the caption says so. */
-static void choose_scales(Scene *scene, const Figure *figure)
-{
-    for (int k = 0; k < scene->count; k++) {
-        bool log = may_be_log(scene, figure, k), dark = log && is_dark(scene, k);
-
-        for (int other = 0; log && other < scene->count; other++)
-            if (other != k && figure_shares(figure, k, other)) {
-                log = may_be_log(scene, figure, other);
-                dark = dark || (log && is_dark(scene, other));
-            }
-        if (log && dark)
-            scene->panels[k].scale = SCALE_LOG;
     }
 }
 
@@ -257,12 +165,12 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
             return false;
         }
     }
-    choose_maps(scene, figure);
+    scene_choose_maps(scene, figure);
     share_ranges(scene, figure);
     for (int k = 0; k < scene->count; k++)
         if (!scene->plots[k])
             panel_settle(&scene->panels[k], &scene->grids[k]);
-    choose_scales(scene, figure);
+    scene_choose_scales(scene, figure);
     share_axes(scene);
     return true;
 }

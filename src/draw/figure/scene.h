@@ -42,6 +42,12 @@ Region     panel_region(const Panel *panel);
 bool       panels_share_range(const Panel *a, const Panel *b);
 /* The two panels have one colour scale in this figure. */
 bool       figure_shares(const Figure *figure, int a, int b);
+/* The kind of view, or the user, chose its ends. */
+bool       panel_has_own_range(const Panel *panel);
+/* A map with one end for values on one side, and a logarithmic scale where values span decades,
+ * unless the user chose them; scales.c. */
+void       scene_choose_maps(Scene *scene, const Figure *figure);
+void       scene_choose_scales(Scene *scene, const Figure *figure);
 /* Sets lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 #define CATEGORY_LETTERS 26

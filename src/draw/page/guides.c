@@ -54,7 +54,7 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
     double   high = 1.25 * p->s->tick;
     LabelBox box;
 
-    if (!*g->name)
+    if (!*g->name || plot_has_flags(p->plot))
         return;
     if (beside_upright(p, at, wide, high, &box))
         pens_text(p, box.x + gap, box.y + p->s->tick, g->name, p->s->muted);
@@ -120,10 +120,10 @@ static const struct LevelPlaces {
     int  rows;  /* lines of words away from it */
 } level_places[] = {
     { true, true, false, 1 },
-    { true, false, false, 1 },
     { true, true, true, 1 },
     { true, true, false, LEVEL_ROWS },
     { true, true, true, LEVEL_ROWS },
+    { true, false, false, 1 },
     { true, false, true, LEVEL_ROWS },
     { false, true, true, LEVEL_ROWS },
     { false, false, true, LEVEL_ROWS },
@@ -151,13 +151,64 @@ static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, do
     return false;
 }
 
-/* A thin line from words that stand away from what they name. */
-static void lead(const Pens *p, LabelBox box, double x, double y, Rgb rgb)
+/* Where a line from a point reaches words. */
+static void lead_end(LabelBox box, double x, double y, double *to_x, double *to_y)
 {
-    double to_x = fmin(fmax(x, box.x), box.x + box.w), to_y = fmin(fmax(y, box.y), box.y + box.h);
+    *to_x = fmin(fmax(x, box.x), box.x + box.w);
+    *to_y = fmin(fmax(y, box.y), box.y + box.h);
+}
 
-    if (hypot(to_x - x, to_y - y) > 1.2 * p->s->tick)
-        pens_line(p, x, y, to_x, to_y, p->s->hair, rgb, 1);
+static bool is_inside(const LabelBox *box, double x, double y)
+{
+    return x > box->x && x < box->x + box->w && y > box->y && y < box->y + box->h;
+}
+
+#define LEAD_STEPS 40
+
+/* The line from the point to such words crosses no other words and no other point's mark. */
+static bool lead_is_clear(const Pens *p, LabelBox box, double x, double y)
+{
+    double to_x, to_y;
+
+    lead_end(box, x, y, &to_x, &to_y);
+    for (int k = p->places.lines; k < p->places.count; k++) {
+        const LabelBox *other = &p->places.taken[k];
+
+        for (int step = 0; !is_inside(other, x, y) && step < LEAD_STEPS; step++) {
+            double t = (double)step / LEAD_STEPS;
+
+            if (is_inside(other, x + t * (to_x - x), y + t * (to_y - y)))
+                return false;
+        }
+    }
+    return true;
+}
+
+#define LEAD_BOXES 8
+
+/* Later words keep off the line. */
+static void take_lead(Pens *p, double x, double y, double to_x, double to_y)
+{
+    double side = hypot(to_x - x, to_y - y) / LEAD_BOXES;
+
+    for (int k = 0; k < LEAD_BOXES; k++) {
+        double t = (k + 0.5) / LEAD_BOXES;
+
+        label_take(&p->places, (LabelBox){ x + t * (to_x - x) - side / 2,
+                                           y + t * (to_y - y) - side / 2, side, side });
+    }
+}
+
+/* A thin line from words that stand away from what they name. */
+static void lead(Pens *p, LabelBox box, double x, double y, Rgb rgb)
+{
+    double to_x, to_y;
+
+    lead_end(box, x, y, &to_x, &to_y);
+    if (!(hypot(to_x - x, to_y - y) > 1.2 * p->s->tick))
+        return;
+    pens_line(p, x, y, to_x, to_y, p->s->hair, rgb, 1);
+    take_lead(p, x, y, to_x, to_y);
 }
 
 /* Leaves the name out if there is no room. */
@@ -253,10 +304,23 @@ static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox 
 
             *box = (LabelBox){ x + across * (ring * h + w / 2) - w / 2,
                                y + down * (ring * h + h / 2) - h / 2, w, h };
-            if (label_fits(&p->places, *box, true))
+            if (lead_is_clear(p, *box, x, y) && label_fits(&p->places, *box, true))
                 return true;
         }
     return false;
+}
+
+/* A place beside the point; one whose thin line would cross other words is given back. */
+static bool place_near(Pens *p, double x, double y, double r, double air, LabelBox size,
+                       LabelBox *box)
+{
+    if (!label_place_clear(&p->places, x, y, r, r + air, size.w, size.h, box))
+        return false;
+    p->places.count--;
+    if (!lead_is_clear(p, *box, x, y))
+        return false;
+    p->places.count++;
+    return true;
 }
 
 /* Words lie across a curve only where all of the plot is full, and where nothing else names the
@@ -264,13 +328,17 @@ static bool place_far(Pens *p, double x, double y, double w, double h, LabelBox 
 static void label_point(Pens *p, const PlotSeries *s, const char *text, double x, double y)
 {
     Rgb      rgb = pens_colour(p, s->hue);
-    double   r = sheet_points(p->s, 4), w = pens_width(p, text), h = 1.25 * p->s->tick;
+    double   air = p->s->space / 2.0; /* beside the words: two names are not one */
+    double   r = sheet_points(p->s, 4) - air, h = 1.25 * p->s->tick;
+    double   w = pens_width(p, text) + 2 * air;
     LabelBox box;
 
-    if (!label_place_clear(&p->places, x, y, r, r, w, h, &box) &&
+    if (!place_near(p, x, y, r, air, (LabelBox){ .w = w, .h = h }, &box) &&
         !place_far(p, x, y, w, h, &box) &&
-        (*s->name || !label_place(&p->places, x, y, r, r, w, h, &box)))
+        (*s->name || !label_place(&p->places, x, y, r, r + air, w, h, &box)))
         return;
+    box.x += air;
+    box.w -= 2 * air;
     lead(p, box, x, y, rgb);
     write_in(p, box, text, rgb);
 }

@@ -106,14 +106,32 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
 
 /* ---- colour bars ------------------------------------------------------------ */
 
-static int decade_ticks(const Panel *panel, double *places, char (*texts)[16])
+/* Values on both sides: logarithmic from each end to 1e-4 of it, zero in the middle. */
+static int signed_ticks(const Panel *panel, double *places, char (*texts)[16])
 {
-    int count = 0;
+    double peak = fmax(fabs(panel->lo), fabs(panel->hi));
 
-    for (int decade = 4; decade >= 0; decade -= 2, count++) {
-        places[count] = 1 - decade / 4.0;
-        snprintf(texts[count], sizeof(*texts), "%s%.2g", decade == 4 ? "\xE2\x89\xA4" : "",
-                 panel->hi * pow(10, -decade));
+    for (int k = -2; k <= 2; k++) {
+        places[k + 2] = 0.5 + 0.25 * k;
+        snprintf(texts[k + 2], sizeof(*texts), "%.2g",
+                 k ? copysign(peak * pow(10, 2 * abs(k) - 4), k) : 0.0);
+    }
+    return 5;
+}
+
+/* Powers of ten in the four decades below the top. */
+static int decade_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+{
+    int count = 0, top = (int)floor(log10(panel->hi) + 1e-9);
+    int each = most > 4 ? 1 : most > 2 ? 2 : 3;
+
+    if (panel->lo < 0)
+        return signed_ticks(panel, places, texts);
+    for (int power = top; power >= log10(panel->hi) - 4 - 1e-9; power -= each, count++) {
+        places[count] = fmax(1 + (power - log10(panel->hi)) / 4, 0);
+        snprintf(texts[count], sizeof(*texts), "%.3g", pow(10, power));
+        if (power < -3 || power > 4)
+            sheet_powers(texts[count], sizeof(*texts));
     }
     return count;
 }
@@ -155,13 +173,12 @@ static int bar_ticks(const Panel *panel, int most, double *places, char (*texts)
         snprintf(texts[1], sizeof(*texts), "row max");
         return 2;
     }
-    if (panel->scale == SCALE_LOG && panel->lo >= 0 && most > 2)
-        return decade_ticks(panel, places, texts);
+    if (panel->scale == SCALE_LOG && (panel->lo >= 0 || most > 2))
+        return decade_ticks(panel, most, places, texts);
     if (most <= 2) { /* too short for round numbers */
         places[0] = 0;
         places[1] = 1;
-        snprintf(texts[0], sizeof(*texts), close ? "%.5g" : "%.2g",
-                 panel->scale == SCALE_LOG && panel->lo >= 0 ? panel->hi * 1e-4 : panel->lo);
+        snprintf(texts[0], sizeof(*texts), close ? "%.5g" : "%.2g", panel->lo);
         snprintf(texts[1], sizeof(*texts), close ? "%.5g" : "%.2g", panel->hi);
         return 2;
     }
@@ -197,10 +214,19 @@ bool sheet_bar_shared(const Sheet *sheet, int panel)
     return shared && !sheet->figure->panels[panel].bare; /* of bare ones there is but one bar */
 }
 
+const char *sheet_bar_note(const Sheet *sheet, int panel)
+{
+    bool shared = sheet_bar_shared(sheet, panel);
+    bool log = sheet->scene.count && sheet->scene.panels[panel].scale == SCALE_LOG &&
+               sheet->scene.panels[panel].pool != POOL_COVER; /* whose scale is always the same */
+
+    return log ? shared ? "log, shared" : "log" : shared ? "shared" : "";
+}
+
 void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size)
 {
     snprintf(text, size, "%s%s", panel_quantity(&sheet->figure->panels[panel]),
-             sheet_bar_shared(sheet, panel) ? "," : "");
+             *sheet_bar_note(sheet, panel) ? "," : "");
 }
 
 void sheet_powers(char *text, size_t size)
@@ -223,17 +249,17 @@ void sheet_powers(char *text, size_t size)
         count += snprintf(text + count, size - (size_t)count, "%s", raised[digits[k] - '0']);
 }
 
-/* The name ends at `bottom`; "shared" is a line of its own: bars have little room beside them. */
+/* The name ends at `bottom`; its note is a line of its own: bars have little room beside them. */
 static void draw_bar_name(Sheet *sheet, int panel, double x, double bottom)
 {
-    CanvasText look = { .size = sheet->style.tick, .rgb = sheet->style.ink };
-    bool       shared = sheet_bar_shared(sheet, panel);
-    char       name[80];
+    CanvasText  look = { .size = sheet->style.tick, .rgb = sheet->style.ink };
+    const char *note = sheet_bar_note(sheet, panel);
+    char        name[80];
 
     sheet_bar_name(sheet, panel, name, sizeof(name));
-    canvas_text(sheet->canvas, x, bottom - (shared ? 1.2 * look.size : 0), name, look);
-    if (shared)
-        canvas_text(sheet->canvas, x, bottom, "shared", look);
+    canvas_text(sheet->canvas, x, bottom - (*note ? 1.2 * look.size : 0), name, look);
+    if (*note)
+        canvas_text(sheet->canvas, x, bottom, note, look);
 }
 
 /* One row of pixels per colour, drawn as one image. */

@@ -167,6 +167,7 @@ static void fit_frames(const LayoutNeed *need, PanelBoxes *boxes, Box *frames)
 typedef struct Gutters {
     int left, right;         /* of one column of panels */
     int above, labels;       /* of a row of panels: title; labels with the axis name */
+    int numbers;             /* of its matrices: labels without the axis name */
     int matrix, caption;     /* heights in one row of panels */
     int start;               /* x of a column, y of a row */
 } Gutters;
@@ -189,6 +190,24 @@ static int room_of(const LayoutNeed *need, const Gutters *columns)
     for (int c = 0; c < need->cols; c++)
         room -= columns[c].left + columns[c].right;
     return room / need->cols;
+}
+
+#define EVEN_LEAST 0.75 /* of their width that frames keep for equal distances */
+
+/* Frames stand equally far apart, whether or not a colour bar stands between two of them, unless
+ * that makes them much narrower. */
+static void space_evenly(const LayoutNeed *need, Gutters *columns)
+{
+    int most = 0, room = room_of(need, columns), lost = 0;
+
+    for (int c = 0; c + 1 < need->cols; c++)
+        most = max_of(most, columns[c].right + columns[c + 1].left);
+    for (int c = 0; c + 1 < need->cols; c++)
+        lost += most - columns[c].right - columns[c + 1].left;
+    if (room - lost / need->cols < EVEN_LEAST * room)
+        return;
+    for (int c = 0; c + 1 < need->cols; c++)
+        columns[c].right = most - columns[c + 1].left;
 }
 
 static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
@@ -246,9 +265,15 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
         if (plot_among_strips(need, k))
             boxes[k].matrix.h = max_of((int)(STRIP_ASPECT * room), 1);
         g->above = max_of(g->above, p->title_h);
-        g->labels = max_of(g->labels, p->col_axis_h + p->col_labels_h);
+        g->numbers = max_of(g->numbers, p->plot ? 0 : p->col_labels_h);
         g->matrix = max_of(g->matrix, boxes[k].matrix.h + p->load_h);
         g->caption = max_of(g->caption, p->caption_h);
+    }
+    for (int k = 0; k < need->count; k++) {
+        const PanelNeed *p = &need->panels[k];
+        Gutters         *g = &rows[k / need->cols];
+
+        g->labels = max_of(g->labels, p->plot ? p->col_labels_h : p->col_axis_h + g->numbers);
     }
     stretch_strips(need, rows, boxes);
 }
@@ -280,8 +305,8 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->column_w = whole;
     out->matrix = (Box){ x, y, w, h };
     out->col_labels = (Box){ x, y - p->col_labels_h, w, p->col_labels_h };
-    out->col_axis =
-        (Box){ x - (room - w) / 2, y - p->col_labels_h - p->col_axis_h, room, p->col_axis_h };
+    out->col_axis = (Box){ x - (room - w) / 2, y - row->numbers - p->col_axis_h, room,
+                           p->col_axis_h }; /* names of a row stand on one line */
     out->title = (Box){ column->start, row->start, whole, p->title_h };
     out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
     out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };
@@ -297,6 +322,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, B
     int room, y = need->margin, inner = need->width - 2 * need->margin;
 
     measure_columns(need, columns);
+    space_evenly(need, columns);
     room = room_of(need, columns);
     if (room < 8)
         return error_set(err, ERR_USAGE, "%d panels beside each other do not fit in %d pixels; "

@@ -163,6 +163,21 @@ static void wrap_evenly(const char *text, WrapRule rule, Lines *out)
     }
 }
 
+/* A caption of two lines or more begins a new one after the sizes. */
+static void wrap_caption(const Panel *panel, const char *text, WrapRule rule, Lines *out)
+{
+    size_t sizes = strlen(panel->sizes);
+    Lines  rest;
+
+    wrap_evenly(text, rule, out);
+    if (out->count < 2 || !sizes || strncmp(text, panel->sizes, sizes) != 0 || !text[sizes])
+        return;
+    wrap_evenly(panel->sizes, rule, out);
+    wrap_evenly(text + sizes + strlen("; "), rule, &rest);
+    for (int k = 0; k < rest.count && out->count < WRAP_LINES; k++)
+        memcpy(out->text[out->count++], rest.text[k], sizeof(rest.text[k]));
+}
+
 static void panel_captions(Sheet *sheet)
 {
     Ruler ruler = { sheet->canvas, sheet->style.small };
@@ -179,7 +194,7 @@ static void panel_captions(Sheet *sheet)
             plot_caption(sheet->scene.plots[k], false, text, sizeof(text));
         else if (!*text)
             panel_caption(&sheet->scene.panels[k], &sheet->scene.grids[k], text, sizeof(text));
-        wrap_evenly(text, rule, &sheet->panels[k].caption);
+        wrap_caption(&sheet->figure->panels[k], text, rule, &sheet->panels[k].caption);
     }
 }
 
@@ -366,10 +381,20 @@ static int bar_extent(const Sheet *sheet, int panel)
         return 0;
     sheet_bar_name(sheet, panel, text, sizeof(text));
     name = canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick);
-    if (sheet_bar_shared(sheet, panel))
-        name = fmax(name, canvas_text_width(sheet->canvas, "shared", FONT_SANS, s->tick));
+    name = fmax(name, canvas_text_width(sheet->canvas, sheet_bar_note(sheet, panel), FONT_SANS,
+                                        s->tick));
     numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
     return 2 * s->space + (int)ceil(fmax(name, numbers));
+}
+
+static int plot_gutter(Sheet *sheet, int k)
+{
+    int own = sheet_plot_gutter(sheet, k), *most = &sheet->panels[k].gutter;
+
+    if (!sheet->scene.count)
+        return own;
+    *most = own > *most ? own : *most;
+    return *most;
 }
 
 static void measure_plot(Sheet *sheet, int k)
@@ -384,7 +409,7 @@ static void measure_plot(Sheet *sheet, int k)
     need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
     if (!(made && made->rows) && !(s->hides & HIDE_AXES))
         need->row_axis_w = (int)ceil(s->axis * AXIS_NAME);
-    need->row_labels_w = sheet_plot_gutter(sheet, k);
+    need->row_labels_w = plot_gutter(sheet, k);
     need->col_labels_h = sheet_plot_key(sheet, k);
     need->bar_w = s->space; /* half of the last tick's number */
     need->caption_h = sheet_plot_below(sheet) +
@@ -395,7 +420,7 @@ static void measure_plot(Sheet *sheet, int k)
 static int bar_name_height(const Sheet *sheet, int panel)
 {
     const SheetStyle *s = &sheet->style;
-    bool              two = sheet_bar_shared(sheet, panel) && !names_axis(sheet, panel, false);
+    bool              two = *sheet_bar_note(sheet, panel) && !names_axis(sheet, panel, false);
 
     return (int)ceil((two ? 2.5 : 1.3) * s->tick) + s->tick_length;
 }
@@ -644,7 +669,8 @@ bool sheet_plan(Sheet *sheet, Error *err)
     if (!make_layout(sheet, err))
         return false;
     sheet_words(sheet);
-    return make_layout(sheet, err);
+    /* Twice: the lines of a plot's key depend on the width that its numbers leave. */
+    return make_layout(sheet, err) && make_layout(sheet, err);
 }
 
 void sheet_free(Sheet *sheet)

@@ -1,4 +1,4 @@
-/* plot.c -- a plot on the canvas: curves, rows, axes, legend; see sheet.h. */
+/* plot.c -- a plot on the canvas: curves, rows, axes; see sheet.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +37,7 @@ void pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb 
     }
 }
 
-/* Draws the mark of a hue with radius r. */
-static void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
+void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
 {
     static const double strokes[][4][4] = {
         { { -1, -1, 1, 1 }, { -1, 1, 1, -1 } },                                 /* cross */
@@ -118,8 +117,6 @@ void pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb)
 }
 
 /* ---- curves ----------------------------------------------------------------- */
-
-#define KEY_LINES 6
 
 /* The band between points i and i + 1, as an area. */
 static void fill_band(const Pens *p, const PlotSeries *s, int64_t i)
@@ -359,104 +356,7 @@ static void draw_y_axis(const Pens *p, int panel)
         sheet_upright(p->sheet, panel, name);
 }
 
-/* ---- legend ----------------------------------------------------------------- */
-
-static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle)
-{
-    double wide = 1.6 * p->s->tick, half = 0.4 * p->s->tick;
-    Rgb    rgb = pens_colour(p, s->hue);
-
-    if (s->mark == CURVE_BARS || s->mark == CURVE_SPANS) {
-        canvas_rect(p->sheet->canvas, x + wide / 2 - half, middle - half, 2 * half, 2 * half, rgb);
-    } else if (p->plot->rows && s->low) {
-        pens_line(p, x, middle, x + wide, middle, 2 * half, rgb, 0.22);
-        pens_line(p, x + wide / 2, middle - half, x + wide / 2, middle + half, 2 * p->s->frame,
-                  rgb, 1);
-    } else {
-        pens_line(p, x, middle, x + wide, middle, 2 * p->s->frame, rgb,
-                  s->mark == CURVE_POINTS ? 0 : 1);
-        pens_mark(p, s->hue, x + wide / 2, middle, sheet_points(p->s, 1.5), rgb);
-    }
-}
-
-#define KEY_SIGN 2.2 /* width of a series' sign, in font sizes */
-
-static double key_width(const Sheet *sheet, const PlotSeries *series)
-{
-    double font = sheet->style.tick;
-
-    return KEY_SIGN * font + canvas_text_width(sheet->canvas, series->name, FONT_SANS, font);
-}
-
-/* The legend's area: above the field, or, if a name would leave the panel's column, all of the
- * column beside the axis' name; then `wraps` is set. */
-static Box key_area(const Sheet *sheet, const Plot *plot, int panel, bool *wraps)
-{
-    Box field = sheet->layout.panels[panel].matrix, column = sheet->layout.panels[panel].caption;
-    int name = sheet->layout.panels[panel].row_axis.w; /* of the axis */
-
-    *wraps = false;
-    for (int k = 0; k < plot->count; k++)
-        *wraps = *wraps || (!plot->series[k].guide &&
-                            field.x + key_width(sheet, &plot->series[k]) > column.x + column.w);
-    column.x += name;
-    column.w -= name;
-    return *wraps ? column : field;
-}
-
-/* Number of lines of one name, its first around `middle`; drawn if pens is not NULL. */
-static int key_name(const Sheet *sheet, const PlotSeries *series, double room, const Pens *pens,
-                    double x, double middle)
-{
-    const SheetStyle *s = &sheet->style;
-    Lines             lines;
-
-    sheet_wrap(sheet->canvas, series->name, s->tick, room - KEY_SIGN * s->tick, WRAP_LINES,
-               &lines);
-    if (pens)
-        key_sign(pens, series, x, middle);
-    for (int k = 0; pens && k < lines.count; k++)
-        canvas_text(sheet->canvas, x + KEY_SIGN * s->tick, middle + (1.4 * k + 0.36) * s->tick,
-                    lines.text[k], (CanvasText){ .size = s->tick, .rgb = s->ink });
-    return lines.count > 0 ? lines.count : 1;
-}
-
-/* Number of lines of the legend; drawn from y on if pens is not NULL. */
-static int key_lines(const Sheet *sheet, const Plot *plot, int panel, const Pens *pens, int y)
-{
-    const SheetStyle *s = &sheet->style;
-    bool              wraps;
-    Box               area = key_area(sheet, plot, panel, &wraps);
-    double            x = 0, endless = 1e6;
-    int               lines = 1, own = 1;
-
-    for (int k = 0; k < plot->count; k++) {
-        double wide = key_width(sheet, &plot->series[k]);
-
-        if (plot->series[k].guide)
-            continue;
-        if (x > 0 && x + wide > area.w) {
-            if (lines >= KEY_LINES)
-                return lines + own - 1;
-            lines += own;
-            x = 0;
-        }
-        own = key_name(sheet, &plot->series[k], wraps ? area.w : endless, pens, area.x + x,
-                       y + (lines - 0.5) * 1.4 * s->tick);
-        x += wide + 2.5 * s->space;
-    }
-    return lines + own - 1;
-}
-
-int sheet_plot_key(const Sheet *sheet, int panel)
-{
-    const Plot *plot = sheet->scene.count ? sheet->scene.plots[panel] : NULL;
-
-    if (!plot || plot_named(plot) < 2)
-        return 0;
-    return (int)ceil(1.4 * sheet->style.tick * key_lines(sheet, plot, panel, NULL, 0)) +
-           sheet->style.space;
-}
+/* ---- the whole plot ---------------------------------------------------------- */
 
 static void draw_curves(Pens *p)
 {
@@ -499,8 +399,7 @@ void sheet_plot(Sheet *sheet, int panel)
         sheet_frame(sheet, b->matrix, sheet->style.ink); /* first: marks on it stay whole */
         draw_curves(&p);
     }
-    if (plot_named(plot) > 1)
-        key_lines(sheet, plot, panel, &p, b->col_labels.y);
+    plot_key(&p, panel);
 }
 
 /* ---- rows: names, bars, whiskers, draws --------------------------------------- */

@@ -51,6 +51,8 @@ typedef struct SheetStyle {
 typedef struct SheetPanel {
     bool  row_tokens, col_tokens; /* labels are the tokens */
     Lines title, caption;
+    int   gutter; /* of a plot: the most that its numbers took in a layout; they depend on the
+                     height, and the height on them */
 } SheetPanel;
 
 typedef struct Sheet {
@@ -118,8 +120,10 @@ void sheet_hatch_bar(Sheet *sheet, int panel, Box bar);
 void sheet_minus(char *text, size_t size);
 /* A number becomes a power of ten: 1e-06 as 10⁻⁶, 2e-07 as 2·10⁻⁷; size at least 24. */
 void sheet_powers(char *text, size_t size);
-/* The bar is of other panels, too: its name's second line says so. */
+/* The bar is of other panels, too. */
 bool sheet_bar_shared(const Sheet *sheet, int panel);
+/* Second line of a bar's name: "log", "shared", "log, shared"; "": there is none. */
+const char *sheet_bar_note(const Sheet *sheet, int panel);
 /* First line of the name of the bar's numbers. */
 void sheet_bar_name(const Sheet *sheet, int panel, char *text, size_t size);
 
@@ -148,8 +152,14 @@ double pens_width(const Pens *p, const char *text);
 void   pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb);
 /* Takes the places of lines and points, which words avoid. */
 void   pens_take_points(Pens *p);
+/* Draws the mark of a hue with radius r. */
+void   pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb);
 /* Draws guides and reference lines with their names. */
 void   pens_guides(Pens *p);
+/* Two or more upright guides have names: they stand above the frame, not beside the lines. */
+bool   plot_has_flags(const Plot *plot);
+/* Draws the key and the row of names above the frame; see sheet_plot_key. */
+void   plot_key(const Pens *p, int panel);
 /* Writes words beside the points; words without room there stand further off, with a thin line. */
 void   pens_labels(Pens *p);
 

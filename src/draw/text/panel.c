@@ -369,12 +369,26 @@ static void scale_ends(const Panel *panel, char *lo, char *hi, size_t size)
     bool decades = panel->scale == SCALE_LOG && panel->lo >= 0;
     int  digits = decades ? 3 : range_digits(panel->lo, panel->hi);
 
-    number_text(decades ? panel->hi * 1e-4 : panel->lo, digits, lo, size);
+    number_text(panel_bottom(panel, panel->lo, panel->hi), digits, lo, size);
     number_text(panel->hi, digits, hi, size);
     if (panel->pool == POOL_COVER || panel->scale == SCALE_ROW) {
         snprintf(lo, size, "%s", panel->pool == POOL_COVER ? "1e-4" : "0");
         snprintf(hi, size, "%s", panel->pool == POOL_COVER ? "1" : "row max");
     }
+}
+
+/* "weight", "weight, log", where there is room. */
+static void add_quantity(const Brush *b, Line *line)
+{
+    const char *name = panel_quantity(b->panel);
+    bool        log = b->panel->scale == SCALE_LOG && b->panel->pool != POOL_COVER;
+
+    if (!line || line->columns + 2 + (int)strlen(name) > b->plan->width)
+        return;
+    line_add(line, "  ");
+    line_add(line, name);
+    if (log && line->columns + (int)strlen(", log") <= b->plan->width)
+        line_add(line, ", log");
 }
 
 static void draw_scale(Brush *b, Block *out)
@@ -402,10 +416,7 @@ static void draw_scale(Brush *b, Block *out)
     pen_end(&b->pen);
     line_add(line, " ");
     line_add(line, hi);
-    if (line && line->columns + 2 + (int)strlen(panel_quantity(b->panel)) <= b->plan->width) {
-        line_add(line, "  ");
-        line_add(line, panel_quantity(b->panel));
-    }
+    add_quantity(b, line);
 }
 
 /* The last line also names the axes if there is room. */

@@ -445,11 +445,13 @@ static int build_rows(lua_State *L)
     return row_close((lua_remove(L, 1), L));
 }
 
+/* For the last queries alone the rows of all are made, so that row i is position i. */
 static Pattern *make_pattern(Run *r, const void *params)
 {
     Defined     *d = (Defined *)(uintptr_t)r->mechanism;
     PatternShape s = {
-        .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal, .q_offset = r->q_offset
+        .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal,
+        .q_offset = r->at_end ? 0 : r->q_offset
     };
     Built    built = { .heads = d->per_head ? r->h : 1 };
     Callback callback = { .defined = d, .run = r, .params = params, .out = &built };

@@ -369,6 +369,7 @@ bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
         *lo = panel->lo;
         *hi = panel->hi;
     }
+    *lo = panel_bottom(panel, *lo, *hi);
     return true;
 }
 

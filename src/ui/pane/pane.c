@@ -203,23 +203,39 @@ void pane_set_looks(const Pane *pane, Panel *panel)
         panel->pool = (Pool)pane->spec.pool;
     if (pane->spec.scale >= 0)
         panel->scale = (Scale)pane->spec.scale;
+    panel->scale_given = pane->spec.scale >= 0;
     if (pane->spec.map >= 0 && panel->map != MAP_DIVERGING)
         panel->map = (ColourMap)pane->spec.map;
 }
 
-/* A map with one end for values on one side.  The whole view decides, so that colours stay while it
- * is moved. */
-static void choose_map(Pane *pane, Panel *panel)
+/* The view's whole grid, not a part of it or another view's. */
+static const Grid *whole_grid(const Pane *pane, const Panel *panel)
 {
     const Grid *g = &pane->drawing.grid;
+    bool        whole = g->cells && pane->drawing.shown == panel->view && !g->region.row0 &&
+                 !g->region.col0 && g->region.row1 == view_rows(panel->view) &&
+                 g->region.col1 == view_cols(panel->view);
 
-    if (g->cells && pane->drawing.shown == panel->view && !g->region.row0 && !g->region.col0 &&
-        g->region.row1 == view_rows(panel->view) && g->region.col1 == view_cols(panel->view))
-        pane->one_side = panel_has_one_side(panel, g->pool_lo[panel->pool], g->pool_hi[panel->pool])
-                             ? panel->view
-                             : NULL;
+    return whole ? g : NULL;
+}
+
+/* A map with one end for values on one side, a logarithmic scale where they span decades.  The
+ * whole view decides, so that colours stay while it is moved. */
+static void choose_colours(Pane *pane, Panel *panel)
+{
+    const Grid *g = whole_grid(pane, panel);
+
+    if (g) {
+        bool one = panel_has_one_side(panel, g->pool_lo[panel->pool], g->pool_hi[panel->pool]);
+
+        pane->one_side = one ? panel->view : NULL;
+        pane->decades = panel_spans_decades(panel, g) ? panel->view : NULL;
+    }
     if (pane->one_side == panel->view && panel->map == MAP_DIVERGING && !panel->minus)
         panel->map = pane->spec.map >= 0 ? (ColourMap)pane->spec.map : MAP_VIRIDIS;
+    if (pane->decades == panel->view && !panel->scale_given && !panel->minus &&
+        panel->pool == POOL_MAX)
+        panel->scale = SCALE_LOG;
 }
 
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
@@ -240,7 +256,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     }
     panel->causal = pane->result->run->causal && pane->result->run->n == pane->result->run->m;
     pane_set_looks(pane, panel);
-    choose_map(pane, panel);
+    choose_colours(pane, panel);
     order = pane->spec.sorted ? sorted_order(pane) : NULL;
     if (order)
         picture_order_panel(pane->result, pane->spec.head, pane->order_round, panel);

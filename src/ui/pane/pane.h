@@ -37,7 +37,8 @@ typedef struct Pane {
     Place       places[PLACES_MOST];
     Drawing     drawing;
     bool        dotted;  /* matrix_draw's answer */
-    const void *one_side; /* the view whose values, seen whole, lie on one side; as Drawing.shown */
+    /* The view whose values, seen whole, lie on one side, or span decades; as Drawing.shown. */
+    const void *one_side, *decades;
     Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
     Row         marked; /* of the marked queries */

@@ -380,15 +380,60 @@ void action_centre(Ui *ui)
 
 /* ---- search ----------------------------------------------------------------- */
 
-static int64_t find_token(char *const *tokens, int64_t count, int64_t from, const char *text)
+/* A label's text, with a blank for the marks that tokens of a model have for one. */
+static void add_plain(const char *label, Text *out)
 {
-    for (int64_t i = 1; tokens && i <= count; i++) {
-        int64_t at = (from + i) % count;
+    static const char *const marks[] = { "\xc4\xa0", "\xe2\x96\x81" }; /* of bytes, of scores */
 
-        if (strstr(tokens[at], text))
+    while (*label) {
+        size_t blank = 0;
+
+        for (size_t x = 0; x < sizeof(marks) / sizeof(*marks); x++)
+            if (!strncmp(label, marks[x], strlen(marks[x])))
+                blank = strlen(marks[x]);
+        text_addf(out, "%c", blank ? ' ' : *label);
+        label += blank ? blank : 1;
+    }
+}
+
+/* The first token after `from` that begins words which reach over several tokens; -1: none. */
+static int64_t find_words(char *const *tokens, int64_t count, int64_t from, const char *text,
+                          const char *between)
+{
+    for (int64_t i = 1; i <= count; i++) {
+        int64_t at = (from + i) % count, end = at;
+        size_t  first;
+        Text    words = { 0 };
+        char   *found;
+
+        add_plain(tokens[at], &words);
+        first = words.length;
+        while (++end < count && words.length < first + strlen(text)) {
+            text_add(&words, between);
+            add_plain(tokens[end], &words);
+        }
+        found = strstr(text_str(&words), text);
+        if (found && (size_t)(found - text_str(&words)) >= first)
+            found = NULL; /* it begins in a later token */
+        text_free(&words);
+        if (found)
             return at;
     }
     return -1;
+}
+
+/* In one token, else over several, of pieces or of words. */
+static int64_t find_token(char *const *tokens, int64_t count, int64_t from, const char *text)
+{
+    int64_t at;
+
+    for (int64_t i = 1; tokens && i <= count; i++) {
+        at = (from + i) % count;
+        if (strstr(tokens[at], text))
+            return at;
+    }
+    at = tokens ? find_words(tokens, count, from, text, "") : -1;
+    return tokens && at < 0 ? find_words(tokens, count, from, text, " ") : at;
 }
 
 /* "50:34", "50 34", "q:50 k:34" or "k:34 q:50": a pair of numbers; false: something else. */

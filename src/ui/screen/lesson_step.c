@@ -48,6 +48,8 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
             pane->lens.q = words->query;
             pane->lens.k = words->key;
         }
+        snprintf(ui->lessons.mechanisms[i], sizeof(ui->lessons.mechanisms[i]), "%s",
+                 pane->request.mechanism);
         ui_take(ui, pane);
     }
     ui->lessons.opened = ui->compare.count;
@@ -76,6 +78,16 @@ static bool open_words(Ui *ui, const LessonWords *words, Error *err)
     figure_plan_free(&plan);
     lesson_call_free(&made);
     return ok;
+}
+
+const char *lesson_instead(const Ui *ui)
+{
+    const Lessons *l = &ui->lessons;
+
+    for (int i = 0; i < l->opened && i < ui->compare.count; i++)
+        if (strcmp(ui->compare.panes[i].request.mechanism, l->mechanisms[i]) != 0)
+            return ui->compare.panes[i].request.mechanism;
+    return NULL;
 }
 
 void lesson_drop_runs(Ui *ui)
@@ -134,6 +146,7 @@ void lesson_show(Ui *ui, int at)
     l->sight = (LessonSight){ .chosen = -1, .done = known, .answered = known, .lenient = true };
     field_set(&l->field, "");
     l->judged = false;
+    l->recalled = !known;
     lesson_drop_runs(ui);
     ui->overlay_count = 0;
     l->aimed &= words == l->shown;
@@ -174,6 +187,38 @@ void lesson_facts(Ui *ui, LessonFacts *out)
             .measured = step->runs[i].measure && l->results[i] ? &l->results[i]->record : NULL,
             .loss = step->runs[i].model && !l->problem[0] ? &l->losses[i] : NULL,
         };
+}
+
+/* ---- replies ------------------------------------------------------------------ */
+
+static void set_reply(Lessons *l, bool right, const char *why, const char *usual)
+{
+    snprintf(l->said, sizeof(l->said), "%s%s%s", right ? "Right." : "No.", *usual || why ? " " : "",
+             why ? why : usual);
+    l->sight.reply = l->said;
+    l->sight.right = right;
+}
+
+/* Whole numbers as they are, others in three digits. */
+static void right_number(const LessonStep *step, double right, char *out, size_t size)
+{
+    bool whole = fabs(right) >= 999.5 || fabs(right - round(right)) <= 1e-9 * fabs(right);
+
+    snprintf(out, size, whole ? "It is %.0f%s%s." : "It is %.3g%s%s.", right,
+             step->unit ? " " : "", step->unit ? step->unit : "");
+}
+
+static void recall_answer(Lessons *l, const LessonStep *step, double right)
+{
+    char value[400]; /* of the largest double there is */
+
+    if (step->ask == LESSON_ASKS_CHOICE) {
+        l->sight.chosen = (int)right - 1;
+        set_reply(l, true, step->choices[l->sight.chosen].why, "");
+        return;
+    }
+    right_number(step, right, value, sizeof(value));
+    set_reply(l, true, NULL, value);
 }
 
 /* ---- as runs end ----------------------------------------------------------------- */
@@ -260,13 +305,36 @@ static void judge(Ui *ui)
     LessonFacts facts;
     Error       err = ERROR_INIT;
 
-    if (l->over || !l->running->steps[l->step].done || l->sight.done)
+    if (l->over || !l->running->steps[l->step].done || l->sight.done || lesson_instead(ui))
         return;
     lesson_facts(ui, &facts);
     /* An error means that other panes are open. */
     lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err);
     if (l->sight.done)
         lesson_finish(ui);
+}
+
+/* A question that was answered before: its right answer and the reply to it, once there are runs.
+ * After a task the panes were others, so a function of them may say something else now. */
+static bool recall(Ui *ui)
+{
+    Lessons          *l = &ui->lessons;
+    const LessonStep *step = &l->running->steps[l->step];
+    LessonFacts       facts;
+    double            right;
+    Error             err = ERROR_INIT;
+
+    if (l->recalled || l->over || lesson_instead(ui))
+        return false;
+    lesson_facts(ui, &facts);
+    if (!lesson_facts_ready(&facts))
+        return false;
+    l->recalled = true;
+    if (step->ask == LESSON_ASKS_NOTHING || (step->done && step->answer_of) ||
+        !lesson_answer(l->running, l->step, &facts, &right, &err))
+        return false;
+    recall_answer(l, step, right);
+    return true;
 }
 
 bool lesson_poll(Ui *ui)
@@ -281,6 +349,7 @@ bool lesson_poll(Ui *ui)
         changed |= poll_lesson_run(l, i);
     go_to_stage(ui);
     changed |= warn_edge(ui);
+    changed |= recall(ui);
     judge(ui);
     return changed;
 }
@@ -290,16 +359,13 @@ int lesson_wake_fd(const Ui *ui)
     return ui->lessons.side ? session_wake_fd(ui->lessons.side) : -1;
 }
 
-/* Answers: choices, typed numbers, and the replies to them. */
+/* ---- answers ------------------------------------------------------------------ */
 
 static void say_verdict(Ui *ui, bool right, const char *why, const char *usual)
 {
     Lessons *l = &ui->lessons;
 
-    snprintf(l->said, sizeof(l->said), "%s%s%s", right ? "Right." : "No.", *usual || why ? " " : "",
-             why ? why : usual);
-    l->sight.reply = l->said;
-    l->sight.right = right;
+    set_reply(l, right, why, usual);
     l->scroll = LESSON_END;
     if (right) {
         l->sight.answered = true;
@@ -317,15 +383,6 @@ static void answer_choice(Ui *ui, const LessonStep *step, double right)
     else
         say_verdict(ui, lesson_accepts(step, right, l->sight.chosen + 1),
                     step->choices[l->sight.chosen].why, "");
-}
-
-/* Whole numbers as they are, others in three digits. */
-static void right_number(const LessonStep *step, double right, char *out, size_t size)
-{
-    bool whole = fabs(right) >= 999.5 || fabs(right - round(right)) <= 1e-9 * fabs(right);
-
-    snprintf(out, size, whole ? "It is %.0f%s%s." : "It is %.3g%s%s.", right,
-             step->unit ? " " : "", step->unit ? step->unit : "");
 }
 
 static void answer_number(Ui *ui, const LessonStep *step, double right)
@@ -362,6 +419,9 @@ void action_lesson_answer(Ui *ui)
     lesson_facts(ui, &facts);
     if (l->over || lesson_step_is_done(ui))
         action_lesson_next(ui);
+    else if (lesson_instead(ui))
+        ui_say(ui, ROLE_WARN, "the pane shows %s, not what the step is about; r brings it back",
+               lesson_instead(ui));
     else if (step->ask == LESSON_ASKS_NOTHING || l->sight.answered)
         ui_say(ui, ROLE_DIM, "there is something to do first; . goes on without it");
     else if (!lesson_answer(l->running, l->step, &facts, &right, &err))

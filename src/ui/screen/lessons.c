@@ -54,15 +54,20 @@ static void lessons_read(Ui *ui)
         ui_say(ui, ROLE_WARN, "the file of what was done is damaged; what it still says counts");
 }
 
+/* By name, or by the number in the list. */
 static Lesson *listed(Ui *ui, const char *name)
 {
     Lessons *l = &ui->lessons;
 
-    for (int i = 0; i < l->count; i++)
-        if (!strcmp(name, l->items[i].id)) {
+    for (int i = 0; i < l->count; i++) {
+        char number[12];
+
+        snprintf(number, sizeof(number), "%d", i + 1);
+        if (!strcmp(name, l->items[i].id) || !strcmp(name, number)) {
             l->cursor = i;
             return l->items[i].lesson;
         }
+    }
     return NULL;
 }
 
@@ -459,7 +464,7 @@ static const char *foot_words(const Ui *ui)
 
     if (l->over)
         return next_item(l) ? "Enter: next lesson" : "Enter: list";
-    if (ui->compare.count < l->opened)
+    if (ui->compare.count < l->opened || lesson_instead(ui))
         return "r brings the panes back";
     return lesson_step_is_done(ui) ? "Enter or . goes on" : "";
 }
@@ -595,6 +600,7 @@ static void lesson_draw(Ui *ui, Area area)
     term_fill(ui->term, area, ' ', (Style){ 0 });
     ui_frame(ui, area, title, lessons_focused(ui));
     lesson_facts(ui, &facts);
+    l->sight.instead = lesson_instead(ui);
     if (l->problem[0])
         draw_trouble(ui, area, l->problem);
     else if (ui_has(ui, SCREEN_PARAMS) && params_area(ui).x < area.w)
@@ -705,6 +711,14 @@ static void draw_card(Ui *ui, Area area)
     draw_steps(ui, item->lesson, &progress, (Area){ in.y + used, in.x, in.h - used, in.w });
 }
 
+/* How many lessons are below the last in sight. */
+static void draw_list_foot(Ui *ui, Area list, int below)
+{
+    if (below > 0)
+        term_textf(ui->term, list.y + list.h - 1, list.x + 2, 16, ui_style(ui, ROLE_DIM),
+                   " %d more below ", below);
+}
+
 static void lessons_draw(Ui *ui, Area area)
 {
     Lessons *l = &ui->lessons;
@@ -717,6 +731,7 @@ static void lessons_draw(Ui *ui, Area area)
     l->top = ui_scroll(l->top, l->cursor, room);
     for (int i = 0; i < room && l->top + i < l->count; i++)
         draw_item(ui, l->top + i, list.y + 1 + i, list);
+    draw_list_foot(ui, list, l->count - l->top - room);
     if (l->count)
         draw_card(ui, (Area){ area.y, area.x + width, area.h, area.w - width });
     else

@@ -39,6 +39,8 @@ typedef struct Lessons {
     int         scroll;  /* LESSON_END: to the last lines */
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
+    char         mechanisms[LESSON_PANES_MOST][48]; /* theirs */
+    bool         recalled; /* the answer of an earlier time was looked up */
     const LessonWords *shown; /* what is in the panes; to compare with only */
     bool        aimed;   /* the cursor was not yet checked against the views */
     Area      (*form_area)(Ui *ui, Area dock); /* lesson_form_area, while a lesson is shown */
@@ -78,6 +80,8 @@ void lesson_show(Ui *ui, int step);
 void lesson_facts(Ui *ui, LessonFacts *out);
 bool lesson_poll(Ui *ui); /* true: something is to be drawn */
 void lesson_drop_runs(Ui *ui);
+/* Mechanism of the first pane that is no longer the step's; NULL: all are. */
+const char *lesson_instead(const Ui *ui);
 int  lesson_wake_fd(const Ui *ui); /* -1: none */
 
 #endif

@@ -196,6 +196,16 @@ static void add_score(Text *out, const char *name, double value)
         text_addf(out, "%s%s %.2f", out->length ? "  " : "", name, value);
 }
 
+#define INDUCTION_FROM 0.3 /* as the label has it */
+
+/* A text gives no head this label, however high the score is (docs/models.md). */
+static void add_induction(Text *out, double value)
+{
+    add_score(out, "induction", value);
+    if (value >= INDUCTION_FROM)
+        text_add(out, " (no label without heads --repeat)");
+}
+
 #define SCORE_LINES 4 /* of a head's scores, with its name */
 
 static void draw_scores(Ui *ui, Area area)
@@ -217,7 +227,7 @@ static void draw_scores(Ui *ui, Area area)
     add_score(&out, "self", s->self);
     add_score(&out, "first", s->first);
     add_score(&out, "next", s->next);
-    add_score(&out, "induction", s->induction);
+    add_induction(&out, s->induction);
     add_score(&out, "entropy", s->entropy);
     add_score(&out, "distance", s->distance);
     add_score(&out, "near", s->near);
@@ -480,8 +490,8 @@ void model_draw(Ui *ui, Area area)
     scroll_grid(m, &p);
     draw_grid(ui, (Area){ top.y, top.x, top.h, p.width }, &p);
     draw_side(ui, (Area){ top.y, top.x + p.width, top.h, area.w - p.width });
-    head_label_legend(ui, (Area){ top.y + top.h, area.x + 1, 1, area.w - 1 }, HEAD_LABELS_ALL,
-                      true);
+    head_label_legend(ui, (Area){ top.y + top.h, area.x + 1, 1, area.w - 1 },
+                      HEAD_LABELS_ALL & ~(1u << head_label_index("induction")), true);
     if (m->writing)
         model_draw_written(ui, (Area){ top.y + top.h + 1, area.x, text, area.w });
     else

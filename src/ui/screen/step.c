@@ -29,6 +29,15 @@ static int64_t stepping_head(const Pane *pane)
     return pane->spec.head < heads ? pane->spec.head : heads - 1;
 }
 
+/* The first stage, after that of the draws where it shows nothing. */
+static int first_shown(Pane *pane, int count)
+{
+    Step step;
+
+    return count > 1 && result_step(pane->result, 0, &step) && !step.shown &&
+           !strcmp(step.stage->name, "draw");
+}
+
 bool stepping_now(Ui *ui, Step *step)
 {
     Pane *pane = panes_focus(ui);
@@ -38,7 +47,7 @@ bool stepping_now(Ui *ui, Step *step)
         return false;
     if (ui->stepping.of != pane->result->run->mechanism) {
         ui->stepping.of = pane->result->run->mechanism;
-        ui->stepping.at = 0;
+        ui->stepping.at = first_shown(pane, count);
         ui->stepping.token = 0;
         ui->stepping.row = -1;
         ui->stepping.playing = false;

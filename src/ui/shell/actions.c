@@ -66,13 +66,27 @@ const Action *action_of_key(unsigned scope, uint32_t key)
     return NULL;
 }
 
-bool ui_knows_key(const char *name, size_t length)
+/* Scopes of a lesson's places; every scope where there is none. */
+static unsigned scopes_of(unsigned places)
+{
+    unsigned scopes = places ? 0 : ~0u;
+
+    if (places & LESSON_IN_WORDS)
+        scopes |= IN_LESSON;
+    if (places & LESSON_IN_PANES)
+        scopes |= IN_COMPARE | IN_STEP | IN_PROFILE;
+    if (places & LESSON_IN_FORM)
+        scopes |= IN_PARAMS;
+    return scopes;
+}
+
+bool ui_knows_key(const char *name, size_t length, unsigned places)
 {
     ActionPlace   place = { 0 };
     const Action *action;
 
     while ((action = next_action(&place)))
-        for (const char *list = action->keys; *list;) {
+        for (const char *list = action->scope & scopes_of(places) ? action->keys : ""; *list;) {
             size_t      own = strcspn(list, " ");
             char        text[32];
             const char *label = key_label(key_parse(list, own), text, sizeof(text));

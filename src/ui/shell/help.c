@@ -319,6 +319,7 @@ static void help_draw(Ui *ui, Area all)
     snprintf(title, sizeof(title), "%s  %d-%d/%d",
              ui->compare.adding ? "Add a pane"
              : h->palette       ? "Everything"
+             : !list.count      ? "Nothing found"
              : list.elsewhere   ? "No key for it here, but"
                                 : "What works here",
              list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,

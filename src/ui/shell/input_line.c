@@ -76,7 +76,9 @@ static bool model_and_text(const char *typed, Text *spec, Error *err)
     int         count = 0;
     Text        storage = { 0 };
     Error       no_words = ERROR_INIT;
-    bool        is = !model_spec_is(typed) &&
+    const char *path = strncmp(typed, MODEL_PREFIX, strlen(MODEL_PREFIX))
+                           ? typed : typed + strlen(MODEL_PREFIX);
+    bool        is = !strchr(typed, '[') && !model_spec_is(path) &&
                      call_split(typed, words, CALL_MAX_WORDS, &count, &storage, &no_words) &&
                      count == 2 && model_spec_is(words[0]);
 

@@ -159,6 +159,9 @@ static bool take_look(Start *start, int option, const char *value, Error *err)
 
 static bool take_input(Start *start, const char *value, Error *err)
 {
+    if (start->input && mechanism_find(value))
+        return error_set(err, ERR_USAGE, "%s is a mechanism: attnscope %s --input %s opens it on "
+                         "that input", value, value, start->input);
     if (start->input)
         return error_set(err, ERR_USAGE, "one input at a time: '%.60s' is one too many", value);
     start->input = value;
@@ -312,7 +315,7 @@ static bool is_lesson(const char *command)
 bool ui_takes(int argc, char **argv)
 {
     static const OptionId as_text[] = { OPT_HELP,  OPT_OUTPUT, OPT_JSON, OPT_AT,
-                                        OPT_COLOR, OPT_PRINT,  OPT_JUDGE };
+                                        OPT_COLOR, OPT_PRINT,  OPT_JUDGE, OPT_NO_ANSWERS };
     Start start = { 0 };
     Error err = ERROR_INIT;
 

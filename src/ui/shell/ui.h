@@ -22,8 +22,9 @@ bool ui_takes(int argc, char **argv);
 void ui_options(Text *out);
 void ui_man(Text *out); /* the same as a section of the man page */
 
-/* Some action has the key: "p", "Enter", "C-p", "Ctrl-P". */
-bool ui_knows_key(const char *name, size_t length);
+/* Some action has the key in these places of a lesson (bits of LessonPlace; 0: anywhere): "p",
+ * "Enter", "C-p", "Ctrl-P". */
+bool ui_knows_key(const char *name, size_t length, unsigned places);
 /* The keys as a Markdown table, from the action table. */
 void ui_docs(Text *out);
 

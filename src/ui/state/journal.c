@@ -387,6 +387,8 @@ static void stop(Ui *ui)
     j->path[0] = '\0';
 }
 
+#define USUAL_SCRIPT "session.lua" /* where no name is given */
+
 static bool is_lua(Ui *ui, const char *path)
 {
     size_t length = strlen(path);
@@ -403,13 +405,14 @@ void journal_typed_record(Ui *ui, const char *rest)
 
     if (!j)
         return;
-    if (!*rest || !strcmp(rest, "stop")) {
+    if (!strcmp(rest, "stop") || (!*rest && j->path[0])) {
         if (j->path[0])
             stop(ui);
         else
             ui_say(ui, ROLE_DIM, "nothing is recorded; :record FILE.lua begins");
         return;
     }
+    rest = *rest ? rest : USUAL_SCRIPT;
     if (!is_lua(ui, rest))
         return;
     if (j->path[0])
@@ -426,6 +429,7 @@ void journal_typed_history(Ui *ui, const char *path)
 {
     Error err = ERROR_INIT;
 
+    path = *path ? path : USUAL_SCRIPT;
     if (!journal_of(ui) || !is_lua(ui, path))
         return;
     note_now(ui);
@@ -437,18 +441,25 @@ void journal_typed_history(Ui *ui, const char *path)
                ui->journal->count, path);
 }
 
+/* With the word only, so that no name must be deleted first. */
+static void ask_script(Ui *ui, const char *word)
+{
+    ui_prompt(ui, word);
+    snprintf(ui->prompt.choices, sizeof(ui->prompt.choices), "Enter alone: %s", USUAL_SCRIPT);
+}
+
 void action_record(Ui *ui)
 {
     if (journal_records(ui)) {
         stop(ui);
         return;
     }
-    ui_prompt(ui, "record session.lua");
+    ask_script(ui, "record ");
 }
 
 void action_history(Ui *ui)
 {
-    ui_prompt(ui, "history session.lua");
+    ask_script(ui, "history ");
 }
 
 void journal_close(Ui *ui)

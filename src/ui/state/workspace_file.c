@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "app/program.h"
+#include "app/session/model_input.h"
 #include "attn/run/position.h"
 #include "ui/shell/actions.h"
 #include "ui/state/explorer.h"
@@ -35,7 +36,9 @@ static void write_input(const Workspace *saved, Text *out)
     const char *spec = saved->spec;
 
     text_add(out, "input ");
-    if (!strncmp(spec, "synthetic:", 10) || !strncmp(spec, "sample:", 7) || !strcmp(spec, "-"))
+    if (model_spec_is(spec))
+        out->failed |= !model_spec_absolute(spec, out, NULL);
+    else if (!strncmp(spec, "synthetic:", 10) || !strncmp(spec, "sample:", 7) || !strcmp(spec, "-"))
         text_add(out, spec);
     else
         place_absolute(spec, out);

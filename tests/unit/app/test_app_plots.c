@@ -230,6 +230,28 @@ TEST(stages_stand_under_the_roofs)
     assert_non_null(strstr(err.text, "ceilings"));
 }
 
+/* A stage cannot be faster than the processor, so its speed was measured too low. */
+TEST(a_roof_that_is_too_low_is_told)
+{
+    Ceilings          c = { .peak = 1e11, .gemm = 5e10, .stream = 1e10 };
+    StageRecord       stage = { .name = "attend", .time_ms = number_of(1), .flops = { .mix = 9e7 },
+                                .bytes = { .read = 1e6 } };
+    Record            a = { .stages = &stage, .stage_count = 1 };
+    const PlotSubject subject = { "a", &a };
+    Plot             *plot = plot_made(PLOT_ROOFLINE, &subject, 1, &c);
+
+    assert_false(roof_is_exceeded(&a, &c));
+    assert_null(strstr(plot->note, "busy"));
+    plot_free(plot);
+    c.peak = 8e10;
+    assert_true(roof_is_exceeded(&a, &c));
+    plot = plot_made(PLOT_ROOFLINE, &subject, 1, &c);
+    assert_non_null(strstr(plot->note, "measured on a busy machine"));
+    plot_free(plot);
+    c.peak = NAN;
+    assert_false(roof_is_exceeded(&a, &c));
+}
+
 /* ---- scaling ---------------------------------------------------------------- */
 
 TEST(claims_are_slopes_through_the_last_point)

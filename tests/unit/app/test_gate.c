@@ -246,6 +246,45 @@ TEST(a_busy_machine_gets_no_verdict)
     free_files(&f);
 }
 
+/* Whether one record is spoiled; the rest of it is quiet. */
+static bool spoiled(double q1, double q3, double drift, int outliers, int switches)
+{
+    char    line[800];
+    Results rows = { 0 };
+    Error   err = ERROR_INIT;
+    bool    bad;
+    int     length = snprintf(
+        line, sizeof(line),
+        "{\"key\":\"full+1234@1\",\"mechanism\":\"full\",\"params\":{},\"n\":64,\"seed\":1,"
+            "\"status\":\"OK\",\"flops\":{\"counted\":1},\"bytes\":1,\"memory\":{\"arena_peak\":1},"
+            "\"time_ms\":{\"median\":1,\"q1\":%g,\"q3\":%g,\"outliers\":%d,\"drift\":%g,"
+            "\"involuntary_switches\":%d,\"samples\":[1,1,1,1,1,1,1,1,1,1]}}",
+        q1, q3, outliers, drift, switches);
+
+    assert_true(length < (int)sizeof(line));
+    CHECK(results_add(&rows, line, (size_t)length, 0, &err), "%s", err.text);
+    assert_int_equal(rows.count, 1);
+    bad = row_is_spoiled(&rows.rows[0]);
+    results_free(&rows);
+    return bad;
+}
+
+/* Of ten samples: more than two outliers; a drift of more than a tenth and more than the spread;
+ * a lost processor in every sample beside a spread of more than a twentieth. */
+TEST(what_spoils_a_record_has_edges)
+{
+    assert_false(spoiled(0.99, 1.01, 0, 2, 0));
+    assert_true(spoiled(0.99, 1.01, 0, 3, 0));
+    assert_false(spoiled(0.99, 1.01, 0.1, 0, 0));
+    assert_true(spoiled(0.99, 1.01, 0.11, 0, 0));
+    assert_true(spoiled(0.99, 1.01, -0.11, 0, 0));
+    assert_false(spoiled(0.9, 1.1, 0.15, 0, 0)); /* its spread is wider */
+    assert_true(spoiled(0.9, 1.1, -0.25, 0, 0));
+    assert_false(spoiled(0.9, 1.1, 0, 0, 9));
+    assert_true(spoiled(0.9, 1.1, 0, 0, 10));
+    assert_false(spoiled(0.99, 1.01, 0, 0, 10));
+}
+
 TEST(few_processes_get_no_verdict)
 {
     Files f = { .a.rows = NULL };

@@ -267,7 +267,16 @@ TEST(what_does_not_hold_is_found)
         { HEAD TASK "task = 'press p and set window to 5, press Enter or Ctrl-P'" TAIL, "" },
         { HEAD TASK "task = 'press p and set causal'" TAIL, "" },
         { HEAD SHOW "text = 'Press F13 or any key.'" TAIL, "text: there is no key 'F13'" },
-        { HEAD SHOW "hint = 'Press ] until it is there, then S-Right.'" TAIL, "" },
+        { HEAD SHOW "hint = 'Press ] until it is there. Press Tab, then S-Right.'" TAIL, "" },
+        { HEAD SHOW "hint = 'Press A.'" TAIL, "hint: the key 'A' does not work there: say to press "
+          "Tab, then it" },
+        { HEAD SHOW "explain = 'Press Tab, then A.'" TAIL, "" },
+        { HEAD SHOW "hint = 'Press Down.'" TAIL, "" },
+        { HEAD SHOW "ask = { 'q', choices = { { 'a', 'r' }, { 'b', 'r' } }, answer = 1 }" TAIL,
+          "choices: the right one has the same reply as 'b'" },
+        { HEAD SHOW "now = function(s) return ('%+.2f nats'):format(-0.001) end" TAIL,
+          "now: a number reads -0" },
+        { HEAD SHOW "now = '1-0.00, -0.001, x-0'" TAIL, "" },
         { HEAD SHOW "now = function(s) return 'Press \xc3\xb6.' end" TAIL, "now: there is no key" },
     };
 
@@ -383,6 +392,39 @@ static void first_page(const Lesson *lesson, bool lenient, Text *out)
         text_add(out, err.text);
     lesson_page_free(&page);
     lesson_play_free(&play);
+}
+
+TEST(a_pane_of_another_mechanism_is_told)
+{
+    Error       err = ERROR_INIT;
+    Lesson     *lesson = read_text(HEAD SHOW "now = 'the number'" TAIL, &err);
+    LessonFacts facts = { .count = 0 };
+    LessonSight sight = { .chosen = -1, .instead = "bigbird" };
+    LessonPage  page;
+    Text        all = { 0 };
+
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_page(lesson, 0, &facts, &sight, 200, &page, &err), "%s", err.text);
+    for (int i = 0; i < page.count; i++)
+        text_addf(&all, "%s\n", lesson_line(&page, i));
+    assert_non_null(strstr(text_str(&all), "The pane shows bigbird"));
+    assert_null(strstr(text_str(&all), "the number"));
+    text_free(&all);
+    lesson_page_free(&page);
+    lesson_free(lesson);
+}
+
+TEST(a_lesson_opens_by_its_number)
+{
+    Error   err = ERROR_INIT;
+    Lesson *lesson = lesson_open_named(session, "5", &err);
+
+    CHECK(lesson, "%s", err.text);
+    assert_string_equal(lesson->id, "lsh");
+    lesson_free(lesson);
+    assert_null(lesson_open_named(session, "0", &err));
+    assert_null(lesson_open_named(session, "99", &err));
+    CHECK(strstr(err.text, "a number from 1 to"), "'%s'", err.text);
 }
 
 TEST(numbers_of_percent_are_told_apart)

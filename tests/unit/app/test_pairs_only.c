@@ -9,8 +9,18 @@
 #include "app/figure/picture.h"
 #include "session_fixture.h"
 
-/* The text of the figure; *skipped: some run of it was without attention. */
-static void draw(Session *s, const char *line, bool pictures_only, bool *skipped, Text *out)
+static bool has_figure(const Run *run, const char *name)
+{
+    for (int i = 0; i < run->figure_count; i++)
+        if (!strcmp(run->figures[i].name, name))
+            return true;
+    return false;
+}
+
+/* The text of the figure; *skipped: some run of it was without attention; *weighed: some run has
+ * the figure mass. */
+static void draw(Session *s, const char *line, bool pictures_only, bool *skipped, bool *weighed,
+                 Text *out)
 {
     const char *words[CALL_MAX_WORDS];
     Text        storage = { 0 };
@@ -27,9 +37,11 @@ static void draw(Session *s, const char *line, bool pictures_only, bool *skipped
               (figure = figure_run_draw(s, &call, d, &err)) != NULL &&
               figure_text(figure, &(TextOptions){ .width = 100, .utf8 = true }, out, &err),
           "%s: %s", line, err.text);
-    *skipped = false;
-    for (int i = 0; i < d->count; i++)
+    *skipped = *weighed = false;
+    for (int i = 0; i < d->count; i++) {
         *skipped = *skipped || d->results[i]->request.pairs_only;
+        *weighed = *weighed || has_figure(d->results[i]->run, "mass");
+    }
     figure_free(figure);
     figure_run_free(d);
     free(d);
@@ -39,11 +51,11 @@ static void draw(Session *s, const char *line, bool pictures_only, bool *skipped
 /* Whether attention was left out. */
 static bool compare(Session *s, const char *line)
 {
-    bool with, without, same;
+    bool with, without, weighed, same;
     Text a = { 0 }, b = { 0 };
 
-    draw(s, line, false, &with, &a);
-    draw(s, line, true, &without, &b);
+    draw(s, line, false, &with, &weighed, &a);
+    draw(s, line, true, &without, &weighed, &b);
     same = !strcmp(text_str(&a), text_str(&b));
     CHECK(same && !with, "%s: with attention\n%s\nwithout\n%s", line, text_str(&a), text_str(&b));
     text_free(&a);
@@ -134,6 +146,28 @@ TEST(weights_beside_them_and_strips_need_it)
     assert_false(compare(s, "figure window --strips entropy"));
     assert_false(compare(s, "figure full"));
     assert_false(compare(s, "figure reformer --sorted"));
+    session_free(s);
+}
+
+/* The view kept_mass weighs the rows that it shows, and is the same. */
+TEST(pictures_need_no_masses_of_all_rows)
+{
+    static const char *const lines[] = { "figure topk:weights", "figure dsa:selected",
+                                         "figure moba:kept_mass", "figure 'h2o:best_mass'" };
+    Session *s = session_on("synthetic:normal(n=40,d=8,heads=2)");
+
+    for (int x = 0; x < 4; x++) {
+        bool skipped, weighed;
+        Text all = { 0 }, few = { 0 };
+
+        draw(s, lines[x], false, &skipped, &weighed, &all);
+        assert_true(weighed);
+        draw(s, lines[x], true, &skipped, &weighed, &few);
+        assert_false(weighed || skipped);
+        assert_string_equal(text_str(&all), text_str(&few));
+        text_free(&all);
+        text_free(&few);
+    }
     session_free(s);
 }
 

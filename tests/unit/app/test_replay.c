@@ -4,6 +4,7 @@
 #include "app/result/views.h"
 #include "attn/study/replay.h"
 #include "session_fixture.h"
+#include "unit/view_fixture.h"
 
 #define N 40
 #define HEADS 2
@@ -60,11 +61,11 @@ static double score(const Run *run, int64_t head, int64_t i, int64_t j)
 }
 
 /* Weights after a tile are the softmax over the keys so far; the running numbers are its own. */
-static void check_tiles(const char *text, bool causal)
+static void check_tiles_of(const char *text, bool causal, const char *shown, const char *weighed)
 {
     Result     *result = run_of(text, causal);
     const Run  *run = result->run, *replay = result_replay(result);
-    const View *cells = run_view(run, "connectivity"), *max, *sum, *off, *rescaled;
+    const View *cells = run_view(run, shown), *max, *sum, *off, *rescaled;
 
     assert_non_null(replay);
     max = run_view(replay, "running_max");
@@ -104,8 +105,13 @@ static void check_tiles(const char *text, bool causal)
     for (int64_t x = 0; x < HEADS * N; x++)
         for (int64_t j = 0; j < N; j++)
             CHECK_NEAR((double)cell(view_of(replay, "tile", 4, "weights_so_far"), x / N, x % N, j),
-                       (double)cell(run_view(run, "weights"), x / N, x % N, j), 1e-5);
+                       (double)cell(run_view(run, weighed), x / N, x % N, j), 1e-5);
     result_release(result);
+}
+
+static void check_tiles(const char *text, bool causal)
+{
+    check_tiles_of(text, causal, "connectivity", "weights");
 }
 
 TEST(tiles_are_an_online_softmax)
@@ -115,6 +121,13 @@ TEST(tiles_are_an_online_softmax)
     check_tiles("window(window=9)", false);
     check_tiles("sparse-strided(stride=6)", true);
     check_tiles("pattern(expr='block(8) & !self')", true); /* row 0 sees nothing */
+}
+
+/* Of several softmaxes that are added, one is shown. */
+TEST(tiles_are_of_one_of_several_softmaxes)
+{
+    check_tiles_of("nsa", true, "connectivity_slc", "weights_slc");
+    check_tiles_of("nsa(topk=5,window=3)", false, "connectivity_slc", "weights_slc");
 }
 
 /* A key is held from its token to the last query that reads it, and no longer. */
@@ -274,6 +287,31 @@ TEST(a_replay_is_beside_the_run)
     assert_non_null(result_derived(result, "held_bytes", &err));
     assert_null(result_derived(result, "no_such_view", &err));
     result_release(result);
+}
+
+/* Of the running numbers the columns are the tiles; every view reads any piece of its rows. */
+TEST(views_of_a_replay_are_read_in_pieces)
+{
+    static const char *const words[] = { "full", "linear", "performer(features=16)" };
+    int                      tiles = 0;
+
+    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
+        Result    *result = run_of(words[w], true);
+        const Run *replay = result_replay(result);
+
+        assert_non_null(replay);
+        for (int v = 0; v < replay->view_count; v++) {
+            const View *view = &replay->views[v];
+
+            view_fixture_check(view);
+            if (!strcmp(view->name, "running_max") || !strcmp(view->name, "running_sum")) {
+                assert_string_equal(view->cols, "tile");
+                tiles++;
+            }
+        }
+        result_release(result);
+    }
+    assert_true(tiles >= 2);
 }
 
 SUITE(open_session, session_close)

@@ -327,7 +327,20 @@ static void assert_caption(const PanelChoice *panels, int count, const char *wor
     figure_free(figure);
 }
 
-/* The sizes of a pattern that stands alone, but not those that its title names. */
+/* What the line below each panel begins with. */
+static void assert_sizes(const PanelChoice *panels, int count, const char *const *expected)
+{
+    PictureOptions options = { .head = -1 };
+    Figure        *figure = picture_of_panels(panels, count, &options, NULL);
+
+    assert_non_null(figure);
+    for (int k = 0; k < count; k++)
+        assert_string_equal(figure->panels[k].sizes, expected[k]);
+    figure_free(figure);
+}
+
+/* The sizes of a pattern, but not those that its title names: in the figure's caption if it shows
+ * one mechanism, else below each panel. */
 TEST(captions_say_the_sizes_of_a_pattern)
 {
     Result           *bird = run_of("bigbird", 0), *other = run_of("longformer", 0);
@@ -335,15 +348,26 @@ TEST(captions_say_the_sizes_of_a_pattern)
     const PanelChoice panels[] = { { .result = bird, .spec = PANEL_SPEC_INIT },
                                    { .result = other, .spec = PANEL_SPEC_INIT } };
     const PanelChoice one = { .result = wide, .spec = PANEL_SPEC_INIT };
+    Result           *entmax = run_of("entmax", 0);
+    const PanelChoice drawn[] = { { .result = entmax, .spec = panel_spec("support") },
+                                  { .result = other, .spec = PANEL_SPEC_INIT } };
+    const PanelChoice same[] = { { .result = bird, .spec = PANEL_SPEC_INIT },
+                                 { .result = bird, .spec = panel_spec("weights") } };
 
     assert_caption(panels, 1, NULL, true, "; window 3, 2 global tokens, random 3; random blocks:");
     assert_caption(panels + 1, 1, NULL, true, "; window 7, 1 global token");
     assert_caption(&one, 1, NULL, true, "; 2 global blocks, random 3; random blocks:");
     assert_caption(panels, 2, NULL, false, "window");
+    assert_sizes(panels, 2, (const char *[]){ "window 3, 2 global tokens, random 3",
+                                              "window 7, 1 global token" });
+    assert_sizes(drawn, 2, (const char *[]){ "", "window 7, 1 global token" });
+    assert_sizes(same, 2, (const char *[]){ "", "" });
+    assert_caption(same, 2, NULL, true, "; window 3, 2 global tokens, random 3; random blocks:");
     assert_caption(panels + 1, 1, "mine", false, "window");
     result_release(bird);
     result_release(other);
     result_release(wide);
+    result_release(entmax);
 }
 
 static void assert_read(const char *text, const char *expected)

@@ -193,4 +193,29 @@ TEST(editors_step_inside_the_range)
     check_step("mode", "once", -1, "count");
 }
 
+/* The last digit that counts, on both sides of 0. */
+TEST(editors_step_by_a_power_of_ten)
+{
+    typedef struct Float {
+        double shift;
+    } Float;
+    static const Param shift[] = { PARAM_FLOAT(Float, shift, 0, -100, 100, "shift"), PARAM_END };
+    static const struct {
+        const char *from;
+        int         direction;
+        const char *to;
+    } steps[] = { { "2.5", 1, "3.5" },   { "-2.5", 1, "-1.5" }, { "-2.5", -1, "-3.5" },
+                  { "25", 1, "35" },     { "-25", -1, "-35" },  { "0.03", -1, "0.02" },
+                  { "-0.03", 1, "-0.02" }, { "0", 1, "0.1" },   { "0", -1, "-0.1" },
+                  { "10", 1, "11" },     { "-10", -1, "-11" } };
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        Text text = { 0 };
+
+        CHECK(params_step(shift, steps[i].from, steps[i].direction, &text), "%s", steps[i].from);
+        assert_string_equal(text_str(&text), steps[i].to);
+        text_free(&text);
+    }
+}
+
 SUITE(NULL, NULL)

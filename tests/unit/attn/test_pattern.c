@@ -186,6 +186,36 @@ TEST(primitives_follow_their_rules)
         }
 }
 
+/* Keys of distances from the query stay so where there are more queries than keys, or fewer. */
+TEST(distances_hold_where_queries_and_keys_differ)
+{
+    static const struct {
+        const char *expr;
+        Rule        rule;
+    } by[] = { { "window(5)", window5 }, { "window(w=4)", window4 }, { "window(5, d=3)", dilated },
+               { "band(-4,-1)", band },  { "stride(4)", stride },    { "log(2)", logs },
+               { "log(1, 6)", restarted }, { "log(5, 11)", wide },   { "log(8, 4)", all_local },
+               { "log(3, 60)", no_room } };
+    uint8_t cells[MOST];
+
+    for (size_t p = 0; p < sizeof(by) / sizeof(*by); p++)
+        for (int64_t shape = 0; shape < 64; shape++) {
+            Arena   *a = arena_new();
+            int64_t  n = 3 + shape / 8 * 5, m = 3 + shape % 8 * 5;
+            Pattern *x = pattern_parse(a, (PatternShape){ .heads = 1, .n = n, .m = m }, by[p].expr,
+                                       NULL, NULL);
+
+            assert_non_null(x);
+            for (int64_t i = 0; i < n; i++) {
+                row_cells(x, i, cells);
+                for (int64_t j = 0; j < m; j++)
+                    CHECK(!!cells[j] == by[p].rule(i, j, n > m ? n : m), "%s n=%d m=%d (%d,%d)",
+                          by[p].expr, (int)n, (int)m, (int)i, (int)j);
+            }
+            arena_free(a);
+        }
+}
+
 /* The result of an operator for two cells, bits included. */
 static uint8_t combined(char op, uint8_t x, uint8_t y)
 {

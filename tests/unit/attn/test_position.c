@@ -458,6 +458,41 @@ TEST(test_terms_add_up)
     }
 }
 
+/* What a run charges for its positions, xl's, and the bytes it moves. */
+static double xl_charge(const char *mechanism, const char *params, Bytes *bytes)
+{
+    Setup  s;
+    Run   *run;
+    double flops;
+
+    setup_open(&s, 2, 7, 7, 5, false);
+    set(&s, params);
+    run = run_any(&s, mechanism_find(mechanism), "xl");
+    assert_int_equal(run->err.code, ERR_NONE);
+    flops = run_flops(run).position;
+    *bytes = run_bytes(run);
+    run_free(run);
+    setup_close(&s);
+    return flops;
+}
+
+/* A distance costs 2 h D d with D = h d, and a cell always the same: full attention has 13
+ * distances and 49 cells, a window of three 3 and 19, a window of one 1 and 7.  For a distance D
+ * numbers are read and h d written; the rest moves alike. */
+TEST(only_the_distances_of_the_cells_are_projected)
+{
+    double h = 2, d = 5, width = h * d, distance = 2 * h * width * d, full, three, one;
+    Bytes  all, some, least;
+
+    full = xl_charge("full", "", &all);
+    three = xl_charge("window", "window=3", &some);
+    one = xl_charge("window", "window=1", &least);
+    CHECK_NEAR((three - one - 2 * distance) / 12, (full - one - 12 * distance) / 42, 1e-12);
+    CHECK_NEAR(all.read - least.read, 4 * 12 * width, 0);
+    CHECK_NEAR(all.written - least.written, 4 * 12 * h * d, 0);
+    CHECK_NEAR(some.read - least.read, 4 * 2 * width, 0);
+}
+
 static void check_error(const char *position, const char *params, const char *text)
 {
     Setup s;

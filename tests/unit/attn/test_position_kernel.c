@@ -196,7 +196,44 @@ TEST(xl_charges_the_distances_that_cells_need)
     check_distances("block-local", "block=8", 40, 40, false, 15);
     check_distances("natten", "kernel=[7]", 40, 40, false, 13); /* moved at borders */
     check_distances("transformer-xl", "segment=8,mem_len=4", 40, 40, true, 12);
+    check_distances("bigbird", "block=4,window=3,global=0,random=0", 40, 40, false, 15);
+    check_distances("bigbird", "block=4,window=3,global=0,random=0", 40, 40, true, 8);
+    check_distances("star", "window=3", 20, 20, true, 20);
+    check_distances("axial", "width=8", 40, 40, false, 23);
+    check_distances("axial", "width=8", 40, 40, true, 12);
+    check_distances("streaming-llm", "sinks=2,window=4,positions=cache", 20, 20, true, 6);
+    check_distances("streaming-llm", "sinks=2,window=4,positions=text", 20, 20, true, 20);
     check_distances("pattern", "expr=none", 12, 12, false, 1); /* a table has a row at least */
+}
+
+/* Where the content chooses the cells, the distances are those that the mask allows.  Ready vectors
+ * leave the projection out: the difference is what it costs. */
+TEST(xl_charges_no_distance_ahead_of_a_causal_run)
+{
+    static const char *const ids[] = { "topk", "sigmoid", "differential", "h2o", "snapkv",
+                                       "vertical-slash" };
+
+    for (int x = 0; x < LENGTH(ids); x++) {
+        double cost[2];
+
+        for (int given = 0; given < 2; given++) {
+            Setup s;
+            Run  *run;
+
+            setup_open(&s, 4, 20, 20, 4, true);
+            if (!strcmp(ids[x], "vertical-slash")) /* as many cells, whichever lines it takes */
+                set(&s, "vertical=20,slash=20");
+            if (given) /* no projection */
+                give(&s, "pos_rel", 3, (int64_t[]){ 4, 39, 4 });
+            run = run_without_views(&s, mechanism_find(ids[x]), "xl");
+            CHECK(run->err.code == ERR_NONE, "%s: %s", ids[x], run->err.text);
+            cost[given] = run_flops(run).position;
+            run_free(run);
+            setup_close(&s);
+        }
+        CHECK(cost[0] - cost[1] == 2 * 4 * 16 * 4 * 20, "%s: %g FLOPs of distances", ids[x],
+              cost[0] - cost[1]);
+    }
 }
 
 /* What no cell needs is not there: outputs and figures are those of a run that has it all. */

@@ -183,6 +183,57 @@ TEST(threads_do_not_change_a_bit)
     free(a);
 }
 
+/* A matrix whose reads are counted. */
+typedef struct Counted {
+    const float *a;
+    int64_t      cols;
+    atomic_int  *rows; /* reads, of which each is of one row */
+} Counted;
+
+static void read_counted(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Counted *c = view->context;
+
+    (void)head;
+    atomic_fetch_add(c->rows, 1);
+    for (int64_t x = 0; x < count; x++)
+        out[x] = c->a[i * c->cols + start + x * step];
+}
+
+/* A band of numbers, the same with zeros around it, and both as views. */
+TEST(few_cells_are_read_once_and_have_the_same_values)
+{
+    enum { N = 230, REACH = 3 };
+    PatternShape s = { .heads = 1, .n = N, .m = N };
+    SpectrumWay  way = { .exact = 1, .rank = 30, .seed = 3 };
+    Arena       *arena = arena_new();
+    float       *a = calloc((size_t)(N * N), sizeof(*a));
+    atomic_int   reads = 0;
+    Counted      counted = { .a = a, .cols = N, .rows = &reads };
+    View         dense = view_of(a, N, N), sparse = view_of(NULL, N, N);
+    double       whole[30], few[30], energy[2];
+    Rng          rng = rng_named(9, "band");
+    Error        err = ERROR_INIT;
+
+    assert_true(a && arena);
+    for (int i = 0; i < N; i++)
+        for (int j = max_i64(0, i - REACH); j < min_i64(N, i + REACH + 1); j++)
+            a[i * N + j] = (float)rng_normal(&rng);
+    sparse.read = read_counted;
+    sparse.context = &counted;
+    sparse.support = pattern_band(arena, s, -REACH, REACH, 1, COMPONENT_WINDOW);
+    CHECK(spectrum_make(&dense, 0, &way, whole, &energy[0], &err), "%s", err.text);
+    CHECK(spectrum_make(&sparse, 0, &way, few, &energy[1], &err), "%s", err.text);
+    for (int i = 0; i < 30; i++)
+        CHECK(fabs(whole[i] - few[i]) <= 1e-9 * whole[0], "%d: %.15g and %.15g", i, whole[i],
+              few[i]);
+    CHECK(fabs(energy[0] - energy[1]) <= 1e-12 * energy[0], "energy");
+    assert_int_equal(atomic_load(&reads), N);
+    arena_free(arena);
+    free(a);
+}
+
 TEST(what_cannot_be_found_is_said)
 {
     float       a[] = { 1, NAN, 2, 3 };

@@ -2,6 +2,7 @@
  * catalogue that offers it. */
 #include "attn/run/view.h"
 #include "unit/mech_fixture.h"
+#include "unit/view_fixture.h"
 
 #define KEYS 300 /* more than are read together */
 
@@ -63,10 +64,31 @@ TEST(rows_together_are_rows_alone)
         for (int causal = 0; causal < 2; causal++)
             found += compare_views(mechanism_at(x), "", causal);
     assert_true(found >= 14);
+    for (int causal = 0; causal < 2; causal++) {
+        assert_true(compare_views(mechanism_find("dsa"), "index_dim=70", causal) > 0);
+        assert_true(compare_views(mechanism_find("moba"), "block=5", causal) > 0);
+        assert_true(compare_views(mechanism_find("quest"), "page=3", causal) > 0);
+    }
     assert_true(compare_views(mechanism_find("rfa"), "gate=true", true) > 0);
     assert_true(compare_views(mechanism_find("performer"), "features=200", false) > 0);
     assert_true(compare_views(mechanism_find("performer"), "features=200", true) > 0);
     assert_true(compare_views(mechanism_find("linformer"), "k=130", false) > 0);
+}
+
+TEST(a_piece_of_a_row_is_that_part_and_nothing_beside_it)
+{
+    int found = 0;
+
+    for (size_t x = 0; mechanism_at(x); x++)
+        for (int causal = 0; causal < 2; causal++) {
+            Fixture f = fixture_new_x(40);
+            Run    *run = fixture_run_at(&f, mechanism_at(x)->id, "", causal, true, 0);
+
+            for (int v = 0; !run->err.code && v < run->view_count; v++, found++)
+                view_fixture_check(&run->views[v]);
+            fixture_free(&f);
+        }
+    assert_true(found > 300);
 }
 
 SUITE(NULL, NULL)

@@ -373,6 +373,22 @@ TEST(json_is_written_with_its_commas)
     jsonw_bool(&j, true);
     jsonw_close(&j, '}');
     assert_string_equal(text_str(&text), "{\"a\\\"\\u000a\":[1,0.1,null,null],\"b\":true}");
+    text_clear(&text);
+    j = jsonw_to(&text);
+    jsonw_key_open(&j, "keys", '{');
+    jsonw_key_bool(&j, "no", false);
+    jsonw_key_int(&j, "int", -7);
+    jsonw_key_number(&j, "number", 0.5);
+    jsonw_key_string(&j, "text", "x");
+    jsonw_key_raw(&j, "raw", "[2]");
+    jsonw_some_int(&j, "none", 0);
+    jsonw_some_int(&j, "some", 3);
+    jsonw_some_string(&j, "empty", "");
+    jsonw_some_string(&j, "more", "y");
+    jsonw_close(&j, '}');
+    assert_string_equal(text_str(&text),
+                        "\"keys\":{\"no\":false,\"int\":-7,\"number\":0.5,\"text\":\"x\","
+                        "\"raw\":[2],\"some\":3,\"more\":\"y\"}");
     text_free(&text);
 }
 
@@ -439,6 +455,8 @@ TEST(sizes_read_well)
     assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
+    assert_string_equal(format_count(-2.5e9, text, sizeof(text)), "-2.5 G"); /* a difference */
+    assert_string_equal(format_bytes(-3 * 1024 * 1024, text, sizeof(text)), "-3.0 MiB");
 }
 
 TEST(files_appear_whole_or_not_at_all)
@@ -449,21 +467,25 @@ TEST(files_appear_whole_or_not_at_all)
 
     close(fd);
     assert_true(file_write(path, "abc", 3, &err));
-    assert_false(file_write("/nonexistent/folder/x", "abc", 3, &err));
+    assert_false(file_write("/dev/null/folder/x", "abc", 3, &err));
     assert_int_equal(err.code, ERR_FILE);
-    assert_non_null(strstr(err.text, "/nonexistent/folder/x"));
+    assert_non_null(strstr(err.text, "/dev/null/folder/x"));
     unlink(path);
 }
 
 TEST(a_place_is_a_name_in_a_folder_that_is_there)
 {
-    static const char *const refused[][2] = {
+    char path[5000], folder[] = "/tmp/attnscope-core-XXXXXX", gone[64], text[128];
+    const char *const refused[][2] = {
         { "/tmp", "is a folder" },
-        { "/nonexistent/x.png", "the folder /nonexistent cannot be written to" },
+        { gone, text },
         { "~/nowhere/x.png", "~ is a shell's" },
     };
-    char path[5000];
 
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(rmdir(folder), 0);
+    snprintf(gone, sizeof(gone), "%s/x.png", folder);
+    snprintf(text, sizeof(text), "the folder %s cannot be written to", folder);
     for (size_t i = 0; i < 3; i++) {
         Error err = ERROR_INIT;
 

@@ -3,6 +3,7 @@
 #include "attn/pattern/pattern.h"
 #include "check.h"
 #include "draw/colour/colour.h"
+#include "draw/figure/scene.h"
 #include "draw/text/unicode.h"
 
 static double linear(uint8_t c)
@@ -253,6 +254,57 @@ TEST(map_names_are_read_back)
         assert_true(colour_map_parse(colour_map_name((ColourMap)k), &map, NULL) && (int)map == k);
     assert_false(colour_map_parse("jet", &map, &err));
     assert_non_null(strstr(err.text, "viridis"));
+}
+
+/* A view's own word, or the last word of its name where that is a plural. */
+TEST(categories_have_a_word)
+{
+    static const struct {
+        View        view;
+        const char *one, *many;
+    } cases[] = {
+        { { .name = "position_buckets", .kind = VIEW_BUCKETS }, "bucket", "buckets" },
+        { { .name = "experts", .kind = VIEW_BUCKETS }, "expert", "experts" },
+        { { .name = "some_route", .kind = VIEW_BUCKETS }, "category", "categories" },
+        { { .name = "s", .kind = VIEW_BUCKETS }, "category", "categories" },
+        { { .name = "a_s", .kind = VIEW_BUCKETS }, "category", "categories" },
+        { { .name = "x", .kind = VIEW_BUCKETS, .quantity = "class" }, "class", "class" },
+        { { .name = "buckets", .kind = VIEW_MEMBERSHIP, .rows = "query" }, "query", "queries" },
+        { { .name = "buckets", .kind = VIEW_MEMBERSHIP, .rows = "" }, "category", "categories" },
+        { { .name = "buckets", .kind = VIEW_MEMBERSHIP }, "category", "categories" },
+    };
+    char text[64];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        category_word(&cases[i].view, text, sizeof(text));
+        assert_string_equal(text, cases[i].one);
+        categories_word(&cases[i].view, text, sizeof(text));
+        assert_string_equal(text, cases[i].many);
+    }
+}
+
+/* One hop is the map's beginning, four are half of what is used of it, and no number of hops is
+ * beyond; none at all is grey. */
+TEST(hops_go_along_the_map)
+{
+    Paint paint;
+    Rgb   half = colour_of_value(MAP_VIRIDIS, 0.45), first = colour_of_value(MAP_VIRIDIS, 0);
+    Rgb   dark = colour_of_value(MAP_VIRIDIS, 1 - 0.45), grey = { 0x80, 0x80, 0x80 };
+
+    hops_paint(&paint, MAP_VIRIDIS, 4, false);
+    assert_memory_equal(&paint.rgb, &half, sizeof(half));
+    assert_int_equal(paint.ascii, '4');
+    hops_paint(&paint, MAP_VIRIDIS, 4, true);
+    assert_memory_equal(&paint.rgb, &dark, sizeof(dark));
+    hops_paint(&paint, MAP_VIRIDIS, 1, false);
+    assert_memory_equal(&paint.rgb, &first, sizeof(first));
+    hops_paint(&paint, MAP_VIRIDIS, 0, false);
+    assert_memory_equal(&paint.rgb, &grey, sizeof(grey));
+    assert_int_equal(paint.index256, 244);
+    hops_paint(&paint, MAP_VIRIDIS, 35, false);
+    assert_int_equal(paint.ascii, 'z');
+    hops_paint(&paint, MAP_VIRIDIS, 36, false);
+    assert_int_equal(paint.ascii, '+');
 }
 
 TEST(labels_are_cut_to_columns)

@@ -44,4 +44,41 @@ TEST(frames_of_equal_columns_are_equal_to_the_pixel)
             }
 }
 
+/* A colour bar in one column, and numbers of different width beside the frames. */
+TEST(frames_stand_equally_far_apart)
+{
+    PanelNeed  panels[4] = { { .rows = 48, .cols = 48, .row_axis_w = 20, .row_labels_w = 30 },
+                             { .rows = 48, .cols = 48, .row_labels_w = 30, .bar_w = 90 },
+                             { .rows = 48, .cols = 48, .row_labels_w = 45 },
+                             { .plot = true, .row_labels_w = 60 } };
+    LayoutNeed need = { .width = 1600, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
+                        .cols = 4, .count = 4, .panels = panels };
+    int        gap = 0;
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    for (int k = 1; k < 4; k++) {
+        const Box *before = &l.panels[k - 1].matrix, *own = &l.panels[k].matrix;
+
+        assert_true(k == 1 || own->x - before->x - before->w == gap);
+        gap = own->x - before->x - before->w;
+        assert_true(own->x >= l.panels[k - 1].bar.x + l.panels[k - 1].bar.w);
+    }
+    layout_free(&l);
+}
+
+/* The name of a bar makes one panel's numbers higher: the names of axes stay on one line. */
+TEST(names_of_axes_stand_on_one_line)
+{
+    PanelNeed  panels[2] = { { .rows = 8, .cols = 8, .col_axis_h = 20, .col_labels_h = 15 },
+                             { .rows = 8, .cols = 8, .col_axis_h = 20, .col_labels_h = 24 } };
+    LayoutNeed need = { .width = 800, .margin = 10, .gap = 10, .fine = 1, .strip = 8, .rows = 1,
+                        .cols = 2, .count = 2, .panels = panels };
+    Layout     l;
+
+    assert_true(layout_make(&need, &l, NULL));
+    assert_int_equal(l.panels[0].col_axis.y, l.panels[1].col_axis.y);
+    layout_free(&l);
+}
+
 SUITE(NULL, NULL)

@@ -311,6 +311,36 @@ TEST(a_shared_scale_is_said_and_leaves_no_panel_dark)
     figure_free(figure);
 }
 
+/* A matrix entry by entry: one large weight would leave the other rows in the darkest colour, so
+ * its scale is logarithmic, and the bar says so. Rows that each have a large weight are as they
+ * are. */
+TEST(one_large_weight_leaves_no_dark_sheet)
+{
+    static float weights[64];
+    View         view;
+    Figure      *figure = matrices(&view, 1, "m");
+    Sheet        sheet;
+    char         name[80];
+
+    view.tensor = tensor_of(DT_F32, 2, view.shape, weights);
+    for (int large = 1; large <= 8; large += 7) {
+        for (int k = 0; k < 64; k++)
+            weights[k] = k % 9 == 0 && k / 9 < large ? 1 : 0.001f * (float)(1 + k % 5);
+        plan_of(&sheet, figure, 3.25);
+        assert_int_equal(sheet.scene.panels[0].scale, large == 1 ? SCALE_LOG : SCALE_LINEAR);
+        sheet_bar_name(&sheet, 0, name, sizeof(name));
+        assert_string_equal(name, large == 1 ? "weight," : "weight");
+        assert_string_equal(sheet_bar_note(&sheet, 0), large == 1 ? "log" : "");
+        sheet_free(&sheet);
+    }
+    figure->panels[0].scale_given = true;
+    weights[63] = weights[54] = weights[45] = weights[36] = weights[27] = 0;
+    plan_of(&sheet, figure, 3.25);
+    assert_int_equal(sheet.scene.panels[0].scale, SCALE_LINEAR);
+    sheet_free(&sheet);
+    figure_free(figure);
+}
+
 TEST(a_loose_grid_has_fewer_columns_where_it_is_narrow)
 {
     View    view;
@@ -557,7 +587,7 @@ static bool across_of(const char *svg, const char *name, double wide, double fon
 
 static Plot *stages_plot(double step)
 {
-    static const char *const names[] = { "hash", "sort the tokens", "attend within chunks" };
+    static const char *const names[] = { "hash", "sort", "attend" };
     Plot       *plot = plot_new(NULL);
     PlotSeries *memory = plot_add(plot, "memory", CURVE_STEPS, 9, false);
 
@@ -567,15 +597,33 @@ static Plot *stages_plot(double step)
         memory->y[i] = i < 4 ? 0 : 10;
     }
     for (int k = 0; k < 3; k++)
-        plot_guide(plot, names[k], true, 4 + k * step);
+        plot_guide(plot, names[k], true, 1 + k * step);
     plot_settle(plot);
     return plot;
 }
 
-/* However near the stages are, no name lies across a guide: turned along it, or left out. */
-TEST(names_of_upright_guides_lie_across_none)
+/* Some words above the frame are numbers, and this is one of them. */
+static bool has_number(const char *svg, int number, double top)
 {
-    int named = 0;
+    char own[16];
+
+    snprintf(own, sizeof(own), "%d", number);
+    for (const char *at = svg; (at = strstr(at, "aria-label=\"")); at++) {
+        const char *words = at + strlen("aria-label=\"");
+        size_t      length = strspn(words, "0123456789 ");
+        double      x, y;
+
+        if (length && words[length] == '"' && memmem(words, length, own, strlen(own)) &&
+            sscanf(words + length, "\" transform=\"translate(%lf %lf", &x, &y) == 2 && y < top)
+            return true;
+    }
+    return false;
+}
+
+/* However near the stages are, each is named: at its line, or by a number that the key has. */
+TEST(stages_are_named_however_near_they_are)
+{
+    int numbered = 0;
 
     for (double step = 0.02; step < 2; step *= 1.3) {
         View    view;
@@ -584,31 +632,65 @@ TEST(names_of_upright_guides_lie_across_none)
         Text    out = { 0 };
         Sheet   sheet;
         Box     field;
-        double  font, box[2];
 
         panel_init_plot(&figure->panels[0], plot, "p");
         words_of(figure, 3.25, &out);
         plan_of(&sheet, figure, 3.25);
         field = sheet.layout.panels[0].matrix;
-        font = sheet.style.tick;
         for (int k = 0; k < 3; k++) {
-            const char *name = plot->guides[k].name;
-            double      wide = canvas_text_width(sheet.canvas, name, FONT_SANS, font);
+            double line = field.x + plot_place(&plot->x, plot->guides[k].at) * field.w, box[2];
 
-            if (!across_of(text_str(&out), name, wide, font, box))
+            CHECK(across_of(text_str(&out), plot->guides[k].name, 0, 1, box), "step %g: no '%s'",
+                  step, plot->guides[k].name);
+            if (fabs(box[0] - line) < 2 &&
+                height_of(text_str(&out), plot->guides[k].name) < field.y)
                 continue;
-            named++;
-            for (int i = 0; i < 3; i++) {
-                double at = field.x + plot_place(&plot->x, plot->guides[i].at) * field.w;
-
-                CHECK(box[1] < at || box[0] > at, "step %g: '%s' across guide %d", step, name, i);
-            }
+            numbered++;
+            CHECK(has_number(text_str(&out), k + 1, field.y), "step %g: no number %d", step, k + 1);
         }
         sheet_free(&sheet);
         text_free(&out);
         figure_free(figure);
     }
-    assert_true(named >= 36); /* of 54: left out only where there is no room */
+    CHECK(numbered > 6 && numbered < 48, "%d of 54 are numbers", numbered);
+}
+
+/* Words beside points are not read as one: air is between them. */
+TEST(names_of_points_do_not_touch)
+{
+    for (int step = 80; step < 200; step++) {
+        View        view;
+        Figure     *figure = matrices(&view, 1, "m");
+        Plot       *plot = plot_new(NULL);
+        PlotSeries *points = plot_add(plot, "points", CURVE_LINE, 3, false);
+        double      one[2], two[2];
+        Sheet       sheet;
+        Text        out = { 0 };
+
+        assert_true(points && plot_label(points));
+        for (int i = 0; i < 3; i++) {
+            points->x[i] = i < 2 ? i * step : 1000;
+            points->y[i] = 1;
+        }
+        snprintf(points->labels[0], PLOT_LABEL, "102 KiB");
+        snprintf(points->labels[1], PLOT_LABEL, "128 KiB");
+        plot_settle(plot);
+        panel_init_plot(&figure->panels[0], plot, "p");
+        words_of(figure, 3.25, &out);
+        plan_of(&sheet, figure, 3.25);
+        double wide = canvas_text_width(sheet.canvas, "102 KiB", FONT_SANS, sheet.style.tick);
+        bool   beside = fabs(height_of(text_str(&out), "102 KiB") -
+                             height_of(text_str(&out), "128 KiB")) < sheet.style.tick;
+
+        assert_true(across_of(text_str(&out), "102 KiB", wide, 1, one) &&
+                    across_of(text_str(&out), "128 KiB", wide, 1, two));
+        CHECK(!beside || two[0] - one[1] > 0.3 * sheet.style.tick ||
+              one[0] - two[1] > 0.3 * sheet.style.tick, "step %d: %g after %g", step, two[0],
+              one[1]);
+        sheet_free(&sheet);
+        text_free(&out);
+        figure_free(figure);
+    }
 }
 
 /* Half-transparent strokes: nothing else is half-transparent in a figure of matrices. */

@@ -116,6 +116,41 @@ TEST(a_bar_has_two_numbers_at_least)
     assert_string_equal(texts[2], "1");
 }
 
+/* The middle of the bar is zero, and each quarter two decades: its numbers say so. */
+TEST(a_logarithmic_bar_of_both_sides_is_true)
+{
+    static const char *const expected[] = { "\xE2\x88\x92" "0.5", "\xE2\x88\x92" "0.005", "0",
+                                            "0.005", "0.5" };
+    double places[SHEET_TICKS];
+    char   texts[SHEET_TICKS][16];
+    View   view = { .kind = VIEW_SIGNED };
+    Panel  panel = { .view = &view, .lo = -0.5, .hi = 0.5, .pool = POOL_MAX, .scale = SCALE_LOG };
+
+    assert_int_equal(sheet_bar_ticks(&panel, 6, places, texts), 5);
+    for (int k = 0; k < 5; k++) {
+        assert_string_equal(texts[k], expected[k]);
+        assert_true(fabs(places[k] - k / 4.0) < 1e-9);
+    }
+}
+
+/* Powers of ten at their places in the four decades, few enough for the bar. */
+TEST(a_logarithmic_bar_has_powers_of_ten)
+{
+    double places[SHEET_TICKS];
+    char   texts[SHEET_TICKS][16];
+    View   view = { .kind = VIEW_WEIGHTS };
+    Panel  panel = { .view = &view, .hi = 0.67, .pool = POOL_MAX, .scale = SCALE_LOG };
+
+    assert_int_equal(sheet_bar_ticks(&panel, 6, places, texts), 4);
+    assert_string_equal(texts[0], "0.1");
+    assert_string_equal(texts[3], "10\u207B\u2074");
+    assert_true(fabs(places[0] - (1 - log10(6.7) / 4)) < 1e-9);
+    assert_int_equal(sheet_bar_ticks(&panel, 2, places, texts), 2);
+    panel.hi = 1;
+    assert_int_equal(sheet_bar_ticks(&panel, 6, places, texts), 5);
+    assert_true(places[0] >= 1 && places[4] <= 0);
+}
+
 TEST(bits_have_the_words_of_their_view)
 {
     View     plain = { .name = "components" }, own = plain, third = plain;

@@ -56,6 +56,23 @@ TEST(an_empty_tensor_shares_its_offset)
     }
 }
 
+/* An array that looks like a mask does not hold, and the reader hears of it. */
+TEST(a_mask_is_said_to_be_unused)
+{
+    Bytes  b = whole("\"attention_mask\":{\"dtype\":\"F32\",\"shape\":[0],"
+                     "\"data_offsets\":[16,16]},");
+    Input *in = load("t.safetensors", &b, NULL);
+
+    assert_non_null(in->warning);
+    assert_non_null(strstr(in->warning, "attention_mask"));
+    assert_null(in->note);
+    input_free(in);
+    b = whole("");
+    in = load("t.safetensors", &b, NULL);
+    assert_null(in->warning);
+    input_free(in);
+}
+
 static void refuse_whole(const char *metadata, const char *words)
 {
     Bytes b = whole(metadata);

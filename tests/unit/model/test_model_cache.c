@@ -3,6 +3,7 @@
 
 #include "model/cache.h"
 #include "profile/stack.h"
+#include "gguf_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static const struct {
       "{'model_type':'qwen3_next','hidden_size':2048,'num_hidden_layers':48,"
       "'num_attention_heads':16,'num_key_value_heads':2,'head_dim':256,"
       "'linear_num_value_heads':32,'linear_key_head_dim':128,'linear_value_head_dim':128}",
-      "(state(32,128,128)x3,full)x12", 262144, 24576, 6517948416 },
+      "(gated-deltanet(32,128,128)+conv(8192,4)x3,full)x12", 262144, 24576, 6519717888 },
     { "Qwen2.5-72B",
       "{'model_type':'qwen2','hidden_size':8192,'num_hidden_layers':80,'num_attention_heads':64,"
       "'num_key_value_heads':8,'sliding_window':131072,'use_sliding_window':false,"
@@ -148,7 +149,7 @@ TEST(layers_of_a_configuration)
                  "'sliding_window_pattern':2}", "window(8),full,window(8)");
     check_layers("{'model_type':'qwen3_next'," SIZES ",'full_attention_interval':3,"
                  "'linear_num_value_heads':2,'linear_key_head_dim':5}",
-                 "state(2,5,128),state(2,5,128),full");
+                 "gated-deltanet(2,5,128)+conv(416,4),gated-deltanet(2,5,128)+conv(416,4),full");
     check_layers("{'model_type':'llama'," SIZES ",'sliding_window':8,'layer_types':"
                  "['sliding_attention','full_attention','linear_attention'],"
                  "'linear_num_value_heads':2,'linear_key_head_dim':5,'linear_value_head_dim':6}",
@@ -200,6 +201,84 @@ TEST(wrong_configurations_name_their_fault)
             fail_msg("%s: %s", wrong[i][0], err.text);
         model_cache_free(&cache);
     }
+}
+
+/* A GGUF file with these keys of the architecture, and no tensor. */
+static bool read_gguf(const char *arch, const char *const *keys, const uint32_t *values,
+                      ModelCache *out, Error *err)
+{
+    static Writer w;
+    static Bytes  b;
+    char          path[64], name[128];
+    int           file;
+    bool          ok;
+
+    w = (Writer){ 0 };
+    key_text(&w, "general.architecture", arch);
+    for (int i = 0; keys[i]; i++) {
+        snprintf(name, sizeof(name), "%s.%s", arch, keys[i]);
+        key_u32(&w, name, values[i]);
+    }
+    gguf_bytes(&w, &b);
+    ok = model_cache_read(memory_file(b.data, b.size, &file, path), out, err);
+    close(file);
+    return ok;
+}
+
+#define GGUF_SIZES                                                                             \
+    "block_count", "attention.head_count", "attention.head_count_kv", "embedding_length",      \
+        "attention.key_length"
+
+/* Sizes of the makers' files of Gemma 2 9B, Gemma 3 27B and gpt-oss-120b; DeepSeek-V3's file says
+ * what a head has with the latent, which plays no part. */
+TEST(windows_of_files_that_are_not_run)
+{
+    static const char *const keys[] = { GGUF_SIZES, "attention.sliding_window", NULL };
+    static const char *const latent[] = { GGUF_SIZES, "attention.kv_lora_rank",
+                                          "rope.dimension_count", NULL };
+    static const struct {
+        const char        *arch;
+        const char *const *keys;
+        uint32_t           values[8];
+        const char        *config; /* of models[] */
+    } files[] = {
+        { "gemma2", keys, { 42, 16, 8, 3584, 256, 4096 }, "Gemma 2 9B" },
+        { "gemma3", keys, { 62, 32, 16, 5376, 128, 1024 }, "Gemma 3 27B" },
+        { "gpt-oss", keys, { 36, 64, 8, 2880, 64, 128 }, "gpt-oss-120b" },
+        { "deepseek2", latent, { 61, 128, 1, 7168, 576, 512, 64 }, "DeepSeek-V3" },
+    };
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        ModelCache file = { 0 }, json = { 0 };
+        Error      err = ERROR_INIT;
+        size_t     at = 0;
+
+        while (strcmp(models[at].model, files[i].config) != 0)
+            at++;
+        if (!read_gguf(files[i].arch, files[i].keys, files[i].values, &file, &err) ||
+            !read_config(models[at].config, &json, &err))
+            fail_msg("%s: %s", files[i].arch, err.text);
+        assert_string_equal(text_str(&file.layers), text_str(&json.layers));
+        assert_int_equal(file.heads, json.heads);
+        assert_int_equal(file.kv_heads, json.kv_heads);
+        assert_int_equal(file.rank, json.rank);
+        assert_int_equal(file.rope, json.rope);
+        assert_true(file.rank || file.dim == json.dim);
+        model_cache_free(&file);
+        model_cache_free(&json);
+    }
+}
+
+TEST(wrong_files_that_are_not_run_name_their_key)
+{
+    static const char *const keys[] = { "block_count", "attention.head_count",
+                                        "attention.head_count_kv", NULL };
+    ModelCache cache;
+    Error      err = ERROR_INIT;
+
+    assert_false(read_gguf("gemma3", keys, (uint32_t[]){ 3, 4, 2 }, &cache, &err));
+    assert_non_null(strstr(err.text, "key gemma3.embedding_length is missing"));
+    model_cache_free(&cache);
 }
 
 SUITE(NULL, NULL)

@@ -168,6 +168,20 @@ static void test_dots(void **state)
             check_dot(kernel, (WeightType)type);
 }
 
+/* One at least, on every processor; outside the list is none. */
+static void test_kernels_end(void **state)
+{
+    int count = 0;
+
+    (void)state;
+    while (dot_kernel_at(count))
+        count++;
+    assert_in_range(count, 1, 3);
+    assert_null(dot_kernel_at(-1));
+    for (int beyond = count; beyond < count + 20; beyond++)
+        assert_null(dot_kernel_at(beyond));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_writes_with_a_mixture),
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_dots),
+        cmocka_unit_test(test_kernels_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,17 @@ static int64_t most(const int64_t *values, int count)
     return most;
 }
 
+/* The lowest level in steps of a stage. */
+static int64_t least_in_stage(const MemoryTimeline *line, int stage)
+{
+    int64_t least = INT64_MAX;
+
+    for (int i = 0; i < line->count; i++)
+        if (line->stage[i] == stage && line->arena[i] < least)
+            least = line->arena[i];
+    return least;
+}
+
 /* The axis starts at microseconds; a pause folds it many times over. */
 TEST(peaks_outlive_the_folding_of_the_axis)
 {
@@ -47,7 +58,7 @@ TEST(peaks_outlive_the_folding_of_the_axis)
     assert_true(trace.line.count > MEMORY_STEPS / 4 && trace.line.count <= MEMORY_STEPS);
     assert_true(trace.line.step * trace.line.count >= 0.02);
     assert_int_equal(most(trace.line.arena, trace.line.count), 3 * MIB);
-    assert_int_equal(trace.line.arena[trace.line.count / 2], 0);
+    assert_int_equal(least_in_stage(&trace.line, 1), 0); /* wherever the pause lies */
     assert_int_equal(trace.line.arena[trace.line.count - 1], MIB);
     assert_int_equal(trace.line.stage[trace.line.count - 1], 1);
     if (heap_hooks_active(NULL))

@@ -83,6 +83,52 @@ TEST(latent_keys_are_read_once_and_compared_by_every_head)
     assert_true(isnan(cost_of("full,state(1,2,3)", s, 5).step_flops));
 }
 
+/* What the spec says of a token in recurrent form, with gates of the head's own query. */
+TEST(a_state_of_a_mechanism_costs_what_its_step_costs)
+{
+    const StackShape s = small;
+    const double     h = 3, d = 8, e = 6;
+
+    CHECK_WITHIN(cost_of("retnet(3,8,6)", s, 5).step_flops, h * 5 * d * e, 0);
+    CHECK_WITHIN(cost_of("gla(3,8,6)", s, 5).step_flops,
+                 h * (5 * d * e + d * (2 * d + 4)), 0);
+    CHECK_WITHIN(cost_of("gated-deltanet(3,8,6)x2", s, 9).step_flops,
+                 2 * h * (7 * d * e + 2 * e + 6 * d + 6 + 2 * (2 * d + 4)), 0);
+    CHECK_WITHIN(cost_of("retnet(3,8,6)", s, 5).state_bytes, 4 * h * d * e, 0);
+    CHECK_WITHIN(cost_of("retnet(3,8,6)", s, 5).token_bytes, 0, 0);
+    CHECK_WITHIN(cost_of("linear(3,8,6)", s, 5).state_bytes, 4 * h * d * (e + 1), 0);
+}
+
+TEST(a_short_convolution_is_part_of_a_state)
+{
+    StackShape s = small;
+    double     plain = cost_of("retnet(3,8,6)", s, 5).step_flops;
+
+    CHECK_WITHIN(cost_of("retnet(3,8,6)+conv(100,4)", s, 5).state_bytes, 576 + 100 * 3 * 2, 0);
+    CHECK_WITHIN(cost_of("retnet(3,8,6)+conv(100,4)", s, 5).read_bytes, 576 + 100 * 3 * 2, 0);
+    CHECK_WITHIN(cost_of("retnet(3,8,6)+conv(100,4)", s, 5).step_flops, plain + 2 * 100 * 4, 0);
+    s.bits = 32;
+    CHECK_WITHIN(cost_of("state(3,8,6)+conv(100,4)", s, 5).state_bytes, 576 + 100 * 3 * 4, 0);
+    s.bits = 4, s.group = 32, s.scale_bits = 16;
+    CHECK_WITHIN(cost_of("state(3,8,6)+conv(100,4)", s, 5).state_bytes, 576 + 100 * 3 * 2, 0);
+}
+
+TEST(a_mechanism_without_a_state_is_no_layer)
+{
+    static const char *const wrong[] = { "dsa(1,8,8)", "log-linear(1,8,8)", "h2o(1,8,8)",
+                                         "transformer-xl(1,8,8)" };
+    Stack *stack = calloc(1, sizeof(*stack));
+
+    assert_non_null(stack);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        Error err = ERROR_INIT;
+
+        assert_false(stack_parse(wrong[i], stack, &err));
+        assert_non_null(strstr(err.text, "holds no state of one size"));
+    }
+    free(stack);
+}
+
 /* The stack that the text gives, repeated to the depth, as text again. */
 static void check_text(const char *layers, int64_t depth, const char *expected)
 {
@@ -107,6 +153,8 @@ TEST(a_stack_is_written_as_it_is_read)
     check_text("window(8),full", 7, "(window(8),full)x3,window(8)");
     check_text("full,window(8)x2", 0, "full,window(8)x2");
     check_text("state(2,3,4),full", 4, "(state(2,3,4),full)x2");
+    check_text("retnet(2,3,4)+conv(5,4),retnet(2,3,4)", 4,
+               "(retnet(2,3,4)+conv(5,4),retnet(2,3,4))x2");
 }
 
 TEST(a_stack_has_no_more_layers_than_its_depth)
@@ -218,6 +266,55 @@ TEST(wrong_layers_name_their_place)
             fail_msg("'%s': %s", wrong[i][0], err.text);
     }
     free(stack);
+}
+
+static bool allowed(StackShape s)
+{
+    Error err = ERROR_INIT;
+    bool  ok = stack_shape_check(&s, &err);
+
+    assert_int_equal(err.code, ok ? ERR_NONE : ERR_PARAM);
+    return ok;
+}
+
+/* Each number at its least, and one below it. */
+TEST(shapes_have_edges)
+{
+    StackShape least = { .heads = 1, .kv_heads = 1, .dim = 1, .bits = 1 }, s;
+
+    assert_true(allowed(least));
+    s = least, s.heads = 0;
+    assert_false(allowed(s));
+    s = least, s.kv_heads = 0;
+    assert_false(allowed(s));
+    s = least, s.dim = 0;
+    assert_false(allowed(s));
+    s = least, s.rank = -1;
+    assert_false(allowed(s));
+    s = least, s.rope = 1;
+    assert_false(allowed(s));
+    s = least, s.rank = 1, s.rope = 1;
+    assert_true(allowed(s));
+    s = least, s.rank = 1, s.rope = -1;
+    assert_false(allowed(s));
+    s = least, s.heads = 2, s.kv_heads = 2;
+    assert_true(allowed(s));
+    s = least, s.heads = 3, s.kv_heads = 2;
+    assert_false(allowed(s));
+    s = least, s.bits = 64;
+    assert_true(allowed(s));
+    s = least, s.bits = 65;
+    assert_false(allowed(s));
+    s = least, s.bits = 0;
+    assert_false(allowed(s));
+    s = least, s.group = -1;
+    assert_false(allowed(s));
+    s = least, s.group = 1;
+    assert_false(allowed(s));
+    s = least, s.group = 1, s.scale_bits = 64;
+    assert_true(allowed(s));
+    s = least, s.group = 1, s.scale_bits = 65;
+    assert_false(allowed(s));
 }
 
 SUITE(NULL, NULL)

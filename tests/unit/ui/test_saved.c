@@ -2,6 +2,8 @@
  * is broken is refused with its line.
  */
 
+#include <unistd.h>
+
 #include "check.h"
 #include "core/rng.h"
 #include "ui/state/workspace.h"
@@ -131,6 +133,41 @@ TEST(a_sample_is_found_wherever_the_program_lies)
         text_free(&text);
         workspace_free(&saved);
     }
+    close_ui(ui);
+}
+
+static void check_input(Ui *ui, const char *spec, const char *written)
+{
+    Workspace saved;
+    Text      text = { 0 }, line = { 0 };
+
+    workspace_init(&saved);
+    saved.spec = strdup(spec);
+    workspace_write(&saved, &text);
+    text_addf(&line, "\ninput %s\n", written);
+    CHECK(strstr(text_str(&text), text_str(&line)), "%s: %s", spec, text_str(&text));
+    text_free(&line);
+    text_free(&text);
+    workspace_free(&saved);
+    (void)ui;
+}
+
+/* Files get absolute paths, also those of a model and of its text; samples keep their names. */
+TEST(inputs_are_written_for_any_folder)
+{
+    char  here[4096], one[5000], two[9000];
+    Ui   *ui = open_ui();
+
+    assert_non_null(getcwd(here, sizeof(here)));
+    snprintf(one, sizeof(one), "%s/qkv.npz", here);
+    check_input(ui, "qkv.npz", one);
+    check_input(ui, "sample:induction.npz", "sample:induction.npz");
+    check_input(ui, "model:sample:tales.gguf[text=sample:repeated.txt]",
+                "model:sample:tales.gguf[text=sample:repeated.txt]");
+    snprintf(two, sizeof(two), "model:%s/m.gguf[text=%s/a,b.txt,max-tokens=9,special=no]", here,
+             here);
+    check_input(ui, "model:m.gguf[text=a,b.txt,max-tokens=9,special=no]", two);
+    check_input(ui, "model:/m.gguf[ids=/ids,max-tokens=9]", "model:/m.gguf[ids=/ids,max-tokens=9]");
     close_ui(ui);
 }
 

@@ -68,7 +68,7 @@ static void h2o_run(Run *r, const void *opaque)
     const Params *p = opaque;
     Sizes         s = sizes_of(r, p);
     PatternShape  shape = { .heads = r->h, .n = r->n, .m = r->n };
-    AttendInput   in = run_attend_input(r, p->scale);
+    AttendInput   in = run_attend_input_allowed(r, p->scale);
     Left          left;
     Pattern      *held;
     AttendResult  result;

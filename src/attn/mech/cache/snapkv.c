@@ -73,7 +73,7 @@ static void snapkv_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     Sizes         s = sizes_of(r, p);
-    AttendInput   in = run_attend_input(r, p->scale);
+    AttendInput   in = run_attend_input_allowed(r, p->scale);
     double       *votes = run_alloc(r, r->h * r->n, sizeof(*votes));
     double       *pooled = run_alloc(r, s.sets * r->n, sizeof(*pooled));
     Tensor        kept;

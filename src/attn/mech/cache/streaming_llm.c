@@ -61,6 +61,7 @@ typedef struct Streaming {
 
 static Streaming *streaming_of(Run *r, const Params *p);
 static Pattern *cells_of(Run *r, const Params *p, const Streaming *s, bool sinks_of_late);
+static Pattern *distances_of(Run *r, const Params *p, const Streaming *s);
 static void join_sinks(Run *r, Streaming *s);
 static void add_sink(Run *r, Streaming *s);
 static void show(Run *r, Streaming *s);
@@ -107,7 +108,7 @@ static Streaming *streaming_of(Run *r, const Params *p)
         s->last = p->sinks + p->window - 1 - r->q_offset;
         s->late = min_i64(max_i64(s->last + 1, 0), r->n);
     }
-    s->in = run_attend_input(r, p->scale);
+    s->in = run_attend_input_within(r, p->scale, distances_of(r, p, s));
     if (p->sink_logits.data)
         s->z = run_param_given(r, "sink_logits", p->sink_logits, DT_F32, 1, &r->h);
     return s;
@@ -126,6 +127,13 @@ static uint8_t *flags_of(Run *r, int64_t count, int64_t from, int64_t to)
     for (int64_t x = 0; flags && x < count; x++)
         flags[x] = x >= from && x < to;
     return flags;
+}
+
+/* Cells whose distances are all that a score has: late rows are as far from the sinks as the row
+ * before them.  NULL: every distance, where there is no such row. */
+static Pattern *distances_of(Run *r, const Params *p, const Streaming *s)
+{
+    return s->late > 0 && r->spec.position ? cells_of(r, p, s, false) : NULL;
 }
 
 /* sinks_of_late: with the sinks of late rows. */

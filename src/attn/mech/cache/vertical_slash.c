@@ -69,7 +69,7 @@ static void vertical_slash_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    AttendInput   in = run_attend_input(r, p->scale);
+    AttendInput   in = run_attend_input_allowed(r, p->scale);
     Lines         columns = lines_of(r, p->vertical, p->keep_first);
     Lines         diagonals = lines_of(r, p->slash, p->keep_recent);
     Pattern      *cells;

@@ -133,6 +133,13 @@ static void read_index(const View *view, int64_t plane, int64_t i, int64_t start
         out[x] = (float)choose_number(c, 1, 0, i, start + x * step);
 }
 
+static void read_index_rows(const View *view, int64_t plane, const int64_t *rows,
+                            int64_t row_count, int64_t start, int64_t count, float *out)
+{
+    (void)plane;
+    choose_numbers(view->context, 1, 0, rows, row_count, start, count, out);
+}
+
 static void show_index(Run *r, const ChooseKeys *choice)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
@@ -145,6 +152,7 @@ static void show_index(Run *r, const ChooseKeys *choice)
         return;
     *kept = *choice;
     view->read = read_index;
+    view->read_rows = read_index_rows;
     view->context = kept;
     view->cost = (double)choice->heads * (double)choice->k.shape[2];
     view->support = pattern_finish(r->arena, s, all, r->causal);

@@ -67,6 +67,23 @@ static void read_gates(const View *view, int64_t head, int64_t i, int64_t start,
     }
 }
 
+static void read_gate_rows(const View *view, int64_t head, const int64_t *rows, int64_t row_count,
+                           int64_t start, int64_t count, float *out)
+{
+    const Gates *s = view->context;
+
+    choose_numbers(&s->choice, s->h, head, rows, row_count, start, count, out);
+    for (int64_t x = 0; x < row_count; x++, out += count) {
+        int64_t seen = choose_candidates(&s->choice, rows[x]) - start;
+        int64_t own = choose_fixed(&s->choice, rows[x]) - start;
+
+        for (int64_t c = max_i64(0, seen); c < count; c++)
+            out[c] = 0;
+        if (own >= 0 && own < count)
+            out[own] = 0;
+    }
+}
+
 static void read_selected(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                           int64_t step, float *out)
 {
@@ -96,6 +113,8 @@ static void show_blocks(Run *r, const ChooseKeys *choice, const ChosenKeys *chos
     if (!gates || !selected)
         return;
     gates->read = read_gates;
+    gates->read_rows = read_gate_rows;
+    gates->cost = (double)r->d;
     selected->read = read_selected;
     selected->support = read;
     selected->components = whys;

@@ -325,10 +325,11 @@ static void add_tokens(const Nsa *a, int part, int64_t head, int64_t i, PatternR
 /* `share` of a block's weight for each of its tokens that is asked for. */
 static void add_block(const Slots *s, int64_t c, double share, PatternRun asked, float *out)
 {
-    PatternRun keys = runs_common((PatternRun){ c * s->stride, s->size, 1, 0 }, asked);
+    int64_t first = max_i64(0, c * s->stride - asked.start);
+    int64_t end = min_i64(asked.count * asked.step, c * s->stride + s->size - asked.start);
 
-    for (int64_t x = 0; x < keys.count; x++)
-        out[(keys.start + x * keys.step - asked.start) / asked.step] += (float)share;
+    for (int64_t x = (first + asked.step - 1) / asked.step; x * asked.step < end; x++)
+        out[x] += (float)share;
 }
 
 /* Each compressed block gives its tokens equal shares of its weight. */
@@ -517,6 +518,8 @@ static void nsa_run(Run *r, const void *opaque)
     read = finished(r, a, pattern_union(r->arena, pattern_operand(selected),
                                         pattern_operand(sliding)));
     show(r, p, a, read, seen);
+    replay_offer_attend(r, &a->in, read);
+    replay_offer_part(r, selected, "The selected blocks");
     run_masses(r, &a->in, read);
     count_last_row(r, a, read);
 }

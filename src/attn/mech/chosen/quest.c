@@ -93,6 +93,17 @@ static void read_bounds(const View *view, int64_t head, int64_t i, int64_t start
     }
 }
 
+static void read_bound_rows(const View *view, int64_t head, const int64_t *rows,
+                            int64_t row_count, int64_t start, int64_t count, float *out)
+{
+    const Pages *s = view->context;
+
+    choose_numbers(&s->choice, s->h, head, rows, row_count, start, count, out);
+    for (int64_t x = 0; x < row_count; x++, out += count)
+        for (int64_t c = max_i64(0, choose_candidates(&s->choice, rows[x]) - start); c < count; c++)
+            out[c] = 0;
+}
+
 static void read_selected(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                           int64_t step, float *out)
 {
@@ -121,6 +132,8 @@ static void show_pages(Run *r, const ChooseKeys *choice, const ChosenKeys *chose
     if (!bounds || !selected)
         return;
     bounds->read = read_bounds;
+    bounds->read_rows = read_bound_rows;
+    bounds->cost = 2 * (double)r->d;
     selected->read = read_selected;
     selected->support = read;
     selected->components = whys;

@@ -112,7 +112,7 @@ static void scale_weights(Run *r, Tensor share)
 static void topk_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttendInput   in = run_attend_input(r, p->scale);
+    AttendInput   in = run_attend_input_allowed(r, p->scale);
     ChosenKeys    chosen = choose(r, p, &in);
     Pattern      *cells = chosen_cells(r, &chosen);
     AttendResult  result;

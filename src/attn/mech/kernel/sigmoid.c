@@ -114,7 +114,7 @@ static double mean_of(const Tensor *t)
 static void sigmoid_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    SigmoidAttend at = { .in = run_attend_input(r, p->scale), .causal = r->causal };
+    SigmoidAttend at = { .in = run_attend_input_allowed(r, p->scale), .causal = r->causal };
     SigmoidResult result;
 
     at.bias = biases_of(r, p, &at);

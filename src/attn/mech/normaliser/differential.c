@@ -79,7 +79,7 @@ static void differential_run(Run *r, const void *opaque)
         return;
     run_stage(r, "lambda");
     *maps = (Maps){ .h = r->h,
-                    .in = { .in = run_attend_input(r, p->scale),
+                    .in = { .in = run_attend_input_allowed(r, p->scale),
                             .halves = p->pairing == PAIRING_HALVES, .lambda = lambdas_of(r, p),
                             .causal = r->causal, .offset = r->q_offset, .norm = p->norm,
                             .gain = gains_of(r, p), .eps = p->norm_eps,

@@ -68,7 +68,8 @@ typedef struct Axial {
 
 static bool both_passes(const Params *p);
 static void run_product(Run *r, const Params *p, int64_t width);
-static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows);
+static Pattern *both_axes(Run *r, int64_t width, bool shift);
+static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows, int64_t width);
 static bool axial_shifted(const Run *r, const Params *p);
 static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal);
 static PatternShape axial_shape_of(const Run *r);
@@ -120,8 +121,9 @@ static bool both_passes(const Params *p)
 
 static void run_product(Run *r, const Params *p, int64_t width)
 {
-    AttendInput rows = run_attend_input(r, p->scale), columns = column_input(r, p, &rows);
     bool        shift = axial_shifted(r, p);
+    AttendInput rows = run_attend_input_within(r, p->scale, both_axes(r, width, shift));
+    AttendInput columns = column_input(r, p, &rows, width);
     Axial      *a = run_alloc(r, 1, sizeof(*a)); /* views read it later */
 
     if (run_failed(r))
@@ -145,11 +147,23 @@ static void run_product(Run *r, const Params *p, int64_t width)
     axial_show(r, a, shift);
 }
 
-/* Input of the column pass: its own projections q2, k2 where they are given. */
-static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows)
+/* What one projection serves: the row passes, the column pass. */
+static Pattern *both_axes(Run *r, int64_t width, bool shift)
 {
-    int64_t shape[3] = { r->h, r->n, r->d };
-    Tensor  q = r->q, k = r->k;
+    PatternShape s = axial_shape_of(r);
+    bool         past = r->causal && !shift;
+    Pattern     *row = pattern_finish(r->arena, s, axis_cells(r, width, false), past);
+    Pattern     *column = pattern_finish(r->arena, s, axis_cells(r, width, true), r->causal);
+
+    return row && column ? pattern_union(r->arena, row, column) : NULL;
+}
+
+/* Input of the column pass: its own projections q2, k2 where they are given. */
+static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows, int64_t width)
+{
+    int64_t     shape[3] = { r->h, r->n, r->d };
+    Tensor      q = r->q, k = r->k;
+    AttendInput in;
 
     if (!p->q2.data && !p->k2.data)
         return *rows;
@@ -157,7 +171,11 @@ static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows
         q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
     if (p->k2.data)
         k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
-    return run_attend_input_of(r, q, k, rows->v, p->scale);
+    r->position_cells = pattern_finish(r->arena, axial_shape_of(r), axis_cells(r, width, true),
+                                       r->causal);
+    in = run_attend_input_of(r, q, k, rows->v, p->scale);
+    r->position_cells = NULL;
+    return in;
 }
 
 static bool axial_shifted(const Run *r, const Params *p)

@@ -77,7 +77,7 @@ static double log_repeats(const void *context, int64_t head, int64_t i, int64_t 
 static void bigbird_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttendInput   in = run_attend_input(r, p->scale);
+    AttendInput   in;
     AttendResult  result;
     Layout       *layout;
     Pattern      *cells;
@@ -87,6 +87,7 @@ static void bigbird_run(Run *r, const void *opaque)
     cells = run_last_rows(r, bigbird_all_cells(r, p, layout));
     if (layout)
         layout->first = r->m - r->n;
+    in = run_attend_input_within(r, p->scale, cells);
     if (p->variant == VARIANT_ETC)
         add_globals(r, p, &in);
     if (p->repeats == REPEATS_COUNT) {

@@ -41,8 +41,8 @@ static double satellite_cells(const Run *r, PatternShape s, const Params *p);
 static void star_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttendInput   in = run_attend_input(r, p->scale);
     Pattern      *cells = run_last_rows(r, star_cells_of(r, star_shape_of(r, p), p));
+    AttendInput   in = run_attend_input_within(r, p->scale, cells);
     AttendResult  result;
 
     if (p->relay == RELAY_MEAN) {

@@ -1,0 +1,131 @@
+/* scales.c -- maps and scales of colours that follow the data; see scene.h.
+ *
+ * A map with two ends suits values on both sides of a centre. A linear scale suits values of one
+ * size: a few large weights would make the rest one dark sheet.
+ */
+#include <math.h>
+
+#include "draw/figure/scene.h"
+
+bool panel_has_one_side(const Panel *panel, double lo, double hi)
+{
+    double centre = panel->view->centre;
+
+    return panel_style(panel) == STYLE_VALUE && panel->map == MAP_DIVERGING && !panel->minus &&
+           !panel->map_given && !panel_has_own_range(panel) && hi > lo &&
+           (lo >= centre || hi <= centre);
+}
+
+/* Values of the panel, and of those it shares a range with, lie on one side of its centre. */
+static bool lies_on_one_side(const Scene *scene, const Figure *figure, int panel)
+{
+    double lo = HUGE_VAL, hi = -HUGE_VAL;
+
+    for (int k = 0; k < scene->count; k++) {
+        const Panel *own = &figure->panels[k];
+
+        if (k != panel && !figure_shares(figure, panel, k))
+            continue;
+        lo = fmin(lo, scene->grids[k].pool_lo[own->pool]);
+        hi = fmax(hi, scene->grids[k].pool_hi[own->pool]);
+    }
+    return panel_has_one_side(&figure->panels[panel], lo, hi);
+}
+
+void scene_choose_maps(Scene *scene, const Figure *figure)
+{
+    for (int k = 0; k < scene->count; k++)
+        if (lies_on_one_side(scene, figure, k))
+            scene->panels[k].map = MAP_VIRIDIS;
+}
+
+/* ---- logarithmic scales ------------------------------------------------------- */
+
+#define DARK_SHARE 0.02 /* of the largest value: the darkest colours of a linear scale */
+#define DARK_CELLS 0.75 /* share of cells below it that makes a linear picture one dark sheet */
+#define BRIGHT_CELLS 0.05 /* share of cells that makes areas: a diagonal of blocks has more */
+#define FAINT_SHARE 0.1 /* of the largest value: a single entry is not seen among dark ones */
+#define FAINT_ROWS 0.5  /* share of rows without a larger entry that makes it a dark sheet */
+
+/* Most cells of a reduced picture would have the darkest colours, though their values differ, and
+ * hardly any is bright: there are no bright areas to see. */
+static bool has_dark_cells(const Panel *panel, const Grid *grid, double hi)
+{
+    int64_t all = 0, dark = 0, bright = 0;
+
+    for (int64_t at = 0; at < grid->rows * grid->cols; at++) {
+        double value = grid_value(grid, at / grid->cols, at % grid->cols, panel->pool);
+
+        if (!grid->cells[at].any || grid->cells[at].odd)
+            continue;
+        all++;
+        dark += value > 0 && value < DARK_SHARE * hi;
+        bright += value >= FAINT_SHARE * hi;
+    }
+    return (double)dark > DARK_CELLS * (double)all &&
+           (double)bright < BRIGHT_CELLS * (double)all;
+}
+
+/* Weights are read by rows: a row of one bright weight among dark ones shows where its query looks,
+ * a row of dark ones alone shows nothing. */
+static bool has_faint_rows(const Panel *panel, const Grid *grid, double hi)
+{
+    int64_t all = 0, faint = 0;
+
+    for (int64_t row = 0; row < grid->rows; row++) {
+        double peak = grid->row_peak[row * POOL_COUNT + panel->pool];
+
+        all += peak > 0;
+        faint += peak > 0 && peak < FAINT_SHARE * hi;
+    }
+    return (double)faint > FAINT_ROWS * (double)all;
+}
+
+static bool is_dark_sheet(const Panel *panel, const Grid *grid, double hi)
+{
+    double top = grid->pool_hi[panel->pool];
+    bool   reduced = grid->rows < grid->region.row1 - grid->region.row0;
+
+    return (top > 0 && top < DARK_SHARE * hi) || /* beside a panel that it shares its range with */
+           (reduced ? has_dark_cells(panel, grid, hi) : has_faint_rows(panel, grid, hi));
+}
+
+/* The scale is still to be chosen, and the values may have a logarithmic one. */
+static bool may_be_log(const Panel *panel, const Grid *grid)
+{
+    return panel_style(panel) == STYLE_VALUE && panel->view->kind == VIEW_WEIGHTS &&
+           panel->scale == SCALE_LINEAR && !panel->scale_given && !panel->minus &&
+           panel->map != MAP_DIVERGING && panel->pool == POOL_MAX && !panel->picture &&
+           !panel_has_own_range(panel) && grid->value_min >= 0;
+}
+
+bool panel_spans_decades(const Panel *panel, const Grid *grid)
+{
+    return may_be_log(panel, grid) && is_dark_sheet(panel, grid, grid->pool_hi[panel->pool]);
+}
+
+double panel_bottom(const Panel *panel, double lo, double hi)
+{
+    return panel->scale == SCALE_LOG && lo >= 0 && panel->pool != POOL_COVER ? hi * 1e-4 : lo;
+}
+
+/* Panels with one range have one scale. */
+static bool suits_log(const Scene *scene, const Figure *figure, int panel)
+{
+    bool log = true, dark = false;
+
+    for (int k = 0; log && k < scene->count; k++)
+        if (k == panel || figure_shares(figure, panel, k)) {
+            log = may_be_log(&figure->panels[k], &scene->grids[k]);
+            dark = dark || (log && is_dark_sheet(&figure->panels[k], &scene->grids[k],
+                                                 scene->panels[k].hi));
+        }
+    return log && dark;
+}
+
+void scene_choose_scales(Scene *scene, const Figure *figure)
+{
+    for (int k = 0; k < scene->count; k++)
+        if (!scene->plots[k] && suits_log(scene, figure, k))
+            scene->panels[k].scale = SCALE_LOG;
+}
