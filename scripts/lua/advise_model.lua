@@ -8,6 +8,7 @@
 -- candidates keeps that order sensible.  What steps do together is not the sum of what they do
 -- alone, so the mixture after the first s steps is run as a whole, and s is found by bisection: the
 -- last mixture that was run within the budget is the advice.  Its loss is measured, not added up.
+-- The last line is a command that runs the mixture: `attnscope model MODEL --swap @advice.csv`.
 --
 -- Ctrl-C writes what is known by then: the best mixture so far, or before there is one a row for
 -- each candidate that was tried in a layer, with the note "tried".
@@ -230,6 +231,14 @@ if mixture then
     .. "%.3f; %d of %d %ss are swapped; scores and mixing cost %.1f %% of exact attention's FLOPs",
     plain.loss, mixture.loss, mixture.delta, budget, mixture.kl, mixture.agreement, swapped, #units,
     settings.by, 100 * flops / exact)
+  if settings.out ~= "-" then
+    local function word(text) -- as a shell reads it
+      return text:find("[^%w%._/:+-]") and "'" .. text:gsub("'", "'\\''") .. "'" or text
+    end
+    attn.log("info", "to run it: attnscope model %s --text %s --max-tokens %d%s --swap %s",
+      word(settings[1]), word(settings.text), settings.max_tokens,
+      settings.seed ~= 0 and (" --seed %d"):format(settings.seed) or "", word("@" .. settings.out))
+  end
 else
   attn.log("info", "loss %.4f: no swap keeps within %g nats; exact attention it is", plain.loss,
     budget)

@@ -127,6 +127,16 @@ static bool add_to_list(Call *call, int id, const char *value, const char **list
     return true;
 }
 
+static bool add_of_swap(Call *call, int id, const char *value, CallOfSwap *list, int *count,
+                        Error *err)
+{
+    if (*count == CALL_MAX_WORDS)
+        return error_set(err, ERR_USAGE, "more than %d --%s", CALL_MAX_WORDS, options[id].flag);
+    list[(*count)++] = (CallOfSwap){ value, call->swap_count };
+    call->values[id] = list[0].text;
+    return true;
+}
+
 static bool set_option(Call *call, int id, const char *value, Error *err)
 {
     if (id == OPT_OUTPUT)
@@ -141,6 +151,10 @@ static bool set_option(Call *call, int id, const char *value, Error *err)
         return add_to_list(call, id, value, call->texts, &call->text_count, err);
     if (id == OPT_SWAP)
         return add_to_list(call, id, value, call->swaps, &call->swap_count, err);
+    if (id == OPT_SWAPLAYERS)
+        return add_of_swap(call, id, value, call->swap_layers, &call->swap_layers_count, err);
+    if (id == OPT_SWAPHEADS)
+        return add_of_swap(call, id, value, call->swap_heads, &call->swap_heads_count, err);
     if (id == OPT_STACK)
         return add_to_list(call, id, value, call->stacks, &call->stack_count, err);
     if (id != OPT_PARAM) {

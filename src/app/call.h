@@ -28,6 +28,12 @@ const Option *option_at(int id); /* NULL past the end */
 #define CALL_MAX_WORDS 256
 #define CALL_MAX_FILES 16
 
+/* An option that may belong to the --swap before it. */
+typedef struct CallOfSwap {
+    const char *text;
+    int         swaps; /* how many --swap stand before it */
+} CallOfSwap;
+
 /* Parsed words.  All strings are borrowed from the words. */
 typedef struct Call {
     const struct Command *command;
@@ -40,6 +46,8 @@ typedef struct Call {
     int         text_count;
     const char *swaps[CALL_MAX_WORDS];   /* each --swap */
     int         swap_count;
+    CallOfSwap  swap_layers[CALL_MAX_WORDS], swap_heads[CALL_MAX_WORDS]; /* each of model */
+    int         swap_layers_count, swap_heads_count;
     const char *stacks[CALL_MAX_WORDS];  /* each --layers of cache */
     int         stack_count;
     const char *words[CALL_MAX_WORDS];   /* positional */

@@ -23,6 +23,7 @@ typedef struct Swap {
     const bool *heads;     /* [config.heads]; NULL: all */
     uint64_t    seed;      /* of parameters the mechanism would have learned */
     const struct Swap *also; /* a mixture: has the heads that are left; NULL: none */
+    const char *name;      /* of a mixture, in its first part: "@adv.csv"; NULL: the mechanism */
 } Swap;
 
 /* A layer's tensors while the pass is there; they are gone when the callback returns. */

@@ -48,8 +48,9 @@ typedef struct Writer {
     float             *keys, *values; /* [layers][K][capacity][d] */
     int32_t           *count_up;      /* 0, 1, 2, .. */
     Hand              *hand;          /* [workers] */
-    const Pattern     *cells;         /* of the swap; NULL: none */
-    Run               *cells_run;
+    const Pattern    **cells;         /* [parts] of the swap's parts; NULL: no swap */
+    Run              **cells_run;     /* [parts] */
+    int64_t            parts;
     bool               wants_logits;
     Rng                rng;
     GenerateResult    *out;
@@ -199,25 +200,30 @@ static void store_heads(const Writer *w, int64_t layer, int64_t rank)
     }
 }
 
-static bool is_swapped(const Writer *w, int64_t layer, int64_t head)
+/* The cells of the first part of the swap that has the head; NULL: it stays exact. */
+static const Pattern *cells_of(const Writer *w, int64_t layer, int64_t head)
 {
-    const Swap *swap = w->cells ? w->o->swap : NULL;
+    int64_t at = 0;
 
-    return swap && (!swap->layers || swap->layers[layer]) && (!swap->heads || swap->heads[head]);
+    for (const Swap *s = w->cells ? w->o->swap : NULL; s; s = s->also, at++)
+        if ((!s->layers || s->layers[layer]) && (!s->heads || s->heads[head]))
+            return w->cells[at];
+    return NULL;
 }
 
 /* The keys that the new position reads. */
 static const int32_t *keys_of(const Writer *w, Hand *hand, int64_t layer, int64_t head,
                               int64_t *count)
 {
-    int64_t low = w->c->window ? max_i64(0, w->position - w->c->window + 1) : 0;
+    int64_t        low = w->c->window ? max_i64(0, w->position - w->c->window + 1) : 0;
+    const Pattern *cells = cells_of(w, layer, head);
 
     *count = 0;
-    if (!is_swapped(w, layer, head)) {
+    if (!cells) {
         *count = w->position + 1 - low;
         return w->count_up + low;
     }
-    pattern_row(w->cells, head, w->position, &hand->row);
+    pattern_row(cells, head, w->position, &hand->row);
     hand->failed |= hand->row.failed;
     for (int64_t x = 0; !hand->row.failed && x < hand->row.count; x++)
         for (int64_t i = 0; i < hand->row.runs[x].count; i++)
@@ -451,25 +457,32 @@ static bool read_layer(void *context, const LayerView *view)
     return true;
 }
 
-/* Whether the text alone has the rows that it has as the beginning of what will be written. */
-static bool reads_ahead(Writer *w, int64_t n)
+/* Whether the text alone has the rows that a part has as the beginning of what will be written. */
+static bool part_reads_ahead(const Writer *w, const Swap *part, const Pattern *whole, int64_t n)
 {
-    const Swap    *swap = w->o->swap;
     const Pattern *cells;
     MechanismSpec  spec;
     Error          ignored = ERROR_INIT;
     Run           *run = NULL;
     bool           same;
 
-    if (!w->cells)
-        return true;
-    if (!mechanism_spec_parse(swap->mechanism, &spec, &ignored))
+    if (!mechanism_spec_parse(part->mechanism, &spec, &ignored))
         return false;
-    cells = swap_pattern(&spec, swap->mechanism, w->c, n, swap->seed, &run, &ignored);
-    same = cells && pattern_rows_same(cells, w->cells, n);
+    cells = swap_pattern(&spec, part->mechanism, w->c, n, part->seed, &run, &ignored);
+    same = cells && pattern_rows_same(cells, whole, n);
     run_free(run);
     mechanism_spec_free(&spec);
     return same;
+}
+
+static bool reads_ahead(const Writer *w, int64_t n)
+{
+    int64_t at = 0;
+
+    for (const Swap *s = w->cells ? w->o->swap : NULL; s; s = s->also, at++)
+        if (!part_reads_ahead(w, s, w->cells[at], n))
+            return false;
+    return true;
 }
 
 /* All but the last token of the text, by one pass where that is the same. */
@@ -566,28 +579,43 @@ static bool check_request(const Model *m, const int32_t *ids, int64_t n, const G
     return true;
 }
 
-/* The cells of a swap for all that will be written. */
-static bool take_swap(Writer *w)
+/* The cells of a part for all that will be written. */
+static bool take_part(Writer *w, const Swap *part, int64_t at)
 {
-    const Swap   *swap = w->o->swap;
     MechanismSpec spec;
     bool          ok;
 
-    if (!swap)
-        return true;
-    if (!mechanism_spec_parse(swap->mechanism, &spec, w->err))
+    if (!mechanism_spec_parse(part->mechanism, &spec, w->err))
         return error_prefix(w->err, "swap");
     ok = spec.mechanism->causal ||
-         error_set(w->err, ERR_UNSUPPORTED, "swap %s: %s has no causal form (%s)", swap->mechanism,
+         error_set(w->err, ERR_UNSUPPORTED, "swap %s: %s has no causal form (%s)", part->mechanism,
                    spec.mechanism->id, spec.mechanism->no_causal ? spec.mechanism->no_causal
                                                                  : "its paper gives none");
     if (ok) {
-        w->cells = swap_pattern(&spec, swap->mechanism, w->c, w->capacity, swap->seed,
-                                &w->cells_run, w->err);
-        ok = w->cells != NULL;
+        w->cells[at] = swap_pattern(&spec, part->mechanism, w->c, w->capacity, part->seed,
+                                    &w->cells_run[at], w->err);
+        ok = w->cells[at] != NULL;
     }
     mechanism_spec_free(&spec);
     return ok;
+}
+
+static bool take_swap(Writer *w)
+{
+    int64_t at = 0;
+
+    for (const Swap *s = w->o->swap; s; s = s->also)
+        w->parts++;
+    if (!w->parts)
+        return true;
+    w->cells = calloc((size_t)w->parts, sizeof(*w->cells));
+    w->cells_run = calloc((size_t)w->parts, sizeof(*w->cells_run));
+    if (!w->cells || !w->cells_run)
+        return error_set(w->err, ERR_NOMEM, "not enough memory for the cells of a swap");
+    for (const Swap *s = w->o->swap; s; s = s->also)
+        if (!take_part(w, s, at++))
+            return false;
+    return true;
 }
 
 static bool write_tokens(Writer *w, int32_t last)
@@ -619,7 +647,10 @@ static void writer_close(Writer *w)
     for (int x = 0; w->hand && x < w->workers; x++)
         pattern_row_free(&w->hand[x].row);
     free(w->hand);
-    run_free(w->cells_run);
+    for (int64_t at = 0; w->cells_run && at < w->parts; at++)
+        run_free(w->cells_run[at]);
+    free(w->cells_run);
+    free(w->cells);
     pass_close(&w->pass);
 }
 

@@ -269,9 +269,10 @@ const Pattern *swap_pattern(const MechanismSpec *spec, const char *text, const M
         error_prefix(err, "swap %s", text);
     } else if (!fixed) {
         error_set(err, ERR_UNSUPPORTED,
-                  "swap %s: %s is not one softmax over cells that positions alone decide, so it "
-                  "cannot write token by token; take a pattern, such as "
-                  "pattern(window(33)+cols(4))", text, spec->mechanism->id);
+                  "swap %s: this program writes token by token only with one softmax over cells "
+                  "that positions alone decide, which %s is not; write with a pattern, such as "
+                  "pattern(window(33)+cols(4)); a pass over a text measures %s", text,
+                  spec->mechanism->id, spec->mechanism->id);
     }
     run_free(second);
     if (inputs)

@@ -161,6 +161,12 @@ static bool read_state(Reader *r, const Mechanism *m, StackLayer *layer)
 
 /* ---- layers ------------------------------------------------------------------------ */
 
+/* "(4": not the parameters of a mechanism, as in "streaming-llm(window=60)". */
+static bool gives_sizes(const Reader *r)
+{
+    return r->at[0] == '(' && r->at[1] >= '0' && r->at[1] <= '9';
+}
+
 static bool read_layer(Reader *r)
 {
     StackLayer       layer = { 0 };
@@ -180,6 +186,10 @@ static bool read_layer(Reader *r)
         if (!read_state(r, NULL, &layer))
             return false;
     } else if ((m = take_mechanism(r)) != NULL) {
+        if (!gives_sizes(r))
+            return refuse(r, "expected the sizes of a state, NAME(HEADS,KEYS,VALUES); a pattern "
+                             "or a cache that keeps keys is window(KEYS), with all keys that a "
+                             "token sees, its own and sinks as well");
         if (!read_state(r, m, &layer))
             return false;
     } else {

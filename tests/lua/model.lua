@@ -46,6 +46,53 @@ case("many swaps in one pass, and a mixture", function()
   equal(#model:read("tests/model/tiny.txt", 5), 5)
 end)
 
+case("a mixture from a file", function()
+  local path = check.scratch("mixture.csv")
+  local file = assert(io.open(path, "w"))
+  file:write('layer,head,mechanism\n0,all,window(window=3)\n1,0,"pattern(window(5)+cols(2))"\n')
+  file:close()
+  local parts = { { swap = "window(window=3)", layers = { 0 } },
+                  { swap = "pattern(window(5)+cols(2))", layers = { 1 }, heads = { 0 } } }
+  local one = model:run(ids, { swap = "@" .. path })
+  local all = model:run(ids, { swaps = { { swap = "@" .. path }, parts } })
+  equal(one.swap, "@" .. path)
+  equal(one.loss, all[2].loss)
+  equal(all[1].loss, all[2].loss)
+  assert(one.delta ~= 0)
+  check.raises("the file says the layers", model.run, model, ids,
+    { swap = "@" .. path, layers = { 0 } })
+  check.raises("cannot be a part", model.run, model, ids,
+    { swaps = { { { swap = "window" }, { swap = "@" .. path } } } })
+  check.raises("nowhere.csv", model.run, model, ids, { swap = "@nowhere.csv" })
+  local written = assert(model:generate(ids, 3, { swap = "@" .. path }))
+  equal(#written.ids, 3)
+  equal(written.swap, "@" .. path)
+  os.remove(path)
+end)
+
+case("writing on", function()
+  local written = assert(model:generate(ids, 4))
+  equal(#written.ids, 4)
+  equal(written.swap, nil)
+  local next_one = model:run(ids).next[1]
+  equal(written.ids[1], next_one.id)
+  assert(math.abs(written.p[1] - next_one.p) < 1e-5)
+  local bytes = {}
+  for i, id in ipairs(written.ids) do
+    bytes[i] = model:token(id)
+  end
+  equal(written.text, table.concat(bytes))
+  assert(written.read_keys > 0 and written.cache_bytes > 0 and written.seconds >= 0)
+  local short = assert(model:generate(ids, 4, { swap = "window(window=3)" }))
+  assert(short.read_keys < written.read_keys)
+  local drawn = { temperature = 2, top_k = 8, seed = 3 }
+  equal(model:generate(ids, 4, drawn).text, model:generate(ids, 4, drawn).text)
+  local none, message = model:generate(ids, 4, { swap = "linear" })
+  assert(none == nil and message:find("writes token by token only with"), message)
+  check.raises("from 1", model.generate, model, ids, 0)
+  check.raises("one swap", model.generate, model, ids, 1, { swaps = {} })
+end)
+
 case("swaps at the values of a name", function()
   local swaps = { { swap = "window" }, { swap = "full" },
                   { swap = "pattern(window(window)+cols(1))", layers = { 1 } } }

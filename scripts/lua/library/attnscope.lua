@@ -571,6 +571,15 @@ function Model:token(id) end
 ---@return string?
 function Model:run(ids, options) end
 
+---The model writes `count` tokens on, as it is or with a swap that is a pattern or a mixture of patterns: ids, text, p (of each token), cache_bytes, read_keys (of the last token, over layers and heads), ended (by itself), seconds, and swap.
+---@param ids integer[]
+---@param count integer
+---@param options? attnscope.ModelOptions
+---@return table?
+---@return string?
+---@return string?
+function Model:generate(ids, count, options) end
+
 ---A table for each head: layer, head, label, previous, self, first, next, entropy, distance, near (weight on the keys up to so many away; 8 unless given), induction, induction_rows.
 ---@param ids integer[]
 ---@param near? integer
@@ -592,10 +601,12 @@ function Model:close() end
 
 ---A swap.
 ---@class attnscope.ModelOptions
----@field swap? string a mechanism in place of exact attention: "window(window=33)"
+---@field swap? string a mechanism in place of exact attention: "window(window=33)"; or a mixture from a CSV file, as advise_model.lua writes it: "@advice.csv"
 ---@field layers? integer[] layers of the swap (default: all)
 ---@field heads? integer[] heads of the swap (default: all)
 ---@field seed? integer of parameters the mechanism would have learned
+---@field temperature? number of generate: 0 (default) takes the most probable token
+---@field top_k? integer of generate: draws among so many tokens (default: all)
 ---@field swaps? table[] many of swap, layers, heads and seed in one pass; one that is a list of such tables is a mixture: the first that names a head has it
 ---@field vary? string every swap at each value of a name, "window=9:129:x2": of its parameter, or of a word in it, as w in "pattern(window(w)+cols(4))"
 

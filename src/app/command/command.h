@@ -175,4 +175,11 @@ bool preset_model_call(const Preset *preset, const Call *changes, PresetCall *ou
 bool preset_expand(const char *line, PresetCall *out, Error *err);
 void preset_call_free(PresetCall *made);
 
+/* ---- of info alone --------------------------------------------------------------- */
+
+/* The tensors of a file and what it is as an input; of a figure, its card. */
+bool info_file(const char *path, Text *out, Error *err);
+/* A generator's input holds no arrays to list, so its result is described. */
+bool info_generator(const char *spec, Text *out, Error *err);
+
 #endif

@@ -1,6 +1,5 @@
 /* info.c -- info: the card of a mechanism, words of the glossary. */
 #include "app/command/command.h"
-#include "app/command/info.h"
 #include "app/session/model_input.h"
 #include "app/glossary.h"
 #include "app/lesson/lesson.h"

@@ -1,5 +1,4 @@
 /* info_file.c -- what a file holds: its tensors, what it is as an input, a figure's card. */
-#include "app/command/info.h"
 
 #include "app/command/command.h"
 #include "app/figure/picture.h"

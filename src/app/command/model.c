@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "app/session/internal.h"
-#include "app/study/swap_axis.h"
 #include "profile/measure.h"
 
 /* ---- what a model is --------------------------------------------------------- */
@@ -77,120 +76,6 @@ void model_describe(const Model *m, Text *out)
         text_add(out, tokenizer_notes(m->tokenizer));
     if (out->length && out->data[out->length - 1] != '\n')
         text_add(out, "\n");
-}
-
-/* ---- the swaps ------------------------------------------------------------------- */
-
-typedef struct SwapPlace {
-    int     given; /* which --swap */
-    int     at;    /* which value; -1: none */
-    int64_t layer; /* -1: all of `layers` */
-} SwapPlace;
-
-static bool add_swap(ModelRun *r, const SwapPlace *place, const bool *layers, uint64_t seed,
-                     Error *err)
-{
-    const char *given = r->call->swaps[place->given];
-    int64_t     count = r->m->config.layers;
-    bool       *set = calloc((size_t)count, sizeof(*set));
-    Text        text = { 0 };
-    char       *own;
-
-    if (place->at >= 0)
-        swap_at(given, r->axis.name, r->axis.values[place->at], &text);
-    else
-        text_add(&text, given);
-    own = text_ok(&text) ? strdup(text_str(&text)) : NULL;
-    text_free(&text);
-    if (!set || !own) {
-        free(set);
-        free(own);
-        return error_set(err, ERR_NOMEM, "not enough memory for a swap");
-    }
-    for (int64_t l = 0; l < count; l++)
-        set[l] = place->layer < 0 ? layers[l] : l == place->layer;
-    r->layer_sets[r->swap_count] = set;
-    r->origins[r->swap_count] = (SwapOrigin){ own, place->given, place->at };
-    r->swaps[r->swap_count++] = (Swap){ .mechanism = own, .layers = set, .heads = r->heads,
-                                        .seed = seed };
-    return true;
-}
-
-/* A row for each layer, for each value, or one. */
-static bool fill_swap(ModelRun *r, int given, const bool *layers, uint64_t seed, Error *err)
-{
-    SwapPlace place = { .given = given, .at = -1, .layer = -1 };
-    bool      ok = true;
-
-    if (r->call->values[OPT_EACH]) {
-        for (place.layer = 0; ok && place.layer < r->m->config.layers; place.layer++)
-            ok = !layers[place.layer] || add_swap(r, &place, layers, seed, err);
-        return ok;
-    }
-    if (!r->axis.count || !swap_varies(r->call->swaps[given], r->axis.name))
-        return add_swap(r, &place, layers, seed, err);
-    for (place.at = 0; ok && place.at < r->axis.count; place.at++)
-        ok = add_swap(r, &place, layers, seed, err);
-    return ok;
-}
-
-static bool fill_swaps(ModelRun *r, const bool *layers, uint64_t seed, Error *err)
-{
-    bool ok = true;
-
-    for (int i = 0; ok && i < r->call->swap_count; i++)
-        ok = fill_swap(r, i, layers, seed, err);
-    return ok;
-}
-
-/* The values of --vary, on which one swap at least depends. */
-static bool take_axis(ModelRun *r, Error *err)
-{
-    const Call *call = r->call;
-    bool        any = false;
-
-    if (!call->values[OPT_SWAPVARY])
-        return true;
-    if (!axis_parse(call->values[OPT_SWAPVARY], &r->axis, err))
-        return error_prefix(err, "--vary");
-    for (int i = 0; i < call->swap_count; i++)
-        any = any || swap_varies(call->swaps[i], r->axis.name);
-    return any || error_set(err, ERR_USAGE, "--vary %s: %s is no parameter of %s and no value in "
-                            "it; a pattern names it, as in 'pattern(window(%s)+cols(4))'",
-                            call->values[OPT_SWAPVARY], r->axis.name, call->swaps[0],
-                            r->axis.name);
-}
-
-static bool take_swaps(ModelRun *r, Error *err)
-{
-    const Call        *call = r->call;
-    const ModelConfig *c = &r->m->config;
-    int64_t            seed = 0;
-    size_t             rows = r->axis.count > c->layers ? (size_t)r->axis.count : (size_t)c->layers;
-    size_t             most = (size_t)call->swap_count * rows + 1;
-    bool              *layers = malloc((size_t)c->layers);
-    bool               ok;
-
-    r->heads = malloc((size_t)c->heads);
-    r->swaps = calloc(most, sizeof(*r->swaps));
-    r->layer_sets = calloc(most, sizeof(*r->layer_sets));
-    r->origins = calloc(most, sizeof(*r->origins));
-    ok = (layers && r->heads && r->swaps && r->layer_sets && r->origins) ||
-         error_set(err, ERR_NOMEM, "not enough memory for the swaps");
-    if (ok) {
-        memset(layers, true, (size_t)c->layers);
-        memset(r->heads, true, (size_t)c->heads);
-    }
-    if (ok && call->values[OPT_SWAPLAYERS])
-        ok = model_parse_set("--layers", call->values[OPT_SWAPLAYERS], "layer", c->layers, layers,
-                             err);
-    if (ok && call->values[OPT_SWAPHEADS])
-        ok = model_parse_set("--heads", call->values[OPT_SWAPHEADS], "head", c->heads, r->heads,
-                             err);
-    ok = ok && call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) &&
-         fill_swaps(r, layers, (uint64_t)seed, err);
-    free(layers);
-    return ok;
 }
 
 /* ---- the texts --------------------------------------------------------------------- */
@@ -261,15 +146,51 @@ static bool take_texts(ModelRun *r, Error *err)
 
 /* ---- running --------------------------------------------------------------------- */
 
+/* On a terminal always, elsewhere as a line now and then. */
+static void say_progress(ModelRun *r, const char *what, const char *times)
+{
+    char text[64] = "";
+
+    if (r->text_count > 1)
+        snprintf(text, sizeof(text), "text %d of %d: ", r->doing + 1, r->text_count);
+    session_progress(r->session, "%s%s; %s", text, what, times);
+    if (model_progress_speaks(&r->progress, clock_wall()))
+        session_line(r->session, "model: %s%s; %s", text, what, times);
+}
+
+/* Tokens that pass the layers before this one, in all variants that are their own there. */
+static double rows_before(const ModelRun *r, int64_t tokens, int64_t layer)
+{
+    double rows = 0;
+
+    for (int64_t v = 0; v <= r->swap_count; v++) {
+        int64_t first = 0;
+
+        while (v && first < layer && !r->layer_sets[v - 1][first])
+            first++;
+        rows += (double)(layer - first) * (double)tokens;
+    }
+    return rows;
+}
+
+static void begin_progress(ModelRun *r)
+{
+    r->progress.began = r->progress.spoke = clock_wall();
+    for (int i = 0; i < r->text_count; i++)
+        r->progress.all += rows_before(r, r->texts[i].reading.tokens.count, r->m->config.layers);
+}
+
 static void show_layer(void *context, int64_t layer, int64_t layers)
 {
     ModelRun *r = context;
+    char      what[64], times[80];
 
-    if (r->text_count > 1)
-        session_progress(r->session, "text %d of %d: layer %lld of %lld", r->doing + 1,
-                         r->text_count, (long long)layer, (long long)layers);
-    else
-        session_progress(r->session, "layer %lld of %lld", (long long)layer, (long long)layers);
+    r->progress.done = rows_before(r, r->texts[r->doing].reading.tokens.count, layer);
+    for (int i = 0; i < r->doing; i++)
+        r->progress.done += rows_before(r, r->texts[i].reading.tokens.count, layers);
+    model_progress_times(&r->progress, clock_wall(), times, sizeof(times));
+    snprintf(what, sizeof(what), "layer %lld of %lld", (long long)layer, (long long)layers);
+    say_progress(r, what, times);
 }
 
 static bool run_text(ModelRun *r, ModelTextRun *t, int threads, Error *err)
@@ -286,10 +207,13 @@ static bool run_text(ModelRun *r, ModelTextRun *t, int threads, Error *err)
 static bool show_token(void *context, int64_t at, int32_t id, double p)
 {
     ModelRun *r = context;
+    char      what[64], times[32];
 
     (void)id;
     (void)p;
-    session_progress(r->session, "token %lld written", (long long)at + 1);
+    snprintf(what, sizeof(what), "token %lld written", (long long)at + 1);
+    model_seconds_text(clock_wall() - r->progress.began, times, sizeof(times));
+    say_progress(r, what, times);
     return true;
 }
 
@@ -328,7 +252,7 @@ static bool write_on(ModelRun *r, ModelTextRun *t, int threads, Error *err)
         if (!generate_run(r->m, t->reading.tokens.ids, t->reading.tokens.count, &options,
                           &t->written[v], err))
             return error_prefix(err, "--generate%s%.120s", v ? " with " : "",
-                                v ? r->swaps[v - 1].mechanism : "");
+                                v ? r->origins[v - 1].text : "");
     }
     return true;
 }
@@ -339,6 +263,7 @@ static bool run_texts(ModelRun *r, Error *err)
     bool    ok = call_int(r->call, OPT_THREADS, 1, 4096, &threads, err);
 
     session_heeds_stop(r->session, true);
+    begin_progress(r);
     for (r->doing = 0; ok && r->doing < r->text_count; r->doing++)
         ok = run_text(r, &r->texts[r->doing], (int)threads, err) &&
              write_on(r, &r->texts[r->doing], (int)threads, err);
@@ -510,16 +435,9 @@ void model_run_free(ModelRun *r)
             generate_result_free(&t->written[v]);
         free(t->written);
     }
-    for (int64_t i = 0; i < r->swap_count; i++) {
-        free(r->layer_sets[i]);
-        free(r->origins[i].text);
-    }
+    model_swaps_free(r);
     axis_free(&r->axis);
     free(r->texts);
-    free(r->layer_sets);
-    free(r->origins);
-    free(r->swaps);
-    free(r->heads);
     model_close(r->m);
 }
 
@@ -557,12 +475,14 @@ static bool check_options(const ModelRun *r, Error *err)
                          "choose one");
     if (call->values[OPT_IDS] && call->text_count)
         return error_set(err, ERR_USAGE, "choose one of --text and --ids");
-    return model_figure_check(call, err);
+    if (call->values[OPT_DUMP] && call->swap_layers_count > 1)
+        return error_set(err, ERR_USAGE, "--dump: give --layers once");
+    return model_swaps_check(call, err) && model_figure_check(call, err);
 }
 
 bool model_run_texts(ModelRun *r, Error *err)
 {
-    return take_axis(r, err) && take_swaps(r, err) && take_texts(r, err) && run_texts(r, err);
+    return model_take_swaps(r, err) && take_texts(r, err) && run_texts(r, err);
 }
 
 bool command_model(Session *s, const Call *call, Text *out, Error *err)

@@ -6,6 +6,7 @@
 #include "app/command/command.h"
 #include "app/session/model_input.h"
 #include "app/study/study.h"
+#include "app/study/swap_file.h"
 #include "model/forward.h"
 #include "model/generate.h"
 
@@ -25,6 +26,20 @@ typedef struct SwapOrigin {
     int   at;    /* value of --vary; -1: it does not depend on it, or there is no --vary */
 } SwapOrigin;
 
+/* How far the passes over the texts are.  Their parts are counted in tokens that pass through a
+ * layer; times are of a clock in seconds. */
+typedef struct ModelProgress {
+    double began, spoke; /* the last line was written */
+    double done, all;
+} ModelProgress;
+
+#define MODEL_SPEAKS 10 /* seconds from one line to the next */
+void model_seconds_text(double seconds, char *text, size_t size); /* "3 min" */
+/* "12 s, about 3 min left". */
+void model_progress_times(const ModelProgress *p, double now, char *text, size_t size);
+/* Whether a line is due; it is taken to be written. */
+bool model_progress_speaks(ModelProgress *p, double now);
+
 typedef struct ModelRun {
     Session      *session;
     const Call   *call;
@@ -34,11 +49,13 @@ typedef struct ModelRun {
     SwapOrigin   *origins;     /* [swap_count] */
     Axis          axis;        /* of --vary; count 0: none */
     bool        **layer_sets;  /* [swap_count]; owned; a swap's layers */
-    bool         *heads;       /* of all swaps; owned */
+    bool        **head_sets;   /* [swap_count]; owned; a swap's heads */
+    SwapMixture  *mixtures;    /* those of files; owned */
     int64_t       swap_count;
     ModelTextRun *texts;
     int           text_count;
     int           doing;       /* index of the text that runs */
+    ModelProgress progress;
     double        load_seconds;
 } ModelRun;
 
@@ -63,6 +80,17 @@ typedef struct ModelSpread {
 ModelSpread model_spread(const ModelRun *r, int64_t variant, ModelMeasure measure);
 /* FLOPs of scores and mixing as a share of exact attention's; NaN: not known. */
 double      model_share(const ModelRun *r, int64_t variant);
+
+/* The call's swaps into r, with the values of --vary; the check is before the model is open. */
+bool model_swaps_check(const Call *call, Error *err);
+bool model_take_swaps(ModelRun *r, Error *err);
+void model_swaps_free(ModelRun *r);
+/* Whether the swaps are not all of the same layers and heads. */
+bool model_swaps_differ(const ModelRun *r);
+/* Called for each parameter of the swap's mechanism that nobody wrote: "k", "0 (8, or with mass as
+ * many as it takes)". */
+typedef void ModelDefault(void *context, const char *name, const char *value);
+void model_defaults(const Swap *swap, ModelDefault *each, void *context);
 
 void model_report(const ModelRun *r, Text *out); /* text, CSV or Markdown */
 void model_report_json(const ModelRun *r, Text *out);

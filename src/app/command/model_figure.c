@@ -120,6 +120,14 @@ static void curve_name(const ModelRun *r, int given, Text *out)
         swap_at(r->call->swaps[given], r->axis.name, NULL, out);
     else
         text_add(out, r->call->swaps[given]);
+    if (r->call->values[OPT_EACH] || !model_swaps_differ(r))
+        return;
+    for (int64_t v = 0; v < r->swap_count; v++)
+        if (r->origins[v].given == given && !swap_is_file(r->origins[v].text)) {
+            text_add(out, " in layers ");
+            model_set_text(r->layer_sets[v], r->m->config.layers, out);
+            return;
+        }
 }
 
 /* Place of a variant on the x axis. */
@@ -328,7 +336,7 @@ static void caption_model(const ModelRun *r, Text *out)
     caption_swap(r, out);
     if (r->call->values[OPT_EACH]) {
         text_add(out, "one layer at a time");
-    } else {
+    } else if (!model_swaps_differ(r)) {
         for (int64_t l = 0; l < r->m->config.layers; l++)
             swapped += r->layer_sets[0][l];
         text_add(out, "swapped in ");
@@ -339,7 +347,7 @@ static void caption_model(const ModelRun *r, Text *out)
         if (swapped < r->m->config.layers)
             model_set_text(r->layer_sets[0], r->m->config.layers, out);
     }
-    if (r->call->values[OPT_SWAPHEADS])
+    if (r->call->swap_heads_count == 1)
         text_addf(out, ", heads %s", r->call->values[OPT_SWAPHEADS]);
 }
 

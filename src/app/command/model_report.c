@@ -217,18 +217,18 @@ static const char *axis_value(const ModelRun *r, int64_t variant)
 
 static void swap_words(const ModelRun *r, int64_t variant, Table *t)
 {
-    const Swap *swap = variant ? &r->swaps[variant - 1] : NULL;
-    Text        layers = { 0 }, heads = { 0 };
+    int64_t at = variant - 1;
+    Text    layers = { 0 }, heads = { 0 };
 
-    table_cell(t, "%s", swap ? swap->mechanism : "exact");
+    table_cell(t, "%s", variant ? r->origins[at].text : "exact");
     if (r->axis.count)
         table_cell(t, "%s", axis_value(r, variant));
-    if (swap) {
-        model_set_text(swap->layers, r->m->config.layers, &layers);
-        model_set_text(swap->heads, r->m->config.heads, &heads);
+    if (variant) {
+        model_set_text(r->layer_sets[at], r->m->config.layers, &layers);
+        model_set_text(r->head_sets[at], r->m->config.heads, &heads);
     }
-    table_cell(t, "%s", swap ? text_str(&layers) : "-");
-    table_cell(t, "%s", swap ? text_str(&heads) : "-");
+    table_cell(t, "%s", variant ? text_str(&layers) : "-");
+    table_cell(t, "%s", variant ? text_str(&heads) : "-");
     text_free(&layers);
     text_free(&heads);
 }
@@ -276,6 +276,53 @@ static void swap_table(const ModelRun *r, const ModelTextRun *run, TableStyle st
         swap_row(r, run, v, style == TABLE_CSV, &t);
     table_write(&t, style, out);
     table_free(&t);
+}
+
+static void add_default(void *context, const char *name, const char *value)
+{
+    Text *line = context;
+
+    text_addf(line, "%s%s=%s", line->length ? ", " : "", name, value);
+}
+
+/* What defaults took: a line for each swap that differs from those before it. */
+static void report_defaults(const ModelRun *r, Text *out)
+{
+    Text said = { 0 }, line = { 0 }, values = { 0 };
+
+    for (int64_t v = 0; v < r->swap_count; v++)
+        for (const Swap *s = &r->swaps[v]; s; s = s->also) {
+            text_clear(&values);
+            text_clear(&line);
+            model_defaults(s, add_default, &values);
+            text_addf(&line, "default  %.*s: %s", (int)strcspn(s->mechanism, "("), s->mechanism,
+                      text_str(&values));
+            if (!values.length || strstr(text_str(&said), text_str(&line)))
+                continue;
+            text_addf(&said, "%s\n", text_str(&line));
+            text_add_folded(out, text_str(&line), call_room(r->call), 9);
+        }
+    text_free(&said);
+    text_free(&line);
+    text_free(&values);
+}
+
+/* The parts of mixtures. */
+static void report_mixtures(const ModelRun *r, Text *out)
+{
+    for (int64_t v = 0; v < r->swap_count; v++)
+        for (const Swap *s = swap_is_file(r->origins[v].text) ? &r->swaps[v] : NULL; s;
+             s = s->also) {
+            Text line = { 0 };
+
+            text_addf(&line, "mixture  %s: layers ", r->origins[v].text);
+            model_set_text(s->layers, r->m->config.layers, &line);
+            text_add(&line, ", heads ");
+            model_set_text(s->heads, r->m->config.heads, &line);
+            text_addf(&line, ": %s", s->mechanism);
+            text_add_folded(out, text_str(&line), call_room(r->call), 9);
+            text_free(&line);
+        }
 }
 
 /* ---- several texts --------------------------------------------------------------------- */
@@ -362,6 +409,12 @@ static void add_written(const Model *m, const GenerateResult *g, Text *out)
     text_free(&all);
 }
 
+/* Keys that are in the cache when the last token is written, over layers and heads. */
+static int64_t keys_held(const ModelRun *r, const ModelTextRun *t, const GenerateResult *g)
+{
+    return r->m->config.layers * r->m->config.heads * (t->reading.tokens.count + g->count - 1);
+}
+
 static void report_written(const ModelRun *r, const ModelTextRun *t, Text *out)
 {
     for (int64_t v = 0; t->written && v <= r->swap_count; v++) {
@@ -370,13 +423,16 @@ static void report_written(const ModelRun *r, const ModelTextRun *t, Text *out)
         Text                  words = { 0 };
 
         add_written(r->m, g, &words);
-        text_addf(out, "\n--- %s: ", v ? r->swaps[v - 1].mechanism : "exact");
+        text_addf(out, "\n--- %s: ", v ? r->origins[v - 1].text : "exact");
         text_add_count(out, g->count, "token");
         if (g->count && g->seconds > 0)
             text_addf(out, ", %.1f a second", (double)g->count / g->seconds);
-        text_addf(out, ", cache %s, %lld keys read for the last%s\n%s\n",
-                  format_bytes(g->cache_bytes, bytes, sizeof(bytes)), (long long)g->read_keys,
-                  g->ended ? ", ended by itself" : "", text_str(&words));
+        text_addf(out, ", cache %s (nothing is dropped), %lld",
+                  format_bytes(g->cache_bytes, bytes, sizeof(bytes)), (long long)g->read_keys);
+        if (g->count)
+            text_addf(out, " of %lld", (long long)keys_held(r, t, g));
+        text_addf(out, " keys read for the last%s\n%s\n", g->ended ? ", ended by itself" : "",
+                  text_str(&words));
         text_free(&words);
     }
 }
@@ -391,6 +447,10 @@ static void report_one(const ModelRun *r, const ModelTextRun *t, TableStyle styl
         text_add(out, "\n");
     if (r->swap_count) {
         swap_table(r, t, style, out);
+        if (style == TABLE_TEXT) {
+            report_mixtures(r, out);
+            report_defaults(r, out);
+        }
     } else if (!t->written) {
         if (style == TABLE_TEXT) {
             text_add(out, "\n");
@@ -416,6 +476,10 @@ void model_report(const ModelRun *r, Text *out)
         text_add(out, "\n");
     if (style == TABLE_TEXT || r->swap_count)
         mean_table(r, style, out);
+    if (style == TABLE_TEXT) {
+        report_mixtures(r, out);
+        report_defaults(r, out);
+    }
     for (int i = 0; i < r->text_count; i++)
         report_written(r, &r->texts[i], out);
 }
@@ -484,16 +548,41 @@ static void json_value(const ModelRun *r, int64_t variant, Json *j)
         jsonw_number(j, number);
 }
 
+static void json_default(void *context, const char *name, const char *value)
+{
+    jsonw_key_string(context, name, value);
+}
+
+static void json_defaults(const Swap *swap, Json *j)
+{
+    jsonw_key_open(j, "defaults", '{');
+    model_defaults(swap, json_default, j);
+    jsonw_close(j, '}');
+}
+
+static void json_mixture(const ModelRun *r, const Swap *parts, Json *j)
+{
+    jsonw_key_open(j, "mixture", '[');
+    for (const Swap *s = parts; s; s = s->also) {
+        jsonw_open(j, '{');
+        jsonw_key_string(j, "swap", s->mechanism);
+        json_set(j, "layers", s->layers, r->m->config.layers);
+        json_set(j, "heads", s->heads, r->m->config.heads);
+        json_defaults(s, j);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
 static void json_swap(const ModelRun *r, const ModelTextRun *t, int64_t v, Json *j)
 {
-    const Swap           *swap = &r->swaps[v - 1];
     const ForwardMeasure *m = &t->result.measure[v];
 
     jsonw_open(j, '{');
-    jsonw_key_string(j, "swap", swap->mechanism);
+    jsonw_key_string(j, "swap", r->origins[v - 1].text);
     json_value(r, v, j);
-    json_set(j, "layers", swap->layers, r->m->config.layers);
-    json_set(j, "heads", swap->heads, r->m->config.heads);
+    json_set(j, "layers", r->layer_sets[v - 1], r->m->config.layers);
+    json_set(j, "heads", r->head_sets[v - 1], r->m->config.heads);
     jsonw_key_bool(j, "untrained", m->untrained);
     jsonw_key_number(j, "loss", m->loss);
     jsonw_key_number(j, "delta", m->delta);
@@ -506,6 +595,10 @@ static void json_swap(const ModelRun *r, const ModelTextRun *t, int64_t v, Json 
     jsonw_key_number(j, "flops", m->flops);
     jsonw_key_number(j, "flops_exact", m->flops_exact);
     jsonw_key_number(j, "seconds", m->seconds);
+    if (swap_is_file(r->origins[v - 1].text))
+        json_mixture(r, &r->swaps[v - 1], j);
+    else
+        json_defaults(&r->swaps[v - 1], j);
     jsonw_close(j, '}');
 }
 
@@ -551,7 +644,7 @@ static void json_written(const ModelRun *r, const ModelTextRun *t, Json *j)
 
         add_written(r->m, g, &words);
         jsonw_open(j, '{');
-        jsonw_key_string(j, "swap", v ? r->swaps[v - 1].mechanism : NULL);
+        jsonw_key_string(j, "swap", v ? r->origins[v - 1].text : NULL);
         jsonw_key_open(j, "ids", '[');
         for (int64_t i = 0; i < g->count; i++)
             jsonw_int(j, g->ids[i]);
@@ -560,6 +653,10 @@ static void json_written(const ModelRun *r, const ModelTextRun *t, Json *j)
         json_numbers(j, "p", g->p, g->count);
         jsonw_key_int(j, "cache_bytes", g->cache_bytes);
         jsonw_key_int(j, "read_keys", g->read_keys);
+        if (g->count)
+            jsonw_key_int(j, "held_keys", keys_held(r, t, g));
+        else
+            jsonw_key_raw(j, "held_keys", "null");
         jsonw_key_bool(j, "ended", g->ended);
         jsonw_key_open(j, "seconds", '{');
         jsonw_key_number(j, "prompt", g->seconds_prompt);
@@ -611,10 +708,10 @@ static void json_means(const ModelRun *r, Json *j)
     jsonw_key_open(j, "means", '[');
     for (int64_t v = 0; v <= r->swap_count; v++) {
         jsonw_open(j, '{');
-        jsonw_key_string(j, "swap", v ? r->swaps[v - 1].mechanism : NULL);
+        jsonw_key_string(j, "swap", v ? r->origins[v - 1].text : NULL);
         if (v) {
             json_value(r, v, j);
-            json_set(j, "layers", r->swaps[v - 1].layers, r->m->config.layers);
+            json_set(j, "layers", r->layer_sets[v - 1], r->m->config.layers);
         }
         for (int m = 0; m < MODEL_MEASURES; m++) {
             ModelSpread s = model_spread(r, v, (ModelMeasure)m);

@@ -8,7 +8,9 @@
 #include "app/session/model_input.h"
 #include "app/study/study.h"
 #include "app/study/swap_axis.h"
+#include "app/study/swap_file.h"
 #include "model/forward.h"
+#include "model/generate.h"
 #include "model/heads.h"
 #include "script/host/work.h"
 
@@ -206,6 +208,8 @@ typedef struct Passing {
     const SwapValue *values; /* [swap_count] of vary, on the stack; NULL: none */
     ForwardResult result;
     HeadsResult   heads;
+    GenerateOptions writing;
+    GenerateResult  written;
     LuaInput     *input;
     Input        *made;
 } Passing;
@@ -216,6 +220,7 @@ static int passing_gc(lua_State *L)
 
     forward_result_free(&p->result);
     heads_result_free(&p->heads);
+    generate_result_free(&p->written);
     input_free(p->made);
     *p = (Passing){ 0 };
     return 0;
@@ -303,6 +308,11 @@ static void field_value(lua_State *L, const SwapValue *value)
     lua_setfield(L, -2, "value");
 }
 
+static const char *swap_name(const Swap *swap)
+{
+    return swap->name ? swap->name : swap->mechanism;
+}
+
 static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
 {
     const ForwardMeasure *f = &p->result.measure[variant];
@@ -310,7 +320,7 @@ static void push_swapped(lua_State *L, const Passing *p, int64_t variant)
     push_measure(L, p, f);
     if (!variant)
         return;
-    field_string(L, "swap", p->swaps[variant - 1].mechanism);
+    field_string(L, "swap", swap_name(&p->swaps[variant - 1]));
     if (p->values)
         field_value(L, &p->values[variant - 1]);
     field_bool(L, "untrained", f->untrained);
@@ -367,6 +377,33 @@ static const bool *read_flags(lua_State *L, int t, int keep, const char *key, in
     return on;
 }
 
+static int mixture_gc(lua_State *L)
+{
+    SwapMixture **box = lua_touserdata(L, 1);
+
+    swap_mixture_free(*box);
+    *box = NULL;
+    return 0;
+}
+
+/* What the file of the swap says, kept in the table `keep`.  [-0, +0, v] */
+static Swap read_mixture(lua_State *L, int keep, const Model *m, const Swap *given)
+{
+    SwapMixture **box = box_push(L, sizeof(SwapMixture *), 0, "attnscope.mixture", mixture_gc,
+                                 NULL);
+    Error         err = ERROR_INIT;
+
+    *box = NULL;
+    if (given->layers || given->heads)
+        luaL_error(L, "swap %s: the file says the layers and heads", given->mechanism);
+    *box = swap_mixture_read(given->mechanism, &m->config, given->seed, &err);
+    if (!*box)
+        luaL_error(L, "swap: %s", err.text);
+    given = (*box)->parts;
+    lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
+    return *given;
+}
+
 /* A swap as table t says; what it points to is kept in the table `keep`.  [-0, +0, v] */
 static Swap read_swap(lua_State *L, int t, int keep, const Model *m)
 {
@@ -377,7 +414,7 @@ static Swap read_swap(lua_State *L, int t, int keep, const Model *m)
     s.layers = read_flags(L, t, keep, "layers", m->config.layers);
     s.heads = read_flags(L, t, keep, "heads", m->config.heads);
     s.seed = (uint64_t)option_integer(L, t, "seed", 0, 0, INT64_MAX);
-    return s;
+    return s.mechanism && swap_is_file(s.mechanism) ? read_mixture(L, keep, m, &s) : s;
 }
 
 /* A part of a mixture, or a swap of its own: the table on top, which is taken off. */
@@ -426,6 +463,8 @@ static void read_swaps(lua_State *L, int list, int keep, Passing *p)
 
             lua_rawgeti(L, -1, x + 1);
             *own = take_part(L, keep, p->m);
+            if (own->also)
+                luaL_error(L, "swaps: %s is a mixture and cannot be a part of one", own->name);
             if (x)
                 last->also = own;
             last = own;
@@ -531,6 +570,82 @@ static int run_model(lua_State *L)
     vary_swaps(L, 3, keep, &p);
     push_passing(L, p);
     return work_await(L, script_of(L)->session->thing, "a forward pass", work_pass, push_pass);
+}
+
+/* ---- writing on ------------------------------------------------------------------------ */
+
+static bool work_write(void *context, const atomic_bool *cancel, Error *err)
+{
+    Passing *p = context;
+
+    p->writing.cancel = cancel;
+    p->writing.swap = p->swap_count ? p->swaps : NULL;
+    return generate_run(p->m, p->ids, p->n, &p->writing, &p->written, err);
+}
+
+/* [-0, +0, v] */
+static void field_text(lua_State *L, const Tokenizer *tokenizer, const GenerateResult *g)
+{
+    luaL_Buffer text;
+
+    luaL_buffinit(L, &text);
+    for (int64_t i = 0; tokenizer && i < g->count; i++) {
+        char    bytes[1024];
+        int64_t size = tokenizer_bytes(tokenizer, g->ids[i], bytes, sizeof(bytes));
+
+        size = size < (int64_t)sizeof(bytes) ? size : (int64_t)sizeof(bytes) - 1;
+        luaL_addlstring(&text, bytes, size > 0 ? (size_t)size : 0);
+    }
+    luaL_pushresult(&text);
+    lua_setfield(L, -2, "text");
+}
+
+static int push_written(lua_State *L, int status, lua_KContext at)
+{
+    const Passing        *p = work_context(L, at);
+    const GenerateResult *g = &p->written;
+
+    (void)status;
+    lua_createtable(L, 0, 8);
+    push_id_list(L, &(TokenList){ .ids = g->ids, .count = g->count });
+    lua_setfield(L, -2, "ids");
+    field_text(L, p->m->tokenizer, g);
+    field_list(L, "p", g->p, g->count);
+    field_integer(L, "cache_bytes", g->cache_bytes);
+    field_integer(L, "read_keys", g->read_keys);
+    field_bool(L, "ended", g->ended);
+    field_number(L, "seconds", g->seconds);
+    if (p->swap_count)
+        field_string(L, "swap", swap_name(p->swaps));
+    return 1;
+}
+
+/* [-0, +1 or 3, v] */
+static int write_on(lua_State *L)
+{
+    Passing p = { .m = check_model(L)->model };
+    Swap   *one;
+
+    lua_settop(L, 4);
+    options_check(L, 4, &class_model_options);
+    p.ids = push_ids(L, 2, p.m, &p.n);
+    p.writing.count = luaL_checkinteger(L, 3);
+    luaL_argcheck(L, p.writing.count > 0 && p.writing.count <= 1 << 20, 3,
+                  "expected a number of tokens from 1");
+    p.writing.temperature = option_number(L, 4, "temperature", 0);
+    luaL_argcheck(L, p.writing.temperature >= 0 && p.writing.temperature < 1e6, 4,
+                  "temperature: expected a number from 0");
+    p.writing.top_k = option_integer(L, 4, "top_k", 0, 0, INT32_MAX);
+    p.writing.seed = (uint64_t)option_integer(L, 4, "seed", 0, 0, INT64_MAX);
+    luaL_argcheck(L, lua_getfield(L, 4, "swaps") == LUA_TNIL, 4, "it writes with one swap");
+    lua_pop(L, 1);
+    lua_newtable(L); /* keeps what the swap points to */
+    one = lua_newuserdatauv(L, sizeof(*one), 0);
+    *one = read_swap(L, 4, lua_gettop(L) - 1, p.m);
+    p.swaps = one;
+    p.swap_count = one->mechanism != NULL;
+    push_passing(L, p);
+    return work_await(L, script_of(L)->session->thing, "writing on", work_write, push_written);
 }
 
 /* ---- heads ---------------------------------------------------------------------------- */
@@ -690,6 +805,11 @@ static const Member model_members[] = {
       "with delta, kl, kl_max, agreement, cosine, residual, flops, flops_exact and untrained, and "
       "plain holds those of the model as it is.  Of swaps, and with vary, a list of such tables, "
       "with one plain; vary adds value and given, the place of its swap in swaps." },
+    { "generate", write_on, "ids: integer[], count: integer, options?: attnscope.ModelOptions",
+      "table?, string?, string?",
+      "The model writes `count` tokens on, as it is or with a swap that is a pattern or a mixture "
+      "of patterns: ids, text, p (of each token), cache_bytes, read_keys (of the last token, over "
+      "layers and heads), ended (by itself), seconds, and swap." },
     { "heads", find_heads, "ids: integer[], near?: integer", "table[]?, string?, string?",
       "A table for each head: layer, head, label, previous, self, first, next, entropy, distance, "
       "near (weight on the keys up to so many away; 8 unless given), induction, "
@@ -709,10 +829,13 @@ const Class class_model = {
 };
 
 static const Member model_option_members[] = {
-    FIELD("swap", "string", "a mechanism in place of exact attention: \"window(window=33)\""),
+    FIELD("swap", "string", "a mechanism in place of exact attention: \"window(window=33)\"; or a "
+          "mixture from a CSV file, as advise_model.lua writes it: \"@advice.csv\""),
     FIELD("layers", "integer[]", "layers of the swap (default: all)"),
     FIELD("heads", "integer[]", "heads of the swap (default: all)"),
     FIELD("seed", "integer", "of parameters the mechanism would have learned"),
+    FIELD("temperature", "number", "of generate: 0 (default) takes the most probable token"),
+    FIELD("top_k", "integer", "of generate: draws among so many tokens (default: all)"),
     FIELD("swaps", "table[]", "many of swap, layers, heads and seed in one pass; one that is a "
           "list of such tables is a mixture: the first that names a head has it"),
     FIELD("vary", "string", "every swap at each value of a name, \"window=9:129:x2\": of its "

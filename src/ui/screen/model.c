@@ -69,7 +69,7 @@ void swap_typed(Ui *ui, const char *rest)
         model_swap(ui, rest);
     else
         ui_say(ui, ROLE_DIM, "swap: a mechanism, then layers or nothing: swap window(window=33) "
-                             "0-9");
+                             "0-9; or the file of a mixture: swap @advice.csv");
 }
 
 /* ---- what is finished ------------------------------------------------------------- */
@@ -80,8 +80,16 @@ static void take_swap(Modelling *m)
     m->swapped = m->fresh;
     m->fresh = (ForwardResult){ 0 };
     m->shown_layers = m->layers;
+    m->shown_mixture = m->mixture;
     m->layers = (ModelLayers){ 0 };
     snprintf(m->shown, sizeof(m->shown), "%s", m->mechanism);
+}
+
+/* The row of the chosen token, at itself: every row may see that key. */
+static void look_at_token(const Modelling *m, Pane *pane)
+{
+    pane->spec.head = m->head;
+    pane->lens.q = pane->lens.k = m->token;
 }
 
 /* The panes run on the layer; without any, one opens with the weights as they are. */
@@ -95,10 +103,11 @@ static void show_head(Ui *ui)
     if (!c->count)
         panes_open(ui, "full:weights");
     for (int i = 0; i < c->count; i++)
-        c->panes[i].spec.head = m->head;
+        look_at_token(m, &c->panes[i]);
+    m->entered |= ui->screen == SCREEN_MODEL;
     if (ui->screen == SCREEN_MODEL)
         ui->screen = SCREEN_COMPARE;
-    ui_say(ui, ROLE_DIM, "layer %lld, head %lld; 6 goes back", (long long)m->wanted,
+    ui_say(ui, ROLE_DIM, "layer %lld, head %lld; q goes back", (long long)m->wanted,
            (long long)m->head);
 }
 
@@ -177,6 +186,8 @@ static bool model_poll(Ui *ui)
     JobState state;
 
     adopt_input(ui);
+    if (ui->modelling && ui->screen != SCREEN_COMPARE)
+        ui->modelling->entered = false;
     for (int i = 0; i < MODEL_TASKS; i++)
         if (model_task_ended(ui, (ModelTask)i, &state)) {
             take_task(ui, (ModelTask)i, state == JOB_DONE);
@@ -292,6 +303,53 @@ static void again(Ui *ui)
         model_measure(ui);
     else
         say_none(ui);
+}
+
+/* ---- what other rooms ask ------------------------------------------------------------- */
+
+bool model_takes_back(Ui *ui)
+{
+    Modelling *m = ui->modelling;
+
+    if (!m || !m->entered || ui->screen != SCREEN_COMPARE)
+        return false;
+    m->entered = false;
+    ui->screen = SCREEN_MODEL;
+    return true;
+}
+
+/* The last part of a path, without its ending unless `whole`. */
+static void add_file(const char *path, bool whole, Text *out)
+{
+    const char *slash = strrchr(path, '/'), *name = slash && slash[1] ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+
+    name += !strncmp(name, "sample:", 7) ? 7 : 0;
+    text_add_bytes(out, name, !whole && dot > name ? (size_t)(dot - name) : strlen(name));
+}
+
+bool model_subject(Ui *ui, int room, Text *out)
+{
+    const Modelling *m = ui->screen == SCREEN_MODEL ? open_now(ui) : NULL;
+    ModelSpec        parts;
+    Error            ignored = ERROR_INIT;
+
+    if (!m || !model_spec_parse(m->spec, &parts, &ignored))
+        return false;
+    for (int less = 0; less < 4 && (!less || term_width(text_str(out)) > room); less++) {
+        text_clear(out);
+        if (less < 3)
+            add_file(parts.path, less < 1, out);
+        if (less < 2 && !parts.text.ids) {
+            text_add(out, "  ");
+            add_file(parts.text.text ? parts.text.text : MODEL_USUAL_TEXT, less < 1, out);
+        }
+        text_addf(out, "%sn=%lld", out->length ? " " : "", (long long)m->reading.tokens.count);
+    }
+    if (term_width(text_str(out)) > room)
+        text_clear(out);
+    model_spec_free(&parts);
+    return true;
 }
 
 /* ---- the screen ------------------------------------------------------------------------ */

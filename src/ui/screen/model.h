@@ -8,6 +8,7 @@
 #define UI_SCREEN_MODEL_H
 
 #include "app/session/model_input.h"
+#include "app/study/swap_file.h"
 #include "core/arena.h"
 #include "model/forward.h"
 #include "model/heads.h"
@@ -57,8 +58,11 @@ typedef struct Modelling {
     ForwardResult fresh, swapped;   /* being computed; shown: variant 1 against 0 */
     char          mechanism[256], shown[256]; /* of fresh, of swapped */
     ModelLayers   layers, shown_layers;
+    const SwapMixture *mixture, *shown_mixture; /* NULL: the swap is none */
+    SwapMixture  *mixtures;         /* all that were read; owned */
     Input        *input;            /* of a layer, on its way to the panes; owned */
     int64_t       wanted;           /* that layer */
+    bool          entered;          /* its head is in the panes: q comes back */
     bool          arriving;         /* it becomes the input of all screens, nothing opens for it */
     int64_t       layer, head, token; /* chosen */
     int64_t       top;              /* first line of the text in sight */
@@ -69,6 +73,7 @@ typedef struct Modelling {
     Written       written[2];       /* the model as it is, and swapped */
     char          write_swap[256];  /* "": none */
     bool         *write_layers;     /* NULL: all; owned */
+    const SwapMixture *write_mixture;
     char          problem[512];     /* why there is no model; "": there is or will be */
 } Modelling;
 
@@ -77,13 +82,16 @@ bool model_start(Ui *ui, const char *spec, int64_t layer, Error *err);
 
 /* ---- model_work.c ------------------------------------------------------------ */
 
+/* The token as it is read: WordPiece keeps its ## and has a blank before a word, unless it is the
+ * first.  How many bytes were written. */
+int64_t model_token_label(const Model *m, int32_t id, bool first, char *text, size_t size);
 /* Closes what is open and begins with the spec. */
 void model_begin(Ui *ui, const char *spec);
 /* The same, but the model is open and its text read when it returns. */
 bool model_begin_open(Ui *ui, const char *spec, Error *err);
 /* The passes of a model that is open; those that are there are made again. */
 void model_measure(Ui *ui);
-/* words: "window(window=33) 10-19"; with a message where it cannot be. */
+/* words: "window(window=33) 10-19", or "@advice.csv"; with a message where it cannot be. */
 void model_swap(Ui *ui, const char *words);
 void model_drop_swap(Modelling *m);
 /* Its q, k, v go to the panes. */

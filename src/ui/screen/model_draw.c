@@ -124,10 +124,13 @@ static void draw_grid(Ui *ui, Area area, const GridPlan *p)
 {
     const Modelling *m = ui->modelling;
     int64_t          layers = m->model->config.layers;
+    static const char *const words[3][2] = { { " layers, ", " heads" }, { " layers x ", "" },
+                                             { " x ", "" } }; /* the first that fits */
     char             title[64];
 
-    snprintf(title, sizeof(title), "%lld layers, %lld heads", (long long)layers,
-             (long long)m->model->config.heads);
+    for (size_t f = 0; !f || (f < 3 && (int)strlen(title) > area.w - 6); f++)
+        snprintf(title, sizeof(title), "%lld%s%lld%s", (long long)layers, words[f][0],
+                 (long long)m->model->config.heads, words[f][1]);
     ui_frame(ui, area, title, true);
     for (int64_t i = 0; i < (int64_t)p->rows * p->blocks && m->first + i < layers; i++) {
         int64_t layer = m->first + i;
@@ -149,15 +152,9 @@ static void token_text(const Model *model, int32_t id, char *text, size_t size)
 {
     Arena *arena = arena_new();
     char   bytes[512];
-    int64_t length = model->tokenizer
-                         ? tokenizer_bytes(model->tokenizer, id, bytes, sizeof(bytes))
-                         : 0;
+    int64_t length = model_token_label(model, id, true, bytes, sizeof(bytes));
     const char *label;
 
-    if (length <= 0)
-        length = snprintf(bytes, sizeof(bytes), "%.200s",
-                          model->tokenizer ? tokenizer_piece(model->tokenizer, id) : "");
-    length = length < (int64_t)sizeof(bytes) ? length : (int64_t)sizeof(bytes) - 1;
     label = arena ? labels_copy(arena, (const uint8_t *)bytes, length) : NULL;
     snprintf(text, size, "%.60s", label ? label : "");
     arena_free(arena);
@@ -209,6 +206,8 @@ static void add_induction(Text *out, double value)
         text_add(out, " (no label without heads --repeat)");
 }
 
+#define SCORE_LINES 4 /* of a head's scores, with its name */
+
 static void draw_scores(Ui *ui, Area area)
 {
     const Modelling  *m = ui->modelling;
@@ -242,19 +241,21 @@ static void draw_side(Ui *ui, Area area)
 {
     Modelling   *m = ui->modelling;
     bool         known = m->plain.measure && m->plain.measure[0].next;
+    bool         headless = m->model->head.type == WEIGHT_NONE;
     bool         both = known && m->swapped.measure && area.w >= 2 * SIDE_LEAST;
-    int          width = both ? (area.w - 2) / 2 : area.w - 2;
+    int          width = both ? (area.w - 2) / 2 : area.w - 2, gap;
     char         title[160];
     Area         inside = { area.y + 1, area.x + 1, area.h - 2, width - 1 }, swapped;
 
-    snprintf(title, sizeof(title), "after \"%.60s\"", m->label[m->token]);
+    snprintf(title, sizeof(title), "%s \"%.60s\"", m->model->config.causal ? "after"
+                                                   : headless ? "token" : "at",
+             m->label[m->token] + strspn(m->label[m->token], m->model->config.causal ? "" : " "));
     ui_frame(ui, area, title, false);
     if (!known)
         term_paragraph(ui->term, inside,
-                       model_runs(m) ? "the next tokens come with the forward pass"
-                                     : m->plain.measure ? "this model has no head that predicts "
-                                                          "tokens"
-                                                        : "no forward pass was made; r runs it",
+                       headless        ? "this model has no head that predicts tokens"
+                       : model_runs(m) ? "the next tokens come with the forward pass"
+                                       : "no forward pass was made; r runs it",
                        ui_style(ui, ROLE_DIM));
     else if (m->swapped.measure && !both)
         draw_next(ui, inside, &m->swapped.measure[1]);
@@ -265,9 +266,10 @@ static void draw_side(Ui *ui, Area area)
         swapped.x += width;
         draw_next(ui, swapped, &m->swapped.measure[1]);
     }
+    gap = FORWARD_NEXT + (inside.h > FORWARD_NEXT + SCORE_LINES); /* a blank line if it fits */
     inside.w = area.w - 3;
-    inside.y += FORWARD_NEXT + 1;
-    inside.h -= FORWARD_NEXT + 1;
+    inside.y += gap;
+    inside.h -= gap;
     draw_scores(ui, inside);
 }
 
@@ -420,8 +422,11 @@ static void text_title(const Modelling *m, char *title, size_t size)
     if (!isnan(nll) && used < size)
         used += (size_t)snprintf(title + used, size - used, ": %.3f nats", nll);
     if (f && f[1].nll && m->token > 0 && used < size)
-        snprintf(title + used, size - used, " (%+.3f)",
-                 f[1].nll[m->token - 1] - f[0].nll[m->token - 1]);
+        used += (size_t)snprintf(title + used, size - used, " (%+.3f)",
+                                 f[1].nll[m->token - 1] - f[0].nll[m->token - 1]);
+    if (f && f[1].nll && used < size)
+        snprintf(title + used, size - used, "; bars: its change, to %.2f nats",
+                 fabs(change_at(m, 0, m->reading.tokens.count)));
 }
 
 static void draw_text(Ui *ui, Area area)
@@ -496,6 +501,7 @@ void model_draw(Ui *ui, Area area)
 bool model_status(const Modelling *m, char *text, size_t size)
 {
     const ForwardMeasure *f = m->swapped.measure;
+    bool                  all = !strcmp(m->shown_layers.words, "all");
     size_t                used = 0;
 
     if (!m->plain.measure)
@@ -516,7 +522,7 @@ bool model_status(const Modelling *m, char *text, size_t size)
     else if (used < size)
         used += (size_t)snprintf(text + used, size - used, "cosine %.4f  ", f[1].cosine);
     if (used < size)
-        snprintf(text + used, size - used, "%s in layers %s%s", m->shown, m->shown_layers.words,
-                 f[1].untrained ? ", untrained" : "");
+        snprintf(text + used, size - used, "%s%s%s%s", m->shown, all ? "" : " in ",
+                 all ? "" : m->shown_layers.words, f[1].untrained ? ", untrained" : "");
     return true;
 }

@@ -9,23 +9,32 @@
 
 /* ---- opening ---------------------------------------------------------------- */
 
+int64_t model_token_label(const Model *m, int32_t id, bool first, char *text, size_t size)
+{
+    const Tokenizer *t = m->tokenizer;
+    bool             words = t && !strcmp(tokenizer_kind(t), "WordPiece");
+    const char      *piece = t ? tokenizer_piece(t, id) : "";
+    int64_t          length = t && !words ? tokenizer_bytes(t, id, text, (int64_t)size) : 0;
+
+    if (length <= 0)
+        length = snprintf(text, size, "%s%.200s", words && !first && *piece != '#' ? " " : "",
+                          piece);
+    if (length <= 0)
+        length = snprintf(text, size, " %d", id);
+    return length < (int64_t)size ? length : (int64_t)size - 1;
+}
+
 static bool label_tokens(ModelOpened *o, Error *err)
 {
-    const Tokenizer *t = o->model->tokenizer;
-    int64_t          n = o->reading.tokens.count;
-    char             bytes[1024];
+    int64_t n = o->reading.tokens.count;
+    char    bytes[1024];
 
     o->arena = arena_new();
     o->label = o->arena ? arena_alloc(o->arena, n, sizeof(*o->label)) : NULL;
     for (int64_t i = 0; o->label && i < n; i++) {
-        int32_t id = o->reading.tokens.ids[i];
-        int64_t size = t ? tokenizer_bytes(t, id, bytes, sizeof(bytes)) : 0;
+        int64_t size = model_token_label(o->model, o->reading.tokens.ids[i], !i, bytes,
+                                         sizeof(bytes));
 
-        if (size <= 0)
-            size = snprintf(bytes, sizeof(bytes), "%.200s", t ? tokenizer_piece(t, id) : "");
-        if (size <= 0)
-            size = snprintf(bytes, sizeof(bytes), " %d", id);
-        size = size < (int64_t)sizeof(bytes) ? size : (int64_t)sizeof(bytes) - 1;
         o->label[i] = labels_copy(o->arena, (const uint8_t *)bytes, size);
         if (!o->label[i])
             o->label = NULL;
@@ -133,7 +142,8 @@ static bool run_swap(void *context, const atomic_bool *cancel, Error *err)
 {
     Modelling     *m = context;
     Swap           swap = { .mechanism = m->mechanism, .layers = m->layers.on };
-    ForwardOptions options = { .swaps = &swap, .swap_count = 1, .last_layer = -1, .cancel = cancel,
+    const Swap    *all = m->mixture ? m->mixture->parts : &swap;
+    ForwardOptions options = { .swaps = all, .swap_count = 1, .last_layer = -1, .cancel = cancel,
                                .on_progress = count_swap, .context = m };
 
     return forward_run(m->model, m->reading.tokens.ids, m->reading.tokens.count, &options,
@@ -221,6 +231,7 @@ void model_drop_swap(Modelling *m)
     m->swapped = (ForwardResult){ 0 };
     free(m->shown_layers.on);
     m->shown_layers = (ModelLayers){ 0 };
+    m->shown_mixture = NULL;
 }
 
 void model_free(Modelling *m)
@@ -235,6 +246,10 @@ void model_free(Modelling *m)
     forward_result_free(&m->pass);
     forward_result_free(&m->plain);
     forward_result_free(&m->fresh);
+    for (SwapMixture *x = m->mixtures, *next; x; x = next) {
+        next = x->next;
+        swap_mixture_free(x);
+    }
     free(m->layers.on);
     free(m->write_layers);
     input_free(m->input);
@@ -366,9 +381,46 @@ static size_t mechanism_length(const char *words)
     return at;
 }
 
+/* Runs the model with it; takes the layers. */
+static void start_swap(Ui *ui, const char *mechanism, ModelLayers layers,
+                       const SwapMixture *mixture)
+{
+    Modelling *m = ui->modelling;
+
+    stop(m, MODEL_SWAP);
+    free(m->layers.on);
+    m->layers = layers;
+    m->mixture = mixture;
+    snprintf(m->mechanism, sizeof(m->mechanism), "%s", mechanism);
+    forward_result_free(&m->fresh);
+    m->fresh = (ForwardResult){ 0 };
+    submit(ui, MODEL_SWAP);
+}
+
+/* "@advice.csv", which has its own layers. */
+static void swap_file(Ui *ui, const char *file, const char *layers, Error *err)
+{
+    Modelling   *m = ui->modelling;
+    SwapMixture *mixture = NULL;
+    ModelLayers  own = { 0 };
+    Text         words = { 0 };
+
+    if (*layers)
+        error_set(err, ERR_USAGE, "swap %.200s: the file says the layers", file);
+    else
+        mixture = swap_mixture_read(file, &m->model->config, 0, err);
+    if (!mixture)
+        return;
+    mixture->next = m->mixtures;
+    m->mixtures = mixture;
+    model_set_text(mixture->layers, m->model->config.layers, &words);
+    snprintf(own.words, sizeof(own.words), "%.60s", text_str(&words));
+    text_free(&words);
+    start_swap(ui, file, own, mixture);
+}
+
 void model_swap(Ui *ui, const char *words)
 {
-    Modelling    *m = ui->modelling;
     size_t        length = mechanism_length(words);
     MechanismSpec spec;
     ModelLayers   layers;
@@ -377,20 +429,15 @@ void model_swap(Ui *ui, const char *words)
 
     snprintf(mechanism, sizeof(mechanism), "%.*s", (int)length, words);
     words += length + strspn(words + length, " ");
-    if (length >= sizeof(mechanism))
+    if (length >= sizeof(mechanism)) {
         error_set(&err, ERR_USAGE, "the mechanism is longer than %zu characters",
                   sizeof(mechanism) - 1);
-    else if (mechanism_spec_parse(mechanism, &spec, &err)) {
+    } else if (swap_is_file(mechanism)) {
+        swap_file(ui, mechanism, words, &err);
+    } else if (mechanism_spec_parse(mechanism, &spec, &err)) {
         mechanism_spec_free(&spec);
-        if (parse_layers(words, m->model->config.layers, &layers, &err)) {
-            stop(m, MODEL_SWAP);
-            free(m->layers.on);
-            m->layers = layers;
-            snprintf(m->mechanism, sizeof(m->mechanism), "%s", mechanism);
-            forward_result_free(&m->fresh);
-            m->fresh = (ForwardResult){ 0 };
-            submit(ui, MODEL_SWAP);
-        }
+        if (parse_layers(words, ui->modelling->model->config.layers, &layers, &err))
+            start_swap(ui, mechanism, layers, NULL);
     }
     if (err.code)
         ui_say(ui, ROLE_ERROR, "%s", err.text);

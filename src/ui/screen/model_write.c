@@ -40,12 +40,13 @@ bool model_write_work(void *context, const atomic_bool *cancel, Error *err)
 {
     Modelling      *m = context;
     Swap            swap = { .mechanism = m->write_swap, .layers = m->write_layers };
+    const Swap     *swapped = m->write_mixture ? m->write_mixture->parts : &swap;
     bool            ok = true;
 
     for (int v = 0; ok && v < (*m->write_swap ? 2 : 1) && !atomic_load(cancel); v++) {
         Writing         writing = { m, &m->written[v] };
         GenerateOptions options = { .count = WRITE_TOKENS, .cancel = cancel,
-                                    .swap = v ? &swap : NULL, .on_token = take_token,
+                                    .swap = v ? swapped : NULL, .on_token = take_token,
                                     .context = &writing };
         GenerateResult  result = { 0 };
 
@@ -71,6 +72,7 @@ bool model_write_take(Modelling *m)
     }
     free(m->write_layers);
     m->write_layers = NULL;
+    m->write_mixture = some ? m->shown_mixture : NULL;
     snprintf(m->write_swap, sizeof(m->write_swap), "%s", some ? m->shown : "");
     if (!some || !m->shown_layers.on)
         return true;

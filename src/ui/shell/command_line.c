@@ -513,7 +513,8 @@ static const Typed typed[] = {
     { "causal", true, input_typed_causal, consider_causal,
       "on, off, or input: whether a token sees those after it" },
     { "model", false, model_typed, NULL, "a model and a text: PATH TEXTFILE" },
-    { "swap", true, swap_typed, consider_swap, "a mechanism in the model: MECH [LAYERS]" },
+    { "swap", true, swap_typed, consider_swap,
+      "a mechanism in the model: MECH [LAYERS], or @FILE" },
 };
 #define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
 

@@ -289,6 +289,8 @@ void action_leave(Ui *ui)
 
     if (ui->overlay_count) {
         action_close(ui);
+    } else if (model_takes_back(ui)) {
+        return;
     } else if (ui->screen != SCREEN_BROWSE) {
         if (below->close)
             below->close(ui);

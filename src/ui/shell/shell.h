@@ -107,6 +107,11 @@ void step_go(Ui *ui, int at);
 /* A model and its text are opened: "PATH TEXT"; a mechanism is swapped in: "MECH LAYERS". */
 void model_typed(Ui *ui, const char *rest);
 void swap_typed(Ui *ui, const char *rest);
+/* Back from a head in the panes to the screen that it came from; false: it came from nowhere. */
+bool model_takes_back(Ui *ui);
+/* "tales.gguf  english.txt n=119" for the first line, in so many columns; false: no model is shown.
+ */
+bool model_subject(Ui *ui, int room, Text *out);
 /* The cursor to the mechanism that shows finished weights. */
 void browse_find_weights(Ui *ui);
 

@@ -155,8 +155,10 @@ static void draw_first_line(Ui *ui)
         snprintf(mode, sizeof(mode), "[REC]"); /* the tabs show the screen as well */
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
-    fit_input(ui, mode_x - left - 2, &input);
-    device_alone(ui, mode_x - left - 2, &input);
+    if (!model_subject(ui, mode_x - left - 2, &input)) {
+        fit_input(ui, mode_x - left - 2, &input);
+        device_alone(ui, mode_x - left - 2, &input);
+    }
     width = term_width(text_str(&input));
     term_text(term, 0, mode_x - width - 2, width, text_str(&input), ui_style(ui, ROLE_BAR));
     text_free(&input);

@@ -50,6 +50,35 @@ static void test_writes(void **state)
     }
 }
 
+/* A mixture writes what its pass finds most probable: a part for one head of a layer, another for
+ * the rest of it; other layers stay exact. */
+static void test_writes_with_a_mixture(void **state)
+{
+    Made           *made = make_llama(false, false, 0, MODEL_SILU);
+    bool            layers[8] = { false, true }, heads[8] = { true };
+    Swap            rest = { .mechanism = "pattern(window(9)+cols(2))", .layers = layers };
+    Swap            swap = { .mechanism = "window(window=3)", .layers = layers, .heads = heads,
+                             .also = &rest };
+    GenerateOptions o = { .count = 6, .threads = 2, .swap = &swap };
+    ForwardOptions  f = { .swaps = &swap, .swap_count = 1, .last_layer = -1, .threads = 1 };
+    GenerateResult  r;
+    ForwardResult   pass;
+    Error           err = ERROR_INIT;
+    int32_t         ids[TOKENS + 6];
+
+    (void)state;
+    make_ids(ids);
+    CHECK(generate_run(&made->m, ids, TOKENS, &o, &r, &err), "%s", err.text);
+    memcpy(ids + TOKENS, r.ids, 6 * sizeof(*ids));
+    CHECK(forward_run(&made->m, ids, TOKENS + 6, &f, &pass, &err), "%s", err.text);
+    for (int t = 0; t < 6; t++)
+        CHECK_NEAR(r.p[t], pass.measure[1].next[(TOKENS - 1 + t) * FORWARD_NEXT].p, 1e-5);
+    CHECK(pass.measure[1].kl > 1e-6, "%g", pass.measure[1].kl);
+    forward_result_free(&pass);
+    generate_result_free(&r);
+    made_free(made);
+}
+
 static void test_draws(void **state)
 {
     Made           *made = make_llama(false, false, 0, MODEL_SILU);
@@ -157,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_writes_with_a_mixture),
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_dots),
         cmocka_unit_test(test_kernels_end),
