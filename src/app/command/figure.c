@@ -554,7 +554,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
                        "made the figure, run it yourself: %s", call->words[0],
                        figure.command->name, line);
     ok = ok && check_scripts(call, out, err) && may_read(s, call, &figure, err) &&
-         take_moved_input(call, &figure, held, err);
+         take_moved_input(call, &figure, held, err) && call_spares(&figure, to, err);
     if (ok) {
         figure.line = line;
         figure.stored = stored;
