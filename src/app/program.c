@@ -130,6 +130,61 @@ bool place_make_folders(const char *path, Error *err)
     return true;
 }
 
+bool place_is_file(const char *path, Error *err)
+{
+    struct stat about;
+
+    return stat(path, &about) != 0 || S_ISREG(about.st_mode) ||
+           error_set(err, ERR_FILE, "%s is a %s where a file of text is expected: remove it", path,
+                     S_ISDIR(about.st_mode)    ? "folder"
+                     : S_ISFIFO(about.st_mode) ? "named pipe"
+                                               : "device or socket");
+}
+
+/* O_NONBLOCK: what came into the file's place since it was looked at is not waited for either. */
+static int place_open(const char *path, int flags, Error *err)
+{
+    struct stat about;
+    int         file;
+
+    if (!place_is_file(path, err))
+        return -1;
+    file = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (file < 0)
+        error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
+    if (file < 0 || (fstat(file, &about) == 0 && S_ISREG(about.st_mode)))
+        return file;
+    close(file);
+    error_set(err, ERR_FILE, "%s is no regular file: remove it", path);
+    return -1;
+}
+
+bool place_read(const char *path, size_t most, Text *out, Error *err)
+{
+    char    bytes[4096];
+    int     file = place_open(path, O_RDONLY, err);
+    ssize_t length = 0;
+
+    if (file < 0)
+        return false;
+    while (out->length <= most && (length = read(file, bytes, sizeof(bytes))) > 0)
+        text_add_bytes(out, bytes, (size_t)length);
+    close(file);
+    if (length < 0)
+        return error_set(err, ERR_FILE, "%s: cannot be read", path);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+}
+
+bool place_write(const char *path, const void *bytes, size_t length, Error *err)
+{
+    return place_is_file(path, err) && file_write(path, bytes, length, err);
+}
+
+int place_append(const char *path, Error *err)
+{
+    return place_open(path, O_WRONLY | O_APPEND | O_CREAT, err);
+}
+
 void place_absolute(const char *path, Text *out)
 {
     char here[PATH_MAX];
