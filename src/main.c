@@ -91,6 +91,8 @@ int main(int argc, char **argv)
     char        info[] = "info", step[] = "step";
     char       *named[] = { argv[0], NULL, NULL, NULL }; /* a mechanism's bare name opens it */
 
+    if (!program_begin(argv))
+        return 1;
     environment_start_for_blas(argv);
     if (argc == 2 && mechanism_find(word) && access(word, F_OK) != 0) {
         named[1] = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? step : info;

@@ -194,6 +194,49 @@ void place_absolute(const char *path, Text *out)
     text_add(out, strncmp(path, "./", 2) ? path : path + 2);
 }
 
+/* ---- the start ------------------------------------------------------------------ */
+
+#define STACK_LEAST  (INT64_C(256) << 10) /* runs end well with so much */
+#define STACK_USUAL  (INT64_C(8) << 20)
+
+static void open_closed_streams(void)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != file)
+            return;
+}
+
+static bool stack_message(rlim_t bytes)
+{
+    char words[128];
+
+    snprintf(words, sizeof(words), "the stack is limited to %llu KiB, and %lld are needed: "
+             "ulimit -s 8192", (unsigned long long)bytes >> 10, (long long)STACK_LEAST >> 10);
+    program_message(words);
+    return false;
+}
+
+/* Libraries have started threads already, with stacks as small: only another start helps. */
+static bool widen_stack(char **argv)
+{
+    struct rlimit stack;
+
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)STACK_LEAST)
+        return true;
+    if (stack.rlim_max < (rlim_t)STACK_LEAST)
+        return stack_message(stack.rlim_max);
+    stack.rlim_cur = stack.rlim_max < (rlim_t)STACK_USUAL ? stack.rlim_max : (rlim_t)STACK_USUAL;
+    if (setrlimit(RLIMIT_STACK, &stack) == 0)
+        execv("/proc/self/exe", argv);
+    return true;
+}
+
+bool program_begin(char **argv)
+{
+    open_closed_streams();
+    return widen_stack(argv);
+}
+
 /* ---- what it prints ------------------------------------------------------------ */
 
 /* Without memory: byte by byte. */
