@@ -416,13 +416,34 @@ static void last_message(int file, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)size - 1, line);
 }
 
-void child_reason(const Child *child, char *text, size_t size)
+/* A limit of processor time sends SIGXCPU, or at its hard end SIGKILL.  0: it did not. */
+static long long passed_limit(const Child *child, int number)
 {
-    int number = WTERMSIG(child->status);
+    struct rlimit time;
 
-    if (WIFSIGNALED(child->status)) {
+    if ((number != SIGKILL && number != SIGXCPU) || getrlimit(RLIMIT_CPU, &time) != 0 ||
+        time.rlim_cur == RLIM_INFINITY || child->cpu + 0.5 < (double)time.rlim_cur)
+        return 0;
+    return (long long)time.rlim_cur;
+}
+
+static void signal_reason(const Child *child, char *text, size_t size)
+{
+    int       number = WTERMSIG(child->status);
+    long long seconds = passed_limit(child, number);
+
+    if (seconds)
+        snprintf(text, size, "its process was ended by the limit of %lld s of processor time "
+                 "(ulimit -t)", seconds);
+    else
         snprintf(text, size, "its process was ended by signal %d (%s)%s", number, strsignal(number),
                  number == SIGKILL ? "; when nobody sent it, the system was out of memory" : "");
+}
+
+void child_reason(const Child *child, char *text, size_t size)
+{
+    if (WIFSIGNALED(child->status)) {
+        signal_reason(child, text, size);
         return;
     }
     last_message(child->err, text, size);
