@@ -2,6 +2,8 @@
  *
  * Files are compared by device and inode, so a link counts, too.
  */
+#include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,19 +13,38 @@
 
 /* What an output would replace. */
 typedef struct Target {
-    const char *path;
-    struct stat there;
+    struct stat there, folder;
+    bool        drawing; /* by its name: no folder of texts, and no model, has such files */
 } Target;
 
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* False: nothing is there that could be lost. */
+static bool target_of(const char *path, Target *out)
+{
+    char *copy = strdup(path);
+    bool  there = copy && stat(path, &out->there) == 0 && S_ISREG(out->there.st_mode) &&
+                 stat(dirname(copy), &out->folder) == 0;
+
+    out->drawing = text_ends_in(path, ".png") || text_ends_in(path, ".svg") ||
+                   text_ends_in(path, ".pdf") || text_ends_in(path, ".ans");
+    free(copy);
+    return there;
+}
+
+/* The file of that name, or one in the folder of that name. */
 static bool is_target(const Target *target, const char *path, size_t length)
 {
     char       *name = length ? strndup(path, length) : NULL;
     struct stat about;
-    bool        same = name && stat(name, &about) == 0 && about.st_ino == target->there.st_ino &&
-                about.st_dev == target->there.st_dev;
+    bool        there = name && stat(name, &about) == 0;
 
     free(name);
-    return same;
+    return there && (same_file(&about, &target->there) ||
+                     (!target->drawing && same_file(&about, &target->folder)));
 }
 
 /* "a.npz", "a.npz[q=k]", "model:a.gguf[text=b.txt,max-tokens=9]", "name=@a.npy": a name begins at
@@ -101,11 +122,32 @@ static bool is_read(const Target *target, const Call *call)
 
 bool call_spares(const Call *call, const char *path, Error *err)
 {
-    Target target = { .path = path };
+    Target target;
 
-    if (!strcmp(path, "-") || stat(path, &target.there) != 0 || !S_ISREG(target.there.st_mode) ||
-        !is_read(&target, call))
+    if (!strcmp(path, "-") || !target_of(path, &target) || !is_read(&target, call))
         return true;
     return error_set(err, ERR_USAGE, "%s is a file that %s reads: give another name to write", path,
                      call->command->name);
+}
+
+/* What a run may have dumped before, and reads now. */
+static bool dump_spares(const Call *call, Error *err)
+{
+    static const char *const names[] = { "output.npy", "figures.json", "flops.json" };
+    const char              *folder = call->values[OPT_DUMP];
+    char                     path[4096];
+
+    for (size_t i = 0; folder && i < sizeof(names) / sizeof(*names); i++)
+        if (snprintf(path, sizeof(path), "%s/%s", folder, names[i]) < (int)sizeof(path) &&
+            !call_spares(call, path, err))
+            return false;
+    return true;
+}
+
+bool call_spares_all(const Call *call, Error *err)
+{
+    for (int i = 0; i < call->file_count; i++)
+        if (!call_spares(call, call->files[i], err))
+            return false;
+    return dump_spares(call, err);
 }
