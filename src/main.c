@@ -93,6 +93,8 @@ int main(int argc, char **argv)
     char        info[] = "info", step[] = "step";
     char       *named[NAMED_MOST + 3] = { argv[0] }; /* a mechanism's bare name opens it */
 
+    if (!program_begin(argv))
+        return 1;
     environment_start_for_blas(argv);
     if (argc > 1 && argc < NAMED_MOST && mechanism_find(word) && access(word, F_OK) != 0) {
         named[1] = argc > 2 || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) ? step : info;

@@ -27,8 +27,14 @@ end
 
 local write_json
 
+-- A metatable may claim any length.
+local ENTRIES_MOST <const> = 1 << 26
+
 local function json_members(t, indent, depth, seen)
   local parts = {}
+  if #t > ENTRIES_MOST then
+    raise("json: a list has %s entries, more than %d", tostring(#t), ENTRIES_MOST)
+  end
   if #t > 0 or (next(t) == nil and getmetatable(t) ~= attn.object) then
     for i = 1, #t do
       parts[i] = write_json(t[i], indent, depth + 1, seen)

@@ -88,6 +88,11 @@ const char *call_keep_word(const char *word);
 /* The text that the options say a model reads. */
 struct ModelText;
 bool call_model_text(const Call *call, struct ModelText *out, Error *err);
+/* False: to write path would replace a file that the call reads (its input, text, parameters,
+ * records, scripts). */
+bool call_spares(const Call *call, const char *path, Error *err);
+/* The same for all that the call says it writes. */
+bool call_spares_all(const Call *call, Error *err);
 /* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
  * session unless it already holds just that. */
 /* Heads of a generated input `spec` where none are given: 2 for mechanisms of pairs of heads; 0: as

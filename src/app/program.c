@@ -130,6 +130,61 @@ bool place_make_folders(const char *path, Error *err)
     return true;
 }
 
+bool place_is_file(const char *path, Error *err)
+{
+    struct stat about;
+
+    return stat(path, &about) != 0 || S_ISREG(about.st_mode) ||
+           error_set(err, ERR_FILE, "%s is a %s where a file of text is expected: remove it", path,
+                     S_ISDIR(about.st_mode)    ? "folder"
+                     : S_ISFIFO(about.st_mode) ? "named pipe"
+                                               : "device or socket");
+}
+
+/* O_NONBLOCK: what came into the file's place since it was looked at is not waited for either. */
+static int place_open(const char *path, int flags, Error *err)
+{
+    struct stat about;
+    int         file;
+
+    if (!place_is_file(path, err))
+        return -1;
+    file = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (file < 0)
+        error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
+    if (file < 0 || (fstat(file, &about) == 0 && S_ISREG(about.st_mode)))
+        return file;
+    close(file);
+    error_set(err, ERR_FILE, "%s is no regular file: remove it", path);
+    return -1;
+}
+
+bool place_read(const char *path, size_t most, Text *out, Error *err)
+{
+    char    bytes[4096];
+    int     file = place_open(path, O_RDONLY, err);
+    ssize_t length = 0;
+
+    if (file < 0)
+        return false;
+    while (out->length <= most && (length = read(file, bytes, sizeof(bytes))) > 0)
+        text_add_bytes(out, bytes, (size_t)length);
+    close(file);
+    if (length < 0)
+        return error_set(err, ERR_FILE, "%s: cannot be read", path);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+}
+
+bool place_write(const char *path, const void *bytes, size_t length, Error *err)
+{
+    return place_is_file(path, err) && file_write(path, bytes, length, err);
+}
+
+int place_append(const char *path, Error *err)
+{
+    return place_open(path, O_WRONLY | O_APPEND | O_CREAT, err);
+}
+
 void place_absolute(const char *path, Text *out)
 {
     char here[PATH_MAX];
@@ -137,6 +192,49 @@ void place_absolute(const char *path, Text *out)
     if (*path != '/' && getcwd(here, sizeof(here)))
         text_addf(out, "%s/", here);
     text_add(out, strncmp(path, "./", 2) ? path : path + 2);
+}
+
+/* ---- the start ------------------------------------------------------------------ */
+
+#define STACK_LEAST  (INT64_C(256) << 10) /* runs end well with so much */
+#define STACK_USUAL  (INT64_C(8) << 20)
+
+static void open_closed_streams(void)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != file)
+            return;
+}
+
+static bool stack_message(rlim_t bytes)
+{
+    char words[128];
+
+    snprintf(words, sizeof(words), "the stack is limited to %llu KiB, and %lld are needed: "
+             "ulimit -s 8192", (unsigned long long)bytes >> 10, (long long)STACK_LEAST >> 10);
+    program_message(words);
+    return false;
+}
+
+/* Libraries have started threads already, with stacks as small: only another start helps. */
+static bool widen_stack(char **argv)
+{
+    struct rlimit stack;
+
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= (rlim_t)STACK_LEAST)
+        return true;
+    if (stack.rlim_max < (rlim_t)STACK_LEAST)
+        return stack_message(stack.rlim_max);
+    stack.rlim_cur = stack.rlim_max < (rlim_t)STACK_USUAL ? stack.rlim_max : (rlim_t)STACK_USUAL;
+    if (setrlimit(RLIMIT_STACK, &stack) == 0)
+        execv("/proc/self/exe", argv);
+    return true;
+}
+
+bool program_begin(char **argv)
+{
+    open_closed_streams();
+    return widen_stack(argv);
 }
 
 /* ---- what it prints ------------------------------------------------------------ */
@@ -318,13 +416,34 @@ static void last_message(int file, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)size - 1, line);
 }
 
-void child_reason(const Child *child, char *text, size_t size)
+/* A limit of processor time sends SIGXCPU, or at its hard end SIGKILL.  0: it did not. */
+static long long passed_limit(const Child *child, int number)
 {
-    int number = WTERMSIG(child->status);
+    struct rlimit time;
 
-    if (WIFSIGNALED(child->status)) {
+    if ((number != SIGKILL && number != SIGXCPU) || getrlimit(RLIMIT_CPU, &time) != 0 ||
+        time.rlim_cur == RLIM_INFINITY || child->cpu + 0.5 < (double)time.rlim_cur)
+        return 0;
+    return (long long)time.rlim_cur;
+}
+
+static void signal_reason(const Child *child, char *text, size_t size)
+{
+    int       number = WTERMSIG(child->status);
+    long long seconds = passed_limit(child, number);
+
+    if (seconds)
+        snprintf(text, size, "its process was ended by the limit of %lld s of processor time "
+                 "(ulimit -t)", seconds);
+    else
         snprintf(text, size, "its process was ended by signal %d (%s)%s", number, strsignal(number),
                  number == SIGKILL ? "; when nobody sent it, the system was out of memory" : "");
+}
+
+void child_reason(const Child *child, char *text, size_t size)
+{
+    if (WIFSIGNALED(child->status)) {
+        signal_reason(child, text, size);
         return;
     }
     last_message(child->err, text, size);

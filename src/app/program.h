@@ -21,8 +21,21 @@ bool place_data(const char *name, Text *out, Error *err);
 bool place_cache(const char *name, Text *out, Error *err);
 /* Makes the missing folders above a file, readable by the user alone. */
 bool place_make_folders(const char *path, Error *err);
+/* As file_read and file_write, for a file that the program finds by itself: a device, a pipe or a
+ * folder in its place is an error, and nobody waits for it. */
+bool place_read(const char *path, size_t most, Text *out, Error *err);
+bool place_write(const char *path, const void *bytes, size_t length, Error *err);
+/* Opens such a file, which may be missing, to add to its end; -1 with an error. */
+int  place_append(const char *path, Error *err);
+/* False, with an error: there is something of that name that is no regular file. */
+bool place_is_file(const char *path, Error *err);
 /* The absolute form of a path; the file may be missing, and "." and ".." stay. */
 void place_absolute(const char *path, Text *out);
+
+/* At the very start of main.  Streams that are closed become ones that nothing comes from and
+ * nothing can be written to, so that no file gets their number; a stack that is too small is made
+ * larger, by starting again.  False, with a message: it cannot be. */
+bool program_begin(char **argv);
 
 /* Standard output and standard error of every front end.  Words of files stand in results and
  * messages: a terminal shows them and never obeys them (text_add_shown). */

@@ -107,22 +107,61 @@ bool results_add(Results *out, const char *line, size_t length, int file, Error 
 
 /* ---- files ------------------------------------------------------------------ */
 
+#define LINE_MOST    (64 << 20) /* bytes; the largest has less than a hundredth */
+#define DAMAGED_MOST 100000     /* lines before the first record */
+
+/* As getline, but a line ends after LINE_MOST bytes: a device like /dev/zero has no line's end. */
+static ssize_t read_line(FILE *stream, char **line, size_t *capacity)
+{
+    ssize_t length = 0;
+
+    for (int byte; length < LINE_MOST && (byte = getc_unlocked(stream)) != EOF;) {
+        if ((size_t)length + 1 >= *capacity) {
+            size_t size = *capacity ? 2 * *capacity : 4096;
+            char  *larger = realloc(*line, size);
+
+            if (!larger)
+                return -1;
+            *line = larger;
+            *capacity = size;
+        }
+        (*line)[length++] = (char)byte;
+        if (byte == '\n')
+            break;
+    }
+    return length;
+}
+
+static bool is_endless(const Results *out, ssize_t length, const char *line, int before,
+                       int damaged)
+{
+    return (length == LINE_MOST && line[length - 1] != '\n') ||
+           (out->count == before && out->damaged - damaged > DAMAGED_MOST);
+}
+
 static bool read_records(FILE *stream, int file, Results *out, Error *err)
 {
     char   *line = NULL;
     size_t  capacity = 0;
     ssize_t length;
+    int     before = out->count, damaged = out->damaged;
     bool    ok = true;
 
-    while (ok && (length = getline(&line, &capacity, stream)) > 0) {
-        if (line[length - 1] != '\n') {
+    while (ok && (length = read_line(stream, &line, &capacity)) > 0) {
+        if (is_endless(out, length, line, before, damaged)) {
+            ok = error_set(err, ERR_FORMAT, "its first %d lines, or 64 MiB without a line's end, "
+                           "hold no record of attnscope (expected the .jsonl file of a sweep)",
+                           DAMAGED_MOST);
+        } else if (line[length - 1] != '\n') {
             out->torn = true;
             break;
+        } else {
+            out->whole_bytes += length;
+            if (length > 1)
+                ok = results_add(out, line, (size_t)length - 1, file, err);
         }
-        out->whole_bytes += length;
-        if (length > 1)
-            ok = results_add(out, line, (size_t)length - 1, file, err);
     }
+    ok = ok && (length >= 0 || results_out_of_memory(err));
     free(line);
     return ok;
 }
@@ -139,7 +178,9 @@ bool results_read(const char *path, int file, Results *out, Error *err)
         return error_set(err, ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
     ok = read_records(stream, file, out, err);
     fclose(stream);
-    if (ok && out->count == before && out->whole_bytes > 0)
+    if (!ok)
+        return error_prefix(err, "%s", path);
+    if (out->count == before && out->whole_bytes > 0)
         return error_set(err, ERR_FORMAT, "%s: no line of it is a record of attnscope (expected "
                          "the .jsonl file of a sweep)", path);
     return ok;

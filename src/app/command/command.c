@@ -60,7 +60,7 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
     for (int i = 0; command_draws(call.command) && i < call.file_count; i++)
         if (!file_place(call.files[i], err))
             return false;
-    if (!check_letters(&call, err))
+    if (!check_letters(&call, err) || !call_spares_all(&call, err))
         return false;
     words_join(words, count, &line);
     call.line = text_str(&line);

@@ -631,7 +631,8 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
                        "made the figure, run it yourself: %s", call->words[0],
                        figure.command->name, line);
     ok = ok && check_scripts(call, out, err) && may_read(s, call, &figure, err) &&
-         take_moved_input(call, &figure, held, err) && take_moved_font(call, &figure, err);
+         take_moved_input(call, &figure, held, err) && take_moved_font(call, &figure, err) &&
+         call_spares(&figure, to, err);
     if (ok) {
         check_font(call->words[0], figure.values[OPT_FONT], out);
         figure.line = line;

@@ -333,7 +333,8 @@ static void caption_model(const ModelRun *r, Text *out)
         text_addf(out, "%s, ", r->texts[0].name);
         text_add_count(out, r->texts[0].reading.tokens.count, "token");
     }
-    caption_swap(r, out);
+    if (r->call->values[OPT_EACH] || !model_swaps_differ(r))
+        caption_swap(r, out);
     if (r->call->values[OPT_EACH]) {
         text_add(out, "one layer at a time");
     } else if (!model_swaps_differ(r)) {

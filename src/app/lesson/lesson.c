@@ -36,7 +36,7 @@ bool session_lessons_on(Session *s, const char *device, const char *precision, E
 
 static bool read_lesson_file(const char *path, Text *out, Error *err)
 {
-    if (!file_read(path, LARGEST_LESSON, out, err))
+    if (!place_read(path, LARGEST_LESSON, out, err))
         return false;
     return out->length <= LARGEST_LESSON ||
            error_set(err, ERR_FILE, "%s: more than 1 MiB, so it is no lesson", path);
@@ -559,7 +559,8 @@ void progress_read(Progress *out)
     Text path = { 0 }, text = { 0 };
 
     *out = (Progress){ .count = 0 };
-    if (place_state(NAME, &path, NULL) && file_read(text_str(&path), LARGEST_PROGRESS, &text, NULL))
+    if (place_state(NAME, &path, NULL) &&
+        place_read(text_str(&path), LARGEST_PROGRESS, &text, NULL))
         progress_parse(text_str(&text), out);
     text_free(&path);
     text_free(&text);
@@ -599,7 +600,7 @@ bool progress_save(const LessonProgress *item, Error *err)
     progress_put(&progress, item);
     progress_write(&progress, &text);
     ok = ok && (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to save")) &&
-         file_write(text_str(&path), text.data, text.length, err);
+         place_write(text_str(&path), text.data, text.length, err);
     text_free(&path);
     text_free(&text);
     return ok;

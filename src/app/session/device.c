@@ -169,7 +169,7 @@ static bool read_rest(const Device *d, DeviceWay way, TrialVerdict *out, Text *r
 
     about(d, way, &key);
     if (trials_path(&path, NULL) && text_ok(&key))
-        file_read(text_str(&path), LARGEST, &text, NULL);
+        place_read(text_str(&path), LARGEST, &text, NULL);
     for (const char *at = text_str(&text), *end; (end = strchr(at, '\n')); at = end + 1) {
         char word[8];
 
@@ -205,7 +205,7 @@ bool trial_keep(const Device *d, DeviceWay way, const TrialVerdict *verdict, Err
         read_rest(d, way, &before, &text);
         about(d, way, &text);
         text_addf(&text, "%s\t%s\n", verdict->good ? USED : NOT, verdict->what);
-        ok = text_ok(&text) ? file_write(text_str(&path), text.data, text.length, err)
+        ok = text_ok(&text) ? place_write(text_str(&path), text.data, text.length, err)
                             : error_set(err, ERR_NOMEM, "not enough memory to keep a trial");
     }
     text_free(&path);

@@ -237,7 +237,7 @@ static void divide_by_visits(const GroupJob *job, GroupWorker *w, const Part *p,
     uint64_t once = 0, again = 0;
     int64_t  pairs = 0;
 
-    for (int64_t x = 0; x < job->lists; x++)
+    for (int64_t x = 0; x < job->lists && !cpu_cancelled(job->run); x++)
         for (int64_t y = 0; y < job->lists; y++)
             if (x == y || job->g->visits->cross) {
                 uint64_t met = met_bits(job, w, p, i, x, y, at);

@@ -532,6 +532,7 @@ static void draw_gumbel(Rng *rng, float *out, int64_t count)
 #define DRAW_PIECE 65536 /* even: a normal number comes with its pair */
 
 typedef struct Draw {
+    Run    *run;
     Rng     rng;
     Init    init;
     float  *out;
@@ -547,6 +548,8 @@ static void run_draw_item(void *context, int64_t item, int worker)
     Rng         rng = d->rng;
 
     (void)worker;
+    if (run_failed(d->run))
+        return;
     rng.at += (uint64_t)first;
     if (d->init.kind == INIT_NORMAL)
         rng_fill_normal(&rng, d->out + first, count, d->init.a);
@@ -568,7 +571,8 @@ void run_prepare(Run *r, bool begins)
 
 void run_draw(Run *r, Rng *rng, Init init, Tensor t)
 {
-    Draw d = { .rng = *rng, .init = init, .out = tensor_f32(&t), .count = tensor_count(&t) };
+    Draw d = { .run = r, .rng = *rng, .init = init, .out = tensor_f32(&t),
+               .count = tensor_count(&t) };
 
     if (run_failed(r))
         return;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/program.h"
 #include "script/console/console.h"
 #include "script/host/state.h"
 #include "script/script.h"
@@ -20,6 +21,7 @@ struct ScriptHost {
 static void find_init(Text *path)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    Error       err = ERROR_INIT;
 
     if (config && *config == '/')
         text_addf(path, "%s/" INIT_FILE, config);
@@ -27,6 +29,10 @@ static void find_init(Text *path)
         text_addf(path, "%s/.config/" INIT_FILE, home);
     if (path->length && access(text_str(path), R_OK) != 0)
         text_clear(path);
+    if (path->length && !place_is_file(text_str(path), &err)) { /* a pipe would be waited for */
+        program_message(err.text);
+        text_clear(path);
+    }
 }
 
 /* The value of `--lua FILE` or `--lua=FILE` at argv[i] and how many words it takes. */

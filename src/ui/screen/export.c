@@ -146,6 +146,25 @@ static bool check_path(const Ui *ui, const char *path, Error *err)
     return file_place(path, err) && figure_format(path, &options, &format, err);
 }
 
+/* The command that draws the screen says what it reads. */
+static bool spares_input(Ui *ui, const char *command, const char *path, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    Call        call;
+    Error       ignored = ERROR_INIT;
+    int         count = 0;
+    bool        ok = true;
+
+    if (call_split(command, words, CALL_MAX_WORDS, &count, &storage, &ignored) &&
+        call_parse(&call, words, count, &ignored))
+        ok = call_spares(&call, path, err);
+    text_free(&storage);
+    if (!ok)
+        snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err->text);
+    return ok;
+}
+
 bool export_start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
@@ -159,7 +178,8 @@ bool export_start(Ui *ui, const char *path)
         snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err.text);
         goto fail;
     }
-    if (!take_shown(ui, w, &command, &err))
+    if (!take_shown(ui, w, &command, &err) ||
+        !spares_input(ui, text_str(&command), path, &err))
         goto fail;
     text_add(&command, " -o ");
     word_quote(&command, path);

@@ -70,7 +70,7 @@ static bool home_key(Ui *ui, uint32_t key)
     (void)key;
     ui_pop(ui);
     if (place_state(MARK, &path, &ignored) && place_make_folders(text_str(&path), &ignored))
-        file_write(text_str(&path), "", 0, &ignored);
+        place_write(text_str(&path), "", 0, &ignored);
     text_free(&path);
     return false;
 }

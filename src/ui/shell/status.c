@@ -342,11 +342,16 @@ bool status_draw(Ui *ui)
 
 static bool append(const char *path, const Text *text, Error *err)
 {
-    FILE *file = fopen(path, "ab");
+    int   place = place_append(path, err);
+    FILE *file = place >= 0 ? fdopen(place, "ab") : NULL;
     bool  ok;
 
+    if (!file && place >= 0) {
+        close(place);
+        error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    }
     if (!file)
-        return error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+        return false;
     ok = fwrite(text->data, 1, text->length, file) == text->length;
     ok = fclose(file) == 0 && ok;
     return ok || error_set(err, ERR_FILE, "%s: writing failed: %s", path, strerror(errno));

@@ -510,11 +510,12 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     return open_step(ui, start, err);
 }
 
-/* The terminal comes back at once, whatever the worker is still doing. */
-static void close_all(Ui *ui)
+/* The terminal comes back at once, and the shell soon, whatever the worker is still doing. */
+static void close_all(Ui *ui, int ended)
 {
     term_close(ui->term);
     ui->term = NULL;
+    signals_end_soon(ended);
     for (int i = SCREEN_COUNT - 1; i >= 0; i--)
         if (ui->screens[i]->end)
             ui->screens[i]->end(ui);
@@ -575,7 +576,8 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
     kept = !opened || saving_keep(ui, &err);
     kept = (!opened || messages_keep(ui, &err)) && kept;
     journal_close(ui);
-    close_all(ui);
+    close_all(ui, ended);
+    alarm(0);
     free(ui);
     if (!opened)
         return fail(&err);

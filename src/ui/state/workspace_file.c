@@ -304,7 +304,7 @@ static bool saving_save(Ui *ui, const char *name, Error *err)
         workspace_write(&saved, &text);
     ok = ok && path_of(name, &path, err) && place_make_folders(text_str(&path), err) &&
          (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to save")) &&
-         file_write(text_str(&path), text.data, text.length, err);
+         place_write(text_str(&path), text.data, text.length, err);
     workspace_free(&saved);
     text_free(&path);
     text_free(&text);
@@ -313,7 +313,7 @@ static bool saving_save(Ui *ui, const char *name, Error *err)
 
 static bool read_file(const char *path, Text *out, Error *err)
 {
-    if (!file_read(path, LARGEST, out, err))
+    if (!place_read(path, LARGEST, out, err))
         return false;
     return (strlen(text_str(out)) == out->length && out->length < LARGEST) ||
            error_set(err, ERR_FILE, "%s:1: not a saved session: it is no text", path);

@@ -139,6 +139,26 @@ static void screen_free(SCREEN *screen)
     free(list);
 }
 
+#define SIDE_MOST 32767 /* columns or lines that the library counts */
+
+/* Why there is no screen: a size that nobody has, or a terminal without an entry. */
+static void no_screen(const char *terminal, Error *err)
+{
+    static const char *const sides[] = { "COLUMNS", "LINES" };
+
+    for (int i = 0; i < 2; i++) {
+        const char *value = getenv(sides[i]);
+
+        if (value && strtol(value, NULL, 10) > SIDE_MOST) {
+            error_set(err, ERR_USAGE, "%s=%.40s: no terminal has more than %d; unset %s", sides[i],
+                      value, SIDE_MOST, sides[i]);
+            return;
+        }
+    }
+    error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
+              "example to xterm-256color", terminal ? terminal : "");
+}
+
 Term *term_open(const TermOptions *options, Error *err)
 {
     Term       *term = calloc(1, sizeof(*term));
@@ -164,8 +184,7 @@ Term *term_open(const TermOptions *options, Error *err)
         if (shortage_noted())
             error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
         else
-            error_set(err, ERR_UNSUPPORTED, "the terminal '%.60s' is not known here; set TERM, for "
-                      "example to xterm-256color", name ? name : "");
+            no_screen(name, err);
         goto fail;
     }
     if (!tigetstr("cup")) {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define CRASH_STACK 65536
+#define END_SECONDS 8 /* for what was asked to end */
 
 /* A handler may run on any thread, OpenBLAS's too: taking one is an exchange, so none is lost. */
 static atomic_int            ending, stop_asked, resized;
@@ -36,11 +37,41 @@ static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 #define CRASH_COUNT (sizeof(crashes) / sizeof(*crashes))
 static struct sigaction before_notes[NOTE_COUNT], before_crashes[CRASH_COUNT];
 
+static void give_back(void)
+{
+    ssize_t ignored = 0;
+
+    if (wake_pipe[0] >= 0)
+        ignored = write(STDOUT_FILENO, reset, reset_length);
+    (void)ignored;
+    if (wake_pipe[0] >= 0 && modes_known)
+        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+/* The explorer was asked to end and has not: some computation does not come back. */
+static void on_late(int number)
+{
+    int signal_asked = atomic_load(&ending);
+
+    (void)number;
+    give_back();
+    if (!signal_asked)
+        _exit(0);
+    signal(signal_asked, SIG_DFL);
+    raise(signal_asked); /* SIGALRM itself waits for the end of this handler */
+}
+
 static void on_note(int number)
 {
     int     kept = errno;
     ssize_t ignored;
 
+    if (number == SIGALRM && atomic_load(&ending)) {
+        on_late(number);
+        return;
+    }
+    if (number != SIGTSTP && number != SIGWINCH && number != SIGPIPE)
+        alarm(END_SECONDS);
     if (number == SIGTSTP)
         atomic_store(&stop_asked, 1);
     else if (number == SIGWINCH)
@@ -54,11 +85,7 @@ static void on_note(int number)
 
 static void on_crash(int number)
 {
-    ssize_t ignored = write(STDOUT_FILENO, reset, reset_length);
-
-    (void)ignored;
-    if (modes_known)
-        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+    give_back();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -153,8 +180,16 @@ bool signals_take_resize(void)
     return atomic_exchange(&resized, 0);
 }
 
+void signals_end_soon(int number)
+{
+    atomic_store(&ending, number);
+    signal(SIGALRM, on_late);
+    alarm(END_SECONDS);
+}
+
 void signals_raise(int number)
 {
+    alarm(0);
     signal(number, SIG_DFL);
     raise(number);
 }

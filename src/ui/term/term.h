@@ -148,6 +148,9 @@ void signals_drain(void);
 int  signals_ending(void);      /* the signal that asks to end, or 0 */
 bool signals_take_stop(void);   /* a SIGTSTP came since the last call */
 bool signals_take_resize(void); /* a SIGWINCH */
+/* After signals_restore: where the process has not ended in some seconds, it ends as it is, by
+ * `number` (0: with status 0). */
+void signals_end_soon(int number);
 /* Ends the process by `number` as if it had not been caught. */
 void signals_raise(int number);
 

@@ -161,13 +161,14 @@ static Flops image_local_2d_flops(Run *r, const void *opaque)
     int64_t        width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
     int64_t        hq = min_i64(p->query_height, r->n), wq = min_i64(p->query_width, r->n);
     int64_t        hm = min_i64(p->memory_height, r->n), wm = min_i64(p->memory_width, r->n);
+    int64_t        columns = min_i64(width, r->n); /* those that have pixels */
     PatternShape   s = { .heads = r->h, .n = r->m, .m = r->m };
     double         cells = 0;
 
     if (r->causal)
         return run_pattern_flops(r, run_count_cells(r, image_cells_of(r, s, p)));
     for (int64_t y = 0; y < rows; y += hq)
-        for (int64_t x = 0; x < width; x += wq)
+        for (int64_t x = 0; x < columns; x += wq)
             cells += area(r, width, y, y + hq, x, x + wq) *
                      area(r, width, y - hm, y + hq + (p->both ? hm : 0), x - wm, x + wq + wm);
     return run_pattern_flops(r, (double)r->h * cells);

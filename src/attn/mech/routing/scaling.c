@@ -218,16 +218,20 @@ static void must_divide(Run *r, const char *what, int64_t part, const char *of, 
              (long long)part, of, (long long)whole, divisors);
 }
 
-/* The divisors of n as text: "1, 2, 4, 8". */
+/* The divisors of n as text: "1, 2, 4, 8".  Those above the root are n by those below it. */
 static void list_divisors(int64_t n, char *text, size_t size)
 {
-    size_t used = 0;
+    int64_t c = 1;
+    size_t  used = 0;
 
     *text = '\0';
-    for (int64_t c = 1; c <= n && used + 16 < size; c++)
+    for (; c <= n / c && used + 16 < size; c++)
         if (n % c == 0)
             used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
                                      (long long)c);
+    while (--c > 0 && used + 16 < size)
+        if (n % c == 0 && n / c > c)
+            used += (size_t)snprintf(text + used, size - used, ", %lld", (long long)(n / c));
 }
 
 /* q, k and v, each [1,n,dm]. */

@@ -1,0 +1,78 @@
+/* Files that the program finds by itself: what is no regular file is not waited for. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/program.h"
+#include "check.h"
+
+static const char *in_folder(const char *name)
+{
+    static char folder[] = "/tmp/attnscope-program-XXXXXX", path[128];
+    static bool made;
+
+    if (!made)
+        assert_non_null(mkdtemp(folder));
+    made = true;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return path;
+}
+
+static void is_refused(const char *path, const char *what)
+{
+    Error err = ERROR_INIT;
+    Text  text = { 0 };
+
+    assert_false(place_read(path, 100, &text, &err));
+    assert_non_null(strstr(err.text, what));
+    assert_false(place_write(path, "a", 1, &err));
+    assert_int_equal(place_append(path, &err), -1);
+    assert_false(place_is_file(path, &err));
+    text_free(&text);
+}
+
+TEST(a_named_pipe_is_neither_read_nor_written)
+{
+    const char *path = in_folder("pipe");
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    is_refused(path, "is a named pipe");
+    unlink(path);
+}
+
+TEST(a_link_to_a_device_is_neither_read_nor_written)
+{
+    const char *path = in_folder("device");
+
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    is_refused(path, "is a device");
+    unlink(path);
+    assert_int_equal(symlink("/dev/tty", path), 0);
+    is_refused(path, "is a device");
+    unlink(path);
+}
+
+TEST(a_regular_file_is_written_added_to_and_read)
+{
+    const char *path = in_folder("file");
+    Error       err = ERROR_INIT;
+    Text        text = { 0 };
+    int         end;
+
+    assert_true(place_is_file(path, &err)); /* there is none yet */
+    assert_false(place_read(path, 100, &text, &err));
+    assert_true(place_write(path, "ab", 2, &err));
+    end = place_append(path, &err);
+    assert_true(end >= 0);
+    assert_int_equal(write(end, "c", 1), 1);
+    close(end);
+    assert_true(place_read(path, 100, &text, &err));
+    assert_string_equal(text_str(&text), "abc");
+    text_free(&text);
+    unlink(path);
+}
+
+SUITE(NULL, NULL)
