@@ -38,7 +38,9 @@ TEST(words_of_the_screens_are_explained)
     static const char *const words[] = { "nnz", "cover", "kept mass", "entropy", "LSH", "dense",
                                          "#5/49", "#12/96", "implicit matrix", "crossover",
                                          "arena", "closed form", "mass p5", "output err", "TV",
-                                         "faster from n", "+-", "reach", "missed", "strips" };
+                                         "faster from n", "+-", "reach", "missed", "strips",
+                                         "loss", "perplexity", "token", "depth", "pool", "zoom",
+                                         "scale", "bias", "softcap", "evicted" };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         CHECK(gloss_find(words[i]), "%s", words[i]);
