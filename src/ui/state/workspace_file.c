@@ -413,7 +413,8 @@ void saving_typed_save(Ui *ui, const char *name)
     }
     if (name != ui->session_name)
         snprintf(ui->session_name, sizeof(ui->session_name), "%.250s", name);
-    ui_say(ui, ROLE_GOOD, "saved: %s  (attnscope --session %s)", name, name);
+    ui_say(ui, ROLE_GOOD, "saved: %s%s  (attnscope --session %s)", name,
+           lessons_docked(ui) ? ", the panes without the lesson" : "", name);
 }
 
 void saving_typed_restore(Ui *ui, const char *name)
