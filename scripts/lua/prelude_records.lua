@@ -238,12 +238,7 @@ function attn.sweep(options)
   if #handlers.point > 0 then
     functions.progress = told_points(functions.progress)
   end
-  local text, message, code
-  if next(functions) then
-    text, message, code = watched_sweep(words, functions)
-  else
-    text, message, code = attn.command(table.unpack(words))
-  end
+  local text, message, code = watched_sweep(words, functions)
   if not text then
     return nil, message, code
   end

@@ -31,8 +31,8 @@ static const char *const numbers[] = {
 static const char *const texts[] = {
     "mechanism", "asked", "params", "source", "n", "d", "heads", "causal", "position", "seed",
     "device", "precision", "threads", "status", "message", "key", "host", "time", "commit",
-    "record_version", "environment.version", "oversubscribed", "warnings",
-    "time_ms.samples",
+    "record_version", "environment.version", "warnings", "time_ms.samples",
+    "oversubscribed",
 };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
@@ -82,9 +82,9 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->commit);
     size_cell(t, row->record_version);
     table_cell(t, "%s", row->version);
-    flag_cell(t, row_flag(row, "oversubscribed"));
     list_cell(row, "warnings", t);
     list_cell(row, "time_ms.samples", t);
+    flag_cell(t, row_flag(row, "oversubscribed"));
     for (int i = 0; i < NUMBERS; i++)
         table_number(t, row_number(row, numbers[i]), 15);
 }
