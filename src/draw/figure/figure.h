@@ -66,6 +66,8 @@ typedef struct Panel {
     PanelNote      notes[PANEL_NOTES]; /* marked cells, in token order */
     int            note_count;
     bool           causal;     /* of a causal run on n = m: shares are of the pairs j <= i */
+    bool           greyed[2];  /* on light, on dark paper: pairs that are not allowed are grey, as
+                                  those of another panel of the page */
     bool           bare;       /* one of many: cells and title, no axes, letter or caption */
     char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];

@@ -350,6 +350,25 @@ TEST(a_difference_is_signed_and_shows_what_is_masked)
     scenery_free(&s);
 }
 
+TEST(pairs_that_are_not_allowed_have_one_colour_on_a_page)
+{
+    Scenery   s;
+    Scene     scene;
+    CellCount cells[2] = { { 8, 8 }, { 8, 8 } };
+
+    scenery_make(&s, 8, 2);
+    s.figure->panels[0] = s.figure->panels[1];
+    assert_true(scene_make(&scene, s.figure, cells, NULL));
+    assert_false(panel_greys_masked(&scene.panels[1], false));
+    scene_free(&scene);
+    s.figure->panels[0].minus = &s.weights; /* greys what is not allowed */
+    assert_true(scene_make(&scene, s.figure, cells, NULL));
+    assert_true(panel_greys_masked(&scene.panels[0], false));
+    assert_true(panel_greys_masked(&scene.panels[1], false));
+    scene_free(&scene);
+    scenery_free(&s);
+}
+
 TEST(a_cancelled_figure_says_so)
 {
     atomic_bool cancel = true;
