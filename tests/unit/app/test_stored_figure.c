@@ -223,6 +223,30 @@ TEST(files_that_were_tampered_with_are_refused)
     remove(path);
 }
 
+/* ---- steps -------------------------------------------------------------------- */
+
+TEST(a_figure_of_steps_says_its_input)
+{
+    char     path[] = "/tmp/stepsXXXXXX", all[1 << 16] = "";
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+    Text     line = { 0 }, out = { 0 };
+    FILE    *file;
+
+    close(mkstemp(path));
+    text_addf(&line, "step window -n 24 --seed 7 --format svg --letters text -o %s", path);
+    CHECK(run(s, text_str(&line), &out, &err), "%s", err.text);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(all, 1, sizeof(all) - 1, file) > 0);
+    fclose(file);
+    unlink(path);
+    CHECK(strstr(all, "n = 24, ") && strstr(all, "seed 7"), "%s", all);
+    text_free(&line);
+    text_free(&out);
+    session_free(s);
+}
+
 /* ---- charts of exponents ----------------------------------------------------- */
 
 static void chart_text(const ExponentChart *chart, Text *out)
