@@ -321,7 +321,7 @@ static const char *axis_of(PlotKind kind)
     case PLOT_FLOPS: return "FLOPs";
     case PLOT_MEMORY: return "peak memory (bytes)";
     case PLOT_MASS:
-    case PLOT_MASS_SEEDS: return "softmax mass kept";
+    case PLOT_MASS_SEEDS: return "mass kept";
     default: return "output error";
     }
 }

@@ -111,6 +111,8 @@ double  panel_whole(const Panel *panel, const Grid *grid, bool *causal);
 /* One line of what colours do not show: "462 of 2304 pairs (20.1 %)", "2.6 M pairs (15.3 %), max
  * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
  * one. */
+/* Number of the first row or column: rounds count from 1, as in "round 1" of a key. */
+int64_t panel_first(const Panel *panel, bool rows);
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
 /* The settled plot of a plot panel; NULL: out of memory, or the curves do not fit together. */
 Plot *panel_plot(const Panel *panel, Error *err);

@@ -270,7 +270,7 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
         utf8_token((rows ? p->row_labels : p->col_labels)[order ? order[at] : at], false, text,
                    size);
     else
-        snprintf(text, size, "%lld", (long long)at);
+        snprintf(text, size, "%lld", (long long)(at + panel_first(p, rows)));
 }
 
 /* Room of an upright axis name, in font sizes: descenders end before the numbers. */

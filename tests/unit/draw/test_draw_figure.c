@@ -369,6 +369,25 @@ TEST(pairs_that_are_not_allowed_have_one_colour_on_a_page)
     scenery_free(&s);
 }
 
+/* As in "round 1" of a key and in "attend, 1 of 2". */
+TEST(rounds_of_an_axis_count_from_one)
+{
+    float   values[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    View    view = { .name = "order", .kind = VIEW_ORDER, .rank = 2,
+                     .shape = { 2, 4 }, .rows = "round", .cols = "token" };
+    Scenery s;
+    Text    out = { 0 };
+
+    scenery_make(&s, 8, 1);
+    view.tensor = tensor_of(DT_F32, 2, (int64_t[]){ 2, 4 }, values);
+    s.figure->panels[0].view = &view;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 40 }, &out, NULL));
+    CHECK(strstr(text_str(&out), "\n1 ") && strstr(text_str(&out), "\n2 ") &&
+          !strstr(text_str(&out), "\n0 "), "%s", text_str(&out));
+    text_free(&out);
+    scenery_free(&s);
+}
+
 TEST(a_cancelled_figure_says_so)
 {
     atomic_bool cancel = true;
