@@ -445,6 +445,7 @@ static void measure_panel(Sheet *sheet, int k)
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
     need->bar_w = bar_extent(sheet, k);
+    need->bare = panel->bare;
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
     if (need->bar_w && !panel->bare) /* its name stands above */
