@@ -281,6 +281,14 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
              (unsigned long long)run->seed);
 }
 
+void picture_caption_steps(Figure *figure, const Result *result, const PictureOptions *options)
+{
+    if (options->caption)
+        snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
+    else
+        caption_figure(figure, result, &(Differing){ 0 }, options->head < 0 ? 0 : options->head);
+}
+
 #define NAMES_ALONE 12  /* tensors of one origin in a caption */
 #define NAMES_AMONG 4   /* the same, of a figure with several panels */
 
@@ -362,10 +370,12 @@ static void add_sizes(const Result *result, Text *out)
     free(values);
 }
 
+/* False with measured numbers too: drawn again they come from the file, not from the result. */
 static bool has_one_result(const PanelChoice *panels, int count)
 {
     for (int i = 0; i < count; i++)
-        if (panels[i].result != panels[0].result || panels[i].minus)
+        if (panels[i].result != panels[0].result || panels[i].minus ||
+            !strncmp(panels[i].spec.view, "plot(", strlen("plot(")))
             return false;
     return true;
 }

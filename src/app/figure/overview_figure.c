@@ -123,6 +123,12 @@ static bool find_order(Overview *o, Error *err)
 
 /* ---- words ---------------------------------------------------------------------------- */
 
+/* " 0.76", " 12.3": short, for the room of a small matrix. */
+static void score_text(double score, char *text, size_t size)
+{
+    snprintf(text, size, fabs(score) < 9.995 ? " %.2f" : " %.3g", score);
+}
+
 /* "L3 h5 0.76" for every tile of an order, else "h5" over columns and "L3" beside lines. */
 static void word_tile(const Overview *o, int64_t at, int64_t cols, Panel *panel)
 {
@@ -133,7 +139,7 @@ static void word_tile(const Overview *o, int64_t at, int64_t cols, Panel *panel)
     char         score[24] = "";
 
     if (o->sorted && o->tiles[tile].scores.label)
-        snprintf(score, sizeof(score), " %.3g", head_score(&o->tiles[tile].scores, o->by.by));
+        score_text(head_score(&o->tiles[tile].scores, o->by.by), score, sizeof(score));
     panel->title[0] = panel->side[0] = '\0';
     if (lines && at % cols == 0)
         snprintf(panel->side, sizeof(panel->side), "L%lld", layer);

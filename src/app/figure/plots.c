@@ -322,7 +322,7 @@ static const char *axis_of(PlotKind kind)
     case PLOT_FLOPS: return "FLOPs";
     case PLOT_MEMORY: return "peak memory (bytes)";
     case PLOT_MASS:
-    case PLOT_MASS_SEEDS: return "softmax mass kept";
+    case PLOT_MASS_SEEDS: return "mass kept";
     default: return "output error";
     }
 }
@@ -426,9 +426,18 @@ static bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subject
 
 /* ---- seeds ------------------------------------------------------------------ */
 
+/* All with the digits after the point that give the mean three in all: "1.17 [1.16, 1.20]". */
 static void spread_text(const SeedBand *band, char *text, size_t size)
 {
-    snprintf(text, size, "%.3g [%.3g, %.3g]", band->mean.value, band->min.value, band->max.value);
+    double mean = fabs(band->mean.value);
+    int    digits = mean >= 1e-3 && mean < 1e3 ? 2 - (int)floor(log10(mean)) : -1;
+
+    if (digits >= 0)
+        snprintf(text, size, "%.*f [%.*f, %.*f]", digits, band->mean.value, digits,
+                 band->min.value, digits, band->max.value);
+    else
+        snprintf(text, size, "%.3g [%.3g, %.3g]", band->mean.value, band->min.value,
+                 band->max.value);
 }
 
 /* The mean with its band; one value where nothing is random. */

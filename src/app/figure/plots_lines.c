@@ -383,7 +383,7 @@ bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
         return error_set(err, ERR_DATA, "a roofline needs this machine's ceilings, and they are "
                                         "not measured");
     plot->x.log = plot->y.log = true;
-    snprintf(plot->x.name, sizeof(plot->x.name), "FLOPs to a byte of traffic");
+    snprintf(plot->x.name, sizeof(plot->x.name), "FLOPs per byte");
     snprintf(plot->y.name, sizeof(plot->y.name), "FLOP/s");
     return add_subjects(plot, subjects, count, ceilings, err);
 }

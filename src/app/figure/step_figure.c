@@ -295,6 +295,8 @@ bool steps_save(Result *result, int from, int to, const PictureOptions *o,
              o->title ? o->title : text_str(&words));
     text_free(&request);
     text_free(&words);
+    if (!moves)
+        picture_caption_steps(figure, result, o);
     ok = moves ? save_frames(figure, result, which, frame, line, options, path, err)
                : picture_save(figure, &result, 1, line, options, path, err);
     figure_free(figure);

@@ -93,11 +93,19 @@ Rgb colour_shade(Rgb full, double strength, bool dark_background)
 static const Rgb missed_rgb = { 0x9E, 0x0F, 0x28 }, missed_on_dark = { 0xFF, 0x68, 0x70 };
 
 #define MISSED_256 160
-#define JUST_FOUND 7 /* category whose colour stands for "found", by any round */
 
+/* Of its own, because rounds and causes may share a key: each is 34 or more (CIELAB) from the
+ * others and from every cause, on light and on dark paper, and 15 for readers without red or
+ * without green cones. */
 static Rgb round_colour(const View *view, int round)
 {
-    return colour_of_category(view->found->rounds == 1 ? JUST_FOUND : round);
+    static const Rgb found = { 0x30, 0x90, 0x18 }; /* by any round */
+    static const Rgb rounds[VIEW_FOUND_ROUNDS] = {
+        { 0xB4, 0x00, 0xF0 }, { 0xFC, 0xB4, 0x78 }, { 0xF0, 0x24, 0x90 }, { 0x48, 0xF0, 0xFC },
+        { 0xCC, 0xE4, 0x00 }, { 0xD8, 0x90, 0xFC }, { 0x24, 0xFC, 0xB4 },
+    };
+
+    return view->found->rounds == 1 ? found : rounds[round];
 }
 
 /* 0..6 of a bit that stands for a round; -1: it does not. */
@@ -484,29 +492,23 @@ Rgb component_colour_in(Hues hues, uint8_t bit)
     return hues == HUES_PRINT ? colour_at_lightness(rgb, component_lightness(bit)) : rgb;
 }
 
-/* For views of found cells: rounds from dark to light, missed cells darkest. */
+/* For views of found cells: rounds from dark to light, each midway between two causes; missed
+ * cells darkest. */
 static double found_lightness(const View *view, uint8_t bit)
 {
-    int round = cause_round(view, bit);
+    static const double rounds[VIEW_FOUND_ROUNDS] = { 29.5, 40, 50, 60, 70, 80.5, 91 };
+    int                 round = cause_round(view, bit);
 
     if (round >= 0)
-        return view->found->rounds == 1 ? FOUND_LIGHTNESS : 29 + 9.2 * round;
+        return view->found->rounds == 1 ? FOUND_LIGHTNESS : rounds[round];
     return bit == COMPONENT_OTHER ? MISSED_LIGHTNESS : component_lightness(bit);
-}
-
-/* The colour of a round: of the category that has its number, or of "found" by any. */
-static Rgb round_colour_in(Hues hues, const View *view, int round)
-{
-    return hues == HUES_PRINT ? round_colour(view, round)
-                              : category_colour_in(hues, view->found->rounds == 1 ? JUST_FOUND
-                                                                                  : round);
 }
 
 Rgb cause_colour_in(Hues hues, const View *view, uint8_t bit)
 {
     int  round = cause_round(view, bit);
     bool missed = view->found && bit == COMPONENT_OTHER;
-    Rgb  rgb = round >= 0 ? round_colour_in(hues, view, round) : cause_colour(view, bit);
+    Rgb  rgb = cause_colour(view, bit);
 
     if (hues == HUES_PRINT && view->found)
         return colour_at_lightness(rgb, found_lightness(view, bit));

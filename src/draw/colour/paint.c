@@ -106,7 +106,7 @@ bool panel_greys_masked(const Panel *panel, bool dark)
     ColourMap map = panel_map(panel);
 
     return panel_style(panel) == STYLE_VALUE &&
-           (map == MAP_DIVERGING || (dark && map == MAP_MAGMA));
+           (panel->greyed[dark] || map == MAP_DIVERGING || (dark && map == MAP_MAGMA));
 }
 
 static Paint paint_background(const Panel *panel, bool dark)

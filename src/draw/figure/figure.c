@@ -334,6 +334,13 @@ static void caption_schedule(const Grid *grid, Text *out)
     text_addf(out, ", %.3g %% idle", 100 * (1 - grid->count / cells));
 }
 
+int64_t panel_first(const Panel *panel, bool rows)
+{
+    const char *axis = rows ? panel->view->rows : panel->view->cols;
+
+    return axis && !strcmp(axis, "round");
+}
+
 void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
 {
     Text out = { 0 };

@@ -66,6 +66,8 @@ typedef struct Panel {
     PanelNote      notes[PANEL_NOTES]; /* marked cells, in token order */
     int            note_count;
     bool           causal;     /* of a causal run on n = m: shares are of the pairs j <= i */
+    bool           greyed[2];  /* on light, on dark paper: pairs that are not allowed are grey, as
+                                  those of another panel of the page */
     bool           bare;       /* one of many: cells and title, no axes, letter or caption */
     char           side[16];   /* of a bare panel: words left of it, "L3" */
     char           title[128];
@@ -109,6 +111,8 @@ double  panel_whole(const Panel *panel, const Grid *grid, bool *causal);
 /* One line of what colours do not show: "462 of 2304 pairs (20.1 %)", "2.6 M pairs (15.3 %), max
  * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
  * one. */
+/* Number of the first row or column: rounds count from 1, as in "round 1" of a key. */
+int64_t panel_first(const Panel *panel, bool rows);
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
 /* The settled plot of a plot panel; NULL: out of memory, or the curves do not fit together. */
 Plot *panel_plot(const Panel *panel, Error *err);

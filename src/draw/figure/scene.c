@@ -137,6 +137,26 @@ static bool reduce_all(Scene *scene, const Figure *figure, CellCount cells, Erro
     return ok;
 }
 
+static bool has_masked(const Grid *grid)
+{
+    return grid->count < (double)(grid->region.row1 - grid->region.row0) *
+                             (double)(grid->region.col1 - grid->region.col0);
+}
+
+/* Pairs that are not allowed have one colour on a page: where one panel's are grey, all are. */
+static void share_greys(Scene *scene)
+{
+    for (int dark = 0; dark < 2; dark++) {
+        bool any = false;
+
+        for (int k = 0; k < scene->count; k++)
+            any |= !scene->plots[k] && panel_greys_masked(&scene->panels[k], dark) &&
+                   has_masked(&scene->grids[k]);
+        for (int k = 0; any && k < scene->count; k++)
+            scene->panels[k].greyed[dark] = true;
+    }
+}
+
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
 {
     size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
@@ -172,6 +192,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
             panel_settle(&scene->panels[k], &scene->grids[k]);
     scene_choose_scales(scene, figure);
     share_axes(scene);
+    share_greys(scene);
     return true;
 }
 
@@ -220,6 +241,7 @@ typedef struct Present {
     bool    odd, mark, schedule, dots;
     bool    behind; /* a picture shows through where values are small */
     uint8_t overlaps; /* bits of entries with several */
+    BitNames overlap_names; /* as the panels with these entries call them */
     bool    masked[2]; /* masked cells are grey: on white, on black */
     Hues    hues; /* all panels of a page have the same */
     const ViewMarks *marks; /* of the first panel that shows some */
@@ -282,6 +304,7 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
     }
     present->bits |= bits;
     present->overlaps |= overlaps_of(grid);
+    bit_names_add(&present->overlap_names, panel->view, overlaps_of(grid));
 }
 
 /* The first 64 categories that cells show as their majority. */
@@ -486,10 +509,10 @@ static void note_overlaps(const Present *present, LegendItem *item)
 
         while (!(grid_causes_by_rarity[k] & 1 << b))
             b++;
-        if (present->overlaps & 1 << b && present->names.name[b] &&
-            used + strlen(between) + strlen(present->names.name[b]) < sizeof(item->text))
+        if (present->overlaps & 1 << b && present->overlap_names.name[b] &&
+            used + strlen(between) + strlen(present->overlap_names.name[b]) < sizeof(item->text))
             snprintf(item->text + used, sizeof(item->text) - used, "%s%s", between,
-                     present->names.name[b]);
+                     present->overlap_names.name[b]);
     }
 }
 

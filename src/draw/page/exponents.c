@@ -12,7 +12,9 @@
 
 #define PAGE_INCH   6.75
 #define ROW_POINTS  11.5
-#define COLUMN      "0.00   " /* of numbers: as wide as this */
+#define COLUMN      "0.00   " /* of numbers: at least as wide as this */
+#define FIELD_LEAST 60        /* points */
+#define MINUS       "\xe2\x88\x92"
 #define NAMES_HEAD  "mechanism"
 #define CLAIMS_HEAD "claimed"
 
@@ -20,8 +22,10 @@ typedef struct Chart {
     const ExponentChart *chart;
     Sheet                sheet; /* without panels: the chart has its own layout */
     Pens                 pens;  /* the box is the field: all rows */
-    double               margin, row, claim_x, numbers_x;
+    double               margin, row, claim_x, numbers_x, column;
 } Chart;
+
+static const char *const short_names[EXPONENTS] = { "FLOPs", "time", "mem." };
 
 /* ---- measuring -------------------------------------------------------------- */
 
@@ -47,21 +51,33 @@ static int chart_lines(const ExponentChart *chart)
     return count;
 }
 
+/* Of numbers: their heads keep a gap too. */
+static double column_width(Chart *c)
+{
+    double most = pens_width(&c->pens, COLUMN);
+
+    for (int of = 0; of < EXPONENTS; of++)
+        most = fmax(most, canvas_text_width(c->sheet.canvas, short_names[of], FONT_SANS,
+                                            c->sheet.style.small) + 2 * c->sheet.style.space);
+    return most;
+}
+
 /* Sets the columns of words, the field and the numbers; false: the field is too narrow. */
 static bool place_chart(Chart *c)
 {
     const SheetStyle *s = &c->sheet.style;
-    double            most = 0.26 * c->sheet.width, claims, numbers;
+    double            most = 0.26 * c->sheet.width, claims;
 
     c->margin = 2 * s->space;
     c->row = sheet_points(s, ROW_POINTS);
     c->claim_x = c->margin + fmin(widest(c, false), most) + 2 * s->space;
     claims = fmin(widest(c, true), most);
     c->pens.box.x = c->claim_x + claims + 3 * s->space;
-    numbers = EXPONENTS * pens_width(&c->pens, COLUMN) - pens_width(&c->pens, " ");
-    c->numbers_x = c->sheet.width - c->margin - numbers;
+    c->column = column_width(c);
+    c->numbers_x = c->sheet.width - c->margin - EXPONENTS * c->column +
+                   pens_width(&c->pens, "  ");
     c->pens.box.w = c->numbers_x - 4 * s->space - c->pens.box.x;
-    return c->pens.box.w > sheet_points(s, 60);
+    return c->pens.box.w > sheet_points(s, FIELD_LEAST);
 }
 
 static int draw_marks_legend(Chart *c, double y, bool drawn);
@@ -129,6 +145,17 @@ static void draw_claims(const Chart *c, int row, double y)
         draw_claim(c, pens_x(&c->pens, s->x[i]), y + c->sheet.style.hair, y + c->row);
 }
 
+/* An interval that goes on beyond the field ends in a head. */
+static void draw_beyond(Chart *c, double end, double at, Rgb rgb)
+{
+    double edge = fmin(fmax(end, c->pens.axis.lo), c->pens.axis.hi), x = pens_x(&c->pens, edge);
+    double size = sheet_points(&c->sheet.style, 1.7), way = end > edge ? size : -size;
+    double head[3][2] = { { x + way, at }, { x - way, at - size }, { x - way, at + size } };
+
+    if (fabs(end - edge) > 0)
+        canvas_polygon(c->sheet.canvas, head, 3, rgb, 1);
+}
+
 /* The mark of a series and its interval, each in a lane of its own. */
 static void draw_measured(Chart *c, int row, double y)
 {
@@ -140,6 +167,8 @@ static void draw_measured(Chart *c, int row, double y)
 
         pens_line(&c->pens, pens_x(&c->pens, s->low[row]), at, pens_x(&c->pens, s->high[row]), at,
                   2 * c->sheet.style.frame, hue_of(s), 0.45);
+        draw_beyond(c, s->low[row], at, hue_of(s));
+        draw_beyond(c, s->high[row], at, hue_of(s));
         pens_solid(&c->pens, s->hue, pens_x(&c->pens, s->x[row]), at,
                    sheet_points(&c->sheet.style, 1.7), hue_of(s));
     }
@@ -147,15 +176,13 @@ static void draw_measured(Chart *c, int row, double y)
 
 static void draw_values(Chart *c, int row, double y)
 {
-    double column = pens_width(&c->pens, COLUMN);
-
     for (int of = 0; of < EXPONENTS; of++) {
         double value = c->pens.plot->series[of].x[row];
         char   text[32] = "-";
 
         if (!isnan(value))
-            snprintf(text, sizeof(text), "%.2f", value);
-        pens_text(&c->pens, c->numbers_x + of * column, y, text, c->sheet.style.ink);
+            snprintf(text, sizeof(text), "%s%.2f", value < -0.005 ? MINUS : "", fabs(value));
+        pens_text(&c->pens, c->numbers_x + of * c->column, y, text, c->sheet.style.ink);
     }
 }
 
@@ -186,14 +213,28 @@ static void draw_chart_row(Chart *c, int at, double y)
 
 static void draw_heads(Chart *c, double y)
 {
-    static const char *const short_names[EXPONENTS] = { "FLOPs", "time", "mem." };
-    const SheetStyle        *s = &c->sheet.style;
+    const SheetStyle *s = &c->sheet.style;
 
     pens_text(&c->pens, c->margin, y, NAMES_HEAD, s->muted);
     pens_text(&c->pens, c->claim_x, y, CLAIMS_HEAD, s->muted);
     for (int of = 0; of < EXPONENTS; of++)
-        words(c, c->numbers_x + of * pens_width(&c->pens, COLUMN), y, short_names[of], s->small,
+        words(c, c->numbers_x + of * c->column, y, short_names[of], s->small,
               s->muted, ALIGN_LEFT);
+}
+
+/* Every which tick has a label: the fewest left out so that they stand apart. */
+static int label_step(const Chart *c)
+{
+    const PlotAxis *axis = &c->pens.axis;
+    double          from = pens_x(&c->pens, axis->names[0].at), wide = 0;
+    double          step = pens_x(&c->pens, axis->names[1].at) - from;
+    int             every = 1;
+
+    for (int k = 0; k < axis->name_count; k++)
+        wide = fmax(wide, pens_width(&c->pens, axis->names[k].text));
+    while (every * step < wide + 1.5 * c->sheet.style.space)
+        every *= 2;
+    return every;
 }
 
 /* Labels above the field; lines of whole numbers are stronger. */
@@ -202,6 +243,7 @@ static void draw_exponent_axis(Chart *c)
     const SheetStyle *s = &c->sheet.style;
     const PlotAxis   *axis = &c->pens.axis;
     const LabelBox   *box = &c->pens.box;
+    int               every = label_step(c);
 
     for (int k = 0; k < axis->name_count; k++) {
         double at = axis->names[k].at, x = pens_x(&c->pens, at);
@@ -209,7 +251,8 @@ static void draw_exponent_axis(Chart *c)
 
         pens_line(&c->pens, x, box->y, x, box->y + box->h, s->hair, whole ? s->muted : s->rule,
                   whole ? 0.7 : 1);
-        words(c, x, box->y - s->space, axis->names[k].text, s->tick, s->ink, ALIGN_CENTRE);
+        if (exponent_tick(at) % every == 0)
+            words(c, x, box->y - s->space, axis->names[k].text, s->tick, s->ink, ALIGN_CENTRE);
     }
     words(c, box->x + box->w / 2, box->y - s->space - 1.3 * s->tick, axis->name, s->axis, s->ink,
           ALIGN_CENTRE);
@@ -287,6 +330,19 @@ static void draw_chart(Chart *c)
 
 /* ---- the file --------------------------------------------------------------- */
 
+/* Says the width that would do, in whole hundredths. */
+static bool too_narrow(Chart *c, double inch, Error *err)
+{
+    double least = ceil(inch * 100) / 100;
+
+    do {
+        least += 0.01;
+        c->sheet.width = (int)lround(least * c->sheet.style.dpi);
+    } while (!place_chart(c) && least < 100);
+    return error_set(err, ERR_USAGE, "--width: with letters of this size, this chart of exponents "
+                                     "needs %.2f inches, not %.4g", least, inch);
+}
+
 static bool write_chart(Chart *c, FigureFormat format, const PngOptions *options, Text *bytes,
                         Error *err)
 {
@@ -294,8 +350,7 @@ static bool write_chart(Chart *c, FigureFormat format, const PngOptions *options
 
     c->sheet.width = (int)lround(inch * c->sheet.style.dpi);
     if (!place_chart(c))
-        return error_set(err, ERR_USAGE,
-                         "--width: a chart of exponents needs more than %.2g inches", inch);
+        return too_narrow(c, inch, err);
     if (!sheet_open(&c->sheet, sheet_canvas(format), c->sheet.width, place_lines(c), options, err))
         return false;
     draw_chart(c);

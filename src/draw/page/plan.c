@@ -270,7 +270,7 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
         utf8_token((rows ? p->row_labels : p->col_labels)[order ? order[at] : at], false, text,
                    size);
     else
-        snprintf(text, size, "%lld", (long long)at);
+        snprintf(text, size, "%lld", (long long)(at + panel_first(p, rows)));
 }
 
 /* Room of an upright axis name, in font sizes: descenders end before the numbers. */
@@ -445,6 +445,7 @@ static void measure_panel(Sheet *sheet, int k)
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
     need->bar_w = bar_extent(sheet, k);
+    need->bare = panel->bare;
     need->load_h = sheet_load_extent(sheet, k, false);
     need->load_w = sheet_load_extent(sheet, k, true);
     if (need->bar_w && !panel->bare) /* its name stands above */

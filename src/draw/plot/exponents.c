@@ -43,6 +43,11 @@ static void settle_range(const ExponentChart *chart, PlotAxis *axis)
     axis->hi = ceil((axis->hi + 0.05) / TICK_STEP) * TICK_STEP;
 }
 
+int exponent_tick(double at)
+{
+    return (int)lround(at / TICK_STEP);
+}
+
 /* The ticks are names, so that all have one digit after the point. */
 static bool settle_ticks(const ExponentChart *chart, PlotAxis *axis)
 {
@@ -55,7 +60,7 @@ static bool settle_ticks(const ExponentChart *chart, PlotAxis *axis)
         PlotName *name = &axis->names[axis->name_count++];
 
         name->at = at;
-        snprintf(name->text, sizeof(name->text), "%.1f", at);
+        snprintf(name->text, sizeof(name->text), "%s%.1f", at < 0 ? "\xe2\x88\x92" : "", fabs(at));
     }
     return axis->names != NULL;
 }
@@ -76,10 +81,25 @@ static bool add_measured(const ExponentChart *chart, ExponentOf of, Plot *plot)
     return s != NULL;
 }
 
+/* Some interval is longer than the axis. */
+static bool any_is_cut(const ExponentChart *chart, const PlotAxis *axis)
+{
+    for (int i = 0; i < chart->count * EXPONENTS; i++) {
+        const Exponent *e = &chart->rows[i / EXPONENTS].measured[i % EXPONENTS];
+
+        if (e->valid && e->bounded && (e->lo < axis->lo || e->hi > axis->hi))
+            return true;
+    }
+    return false;
+}
+
 static bool add_claims(const ExponentChart *chart, Plot *plot)
 {
-    PlotSeries *s = plot_add(plot, "claimed; lines: 95 % intervals", CURVE_POINTS,
-                             (int64_t)chart->count * EXPONENT_CLAIMS, false);
+    const char *name = any_is_cut(chart, &plot->x)
+                           ? "claimed; lines: 95 % intervals; arrows: beyond the axis"
+                           : "claimed; lines: 95 % intervals";
+    PlotSeries *s = plot_add(plot, name, CURVE_POINTS, (int64_t)chart->count * EXPONENT_CLAIMS,
+                             false);
 
     for (int64_t i = 0; s && i < s->count; i++) {
         const ExponentRow *row = &chart->rows[i / EXPONENT_CLAIMS];

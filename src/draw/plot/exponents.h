@@ -35,6 +35,7 @@ typedef struct ExponentChart {
 /* The chart's numbers as a plot: for each of EXPONENTS a series with one point a row, then the
  * claims, EXPONENT_CLAIMS points a row; NaN: no number. The axis is settled. */
 Plot *exponents_plot(const ExponentChart *chart, Error *err);
+int   exponent_tick(double at); /* number of a tick of this axis, 0 at 0 */
 
 /* A PNG, an SVG or a PDF; as text a chart is the table of its fits. Byte-identical for the same
  * chart, format, options and build. */

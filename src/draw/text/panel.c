@@ -240,8 +240,9 @@ static void draw_line(Brush *b, int64_t at)
 
 /* ---- axes ------------------------------------------------------------------- */
 
-static void draw_ticks(const Grid *grid, const TextPlan *plan, Line *line)
+static void draw_ticks(const Panel *panel, const Grid *grid, const TextPlan *plan, Line *line)
 {
+    int64_t first = grid->region.col0 + panel_first(panel, false);
     int64_t n = grid->region.col1 - grid->region.col0, step;
     int     extent = (int)grid->cols * plan->across, digits;
     char    text[32];
@@ -253,7 +254,7 @@ static void draw_ticks(const Grid *grid, const TextPlan *plan, Line *line)
         int64_t cell = ((at + 1) * grid->cols - 1) / n;
         int     column = plan->gutter + (int)cell * plan->across;
 
-        snprintf(text, sizeof(text), "%lld", (long long)(grid->region.col0 + at));
+        snprintf(text, sizeof(text), "%lld", (long long)(first + at));
         if (column + (int)strlen(text) > plan->width || (line && at > 0 && column <= line->columns))
             continue;
         line_pad(line, column);
@@ -284,7 +285,8 @@ static void row_label(const Panel *panel, const Grid *grid, const TextPlan *plan
         int64_t cell = ((at + 1) * grid->rows - 1) / n;
 
         if (cell * plan->down / per_line == line_at && !*text)
-            snprintf(text, size, "%lld", (long long)(grid->region.row0 + at));
+            snprintf(text, size, "%lld",
+                     (long long)(grid->region.row0 + panel_first(panel, true) + at));
     }
 }
 
@@ -459,7 +461,7 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     }
     draw_title(panel, plan, title, title_lines, options->hides, out);
     if (!(options->hides & HIDE_TICKS))
-        draw_ticks(grid, plan, block_line(out));
+        draw_ticks(panel, grid, plan, block_line(out));
     draw_rows(&brush, options, out);
     draw_chunks(panel, grid, plan, out);
     text_loads(panel, grid, plan, out);

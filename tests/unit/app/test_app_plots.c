@@ -138,7 +138,7 @@ TEST(seeds_show_every_draw)
         CHECK_NEAR(one->y[i], 0, 0);
     }
     expect_text(plot, 12, "0.75, nothing drawn");
-    expect_text(plot, 12, "0.35 [0.2, 0.5]");
+    expect_text(plot, 12, "0.350 [0.200, 0.500]");
     plot_free(plot);
     plot = plot_made(PLOT_ERROR_SEEDS, subjects, 3, NULL); /* known of none of them */
     assert_true(isnan(plot->series[0].x[0]) && isnan(plot->series[0].x[1]));

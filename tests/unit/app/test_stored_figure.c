@@ -5,6 +5,7 @@
 #include "app/command/command.h"
 #include "app/figure/picture.h"
 #include "check.h"
+#include "draw/page/canvas.h"
 
 /* A plot with every field set. */
 static Plot *plot_full(void)
@@ -222,6 +223,30 @@ TEST(files_that_were_tampered_with_are_refused)
     remove(path);
 }
 
+/* ---- steps -------------------------------------------------------------------- */
+
+TEST(a_figure_of_steps_says_its_input)
+{
+    char     path[] = "/tmp/stepsXXXXXX", all[1 << 16] = "";
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+    Text     line = { 0 }, out = { 0 };
+    FILE    *file;
+
+    close(mkstemp(path));
+    text_addf(&line, "step window -n 24 --seed 7 --format svg --letters text -o %s", path);
+    CHECK(run(s, text_str(&line), &out, &err), "%s", err.text);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(all, 1, sizeof(all) - 1, file) > 0);
+    fclose(file);
+    unlink(path);
+    CHECK(strstr(all, "n = 24, ") && strstr(all, "seed 7"), "%s", all);
+    text_free(&line);
+    text_free(&out);
+    session_free(s);
+}
+
 /* ---- charts of exponents ----------------------------------------------------- */
 
 static void chart_text(const ExponentChart *chart, Text *out)
@@ -275,6 +300,91 @@ TEST(a_chart_comes_back_to_the_last_bit)
     text_free(&b);
     text_free(&x);
     text_free(&y);
+}
+
+/* ---- what a chart of exponents draws ------------------------------------------ */
+
+static const ExponentRow wide_row = {
+    .name = "full", .claim = "O(n^2)", .claims = { 2 }, .claim_count = 1,
+    .measured = { { 1.99, 1.9, 2.05, true, true }, { 2.2, 0.4, 2.3, true, true },
+                  { -0.03, -0.04, -0.02, true, true } },
+};
+
+static bool draw_row(const ExponentRow *row, double inch, Text *bytes, Error *err)
+{
+    ExponentChart chart = { "title", "caption", "a machine", row, 1 };
+    PngOptions    options = { .dpi = 300, .width_inch = inch, .size_inch = 8 / 72.27,
+                              .letters = LETTERS_NAMED };
+
+    text_clear(bytes);
+    return exponent_chart_file(&chart, FORMAT_SVG_FILE, &options, bytes, err);
+}
+
+static int times(const Text *bytes, const char *word)
+{
+    int count = 0;
+
+    for (const char *at = text_str(bytes); (at = strstr(at, word)); at += strlen(word))
+        count++;
+    return count;
+}
+
+TEST(labels_of_a_narrow_chart_are_fewer)
+{
+    Text  bytes = { 0 };
+    Error err = ERROR_INIT;
+
+    CHECK(draw_row(&wide_row, 6.75, &bytes, &err), "%s", err.text);
+    CHECK(times(&bytes, ">0.5<") == 1 && times(&bytes, ">1.0<") == 1, "wide");
+    CHECK(draw_row(&wide_row, 3.8, &bytes, &err), "%s", err.text);
+    CHECK(times(&bytes, ">0.5<") == 0 && times(&bytes, ">1.0<") == 1, "narrow");
+    text_free(&bytes);
+}
+
+TEST(a_chart_writes_a_true_minus)
+{
+    Text  bytes = { 0 };
+    Error err = ERROR_INIT;
+
+    assert_true(draw_row(&wide_row, 6.75, &bytes, &err));
+    CHECK(times(&bytes, ">\xe2\x88\x92" "0.03<") == 1 && times(&bytes, ">-0.03<") == 0, "number");
+    CHECK(times(&bytes, ">\xe2\x88\x92" "0.5<") == 1 && times(&bytes, ">-0.5<") == 0, "tick");
+    text_free(&bytes);
+}
+
+/* The heads are the only new shapes. */
+TEST(an_interval_cut_by_the_field_has_a_head)
+{
+    ExponentRow cut = wide_row;
+    Text        bytes = { 0 };
+    Error       err = ERROR_INIT;
+    int         before;
+
+    assert_true(draw_row(&cut, 6.75, &bytes, &err));
+    CHECK(times(&bytes, "arrows: beyond the axis") == 0, "no arrow");
+    before = times(&bytes, "<path") + times(&bytes, "<polygon");
+    cut.measured[EXPONENT_TIME].hi = 9;
+    cut.measured[EXPONENT_TIME].lo = -7;
+    assert_true(draw_row(&cut, 6.75, &bytes, &err));
+    assert_int_equal(times(&bytes, "<path") + times(&bytes, "<polygon"), before + 2);
+    CHECK(times(&bytes, "arrows: beyond the axis") == 1, "arrows are not named");
+    text_free(&bytes);
+}
+
+TEST(a_narrow_chart_says_the_width_that_it_needs)
+{
+    Text        bytes = { 0 };
+    Error       err = ERROR_INIT;
+    const char *needs;
+    double      inch;
+
+    assert_false(draw_row(&wide_row, 1.5, &bytes, &err));
+    needs = strstr(err.text, "needs ");
+    CHECK(needs && strstr(err.text, "not 1.5"), "%s", err.text);
+    inch = strtod(needs + 6, NULL);
+    CHECK(draw_row(&wide_row, inch, &bytes, &err), "%.2f: %s", inch, err.text);
+    assert_false(draw_row(&wide_row, inch - 0.02, &bytes, &err));
+    text_free(&bytes);
 }
 
 TEST(a_damaged_chart_is_refused)

@@ -95,6 +95,32 @@ TEST(what_found_a_key_is_apart_from_missed_in_every_theme)
     }
 }
 
+/* One key holds both: "bigbird:missed" beside "reformer:missed". */
+static void expect_rounds_apart_from_causes(Hues hues, int rounds)
+{
+    static const double one = 1;
+    ViewFound           found = { .share = &one, .rounds = rounds };
+    View                view = { .kind = VIEW_COMPONENTS, .found = &found };
+
+    for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1)
+        for (int cause = 1; cause <= COMPONENT_LAST && bit != COMPONENT_OTHER; cause <<= 1) {
+            Rgb of_round = cause_colour_in(hues, &view, (uint8_t)bit);
+            Rgb of_cause = component_colour_in(hues, (uint8_t)cause);
+
+            if (hues != HUES_PRINT)
+                expect_apart(hues, "round and cause", bit, cause, of_round, of_cause);
+            CHECK(greys(of_round, of_cause) >= (hues == HUES_PRINT ? 4 : 0), "%d, %d", bit, cause);
+        }
+}
+
+TEST(rounds_share_no_colour_with_causes)
+{
+    for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {
+        expect_rounds_apart_from_causes((Hues)hues, 1);
+        expect_rounds_apart_from_causes((Hues)hues, 7);
+    }
+}
+
 TEST(categories_are_apart_from_each_other_and_from_what_was_lost)
 {
     for (int hues = HUES_USUAL; hues <= HUES_DARK; hues++) {

@@ -350,6 +350,44 @@ TEST(a_difference_is_signed_and_shows_what_is_masked)
     scenery_free(&s);
 }
 
+TEST(pairs_that_are_not_allowed_have_one_colour_on_a_page)
+{
+    Scenery   s;
+    Scene     scene;
+    CellCount cells[2] = { { 8, 8 }, { 8, 8 } };
+
+    scenery_make(&s, 8, 2);
+    s.figure->panels[0] = s.figure->panels[1];
+    assert_true(scene_make(&scene, s.figure, cells, NULL));
+    assert_false(panel_greys_masked(&scene.panels[1], false));
+    scene_free(&scene);
+    s.figure->panels[0].minus = &s.weights; /* greys what is not allowed */
+    assert_true(scene_make(&scene, s.figure, cells, NULL));
+    assert_true(panel_greys_masked(&scene.panels[0], false));
+    assert_true(panel_greys_masked(&scene.panels[1], false));
+    scene_free(&scene);
+    scenery_free(&s);
+}
+
+/* As in "round 1" of a key and in "attend, 1 of 2". */
+TEST(rounds_of_an_axis_count_from_one)
+{
+    float   values[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    View    view = { .name = "order", .kind = VIEW_ORDER, .rank = 2,
+                     .shape = { 2, 4 }, .rows = "round", .cols = "token" };
+    Scenery s;
+    Text    out = { 0 };
+
+    scenery_make(&s, 8, 1);
+    view.tensor = tensor_of(DT_F32, 2, (int64_t[]){ 2, 4 }, values);
+    s.figure->panels[0].view = &view;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 40 }, &out, NULL));
+    CHECK(strstr(text_str(&out), "\n1 ") && strstr(text_str(&out), "\n2 ") &&
+          !strstr(text_str(&out), "\n0 "), "%s", text_str(&out));
+    text_free(&out);
+    scenery_free(&s);
+}
+
 TEST(a_cancelled_figure_says_so)
 {
     atomic_bool cancel = true;

@@ -555,4 +555,19 @@ TEST(categories_of_the_theme_are_told_apart_by_everybody)
             assert_true(apart(schedule_colour(a, true), schedule_colour(b ^ 1, true)) >= 15);
 }
 
+TEST(rounds_are_told_apart_by_everybody)
+{
+    static const double one = 1;
+    ViewFound           found = { .share = &one, .rounds = 7 };
+    View                view = { .kind = VIEW_COMPONENTS, .found = &found };
+
+    for (int a = 1; a <= COMPONENT_LAST; a <<= 1)
+        for (int b = 1; b < a && a != COMPONENT_OTHER; b <<= 1) {
+            Rgb x = cause_colour_in(HUES_SAFE, &view, (uint8_t)a);
+            Rgb y = cause_colour_in(HUES_SAFE, &view, (uint8_t)b);
+
+            CHECK(b == COMPONENT_OTHER || apart(x, y) >= 15, "bits %d and %d", a, b);
+        }
+}
+
 SUITE(NULL, NULL)

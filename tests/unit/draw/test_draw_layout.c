@@ -107,6 +107,27 @@ TEST(random_layouts_keep_the_promises)
     assert_true(made > 1000);
 }
 
+/* The name of a bar reaches above its panel: a bare panel's title leaves it that room. */
+TEST(titles_of_bare_panels_keep_clear_of_the_bar)
+{
+    PanelNeed  panels[4];
+    LayoutNeed need = { .width = 900, .margin = 12, .gap = 30, .fine = 2, .strip = 40, .rows = 2,
+                        .cols = 2, .count = 4, .panels = panels };
+    Layout     l;
+
+    for (int k = 0; k < 4; k++)
+        panels[k] = (PanelNeed){ .rows = 8, .cols = 8, .title_h = 40, .bare = true };
+    panels[1].bar_w = 120;
+    assert_true(layout_make(&need, &l, NULL));
+    for (int k = 1; k < 4; k += 2) {
+        const PanelBoxes *p = &l.panels[k];
+        int left = p->matrix.x - p->title.x, right = p->title.x + p->title.w - p->bar.x;
+
+        CHECK(right <= left + 1, "panel %d: %d, %d", k, left, right);
+    }
+    layout_free(&l);
+}
+
 /* Alone, plots may be higher than the room is wide; beside a square they take its height. */
 TEST(narrow_matrices_use_the_room)
 {

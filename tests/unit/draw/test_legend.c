@@ -108,6 +108,43 @@ TEST(every_legend_entry_is_in_the_picture)
     CHECK(swatches > 60, "%d swatches", swatches);
 }
 
+/* "|strided|strided over window|": the words of a preset's key. */
+static void preset_key(const char *id, Text *out)
+{
+    Session       *session = session_new(NULL);
+    PresetCall     made;
+    FigureRun      drawing;
+    Error          err = ERROR_INIT;
+    PictureOptions options = { .head = 0 };
+    LegendItem     items[32];
+    Figure        *figure;
+
+    CHECK(preset_call(preset_find(id), NULL, &made, &err) &&
+              figure_run_make(session, &made.call, false, &drawing, &err), "%s", err.text);
+    figure = picture_of_panels(drawing.panels, drawing.count, &options, &err);
+    CHECK(figure, "%s: %s", id, err.text);
+    text_clear(out);
+    for (int k = 0, count = figure_legend(figure, items, 32); k < count; k++)
+        text_addf(out, "%s%s|", k ? "" : "|", items[k].text);
+    figure_free(figure);
+    figure_run_free(&drawing);
+    preset_call_free(&made);
+    session_free(session);
+}
+
+/* What lies over what has the names of its own panel, also where the other cause is hidden. */
+TEST(causes_that_lie_over_others_are_named)
+{
+    Text key = { 0 };
+
+    preset_key("fournier-fig13", &key);
+    CHECK(!strstr(text_str(&key), "|strided|strided|"), "%s", text_str(&key));
+    preset_key("nsa-parts", &key);
+    CHECK(!strstr(text_str(&key), "over by importance"), "%s", text_str(&key));
+    CHECK(strstr(text_str(&key), "selected blocks over "), "%s", text_str(&key));
+    text_free(&key);
+}
+
 /* ---- random figures ----------------------------------------------------------- */
 
 static const char *one_of(uint32_t *state, const char *const *list, int count)
