@@ -76,7 +76,7 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
     const char *flag = word + strspn(word, "-"), *others = others_with(flag);
     Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no typo */
 
-    if (!strcmp(command->name, "reach") && (!strcmp(flag, "o") || !strncmp(flag, "output", 6)))
+    if (command->run == command_reach && (!strcmp(flag, "o") || !strcmp(flag, "output")))
         return error_set(err, ERR_USAGE, "reach prints its numbers and writes no figure: attnscope "
                          "figure MECH:reach -o FILE draws them");
     for (int i = 0; !others && i < OPT_COUNT; i++)
@@ -294,6 +294,8 @@ static bool join_model_text(Call *call, Error *err)
         !(call->values[OPT_TEXT] || call->values[OPT_IDS] || call->values[OPT_MOSTTOKENS] ||
           call->values[OPT_NOSPECIAL]))
         return true;
+    if (!input && call->command->run == command_rerender)
+        return true; /* of a model that the figure names */
     if (!input || !model_spec_is(input))
         return error_set(err, ERR_USAGE, "--text, --ids, --max-tokens and --no-special are for a "
                          "model: --input model:PATH, PATH a .gguf file or a folder with "

@@ -91,7 +91,7 @@ bool call_model_text(const Call *call, struct ModelText *out, Error *err);
 /* False: to write path would replace a file that the call reads (its input, text, parameters,
  * records, scripts). */
 bool call_spares(const Call *call, const char *path, Error *err);
-/* The same for all that the call says it writes. */
+/* The same for each -o of the call; what --dump writes is known only then. */
 bool call_spares_all(const Call *call, Error *err);
 /* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
  * session unless it already holds just that. */

@@ -130,24 +130,10 @@ bool call_spares(const Call *call, const char *path, Error *err)
                      call->command->name);
 }
 
-/* What a run may have dumped before, and reads now. */
-static bool dump_spares(const Call *call, Error *err)
-{
-    static const char *const names[] = { "output.npy", "figures.json", "flops.json" };
-    const char              *folder = call->values[OPT_DUMP];
-    char                     path[4096];
-
-    for (size_t i = 0; folder && i < sizeof(names) / sizeof(*names); i++)
-        if (snprintf(path, sizeof(path), "%s/%s", folder, names[i]) < (int)sizeof(path) &&
-            !call_spares(call, path, err))
-            return false;
-    return true;
-}
-
 bool call_spares_all(const Call *call, Error *err)
 {
     for (int i = 0; i < call->file_count; i++)
         if (!call_spares(call, call->files[i], err))
             return false;
-    return dump_spares(call, err);
+    return true;
 }

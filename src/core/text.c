@@ -324,6 +324,28 @@ char *format_count(double count, char *text, size_t size)
     return format_scaled(count, 1000, units, text, size);
 }
 
+char *format_seconds(double seconds, char *text, size_t size)
+{
+    if (seconds < 90)
+        snprintf(text, size, "%.0f s", seconds);
+    else if (seconds < 5400)
+        snprintf(text, size, "%.0f min", seconds / 60);
+    else
+        snprintf(text, size, "%.1f h", seconds / 3600);
+    return text;
+}
+
+char *format_progress(double elapsed, double left, char *text, size_t size)
+{
+    char so_far[32], rest[32] = "";
+
+    format_seconds(elapsed, so_far, sizeof(so_far));
+    if (left >= 0)
+        format_seconds(left, rest, sizeof(rest));
+    snprintf(text, size, "%s%s%s%s", so_far, *rest ? ", about " : "", rest, *rest ? " left" : "");
+    return text;
+}
+
 #define MAX_NAME 63
 
 bool text_ends_in(const char *text, const char *ending)

@@ -70,6 +70,10 @@ void csv_cell(Text *out, const char *value, bool first);
 /* "12.3 M" style: bytes with binary units, counts with decimal ones. */
 char *format_bytes(int64_t bytes, char *text, size_t size);
 char *format_count(double count, char *text, size_t size);
+/* "12 s", "3 min", "1.5 h" */
+char *format_seconds(double seconds, char *text, size_t size);
+/* "12 s, about 3 min left"; left below 0: not known. */
+char *format_progress(double elapsed, double left, char *text, size_t size);
 
 /* Whether a text, like the name of a file, ends so. */
 bool text_ends_in(const char *text, const char *ending);

@@ -1,10 +1,8 @@
 /* reference.c -- see reference.h. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attn/run/position.h"
-#include "core/threads.h"
 #include "profile/reference.h"
 
 /* The scale and the like, under the same name and type, and the position's. */

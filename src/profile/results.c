@@ -107,7 +107,7 @@ bool results_add(Results *out, const char *line, size_t length, int file, Error 
 
 /* ---- files ------------------------------------------------------------------ */
 
-#define LINE_MOST    (64 << 20) /* bytes; the largest has less than a hundredth */
+#define LINE_MOST    (64 << 20) /* bytes */
 #define DAMAGED_MOST 100000     /* lines before the first record */
 
 /* As getline, but a line ends after LINE_MOST bytes: a device like /dev/zero has no line's end. */
@@ -132,11 +132,17 @@ static ssize_t read_line(FILE *stream, char **line, size_t *capacity)
     return length;
 }
 
-static bool is_endless(const Results *out, ssize_t length, const char *line, int before,
-                       int damaged)
+/* False, with an error: this is no file of records, and may have no end. */
+static bool looks_like_records(const Results *out, ssize_t length, const char *line, int before,
+                               int damaged, Error *err)
 {
-    return (length == LINE_MOST && line[length - 1] != '\n') ||
-           (out->count == before && out->damaged - damaged > DAMAGED_MOST);
+    if (length == LINE_MOST && line[length - 1] != '\n')
+        return error_set(err, ERR_FORMAT, "a line has more than %d MiB (expected the .jsonl file "
+                         "of a sweep)", LINE_MOST >> 20);
+    if (out->count == before && out->damaged - damaged > DAMAGED_MOST)
+        return error_set(err, ERR_FORMAT, "its first %d lines hold no record of attnscope "
+                         "(expected the .jsonl file of a sweep)", DAMAGED_MOST);
+    return true;
 }
 
 static bool read_records(FILE *stream, int file, Results *out, Error *err)
@@ -148,10 +154,8 @@ static bool read_records(FILE *stream, int file, Results *out, Error *err)
     bool    ok = true;
 
     while (ok && (length = read_line(stream, &line, &capacity)) > 0) {
-        if (is_endless(out, length, line, before, damaged)) {
-            ok = error_set(err, ERR_FORMAT, "its first %d lines, or 64 MiB without a line's end, "
-                           "hold no record of attnscope (expected the .jsonl file of a sweep)",
-                           DAMAGED_MOST);
+        if (!looks_like_records(out, length, line, before, damaged, err)) {
+            ok = false;
         } else if (line[length - 1] != '\n') {
             out->torn = true;
             break;

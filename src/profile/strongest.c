@@ -191,7 +191,9 @@ static int64_t search_scores(const float *line, int64_t from, int64_t length, in
     return found;
 }
 
-/* Scores nearer than this may belong to weights of another order. */
+/* Scores nearer than this may belong to weights of another order: two scores, each summed here and
+ * by the view, are each wrong by (d + 8) half units in the last place of |q| |k| scale at most, the
+ * 8 for the scale and the bounds of the lengths (columns.h). */
 static double margin_of(const Search *s, int64_t head, int64_t i)
 {
     const AttendInput *in = &s->rows->in;

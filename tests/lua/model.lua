@@ -86,7 +86,11 @@ case("writing on", function()
   local short = assert(model:generate(ids, 4, { swap = "window(window=3)" }))
   assert(short.read_keys < written.read_keys)
   local drawn = { temperature = 2, top_k = 8, seed = 3 }
-  equal(model:generate(ids, 4, drawn).text, model:generate(ids, 4, drawn).text)
+  local once = model:generate(ids, 12, drawn).text
+  equal(model:generate(ids, 12, drawn).text, once)
+  assert(once ~= model:generate(ids, 12).text)
+  drawn.seed = 4
+  assert(once ~= model:generate(ids, 12, drawn).text)
   local none, message = model:generate(ids, 4, { swap = "linear" })
   assert(none == nil and message:find("writes token by token only with"), message)
   check.raises("from 1", model.generate, model, ids, 0)

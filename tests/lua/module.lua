@@ -119,7 +119,7 @@ case("fit", function()
   equal(cache.state_bytes, 48)
   equal(cache.token_bytes, 72)
   equal(attn.cache{ layers = "retnet(2,3,4)" }.step_flops, 120)
-  local path = os.tmpname() .. ".json"
+  local path = check.scratch("gemma.json")
   local file = assert(io.open(path, "w"))
   file:write('{"model_type":"gemma3","text_config":{"hidden_size":5376,"num_hidden_layers":62,',
              '"num_attention_heads":32,"num_key_value_heads":16,"head_dim":128,',

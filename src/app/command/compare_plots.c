@@ -55,10 +55,15 @@ bool plot_refuse_formats(const Call *call, Error *err)
         return error_set(err, ERR_USAGE,
                          "a plot has no --csv or --md: --json prints its numbers, and without "
                          "--plot and -o they come as these");
+    for (int i = 0; call->values[OPT_JSON] && i < call->file_count; i++)
+        if (!strcmp(call->files[i], "-"))
+            return error_set(err, ERR_USAGE, "standard output has either the figure or --json: "
+                             "name a file with -o");
     return true;
 }
 
-/* Draws the figure; with --json its numbers are printed, and it is drawn into files only. */
+/* Draws the figure; with --json its numbers are printed, unless that is --keep's answer, and it is
+ * drawn into files only. */
 static bool write_plots(const Call *call, Figure *figure, Result *const *results, int count,
                         Text *out, Error *err)
 {
@@ -66,7 +71,7 @@ static bool write_plots(const Call *call, Figure *figure, Result *const *results
         return call_write_figure(call, figure, results, count, out, err);
     if (call->file_count && !call_write_figure(call, figure, results, count, out, err))
         return false;
-    return figure_numbers_json(figure, out, err);
+    return call->values[OPT_KEEP] || figure_numbers_json(figure, out, err);
 }
 
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
@@ -213,6 +218,9 @@ bool vary_check_options(const Call *call, Error *err)
 
     if (plot && !(file && call->values[OPT_KEEP]) && !plot_refuse_formats(call, err))
         return false;
+    if (!file && call->values[OPT_PLOT] && call->values[OPT_KEEP] && call->values[OPT_JSON])
+        return error_set(err, ERR_USAGE, "--keep with --json prints its answer: -o FILE draws the "
+                         "plot");
     return make_look(call, &look, &goal, err);
 }
 

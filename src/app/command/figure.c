@@ -368,8 +368,8 @@ static bool take_moved_model(Call *figure, const char *from, const char *input, 
 
 static bool names_models(const Call *figure)
 {
-    return !strcmp(figure->command->name, "heads") || !strcmp(figure->command->name, "model") ||
-           !strcmp(figure->command->name, "cache");
+    return figure->command->run == command_heads || figure->command->run == command_model ||
+           figure->command->run == command_cache;
 }
 
 /* The model of heads, model or cache lies elsewhere now, and --text its text. */
@@ -388,6 +388,9 @@ static bool take_moved_words(const Call *call, Call *figure, Error *err)
               error_set(err, ERR_NOMEM, "not enough memory for a model's name"));
         model_spec_free(&now);
     }
+    if (call->text_count && figure->text_count > 1)
+        return error_set(err, ERR_USAGE, "--text: the figure is of %d texts; --trust reads them "
+                         "where they were", figure->text_count);
     if (call->text_count) {
         figure->values[OPT_TEXT] = figure->texts[0] = call->texts[0];
         figure->text_count = 1;
@@ -406,7 +409,9 @@ static bool take_moved_input(const Call *call, Call *figure, char *held[2], Erro
     if (names_models(figure))
         return take_moved_words(call, figure, err);
     if (!call->values[OPT_INPUT])
-        return true;
+        return !(call->text_count || call->values[OPT_IDS]) ||
+               error_set(err, ERR_USAGE, "--text and --ids are for a figure of a model, or with "
+                         "--input model:PATH");
     held[0] = figure_metadata(path, "attnscope:input", err);
     held[1] = held[0] ? figure_metadata(path, "attnscope:input-sha256", err) : NULL;
     if (!held[0] || !held[1])
@@ -456,7 +461,7 @@ static void report_font(const Call *call, const char *font, Error *err)
 /* The file carries the hash of its font; reports another font of that name. */
 static void check_font(const char *path, const char *font, Text *out)
 {
-    Error ignored;
+    Error ignored = ERROR_INIT;
     char *hash = figure_metadata(path, FONT_HASH_KEY, &ignored), now[65];
 
     if (hash && font && font_sha256(font, now) && strcmp(hash, now) != 0)
@@ -586,8 +591,7 @@ static bool may_read(Session *s, const Call *call, const Call *figure, Error *er
 
     if (call->values[OPT_TRUST])
         return true;
-    if (!call->values[OPT_FONT] && figure->values[OPT_FONT] &&
-        strchr(figure->values[OPT_FONT], '/'))
+    if (!call->values[OPT_FONT] && font_is_file(figure->values[OPT_FONT]))
         add_far(&far, figure->values[OPT_FONT], strlen(figure->values[OPT_FONT]));
     if (!call->values[OPT_INPUT])
         add_far_input(s, call->words[0], figure, &far, err);
@@ -637,6 +641,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         check_font(call->words[0], figure.values[OPT_FONT], out);
         figure.line = line;
         figure.stored = stored;
+        figure.values[OPT_JSON] = NULL; /* its numbers were for standard output */
         figure.values[OPT_OUTPUT] = figure.files[0] = to;
         figure.file_count = 1;
         figure.values[OPT_FORMAT] = format_again(call, figure.values[OPT_FORMAT]);

@@ -222,11 +222,10 @@ static bool add_answers(Session *s, const Lesson *lesson, int at, const LessonFa
     return ok;
 }
 
-/* What a learner may read before the answer; a handout has the hint, too. */
-static bool add_open(const Lesson *lesson, int at, const LessonFacts *facts, bool hint, Text *out,
-                     Error *err)
+/* What a learner may read before the answer, with the hint. */
+static bool add_open(const Lesson *lesson, int at, const LessonFacts *facts, Text *out, Error *err)
 {
-    LessonSight sight = { .chosen = -1, .hint = hint };
+    LessonSight sight = { .chosen = -1, .hint = true };
     LessonPage  page;
     bool        ok = lesson_page(lesson, at, facts, &sight, PRINT_WIDTH, &page, err);
 
@@ -245,7 +244,7 @@ static bool print_step(Session *s, const Call *call, const Lesson *lesson, int a
 
     text_addf(out, "\n%d of %d  %s\n\n", at + 1, lesson->count, lesson->steps[at].title);
     ok = lesson_play(s, lesson, at, NULL, &play, err) &&
-         add_open(lesson, at, &play.facts, true, out, err) &&
+         add_open(lesson, at, &play.facts, out, err) &&
          add_step_picture(s, call, lesson, at, out, err) &&
          (!answers || add_answers(s, lesson, at, &play.facts, out, err));
     lesson_play_free(&play);

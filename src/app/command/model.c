@@ -212,7 +212,7 @@ static bool show_token(void *context, int64_t at, int32_t id, double p)
     (void)id;
     (void)p;
     snprintf(what, sizeof(what), "token %lld written", (long long)at + 1);
-    model_seconds_text(clock_wall() - r->progress.began, times, sizeof(times));
+    format_seconds(clock_wall() - r->progress.began, times, sizeof(times));
     say_progress(r, what, times);
     return true;
 }
@@ -351,7 +351,7 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
     snprintf(scale, sizeof(scale), "%.17g", m->config.scale);
     snprintf(window, sizeof(window), "%lld", (long long)m->config.window);
     ok = (text_ok(&path) && text_ok(&tokens)) || error_set(err, ERR_NOMEM, "not enough memory");
-    ok = ok && input_write_safetensors(
+    ok = ok && call_spares(d->r->call, text_str(&path), err) && input_write_safetensors(
                    text_str(&path), d->items, d->count,
                    (const char *const[]){ "layout", "h,n,d", "causal", m->config.causal ? "1" : "0",
                                           "scale", scale, "window", window,
@@ -361,7 +361,8 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
     text_clear(&path);
     text_addf(&path, "%s/logits.npy", folder);
     if (ok && d->logits.data)
-        ok = text_ok(&path) ? input_write_npy(text_str(&path), &d->logits, err)
+        ok = text_ok(&path) ? call_spares(d->r->call, text_str(&path), err) &&
+                                  input_write_npy(text_str(&path), &d->logits, err)
                             : error_set(err, ERR_NOMEM, "not enough memory");
     text_free(&path);
     text_free(&tokens);

@@ -34,7 +34,6 @@ typedef struct ModelProgress {
 } ModelProgress;
 
 #define MODEL_SPEAKS 10 /* seconds from one line to the next */
-void model_seconds_text(double seconds, char *text, size_t size); /* "3 min" */
 /* "12 s, about 3 min left". */
 void model_progress_times(const ModelProgress *p, double now, char *text, size_t size);
 /* Whether a line is due; it is taken to be written. */

@@ -1,6 +1,5 @@
 /* model_swap.c -- the swaps of the command model: their layers, their heads, the values of --vary,
  * mixtures from files, and the values that nobody wrote; how far the passes are. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,25 +302,11 @@ void model_defaults(const Swap *swap, ModelDefault *each, void *context)
 
 /* ---- how far the passes are --------------------------------------------------------- */
 
-void model_seconds_text(double seconds, char *text, size_t size)
-{
-    if (seconds < 90)
-        snprintf(text, size, "%.0f s", seconds);
-    else if (seconds < 5400)
-        snprintf(text, size, "%.0f min", seconds / 60);
-    else
-        snprintf(text, size, "%.1f h", seconds / 3600);
-}
-
 void model_progress_times(const ModelProgress *p, double now, char *text, size_t size)
 {
     double took = now - p->began;
-    char   elapsed[32], left[32] = "";
 
-    model_seconds_text(took, elapsed, sizeof(elapsed));
-    if (p->done > 0)
-        model_seconds_text(took * (p->all - p->done) / p->done, left, sizeof(left));
-    snprintf(text, size, "%s%s%s%s", elapsed, *left ? ", about " : "", left, *left ? " left" : "");
+    format_progress(took, p->done > 0 ? took * (p->all - p->done) / p->done : -1, text, size);
 }
 
 bool model_progress_speaks(ModelProgress *p, double now)

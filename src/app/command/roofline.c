@@ -274,10 +274,10 @@ static void show_sources(const Roofline *r, Text *out)
     if (hardware)
         text_add(out, "The hardware's operations include tiles computed beyond the allowed cells: "
                       "attnscope run\nhas the counted FLOPs beside them.\n");
-    if (counted)
+    ceilings_warning(r, &warning);
+    if (counted && !warning.length)
         text_add(out, "Traffic is what must move at least: a stage above its roof found its data "
                       "in a cache.\n");
-    ceilings_warning(r, &warning);
     if (warning.length)
         text_add_folded(out, text_str(&warning), 80, 0);
     text_free(&warning);

@@ -33,22 +33,24 @@ static bool dump_folder(const char *folder, Error *err)
     return error_set(err, ERR_FILE, "%s: the folder cannot be made: %s", folder, strerror(errno));
 }
 
-static bool write_npy(const char *folder, const char *name, const Tensor *t, Error *err)
+static bool write_npy(const Call *call, const char *name, const Tensor *t, Error *err)
 {
-    char path[4096];
+    const char *folder = call->values[OPT_DUMP];
+    char        path[4096];
 
     if (snprintf(path, sizeof(path), "%s/%s.npy", folder, name) >= (int)sizeof(path))
         return error_set(err, ERR_FILE, "%.200s: the path is too long", folder);
-    return input_write_npy(path, t, err);
+    return call_spares(call, path, err) && input_write_npy(path, t, err);
 }
 
-static bool dump_json(const char *folder, const char *name, const Text *json, Error *err)
+static bool dump_json(const Call *call, const char *name, const Text *json, Error *err)
 {
-    char path[4096];
+    const char *folder = call->values[OPT_DUMP];
+    char        path[4096];
 
     if (snprintf(path, sizeof(path), "%s/%s.json", folder, name) >= (int)sizeof(path))
         return error_set(err, ERR_FILE, "%.200s: the path is too long", folder);
-    return file_write(path, text_str(json), json->length, err);
+    return call_spares(call, path, err) && file_write(path, text_str(json), json->length, err);
 }
 
 /* The last view of a name is the final one; earlier ones are its iterations. */
@@ -57,7 +59,7 @@ static bool is_last(const Run *run, int index)
     return run_view(run, run->views[index].name) == &run->views[index];
 }
 
-static bool dump_view(const View *view, const char *folder, int64_t limit, Error *err)
+static bool dump_view(const View *view, const Call *call, int64_t limit, Error *err)
 {
     Arena *arena = arena_new();
     Tensor tensor;
@@ -66,24 +68,24 @@ static bool dump_view(const View *view, const char *folder, int64_t limit, Error
     if (!arena)
         return error_set(err, ERR_NOMEM, "view %s: not enough memory", view->name);
     ok = view_materialise(view, arena, limit, &tensor, err) &&
-         write_npy(folder, view->name, &tensor, err);
+         write_npy(call, view->name, &tensor, err);
     arena_free(arena);
     return ok;
 }
 
-static bool dump_figures(const Run *run, const char *folder, Error *err)
+static bool dump_figures(const Run *run, const Call *call, Error *err)
 {
     Text text = { 0 };
     Json json = jsonw_to(&text);
     bool ok;
 
     record_figures_json(run, &json);
-    ok = dump_json(folder, "figures", &text, err);
+    ok = dump_json(call, "figures", &text, err);
     text_free(&text);
     return ok;
 }
 
-static bool dump_flops(const Run *run, const char *folder, Error *err)
+static bool dump_flops(const Run *run, const Call *call, Error *err)
 {
     Flops flops = run_flops(run);
     Text  text = { 0 };
@@ -91,24 +93,24 @@ static bool dump_flops(const Run *run, const char *folder, Error *err)
 
     text_addf(&text, "{\"score\": %.17g, \"mixing\": %.17g, \"overhead\": %.17g, "
               "\"position\": %.17g}", flops.score, flops.mix, flops.overhead, flops.position);
-    ok = dump_json(folder, "flops", &text, err);
+    ok = dump_json(call, "flops", &text, err);
     text_free(&text);
     return ok;
 }
 
 /* Writes output.npy, the views, figures.json and flops.json of a run. */
-static bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
+static bool dump_result(const Result *result, const Call *call, int64_t limit, Text *messages,
                         Error *err)
 {
     const Run *run = result->run;
 
-    if (!dump_folder(folder, err) || !write_npy(folder, "output", &run->out, err) ||
-        !dump_flops(run, folder, err) || !dump_figures(run, folder, err))
+    if (!dump_folder(call->values[OPT_DUMP], err) || !write_npy(call, "output", &run->out, err) ||
+        !dump_flops(run, call, err) || !dump_figures(run, call, err))
         return false;
     for (int i = 0; i < run->view_count; i++) {
         Error refused = ERROR_INIT;
 
-        if (!is_last(run, i) || dump_view(&run->views[i], folder, limit, &refused))
+        if (!is_last(run, i) || dump_view(&run->views[i], call, limit, &refused))
             continue;
         if (refused.code != ERR_NOMEM) {
             *err = refused;
@@ -283,14 +285,14 @@ static void tell_run(Session *s, const Result *result)
     text_free(&text);
 }
 
-static bool dump(const Result *result, const char *folder, int64_t limit, Error *err)
+static bool dump(const Result *result, const Call *call, int64_t limit, Error *err)
 {
     Text refused = { 0 };
-    bool ok = dump_result(result, folder, limit, &refused, err);
+    bool ok = dump_result(result, call, limit, &refused, err);
 
     if (ok && refused.length)
-        ok = error_set(err, ERR_NOMEM, "%s: written, but without: %.400s", folder,
-                       text_str(&refused));
+        ok = error_set(err, ERR_NOMEM, "%s: written, but without: %.400s",
+                       call->values[OPT_DUMP], text_str(&refused));
     text_free(&refused);
     return ok;
 }
@@ -325,7 +327,7 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
         ok = error_set(err, ERR_NOMEM, "%s", result->record.message);
     ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
     if (ok && call->values[OPT_DUMP])
-        ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
+        ok = dump(result, call, request.memory_limit, err);
     if (ok)
         tell_run(s, result);
     result_release(result);

@@ -12,16 +12,6 @@ typedef struct SweepContext {
     Session *session;
 } SweepContext;
 
-static void format_time(double seconds, char *text, size_t size)
-{
-    if (seconds < 90)
-        snprintf(text, size, "%.0f s", seconds);
-    else if (seconds < 5400)
-        snprintf(text, size, "%.0f min", seconds / 60);
-    else
-        snprintf(text, size, "%.1f h", seconds / 3600);
-}
-
 static void tell_point(Session *s, const SweepStand *at)
 {
     Text text = { 0 };
@@ -51,17 +41,6 @@ static void format_bar(const SweepStand *at, char text[2 * BAR + 3])
              "----------------");
 }
 
-/* "12 s, about 3 min left" */
-static void format_times(const SweepStand *at, char *text, size_t size)
-{
-    char elapsed[32], left[32] = "";
-
-    format_time(at->elapsed, elapsed, sizeof(elapsed));
-    if (at->left >= 0)
-        format_time(at->left, left, sizeof(left));
-    snprintf(text, size, "%s%s%s%s", elapsed, *left ? ", about " : "", left, *left ? " left" : "");
-}
-
 /* A point that ended is a line of its own, where no line is written again and again. */
 static void write_line(Session *s, const SweepStand *at, const char *times)
 {
@@ -81,7 +60,7 @@ static void report(void *context, const SweepStand *at)
     char     bar[2 * BAR + 3], times[80];
 
     format_bar(at, bar);
-    format_times(at, times, sizeof(times));
+    format_progress(at->elapsed, at->left, times, sizeof(times));
     session_progress(s, "sweep %s %d of %d points, %s: %.60s n=%lld", bar, at->done, at->total,
                      times, at->now->mechanism, (long long)at->now->n);
     if (!at->record)

@@ -329,7 +329,6 @@ static void add_size(const Param *param, const void *values, const Assignments *
 
     if (strstr(param->name, "iter")) /* how exactly it is computed is no size */
         return;
-
     params_print(param, values, &text);
     value = text_str(&text);
     if (isdigit((unsigned char)*value) && strcmp(value, "0") != 0 &&
@@ -384,13 +383,13 @@ static bool has_one_result(const PanelChoice *panels, int count)
  * own below it. */
 static void size_panels(Figure *figure, const PanelChoice *panels, int count, Text *caption)
 {
-    bool   one = has_one_result(panels, count), said = false;
-    Panel *panel = figure->panels - 1;
+    bool one = has_one_result(panels, count), said = false;
+    int  at = -1;
 
     for (int i = 0; i < count; i++) {
-        Text sizes = { 0 };
+        Text   sizes = { 0 };
+        Panel *panel = &figure->panels[at += !panels[i].joins];
 
-        panel += !panels[i].joins;
         if (panels[i].joins || !is_pattern(panel))
             continue;
         add_sizes(panels[i].result, &sizes);

@@ -177,9 +177,10 @@ void generated_words(const char *name, Text *out);
  * stay as they are. */
 void mechanism_words(const Mechanism *m, const char *name, Text *out);
 /* Sets titles, names of series and caption of a figure whose panels are made. */
-void picture_caption_steps(Figure *figure, const Result *result, const PictureOptions *options);
 void picture_caption(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options);
+/* The caption of a figure of steps: the given one, or what the run is made from. */
+void picture_caption_steps(Figure *figure, const Result *result, const PictureOptions *options);
 /* The next of these lines, which a result's run warned of, with the mechanism in front of it;
  * false: there is none. */
 bool result_warning(const Result *result, const char **lines, Text *out);

@@ -104,7 +104,7 @@ bool roof_is_of(const Ceilings *ceilings, const Record *record);
 RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
 /* The same of all stages together; a number that no stage has is absent. */
 RoofPoint roof_whole(const Record *record, const Ceilings *ceilings);
-/* Above its roof by more than ROOF_SLACK. */
+/* Above its roof by more than ROOF_SLACK: a little above it, the noise of two timings says so. */
 #define ROOF_SLACK 0.1
 bool roof_is_exceeded(const RoofPoint *point);
 /* FLOPs and bytes are the hardware counters': they include all work, that of the tensor cores,
@@ -112,7 +112,7 @@ bool roof_is_exceeded(const RoofPoint *point);
 bool roof_by_counters(const Record *record);
 /* Source of the numbers of a record's points, static. */
 const char *roof_point_source(const Record *record);
-/* A stage on the CPU is faster than the processor: its speed was measured beside other work. */
+/* A stage on the CPU is faster than its measured peak by more than ROOF_SLACK. */
 bool roof_any_exceeded(const Record *record, const Ceilings *ceilings);
 
 /* Machines and time of measurements, for captions. */

@@ -588,15 +588,12 @@ RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
     return p;
 }
 
-#define ROOF_ROOM 1.05 /* so far above the peak, a point is no accident of its own timing */
-
 bool roof_any_exceeded(const Record *r, const Ceilings *c)
 {
     for (int stage = 0; !r->gpu && stage < r->stage_count; stage++) {
-        RoofPoint p = unplaced(r, stage);
+        RoofPoint p = roof_point(r, stage, NULL);
 
-        place(r, NULL, &p);
-        if (p.rate.valid && p.rate.value > ROOF_ROOM * c->peak)
+        if (p.rate.valid && p.rate.value > (1 + ROOF_SLACK) * c->peak)
             return true;
     }
     return false;

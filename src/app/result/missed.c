@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/threads.h"
-#include "profile/reference.h"
 #include "profile/strongest.h"
 
 #define SOON 4e6       /* exact weights that are computed at once when a caller waits */

@@ -82,7 +82,7 @@ bool worker_start(Session *s, Error *err);
 void worker_stop(Session *s);
 
 /* How often a request's run is timed, where one run with views took run_ms.  A repeat of 1 is the
- * same as none. */
+ * same as none, unless a width is asked for. */
 MeasurePlan request_plan(const Request *request, double run_ms);
 
 #endif

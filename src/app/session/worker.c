@@ -7,6 +7,7 @@
 #include "core/threads.h"
 #include "profile/measure.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -110,12 +111,14 @@ bool worker_start(Session *s, Error *err)
     pthread_cond_init(&s->changed, NULL);
     s->wake[0] = s->wake[1] = -1;
     if (pipe2(s->wake, O_NONBLOCK | O_CLOEXEC) < 0)
-        return error_set(err, ERR_FILE, "no pipe for the worker could be made");
+        return error_set(err, ERR_FILE, "no pipe for the worker could be made: %s",
+                         strerror(errno));
     threads_blocked_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     s->started = pthread_create(&s->worker, NULL, worker_main, s) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return s->started || error_set(err, ERR_NOMEM, "no worker thread could be started");
+    return s->started || error_set(err, ERR_NOMEM, "no worker thread could be started: not "
+                                    "enough memory, or too many processes (ulimit -u)");
 }
 
 void worker_stop(Session *s)

@@ -65,7 +65,7 @@ Verdict fit_verdict(const SeriesFit *f, FitOf of, Growth claim)
         return VERDICT_ABOVE;
     if (fit->hi.value < claim.power - VERDICT_TOLERANCE)
         return VERDICT_BELOW;
-    return fit->hi.value - fit->lo.value > VERDICT_WIDEST ? VERDICT_UNDECIDED : VERDICT_WITHIN;
+    return fit->hi.value - fit->lo.value <= VERDICT_WIDEST ? VERDICT_WITHIN : VERDICT_UNDECIDED;
 }
 
 /* ---- crossover -------------------------------------------------------------- */
@@ -388,7 +388,10 @@ void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyl
 {
     Table t = { .cols = 1, .room = room };
 
-    style == TABLE_CSV ? fits_head_csv(&t) : fits_head(&t);
+    if (style == TABLE_CSV)
+        fits_head_csv(&t);
+    else
+        fits_head(&t);
     for (int i = 0; i < count; i++)
         fits_row(rows, &fits[i], style, &t);
     table_write(&t, style, out);

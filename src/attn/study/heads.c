@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LABEL_INDUCTION 0.3
 #define LABEL_PREVIOUS 0.3
 #define LABEL_SELF 0.3
 #define LABEL_FIRST 0.5
@@ -176,7 +175,7 @@ void head_sums_add(HeadSums *to, const HeadSums *more)
 
 static const char *label_of(const HeadRows *rows, const HeadScores *s)
 {
-    if (rows->repeated && s->induction >= LABEL_INDUCTION)
+    if (rows->repeated && s->induction >= HEAD_LEAST_INDUCTION)
         return "induction";
     if (s->previous >= LABEL_PREVIOUS)
         return "previous";

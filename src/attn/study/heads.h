@@ -24,6 +24,8 @@ typedef struct HeadScores {
     const char *label; /* "induction", "previous", "self", "sink", "broad", "mixed"; static */
 } HeadScores;
 
+#define HEAD_LEAST_INDUCTION 0.3 /* of the label, on repeated tokens only */
+
 /* The scores by name. */
 typedef enum HeadScore {
     HEAD_PREVIOUS, HEAD_SELF, HEAD_FIRST, HEAD_NEXT, HEAD_ENTROPY, HEAD_DISTANCE, HEAD_NEAR,

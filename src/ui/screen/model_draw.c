@@ -196,13 +196,11 @@ static void add_score(Text *out, const char *name, double value)
         text_addf(out, "%s%s %.2f", out->length ? "  " : "", name, value);
 }
 
-#define INDUCTION_FROM 0.3 /* as the label has it */
-
 /* A text gives no head this label, however high the score is (docs/models.md). */
 static void add_induction(Text *out, double value)
 {
     add_score(out, "induction", value);
-    if (value >= INDUCTION_FROM)
+    if (value >= HEAD_LEAST_INDUCTION)
         text_add(out, " (no label without heads --repeat)");
 }
 

@@ -28,9 +28,15 @@ static void is_refused(const char *path, const char *what)
 
     assert_false(place_read(path, 100, &text, &err));
     assert_non_null(strstr(err.text, what));
+    err = ERROR_INIT;
     assert_false(place_write(path, "a", 1, &err));
+    assert_non_null(strstr(err.text, what));
+    err = ERROR_INIT;
     assert_int_equal(place_append(path, &err), -1);
+    assert_non_null(strstr(err.text, what));
+    err = ERROR_INIT;
     assert_false(place_is_file(path, &err));
+    assert_non_null(strstr(err.text, what));
     text_free(&text);
 }
 

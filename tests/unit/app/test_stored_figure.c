@@ -241,7 +241,7 @@ TEST(a_figure_of_steps_says_its_input)
     assert_true(fread(all, 1, sizeof(all) - 1, file) > 0);
     fclose(file);
     unlink(path);
-    CHECK(strstr(all, "n = 24, ") && strstr(all, "seed 7"), "%s", all);
+    CHECK(strstr(all, "n = 24, d = 64, seed 7"), "%s", all);
     text_free(&line);
     text_free(&out);
     session_free(s);

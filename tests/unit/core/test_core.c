@@ -455,6 +455,12 @@ TEST(sizes_read_well)
     assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
     assert_string_equal(format_count(999, text, sizeof(text)), "999");
     assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
+    assert_string_equal(format_seconds(89, text, sizeof(text)), "89 s");
+    assert_string_equal(format_seconds(90, text, sizeof(text)), "2 min");
+    assert_string_equal(format_seconds(5400, text, sizeof(text)), "1.5 h");
+    assert_string_equal(format_progress(12, 170, text, sizeof(text)), "12 s, about 3 min left");
+    assert_string_equal(format_progress(12, 0, text, sizeof(text)), "12 s, about 0 s left");
+    assert_string_equal(format_progress(12, -1, text, sizeof(text)), "12 s");
     assert_string_equal(format_count(-2.5e9, text, sizeof(text)), "-2.5 G"); /* a difference */
     assert_string_equal(format_bytes(-3 * 1024 * 1024, text, sizeof(text)), "-3.0 MiB");
 }

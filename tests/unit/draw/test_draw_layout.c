@@ -653,19 +653,25 @@ TEST(stages_are_named_however_near_they_are)
         Text    out = { 0 };
         Sheet   sheet;
         Box     field;
+        double  ends = 0; /* of the name before */
 
         panel_init_plot(&figure->panels[0], plot, "p");
         words_of(figure, 3.25, &out);
         plan_of(&sheet, figure, 3.25);
         field = sheet.layout.panels[0].matrix;
         for (int k = 0; k < 3; k++) {
-            double line = field.x + plot_place(&plot->x, plot->guides[k].at) * field.w, box[2];
+            const char *name = plot->guides[k].name;
+            double      font = sheet.style.tick, box[2];
+            double      wide = canvas_text_width(sheet.canvas, name, FONT_SANS, font);
+            double      line = field.x + plot_place(&plot->x, plot->guides[k].at) * field.w;
 
-            CHECK(across_of(text_str(&out), plot->guides[k].name, 0, 1, box), "step %g: no '%s'",
-                  step, plot->guides[k].name);
-            if (fabs(box[0] - line) < 2 &&
-                height_of(text_str(&out), plot->guides[k].name) < field.y)
+            CHECK(across_of(text_str(&out), name, wide, font, box), "step %g: no '%s'", step, name);
+            if (fabs(box[0] - line) < 2 && height_of(text_str(&out), name) < field.y) {
+                CHECK(box[0] > ends, "step %g: '%s' lies over the name before it",
+                      step, name);
+                ends = box[1];
                 continue;
+            }
             numbered++;
             CHECK(has_number(text_str(&out), k + 1, field.y), "step %g: no number %d", step, k + 1);
         }
