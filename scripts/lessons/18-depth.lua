@@ -8,10 +8,8 @@ end
 local function cost(run) return run.loss - run.own end
 
 -- A layer of the model under the mechanism: what the pane shows beside the losses.
-local function pane(word, layer, text, options)
-    local shown = { word, input = model, text = text or story, layer = layer, max_tokens = 64 }
-    for name, value in pairs(options or {}) do shown[name] = value end
-    return shown
+local function pane(word, layer)
+    return { word, input = model, text = story, layer = layer, max_tokens = 64 }
 end
 
 local function reach(layers)
@@ -161,11 +159,12 @@ return {
             },
             hint = "The smallest of the last three numbers.",
             explain = function(s)
-                local least = math.min(cost(s.lower), cost(s.middle), cost(s.upper))
-                return ("Two layers with windows may cost %+.3f or %+.3f: it matters which. "
-                    .. "attnscope model --each shows what each layer of your model loses, and the "
+                local costs = { cost(s.lower), cost(s.middle), cost(s.upper) }
+                return ("Windows in two layers cost between %+.3f and %+.3f nats, depending on "
+                    .. "which two. attnscope model --each shows what each layer of your model "
+                    .. "loses, and the "
                     .. "script advise_model.lua finds such a mixture within a budget."):format(
-                    least, math.max(cost(s.lower), cost(s.middle), cost(s.upper)))
+                    math.min(table.unpack(costs)), math.max(table.unpack(costs)))
             end,
         },
     },

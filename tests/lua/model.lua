@@ -95,6 +95,7 @@ case("writing on", function()
   assert(none == nil and message:find("writes token by token only with"), message)
   check.raises("from 1", model.generate, model, ids, 0)
   check.raises("one swap", model.generate, model, ids, 1, { swaps = {} })
+  check.raises("one swap", model.generate, model, ids, 1, { swap = "window", vary = "window=3,9" })
 end)
 
 case("swaps at the values of a name", function()

@@ -604,7 +604,7 @@ function Model:close() end
 ---@field swap? string a mechanism in place of exact attention: "window(window=33)"; or a mixture from a CSV file, as advise_model.lua writes it: "@advice.csv"
 ---@field layers? integer[] layers of the swap (default: all)
 ---@field heads? integer[] heads of the swap (default: all)
----@field seed? integer of parameters the mechanism would have learned
+---@field seed? integer of parameters the mechanism would have learned, and of what generate draws
 ---@field temperature? number of generate: 0 (default) takes the most probable token
 ---@field top_k? integer of generate: draws among so many tokens (default: all)
 ---@field swaps? table[] many of swap, layers, heads and seed in one pass; one that is a list of such tables is a mixture: the first that names a head has it

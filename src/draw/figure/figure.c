@@ -358,9 +358,8 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     caption_cell(panel, grid, categories, &out);
     if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
-    if (panel_style(panel) == STYLE_VALUE && panel->scale == SCALE_LOG && panel->hi > panel->lo)
-        text_addf(&out, " down to %.2g", panel->lo < 0 ? panel->hi * 1e-4
-                                                      : panel_bottom(panel, panel->lo, panel->hi));
+    if (panel_style(panel) == STYLE_VALUE && panel_is_log(panel) && panel->hi > panel->lo)
+        text_addf(&out, " down to %.2g", panel_least(panel->lo, panel->hi));
     if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
         text_addf(&out, "%s%s", comma(&out), panel->view->summary[panel->plane]);
     if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))

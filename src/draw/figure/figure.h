@@ -108,11 +108,11 @@ void    panel_init(Panel *panel, const View *view, const Pattern *components, in
 void    panel_init_plot(Panel *panel, Plot *plot, const char *title);
 /* Entries that a share of the grid's region is of: all, or, *causal, the pairs j <= i. */
 double  panel_whole(const Panel *panel, const Grid *grid, bool *causal);
+/* Number of the first row or column: rounds count from 1, as in "round 1" of a key. */
+int64_t panel_first(const Panel *panel, bool rows);
 /* One line of what colours do not show: "462 of 2304 pairs (20.1 %)", "2.6 M pairs (15.3 %), max
  * of 103 x 103" (rows x columns). Empty when there is nothing to add, as for all weights one by
  * one. */
-/* Number of the first row or column: rounds count from 1, as in "round 1" of a key. */
-int64_t panel_first(const Panel *panel, bool rows);
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
 /* The settled plot of a plot panel; NULL: out of memory, or the curves do not fit together. */
 Plot *panel_plot(const Panel *panel, Error *err);
@@ -124,6 +124,10 @@ bool    panel_has_one_side(const Panel *panel, double lo, double hi);
 /* A few large weights would leave the rest of the picture in the darkest colours of a linear scale,
  * and nobody chose a scale: it is logarithmic. */
 bool    panel_spans_decades(const Panel *panel, const Grid *grid);
+/* Whether its values are logarithmic; cover has a fixed scale of its own. */
+bool    panel_is_log(const Panel *panel);
+/* The least size that a logarithmic scale over lo..hi tells from 0. */
+double  panel_least(double lo, double hi);
 /* The value at the lower end of the colours of lo..hi: a logarithmic scale of values on one side
  * begins at 1e-4 of its top. */
 double  panel_bottom(const Panel *panel, double lo, double hi);

@@ -104,9 +104,19 @@ bool panel_spans_decades(const Panel *panel, const Grid *grid)
     return may_be_log(panel, grid) && is_dark_sheet(panel, grid, grid->pool_hi[panel->pool]);
 }
 
+bool panel_is_log(const Panel *panel)
+{
+    return panel->scale == SCALE_LOG && panel->pool != POOL_COVER;
+}
+
+double panel_least(double lo, double hi)
+{
+    return fmax(fabs(lo), fabs(hi)) * pow(10, -SCALE_DECADES);
+}
+
 double panel_bottom(const Panel *panel, double lo, double hi)
 {
-    return panel->scale == SCALE_LOG && lo >= 0 && panel->pool != POOL_COVER ? hi * 1e-4 : lo;
+    return panel_is_log(panel) && lo >= 0 ? panel_least(lo, hi) : lo;
 }
 
 /* Panels with one range have one scale. */

@@ -13,8 +13,6 @@
 #include "draw/grid/grid.h"
 #include "draw/grid/job.h"
 
-#define DECADES 4.0
-
 static const char *const pool_names[POOL_COUNT] = {
     [POOL_MAX] = "max", [POOL_MEAN] = "mean", [POOL_MASS] = "mass", [POOL_COVER] = "cover",
     [POOL_PAIRS] = "count", [POOL_MIN] = "min",
@@ -104,10 +102,10 @@ double grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool)
                          pool, grid->value_min < 0);
 }
 
-/* Sign and logarithmic size, -1..1; 0 at peak / 10^DECADES and below. */
+/* Sign and logarithmic size, -1..1; 0 at peak / 10^SCALE_DECADES and below. */
 static double log_place(double value, double peak)
 {
-    double size = fabs(value) > 0 && peak > 0 ? 1 + log10(fabs(value) / peak) / DECADES : 0;
+    double size = fabs(value) > 0 && peak > 0 ? 1 + log10(fabs(value) / peak) / SCALE_DECADES : 0;
 
     size = size > 0 ? fmin(size, 1) : 0;
     return value < 0 ? -size : size;

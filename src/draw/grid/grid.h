@@ -92,6 +92,7 @@ Pool        pool_default(ViewKind kind);
 double      grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool);
 
 typedef enum Scale { SCALE_LINEAR, SCALE_LOG, SCALE_ROW, SCALE_COUNT } Scale;
+#define SCALE_DECADES 4 /* of a logarithmic scale, below the largest size */
 const char *scale_name(Scale scale);
 bool        scale_parse(const char *name, Scale *out, Error *err);
 

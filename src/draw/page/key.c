@@ -106,29 +106,29 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
 
 /* ---- colour bars ------------------------------------------------------------ */
 
-/* Values on both sides: logarithmic from each end to 1e-4 of it, zero in the middle. */
-static int signed_ticks(const Panel *panel, double *places, char (*texts)[16])
+/* Values on both sides: logarithmic from each end to the least size, zero in the middle. */
+static int signed_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
     double peak = fmax(fabs(panel->lo), fabs(panel->hi));
+    int    count = 0, step = most > 4 ? 1 : 2; /* half of the decades, or all */
 
-    for (int k = -2; k <= 2; k++) {
-        places[k + 2] = 0.5 + 0.25 * k;
-        snprintf(texts[k + 2], sizeof(*texts), "%.2g",
-                 k ? copysign(peak * pow(10, 2 * abs(k) - 4), k) : 0.0);
+    for (int k = -2; k <= 2; k += step, count++) {
+        places[count] = 0.5 + 0.25 * k;
+        snprintf(texts[count], sizeof(*texts), "%.2g",
+                 k ? copysign(peak * pow(10, (abs(k) / 2.0 - 1) * SCALE_DECADES), k) : 0.0);
     }
-    return 5;
+    return count;
 }
 
-/* Powers of ten in the four decades below the top. */
+/* Powers of ten in the decades below the top. */
 static int decade_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
-    int count = 0, top = (int)floor(log10(panel->hi) + 1e-9);
-    int each = most > 4 ? 1 : most > 2 ? 2 : 3;
+    double highest = log10(panel->hi);
+    int    count = 0, each = most > 4 ? 1 : most > 2 ? 2 : 3;
 
-    if (panel->lo < 0)
-        return signed_ticks(panel, places, texts);
-    for (int power = top; power >= log10(panel->hi) - 4 - 1e-9; power -= each, count++) {
-        places[count] = fmax(1 + (power - log10(panel->hi)) / 4, 0);
+    for (int power = (int)floor(highest + 1e-9); power >= highest - SCALE_DECADES - 1e-9;
+         power -= each, count++) {
+        places[count] = fmax(1 + (power - highest) / SCALE_DECADES, 0);
         snprintf(texts[count], sizeof(*texts), "%.3g", pow(10, power));
         if (power < -3 || power > 4)
             sheet_powers(texts[count], sizeof(*texts));
@@ -173,7 +173,9 @@ static int bar_ticks(const Panel *panel, int most, double *places, char (*texts)
         snprintf(texts[1], sizeof(*texts), "row max");
         return 2;
     }
-    if (panel->scale == SCALE_LOG && (panel->lo >= 0 || most > 2))
+    if (panel->scale == SCALE_LOG && panel->lo < 0 && most > 2)
+        return signed_ticks(panel, most, places, texts);
+    if (panel->scale == SCALE_LOG && panel->lo >= 0)
         return decade_ticks(panel, most, places, texts);
     if (most <= 2) { /* too short for round numbers */
         places[0] = 0;
@@ -217,8 +219,7 @@ bool sheet_bar_shared(const Sheet *sheet, int panel)
 const char *sheet_bar_note(const Sheet *sheet, int panel)
 {
     bool shared = sheet_bar_shared(sheet, panel);
-    bool log = sheet->scene.count && sheet->scene.panels[panel].scale == SCALE_LOG &&
-               sheet->scene.panels[panel].pool != POOL_COVER; /* whose scale is always the same */
+    bool log = sheet->scene.count && panel_is_log(&sheet->scene.panels[panel]);
 
     return log ? shared ? "log, shared" : "log" : shared ? "shared" : "";
 }

@@ -368,7 +368,7 @@ static Paint paint_step(const Brush *b, int k, int steps)
 
 static void scale_ends(const Panel *panel, char *lo, char *hi, size_t size)
 {
-    bool decades = panel->scale == SCALE_LOG && panel->lo >= 0;
+    bool decades = panel_is_log(panel) && panel->lo >= 0;
     int  digits = decades ? 3 : range_digits(panel->lo, panel->hi);
 
     number_text(panel_bottom(panel, panel->lo, panel->hi), digits, lo, size);
@@ -383,7 +383,7 @@ static void scale_ends(const Panel *panel, char *lo, char *hi, size_t size)
 static void add_quantity(const Brush *b, Line *line)
 {
     const char *name = panel_quantity(b->panel);
-    bool        log = b->panel->scale == SCALE_LOG && b->panel->pool != POOL_COVER;
+    bool        log = panel_is_log(b->panel);
 
     if (!line || line->columns + 2 + (int)strlen(name) > b->plan->width)
         return;

@@ -177,6 +177,13 @@ void utf8_token(const char *token, bool ascii, char *out, size_t size)
     utf8_escape(token, ascii ? in_ascii : NULL, NULL, out + at, size - at);
 }
 
+size_t utf8_token_blank(const char *text)
+{
+    const char *at = text;
+
+    return token_mark(&at, false) ? (size_t)(at - text) : 0;
+}
+
 size_t utf8_mark(const char *label)
 {
     return strncmp(label, OPEN_BOX, strlen(OPEN_BOX)) || !label[strlen(OPEN_BOX)] ? 0

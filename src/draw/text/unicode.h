@@ -25,6 +25,8 @@ void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t cod
  * marks of vocabularies for a blank at its beginning; their mark for a line end becomes an arrow
  * (U+21B5). ascii: nothing beyond ASCII, an open box is '_'. */
 void utf8_token(const char *token, bool ascii, char *out, size_t size);
+/* Bytes of a vocabulary's mark for a blank or a line end that the text begins with; 0: none. */
+size_t utf8_token_blank(const char *text);
 /* Bytes of the blank's mark that a label begins with, where more follows. */
 size_t utf8_mark(const char *label);
 

@@ -526,7 +526,7 @@ static void vary_swaps(lua_State *L, int t, int keep, Passing *p)
         luaL_error(L, "vary: %s", err.text);
     lua_rawseti(L, keep, (lua_Integer)lua_rawlen(L, keep) + 1);
     for (int64_t i = 0; i < p->swap_count; i++) {
-        if (p->swaps[i].also)
+        if (p->swaps[i].also || p->swaps[i].name) /* listed, or of a file */
             luaL_error(L, "vary: swap %I is a mixture; list its parts at each value instead",
                        (lua_Integer)i + 1);
         varied += swap_varies(p->swaps[i].mechanism, axis->name);
@@ -637,8 +637,9 @@ static int write_on(lua_State *L)
                   "temperature: expected a number from 0");
     p.writing.top_k = option_integer(L, 4, "top_k", 0, 0, INT32_MAX);
     p.writing.seed = (uint64_t)option_integer(L, 4, "seed", 0, 0, INT64_MAX);
-    luaL_argcheck(L, lua_getfield(L, 4, "swaps") == LUA_TNIL, 4, "it writes with one swap");
-    lua_pop(L, 1);
+    luaL_argcheck(L, lua_getfield(L, 4, "swaps") == LUA_TNIL &&
+                         lua_getfield(L, 4, "vary") == LUA_TNIL, 4, "it writes with one swap");
+    lua_settop(L, 4);
     lua_newtable(L); /* keeps what the swap points to */
     one = lua_newuserdatauv(L, sizeof(*one), 0);
     *one = read_swap(L, 4, lua_gettop(L) - 1, p.m);
@@ -833,7 +834,8 @@ static const Member model_option_members[] = {
           "mixture from a CSV file, as advise_model.lua writes it: \"@advice.csv\""),
     FIELD("layers", "integer[]", "layers of the swap (default: all)"),
     FIELD("heads", "integer[]", "heads of the swap (default: all)"),
-    FIELD("seed", "integer", "of parameters the mechanism would have learned"),
+    FIELD("seed", "integer", "of parameters the mechanism would have learned, and of what generate "
+          "draws"),
     FIELD("temperature", "number", "of generate: 0 (default) takes the most probable token"),
     FIELD("top_k", "integer", "of generate: draws among so many tokens (default: all)"),
     FIELD("swaps", "table[]", "many of swap, layers, heads and seed in one pass; one that is a "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw/text/unicode.h"
 #include "ui/shell/actions.h"
 #include "ui/state/panes.h"
 
@@ -380,18 +381,13 @@ void action_centre(Ui *ui)
 
 /* ---- search ----------------------------------------------------------------- */
 
-/* A label's text, with a blank for the marks that tokens of a model have for one. */
+/* A label's text, with a blank for the marks that tokens of a model have for blanks. */
 static void add_plain(const char *label, Text *out)
 {
-    static const char *const marks[] = { "\xc4\xa0", "\xe2\x96\x81" }; /* of bytes, of scores */
-
     while (*label) {
-        size_t blank = 0;
+        size_t blank = utf8_token_blank(label);
 
-        for (size_t x = 0; x < sizeof(marks) / sizeof(*marks); x++)
-            if (!strncmp(label, marks[x], strlen(marks[x])))
-                blank = strlen(marks[x]);
-        text_addf(out, "%c", blank ? ' ' : *label);
+        text_add_bytes(out, blank ? " " : label, 1);
         label += blank ? blank : 1;
     }
 }

@@ -79,6 +79,25 @@ static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
     return true;
 }
 
+/* The command that draws the screen says what it reads. */
+static bool spares_input(Ui *ui, const char *command, const char *path, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    Call        call;
+    Error       ignored = ERROR_INIT;
+    int         count = 0;
+    bool        ok = true;
+
+    if (call_split(command, words, CALL_MAX_WORDS, &count, &storage, &ignored) &&
+        call_parse(&call, words, count, &ignored))
+        ok = call_spares(&call, path, err);
+    text_free(&storage);
+    if (!ok)
+        snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err->text);
+    return ok;
+}
+
 /* The panes; *command says what draws them again. */
 static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
 {
@@ -91,6 +110,8 @@ static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
         return false;
     w->shown = shot.count;
     picture_command(ui->session, shot.choices, shot.count, &shot.options, command);
+    if (!spares_input(ui, text_str(command), w->path, err))
+        return false;
     journal_exporting(ui, text_str(command), w->path);
     return true;
 }
@@ -116,13 +137,14 @@ static bool take_screen_figure(Ui *ui, struct ExportWork *w, Text *command, Erro
             w->results[w->count++] = result_retain(f.choices[i].result); /* others are the same */
         w->shown = w->count;
         text_add(command, text_str(&f.command));
-        if (f.count)
+        ok = spares_input(ui, text_str(command), w->path, err);
+        if (ok && f.count)
             journal_exporting(ui, text_str(command), w->path);
-        else
+        else if (ok)
             journal_command(ui, text_str(command));
     }
     screen_figure_free(&f);
-    return w->figure != NULL;
+    return ok && w->figure;
 }
 
 static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
@@ -146,25 +168,6 @@ static bool check_path(const Ui *ui, const char *path, Error *err)
     return file_place(path, err) && figure_format(path, &options, &format, err);
 }
 
-/* The command that draws the screen says what it reads. */
-static bool spares_input(Ui *ui, const char *command, const char *path, Error *err)
-{
-    const char *words[CALL_MAX_WORDS];
-    Text        storage = { 0 };
-    Call        call;
-    Error       ignored = ERROR_INIT;
-    int         count = 0;
-    bool        ok = true;
-
-    if (call_split(command, words, CALL_MAX_WORDS, &count, &storage, &ignored) &&
-        call_parse(&call, words, count, &ignored))
-        ok = call_spares(&call, path, err);
-    text_free(&storage);
-    if (!ok)
-        snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err->text);
-    return ok;
-}
-
 bool export_start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
@@ -178,8 +181,7 @@ bool export_start(Ui *ui, const char *path)
         snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err.text);
         goto fail;
     }
-    if (!take_shown(ui, w, &command, &err) ||
-        !spares_input(ui, text_str(&command), path, &err))
+    if (!take_shown(ui, w, &command, &err))
         goto fail;
     text_add(&command, " -o ");
     word_quote(&command, path);

@@ -39,12 +39,13 @@ static struct sigaction before_notes[NOTE_COUNT], before_crashes[CRASH_COUNT];
 
 static void give_back(void)
 {
-    ssize_t ignored = 0;
+    ssize_t ignored;
 
-    if (wake_pipe[0] >= 0)
-        ignored = write(STDOUT_FILENO, reset, reset_length);
+    if (wake_pipe[0] < 0)
+        return;
+    ignored = write(STDOUT_FILENO, reset, reset_length);
     (void)ignored;
-    if (wake_pipe[0] >= 0 && modes_known)
+    if (modes_known)
         tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }
 
@@ -70,8 +71,8 @@ static void on_note(int number)
         on_late(number);
         return;
     }
-    if (number != SIGTSTP && number != SIGWINCH && number != SIGPIPE)
-        alarm(END_SECONDS);
+    if (number != SIGTSTP && number != SIGWINCH && number != SIGPIPE && !atomic_load(&ending))
+        alarm(END_SECONDS); /* of the first; others do not put the end off */
     if (number == SIGTSTP)
         atomic_store(&stop_asked, 1);
     else if (number == SIGWINCH)
@@ -94,13 +95,11 @@ static void on_crash(int number)
 static void on_exit_inside(void)
 {
     static const char note[] = "attnscope: not enough memory: a library ended the program\n";
-    ssize_t           ignored;
+    ssize_t           ignored = 0;
 
     if (wake_pipe[0] < 0)
         return;
-    ignored = write(STDOUT_FILENO, reset, reset_length);
-    if (modes_known)
-        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+    give_back();
     if (shortage_noted())
         ignored = write(STDERR_FILENO, note, sizeof(note) - 1);
     (void)ignored;

@@ -194,7 +194,8 @@ TEST(a_first_word_chooses_the_front_end)
                                               "no-such.npz", "-" };
 
         said = SAY(inputs[i]);
-        CHECK(said->status == 2 && strstr(said->err, "the explorer needs a terminal"), "%s: %s", inputs[i], said->err);
+        CHECK(said->status == 2 && strstr(said->err, "the explorer needs a terminal"), "%s: %s",
+              inputs[i], said->err);
     }
 }
 
