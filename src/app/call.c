@@ -76,7 +76,7 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
     const char *flag = word + strspn(word, "-"), *others = others_with(flag);
     Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no typo */
 
-    if (command->run == command_reach && (!strcmp(flag, "o") || !strcmp(flag, "output")))
+    if (command->run == command_reach && (!strcmp(flag, "o") || !strncmp(flag, "output", 6)))
         return error_set(err, ERR_USAGE, "reach prints its numbers and writes no figure: attnscope "
                          "figure MECH:reach -o FILE draws them");
     for (int i = 0; !others && i < OPT_COUNT; i++)

@@ -137,8 +137,8 @@ static bool looks_like_records(const Results *out, ssize_t length, const char *l
                                int damaged, Error *err)
 {
     if (length == LINE_MOST && line[length - 1] != '\n')
-        return error_set(err, ERR_FORMAT, "a line has more than %d MiB (expected the .jsonl file "
-                         "of a sweep)", LINE_MOST >> 20);
+        return error_set(err, ERR_FORMAT, "a line of more than %d MiB is no record of attnscope "
+                         "(expected the .jsonl file of a sweep)", LINE_MOST >> 20);
     if (out->count == before && out->damaged - damaged > DAMAGED_MOST)
         return error_set(err, ERR_FORMAT, "its first %d lines hold no record of attnscope "
                          "(expected the .jsonl file of a sweep)", DAMAGED_MOST);
