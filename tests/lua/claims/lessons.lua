@@ -440,7 +440,7 @@ return {
   { "18-depth", "in causal order the 4 before and the token itself", function(is)
     is(back("window(window=9)", 60), "==", 56)
   end },
-  { "18-depth", "it matters which", function(is)
+  { "18-depth", "Windows in two layers cost between", function(is)
     local least, most = math.huge, 0
     for first = 0, 2 do
       local cost = tales_cost("window(window=17)", story, { layers = { first, first + 1 } })
