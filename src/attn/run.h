@@ -349,6 +349,10 @@ double run_scale(const Run *r, double scale);
  * else sqrt(n), rounded. */
 int64_t run_image_width(Run *r, int64_t width);
 
+/* Every pair of a query and a key that the causal mask allows, of one component.  NULL: the run has
+ * failed. */
+Pattern *run_allowed_cells(Run *r);
+
 /* Applies the run's position to q and k: what op_attend takes. */
 AttendInput run_attend_input(Run *r, double scale);
 /* The same where only the scores of these cells count: a position computes the distances that they
@@ -356,9 +360,11 @@ AttendInput run_attend_input(Run *r, double scale);
 AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells);
 /* The same where the content chooses the cells: the scores of all keys that the mask allows. */
 AttendInput run_attend_input_allowed(Run *r, double scale);
-/* The same for tensors beside the run's own (projections of some tokens).  What the
- * position draws comes from the same streams, so it is the same, and is shown once. */
-AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale);
+/* The same for tensors beside the run's own (projections of some tokens); cells NULL: all scores
+ * count.  What the position draws comes from the same streams, so it is the same, and is shown
+ * once. */
+AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale,
+                                const Pattern *cells);
 
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
  * the views of VIEWS_OF_PATTERN.  What it attended to. */

@@ -159,15 +159,6 @@ static void read_run(const View *view, int64_t head, int64_t i, PatternRun run, 
         view_read(view, plane_of(view, head), i, run.start, run.count, run.step, out);
 }
 
-static int64_t cells_of(const PatternRow *row)
-{
-    int64_t count = 0;
-
-    for (int64_t x = 0; x < row->count; x++)
-        count += row->runs[x].count;
-    return count;
-}
-
 /* Whether the row is one range of keys that holds the run. */
 static bool holds_run(const PatternRow *row, PatternRun run)
 {
@@ -198,7 +189,7 @@ static bool read_cells(const Comparison *c, int64_t head, int64_t i, const Lines
             read_run(c->weights, head, i, run, true, lines->own + w->count);
         w->count += run.count;
     }
-    w->left_out = w->count < (all ? c->run->m : cells_of(&w->exact));
+    w->left_out = w->count < (all ? c->run->m : pattern_row_cells(&w->exact));
     return true;
 }
 

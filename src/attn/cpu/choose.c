@@ -57,22 +57,15 @@ typedef struct Job {
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
-/* Infinite bounds become the largest number: times 0 they are 0. */
-static double finite_bound(double x)
-{
-    return x > DBL_MAX ? DBL_MAX : x < -DBL_MAX ? -DBL_MAX : x;
-}
-
-/* Channel t of the strips at candidate j.  Bounds alternate: with q split by its sign as in
-
- the two products one is 0 and the other is the larger. */
+/* Channel t of the strips at candidate j.  Bounds alternate, as the queries' factors do
+ * (choose_split). */
 static double strip_entry(const Job *job, int64_t j, int64_t t)
 {
     const ChooseKeys *in = job->in;
     int64_t           heads = job->run->h;
 
     if (in->kind == CHOOSE_PAGES)
-        return finite_bound(tensor_float(t % 2 ? &in->lo : &in->hi, job->head, heads, j, t / 2));
+        return choose_bound(tensor_float(t % 2 ? &in->lo : &in->hi, job->head, heads, j, t / 2));
     if (in->kind == CHOOSE_MEANS)
         return tensor_float(&in->mean, job->head, heads, j, t);
     return in->kind == CHOOSE_INDEX ? tensor_float(&in->k, job->head, 1, j, t)
@@ -99,13 +92,11 @@ static void widen_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
         const float *row = tensor_row_f32(q, job->head, job->run->h, first + x);
         double      *to = w->q + x * job->depth;
 
-        for (int64_t c = 0; c < job->d; c++)
-            if (job->in->kind == CHOOSE_PAGES) {
-                to[2 * c] = row[c] > 0 ? (double)row[c] : 0;
-                to[2 * c + 1] = row[c] > 0 ? 0 : (double)row[c];
-            } else {
+        if (job->in->kind == CHOOSE_PAGES)
+            choose_split(row, job->d, to);
+        else
+            for (int64_t c = 0; c < job->d; c++)
                 to[c] = (double)row[c];
-            }
     }
 }
 
@@ -116,11 +107,11 @@ static void multiply(const Job *job, Worker *w, int64_t first, int64_t rows, int
     for (int64_t at = 0; at < most; at += LANES) {
         const double *strip = job->strips + at * job->depth;
 
-        if (job->in->kind == CHOOSE_MEANS) /* which are no floats */
+        if (choose_exact(job->in))
+            job->kernel->fused64(w->q, job->depth, rows, job->depth, strip, w->z + at, job->keys);
+        else
             job->kernel->product64(w->q, job->depth, rows, job->depth, NULL, strip, LANES,
                                    w->z + at, job->keys);
-        else
-            job->kernel->fused64(w->q, job->depth, rows, job->depth, strip, w->z + at, job->keys);
     }
     for (int64_t x = 0; x < rows && job->in->kind != CHOOSE_MEANS; x++)
         job->kernel->scale64(w->z + x * job->keys, most, job->in->in.scale);
@@ -132,7 +123,7 @@ static void multiply_heads(const Job *job, Worker *w, int64_t first, int64_t row
     const ChooseKeys *in = job->in;
     const double     *q = job->q + first * in->heads * job->d;
 
-    if (in->q.dtype != DT_F32 || in->k.dtype != DT_F32) {
+    if (!choose_exact(in)) {
         job->kernel->product64(q, job->d, rows * in->heads, job->d, NULL,
                                job->strips + at * job->d, PANEL, w->part, PANEL);
         return;

@@ -7,15 +7,6 @@
 
 enum { SAMPLES = 9 };
 
-static double cells_of(const PatternRow *row)
-{
-    double cells = 0;
-
-    for (int64_t x = 0; x < row->count; x++)
-        cells += (double)row->runs[x].count;
-    return cells;
-}
-
 static void count_row(const PatternRow *row, Typical *t)
 {
     t->runs += (double)row->count / (SAMPLES - 1);
@@ -52,8 +43,8 @@ Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows)
 
     for (int64_t x = 0; x < SAMPLES && !row.failed; x++) {
         sample_row(pattern, heads, rows, x, &row);
-        fullest = cells_of(&row) > most ? x : fullest;
-        most = cells_of(&row) > most ? cells_of(&row) : most;
+        fullest = pattern_row_cells(&row) > most ? x : fullest;
+        most = pattern_row_cells(&row) > most ? pattern_row_cells(&row) : most;
     }
     for (int64_t x = 0; x < SAMPLES && !row.failed; x++) {
         sample_row(pattern, heads, rows, x, &row);

@@ -129,7 +129,7 @@ double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t 
 
 #define DEPTH 64 /* factors at once; even, as bounds of a channel stand side by side */
 
-/* Some rows and candidates, in the order of Kernel.fused64. */
+/* Some rows and candidates, in the order of Kernel.product64. */
 typedef struct NumberTile {
     double left[VIEW_ROWS_MOST * DEPTH];
     double right[VIEW_KEYS_MOST * DEPTH];        /* strips [candidates / LANES][depth][LANES] */
@@ -160,8 +160,7 @@ static void put_row(const Tensor *x, int64_t head, int64_t heads, int64_t row, i
             to[c * step] = (double)((const float *)at)[first + c];
 }
 
-/* The larger product of a channel is max(q, 0) hi + min(q, 0) lo: two factors. */
-static void put_split(const float *q, int64_t count, double *to)
+void choose_split(const float *q, int64_t count, double *to)
 {
     for (int64_t c = 0; c < count; c++) {
         to[2 * c] = q[c] > 0 ? (double)q[c] : 0;
@@ -169,10 +168,15 @@ static void put_split(const float *q, int64_t count, double *to)
     }
 }
 
+double choose_bound(double bound)
+{
+    return bound > DBL_MAX ? DBL_MAX : bound < -DBL_MAX ? -DBL_MAX : bound;
+}
+
 static void put_bounds(const float *x, int64_t count, double *to)
 {
     for (int64_t c = 0; c < count; c++)
-        to[2 * c * LANES] = x[c] > FLT_MAX ? DBL_MAX : x[c] < -FLT_MAX ? -DBL_MAX : (double)x[c];
+        to[2 * c * LANES] = choose_bound((double)x[c]);
 }
 
 /* Factors [from, from + depth) of the rows; t: head of the index. */
@@ -182,7 +186,7 @@ static void put_left(const Numbers *n, int64_t t, int64_t from, int64_t depth, d
 
     for (int64_t x = 0; x < n->row_count; x++, to += depth)
         if (in->kind == CHOOSE_PAGES)
-            put_split(tensor_row_f32(&in->in.q, n->head, n->heads, n->rows[x]) + from / 2,
+            choose_split(tensor_row_f32(&in->in.q, n->head, n->heads, n->rows[x]) + from / 2,
                       depth / 2, to);
         else if (in->kind == CHOOSE_INDEX)
             put_row(&in->q, 0, 1, n->rows[x], t * n->width + from, depth, 1, to);
@@ -210,6 +214,22 @@ static void put_right(const Numbers *n, int64_t from, int64_t depth, double *rig
     }
 }
 
+bool choose_exact(const ChooseKeys *in)
+{
+    return in->kind == CHOOSE_INDEX ? in->q.dtype == DT_F32 && in->k.dtype == DT_F32
+                                    : in->kind != CHOOSE_MEANS;
+}
+
+static void multiply_strip(const Numbers *n, const double *left, int64_t depth, const double *strip,
+                           double *part)
+{
+    if (choose_exact(n->in))
+        kernel_at(0)->fused64(left, depth, n->row_count, depth, strip, part, VIEW_KEYS_MOST);
+    else
+        kernel_at(0)->product64(left, depth, n->row_count, depth, NULL, strip, LANES, part,
+                                VIEW_KEYS_MOST);
+}
+
 /* The products of the rows with the candidates into `dot`; turned: `right` holds the candidates. */
 static void multiply_tile(const Numbers *n, int64_t t, bool turned, NumberTile *tile, double *dot)
 {
@@ -223,8 +243,7 @@ static void multiply_tile(const Numbers *n, int64_t t, bool turned, NumberTile *
         if (!turned || n->width > DEPTH)
             put_right(n, from, depth, tile->right);
         for (int64_t c = 0; c < n->count; c += LANES)
-            kernel_at(0)->fused64(tile->left, depth, n->row_count, depth, tile->right + c * depth,
-                                  tile->part + c, VIEW_KEYS_MOST);
+            multiply_strip(n, tile->left, depth, tile->right + c * depth, tile->part + c);
         for (size_t x = 0; x < numbers; x++)
             dot[x] += tile->part[x];
     }
@@ -248,13 +267,16 @@ static void sum_index(const Numbers *n, NumberTile *tile)
                              sqrt((double)(in->heads * n->width)));
 }
 
-/* The page of which a row sees a part has other bounds than the whole one. */
-static void put_last_page(const Numbers *n, int64_t x, float *out)
+/* The page of which a row sees a part has other bounds than the whole one; pages that it does not
+ * see have no number. */
+static void put_last_pages(const Numbers *n, int64_t x, float *out)
 {
-    int64_t last = choose_candidates(n->in, n->rows[x]) - 1 - n->start;
+    int64_t seen = choose_candidates(n->in, n->rows[x]) - n->start, last = seen - 1;
 
     if (last >= 0 && last < n->count && choose_bounds_differ(n->in, n->rows[x]))
         out[last] = (float)page_number(n->in, n->heads, n->head, n->rows[x], n->start + last);
+    for (int64_t c = max_i64(0, seen); c < n->count; c++)
+        out[c] = 0;
 }
 
 void choose_numbers(const ChooseKeys *in, int64_t heads, int64_t head, const int64_t *rows,
@@ -276,7 +298,7 @@ void choose_numbers(const ChooseKeys *in, int64_t heads, int64_t head, const int
     for (int64_t x = 0; x < row_count; x++) {
         for (int64_t c = 0; c < count; c++)
             out[x * count + c] = (float)(scale * tile.sum[x * VIEW_KEYS_MOST + c]);
-        if (in->kind == CHOOSE_PAGES)
-            put_last_page(&n, x, out + x * count);
+        if (choose_pages(in))
+            put_last_pages(&n, x, out + x * count);
     }
 }

@@ -66,11 +66,18 @@ int64_t choose_fixed(const ChooseKeys *in, int64_t i);
 /* 1 if the bounds of the last page that row i sees are not those of the whole page, because it sees
  * a part of its keys; else 0. */
 int64_t choose_bounds_differ(const ChooseKeys *in, int64_t i);
+/* Whether the factors of its products are floats, so that these are exact in double. */
+bool choose_exact(const ChooseKeys *in);
+/* CHOOSE_PAGES as products: the larger of q lo and q hi is max(q, 0) hi + min(q, 0) lo, one of which
+ * is 0.  `to` gets the two factors of each channel; an infinite bound becomes the largest number,
+ * which times 0 is 0. */
+void   choose_split(const float *q, int64_t count, double *to);
+double choose_bound(double bound);
 /* The number that row i has for candidate j: for readers of views. */
 double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j);
 /* As choose_number, of `row_count` rows at candidates [start, start + count), into out
  * [row_count,count]: for readers of several rows (ViewReadRows), with their limits.  Sums may be in
- * another order.  Not of CHOOSE_SCORES. */
+ * another order; pages that a row does not see are 0.  Not of CHOOSE_SCORES. */
 void choose_numbers(const ChooseKeys *in, int64_t heads, int64_t head, const int64_t *rows,
                     int64_t row_count, int64_t start, int64_t count, float *out);
 

@@ -185,17 +185,6 @@ static void read_weight_rows(const View *view, int64_t head, const int64_t *rows
     }
 }
 
-Pattern *implicit_cells(Run *r)
-{
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m };
-    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, s, COMPONENT_OTHER);
-
-    all = all ? pattern_finish(r->arena, s, all, r->causal) : NULL;
-    if (!all)
-        run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
-    return all;
-}
-
 void implicit_connectivity(Run *r, const Pattern *cells)
 {
     if (cells)

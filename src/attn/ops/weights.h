@@ -65,8 +65,6 @@ typedef struct Implicit {
     int64_t *closed; /* [h,n] how many of them have g = 0 */
 } Implicit;
 
-/* All cells, or the lower triangle when the run is causal. */
-Pattern *implicit_cells(Run *r);
 /* The view `connectivity` of such cells, [h,n,m]. */
 void implicit_connectivity(Run *r, const Pattern *cells);
 /* The view `weights`; NULL when there is none.  Its context is an Implicit. */

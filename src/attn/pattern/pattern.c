@@ -77,6 +77,15 @@ uint8_t pattern_cell(const Pattern *p, int64_t head, int64_t i, int64_t j, bool 
     return bits;
 }
 
+int64_t pattern_row_cells(const PatternRow *row)
+{
+    int64_t cells = 0;
+
+    for (int64_t x = 0; x < row->count; x++)
+        cells += row->runs[x].count;
+    return cells;
+}
+
 int64_t pattern_count_before(const Pattern *p, int64_t end)
 {
     PatternRow row = { 0 };
@@ -85,8 +94,7 @@ int64_t pattern_count_before(const Pattern *p, int64_t end)
     for (int64_t h = 0; h < heads && !row.failed; h++)
         for (int64_t i = 0; i < end && !row.failed; i++) {
             pattern_row(p, h, i, &row);
-            for (int64_t r = 0; r < row.count; r++)
-                total += row.runs[r].count;
+            total += pattern_row_cells(&row);
         }
     if (row.failed)
         total = -1;

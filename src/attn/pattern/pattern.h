@@ -45,7 +45,8 @@ typedef struct PatternRow {
     bool        failed; /* an allocation failed; the row is not usable */
 } PatternRow;
 
-void pattern_row_free(PatternRow *row);
+void    pattern_row_free(PatternRow *row);
+int64_t pattern_row_cells(const PatternRow *row); /* keys of all its runs */
 
 typedef struct Pattern Pattern;
 

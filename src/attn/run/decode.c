@@ -7,15 +7,6 @@
 
 /* ---- the last row ------------------------------------------------------------ */
 
-static int64_t row_keys(const PatternRow *row)
-{
-    int64_t keys = 0;
-
-    for (int64_t x = 0; x < row->count; x++)
-        keys += row->runs[x].count;
-    return keys;
-}
-
 /* Marks the row's keys; returns how many were not marked before. */
 static int64_t mark_keys(const PatternRow *row, uint8_t *met)
 {
@@ -61,7 +52,7 @@ static LastRow row_of_each(Run *r, const Pattern *cells, PatternRow *row)
 
     for (int64_t head = 0; met && head < r->h; head++) {
         pattern_row(cells, head, pattern_queries(cells) - 1, row);
-        last.cells += (double)row_keys(row);
+        last.cells += (double)pattern_row_cells(row);
     }
     if (met) {
         last.keys = (double)distinct_keys(r, cells, r->k.shape[0], met);
@@ -81,7 +72,7 @@ void run_last_row(Run *r, const Pattern *cells)
         r->last = row_of_each(r, cells, &row);
     } else {
         pattern_row(cells, 0, pattern_queries(cells) - 1, &row);
-        r->last = row_of_all(r, (double)row_keys(&row));
+        r->last = row_of_all(r, (double)pattern_row_cells(&row));
     }
     r->last.known = !row.failed && !run_failed(r);
     r->last.span = (double)pattern_span(cells);

@@ -344,32 +344,46 @@ AttendInput run_attend_input(Run *r, double scale)
     return positioned(r, r->q, r->k, r->v, scale);
 }
 
-AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells)
+static AttendInput positioned_within(Run *r, Tensor q, Tensor k, Tensor v, double scale,
+                                     const Pattern *cells)
 {
     AttendInput in;
 
     r->position_cells = cells;
-    in = run_attend_input(r, scale);
+    in = positioned(r, q, k, v, scale);
     r->position_cells = NULL;
     return in;
 }
 
-AttendInput run_attend_input_allowed(Run *r, double scale)
+AttendInput run_attend_input_within(Run *r, double scale, const Pattern *cells)
 {
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    Pattern     *all = r->spec.position ? pattern_full(r->arena, s, COMPONENT_OTHER) : NULL;
-
-    return run_attend_input_within(r, scale,
-                                   all ? pattern_finish(r->arena, s, all, r->causal) : NULL);
+    return positioned_within(r, r->q, r->k, r->v, scale, cells);
 }
 
-AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale)
+Pattern *run_allowed_cells(Run *r)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, s, COMPONENT_OTHER);
+
+    all = all ? pattern_finish(r->arena, s, all, r->causal) : NULL;
+    if (!all)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
+    return all;
+}
+
+AttendInput run_attend_input_allowed(Run *r, double scale)
+{
+    return run_attend_input_within(r, scale, r->spec.position ? run_allowed_cells(r) : NULL);
+}
+
+AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale,
+                                const Pattern *cells)
 {
     bool        views = r->spec.views;
     AttendInput in;
 
     r->spec.views = false;
-    in = positioned(r, q, k, v, scale);
+    in = positioned_within(r, q, k, v, scale, cells);
     r->spec.views = views;
     if (views)
         op_wait(r, NULL);

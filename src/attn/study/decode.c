@@ -74,8 +74,7 @@ static void count_held(const Cache *c)
             if (last >= i && last + 1 < c->n)
                 c->held[last + 1]--;
             pattern_row(c->cells, plane, i, &row);
-            for (int64_t x = 0; x < row.count; x++)
-                c->read[i] += row.runs[x].count;
+            c->read[i] += pattern_row_cells(&row);
         }
     for (int64_t i = 1; i < c->n; i++)
         c->held[i] += c->held[i - 1];

@@ -217,21 +217,19 @@ static void masses_take(Run *r, Masses *s)
 
 static bool wants_figures(const Run *r)
 {
-    return run_wants_views(r) && !r->spec.pairs_only && !r->spec.views_only;
+    return run_wants_views(r) && !r->spec.pairs_only && !r->spec.views_only &&
+           (double)r->h * (double)r->n * (double)r->m <= (double)FIGURES_MOST;
 }
 
 void run_relative_error(Run *r, const AttendInput *in)
 {
-    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    Pattern     *all = pattern_full(r->arena, shape, COMPONENT_OTHER);
     AttendResult full;
     double       moved = 0, size = 0;
 
-    if (!wants_figures(r) ||
-        (double)r->h * (double)r->n * (double)r->m > (double)FIGURES_MOST)
+    if (!wants_figures(r))
         return;
     r->again = true; /* a comparison is no part of the mechanism: it charges nothing */
-    full = op_attend(r, in, pattern_finish(r->arena, shape, all, r->causal));
+    full = op_attend(r, in, run_allowed_cells(r));
     r->again = false;
     op_wait(r, "the host compares the output with exact attention");
     for (int64_t x = 0; !run_failed(r) && x < tensor_count(&r->out); x++) {
@@ -306,7 +304,7 @@ void run_masses(Run *r, const AttendInput *in, const Pattern *cells)
                    .wide = scores * (double)r->d <= (double)DOUBLE_MOST };
     op_wait(r, "the host weighs the chosen cells");
     run_figure(r, "mean_keys", (double)pattern_count(cells) / (double)(r->h * r->n));
-    if (scores <= (double)FIGURES_MOST && wants_figures(r)) {
+    if (wants_figures(r)) {
         masses_take(r, s);
         run_relative_error(r, &s->in);
     }

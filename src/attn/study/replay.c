@@ -593,7 +593,7 @@ void replay_features(Run *r, const ReplaySource *s)
     g.rows = g.rows < r->h * r->n ? g.rows : r->h * r->n;
     g.exact = run_alloc(r, g.rows * r->m, sizeof(*g.exact));
     g.output = run_alloc(r, g.rows * r->e, sizeof(*g.output));
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     for (int64_t x = 0; !run_failed(r) && x < g.rows; x++)
         make_exact(r, &g, x);
     for (int k = 0; k < g.levels && !run_failed(r); k++)

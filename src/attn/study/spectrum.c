@@ -46,7 +46,19 @@ typedef struct Finder {
     int64_t           *offset; /* [rows + 1] */
     int32_t           *key;    /* [offset[rows]] */
     float             *value;
+    atomic_bool        lacks;  /* a row of the support could not be had */
 } Finder;
+
+static bool spectrum_cancelled(const Finder *f)
+{
+    return f->way->cancel && atomic_load(f->way->cancel);
+}
+
+static bool spectrum_goes_on(const Finder *f, Error *err)
+{
+    return !spectrum_cancelled(f) ||
+           error_set(err, ERR_CANCELLED, "singular values: interrupted");
+}
 
 static void spectrum_read_row(void *context, int64_t item, int worker)
 {
@@ -60,8 +72,8 @@ static void spectrum_read_row(void *context, int64_t item, int worker)
 
 static bool read_rows(Finder *f, int64_t first, double *energy, Error *err)
 {
-    if (f->way->cancel && atomic_load(f->way->cancel))
-        return error_set(err, ERR_CANCELLED, "singular values: interrupted");
+    if (!spectrum_goes_on(f, err))
+        return false;
     f->first = first;
     f->count = min_i64(f->block, f->rows - first);
     threads_run(f->way->threads, f->count, spectrum_read_row, f);
@@ -72,20 +84,21 @@ static bool read_rows(Finder *f, int64_t first, double *energy, Error *err)
 
 /* ---- few cells ---------------------------------------------------------------- */
 
-/* Cells of each row into f->offset[1..]; false: a row could not be had. */
-static bool count_rows(Finder *f)
+/* Cells of each row into f->offset[1..]; false: there are more than `most`, a row could not be
+ * had, or the way is cancelled. */
+static bool count_rows(Finder *f, int64_t most)
 {
     PatternRow row = { 0 };
+    bool       few = true;
 
     f->offset[0] = 0;
-    for (int64_t i = 0; i < f->rows && !row.failed; i++) {
+    for (int64_t i = 0; i < f->rows && few; i++) {
         pattern_row(f->view->support, f->plane, i, &row);
-        f->offset[i + 1] = f->offset[i];
-        for (int64_t x = 0; x < row.count; x++)
-            f->offset[i + 1] += row.runs[x].count;
+        f->offset[i + 1] = f->offset[i] + pattern_row_cells(&row);
+        few = !row.failed && f->offset[i + 1] <= most && !spectrum_cancelled(f);
     }
     pattern_row_free(&row);
-    return !row.failed;
+    return few;
 }
 
 static void spectrum_take_row(void *context, int64_t i, int worker)
@@ -95,8 +108,12 @@ static void spectrum_take_row(void *context, int64_t i, int worker)
     PatternRow row = { 0 };
     int64_t    at = f->offset[i];
 
+    if (spectrum_cancelled(f))
+        return;
     view_read(f->view, f->plane, i, 0, f->cols, 1, line);
     pattern_row(f->view->support, f->plane, i, &row);
+    if (row.failed)
+        atomic_store(&f->lacks, true);
     for (int64_t x = 0; x < row.count; x++)
         for (int64_t c = 0; c < row.runs[x].count && at < f->offset[i + 1]; c++, at++) {
             f->key[at] = (int32_t)(row.runs[x].start + c * row.runs[x].step);
@@ -118,19 +135,18 @@ static void sparse_close(Finder *f)
 /* Holds the plane if few of its cells are allowed; else it is read in blocks. */
 static void sparse_open(Finder *f)
 {
-    int64_t cells;
+    int64_t most = min_i64(SPARSE_CELLS, f->rows * f->cols / SPARSE);
 
     if (!f->view->support || f->view->tensor.data)
         return;
     f->offset = malloc(((size_t)f->rows + 1) * sizeof(*f->offset));
-    cells = f->offset && count_rows(f) ? f->offset[f->rows] : INT64_MAX;
-    if (cells <= SPARSE_CELLS && cells <= f->rows * f->cols / SPARSE) {
-        f->key = malloc((size_t)(cells + 1) * sizeof(*f->key));
-        f->value = malloc((size_t)(cells + 1) * sizeof(*f->value));
+    if (f->offset && count_rows(f, most)) {
+        f->key = malloc((size_t)(f->offset[f->rows] + 1) * sizeof(*f->key));
+        f->value = malloc((size_t)(f->offset[f->rows] + 1) * sizeof(*f->value));
     }
     if (f->key && f->value)
         threads_run(f->way->threads, f->rows, spectrum_take_row, f);
-    else
+    if (!f->key || !f->value || atomic_load(&f->lacks))
         sparse_close(f);
 }
 
@@ -142,6 +158,8 @@ static void apply_sparse(void *context, int64_t item, int worker)
     double       *w = f->w + item * f->cols, *y = f->y + item * f->rows;
 
     (void)worker;
+    if (spectrum_cancelled(f))
+        return;
     for (int64_t i = 0; i < f->rows; i++) {
         double t = 0;
 
@@ -155,9 +173,9 @@ static void apply_sparse(void *context, int64_t item, int worker)
 
 static bool sparse_pass(Finder *f, double *energy, Error *err)
 {
-    if (f->way->cancel && atomic_load(f->way->cancel))
-        return error_set(err, ERR_CANCELLED, "singular values: interrupted");
     threads_run(f->way->threads, f->directions, apply_sparse, f);
+    if (!spectrum_goes_on(f, err)) /* what was read or multiplied is not all */
+        return false;
     for (int64_t x = 0; energy && x < f->offset[f->rows]; x++)
         *energy += (double)f->value[x] * (double)f->value[x];
     return true;

@@ -206,6 +206,29 @@ TEST(xl_charges_the_distances_that_cells_need)
     check_distances("pattern", "expr=none", 12, 12, false, 1); /* a table has a row at least */
 }
 
+/* A column pass with queries of its own projects its own distances, and the rows' only theirs: 7 of
+ * rows of 4, 7 of 4 columns. */
+TEST(xl_charges_each_projection_of_axial_its_own_distances)
+{
+    double cost[2];
+
+    for (int given = 0; given < 2; given++) {
+        Setup s;
+        Run  *run;
+
+        setup_open(&s, 3, 16, 16, 4, false);
+        set(&s, "width=4");
+        if (given)
+            give(&s, "q2", 3, (int64_t[]){ 3, 16, 4 });
+        run = run_without_views(&s, mechanism_find("axial"), "xl");
+        CHECK(run->err.code == ERR_NONE, "%s", run->err.text);
+        cost[given] = run_flops(run).position;
+        run_free(run);
+        setup_close(&s);
+    }
+    assert_float_equal(cost[1] - cost[0], 2 * 3 * 16 * 4 + 2 * 3 * 12 * 4 * (7 + 7 - 13), 0);
+}
+
 /* Where the content chooses the cells, the distances are those that the mask allows.  Ready vectors
  * leave the projection out: the difference is what it costs. */
 TEST(xl_charges_no_distance_ahead_of_a_causal_run)

@@ -182,7 +182,7 @@ static Tensor turned_at_last(Run *r, const Streaming *s, Tensor q)
 
     r->q_offset = s->last + offset;
     in = run_attend_input_of(r, as_heads(q), tensor_rows(r->k, 0, s->sinks),
-                             tensor_rows(r->v, 0, s->sinks), s->in.scale);
+                             tensor_rows(r->v, 0, s->sinks), s->in.scale, NULL);
     r->q_offset = offset;
     return tensor_of(DT_F32, 3, q.shape, in.q.data);
 }

@@ -142,11 +142,9 @@ static void read_index_rows(const View *view, int64_t plane, const int64_t *rows
 
 static void show_index(Run *r, const ChooseKeys *choice)
 {
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    int64_t      shape[2] = { r->n, r->m };
-    View        *view = view_add(r, "index_scores", VIEW_SIGNED, DT_F32, 2, shape);
-    ChooseKeys  *kept = view ? run_alloc(r, 1, sizeof(*kept)) : NULL;
-    Pattern     *all = kept ? pattern_full(r->arena, s, COMPONENT_OTHER) : NULL;
+    int64_t     shape[2] = { r->n, r->m };
+    View       *view = view_add(r, "index_scores", VIEW_SIGNED, DT_F32, 2, shape);
+    ChooseKeys *kept = view ? run_alloc(r, 1, sizeof(*kept)) : NULL;
 
     if (!kept)
         return;
@@ -155,9 +153,7 @@ static void show_index(Run *r, const ChooseKeys *choice)
     view->read_rows = read_index_rows;
     view->context = kept;
     view->cost = (double)choice->heads * (double)choice->k.shape[2];
-    view->support = pattern_finish(r->arena, s, all, r->causal);
-    if (!view->support)
-        run_fail(r, ERR_NOMEM, "dsa: not enough memory for a view");
+    view->support = run_allowed_cells(r);
 }
 
 static void show_selected(Run *r, const ChosenKeys *chosen, int64_t topk)

@@ -74,11 +74,8 @@ static void read_gate_rows(const View *view, int64_t head, const int64_t *rows, 
 
     choose_numbers(&s->choice, s->h, head, rows, row_count, start, count, out);
     for (int64_t x = 0; x < row_count; x++, out += count) {
-        int64_t seen = choose_candidates(&s->choice, rows[x]) - start;
         int64_t own = choose_fixed(&s->choice, rows[x]) - start;
 
-        for (int64_t c = max_i64(0, seen); c < count; c++)
-            out[c] = 0;
         if (own >= 0 && own < count)
             out[own] = 0;
     }

@@ -474,8 +474,7 @@ static void count_last_row(Run *r, const Nsa *a, const Pattern *read)
         cells += nsa_seen(a, last);
         for (int part = 1; part < 3; part++) {
             pattern_row(a->part[part].seen, head, last, &row);
-            for (int64_t x = 0; x < row.count; x++)
-                cells += row.runs[x].count;
+            cells += pattern_row_cells(&row);
         }
     }
     r->last.known &= !row.failed;

@@ -99,9 +99,6 @@ static void read_bound_rows(const View *view, int64_t head, const int64_t *rows,
     const Pages *s = view->context;
 
     choose_numbers(&s->choice, s->h, head, rows, row_count, start, count, out);
-    for (int64_t x = 0; x < row_count; x++, out += count)
-        for (int64_t c = max_i64(0, choose_candidates(&s->choice, rows[x]) - start); c < count; c++)
-            out[c] = 0;
 }
 
 static void read_selected(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,

@@ -186,7 +186,7 @@ static void linear_show(Run *r, const Params *p, const LinearAttend *in,
     if (!run_wants_views(r))
         return;
     linear_tell(r, p, in, result);
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     if (!r->causal && in->fq.data) /* the triangle alone may have any rank */
         run_rank(r, in->fq.shape[2], "features");
     view_stage(r, "features", -1);

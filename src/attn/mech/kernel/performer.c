@@ -266,7 +266,7 @@ static void performer_show(Run *r, const Params *p, const LinearAttend *in,
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
     view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
     implicit_connectivity(r, cells);

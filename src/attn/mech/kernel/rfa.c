@@ -238,7 +238,7 @@ static void rfa_show(Run *r, const Params *p, const LinearAttend *in, const Line
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     if (!r->causal && in->fq.data) /* the triangle alone may have any rank */
         run_rank(r, in->fq.shape[2], "features");
     implicit_factor(r, "features_q", VIEW_FEATURES, in->fq, "query", "feature");

@@ -81,16 +81,12 @@ static const char *const *sums_in_words(Run *r, const Tensor *sum)
 
 static void show(Run *r, const SigmoidAttend *at, Tensor sum)
 {
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    Pattern     *cells = pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER),
-                                        r->causal);
-    Weights     *w = run_alloc(r, 1, sizeof(*w));
-    View        *weights;
+    Pattern *cells = run_allowed_cells(r);
+    Weights *w = run_alloc(r, 1, sizeof(*w));
+    View    *weights;
 
-    if (!cells || !w) {
-        run_fail(r, ERR_NOMEM, "sigmoid: not enough memory for the pattern");
+    if (!cells || !w)
         return;
-    }
     view_pattern(r, cells, false);
     view_meaning(r, cells, NULL, "every pair");
     *w = (Weights){ .in = at->in, .bias = at->bias, .heads = r->h };

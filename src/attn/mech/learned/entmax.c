@@ -199,16 +199,12 @@ static void show_tau(Run *r, const double *tau, int64_t stride)
 
 static void entmax_show(Run *r, Rows *s)
 {
-    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-    Pattern     *cells;
-    View        *support;
+    Pattern *cells;
+    View    *support;
 
     if (!run_wants_views(r))
         return;
-    cells = pattern_finish(r->arena, shape, pattern_full(r->arena, shape, COMPONENT_OTHER),
-                           r->causal);
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "entmax: not enough memory for the pattern");
+    cells = run_allowed_cells(r);
     show_tau(r, s->result.tau.data, 1);
     view_tensor(r, "support_size", VIEW_COUNT, s->result.support, "head", "query");
     support = view_reader(r, "support", VIEW_PATTERN, DT_U8, read_support, s, NULL);

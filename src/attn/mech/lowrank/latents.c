@@ -220,7 +220,7 @@ static void show_nested(Run *r, const Nested *s, const LatentRead *in, const Lat
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     left = latents_weights(r, out);
     right = latents_weights(r, in);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, left, "query", s->latent);

@@ -199,7 +199,7 @@ static void linformer_show(Run *r, const Linformer *l, const LatentRead *read)
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     p = latents_weights(r, read);
     left = implicit_factor(r, "factor_left", VIEW_WEIGHTS, p, "query", "slot");
     view_stage(r, "projections", -1);

@@ -102,7 +102,7 @@ static void turn(Run *r, Latent *l)
 
     if (!l->rope || !r->spec.position)
         return;
-    turned = run_attend_input_of(r, l->q_rope, l->r, r->v, 0);
+    turned = run_attend_input_of(r, l->q_rope, l->r, r->v, 0, NULL);
     l->q_rope = turned.q;
     l->r = turned.k;
 }
@@ -204,13 +204,6 @@ static AttendInput absorbed(Run *r, const Params *p, const Latent *l)
                           .scale = run_scale(r, p->scale), .softcap = r->softcap };
 }
 
-static Pattern *cells_of(Run *r)
-{
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
-
-    return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
-}
-
 /* ---- views and figures ----------------------------------------------------------------- */
 
 /* weights @ c, which only the absorbed form has made. */
@@ -282,7 +275,7 @@ static void mla_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     Latent        l = latent_of(r, p);
-    Pattern      *cells = cells_of(r);
+    Pattern      *cells = run_allowed_cells(r);
     AttendInput   in;
     AttendResult  result;
 

@@ -475,7 +475,7 @@ static void nystrom_show(Run *r, const Params *p, Nystrom *s)
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     implicit_connectivity(r, cells);
     show_segments(r, s);
     if (shortcut(r, p)) {

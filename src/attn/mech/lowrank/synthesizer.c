@@ -209,7 +209,7 @@ static void synthesizer_show(Run *r, const LogitAttend *in, Tensor lse, bool dra
     if (!s)
         return;
     *s = (Synthesized){ .in = *in, .lse = lse, .heads = r->h };
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     implicit_connectivity(r, cells);
     weights = view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_logits, s, cells);
     logits = view_reader(r, "logits", VIEW_SIGNED, DT_F32, read_logits, s, NULL);

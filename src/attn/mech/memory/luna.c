@@ -194,7 +194,7 @@ static void show_causal(Run *r, const Causal *c)
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     age = run_tensor2(r, DT_F64, r->h, r->n);
     op_entries(r, tensor_turned(c->age), ENTRY_CAST, 0, age);
     a = dense_rounded(r, c->a);

@@ -157,7 +157,7 @@ static void perceiver_show(Run *r, const Params *p, const Sight *sight, Tensor z
 
     if (!run_wants_views(r))
         return;
-    cells = decode ? implicit_cells(r) : latent_cells(r, z.shape[1]);
+    cells = decode ? run_allowed_cells(r) : latent_cells(r, z.shape[1]);
     implicit_factor(r, "factor_right", VIEW_WEIGHTS, sight->cross, "latent", "key");
     view_tensor(r, "memory", VIEW_VECTORS, z, "latent", "component");
     implicit_connectivity(r, cells);

@@ -304,7 +304,7 @@ static void show_block(Run *r, const MabResult *in, const MabResult *out)
 
     if (!run_wants_views(r))
         return;
-    cells = implicit_cells(r);
+    cells = run_allowed_cells(r);
     product.right = dense_turned(r, in->weights);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, out->weights, "token", "point");
     implicit_connectivity(r, cells);

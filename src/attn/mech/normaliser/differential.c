@@ -71,7 +71,6 @@ static const double *gains_of(Run *r, const Params *p);
 static void differential_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
     Maps         *maps = run_alloc(r, 1, sizeof(*maps));
     Pattern      *cells;
 
@@ -88,10 +87,8 @@ static void differential_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     maps->result = op_difference_attend(r, &maps->in, run_wants_views(r));
     r->out = maps->result.out;
-    cells = pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
-    if (!cells)
-        run_fail(r, ERR_NOMEM, "differential: not enough memory for the pattern");
-    else if (run_wants_views(r))
+    cells = run_wants_views(r) ? run_allowed_cells(r) : NULL;
+    if (cells)
         show_maps(r, maps, cells);
     count_negative(r, maps);
 }

@@ -68,7 +68,9 @@ typedef struct Axial {
 
 static bool both_passes(const Params *p);
 static void run_product(Run *r, const Params *p, int64_t width);
-static Pattern *both_axes(Run *r, int64_t width, bool shift);
+static Pattern *cells_of_pass(Run *r, int64_t width, bool column, bool causal);
+static bool own_columns(const Params *p);
+static Pattern *row_projection(Run *r, const Params *p, int64_t width);
 static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows, int64_t width);
 static bool axial_shifted(const Run *r, const Params *p);
 static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal);
@@ -122,7 +124,7 @@ static bool both_passes(const Params *p)
 static void run_product(Run *r, const Params *p, int64_t width)
 {
     bool        shift = axial_shifted(r, p);
-    AttendInput rows = run_attend_input_within(r, p->scale, both_axes(r, width, shift));
+    AttendInput rows = run_attend_input_within(r, p->scale, row_projection(r, p, width));
     AttendInput columns = column_input(r, p, &rows, width);
     Axial      *a = run_alloc(r, 1, sizeof(*a)); /* views read it later */
 
@@ -147,15 +149,24 @@ static void run_product(Run *r, const Params *p, int64_t width)
     axial_show(r, a, shift);
 }
 
-/* What one projection serves: the row passes, the column pass. */
-static Pattern *both_axes(Run *r, int64_t width, bool shift)
+static Pattern *cells_of_pass(Run *r, int64_t width, bool column, bool causal)
 {
-    PatternShape s = axial_shape_of(r);
-    bool         past = r->causal && !shift;
-    Pattern     *row = pattern_finish(r->arena, s, axis_cells(r, width, false), past);
-    Pattern     *column = pattern_finish(r->arena, s, axis_cells(r, width, true), r->causal);
+    return pattern_finish(r->arena, axial_shape_of(r), axis_cells(r, width, column), causal);
+}
 
-    return row && column ? pattern_union(r->arena, row, column) : NULL;
+static bool own_columns(const Params *p)
+{
+    return p->q2.data || p->k2.data;
+}
+
+/* Cells that the rows' projection serves: the row passes, and the column pass unless it has its
+ * own. */
+static Pattern *row_projection(Run *r, const Params *p, int64_t width)
+{
+    Pattern *row = cells_of_pass(r, width, false, r->causal && !axial_shifted(r, p));
+    Pattern *column = own_columns(p) ? NULL : cells_of_pass(r, width, true, r->causal);
+
+    return row && column ? pattern_union(r->arena, row, column) : row;
 }
 
 /* Input of the column pass: its own projections q2, k2 where they are given. */
@@ -163,19 +174,15 @@ static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows
 {
     int64_t     shape[3] = { r->h, r->n, r->d };
     Tensor      q = r->q, k = r->k;
-    AttendInput in;
 
-    if (!p->q2.data && !p->k2.data)
+    if (!own_columns(p))
         return *rows;
     if (p->q2.data)
         q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
     if (p->k2.data)
         k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
-    r->position_cells = pattern_finish(r->arena, axial_shape_of(r), axis_cells(r, width, true),
-                                       r->causal);
-    in = run_attend_input_of(r, q, k, rows->v, p->scale);
-    r->position_cells = NULL;
-    return in;
+    return run_attend_input_of(r, q, k, rows->v, p->scale,
+                               cells_of_pass(r, width, true, r->causal));
 }
 
 static bool axial_shifted(const Run *r, const Params *p)
@@ -186,9 +193,7 @@ static bool axial_shifted(const Run *r, const Params *p)
 static Pass pass_of(Run *r, const AttendInput *in, int64_t width, bool column, bool causal)
 {
     return (Pass){ .in = *in, .column = column, .causal = causal,
-                   .cells = pattern_finish(r->arena, axial_shape_of(r),
-                                           axis_cells(r, width, column),
-                                           causal) };
+                   .cells = cells_of_pass(r, width, column, causal) };
 }
 
 static PatternShape axial_shape_of(const Run *r)

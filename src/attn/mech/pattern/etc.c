@@ -112,7 +112,7 @@ static AttendInput tokens_for_globals(Run *r, const Params *p, AttendInput token
         return tokens;
     none.shape[1] = 0;
     return run_attend_input_of(r, none, etc_given_or(r, "k_g2l", p->k_g2l, r->k),
-                               etc_given_or(r, "v_g2l", p->v_g2l, r->v), p->scale);
+                               etc_given_or(r, "v_g2l", p->v_g2l, r->v), p->scale, NULL);
 }
 
 /* The given tensor [h,rows,.], or its default. */

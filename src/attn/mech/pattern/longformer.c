@@ -133,7 +133,7 @@ static AttendInput global_input(Run *r, const Params *p)
     Tensor q = run_for_each_head(r, given_or(r, "q_global", p->q_global, r->q));
 
     return run_attend_input_of(r, q, given_or(r, "k_global", p->k_global, r->k),
-                               given_or(r, "v_global", p->v_global, r->v), p->scale);
+                               given_or(r, "v_global", p->v_global, r->v), p->scale, NULL);
 }
 
 static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
