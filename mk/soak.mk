@@ -1,7 +1,7 @@
 # The explorer under a monkey's keys and the sanitizers.
 KEYS ?= 100000
 SEED ?= 1
-SOAK_FLAGS = BUILD=build/asan SANITIZE=address,undefined OPTIMISE=-O1 CUDA=0
+SOAK_FLAGS = BUILD=build/soak SANITIZE=address,undefined OPTIMISE=-O1 CUDA=0
 
 # The program with a thread that tells what its heap holds.
 $(BUILD)/attnscope-soak: tests/screen/heap.c $(objects) $(extra_objects)
@@ -11,5 +11,5 @@ $(BUILD)/attnscope-soak: tests/screen/heap.c $(objects) $(extra_objects)
 .PHONY: soak
 soak: deeper ## KEYS (100000) random keys for the explorer in five terminals, under the sanitizers (SEED=1)
 	$(Q)tools/install-packages $(APT_PACKAGES) libvterm-dev
-	$(Q)$(MAKE) --no-print-directory $(jobs) $(SOAK_FLAGS) build/asan/attnscope-soak
-	$(Q)tests/screen/soak build/asan/attnscope-soak $(KEYS) $(SEED)
+	$(Q)$(MAKE) --no-print-directory $(jobs) $(SOAK_FLAGS) build/soak/attnscope-soak
+	$(Q)tests/screen/soak build/soak/attnscope-soak $(KEYS) $(SEED)

@@ -558,8 +558,20 @@ static int64_t extent_of(const Assembly *a, Role role, int axis)
     return a->parts[role].entry ? a->parts[role].box.extent[axis] : 0;
 }
 
-#define SWAPPED_AXES                                                                               \
-    "; axes are [heads, n, d], and numpy.swapaxes(x, 0, 1) makes them of [n, heads, d]"
+/* What to do where heads and positions that changed places would agree. */
+static const char *swap_hint(const Assembly *a, bool agree)
+{
+    return *a->layout || !agree ? ""
+           : "; axes are [heads, n, d]: numpy.swapaxes(x, 0, 1) turns [n, heads, d], or the "
+             "metadata key layout names the order";
+}
+
+/* One of two compared axes is its tensor's other one of the first two. */
+static bool agree_swapped(const Assembly *a, Role one, int i, Role other, int j)
+{
+    return i < 2 && j < 2 && (extent_of(a, one, 1 - i) == extent_of(a, other, j) ||
+                              extent_of(a, one, i) == extent_of(a, other, 1 - j));
+}
 
 /* The extents of axis `i` of one and axis `j` of the other agree, if both arrays are given. */
 static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, const char *what,
@@ -575,12 +587,13 @@ static bool same_extent(const Assembly *a, Role one, int i, Role other, int j, c
                      first->info.name, store_shape_text(first, text[0], sizeof(text[0])),
                      second->info.name, store_shape_text(second, text[1], sizeof(text[1])), what,
                      (long long)extent_of(a, one, i), (long long)extent_of(a, other, j),
-                     *a->layout ? "" : SWAPPED_AXES);
+                     swap_hint(a, agree_swapped(a, one, i, other, j)));
 }
 
 static bool check_groups(const Assembly *a, Role role, Error *err)
 {
     int64_t heads = extent_of(a, ROLE_Q, 0), shared = extent_of(a, role, 0);
+    int64_t queries = extent_of(a, ROLE_Q, 1), keys = extent_of(a, role, 1);
     char    text[2][120];
 
     if (!heads || !shared || heads % shared == 0)
@@ -590,7 +603,8 @@ static bool check_groups(const Assembly *a, Role role, Error *err)
                      store_shape_text(a->parts[ROLE_Q].entry, text[0], sizeof(text[0])),
                      a->parts[role].entry->info.name,
                      store_shape_text(a->parts[role].entry, text[1], sizeof(text[1])),
-                     (long long)heads, (long long)shared, *a->layout ? "" : SWAPPED_AXES);
+                     (long long)heads, (long long)shared,
+                     swap_hint(a, keys > 0 && queries % keys == 0));
 }
 
 static bool check_layers(const Assembly *a, Error *err)

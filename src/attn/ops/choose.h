@@ -68,9 +68,9 @@ int64_t choose_fixed(const ChooseKeys *in, int64_t i);
 int64_t choose_bounds_differ(const ChooseKeys *in, int64_t i);
 /* Whether the factors of its products are floats, so that these are exact in double. */
 bool choose_exact(const ChooseKeys *in);
-/* CHOOSE_PAGES as products: the larger of q lo and q hi is max(q, 0) hi + min(q, 0) lo, one of which
- * is 0.  `to` gets the two factors of each channel; an infinite bound becomes the largest number,
- * which times 0 is 0. */
+/* CHOOSE_PAGES as products: the larger of q lo and q hi is max(q, 0) hi + min(q, 0) lo, one of
+ * which is 0.  `to` gets the two factors of each channel; an infinite bound becomes the largest
+ * number, which times 0 is 0. */
 void   choose_split(const float *q, int64_t count, double *to);
 double choose_bound(double bound);
 /* The number that row i has for candidate j: for readers of views. */
