@@ -161,18 +161,9 @@ static int place_open(const char *path, int flags, Error *err)
 
 bool place_read(const char *path, size_t most, Text *out, Error *err)
 {
-    char    bytes[4096];
-    int     file = place_open(path, O_RDONLY, err);
-    ssize_t length = 0;
+    int file = place_open(path, O_RDONLY, err);
 
-    if (file < 0)
-        return false;
-    while (out->length <= most && (length = read(file, bytes, sizeof(bytes))) > 0)
-        text_add_bytes(out, bytes, (size_t)length);
-    close(file);
-    if (length < 0)
-        return error_set(err, ERR_FILE, "%s: cannot be read", path);
-    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+    return file >= 0 && file_read_open(file, path, most, out, err);
 }
 
 bool place_write(const char *path, const void *bytes, size_t length, Error *err)

@@ -4,6 +4,7 @@
 #include "core/utf8.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
@@ -401,22 +402,28 @@ bool meant_offer(Meant *nearest, const char *name)
     return true;
 }
 
-bool file_read(const char *path, size_t most, Text *out, Error *err)
+bool file_read_open(int file, const char *path, size_t most, Text *out, Error *err)
 {
-    char   bytes[4096];
-    size_t length;
-    FILE  *file = fopen(path, "rb");
-    bool   failed;
+    char    bytes[4096];
+    ssize_t length = 0;
 
-    if (!file)
-        return error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
-    while (out->length <= most && (length = fread(bytes, 1, sizeof(bytes), file)) > 0)
-        text_add_bytes(out, bytes, length);
-    failed = ferror(file) != 0;
-    fclose(file);
-    if (failed)
+    do {
+        while (out->length <= most && (length = read(file, bytes, sizeof(bytes))) > 0)
+            text_add_bytes(out, bytes, (size_t)length);
+    } while (length < 0 && errno == EINTR);
+    close(file);
+    if (length < 0)
         return error_set(err, ERR_FILE, "%s: cannot be read", path);
     return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+}
+
+bool file_read(const char *path, size_t most, Text *out, Error *err)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (file < 0)
+        return error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
+    return file_read_open(file, path, most, out, err);
 }
 
 static bool write_stream(FILE *file, const void *bytes, size_t length)

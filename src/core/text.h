@@ -97,6 +97,8 @@ bool meant_offer(Meant *nearest, const char *name);
 /* Adds the file's bytes to out, `most` of them and a few more where it holds more: whoever has
  * a limit looks at out->length. */
 bool file_read(const char *path, size_t most, Text *out, Error *err);
+/* The same of a file that is open, which it closes; path: for messages. */
+bool file_read_open(int file, const char *path, size_t most, Text *out, Error *err);
 /* What a link leads to, in `real`, so that the link stays when that is replaced; else the path. */
 const char *file_target(const char *path, char real[PATH_MAX]);
 /* A device or a pipe: written into, never replaced. */

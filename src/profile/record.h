@@ -164,8 +164,10 @@ void record_warn(Record *record, const char *fmt, ...) __attribute__((format(pri
 
 /* Version of the record's keys, as docs/records.md describes them. */
 #define RECORD_VERSION 1
-/* The record as one JSON object; the keys are stable. */
+/* The record as one JSON object; the keys are stable.  The other writes its keys alone, into an
+ * object of the caller's. */
 void record_json(const Record *record, Json *out);
+void record_json_keys(const Record *record, Json *out);
 /* {"peak_bytes":4096}: what figures.json of a dump holds. */
 void record_figures_json(const Run *run, Json *out);
 /* Takes the scalars of another run of the same spec: timed runs have no views and give fewer. */

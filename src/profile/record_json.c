@@ -376,9 +376,8 @@ static void origin(Json *j, const Record *r)
 
 static void device_profile_json(const DeviceProfile *p, Json *j);
 
-void record_json(const Record *record, Json *out)
+void record_json_keys(const Record *record, Json *out)
 {
-    jsonw_open(out, '{');
     settings(out, record);
     flops(out, record);
     timing(out, record);
@@ -396,6 +395,12 @@ void record_json(const Record *record, Json *out)
     environment_json(out);
     origin(out, record);
     jsonw_key_int(out, "record_version", RECORD_VERSION);
+}
+
+void record_json(const Record *record, Json *out)
+{
+    jsonw_open(out, '{');
+    record_json_keys(record, out);
     jsonw_close(out, '}');
 }
 

@@ -27,14 +27,17 @@ const Command *command_find(const char *name)
     return NULL;
 }
 
-/* Letters are outlines everywhere but in an SVG. */
+/* Letters are outlines everywhere but in an SVG.  A file of no known kind is reported elsewhere. */
 static bool check_letters(const Call *call, Error *err)
 {
-    const char *format = call->values[OPT_FORMAT];
-    bool        svg = format && !strcmp(format, "svg");
+    const PngOptions kind = { .format = call->values[OPT_FORMAT] };
+    FigureFormat     format;
+    Error            ignored = ERROR_INIT;
+    bool             svg = false;
 
     for (int i = 0; i < call->file_count; i++)
-        svg = svg || (!format && text_ends_in(call->files[i], ".svg"));
+        svg = svg || (figure_format(call->files[i], &kind, &format, &ignored) &&
+                      format == FORMAT_SVG_FILE);
     return svg || !call->values[OPT_LETTERS] || !call->file_count ||
            error_set(err, ERR_USAGE, "--letters is of an SVG: -o FILE.svg, not %s", call->files[0]);
 }

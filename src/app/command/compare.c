@@ -10,7 +10,7 @@
 #include "app/study/sweep.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #define MOST            64
@@ -18,7 +18,7 @@
 
 typedef struct Comparison {
     Result    *results[MOST];
-    char       crossover_note[MOST][48];
+    Crossover  crossovers[MOST]; /* if `crossover` */
     int        count;
     Axis       axis;    /* owned; count 0: nothing varies */
     PlotChoice plots;   /* count 0: the table */
@@ -208,21 +208,18 @@ static bool parse_vary(Session *s, const Call *call, Axis *axis, Error *err)
 static void search_crossover(Session *s, Comparison *c, int index)
 {
     const Result *result = c->results[index];
-    char         *note = c->crossover_note[index];
-    size_t        size = sizeof(c->crossover_note[index]);
 
     if (index == 0 || c->axis.count || request_has_tensors(&result->request) ||
         result->record.status != RECORD_OK)
-        snprintf(note, size, "n/a");
+        c->crossovers[index] = (Crossover){ .text = "n/a" };
     else
-        study_crossover(s, &c->results[0]->request, &result->request, note, size);
+        c->crossovers[index] = study_crossover(s, &c->results[0]->request, &result->request);
 }
 
-/* The search takes seconds for each mechanism, so --crossover asks for it; only the table shows
- * it. */
+/* The search takes seconds for each mechanism, so --crossover asks for it; no plot shows it. */
 static bool searches_crossover(const Call *call)
 {
-    return call->values[OPT_CROSSOVER] && !call->values[OPT_PLOT] && !call->values[OPT_JSON];
+    return call->values[OPT_CROSSOVER] && !call->values[OPT_PLOT];
 }
 
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
@@ -374,7 +371,7 @@ static void result_row(const Comparison *c, int index, Table *t)
     table_cell(t, "%s", format_size(r->heap_peak, text, sizeof(text)));
     quality_cells(t, &r->quality);
     if (c->crossover)
-        table_cell(t, "%s", c->crossover_note[index]);
+        table_cell(t, "%s", c->crossovers[index].text);
     if (on_device(c))
         device_cells(r, t);
     if (over_seeds(c)) {
@@ -470,12 +467,6 @@ static void show_notes(Session *s, const Comparison *c, int room, Text *out)
     show_warnings(c, room, out);
 }
 
-/* The length that a note begins with: "64, to 2048". */
-static Number crossover_number(const char *note)
-{
-    return *note >= '0' && *note <= '9' ? number_of(strtod(note, NULL)) : NUMBER_NONE;
-}
-
 /* Every number as in the records: the columns of a sweep's CSV. */
 static bool compare_csv(const Comparison *c, Text *out, Error *err)
 {
@@ -488,7 +479,7 @@ static bool compare_csv(const Comparison *c, Text *out, Error *err)
         Json json = jsonw_to(&line);
 
         record_json(&c->results[i]->record, &json);
-        from[i] = crossover_number(c->crossover_note[i]);
+        from[i] = c->crossovers[i].from;
         ok = text_ok(&line) ? results_add(&rows, line.data, line.length, 0, err)
                             : error_set(err, ERR_NOMEM, "not enough memory for the table");
         text_free(&line);
@@ -529,13 +520,26 @@ static void compare_table(Session *s, const Call *call, const Comparison *c, Tex
         show_notes(s, c, style == TABLE_TEXT ? call_room(call) : 0, out);
 }
 
+static void crossover_json(const Crossover *c, Json *json)
+{
+    jsonw_key_open(json, "crossover", '{');
+    jsonw_key_number(json, "faster_from_n", c->from.valid ? c->from.value : (double)NAN);
+    jsonw_key_string(json, "note", c->text);
+    jsonw_close(json, '}');
+}
+
 static void compare_json(const Comparison *c, Text *out)
 {
     Json json = jsonw_to(out);
 
     jsonw_open(&json, '[');
-    for (int i = 0; i < c->count; i++)
-        record_json(&c->results[i]->record, &json);
+    for (int i = 0; i < c->count; i++) {
+        jsonw_open(&json, '{');
+        record_json_keys(&c->results[i]->record, &json);
+        if (c->crossover)
+            crossover_json(&c->crossovers[i], &json);
+        jsonw_close(&json, '}');
+    }
     jsonw_close(&json, ']');
     text_add(out, "\n");
 }

@@ -599,7 +599,16 @@ static bool compare_at(Study *study, Session *s, bool *faster)
     return time[0].valid && time[1].valid;
 }
 
-static void search(Study *study, Session *s, char *text, size_t size)
+/* from 0: not faster up to `last`. */
+static Crossover crossover_at(int64_t from, int64_t last, bool whole)
+{
+    Crossover c = { .from = { (double)from, from > 0 } };
+
+    format_crossover(from, last, whole, c.text, sizeof(c.text));
+    return c;
+}
+
+static Crossover search(Study *study, Session *s)
 {
     double  spent = 0, last = 0;
     int64_t from = 0;
@@ -609,17 +618,15 @@ static void search(Study *study, Session *s, char *text, size_t size)
         double  began = clock_wall();
         bool    faster;
 
-        if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS) {
-            format_crossover(from, n / 2, false, text, size);
-            return;
-        }
+        if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS)
+            return crossover_at(from, n / 2, false);
         if (!compare_at(study, s, &faster))
-            return;
+            return (Crossover){ .text = "n/a" };
         last = clock_wall() - began;
         spent += last;
         from = !faster ? 0 : from ? from : n;
     }
-    format_crossover(from, CROSSOVER_LAST, true, text, size);
+    return crossover_at(from, CROSSOVER_LAST, true);
 }
 
 /* A quick run is timed several times at once; of slow ones a few runs are made. */
@@ -632,17 +639,18 @@ static bool add_timed(Study *study, const Request *request)
     return study_add(study, &timed, &ignored);
 }
 
-void study_crossover(Session *s, const Request *base, const Request *other, char *text, size_t size)
+Crossover study_crossover(Session *s, const Request *base, const Request *other)
 {
-    Study study;
-    Error ignored = ERROR_INIT;
+    Crossover found = { .text = "n/a" };
+    Study     study;
+    Error     ignored = ERROR_INIT;
 
-    snprintf(text, size, "n/a");
     if (study_open_lengths(&study, session_input(s), SCALING_FIRST, CROSSOVER_LAST, &ignored) &&
         add_timed(&study, base) && add_timed(&study, other)) {
         study.least = CROSSOVER_RUNS;
         snprintf(study.title, sizeof(study.title), "crossover of %s", other->mechanism);
-        search(&study, s, text, size);
+        found = search(&study, s);
     }
     study_free(&study);
+    return found;
 }

@@ -199,11 +199,15 @@ bool request_has_tensors(const Request *request);
 Plot *study_scaling_plot(const Study *study, Error *err);
 Figure *study_scaling_figure(const Study *study, Error *err);
 
-/* Writes from which n `other` stays faster than `base`: both run on inputs of doubling n until that
- * is known or time is up.  "n/a" where a run fails. */
+/* From which n one mechanism stays faster than another. */
+typedef struct Crossover {
+    Number from;     /* not valid: at no length that was tried, or a run failed */
+    char   text[48]; /* the same in words; "n/a" where a run failed */
+} Crossover;
+
+/* Both run on inputs of doubling n until that is known or time is up. */
 #define CROSSOVER_LAST    4096
 #define CROSSOVER_SECONDS 10 /* time limit of a search */
-void study_crossover(Session *s, const Request *base, const Request *other, char *text,
-                     size_t size);
+Crossover study_crossover(Session *s, const Request *base, const Request *other);
 
 #endif
