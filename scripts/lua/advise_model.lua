@@ -232,9 +232,7 @@ if mixture then
     plain.loss, mixture.loss, mixture.delta, budget, mixture.kl, mixture.agreement, swapped, #units,
     settings.by, 100 * flops / exact)
   if settings.out ~= "-" then
-    local function word(text) -- as a shell reads it
-      return text:find("[^%w%._/:+-]") and "'" .. text:gsub("'", "'\\''") .. "'" or text
-    end
+    local word = settings.shell_word
     attn.log("info", "to run it: attnscope model %s --text %s --max-tokens %d%s --swap %s",
       word(settings[1]), word(settings.text), settings.max_tokens,
       settings.seed ~= 0 and (" --seed %d"):format(settings.seed) or "", word("@" .. settings.out))

@@ -26,10 +26,7 @@ local settings = require "library.arguments" {
 }
 
 local folder = settings[1] or "views"
-local function quoted(text)
-  return "'" .. text:gsub("'", "'\\''") .. "'"
-end
-if not os.execute("mkdir -p -- " .. quoted(folder)) then
+if not os.execute("mkdir -p -- " .. settings.shell_word(folder)) then
   settings.give_up(folder .. ": the folder cannot be made", 1)
 end
 

@@ -35,14 +35,10 @@ local function chosen()
   return out
 end
 
-local function quoted(text)
-  return "'" .. text:gsub("'", "'\\''") .. "'"
-end
-
 -- Opened for writing; the folder is made for the first file.
 local function open(path)
   local file = io.open(path, "w")
-  if not file and os.execute("mkdir -p -- " .. quoted(folder)) then
+  if not file and os.execute("mkdir -p -- " .. settings.shell_word(folder)) then
     file = io.open(path, "w")
   end
   return file or settings.give_up(path .. ": cannot be written", 1)

@@ -486,6 +486,13 @@ const char *file_target(const char *path, char real[PATH_MAX])
                                                                                       : path;
 }
 
+const char *path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 bool file_new_beside(const char *path, char *name, size_t size, Error *err)
 {
     const char *base = strrchr(path, '/'), *ending = strrchr(base ? base : path, '.');

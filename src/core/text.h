@@ -99,6 +99,8 @@ bool meant_offer(Meant *nearest, const char *name);
 bool file_read(const char *path, size_t most, Text *out, Error *err);
 /* The same of a file that is open, which it closes; path: for messages. */
 bool file_read_open(int file, const char *path, size_t most, Text *out, Error *err);
+/* The last part of a path, within it; the whole path where it ends in a slash. */
+const char *path_name(const char *path);
 /* What a link leads to, in `real`, so that the link stays when that is replaced; else the path. */
 const char *file_target(const char *path, char real[PATH_MAX]);
 /* A device or a pipe: written into, never replaced. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/text.h"
 #include "core/utf8.h"
 #include "input/input.h"
 #include "input/labels.h"
@@ -19,10 +20,9 @@
 /* The name of the only array: the file's without folder and extension. */
 static void stem_of(const char *path, char *out, size_t size)
 {
-    const char *slash = strrchr(path, '/');
-    char       *dot;
+    char *dot;
 
-    snprintf(out, size, "%s", slash ? slash + 1 : path);
+    snprintf(out, size, "%s", path_name(path));
     dot = strrchr(out, '.');
     if (dot && dot != out)
         *dot = '\0';

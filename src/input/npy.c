@@ -439,9 +439,8 @@ static bool npz_fetch(Store *store, StoreEntry *entry, Error *err)
 static bool list_member(Store *store, const zip_stat_t *stat, int64_t archive_size, Error *err)
 {
     StoreEntry *entry;
-    const char *slash = strrchr(stat->name, '/');
 
-    if (strcmp(slash ? slash + 1 : stat->name, "data.pkl") == 0)
+    if (strcmp(path_name(stat->name), "data.pkl") == 0)
         return pickle_refuse(err);
     if (!text_ends_in(stat->name, ".npy"))
         return true;

@@ -52,6 +52,12 @@ function methods.raise_if_interrupted()
   end
 end
 
+-- The word as a shell reads it back.
+function methods.shell_word(text)
+  local plain = text:find("^[%w%._/:+-]+$")
+  return plain and text or "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
 -- Returns the value; nil and a message end the script.
 function methods.must(value, message)
   if not value then

@@ -233,11 +233,10 @@ static void report_heads(const HeadsRun *r, Text *out)
 /* "tiny.gguf, text.txt, 33 tokens" */
 static bool draw_heads(const HeadsRun *r, Error *err)
 {
-    const char *slash = strrchr(r->m->name, '/');
-    Text        words = { 0 };
-    bool        ok;
+    Text words = { 0 };
+    bool ok;
 
-    text_addf(&words, "%s, %s, ", slash && slash[1] ? slash + 1 : r->m->name, r->name);
+    text_addf(&words, "%s, %s, ", path_name(r->m->name), r->name);
     text_add_count(&words, r->reading.tokens.count, "token");
     ok = heads_figure(r->call, &r->result, text_str(&words), err);
     text_free(&words);

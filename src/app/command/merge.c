@@ -65,7 +65,7 @@ static void settle_conflict(Merge *m, int a, int b)
 /* "cost.2of8.jsonl": shard 2 of 8; stem: how much of the name comes before. */
 static bool shard_of(const char *path, int *shard, int *shards, size_t *stem)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot;
+    const char *name = path_name(path), *dot;
 
     for (dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
         int end = 0;

@@ -342,7 +342,6 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
 {
     const Model *m = d->r->m;
     Text         path = { 0 }, tokens = { 0 };
-    const char  *name = strrchr(m->name, '/');
     char         scale[40], window[24];
     bool         ok;
 
@@ -355,7 +354,7 @@ static bool write_layers(const Dumping *d, const char *folder, Error *err)
                    text_str(&path), d->items, d->count,
                    (const char *const[]){ "layout", "h,n,d", "causal", m->config.causal ? "1" : "0",
                                           "scale", scale, "window", window,
-                                          "model", name ? name + 1 : m->name, "tokens",
+                                          "model", path_name(m->name), "tokens",
                                           text_str(&tokens), NULL },
                    err);
     text_clear(&path);

@@ -323,10 +323,9 @@ static void caption_swap(const ModelRun *r, Text *out)
 /* "tiny.gguf, text.txt, 33 tokens; window swapped in layers 0-5" */
 static void caption_model(const ModelRun *r, Text *out)
 {
-    const char *slash = strrchr(r->m->name, '/');
-    int64_t     swapped = 0;
+    int64_t swapped = 0;
 
-    text_addf(out, "%s, ", slash && slash[1] ? slash + 1 : r->m->name);
+    text_addf(out, "%s, ", path_name(r->m->name));
     if (r->text_count > 1) {
         text_addf(out, "mean and 95 %% interval of %d texts", r->text_count);
     } else {

@@ -66,8 +66,7 @@ static Lesson *lesson_read(Session *s, const LessonFile *file, const char *name,
 
 Lesson *lesson_open(Session *s, const LessonFile *file, Error *err)
 {
-    const char *slash = file->path ? strrchr(file->path, '/') : NULL;
-    const char *name = slash ? slash + 1 : file->path ? file->path : file->id;
+    const char *name = file->path ? path_name(file->path) : file->id;
     Text        text = { 0 };
     Lesson     *lesson = NULL;
 
@@ -265,7 +264,7 @@ bool lesson_run_loss(Session *s, const Lesson *lesson, const LessonRun *run, Les
 /* "05-lsh.lua" in any folder is the lesson "lsh". */
 static bool id_of(const char *path, char *id, size_t size)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = path_name(path);
     size_t      length = strlen(name), digits = strspn(name, "0123456789");
 
     if (length <= strlen(ENDING) || strcmp(name + length - strlen(ENDING), ENDING) != 0 ||

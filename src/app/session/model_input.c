@@ -526,18 +526,11 @@ static bool take_layer(void *context, const LayerView *view)
     return !t->failed;
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static void show_progress(void *context, int64_t layer, int64_t layers)
 {
     Taking *t = context;
 
-    session_progress(t->session, "%.80s: layer %lld of %lld", file_name(t->m->name),
+    session_progress(t->session, "%.80s: layer %lld of %lld", path_name(t->m->name),
                      (long long)layer, (long long)layers);
 }
 
@@ -573,7 +566,7 @@ static Input *new_input(const char *spec, const Model *m, const InputChoice *cho
                        .window = m->config.window };
         in->name = arena_strdup(arena, spec);
         in->kind = arena_strdup(arena, "model");
-        in->model = arena_strdup(arena, file_name(m->name));
+        in->model = arena_strdup(arena, path_name(m->name));
         if (in->name && in->kind && in->model)
             return in;
     }
@@ -643,7 +636,7 @@ static bool open_spec(Session *s, const char *spec, const InputChoice *choice, O
     *o = (Opened){ .m = NULL };
     if (!model_spec_parse(spec, &o->parts, err))
         return false;
-    session_progress(s, "%.80s: opening", file_name(o->parts.path));
+    session_progress(s, "%.80s: opening", path_name(o->parts.path));
     o->m = model_spec_open(s, &o->parts, err);
     return o->m && model_read_text(s, o->m, &o->parts.text, &o->reading, err) &&
            (check_choice(o->m, choice, o->reading.tokens.count, err) ||

@@ -321,8 +321,7 @@ bool model_takes_back(Ui *ui)
 /* The last part of a path, without its ending unless `whole`. */
 static void add_file(const char *path, bool whole, Text *out)
 {
-    const char *slash = strrchr(path, '/'), *name = slash && slash[1] ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
+    const char *name = path_name(path), *dot = strrchr(name, '.');
 
     name += !strncmp(name, "sample:", 7) ? 7 : 0;
     text_add_bytes(out, name, !whole && dot > name ? (size_t)(dot - name) : strlen(name));
