@@ -2,7 +2,8 @@
  *
  * Long rows: heads go in batches; the keys of a batch are packed into panels, then every
  * (block of queries, head) is one item of work, done by block.c.  Short rows that need
- * few panels: see the end of this file.  Scattered keys: attend_gather.c.
+ * few panels: see the end of this file.  Scattered keys: attend_gather.c.  One query a head:
+ * one_row.c.
  *
  * Strided cells would leave all tiles nearly empty.  Where rows hold many cells of one
  * step, rows and keys are taken in the order of their phases (attend.h), in which these
@@ -247,6 +248,10 @@ static void store_rows(Job *job, const Typical *typical)
 
 static void run_passes(Job *job, const Typical *typical)
 {
+    if (job->n == 1) {
+        attend_one_row(job);
+        return;
+    }
     if (job->scattered) {
         attend_gather(job, typical);
         return;
@@ -282,7 +287,7 @@ static bool choose_way(Job *job, const Typical *typical)
     job->step = job->scattered ? 1 : choose_step(job, typical);
     if (!workers_init(job, threads_count(job->run->threads)))
         return false;
-    if (job->scattered)
+    if (job->scattered || job->n == 1)
         return true;
     if (job->step == 1 && attend_near_pays(job, typical))
         return attend_near_init(job);

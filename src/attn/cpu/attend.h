@@ -282,6 +282,9 @@ bool attend_near_init(Job *job);
 /* All queries of the job's batch. */
 void attend_near_batch(Job *job);
 
+/* All of a job of one query.  Without memory a worker, or the run, is failed. */
+void attend_one_row(Job *job);
+
 /* All of a scattered job.  Without memory a worker, or the run, is failed. */
 void attend_gather(Job *job, const Typical *typical);
 

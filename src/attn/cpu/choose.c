@@ -6,7 +6,6 @@
  */
 #include "attn/ops/choose.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,7 @@ typedef struct Piece {
 typedef struct Worker {
     double  *z;     /* [rows][keys] */
     double  *part;  /* CHOOSE_INDEX: [rows H][PANEL] */
+    double  *strips; /* of one panel, where the job keeps none */
     double  *q;     /* [rows][depth] queries; CHOOSE_PAGES: max(q, 0), min(q, 0) of each channel */
     double  *sum;   /* [keys] numbers in order of size */
     double  *e;     /* [keys] exponentials */
@@ -48,7 +48,10 @@ typedef struct Job {
     int64_t           head, n, d, count, keys, rows, items; /* count: keys or pages; keys: padded */
     int64_t           depth;   /* of strips: 2d with CHOOSE_PAGES, else d */
     bool              terms;   /* scores are more than products */
-    double           *strips;  /* [keys / LANES][depth][LANES] of the head: what rows multiply */
+    bool              few;     /* one item has all rows: its numbers are made before, in the first
+                                  worker's z */
+    double           *strips;  /* [keys / LANES][depth][LANES] of the head: what rows multiply;
+                                  NULL: terms or few */
     double           *q;       /* [n,H d] CHOOSE_INDEX */
     Piece            *pieces;  /* [sets][items] */
     Worker           *workers;
@@ -57,30 +60,23 @@ typedef struct Job {
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
-/* Channel t of the strips at candidate j.  Bounds alternate, as the queries' factors do
- * (choose_split). */
-static double strip_entry(const Job *job, int64_t j, int64_t t)
+/* Strip `strip` of the head's candidates. */
+static void fill_strip(const Job *job, int64_t strip, double *to)
 {
-    const ChooseKeys *in = job->in;
-    int64_t           heads = job->run->h;
-
-    if (in->kind == CHOOSE_PAGES)
-        return choose_bound(tensor_float(t % 2 ? &in->lo : &in->hi, job->head, heads, j, t / 2));
-    if (in->kind == CHOOSE_MEANS)
-        return tensor_float(&in->mean, job->head, heads, j, t);
-    return in->kind == CHOOSE_INDEX ? tensor_float(&in->k, job->head, 1, j, t)
-                                    : tensor_float(&in->in.k, job->head, heads, j, t);
+    for (int64_t j = strip * LANES; j < (strip + 1) * LANES; j++, to++)
+        if (j < job->count)
+            choose_factors(job->in, job->run->h, job->head, j, 0, job->depth, LANES, to);
+        else
+            for (int64_t t = 0; t < job->depth; t++)
+                to[t * LANES] = 0;
 }
 
-static void fill_strip(void *context, int64_t strip, int worker)
+static void strip_item(void *context, int64_t strip, int worker)
 {
     const Job *job = context;
-    double    *to = job->strips + strip * job->depth * LANES;
 
     (void)worker;
-    for (int64_t t = 0; t < job->depth; t++)
-        for (int64_t j = strip * LANES; j < (strip + 1) * LANES; j++)
-            *to++ = j < job->count ? strip_entry(job, j, t) : 0;
+    fill_strip(job, strip, job->strips + strip * job->depth * LANES);
 }
 
 /* Rows of the queries as the strips want them, widened: w->q. */
@@ -100,57 +96,75 @@ static void widen_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
     }
 }
 
-/* Queries `first` and on, `rows` of them, against the first `most` candidates. */
-static void multiply(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
-{
-    widen_rows(job, w, first, rows);
-    for (int64_t at = 0; at < most; at += LANES) {
-        const double *strip = job->strips + at * job->depth;
-
-        if (choose_exact(job->in))
-            job->kernel->fused64(w->q, job->depth, rows, job->depth, strip, w->z + at, job->keys);
-        else
-            job->kernel->product64(w->q, job->depth, rows, job->depth, NULL, strip, LANES,
-                                   w->z + at, job->keys);
-    }
-    for (int64_t x = 0; x < rows && job->in->kind != CHOOSE_MEANS; x++)
-        job->kernel->scale64(w->z + x * job->keys, most, job->in->in.scale);
-}
-
-/* Heads of the index against PANEL keys: w->part. */
-static void multiply_heads(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t at)
+/* Heads of the index against PANEL keys: part. */
+static void multiply_heads(const Job *job, int64_t first, int64_t rows, const double *strips,
+                           double *part)
 {
     const ChooseKeys *in = job->in;
     const double     *q = job->q + first * in->heads * job->d;
 
     if (!choose_exact(in)) {
-        job->kernel->product64(q, job->d, rows * in->heads, job->d, NULL,
-                               job->strips + at * job->d, PANEL, w->part, PANEL);
+        job->kernel->product64(q, job->d, rows * in->heads, job->d, NULL, strips, PANEL, part,
+                               PANEL);
         return;
     }
     for (int64_t c = 0; c < PANEL; c += LANES)
-        job->kernel->fused64(q, job->d, rows * in->heads, job->d, job->strips + (at + c) * job->d,
-                             w->part + c, PANEL);
+        job->kernel->fused64(q, job->d, rows * in->heads, job->d, strips + c * job->d, part + c,
+                             PANEL);
 }
 
-/* As multiply, for all heads of the index at once. */
-static void multiply_index(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
+static void sum_heads(const Job *job, int64_t first, int64_t rows, const double *part, double *z)
 {
     const ChooseKeys *in = job->in;
-    int64_t           heads = in->heads;
 
-    for (int64_t at = 0; at < most; at += PANEL) {
-        multiply_heads(job, w, first, rows, at);
-        for (int64_t x = 0; x < rows; x++) {
-            double *z = w->z + x * job->keys + at;
-
-            memset(z, 0, PANEL * sizeof(*z));
-            for (int64_t t = 0; t < heads; t++)
-                job->kernel->fold_positive64(w->part + (x * heads + t) * PANEL, PANEL,
-                                             tensor_float(&in->w, 0, 1, first + x, t), z);
-            job->kernel->over64(z, PANEL, sqrt((double)(heads * job->d)));
-        }
+    for (int64_t x = 0; x < rows; x++, z += job->keys) {
+        memset(z, 0, PANEL * sizeof(*z));
+        for (int64_t t = 0; t < in->heads; t++)
+            job->kernel->fold_positive64(part + (x * in->heads + t) * PANEL, PANEL,
+                                         tensor_float(&in->w, 0, 1, first + x, t), z);
+        job->kernel->over64(z, PANEL, sqrt((double)(in->heads * job->d)));
     }
+}
+
+/* Numbers of PANEL candidates, whose strips these are, for `rows` queries from `first` on, into the
+ * columns z of as many rows.  q: the queries' factors; part: room with CHOOSE_INDEX. */
+static void multiply_panel(const Job *job, const double *q, double *part, int64_t first,
+                           int64_t rows, const double *strips, double *z)
+{
+    if (job->in->kind == CHOOSE_INDEX) {
+        multiply_heads(job, first, rows, strips, part);
+        sum_heads(job, first, rows, part, z);
+    } else if (!choose_exact(job->in)) {
+        job->kernel->product64(q, job->depth, rows, job->depth, NULL, strips, PANEL, z, job->keys);
+    } else {
+        for (int64_t c = 0; c < PANEL; c += LANES)
+            job->kernel->fused64(q, job->depth, rows, job->depth, strips + c * job->depth, z + c,
+                                 job->keys);
+        for (int64_t x = 0; x < rows; x++)
+            job->kernel->scale64(z + x * job->keys, PANEL, job->in->in.scale);
+    }
+}
+
+static void multiply(const Job *job, Worker *w, int64_t first, int64_t rows, int64_t most)
+{
+    if (job->in->kind != CHOOSE_INDEX)
+        widen_rows(job, w, first, rows);
+    for (int64_t at = 0; at < most; at += PANEL)
+        multiply_panel(job, w->q, w->part, first, rows, job->strips + at * job->depth, w->z + at);
+}
+
+/* Where one item has all rows, threads share its panels, whose strips are not kept. */
+static void panel_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    Worker    *w = &job->workers[worker];
+    int64_t    at = item * PANEL;
+
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t c = 0; c < PANEL; c += LANES)
+        fill_strip(job, (at + c) / LANES, w->strips + c * job->depth);
+    multiply_panel(job, job->workers->q, w->part, 0, job->n, w->strips, job->workers->z + at);
 }
 
 /* Numbers of some rows: w->z. */
@@ -159,9 +173,7 @@ static void number_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
     const ChooseKeys *in = job->in;
     int64_t           most = choose_candidates(in, first + rows - 1), heads = job->run->h;
 
-    if (in->kind == CHOOSE_INDEX)
-        multiply_index(job, w, first, rows, most);
-    else if (!job->terms)
+    if (job->strips)
         multiply(job, w, first, rows, most);
     for (int64_t x = 0; x < rows; x++) {
         int64_t count = choose_candidates(in, first + x);
@@ -384,7 +396,7 @@ static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const do
 static void choose_item(void *context, int64_t item, int worker)
 {
     Job     *job = context;
-    Worker  *w = &job->workers[worker];
+    Worker  *w = &job->workers[job->few ? 0 : worker];
     Piece   *piece = &job->pieces[job->head * job->items + item];
     int64_t  first = item * job->rows, rows = min_i64(job->rows, job->n - first);
 
@@ -403,7 +415,8 @@ static bool choose_scratch(Job *job)
     int64_t keys = job->keys, rows = job->rows;
     int     count = threads_count(r->threads);
 
-    job->strips = job->terms ? NULL : cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
+    if (!job->terms && !job->few)
+        job->strips = cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
         job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
@@ -413,6 +426,8 @@ static bool choose_scratch(Job *job)
                                     .work = cpu_scratch(r, keys, sizeof(int64_t)),
                                     .place = cpu_scratch(r, keys, sizeof(int32_t)),
                                     .ranked = cpu_scratch(r, keys, sizeof(Ranked)) };
+        if (job->few)
+            job->workers[x].strips = cpu_scratch(r, PANEL * job->depth, sizeof(double));
         if (job->in->kind == CHOOSE_INDEX)
             job->workers[x].part = cpu_scratch(r, rows * job->in->heads, PANEL * sizeof(double));
         else
@@ -439,8 +454,12 @@ static void choose_all(Job *job)
     if (in->kind == CHOOSE_INDEX)
         widen_queries(job);
     for (job->head = 0; job->head < job->out->sets && !run_failed(job->run); job->head++) {
-        if (!job->terms)
-            threads_run(job->run->threads, job->keys / LANES, fill_strip, job);
+        if (job->strips)
+            threads_run(job->run->threads, job->keys / LANES, strip_item, job);
+        if (job->few && in->kind != CHOOSE_INDEX)
+            widen_rows(job, job->workers, 0, job->n);
+        if (job->few)
+            threads_run(job->run->threads, ceil_div(job->count, PANEL), panel_item, job);
         threads_run(job->run->threads, job->items, choose_item, job);
     }
 }
@@ -483,6 +502,7 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
 
     job.rows = max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
     job.items = ceil_div(job.n, job.rows);
+    job.few = job.items == 1 && !job.terms;
     return job;
 }
 

@@ -182,20 +182,39 @@ typedef struct Pool {
 ADD_ROW(add_row, float)
 ADD_ROW(add_row64, double)
 
+/* best <- row where that is `beyond` it, or NaN. */
+#define EXTREME_ROW(name, type, beyond)                                                        \
+    static void name(const type *x, int64_t count, double *best)                               \
+    {                                                                                          \
+        int64_t c = 0;                                                                         \
+                                                                                               \
+        for (; c + LANES <= count; c += LANES)                                                 \
+            for (int64_t l = 0; l < LANES; l++) {                                              \
+                double y = (double)x[c + l], z = best[c + l];                                  \
+                                                                                               \
+                best[c + l] = (y beyond z) | (y != y) ? y : z;                                 \
+            }                                                                                  \
+        for (; c < count; c++)                                                                 \
+            if ((double)x[c] beyond best[c] || isnan(x[c]))                                    \
+                best[c] = (double)x[c];                                                        \
+    }
+EXTREME_ROW(most_row, float, >)
+EXTREME_ROW(most_row64, double, >)
+EXTREME_ROW(least_row, float, <)
+EXTREME_ROW(least_row64, double, <)
+
 static void take_window(const PoolWindows *in, const void *x, int64_t at, int64_t w, double *out)
 {
-    if (in->kind != WINDOW_MAX && in->x.dtype == DT_F32) {
-        add_row((const float *)x + at, w, out);
-        return;
-    }
-    for (int64_t c = 0; c < w; c++) {
-        double value = float_at(in->x.dtype, x, at + c);
+    const float  *row = (const float *)x + at;
+    const double *row64 = (const double *)x + at;
+    bool          wide = in->x.dtype == DT_F64;
 
-        if (in->kind != WINDOW_MAX)
-            out[c] += value;
-        else if (value > out[c] || isnan(value))
-            out[c] = value;
-    }
+    if (in->kind == WINDOW_MAX)
+        wide ? most_row64(row64, w, out) : most_row(row, w, out);
+    else if (in->kind == WINDOW_MIN)
+        wide ? least_row64(row64, w, out) : least_row(row, w, out);
+    else
+        wide ? add_row64(row64, w, out) : add_row(row, w, out);
 }
 
 /* x: from the first column on. */

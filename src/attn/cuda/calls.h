@@ -367,7 +367,7 @@ typedef struct WindowsCall {
     int64_t        heads;
     DeviceTensor   x, y; /* f32 or f64 each; y [h,windows,w] */
     const int32_t *first, *end;
-    int32_t        kind; /* WindowKind: 0 the sum, 1 the mean, 2 the largest */
+    int32_t        kind; /* WindowKind: 0 the sum, 1 the mean, 2 the largest, 3 the least */
 } WindowsCall;
 
 /* Means over the rows of a pattern. */

@@ -168,15 +168,29 @@ void choose_split(const float *q, int64_t count, double *to)
     }
 }
 
-double choose_bound(double bound)
+static double choose_bound(double bound)
 {
     return bound > DBL_MAX ? DBL_MAX : bound < -DBL_MAX ? -DBL_MAX : bound;
 }
 
-static void put_bounds(const float *x, int64_t count, double *to)
+static void put_bounds(const float *x, int64_t count, int64_t step, double *to)
 {
     for (int64_t c = 0; c < count; c++)
-        to[2 * c * LANES] = choose_bound((double)x[c]);
+        to[2 * c * step] = choose_bound((double)x[c]);
+}
+
+void choose_factors(const ChooseKeys *in, int64_t heads, int64_t head, int64_t j, int64_t from,
+                    int64_t count, int64_t step, double *to)
+{
+    if (in->kind == CHOOSE_PAGES) {
+        put_bounds(tensor_row_f32(&in->hi, head, heads, j) + from / 2, count / 2, step, to);
+        put_bounds(tensor_row_f32(&in->lo, head, heads, j) + from / 2, count / 2, step, to + step);
+    } else if (in->kind == CHOOSE_INDEX) {
+        put_row(&in->k, 0, 1, j, from, count, step, to);
+    } else {
+        put_row(in->kind == CHOOSE_MEANS ? &in->mean : &in->in.k, head, heads, j, from, count,
+                step, to);
+    }
 }
 
 /* Factors [from, from + depth) of the rows; t: head of the index. */
@@ -196,22 +210,9 @@ static void put_left(const Numbers *n, int64_t t, int64_t from, int64_t depth, d
 
 static void put_right(const Numbers *n, int64_t from, int64_t depth, double *right)
 {
-    const ChooseKeys *in = n->in;
-
-    for (int64_t x = 0; x < n->count; x++) {
-        double *to = right + x / LANES * LANES * depth + x % LANES;
-        int64_t j = n->start + x;
-
-        if (in->kind == CHOOSE_PAGES) {
-            put_bounds(tensor_row_f32(&in->hi, n->head, n->heads, j) + from / 2, depth / 2, to);
-            put_bounds(tensor_row_f32(&in->lo, n->head, n->heads, j) + from / 2, depth / 2,
-                       to + LANES);
-        } else if (in->kind == CHOOSE_INDEX) {
-            put_row(&in->k, 0, 1, j, from, depth, LANES, to);
-        } else {
-            put_row(&in->mean, n->head, n->heads, j, from, depth, LANES, to);
-        }
-    }
+    for (int64_t x = 0; x < n->count; x++)
+        choose_factors(n->in, n->heads, n->head, n->start + x, from, depth, LANES,
+                       right + x / LANES * LANES * depth + x % LANES);
 }
 
 bool choose_exact(const ChooseKeys *in)

@@ -71,8 +71,11 @@ bool choose_exact(const ChooseKeys *in);
 /* CHOOSE_PAGES as products: the larger of q lo and q hi is max(q, 0) hi + min(q, 0) lo, one of
  * which is 0.  `to` gets the two factors of each channel; an infinite bound becomes the largest
  * number, which times 0 is 0. */
-void   choose_split(const float *q, int64_t count, double *to);
-double choose_bound(double bound);
+void choose_split(const float *q, int64_t count, double *to);
+/* Factors [from, from + count) of candidate j, the queries' other side, `step` apart; even numbers
+ * with CHOOSE_PAGES. */
+void choose_factors(const ChooseKeys *in, int64_t heads, int64_t head, int64_t j, int64_t from,
+                    int64_t count, int64_t step, double *to);
 /* The number that row i has for candidate j: for readers of views. */
 double choose_number(const ChooseKeys *in, int64_t heads, int64_t head, int64_t i, int64_t j);
 /* As choose_number, of `row_count` rows at candidates [start, start + count), into out

@@ -53,6 +53,16 @@ bool attend_has_terms(const AttendInput *in)
            tensor_given(&in->row.table) || tensor_given(&in->col.table);
 }
 
+/* Bytes of k or v that `cells` cells read: few queries leave most keys alone.  A key that two rows
+ * read counts once only where every key is read. */
+static double read_of(Tensor t, const Pattern *pattern, double cells)
+{
+    double heads = (double)(pattern_per_head(pattern) ? t.shape[0] : pattern_heads(pattern));
+    double keys = cells / fmax(heads, 1), all = (double)t.shape[1];
+
+    return keys < all ? bytes_of(t) * keys / all : bytes_of(t);
+}
+
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
 {
     int64_t      n = in->q.shape[1]; /* not r->n: a mechanism may add tokens of its own */
@@ -74,8 +84,8 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
     op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);
     op_charge(r, FLOP_OVERHEAD, attend_cell_overhead(in) * cells);
     op_charge(r, FLOP_POSITION, in->cell_flops * cells);
-    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
-               bytes_of(out.out) + bytes_of(out.lse));
+    op_traffic(r, bytes_of(in->q) + read_of(in->k, pattern, cells) +
+                      read_of(in->v, pattern, cells), bytes_of(out.out) + bytes_of(out.lse));
     return out;
 }
 

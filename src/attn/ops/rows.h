@@ -232,9 +232,9 @@ typedef struct SumLists {
 } SumLists;
 Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
 
-typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX } WindowKind;
+typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX, WINDOW_MIN } WindowKind;
 /* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the
- * mean or the largest of rows first[u] .. end[u] - 1 of x, in double, in row order.  NaN stays. */
+ * mean, the largest or the least of rows first[u] .. end[u] - 1 of x, in double, in row order.  NaN stays. */
 typedef struct PoolWindows {
     Tensor         x;           /* f32 or f64 [h',n,w] */
     const int32_t *first, *end; /* [windows]; run's arena */

@@ -136,7 +136,10 @@ static __device__ double pooled(const WindowsCall &a, const T *x, int64_t row)
     for (int64_t i = a.first[row] + 1; i < a.end[row]; i++) {
         double value = (double)x[i * stride];
 
-        sum = a.kind != 2 ? sum + value : value > sum || isnan(value) ? value : sum;
+        if (a.kind < 2)
+            sum += value;
+        else if ((a.kind == 2 ? value > sum : value < sum) || isnan(value))
+            sum = value;
     }
     return a.kind == 1 ? sum / (double)(a.end[row] - a.first[row]) : sum;
 }

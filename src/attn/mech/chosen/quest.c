@@ -52,24 +52,18 @@ static double pages_seen(const Run *r, const Params *p)
     return pages;
 }
 
-/* f32 [h',P,d]: the largest number of each channel in each page, of sign times the keys. */
-static Tensor page_bounds(Run *r, const Params *p, Tensor k, double sign)
+/* f32 [h',P,d]: the largest, or the least, number of each channel in each page. */
+static Tensor page_bounds(Run *r, const Params *p, Tensor k, WindowKind kind)
 {
     int64_t  pages = pages_of(p, k.shape[1]);
     int32_t *first = run_alloc(r, pages, sizeof(*first)), *end = run_alloc(r, pages, sizeof(*end));
-    Tensor   y = run_tensor3(r, DT_F32, k.shape[0], pages, k.shape[2]), x = k;
+    Tensor   y = run_tensor3(r, DT_F32, k.shape[0], pages, k.shape[2]);
 
     for (int64_t u = 0; u < pages && !run_failed(r); u++) {
         first[u] = (int32_t)(u * p->page);
         end[u] = (int32_t)min_i64((u + 1) * p->page, k.shape[1]);
     }
-    if (sign < 0) {
-        x = run_tensor3(r, DT_F32, k.shape[0], k.shape[1], k.shape[2]);
-        op_entries(r, k, ENTRY_SCALE, sign, x);
-    }
-    op_pool_windows(r, &(PoolWindows){ .x = x, .first = first, .end = end, .kind = WINDOW_MAX }, y);
-    if (sign < 0)
-        op_entries(r, y, ENTRY_SCALE, sign, y);
+    op_pool_windows(r, &(PoolWindows){ .x = k, .first = first, .end = end, .kind = kind }, y);
     return y;
 }
 
@@ -148,8 +142,8 @@ static ChooseKeys bounds_of(Run *r, const Params *p, const AttendInput *in)
                           .causal = r->causal, .newest = reads_newest(r, p) };
 
     run_stage(r, "bounds");
-    choice.lo = page_bounds(r, p, in->k, -1);
-    choice.hi = page_bounds(r, p, in->k, 1);
+    choice.lo = page_bounds(r, p, in->k, WINDOW_MIN);
+    choice.hi = page_bounds(r, p, in->k, WINDOW_MAX);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&in->k));
     return choice;
 }
