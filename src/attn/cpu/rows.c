@@ -67,6 +67,13 @@ typedef struct Rows {
     int64_t       some; /* rows of an item */
 } Rows;
 
+static void rms_row(double *y, int64_t d, double eps)
+{
+    const Kernel *kernel = kernel_at(0);
+
+    kernel->scale64(y, d, 1 / sqrt(kernel->dot_double(y, y, d) / (double)d + eps));
+}
+
 static void normalise_item(void *context, int64_t item, int worker)
 {
     const Rows *job = context;
@@ -79,7 +86,10 @@ static void normalise_item(void *context, int64_t item, int worker)
 
         floats_widen(job->x->dtype, tensor_head(job->x, i / rows, h),
                      i % rows * job->x->stride[1], d, y);
-        dense_normalise_row(y, d, job->kind, job->eps);
+        if (job->kind == NORMALISE_RMS)
+            rms_row(y, d, job->eps);
+        else
+            dense_normalise_row(y, d, job->kind, job->eps);
     }
 }
 

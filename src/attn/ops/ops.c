@@ -542,6 +542,39 @@ void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
     op_entries_of(r, x, (Tensor){ .rank = 0 }, kind, by, y);
 }
 
+/* Step by step, through numbers in double. */
+static void entries_apart(Run *r, Tensor x, const EntryStep *steps, int count, Tensor y)
+{
+    Tensor wide = y;
+
+    if (y.dtype != DT_F64 && count > 1)
+        wide = run_tensor3(r, DT_F64, y.shape[0], y.shape[1], y.shape[2]);
+    for (int s = 0; s < count; s++)
+        op_entries_of(r, s ? wide : x, steps[s].z, steps[s].kind, steps[s].by,
+                      s + 1 < count ? wide : y);
+}
+
+void op_entries_steps(Run *r, Tensor x, const EntryStep *steps, int count, Tensor y)
+{
+    Entries   in = { .x = with_axes(x), .z = with_axes(steps[0].z), .kind = steps[0].kind,
+                     .by = steps[0].by, .y = with_axes(y), .more_count = count - 1 };
+    EntryStep more[ENTRY_STEPS];
+
+    if (run_failed(r) || tensor_count(&y) == 0)
+        return;
+    if (!r->ops->joins_entries) {
+        entries_apart(r, with_axes(x), steps, count, in.y);
+        return;
+    }
+    for (int s = 1; s < count; s++) {
+        more[s] = steps[s];
+        more[s].z = with_axes(steps[s].z);
+    }
+    in.more = more + 1;
+    r->ops->entries(r, &in);
+    op_traffic(r, bytes_of(x), bytes_of(y));
+}
+
 /* ---- rows by themselves ----------------------------------------------------------- */
 
 void op_softmax(Run *r, Tensor x)
