@@ -2,7 +2,8 @@
  *
  * What the rows of a head multiply (keys, or bounds or means of pages) is widened once, in strips
  * of LANES.  An item is a few rows, multiplied together; what they choose grows in the item's own
- * list, and the lists are joined when all lengths are known.
+ * list, and the lists are joined when all lengths are known.  Where a row chooses few keys by their
+ * scores alone, a sieve in float leaves out those that cannot be among them (sieve.h).
  */
 #include "attn/ops/choose.h"
 
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
+#include "attn/cpu/sieve.h"
 #include "core/threads.h"
 
 #define PANEL 64
@@ -30,7 +32,8 @@ typedef struct Piece {
 } Piece;
 
 typedef struct Worker {
-    double  *z;     /* [rows][keys] */
+    Sieve   *sieve; /* NULL: not used */
+    double  *z;     /* [rows][keys]; with a sieve of one row */
     double  *part;  /* CHOOSE_INDEX: [rows H][PANEL] */
     double  *q;     /* [rows][depth] queries; CHOOSE_PAGES: max(q, 0), min(q, 0) of each channel */
     double  *sum;   /* [keys] numbers in order of size */
@@ -48,6 +51,8 @@ typedef struct Job {
     int64_t           head, n, d, count, keys, rows, items; /* count: keys or pages; keys: padded */
     int64_t           depth;   /* of strips: 2d with CHOOSE_PAGES, else d */
     bool              terms;   /* scores are more than products */
+    bool              sieved;
+    SieveKeys         sieve;   /* the head's */
     double           *strips;  /* [keys / LANES][depth][LANES] of the head: what rows multiply */
     double           *q;       /* [n,H d] CHOOSE_INDEX */
     Piece            *pieces;  /* [sets][items] */
@@ -373,21 +378,28 @@ static void take_share(const Job *job, const Worker *w, int64_t at, int64_t coun
     tensor_f64(&job->out->share)[at] = takes ? kept / all : 0;
 }
 
-/* z: the numbers of row i of the set. */
-static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z)
+/* w->place is the choice of row i of the set; z: the numbers. */
+static void record_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z, int64_t takes)
 {
-    int64_t at = job->head * job->n + i, count = choose_candidates(job->in, i);
-    int64_t takes = row_takes(job, w, z, at, count);
+    int64_t at = job->head * job->n + i;
     double  least = takes ? HUGE_VAL : 0;
 
-    choose_places(job, w, z, count, takes, choose_fixed(job->in, i));
     for (int64_t x = 0; x < takes; x++)
         least = fmin(least, z[w->place[x]]);
     tensor_f32(&job->out->least)[at] = (float)least;
     job->out->start[at + 1] = takes;
     if (job->out->share.data)
-        take_share(job, w, at, count, takes);
+        take_share(job, w, at, choose_candidates(job->in, i), takes);
     piece_add(job, w, piece, z, takes);
+}
+
+static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z)
+{
+    int64_t at = job->head * job->n + i, count = choose_candidates(job->in, i);
+    int64_t takes = row_takes(job, w, z, at, count);
+
+    choose_places(job, w, z, count, takes, choose_fixed(job->in, i));
+    record_row(job, w, piece, i, z, takes);
 }
 
 static void choose_item(void *context, int64_t item, int worker)
@@ -404,15 +416,66 @@ static void choose_item(void *context, int64_t item, int worker)
         choose_of_row(job, w, piece, first + x, w->z + x * job->keys);
 }
 
+/* ---- rows with a sieve ------------------------------------------------------------------ */
+
+static bool is_sieved(const Job *job)
+{
+    const ChooseKeys *in = job->in;
+
+    return in->kind == CHOOSE_SCORES && !job->terms && !job->out->lse.data && in->in.scale > 0 &&
+           sieve_pays(in->most, job->count);
+}
+
+/* The keys that the sieve left, in double; then the choice among them. */
+static void choose_sieved(Job *job, Worker *w, Piece *piece, int64_t i, int64_t x)
+{
+    int64_t have = sieve_numbers(&job->sieve, w->sieve, x, w->place, w->sum);
+
+    for (int64_t c = 0; c < have; c++) {
+        double z = w->sum[c] * job->in->in.scale;
+
+        w->z[w->place[c]] = z;
+        w->order[c] = cpu_order_key(z);
+    }
+    if (have > job->in->most)
+        keep_best(w, have, job->in->most);
+    record_row(job, w, piece, i, w->z, job->in->most);
+}
+
+static void sieved_item(void *context, int64_t item, int worker)
+{
+    Job     *job = context;
+    Worker  *w = &job->workers[worker];
+    Piece   *piece = &job->pieces[job->head * job->items + item];
+    int64_t  first = item * job->rows, rows = min_i64(job->rows, job->n - first);
+
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t x = 0; x < rows; x++)
+        sieve_row(&job->sieve, w->sieve, x,
+                  tensor_row_f32(&job->in->in.q, job->head, job->run->h, first + x),
+                  choose_candidates(job->in, first + x));
+    sieve_rows(&job->sieve, w->sieve, rows);
+    for (int64_t x = 0; x < rows; x++)
+        if (sieve_holds(w->sieve, x)) {
+            choose_sieved(job, w, piece, first + x, x);
+        } else {
+            number_rows(job, w, first + x, 1);
+            choose_of_row(job, w, piece, first + x, w->z);
+        }
+}
+
 /* ---- the op --------------------------------------------------------------------------- */
 
 static bool choose_scratch(Job *job)
 {
     Run    *r = job->run;
-    int64_t keys = job->keys, rows = job->rows;
+    int64_t keys = job->keys, rows = job->sieved ? 1 : job->rows;
     int     count = threads_count(r->threads);
 
     job->strips = job->terms ? NULL : cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
+    if (job->sieved)
+        job->sieve = sieve_keys_new(r, job->count, job->d, job->in->most);
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
         job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
@@ -426,6 +489,8 @@ static bool choose_scratch(Job *job)
             job->workers[x].part = cpu_scratch(r, rows * job->in->heads, PANEL * sizeof(double));
         else
             job->workers[x].q = cpu_scratch(r, rows * job->depth, sizeof(double));
+        if (job->sieved)
+            job->workers[x].sieve = sieve_new(r, job->d, job->in->most);
     }
     return !run_failed(r);
 }
@@ -450,7 +515,9 @@ static void choose_all(Job *job)
     for (job->head = 0; job->head < job->out->sets && !run_failed(job->run); job->head++) {
         if (!job->terms)
             threads_run(job->run->threads, job->keys / LANES, fill_strip, job);
-        threads_run(job->run->threads, job->items, choose_item, job);
+        if (job->sieved)
+            sieve_fill(job->run, &job->sieve, &in->in.k, job->head);
+        threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item, job);
     }
 }
 
@@ -490,7 +557,9 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
                           .depth = (in->kind == CHOOSE_PAGES ? 2 : 1) * k->shape[2],
                           .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };
 
-    job.rows = max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
+    job.sieved = is_sieved(&job);
+    job.rows = job.sieved ? SIEVE_ROWS
+                          : max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
     job.items = ceil_div(job.n, job.rows);
     return job;
 }

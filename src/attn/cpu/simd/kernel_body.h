@@ -482,6 +482,7 @@ const Kernel KERNEL = {
     .over64 = array_over64,
     .fold_positive64 = array_fold_positive64,
     .fused64 = rows_fused64,
+    .panel64 = panel_dots64,
     .largest64 = array_largest64,
     .soften64 = array_soften64,
     .subtract64 = array_subtract64,
