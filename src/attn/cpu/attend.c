@@ -245,23 +245,6 @@ static void store_rows(Job *job, const Typical *typical)
         job->pattern = stored_rows(job->run, job->pattern, tensors_of(job) / 8);
 }
 
-/* The cells of other steps, whose rows are short: panels are packed where they are needed, and a
- * block is planned once for many heads.  Without memory for that, as any other pass. */
-static void run_apart(Job *job, const Typical *typical)
-{
-    ArenaMark mark = arena_mark(job->run->arena);
-    int64_t   slices = job->most_slices;
-
-    if (attend_near_pays(job, typical) && !attend_near_init(job)) {
-        job->near_slots = 0;
-        job->most_slices = slices;
-    }
-    run_pass(job, 1, RUNS_BUT_STEP, job->step);
-    job->near_slots = 0;
-    job->most_slices = slices;
-    arena_release(job->run->arena, mark);
-}
-
 static void run_passes(Job *job, const Typical *typical)
 {
     if (job->scattered) {
@@ -273,7 +256,7 @@ static void run_passes(Job *job, const Typical *typical)
         run_pass(job, job->step, RUNS_ALL, 0);
         return;
     }
-    run_apart(job, typical);
+    run_pass(job, 1, RUNS_BUT_STEP, job->step);
     job->join = true;
     run_pass(job, job->step, RUNS_OF_STEP, 0);
 }
