@@ -2,7 +2,8 @@
  *
  * What the rows of a head multiply (keys, or bounds or means of pages) is widened once, in strips
  * of LANES.  An item is a few rows, multiplied together; what they choose grows in the item's own
- * list, and the lists are joined when all lengths are known.
+ * list, and the lists are joined when all lengths are known.  Where a row chooses few keys by their
+ * scores alone, a sieve in float leaves out those that cannot be among them (sieve.h).
  */
 #include "attn/ops/choose.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "attn/cpu/cpu.h"
+#include "attn/cpu/sieve.h"
 #include "core/threads.h"
 
 #define PANEL 64
@@ -29,7 +31,8 @@ typedef struct Piece {
 } Piece;
 
 typedef struct Worker {
-    double  *z;     /* [rows][keys] */
+    Sieve   *sieve; /* NULL: not used */
+    double  *z;     /* [rows][keys]; with a sieve of one row */
     double  *part;  /* CHOOSE_INDEX: [rows H][PANEL] */
     double  *strips; /* of one panel, where the job keeps none */
     double  *q;     /* [rows][depth] queries; CHOOSE_PAGES: max(q, 0), min(q, 0) of each channel */
@@ -48,8 +51,10 @@ typedef struct Job {
     int64_t           head, n, d, count, keys, rows, items; /* count: keys or pages; keys: padded */
     int64_t           depth;   /* of strips: 2d with CHOOSE_PAGES, else d */
     bool              terms;   /* scores are more than products */
-    bool              few;     /* one item has all rows: its numbers are made before, in the first
-                                  worker's z */
+    bool              few;     /* their numbers are made before the items, in the first worker's
+                                  z */
+    bool              sieved;
+    SieveKeys         sieve;   /* the head's */
     double           *strips;  /* [keys / LANES][depth][LANES] of the head: what rows multiply;
                                   NULL: terms or few */
     double           *q;       /* [n,H d] CHOOSE_INDEX */
@@ -153,7 +158,7 @@ static void multiply(const Job *job, Worker *w, int64_t first, int64_t rows, int
         multiply_panel(job, w->q, w->part, first, rows, job->strips + at * job->depth, w->z + at);
 }
 
-/* Where one item has all rows, threads share its panels, whose strips are not kept. */
+/* Few queries: threads share the panels, whose strips are not kept. */
 static void panel_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
@@ -165,6 +170,13 @@ static void panel_item(void *context, int64_t item, int worker)
     for (int64_t c = 0; c < PANEL; c += LANES)
         fill_strip(job, (at + c) / LANES, w->strips + c * job->depth);
     multiply_panel(job, job->workers->q, w->part, 0, job->n, w->strips, job->workers->z + at);
+}
+
+static void number_few(Job *job)
+{
+    if (job->in->kind != CHOOSE_INDEX)
+        widen_rows(job, job->workers, 0, job->n);
+    threads_run(job->run->threads, ceil_div(job->count, PANEL), panel_item, job);
 }
 
 /* Numbers of some rows: w->z. */
@@ -376,21 +388,28 @@ static void take_share(const Job *job, const Worker *w, int64_t at, int64_t coun
     tensor_f64(&job->out->share)[at] = takes ? kept / all : 0;
 }
 
-/* z: the numbers of row i of the set. */
-static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z)
+/* w->place is the choice of row i of the set; z: the numbers. */
+static void record_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z, int64_t takes)
 {
-    int64_t at = job->head * job->n + i, count = choose_candidates(job->in, i);
-    int64_t takes = row_takes(job, w, z, at, count);
+    int64_t at = job->head * job->n + i;
     double  least = takes ? HUGE_VAL : 0;
 
-    choose_places(job, w, z, count, takes, choose_fixed(job->in, i));
     for (int64_t x = 0; x < takes; x++)
         least = fmin(least, z[w->place[x]]);
     tensor_f32(&job->out->least)[at] = (float)least;
     job->out->start[at + 1] = takes;
     if (job->out->share.data)
-        take_share(job, w, at, count, takes);
+        take_share(job, w, at, choose_candidates(job->in, i), takes);
     piece_add(job, w, piece, z, takes);
+}
+
+static void choose_of_row(Job *job, Worker *w, Piece *piece, int64_t i, const double *z)
+{
+    int64_t at = job->head * job->n + i, count = choose_candidates(job->in, i);
+    int64_t takes = row_takes(job, w, z, at, count);
+
+    choose_places(job, w, z, count, takes, choose_fixed(job->in, i));
+    record_row(job, w, piece, i, z, takes);
 }
 
 static void choose_item(void *context, int64_t item, int worker)
@@ -407,16 +426,67 @@ static void choose_item(void *context, int64_t item, int worker)
         choose_of_row(job, w, piece, first + x, w->z + x * job->keys);
 }
 
+/* ---- rows with a sieve ------------------------------------------------------------------ */
+
+static bool is_sieved(const Job *job)
+{
+    const ChooseKeys *in = job->in;
+
+    return in->kind == CHOOSE_SCORES && !job->terms && !job->out->lse.data && in->in.scale > 0 &&
+           sieve_pays(in->most, job->count);
+}
+
+/* The keys that the sieve left, in double; then the choice among them. */
+static void choose_sieved(Job *job, Worker *w, Piece *piece, int64_t i, int64_t x)
+{
+    int64_t have = sieve_numbers(&job->sieve, w->sieve, x, w->place, w->sum);
+
+    for (int64_t c = 0; c < have; c++) {
+        double z = w->sum[c] * job->in->in.scale;
+
+        w->z[w->place[c]] = z;
+        w->order[c] = cpu_order_key(z);
+    }
+    if (have > job->in->most)
+        keep_best(w, have, job->in->most);
+    record_row(job, w, piece, i, w->z, job->in->most);
+}
+
+static void sieved_item(void *context, int64_t item, int worker)
+{
+    Job     *job = context;
+    Worker  *w = &job->workers[worker];
+    Piece   *piece = &job->pieces[job->head * job->items + item];
+    int64_t  first = item * job->rows, rows = min_i64(job->rows, job->n - first);
+
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t x = 0; x < rows; x++)
+        sieve_row(&job->sieve, w->sieve, x,
+                  tensor_row_f32(&job->in->in.q, job->head, job->run->h, first + x),
+                  choose_candidates(job->in, first + x));
+    sieve_rows(&job->sieve, w->sieve, rows);
+    for (int64_t x = 0; x < rows; x++)
+        if (sieve_holds(w->sieve, x)) {
+            choose_sieved(job, w, piece, first + x, x);
+        } else {
+            number_rows(job, w, first + x, 1);
+            choose_of_row(job, w, piece, first + x, w->z);
+        }
+}
+
 /* ---- the op --------------------------------------------------------------------------- */
 
 static bool choose_scratch(Job *job)
 {
     Run    *r = job->run;
-    int64_t keys = job->keys, rows = job->rows;
+    int64_t keys = job->keys, rows = job->sieved ? 1 : job->rows;
     int     count = threads_count(r->threads);
 
     if (!job->terms && !job->few)
         job->strips = cpu_scratch(r, keys * job->depth, sizeof(*job->strips));
+    if (job->sieved)
+        job->sieve = sieve_keys_new(r, job->count, job->d, job->in->most);
     job->workers = cpu_scratch(r, count, sizeof(*job->workers));
     for (int x = 0; job->workers && x < count; x++) {
         job->workers[x] = (Worker){ .z = cpu_scratch(r, rows * keys, sizeof(double)),
@@ -432,6 +502,8 @@ static bool choose_scratch(Job *job)
             job->workers[x].part = cpu_scratch(r, rows * job->in->heads, PANEL * sizeof(double));
         else
             job->workers[x].q = cpu_scratch(r, rows * job->depth, sizeof(double));
+        if (job->sieved)
+            job->workers[x].sieve = sieve_new(r, job->d, job->in->most);
     }
     return !run_failed(r);
 }
@@ -456,11 +528,11 @@ static void choose_all(Job *job)
     for (job->head = 0; job->head < job->out->sets && !run_failed(job->run); job->head++) {
         if (job->strips)
             threads_run(job->run->threads, job->keys / LANES, strip_item, job);
-        if (job->few && in->kind != CHOOSE_INDEX)
-            widen_rows(job, job->workers, 0, job->n);
+        if (job->sieved)
+            sieve_fill(job->run, &job->sieve, &in->in.k, job->head);
         if (job->few)
-            threads_run(job->run->threads, ceil_div(job->count, PANEL), panel_item, job);
-        threads_run(job->run->threads, job->items, choose_item, job);
+            number_few(job);
+        threads_run(job->run->threads, job->items, job->sieved ? sieved_item : choose_item, job);
     }
 }
 
@@ -500,9 +572,11 @@ static Job job_of(Run *r, const ChooseKeys *in, ChosenKeys *out)
                           .depth = (in->kind == CHOOSE_PAGES ? 2 : 1) * k->shape[2],
                           .terms = in->kind == CHOOSE_SCORES && attend_has_terms(&in->in) };
 
-    job.rows = max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
+    job.few = job.n <= GROUP && !job.terms;
+    job.sieved = !job.few && is_sieved(&job);
+    job.rows = job.sieved ? SIEVE_ROWS
+                          : max_i64(GROUP, min_i64(MOST_ROWS, LINES / job.keys / GROUP * GROUP));
     job.items = ceil_div(job.n, job.rows);
-    job.few = job.items == 1 && !job.terms;
     return job;
 }
 

@@ -47,6 +47,7 @@ const Ops *ops_cpu(void)
         .sinkhorn = cpu_sinkhorn,
         .mix_blocks = cpu_mix_blocks,
         .entries = cpu_entries,
+        .joins_entries = true,
         .standardise64 = cpu_standardise64,
         .tap_sums = cpu_tap_sums,
         .turn_pairs = cpu_turn_pairs,

@@ -26,6 +26,7 @@ typedef struct Job {
     const Entries   *in;
     const Precision *format;
     Operand          x, z, y;
+    Operand          more[ENTRY_STEPS]; /* z of the steps after the first */
     int64_t          shape[3];
     int64_t          rows, pieces; /* rows of an item; pieces of a row, where rows is 1 */
 } Job;
@@ -49,18 +50,47 @@ static const char *entries_row(const Job *job, const Operand *o, int64_t t, int6
 
 /* ---- loading and storing ------------------------------------------------------------ */
 
+/* SIDE at a time, which the compiler turns into vectors. */
+static void widen(const float *restrict from, int64_t count, double *restrict to)
+{
+    int64_t c = 0;
+
+    for (; c + SIDE <= count; c += SIDE)
+        for (int64_t s = c; s < c + SIDE; s++)
+            to[s] = (double)from[s];
+    for (; c < count; c++)
+        to[c] = (double)from[c];
+}
+
+static void narrow(const double *restrict from, int64_t count, float *restrict to)
+{
+    int64_t c = 0;
+
+    for (; c + SIDE <= count; c += SIDE)
+        for (int64_t s = c; s < c + SIDE; s++)
+            to[s] = (float)from[s];
+    for (; c < count; c++)
+        to[c] = (float)from[c];
+}
+
 static void load(DType dtype, const void *from, int64_t step, int64_t count, double *to)
 {
     const float   *f = from;
     const double  *d = from;
     const int32_t *n = from;
 
-    if (dtype == DT_F32 && step == 1)
+    if (step == 0 && dtype != DT_I32) {
+        double one = float_at(dtype, from, 0);
+
         for (int64_t c = 0; c < count; c++)
-            to[c] = (double)f[c];
+            to[c] = one;
+    } else if (dtype == DT_F32 && step == 1)
+        widen(f, count, to);
     else if (dtype == DT_F32)
         for (int64_t c = 0; c < count; c++)
             to[c] = (double)f[c * step];
+    else if (dtype == DT_F64 && step == 1)
+        memcpy(to, d, (size_t)count * sizeof(*to));
     else if (dtype == DT_F64)
         for (int64_t c = 0; c < count; c++)
             to[c] = d[c * step];
@@ -76,11 +106,12 @@ static void store(DType dtype, void *to, int64_t step, int64_t count, const doub
     int32_t *n = to;
 
     if (dtype == DT_F32 && step == 1)
-        for (int64_t c = 0; c < count; c++)
-            f[c] = (float)from[c];
+        narrow(from, count, f);
     else if (dtype == DT_F32)
         for (int64_t c = 0; c < count; c++)
             f[c * step] = (float)from[c];
+    else if (dtype == DT_F64 && step == 1)
+        memcpy(d, from, (size_t)count * sizeof(*d));
     else if (dtype == DT_F64)
         for (int64_t c = 0; c < count; c++)
             d[c * step] = from[c];
@@ -91,11 +122,9 @@ static void store(DType dtype, void *to, int64_t step, int64_t count, const doub
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static double of_one(const Job *job, double x)
+static double of_one(const Job *job, EntryKind kind, double by, double x)
 {
-    double by = job->in->by;
-
-    switch (job->in->kind) {
+    switch (kind) {
     case ENTRY_LEAST: return x > by ? by : x;
     case ENTRY_MOST: return x < by ? by : x;
     case ENTRY_RINT: return rint(x);
@@ -116,12 +145,12 @@ static double of_one(const Job *job, double x)
     return
 
 /* Entries up to the next multiple of SIDE are computed too, and not used. */
-static void compute(const Job *job, int64_t count, double *restrict x, double *restrict z)
+static void compute(const Job *job, EntryKind kind, double by, int64_t count, double *restrict x,
+                    double *restrict z)
 {
     const Kernel *kernel = kernel_at(0);
-    double        by = job->in->by;
 
-    switch (job->in->kind) {
+    switch (kind) {
     case ENTRY_CAST: return;
     case ENTRY_DIVIDE: EACH(x[c] / by);
     case ENTRY_SCALE: EACH(x[c] * by);
@@ -138,7 +167,7 @@ static void compute(const Job *job, int64_t count, double *restrict x, double *r
         EACH(x[c] * z[c]);
     default:
         for (int64_t c = 0; c < count; c++)
-            x[c] = of_one(job, x[c]);
+            x[c] = of_one(job, kind, by, x[c]);
         return;
     }
 }
@@ -167,7 +196,15 @@ static void some(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
         for (int64_t at = 0; at < count; at++)
             x[at] = z[at] < 0 || z[at] > 0 ? x[at] : y[at];
     } else {
-        compute(job, count, x, z);
+        compute(job, kind, job->in->by, count, x, z);
+    }
+    for (int s = 0; s < job->in->more_count; s++) {
+        const EntryStep *step = &job->in->more[s];
+
+        if (has_two(step->kind))
+            load(step->z.dtype, entries_row(job, &job->more[s], t, i, c), job->more[s].stride[2],
+                 count, z);
+        compute(job, step->kind, step->by, count, x, z);
     }
     store(job->y.dtype, (char *)(uintptr_t)to, job->y.stride[2], count, x);
 }
@@ -244,7 +281,8 @@ static void row(const Job *job, int64_t line, int64_t first, int64_t count)
 {
     int64_t t = line / job->shape[1], i = line % job->shape[1];
 
-    if (copied(job, t, i, first, count) || plain(job, t, i, first, count))
+    if (!job->in->more_count &&
+        (copied(job, t, i, first, count) || plain(job, t, i, first, count)))
         return;
     for (int64_t c = first; c < first + count; c += SOME)
         some(job, t, i, c, min_i64(SOME, first + count - c));
@@ -274,9 +312,9 @@ static bool follows(const Job *job, const Operand *o, int a, int64_t count)
 }
 
 /* Columns are rows. */
-static void lay_columns(Job *job, Operand *const all[3])
+static void lay_columns(Job *job, Operand *const all[], int count)
 {
-    for (int o = 0; o < 3; o++) {
+    for (int o = 0; o < count; o++) {
         all[o]->stride[2] = all[o]->stride[1];
         all[o]->stride[1] = 0;
     }
@@ -287,23 +325,26 @@ static void lay_columns(Job *job, Operand *const all[3])
 /* Axes that follow one another in all tensors are one. */
 static void flatten(Job *job)
 {
-    Operand *all[] = { &job->x, &job->z, &job->y };
+    Operand *all[3 + ENTRY_STEPS] = { &job->x, &job->z, &job->y };
     int64_t  head = job->shape[2] * job->shape[1];
+    int      count = 3 + job->in->more_count;
 
+    for (int o = 3; o < count; o++)
+        all[o] = &job->more[o - 3];
     if (job->shape[2] == 1)
-        lay_columns(job, all);
-    for (int o = 0; o < 3; o++)
+        lay_columns(job, all, count);
+    for (int o = 0; o < count; o++)
         if (!follows(job, all[o], 1, job->shape[2]))
             return;
     job->shape[2] = head;
     job->shape[1] = 1;
-    for (int o = 0; o < 3; o++)
+    for (int o = 0; o < count; o++)
         if (!follows(job, all[o], 0, head) || (all[o]->data && all[o]->heads != job->shape[0] &&
                                                all[o]->stride[0] != 0))
             return;
     job->shape[2] = head * job->shape[0];
     job->shape[0] = 1;
-    for (int o = 0; o < 3; o++)
+    for (int o = 0; o < count; o++)
         all[o]->heads = 1;
 }
 
@@ -313,6 +354,8 @@ void cpu_entries(Run *r, const Entries *in)
                 .y = operand_of(&in->y),
                 .shape = { in->y.shape[0], in->y.shape[1], in->y.shape[2] } };
 
+    for (int s = 0; s < in->more_count; s++)
+        job.more[s] = operand_of(&in->more[s].z);
     if (in->kind == ENTRY_ROUND)
         job.format = precision_of((PrecisionFormat)in->by);
     flatten(&job);

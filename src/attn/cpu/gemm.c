@@ -163,7 +163,8 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
  * and double runs at half the speed.  So PIECE products at a time are summed in float, by the
  * kernel `mix`, and these sums in double.  Rows go in blocks; where blocks are few the inner axis
  * is cut into slices that are added in order.  Both depend on the shapes only, so the number of
- * threads changes no bit.
+ * threads changes no bit.  A row that is not cut is summed where it stays.  One column a head, of
+ * rows that all heads share, is one product whose columns are the heads.
  */
 
 #define PIECE 256         /* this part of b stays in the second-level cache for a whole block */
@@ -179,7 +180,7 @@ typedef struct LongJob {
     double        alpha;
     int64_t       h, rows, cols, inner, blocks, slices, slice;
     int64_t       lda;    /* of a tile's float sums */
-    double       *parts;  /* [h][slices][rows][cols] */
+    double       *parts;  /* [h][slices][rows][cols]; c itself where a row is not cut */
     float        *work;   /* [workers][TILE_ROWS][lda], then [TILE_ROWS][PIECE] of a short tile */
     int64_t       work_size;
 } LongJob;
@@ -219,6 +220,8 @@ static void part_item(void *context, int64_t item, int worker)
     for (int64_t at = from; at < to && !cpu_cancelled(job->run); at += PIECE)
         for (int64_t row = first; row < end; row += TILE_ROWS)
             add_tile(job, head, row, at, min_i64(PIECE, to - at), sums, part + row * job->cols);
+    if (job->slices == 1)
+        job->kernel->scale64(part + first * job->cols, (end - first) * job->cols, job->alpha);
 }
 
 static void add_pieces_item(void *context, int64_t item, int worker)
@@ -238,6 +241,36 @@ static void add_pieces_item(void *context, int64_t item, int worker)
     }
 }
 
+/* c through a scratch product [1,rows,h]. */
+static void gemm_of_heads(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c)
+{
+    int64_t   h = c->shape[0], rows = c->shape[1], inner = a->shape[2];
+    ArenaMark mark = arena_mark(r->arena);
+    float    *weight = cpu_scratch(r, inner * h, (int64_t)sizeof(*weight));
+    double   *both = cpu_scratch(r, rows * h, (int64_t)sizeof(*both));
+    Tensor    columns = tensor_of(DT_F32, 3, (int64_t[]){ 1, inner, h }, weight);
+    Tensor    sums = tensor_of(DT_F64, 3, (int64_t[]){ 1, rows, h }, both);
+
+    for (int64_t t = 0; t < h && weight; t++)
+        for (int64_t x = 0; x < inner; x++)
+            weight[x * h + t] = ((const float *)tensor_head(b, t, h))[x * b->stride[1]];
+    if (weight && both)
+        cpu_gemm_long(r, a, &columns, alpha, &sums);
+    for (int64_t t = 0; t < h && weight && both; t++)
+        for (int64_t i = 0; i < rows; i++)
+            tensor_f64(c)[t * c->stride[0] + i * c->stride[1]] = both[i * h + t];
+    arena_release(r->arena, mark);
+}
+
+static void run_long(LongJob *job)
+{
+    Run *r = job->run;
+
+    threads_run(r->threads, job->h * job->slices * job->blocks, part_item, job);
+    if (job->slices > 1)
+        threads_run(r->threads, job->h * job->rows, add_pieces_item, job);
+}
+
 void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c)
 {
     ArenaMark mark = arena_mark(r->arena);
@@ -246,19 +279,22 @@ void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tenso
                           .inner = a->shape[2] };
     int64_t   many, workers = threads_count(r->threads);
 
+    if (job.cols == 1 && job.h > 1 && a->shape[0] == 1) {
+        gemm_of_heads(r, a, b, alpha, c);
+        return;
+    }
     job.blocks = ceil_div(job.rows, BLOCK_ROWS);
     many = ceil_div(ITEMS, max_i64(1, job.h * job.blocks));
     job.slice = max_i64(SLICE_LEAST, round_up_to(ceil_div(job.inner, many), PIECE));
     job.slices = max_i64(1, ceil_div(job.inner, job.slice));
     job.lda = round_up_to(job.cols, LANES);
     job.work_size = TILE_ROWS * (job.lda + PIECE);
-    job.parts = cpu_scratch(r, job.h * job.slices,
-                            job.rows * job.cols * (int64_t)sizeof(*job.parts));
+    job.parts = job.slices == 1 ? tensor_f64(c)
+                                : cpu_scratch(r, job.h * job.slices,
+                                              job.rows * job.cols * (int64_t)sizeof(*job.parts));
     job.work = cpu_scratch(r, workers, job.work_size * (int64_t)sizeof(*job.work));
-    if (job.parts && job.work) {
-        threads_run(r->threads, job.h * job.slices * job.blocks, part_item, &job);
-        threads_run(r->threads, job.h * job.rows, add_pieces_item, &job);
-    }
+    if (job.parts && job.work)
+        run_long(&job);
     arena_release(r->arena, mark);
 }
 

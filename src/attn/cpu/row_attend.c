@@ -70,6 +70,14 @@ static void apply_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t
     }
 }
 
+/* Entries at most this have weight 0, and none else where it is finite; NaN: unknown. */
+static double zero_up_to(const Entmax *form, EntmaxRow row)
+{
+    return form->form == ENTMAX_SPARSEMAX ? row.tau
+           : form->form == ENTMAX_SQUARE ? 2 * row.tau
+                                         : (double)NAN;
+}
+
 /* Weights of one row of scores; returns how many are not 0. */
 static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t count,
                      int32_t *support)
@@ -80,18 +88,25 @@ static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t co
     double          *trace = traced ? tensor_f64(&in->trace) + at * traced : NULL;
     EntmaxRow        row;
     int64_t          found = 0;
+    double           limit;
 
-    for (int64_t j = 0; j < count; j++) {
-        z[j] *= in->scale;
+    job->kernel->scale64(z, count, in->scale);
+    for (int64_t j = 0; j < count && in->mask; j++)
         w->gain[j] = 1;
-    }
     if (in->mask)
         apply_mask(in->mask, job->run->h, job->head, i, count, z, w->gain);
     row = entmax_row(form, z, count, w->work, trace, traced);
+    limit = in->negligible >= 0 ? zero_up_to(form, row) : (double)NAN;
     *support = 0;
     for (int64_t j = 0; j < count; j++) {
-        double p = z[j] > -HUGE_VAL ? entmax_weight(form, row, z[j]) * w->gain[j] : 0;
+        double p;
 
+        if (!isnan(limit))
+            j = job->kernel->next_above64(z, j, count, limit);
+        if (j == count)
+            break;
+        p = z[j] > -HUGE_VAL ? entmax_weight(form, row, z[j]) : 0;
+        p *= in->mask ? w->gain[j] : 1;
         *support += z[j] > -HUGE_VAL && p > in->negligible;
         if (p > 0) {
             w->w[found] = (float)p;

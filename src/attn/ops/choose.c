@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attn/cpu/simd/kernel.h"
+#include "attn/ops/dispatch.h"
 #include "attn/run.h"
 
 static int64_t last_seen(const ChooseKeys *in, int64_t i)
@@ -302,4 +303,25 @@ void choose_numbers(const ChooseKeys *in, int64_t heads, int64_t head, const int
         if (choose_pages(in))
             put_last_pages(&n, x, out + x * count);
     }
+}
+
+ChosenKeys op_choose(Run *r, const ChooseKeys *in)
+{
+    bool       together = in->kind == CHOOSE_INDEX;
+    int64_t    sets = together ? 1 : r->h, n = together ? in->q.shape[1] : in->in.q.shape[1];
+    ChosenKeys out = { .sets = sets, .n = n,
+                       .start = run_alloc(r, sets * n + 1, sizeof(*out.start)),
+                       .least = run_tensor2(r, DT_F32, sets, n) };
+
+    if (in->mass > 0 || in->sums) {
+        out.lse = run_tensor2(r, DT_F64, sets, n);
+        out.share = run_tensor2(r, DT_F64, sets, n);
+    }
+    op_wait(r, "the host chooses the keys of every query");
+    if (!run_failed(r))
+        cpu_choose(r, in, &out);
+    op_traffic(r, bytes_of(in->in.q) + bytes_of(in->q) + bytes_of(in->k) +
+                      bytes_of(in->kind == CHOOSE_MEANS ? in->mean : in->in.k),
+               bytes_of(out.least));
+    return out;
 }

@@ -8,20 +8,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attn/cpu/simd/kernel.h"
+
 static int descending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x < y) - (x > y);
-}
-
-static double entmax_largest(const double *z, int64_t count)
-{
-    double top = -HUGE_VAL;
-
-    for (int64_t j = 0; j < count; j++)
-        top = fmax(top, z[j]);
-    return top;
 }
 
 /* Writes entries scale * z[j] - shift >= least to work; returns how many. */
@@ -33,8 +26,8 @@ static int64_t candidates(const double *z, int64_t count, double scale, double s
     for (int64_t j = 0; j < count; j++) {
         double x = scale * z[j] - shift;
 
-        if (x >= least)
-            work[found++] = x;
+        work[found] = x;
+        found += x >= least;
     }
     return found;
 }
@@ -135,7 +128,7 @@ EntmaxRow entmax_row(const Entmax *e, const double *z, int64_t count, double *wo
                      double *trace, int64_t traced)
 {
     EntmaxRow row = { .tau = 0, .total = 1 };
-    double    top = entmax_largest(z, count);
+    double    top = kernel_at(0)->largest64(z, count);
 
     if (!(top > -HUGE_VAL))
         return row;

@@ -114,7 +114,7 @@ static inline Flops flops_sum(Flops a, Flops b)
                     a.position + b.position };
 }
 
-#define OPS_ABI_VERSION 2
+#define OPS_ABI_VERSION 3
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 #define FLOPS_SOFTCAP 3     /* per cell, more: divide, tanh, multiply */
@@ -520,6 +520,7 @@ struct Ops {
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
     void (*entries)(Run *r, const Entries *in);
+    bool joins_entries; /* entries takes steps */
     void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,
                           const Tensor *bias, Tensor *y);
     void (*tap_sums)(Run *r, const TapSums *in, Tensor *y);

@@ -95,14 +95,25 @@ typedef enum EntryKind {
 /* y of x and z, entry by entry, in double and rounded at the end; f32, f64 or i32 each, of rank
  * 3 at most and with any strides.  An axis of x or z with extent 1 repeats, and heads are shared
  * by groups.  y may be x or z, entry for entry. */
+typedef struct EntryStep {
+    EntryKind kind;
+    double    by;
+    Tensor    z;
+} EntryStep;
 typedef struct Entries {
     Tensor    x, z;
     EntryKind kind;
     double    by;
     Tensor    y;
+    const EntryStep *more; /* then these, of the result so far; only where Ops.joins_entries */
+    int              more_count;
 } Entries;
 void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y);
 void op_entries_of(Run *r, Tensor x, Tensor z, EntryKind kind, double by, Tensor y);
+/* y of x by steps (not ENTRY_WHERE) one after the other, in double, rounded once at the end; one
+ * pass where the back end can.  y f64 may be x, and no z. */
+#define ENTRY_STEPS 5 /* at most */
+void op_entries_steps(Run *r, Tensor x, const EntryStep *steps, int count, Tensor y);
 
 /* ---- rows by themselves ----------------------------------------------------------- */
 
@@ -234,7 +245,8 @@ Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
 
 typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX, WINDOW_MIN } WindowKind;
 /* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the
- * mean, the largest or the least of rows first[u] .. end[u] - 1 of x, in double, in row order.  NaN stays. */
+ * mean, the largest or the least of rows first[u] .. end[u] - 1 of x, in double, in row order.  NaN
+ * stays. */
 typedef struct PoolWindows {
     Tensor         x;           /* f32 or f64 [h',n,w] */
     const int32_t *first, *end; /* [windows]; run's arena */

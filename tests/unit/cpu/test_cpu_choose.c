@@ -257,6 +257,29 @@ TEST(rows_choose_as_sorting_does)
 }
 
 /* Numbers that grow along a row are all kept for a while. */
+/* Few of many keys: a sieve in float leaves out most of them, and changes no choice. */
+TEST(a_sieve_changes_no_choice)
+{
+    for (int even = 0; even < 2; even++)
+        for (int64_t most = 1; most <= 64; most = 4 * most + 1) {
+            Fixture    f = fixture_new(2, 17);
+            ChooseKeys in;
+
+            f.run->h = 2;
+            f.run->d = even ? 16 : 70;
+            in = choice_of(&f, CHOOSE_SCORES, 530, 600, even != 0);
+            in.in.q = fixture_normal(&f, 2, 530, f.run->d, 1);
+            in.in.k = even ? in.in.k : fixture_normal(&f, 1, 600, f.run->d, 1);
+            in.causal = even;
+            in.most = most;
+            check_choice(&f, &in);
+            tensor_f32(&in.in.q)[7] = 1e25f; /* too large for it */
+            tensor_f32(&in.in.k)[70] = 1e25f;
+            check_choice(&f, &in);
+            fixture_free(&f);
+        }
+}
+
 TEST(growing_numbers)
 {
     Fixture    f = fixture_new(1, 1);

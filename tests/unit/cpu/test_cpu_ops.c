@@ -225,6 +225,57 @@ TEST(sigmoids_and_softplus_in_double)
     }
 }
 
+/* y = exp(-rate softplus(x + bias)), entry by entry. */
+static void check_steps(int64_t h, int64_t n, int64_t width, DType dtype)
+{
+    Fixture   f = fixture_new(2, 11);
+    Tensor    x = fixture_normal(&f, h, n, width, 2), bias = fixture_normal(&f, 1, 1, width, 1);
+    Tensor    rate = fixture_normal(&f, h, 1, 1, 1), y = fixture_tensor(&f, dtype, h, n, width);
+    EntryStep more[] = { { .kind = ENTRY_SOFTPLUS, .by = 1 },
+                         { .kind = ENTRY_PRODUCT, .by = -1, .z = rate },
+                         { .kind = ENTRY_EXP } };
+    Entries   in = { .x = x, .z = bias, .kind = ENTRY_SUM, .by = 1, .y = y, .more = more,
+                     .more_count = 3 };
+
+    cpu_entries(f.run, &in);
+    for (int64_t at = 0; at < h * n * width; at++) {
+        double sum = (double)tensor_f32(&x)[at] + (double)tensor_f32(&bias)[at % width];
+        double want = exp(-(double)tensor_f32(&rate)[at / width / n] * log1p(exp(sum)));
+
+        assert_true(fabs(float_at(dtype, y.data, at) - want) <=
+                    (dtype == DT_F64 ? 1e-12 : 1e-6) * want);
+    }
+    fixture_free(&f);
+}
+
+TEST(steps_of_entries_in_one_pass)
+{
+    check_steps(2, 5, 37, DT_F64);
+    check_steps(3, 300, 64, DT_F32);
+    check_steps(2, 700, 1, DT_F64);
+    check_steps(1, 9, 600, DT_F32);
+}
+
+/* One number for each row and head, of rows that all heads share. */
+TEST(long_products_of_one_column)
+{
+    Fixture f = fixture_new(2, 12);
+    Tensor  a = fixture_normal(&f, 1, 101, 300, 1), b = fixture_normal(&f, 3, 300, 1, 1);
+    Tensor  c = fixture_tensor(&f, DT_F64, 3, 101, 1);
+
+    cpu_gemm_long(f.run, &a, &b, 0.5, &c);
+    for (int64_t t = 0; t < 3; t++)
+        for (int64_t i = 0; i < 101; i++) {
+            double want = 0;
+
+            for (int64_t x = 0; x < 300; x++)
+                want += 0.5 * (double)tensor_f32(&a)[i * 300 + x] *
+                        (double)tensor_f32(&b)[t * 300 + x];
+            assert_true(fabs(tensor_f64(&c)[t * 101 + i] - want) <= 2e-5);
+        }
+    fixture_free(&f);
+}
+
 TEST(argmax_takes_the_lowest)
 {
     Fixture f = fixture_new(2, 1);

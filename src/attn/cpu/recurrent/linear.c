@@ -228,23 +228,37 @@ static void factorised(Job *job)
 
 /* ---- causal, token by token ------------------------------------------------- */
 
+/* Tokens [first, first + count); state, then values and sums of RECUR_TOKENS tokens. */
+static void take_tokens(const Job *job, int64_t head, int64_t first, int64_t count, float *state,
+                        double *z)
+{
+    int64_t      f = job->f, e = job->e, padded = round_up_to(e, LANES);
+    float       *value = state + f * padded, *sums = value + RECUR_TOKENS * padded;
+    const float *fq[RECUR_TOKENS], *fk[RECUR_TOKENS];
+
+    for (int64_t x = 0; x < count; x++) {
+        fq[x] = fq_of(job, head, first + x);
+        fk[x] = fk_of(job, head, first + x);
+        memcpy(value + x * padded, v_of(job, head, first + x), (size_t)e * sizeof(*value));
+    }
+    job->kernel->recur(fq, fk, value, count, f, padded, state, sums);
+    for (int64_t x = 0; x < count; x++) {
+        job->kernel->fold(fk[x], f, z);
+        finish_row(job, head, first + x, job->kernel->dot_wide(fq[x], z, f), sums + x * padded);
+    }
+}
+
 static void recurrent_item(void *context, int64_t head, int worker)
 {
-    const Job    *job = context;
-    const Kernel *kernel = job->kernel;
-    int64_t       f = job->f, e = job->e, padded = round_up_to(e, LANES);
-    float        *state = job->work + worker * job->work_size;
-    float        *value = state + f * padded, *row = value + padded;
-    double       *z = job->z + worker * f;
+    const Job *job = context;
+    int64_t    f = job->f, e = job->e, padded = round_up_to(e, LANES);
+    float     *state = job->work + worker * job->work_size;
+    double    *z = job->z + worker * f;
 
-    memset(state, 0, (size_t)(f * padded + 2 * padded) * sizeof(*state));
+    memset(state, 0, (size_t)((f + 2 * RECUR_TOKENS) * padded) * sizeof(*state));
     memset(z, 0, (size_t)f * sizeof(*z));
-    for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i++) {
-        memcpy(value, v_of(job, head, i), (size_t)e * sizeof(*value));
-        kernel->recur(fq_of(job, head, i), fk_of(job, head, i), value, f, padded, state, row);
-        kernel->fold(fk_of(job, head, i), f, z);
-        finish_row(job, head, i, kernel->dot_wide(fq_of(job, head, i), z, f), row);
-    }
+    for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i += RECUR_TOKENS)
+        take_tokens(job, head, i, min_i64(RECUR_TOKENS, job->n - i), state, z);
     for (int64_t t = 0; t < f; t++)
         memcpy(tensor_f32(&job->out->memory) + (head * f + t) * e, state + t * padded,
                (size_t)e * sizeof(*state));
@@ -254,7 +268,7 @@ static void recurrent(Job *job)
 {
     job->z = cpu_scratch(job->run, threads_count(job->run->threads),
                          job->f * (int64_t)sizeof(double));
-    if (job->z && worker_memory(job, (job->f + 2) * round_up_to(job->e, LANES)))
+    if (job->z && worker_memory(job, (job->f + 2 * RECUR_TOKENS) * round_up_to(job->e, LANES)))
         threads_run(job->run->threads, job->h, recurrent_item, job);
 }
 

@@ -18,6 +18,7 @@
 #define TILE_ROWS 6
 #define TILE_KEYS 64
 #define CODE_BITS 64
+#define RECUR_TOKENS 2 /* of a recurrence at a time */
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
 
 typedef struct Kernel {
@@ -47,11 +48,11 @@ typedef struct Kernel {
     /* acc = factor * acc + sum_x w[x] v[keys[x]] */
     void (*mix_row)(const float *w, const float *v, int64_t ldv, const int32_t *keys,
                     int64_t count, int64_t e, float factor, float *acc);
-    /* One token of a recurrence, e a multiple of LANES: state[f][e] += fk v, then
-     * out = fq state. */
-    void (*recur)(const float *fq, const float *fk, const float *v, int64_t f, int64_t e,
-                  float *state, float *out);
-    /* As recur, in double and for any e: state <- keep state + take fk v. */
+    /* Tokens of a recurrence, e a multiple of LANES: for each in turn state[f][e] += fk v, then
+     * out = fq state.  v and out [tokens][e]. */
+    void (*recur)(const float *const fq[], const float *const fk[], const float *v, int64_t tokens,
+                  int64_t f, int64_t e, float *state, float *out);
+    /* One token in double, for any e: state <- keep state + take fk v. */
     void (*recur64)(const double *fq, const double *fk, const double *v, double keep, double take,
                     int64_t f, int64_t e, double *state, double *out);
     /* x[i] = 2^(scale x[i] - shift); exactly 0 far below. */
@@ -118,6 +119,8 @@ typedef struct Kernel {
      * products are exact, as those of floats are. */
     void (*fused64)(const double *x, int64_t ldx, int64_t rows, int64_t d, const double *w,
                     double *y, int64_t ldy);
+    /* sums[j] = q . column j of a panel, t in order, in double: the same bits as fused64. */
+    void (*panel64)(const float *q, const float *panel, int64_t d, double *sums);
     /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
     void (*gelu)(float *x, const float *bias, int64_t count);
     /* y = (x - mean) / sqrt(variance + eps) * gain + bias; gain and bias may be NULL. */

@@ -344,36 +344,64 @@ static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const in
         strip_mix_row(w, v + at, ldv, keys, count, 1, e - at, factor, acc + at);
 }
 
-INLINE void strip_recur(const float *fq, const float *fk, const float *v, int64_t f, int64_t e,
-                        const int vecs, float *state, float *out)
+/* A row of the state is read and written once for all tokens. */
+INLINE void strip_recur(const float *const fq[], const float *const fk[], const float *v, int64_t f,
+                        int64_t e, const int tokens, const int vecs, float *state, float *out)
 {
-    Vec value[VECS], sum[VECS];
+    const float *query[RECUR_TOKENS], *key[RECUR_TOKENS];
+    Vec          value[RECUR_TOKENS][VECS], sum[RECUR_TOKENS][VECS];
 
-    UNROLL for (int x = 0; x < vecs; x++) {
-        value[x] = vec_load(v + x * WIDTH);
-        sum[x] = vec_splat(0.0f);
-    }
-    for (int64_t r = 0; r < f; r++)
+    UNROLL for (int i = 0; i < tokens; i++) {
+        query[i] = fq[i];
+        key[i] = fk[i];
         UNROLL for (int x = 0; x < vecs; x++) {
-            float *cell = state + r * e + x * WIDTH;
-            Vec    now = vec_fma(vec_splat(fk[r]), value[x], vec_load(cell));
-
-            vec_store(cell, now);
-            sum[x] = vec_fma(vec_splat(fq[r]), now, sum[x]);
+            value[i][x] = vec_load(v + i * e + x * WIDTH);
+            sum[i][x] = vec_splat(0.0f);
         }
-    UNROLL for (int x = 0; x < vecs; x++)
-        vec_store(out + x * WIDTH, sum[x]);
+    }
+    for (int64_t r = 0; r < f; r++) {
+        float *cell = state + r * e;
+        Vec    read[RECUR_TOKENS], write[RECUR_TOKENS], now[VECS];
+
+        UNROLL for (int i = 0; i < tokens; i++) {
+            read[i] = vec_splat(query[i][r]);
+            write[i] = vec_splat(key[i][r]);
+        }
+        UNROLL for (int x = 0; x < vecs; x++)
+            now[x] = vec_load(cell + x * WIDTH);
+        UNROLL for (int i = 0; i < tokens; i++)
+            UNROLL for (int x = 0; x < vecs; x++) {
+                now[x] = vec_fma(write[i], value[i][x], now[x]);
+                sum[i][x] = vec_fma(read[i], now[x], sum[i][x]);
+            }
+        UNROLL for (int x = 0; x < vecs; x++)
+            vec_store(cell + x * WIDTH, now[x]);
+    }
+    UNROLL for (int i = 0; i < tokens; i++)
+        UNROLL for (int x = 0; x < vecs; x++)
+            vec_store(out + i * e + x * WIDTH, sum[i][x]);
 }
 
-static TARGET void token_recur(const float *fq, const float *fk, const float *v, int64_t f,
-                               int64_t e, float *state, float *out)
+INLINE void strips_recur(const float *const fq[], const float *const fk[], const float *v,
+                         int64_t f, int64_t e, const int tokens, float *state, float *out)
 {
     int64_t at = 0;
 
     for (; e - at >= STRIP; at += STRIP)
-        strip_recur(fq, fk, v + at, f, e, VECS, state + at, out + at);
+        strip_recur(fq, fk, v + at, f, e, tokens, VECS, state + at, out + at);
     for (; at < e; at += WIDTH)
-        strip_recur(fq, fk, v + at, f, e, 1, state + at, out + at);
+        strip_recur(fq, fk, v + at, f, e, tokens, 1, state + at, out + at);
+}
+
+static TARGET void tokens_recur(const float *const fq[], const float *const fk[], const float *v,
+                                int64_t tokens, int64_t f, int64_t e, float *state, float *out)
+{
+    int64_t i = 0;
+
+    for (; i + RECUR_TOKENS <= tokens; i += RECUR_TOKENS)
+        strips_recur(fq + i, fk + i, v + i * e, f, e, RECUR_TOKENS, state, out + i * e);
+    for (; i < tokens; i++)
+        strips_recur(fq + i, fk + i, v + i * e, f, e, 1, state, out + i * e);
 }
 
 static TARGET uint64_t keys_equal(const int32_t *x, int32_t value)
@@ -445,7 +473,7 @@ const Kernel KERNEL = {
     .columns = columns_softmax,
     .dots = row_dots,
     .mix_row = row_mix,
-    .recur = token_recur,
+    .recur = tokens_recur,
     .exp2 = array_exp2,
     .elu = array_elu,
     .cap = array_cap,
@@ -454,6 +482,7 @@ const Kernel KERNEL = {
     .over64 = array_over64,
     .fold_positive64 = array_fold_positive64,
     .fused64 = rows_fused64,
+    .panel64 = panel_dots64,
     .largest64 = array_largest64,
     .soften64 = array_soften64,
     .subtract64 = array_subtract64,

@@ -312,6 +312,24 @@ static TARGET void rows_fused64(const double *x, int64_t ldx, int64_t rows, int6
         strip_dots64(x + r * ldx, true, true, ldx, 1, d, NULL, w, y + r * ldy, ldy);
 }
 
+#define PANEL_PART 4 /* vectors of columns */
+
+static TARGET void panel_dots64(const float *q, const float *panel, int64_t d, double *sums)
+{
+    for (int at = 0; at < TILE_KEYS; at += PANEL_PART * WIDE) {
+        Wide sum[PANEL_PART];
+
+        UNROLL for (int x = 0; x < PANEL_PART; x++)
+            sum[x] = (Wide){ 0 };
+        for (int64_t t = 0; t < d; t++)
+            UNROLL for (int x = 0; x < PANEL_PART; x++)
+                sum[x] = wide_fused((double)q[t],
+                                    wide_from(panel + t * TILE_KEYS + at + x * WIDE), sum[x]);
+        UNROLL for (int x = 0; x < PANEL_PART; x++)
+            wide_store(sums + at + x * WIDE, sum[x]);
+    }
+}
+
 #define RECUR_STRIP (4 * WIDE)
 
 INLINE void strip_recur64(const double *fq, const double *fk, const double *v, double keep,

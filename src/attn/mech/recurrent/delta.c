@@ -24,15 +24,14 @@ static Tensor unit_rows(Run *r, Tensor x)
 /* f64 [h',n,1] */
 static Tensor delta_beta(Run *r, const DeltaParams *p, const RecurrentInput *in)
 {
-    Tensor beta = recurrent_given(r, "beta", p->beta, 0, GATE_TWO);
+    const EntryStep steps[] = { { .kind = ENTRY_SIGMOID },
+                                { .kind = ENTRY_SCALE, .by = p->negative_eigenvalues ? 2 : 1 } };
+    Tensor          beta = recurrent_given(r, "beta", p->beta, 0, GATE_TWO);
 
     if (beta.data || run_failed(r))
         return beta;
-    beta = recurrent_logits(r, in, "beta_weight", p->beta_weight, 0,
-                            recurrent_bias(r, "beta_bias", p->beta_bias, 0));
-    recurrent_sigmoid(r, beta);
-    if (p->negative_eigenvalues)
-        op_entries(r, beta, ENTRY_SCALE, 2, beta);
+    beta = recurrent_logits(r, in, "beta_weight", p->beta_weight, 0);
+    recurrent_steps(r, beta, recurrent_bias(r, "beta_bias", p->beta_bias, 0), steps, 2);
     return beta;
 }
 

@@ -61,10 +61,9 @@ static Tensor gated_gates(Run *r, const Params *p, const RecurrentInput *in)
 
     if (gates.data || run_failed(r))
         return gates;
-    gates = recurrent_logits(r, in, "gate_weight", p->gate_weight, channels,
-                             recurrent_step_bias(r, "dt_bias", p->dt_bias, channels));
-    recurrent_softplus(r, gates);
-    recurrent_decay(r, gates, recurrent_a_log(r, "a_log", p->a_log));
+    gates = recurrent_logits(r, in, "gate_weight", p->gate_weight, channels);
+    recurrent_decay(r, gates, recurrent_step_bias(r, "dt_bias", p->dt_bias, channels), true,
+                    recurrent_a_log(r, "a_log", p->a_log), gates);
     return gates;
 }
 

@@ -29,23 +29,18 @@ static const Param params[] = {
     PARAM_END
 };
 
-/* sigmoid(x)^(1/norm) = exp(-ln(1 + e^-x) / norm), in place. */
-static void rooted_sigmoid(Run *r, Tensor x, double norm)
-{
-    op_entries(r, x, ENTRY_SCALE, -1, x);
-    recurrent_softplus(r, x);
-    op_entries(r, x, ENTRY_SCALE, -1 / norm, x);
-    op_entries(r, x, ENTRY_EXP, 0, x);
-}
-
 static Tensor gla_gates(Run *r, const Params *p, const RecurrentInput *in)
 {
-    Tensor gates = recurrent_given(r, "gates", p->gates, r->d, GATE_SHARE);
+    /* sigmoid(x)^(1/norm) = exp(-ln(1 + e^-x) / norm) */
+    const EntryStep steps[] = { { .kind = ENTRY_SCALE, .by = -1 },
+                                { .kind = ENTRY_SOFTPLUS, .by = 1 },
+                                { .kind = ENTRY_SCALE, .by = -1 / p->gate_norm },
+                                { .kind = ENTRY_EXP } };
+    Tensor          gates = recurrent_given(r, "gates", p->gates, r->d, GATE_SHARE);
 
     if (!p->gates.data) {
-        gates = recurrent_logits(r, in, "gate_weight", p->gate_weight, r->d,
-                                 recurrent_bias(r, "gate_bias", p->gate_bias, r->d));
-        rooted_sigmoid(r, gates, p->gate_norm);
+        gates = recurrent_logits(r, in, "gate_weight", p->gate_weight, r->d);
+        recurrent_steps(r, gates, recurrent_bias(r, "gate_bias", p->gate_bias, r->d), steps, 4);
     }
     recurrent_show_gates(r, "gates", gates, r->d);
     return gates;

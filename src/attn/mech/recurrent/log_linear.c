@@ -84,11 +84,10 @@ static Tensor level_scales(Run *r, const Params *p, const RecurrentInput *in)
         weight = run_tensor3(r, DT_F64, cut.shape[0], cut.shape[1], cut.shape[2]);
         op_entries(r, cut, ENTRY_CAST, 0, weight);
     }
-    y = recurrent_logits(r, in, "level_weight", weight, state_levels(r->n),
-                         (Tensor){ .rank = 0 });
+    y = recurrent_logits(r, in, "level_weight", weight, state_levels(r->n));
     if (p->level_base.data)
         op_entries_of(r, y, level_base(r, p), ENTRY_PRODUCT, 1, y);
-    recurrent_softplus(r, y);
+    op_entries(r, y, ENTRY_SOFTPLUS, 1, y);
     return y;
 }
 

@@ -40,13 +40,13 @@ static const Param params[] = {
 /* f64 [h',n,1] */
 static Tensor mamba2_steps(Run *r, const Params *p, const RecurrentInput *in)
 {
-    Tensor dt = recurrent_given(r, "dt", p->dt, 0, GATE_STEP);
+    const EntryStep softplus = { .kind = ENTRY_SOFTPLUS, .by = 1 };
+    Tensor          dt = recurrent_given(r, "dt", p->dt, 0, GATE_STEP);
 
     if (p->dt.data)
         return dt;
-    dt = recurrent_logits(r, in, "dt_weight", p->dt_weight, 0,
-                          recurrent_step_bias(r, "dt_bias", p->dt_bias, 0));
-    recurrent_softplus(r, dt);
+    dt = recurrent_logits(r, in, "dt_weight", p->dt_weight, 0);
+    recurrent_steps(r, dt, recurrent_step_bias(r, "dt_bias", p->dt_bias, 0), &softplus, 1);
     if (p->dt_min > 0)
         op_entries(r, dt, ENTRY_MOST, p->dt_min, dt);
     if (p->dt_max > 0)
@@ -61,8 +61,8 @@ static Tensor mamba2_gates(Run *r, const Params *p, Tensor dt)
     if (p->gates.data)
         return gates;
     gates = run_tensor3(r, DT_F64, r->h, r->n, 1);
-    op_entries(r, dt, ENTRY_CAST, 0, gates);
-    recurrent_decay(r, gates, recurrent_a_log(r, "a_log", p->a_log));
+    recurrent_decay(r, dt, (Tensor){ .rank = 0 }, false, recurrent_a_log(r, "a_log", p->a_log),
+                    gates);
     return gates;
 }
 

@@ -124,7 +124,7 @@ double recurrent_logit_flops(const Run *r, int64_t channels)
 }
 
 Tensor recurrent_logits(Run *r, const RecurrentInput *in, const char *name, Tensor weight,
-                        int64_t channels, Tensor bias)
+                        int64_t channels)
 {
     int64_t wide = max_i64(1, channels), du = in->u.shape[2];
     Tensor  w, y;
@@ -139,9 +139,17 @@ Tensor recurrent_logits(Run *r, const RecurrentInput *in, const char *name, Tens
     else
         op_gemm(r, in->u, false, w, false, 1, 0, y, FLOP_OVERHEAD);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&y));
-    if (bias.data)
-        op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
     return y;
+}
+
+void recurrent_steps(Run *r, Tensor x, Tensor bias, const EntryStep *steps, int count)
+{
+    EntryStep all[ENTRY_STEPS] = { { ENTRY_SUM, 1, bias } };
+    int       first = bias.data ? 1 : 0;
+
+    for (int s = 0; s < count; s++)
+        all[first + s] = steps[s];
+    op_entries_steps(r, x, all, first + count, x);
 }
 
 Tensor recurrent_bias(Run *r, const char *name, Tensor given, int64_t channels)
@@ -202,23 +210,20 @@ Tensor recurrent_a_log(Run *r, const char *name, Tensor given)
     return given.data ? recurrent_bias(r, name, given, 0) : drawn_numbers(r, name, 0, a_log);
 }
 
-void recurrent_sigmoid(Run *r, Tensor x)
+void recurrent_decay(Run *r, Tensor x, Tensor bias, bool softplus, Tensor a_log, Tensor y)
 {
-    op_entries(r, x, ENTRY_SIGMOID, 0, x);
-}
-
-void recurrent_softplus(Run *r, Tensor x)
-{
-    op_entries(r, x, ENTRY_SOFTPLUS, 1, x);
-}
-
-void recurrent_decay(Run *r, Tensor x, Tensor a_log)
-{
-    Tensor rate = run_tensor3(r, DT_F64, a_log.shape[0], 1, 1);
+    Tensor    rate = run_tensor3(r, DT_F64, a_log.shape[0], 1, 1);
+    EntryStep steps[ENTRY_STEPS];
+    int       count = 0;
 
     op_entries(r, a_log, ENTRY_EXP, 0, rate);
-    op_entries_of(r, x, rate, ENTRY_PRODUCT, -1, x);
-    op_entries(r, x, ENTRY_EXP, 0, x);
+    if (bias.data)
+        steps[count++] = (EntryStep){ ENTRY_SUM, 1, bias };
+    if (softplus)
+        steps[count++] = (EntryStep){ .kind = ENTRY_SOFTPLUS, .by = 1 };
+    steps[count++] = (EntryStep){ ENTRY_PRODUCT, -1, rate };
+    steps[count++] = (EntryStep){ .kind = ENTRY_EXP };
+    op_entries_steps(r, x, steps, count, y);
 }
 
 static void show_rows(Run *r, const char *name, ViewKind kind, Tensor gates, int64_t channels)

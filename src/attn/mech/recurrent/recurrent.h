@@ -69,11 +69,13 @@ typedef enum GateRange { GATE_SHARE, GATE_TWO, GATE_STEP } GateRange;
 /* The given tensor as f64 [h',n,max(1, channels)]; data NULL: not given.  channels 0: it has one
  * number a token.  An entry outside the range is an error. */
 Tensor recurrent_given(Run *r, const char *name, Tensor given, int64_t channels, GateRange range);
-/* f64 [h,n,max(1, channels)] of u W + bias: weight [h',du] or [h',du,channels], drawn as the
- * spec's gate weights; bias f64 [h',1,max(1, channels)] or absent.  Charges 2 du + 4 an entry:
- * what follows (sigmoid, ...) is in the 4. */
+/* f64 [h,n,max(1, channels)] of u W: weight [h',du] or [h',du,channels], drawn as the
+ * spec's gate weights.  Charges 2 du + 4 an entry: what follows (bias, sigmoid, ...) is in the
+ * 4. */
 Tensor recurrent_logits(Run *r, const RecurrentInput *in, const char *name, Tensor weight,
-                        int64_t channels, Tensor bias);
+                        int64_t channels);
+/* x <- x + bias, unless it is absent, and then the steps; in one pass. */
+void recurrent_steps(Run *r, Tensor x, Tensor bias, const EntryStep *steps, int count);
 double recurrent_logit_flops(const Run *r, int64_t channels);
 /* A bias f64 [h',1,max(1, channels)]; data NULL: not given. */
 Tensor recurrent_bias(Run *r, const char *name, Tensor given, int64_t channels);
@@ -81,10 +83,9 @@ Tensor recurrent_bias(Run *r, const char *name, Tensor given, int64_t channels);
  * least 1e-4; ln uniform(1, 16).  f64 [h',1,max(1, channels)] and [h',1,1]. */
 Tensor recurrent_step_bias(Run *r, const char *name, Tensor given, int64_t channels);
 Tensor recurrent_a_log(Run *r, const char *name, Tensor given);
-/* In place on f64: 1 / (1 + e^-x), ln(1 + e^x), and exp(-exp(a) x) with a [h',1,1]. */
-void recurrent_sigmoid(Run *r, Tensor x);
-void recurrent_softplus(Run *r, Tensor x);
-void recurrent_decay(Run *r, Tensor x, Tensor a_log);
+/* y = exp(-exp(a) z) in f64, with a [h',1,1]: z is x plus a bias that may be absent, or its
+ * softplus. */
+void recurrent_decay(Run *r, Tensor x, Tensor bias, bool softplus, Tensor a_log, Tensor y);
 /* A tensor f64 [h',n,w] as a view f32 [h,n] or [h,n,w]. */
 void recurrent_show_gates(Run *r, const char *name, Tensor gates, int64_t channels);
 /* Likewise, of numbers that are no shares. */

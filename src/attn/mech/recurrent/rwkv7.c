@@ -99,42 +99,43 @@ static Tensor bias_of(Run *r, const char *name, Tensor given, double (*start)(Pl
 
 static Tensor rwkv7_decay(Run *r, const Params *p, const RecurrentInput *in)
 {
-    Tensor w = recurrent_given(r, "decay", p->decay, r->d, GATE_SHARE);
+    const EntryStep steps[] = { { .kind = ENTRY_SIGMOID },
+                                { .kind = ENTRY_SCALE, .by = -exp(-0.5) },
+                                { .kind = ENTRY_EXP } };
+    Tensor          w = recurrent_given(r, "decay", p->decay, r->d, GATE_SHARE);
 
     if (w.data || run_failed(r))
         return w;
-    w = recurrent_logits(r, in, "decay_weight", p->decay_weight, r->d,
-                         bias_of(r, "decay_bias", p->decay_bias, decay_start));
-    recurrent_sigmoid(r, w);
-    op_entries(r, w, ENTRY_SCALE, -exp(-0.5), w);
-    op_entries(r, w, ENTRY_EXP, 0, w);
+    w = recurrent_logits(r, in, "decay_weight", p->decay_weight, r->d);
+    recurrent_steps(r, w, bias_of(r, "decay_bias", p->decay_bias, decay_start), steps, 3);
     return w;
 }
 
 static Tensor rwkv7_rate(Run *r, const Params *p, const RecurrentInput *in)
 {
-    Tensor a = recurrent_given(r, "rate", p->rate, r->d, GATE_SHARE);
+    const EntryStep sigmoid = { .kind = ENTRY_SIGMOID };
+    Tensor          a = recurrent_given(r, "rate", p->rate, r->d, GATE_SHARE);
 
     if (a.data || run_failed(r))
         return a;
-    a = recurrent_logits(r, in, "rate_weight", p->rate_weight, r->d,
-                         bias_of(r, "rate_bias", p->rate_bias, rate_start));
-    recurrent_sigmoid(r, a);
+    a = recurrent_logits(r, in, "rate_weight", p->rate_weight, r->d);
+    recurrent_steps(r, a, bias_of(r, "rate_bias", p->rate_bias, rate_start), &sigmoid, 1);
     return a;
 }
 
 /* k~ [h,n,d] */
 static Tensor replacement_keys(Run *r, const Params *p, Tensor k, Tensor rate, DType dtype)
 {
-    Tensor scale = recurrent_bias(r, "ka_scale", p->ka_scale, r->d);
-    Tensor part = run_tensor3(r, DT_F64, r->h, r->n, r->d);
-    Tensor keys = run_tensor3(r, dtype, r->h, r->n, r->d);
+    Tensor    scale = recurrent_bias(r, "ka_scale", p->ka_scale, r->d);
+    Tensor    keys = run_tensor3(r, dtype, r->h, r->n, r->d);
+    EntryStep steps[ENTRY_STEPS] = { { .kind = ENTRY_SHIFT, .by = -1 } };
+    int       count = 1;
 
-    op_entries(r, rate, ENTRY_SHIFT, -1, part);
     if (scale.data)
-        op_entries_of(r, part, scale, ENTRY_PRODUCT, 1, part);
-    op_entries(r, part, ENTRY_SHIFT, 1, part);
-    op_entries_of(r, part, k, ENTRY_PRODUCT, 1, keys);
+        steps[count++] = (EntryStep){ ENTRY_PRODUCT, 1, scale };
+    steps[count++] = (EntryStep){ .kind = ENTRY_SHIFT, .by = 1 };
+    steps[count++] = (EntryStep){ ENTRY_PRODUCT, 1, k };
+    op_entries_steps(r, rate, steps, count, keys);
     return keys;
 }
 
